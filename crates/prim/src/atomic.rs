@@ -1,0 +1,20 @@
+//! Atomics of all widths and the fences: `core::sync::atomic`, or loom's under `--cfg loom`.
+
+#[cfg(not(loom))]
+pub use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering, compiler_fence, fence,
+};
+
+#[cfg(loom)]
+pub use loom::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicI64, AtomicIsize, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering, fence,
+};
+
+/// A fence against the compiler alone. loom has no weaker fence to offer than the real one, so code that relies on
+/// this must use its fall-back (a full fence) under loom.
+#[cfg(loom)]
+pub fn compiler_fence(order: Ordering) {
+    fence(order);
+}

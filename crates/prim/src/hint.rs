@@ -1,0 +1,51 @@
+//! Spin hints. A wait is a condition handed over, so that a simulated machine can evaluate it when a line changes.
+
+/// One pause of a spin loop.
+#[inline(always)]
+pub fn spin_loop() {
+    #[cfg(not(loom))]
+    core::hint::spin_loop();
+    #[cfg(loom)]
+    loom::thread::yield_now();
+}
+
+/// Turns of pause before a waiter offers its CPU to others: a holder that was preempted needs one to go on.
+#[cfg(not(loom))]
+const TURNS_BEFORE_YIELD: u32 = 256;
+
+/// Waits until `condition` (loads only) holds.
+#[inline]
+pub fn spin_until(mut condition: impl FnMut() -> bool) {
+    #[cfg(not(loom))]
+    while !spin_until_bounded(TURNS_BEFORE_YIELD, &mut condition) {
+        std::thread::yield_now();
+    }
+    #[cfg(loom)]
+    while !condition() {
+        spin_loop();
+    }
+}
+
+/// Waits at most `turns` pauses until `condition` (loads only) holds; says whether it held.
+#[inline]
+pub fn spin_until_bounded(turns: u32, mut condition: impl FnMut() -> bool) -> bool {
+    for _ in 0..turns {
+        if condition() {
+            return true;
+        }
+        spin_loop();
+    }
+    condition()
+}
+
+/// Asks for the cache line at `target` ahead of its use. The address need not be valid: a prefetch never faults.
+#[inline(always)]
+pub fn prefetch<T>(target: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    // SAFETY: PREFETCHT0 is part of SSE, which every x86-64 has, and never faults.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(target.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    let _ = target;
+}

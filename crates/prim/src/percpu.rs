@@ -1,0 +1,84 @@
+//! An array with one slot per CPU index, grown without moving.
+//!
+//! Slots of the first [`FIRST`] indexes exist from the start and are one bound check away; later ones live in segments
+//! that double in size and are made at first use. A slot is written by its owner only and may be read by all.
+
+use crate::cpu;
+use std::sync::OnceLock;
+
+/// Slots that exist from the start. (loom tracks every atomic, and a model has few threads.)
+const FIRST: usize = if cfg!(loom) { 4 } else { 32 };
+
+/// Segments behind the first: 32, 64, 128, ... slots; enough for two million threads.
+const SEGMENTS: usize = 16;
+
+/// One `T` per CPU index; see [`cpu::id`].
+pub struct PerCpu<T> {
+    first: Box<[T]>,
+    more: [OnceLock<Box<[T]>>; SEGMENTS],
+    make: fn() -> T,
+}
+
+impl<T> PerCpu<T> {
+    /// An array whose slots are made by `make`, some now and the rest when first used.
+    #[must_use]
+    pub fn new(make: fn() -> T) -> Self {
+        Self { first: (0..FIRST).map(|_| make()).collect(), more: [const { OnceLock::new() }; SEGMENTS], make }
+    }
+
+    /// The slot of the calling thread.
+    #[inline(always)]
+    pub fn this(&self) -> &T {
+        self.get(cpu::id())
+    }
+
+    /// The slot of index `id`, made if it is not there yet.
+    ///
+    /// # Panics
+    /// With an index beyond two million, which [`cpu::id`] never gives out.
+    #[inline(always)]
+    pub fn get(&self, id: usize) -> &T {
+        match self.first.get(id) {
+            Some(slot) => slot,
+            None => self.get_later(id),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_later(&self, id: usize) -> &T {
+        // Segment k holds indexes FIRST << k .. FIRST << (k + 1).
+        let k = (id / FIRST).ilog2() as usize;
+        let slots = self.more[k].get_or_init(|| (0..FIRST << k).map(|_| (self.make)()).collect());
+        &slots[id - (FIRST << k)]
+    }
+
+    /// Every slot made so far.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.iter().chain(self.more.iter().filter_map(OnceLock::get).flatten())
+    }
+}
+
+impl<T> core::fmt::Debug for PerCpu<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("PerCpu").field("slots", &self.iter().count()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    #[test]
+    fn a_slot_stays_where_it_is_when_the_array_grows() {
+        let array = PerCpu::new(|| AtomicUsize::new(0));
+        for id in [0, 31, 32, 33, 63, 64, 127, 128, 5000] {
+            array.get(id).store(id + 1, Relaxed);
+        }
+        for id in [0, 31, 32, 33, 63, 64, 127, 128, 5000] {
+            assert_eq!(array.get(id).load(Relaxed), id + 1);
+        }
+        assert_eq!(array.iter().filter(|slot| slot.load(Relaxed) != 0).count(), 9);
+    }
+}
