@@ -1,1 +1,118 @@
-//! x
+//! A virtual file system in a crate.
+//!
+//! Lightfoot keeps a tree of files in memory behind an interface shaped like [`std::fs`]. Its path walks are those of a modern
+//! kernel, carried further: looking up a cached path takes no lock, moves no reference count and stores to no shared
+//! memory, so lookups run on all cores without getting in one another's way.
+//!
+//! ```
+//! use std::io::{Read, Write};
+//!
+//! let vfs = lightfoot::Vfs::ram();
+//! let ctx = vfs.context();
+//! ctx.create_dir_all("/etc/app")?;
+//! ctx.write("/etc/app/conf", "colour = green\n")?;
+//! ctx.symlink("app/conf", "/etc/conf")?;
+//!
+//! assert_eq!(ctx.metadata("/etc/conf")?.len(), 15);
+//! assert_eq!(ctx.read_to_string("/etc/conf")?, "colour = green\n");
+//!
+//! let mut file = lightfoot::OpenOptions::new().append(true).open(&ctx, "/etc/conf")?;
+//! file.write_all(b"size = 3\n")?;
+//! ctx.rename("/etc/app", "/etc/application")?; // the open file stays what it is
+//! assert_eq!(file.metadata()?.len(), 24);
+//! assert_eq!(ctx.metadata("/etc/conf").unwrap_err().raw_os_error(), Some(2)); // ENOENT: the link dangles now
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # The pieces
+//! - [`Vfs`]: one tree. Cloning it shares the tree.
+//! - [`Context`]: through whose eyes: root and working directory, credentials, umask. Every path operation is a method of
+//!   it. Share one among threads by reference, or give each its own.
+//! - [`File`], [`OpenOptions`]: contents. A file stays open and whole when its name goes or moves.
+//! - [`Metadata`], [`ReadDir`], [`Permissions`]: as in `std`.
+//!
+//! # Paths
+//! Any byte string: `&str`, `&[u8]`, [`std::path::Path`] and their owned forms are all [`AsPath`]. A name may have any byte but NUL and
+//! `/`; at most 255 bytes a name and 4095 a path.
+//!
+//! # Errors
+//! [`std::io::Error`] with the error number that Linux would answer: `error.raw_os_error()` is the `errno`, [`Errno`] has names for
+//! them. Which of several is answered is Linux's choice too; the tests compare call by call with the kernel.
+
+#![forbid(unsafe_code)]
+
+mod context;
+mod file;
+mod metadata;
+mod path;
+mod read_dir;
+
+pub use context::Context;
+pub use file::{File, OpenOptions};
+pub use metadata::{FileTimes, FileType, Metadata, Permissions};
+pub use path::AsPath;
+pub use read_dir::{DirEntry, ReadDir};
+pub use vfs::{CacheStats, Capabilities, Credentials, Errno, Fallback, FileSystem, RcuStats};
+
+/// Checks that [`Context::access`] makes: search or execute.
+pub const X_OK: u32 = vfs::MAY_EXEC;
+/// Checks that [`Context::access`] makes: write.
+pub const W_OK: u32 = vfs::MAY_WRITE;
+/// Checks that [`Context::access`] makes: read.
+pub const R_OK: u32 = vfs::MAY_READ;
+/// Checks that [`Context::access`] makes: that the file is there.
+pub const F_OK: u32 = 0;
+
+/// One tree: a file system and its caches. It goes when its last handle, context and open file have gone.
+#[derive(Clone, Debug)]
+pub struct Vfs {
+    inner: vfs::Vfs,
+}
+
+impl Vfs {
+    /// An empty tree in memory. Its root directory belongs to uid 0 and has mode 0755.
+    #[must_use]
+    pub fn ram() -> Self {
+        Self::new(ramfs::RamFs::new())
+    }
+
+    /// A tree over a file system of your own.
+    #[must_use]
+    pub fn new(fs: impl FileSystem) -> Self {
+        Self { inner: vfs::Vfs::new(fs) }
+    }
+
+    /// A new context: at the root, with root's credentials, umask 022.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        Context::new(self.inner.context())
+    }
+
+    /// How often walks had to leave the store-free mode for `reason`.
+    #[must_use]
+    pub fn fallbacks(&self, reason: Fallback) -> u64 {
+        self.inner.fallbacks(reason)
+    }
+
+    /// What the caches hold. Looks at every entry: for tests and reports.
+    #[must_use]
+    pub fn cache_stats(&self) -> CacheStats {
+        self.inner.stats()
+    }
+
+    /// The state of deferred freeing.
+    #[must_use]
+    pub fn rcu_stats(&self) -> RcuStats {
+        self.inner.rcu_stats()
+    }
+
+    /// Waits until everything that was freed before, but kept for readers, has really gone.
+    pub fn barrier(&self) {
+        self.inner.barrier();
+    }
+}
+
+/// The `io::Error` of an error number.
+fn error(errno: Errno) -> std::io::Error {
+    std::io::Error::from_raw_os_error(errno.raw())
+}

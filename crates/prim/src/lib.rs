@@ -18,6 +18,7 @@
 
 pub mod atomic;
 pub mod barrier;
+pub mod bytes;
 pub mod cell;
 pub mod clock;
 pub mod cpu;
@@ -27,6 +28,7 @@ pub mod mem;
 pub mod park;
 mod percpu;
 pub mod seed;
+pub mod shared;
 pub mod thread;
 
 pub use percpu::PerCpu;

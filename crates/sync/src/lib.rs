@@ -10,3 +10,12 @@ mod seqcount;
 mod seqlock;
 mod slab;
 mod spinlock;
+
+pub use hashtable::{HashNode, HashTable, View as HashView};
+pub use lockref::{GetNotDead, LockRef, LockRefGuard};
+pub use mutex::{Mutex, MutexGuard, RawMutex, RawMutexGuard};
+pub use percpu_arc::{PerCpuArc, PerCpuOwner};
+pub use seqcount::{SeqCount, SeqWrite};
+pub use seqlock::{SeqLock, SeqLockGuard};
+pub use slab::{Item, Slab};
+pub use spinlock::{SpinLock, SpinLockGuard};

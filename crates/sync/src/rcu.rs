@@ -1,1 +1,283 @@
-//! x
+//! Read-copy update: readers that store only to a line of their own, writers that free after a grace period.
+//!
+//! # What it is
+//! An instance ([`RcuDomain`]) with nestable read sections ([`RcuDomain::read`]), a synchronous grace period
+//! ([`RcuDomain::synchronize`]), deferred callbacks counted by bytes ([`RcuDomain::defer`]) run by one background
+//! thread, and a barrier for them ([`RcuDomain::barrier`]). [`Rcu`] and [`RcuOption`] are cells on top.
+//!
+//! A reader enters by a plain store of the domain's epoch into its CPU's slot and leaves by a plain store of 0: well
+//! under a nanosecond, no locked instruction, so the cache misses of neighbouring sections still overlap. The writer
+//! pays: it makes all running threads execute a fence by `membarrier(2)` (0.3 to 11 us). Where the kernel has no such
+//! call or refuses it, readers execute a full fence themselves (5 ns); [`RcuStats::reader_mode`] says which.
+//!
+//! # What it is not
+//! A garbage collector with bounded memory: a reader that stays in its section keeps everything deferred since. That
+//! is counted and shown, while it goes on, by [`RcuDomain::stats`]. Nor is it a guard against slow callbacks: they run
+//! one after the other.
+//!
+//! # Where the words and orderings are
+//! `readers.rs` (slots, epoch, grace period), `reclaim.rs` (the way of a callback), `batch.rs` (batches, their
+//! stack), `cell.rs` (pointers); each with its invariants.
+//!
+//! # Source
+//! Mathieu Desnoyers, Paul E. McKenney, Alan S. Stern, Michel R. Dagenais, Jonathan Walpole: "User-Level
+//! Implementations of Read-Copy Update", IEEE Transactions on Parallel and Distributed Systems 23(2), 2012;
+//! `membarrier(2)`. Differs from both in that the epoch is a 64-bit number that never wraps, so one scan per grace
+//! period is enough, and in that the slot belongs to an instance.
+//!
+//! # Limitations
+//! Callbacks of a batch that is not full (at most 1023 callbacks and 64 KiB for each CPU index) stay until more come,
+//! or until [`RcuDomain::flush`] or [`RcuDomain::barrier`].
+
+mod batch;
+mod cell;
+pub(crate) mod readers;
+mod reclaim;
+
+pub use cell::{RawRcu, Rcu, RcuOption};
+
+use batch::{Callback, Pending, TryLock};
+use prim::atomic::Ordering::Relaxed;
+use prim::shared::Arc;
+use readers::Section;
+use reclaim::Inner;
+
+/// Readers, grace periods and deferred callbacks that belong together.
+///
+/// ```
+/// let domain = sync::rcu::RcuDomain::new();
+/// let guard = domain.read();
+/// domain.defer_drop(Box::new([0u8; 100]));
+/// assert_eq!(domain.stats().deferred_bytes, 100);
+/// drop(guard);
+/// domain.barrier();
+/// assert_eq!(domain.stats().deferred_bytes, 0);
+/// ```
+///
+/// A guard cannot leave its thread:
+///
+/// ```compile_fail
+/// let domain = sync::rcu::RcuDomain::new();
+/// let guard = domain.read();
+/// std::thread::scope(|s| drop(s.spawn(move || drop(guard))));
+/// ```
+///
+/// What was loaded cannot outlive the guard:
+///
+/// ```compile_fail
+/// let domain = sync::rcu::RcuDomain::new();
+/// let cell = sync::rcu::Rcu::new(&domain, 1);
+/// let guard = domain.read();
+/// let seen = cell.load(&guard);
+/// drop(guard);
+/// assert_eq!(*seen, 1);
+/// ```
+pub struct RcuDomain {
+    inner: Arc<Inner>,
+}
+
+/// How readers order themselves against writers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReaderMode {
+    /// A compiler fence in the reader, `membarrier(2)` in the writer.
+    Membarrier,
+    /// A full fence in both.
+    Fence,
+}
+
+/// What a domain has done and holds; see [`RcuDomain::stats`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RcuStats {
+    /// Grace periods that ended (one serves many batches).
+    pub grace_periods: u64,
+    /// Callbacks that were deferred and have not run yet.
+    pub deferred_callbacks: u64,
+    /// The bytes those account for.
+    pub deferred_bytes: u64,
+    /// Callbacks that have run.
+    pub freed_callbacks: u64,
+    /// The bytes those accounted for.
+    pub freed_bytes: u64,
+    /// Grace periods that waited for a reader at least as long as the stall time-out.
+    pub stalls: u64,
+    /// Of those, the ones that still wait.
+    pub stalled_now: u64,
+    /// The longest grace period that ended, in nanoseconds.
+    pub longest_grace_period_ns: u64,
+    /// Guards that were dropped by a thread-local destructor too late (see [`ReadGuard`]); each stalls the domain for
+    /// good.
+    pub leaked_guards: u64,
+    /// How readers order themselves against writers.
+    pub reader_mode: ReaderMode,
+}
+
+impl RcuDomain {
+    /// A domain with the cheapest readers that the system offers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { inner: Arc::new(Inner::new(false, false)) }
+    }
+
+    /// A domain whose readers execute a full fence and whose writers need no `membarrier(2)`: what [`RcuDomain::new`]
+    /// falls back to.
+    #[must_use]
+    pub fn with_fences() -> Self {
+        Self { inner: Arc::new(Inner::new(true, false)) }
+    }
+
+    /// A domain that starts no background thread: what others fall back to while the system has no room for one.
+    /// Callbacks run in passing, inside a later `defer` that fills a batch, or inside `flush` or `barrier`, on that
+    /// thread; so a caller must hold no lock there that a callback takes.
+    #[must_use]
+    pub fn without_reclaimer() -> Self {
+        Self { inner: Arc::new(Inner::new(false, true)) }
+    }
+
+    /// Enters a read section. What is loaded in it stays until the guard is dropped. Sections nest.
+    #[inline(always)]
+    pub fn read(&self) -> ReadGuard<'_> {
+        ReadGuard { domain: &self.inner, _section: self.inner.readers.enter() }
+    }
+
+    /// Waits until every read section that is open now, on any thread, has ended.
+    ///
+    /// # Panics
+    /// Inside a read section of this domain (it would wait for itself).
+    pub fn synchronize(&self) {
+        assert!(!self.inner.readers.is_inside(), "synchronize inside a read section of the same domain");
+        let ended = self.inner.grace_period();
+        debug_assert!(ended, "a domain is dropped by its last user only");
+    }
+
+    /// Runs `f` after a grace period, once, on another thread as a rule. `bytes`: the memory that this will free.
+    ///
+    /// Never waits, never frees in place. `f` must not wait for whoever defers, nor call [`RcuDomain::barrier`].
+    pub fn defer(&self, bytes: usize, f: impl FnOnce() + Send + 'static) {
+        self.push(bytes, Callback::from_fn(f));
+    }
+
+    /// Drops `value` after a grace period; accounts its own size. No allocation besides its share of a batch.
+    pub fn defer_drop<T: Send + 'static>(&self, value: Box<T>) {
+        self.defer_drop_sized(value, 0);
+    }
+
+    /// As [`RcuDomain::defer_drop`], for a value that owns `heap_bytes` besides its own size.
+    pub fn defer_drop_sized<T: Send + 'static>(&self, value: Box<T>, heap_bytes: usize) {
+        self.push(size_of::<T>() + heap_bytes, Callback::from_box(value));
+    }
+
+    /// Calls `call(data)` after a grace period, once, on any thread; accounts `bytes`. Allocates nothing besides its
+    /// share of a batch.
+    ///
+    /// # Safety
+    /// The call is sound on any thread, once no read section that is open now is open any more, and for as long as the
+    /// domain lives and at its drop.
+    pub unsafe fn defer_raw(&self, bytes: usize, call: unsafe fn(*mut ()), data: *mut ()) {
+        // SAFETY: the caller's promise.
+        self.push(bytes, unsafe { Callback::raw(call, data) });
+    }
+
+    #[inline]
+    fn push(&self, bytes: usize, callback: Callback) {
+        if self.inner.defer(bytes, callback) {
+            reclaim::call_reclaimer(&self.inner);
+        }
+    }
+
+    /// Hands the batches of all CPUs to the reclaimer, full or not, and does not wait.
+    pub fn flush(&self) {
+        reclaim::flush(&self.inner);
+    }
+
+    /// Returns when every callback that was deferred before, by any thread, has run (`rcu_barrier`).
+    ///
+    /// # Panics
+    /// Inside a read section or a callback of this domain (it would wait for itself).
+    pub fn barrier(&self) {
+        assert!(!self.inner.readers.is_inside(), "barrier inside a read section of the same domain");
+        assert!(!self.inner.is_in_callback(), "barrier inside a callback of the same domain");
+        reclaim::barrier(&self.inner);
+    }
+
+    /// Sets how long a grace period may wait for readers before it counts as a stall, in nanoseconds (at first
+    /// 1 000 000 000). 0: each one that has to wait counts.
+    pub fn set_stall_timeout_ns(&self, ns: u64) {
+        self.inner.reclaim.counters.stall_timeout_ns.store(ns, Relaxed);
+    }
+
+    /// The figures now. Those of other threads' work in progress may be a moment old.
+    #[must_use]
+    pub fn stats(&self) -> RcuStats {
+        let counters = &self.inner.reclaim.counters;
+        // Freed first: what is deferred later cannot make it more than was deferred.
+        let (freed_callbacks, freed_bytes) =
+            (counters.freed_callbacks.load(Relaxed), counters.freed_bytes.load(Relaxed));
+        let (mut queued_callbacks, mut queued_bytes) = (0u64, 0u64);
+        for pending in self.inner.readers.iter() {
+            pending.with(|pending: &mut Pending| {
+                queued_callbacks += pending.queued_callbacks;
+                queued_bytes += pending.queued_bytes;
+            });
+        }
+        RcuStats {
+            grace_periods: counters.grace_periods.load(Relaxed),
+            deferred_callbacks: queued_callbacks.saturating_sub(freed_callbacks),
+            deferred_bytes: queued_bytes.saturating_sub(freed_bytes),
+            freed_callbacks,
+            freed_bytes,
+            stalls: counters.stalls.load(Relaxed),
+            stalled_now: counters.stalled_now.load(Relaxed),
+            longest_grace_period_ns: counters.longest_grace_period_ns.load(Relaxed),
+            leaked_guards: self.inner.readers.leaked(),
+            reader_mode: if self.inner.readers.has_fences() { ReaderMode::Fence } else { ReaderMode::Membarrier },
+        }
+    }
+
+    /// What tells this domain from every other that lives now.
+    fn address(&self) -> usize {
+        core::ptr::from_ref::<Inner>(&self.inner).addr()
+    }
+}
+
+impl Default for RcuDomain {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for RcuDomain {
+    /// Ends the reclaimer and runs every callback that is left.
+    fn drop(&mut self) {
+        reclaim::shut_down(&self.inner);
+    }
+}
+
+impl core::fmt::Debug for RcuDomain {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("RcuDomain").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+/// A read section of a domain; left when dropped.
+///
+/// `!Send` and `!Sync`: it belongs to its thread's slot. A guard that is forgotten, or kept in a thread-local and
+/// dropped there after the thread gave its CPU index back, is never left: it stalls the domain (counted in
+/// [`RcuStats::leaked_guards`] in the second case), but nothing is freed under anybody.
+pub struct ReadGuard<'d> {
+    domain: &'d Inner,
+    _section: Section<'d, TryLock<Pending>>,
+}
+
+impl ReadGuard<'_> {
+    #[inline(always)]
+    fn address(&self) -> usize {
+        core::ptr::from_ref::<Inner>(self.domain).addr()
+    }
+}
+
+impl core::fmt::Debug for ReadGuard<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ReadGuard").finish_non_exhaustive()
+    }
+}

@@ -1,1 +1,215 @@
-//! x
+//! A sequence count: readers that store nothing, validated after the fact.
+//!
+//! # What it is
+//! One 32-bit count. A writer makes it odd, changes the data, makes it even. A reader samples the count, reads the
+//! data, and asks [`SeqCount::retry`] whether the count is still the one it sampled.
+//!
+//! # What it is not
+//! A lock: writers are serialised by the caller (a dentry's by its lock). [`SeqLock`](crate::SeqLock) brings its own.
+//! It protects no memory either: what is read inside may be torn until `retry` said no, so it must be Relaxed atomics,
+//! or lie behind RCU. A reader must not act on it, nor follow a pointer that RCU does not keep, before that.
+//!
+//! # State
+//! | bits 31..1          | bit 0                      |
+//! |---------------------|----------------------------|
+//! | finished writes     | 1: a write is under way    |
+//!
+//! # Orderings
+//! | here                              | partner                                         | reads no data  |
+//! |-----------------------------------|-------------------------------------------------|----------------|
+//! | `raw_begin`: load, Acquire        | `write_end`: store of the even count, Release   | older than it  |
+//! | `retry`: fence Acquire, then load | `write_begin`: store of odd, then fence Release | newer than it  |
+//!
+//! # Source
+//! Stephen Hemminger's `frlock` (2003) and Linux's `Documentation/locking/seqlock.rst`. The fences are those of Hans
+//! Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012).
+//!
+//! # Limitations
+//! A reader that sleeps through exactly 2^31 writes between sample and check is not told.
+//!
+//! ```
+//! use prim::atomic::{AtomicU64, Ordering::Relaxed};
+//! use sync::SeqCount;
+//!
+//! let (count, low, high) = (SeqCount::new(), AtomicU64::new(1), AtomicU64::new(2));
+//! {
+//!     let _write = count.write(); // the caller excludes other writers
+//!     low.store(3, Relaxed);
+//!     high.store(4, Relaxed);
+//! }
+//! let pair = loop {
+//!     let start = count.begin();
+//!     let pair = (low.load(Relaxed), high.load(Relaxed));
+//!     if !count.retry(start) {
+//!         break pair;
+//!     }
+//! };
+//! assert_eq!(pair, (3, 4));
+//! ```
+
+use prim::atomic::{
+    AtomicU32,
+    Ordering::{self, Acquire, Relaxed, Release},
+    fence,
+};
+use prim::hint::spin_until;
+
+/// A sequence count; see the module's description. 4 bytes.
+///
+/// Source: Linux's `seqcount_t`.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct SeqCount(AtomicU32);
+
+impl SeqCount {
+    /// A count of zero, no write under way.
+    #[inline]
+    #[must_use]
+    pub fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// Samples the count without waiting. An odd sample makes [`retry`](Self::retry) say yes.
+    #[inline(always)]
+    #[must_use]
+    pub fn raw_begin(&self) -> u32 {
+        // ORDERING: Acquire pairs with the Release in `write_end`: the reads that follow see the data of this count.
+        self.0.load(Acquire)
+    }
+
+    /// Samples the count, waiting while a write is under way.
+    #[inline]
+    #[must_use]
+    pub fn begin(&self) -> u32 {
+        let mut start = self.raw_begin();
+        if start & 1 != 0 {
+            spin_until(|| {
+                start = self.raw_begin();
+                start & 1 == 0
+            });
+        }
+        start
+    }
+
+    /// Whether what was read since the sample `start` must be thrown away: a write was under way then, or has begun
+    /// since.
+    #[inline(always)]
+    #[must_use]
+    pub fn retry(&self, start: u32) -> bool {
+        // ORDERING: the Acquire fence pairs with the Release fence in `write_begin`: data of a write read before it
+        // brings that write's odd count to the load after it.
+        fence(Acquire);
+        // Relaxed: ordered by the fence above.
+        (self.0.load(Relaxed) ^ start) | (start & 1) != 0
+    }
+
+    /// The count now, for those who exclude writers, and for show.
+    #[inline(always)]
+    #[must_use]
+    pub fn current(&self) -> u32 {
+        // Relaxed: orders nothing; who excludes writers has the count by that lock.
+        self.0.load(Relaxed)
+    }
+
+    /// Begins a write: readers that sampled before will retry. The caller excludes other writers until
+    /// [`write_end`](Self::write_end). Between the two, readers in [`begin`](Self::begin) wait: do not sleep.
+    #[inline(always)]
+    pub fn write_begin(&self) {
+        // Relaxed: ordered by the fence below.
+        let old = self.step(Relaxed);
+        debug_assert!(old & 1 == 0, "two writers in one sequence count");
+        // ORDERING: the Release fence pairs with the Acquire fence in `retry`: who reads data stored after it sees the
+        // odd count stored before it.
+        fence(Release);
+    }
+
+    /// Ends the write begun by [`write_begin`](Self::write_begin).
+    #[inline(always)]
+    pub fn write_end(&self) {
+        // ORDERING: Release pairs with the Acquire in `raw_begin`: who samples this count sees the data.
+        let old = self.step(Release);
+        debug_assert!(old & 1 != 0, "the end of a write that was not begun");
+    }
+
+    /// A write section that ends when the guard is dropped. As [`write_begin`](Self::write_begin) otherwise.
+    #[inline(always)]
+    #[must_use = "the write section ends when the guard is dropped"]
+    pub fn write(&self) -> SeqWrite<'_> {
+        self.write_begin();
+        SeqWrite(self)
+    }
+
+    /// Adds one and returns what was there. Writers are serialised, so a load and a store do, at a twentieth of the
+    /// price of a read-modify-write. loom gets the read-modify-write: two writers it lets race must not look like one.
+    #[inline(always)]
+    fn step(&self, order: Ordering) -> u32 {
+        #[cfg(not(loom))]
+        {
+            // Relaxed: only writers change the count, and the caller's lock orders them.
+            let old = self.0.load(Relaxed);
+            self.0.store(old.wrapping_add(1), order);
+            old
+        }
+        #[cfg(loom)]
+        self.0.fetch_add(1, order)
+    }
+}
+
+/// A write section of a [`SeqCount`]; ends on drop, also when unwinding.
+#[derive(Debug)]
+#[must_use = "the write section ends when the guard is dropped"]
+pub struct SeqWrite<'a>(&'a SeqCount);
+
+impl Drop for SeqWrite<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.write_end();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_four_bytes() {
+        assert_eq!(size_of::<SeqCount>(), 4);
+    }
+
+    #[test]
+    fn a_reader_retries_exactly_when_a_write_touched_it() {
+        let count = SeqCount::new();
+        let start = count.begin();
+        assert!(!count.retry(start));
+        count.write_begin();
+        assert!(count.retry(start));
+        let odd = count.raw_begin();
+        assert_eq!(odd, 1);
+        assert!(count.retry(odd), "an odd sample is never good, even unchanged");
+        count.write_end();
+        assert!(count.retry(start) && count.retry(odd));
+        let start = count.begin();
+        assert_eq!((start, count.current()), (2, 2));
+        assert!(!count.retry(start));
+    }
+
+    #[test]
+    fn a_write_section_ends_when_its_guard_is_dropped_by_a_panic() {
+        let count = SeqCount::new();
+        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _write = count.write();
+            panic!("on purpose");
+        }));
+        assert!(unwound.is_err());
+        assert_eq!(count.current(), 2);
+    }
+
+    #[test]
+    fn the_count_wraps() {
+        let count = SeqCount(AtomicU32::new(u32::MAX - 1));
+        let start = count.begin();
+        drop(count.write());
+        assert_eq!(count.current(), 0);
+        assert!(count.retry(start));
+    }
+}

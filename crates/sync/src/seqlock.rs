@@ -1,1 +1,219 @@
-//! x
+//! A sequence lock: a [`SeqCount`](crate::SeqCount) whose odd value is also the writers' lock.
+//!
+//! # What it is
+//! One 32-bit word. Writers take it from even to odd by a compare-exchange, so they exclude one another; readers store
+//! nothing and validate, as with a sequence count. `rename_lock` and `mount_lock` have this shape.
+//!
+//! # What it is not
+//! A lock for readers: they never exclude a writer and may have to read again for ever under a stream of writers. It
+//! holds no data (there is no `SeqLock<T>`): what it guards is the caller's, Relaxed atomics or behind RCU, because a
+//! plain `T` read while it is written would be a data race. Writers spin: do not sleep in a write section.
+//!
+//! # State
+//! | bits 31..1      | bit 0                   |
+//! |-----------------|-------------------------|
+//! | finished writes | 1: a writer holds it    |
+//!
+//! # Orderings
+//! | here                                        | partner                                                   |
+//! |---------------------------------------------|-----------------------------------------------------------|
+//! | `raw_begin`: load, Acquire                  | `SeqLockGuard::drop`: store of even, Release              |
+//! | `read_retry`: fence Acquire, then load      | `try_write_lock`: odd, then fence Release                 |
+//! | `try_write_lock`: compare-exchange, Acquire | `SeqLockGuard::drop`: Release (the writer before this one) |
+//!
+//! # Source
+//! Linux's `seqlock_t`, `Documentation/locking/seqlock.rst`; fences as in [`SeqCount`](crate::SeqCount).
+//!
+//! # Limitations
+//! That of the sequence count: exactly 2^31 writes between sample and check are not noticed. Writers are not queued.
+//!
+//! ```
+//! use prim::atomic::{AtomicU32, Ordering::Relaxed};
+//! use sync::SeqLock;
+//!
+//! let (lock, a, b) = (SeqLock::new(), AtomicU32::new(0), AtomicU32::new(0));
+//! {
+//!     let _writer = lock.write_lock();
+//!     a.store(1, Relaxed);
+//!     b.store(1, Relaxed);
+//! }
+//! assert_eq!(lock.read(|| (a.load(Relaxed), b.load(Relaxed))), (1, 1));
+//! ```
+
+use core::marker::PhantomData;
+use prim::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+use prim::hint::spin_until;
+use prim::lockstat;
+
+/// A sequence lock; see the module's description. 4 bytes.
+///
+/// Source: Linux's `seqlock_t`, which keeps a spinlock beside the count; here the odd count is the lock.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct SeqLock(AtomicU32);
+
+impl SeqLock {
+    /// A free lock.
+    #[inline]
+    #[must_use]
+    pub fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// Samples the count without waiting. An odd sample (a writer is at work) makes [`read_retry`](Self::read_retry)
+    /// say yes.
+    #[inline(always)]
+    #[must_use]
+    pub fn raw_begin(&self) -> u32 {
+        // ORDERING: Acquire pairs with the Release in `SeqLockGuard::drop`: the reads that follow see the data of this
+        // count.
+        self.0.load(Acquire)
+    }
+
+    /// Samples the count, waiting while a writer holds the lock.
+    #[inline]
+    #[must_use]
+    pub fn read_begin(&self) -> u32 {
+        let mut start = 0;
+        spin_until(|| {
+            start = self.raw_begin();
+            start & 1 == 0
+        });
+        start
+    }
+
+    /// Whether what was read since the sample `start` must be thrown away: a writer was at work then, or has come
+    /// since.
+    #[inline(always)]
+    #[must_use]
+    pub fn read_retry(&self, start: u32) -> bool {
+        // ORDERING: the Acquire fence pairs with the Release fence in `try_write_lock`: data of a write read before it
+        // brings that write's odd count to the load after it.
+        fence(Acquire);
+        // Relaxed: ordered by the fence above.
+        (self.0.load(Relaxed) ^ start) | (start & 1) != 0
+    }
+
+    /// Calls `f` until no writer came while it ran, and returns what it then returned. `f` may see torn data, so it
+    /// only reads.
+    #[inline]
+    pub fn read<R>(&self, mut f: impl FnMut() -> R) -> R {
+        loop {
+            let start = self.read_begin();
+            let value = f();
+            if !self.read_retry(start) {
+                return value;
+            }
+        }
+    }
+
+    /// Takes the writers' lock, spinning.
+    #[inline]
+    #[must_use = "the lock is given back when the guard is dropped"]
+    pub fn write_lock(&self) -> SeqLockGuard<'_> {
+        loop {
+            if let Some(guard) = self.try_write_lock() {
+                return guard;
+            }
+            lockstat::contended(self);
+            // Relaxed: only a hint; the compare-exchange in `try_write_lock` decides.
+            spin_until(|| self.0.load(Relaxed) & 1 == 0);
+        }
+    }
+
+    /// Takes the writers' lock if it is free.
+    #[inline]
+    #[must_use = "the lock is given back when the guard is dropped"]
+    pub fn try_write_lock(&self) -> Option<SeqLockGuard<'_>> {
+        // Relaxed: a guess, which the compare-exchange checks.
+        let even = self.0.load(Relaxed) & !1;
+        let odd = even | 1;
+        // ORDERING: Acquire pairs with the Release in `SeqLockGuard::drop`: this writer sees what the last one wrote.
+        self.0.compare_exchange(even, odd, Acquire, Relaxed).ok()?;
+        // ORDERING: the Release fence pairs with the Acquire fence in `read_retry`: who reads data stored after it
+        // sees the odd count stored before it. (The exchange's Acquire alone would let the data go first.)
+        fence(Release);
+        lockstat::acquired(self);
+        Some(SeqLockGuard { lock: self, odd, not_send: PhantomData })
+    }
+}
+
+/// The writers' lock of a [`SeqLock`], held; given back on drop, also when unwinding.
+#[derive(Debug)]
+#[must_use = "the lock is given back when the guard is dropped"]
+pub struct SeqLockGuard<'a> {
+    lock: &'a SeqLock,
+    odd: u32,
+    /// Whoever took a spinning lock gives it back.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for SeqLockGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        lockstat::released(self.lock);
+        // ORDERING: Release pairs with the Acquire in `raw_begin` and with that in `try_write_lock`: who samples or
+        // takes this count sees the data.
+        self.lock.0.store(self.odd.wrapping_add(1), Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use prim::atomic::AtomicU64;
+
+    #[test]
+    fn it_is_four_bytes() {
+        assert_eq!(size_of::<SeqLock>(), 4);
+    }
+
+    #[test]
+    fn a_writer_excludes_writers_and_makes_readers_retry() {
+        let lock = SeqLock::new();
+        let start = lock.read_begin();
+        let guard = lock.write_lock();
+        assert!(lock.try_write_lock().is_none());
+        assert!(lock.read_retry(start));
+        assert!(lock.read_retry(lock.raw_begin()), "an odd sample is never good, even unchanged");
+        drop(guard);
+        assert!(lock.read_retry(start));
+        assert_eq!(lock.read_begin(), 2);
+        assert!(lock.try_write_lock().is_some());
+    }
+
+    #[test]
+    fn the_count_wraps() {
+        let lock = SeqLock(AtomicU32::new(u32::MAX - 1));
+        drop(lock.write_lock());
+        assert_eq!(lock.read_begin(), 0);
+    }
+
+    #[test]
+    fn readers_never_see_a_torn_pair() {
+        let (lock, a, b) = (SeqLock::new(), AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    for _ in 0..5_000 {
+                        let _writer = lock.write_lock();
+                        let next = a.load(Relaxed) + 1;
+                        a.store(next, Relaxed);
+                        b.store(next, Relaxed);
+                    }
+                });
+            }
+            let mut last = 0;
+            while last < 10_000 {
+                let (x, y) = lock.read(|| (a.load(Relaxed), b.load(Relaxed)));
+                assert_eq!(x, y);
+                assert!(x >= last);
+                last = x;
+            }
+        });
+    }
+}

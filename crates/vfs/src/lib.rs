@@ -1,1 +1,101 @@
-//! x
+//! The core of a virtual file system whose path walks leave no footprints.
+//!
+//! A lookup of a cached path stores to no shared memory: it takes no lock and moves no reference count, not even on the last
+//! component when only its attributes are wanted. `ARCHITECTURE.md` has the code map, `docs/path-walk.md` the walk in
+//! detail. Most users want the `lightfoot` crate, which puts a `std::fs`-like face on this one.
+//!
+//! ```
+//! # struct Empty;
+//! # impl vfs::FileSystem for Empty {
+//! #     fn root(&self) -> vfs::NewInode {
+//! #         let attr = vfs::Attr { ino: 1, mode: vfs::S_IFDIR | 0o755, nlink: 2, ..Default::default() };
+//! #         vfs::NewInode { node: 0, attr, link_body: None }
+//! #     }
+//! # }
+//! let vfs = vfs::Vfs::new(Empty);
+//! let context = vfs.context();
+//! assert!(context.attr(None, b"/", true)?.is_dir());
+//! assert_eq!(context.attr(None, b"/nothing", true), Err(vfs::Errno::ENOSYS));
+//! # Ok::<(), vfs::Errno>(())
+//! ```
+
+#![deny(unsafe_code)]
+
+mod attr;
+mod context;
+mod cred;
+mod dentry;
+mod errno;
+mod file;
+mod fs;
+mod inode;
+mod name;
+mod namespace;
+mod reverse_path;
+#[allow(unsafe_code, reason = "the one module that turns links into references; its invariants are at its head")]
+mod slot;
+mod tree;
+mod walk;
+
+pub use attr::{
+    Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISGID, S_ISUID, S_ISVTX, SetAttr,
+    SetTime,
+};
+pub use context::{Context, Held};
+pub use cred::{Capabilities, Credentials, MAY_EXEC, MAY_READ, MAY_WRITE};
+pub use errno::Errno;
+pub use file::{DirEntry, OpenFile};
+pub use fs::{FileSystem, NewInode, Request, Written};
+pub use inode::Inode;
+pub use name::{NAME_MAX, PATH_MAX};
+pub use namespace::{Base, OpenFlags};
+pub use sync::rcu::RcuStats;
+pub use tree::CacheStats;
+pub use walk::fallback::Fallback;
+
+use prim::shared::Arc;
+use sync::PerCpuOwner;
+use tree::Tree;
+
+/// One tree: a file system and its caches. Cloning shares it; it goes when its last handle, context and file have gone.
+#[derive(Clone, Debug)]
+pub struct Vfs {
+    tree: Arc<PerCpuOwner<Tree>>,
+}
+
+impl Vfs {
+    /// A tree over `fs`.
+    #[must_use]
+    pub fn new(fs: impl FileSystem) -> Self {
+        Self { tree: Arc::new(PerCpuOwner::new(Tree::new(Box::new(fs)))) }
+    }
+
+    /// A context at the root of the tree, with root's credentials and umask 022.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        Context::new(self.tree.share())
+    }
+
+    /// How often walks left rcu-walk for `reason`.
+    #[must_use]
+    pub fn fallbacks(&self, reason: Fallback) -> u64 {
+        self.tree.fallbacks.iter().map(|counters| counters.get(reason)).sum()
+    }
+
+    /// What the caches hold. Looks at every dentry: for tests and reports, and exact only while nothing changes.
+    #[must_use]
+    pub fn stats(&self) -> CacheStats {
+        self.tree.stats()
+    }
+
+    /// The state of deferred freeing.
+    #[must_use]
+    pub fn rcu_stats(&self) -> RcuStats {
+        self.tree.domain.stats()
+    }
+
+    /// Waits until all that was deferred before has been freed.
+    pub fn barrier(&self) {
+        self.tree.domain.barrier();
+    }
+}

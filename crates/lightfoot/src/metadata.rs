@@ -1,0 +1,287 @@
+//! Metadata, shaped like `std`'s with the methods of its `MetadataExt`.
+
+use std::io;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use vfs::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SetTime};
+
+/// Attributes of a file at one moment: `stat(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    attr: Attr,
+}
+
+impl Metadata {
+    #[inline]
+    pub(crate) fn new(attr: Attr) -> Self {
+        Self { attr }
+    }
+
+    /// What kind of file it is.
+    #[must_use]
+    pub fn file_type(&self) -> FileType {
+        FileType::new(self.attr.mode)
+    }
+
+    /// Whether it is a directory.
+    #[must_use]
+    pub fn is_dir(&self) -> bool {
+        self.file_type().is_dir()
+    }
+
+    /// Whether it is a regular file.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.file_type().is_file()
+    }
+
+    /// Whether it is a symbolic link.
+    #[must_use]
+    pub fn is_symlink(&self) -> bool {
+        self.file_type().is_symlink()
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "std's Metadata has none")]
+    pub fn len(&self) -> u64 {
+        self.attr.size
+    }
+
+    /// Permission bits.
+    #[must_use]
+    pub fn permissions(&self) -> Permissions {
+        Permissions::from_mode(self.attr.mode)
+    }
+
+    /// Time of the last change of the contents.
+    ///
+    /// # Errors
+    /// None; the form is `std`'s.
+    pub fn modified(&self) -> io::Result<SystemTime> {
+        Ok(system_time(self.attr.mtime))
+    }
+
+    /// Time of the last access, as far as it is recorded (relatime).
+    ///
+    /// # Errors
+    /// None; the form is `std`'s.
+    pub fn accessed(&self) -> io::Result<SystemTime> {
+        Ok(system_time(self.attr.atime))
+    }
+
+    /// Inode number, unique in its tree.
+    #[must_use]
+    pub fn ino(&self) -> u64 {
+        self.attr.ino
+    }
+
+    /// File type and permission bits.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        self.attr.mode
+    }
+
+    /// Number of names.
+    #[must_use]
+    pub fn nlink(&self) -> u64 {
+        self.attr.nlink.into()
+    }
+
+    /// Owner.
+    #[must_use]
+    pub fn uid(&self) -> u32 {
+        self.attr.uid
+    }
+
+    /// Group.
+    #[must_use]
+    pub fn gid(&self) -> u32 {
+        self.attr.gid
+    }
+
+    /// Device number of a device node.
+    #[must_use]
+    pub fn rdev(&self) -> u64 {
+        self.attr.rdev.into()
+    }
+
+    /// Length in bytes, as [`Metadata::len`].
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.attr.size
+    }
+
+    /// Storage taken, in units of 512 bytes.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.attr.blocks
+    }
+
+    /// Last access in nanoseconds since the epoch.
+    #[must_use]
+    pub fn atime_ns(&self) -> i64 {
+        self.attr.atime
+    }
+
+    /// Last change of the contents in nanoseconds since the epoch.
+    #[must_use]
+    pub fn mtime_ns(&self) -> i64 {
+        self.attr.mtime
+    }
+
+    /// Last change of the inode in nanoseconds since the epoch.
+    #[must_use]
+    pub fn ctime_ns(&self) -> i64 {
+        self.attr.ctime
+    }
+}
+
+/// What kind of file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileType {
+    kind: u32,
+}
+
+impl FileType {
+    pub(crate) fn new(mode: u32) -> Self {
+        Self { kind: mode & S_IFMT }
+    }
+
+    /// A directory.
+    #[must_use]
+    pub fn is_dir(&self) -> bool {
+        self.kind == S_IFDIR
+    }
+
+    /// A regular file.
+    #[must_use]
+    pub fn is_file(&self) -> bool {
+        self.kind == S_IFREG
+    }
+
+    /// A symbolic link.
+    #[must_use]
+    pub fn is_symlink(&self) -> bool {
+        self.kind == S_IFLNK
+    }
+
+    /// A FIFO.
+    #[must_use]
+    pub fn is_fifo(&self) -> bool {
+        self.kind == S_IFIFO
+    }
+
+    /// A socket.
+    #[must_use]
+    pub fn is_socket(&self) -> bool {
+        self.kind == S_IFSOCK
+    }
+
+    /// A character device.
+    #[must_use]
+    pub fn is_char_device(&self) -> bool {
+        self.kind == S_IFCHR
+    }
+
+    /// A block device.
+    #[must_use]
+    pub fn is_block_device(&self) -> bool {
+        self.kind == S_IFBLK
+    }
+}
+
+/// Permission bits: `chmod(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permissions {
+    mode: u32,
+}
+
+impl Permissions {
+    /// Permissions out of a mode; only the bits 07777 count.
+    #[must_use]
+    pub fn from_mode(mode: u32) -> Self {
+        Self { mode }
+    }
+
+    /// The mode.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        self.mode
+    }
+
+    /// Replaces the mode.
+    pub fn set_mode(&mut self, mode: u32) {
+        self.mode = mode;
+    }
+
+    /// Whether nobody may write.
+    #[must_use]
+    pub fn readonly(&self) -> bool {
+        self.mode & 0o222 == 0
+    }
+
+    /// Takes write permission from all, or gives it to all.
+    pub fn set_readonly(&mut self, readonly: bool) {
+        self.mode = if readonly { self.mode & !0o222 } else { self.mode | 0o222 };
+    }
+}
+
+/// Times to set on a file; one that is not given stays: `utimensat(2)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileTimes {
+    pub(crate) atime: Option<SetTime>,
+    pub(crate) mtime: Option<SetTime>,
+}
+
+impl FileTimes {
+    /// Nothing to set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Both times to the current one: what `touch(1)` does; who may write may do it.
+    #[must_use]
+    pub fn now() -> Self {
+        Self { atime: Some(SetTime::Now), mtime: Some(SetTime::Now) }
+    }
+
+    /// Sets the access time.
+    #[must_use]
+    pub fn set_accessed(mut self, time: SystemTime) -> Self {
+        self.atime = Some(SetTime::At(nanoseconds(time)));
+        self
+    }
+
+    /// Sets the modification time.
+    #[must_use]
+    pub fn set_modified(mut self, time: SystemTime) -> Self {
+        self.mtime = Some(SetTime::At(nanoseconds(time)));
+        self
+    }
+}
+
+fn system_time(ns: i64) -> SystemTime {
+    let distance = Duration::from_nanos(ns.unsigned_abs());
+    if ns >= 0 { UNIX_EPOCH + distance } else { UNIX_EPOCH - distance }
+}
+
+/// Nanoseconds since the epoch; times too far away become the farthest (the years 1677 and 2262).
+fn nanoseconds(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_survive_the_way_there_and_back() {
+        for ns in [0, 1, -1, 1_700_000_000_123_456_789, -86_400_000_000_000, i64::MAX, i64::MIN + 1] {
+            assert_eq!(nanoseconds(system_time(ns)), ns);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Differential tests against the running kernel: the same random operations on both, errno for errno and attribute for
+//! attribute. [`namespace::driver::run_seeds`] says how to replay one seed.
+
+mod namespace;
+
+use namespace::driver::{Case, Side, run_seeds};
+use namespace::generate::Plan;
+use namespace::kernel::Kernel;
+use namespace::model::Model;
+use namespace::outcome::{Compare, Moved};
+
+const KERNEL: Side = Side { name: "kernel", fresh: &|| Box::new(Kernel::new()) };
+const MODEL: Side = Side { name: "model", fresh: &|| Box::new(Model::new(Kernel::world())) };
+
+fn case(name: &str, compare: Compare) -> Case<'_> {
+    Case { test: "kernel", name, seed: 0, compare, patient: false }
+}
+
+#[test]
+fn the_model_answers_as_the_kernel_does() {
+    // Without waiting for its clock, the kernel shows that times moved only where it has multigrain timestamps
+    // (tmpfs, since Linux 6.13).
+    let moved = if Kernel::moves_times_at_once() { Moved::InFiles } else { Moved::Nowhere };
+    let case = case("the_model_answers_as_the_kernel_does", Compare { moved, ..Compare::ALL });
+    run_seeds(case, 0..20, 1000, Plan { world: Kernel::world(), shuns_protection: false }, MODEL, KERNEL);
+}
+
+#[test]
+fn the_model_moves_times_as_the_kernel_does() {
+    let case = Case { patient: true, ..case("the_model_moves_times_as_the_kernel_does", Compare::ALL) };
+    run_seeds(case, 100..104, 500, Plan { world: Kernel::world(), shuns_protection: false }, MODEL, KERNEL);
+}

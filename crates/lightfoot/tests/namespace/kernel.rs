@@ -1,0 +1,348 @@
+//! The running kernel, on a fresh tmpfs.
+//!
+//! As root, each instance is a tmpfs that is mounted nowhere: the calling thread takes its file system context apart
+//! from the process's (`unshare(CLONE_FS)`), changes root and working directory into it, and changes its own
+//! credentials with raw system calls. Dropping the instance brings the thread back; closing the mount ends it,
+//! whatever happens before. Otherwise it is a directory in `/dev/shm`, reached through a path prefix, and
+//! [`World::confined`] says so.
+
+use super::errno::*;
+use super::ops::*;
+use super::outcome::{Attr, Outcome, Time};
+use super::{Namespace, World};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self as sys, AtFlags, CWD, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
+use rustix::io::Errno as SysErrno;
+use rustix::mount;
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+type Res<T> = Result<T, Errno>;
+
+impl From<SysErrno> for Errno {
+    fn from(errno: SysErrno) -> Self {
+        Errno(errno.raw_os_error())
+    }
+}
+
+/// One process on the kernel's tmpfs: the calling thread.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    slots: [Option<OwnedFd>; SLOTS],
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// The thread's root is the tmpfs; here is the way back.
+    Root { old_root: OwnedFd, old_cwd: OwnedFd, old_umask: Mode },
+    /// Every absolute path is meant below this directory.
+    Below { dir: PathBuf, old_cwd: OwnedFd, old_umask: Mode },
+}
+
+impl Kernel {
+    /// What holds for every instance in this process.
+    pub(crate) fn world() -> World {
+        let knob = |name: &str| -> u8 {
+            let text = std::fs::read_to_string(format!("/proc/sys/fs/{name}")).unwrap_or_default();
+            text.trim().parse().unwrap_or(0)
+        };
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        World {
+            owner: (uid.as_raw(), gid.as_raw()),
+            confined: !uid.is_root(),
+            protected_hardlinks: knob("protected_hardlinks") != 0,
+            protected_symlinks: knob("protected_symlinks") != 0,
+            protected_regular: knob("protected_regular"),
+            protected_fifos: knob("protected_fifos"),
+        }
+    }
+
+    /// Whether a change that follows a look at a file is seen by the next look, however soon.
+    pub(crate) fn moves_times_at_once() -> bool {
+        let mut kernel = Self::new();
+        let path = RawPath::from("a");
+        kernel.apply(&Op::Mknod { path: path.clone(), mode: S_IFREG | 0o600, rdev: (0, 0) });
+        let looks = (0..50).map(|_| {
+            kernel.apply(&Op::Chmod { path: path.clone(), mode: 0o600 });
+            let Outcome::Attr(attr) = kernel.apply(&Op::Stat { path: path.clone() }) else {
+                panic!("a has attributes")
+            };
+            attr.ctime
+        });
+        let looks: Vec<Time> = looks.collect();
+        looks.windows(2).all(|pair| pair[0] != pair[1])
+    }
+
+    /// A fresh tree. There is at most one on a thread at a time.
+    pub(crate) fn new() -> Self {
+        // SAFETY: only the file system context is taken apart, no file descriptors.
+        unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) }.expect("unshare(CLONE_FS)");
+        let old_cwd = open_dir(".");
+        let old_umask = rustix::process::umask(Mode::from_raw_mode(0o022));
+        let place = if Self::world().confined {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let unique = NEXT.fetch_add(1, Ordering::Relaxed);
+            let dir = PathBuf::from(format!("/dev/shm/lightfoot-{}-{unique}", std::process::id()));
+            sys::mkdir(&dir, Mode::from_raw_mode(0o755)).expect("mkdir in /dev/shm");
+            rustix::process::chdir(&dir).expect("chdir");
+            Place::Below { dir, old_cwd, old_umask }
+        } else {
+            let old_root = open_dir("/");
+            let tmpfs = fresh_tmpfs().expect("a fresh tmpfs: fsopen(2) and fsmount(2)");
+            rustix::process::fchdir(&tmpfs).expect("fchdir");
+            rustix::process::chroot(".").expect("chroot");
+            Place::Root { old_root, old_cwd, old_umask }
+        };
+        Kernel { slots: Default::default(), place }
+    }
+
+    /// The path as the kernel has to be told it.
+    fn at(&self, path: &RawPath) -> Vec<u8> {
+        match &self.place {
+            Place::Below { dir, .. } if path.starts_with(b"/") => [dir.as_os_str().as_bytes(), path].concat(),
+            _ => path.to_vec(),
+        }
+    }
+
+    fn slot(&self, slot: usize) -> Res<&OwnedFd> {
+        self.slots[slot].as_ref().ok_or(EBADF)
+    }
+
+    fn open(&mut self, slot: usize, path: &RawPath, flags: u32, mode: u32) -> Res<()> {
+        let flags = OFlags::from_bits_retain(flags) | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let fd = sys::open(self.at(path), flags, Mode::from_raw_mode(mode))?;
+        match sys::fstat(&fd)?.st_mode & S_IFMT {
+            S_IFREG | S_IFDIR => self.slots[slot] = Some(fd),
+            _ => return Err(ENXIO),
+        }
+        Ok(())
+    }
+
+    fn read_dir(&self, path: &RawPath) -> Res<Vec<(RawPath, u32)>> {
+        let fd = sys::open(self.at(path), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let mut buffer = [MaybeUninit::uninit(); 16384];
+        let mut listing = Vec::new();
+        let mut entries = sys::RawDir::new(fd, &mut buffer);
+        while let Some(entry) = entries.next() {
+            match entry {
+                Ok(entry) if [b".".as_slice(), b".."].contains(&entry.file_name().to_bytes()) => {}
+                Ok(entry) => {
+                    listing.push((RawPath::from(entry.file_name().to_bytes()), entry.file_type().as_raw_mode()));
+                }
+                // A removed directory lists nothing.
+                Err(SysErrno::NOENT) => break,
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        listing.sort();
+        Ok(listing)
+    }
+
+    fn getcwd(&self) -> Res<RawPath> {
+        let path = rustix::process::getcwd(Vec::new())?.into_bytes();
+        Ok(match &self.place {
+            Place::Root { .. } => RawPath(path),
+            Place::Below { dir, .. } => match path.strip_prefix(dir.as_os_str().as_bytes()) {
+                Some(b"") => RawPath::from("/"),
+                Some(rest) => RawPath::from(rest),
+                None => RawPath(path),
+            },
+        })
+    }
+
+    fn link(&self, from: &RawPath, to: &RawPath) -> Res<()> {
+        Ok(sys::linkat(CWD, self.at(from), CWD, self.at(to), AtFlags::empty())?)
+    }
+
+    fn symlink(&self, body: &RawPath, path: &RawPath) -> Res<()> {
+        Ok(sys::symlink(body.to_vec(), self.at(path))?)
+    }
+
+    fn mknod(&self, path: &RawPath, mode: u32, rdev: (u32, u32)) -> Res<()> {
+        let kind = sys::FileType::from_raw_mode(mode);
+        let dev = sys::makedev(rdev.0, rdev.1);
+        Ok(sys::mknodat(CWD, self.at(path), kind, Mode::from_raw_mode(mode), dev)?)
+    }
+
+    fn chown(&self, path: &RawPath, uid: Option<u32>, gid: Option<u32>, follow: bool) -> Res<()> {
+        let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        Ok(sys::chownat(CWD, self.at(path), uid.map(Uid::from_raw), gid.map(Gid::from_raw), flags)?)
+    }
+
+    fn truncate(&self, path: &RawPath, len: i64) -> Res<()> {
+        let path = CString::new(self.at(path)).map_err(|_| EINVAL)?;
+        // rustix has no truncate(2).
+        // SAFETY: the path ends with a NUL and outlives the call.
+        match unsafe { libc::truncate(path.as_ptr(), len) } {
+            0 => Ok(()),
+            _ => Err(Errno(std::io::Error::last_os_error().raw_os_error().expect("a failed system call says why"))),
+        }
+    }
+
+    fn utimens(&self, path: &RawPath, atime: Option<i64>, mtime: Option<i64>) -> Res<()> {
+        let spec = |nanos: Option<i64>| match nanos {
+            Some(nanos) => {
+                Timespec { tv_sec: nanos.div_euclid(1_000_000_000), tv_nsec: nanos.rem_euclid(1_000_000_000) }
+            }
+            None => Timespec { tv_sec: 0, tv_nsec: sys::UTIME_OMIT },
+        };
+        let times = Timestamps { last_access: spec(atime), last_modification: spec(mtime) };
+        Ok(sys::utimensat(CWD, self.at(path), &times, AtFlags::empty())?)
+    }
+
+    fn lseek(&self, slot: usize, whence: Whence, offset: i64) -> Res<u64> {
+        let to = match whence {
+            Whence::Start => sys::SeekFrom::Start(offset as u64),
+            Whence::Current => sys::SeekFrom::Current(offset),
+            Whence::End => sys::SeekFrom::End(offset),
+        };
+        Ok(sys::seek(self.slot(slot)?, to)?)
+    }
+
+    fn read(&self, slot: usize, offset: Option<u64>, len: usize) -> Res<Vec<u8>> {
+        let mut data = vec![0; len];
+        let fd = self.slot(slot)?;
+        let read = match offset {
+            Some(offset) => rustix::io::pread(fd, &mut data, offset)?,
+            None => rustix::io::read(fd, &mut data)?,
+        };
+        data.truncate(read);
+        Ok(data)
+    }
+
+    fn write(&self, slot: usize, offset: Option<u64>, data: &[u8]) -> Res<u64> {
+        let fd = self.slot(slot)?;
+        Ok(match offset {
+            Some(offset) => rustix::io::pwrite(fd, data, offset)?,
+            None => rustix::io::write(fd, data)?,
+        } as u64)
+    }
+
+    fn try_apply(&mut self, op: &Op) -> Res<Outcome> {
+        let mode = |mode: u32| Mode::from_raw_mode(mode & 0o7777);
+        Ok(match op {
+            Op::Become(user) => become_user(*user)?.into(),
+            Op::Umask(mask) => Outcome::Count(rustix::process::umask(mode(*mask)).as_raw_mode().into()),
+            Op::Mkdir { path, mode: bits } => sys::mkdir(self.at(path), mode(*bits))?.into(),
+            Op::Mknod { path, mode, rdev } => self.mknod(path, *mode, *rdev)?.into(),
+            Op::Symlink { body, path } => self.symlink(body, path)?.into(),
+            Op::Link { from, to } => self.link(from, to)?.into(),
+            Op::Unlink { path } => sys::unlink(self.at(path))?.into(),
+            Op::Rmdir { path } => sys::rmdir(self.at(path))?.into(),
+            Op::Rename { from, to } => sys::rename(self.at(from), self.at(to))?.into(),
+            Op::Open { slot, path, flags, mode } => self.open(*slot, path, *flags, *mode)?.into(),
+            Op::Close { slot } => self.slots[*slot].take().map(drop).ok_or(EBADF)?.into(),
+            Op::Readlink { path } => RawPath(sys::readlink(self.at(path), Vec::new())?.into_bytes()).into(),
+            Op::Stat { path } => attr(&sys::stat(self.at(path))?).into(),
+            Op::Lstat { path } => attr(&sys::lstat(self.at(path))?).into(),
+            Op::ReadDir { path } => self.read_dir(path)?.into(),
+            Op::Chmod { path, mode: bits } => sys::chmod(self.at(path), mode(*bits))?.into(),
+            Op::Chown { path, uid, gid, follow } => self.chown(path, *uid, *gid, *follow)?.into(),
+            Op::Truncate { path, len } => self.truncate(path, *len)?.into(),
+            Op::Utimens { path, atime, mtime } => self.utimens(path, *atime, *mtime)?.into(),
+            Op::Access { path, bits } => {
+                sys::accessat(CWD, self.at(path), sys::Access::from_bits_retain(*bits), AtFlags::EACCESS)?.into()
+            }
+            Op::Chdir { path } => rustix::process::chdir(self.at(path))?.into(),
+            Op::Getcwd => self.getcwd()?.into(),
+            Op::Write { slot, fill, len } => self.write(*slot, None, &vec![*fill; *len])?.into(),
+            Op::Pwrite { slot, offset, fill, len } => self.write(*slot, Some(*offset), &vec![*fill; *len])?.into(),
+            Op::Read { slot, len } => self.read(*slot, None, *len)?.into(),
+            Op::Pread { slot, offset, len } => self.read(*slot, Some(*offset), *len)?.into(),
+            Op::Ftruncate { slot, len } => sys::ftruncate(self.slot(*slot)?, *len)?.into(),
+            Op::Fstat { slot } => attr(&sys::fstat(self.slot(*slot)?)?).into(),
+            Op::Fchmod { slot, mode: bits } => sys::fchmod(self.slot(*slot)?, mode(*bits))?.into(),
+            Op::Lseek { slot, whence, offset } => self.lseek(*slot, *whence, *offset)?.into(),
+        })
+    }
+}
+
+impl Namespace for Kernel {
+    fn apply(&mut self, op: &Op) -> Outcome {
+        self.try_apply(op).into()
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        self.slots = Default::default();
+        match &self.place {
+            Place::Root { old_root, old_cwd, old_umask } => {
+                let back = become_user(0).and_then(|()| {
+                    rustix::process::fchdir(old_root)?;
+                    rustix::process::chroot(".")?;
+                    rustix::process::fchdir(old_cwd)?;
+                    Ok(())
+                });
+                back.expect("the way back out of the tmpfs");
+                rustix::process::umask(*old_umask);
+            }
+            Place::Below { dir, old_cwd, old_umask } => {
+                rustix::process::umask(*old_umask);
+                rustix::process::fchdir(old_cwd).expect("fchdir");
+                remove_tree(dir);
+            }
+        }
+    }
+}
+
+/// Removes a tree whose directories may be closed to their owner.
+fn remove_tree(dir: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let _ = std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700));
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_tree(&entry.path());
+        } else {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    let _ = std::fs::remove_dir(dir);
+}
+
+fn open_dir(path: &str) -> OwnedFd {
+    sys::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).expect("open a directory")
+}
+
+/// A tmpfs that is mounted nowhere; it ends with the last user of the descriptor.
+fn fresh_tmpfs() -> rustix::io::Result<OwnedFd> {
+    let context = mount::fsopen("tmpfs", mount::FsOpenFlags::FSOPEN_CLOEXEC)?;
+    mount::fsconfig_set_string(context.as_fd(), "mode", "755")?;
+    mount::fsconfig_create(context.as_fd())?;
+    mount::fsmount(context.as_fd(), mount::FsMountFlags::FSMOUNT_CLOEXEC, mount::MountAttrFlags::empty())
+}
+
+/// Changes the effective credentials of this thread alone. The real and saved ones stay root's, so that there is a
+/// way back.
+fn become_user(user: usize) -> Res<()> {
+    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+    let (uid, gid, groups) = USERS[user];
+    let groups: Vec<Gid> = groups.iter().copied().map(Gid::from_raw).collect();
+    set_thread_res_uid(None, Uid::ROOT, None)?;
+    set_thread_groups(&groups)?;
+    set_thread_res_gid(None, Gid::from_raw(gid), None)?;
+    set_thread_res_uid(None, Uid::from_raw(uid), None)?;
+    Ok(())
+}
+
+fn attr(stat: &Stat) -> Attr {
+    let time = |secs: i64, nanos: u64| Time::Raw(secs * 1_000_000_000 + nanos as i64);
+    let device = matches!(stat.st_mode & S_IFMT, S_IFCHR | S_IFBLK);
+    Attr {
+        mode: stat.st_mode,
+        nlink: stat.st_nlink,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        size: stat.st_size as u64,
+        rdev: if device { (sys::major(stat.st_rdev), sys::minor(stat.st_rdev)) } else { (0, 0) },
+        blocks: (stat.st_mode & S_IFMT == S_IFREG).then_some(stat.st_blocks as u64),
+        ino: stat.st_ino,
+        atime: time(stat.st_atime, stat.st_atime_nsec),
+        mtime: time(stat.st_mtime, stat.st_mtime_nsec),
+        ctime: time(stat.st_ctime, stat.st_ctime_nsec),
+    }
+}

@@ -1,0 +1,201 @@
+//! What operations answer, and how answers of two implementations are made comparable.
+
+use super::errno::Errno;
+use super::ops::{RawPath, fold};
+use std::collections::HashMap;
+use std::fmt;
+
+/// What an operation answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    Err(Errno),
+    Done,
+    Attr(Attr),
+    Data(Data),
+    Count(u64),
+    /// Names with their file type (`S_IFMT` bits), sorted.
+    Listing(Vec<(RawPath, u32)>),
+    Path(RawPath),
+}
+
+impl<T: Into<Outcome>> From<Result<T, Errno>> for Outcome {
+    fn from(result: Result<T, Errno>) -> Self {
+        match result {
+            Ok(value) => value.into(),
+            Err(errno) => Outcome::Err(errno),
+        }
+    }
+}
+
+impl From<()> for Outcome {
+    fn from((): ()) -> Self {
+        Outcome::Done
+    }
+}
+
+impl From<u64> for Outcome {
+    fn from(count: u64) -> Self {
+        Outcome::Count(count)
+    }
+}
+
+impl From<Attr> for Outcome {
+    fn from(attr: Attr) -> Self {
+        Outcome::Attr(attr)
+    }
+}
+
+impl From<RawPath> for Outcome {
+    fn from(path: RawPath) -> Self {
+        Outcome::Path(path)
+    }
+}
+
+impl From<Vec<u8>> for Outcome {
+    fn from(data: Vec<u8>) -> Self {
+        Outcome::Data(Data(data))
+    }
+}
+
+impl From<Vec<(RawPath, u32)>> for Outcome {
+    fn from(listing: Vec<(RawPath, u32)>) -> Self {
+        Outcome::Listing(listing)
+    }
+}
+
+impl From<Outcome> for Result<Outcome, Errno> {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Err(errno) => Err(errno),
+            other => Ok(other),
+        }
+    }
+}
+
+/// File contents, shown with long runs folded.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Data(pub(crate) Vec<u8>);
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes \"{}\"", self.0.len(), fold(&self.0))
+    }
+}
+
+/// A point in time: raw from an implementation, otherwise what can be compared of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Time {
+    /// Nanoseconds since 1970.
+    Raw(i64),
+    /// One of [`EXPLICIT_TIMES`].
+    Set(i64),
+    /// Taken from the clock, and the same as when these attributes were last looked at (or this is the first look).
+    Kept,
+    /// Taken from the clock since these attributes were last looked at.
+    Changed,
+    /// Taken from the clock.
+    Clock,
+}
+
+/// The times that [`super::ops::Op::Utimens`] sets, in nanoseconds: before 1970, long ago, ahead of the clock. No clock
+/// will read just these.
+pub(crate) const EXPLICIT_TIMES: [i64; 4] =
+    [-1_000_000_123_456_789, 1_000_123_456_789, 1_000_000_000_123_456_789, 4_000_000_000_123_456_789];
+
+/// Attributes of an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Attr {
+    /// File type and permission bits.
+    pub(crate) mode: u32,
+    pub(crate) nlink: u64,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) size: u64,
+    /// Major and minor number of a device.
+    pub(crate) rdev: (u32, u32),
+    /// Units of 512 bytes allocated to a regular file; `None` for anything else.
+    pub(crate) blocks: Option<u64>,
+    /// Identity: raw the inode number, normalised the order in which the object was first looked at.
+    pub(crate) ino: u64,
+    pub(crate) atime: Time,
+    pub(crate) mtime: Time,
+    pub(crate) ctime: Time,
+}
+
+/// See [`Compare::moved`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Moved {
+    Nowhere,
+    /// Of all but directories. The kernel's multigrain timestamps move at every change that follows a look - but
+    /// tmpfs gives directories the time of the object that was linked or unlinked, and nobody may have looked at
+    /// that.
+    InFiles,
+    Everywhere,
+}
+
+/// Which attributes a pair of implementations agrees to compare.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compare {
+    /// Whether access times are compared: set explicitly or taken from the clock (`relatime` rules).
+    pub(crate) atime: bool,
+    /// Of which objects it is compared that modification and change times moved between two looks.
+    pub(crate) moved: Moved,
+    /// Whether the sizes of directories are compared (tmpfs counts 20 bytes for each entry).
+    pub(crate) dir_size: bool,
+    /// Whether allocated blocks are compared.
+    pub(crate) blocks: bool,
+}
+
+impl Compare {
+    pub(crate) const ALL: Compare = Compare { atime: true, moved: Moved::Everywhere, dir_size: true, blocks: true };
+}
+
+/// Makes the answers of one implementation comparable with those of another.
+#[derive(Debug)]
+pub(crate) struct Normaliser {
+    compare: Compare,
+    /// Order of first look, by inode number.
+    seen: HashMap<u64, u64>,
+    /// Modification and change time at the last look, by inode number.
+    last: HashMap<u64, (Time, Time)>,
+}
+
+impl Normaliser {
+    pub(crate) fn new(compare: Compare) -> Self {
+        Normaliser { compare, seen: HashMap::new(), last: HashMap::new() }
+    }
+
+    pub(crate) fn outcome(&mut self, raw: Outcome) -> Outcome {
+        match raw {
+            Outcome::Attr(attr) => Outcome::Attr(self.attr(attr)),
+            other => other,
+        }
+    }
+
+    fn attr(&mut self, raw: Attr) -> Attr {
+        let first_seen = self.seen.len() as u64;
+        let ino = *self.seen.entry(raw.ino).or_insert(first_seen);
+        let before = self.last.insert(raw.ino, (raw.mtime, raw.ctime)).unwrap_or((raw.mtime, raw.ctime));
+        let is_dir = raw.mode & super::ops::S_IFMT == super::ops::S_IFDIR;
+        let moved = self.compare.moved == Moved::Everywhere || self.compare.moved == Moved::InFiles && !is_dir;
+        Attr {
+            ino,
+            size: if is_dir && !self.compare.dir_size { 0 } else { raw.size },
+            blocks: raw.blocks.filter(|_| self.compare.blocks),
+            atime: if self.compare.atime { self.time(raw.atime, None) } else { Time::Clock },
+            mtime: self.time(raw.mtime, moved.then_some(before.0)),
+            ctime: self.time(raw.ctime, moved.then_some(before.1)),
+            ..raw
+        }
+    }
+
+    fn time(&self, raw: Time, before: Option<Time>) -> Time {
+        let Time::Raw(nanos) = raw else { panic!("an implementation answered {raw:?}") };
+        match before {
+            _ if EXPLICIT_TIMES.contains(&nanos) => Time::Set(nanos),
+            Some(before) if before == raw => Time::Kept,
+            Some(_) => Time::Changed,
+            None => Time::Clock,
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The read side and the grace period: a set of per-CPU reader slots and an epoch.
+//!
+//! # What it is
+//! What [`RcuDomain`](super::RcuDomain) and [`PerCpuArc`](crate::PerCpuArc) have in common. Entering a section stores
+//! the current epoch into the own slot, leaving stores 0; a grace period raises the epoch and waits until no slot
+//! holds an older one. `P` is what its user keeps in the same cache lines (deferred callbacks; a count).
+//!
+//! ```text
+//! Slot.state   0                        quiescent
+//!              epoch (44 bits) | count  in `count` (20 bits) sections, the outermost entered in that epoch
+//! epoch        number (44 bits) | 1     what the outermost entry stores; a grace period adds 1 to the number
+//! ```
+//! One word for both, and stores whose values do not depend on what was loaded, so that the loop "enter, leave" is no
+//! chain through memory.
+//!
+//! # Invariants
+//! 1. `state` is written by the thread that owns the slot's index (`prim::cpu`) only. An index changes hands through a
+//!    mutex, so the next owner sees what the last one wrote.
+//! 2. A section entered and not left keeps `state` at the epoch of the outermost entry, or an older one, with a count
+//!    of 1 or more. A section that is leaked (forgotten, or dropped after its thread gave the index back) keeps it so
+//!    for ever: no later grace period ends. That is a stall, never a use after free, also for the next owner of the
+//!    index, whose sections then all nest in the leaked one.
+//! 3. A section that did not see a store made before [`Readers::start`] holds an epoch older than the one `start`
+//!    returned, and the scan after `start` sees it. Proof: had it read the new epoch, the Acquire there would make it
+//!    see the store. So it read an older one, and its entry's fence precedes `start`'s fence (or it would see the
+//!    store), so the scan sees its slot or something newer.
+//! 4. What a section did happens before the return of a [`Readers::wait`] that waited for it: the scan reads 0 from
+//!    its leaving or a state from a later entry of the same slot, all stored with Release. (Entries must be Release
+//!    too: since C++20 a plain store does not continue the release sequence of the store before.)
+//! 5. Neither half of a state flows over: the entry that would, panics.
+//!
+//! Orderings come in two flavours. Where `membarrier(2)` works the entry has only a compiler fence and `start` makes
+//! every running thread execute a full fence; that is Desnoyers et al., "User-Level Implementations of Read-Copy Update", IEEE
+//! TPDS 23(2), 2012, flavour `memb`. Elsewhere both sides have a full fence (flavour `mb`). Unlike there, no second
+//! barrier follows the scan: release and acquire on the slot give what it gives here, at no cost to the reader.
+
+use core::hint::cold_path;
+use core::marker::PhantomData;
+use prim::PerCpu;
+use prim::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    compiler_fence, fence,
+};
+
+/// The count in a slot's state.
+const COUNT: u64 = (1 << 20) - 1;
+/// One epoch.
+const EPOCH: u64 = COUNT + 1;
+
+/// Pauses before a waiter looks at the clock and offers its CPU.
+const TURNS: u32 = if cfg!(loom) { 1 } else { 256 };
+
+/// One index's reader state; two lines, so that the adjacent-line prefetcher does not make neighbours share.
+#[repr(C, align(128))]
+struct Slot<P> {
+    state: AtomicU64,
+    /// Sections of this slot that were dropped by a thread which no longer owned the index.
+    leaked: AtomicU32,
+    own: P,
+}
+
+impl<P> Slot<P> {
+    /// Enters a section inside another one, which protects what it protects.
+    #[inline(always)]
+    fn nest(&self, state: u64) {
+        if state & COUNT == COUNT {
+            too_many();
+        }
+        // ORDERING: Release pairs with the Acquire in `is_past`: as the outermost entry's, which it replaces. (not
+        // visible to loom: there the fence of the outermost entry releases as well)
+        self.state.store(state + 1, Release);
+    }
+
+    #[inline]
+    fn is_past(&self, target: u64) -> bool {
+        // ORDERING: Acquire pairs with the Release stores in `Readers::enter`, `Slot::nest` and `Section::drop`:
+        // what a section did is visible once its slot is seen left or entered anew.
+        let state = self.state.load(Acquire);
+        state == 0 || state >= target
+    }
+}
+
+/// The slots and the epoch. What an entry loads stands in one line, changed by grace periods only.
+#[repr(C)]
+pub(crate) struct Readers<P> {
+    epoch: AtomicU64,
+    /// Readers execute a full fence, writers need no `membarrier(2)`.
+    fences: bool,
+    slots: PerCpu<Slot<P>>,
+    /// To loom a fence is no place to switch threads; a step on this word before it is.
+    #[cfg(loom)]
+    step: AtomicU32,
+}
+
+impl<P: Default> Readers<P> {
+    /// With full fences if `fences`, or else where `membarrier(2)` cannot be had.
+    pub(crate) fn new(fences: bool) -> Self {
+        Self {
+            epoch: AtomicU64::new(EPOCH | 1),
+            fences: fences || !prim::barrier::register(),
+            slots: PerCpu::new(|| Slot { state: AtomicU64::new(0), leaked: AtomicU32::new(0), own: P::default() }),
+            #[cfg(loom)]
+            step: AtomicU32::new(0),
+        }
+    }
+}
+
+impl<P> Readers<P> {
+    /// Enters a section. Sections nest, in any order of leaving.
+    #[inline(always)]
+    pub(crate) fn enter(&self) -> Section<'_, P> {
+        let id = prim::cpu::id();
+        let slot = self.slots.get(id);
+        // Relaxed: the owner reads its own store (invariant 1).
+        let state = slot.state.load(Relaxed);
+        if state != 0 {
+            cold_path();
+            slot.nest(state);
+            return Section { slot, id, not_send: PhantomData };
+        }
+        // ORDERING: Acquire pairs with the Release in `start`: who reads the new epoch sees what was unlinked before it
+        // was raised. (not visible to loom: there the fence below acquires as well)
+        let epoch = self.epoch.load(Acquire);
+        // ORDERING: Release pairs with the Acquire in `Slot::is_past`: a scan that finds the slot entered anew takes it
+        // that the section before is over.
+        slot.state.store(epoch, Release);
+        if self.fences {
+            cold_path();
+            #[cfg(loom)]
+            self.step.fetch_add(1, Relaxed);
+            // ORDERING: SeqCst pairs with the fence in `start`: either the scan sees the store above, or the loads of
+            // this section see what was stored before `start`.
+            fence(SeqCst);
+        } else {
+            // ORDERING: SeqCst pairs with `all_threads` in `start`, which turns it into a full fence at the time that
+            // matters. (not visible to loom: it has no membarrier)
+            compiler_fence(SeqCst);
+        }
+        Section { slot, id, not_send: PhantomData }
+    }
+
+    /// Whether the calling thread is in a section.
+    pub(crate) fn is_inside(&self) -> bool {
+        // Relaxed: the owner reads its own store.
+        self.slots.this().state.load(Relaxed) != 0
+    }
+
+    /// Begins a grace period: returns the epoch that every slot has to reach (or leave for 0).
+    pub(crate) fn start(&self) -> u64 {
+        // ORDERING: Release pairs with the Acquire in `enter`: the stores that unlinked come with the new epoch.
+        let target = self.epoch.fetch_add(EPOCH, Release) + EPOCH;
+        assert!(target >= EPOCH, "2^44 grace periods");
+        if self.fences {
+            #[cfg(loom)]
+            self.step.fetch_add(1, Relaxed);
+            // ORDERING: SeqCst pairs with the fence in `enter`.
+            fence(SeqCst);
+        } else {
+            // Pairs with the compiler fence in `enter`. Going on without it would be unsound.
+            assert!(prim::barrier::all_threads(), "membarrier(2) was granted and is now refused");
+        }
+        target
+    }
+
+    /// Whether the grace period that [`Readers::start`] began has ended.
+    pub(crate) fn has_passed(&self, target: u64) -> bool {
+        self.slots.iter().all(|slot| slot.is_past(target))
+    }
+
+    /// Waits until the grace period that [`Readers::start`] began has ended. Calls `idle` now and then; stops waiting
+    /// and returns `false` when that does.
+    pub(crate) fn wait(&self, target: u64, mut idle: impl FnMut() -> bool) -> bool {
+        self.slots.iter().all(|slot| {
+            while !prim::hint::spin_until_bounded(TURNS, || slot.is_past(target)) {
+                if !idle() {
+                    return false;
+                }
+            }
+            true
+        })
+    }
+
+    /// The calling thread's `P`.
+    #[inline(always)]
+    pub(crate) fn this(&self) -> &P {
+        &self.slots.this().own
+    }
+
+    /// Every `P` made so far.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &P> {
+        self.slots.iter().map(|slot| &slot.own)
+    }
+
+    /// Whether readers execute a full fence.
+    pub(crate) fn has_fences(&self) -> bool {
+        self.fences
+    }
+
+    /// How many sections were leaked because their thread gave its index back first.
+    pub(crate) fn leaked(&self) -> u64 {
+        // Relaxed: a counter.
+        self.slots.iter().map(|slot| u64::from(slot.leaked.load(Relaxed))).sum()
+    }
+}
+
+/// A read section; left when dropped. `!Send`: it belongs to a slot of its thread.
+pub(crate) struct Section<'r, P> {
+    slot: &'r Slot<P>,
+    id: usize,
+    not_send: PhantomData<*const ()>,
+}
+
+impl<'r, P> Section<'r, P> {
+    /// The calling thread's `P`.
+    #[inline(always)]
+    pub(crate) fn own(&self) -> &'r P {
+        &self.slot.own
+    }
+
+    /// Dropped in a thread-local destructor after the index went back: the slot may have a new owner, so leave it be
+    /// (invariant 2).
+    #[cold]
+    #[inline(never)]
+    fn leak(&self) {
+        // Relaxed: a counter.
+        self.slot.leaked.fetch_add(1, Relaxed);
+    }
+}
+
+impl<P> Drop for Section<'_, P> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if !prim::cpu::is(self.id) {
+            return self.leak();
+        }
+        // Relaxed: the owner reads its own store (invariant 1).
+        let state = self.slot.state.load(Relaxed);
+        if state & COUNT == 1 {
+            // ORDERING: Release pairs with the Acquire in `Slot::is_past`: the section's accesses come before the
+            // end of the grace period that waits for it.
+            self.slot.state.store(0, Release);
+        } else {
+            cold_path();
+            // ORDERING: Release pairs with the Acquire in `Slot::is_past`: as the outermost entry's, which it replaces.
+            // (not visible to loom: there the fence of the outermost entry releases as well)
+            self.slot.state.store(state - 1, Release);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn too_many() -> ! {
+    panic!("a thread is in 2^20 read sections at once")
+}

@@ -1,0 +1,104 @@
+//! loom models of `PerCpuArc`. The drop of the value is a mutable access to a tracked cell, so a reference that outlives
+//! it is a data race for loom, and a reference that is lost is a leak.
+#![cfg(loom)]
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use loom::thread;
+use sync::{PerCpuArc, PerCpuOwner};
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.max_branches = 20_000;
+    builder.check(model);
+}
+
+struct Canary {
+    alive: UnsafeCell<bool>,
+    drops: Arc<AtomicUsize>,
+}
+
+// SAFETY: the cell is written when the canary is dropped only.
+unsafe impl Sync for Canary {}
+
+impl Canary {
+    fn new() -> (PerCpuOwner<Self>, Arc<AtomicUsize>) {
+        let drops = Arc::new(AtomicUsize::new(0));
+        (PerCpuOwner::new(Self { alive: UnsafeCell::new(true), drops: drops.clone() }), drops)
+    }
+
+    fn look(&self) {
+        assert!(self.alive.with(|alive| unsafe { *alive }));
+    }
+}
+
+impl Drop for Canary {
+    fn drop(&mut self) {
+        self.alive.with_mut(|alive| unsafe { *alive = false });
+        self.drops.fetch_add(1, Relaxed);
+    }
+}
+
+fn spawn_user(share: PerCpuArc<Canary>) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        share.look();
+        drop(share);
+    })
+}
+
+#[test]
+fn the_value_is_dropped_once_after_the_last_use() {
+    check(|| {
+        let (owner, drops) = Canary::new();
+        let user = spawn_user(owner.share());
+        drop(owner);
+        user.join().unwrap();
+        assert_eq!(drops.load(Relaxed), 1);
+    });
+}
+
+#[test]
+fn a_reference_may_be_cloned_while_the_owner_goes() {
+    check(|| {
+        let (owner, drops) = Canary::new();
+        let share = owner.share();
+        let user = thread::spawn(move || {
+            let other = share.clone();
+            drop(share);
+            other.look();
+        });
+        drop(owner);
+        user.join().unwrap();
+        assert_eq!(drops.load(Relaxed), 1);
+    });
+}
+
+#[test]
+fn the_last_of_two_users_drops_the_value() {
+    check(|| {
+        let (owner, drops) = Canary::new();
+        let shares = [owner.share(), owner.share()];
+        drop(owner);
+        assert_eq!(drops.load(Relaxed), 0);
+        let users = shares.map(spawn_user);
+        for user in users {
+            user.join().unwrap();
+        }
+        assert_eq!(drops.load(Relaxed), 1);
+    });
+}
+
+#[test]
+fn two_users_race_with_the_owner() {
+    check(|| {
+        let (owner, drops) = Canary::new();
+        let users = [spawn_user(owner.share()), spawn_user(owner.share())];
+        drop(owner);
+        for user in users {
+            user.join().unwrap();
+        }
+        assert_eq!(drops.load(Relaxed), 1);
+    });
+}

@@ -1,0 +1,293 @@
+//! The dentry: a name in a directory, and what a walk needs to step through it.
+//!
+//! # What it is
+//! The first cache line holds all that a walk step reads: sequence, name hash and length, parent, chain link, object word and
+//! the inline name. The second holds what writers touch, so that counting a reference never takes the first line away
+//! from walkers. With the inode behind it (see [`crate::slot`]) a cached name costs 256 bytes and its share of a bucket.
+//!
+//! # Object word
+//! | bits | meaning |
+//! |---|---|
+//! | 0..48 | address of the inode; 0: negative or free |
+//! | 48 [`DIR`] | a directory |
+//! | 49 [`SEARCH_ALL`] | everyone may search it (0111), so a walk need not look at the inode |
+//! | 50 [`LINK`] | a symbolic link |
+//! | 51 [`HASHED`] | in the table: reachable by name |
+//! | 52 [`COMPLETE`] | a directory all of whose names are in the cache: a miss is the answer `ENOENT` |
+//! | 53 [`PARENT_PINNED`] | unlinked but held, and holds a count on its parent |
+//!
+//! # States, and who may change them
+//! ```text
+//!  free --(Dcache::add, directory lock)--> positive, hashed --(unlink, rmdir, rename over; directory lock)--> unhashed
+//!   ^  \--(Dcache::add_negative, same)---> negative, hashed --(create, same)--> positive, hashed                 |
+//!   |                                          |                                                               |
+//!   +------(try_kill: nobody holds it)---------+-----------------------------(last put: try_kill)----------------+
+//! ```
+//! Each arrow into or out of "hashed" happens inside a write section of `seq`. The sequence is never reset, not even when
+//! the memory is reused, so who sampled it in one life fails its check in the next.
+//! A hashed dentry holds one count on itself. Children do not count on their parent: a directory with names in it cannot be
+//! removed, and an unlinked entry that is still held counts on its parent from then on.
+//!
+//! # How it is locked
+//! `seq` orders readers against changes of name, parent and object. `lock` (of the directory) serialises every
+//! change of the directory's entries: their insertion, removal, `sib_*`, `cookie`, and the directory's `children`,
+//! `first_child`, `next_cookie`.
+//!
+//! # Where it comes from
+//! Linux's `struct dentry` (`d_seq`, `d_lockref`, `d_name`, inline names); the layout is section 4 of the design.
+
+use crate::inode::Inode;
+use crate::name::{NAME_MAX, NameKey, ShortName, short, words_of};
+use crate::slot::{Link, RcuBytes};
+use prim::atomic::{
+    AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use sync::rcu::{RcuDomain, ReadGuard};
+use sync::{LockRef, RawMutex, SeqCount};
+
+/// Object flag: a directory.
+pub(crate) const DIR: u64 = 1 << 48;
+/// Object flag: everyone may search it.
+pub(crate) const SEARCH_ALL: u64 = 1 << 49;
+/// Object flag: a symbolic link.
+pub(crate) const LINK: u64 = 1 << 50;
+/// Object flag: in the hash table.
+pub(crate) const HASHED: u64 = 1 << 51;
+/// Object flag: all names of the directory are in the cache.
+pub(crate) const COMPLETE: u64 = 1 << 52;
+/// Object flag: holds a count on its parent.
+pub(crate) const PARENT_PINNED: u64 = 1 << 53;
+/// Object mask: the inode's address.
+pub(crate) const INODE: u64 = (1 << 48) - 1;
+
+/// Longest name kept in the first line.
+pub(crate) const INLINE_MAX: usize = 32;
+
+/// See the [module documentation](self).
+#[repr(C, align(64))]
+pub(crate) struct Dentry {
+    /// Odd while name, parent or object change.
+    pub(crate) seq: SeqCount,
+    /// Upper 24 bits of the name hash, and the name's length (8 bits).
+    hash_len: AtomicU32,
+    parent: Link,
+    pub(crate) next: AtomicUsize,
+    object: AtomicU64,
+    /// The first 32 bytes of the name, padded with zeros.
+    name: [AtomicU64; 4],
+
+    pub(crate) count: LockRef,
+    /// A name longer than [`INLINE_MAX`], whole.
+    long_name: RcuBytes,
+    pub(crate) first_child: Link,
+    pub(crate) sib_next: Link,
+    pub(crate) sib_prev: Link,
+    pub(crate) lock: RawMutex,
+    /// Entries of the directory.
+    pub(crate) children: AtomicU32,
+    /// Position in the parent's listing: falls along the sibling list, never used twice.
+    pub(crate) cookie: AtomicU64,
+    /// The cookie that the next new entry gets.
+    pub(crate) next_cookie: AtomicU64,
+}
+
+/// What a lookup compares: the hash and length in one word.
+#[inline(always)]
+pub(crate) fn hash_len(hash: u64, len: usize) -> u32 {
+    ((hash >> 40) as u32) << 8 | len as u32
+}
+
+impl Dentry {
+    pub(crate) fn vacant() -> Self {
+        Self {
+            seq: SeqCount::new(),
+            hash_len: AtomicU32::new(0),
+            parent: Link::none(),
+            next: AtomicUsize::new(0),
+            object: AtomicU64::new(0),
+            name: core::array::from_fn(|_| AtomicU64::new(0)),
+            count: LockRef::new_dead(),
+            long_name: RcuBytes::none(),
+            first_child: Link::none(),
+            sib_next: Link::none(),
+            sib_prev: Link::none(),
+            lock: RawMutex::new(),
+            children: AtomicU32::new(0),
+            cookie: AtomicU64::new(0),
+            next_cookie: AtomicU64::new(1),
+        }
+    }
+
+    /// The directory that the name is in; the root is its own. `None` for a free dentry.
+    #[inline(always)]
+    pub(crate) fn parent(&self) -> Option<&Dentry> {
+        self.parent.get()
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_in(&self, parent: &Dentry) -> bool {
+        self.parent.is(parent)
+    }
+
+    /// The object word. Not stable unless `seq` says so.
+    #[inline(always)]
+    pub(crate) fn object(&self) -> u64 {
+        // ORDERING: Acquire, pairs with the Release store in `set_object`: the inode's attributes are seen.
+        self.object.load(Acquire)
+    }
+
+    pub(crate) fn set_object(&self, object: u64) {
+        // ORDERING: Release, pairs with the Acquire load in `object`.
+        self.object.store(object, Release);
+    }
+
+    /// Sets and clears flags of a dentry whose other flags do not change meanwhile (the caller holds the lock that orders them).
+    pub(crate) fn change_flags(&self, clear: u64, set: u64) {
+        // ORDERING: Release, pairs with the Acquire load in `object`; a read-modify-write, since `SEARCH_ALL` is changed under
+        // the inode's lock and the rest under the directory's.
+        let _ = self.object.fetch_update(Release, Relaxed, |object| Some(object & !clear | set));
+    }
+
+    pub(crate) fn inode(&self) -> Option<&Inode> {
+        crate::slot::inode_of(self, self.object())
+    }
+
+    pub(crate) fn has(&self, flag: u64) -> bool {
+        self.object() & flag != 0
+    }
+
+    /// Whether this is the entry of a short name in `parent`. Call between samples of `seq`.
+    #[inline(always)]
+    pub(crate) fn is_short(&self, parent: &Dentry, hash_len: u32, name: ShortName) -> bool {
+        // Relaxed: the caller's samples of `seq` order these loads.
+        self.hash_len.load(Relaxed) == hash_len
+            && self.parent.is(parent)
+            && self.name[0].load(Relaxed) == name.words[0]
+            && self.name[1].load(Relaxed) == name.words[1]
+    }
+
+    /// Whether this is the entry `name` in `parent`. Call between samples of `seq`.
+    pub(crate) fn is_entry_rcu(&self, parent: &Dentry, hash: u64, name: &[u8], guard: &ReadGuard<'_>) -> bool {
+        // Relaxed: as in `is_short`.
+        if self.hash_len.load(Relaxed) != hash_len(hash, name.len()) || !self.parent.is(parent) {
+            return false;
+        }
+        if name.len() > INLINE_MAX {
+            return self.long_name.load(guard).is_some_and(|own| own == name);
+        }
+        self.name.iter().zip(inline_words(name)).all(|(own, word)| own.load(Relaxed) == word)
+    }
+
+    /// Writes name and parent. Call inside a write section of `seq`, while the dentry is on no chain.
+    pub(crate) fn set_entry(&self, domain: &RcuDomain, parent: &Dentry, hash: u64, name: &[u8]) {
+        debug_assert!(name.len() <= NAME_MAX);
+        // Relaxed: inside the write section; its end publishes them.
+        self.hash_len.store(hash_len(hash, name.len()), Relaxed);
+        for (own, word) in self.name.iter().zip(inline_words(name)) {
+            own.store(word, Relaxed);
+        }
+        if name.len() > INLINE_MAX || self.has_long_name() {
+            self.set_long_name(domain, name);
+        }
+        self.parent.set(parent);
+    }
+
+    /// Makes the name match no lookup any more, although a reader may still find the dentry on its former chain; its bytes and
+    /// length stay. Call inside a write section of `seq`.
+    pub(crate) fn retire_name(&self) {
+        // Relaxed: as in `set_entry`.
+        self.hash_len.store(self.hash_len.load(Relaxed) ^ 0xffff_ff00, Relaxed);
+    }
+
+    #[cold]
+    fn set_long_name(&self, domain: &RcuDomain, name: &[u8]) {
+        let long = (name.len() > INLINE_MAX).then(|| Box::from(name));
+        self.long_name.set(domain, long);
+    }
+
+    fn has_long_name(&self) -> bool {
+        self.len() > INLINE_MAX
+    }
+
+    fn len(&self) -> usize {
+        self.hash_len.load(Relaxed) as u8 as usize
+    }
+
+    /// Frees a long name. The dentry is dead.
+    pub(crate) fn clear_name(&self, domain: &RcuDomain) {
+        if self.has_long_name() {
+            self.long_name.set(domain, None);
+            self.hash_len.store(0, Relaxed);
+        }
+    }
+
+    /// Calls `f` with the name. Right only if `seq`, the rename sequence or the directory's lock says that it did not change.
+    pub(crate) fn with_name_rcu<R>(&self, guard: &ReadGuard<'_>, f: impl FnOnce(&[u8]) -> R) -> R {
+        let len = self.len();
+        if len > INLINE_MAX {
+            return f(self.long_name.load(guard).unwrap_or_default());
+        }
+        let mut bytes = [0; INLINE_MAX];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(&self.name) {
+            to.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+        }
+        f(&bytes[..len])
+    }
+
+    /// The name's hash again, from the name, which must not change meanwhile (the bucket's lock is held).
+    pub(crate) fn name_hash_rcu(&self, key: NameKey, guard: &ReadGuard<'_>) -> u64 {
+        self.with_name_rcu(guard, |name| key.hash(name))
+    }
+}
+
+impl core::fmt::Debug for Dentry {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Dentry")
+            .field("seq", &self.seq.current())
+            .field("object", &format_args!("{:#x}", self.object()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The first 32 bytes of a name, padded with zeros.
+fn inline_words(name: &[u8]) -> [u64; 4] {
+    if let Some(name) = short(name) {
+        return [name.words[0], name.words[1], 0, 0];
+    }
+    let (first, rest) = name.split_at(ShortName::MAX);
+    let (low, high) = (words_of(first), words_of(rest));
+    [low[0], low[1], high[0], high[1]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::mem::{align_of, offset_of, size_of};
+
+    #[test]
+    fn a_walk_step_reads_one_line_and_writers_touch_the_other() {
+        assert_eq!((size_of::<Dentry>(), align_of::<Dentry>()), (128, 64));
+        let walked = [
+            offset_of!(Dentry, seq),
+            offset_of!(Dentry, hash_len),
+            offset_of!(Dentry, parent),
+            offset_of!(Dentry, next),
+            offset_of!(Dentry, object),
+            offset_of!(Dentry, name),
+        ];
+        assert_eq!(walked, [0, 4, 8, 16, 24, 32]);
+        let written = [
+            offset_of!(Dentry, count),
+            offset_of!(Dentry, long_name),
+            offset_of!(Dentry, first_child),
+            offset_of!(Dentry, sib_next),
+            offset_of!(Dentry, sib_prev),
+            offset_of!(Dentry, lock),
+            offset_of!(Dentry, children),
+            offset_of!(Dentry, cookie),
+            offset_of!(Dentry, next_cookie),
+        ];
+        assert_eq!(written, [64, 72, 80, 88, 96, 104, 108, 112, 120]);
+    }
+}

@@ -1,0 +1,237 @@
+//! Open files: contents by position, and listings.
+
+use crate::attr::{Attr, S_IFDIR, S_IFMT, SetAttr};
+use crate::context::Held;
+use crate::cred::{Capabilities, Credentials};
+use crate::dentry::{Dentry, HASHED, INODE};
+use crate::errno::Errno;
+use crate::fs::Request;
+use crate::inode::Inode;
+use crate::namespace::{MAX_SIZE, OpenFlags, drop_set_ids, set_attr_held};
+use crate::slot::outlive;
+use prim::atomic::Ordering::Relaxed;
+use sync::Mutex;
+
+/// Entries that a listing takes out under one hold of the directory's lock.
+const LIST_BATCH: usize = 64;
+
+/// Nanoseconds after which an access is recorded even if the file did not change (relatime).
+const RELATIME: i64 = 24 * 3600 * 1_000_000_000;
+
+/// An open file or directory. It stays what it is when its name goes or moves.
+#[derive(Debug)]
+pub struct OpenFile {
+    held: Held,
+    flags: OpenFlags,
+    /// Who opened it: under these credentials it is written and changed.
+    cred: Credentials,
+    listing: Mutex<Listing>,
+}
+
+/// Where a listing of a directory is.
+#[derive(Debug, Default)]
+struct Listing {
+    /// The entry given out last, held so that the next batch finds its place at once.
+    last: Option<(Held, u64)>,
+    done: bool,
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirEntry {
+    /// Its name.
+    pub name: Box<[u8]>,
+    /// Inode number.
+    pub ino: u64,
+    /// File type (`S_IFMT`).
+    pub kind: u32,
+}
+
+impl OpenFile {
+    #[inline]
+    pub(crate) fn new(held: Held, flags: OpenFlags, cred: Credentials) -> Self {
+        Self { held, flags, cred, listing: Mutex::new(Listing::default()) }
+    }
+
+    /// The file as a place that paths can start from.
+    #[must_use]
+    pub fn held(&self) -> &Held {
+        &self.held
+    }
+
+    fn inode(&self) -> Result<&Inode, Errno> {
+        self.held.dentry().inode().ok_or(Errno::EIO)
+    }
+
+    /// Flags that it was opened with.
+    #[must_use]
+    pub fn flags(&self) -> OpenFlags {
+        self.flags
+    }
+
+    /// Attributes: `fstat(2)`.
+    ///
+    /// # Errors
+    /// None in practice; `EIO` would be a defect.
+    pub fn attr(&self) -> Result<Attr, Errno> {
+        Ok(self.inode()?.attr())
+    }
+
+    /// Reads at `offset`: `pread(2)`. 0 at and after the end.
+    ///
+    /// # Errors
+    /// `EBADF` if not open for reading, `EISDIR`, and the file system's.
+    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        if !self.flags.can_read() {
+            return Err(Errno::EBADF);
+        }
+        let inode = self.inode()?;
+        if inode.mode() & S_IFMT == S_IFDIR {
+            return Err(Errno::EISDIR);
+        }
+        let read = self.held.tree().fs.read_at(inode, offset, buf)?;
+        if !buf.is_empty() {
+            accessed(inode);
+        }
+        Ok(read)
+    }
+
+    /// Writes at `offset`, or at the end if the file was opened to append: `pwrite(2)`. Gives the bytes written and the position
+    /// after them.
+    ///
+    /// # Errors
+    /// `EBADF` if not open for writing, `EFBIG`, and the file system's.
+    pub fn write_at(&self, offset: u64, data: &[u8]) -> Result<(usize, u64), Errno> {
+        if !self.flags.can_write() {
+            return Err(Errno::EBADF);
+        }
+        let inode = self.inode()?;
+        let _held = inode.data_lock.guard();
+        let offset = if self.flags.has(OpenFlags::APPEND) { inode.size() } else { offset };
+        if data.is_empty() {
+            return Ok((0, offset));
+        }
+        let room = MAX_SIZE.checked_sub(offset).filter(|&room| room > 0).ok_or(Errno::EFBIG)?;
+        let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+        let request = Request::of(&self.cred);
+        let written = self.held.tree().fs.write_at(&request, inode, offset, data)?;
+        let end = offset + written.len as u64;
+        let keeps = self.cred.capabilities.contains(Capabilities::FSETID);
+        inode.update(|attr| {
+            attr.size = attr.size.max(end);
+            attr.blocks = written.blocks;
+            (attr.mtime, attr.ctime) = (request.now, request.now);
+            if !keeps {
+                drop_set_ids(attr);
+            }
+        });
+        Ok((written.len, end))
+    }
+
+    /// Cuts or extends the file: `ftruncate(2)`.
+    ///
+    /// # Errors
+    /// `EINVAL` if not open for writing or no regular file; `EFBIG`, and the file system's.
+    pub fn set_len(&self, len: u64) -> Result<(), Errno> {
+        if !self.flags.can_write() {
+            return Err(Errno::EINVAL);
+        }
+        set_attr_held(&self.cred, &self.held, &SetAttr { size: Some(len), ..SetAttr::default() })
+    }
+
+    /// What `O_TRUNC` does: cuts a regular file to nothing, whatever it was opened for.
+    pub(crate) fn truncate(&self) -> Result<(), Errno> {
+        set_attr_held(&self.cred, &self.held, &SetAttr { size: Some(0), ..SetAttr::default() })
+    }
+
+    /// Changes attributes but for the length: `fchmod(2)`, `fchown(2)`, `futimens(3)`.
+    ///
+    /// # Errors
+    /// As for [`Context::set_attr`](crate::Context::set_attr).
+    pub fn set_attr(&self, set: &SetAttr) -> Result<(), Errno> {
+        set_attr_held(&self.cred, &self.held, &SetAttr { size: None, ..*set })
+    }
+
+    /// The next entries of the directory, some at a time; empty at the end. `.` and `..` are not among them.
+    ///
+    /// An entry that is there from the first call to the last is given exactly once, whatever comes and goes beside it; one
+    /// that comes meanwhile is not given.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, and the file system's.
+    pub fn next_entries(&self) -> Result<Vec<DirEntry>, Errno> {
+        let inode = self.inode()?;
+        if inode.mode() & S_IFMT != S_IFDIR {
+            return Err(Errno::ENOTDIR);
+        }
+        let mut listing = self.listing.lock();
+        if listing.done {
+            return Ok(Vec::new());
+        }
+        let dir = self.held.dentry();
+        let _locked = dir.lock.guard();
+        let mut next = match &listing.last {
+            None => dir.first_child.get(),
+            Some((last, cookie)) => after(dir, last.dentry(), *cookie),
+        };
+        let tree = self.held.tree();
+        let mut entries = Vec::new();
+        let mut last = None;
+        while let Some(entry) = next
+            && entries.len() < LIST_BATCH
+        {
+            if entry.object() & INODE != 0 {
+                entries.push(describe(tree, entry)?);
+                last = Some(outlive(tree, entry));
+            }
+            next = entry.sib_next.get();
+        }
+        let done = next.is_none();
+        let last = match last {
+            Some(last) if !done => {
+                let cookie = last.cookie.load(Relaxed);
+                Some((Held::new(tree.clone(), tree.pin_again_dentry(last)), cookie))
+            }
+            _ => None,
+        };
+        *listing = Listing { last, done };
+        accessed(inode);
+        Ok(entries)
+    }
+
+    /// Begins the listing again.
+    pub fn rewind(&self) {
+        *self.listing.lock() = Listing::default();
+    }
+}
+
+/// The entry that follows in the listing of the locked directory `dir` after the one that had `cookie`.
+fn after<'d>(dir: &'d Dentry, last: &'d Dentry, cookie: u64) -> Option<&'d Dentry> {
+    if last.has(HASHED) && last.is_in(dir) && last.cookie.load(Relaxed) == cookie {
+        return last.sib_next.get();
+    }
+    // It has gone or moved: cookies fall along the list.
+    let mut at = dir.first_child.get();
+    while let Some(entry) = at {
+        if entry.cookie.load(Relaxed) < cookie {
+            return at;
+        }
+        at = entry.sib_next.get();
+    }
+    None
+}
+
+fn describe(tree: &crate::tree::Tree, entry: &Dentry) -> Result<DirEntry, Errno> {
+    let attr = entry.inode().ok_or(Errno::EIO)?.attr();
+    let guard = tree.domain.read();
+    Ok(DirEntry { name: entry.with_name_rcu(&guard, |name| name.into()), ino: attr.ino, kind: attr.kind() })
+}
+
+/// Records an access, where relatime says so: `mount(8)`.
+fn accessed(inode: &Inode) {
+    let attr = inode.attr();
+    let now = prim::clock::now_ns();
+    if attr.atime <= attr.mtime || attr.atime <= attr.ctime || now.saturating_sub(attr.atime) >= RELATIME {
+        inode.update(|attr| attr.atime = now);
+    }
+}

@@ -1,0 +1,232 @@
+//! The inode: a file, whatever its names.
+//!
+//! # What it is
+//! Two cache lines. The *hot* one is what `stat(2)` reports and a permission check needs; it lies beside the dentry of the
+//! file's first name, so that a walk can ask for it while it still compares the name. The *cold* one is what opening, linking
+//! and freeing need, and the file system's own word and data.
+//!
+//! # How it is locked
+//! `seq` is a sequence lock: writers of attributes exclude one another by it, readers copy and check. Readers also check the
+//! dentry's sequence, since the memory is reused: an inode is freed only after every name that led to it changed its own.
+//! `data_lock` orders writes and truncation of the contents.
+//!
+//! # Where it comes from
+//! Linux's `struct inode` and its `i_rwsem`, `i_private`, `i_link`.
+
+use crate::attr::{Attr, S_IFBLK, S_IFCHR, S_IFMT};
+use crate::slot::{Private, RcuBytes, Slot};
+use prim::atomic::{
+    AtomicI64, AtomicPtr, AtomicU32, AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+use sync::{RawMutex, SeqLock};
+
+/// See the [module documentation](self).
+#[repr(C, align(64))]
+pub struct Inode {
+    seq: SeqLock,
+    mode: AtomicU32,
+    nlink: AtomicU32,
+    uid: AtomicU32,
+    gid: AtomicU32,
+    /// Storage in units of 4096 bytes; the device number of a device node, which has no storage.
+    pages_or_rdev: AtomicU32,
+    size: AtomicU64,
+    ino: AtomicU64,
+    atime: AtomicI64,
+    mtime: AtomicI64,
+    ctime: AtomicI64,
+
+    /// Dentries whose object this is.
+    refs: AtomicU32,
+    /// Uses of the slot: one by the dentry in it, one by this inode.
+    pub(crate) slot_users: AtomicU32,
+    /// What the file system knows the inode by.
+    node: AtomicU64,
+    pub(crate) private: Private,
+    /// A symbolic link's body.
+    pub(crate) link_body: RcuBytes,
+    pub(crate) data_lock: RawMutex,
+    pub(crate) free_link: AtomicPtr<Slot>,
+}
+
+/// Storage is counted in pages of 4096 bytes, `stat(2)` speaks of 512.
+const BLOCKS_PER_PAGE: u64 = 8;
+
+impl Inode {
+    pub(crate) fn vacant() -> Self {
+        Self {
+            seq: SeqLock::new(),
+            mode: AtomicU32::new(0),
+            nlink: AtomicU32::new(0),
+            uid: AtomicU32::new(0),
+            gid: AtomicU32::new(0),
+            pages_or_rdev: AtomicU32::new(0),
+            size: AtomicU64::new(0),
+            ino: AtomicU64::new(0),
+            atime: AtomicI64::new(0),
+            mtime: AtomicI64::new(0),
+            ctime: AtomicI64::new(0),
+            refs: AtomicU32::new(0),
+            slot_users: AtomicU32::new(0),
+            node: AtomicU64::new(0),
+            private: Private::none(),
+            link_body: RcuBytes::none(),
+            data_lock: RawMutex::new(),
+            free_link: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    /// Begins a life: attributes and the file system's word, one name. The inode is reachable by nobody yet.
+    pub(crate) fn begin(&self, attr: &Attr, node: u64) {
+        self.store(attr);
+        self.node.store(node, Relaxed);
+        self.refs.store(1, Relaxed);
+    }
+
+    /// What the file system knows the inode by.
+    #[must_use]
+    pub fn node(&self) -> u64 {
+        self.node.load(Relaxed)
+    }
+
+    /// The file system's own data of this inode, if it is a `T`: set once by [`Inode::data_or`], dropped with the inode.
+    #[must_use]
+    pub fn data<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.private.get()?.downcast_ref()
+    }
+
+    /// The file system's own data, made by `make` if there is none yet. `None` if there is some of another type.
+    pub fn data_or<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.private.get_or_set(|| Box::new(make())).downcast_ref()
+    }
+
+    /// The attributes, all of one moment.
+    #[inline]
+    #[must_use]
+    pub fn attr(&self) -> Attr {
+        self.seq.read(|| self.load())
+    }
+
+    /// Changes attributes under the inode's sequence lock. `f` must not block.
+    pub fn update<R>(&self, f: impl FnOnce(&mut Attr) -> R) -> R {
+        let _held = self.seq.write_lock();
+        let mut attr = self.load();
+        let result = f(&mut attr);
+        self.store(&attr);
+        result
+    }
+
+    /// The directory gained or lost an entry: its length, links and times change.
+    #[inline]
+    pub(crate) fn entry_changed(&self, size_by: i64, nlink_by: i32, now: i64) {
+        let _held = self.seq.write_lock();
+        // Relaxed: inside the sequence lock's write section.
+        self.size.store(self.size.load(Relaxed).wrapping_add_signed(size_by), Relaxed);
+        self.nlink.store(self.nlink.load(Relaxed).wrapping_add_signed(nlink_by), Relaxed);
+        self.mtime.store(now, Relaxed);
+        self.ctime.store(now, Relaxed);
+    }
+
+    /// A name was added to or taken from the file.
+    #[inline]
+    pub(crate) fn link_changed(&self, nlink_by: i32, now: i64) {
+        let _held = self.seq.write_lock();
+        // Relaxed: as above.
+        self.nlink.store(self.nlink.load(Relaxed).wrapping_add_signed(nlink_by), Relaxed);
+        self.ctime.store(now, Relaxed);
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size.load(Relaxed)
+    }
+
+    /// File type and permission bits.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        self.mode.load(Relaxed)
+    }
+
+    /// One more dentry.
+    pub(crate) fn get(&self) {
+        // Relaxed: the caller holds a dentry of the inode, so the count is above zero and stays so.
+        self.refs.fetch_add(1, Relaxed);
+    }
+
+    /// One dentry less; `true` if that was the last.
+    pub(crate) fn put(&self) -> bool {
+        // ORDERING: AcqRel, with itself in other threads: who takes the count to zero has seen all that the others did.
+        self.refs.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// Whether the caller's dentry is the only one (nobody else can add one then).
+    pub(crate) fn is_last(&self) -> bool {
+        // ORDERING: Acquire, pairs with the AcqRel of `put` in whoever dropped the other dentries.
+        self.refs.load(Acquire) == 1
+    }
+
+    /// Copies the attributes. Stable only if the caller checks `seq`.
+    #[inline(always)]
+    fn load(&self) -> Attr {
+        // Relaxed: ordered by the caller's samples of `seq`.
+        let mode = self.mode.load(Relaxed);
+        let extra = self.pages_or_rdev.load(Relaxed);
+        let device = is_device(mode);
+        Attr {
+            ino: self.ino.load(Relaxed),
+            mode,
+            nlink: self.nlink.load(Relaxed),
+            uid: self.uid.load(Relaxed),
+            gid: self.gid.load(Relaxed),
+            rdev: if device { extra } else { 0 },
+            size: self.size.load(Relaxed),
+            blocks: if device { 0 } else { u64::from(extra) * BLOCKS_PER_PAGE },
+            atime: self.atime.load(Relaxed),
+            mtime: self.mtime.load(Relaxed),
+            ctime: self.ctime.load(Relaxed),
+        }
+    }
+
+    fn store(&self, attr: &Attr) {
+        let pages = u32::try_from(attr.blocks / BLOCKS_PER_PAGE).unwrap_or(u32::MAX);
+        let extra = if is_device(attr.mode) { attr.rdev } else { pages };
+        // Relaxed: inside the sequence lock's write section, or before the inode is reachable.
+        self.mode.store(attr.mode, Relaxed);
+        self.nlink.store(attr.nlink, Relaxed);
+        self.uid.store(attr.uid, Relaxed);
+        self.gid.store(attr.gid, Relaxed);
+        self.pages_or_rdev.store(extra, Relaxed);
+        self.size.store(attr.size, Relaxed);
+        self.ino.store(attr.ino, Relaxed);
+        self.atime.store(attr.atime, Relaxed);
+        self.mtime.store(attr.mtime, Relaxed);
+        self.ctime.store(attr.ctime, Relaxed);
+    }
+}
+
+#[inline(always)]
+fn is_device(mode: u32) -> bool {
+    matches!(mode & S_IFMT, S_IFCHR | S_IFBLK)
+}
+
+impl core::fmt::Debug for Inode {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Inode").field("node", &self.node()).field("attr", &self.attr()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::mem::{offset_of, size_of};
+
+    #[test]
+    fn what_stat_reports_lies_in_the_first_line() {
+        assert_eq!(size_of::<Inode>(), 128);
+        assert_eq!(offset_of!(Inode, seq), 0);
+        assert_eq!(offset_of!(Inode, ctime), 56);
+        assert_eq!(offset_of!(Inode, refs), 64);
+    }
+}

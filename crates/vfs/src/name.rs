@@ -1,0 +1,288 @@
+//! Names: hashing, and finding the components of a path without copying it.
+//!
+//! # How
+//! The delimiters of 64 path bytes are found at once, by four 16-byte compares. A name of 16 bytes or fewer is two words,
+//! cut out of the path without a branch on its length; it is hashed by one multiplication. The path is read in place and
+//! nothing beyond its end is touched: the last loads overlap those before them. (Copying the path into a padded buffer
+//! costs 17 ns hot and 330 ns cold: `docs/results.md`, after `performance.md` section 4.)
+//!
+//! # Limits
+//! A path has at most [`PATH_MAX`] bytes and a name at most [`NAME_MAX`]. Any byte but NUL and `/` may be in a name.
+
+/// Longest path, in bytes (Linux's 4096 counts the NUL).
+pub const PATH_MAX: usize = 4095;
+
+/// Longest name, in bytes.
+pub const NAME_MAX: usize = 255;
+
+/// A name of at most 16 bytes: its bytes in two little-endian words, padded with zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ShortName {
+    pub(crate) words: [u64; 2],
+    pub(crate) len: usize,
+}
+
+impl ShortName {
+    /// Longest short name.
+    pub(crate) const MAX: usize = 16;
+
+    /// The name's bytes.
+    pub(crate) fn bytes(self) -> NameBytes {
+        let mut bytes = [0; Self::MAX];
+        bytes[..8].copy_from_slice(&self.words[0].to_le_bytes());
+        bytes[8..].copy_from_slice(&self.words[1].to_le_bytes());
+        NameBytes { bytes, len: self.len }
+    }
+
+    /// Whether the name is `.` or `..`.
+    #[inline(always)]
+    pub(crate) fn is_dots(self) -> bool {
+        self.words[0] | 0x2e00 == 0x2e2e && self.len <= 2
+    }
+}
+
+/// A short name's bytes, as a slice.
+pub(crate) struct NameBytes {
+    bytes: [u8; ShortName::MAX],
+    len: usize,
+}
+
+impl core::ops::Deref for NameBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Masks that keep the first `n` bytes of two words.
+const KEEP: [[u64; 2]; 17] = {
+    let mut masks = [[0; 2]; 17];
+    let mut n = 1;
+    while n <= 16 {
+        let low = if n >= 8 { u64::MAX } else { (1 << (8 * n)) - 1 };
+        let high = match n {
+            0..=8 => 0,
+            16 => u64::MAX,
+            _ => (1 << (8 * (n - 8))) - 1,
+        };
+        masks[n] = [low, high];
+        n += 1;
+    }
+    masks
+};
+
+/// The secret of one instance's name hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NameKey([u64; 2]);
+
+impl NameKey {
+    /// A key out of the system's random numbers.
+    pub(crate) fn random() -> Self {
+        Self([prim::seed::random_u64() | 1, prim::seed::random_u64() | 1])
+    }
+
+    /// Hash of a short name: one multiplication folded onto itself.
+    #[inline(always)]
+    pub(crate) fn hash_short(self, name: ShortName) -> u64 {
+        fold(name.words[0] ^ self.0[0], name.words[1] ^ self.0[1] ^ ((name.len as u64) << 56))
+    }
+
+    /// Hash of any name; the same as [`NameKey::hash_short`] for a short one.
+    pub(crate) fn hash(self, name: &[u8]) -> u64 {
+        match short(name) {
+            Some(name) => self.hash_short(name),
+            None => self.hash_long(name),
+        }
+    }
+
+    #[cold]
+    fn hash_long(self, name: &[u8]) -> u64 {
+        let mut hash = name.len() as u64;
+        for chunk in name.chunks(ShortName::MAX) {
+            let words = words_of(chunk);
+            hash = fold(hash ^ words[0] ^ self.0[0], words[1] ^ self.0[1]);
+        }
+        fold(hash ^ self.0[1], self.0[0])
+    }
+}
+
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// `name` as a short name, if it is one.
+#[inline]
+pub(crate) fn short(name: &[u8]) -> Option<ShortName> {
+    (name.len() <= ShortName::MAX).then(|| ShortName { words: words_of(name), len: name.len() })
+}
+
+/// The first 16 bytes of `bytes`, padded with zeros, as two words.
+#[inline]
+pub(crate) fn words_of(bytes: &[u8]) -> [u64; 2] {
+    let all = match bytes.first_chunk::<16>() {
+        Some(all) => u128::from_le_bytes(*all),
+        None => under_16(bytes),
+    };
+    [all as u64, (all >> 64) as u64]
+}
+
+/// Fewer than 16 bytes as a number, by loads that overlap.
+#[inline(always)]
+fn under_16(bytes: &[u8]) -> u128 {
+    let len = bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        return u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << (8 * (len - 8));
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        return u128::from(u32::from_le_bytes(*first)) | u128::from(u32::from_le_bytes(*last)) << (8 * (len - 4));
+    }
+    bytes.iter().rev().fold(0, |all, &byte| all << 8 | u128::from(byte))
+}
+
+/// A path to be cut into components.
+#[derive(Clone, Copy)]
+pub(crate) struct Components<'p> {
+    path: &'p [u8],
+    /// The last 16 bytes (all, if there are fewer), low bytes first.
+    tail: u128,
+}
+
+impl<'p> Components<'p> {
+    #[inline(always)]
+    pub(crate) fn new(path: &'p [u8]) -> Self {
+        let tail = match path.last_chunk::<16>() {
+            Some(tail) => u128::from_le_bytes(*tail),
+            None => under_16(path),
+        };
+        Self { path, tail }
+    }
+
+    #[inline(always)]
+    pub(crate) fn path(&self) -> &'p [u8] {
+        self.path
+    }
+
+    /// Where `/` stands among the 64 bytes from `from` on, as bits; the end of the path counts as one.
+    #[inline(always)]
+    pub(crate) fn delimiters(&self, from: usize) -> u64 {
+        let rest = self.path.len() - from;
+        if rest >= 64 {
+            return (0..4).fold(0, |mask, k| mask | slashes_at(self.path, from + 16 * k) << (16 * k));
+        }
+        let mask = if rest >= 16 {
+            // The last load ends with the path; where two loads overlap they agree.
+            (0..4).fold(0, |mask, k| {
+                let at = (16 * k).min(rest - 16);
+                mask | slashes_at(self.path, from + at) << at
+            })
+        } else {
+            let tail_len = self.path.len().min(16);
+            slashes(self.tail) >> (tail_len - rest)
+        };
+        // Zero bytes above a short tail are no slashes, so no bit lies above the end.
+        mask | 1 << rest
+    }
+
+    /// The component of `len` bytes (at most 16) at `start`.
+    #[inline(always)]
+    pub(crate) fn short_at(&self, start: usize, len: usize) -> ShortName {
+        let words = match self.path.get(start..).and_then(|rest| rest.first_chunk::<16>()) {
+            Some(bytes) => {
+                let all = u128::from_le_bytes(*bytes);
+                [all as u64, (all >> 64) as u64]
+            }
+            None => {
+                let tail_start = self.path.len().saturating_sub(16);
+                let all = self.tail >> (8 * (start - tail_start));
+                [all as u64, (all >> 64) as u64]
+            }
+        };
+        let keep = &KEEP[len];
+        ShortName { words: [words[0] & keep[0], words[1] & keep[1]], len }
+    }
+}
+
+#[inline(always)]
+fn slashes_at(path: &[u8], at: usize) -> u64 {
+    match path.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
+        Some(bytes) => slashes(u128::from_le_bytes(*bytes)),
+        None => 0,
+    }
+}
+
+/// One bit for each byte that is a slash.
+#[inline(always)]
+fn slashes(bytes: u128) -> u64 {
+    u64::from(prim::bytes::matches(bytes, b'/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The components by the plain method.
+    fn split(path: &[u8]) -> Vec<&[u8]> {
+        path.split(|&byte| byte == b'/').collect()
+    }
+
+    fn cut(path: &[u8], from: usize) -> Vec<&[u8]> {
+        let parts = Components::new(path);
+        let (mut block, mut start, mut out) = (from, from, Vec::new());
+        let mut mask = parts.delimiters(block);
+        loop {
+            while mask == 0 {
+                block += 64;
+                mask = parts.delimiters(block);
+            }
+            let end = block + mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            let part = &path[start..end];
+            if part.len() <= 16 {
+                assert_eq!(Some(parts.short_at(start, part.len())), short(part), "{path:?}");
+            }
+            out.push(part);
+            if end == path.len() {
+                return out;
+            }
+            start = end + 1;
+        }
+    }
+
+    #[test]
+    fn components_are_those_of_a_plain_split_at_every_length_and_offset() {
+        let mut random = 7u64;
+        for len in 0..300 {
+            let path: Vec<u8> = (0..len)
+                .map(|_| {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    if random >> 61 == 0 { b'/' } else { (random >> 33) as u8 | 1 }
+                })
+                .map(|byte| if byte == 0 { 1 } else { byte })
+                .collect();
+            for from in [0, 1, 15, 16, 17, 63, 64, 65].into_iter().filter(|&from| from <= len) {
+                assert_eq!(cut(&path, from), split(&path[from..]), "len {len} from {from}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_dot_and_dot_dot_are_dots() {
+        for (name, dots) in [(".", true), ("..", true), ("...", false), (".a", false), ("a.", false), ("", false)] {
+            assert_eq!(short(name.as_bytes()).unwrap().is_dots(), dots, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_differ_in_length_or_one_byte_hash_apart() {
+        let key = NameKey::random();
+        let mut seen = std::collections::BTreeSet::new();
+        for len in 1..=NAME_MAX {
+            for fill in *b"ab" {
+                assert!(seen.insert(key.hash(&vec![fill; len])), "{len} {fill}");
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Operations on names: what the system calls of the same names do.
+//!
+//! # How they work
+//! Each operation walks to the directory, locks it, makes sure that it still is what the walk found (its sequence did not
+//! change and it was not removed), checks, asks the file system, and changes the tree. No count is taken on the directory: the
+//! lock keeps it, since removing or moving it would need the same lock.
+//!
+//! The order of checks, and so which of two errors is answered, is Linux's; `crates/lightfoot/tests/kernel.rs` compares.
+
+mod attributes;
+mod create;
+mod last;
+mod open;
+mod query;
+mod remove;
+mod rename;
+
+pub(crate) use attributes::{MAX_SIZE, drop_set_ids, set_attr_held};
+pub use open::OpenFlags;
+
+use crate::context::{Context, Held};
+use crate::cred::{Credentials, MAY_EXEC, MAY_WRITE};
+use crate::dentry::{DIR, Dentry, HASHED};
+use crate::errno::Errno;
+use crate::fs::Request;
+use crate::inode::Inode;
+use crate::name::NAME_MAX;
+use crate::slot::outlive;
+use crate::tree::Tree;
+pub(crate) use last::{Kind, Last};
+use sync::RawMutexGuard;
+
+/// Where a relative path starts: the working directory, or a directory that is held.
+pub type Base<'a> = Option<&'a Held>;
+
+/// A directory that a walk found, and the sequence that it had. Not held.
+#[derive(Clone, Copy)]
+pub(crate) struct DirAt<'t> {
+    pub(crate) dir: &'t Dentry,
+    seq: u32,
+}
+
+impl<'t> DirAt<'t> {
+    /// Whether the directory is still what the walk found. Its lock is held, so it then stays that.
+    fn is_current(&self) -> bool {
+        !self.dir.seq.retry(self.seq)
+    }
+}
+
+/// A locked directory and the name in it that an operation is about.
+pub(crate) struct Entry<'t, 'p> {
+    pub(crate) context: &'t Context,
+    pub(crate) tree: &'t Tree,
+    pub(crate) dir: &'t Dentry,
+    pub(crate) last: Last<'p>,
+    pub(crate) hash: u64,
+    _held: RawMutexGuard<'t>,
+}
+
+impl<'t> Entry<'t, '_> {
+    /// The directory's inode.
+    pub(crate) fn dir_inode(&self) -> Result<&'t Inode, Errno> {
+        self.dir.inode().ok_or(Errno::ENOENT)
+    }
+
+    /// The entry, if there is one; `ENOENT` in a directory that was removed.
+    pub(crate) fn find(&self) -> Result<Option<&'t Dentry>, Errno> {
+        if !self.dir.has(HASHED) {
+            return Err(Errno::ENOENT);
+        }
+        if self.last.name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        self.tree.find_locked(&self.context.request(), self.dir, self.last.name, self.hash)
+    }
+}
+
+impl Context {
+    /// Walks to the directory of `path`'s last component; it must be one, and searchable.
+    #[inline]
+    pub(crate) fn parent<'p>(&self, base: Base<'_>, path: &'p [u8]) -> Result<(DirAt<'_>, Last<'p>), Errno> {
+        if path.is_empty() {
+            return Err(Errno::ENOENT);
+        }
+        if path.len() > crate::name::PATH_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        let last = Last::of(path);
+        let tree = self.tree();
+        let at = self.resolve(base, last.parent, true, |found| {
+            if found.object & DIR == 0 {
+                return Err(Errno::ENOTDIR);
+            }
+            if found.object & crate::dentry::SEARCH_ALL == 0 {
+                found.state.cred.may(&found.inode()?.attr(), MAY_EXEC)?;
+            }
+            Ok(DirAt { dir: outlive(tree, found.dentry), seq: found.seq })
+        });
+        let nul = last.name.contains(&0);
+        if nul { Err(Errno::EINVAL) } else { Ok((at?, last)) }
+    }
+
+    /// Walks to the directory of `path`'s last component, locks it and calls `f`.
+    #[inline]
+    pub(crate) fn in_parent<'t, 'p, R>(
+        &'t self,
+        base: Base<'_>,
+        path: &'p [u8],
+        f: impl FnOnce(&Entry<'t, 'p>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        loop {
+            let (at, last) = self.parent(base, path)?;
+            let held = at.dir.lock.guard();
+            // A directory that moved between the walk and the lock is walked to again: each time, somebody else went forward.
+            if at.is_current() {
+                let tree = self.tree();
+                let hash = tree.key.hash(last.name);
+                return f(&Entry { context: self, tree, dir: at.dir, last, hash, _held: held });
+            }
+        }
+    }
+
+    /// Calls `f` with the credentials of now. `f` must not block.
+    pub(crate) fn with_cred<R>(&self, f: impl FnOnce(&Credentials) -> R) -> R {
+        let guard = self.tree().domain.read();
+        f(&self.state(&guard).cred)
+    }
+
+    pub(crate) fn request(&self) -> Request {
+        self.with_cred(Request::of)
+    }
+
+    /// Whether entries may come and go in the directory.
+    ///
+    /// # Errors
+    /// `EACCES`; `ENOENT` if it was removed.
+    pub(crate) fn may_change(&self, dir: &Dentry) -> Result<(), Errno> {
+        if !dir.has(HASHED) {
+            return Err(Errno::ENOENT);
+        }
+        let attr = dir.inode().ok_or(Errno::ENOENT)?.attr();
+        self.with_cred(|cred| cred.may(&attr, MAY_WRITE | MAY_EXEC))
+    }
+}

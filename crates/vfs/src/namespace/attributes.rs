@@ -1,0 +1,128 @@
+//! chmod, chown, truncate, utimensat: attributes that change.
+
+use super::Base;
+use crate::attr::{Attr, S_IFDIR, S_IFLNK, S_IFREG, S_ISGID, S_ISUID, SetAttr, SetTime};
+use crate::context::{Context, Held};
+use crate::cred::{Capabilities, Credentials, MAY_WRITE};
+use crate::errno::Errno;
+use crate::fs::Request;
+use crate::tree::mode_changed;
+
+/// Longest file.
+pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;
+
+impl Context {
+    /// Changes attributes of what `path` leads to: `chmod(2)`, `chown(2)`, `truncate(2)`, `utimensat(2)`, one call for all.
+    ///
+    /// # Errors
+    /// `EPERM` where only the owner may; `EACCES`; `EISDIR`, `EINVAL` for the length of what is no regular file; `EFBIG`;
+    /// those of a walk, and the file system's.
+    pub fn set_attr(&self, base: Base<'_>, path: &[u8], follow: bool, set: &SetAttr) -> Result<(), Errno> {
+        let held = self.hold(base, path, follow)?;
+        if set.size.is_some() {
+            let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
+            let attr = inode.attr();
+            match attr.kind() {
+                S_IFREG => self.with_cred(|cred| cred.may(&attr, MAY_WRITE))?,
+                S_IFDIR => return Err(Errno::EISDIR),
+                _ => return Err(Errno::EINVAL),
+            }
+        }
+        set_attr_held(&self.credentials(), &held, set)
+    }
+}
+
+/// [`Context::set_attr`] on what is held; the right to change the length was checked when it was opened.
+pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> Result<(), Errno> {
+    let tree = held.tree();
+    let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
+    if set.size.is_some_and(|size| size > MAX_SIZE) {
+        return Err(Errno::EINVAL);
+    }
+    let request = Request::of(cred);
+    let now = request.now;
+    check(cred, &inode.attr(), set)?;
+    tree.fs.set_attr(&request, inode, set)?;
+    if let Some(size) = set.size {
+        let _held = inode.data_lock.guard();
+        let blocks = tree.fs.set_len(&request, inode, size)?;
+        let keeps = cred.capabilities.contains(Capabilities::FSETID);
+        inode.update(|attr| {
+            (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
+            if !keeps {
+                drop_set_ids(attr);
+            }
+        });
+    }
+    let changed = inode.update(|attr| {
+        check(cred, attr, set)?;
+        apply(cred, attr, set, now);
+        Ok(*attr)
+    })?;
+    if set.mode.is_some() {
+        mode_changed(held.dentry(), &changed);
+    }
+    Ok(())
+}
+
+/// Whether `cred` may make the change.
+fn check(cred: &Credentials, attr: &Attr, set: &SetAttr) -> Result<(), Errno> {
+    let has = |capability| cred.capabilities.contains(capability);
+    if let Some(uid) = set.uid {
+        let stays = cred.uid == attr.uid && uid == attr.uid;
+        if !stays && !has(Capabilities::CHOWN) {
+            return Err(Errno::EPERM);
+        }
+    }
+    if let Some(gid) = set.gid {
+        let own = cred.uid == attr.uid && (cred.in_group(gid) || gid == attr.gid);
+        if !own && !has(Capabilities::CHOWN) {
+            return Err(Errno::EPERM);
+        }
+    }
+    if set.mode.is_some() && attr.kind() == S_IFLNK {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let explicit = |time: Option<SetTime>| matches!(time, Some(SetTime::At(_)));
+    let mixed = (set.atime.is_some() || set.mtime.is_some()) && set.atime != set.mtime;
+    if (set.mode.is_some() || explicit(set.atime) || explicit(set.mtime) || mixed) && !cred.owns(attr) {
+        return Err(Errno::EPERM);
+    }
+    if set.atime == Some(SetTime::Now) && set.mtime == set.atime && !cred.owns(attr) {
+        return cred.may(attr, MAY_WRITE);
+    }
+    Ok(())
+}
+
+/// Makes the change. A change of owner drops the set-id bits of what is no directory.
+fn apply(cred: &Credentials, attr: &mut Attr, set: &SetAttr, now: i64) {
+    if let Some(mode) = set.mode {
+        attr.mode = attr.kind() | mode & 0o7777;
+    }
+    if set.uid.is_some() || set.gid.is_some() {
+        attr.uid = set.uid.unwrap_or(attr.uid);
+        attr.gid = set.gid.unwrap_or(attr.gid);
+        if attr.kind() != S_IFDIR && set.mode.is_none() {
+            drop_set_ids(attr);
+        }
+    }
+    if set.mode.is_some() && !cred.in_group(attr.gid) && !cred.capabilities.contains(Capabilities::FSETID) {
+        attr.mode &= !S_ISGID;
+    }
+    let time = |set, old| match set {
+        None => old,
+        Some(SetTime::Now) => now,
+        Some(SetTime::At(ns)) => ns,
+    };
+    attr.atime = time(set.atime, attr.atime);
+    attr.mtime = time(set.mtime, attr.mtime);
+    attr.ctime = now;
+}
+
+/// Takes away set-user-id, and set-group-id where it means "run as the group".
+pub(crate) fn drop_set_ids(attr: &mut Attr) {
+    attr.mode &= !S_ISUID;
+    if attr.mode & 0o010 != 0 {
+        attr.mode &= !S_ISGID;
+    }
+}

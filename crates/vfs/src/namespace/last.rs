@@ -1,0 +1,73 @@
+//! A path cut before its last component.
+
+/// What the last component is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A name.
+    Normal,
+    /// `.`
+    Dot,
+    /// `..`
+    DotDot,
+    /// Nothing but slashes: the path is the root.
+    Root,
+}
+
+/// The last component of a path, and the path before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Last<'p> {
+    /// Never empty: `.` if the path is one component, `/` if it is one below the root.
+    pub(crate) parent: &'p [u8],
+    pub(crate) name: &'p [u8],
+    pub(crate) kind: Kind,
+    /// Slashes follow the name.
+    pub(crate) slash: bool,
+}
+
+impl<'p> Last<'p> {
+    /// Cuts `path`, which is not empty.
+    #[inline]
+    pub(crate) fn of(path: &'p [u8]) -> Self {
+        let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+        let start = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let parent_end = path[..start].iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+        let parent = match (parent_end, start) {
+            (0, 0) if end == 0 => b"/".as_slice(),
+            (0, 0) => b".",
+            (0, _) => b"/",
+            (parent_end, _) => &path[..parent_end],
+        };
+        let name = &path[start..end];
+        let kind = match name {
+            b"" => Kind::Root,
+            b"." => Kind::Dot,
+            b".." => Kind::DotDot,
+            _ => Kind::Normal,
+        };
+        Self { parent, name, kind, slash: end < path.len() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_cut_before_its_last_component() {
+        let check = |path: &str, parent: &str, name: &str, kind, slash| {
+            let want = Last { parent: parent.as_bytes(), name: name.as_bytes(), kind, slash };
+            assert_eq!(Last::of(path.as_bytes()), want, "{path}");
+        };
+        check("a", ".", "a", Kind::Normal, false);
+        check("/a", "/", "a", Kind::Normal, false);
+        check("a/b", "a", "b", Kind::Normal, false);
+        check("/a//b//", "/a", "b", Kind::Normal, true);
+        check("../x", "..", "x", Kind::Normal, false);
+        check("///a", "/", "a", Kind::Normal, false);
+        check(".", ".", ".", Kind::Dot, false);
+        check("a/..", "a", "..", Kind::DotDot, false);
+        check("a/./", "a", ".", Kind::Dot, true);
+        check("/", "/", "", Kind::Root, true);
+        check("//", "/", "", Kind::Root, true);
+    }
+}

@@ -1,0 +1,94 @@
+//! unlink and rmdir: names that go.
+
+use super::{Base, Entry, Kind};
+use crate::attr::S_ISVTX;
+use crate::context::Context;
+use crate::cred::{MAY_EXEC, MAY_WRITE};
+use crate::dentry::{DIR, Dentry};
+use crate::errno::Errno;
+use prim::atomic::Ordering::Relaxed;
+
+impl Context {
+    /// Removes a name that is no directory's: `unlink(2)`. The file goes when nothing holds it any more.
+    ///
+    /// # Errors
+    /// `ENOENT`; `EISDIR` for a directory (also `.`, `..` and `/`); `ENOTDIR` with a slash after it; `EACCES`; `EPERM` in
+    /// a sticky directory; those of a walk, and the file system's.
+    pub fn unlink(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
+        self.in_parent(base, path, |entry| {
+            if entry.last.kind != Kind::Normal {
+                return Err(Errno::EISDIR);
+            }
+            let victim = entry.find()?.ok_or(Errno::ENOENT)?;
+            if entry.last.slash {
+                return Err(if victim.has(DIR) { Errno::EISDIR } else { Errno::ENOTDIR });
+            }
+            self.may_remove(entry.dir, victim, false)?;
+            entry.remove(victim, false)
+        })
+    }
+
+    /// Removes an empty directory: `rmdir(2)`.
+    ///
+    /// # Errors
+    /// `ENOENT`; `ENOTDIR`; `ENOTEMPTY` (also for `..`); `EINVAL` for `.`; `EBUSY` for the root; `EACCES`; `EPERM` in a
+    /// sticky directory; those of a walk, and the file system's.
+    pub fn rmdir(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
+        self.in_parent(base, path, |entry| {
+            match entry.last.kind {
+                Kind::Normal => {}
+                Kind::Dot => return Err(Errno::EINVAL),
+                Kind::DotDot => return Err(Errno::ENOTEMPTY),
+                Kind::Root => return Err(Errno::EBUSY),
+            }
+            let victim = entry.find()?.ok_or(Errno::ENOENT)?;
+            self.may_remove(entry.dir, victim, true)?;
+            // Nothing can be made in it any more once this lock is given back and it is unhashed.
+            let _held = victim.lock.guard();
+            self.check_empty(victim)?;
+            entry.remove(victim, true)
+        })
+    }
+
+    /// Whether the locked directory `dir` has no entries as far as the cache knows.
+    pub(crate) fn check_empty(&self, dir: &Dentry) -> Result<(), Errno> {
+        if dir.children.load(Relaxed) != 0 { Err(Errno::ENOTEMPTY) } else { Ok(()) }
+    }
+
+    /// Whether `victim` may be taken out of the directory `dir`.
+    ///
+    /// # Errors
+    /// `EACCES`, `EPERM` (sticky), `ENOTDIR`, `EISDIR`.
+    pub(crate) fn may_remove(&self, dir: &Dentry, victim: &Dentry, is_dir: bool) -> Result<(), Errno> {
+        let dir_attr = dir.inode().ok_or(Errno::ENOENT)?.attr();
+        let victim_inode = victim.inode().ok_or(Errno::ENOENT)?;
+        self.with_cred(|cred| {
+            cred.may(&dir_attr, MAY_WRITE | MAY_EXEC)?;
+            if dir_attr.mode & S_ISVTX != 0 && cred.uid != dir_attr.uid && !cred.owns(&victim_inode.attr()) {
+                return Err(Errno::EPERM);
+            }
+            Ok(())
+        })?;
+        match (is_dir, victim.has(DIR)) {
+            (true, false) => Err(Errno::ENOTDIR),
+            (false, true) => Err(Errno::EISDIR),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Entry<'_, '_> {
+    fn remove(&self, victim: &Dentry, is_dir: bool) -> Result<(), Errno> {
+        let inode = victim.inode().ok_or(Errno::ENOENT)?;
+        let request = self.context.request();
+        self.tree.fs.unlink(&request, self.dir_inode()?, self.last.name, inode)?;
+        // Before the name goes: with it may go the inode.
+        inode.link_changed(if is_dir { -2 } else { -1 }, request.now);
+        if is_dir {
+            self.tree.forget_children(victim);
+        }
+        self.tree.delete(self.dir, victim, self.hash);
+        self.tree.touch_dir(self.dir, -1, -i32::from(is_dir), request.now);
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! rename: a name that moves.
+
+use super::{Base, DirAt, Kind, Last};
+use crate::context::Context;
+use crate::cred::MAY_WRITE;
+use crate::dentry::{DIR, Dentry, HASHED};
+use crate::errno::Errno;
+use crate::name::NAME_MAX;
+use crate::tree::Tree;
+use sync::RawMutexGuard;
+
+/// Both ends of a rename, their directories locked.
+struct Ends<'t, 'p> {
+    old: (&'t Dentry, Last<'p>, u64),
+    new: (&'t Dentry, Last<'p>, u64),
+    locks: DirLocks<'t>,
+    /// Held when the directories differ: who is whose ancestor then stays.
+    _renaming: Option<RawMutexGuard<'t>>,
+}
+
+/// Holds the locks of one directory or of two.
+struct DirLocks<'t> {
+    _first: RawMutexGuard<'t>,
+    second: Option<RawMutexGuard<'t>>,
+}
+
+impl<'t> DirLocks<'t> {
+    /// Locks `first`, then `second` if it is another: the caller has put the ancestor first. `None`: one has changed.
+    ///
+    /// The first is checked before the second is asked for. It then stays what it is, so the second, even if its memory serves
+    /// another directory by now, is no ancestor of it, and the order holds.
+    fn two(first: DirAt<'t>, second: DirAt<'t>) -> Option<Self> {
+        let held = first.dir.lock.guard();
+        if !first.is_current() {
+            return None;
+        }
+        let other = (!core::ptr::eq(first.dir, second.dir)).then(|| second.dir.lock.guard());
+        second.is_current().then_some(Self { _first: held, second: other })
+    }
+
+    fn are_two(&self) -> bool {
+        self.second.is_some()
+    }
+}
+
+impl Context {
+    /// Moves `old` to `new`, over a file or an empty directory that is there: `rename(2)`.
+    ///
+    /// # Errors
+    /// `ENOENT`; `EBUSY` for `.`, `..` and `/`; `EINVAL` into the moved directory itself; `ENOTEMPTY`; `EISDIR`; `ENOTDIR`;
+    /// `EACCES`; `EPERM` in sticky directories; those of a walk, and the file system's.
+    pub fn rename(&self, old_base: Base<'_>, old: &[u8], new_base: Base<'_>, new: &[u8]) -> Result<(), Errno> {
+        loop {
+            let (old_at, old_last) = self.parent(old_base, old)?;
+            let (new_at, new_last) = self.parent(new_base, new)?;
+            if old_last.kind != Kind::Normal || new_last.kind != Kind::Normal {
+                return Err(Errno::EBUSY);
+            }
+            if let Some(ends) = self.lock_ends((old_at, old_last), (new_at, new_last)) {
+                return self.rename_locked(&ends);
+            }
+        }
+    }
+
+    /// Locks both directories; `None` if one of them changed before it was locked.
+    fn lock_ends<'t, 'p>(&'t self, old: (DirAt<'t>, Last<'p>), new: (DirAt<'t>, Last<'p>)) -> Option<Ends<'t, 'p>> {
+        let tree = self.tree();
+        let (a, b) = (old.0.dir, new.0.dir);
+        let renaming = (!core::ptr::eq(a, b)).then(|| tree.rename_lock.guard());
+        // Ancestors first, else by address.
+        let b_first = match &renaming {
+            Some(_) if is_below(a, b) => true,
+            Some(_) if is_below(b, a) => false,
+            _ => core::ptr::from_ref(b) < core::ptr::from_ref(a),
+        };
+        let (first, second) = if b_first { (new.0, old.0) } else { (old.0, new.0) };
+        let locks = DirLocks::two(first, second)?;
+        let hash = |last: &Last<'_>| tree.key.hash(last.name);
+        let (old, new) = ((a, old.1, hash(&old.1)), (b, new.1, hash(&new.1)));
+        Some(Ends { old, new, locks, _renaming: renaming })
+    }
+
+    fn rename_locked(&self, ends: &Ends<'_, '_>) -> Result<(), Errno> {
+        let tree = self.tree();
+        let (old_dir, old_last, old_hash) = ends.old;
+        let (new_dir, new_last, new_hash) = ends.new;
+        let moved = self.find_in(tree, old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
+        let target = self.find_in(tree, new_dir, &new_last, new_hash)?;
+        let is_dir = moved.has(DIR);
+        if !is_dir && (old_last.slash || new_last.slash) {
+            return Err(Errno::ENOTDIR);
+        }
+        if ends.locks.are_two() {
+            if core::ptr::eq(moved, new_dir) || is_below(new_dir, moved) {
+                return Err(Errno::EINVAL);
+            }
+            if target.is_some_and(|target| core::ptr::eq(target, old_dir) || is_below(old_dir, target)) {
+                return Err(Errno::ENOTEMPTY);
+            }
+        }
+        let inode = moved.inode().ok_or(Errno::ENOENT)?;
+        let target_inode = target.and_then(Dentry::inode);
+        if target_inode.is_some_and(|target| core::ptr::eq(target, inode)) {
+            return Ok(());
+        }
+        self.may_remove(old_dir, moved, is_dir)?;
+        match target {
+            Some(target) => self.may_remove(new_dir, target, is_dir)?,
+            None => self.may_change(new_dir)?,
+        }
+        if is_dir && ends.locks.are_two() {
+            // Its `..` changes.
+            self.with_cred(|cred| cred.may(&inode.attr(), MAY_WRITE))?;
+        }
+        let target_lock = target.filter(|_| is_dir).map(|target| target.lock.guard());
+        if let (Some(target), Some(_)) = (target, &target_lock) {
+            self.check_empty(target)?;
+        }
+        self.move_checked(ends, moved, target, is_dir)
+    }
+
+    /// The rename itself, after all checks.
+    fn move_checked(
+        &self,
+        ends: &Ends<'_, '_>,
+        moved: &Dentry,
+        target: Option<&Dentry>,
+        is_dir: bool,
+    ) -> Result<(), Errno> {
+        let tree = self.tree();
+        let (old_dir, old_last, old_hash) = ends.old;
+        let (new_dir, new_last, new_hash) = ends.new;
+        let request = self.request();
+        let (Some(inode), Some(from), Some(to)) = (moved.inode(), old_dir.inode(), new_dir.inode()) else {
+            return Err(Errno::ENOENT);
+        };
+        let target_inode = target.and_then(Dentry::inode);
+        tree.fs.rename(&request, (from, old_last.name), (to, new_last.name), inode, target_inode)?;
+        inode.link_changed(0, request.now);
+        if let Some(target_inode) = target_inode {
+            target_inode.link_changed(if is_dir { -2 } else { -1 }, request.now);
+        }
+        match target {
+            Some(target) if is_dir => tree.forget_children(target),
+            Some(_) => {}
+            None => tree.forget_negative(new_dir, new_last.name, new_hash),
+        }
+        tree.move_entry((old_dir, old_hash), (new_dir, new_last.name, new_hash), moved, target);
+        let subdir = i32::from(is_dir);
+        let replaced = target.is_some();
+        tree.touch_dir(old_dir, -1, -subdir, request.now);
+        tree.touch_dir(new_dir, i64::from(!replaced), if replaced { 0 } else { subdir }, request.now);
+        Ok(())
+    }
+
+    fn find_in<'t>(
+        &self,
+        tree: &'t Tree,
+        dir: &Dentry,
+        last: &Last<'_>,
+        hash: u64,
+    ) -> Result<Option<&'t Dentry>, Errno> {
+        if !dir.has(HASHED) {
+            return Err(Errno::ENOENT);
+        }
+        if last.name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        tree.find_locked(&self.request(), dir, last.name, hash)
+    }
+}
+
+/// Whether `dentry` lies below `ancestor`. Right while no directory moves between directories.
+fn is_below(dentry: &Dentry, ancestor: &Dentry) -> bool {
+    let mut at = dentry;
+    while let Some(parent) = at.parent() {
+        if core::ptr::eq(parent, at) {
+            return false;
+        }
+        if core::ptr::eq(parent, ancestor) {
+            return true;
+        }
+        at = parent;
+    }
+    false
+}

@@ -1,0 +1,238 @@
+//! The one module of this crate with `unsafe`: links between dentries and inodes, in memory that is never taken back.
+//!
+//! # What it is
+//! A [`Slot`] is a dentry and room for an inode, 256 bytes, in a type-stable slab ([`sync::Slab`]). Everything that points at a
+//! dentry or an inode points into the slab of one [`crate::tree::Tree`]; since the slab never takes a slot back before it is
+//! dropped, turning such a pointer into a reference can at worst reach a slot that meanwhile serves another name, never
+//! foreign memory. The rest of the crate notices reuse by sequence counts and needs no `unsafe` for it.
+//!
+//! # Invariants
+//! 1. Every [`Link`], every inode address in an object word and every [`Pinned`] was made from a `&Dentry` or `&Inode`
+//!    inside a slot of the slab of the tree that it is used with; no reference to one leaves the crate without a borrow or a
+//!    count of that tree.
+//! 2. Every `Dentry` is the first and every `Inode` the second field of a `Slot`.
+//! 3. The box in a [`Private`] is freed only when no dentry refers to the inode any more; file-system code gets `&Inode`
+//!    only while the caller holds a dentry of it.
+//! 4. Guards and domains that meet a slot are those of its tree.
+
+use crate::dentry::{Dentry, INODE};
+use crate::inode::Inode;
+use crate::name::NameKey;
+use crate::tree::Tree;
+use core::any::Any;
+use core::mem::offset_of;
+use core::ptr::NonNull;
+use prim::atomic::{
+    AtomicPtr, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
+use sync::{HashNode, HashTable, Item};
+
+/// A dentry and room for an inode.
+#[repr(C, align(256))]
+pub(crate) struct Slot {
+    pub(crate) dentry: Dentry,
+    pub(crate) inode: Inode,
+}
+
+impl Item for Slot {
+    fn vacant() -> Self {
+        Self { dentry: Dentry::vacant(), inode: Inode::vacant() }
+    }
+
+    fn free_link(&self) -> &AtomicPtr<Self> {
+        &self.inode.free_link
+    }
+}
+
+impl HashNode for Dentry {
+    type Key = NameKey;
+
+    fn next(&self) -> &AtomicUsize {
+        &self.next
+    }
+
+    fn hash(&self, key: &NameKey, guard: &ReadGuard<'_>) -> u64 {
+        // The parent of a hashed dentry is set, and does not change before it is unhashed under the bucket's lock.
+        self.parent().map_or(0, |parent| entry_hash(parent, self.name_hash_rcu(*key, guard)))
+    }
+}
+
+/// The slot that `dentry` lies in.
+#[inline(always)]
+pub(crate) fn slot_of(dentry: &Dentry) -> &Slot {
+    // SAFETY: invariant 2: the slot starts where its dentry does.
+    unsafe { &*core::ptr::from_ref(dentry).cast() }
+}
+
+/// The slot that `inode` lies in.
+pub(crate) fn slot_of_inode(inode: &Inode) -> &Slot {
+    let slot = core::ptr::from_ref(inode).cast::<u8>().wrapping_sub(offset_of!(Slot, inode)).cast::<Slot>();
+    // SAFETY: invariant 2.
+    unsafe { &*slot }
+}
+
+/// The inode that the object word `object` of `dentry` points at.
+#[inline(always)]
+pub(crate) fn inode_of(_dentry: &Dentry, object: u64) -> Option<&Inode> {
+    // SAFETY: invariant 1; the borrow is as long as the dentry's, which is no longer than the tree's.
+    unsafe { ((object & INODE) as *const Inode).as_ref() }
+}
+
+/// The address of the inode line in the slot of the dentry at `dentry`, for a prefetch; it need not be a dentry.
+#[inline(always)]
+pub(crate) fn inode_beside(dentry: *const Dentry) -> *const u8 {
+    dentry.cast::<u8>().wrapping_add(offset_of!(Slot, inode))
+}
+
+/// `dentry` for as long as its tree is borrowed: what it is may change, that it is a dentry does not.
+#[inline(always)]
+pub(crate) fn outlive<'t>(_tree: &'t Tree, dentry: &Dentry) -> &'t Dentry {
+    // SAFETY: invariant 1: the dentry lies in the tree's slab, which is dropped with the tree.
+    unsafe { &*core::ptr::from_ref(dentry) }
+}
+
+/// A pointer to a dentry of the same tree, or none.
+#[repr(transparent)]
+pub(crate) struct Link(AtomicPtr<Dentry>);
+
+impl Link {
+    pub(crate) fn none() -> Self {
+        Self(AtomicPtr::new(core::ptr::null_mut()))
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Option<&Dentry> {
+        // Relaxed: memory is type-stable, so the target is a dentry whatever it holds; what it holds is ordered by the caller's
+        // samples of its `seq` or by the lock that covers the link.
+        let target = self.0.load(Relaxed);
+        // SAFETY: invariant 1.
+        unsafe { target.as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is(&self, dentry: &Dentry) -> bool {
+        core::ptr::eq(self.0.load(Relaxed), dentry)
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&self, target: &Dentry) {
+        self.0.store(core::ptr::from_ref(target).cast_mut(), Relaxed);
+    }
+
+    pub(crate) fn set_option(&self, target: Option<&Dentry>) {
+        self.0.store(target.map_or(core::ptr::null_mut(), |target| core::ptr::from_ref(target).cast_mut()), Relaxed);
+    }
+}
+
+/// A counted reference to a dentry without its tree: it must be given back by `Tree::unpin`.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Pinned(NonNull<Dentry>);
+
+// SAFETY: a dentry is all atomics, and the count keeps its identity.
+unsafe impl Send for Pinned {}
+// SAFETY: as above.
+unsafe impl Sync for Pinned {}
+
+impl Pinned {
+    /// Wraps a count that the caller has taken on `dentry`.
+    pub(crate) fn from_counted(dentry: &Dentry) -> Self {
+        Self(NonNull::from(dentry))
+    }
+
+    /// The dentry; the tree must be alive, which whoever holds a `Pinned` sees to.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> &Dentry {
+        // SAFETY: invariant 1: the holder keeps the tree alive for as long as it holds this.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// The hash table of a tree's dentries.
+pub(crate) type Table = HashTable<Dentry>;
+
+/// Links a dentry of the tree's slab into the tree's table.
+pub(crate) fn link(table: &Table, domain: &RcuDomain, guard: &ReadGuard<'_>, dentry: &Dentry, hash: u64) {
+    // SAFETY: invariant 1: the slab outlives the table (`Tree` drops the table first), the dentry is on no chain (its HASHED flag
+    // is off, and the directory's lock is held), and `hash` is that of its name and parent.
+    unsafe { table.insert(domain, guard, dentry, hash) };
+}
+
+/// The hash by which a dentry is filed: its name's, with the parent's address in it.
+#[inline(always)]
+pub(crate) fn entry_hash(parent: &Dentry, name_hash: u64) -> u64 {
+    name_hash ^ (core::ptr::from_ref(parent) as u64 >> 8)
+}
+
+/// Bytes that readers find under RCU: a long name, a symbolic link's body.
+pub(crate) struct RcuBytes(RawRcu<Box<[u8]>>);
+
+impl RcuBytes {
+    pub(crate) fn none() -> Self {
+        Self(RawRcu::new(None))
+    }
+
+    #[inline]
+    pub(crate) fn load<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Option<&'g [u8]> {
+        // SAFETY: invariant 4: the guard is of the domain that `set` defers to.
+        unsafe { self.0.load(guard) }.map(|bytes| &**bytes)
+    }
+
+    pub(crate) fn set(&self, domain: &RcuDomain, bytes: Option<Box<[u8]>>) {
+        // SAFETY: invariant 4.
+        unsafe { self.0.replace(domain, bytes.map(Box::new), |old| old.len()) };
+    }
+}
+
+/// A file system's own data of one inode: set once, freed with the inode.
+pub(crate) struct Private(AtomicPtr<Box<dyn Any + Send + Sync>>);
+
+impl Private {
+    pub(crate) fn none() -> Self {
+        Self(AtomicPtr::new(core::ptr::null_mut()))
+    }
+
+    pub(crate) fn get(&self) -> Option<&(dyn Any + Send + Sync)> {
+        // ORDERING: Acquire, pairs with the AcqRel exchange in `get_or_set`: the boxed value is seen.
+        let data = self.0.load(Acquire);
+        // SAFETY: invariant 3; the pointer came from `Box::into_raw`.
+        unsafe { data.as_ref() }.map(|data| &**data)
+    }
+
+    pub(crate) fn get_or_set(&self, make: impl FnOnce() -> Box<dyn Any + Send + Sync>) -> &(dyn Any + Send + Sync) {
+        if let Some(data) = self.get() {
+            return data;
+        }
+        let made = Box::into_raw(Box::new(make()));
+        // ORDERING: AcqRel, Release pairs with the Acquire load in `get`, Acquire and the failure's Acquire with the exchange of
+        // whoever was first.
+        let data = match self.0.compare_exchange(core::ptr::null_mut(), made, AcqRel, Acquire) {
+            Ok(_) => made,
+            Err(first) => {
+                // SAFETY: `made` came from `Box::into_raw` above and was given to nobody.
+                drop(unsafe { Box::from_raw(made) });
+                first
+            }
+        };
+        // SAFETY: invariant 3.
+        unsafe { &**data }
+    }
+
+    /// Frees the data. Only when no dentry refers to the inode any more (invariant 3).
+    pub(crate) fn clear(&self) {
+        // Relaxed: nobody else refers to the inode; `Inode::put` ordered their last uses before this.
+        let data = self.0.load(Relaxed);
+        if !data.is_null() {
+            self.0.store(core::ptr::null_mut(), Relaxed);
+            // SAFETY: invariant 3; it came from `Box::into_raw`.
+            drop(unsafe { Box::from_raw(data) });
+        }
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

@@ -1,0 +1,478 @@
+//! The tree: one file system's dentries, and every change to them.
+//!
+//! # What it is
+//! The dcache of one instance: a slab of slots, the hash table over them, and the few operations that link, unlink and move
+//! entries so that walks that run meanwhile see the old state or the new. Everything else (which errors, whose permission)
+//! is decided above, in `namespace`.
+//!
+//! # How it is locked
+//! Ranks, outermost first: `rename_lock` (renames between directories) > directory locks (ancestor first, else by address) >
+//! `rename_seq` > the write section of a dentry's `seq` > a bucket's lock bit > an inode's `seq`. See `docs/locking.md`.
+//!
+//! # Where it comes from
+//! Linux's `fs/dcache.c` in its parts: `d_alloc`, `d_add`, `d_delete`, `__d_move`, `dput`; own code.
+
+use crate::attr::{Attr, S_IFDIR, S_IFLNK, S_IFMT};
+use crate::dentry::{COMPLETE, DIR, Dentry, HASHED, INODE, LINK, PARENT_PINNED, SEARCH_ALL, hash_len};
+use crate::errno::Errno;
+use crate::fs::{FileSystem, NewInode, Request};
+use crate::inode::Inode;
+use crate::name::{NameKey, short};
+use crate::slot::{Pinned, Slot, Table, entry_hash, link, outlive, slot_of, slot_of_inode};
+use crate::walk::fallback::Fallbacks;
+use prim::PerCpu;
+use prim::atomic::{
+    AtomicU32,
+    Ordering::{AcqRel, Relaxed},
+};
+use sync::rcu::{RcuDomain, ReadGuard};
+use sync::{GetNotDead, RawMutex, SeqLock, Slab};
+
+/// Buckets of a new tree; it grows from there.
+const MIN_BUCKETS: usize = 256;
+
+/// Negative entries that are kept; beyond, a miss is asked again.
+const MAX_NEGATIVES: u32 = 65_536;
+
+/// See the [module documentation](self).
+pub(crate) struct Tree {
+    /// Before `slab`: fields drop in order, and the table's nodes lie in the slab.
+    table: Table,
+    slab: Slab<Slot>,
+    pub(crate) domain: RcuDomain,
+    pub(crate) key: NameKey,
+    root: Pinned,
+    pub(crate) fs: Box<dyn FileSystem>,
+    /// [`COMPLETE`] if the file system leaves its names to the cache.
+    complete: u64,
+    entry_size: i64,
+    negatives: AtomicU32,
+    pub(crate) fallbacks: PerCpu<Fallbacks>,
+    pub(crate) rename_lock: RawMutex,
+    pub(crate) rename_seq: RenameSeq,
+}
+
+/// The sequence of all renames, on a line of its own: lookups that miss read it.
+#[repr(align(128))]
+pub(crate) struct RenameSeq(pub(crate) SeqLock);
+
+/// What an instance's caches hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Entries in the table, to within 64 for each thread.
+    pub entries: usize,
+    /// Bytes of dentries and inodes taken from the system.
+    pub slot_bytes: usize,
+    /// Bytes of the hash table.
+    pub table_bytes: usize,
+    /// Buckets of the hash table.
+    pub buckets: usize,
+    /// Dentries that are in use, named or held; the root is one. Counted by looking at all of them.
+    pub live_dentries: usize,
+    /// References on dentries beyond the one that each name holds on itself.
+    pub held: usize,
+}
+
+impl Tree {
+    pub(crate) fn new(fs: Box<dyn FileSystem>) -> Self {
+        let domain = RcuDomain::new();
+        let key = NameKey::random();
+        let slab = Slab::new();
+        let complete = if fs.names_in_cache() { COMPLETE } else { 0 };
+        let entry_size = i64::try_from(fs.entry_size()).unwrap_or(0);
+        let root = {
+            let slot: &Slot = slab.alloc();
+            let new = fs.root();
+            slot.inode.begin(&new.attr, new.node);
+            slot.inode.slot_users.store(2, Relaxed);
+            slot.dentry.set_entry(&domain, &slot.dentry, 0, b"");
+            slot.dentry.set_object(object_of(&slot.inode, new.attr.mode, complete) | HASHED);
+            slot.dentry.count.revive(1);
+            Pinned::from_counted(&slot.dentry)
+        };
+        Self {
+            table: Table::new(MIN_BUCKETS, key),
+            slab,
+            domain,
+            key,
+            root,
+            fs,
+            complete,
+            entry_size,
+            negatives: AtomicU32::new(0),
+            fallbacks: PerCpu::new(Fallbacks::default),
+            rename_lock: RawMutex::new(),
+            rename_seq: RenameSeq(SeqLock::new()),
+        }
+    }
+
+    pub(crate) fn root(&self) -> &Dentry {
+        self.root.get()
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Finds `name` in `dir` for certain. With `dir`'s lock held the answer stays right.
+    pub(crate) fn lookup_rcu<'g>(
+        &'g self,
+        guard: &'g ReadGuard<'_>,
+        dir: &Dentry,
+        name: &[u8],
+        hash: u64,
+    ) -> Option<&'g Dentry> {
+        let filed = entry_hash(dir, hash);
+        let quick = short(name).and_then(|name| {
+            let wanted = hash_len(hash, name.len);
+            self.table.view(guard).find(filed, |_| (), |entry| entry.is_short(dir, wanted, name))
+        });
+        quick.or_else(|| self.table.find_slow(guard, filed, |entry| entry.is_entry_rcu(dir, hash, name, guard)))
+    }
+
+    /// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays while the lock is held.
+    ///
+    /// # Errors
+    /// What the file system answers, but for `ENOENT`, which is `None`.
+    pub(crate) fn find_locked(
+        &self,
+        request: &Request,
+        dir: &Dentry,
+        name: &[u8],
+        hash: u64,
+    ) -> Result<Option<&Dentry>, Errno> {
+        {
+            let guard = self.domain.read();
+            if let Some(entry) = self.lookup_rcu(&guard, dir, name, hash) {
+                return Ok((entry.object() & INODE != 0).then(|| outlive(self, entry)));
+            }
+        }
+        if dir.has(COMPLETE) {
+            return Ok(None);
+        }
+        self.ask(request, dir, name, hash)
+    }
+
+    #[cold]
+    fn ask(&self, request: &Request, dir: &Dentry, name: &[u8], hash: u64) -> Result<Option<&Dentry>, Errno> {
+        let inode = dir.inode().ok_or(Errno::ENOENT)?;
+        match self.fs.lookup(request, inode, name) {
+            Ok(new) => Ok(Some(self.add(dir, name, hash, new))),
+            Err(Errno::ENOENT) => {
+                self.add_negative(dir, name, hash);
+                Ok(None)
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Forgets that there is no `name` in the locked directory `dir`, since there will be one.
+    pub(crate) fn forget_negative(&self, dir: &Dentry, name: &[u8], hash: u64) {
+        if dir.has(COMPLETE) {
+            return;
+        }
+        let guard = self.domain.read();
+        if let Some(entry) = self.lookup_rcu(&guard, dir, name, hash)
+            && entry.object() & INODE == 0
+        {
+            self.delete(dir, entry, hash);
+        }
+    }
+
+    /// Adds `name` with a new inode to the locked directory `dir`. One count is the name's own.
+    pub(crate) fn add(&self, dir: &Dentry, name: &[u8], hash: u64, new: NewInode) -> &Dentry {
+        let slot = self.slab.alloc();
+        let inode = &slot.inode;
+        inode.begin(&new.attr, new.node);
+        inode.slot_users.store(2, Relaxed);
+        if new.link_body.is_some() {
+            inode.link_body.set(&self.domain, new.link_body);
+        }
+        self.publish(dir, &slot.dentry, name, hash, object_of(inode, new.attr.mode, self.complete));
+        &slot.dentry
+    }
+
+    /// Adds `name` as one more name of `inode` to the locked directory `dir`.
+    pub(crate) fn add_alias(&self, dir: &Dentry, name: &[u8], hash: u64, inode: &Inode) {
+        inode.get();
+        let slot = self.slab.alloc();
+        slot.inode.slot_users.store(1, Relaxed);
+        self.publish(dir, &slot.dentry, name, hash, object_of(inode, inode.mode(), self.complete));
+    }
+
+    /// Remembers in the locked directory `dir` that there is no `name`.
+    pub(crate) fn add_negative(&self, dir: &Dentry, name: &[u8], hash: u64) {
+        // Relaxed, here and in `delete`: a bound, exact only to within the threads that race for it.
+        if self.negatives.load(Relaxed) >= MAX_NEGATIVES {
+            return;
+        }
+        self.negatives.fetch_add(1, Relaxed);
+        let slot = self.slab.alloc();
+        slot.inode.slot_users.store(1, Relaxed);
+        self.publish(dir, &slot.dentry, name, hash, 0);
+    }
+
+    fn publish(&self, dir: &Dentry, dentry: &Dentry, name: &[u8], hash: u64, object: u64) {
+        dentry.seq.write_begin();
+        dentry.set_entry(&self.domain, dir, hash, name);
+        dentry.set_object(object | HASHED);
+        dentry.count.revive(1);
+        dentry.seq.write_end();
+        insert_child(dir, dentry);
+        let guard = self.domain.read();
+        link(&self.table, &self.domain, &guard, dentry, entry_hash(dir, hash));
+    }
+
+    /// Takes the entry `dentry`, whose name's hash is `hash`, out of the locked directory `dir`. Who holds it keeps it.
+    pub(crate) fn delete(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
+        self.unhash(dir, dentry, hash);
+        remove_child(dir, dentry);
+        self.release(dir, dentry);
+    }
+
+    /// Drops what is remembered of a locked directory that is about to go: its negative entries.
+    pub(crate) fn forget_children(&self, dir: &Dentry) {
+        while let Some(child) = dir.first_child.get() {
+            let hash = child.name_hash_rcu(self.key, &self.domain.read());
+            self.delete(dir, child, hash);
+        }
+    }
+
+    fn unhash(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
+        dentry.seq.write_begin();
+        dentry.change_flags(HASHED, 0);
+        dentry.retire_name();
+        let guard = self.domain.read();
+        let removed = self.table.remove(&self.domain, &guard, dentry, entry_hash(dir, hash));
+        debug_assert!(removed, "a hashed entry is on the chain of its name");
+        dentry.seq.write_end();
+    }
+
+    /// Gives up the count that the name held.
+    fn release(&self, dir: &Dentry, dentry: &Dentry) {
+        if dentry.object() & INODE == 0 {
+            self.negatives.fetch_sub(1, Relaxed);
+        }
+        if dentry.count.try_kill(1) {
+            self.bury(dentry);
+            return;
+        }
+        // Somebody holds it: from now on it counts on its parent, for `..` and reverse paths.
+        dir.count.get();
+        dentry.change_flags(0, PARENT_PINNED);
+        self.unpin_ref(dentry);
+    }
+
+    /// Moves `dentry` from `old` to `new` directory (both locked) under another name, over `target` if there is one.
+    pub(crate) fn move_entry(
+        &self,
+        (old, old_hash): (&Dentry, u64),
+        (new, name, hash): (&Dentry, &[u8], u64),
+        dentry: &Dentry,
+        target: Option<&Dentry>,
+    ) {
+        {
+            let _renaming = self.rename_seq.0.write_lock();
+            let guard = self.domain.read();
+            dentry.seq.write_begin();
+            if let Some(target) = target {
+                target.seq.write_begin();
+            }
+            let removed = self.table.remove(&self.domain, &guard, dentry, entry_hash(old, old_hash));
+            debug_assert!(removed, "a hashed entry is on the chain of its name");
+            dentry.set_entry(&self.domain, new, hash, name);
+            link(&self.table, &self.domain, &guard, dentry, entry_hash(new, hash));
+            if let Some(target) = target {
+                // After the new name is there: a lookup of it always finds one or the other.
+                target.change_flags(HASHED, 0);
+                target.retire_name();
+                self.table.remove(&self.domain, &guard, target, entry_hash(new, hash));
+                target.seq.write_end();
+            }
+            dentry.seq.write_end();
+        }
+        remove_child(old, dentry);
+        insert_child(new, dentry);
+        if let Some(target) = target {
+            remove_child(new, target);
+            self.release(new, target);
+        }
+    }
+
+    /// The directory's length, links and times after an entry came (`by` = 1), went (-1) or changed (0).
+    pub(crate) fn touch_dir(&self, dir: &Dentry, by: i64, subdirs: i32, now: i64) {
+        if let Some(inode) = dir.inode() {
+            inode.entry_changed(by * self.entry_size, subdirs, now);
+        }
+    }
+
+    /// Takes a count on `dentry` if it is still what it was when its sequence was `seq`.
+    pub(crate) fn pin_rcu(&self, _guard: &ReadGuard<'_>, dentry: &Dentry, seq: u32) -> Option<Pinned> {
+        let pinned = self.pin(dentry)?;
+        if dentry.seq.retry(seq) {
+            self.unpin(pinned);
+            return None;
+        }
+        Some(pinned)
+    }
+
+    /// Takes a count on `dentry` unless it is dead.
+    pub(crate) fn pin(&self, dentry: &Dentry) -> Option<Pinned> {
+        match dentry.count.get_not_dead() {
+            GetNotDead::Got => Some(Pinned::from_counted(dentry)),
+            GetNotDead::Dead => None,
+            GetNotDead::DeadLast => {
+                self.last_put(dentry);
+                None
+            }
+        }
+    }
+
+    /// Takes one more count on a dentry that is held.
+    pub(crate) fn pin_again(&self, pinned: &Pinned) -> Pinned {
+        self.pin_again_dentry(pinned.get())
+    }
+
+    /// Takes one more count on a dentry that the caller holds.
+    pub(crate) fn pin_again_dentry(&self, held: &Dentry) -> Pinned {
+        held.count.get();
+        Pinned::from_counted(held)
+    }
+
+    /// Gives a count back.
+    #[inline]
+    pub(crate) fn unpin(&self, pinned: Pinned) {
+        self.unpin_ref(pinned.get());
+    }
+
+    #[inline]
+    fn unpin_ref(&self, dentry: &Dentry) {
+        if dentry.count.put() {
+            self.last_put(dentry);
+        }
+    }
+
+    /// Nobody holds `dentry` and it has no name. Unless somebody takes it up again, it dies.
+    #[cold]
+    fn last_put(&self, dentry: &Dentry) {
+        let mut dead = dentry;
+        while dead.count.try_kill(0) {
+            let parent = dead.has(PARENT_PINNED).then(|| dead.parent()).flatten();
+            self.bury(dead);
+            match parent {
+                Some(parent) if parent.count.put() => dead = parent,
+                _ => return,
+            }
+        }
+    }
+
+    /// Frees a dead dentry, and its inode with the last name.
+    fn bury(&self, dentry: &Dentry) {
+        dentry.clear_name(&self.domain);
+        let slot = slot_of(dentry);
+        let Some(inode) = dentry.inode() else { return self.leave_slot(slot) };
+        dentry.set_object(0);
+        if core::ptr::eq(inode, &slot.inode) && inode.is_last() {
+            self.evict(inode);
+            self.slab.free(slot);
+            return;
+        }
+        if inode.put() {
+            self.evict(inode);
+            self.leave_slot(slot_of_inode(inode));
+        }
+        self.leave_slot(slot);
+    }
+
+    fn leave_slot(&self, slot: &Slot) {
+        // ORDERING: AcqRel, with itself by the slot's other user: who frees the slot has seen the other's last access.
+        if slot.inode.slot_users.fetch_sub(1, AcqRel) == 1 {
+            self.slab.free(slot);
+        }
+    }
+
+    fn evict(&self, inode: &Inode) {
+        self.fs.evict(inode);
+        inode.private.clear();
+        if inode.mode() & S_IFMT == S_IFLNK {
+            inode.link_body.set(&self.domain, None);
+        }
+    }
+
+    /// Counts everything. Right only while nothing changes.
+    pub(crate) fn stats(&self) -> CacheStats {
+        let guard = self.domain.read();
+        let (table_bytes, buckets) = self.table.reserved(&guard);
+        let mut stats = CacheStats {
+            entries: self.table.len_hint(),
+            slot_bytes: self.slab.reserved_bytes(),
+            table_bytes,
+            buckets,
+            ..CacheStats::default()
+        };
+        self.slab.for_each(|slot| {
+            let count = slot.dentry.count.count() as usize;
+            if !slot.dentry.count.is_dead() {
+                stats.live_dentries += 1;
+                stats.held += count - usize::from(slot.dentry.has(HASHED));
+            }
+        });
+        stats
+    }
+}
+
+/// The object word for `inode`, without [`HASHED`].
+fn object_of(inode: &Inode, mode: u32, complete: u64) -> u64 {
+    let flags = match mode & S_IFMT {
+        S_IFDIR => DIR | complete | search_flag(mode),
+        S_IFLNK => LINK,
+        _ => 0,
+    };
+    core::ptr::from_ref(inode) as u64 | flags
+}
+
+fn search_flag(mode: u32) -> u64 {
+    if mode & 0o111 == 0o111 { SEARCH_ALL } else { 0 }
+}
+
+/// Keeps a directory's [`SEARCH_ALL`] what its mode says.
+pub(crate) fn mode_changed(dentry: &Dentry, attr: &Attr) {
+    if attr.is_dir() {
+        dentry.change_flags(SEARCH_ALL, search_flag(attr.mode));
+    }
+}
+
+/// Puts `dentry` at the head of `dir`'s listing. `dir` is locked.
+fn insert_child(dir: &Dentry, dentry: &Dentry) {
+    // Relaxed: all of this under the directory's lock.
+    let cookie = dir.next_cookie.load(Relaxed);
+    dir.next_cookie.store(cookie + 1, Relaxed);
+    dentry.cookie.store(cookie, Relaxed);
+    let first = dir.first_child.get();
+    if let Some(first) = first {
+        first.sib_prev.set(dentry);
+    }
+    dentry.sib_next.set_option(first);
+    dentry.sib_prev.set_option(None);
+    dir.first_child.set(dentry);
+    dir.children.store(dir.children.load(Relaxed) + u32::from(dentry.object() & INODE != 0), Relaxed);
+}
+
+/// Takes `dentry` out of `dir`'s listing. `dir` is locked.
+fn remove_child(dir: &Dentry, dentry: &Dentry) {
+    let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
+    match before {
+        Some(before) => before.sib_next.set_option(after),
+        None => dir.first_child.set_option(after),
+    }
+    if let Some(after) = after {
+        after.sib_prev.set_option(before);
+    }
+    dir.children.store(dir.children.load(Relaxed) - u32::from(dentry.object() & INODE != 0), Relaxed);
+}
+
+impl core::fmt::Debug for Tree {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Tree").field("entries", &self.table.len_hint()).finish_non_exhaustive()
+    }
+}

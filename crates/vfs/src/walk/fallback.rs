@@ -1,0 +1,70 @@
+//! Why walks leave the store-free mode: one reason, one counter.
+//!
+//! Counters are per CPU index and written by their owner only; a walk that never leaves rcu-walk touches none.
+
+use prim::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A way out of rcu-walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(usize)]
+pub enum Fallback {
+    /// The name is not cached, and its directory is not known to be complete.
+    Miss,
+    /// The directory changed its name, parent or object while its entry was looked up.
+    DirectoryChanged,
+    /// The entry changed while it was looked at.
+    EntryChanged,
+    /// A rename ran while a name was not found.
+    RenameInProgress,
+    /// A symbolic link's body is not in memory.
+    LinkNotCached,
+    /// Not a reason to leave but to begin again: the place that was reached could not be held.
+    Restart,
+    /// Walks that were begun again twice and then went under locks from the start.
+    Locked,
+}
+
+impl Fallback {
+    /// All reasons, in the order of their counters.
+    pub const ALL: [Fallback; 7] = [
+        Fallback::Miss,
+        Fallback::DirectoryChanged,
+        Fallback::EntryChanged,
+        Fallback::RenameInProgress,
+        Fallback::LinkNotCached,
+        Fallback::Restart,
+        Fallback::Locked,
+    ];
+
+    /// The reason's name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Fallback::Miss => "miss",
+            Fallback::DirectoryChanged => "directory-changed",
+            Fallback::EntryChanged => "entry-changed",
+            Fallback::RenameInProgress => "rename-in-progress",
+            Fallback::LinkNotCached => "link-not-cached",
+            Fallback::Restart => "restart",
+            Fallback::Locked => "locked",
+        }
+    }
+}
+
+/// The counters of one CPU index.
+#[derive(Default)]
+#[repr(align(64))]
+pub(crate) struct Fallbacks([AtomicU64; Fallback::ALL.len()]);
+
+impl Fallbacks {
+    /// Counts one. Called by the owner of the index only.
+    #[cold]
+    pub(crate) fn count(&self, reason: Fallback) {
+        let counter = &self.0[reason as usize];
+        counter.store(counter.load(Relaxed) + 1, Relaxed);
+    }
+
+    pub(crate) fn get(&self, reason: Fallback) -> u64 {
+        self.0[reason as usize].load(Relaxed)
+    }
+}

@@ -1,0 +1,362 @@
+//! rcu-walk: the walk that stores nothing.
+//!
+//! # What it is
+//! One pass over the path's bytes. At each component: may the directory be searched; find the entry on its chain; sample the
+//! entry's sequence; check that the directory's own sequence is what it was. So at every moment the walk holds one
+//! dentry and the sequence it had, hand over hand, and what it concludes was true at the last check. Symbolic links and `..`
+//! are followed in place. Nothing shared is written: no lock, no count.
+//!
+//! # What it is not
+//! It never sleeps and never calls the file system. On any trouble it stops with the rest of the path that it has not done, and
+//! the caller goes on from there by [`ref-walk`](super::ref_walk).
+//!
+//! # How it is ordered
+//! See `docs/path-walk.md`. The sequence counts carry all orderings; the loads between two samples are relaxed.
+//!
+//! # Where it comes from
+//! Linux's rcu-walk (`Documentation/filesystems/path-lookup.rst`; Nick Piggin, 2009-2011).
+
+use crate::cred::{Credentials, MAY_EXEC};
+use crate::dentry::{COMPLETE, DIR, Dentry, INODE, LINK, SEARCH_ALL, hash_len};
+use crate::errno::Errno;
+use crate::name::{Components, NAME_MAX, ShortName};
+use crate::slot::{entry_hash, inode_beside, inode_of};
+use crate::tree::Tree;
+use crate::walk::fallback::Fallback;
+use sync::HashView;
+use sync::rcu::ReadGuard;
+
+/// Symbolic links that one walk follows at most.
+pub(crate) const MAX_LINKS: u32 = 40;
+
+/// A place that a walk has reached: a dentry, and the sequence and object word that it had.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'g> {
+    pub(crate) dentry: &'g Dentry,
+    pub(crate) seq: u32,
+    pub(crate) object: u64,
+}
+
+impl<'g> At<'g> {
+    /// Samples `dentry`. If it is being changed, the first check will fail.
+    #[inline(always)]
+    pub(crate) fn sample(dentry: &'g Dentry) -> Self {
+        let seq = dentry.seq.raw_begin() & !1;
+        Self { dentry, seq, object: dentry.object() }
+    }
+
+    /// Whether the dentry is no longer what it was.
+    #[inline(always)]
+    pub(crate) fn changed(&self) -> bool {
+        self.dentry.seq.retry(self.seq)
+    }
+
+    pub(crate) fn is_link(&self) -> bool {
+        self.object & LINK != 0
+    }
+}
+
+/// Why a walk ended before its path did.
+pub(crate) enum Leave<'g> {
+    /// The answer is an error.
+    Fail(Errno),
+    /// Go on elsewhere: from `at`, whose sequence may be stale, by the `rest` of the path.
+    Trouble { reason: Fallback, at: At<'g>, rest: Vec<u8> },
+}
+
+/// Why a run over one path text stopped.
+enum Stop {
+    Fail(Errno),
+    /// The place is a symbolic link, to be followed before going on at this offset.
+    Link(usize),
+    /// Trouble with the component at this offset.
+    Trouble(Fallback, usize),
+}
+
+/// Why one step was not made.
+enum Halt {
+    Fail(Errno),
+    Trouble(Fallback),
+    Link,
+}
+
+impl Halt {
+    fn at(self, start: usize) -> Stop {
+        match self {
+            Halt::Fail(errno) => Stop::Fail(errno),
+            Halt::Trouble(reason) => Stop::Trouble(reason, start),
+            Halt::Link => Stop::Link(start),
+        }
+    }
+}
+
+/// What a walk needs to know besides its path.
+pub(crate) struct RcuWalk<'g> {
+    pub(crate) tree: &'g Tree,
+    pub(crate) guard: &'g ReadGuard<'g>,
+    pub(crate) view: HashView<'g, Dentry>,
+    pub(crate) root: &'g Dentry,
+    pub(crate) cred: &'g Credentials,
+    /// Symbolic links followed so far.
+    pub(crate) links: u32,
+}
+
+impl<'g> RcuWalk<'g> {
+    /// Walks `path` from `at`; a symbolic link at its end is followed if `follow` says so or a slash comes after it.
+    #[inline(always)]
+    pub(crate) fn walk(&mut self, at: At<'g>, path: &[u8], follow: bool) -> Result<At<'g>, Leave<'g>> {
+        let parts = Components::new(path);
+        match self.run(at, &parts, 0) {
+            Ok(at) if at.object & LINK == 0 && at.object & INODE != 0 && path.last() != Some(&b'/') => Ok(at),
+            other => self.conclude(other, &parts, follow),
+        }
+    }
+
+    /// What follows a run that did not simply end: links, trailing slashes, errors, trouble.
+    #[cold]
+    #[inline(never)]
+    fn conclude(
+        &mut self,
+        mut ran: Result<At<'g>, (At<'g>, Stop)>,
+        parts: &Components<'_>,
+        follow: bool,
+    ) -> Result<At<'g>, Leave<'g>> {
+        let path = parts.path();
+        let slash = path.last() == Some(&b'/');
+        loop {
+            let (at, stop) = match ran {
+                Ok(at) if at.is_link() && (follow || slash) => (at, Stop::Link(path.len())),
+                Ok(at) => match self.check_end(&at, slash) {
+                    Ok(()) => return Ok(at),
+                    Err(halt) => (at, halt.at(path.len())),
+                },
+                Err(stopped) => stopped,
+            };
+            ran = match stop {
+                Stop::Fail(errno) => return Err(Leave::Fail(errno)),
+                Stop::Trouble(reason, start) => {
+                    let rest = rest_of(path, start);
+                    return Err(Leave::Trouble { reason, at, rest });
+                }
+                Stop::Link(start) => {
+                    let at = self.follow(&at).map_err(|leave| leave.then(path, start))?;
+                    self.run(at, parts, start)
+                }
+            };
+        }
+    }
+
+    /// What must hold of the place where a path ends.
+    fn check_end(&self, at: &At<'g>, slash: bool) -> Result<(), Halt> {
+        if at.object & INODE == 0 {
+            return Err(fail(at, Errno::ENOENT));
+        }
+        if slash && at.object & DIR == 0 {
+            return Err(fail(at, Errno::ENOTDIR));
+        }
+        Ok(())
+    }
+
+    /// Follows the symbolic link at `at`, to wherever it leads in the end.
+    fn follow(&mut self, at: &At<'g>) -> Result<At<'g>, Leave<'g>> {
+        let trouble = |reason| Leave::Trouble { reason, at: *at, rest: Vec::new() };
+        if self.links >= MAX_LINKS {
+            return Err(match fail(at, Errno::ELOOP) {
+                Halt::Fail(errno) => Leave::Fail(errno),
+                _ => trouble(Fallback::EntryChanged),
+            });
+        }
+        let body = inode_of(at.dentry, at.object).and_then(|inode| inode.link_body.load(self.guard));
+        let parent = at.dentry.parent().map(At::sample);
+        if at.changed() {
+            return Err(trouble(Fallback::EntryChanged));
+        }
+        let (Some(body), Some(parent)) = (body, parent) else { return Err(trouble(Fallback::LinkNotCached)) };
+        self.links += 1;
+        let start = if body.first() == Some(&b'/') { At::sample(self.root) } else { parent };
+        let parts = Components::new(body);
+        let ran = self.run(start, &parts, 0);
+        self.conclude(ran, &parts, true)
+    }
+
+    /// Walks from the component at `start` to the end of the path, or to what it cannot do itself.
+    #[inline(always)]
+    fn run(&self, mut at: At<'g>, parts: &Components<'_>, mut start: usize) -> Result<At<'g>, (At<'g>, Stop)> {
+        let len = parts.path().len();
+        let mut block = start;
+        let mut delimiters = parts.delimiters(block);
+        loop {
+            while delimiters == 0 {
+                block += 64;
+                delimiters = parts.delimiters(block);
+            }
+            let end = block + delimiters.trailing_zeros() as usize;
+            delimiters &= delimiters - 1;
+            let name_len = end - start;
+            if name_len != 0 {
+                if at.object & (DIR | SEARCH_ALL) != DIR | SEARCH_ALL
+                    && let Err(halt) = self.may_enter(&at)
+                {
+                    return Err((at, halt.at(start)));
+                }
+                let stepped = if name_len <= ShortName::MAX {
+                    let name = parts.short_at(start, name_len);
+                    if name.is_dots() { self.step_dots(&at, name) } else { self.step(&at, name, end == len) }
+                } else {
+                    self.step_long(&at, &parts.path()[start..end])
+                };
+                match stepped {
+                    Ok(next) => at = next,
+                    Err(halt) => return Err((at, halt.at(start))),
+                }
+            }
+            if end == len {
+                return Ok(at);
+            }
+            start = end + 1;
+        }
+    }
+
+    /// From a directory to its entry of a short name.
+    #[inline(always)]
+    fn step(&self, at: &At<'g>, name: ShortName, last: bool) -> Result<At<'g>, Halt> {
+        let hash = self.tree.key.hash_short(name);
+        let wanted = hash_len(hash, name.len);
+        let mut seq = 0;
+        let ask_for_inode = |head| {
+            if last {
+                prim::hint::prefetch(inode_beside(head));
+            }
+        };
+        let found = self.view.find(entry_hash(at.dentry, hash), ask_for_inode, |entry| {
+            // An odd sequence is made even, so that the check after the step fails.
+            seq = entry.seq.raw_begin() & !1;
+            entry.is_short(at.dentry, wanted, name)
+        });
+        let Some(dentry) = found else { return self.miss(at, &name.bytes(), hash) };
+        let object = dentry.object();
+        if at.changed() {
+            return Err(Halt::Trouble(Fallback::DirectoryChanged));
+        }
+        Ok(At { dentry, seq, object })
+    }
+
+    /// From a directory to its entry of a long name.
+    #[cold]
+    #[inline(never)]
+    fn step_long(&self, at: &At<'g>, name: &[u8]) -> Result<At<'g>, Halt> {
+        if name.len() > NAME_MAX {
+            return Err(fail(at, Errno::ENAMETOOLONG));
+        }
+        let hash = self.tree.key.hash(name);
+        let mut seq = 0;
+        let found = self.view.find(
+            entry_hash(at.dentry, hash),
+            |_| (),
+            |entry| {
+                seq = entry.seq.raw_begin() & !1;
+                entry.is_entry_rcu(at.dentry, hash, name, self.guard)
+            },
+        );
+        let Some(dentry) = found else { return self.miss(at, name, hash) };
+        let object = dentry.object();
+        if at.changed() {
+            return Err(Halt::Trouble(Fallback::DirectoryChanged));
+        }
+        Ok(At { dentry, seq, object })
+    }
+
+    /// The name was not on its chain, or a writer disturbed the search: look again with care.
+    #[cold]
+    #[inline(never)]
+    fn miss(&self, at: &At<'g>, name: &[u8], hash: u64) -> Result<At<'g>, Halt> {
+        let renames = self.tree.rename_seq.0.raw_begin();
+        let mut seq = 0;
+        let found = self.tree.table().find_slow(self.guard, entry_hash(at.dentry, hash), |entry| {
+            seq = entry.seq.raw_begin() & !1;
+            entry.is_entry_rcu(at.dentry, hash, name, self.guard)
+        });
+        let object = found.map_or(0, Dentry::object);
+        if at.changed() {
+            return Err(Halt::Trouble(Fallback::DirectoryChanged));
+        }
+        if let Some(dentry) = found {
+            return Ok(At { dentry, seq, object });
+        }
+        if at.object & COMPLETE == 0 {
+            return Err(Halt::Trouble(Fallback::Miss));
+        }
+        // A rename takes the entry off one chain and puts it on another: between the two it is on none.
+        if self.tree.rename_seq.0.read_retry(renames) {
+            return Err(Halt::Trouble(Fallback::RenameInProgress));
+        }
+        Err(Halt::Fail(Errno::ENOENT))
+    }
+
+    /// `.` and `..`
+    #[cold]
+    #[inline(never)]
+    fn step_dots(&self, at: &At<'g>, name: ShortName) -> Result<At<'g>, Halt> {
+        if name.len == 1 || core::ptr::eq(at.dentry, self.root) {
+            return Ok(*at);
+        }
+        let parent = at.dentry.parent().map(At::sample);
+        match parent {
+            Some(parent) if !at.changed() => Ok(parent),
+            _ => Err(Halt::Trouble(Fallback::DirectoryChanged)),
+        }
+    }
+
+    /// Whether the walk may go on below a place that is not a directory open to everyone.
+    #[cold]
+    #[inline(never)]
+    fn may_enter(&self, at: &At<'g>) -> Result<(), Halt> {
+        if at.object & INODE == 0 {
+            return Err(fail(at, Errno::ENOENT));
+        }
+        if at.is_link() {
+            return Err(Halt::Link);
+        }
+        if at.object & DIR == 0 {
+            return Err(fail(at, Errno::ENOTDIR));
+        }
+        let attr = inode_of(at.dentry, at.object).map(|inode| inode.attr());
+        match attr.map(|attr| self.cred.may(&attr, MAY_EXEC)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(errno)) => Err(fail(at, errno)),
+            None => Err(Halt::Trouble(Fallback::EntryChanged)),
+        }
+    }
+}
+
+/// An error that was concluded from what `at` is; trouble if it is that no longer.
+#[cold]
+fn fail(at: &At<'_>, errno: Errno) -> Halt {
+    if at.changed() { Halt::Trouble(Fallback::EntryChanged) } else { Halt::Fail(errno) }
+}
+
+impl Leave<'_> {
+    /// The same, where after what is left the path goes on at `start` of `path`.
+    fn then(self, path: &[u8], start: usize) -> Self {
+        match self {
+            Leave::Trouble { reason, at, mut rest } => {
+                let tail = rest_of(path, start);
+                if !tail.is_empty() {
+                    rest.push(b'/');
+                    rest.extend_from_slice(&tail);
+                }
+                Leave::Trouble { reason, at, rest }
+            }
+            fail => fail,
+        }
+    }
+}
+
+/// `path` from `start` on; a slash that the path ends with is kept even if nothing else is left.
+fn rest_of(path: &[u8], start: usize) -> Vec<u8> {
+    match path.get(start..) {
+        Some(rest) if !rest.is_empty() => rest.to_vec(),
+        _ if path.last() == Some(&b'/') => b"/".to_vec(),
+        _ => Vec::new(),
+    }
+}
