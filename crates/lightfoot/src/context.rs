@@ -89,7 +89,13 @@ impl Context {
     /// Those of every walk.
     #[inline]
     pub fn metadata(&self, path: impl AsPath) -> io::Result<Metadata> {
-        self.inner.attr(None, path.as_path_bytes(), true).map(Metadata::new).map_err(error)
+        self.stat(path.as_path_bytes())
+    }
+
+    /// [`Context::metadata`], compiled once. The walk is inlined here, so that the result is written once, to its place.
+    #[inline(never)]
+    fn stat(&self, path: &[u8]) -> io::Result<Metadata> {
+        self.inner.attr(None, path, true).map(Metadata::new).map_err(error)
     }
 
     /// Attributes; a symbolic link at the end is not followed: `lstat(2)`.
@@ -368,6 +374,10 @@ impl Context {
     /// # Errors
     /// `EPERM`, `EACCES`.
     pub fn set_times(&self, path: impl AsPath, times: FileTimes) -> io::Result<()> {
+        // As utimensat(2) with UTIME_OMIT twice: not even the path is looked at.
+        if times == FileTimes::new() {
+            return Ok(());
+        }
         self.set_attr(path, true, &SetAttr { atime: times.atime, mtime: times.mtime, ..SetAttr::default() })
     }
 

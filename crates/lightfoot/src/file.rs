@@ -97,6 +97,9 @@ impl File {
     /// # Errors
     /// `EPERM` if who opened it is not the owner, `EACCES` if it may not write either.
     pub fn set_times(&self, times: FileTimes) -> io::Result<()> {
+        if times == FileTimes::new() {
+            return Ok(());
+        }
         let set = SetAttr { atime: times.atime, mtime: times.mtime, ..SetAttr::default() };
         self.inner.set_attr(&set).map_err(error)
     }
@@ -153,7 +156,11 @@ impl Seek for &File {
         let target = match to {
             SeekFrom::Start(offset) => Some(offset),
             SeekFrom::Current(offset) => position.checked_add_signed(offset),
-            SeekFrom::End(offset) => self.inner.attr().map_err(error)?.size.checked_add_signed(offset),
+            SeekFrom::End(offset) => {
+                let attr = self.inner.attr().map_err(error)?;
+                // A directory has no end to count from.
+                if attr.is_dir() { None } else { attr.size.checked_add_signed(offset) }
+            }
         };
         let target = target.filter(|&target| i64::try_from(target).is_ok()).ok_or_else(|| error(Errno::EINVAL))?;
         *position = target;

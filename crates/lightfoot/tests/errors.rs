@@ -4,6 +4,7 @@
 mod namespace;
 
 use namespace::kernel::Kernel;
+use namespace::lightfoot::Lightfoot;
 use namespace::model::Model;
 use namespace::outcome::Outcome;
 use namespace::{Namespace, World, table};
@@ -26,6 +27,11 @@ fn check(name: &str, fresh: &dyn Fn() -> Box<dyn Namespace>) {
         }
     }
     assert!(failures.is_empty(), "{name}:\n{}", failures.join("\n"));
+}
+
+#[test]
+fn lightfoot_answers_bad_input_by_the_table() {
+    check("lightfoot", &|| Box::new(Lightfoot::new((0, 0))));
 }
 
 #[test]

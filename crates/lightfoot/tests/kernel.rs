@@ -6,14 +6,31 @@ mod namespace;
 use namespace::driver::{Case, Side, run_seeds};
 use namespace::generate::Plan;
 use namespace::kernel::Kernel;
+use namespace::lightfoot::Lightfoot;
 use namespace::model::Model;
 use namespace::outcome::{Compare, Moved};
 
 const KERNEL: Side = Side { name: "kernel", fresh: &|| Box::new(Kernel::new()) };
+const LIGHTFOOT: Side = Side { name: "lightfoot", fresh: &|| Box::new(Lightfoot::new(Kernel::world().owner)) };
 const MODEL: Side = Side { name: "model", fresh: &|| Box::new(Model::new(Kernel::world())) };
 
 fn case(name: &str, compare: Compare) -> Case<'_> {
-    Case { test: "kernel", name, seed: 0, compare, patient: false }
+    let plan = Plan { world: Kernel::world(), with_lightfoot: name.starts_with("lightfoot") };
+    Case { test: "kernel", name, seed: 0, plan, compare, patient: false }
+}
+
+#[test]
+fn lightfoot_answers_as_the_kernel_does() {
+    // Lightfoot takes times from the coarse clock: whether they moved, only a patient run can say.
+    let compare = Compare { moved: Moved::Nowhere, ..Compare::ALL };
+    let case = case("lightfoot_answers_as_the_kernel_does", compare);
+    run_seeds(case, 0..20, 5000, LIGHTFOOT, KERNEL);
+}
+
+#[test]
+fn lightfoot_moves_times_as_the_kernel_does() {
+    let case = Case { patient: true, ..case("lightfoot_moves_times_as_the_kernel_does", Compare::ALL) };
+    run_seeds(case, 200..204, 500, LIGHTFOOT, KERNEL);
 }
 
 #[test]
@@ -22,11 +39,11 @@ fn the_model_answers_as_the_kernel_does() {
     // (tmpfs, since Linux 6.13).
     let moved = if Kernel::moves_times_at_once() { Moved::InFiles } else { Moved::Nowhere };
     let case = case("the_model_answers_as_the_kernel_does", Compare { moved, ..Compare::ALL });
-    run_seeds(case, 0..20, 1000, Plan { world: Kernel::world(), shuns_protection: false }, MODEL, KERNEL);
+    run_seeds(case, 0..20, 1000, MODEL, KERNEL);
 }
 
 #[test]
 fn the_model_moves_times_as_the_kernel_does() {
     let case = Case { patient: true, ..case("the_model_moves_times_as_the_kernel_does", Compare::ALL) };
-    run_seeds(case, 100..104, 500, Plan { world: Kernel::world(), shuns_protection: false }, MODEL, KERNEL);
+    run_seeds(case, 100..104, 500, MODEL, KERNEL);
 }

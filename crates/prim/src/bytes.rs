@@ -1,5 +1,19 @@
 //! Sixteen bytes at once: what the machine's vector unit does better than a loop.
 
+/// The 16 bytes of `bytes` from `at` on, lowest first; `None` if they are not all there.
+#[inline(always)]
+#[must_use]
+pub fn load_16(bytes: &[u8], at: usize) -> Option<u128> {
+    // One compare, against a bound that a loop computes once.
+    if at < bytes.len().saturating_sub(15) {
+        let start = bytes.as_ptr().wrapping_add(at).cast::<u128>();
+        // SAFETY: `at + 16 <= bytes.len()`.
+        Some(u128::from_le(unsafe { start.read_unaligned() }))
+    } else {
+        None
+    }
+}
+
 /// One bit for each of the 16 bytes of `bytes` (lowest byte first) that equals `wanted`.
 #[inline(always)]
 #[must_use]
@@ -29,6 +43,18 @@ fn matches_plain(bytes: u128, wanted: u8) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn sixteen_bytes_are_loaded_only_where_there_are_sixteen() {
+        let bytes: Vec<u8> = (0..40).collect();
+        for len in 0..=40 {
+            for at in 0..=45 {
+                let want = bytes[..len].get(at..at + 16).map(|b| u128::from_le_bytes(b.try_into().unwrap()));
+                assert_eq!(super::load_16(&bytes[..len], at), want, "{len} {at}");
+            }
+        }
+        assert_eq!(super::load_16(&bytes, usize::MAX), None);
+    }
+
     #[test]
     fn the_vector_form_agrees_with_the_plain_one() {
         let mut random = 1u128;

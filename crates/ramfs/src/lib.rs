@@ -26,6 +26,9 @@ const INO_BATCH: u64 = 1024;
 /// What each entry adds to the length of its directory: tmpfs's `BOGO_DIRENT_SIZE`.
 const ENTRY_SIZE: u64 = 20;
 
+/// The length of an empty directory: tmpfs counts `.` and `..`.
+const EMPTY_SIZE: u64 = 2 * ENTRY_SIZE;
+
 /// See the [crate documentation](crate).
 #[derive(Debug)]
 pub struct RamFs {
@@ -53,7 +56,18 @@ impl RamFs {
         let now = prim::clock::now_ns();
         let mode = S_IFDIR | mode & 0o7777;
         Self {
-            root: Attr { ino: 1, mode, nlink: 2, uid, gid, atime: now, mtime: now, ctime: now, ..Attr::default() },
+            root: Attr {
+                ino: 1,
+                mode,
+                nlink: 2,
+                size: EMPTY_SIZE,
+                uid,
+                gid,
+                atime: now,
+                mtime: now,
+                ctime: now,
+                ..Attr::default()
+            },
             next_range: AtomicU64::new(INO_BATCH),
             own_range: PerCpu::new(|| Range(AtomicU64::new(0))),
         }
@@ -100,7 +114,8 @@ impl FileSystem for RamFs {
         link_body: Option<&[u8]>,
     ) -> Result<NewInode, Errno> {
         let ino = self.next_ino();
-        Ok(NewInode { node: ino, attr: Attr { ino, ..attr }, link_body: link_body.map(Box::from) })
+        let size = if attr.is_dir() { EMPTY_SIZE } else { attr.size };
+        Ok(NewInode { node: ino, attr: Attr { ino, size, ..attr }, link_body: link_body.map(Box::from) })
     }
 
     fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<(), Errno> {

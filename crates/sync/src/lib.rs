@@ -8,7 +8,7 @@ mod percpu_arc;
 pub mod rcu;
 mod seqcount;
 mod seqlock;
-mod slab;
+pub mod slab;
 mod spinlock;
 
 pub use hashtable::{HashNode, HashTable, View as HashView};

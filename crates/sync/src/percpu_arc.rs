@@ -17,15 +17,15 @@
 //! true   BIAS + 1 + central ones so far   final          central +- 1
 //! then   references left                  unused         central +- 1; who reaches 0 drops the object
 //! ```
-//! The switch sets `dying`, waits for a grace period of the object's own readers - every clone or drop is a read section,
-//! so afterwards none uses a counter any more - and adds the sum of the counters, less `BIAS` and the owner's reference.
-//! Until then `BIAS` keeps the central count from reaching 0.
+//! The switch sets `dying`, waits for a grace period of the object's own readers - every clone or drop is a read
+//! section, so afterwards none uses a counter any more - and adds the sum of the counters, less `BIAS` and the owner's
+//! reference. Until then `BIAS` keeps the central count from reaching 0.
 //!
 //! # Invariants
 //! 1. A handle ([`PerCpuOwner`], [`PerCpuArc`]) owns one reference: `body` is valid while it lives.
 //! 2. `central` reaches 0 once, when no handle is left, and whoever brings it there frees `body` and touches it last:
-//!    a thread that gives its reference back in the central count has left its read section before, and one that does so
-//!    in a counter is still in its section, which the switch waits for.
+//!    a thread that gives its reference back in the central count has left its read section before, and one that does
+//!    so in a counter is still in its section, which the switch waits for.
 //! 3. A counter is written by the thread that owns its index, inside a read section that saw `dying` unset.
 //!
 //! # Source

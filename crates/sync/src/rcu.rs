@@ -128,7 +128,8 @@ impl RcuDomain {
 
     /// A domain that starts no background thread: what others fall back to while the system has no room for one.
     /// Callbacks run in passing, inside a later `defer` that fills a batch, or inside `flush` or `barrier`, on that
-    /// thread; so a caller must hold no lock there that a callback takes.
+    /// thread; so a caller must hold no lock there that a callback takes. Nobody waits then, so a stall shows in the
+    /// deferred bytes only.
     #[must_use]
     pub fn without_reclaimer() -> Self {
         Self { inner: Arc::new(Inner::new(false, true)) }

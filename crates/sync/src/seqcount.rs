@@ -69,26 +69,24 @@ impl SeqCount {
         Self(AtomicU32::new(0))
     }
 
-    /// Samples the count without waiting. An odd sample makes [`retry`](Self::retry) say yes.
+    /// Samples the count without waiting. What is sampled while a write is under way is the count before it, so that
+    /// [`retry`](Self::retry) says yes (Linux's `raw_seqcount_begin`).
     #[inline(always)]
     #[must_use]
     pub fn raw_begin(&self) -> u32 {
         // ORDERING: Acquire pairs with the Release in `write_end`: the reads that follow see the data of this count.
-        self.0.load(Acquire)
+        self.0.load(Acquire) & !1
     }
 
     /// Samples the count, waiting while a write is under way.
     #[inline]
     #[must_use]
     pub fn begin(&self) -> u32 {
-        let mut start = self.raw_begin();
-        if start & 1 != 0 {
-            spin_until(|| {
-                start = self.raw_begin();
-                start & 1 == 0
-            });
+        // Relaxed: only waits; the sample orders.
+        if self.current() & 1 != 0 {
+            spin_until(|| self.current() & 1 == 0);
         }
-        start
+        self.raw_begin()
     }
 
     /// Whether what was read since the sample `start` must be thrown away: a write was under way then, or has begun
@@ -100,7 +98,7 @@ impl SeqCount {
         // brings that write's odd count to the load after it.
         fence(Acquire);
         // Relaxed: ordered by the fence above.
-        (self.0.load(Relaxed) ^ start) | (start & 1) != 0
+        self.0.load(Relaxed) != start
     }
 
     /// The count now, for those who exclude writers, and for show.
@@ -183,11 +181,11 @@ mod tests {
         assert!(!count.retry(start));
         count.write_begin();
         assert!(count.retry(start));
-        let odd = count.raw_begin();
-        assert_eq!(odd, 1);
-        assert!(count.retry(odd), "an odd sample is never good, even unchanged");
+        let during = count.raw_begin();
+        assert_eq!(during, 0);
+        assert!(count.retry(during), "a sample taken during a write is never good");
         count.write_end();
-        assert!(count.retry(start) && count.retry(odd));
+        assert!(count.retry(start) && count.retry(during));
         let start = count.begin();
         assert_eq!((start, count.current()), (2, 2));
         assert!(!count.retry(start));

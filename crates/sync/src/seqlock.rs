@@ -64,26 +64,25 @@ impl SeqLock {
         Self(AtomicU32::new(0))
     }
 
-    /// Samples the count without waiting. An odd sample (a writer is at work) makes [`read_retry`](Self::read_retry)
-    /// say yes.
+    /// Samples the count without waiting. What is sampled while a writer is at work is the count before it, so that
+    /// [`read_retry`](Self::read_retry) says yes.
     #[inline(always)]
     #[must_use]
     pub fn raw_begin(&self) -> u32 {
         // ORDERING: Acquire pairs with the Release in `SeqLockGuard::drop`: the reads that follow see the data of this
         // count.
-        self.0.load(Acquire)
+        self.0.load(Acquire) & !1
     }
 
     /// Samples the count, waiting while a writer holds the lock.
     #[inline]
     #[must_use]
     pub fn read_begin(&self) -> u32 {
-        let mut start = 0;
-        spin_until(|| {
-            start = self.raw_begin();
-            start & 1 == 0
-        });
-        start
+        // Relaxed: only waits; the sample orders.
+        if self.0.load(Relaxed) & 1 != 0 {
+            spin_until(|| self.0.load(Relaxed) & 1 == 0);
+        }
+        self.raw_begin()
     }
 
     /// Whether what was read since the sample `start` must be thrown away: a writer was at work then, or has come
@@ -95,7 +94,7 @@ impl SeqLock {
         // brings that write's odd count to the load after it.
         fence(Acquire);
         // Relaxed: ordered by the fence above.
-        (self.0.load(Relaxed) ^ start) | (start & 1) != 0
+        self.0.load(Relaxed) != start
     }
 
     /// Calls `f` until no writer came while it ran, and returns what it then returned. `f` may see torn data, so it
@@ -179,7 +178,7 @@ mod tests {
         let guard = lock.write_lock();
         assert!(lock.try_write_lock().is_none());
         assert!(lock.read_retry(start));
-        assert!(lock.read_retry(lock.raw_begin()), "an odd sample is never good, even unchanged");
+        assert!(lock.read_retry(lock.raw_begin()), "a sample taken during a write is never good");
         drop(guard);
         assert!(lock.read_retry(start));
         assert_eq!(lock.read_begin(), 2);

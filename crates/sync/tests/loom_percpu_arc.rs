@@ -30,12 +30,14 @@ impl Canary {
     }
 
     fn look(&self) {
+        // SAFETY: see `Sync` above.
         assert!(self.alive.with(|alive| unsafe { *alive }));
     }
 }
 
 impl Drop for Canary {
     fn drop(&mut self) {
+        // SAFETY: see `Sync` above.
         self.alive.with_mut(|alive| unsafe { *alive = false });
         self.drops.fetch_add(1, Relaxed);
     }

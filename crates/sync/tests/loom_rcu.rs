@@ -33,16 +33,19 @@ impl World {
 
     /// Reads the current object; the caller is in a section.
     fn look(&self) -> u32 {
+        // SAFETY: see `Sync` above.
         self.objects[self.current.load(Acquire)].with(|object| unsafe { *object })
     }
 
     /// Makes object 1 current; object 0 is then out of reach of later readers.
     fn replace(&self) {
+        // SAFETY: see `Sync` above.
         self.objects[1].with_mut(|object| unsafe { *object = 2 });
         self.current.store(1, Release);
     }
 
     fn free_first(&self) {
+        // SAFETY: see `Sync` above.
         self.objects[0].with_mut(|object| unsafe { *object = 0 });
     }
 }
@@ -121,12 +124,14 @@ impl Canary {
     }
 
     fn look(&self) {
+        // SAFETY: see `Sync` above.
         assert!(self.alive.with(|alive| unsafe { *alive }));
     }
 }
 
 impl Drop for Canary {
     fn drop(&mut self) {
+        // SAFETY: see `Sync` above.
         self.alive.with_mut(|alive| unsafe { *alive = false });
         self.drops.fetch_add(1, Relaxed);
     }

@@ -29,9 +29,11 @@ impl Parcel {
     }
 
     fn send(parcel: &Arc<Self>, domain: &RcuDomain) {
+        // SAFETY: see `Sync` above.
         parcel.content.with_mut(|content| unsafe { *content = 1 });
         let parcel = parcel.clone();
         domain.defer(1, move || {
+            // SAFETY: see `Sync` above.
             parcel.content.with_mut(|content| unsafe { *content += 1 });
             parcel.runs.fetch_add(1, Relaxed);
         });
@@ -39,6 +41,7 @@ impl Parcel {
 
     fn check_run(&self) {
         assert_eq!(self.runs.load(Relaxed), 1);
+        // SAFETY: see `Sync` above.
         assert_eq!(self.content.with(|content| unsafe { *content }), 2);
     }
 }

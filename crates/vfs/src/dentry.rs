@@ -1,20 +1,21 @@
 //! The dentry: a name in a directory, and what a walk needs to step through it.
 //!
 //! # What it is
-//! The first cache line holds all that a walk step reads: sequence, name hash and length, parent, chain link, object word and
-//! the inline name. The second holds what writers touch, so that counting a reference never takes the first line away
-//! from walkers. With the inode behind it (see [`crate::slot`]) a cached name costs 256 bytes and its share of a bucket.
+//! Two cache lines. The [`Dentry`] holds all that a walk step reads: sequence, name hash and length, parent, chain link, object
+//! word and the inline name. The [`Cold`] line holds what writers touch, so that counting a reference never takes the first
+//! line away from walkers; it lies elsewhere (see [`crate::slot`]) and is reached by `Deref`. With its inode a cached name
+//! costs 256 bytes and its share of a bucket.
 //!
 //! # Object word
 //! | bits | meaning |
 //! |---|---|
 //! | 0..48 | address of the inode; 0: negative or free |
-//! | 48 [`DIR`] | a directory |
-//! | 49 [`SEARCH_ALL`] | everyone may search it (0111), so a walk need not look at the inode |
-//! | 50 [`LINK`] | a symbolic link |
-//! | 51 [`HASHED`] | in the table: reachable by name |
-//! | 52 [`COMPLETE`] | a directory all of whose names are in the cache: a miss is the answer `ENOENT` |
-//! | 53 [`PARENT_PINNED`] | unlinked but held, and holds a count on its parent |
+//! | 48 [`LINK`] | a symbolic link |
+//! | 49 [`HASHED`] | in the table: reachable by name |
+//! | 50 [`COMPLETE`] | a directory all of whose names are in the cache: a miss is the answer `ENOENT` |
+//! | 51 [`PARENT_PINNED`] | unlinked but held, and holds a count on its parent |
+//! | 62 [`SEARCH_ALL`] | everyone may search it (0111), so a walk need not look at the inode |
+//! | 63 [`DIR`] | a directory |
 //!
 //! # States, and who may change them
 //! ```text
@@ -38,7 +39,7 @@
 
 use crate::inode::Inode;
 use crate::name::{NAME_MAX, NameKey, ShortName, short, words_of};
-use crate::slot::{Link, RcuBytes};
+use crate::slot::{Link, RcuBytes, rest_of};
 use prim::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -47,17 +48,17 @@ use sync::rcu::{RcuDomain, ReadGuard};
 use sync::{LockRef, RawMutex, SeqCount};
 
 /// Object flag: a directory.
-pub(crate) const DIR: u64 = 1 << 48;
+pub(crate) const DIR: u64 = 1 << 63;
 /// Object flag: everyone may search it.
-pub(crate) const SEARCH_ALL: u64 = 1 << 49;
+pub(crate) const SEARCH_ALL: u64 = 1 << 62;
 /// Object flag: a symbolic link.
-pub(crate) const LINK: u64 = 1 << 50;
+pub(crate) const LINK: u64 = 1 << 48;
 /// Object flag: in the hash table.
-pub(crate) const HASHED: u64 = 1 << 51;
+pub(crate) const HASHED: u64 = 1 << 49;
 /// Object flag: all names of the directory are in the cache.
-pub(crate) const COMPLETE: u64 = 1 << 52;
+pub(crate) const COMPLETE: u64 = 1 << 50;
 /// Object flag: holds a count on its parent.
-pub(crate) const PARENT_PINNED: u64 = 1 << 53;
+pub(crate) const PARENT_PINNED: u64 = 1 << 51;
 /// Object mask: the inode's address.
 pub(crate) const INODE: u64 = (1 << 48) - 1;
 
@@ -76,7 +77,11 @@ pub(crate) struct Dentry {
     object: AtomicU64,
     /// The first 32 bytes of the name, padded with zeros.
     name: [AtomicU64; 4],
+}
 
+/// The line of a dentry that walks do not read.
+#[repr(C, align(64))]
+pub(crate) struct Cold {
     pub(crate) count: LockRef,
     /// A name longer than [`INLINE_MAX`], whole.
     long_name: RcuBytes,
@@ -90,6 +95,12 @@ pub(crate) struct Dentry {
     pub(crate) cookie: AtomicU64,
     /// The cookie that the next new entry gets.
     pub(crate) next_cookie: AtomicU64,
+}
+
+/// Whether the object word is that of a directory that everyone may search: [`DIR`] and [`SEARCH_ALL`] are the top bits.
+#[inline(always)]
+pub(crate) fn is_open_dir(object: u64) -> bool {
+    object >> 62 == 3
 }
 
 /// What a lookup compares: the hash and length in one word.
@@ -107,6 +118,13 @@ impl Dentry {
             next: AtomicUsize::new(0),
             object: AtomicU64::new(0),
             name: core::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+impl Cold {
+    pub(crate) fn vacant() -> Self {
+        Self {
             count: LockRef::new_dead(),
             long_name: RcuBytes::none(),
             first_child: Link::none(),
@@ -118,7 +136,18 @@ impl Dentry {
             next_cookie: AtomicU64::new(1),
         }
     }
+}
 
+impl core::ops::Deref for Dentry {
+    type Target = Cold;
+
+    #[inline(always)]
+    fn deref(&self) -> &Cold {
+        &rest_of(self).cold
+    }
+}
+
+impl Dentry {
     /// The directory that the name is in; the root is its own. `None` for a free dentry.
     #[inline(always)]
     pub(crate) fn parent(&self) -> Option<&Dentry> {
@@ -267,7 +296,8 @@ mod tests {
 
     #[test]
     fn a_walk_step_reads_one_line_and_writers_touch_the_other() {
-        assert_eq!((size_of::<Dentry>(), align_of::<Dentry>()), (128, 64));
+        assert_eq!((size_of::<Dentry>(), align_of::<Dentry>()), (64, 64));
+        assert_eq!((size_of::<Cold>(), align_of::<Cold>()), (64, 64));
         let walked = [
             offset_of!(Dentry, seq),
             offset_of!(Dentry, hash_len),
@@ -278,16 +308,16 @@ mod tests {
         ];
         assert_eq!(walked, [0, 4, 8, 16, 24, 32]);
         let written = [
-            offset_of!(Dentry, count),
-            offset_of!(Dentry, long_name),
-            offset_of!(Dentry, first_child),
-            offset_of!(Dentry, sib_next),
-            offset_of!(Dentry, sib_prev),
-            offset_of!(Dentry, lock),
-            offset_of!(Dentry, children),
-            offset_of!(Dentry, cookie),
-            offset_of!(Dentry, next_cookie),
+            offset_of!(Cold, count),
+            offset_of!(Cold, long_name),
+            offset_of!(Cold, first_child),
+            offset_of!(Cold, sib_next),
+            offset_of!(Cold, sib_prev),
+            offset_of!(Cold, lock),
+            offset_of!(Cold, children),
+            offset_of!(Cold, cookie),
+            offset_of!(Cold, next_cookie),
         ];
-        assert_eq!(written, [64, 72, 80, 88, 96, 104, 108, 112, 120]);
+        assert_eq!(written, [0, 8, 16, 24, 32, 40, 44, 48, 56]);
     }
 }

@@ -107,10 +107,10 @@ impl OpenFile {
         }
         let inode = self.inode()?;
         let _held = inode.data_lock.guard();
-        let offset = if self.flags.has(OpenFlags::APPEND) { inode.size() } else { offset };
         if data.is_empty() {
             return Ok((0, offset));
         }
+        let offset = if self.flags.has(OpenFlags::APPEND) { inode.size() } else { offset };
         let room = MAX_SIZE.checked_sub(offset).filter(|&room| room > 0).ok_or(Errno::EFBIG)?;
         let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let request = Request::of(&self.cred);
@@ -122,7 +122,7 @@ impl OpenFile {
             attr.blocks = written.blocks;
             (attr.mtime, attr.ctime) = (request.now, request.now);
             if !keeps {
-                drop_set_ids(attr);
+                drop_set_ids(&self.cred, attr);
             }
         });
         Ok((written.len, end))

@@ -14,7 +14,8 @@
 //! Linux's `struct inode` and its `i_rwsem`, `i_private`, `i_link`.
 
 use crate::attr::{Attr, S_IFBLK, S_IFCHR, S_IFMT};
-use crate::slot::{Private, RcuBytes, Slot};
+use crate::dentry::Dentry;
+use crate::slot::{Private, RcuBytes};
 use prim::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed},
@@ -47,7 +48,7 @@ pub struct Inode {
     /// A symbolic link's body.
     pub(crate) link_body: RcuBytes,
     pub(crate) data_lock: RawMutex,
-    pub(crate) free_link: AtomicPtr<Slot>,
+    pub(crate) free_link: AtomicPtr<Dentry>,
 }
 
 /// Storage is counted in pages of 4096 bytes, `stat(2)` speaks of 512.

@@ -37,7 +37,7 @@ impl ShortName {
     /// Whether the name is `.` or `..`.
     #[inline(always)]
     pub(crate) fn is_dots(self) -> bool {
-        self.words[0] | 0x2e00 == 0x2e2e && self.len <= 2
+        matches!((self.words[0], self.len), (0x2e, 1) | (0x2e2e, 2))
     }
 }
 
@@ -82,10 +82,10 @@ impl NameKey {
         Self([prim::seed::random_u64() | 1, prim::seed::random_u64() | 1])
     }
 
-    /// Hash of a short name: one multiplication folded onto itself.
+    /// Hash of a short name: one multiplication folded onto itself. A name has no NUL, so its words tell its length.
     #[inline(always)]
     pub(crate) fn hash_short(self, name: ShortName) -> u64 {
-        fold(name.words[0] ^ self.0[0], name.words[1] ^ self.0[1] ^ ((name.len as u64) << 56))
+        fold(name.words[0] ^ self.0[0], name.words[1] ^ self.0[1])
     }
 
     /// Hash of any name; the same as [`NameKey::hash_short`] for a short one.
@@ -189,17 +189,11 @@ impl<'p> Components<'p> {
     /// The component of `len` bytes (at most 16) at `start`.
     #[inline(always)]
     pub(crate) fn short_at(&self, start: usize, len: usize) -> ShortName {
-        let words = match self.path.get(start..).and_then(|rest| rest.first_chunk::<16>()) {
-            Some(bytes) => {
-                let all = u128::from_le_bytes(*bytes);
-                [all as u64, (all >> 64) as u64]
-            }
-            None => {
-                let tail_start = self.path.len().saturating_sub(16);
-                let all = self.tail >> (8 * (start - tail_start));
-                [all as u64, (all >> 64) as u64]
-            }
+        let all = match prim::bytes::load_16(self.path, start) {
+            Some(all) => all,
+            None => self.tail >> (8 * (start - self.path.len().saturating_sub(16))),
         };
+        let words = [all as u64, (all >> 64) as u64];
         let keep = &KEEP[len];
         ShortName { words: [words[0] & keep[0], words[1] & keep[1]], len }
     }
@@ -207,10 +201,7 @@ impl<'p> Components<'p> {
 
 #[inline(always)]
 fn slashes_at(path: &[u8], at: usize) -> u64 {
-    match path.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
-        Some(bytes) => slashes(u128::from_le_bytes(*bytes)),
-        None => 0,
-    }
+    prim::bytes::load_16(path, at).map_or(0, slashes)
 }
 
 /// One bit for each byte that is a slash.
@@ -240,7 +231,7 @@ mod tests {
             let end = block + mask.trailing_zeros() as usize;
             mask &= mask - 1;
             let part = &path[start..end];
-            if part.len() <= 16 {
+            if (1..=16).contains(&part.len()) {
                 assert_eq!(Some(parts.short_at(start, part.len())), short(part), "{path:?}");
             }
             out.push(part);

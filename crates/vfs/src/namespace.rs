@@ -38,6 +38,8 @@ pub type Base<'a> = Option<&'a Held>;
 pub(crate) struct DirAt<'t> {
     pub(crate) dir: &'t Dentry,
     seq: u32,
+    /// Symbolic links that the walk followed.
+    links: u32,
 }
 
 impl<'t> DirAt<'t> {
@@ -54,6 +56,8 @@ pub(crate) struct Entry<'t, 'p> {
     pub(crate) dir: &'t Dentry,
     pub(crate) last: Last<'p>,
     pub(crate) hash: u64,
+    /// Symbolic links followed on the way here.
+    pub(crate) links: u32,
     _held: RawMutexGuard<'t>,
 }
 
@@ -78,7 +82,12 @@ impl<'t> Entry<'t, '_> {
 impl Context {
     /// Walks to the directory of `path`'s last component; it must be one, and searchable.
     #[inline]
-    pub(crate) fn parent<'p>(&self, base: Base<'_>, path: &'p [u8]) -> Result<(DirAt<'_>, Last<'p>), Errno> {
+    pub(crate) fn parent<'p>(
+        &self,
+        links: u32,
+        base: Base<'_>,
+        path: &'p [u8],
+    ) -> Result<(DirAt<'_>, Last<'p>), Errno> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
@@ -87,14 +96,15 @@ impl Context {
         }
         let last = Last::of(path);
         let tree = self.tree();
-        let at = self.resolve(base, last.parent, true, |found| {
+        let at = self.resolve_after(links, base, last.parent, true, |found| {
             if found.object & DIR == 0 {
                 return Err(Errno::ENOTDIR);
             }
-            if found.object & crate::dentry::SEARCH_ALL == 0 {
+            // Nothing is looked up for the root itself.
+            if found.object & crate::dentry::SEARCH_ALL == 0 && last.kind != Kind::Root {
                 found.state.cred.may(&found.inode()?.attr(), MAY_EXEC)?;
             }
-            Ok(DirAt { dir: outlive(tree, found.dentry), seq: found.seq })
+            Ok(DirAt { dir: outlive(tree, found.dentry), seq: found.seq, links: found.links })
         });
         let nul = last.name.contains(&0);
         if nul { Err(Errno::EINVAL) } else { Ok((at?, last)) }
@@ -108,14 +118,26 @@ impl Context {
         path: &'p [u8],
         f: impl FnOnce(&Entry<'t, 'p>) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
+        self.in_parent_after(0, base, path, f)
+    }
+
+    /// [`Context::in_parent`] as the continuation of a walk that has followed `links` symbolic links.
+    #[inline]
+    pub(crate) fn in_parent_after<'t, 'p, R>(
+        &'t self,
+        links: u32,
+        base: Base<'_>,
+        path: &'p [u8],
+        f: impl FnOnce(&Entry<'t, 'p>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
         loop {
-            let (at, last) = self.parent(base, path)?;
+            let (at, last) = self.parent(links, base, path)?;
             let held = at.dir.lock.guard();
             // A directory that moved between the walk and the lock is walked to again: each time, somebody else went forward.
             if at.is_current() {
                 let tree = self.tree();
                 let hash = tree.key.hash(last.name);
-                return f(&Entry { context: self, tree, dir: at.dir, last, hash, _held: held });
+                return f(&Entry { context: self, tree, dir: at.dir, last, hash, links: at.links, _held: held });
             }
         }
     }

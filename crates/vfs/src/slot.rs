@@ -1,21 +1,22 @@
 //! The one module of this crate with `unsafe`: links between dentries and inodes, in memory that is never taken back.
 //!
 //! # What it is
-//! A [`Slot`] is a dentry and room for an inode, 256 bytes, in a type-stable slab ([`sync::Slab`]). Everything that points at a
-//! dentry or an inode points into the slab of one [`crate::tree::Tree`]; since the slab never takes a slot back before it is
+//! A *slot* is a dentry and room for an inode, 256 bytes, in a type-stable slab ([`sync::Slab`]): the dentry's walk line is the
+//! slab's item, its cold line and the inode are the item's side ([`Rest`]). Everything that points at a dentry or an
+//! inode points into the slab of one [`crate::tree::Tree`]; since the slab never takes a slot back before it is
 //! dropped, turning such a pointer into a reference can at worst reach a slot that meanwhile serves another name, never
 //! foreign memory. The rest of the crate notices reuse by sequence counts and needs no `unsafe` for it.
 //!
 //! # Invariants
 //! 1. Every [`Link`], every inode address in an object word and every [`Pinned`] was made from a `&Dentry` or `&Inode`
-//!    inside a slot of the slab of the tree that it is used with; no reference to one leaves the crate without a borrow or a
+//!    in a slot of the slab of the tree that it is used with; no reference to one leaves the crate without a borrow or a
 //!    count of that tree.
-//! 2. Every `Dentry` is the first and every `Inode` the second field of a `Slot`.
+//! 2. Every `Dentry` is an item of such a slab, every `Rest` its side, and every `Inode` a field of a `Rest`.
 //! 3. The box in a [`Private`] is freed only when no dentry refers to the inode any more; file-system code gets `&Inode`
 //!    only while the caller holds a dentry of it.
 //! 4. Guards and domains that meet a slot are those of its tree.
 
-use crate::dentry::{Dentry, INODE};
+use crate::dentry::{Cold, Dentry, INODE};
 use crate::inode::Inode;
 use crate::name::NameKey;
 use crate::tree::Tree;
@@ -29,20 +30,22 @@ use prim::atomic::{
 use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
 use sync::{HashNode, HashTable, Item};
 
-/// A dentry and room for an inode.
-#[repr(C, align(256))]
-pub(crate) struct Slot {
-    pub(crate) dentry: Dentry,
+/// What belongs to a dentry besides its walk line: the side of a slot.
+#[repr(C, align(64))]
+pub(crate) struct Rest {
+    pub(crate) cold: Cold,
     pub(crate) inode: Inode,
 }
 
-impl Item for Slot {
-    fn vacant() -> Self {
-        Self { dentry: Dentry::vacant(), inode: Inode::vacant() }
+impl Item for Dentry {
+    type Side = Rest;
+
+    fn vacant() -> (Self, Rest) {
+        (Dentry::vacant(), Rest { cold: Cold::vacant(), inode: Inode::vacant() })
     }
 
-    fn free_link(&self) -> &AtomicPtr<Self> {
-        &self.inode.free_link
+    fn free_link(rest: &Rest) -> &AtomicPtr<Self> {
+        &rest.inode.free_link
     }
 }
 
@@ -59,18 +62,20 @@ impl HashNode for Dentry {
     }
 }
 
-/// The slot that `dentry` lies in.
+/// The rest of the slot that `dentry` lies in.
 #[inline(always)]
-pub(crate) fn slot_of(dentry: &Dentry) -> &Slot {
-    // SAFETY: invariant 2: the slot starts where its dentry does.
-    unsafe { &*core::ptr::from_ref(dentry).cast() }
+pub(crate) fn rest_of(dentry: &Dentry) -> &Rest {
+    // SAFETY: invariant 2.
+    unsafe { sync::slab::side(dentry) }
 }
 
-/// The slot that `inode` lies in.
-pub(crate) fn slot_of_inode(inode: &Inode) -> &Slot {
-    let slot = core::ptr::from_ref(inode).cast::<u8>().wrapping_sub(offset_of!(Slot, inode)).cast::<Slot>();
+/// The dentry of the slot that `inode` lies in.
+pub(crate) fn dentry_beside(inode: &Inode) -> &Dentry {
+    let rest = core::ptr::from_ref(inode).cast::<u8>().wrapping_sub(offset_of!(Rest, inode)).cast::<Rest>();
     // SAFETY: invariant 2.
-    unsafe { &*slot }
+    let rest = unsafe { &*rest };
+    // SAFETY: invariant 2.
+    unsafe { sync::slab::item(rest) }
 }
 
 /// The inode that the object word `object` of `dentry` points at.
@@ -80,10 +85,10 @@ pub(crate) fn inode_of(_dentry: &Dentry, object: u64) -> Option<&Inode> {
     unsafe { ((object & INODE) as *const Inode).as_ref() }
 }
 
-/// The address of the inode line in the slot of the dentry at `dentry`, for a prefetch; it need not be a dentry.
+/// The address of the inode in the slot of the dentry at `dentry`, for a prefetch; it need not be a dentry.
 #[inline(always)]
 pub(crate) fn inode_beside(dentry: *const Dentry) -> *const u8 {
-    dentry.cast::<u8>().wrapping_add(offset_of!(Slot, inode))
+    sync::slab::side_address(dentry).cast::<u8>().wrapping_add(offset_of!(Rest, inode))
 }
 
 /// `dentry` for as long as its tree is borrowed: what it is may change, that it is a dentry does not.
@@ -162,7 +167,7 @@ pub(crate) fn link(table: &Table, domain: &RcuDomain, guard: &ReadGuard<'_>, den
 /// The hash by which a dentry is filed: its name's, with the parent's address in it.
 #[inline(always)]
 pub(crate) fn entry_hash(parent: &Dentry, name_hash: u64) -> u64 {
-    name_hash ^ (core::ptr::from_ref(parent) as u64 >> 8)
+    name_hash ^ (core::ptr::from_ref(parent) as u64 >> 6)
 }
 
 /// Bytes that readers find under RCU: a long name, a symbolic link's body.

@@ -18,7 +18,7 @@ use crate::errno::Errno;
 use crate::fs::{FileSystem, NewInode, Request};
 use crate::inode::Inode;
 use crate::name::{NameKey, short};
-use crate::slot::{Pinned, Slot, Table, entry_hash, link, outlive, slot_of, slot_of_inode};
+use crate::slot::{Pinned, Table, dentry_beside, entry_hash, link, outlive, rest_of};
 use crate::walk::fallback::Fallbacks;
 use prim::PerCpu;
 use prim::atomic::{
@@ -38,7 +38,7 @@ const MAX_NEGATIVES: u32 = 65_536;
 pub(crate) struct Tree {
     /// Before `slab`: fields drop in order, and the table's nodes lie in the slab.
     table: Table,
-    slab: Slab<Slot>,
+    slab: Slab<Dentry>,
     pub(crate) domain: RcuDomain,
     pub(crate) key: NameKey,
     root: Pinned,
@@ -81,14 +81,15 @@ impl Tree {
         let complete = if fs.names_in_cache() { COMPLETE } else { 0 };
         let entry_size = i64::try_from(fs.entry_size()).unwrap_or(0);
         let root = {
-            let slot: &Slot = slab.alloc();
+            let dentry: &Dentry = slab.alloc();
+            let inode = &rest_of(dentry).inode;
             let new = fs.root();
-            slot.inode.begin(&new.attr, new.node);
-            slot.inode.slot_users.store(2, Relaxed);
-            slot.dentry.set_entry(&domain, &slot.dentry, 0, b"");
-            slot.dentry.set_object(object_of(&slot.inode, new.attr.mode, complete) | HASHED);
-            slot.dentry.count.revive(1);
-            Pinned::from_counted(&slot.dentry)
+            inode.begin(&new.attr, new.node);
+            inode.slot_users.store(2, Relaxed);
+            dentry.set_entry(&domain, dentry, 0, b"");
+            dentry.set_object(object_of(inode, new.attr.mode, complete) | HASHED);
+            dentry.count.revive(1);
+            Pinned::from_counted(dentry)
         };
         Self {
             table: Table::new(MIN_BUCKETS, key),
@@ -181,23 +182,23 @@ impl Tree {
 
     /// Adds `name` with a new inode to the locked directory `dir`. One count is the name's own.
     pub(crate) fn add(&self, dir: &Dentry, name: &[u8], hash: u64, new: NewInode) -> &Dentry {
-        let slot = self.slab.alloc();
-        let inode = &slot.inode;
+        let dentry = self.slab.alloc();
+        let inode = &rest_of(dentry).inode;
         inode.begin(&new.attr, new.node);
         inode.slot_users.store(2, Relaxed);
         if new.link_body.is_some() {
             inode.link_body.set(&self.domain, new.link_body);
         }
-        self.publish(dir, &slot.dentry, name, hash, object_of(inode, new.attr.mode, self.complete));
-        &slot.dentry
+        self.publish(dir, dentry, name, hash, object_of(inode, new.attr.mode, self.complete));
+        dentry
     }
 
     /// Adds `name` as one more name of `inode` to the locked directory `dir`.
     pub(crate) fn add_alias(&self, dir: &Dentry, name: &[u8], hash: u64, inode: &Inode) {
         inode.get();
-        let slot = self.slab.alloc();
-        slot.inode.slot_users.store(1, Relaxed);
-        self.publish(dir, &slot.dentry, name, hash, object_of(inode, inode.mode(), self.complete));
+        let dentry = self.slab.alloc();
+        rest_of(dentry).inode.slot_users.store(1, Relaxed);
+        self.publish(dir, dentry, name, hash, object_of(inode, inode.mode(), self.complete));
     }
 
     /// Remembers in the locked directory `dir` that there is no `name`.
@@ -207,9 +208,9 @@ impl Tree {
             return;
         }
         self.negatives.fetch_add(1, Relaxed);
-        let slot = self.slab.alloc();
-        slot.inode.slot_users.store(1, Relaxed);
-        self.publish(dir, &slot.dentry, name, hash, 0);
+        let dentry = self.slab.alloc();
+        rest_of(dentry).inode.slot_users.store(1, Relaxed);
+        self.publish(dir, dentry, name, hash, 0);
     }
 
     fn publish(&self, dir: &Dentry, dentry: &Dentry, name: &[u8], hash: u64, object: u64) {
@@ -369,25 +370,25 @@ impl Tree {
     /// Frees a dead dentry, and its inode with the last name.
     fn bury(&self, dentry: &Dentry) {
         dentry.clear_name(&self.domain);
-        let slot = slot_of(dentry);
-        let Some(inode) = dentry.inode() else { return self.leave_slot(slot) };
+        let Some(inode) = dentry.inode() else { return self.leave_slot(dentry) };
         dentry.set_object(0);
-        if core::ptr::eq(inode, &slot.inode) && inode.is_last() {
+        if core::ptr::eq(inode, &raw const rest_of(dentry).inode) && inode.is_last() {
             self.evict(inode);
-            self.slab.free(slot);
+            self.slab.free(dentry);
             return;
         }
         if inode.put() {
             self.evict(inode);
-            self.leave_slot(slot_of_inode(inode));
+            self.leave_slot(dentry_beside(inode));
         }
-        self.leave_slot(slot);
+        self.leave_slot(dentry);
     }
 
-    fn leave_slot(&self, slot: &Slot) {
+    /// One use less of the slot of `dentry`: by the dentry itself, or by the inode beside it.
+    fn leave_slot(&self, dentry: &Dentry) {
         // ORDERING: AcqRel, with itself by the slot's other user: who frees the slot has seen the other's last access.
-        if slot.inode.slot_users.fetch_sub(1, AcqRel) == 1 {
-            self.slab.free(slot);
+        if rest_of(dentry).inode.slot_users.fetch_sub(1, AcqRel) == 1 {
+            self.slab.free(dentry);
         }
     }
 
@@ -410,11 +411,11 @@ impl Tree {
             buckets,
             ..CacheStats::default()
         };
-        self.slab.for_each(|slot| {
-            let count = slot.dentry.count.count() as usize;
-            if !slot.dentry.count.is_dead() {
+        self.slab.for_each(|dentry| {
+            let count = dentry.count.count() as usize;
+            if !dentry.count.is_dead() {
                 stats.live_dentries += 1;
-                stats.held += count - usize::from(slot.dentry.has(HASHED));
+                stats.held += count - usize::from(dentry.has(HASHED));
             }
         });
         stats
@@ -474,5 +475,68 @@ fn remove_child(dir: &Dentry, dentry: &Dentry) {
 impl core::fmt::Debug for Tree {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Tree").field("entries", &self.table.len_hint()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slot::entry_hash;
+
+    struct Names;
+    impl FileSystem for Names {
+        fn root(&self) -> NewInode {
+            NewInode {
+                node: 1,
+                attr: Attr { ino: 1, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() },
+                link_body: None,
+            }
+        }
+        fn names_in_cache(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_lookup_looks_at_few_entries_on_its_chain() {
+        let tree = Tree::new(Box::new(Names));
+        let name = |i: u32| {
+            let x = i.wrapping_mul(0x9E37_79B1) ^ 0x1ca7_7e76;
+            (0..8).map(|k| b"abcdefghijklmnop"[((x >> (4 * k)) & 15) as usize]).collect::<Vec<u8>>()
+        };
+        let mut dirs = vec![tree.root()];
+        let count = 10_000;
+        for i in 0..count {
+            let dir = dirs[i as usize / 40 % dirs.len()];
+            let attr = Attr { ino: i.into(), mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
+            let new = NewInode { node: 0, attr, link_body: None };
+            let made = tree.add(dir, &name(i), tree.key.hash(&name(i)), new);
+            if i % 40 == 0 {
+                dirs.push(made);
+            }
+        }
+        let guard = tree.domain.read();
+        let (mut looked, mut found) = (0, 0);
+        tree.slab.for_each(|dentry| {
+            let Some(dir) = dentry.parent().filter(|_| dentry.has(HASHED) && !core::ptr::eq(dentry, tree.root()))
+            else {
+                return;
+            };
+            let hash = dentry.name_hash_rcu(tree.key, &guard);
+            let at = tree.table.view(&guard).find(
+                entry_hash(dir, hash),
+                |_| (),
+                |entry| {
+                    looked += 1;
+                    core::ptr::eq(entry, dentry)
+                },
+            );
+            found += u32::from(at.is_some());
+        });
+        assert_eq!(found, count);
+        let (_, buckets) = tree.table.reserved(&guard);
+        let expected = 1.0 + f64::from(count) / buckets as f64 / 2.0;
+        let mean = f64::from(looked) / f64::from(count);
+        assert!(mean < expected * 1.1, "{mean} entries looked at where a good hash gives {expected}");
     }
 }

@@ -27,7 +27,7 @@ use crate::namespace::Base;
 use crate::slot::{Pinned, inode_of};
 use crate::tree::Tree;
 use crate::walk::fallback::Fallback;
-use crate::walk::rcu_walk::{At, Leave, RcuWalk};
+use crate::walk::rcu_walk::{At, Leave, RcuWalk, Stop};
 use crate::walk::ref_walk::RefWalk;
 use sync::rcu::ReadGuard;
 
@@ -43,10 +43,18 @@ pub(crate) struct Found<'a> {
     pub(crate) object: u64,
     /// A count is held on the dentry: what changes now does not matter.
     pub(crate) held: bool,
+    /// Symbolic links that the walk followed.
+    pub(crate) links: u32,
     pub(crate) state: &'a State,
 }
 
 impl<'a> Found<'a> {
+    #[inline(always)]
+    fn new(walk: &RcuWalk<'a>, state: &'a State, at: &At<'a>) -> Self {
+        let At { dentry, seq, object } = *at;
+        Self { tree: walk.tree, guard: walk.guard, dentry, seq, object, held: false, links: walk.links, state }
+    }
+
     /// The inode; there is one, since a walk that ends at a negative entry fails.
     pub(crate) fn inode(&self) -> Result<&'a Inode, Errno> {
         inode_of(self.dentry, self.object).ok_or(Errno::ENOENT)
@@ -71,11 +79,23 @@ impl Context {
     ///
     /// # Errors
     /// Those of `path_resolution(7)`: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a NUL byte; whatever
-    /// the file system's lookup answers; whatever `take` answers; `EXDEV` for a `base`
-    /// of another tree.
-    #[inline]
+    /// the file system's lookup answers; whatever `take` answers; `EXDEV` for a `base` of another tree.
+    #[inline(always)]
     pub(crate) fn resolve<R>(
         &self,
+        base: Base<'_>,
+        path: &[u8],
+        follow: bool,
+        take: impl FnMut(&Found<'_>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        self.resolve_after(0, base, path, follow, take)
+    }
+
+    /// [`Context::resolve`] as the continuation of a walk that has followed `links` symbolic links.
+    #[inline(always)]
+    pub(crate) fn resolve_after<R>(
+        &self,
+        links: u32,
         base: Base<'_>,
         path: &[u8],
         follow: bool,
@@ -89,32 +109,33 @@ impl Context {
         let guard = tree.domain.read();
         let state = self.state(&guard);
         let root = state.root.dentry();
-        let mut walk =
-            RcuWalk { tree, guard: &guard, view: tree.table().view(&guard), root, cred: &state.cred, links: 0 };
+        let walk = RcuWalk {
+            tree,
+            guard: &guard,
+            view: tree.table().view(&guard),
+            key: tree.key,
+            root,
+            cred: &state.cred,
+            links,
+        };
         let start = At::sample(if path[0] == b'/' { root } else { base.unwrap_or(state.cwd.dentry()) });
-        let left = match walk.walk(start, path, follow) {
+        let stopped = match walk.walk(start, path) {
             Ok(at) => {
-                let found = Found {
-                    tree,
-                    guard: &guard,
-                    dentry: at.dentry,
-                    seq: at.seq,
-                    object: at.object,
-                    held: false,
-                    state,
-                };
-                let taken = take(&found);
+                let taken = take(&Found::new(&walk, state, &at));
                 if !at.changed() {
                     return taken;
                 }
-                Leave::Trouble { reason: Fallback::EntryChanged, at, rest: Vec::new() }
+                (at, Stop::Trouble(Fallback::EntryChanged, path.len()))
             }
-            Err(left) => left,
+            Err(stopped) => stopped,
         };
-        let links = walk.links;
-        let begun = RefWalk::legitimise(tree, &guard, state, left, links).map_err(|errno| nul_or(path, errno))?;
+        let begun = match conclude_and_take(tree, walk, stopped, state, path, follow, &mut take) {
+            Outcome::Done(taken) => return taken,
+            Outcome::GoOn(begun) => Some(begun),
+            Outcome::Lost => None,
+        };
         drop(guard);
-        self.resolve_slow(begun, base, path, follow, &mut take)
+        self.resolve_slow(begun, (base, links), path, follow, &mut take)
     }
 
     /// The dentry of `base`, which must be of this context's tree.
@@ -133,7 +154,7 @@ impl Context {
     fn resolve_slow<R>(
         &self,
         begun: Option<RefWalk<'_>>,
-        base: Option<&Dentry>,
+        (base, links): (Option<&Dentry>, u32),
         path: &[u8],
         follow: bool,
         take: &mut dyn FnMut(&Found<'_>) -> Result<R, Errno>,
@@ -147,69 +168,89 @@ impl Context {
             }
             tree.fallbacks.this().count(Fallback::Restart);
             restarts += 1;
-            let from_start = RefWalk::from_start(self, base, path);
+            let from_start = RefWalk::from_start(self, links, base, path)?;
             if restarts > MAX_RESTARTS {
                 tree.fallbacks.this().count(Fallback::Locked);
-                return from_start
-                    .and_then(|walk| walk.finish_locked(self, follow, take))
-                    .map_err(|errno| nul_or(path, errno));
+                return from_start.finish_locked(self, follow, take).map_err(|errno| nul_or(path, errno));
             }
-            held = Some(from_start?);
+            held = Some(from_start);
         };
         loop {
             walk.step(follow).map_err(|errno| nul_or(path, errno))?;
-            if let Some(result) = self.resume(&mut walk, follow, take).map_err(|errno| nul_or(path, errno))? {
-                return Ok(result);
+            if let Some(taken) = self.resume(&mut walk, follow, take) {
+                return taken;
             }
         }
     }
 
-    /// Goes on in rcu-walk from where a ref-walk is. `None`: there was trouble, and `walk` is where it happened, or where it was.
+    /// Goes on in rcu-walk from where a ref-walk is. `None`: there was trouble, and `held` is where it happened, or where it was.
     fn resume<'t, R>(
         &'t self,
         held: &mut RefWalk<'t>,
         follow: bool,
         take: &mut dyn FnMut(&Found<'_>) -> Result<R, Errno>,
-    ) -> Result<Option<R>, Errno> {
+    ) -> Option<Result<R, Errno>> {
         let tree = self.tree();
         let guard = tree.domain.read();
         let state = self.state(&guard);
         if held.is_done(follow) {
-            return held.take_end(&guard, state, take).map(Some);
+            return Some(held.take_end(&guard, state, take));
         }
-        let root = held.root();
-        let mut walk = RcuWalk {
-            tree,
-            guard: &guard,
-            view: tree.table().view(&guard),
-            root,
-            cred: held.cred(),
-            links: held.links(),
+        let (view, links) = (tree.table().view(&guard), held.links());
+        let walk = RcuWalk { tree, guard: &guard, view, key: tree.key, root: held.root(), cred: held.cred(), links };
+        let stopped = match walk.walk(At::sample(held.here()), held.rest()) {
+            Ok(at) => (at, Stop::End),
+            Err(stopped) => stopped,
         };
-        let left = match walk.walk(At::sample(held.here()), held.rest(), follow) {
-            Ok(at) => {
-                let found = Found {
-                    tree,
-                    guard: &guard,
-                    dentry: at.dentry,
-                    seq: at.seq,
-                    object: at.object,
-                    held: false,
-                    state,
-                };
-                let taken = take(&found);
-                if !at.changed() {
-                    return taken.map(Some);
-                }
-                Leave::Trouble { reason: Fallback::EntryChanged, at, rest: Vec::new() }
+        let further = match conclude_and_take(tree, walk, stopped, state, held.rest(), follow, take) {
+            Outcome::Done(taken) => return Some(taken),
+            Outcome::GoOn(further) => further,
+            Outcome::Lost => return None,
+        };
+        *held = further;
+        None
+    }
+}
+
+/// How an rcu-walk that did not simply reach its end went on.
+enum Outcome<'t, R> {
+    /// It reached its end, or an error.
+    Done(Result<R, Errno>),
+    /// There was trouble; this holds the place.
+    GoOn(RefWalk<'t>),
+    /// There was trouble, and the place could not be held.
+    Lost,
+}
+
+/// Brings an rcu-walk that stopped to its end and takes what is wanted there, or holds the place of its trouble.
+#[cold]
+#[inline(never)]
+fn conclude_and_take<'t, 'g, R>(
+    tree: &'t Tree,
+    mut walk: RcuWalk<'g>,
+    stopped: (At<'g>, Stop),
+    state: &State,
+    path: &[u8],
+    follow: bool,
+    take: &mut dyn FnMut(&Found<'_>) -> Result<R, Errno>,
+) -> Outcome<'t, R> {
+    let guard = walk.guard;
+    let (reason, at, rest) = match walk.conclude(stopped, path, follow) {
+        Ok(at) => {
+            let (dentry, seq, object) = (at.dentry, at.seq, at.object);
+            let taken = take(&Found { tree, guard, dentry, seq, object, held: false, links: walk.links, state });
+            if !at.changed() {
+                return Outcome::Done(taken);
             }
-            Err(left) => left,
-        };
-        let links = walk.links;
-        if let Some(further) = RefWalk::legitimise(tree, &guard, state, left, links)? {
-            *held = further;
+            (Fallback::EntryChanged, at, Vec::new())
         }
-        Ok(None)
+        Err(Leave::Fail(errno)) => return Outcome::Done(Err(nul_or(path, errno))),
+        Err(Leave::Trouble { reason, at, rest }) => (reason, at, rest),
+    };
+    tree.fallbacks.this().count(reason);
+    match RefWalk::legitimise(tree, guard, state, at, rest, walk.links) {
+        Some(begun) => Outcome::GoOn(begun),
+        None => Outcome::Lost,
     }
 }
 

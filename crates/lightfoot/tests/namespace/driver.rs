@@ -33,6 +33,7 @@ pub(crate) struct Case<'a> {
     /// by the next: needed to compare that times move ([`Compare::moved`]) with a side that takes times from that
     /// clock.
     pub(crate) patient: bool,
+    pub(crate) plan: Plan,
 }
 
 /// How a run went.
@@ -78,12 +79,12 @@ type Answers = Box<[Outcome; 2]>;
 
 /// Runs generated operations for each seed and prints how it went. `LIGHTFOOT_SEED` runs one seed, `LIGHTFOOT_OPS`
 /// says how many operations each has, `LIGHTFOOT_STATS` prints how often each operation ended how.
-pub(crate) fn run_seeds(case: Case, seeds: Range<u64>, ops: u64, plan: Plan, a: Side, b: Side) {
+pub(crate) fn run_seeds(case: Case, seeds: Range<u64>, ops: u64, a: Side, b: Side) {
     let seeds = number("LIGHTFOOT_SEED").map_or(seeds, |seed| seed..seed + 1);
     let ops = number("LIGHTFOOT_OPS").unwrap_or(ops) as usize;
     let mut total = Report::default();
     for seed in seeds {
-        total.add(run(Case { seed, ..case }, &generate(seed, ops, plan), a, b));
+        total.add(run(Case { seed, ..case }, &generate(seed, ops, case.plan), a, b));
     }
     println!("{} operations, {}% succeeded", total.applied, 100 * total.succeeded / total.applied.max(1));
     for (outcome, count) in total.outcomes {
@@ -129,6 +130,12 @@ fn first_difference(case: Case, ops: &[Op], a: Side, b: Side, report: &mut Repor
         match pair.apply(op) {
             Ok(outcome) => report.count(op, &outcome, detailed),
             Err(answers) => return Some(Difference { index, op: op.clone(), answers }),
+        }
+        for slot in case.plan.closed_by(op) {
+            let op = Op::Close { slot };
+            if let Err(answers) = pair.apply(&op) {
+                return Some(Difference { index, op, answers });
+            }
         }
         let sweeps = (index + 1).is_multiple_of(SWEEP_EVERY) || index + 1 == ops.len();
         if let Some((op, answers)) = sweeps.then(|| pair.sweep().err()).flatten() {
@@ -199,7 +206,16 @@ impl Pair {
     }
 }
 
-/// Drops operations as long as a difference remains: halves first, then ever smaller pieces.
+impl Difference {
+    /// Whether this is the same kind of difference: the same operation, answered with the same errors.
+    fn is_like(&self, other: &Self) -> bool {
+        let errno = |answer: &Outcome| if let Outcome::Err(errno) = answer { Some(*errno) } else { None };
+        std::mem::discriminant(&self.op) == std::mem::discriminant(&other.op)
+            && self.answers.each_ref().map(errno) == other.answers.each_ref().map(errno)
+    }
+}
+
+/// Drops operations as long as the difference remains: halves first, then ever smaller pieces.
 fn shrink(case: Case, ops: &[Op], difference: Difference, a: Side, b: Side) -> (Vec<Op>, Difference) {
     let mut ops = ops[..=difference.index.min(ops.len() - 1)].to_vec();
     let mut difference = difference;
@@ -210,11 +226,11 @@ fn shrink(case: Case, ops: &[Op], difference: Difference, a: Side, b: Side) -> (
         while at < ops.len() {
             let fewer = [&ops[..at], &ops[(at + piece).min(ops.len())..]].concat();
             match first_difference(case, &fewer, a, b, &mut Report::default()) {
-                Some(smaller) => {
+                Some(smaller) if smaller.is_like(&difference) => {
                     ops = fewer[..=smaller.index].to_vec();
                     difference = smaller;
                 }
-                None => at += piece,
+                _ => at += piece,
             }
         }
         match piece {

@@ -10,6 +10,7 @@ use super::ops::*;
 use super::outcome::EXPLICIT_TIMES;
 use super::rng::Rng;
 use super::{Namespace, World};
+use std::ops::Range;
 
 /// Fewer objects than this: rather create. More than [`MANY`]: rather remove.
 const FEW: usize = 60;
@@ -68,15 +69,23 @@ const ANY: [(usize, Maker); 29] = [
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) world: World,
-    /// Whether to stay clear of what `fs.protected_*` forbid in this world, because one side knows no such settings.
-    pub(crate) shuns_protection: bool,
+    /// Whether one side is Lightfoot. That has no `fs.protected_*`, so what these forbid is left alone; and its open
+    /// files act as who opened them, Linux's as who uses them, so a change of credentials closes all files.
+    pub(crate) with_lightfoot: bool,
+}
+
+impl Plan {
+    /// The slots that become empty after an operation because of what is compared.
+    pub(crate) fn closed_by(&self, op: &Op) -> Range<usize> {
+        let closes = self.with_lightfoot && matches!(op, Op::Become(_));
+        0..if closes { SLOTS } else { 0 }
+    }
 }
 
 /// The list of operations that a seed stands for.
 pub(crate) fn generate(seed: u64, count: usize, plan: Plan) -> Vec<Op> {
-    let Plan { world, shuns_protection } = plan;
-    let mut generator =
-        Generator { rng: Rng::new(seed), model: Model::new(world), world, shuns_protection, objects: 0 };
+    let world = plan.world;
+    let mut generator = Generator { rng: Rng::new(seed), model: Model::new(world), plan, world, objects: 0 };
     let mut ops = Vec::with_capacity(count);
     if generator.rng.chance(80) {
         ops.push(Op::Chmod { path: "/".into(), mode: generator.rng.pick(&[0o777, 0o777, 0o2777]) });
@@ -88,6 +97,9 @@ pub(crate) fn generate(seed: u64, count: usize, plan: Plan) -> Vec<Op> {
         }
         let op = generator.op();
         generator.model.apply(&op);
+        for slot in plan.closed_by(&op) {
+            generator.model.apply(&Op::Close { slot });
+        }
         ops.push(op);
     }
     ops
@@ -96,8 +108,8 @@ pub(crate) fn generate(seed: u64, count: usize, plan: Plan) -> Vec<Op> {
 struct Generator {
     rng: Rng,
     model: Model,
+    plan: Plan,
     world: World,
-    shuns_protection: bool,
     objects: usize,
 }
 
@@ -152,7 +164,7 @@ impl Generator {
 
     fn link(&mut self) -> Op {
         let (from, to) = (self.file_path(), self.new_path());
-        let refused = self.shuns_protection && self.model.protects_from_link(&from);
+        let refused = self.plan.with_lightfoot && self.model.protects_from_link(&from);
         if refused { Op::Lstat { path: from } } else { Op::Link { from, to } }
     }
 
@@ -219,7 +231,7 @@ impl Generator {
         let World { protected_symlinks, protected_regular, protected_fifos, .. } = self.world;
         let protected = protected_symlinks || protected_regular > 0 || protected_fifos > 0;
         // What is protected, is so in sticky directories that others may write to.
-        if self.shuns_protection && protected && mode & S_ISVTX != 0 { mode & !0o022 } else { mode }
+        if self.plan.with_lightfoot && protected && mode & S_ISVTX != 0 { mode & !0o022 } else { mode }
     }
 
     fn time(&mut self) -> Option<i64> {

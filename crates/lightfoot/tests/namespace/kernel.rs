@@ -143,7 +143,12 @@ impl Kernel {
     }
 
     fn getcwd(&self) -> Res<RawPath> {
-        let path = rustix::process::getcwd(Vec::new())?.into_bytes();
+        let mut path = vec![0; 8192];
+        // Not the C library's function, which has ways around ENAMETOOLONG.
+        // SAFETY: the kernel writes no more than the length it is told.
+        let len = unsafe { libc::syscall(libc::SYS_getcwd, path.as_mut_ptr(), path.len()) };
+        let len = usize::try_from(len).map_err(|_| last_errno())?;
+        path.truncate(len - 1);
         Ok(match &self.place {
             Place::Root { .. } => RawPath(path),
             Place::Below { dir, .. } => match path.strip_prefix(dir.as_os_str().as_bytes()) {
@@ -179,7 +184,7 @@ impl Kernel {
         // SAFETY: the path ends with a NUL and outlives the call.
         match unsafe { libc::truncate(path.as_ptr(), len) } {
             0 => Ok(()),
-            _ => Err(Errno(std::io::Error::last_os_error().raw_os_error().expect("a failed system call says why"))),
+            _ => Err(last_errno()),
         }
     }
 
@@ -245,7 +250,7 @@ impl Kernel {
             Op::Truncate { path, len } => self.truncate(path, *len)?.into(),
             Op::Utimens { path, atime, mtime } => self.utimens(path, *atime, *mtime)?.into(),
             Op::Access { path, bits } => {
-                sys::accessat(CWD, self.at(path), sys::Access::from_bits_retain(*bits), AtFlags::EACCESS)?.into()
+                sys::accessat(CWD, self.at(path), sys::Access::from_bits_retain(*bits as _), AtFlags::EACCESS)?.into()
             }
             Op::Chdir { path } => rustix::process::chdir(self.at(path))?.into(),
             Op::Getcwd => self.getcwd()?.into(),
@@ -290,6 +295,10 @@ impl Drop for Kernel {
     }
 }
 
+fn last_errno() -> Errno {
+    Errno(std::io::Error::last_os_error().raw_os_error().expect("a failed system call says why"))
+}
+
 /// Removes a tree whose directories may be closed to their owner.
 fn remove_tree(dir: &std::path::Path) {
     use std::os::unix::fs::PermissionsExt;
@@ -330,7 +339,7 @@ fn become_user(user: usize) -> Res<()> {
 }
 
 fn attr(stat: &Stat) -> Attr {
-    let time = |secs: i64, nanos: u64| Time::Raw(secs * 1_000_000_000 + nanos as i64);
+    let time = |secs: i64, nanos: i64| Time::Raw(secs * 1_000_000_000 + nanos);
     let device = matches!(stat.st_mode & S_IFMT, S_IFCHR | S_IFBLK);
     Attr {
         mode: stat.st_mode,

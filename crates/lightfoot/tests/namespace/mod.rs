@@ -2,7 +2,7 @@
 //!
 //! What it is: one vocabulary of single-thread operations ([`ops`]), a generator of random but reproducible lists of
 //! them ([`generate`]), three implementations of [`Namespace`] - the running kernel on a tmpfs ([`kernel`]), a plain
-//! reference model ([`model`]) and Lightfoot (`lightfoot`) - and a driver ([`driver`]) that applies a list to two of
+//! reference model ([`model`]) and Lightfoot ([`lightfoot`]) - and a driver ([`driver`]) that applies a list to two of
 //! them, compares after every operation, and shrinks a failing list to a small one that can be replayed.
 //!
 //! What it is not: a test of concurrency. Everything here runs on one thread.
@@ -14,6 +14,7 @@ pub(crate) mod driver;
 pub(crate) mod errno;
 pub(crate) mod generate;
 pub(crate) mod kernel;
+pub(crate) mod lightfoot;
 pub(crate) mod model;
 pub(crate) mod ops;
 pub(crate) mod outcome;

@@ -130,7 +130,7 @@ impl Batch {
             let _ = catch_unwind(AssertUnwindSafe(|| callbacks.by_ref().for_each(Callback::run)));
         }
         if let Some(done) = self.done {
-            // ORDERING: Release pairs with the Acquire in `Inner::barrier`: what the callbacks did.
+            // ORDERING: Release pairs with the Acquire in `barrier` (reclaim.rs): what the callbacks did.
             done.store(1, Release);
             prim::park::unpark_all(&done);
         }
@@ -167,8 +167,8 @@ impl Handed {
     pub(super) fn take_all(&self) -> Vec<Batch> {
         let mut batches = Vec::new();
         // ORDERING: Acquire pairs with the Release in `push`; the batches below the top come with it, because a push
-        // on top is a read-modify-write and continues the release sequence. (not visible to loom: the fence of the grace
-        // period that follows acquires as well)
+        // on top is a read-modify-write and continues the release sequence. (not visible to loom: the fence of the
+        // grace period that follows acquires as well)
         let mut head = self.head.swap(core::ptr::null_mut(), Acquire);
         while !head.is_null() {
             // SAFETY: taken off the stack, so ours (invariant 3).

@@ -27,12 +27,13 @@
 //! 4. What a section did happens before the return of a [`Readers::wait`] that waited for it: the scan reads 0 from
 //!    its leaving or a state from a later entry of the same slot, all stored with Release. (Entries must be Release
 //!    too: since C++20 a plain store does not continue the release sequence of the store before.)
-//! 5. Neither half of a state flows over: the entry that would, panics.
+//! 5. Neither half of a state flows over: the entry or the `start` that would come near panics.
 //!
 //! Orderings come in two flavours. Where `membarrier(2)` works the entry has only a compiler fence and `start` makes
-//! every running thread execute a full fence; that is Desnoyers et al., "User-Level Implementations of Read-Copy Update", IEEE
-//! TPDS 23(2), 2012, flavour `memb`. Elsewhere both sides have a full fence (flavour `mb`). Unlike there, no second
-//! barrier follows the scan: release and acquire on the slot give what it gives here, at no cost to the reader.
+//! every running thread execute a full fence; that is Desnoyers et al., "User-Level Implementations of Read-Copy
+//! Update", IEEE TPDS 23(2), 2012, flavour `memb`. Elsewhere both sides have a full fence (flavour `mb`). Unlike there,
+//! no second barrier follows the scan: release and acquire on the slot give what it gives here, at no cost to the
+//! reader.
 
 use core::hint::cold_path;
 use core::marker::PhantomData;
@@ -149,8 +150,8 @@ impl<P> Readers<P> {
     /// Begins a grace period: returns the epoch that every slot has to reach (or leave for 0).
     pub(crate) fn start(&self) -> u64 {
         // ORDERING: Release pairs with the Acquire in `enter`: the stores that unlinked come with the new epoch.
-        let target = self.epoch.fetch_add(EPOCH, Release) + EPOCH;
-        assert!(target >= EPOCH, "2^44 grace periods");
+        let target = self.epoch.fetch_add(EPOCH, Release).wrapping_add(EPOCH);
+        assert!(target <= u64::MAX / 2, "2^43 grace periods");
         if self.fences {
             #[cfg(loom)]
             self.step.fetch_add(1, Relaxed);

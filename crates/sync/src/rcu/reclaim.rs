@@ -156,7 +156,13 @@ impl Inner {
 
     /// Consumes as far as that needs no waiting.
     fn consume_now(&self) {
-        let _ = self.reclaim.baton.try_with(|waiting| self.consume(waiting, |target| self.readers.has_passed(target)));
+        let passed = |target| {
+            let passed = self.readers.has_passed(target);
+            // Relaxed: a counter.
+            self.reclaim.counters.grace_periods.fetch_add(passed.into(), Relaxed);
+            passed
+        };
+        let _ = self.reclaim.baton.try_with(|waiting| self.consume(waiting, passed));
     }
 
     /// Runs what was handed, as long as `passed` says that the grace period of an epoch has ended.
@@ -259,7 +265,7 @@ pub(super) fn barrier(inner: &Arc<Inner>) {
     // Relaxed: RUNNING says only that the thread runs until the domain is dropped.
     let is_running = inner.reclaim.reclaimer.load(Relaxed) == RUNNING;
     inner.wake();
-    // ORDERING: Acquire pairs with the Release in `Batch::run`: what the callbacks did.
+    // ORDERING: Acquire pairs with the Release in `Batch::run` (batch.rs): what the callbacks did.
     while done.load(Acquire) == 0 {
         if is_running {
             prim::park::park(&done, 0);

@@ -27,6 +27,14 @@ impl Context {
                 S_IFDIR => return Err(Errno::EISDIR),
                 _ => return Err(Errno::EINVAL),
             }
+            // As tmpfs: the length that it has is no change of a file without storage.
+            if set.size == Some(attr.size) && attr.blocks == 0 {
+                let cred = self.credentials();
+                if !cred.capabilities.contains(Capabilities::FSETID) {
+                    inode.update(|attr| drop_set_ids(&cred, attr));
+                }
+                return Ok(());
+            }
         }
         set_attr_held(&self.credentials(), &held, set)
     }
@@ -50,7 +58,7 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> R
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
             if !keeps {
-                drop_set_ids(attr);
+                drop_set_ids(cred, attr);
             }
         });
     }
@@ -80,6 +88,13 @@ fn check(cred: &Credentials, attr: &Attr, set: &SetAttr) -> Result<(), Errno> {
             return Err(Errno::EPERM);
         }
     }
+    if is_chown(set) && attr.kind() != S_IFDIR && !cred.owns(attr) {
+        let mut after = *attr;
+        drop_set_ids(cred, &mut after);
+        if after.mode != attr.mode {
+            return Err(Errno::EPERM);
+        }
+    }
     if set.mode.is_some() && attr.kind() == S_IFLNK {
         return Err(Errno::EOPNOTSUPP);
     }
@@ -99,13 +114,11 @@ fn apply(cred: &Credentials, attr: &mut Attr, set: &SetAttr, now: i64) {
     if let Some(mode) = set.mode {
         attr.mode = attr.kind() | mode & 0o7777;
     }
-    if set.uid.is_some() || set.gid.is_some() {
-        attr.uid = set.uid.unwrap_or(attr.uid);
-        attr.gid = set.gid.unwrap_or(attr.gid);
-        if attr.kind() != S_IFDIR && set.mode.is_none() {
-            drop_set_ids(attr);
-        }
+    if is_chown(set) && attr.kind() != S_IFDIR {
+        drop_set_ids(cred, attr);
     }
+    attr.uid = set.uid.unwrap_or(attr.uid);
+    attr.gid = set.gid.unwrap_or(attr.gid);
     if set.mode.is_some() && !cred.in_group(attr.gid) && !cred.capabilities.contains(Capabilities::FSETID) {
         attr.mode &= !S_ISGID;
     }
@@ -119,10 +132,17 @@ fn apply(cred: &Credentials, attr: &mut Attr, set: &SetAttr, now: i64) {
     attr.ctime = now;
 }
 
-/// Takes away set-user-id, and set-group-id where it means "run as the group".
-pub(crate) fn drop_set_ids(attr: &mut Attr) {
+/// Whether the change is one of owner and group. One that changes nothing is: `chown(path, -1, -1)` drops the set-id bits.
+fn is_chown(set: &SetAttr) -> bool {
+    let owners = set.uid.is_some() || set.gid.is_some();
+    (owners && set.mode.is_none()) || *set == SetAttr::default()
+}
+
+/// Takes away set-user-id, and set-group-id where it means "run as the group" or where `cred` could not set it.
+pub(crate) fn drop_set_ids(cred: &Credentials, attr: &mut Attr) {
     attr.mode &= !S_ISUID;
-    if attr.mode & 0o010 != 0 {
+    let could_set = cred.in_group(attr.gid) || cred.capabilities.contains(Capabilities::FSETID);
+    if attr.mode & 0o010 != 0 || !could_set {
         attr.mode &= !S_ISGID;
     }
 }

@@ -29,12 +29,19 @@ impl<'t> Entry<'t, '_> {
         let (attr, request) = self.context.with_cred(|cred| {
             cred.may(&dir_attr, crate::cred::MAY_WRITE | crate::cred::MAY_EXEC)?;
             let kind = what.mode & S_IFMT;
-            if matches!(kind, S_IFCHR | S_IFBLK) && !cred.capabilities.contains(Capabilities::MKNOD) {
+            // A whiteout (character device 0:0) may be made by everyone.
+            let device = matches!(kind, S_IFCHR | S_IFBLK) && (kind, what.rdev) != (S_IFCHR, 0);
+            if device && !cred.capabilities.contains(Capabilities::MKNOD) {
                 return Err(Errno::EPERM);
             }
             let request = Request::of(cred);
+            let inherits = dir_attr.mode & S_ISGID != 0;
+            // Before the umask can take the group's execute bit and with it the reason.
+            let keeps = cred.in_group(dir_attr.gid) || cred.capabilities.contains(Capabilities::FSETID);
+            let setgid_executable = what.mode & (S_ISGID | 0o010) == S_ISGID | 0o010;
+            let dropped = if inherits && kind != S_IFDIR && setgid_executable && !keeps { S_ISGID } else { 0 };
             let mut attr = Attr {
-                mode: if kind == S_IFLNK { S_IFLNK | 0o777 } else { what.mode & !self.context.umask() },
+                mode: if kind == S_IFLNK { S_IFLNK | 0o777 } else { what.mode & !dropped & !self.context.umask() },
                 nlink: if kind == S_IFDIR { 2 } else { 1 },
                 uid: cred.uid,
                 gid: cred.gid,
@@ -45,14 +52,9 @@ impl<'t> Entry<'t, '_> {
                 ctime: request.now,
                 ..Attr::default()
             };
-            if dir_attr.mode & S_ISGID != 0 {
+            if inherits {
                 attr.gid = dir_attr.gid;
-                let keeps = cred.in_group(attr.gid) || cred.capabilities.contains(Capabilities::FSETID);
-                if kind == S_IFDIR {
-                    attr.mode |= S_ISGID;
-                } else if attr.mode & (S_ISGID | 0o010) == S_ISGID | 0o010 && !keeps {
-                    attr.mode &= !S_ISGID;
-                }
+                attr.mode |= if kind == S_IFDIR { S_ISGID } else { 0 };
             }
             Ok((attr, request))
         })?;

@@ -2,7 +2,7 @@
 
 use super::create::Making;
 use super::{Base, Entry, Kind};
-use crate::attr::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
+use crate::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISVTX};
 use crate::context::{Context, Held};
 use crate::cred::{Credentials, MAY_READ, MAY_WRITE};
 use crate::dentry::{DIR, Dentry, LINK};
@@ -82,8 +82,8 @@ impl OpenFlags {
 /// What stands at the last component of a path that is opened with `CREAT`.
 enum Last {
     Opened(OpenFile),
-    /// A symbolic link to be followed: from this directory on by this text.
-    Link(Held, Vec<u8>),
+    /// A symbolic link to be followed: from this directory on by this text, after so many others.
+    Link(Held, Vec<u8>, u32),
 }
 
 impl Context {
@@ -107,6 +107,7 @@ impl Context {
             let attr = found.inode()?.attr();
             check_kind(attr.mode, flags)?;
             found.state.cred.may(&attr, flags.mask())?;
+            check_special(attr.mode)?;
             Ok((found.pin()?, found.state.cred.clone()))
         })?;
         self.opened(pinned, flags, cred)
@@ -130,12 +131,14 @@ impl Context {
         let mut from: Option<(Held, Vec<u8>)> = None;
         loop {
             let (base, path) = from.as_ref().map_or((base, path), |(dir, body)| (Some(dir), body.as_slice()));
-            match self.in_parent(base, path, |entry| entry.open_or_create(flags, mode))? {
+            match self.in_parent_after(links, base, path, |entry| entry.open_or_create(flags, mode))? {
                 Last::Opened(file) => return Ok(file),
-                Last::Link(..) if links == MAX_LINKS => return Err(Errno::ELOOP),
-                Last::Link(dir, body) => from = Some((dir, body)),
+                Last::Link(_, _, followed) if followed == MAX_LINKS => return Err(Errno::ELOOP),
+                Last::Link(dir, body, followed) => {
+                    from = Some((dir, body));
+                    links = followed + 1;
+                }
             }
-            links += 1;
         }
     }
 }
@@ -166,11 +169,23 @@ impl Entry<'_, '_> {
             return Err(Errno::EISDIR);
         }
         let attr = entry.inode().ok_or(Errno::ENOENT)?.attr();
-        check_kind(attr.mode, flags)?;
         let cred = self.context.credentials();
+        self.may_create_in_sticky(&cred, &attr)?;
+        check_kind(attr.mode, flags)?;
         cred.may(&attr, flags.mask())?;
+        check_special(attr.mode)?;
         let pinned = self.tree.pin(entry).ok_or(Errno::ENOENT)?;
         self.context.opened(pinned, flags, cred).map(Last::Opened)
+    }
+
+    /// `CREAT` on what is there already, belongs to somebody else and lies in a sticky directory open to all: refused for all but
+    /// regular files and FIFOs, which Linux refuses only where `fs.protected_regular` and `fs.protected_fifos` say so.
+    fn may_create_in_sticky(&self, cred: &Credentials, attr: &Attr) -> Result<(), Errno> {
+        let dir = self.dir_inode()?.attr();
+        let open_to_all = dir.mode & (S_ISVTX | 0o002) == S_ISVTX | 0o002;
+        let foreign = attr.uid != cred.uid && attr.uid != dir.uid;
+        let refused = open_to_all && foreign && !matches!(attr.kind(), S_IFREG | S_IFIFO);
+        if refused { Err(Errno::EACCES) } else { Ok(()) }
     }
 
     fn link_body(&self, entry: &Dentry) -> Result<Last, Errno> {
@@ -178,7 +193,7 @@ impl Entry<'_, '_> {
         let guard = self.tree.domain.read();
         let inode = entry.inode().ok_or(Errno::ENOENT)?;
         let body = inode.link_body.load(&guard).ok_or(Errno::EIO)?.to_vec();
-        Ok(Last::Link(dir, body))
+        Ok(Last::Link(dir, body, self.links))
     }
 }
 
@@ -190,6 +205,13 @@ fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
     match mode & S_IFMT {
         S_IFLNK => Err(Errno::ELOOP),
         S_IFDIR if flags.mask() & MAY_WRITE != 0 => Err(Errno::EISDIR),
+        _ => Ok(()),
+    }
+}
+
+/// Devices, FIFOs and sockets are nodes here, with nobody behind them. Said only to who may open them.
+fn check_special(mode: u32) -> Result<(), Errno> {
+    match mode & S_IFMT {
         S_IFIFO | S_IFSOCK | S_IFCHR | S_IFBLK => Err(Errno::ENXIO),
         _ => Ok(()),
     }

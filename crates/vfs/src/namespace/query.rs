@@ -10,7 +10,7 @@ impl Context {
     ///
     /// # Errors
     /// Those of a walk.
-    #[inline]
+    #[inline(always)]
     pub fn attr(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Attr, Errno> {
         self.resolve(base, path, follow, |found| Ok(found.inode()?.attr()))
     }

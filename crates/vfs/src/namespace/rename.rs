@@ -51,8 +51,8 @@ impl Context {
     /// `EACCES`; `EPERM` in sticky directories; those of a walk, and the file system's.
     pub fn rename(&self, old_base: Base<'_>, old: &[u8], new_base: Base<'_>, new: &[u8]) -> Result<(), Errno> {
         loop {
-            let (old_at, old_last) = self.parent(old_base, old)?;
-            let (new_at, new_last) = self.parent(new_base, new)?;
+            let (old_at, old_last) = self.parent(0, old_base, old)?;
+            let (new_at, new_last) = self.parent(0, new_base, new)?;
             if old_last.kind != Kind::Normal || new_last.kind != Kind::Normal {
                 return Err(Errno::EBUSY);
             }

@@ -17,9 +17,9 @@
 //! Linux's rcu-walk (`Documentation/filesystems/path-lookup.rst`; Nick Piggin, 2009-2011).
 
 use crate::cred::{Credentials, MAY_EXEC};
-use crate::dentry::{COMPLETE, DIR, Dentry, INODE, LINK, SEARCH_ALL, hash_len};
+use crate::dentry::{COMPLETE, DIR, Dentry, HASHED, INODE, LINK, hash_len, is_open_dir};
 use crate::errno::Errno;
-use crate::name::{Components, NAME_MAX, ShortName};
+use crate::name::{Components, NAME_MAX, NameKey, ShortName};
 use crate::slot::{entry_hash, inode_beside, inode_of};
 use crate::tree::Tree;
 use crate::walk::fallback::Fallback;
@@ -41,7 +41,7 @@ impl<'g> At<'g> {
     /// Samples `dentry`. If it is being changed, the first check will fail.
     #[inline(always)]
     pub(crate) fn sample(dentry: &'g Dentry) -> Self {
-        let seq = dentry.seq.raw_begin() & !1;
+        let seq = dentry.seq.raw_begin();
         Self { dentry, seq, object: dentry.object() }
     }
 
@@ -64,8 +64,10 @@ pub(crate) enum Leave<'g> {
     Trouble { reason: Fallback, at: At<'g>, rest: Vec<u8> },
 }
 
-/// Why a run over one path text stopped.
-enum Stop {
+/// Why a run over one path text stopped before all was done.
+pub(crate) enum Stop {
+    /// At the path's end, where something remains to be done.
+    End,
     Fail(Errno),
     /// The place is a symbolic link, to be followed before going on at this offset.
     Link(usize),
@@ -95,6 +97,7 @@ pub(crate) struct RcuWalk<'g> {
     pub(crate) tree: &'g Tree,
     pub(crate) guard: &'g ReadGuard<'g>,
     pub(crate) view: HashView<'g, Dentry>,
+    pub(crate) key: NameKey,
     pub(crate) root: &'g Dentry,
     pub(crate) cred: &'g Credentials,
     /// Symbolic links followed so far.
@@ -102,45 +105,59 @@ pub(crate) struct RcuWalk<'g> {
 }
 
 impl<'g> RcuWalk<'g> {
-    /// Walks `path` from `at`; a symbolic link at its end is followed if `follow` says so or a slash comes after it.
+    /// Walks `path` from `at`. `Ok`: to its end, and nothing remains to be done there; else [`RcuWalk::conclude`] goes on.
+    ///
+    /// The common result never goes through memory: a wide load over fresh narrow stores would wait for them to retire, and
+    /// with them for every cache miss of the walk.
     #[inline(always)]
-    pub(crate) fn walk(&mut self, at: At<'g>, path: &[u8], follow: bool) -> Result<At<'g>, Leave<'g>> {
-        let parts = Components::new(path);
-        match self.run(at, &parts, 0) {
-            Ok(at) if at.object & LINK == 0 && at.object & INODE != 0 && path.last() != Some(&b'/') => Ok(at),
-            other => self.conclude(other, &parts, follow),
+    pub(crate) fn walk(&self, at: At<'g>, path: &[u8]) -> Result<At<'g>, (At<'g>, Stop)> {
+        let at = self.run(at, &Components::new(path), 0)?;
+        if at.object & LINK != 0 || at.object & INODE == 0 || path.last() == Some(&b'/') {
+            return Err((at, Stop::End));
         }
+        Ok(at)
     }
 
-    /// What follows a run that did not simply end: links, trailing slashes, errors, trouble.
+    /// Does what remains after a walk that stopped: follows links, checks trailing slashes, makes errors and trouble. A symbolic
+    /// link at the end is followed if `follow` says so or a slash comes after it.
     #[cold]
     #[inline(never)]
-    fn conclude(
+    pub(crate) fn conclude(&mut self, stopped: (At<'g>, Stop), path: &[u8], follow: bool) -> Result<At<'g>, Leave<'g>> {
+        self.finish(stopped, &Components::new(path), follow)
+    }
+
+    fn finish(
         &mut self,
-        mut ran: Result<At<'g>, (At<'g>, Stop)>,
+        (mut at, mut stop): (At<'g>, Stop),
         parts: &Components<'_>,
         follow: bool,
     ) -> Result<At<'g>, Leave<'g>> {
         let path = parts.path();
         let slash = path.last() == Some(&b'/');
         loop {
-            let (at, stop) = match ran {
-                Ok(at) if at.is_link() && (follow || slash) => (at, Stop::Link(path.len())),
-                Ok(at) => match self.check_end(&at, slash) {
+            stop = match stop {
+                Stop::End if at.is_link() && (follow || slash) => Stop::Link(path.len()),
+                Stop::End => match self.check_end(&at, slash) {
                     Ok(()) => return Ok(at),
-                    Err(halt) => (at, halt.at(path.len())),
+                    Err(halt) => halt.at(path.len()),
                 },
-                Err(stopped) => stopped,
-            };
-            ran = match stop {
                 Stop::Fail(errno) => return Err(Leave::Fail(errno)),
                 Stop::Trouble(reason, start) => {
                     let rest = rest_of(path, start);
                     return Err(Leave::Trouble { reason, at, rest });
                 }
                 Stop::Link(start) => {
-                    let at = self.follow(&at).map_err(|leave| leave.then(path, start))?;
-                    self.run(at, parts, start)
+                    at = self.follow(&at).map_err(|leave| leave.then(path, start))?;
+                    match self.run(at, parts, start) {
+                        Ok(end) => {
+                            at = end;
+                            Stop::End
+                        }
+                        Err((place, why)) => {
+                            at = place;
+                            why
+                        }
+                    }
                 }
             };
         }
@@ -175,13 +192,19 @@ impl<'g> RcuWalk<'g> {
         self.links += 1;
         let start = if body.first() == Some(&b'/') { At::sample(self.root) } else { parent };
         let parts = Components::new(body);
-        let ran = self.run(start, &parts, 0);
-        self.conclude(ran, &parts, true)
+        let stopped = match self.run(start, &parts, 0) {
+            Ok(at) => (at, Stop::End),
+            Err(stopped) => stopped,
+        };
+        self.finish(stopped, &parts, true)
     }
 
     /// Walks from the component at `start` to the end of the path, or to what it cannot do itself.
+    ///
+    /// The place is kept in three locals, not in an [`At`], so that a step needs no memory but the dentries'.
     #[inline(always)]
-    fn run(&self, mut at: At<'g>, parts: &Components<'_>, mut start: usize) -> Result<At<'g>, (At<'g>, Stop)> {
+    fn run(&self, at: At<'g>, parts: &Components<'_>, mut start: usize) -> Result<At<'g>, (At<'g>, Stop)> {
+        let At { mut dentry, mut seq, mut object } = at;
         let len = parts.path().len();
         let mut block = start;
         let mut delimiters = parts.delimiters(block);
@@ -192,35 +215,51 @@ impl<'g> RcuWalk<'g> {
             }
             let end = block + delimiters.trailing_zeros() as usize;
             delimiters &= delimiters - 1;
-            let name_len = end - start;
-            if name_len != 0 {
-                if at.object & (DIR | SEARCH_ALL) != DIR | SEARCH_ALL
-                    && let Err(halt) = self.may_enter(&at)
-                {
-                    return Err((at, halt.at(start)));
+            'step: {
+                if end == start {
+                    break 'step;
                 }
-                let stepped = if name_len <= ShortName::MAX {
-                    let name = parts.short_at(start, name_len);
-                    if name.is_dots() { self.step_dots(&at, name) } else { self.step(&at, name, end == len) }
-                } else {
-                    self.step_long(&at, &parts.path()[start..end])
+                let stepped = 'slow: {
+                    let at = || At { dentry, seq, object };
+                    if !is_open_dir(object)
+                        && let Err(halt) = self.may_enter(&at())
+                    {
+                        break 'slow Err(halt);
+                    }
+                    if end - start > ShortName::MAX {
+                        break 'slow self.step_long(&at(), &parts.path()[start..end]);
+                    }
+                    let name = parts.short_at(start, end - start);
+                    if name.is_dots() {
+                        break 'slow self.step_dots(&at(), name);
+                    }
+                    let hash = self.key.hash_short(name);
+                    let Some((entry, entry_seq)) = self.find(dentry, name, hash, end == len) else {
+                        break 'slow self.miss(&at(), &name.bytes(), hash);
+                    };
+                    let entry_object = entry.object();
+                    if dentry.seq.retry(seq) {
+                        break 'slow Err(Halt::Trouble(Fallback::DirectoryChanged));
+                    }
+                    (dentry, seq, object) = (entry, entry_seq, entry_object);
+                    break 'step;
                 };
                 match stepped {
-                    Ok(next) => at = next,
-                    Err(halt) => return Err((at, halt.at(start))),
+                    Ok(next) => (dentry, seq, object) = (next.dentry, next.seq, next.object),
+                    Err(halt) => return Err((At { dentry, seq, object }, halt.at(start))),
                 }
             }
             if end == len {
-                return Ok(at);
+                return Ok(At { dentry, seq, object });
             }
             start = end + 1;
         }
     }
 
-    /// From a directory to its entry of a short name.
+    /// The entry of a short name in `dir`, and the sequence that it had before it was compared. Asks for the inode of the
+    /// `last` one ahead of its use.
     #[inline(always)]
-    fn step(&self, at: &At<'g>, name: ShortName, last: bool) -> Result<At<'g>, Halt> {
-        let hash = self.tree.key.hash_short(name);
+    fn find(&self, dir: &Dentry, name: ShortName, hash: u64, last: bool) -> Option<(&'g Dentry, u32)> {
         let wanted = hash_len(hash, name.len);
         let mut seq = 0;
         let ask_for_inode = |head| {
@@ -228,17 +267,11 @@ impl<'g> RcuWalk<'g> {
                 prim::hint::prefetch(inode_beside(head));
             }
         };
-        let found = self.view.find(entry_hash(at.dentry, hash), ask_for_inode, |entry| {
-            // An odd sequence is made even, so that the check after the step fails.
-            seq = entry.seq.raw_begin() & !1;
-            entry.is_short(at.dentry, wanted, name)
+        let found = self.view.find(entry_hash(dir, hash), ask_for_inode, |entry| {
+            seq = entry.seq.raw_begin();
+            entry.is_short(dir, wanted, name)
         });
-        let Some(dentry) = found else { return self.miss(at, &name.bytes(), hash) };
-        let object = dentry.object();
-        if at.changed() {
-            return Err(Halt::Trouble(Fallback::DirectoryChanged));
-        }
-        Ok(At { dentry, seq, object })
+        found.map(|entry| (entry, seq))
     }
 
     /// From a directory to its entry of a long name.
@@ -246,7 +279,8 @@ impl<'g> RcuWalk<'g> {
     #[inline(never)]
     fn step_long(&self, at: &At<'g>, name: &[u8]) -> Result<At<'g>, Halt> {
         if name.len() > NAME_MAX {
-            return Err(fail(at, Errno::ENAMETOOLONG));
+            let removed = !at.dentry.has(HASHED);
+            return Err(fail(at, if removed { Errno::ENOENT } else { Errno::ENAMETOOLONG }));
         }
         let hash = self.tree.key.hash(name);
         let mut seq = 0;
@@ -254,7 +288,7 @@ impl<'g> RcuWalk<'g> {
             entry_hash(at.dentry, hash),
             |_| (),
             |entry| {
-                seq = entry.seq.raw_begin() & !1;
+                seq = entry.seq.raw_begin();
                 entry.is_entry_rcu(at.dentry, hash, name, self.guard)
             },
         );
@@ -273,7 +307,7 @@ impl<'g> RcuWalk<'g> {
         let renames = self.tree.rename_seq.0.raw_begin();
         let mut seq = 0;
         let found = self.tree.table().find_slow(self.guard, entry_hash(at.dentry, hash), |entry| {
-            seq = entry.seq.raw_begin() & !1;
+            seq = entry.seq.raw_begin();
             entry.is_entry_rcu(at.dentry, hash, name, self.guard)
         });
         let object = found.map_or(0, Dentry::object);

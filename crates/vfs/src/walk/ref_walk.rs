@@ -17,7 +17,7 @@ use crate::name::NAME_MAX;
 use crate::slot::Pinned;
 use crate::tree::Tree;
 use crate::walk::Found;
-use crate::walk::rcu_walk::{At, Leave, MAX_LINKS};
+use crate::walk::rcu_walk::{At, MAX_LINKS};
 use sync::rcu::ReadGuard;
 
 /// A walk that holds a count on its place, and the text that it has still to walk.
@@ -57,34 +57,30 @@ impl Drop for Counted<'_> {
 }
 
 impl<'t> RefWalk<'t> {
-    /// Takes a count on the place where an rcu-walk left. `None`: it is not there any more.
-    ///
-    /// # Errors
-    /// The error that the walk ended with, if it was no trouble.
-    #[cold]
+    /// Takes a count on the place where an rcu-walk left. `None`: it is not what it was any more.
     pub(crate) fn legitimise(
         tree: &'t Tree,
         guard: &ReadGuard<'_>,
         state: &State,
-        left: Leave<'_>,
+        at: At<'_>,
+        rest: Vec<u8>,
         links: u32,
-    ) -> Result<Option<Self>, Errno> {
-        let (reason, at, rest) = match left {
-            Leave::Fail(errno) => return Err(errno),
-            Leave::Trouble { reason, at, rest } => (reason, at, rest),
-        };
-        tree.fallbacks.this().count(reason);
-        let Some(here) = tree.pin_rcu(guard, at.dentry, at.seq) else { return Ok(None) };
-        let here = Counted::new(tree, here);
+    ) -> Option<Self> {
+        let here = Counted::new(tree, tree.pin_rcu(guard, at.dentry, at.seq)?);
         let root = Counted::new(tree, tree.pin_again(state.root.pinned()));
-        Ok(Some(Self { tree, here, root, cred: state.cred.clone(), rest, links }))
+        Some(Self { tree, here, root, cred: state.cred.clone(), rest, links })
     }
 
     /// A walk that holds the place where `path` starts.
     ///
     /// # Errors
     /// `ENOENT` if `base` is dead, which it is not while its caller holds it.
-    pub(crate) fn from_start(context: &'t Context, base: Option<&Dentry>, path: &[u8]) -> Result<Self, Errno> {
+    pub(crate) fn from_start(
+        context: &'t Context,
+        links: u32,
+        base: Option<&Dentry>,
+        path: &[u8],
+    ) -> Result<Self, Errno> {
         let tree = context.tree();
         let guard = tree.domain.read();
         let state = context.state(&guard);
@@ -95,7 +91,7 @@ impl<'t> RefWalk<'t> {
             None => tree.pin_again(state.cwd.pinned()),
         };
         let here = Counted::new(tree, here);
-        Ok(Self { tree, here, root, cred: state.cred.clone(), rest: path.to_vec(), links: 0 })
+        Ok(Self { tree, here, root, cred: state.cred.clone(), rest: path.to_vec(), links })
     }
 
     pub(crate) fn here(&self) -> &Dentry {
@@ -138,7 +134,16 @@ impl<'t> RefWalk<'t> {
         if !self.rest.is_empty() && at.object & DIR == 0 {
             return Err(Errno::ENOTDIR);
         }
-        take(&Found { tree: self.tree, guard, dentry: at.dentry, seq: at.seq, object: at.object, held: true, state })
+        take(&Found {
+            tree: self.tree,
+            guard,
+            dentry: at.dentry,
+            seq: at.seq,
+            object: at.object,
+            held: true,
+            links: self.links,
+            state,
+        })
     }
 
     /// Walks to the end without going back to rcu-walk.
@@ -206,13 +211,13 @@ impl<'t> RefWalk<'t> {
 
     /// The entry `name`, from the cache or from the file system.
     fn child(&self, name: &[u8]) -> Result<Pinned, Errno> {
-        if name.len() > NAME_MAX {
-            return Err(Errno::ENAMETOOLONG);
-        }
         let (tree, dir) = (self.tree, self.here());
         let _held = dir.lock.guard();
         if !dir.has(HASHED) {
             return Err(Errno::ENOENT);
+        }
+        if name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
         }
         let entry = tree.find_locked(&Request::of(&self.cred), dir, name, tree.key.hash(name))?;
         entry.and_then(|entry| tree.pin(entry)).ok_or(Errno::ENOENT)

@@ -1,0 +1,32 @@
+//! The same random operations on Lightfoot and on a plain reference model. [`namespace::driver::run_seeds`] says how
+//! to replay one seed.
+
+mod namespace;
+
+use namespace::World;
+use namespace::driver::{Case, Side, run_seeds};
+use namespace::generate::Plan;
+use namespace::lightfoot::Lightfoot;
+use namespace::model::Model;
+use namespace::outcome::{Compare, Moved};
+
+const LIGHTFOOT: Side = Side { name: "lightfoot", fresh: &|| Box::new(Lightfoot::new((0, 0))) };
+const MODEL: Side = Side { name: "model", fresh: &|| Box::new(Model::new(World::PLAIN)) };
+const PLAN: Plan = Plan { world: World::PLAIN, with_lightfoot: true };
+
+fn case(name: &str, compare: Compare) -> Case<'_> {
+    Case { test: "model", name, seed: 0, plan: PLAN, compare, patient: false }
+}
+
+#[test]
+fn lightfoot_answers_as_the_model_does() {
+    // Lightfoot takes times from the coarse clock: whether they moved, only a patient run can say.
+    let compare = Compare { moved: Moved::Nowhere, ..Compare::ALL };
+    run_seeds(case("lightfoot_answers_as_the_model_does", compare), 1000..1050, 1000, LIGHTFOOT, MODEL);
+}
+
+#[test]
+fn lightfoot_moves_times_as_the_model_does() {
+    let case = Case { patient: true, ..case("lightfoot_moves_times_as_the_model_does", Compare::ALL) };
+    run_seeds(case, 2000..2004, 500, LIGHTFOOT, MODEL);
+}
