@@ -42,7 +42,7 @@ pub(crate) struct TreeFacts {
     pub(crate) omitted: Omitted,
 }
 
-/// What Lightfoot's copy takes, before anything is measured.
+/// What Lightfoot's copy takes, before anything is measured. The root counts as a name.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Memory {
     pub(crate) names: usize,
@@ -85,7 +85,7 @@ impl From<&Tree> for TreeFacts {
 
 impl From<CacheStats> for Memory {
     fn from(stats: CacheStats) -> Self {
-        Self { names: stats.entries, slot_bytes: stats.slot_bytes, table_bytes: stats.table_bytes }
+        Self { names: stats.live_dentries, slot_bytes: stats.slot_bytes, table_bytes: stats.table_bytes }
     }
 }
 
@@ -171,9 +171,9 @@ impl Report {
         }
         line("memory", self.memory.sentence());
         line("method", self.method_sentence());
-        let table = self.table();
+        let table = parted(&self.table().to_string(), &self.rows);
         let fallbacks: Vec<String> = self.fallbacks.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        format!("{text}\n{table}\n{LEGEND}\nrcu-walk left: {}\n", fallbacks.join(", "))
+        format!("{text}\n{table}{LEGEND}\nrcu-walk left: {}\n", fallbacks.join(", "))
     }
 
     fn method_sentence(&self) -> String {
@@ -211,6 +211,33 @@ impl Report {
             table.add_row([Cell::new(&row.case)].into_iter().chain(numbers));
         }
         table
+    }
+}
+
+/// The table with a rule between one operation or depth and the next. Each of `rows` takes one line.
+fn parted(table: &str, rows: &[Row]) -> String {
+    let head = table.lines().position(|line| line.starts_with('╞')).unwrap_or(0);
+    let rule: String = table.lines().nth(head).into_iter().flat_map(str::chars).map(thin).collect();
+    let part = |row: &Row| (row.case.split_once('.').map(|(_, operation)| operation.to_owned()), row.depth);
+    let mut parted = String::new();
+    for (number, line) in table.lines().enumerate() {
+        let index = number.checked_sub(head + 1);
+        let is_next = |index: usize| index > 0 && index < rows.len() && part(&rows[index]) != part(&rows[index - 1]);
+        if index.is_some_and(is_next) {
+            parted.extend([&rule, "\n"]);
+        }
+        parted.extend([line, "\n"]);
+    }
+    parted
+}
+
+/// The character of a thin rule for that of the rule below the head.
+fn thin(character: char) -> char {
+    match character {
+        '╞' => '├',
+        '╪' => '┼',
+        '╡' => '┤',
+        _ => '─',
     }
 }
 

@@ -95,7 +95,7 @@ impl Context {
     /// [`Context::metadata`], compiled once. The walk is inlined here, so that the result is written once, to its place.
     #[inline(never)]
     fn stat(&self, path: &[u8]) -> io::Result<Metadata> {
-        self.inner.attr(None, path, true).map(Metadata::new).map_err(error)
+        self.inner.attr_as(None, path, true, Metadata::new)
     }
 
     /// Attributes; a symbolic link at the end is not followed: `lstat(2)`.

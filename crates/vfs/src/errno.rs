@@ -74,3 +74,9 @@ impl core::fmt::Display for Errno {
 }
 
 impl core::error::Error for Errno {}
+
+impl From<Errno> for std::io::Error {
+    fn from(errno: Errno) -> Self {
+        std::io::Error::from_raw_os_error(errno.raw())
+    }
+}

@@ -81,28 +81,28 @@ impl Context {
     /// Those of `path_resolution(7)`: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a NUL byte; whatever
     /// the file system's lookup answers; whatever `take` answers; `EXDEV` for a `base` of another tree.
     #[inline(always)]
-    pub(crate) fn resolve<R>(
+    pub(crate) fn resolve<R, E: From<Errno>>(
         &self,
         base: Base<'_>,
         path: &[u8],
         follow: bool,
-        take: impl FnMut(&Found<'_>) -> Result<R, Errno>,
-    ) -> Result<R, Errno> {
+        take: impl FnMut(&Found<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
         self.resolve_after(0, base, path, follow, take)
     }
 
     /// [`Context::resolve`] as the continuation of a walk that has followed `links` symbolic links.
     #[inline(always)]
-    pub(crate) fn resolve_after<R>(
+    pub(crate) fn resolve_after<R, E: From<Errno>>(
         &self,
         links: u32,
         base: Base<'_>,
         path: &[u8],
         follow: bool,
-        mut take: impl FnMut(&Found<'_>) -> Result<R, Errno>,
-    ) -> Result<R, Errno> {
+        mut take: impl FnMut(&Found<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
         if path.is_empty() || path.len() > PATH_MAX {
-            return Err(if path.is_empty() { Errno::ENOENT } else { Errno::ENAMETOOLONG });
+            return Err(too_long_or_empty(path));
         }
         let base = self.own(base)?;
         let tree = self.tree();
@@ -151,14 +151,14 @@ impl Context {
     /// The rest of [`Context::resolve`] when the first rcu-walk did not reach the end.
     #[cold]
     #[inline(never)]
-    fn resolve_slow<R>(
+    fn resolve_slow<R, E: From<Errno>>(
         &self,
         begun: Option<RefWalk<'_>>,
         (base, links): (Option<&Dentry>, u32),
         path: &[u8],
         follow: bool,
-        take: &mut dyn FnMut(&Found<'_>) -> Result<R, Errno>,
-    ) -> Result<R, Errno> {
+        take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
         let tree = self.tree();
         let mut restarts = 0;
         let mut held = begun;
@@ -171,7 +171,7 @@ impl Context {
             let from_start = RefWalk::from_start(self, links, base, path)?;
             if restarts > MAX_RESTARTS {
                 tree.fallbacks.this().count(Fallback::Locked);
-                return from_start.finish_locked(self, follow, take).map_err(|errno| nul_or(path, errno));
+                return self.finish_locked(from_start, path, follow, take);
             }
             held = Some(from_start);
         };
@@ -183,13 +183,28 @@ impl Context {
         }
     }
 
+    /// Walks to the end without going back to rcu-walk.
+    fn finish_locked<R, E: From<Errno>>(
+        &self,
+        mut walk: RefWalk<'_>,
+        path: &[u8],
+        follow: bool,
+        take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        while !walk.is_done(follow) {
+            walk.step(follow).map_err(|errno| nul_or(path, errno))?;
+        }
+        let guard = self.tree().domain.read();
+        walk.take_end(&guard, self.state(&guard), take)
+    }
+
     /// Goes on in rcu-walk from where a ref-walk is. `None`: there was trouble, and `held` is where it happened, or where it was.
-    fn resume<'t, R>(
+    fn resume<'t, R, E: From<Errno>>(
         &'t self,
         held: &mut RefWalk<'t>,
         follow: bool,
-        take: &mut dyn FnMut(&Found<'_>) -> Result<R, Errno>,
-    ) -> Option<Result<R, Errno>> {
+        take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
+    ) -> Option<Result<R, E>> {
         let tree = self.tree();
         let guard = tree.domain.read();
         let state = self.state(&guard);
@@ -213,9 +228,9 @@ impl Context {
 }
 
 /// How an rcu-walk that did not simply reach its end went on.
-enum Outcome<'t, R> {
+enum Outcome<'t, R, E> {
     /// It reached its end, or an error.
-    Done(Result<R, Errno>),
+    Done(Result<R, E>),
     /// There was trouble; this holds the place.
     GoOn(RefWalk<'t>),
     /// There was trouble, and the place could not be held.
@@ -225,15 +240,15 @@ enum Outcome<'t, R> {
 /// Brings an rcu-walk that stopped to its end and takes what is wanted there, or holds the place of its trouble.
 #[cold]
 #[inline(never)]
-fn conclude_and_take<'t, 'g, R>(
+fn conclude_and_take<'t, 'g, R, E: From<Errno>>(
     tree: &'t Tree,
     mut walk: RcuWalk<'g>,
     stopped: (At<'g>, Stop),
     state: &State,
     path: &[u8],
     follow: bool,
-    take: &mut dyn FnMut(&Found<'_>) -> Result<R, Errno>,
-) -> Outcome<'t, R> {
+    take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
+) -> Outcome<'t, R, E> {
     let guard = walk.guard;
     let (reason, at, rest) = match walk.conclude(stopped, path, follow) {
         Ok(at) => {
@@ -244,7 +259,7 @@ fn conclude_and_take<'t, 'g, R>(
             }
             (Fallback::EntryChanged, at, Vec::new())
         }
-        Err(Leave::Fail(errno)) => return Outcome::Done(Err(nul_or(path, errno))),
+        Err(Leave::Fail(errno)) => return Outcome::Done(Err(nul_or(path, errno).into())),
         Err(Leave::Trouble { reason, at, rest }) => (reason, at, rest),
     };
     tree.fallbacks.this().count(reason);
@@ -252,6 +267,12 @@ fn conclude_and_take<'t, 'g, R>(
         Some(begun) => Outcome::GoOn(begun),
         None => Outcome::Lost,
     }
+}
+
+/// The error of a path that is not to be walked.
+#[cold]
+fn too_long_or_empty<E: From<Errno>>(path: &[u8]) -> E {
+    if path.is_empty() { Errno::ENOENT.into() } else { Errno::ENAMETOOLONG.into() }
 }
 
 /// A NUL byte in the path is the answer whatever else is wrong; no name has one, so a path with one always ends here.

@@ -10,9 +10,26 @@ impl Context {
     ///
     /// # Errors
     /// Those of a walk.
-    #[inline(always)]
     pub fn attr(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Attr, Errno> {
-        self.resolve(base, path, follow, |found| Ok(found.inode()?.attr()))
+        self.attr_as(base, path, follow, |attr| attr)
+    }
+
+    /// [`Context::attr`], made into the caller's own type by `make` before the last check.
+    ///
+    /// For front ends: inlined into the function that returns the result, it writes the attributes once, to their place. A copy
+    /// on the way costs a stall, since it loads wide what was just stored narrow.
+    ///
+    /// # Errors
+    /// Those of a walk.
+    #[inline(always)]
+    pub fn attr_as<R, E: From<Errno>>(
+        &self,
+        base: Base<'_>,
+        path: &[u8],
+        follow: bool,
+        make: impl Fn(Attr) -> R,
+    ) -> Result<R, E> {
+        self.resolve(base, path, follow, |found| Ok(make(found.inode()?.attr())))
     }
 
     /// Checks that this context may do `mask` (of `MAY_*`; 0: that the file is there): `faccessat2(2)` with `AT_EACCESS`.

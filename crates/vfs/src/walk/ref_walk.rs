@@ -124,15 +124,15 @@ impl<'t> RefWalk<'t> {
     }
 
     /// Takes what the caller wants of the place where the walk has ended.
-    pub(crate) fn take_end<R>(
+    pub(crate) fn take_end<R, E: From<Errno>>(
         &self,
         guard: &ReadGuard<'_>,
         state: &State,
-        take: &mut dyn FnMut(&Found<'_>) -> Result<R, Errno>,
-    ) -> Result<R, Errno> {
+        take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
         let at = At::sample(self.here());
         if !self.rest.is_empty() && at.object & DIR == 0 {
-            return Err(Errno::ENOTDIR);
+            return Err(Errno::ENOTDIR.into());
         }
         take(&Found {
             tree: self.tree,
@@ -144,20 +144,6 @@ impl<'t> RefWalk<'t> {
             links: self.links,
             state,
         })
-    }
-
-    /// Walks to the end without going back to rcu-walk.
-    pub(crate) fn finish_locked<R>(
-        mut self,
-        context: &Context,
-        follow: bool,
-        take: &mut dyn FnMut(&Found<'_>) -> Result<R, Errno>,
-    ) -> Result<R, Errno> {
-        while !self.is_done(follow) {
-            self.step(follow)?;
-        }
-        let guard = self.tree.domain.read();
-        self.take_end(&guard, context.state(&guard), take)
     }
 
     /// One step forward: follows the link that the walk stands on, or goes to the next component.
