@@ -6,7 +6,7 @@ use crate::copy::{self, KernelCopy, RamCopy};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::machine::{Machine, usable_cpus};
-use crate::measure::{Measured, Method, Quality, measure};
+use crate::measure::{Method, Quality, measure};
 use crate::paths::{Paths, Random, SEED, by_depth};
 use crate::plot::PlotFile;
 use crate::progress::Progress;
@@ -108,18 +108,13 @@ fn measured_on(
     let ram = RamCopy::new()?;
     copy::copy(tree, &ram, kernel.as_ref(), interrupt)?;
     let memory = Memory::from(ram.vfs().cache_stats());
-    let before = fallbacks(ram.vfs());
     let sites = sites(tree, bench, &method, &ram, kernel.as_ref())?;
+    let before = fallbacks(ram.vfs());
     let mut quality = Quality::default();
-    let mut measured: Vec<Measured> = Vec::new();
-    let progress = Progress::of("measuring", sites.len() * cases.len() * method.threads.len() * method.rounds);
-    for site in &sites {
-        let case = |&(side, operation)| {
-            if side == SIDES[0] { site.lightfoot(operation, &ram) } else { site.kernel(operation) }
-        };
-        let cases: Vec<Case<'_>> = cases.iter().map(case).collect();
-        measured.extend(measure(&cases, &method, &mut quality, &progress, interrupt)?);
-    }
+    let pairs = sites.iter().flat_map(|site| cases.iter().map(move |&case| (site, case)));
+    let contenders: Vec<Case<'_>> = pairs.map(|(site, case)| contender(site, case, &ram)).collect();
+    let progress = Progress::of("measuring", contenders.len() * method.threads.len() * method.rounds);
+    let measured = measure(&contenders, &method, &mut quality, &progress, interrupt)?;
     drop(progress);
     let fallbacks = fallbacks(ram.vfs()).into_iter().map(|(reason, count)| (reason, count - before[reason])).collect();
     Ok(Report {
@@ -134,6 +129,10 @@ fn measured_on(
         quality,
         rows: rows(&measured),
     })
+}
+
+fn contender<'a>(site: &'a Site, (side, operation): (&str, &str), ram: &'a RamCopy) -> Case<'a> {
+    if side == SIDES[0] { site.lightfoot(operation, ram) } else { site.kernel(operation) }
 }
 
 /// The places to measure at: one for each chosen depth.

@@ -1,6 +1,6 @@
 //! Slices and rounds: how time is taken.
 //!
-//! The contenders of one configuration run in turn in one process, a slice each, and in the next round in reverse, so that a
+//! All contenders, at all depths, run in turn in one process, a slice each, and in the next round in reverse, so that a
 //! drift of the machine favours none. Time is the CPU time of the thread, so that another process does not count; a slice
 //! in which a thread was kept from its CPU is repeated, since its caches were used by others.
 //!
@@ -69,7 +69,7 @@ pub(crate) struct Measured {
     pub(crate) rounds_ns: Vec<f64>,
 }
 
-/// Measures the cases of one configuration.
+/// Measures all cases.
 pub(crate) fn measure(
     cases: &[Case<'_>],
     method: &Method,

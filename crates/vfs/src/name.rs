@@ -122,42 +122,36 @@ pub(crate) fn short(name: &[u8]) -> Option<ShortName> {
 /// The first 16 bytes of `bytes`, padded with zeros, as two words.
 #[inline]
 pub(crate) fn words_of(bytes: &[u8]) -> [u64; 2] {
-    let all = match bytes.first_chunk::<16>() {
-        Some(all) => u128::from_le_bytes(*all),
-        None => under_16(bytes),
-    };
-    [all as u64, (all >> 64) as u64]
+    let bytes = &bytes[..bytes.len().min(ShortName::MAX)];
+    let len = bytes.len();
+    // Loads that overlap, so that nothing beyond `bytes` is touched.
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        let high = u64::from_le_bytes(*last).unbounded_shr(8 * (16 - len as u32));
+        return [u64::from_le_bytes(*first), high];
+    }
+    [under_8(bytes), 0]
 }
 
-/// Fewer than 16 bytes as a number, by loads that overlap.
+/// Fewer than 8 bytes as a number.
 #[inline(always)]
-fn under_16(bytes: &[u8]) -> u128 {
+fn under_8(bytes: &[u8]) -> u64 {
     let len = bytes.len();
-    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        return u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << (8 * (len - 8));
-    }
     if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        return u128::from(u32::from_le_bytes(*first)) | u128::from(u32::from_le_bytes(*last)) << (8 * (len - 4));
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (8 * (len - 4));
     }
-    bytes.iter().rev().fold(0, |all, &byte| all << 8 | u128::from(byte))
+    bytes.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte))
 }
 
 /// A path to be cut into components.
 #[derive(Clone, Copy)]
 pub(crate) struct Components<'p> {
     path: &'p [u8],
-    /// The last 16 bytes (all, if there are fewer), low bytes first.
-    tail: u128,
 }
 
 impl<'p> Components<'p> {
     #[inline(always)]
     pub(crate) fn new(path: &'p [u8]) -> Self {
-        let tail = match path.last_chunk::<16>() {
-            Some(tail) => u128::from_le_bytes(*tail),
-            None => under_16(path),
-        };
-        Self { path, tail }
+        Self { path }
     }
 
     #[inline(always)]
@@ -178,30 +172,49 @@ impl<'p> Components<'p> {
                 let at = (16 * k).min(rest - 16);
                 mask | slashes_at(self.path, from + at) << at
             })
+        } else if self.path.len() >= 16 {
+            slashes_at(self.path, self.path.len() - 16) >> (16 - rest)
         } else {
-            let tail_len = self.path.len().min(16);
-            slashes(self.tail) >> (tail_len - rest)
+            slashes_under_16(self.path) >> from
         };
-        // Zero bytes above a short tail are no slashes, so no bit lies above the end.
         mask | 1 << rest
+    }
+
+    /// [`Components::delimiters`] of a later block: a call, so that what it needs is not computed before the first.
+    #[inline(never)]
+    pub(crate) fn later_delimiters(&self, from: usize) -> u64 {
+        self.delimiters(from)
     }
 
     /// The component of `len` bytes (at most 16) at `start`.
     #[inline(always)]
     pub(crate) fn short_at(&self, start: usize, len: usize) -> ShortName {
-        let all = match prim::bytes::load_16(self.path, start) {
-            Some(all) => all,
-            None => self.tail >> (8 * (start - self.path.len().saturating_sub(16))),
+        let words = match prim::bytes::load_16(self.path, start) {
+            Some(all) => {
+                let keep = &KEEP[len];
+                [all as u64 & keep[0], (all >> 64) as u64 & keep[1]]
+            }
+            None => words_of(&self.path[start..start + len]),
         };
-        let words = [all as u64, (all >> 64) as u64];
-        let keep = &KEEP[len];
-        ShortName { words: [words[0] & keep[0], words[1] & keep[1]], len }
+        ShortName { words, len }
     }
 }
 
 #[inline(always)]
 fn slashes_at(path: &[u8], at: usize) -> u64 {
     prim::bytes::load_16(path, at).map_or(0, slashes)
+}
+
+/// The slashes of a path of fewer than 16 bytes.
+#[inline(always)]
+fn slashes_under_16(path: &[u8]) -> u64 {
+    if let (Some(first), Some(last)) = (path.first_chunk::<8>(), path.last_chunk::<8>()) {
+        let both = u128::from(u64::from_le_bytes(*first)) | u128::from(u64::from_le_bytes(*last)) << 64;
+        let mask = slashes(both);
+        return mask & 0xff | (mask >> 8) << (path.len() - 8);
+    }
+    // Zero bytes above the path are no slashes.
+    slashes(u128::from(under_8(path)))
 }
 
 /// One bit for each byte that is a slash.

@@ -93,6 +93,9 @@ impl Halt {
 }
 
 /// What a walk needs to know besides its path.
+///
+/// Copied where a cold path begins, so that the hot one can keep it in registers.
+#[derive(Clone, Copy)]
 pub(crate) struct RcuWalk<'g> {
     pub(crate) tree: &'g Tree,
     pub(crate) guard: &'g ReadGuard<'g>,
@@ -111,7 +114,9 @@ impl<'g> RcuWalk<'g> {
     /// with them for every cache miss of the walk.
     #[inline(always)]
     pub(crate) fn walk(&self, at: At<'g>, path: &[u8]) -> Result<At<'g>, (At<'g>, Stop)> {
-        let at = self.run(at, &Components::new(path), 0)?;
+        // The slash that an absolute path begins with is no component.
+        let start = usize::from(path.first() == Some(&b'/'));
+        let at = self.run(at, &Components::new(path), start)?;
         if at.object & LINK != 0 || at.object & INODE == 0 || path.last() == Some(&b'/') {
             return Err((at, Stop::End));
         }
@@ -211,7 +216,7 @@ impl<'g> RcuWalk<'g> {
         loop {
             while delimiters == 0 {
                 block += 64;
-                delimiters = parts.delimiters(block);
+                delimiters = parts.later_delimiters(block);
             }
             let end = block + delimiters.trailing_zeros() as usize;
             delimiters &= delimiters - 1;
@@ -222,20 +227,20 @@ impl<'g> RcuWalk<'g> {
                 let stepped = 'slow: {
                     let at = || At { dentry, seq, object };
                     if !is_open_dir(object)
-                        && let Err(halt) = self.may_enter(&at())
+                        && let Err(halt) = { *self }.may_enter(&at())
                     {
                         break 'slow Err(halt);
                     }
                     if end - start > ShortName::MAX {
-                        break 'slow self.step_long(&at(), &parts.path()[start..end]);
+                        break 'slow { *self }.step_long(&at(), &parts.path()[start..end]);
                     }
                     let name = parts.short_at(start, end - start);
                     if name.is_dots() {
-                        break 'slow self.step_dots(&at(), name);
+                        break 'slow { *self }.step_dots(&at(), name);
                     }
                     let hash = self.key.hash_short(name);
                     let Some((entry, entry_seq)) = self.find(dentry, name, hash, end == len) else {
-                        break 'slow self.miss(&at(), &name.bytes(), hash);
+                        break 'slow { *self }.miss(&at(), &name.bytes(), hash);
                     };
                     let entry_object = entry.object();
                     if dentry.seq.retry(seq) {
