@@ -4,10 +4,11 @@
 //! ratio to F and the throughput of two threads over one.
 
 use lightfoot::{Context, Vfs};
-use perfbase::floor::{Dcache, Opt, Ring};
+use perfbase::floor::{Dcache, Dentry, Opt, Ring};
 use perfbase::{Case, Paths, Tree, case, median, rng, run};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::{AcqRel, Acquire, Relaxed, Release}};
 
 /// Operations between two looks at the clock.
 const BATCH: usize = 200;
@@ -109,6 +110,41 @@ fn over<'a>(name: &str, len: usize, f: impl Fn(usize) -> u64 + Sync + 'a) -> Cas
     })
 }
 
+/// F's per-thread descriptor range, as in its own harness: a bitmap, slots, and a counted file.
+#[repr(align(128))]
+#[derive(Default)]
+struct FdRange {
+    bits: AtomicU64,
+    slots: [AtomicU64; 8],
+    dentry: AtomicU64,
+    inode: AtomicU64,
+    position: AtomicU64,
+    flags: AtomicU64,
+    refs: AtomicU64,
+}
+
+impl FdRange {
+    fn open(&self, dentry: &Dentry, inode: u64) -> usize {
+        self.dentry.store(std::ptr::from_ref(dentry) as u64, Relaxed);
+        self.inode.store(inode, Relaxed);
+        self.position.store(0, Relaxed);
+        self.flags.store(0, Relaxed);
+        self.refs.store(1, Relaxed);
+        let bits = self.bits.load(Relaxed);
+        let fd = (!bits).trailing_zeros() as usize;
+        self.bits.compare_exchange(bits, bits | 1 << fd, Acquire, Relaxed).expect("one thread");
+        self.slots[fd].store(std::ptr::from_ref(self) as u64, Release);
+        fd
+    }
+
+    fn close(&self, fd: usize) -> Option<&'static Dentry> {
+        assert_ne!(self.slots[fd].swap(0, AcqRel), 0);
+        self.bits.fetch_and(!(1 << fd), Release);
+        // SAFETY: `open` stored it, and F's dentries live as long as the process.
+        (self.refs.fetch_sub(1, AcqRel) == 1).then(|| unsafe { &*(self.dentry.load(Relaxed) as *const Dentry) })
+    }
+}
+
 struct Own(UnsafeCell<Ring>);
 // SAFETY: each thread uses the ring of its own number.
 unsafe impl Sync for Own {}
@@ -135,14 +171,22 @@ fn operations(depth: usize, rounds: usize, slice: f64) {
     let one: Vec<String> = (0..2).map(|k| format!("{}/{}", dirs[0], names[k])).collect();
     let (f, ctx, rings, f_leaves, f_dirs, f_names) = (&f, &ctx, &rings, &f_leaves, &f_dirs, &f_names);
     let dir = move |t: usize| &f_dirs[if depth == 1 { 0 } else { t }];
+    let tables: Vec<FdRange> = (0..2).map(|_| FdRange::default()).collect();
+    let tables = &tables;
     let f_open = move |t: usize| {
-        let _guard = perfbase::rcu::pin();
-        let path = &f_leaves[t];
-        // SAFETY: padded.
-        let (dentry, _, inode) = unsafe { f.walk_mask(path.as_ptr(), path.len() - 128) }.expect("found");
-        assert!(Dcache::get(dentry));
-        black_box(inode);
-        Dcache::put(dentry);
+        let table = &tables[t];
+        let fd = {
+            let _guard = perfbase::rcu::pin();
+            let path = &f_leaves[t];
+            // SAFETY: padded.
+            let (dentry, seq, inode) = unsafe { f.walk_mask(path.as_ptr(), path.len() - 128) }.expect("found");
+            while !Dcache::get(dentry) {}
+            assert_eq!(dentry.seq.load(Acquire), seq);
+            table.open(dentry, inode)
+        };
+        if let Some(dentry) = table.close(black_box(fd)) {
+            Dcache::put(dentry);
+        }
     };
     let f_pair = move |t: usize, dir: &[u8]| {
         // SAFETY: thread `t` alone uses ring `t`; paths are padded.
@@ -167,7 +211,7 @@ fn operations(depth: usize, rounds: usize, slice: f64) {
     };
     let (leaves, own, one) = (&leaves, &own, &one);
     let cases = [
-        each("F open+close, own file (no fd table)", f_open),
+        each("F open+close, own file", f_open),
         each("lightfoot open+close, own file", move |t| drop(black_box(ctx.open(&leaves[t]).expect("open")))),
         each("lightfoot open+close, same file", move |_| drop(black_box(ctx.open(&leaves[0]).expect("open")))),
         each("F create+unlink, separate directories", move |t| f_pair(t, dir(t))),

@@ -23,6 +23,9 @@ const HOT_PATHS: usize = 1000;
 /// Depths of the tree that are measured; with `--quick` the second.
 const DEPTHS: [usize; 2] = [4, 2];
 
+/// Bytes of contents that are copied; with `--quick` the second. No case reads any.
+const CONTENTS_AT_MOST: [u64; 2] = [256 << 20, 16 << 20];
+
 /// Runs the command and writes its report to `out`.
 pub(crate) fn run(bench: &Bench, out: &mut impl Write) -> Result<(), Error> {
     let method = method(bench)?;
@@ -106,7 +109,7 @@ fn measured_on(
         false => None,
     };
     let ram = RamCopy::new()?;
-    copy::copy(tree, &ram, kernel.as_ref(), interrupt)?;
+    copy::copy(tree, &ram, kernel.as_ref(), CONTENTS_AT_MOST[usize::from(bench.quick)], interrupt)?;
     let memory = Memory::from(ram.vfs().cache_stats());
     let sites = sites(tree, bench, &method, &ram, kernel.as_ref())?;
     let before = fallbacks(ram.vfs());

@@ -23,9 +23,6 @@ use std::os::unix::fs::OpenOptionsExt;
 /// The longest file whose contents are copied, in bytes; a longer one becomes a hole.
 const CONTENTS_AT_MOST: u64 = 64 << 10;
 
-/// What all contents may take in each copy, in bytes.
-const ALL_CONTENTS_AT_MOST: u64 = 256 << 20;
-
 /// What a file with contents takes at least, in bytes.
 const PAGE: u64 = 4096;
 
@@ -58,23 +55,25 @@ trait Side {
     }
 }
 
-/// Copies `tree` to `ram` and, if it is there, to `kernel`. What cannot be copied whole is counted in `tree.omitted`, and
+/// Copies `tree` to `ram` and, if it is there, to `kernel`, with contents of up to `contents_at_most` bytes, but no more
+/// than half of what is free. What cannot be copied whole is counted in `tree.omitted`, and
 /// what was not copied at all leaves `tree.entries`.
 pub(crate) fn copy(
     tree: &mut Tree,
     ram: &RamCopy,
     kernel: Option<&KernelCopy>,
+    contents_at_most: u64,
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let progress = Progress::of("copying", tree.entries.len());
-    let room = kernel.map_or(ALL_CONTENTS_AT_MOST, |kernel| kernel.scratch().free_bytes() / 2);
+    let room = kernel.map_or(contents_at_most, |kernel| contents_at_most.min(kernel.scratch().free_bytes() / 2));
     let mut buffer = Vec::new();
     let mut copied = 0;
     let entries = std::mem::take(&mut tree.entries);
     let count = entries.len();
     for (done, entry) in entries.into_iter().enumerate() {
         interrupt.check()?;
-        let contents = contents(tree, &entry, room.min(ALL_CONTENTS_AT_MOST) - copied, &mut buffer);
+        let contents = contents(tree, &entry, room - copied, &mut buffer);
         if let Contents::Bytes(bytes) = contents {
             copied += taken(bytes.len() as u64);
         }

@@ -25,7 +25,7 @@ pub(crate) enum Error {
     },
 
     /// There is nothing to look up.
-    #[error("{0} holds no regular file that can be looked up; name a directory with files in it")]
+    #[error("{0:?} holds no regular file that can be looked up; name a directory with files in it")]
     NoFiles(String),
 
     /// `--cases` leaves nothing.

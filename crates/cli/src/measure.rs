@@ -26,6 +26,9 @@ use std::time::{Duration, Instant};
 /// A slice counts if each thread had its CPU for this part of the time.
 const SHARE_AT_LEAST: f64 = 0.95;
 
+/// How long to wait, after some tries, for whoever has the CPU.
+const LONGEST_WAIT: Duration = Duration::from_millis(20);
+
 /// Turns of waiting for the other threads before the CPU is offered to them.
 const SPINS: u32 = 1000;
 
@@ -78,7 +81,7 @@ pub(crate) fn measure(
     interrupt: &Interrupt,
 ) -> Result<Vec<Measured>, Error> {
     let most = method.threads.iter().copied().max().unwrap_or(1);
-    // Threads begin far from one another, so that they seldom work on the same file at the same time.
+    // Threads begin far from one another, so that they seldom read the same path at the same time.
     let start = |lap: u64| (0..most).map(|thread| thread * lap as usize / most).collect::<Vec<usize>>();
     let mut places: Vec<Vec<usize>> = cases.iter().map(|case| start(case.lap)).collect();
     let rows = cases.iter().flat_map(|case| method.threads.iter().map(move |&threads| (case, threads)));
@@ -125,7 +128,7 @@ fn undisturbed(case: &Case<'_>, places: &mut [usize], method: &Method, quality: 
         quality.repeated += 1;
         if attempt > 2 {
             // Whoever has the CPU may be done soon.
-            thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_micros(2 * method.slice_us).min(LONGEST_WAIT));
         }
     }
     quality.disturbed += 1;

@@ -9,7 +9,7 @@ use std::ffi::CStr;
 pub(crate) const SEED: u64 = 0x6c69_6768_7466_6f6f;
 
 /// A depth counts among those of a tree if it has so many files.
-const FILES_AT_LEAST: usize = 100;
+const FILES_AT_LEAST: usize = 50;
 
 /// Paths, each with a slash before and a NUL behind.
 #[derive(Default)]
@@ -112,7 +112,7 @@ mod tests {
             assert_eq!(depths, expected, "{files:?}");
         };
         check(&[(1, 3)], 4, &[1]);
-        check(&[(1, 3), (2, 100), (5, 4)], 4, &[2]);
+        check(&[(1, 3), (2, 100), (5, 49)], 4, &[2]);
         check(&[(1, 100), (2, 100), (3, 100), (4, 100), (5, 100), (6, 100), (7, 100)], 4, &[1, 3, 5, 7]);
         check(&[(1, 100), (2, 100), (3, 100)], 2, &[1, 3]);
         check(&[], 4, &[]);

@@ -266,7 +266,7 @@ impl Omitted {
             (self.mount_points, "mount points, copied as empty directories"),
             (self.special, "special files not copied, because they may not be made"),
             (self.too_deep, "entries not copied, because they lie too deep"),
-            (self.as_holes, "long files (or past the space for contents) copied as holes of their length"),
+            (self.as_holes, "files, long or past the space for contents, copied as holes of their length"),
         ];
         let said = counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
         let cut = self.is_cut.then(|| "CUT at the greatest number of entries: the rest is not there".to_owned());

@@ -228,7 +228,7 @@ fn a_signal_ends_it_with_nothing_left_behind() {
     for (signal, status) in [("INT", 130), ("TERM", 143)] {
         let source = source();
         // Rounds enough for an hour.
-        let child = bench(&["--rounds", "999", "--slice-us", "1000000"]).arg(&source.0).stderr(Stdio::piped()).spawn();
+        let child = bench(&["--rounds", "999", "--slice-us", "100000"]).arg(&source.0).stderr(Stdio::piped()).spawn();
         let child = child.expect("the command starts");
         let id = child.id();
         // Its directory shows that it listens for signals.

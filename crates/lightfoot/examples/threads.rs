@@ -47,21 +47,21 @@ fn main() -> io::Result<()> {
 /// Lookups per second of `threads` threads together, each going round `paths` from a place of its own.
 fn lookups(ctx: &Context, paths: &[String], threads: usize) -> io::Result<f64> {
     let (start, stop) = (Barrier::new(threads + 1), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let work = |number: usize| {
-            let mut at = number * paths.len() / threads;
-            let mut done = 0u64;
-            start.wait();
-            while !stop.load(Relaxed) {
-                for _ in 0..100 {
-                    black_box(ctx.metadata(&paths[at % paths.len()])?);
-                    at += 1;
-                }
-                done += 100;
+    let work = |number: usize| {
+        let mut at = number * paths.len() / threads;
+        let mut done = 0u64;
+        start.wait();
+        while !stop.load(Relaxed) {
+            for _ in 0..100 {
+                black_box(ctx.metadata(&paths[at % paths.len()])?);
+                at += 1;
             }
-            io::Result::Ok(done)
-        };
-        let work = &work;
+            done += 100;
+        }
+        io::Result::Ok(done)
+    };
+    let work = &work;
+    thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(number))).collect();
         start.wait();
         let begin = Instant::now();

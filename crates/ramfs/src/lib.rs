@@ -110,12 +110,14 @@ impl FileSystem for RamFs {
         _request: &Request,
         _dir: &Inode,
         _name: &[u8],
-        attr: Attr,
-        link_body: Option<&[u8]>,
-    ) -> Result<NewInode, Errno> {
-        let ino = self.next_ino();
-        let size = if attr.is_dir() { EMPTY_SIZE } else { attr.size };
-        Ok(NewInode { node: ino, attr: Attr { ino, size, ..attr }, link_body: link_body.map(Box::from) })
+        attr: &mut Attr,
+        _link_body: Option<&[u8]>,
+    ) -> Result<u64, Errno> {
+        attr.ino = self.next_ino();
+        if attr.is_dir() {
+            attr.size = EMPTY_SIZE;
+        }
+        Ok(attr.ino)
     }
 
     fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<(), Errno> {

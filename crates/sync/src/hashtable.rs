@@ -24,8 +24,8 @@
 //! # Growing
 //! A table of twice (or half) the buckets hangs off the current one; each insert and remove then moves [`STEP`] buckets.
 //! A bucket is moved under its lock from the tail on: the last node is first linked into its new chain, then cut off the
-//! old one, so a node is at every moment on its old chain or its new one, and a reader that searches the old chain first
-//! and the new one second cannot miss it. No lookup ever waits.
+//! old one, so a node is at every moment on its old chain or its new one, and a reader that searches the old chain, then the
+//! new one, and so on for as long as there is a next table, cannot miss it. No lookup ever waits.
 //!
 //! # How it is locked
 //! One bucket lock at a time, but for a move: old bucket, then new bucket. The resize mutex is only ever tried.
@@ -43,6 +43,8 @@
 //! J. Triplett, P. McKenney, J. Walpole, "Resizable, Scalable, Concurrent Hash Tables via Relativistic Programming"
 //! (USENIX ATC 2011) for moving one node without losing it to readers.
 
+mod table;
+
 use crate::mutex::RawMutex;
 use crate::rcu::{RcuDomain, ReadGuard};
 use core::marker::PhantomData;
@@ -52,19 +54,15 @@ use prim::atomic::{
     AtomicIsize, AtomicPtr, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
+use table::{End, LOCK, MOVED, PTR, Table, end_of, lock_bucket, node_of, scan, set, word_of};
 
-/// The word holds a node's address plus one.
-const PTR: usize = 1;
-/// A writer holds the bucket.
-const LOCK: usize = 2;
-/// The bucket's nodes are in the next table.
-const MOVED: usize = 4;
-/// Buckets that each insert or remove moves while the table changes size.
-const STEP: usize = 32;
+/// Buckets that each insert or remove moves while the table changes size. (Under loom all is small, so that a model of few
+/// nodes sees a table grow.)
+const STEP: usize = if cfg!(loom) { 1 } else { 32 };
 /// A table up to this many buckets is moved whole by the thread that starts the change.
-const MOVED_AT_ONCE: usize = 4096;
+const MOVED_AT_ONCE: usize = if cfg!(loom) { 0 } else { 4096 };
 /// Inserts (net) on one CPU index before it adds them to the shared count.
-const COUNT_BATCH: isize = 64;
+const COUNT_BATCH: isize = if cfg!(loom) { 1 } else { 64 };
 
 /// What a type needs to be on a chain.
 pub trait HashNode: Send + Sync + Sized {
@@ -93,17 +91,6 @@ pub struct HashTable<N: HashNode> {
 #[repr(align(64))]
 struct Uncounted(AtomicIsize);
 
-struct Table {
-    buckets: NonNull<AtomicUsize>,
-    mask: usize,
-    /// The memory behind `buckets`, over-long so that a large array can start on a huge page.
-    memory: Box<[AtomicUsize]>,
-    next: AtomicPtr<Table>,
-    /// The next bucket to move, and how many are not moved yet.
-    cursor: AtomicUsize,
-    left: AtomicUsize,
-}
-
 /// The table as one read section sees it; what a lookup works on.
 pub struct View<'g, N> {
     buckets: NonNull<AtomicUsize>,
@@ -111,25 +98,10 @@ pub struct View<'g, N> {
     _table: PhantomData<(&'g Table, &'g N)>,
 }
 
-/// How a search of one chain ended.
-enum End {
-    /// At the end of this very chain.
-    Own,
-    /// The bucket was moved to the next table.
-    Moved,
-    /// In another chain: a node was moved or reused under the reader.
-    Foreign,
-}
-
 // SAFETY: nodes are `Send + Sync`; all shared words are atomics.
 unsafe impl<N: HashNode> Send for HashTable<N> {}
 // SAFETY: as above.
 unsafe impl<N: HashNode> Sync for HashTable<N> {}
-
-// SAFETY: `buckets` points into `memory`, which the table owns.
-unsafe impl Send for Table {}
-// SAFETY: as above; the buckets are atomics.
-unsafe impl Sync for Table {}
 
 impl<N> Clone for View<'_, N> {
     fn clone(&self) -> Self {
@@ -158,21 +130,6 @@ impl<'g, N: HashNode> View<'g, N> {
         // SAFETY: the index is masked to the number of buckets, which live as long as the read section ('g).
         unsafe { &*bucket }
     }
-}
-
-/// Walks a chain from `word` on. `Err` is the word at which it ended.
-#[inline(always)]
-fn scan<'g, N: HashNode>(mut word: usize, mut matches: impl FnMut(&'g N) -> bool) -> Result<&'g N, usize> {
-    while word & PTR != 0 {
-        // SAFETY: invariant 1, the caller is in a read section; `word` is a node's address plus PTR.
-        let node = unsafe { &*((word - PTR) as *const N) };
-        if matches(node) {
-            return Ok(node);
-        }
-        // ORDERING: Acquire, pairs with the Release stores of `set` in `insert`, `remove` and `move_bucket`.
-        word = node.next().load(Acquire);
-    }
-    Err(word)
 }
 
 impl<N: HashNode> HashTable<N> {
@@ -215,25 +172,23 @@ impl<N: HashNode> HashTable<N> {
         hash: u64,
         mut matches: impl FnMut(&'g N) -> bool,
     ) -> Option<&'g N> {
+        let mut table = self.table();
         loop {
-            let table = self.table();
             let end = match table.search(hash, &mut matches) {
                 Ok(node) => return Some(node),
                 Err(end) => end,
             };
-            // The old chain was searched before the new one: a node that left the first is in the second.
-            let end = match (end, table.successor()) {
+            // A node leaves a table for the next one only, so one that is on no chain of the tables up to here, each searched
+            // after the one before it, is in a later one. There may be several: `table` can have been moved, and the next one
+            // be on the move already.
+            table = match (end, table.successor()) {
                 (End::Own, None) => return None,
-                (End::Own | End::Moved, Some(next)) => match next.search(hash, &mut matches) {
-                    Ok(node) => return Some(node),
-                    Err(end) => end,
-                },
-                (end, _) => end,
+                (End::Own | End::Moved, Some(next)) => next,
+                _ => {
+                    prim::hint::spin_loop();
+                    self.table()
+                }
             };
-            if matches!(end, End::Own) {
-                return None;
-            }
-            prim::hint::spin_loop();
         }
     }
 
@@ -412,118 +367,4 @@ impl<N: HashNode> core::fmt::Debug for HashTable<N> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("HashTable").field("len_hint", &self.len_hint()).finish_non_exhaustive()
     }
-}
-
-impl Table {
-    fn new(buckets: usize) -> *mut Table {
-        const HUGE: usize = 2 << 20;
-        let large = buckets * size_of::<usize>() >= HUGE;
-        let memory = zeroed(buckets + if large { HUGE / size_of::<usize>() } else { 0 });
-        let start = memory.as_ptr();
-        let skip = if large { start.align_offset(HUGE) } else { 0 };
-        let first = NonNull::from(&memory[skip]);
-        if large {
-            prim::mem::advise_huge(first.as_ptr().cast(), buckets * size_of::<usize>());
-        }
-        Box::into_raw(Box::new(Table {
-            buckets: first,
-            mask: buckets - 1,
-            memory,
-            next: AtomicPtr::new(core::ptr::null_mut()),
-            cursor: AtomicUsize::new(0),
-            left: AtomicUsize::new(buckets),
-        }))
-    }
-
-    #[inline]
-    fn at(&self, index: usize) -> &AtomicUsize {
-        debug_assert!(index <= self.mask);
-        let bucket = self.buckets.as_ptr().wrapping_add(index);
-        // SAFETY: `index` is at most `mask`, and `memory` holds `mask + 1` buckets from `buckets` on.
-        unsafe { &*bucket }
-    }
-
-    #[inline]
-    fn bucket(&self, hash: u64) -> &AtomicUsize {
-        self.at(hash as usize & self.mask)
-    }
-
-    #[inline]
-    fn successor(&self) -> Option<&Table> {
-        // ORDERING: Acquire, pairs with the Release store of `next` in `start_resize`.
-        let next = self.next.load(Acquire);
-        // SAFETY: invariant 4: the next table is freed after this one.
-        unsafe { next.as_ref() }
-    }
-
-    fn search<'g, N: HashNode>(&'g self, hash: u64, matches: &mut impl FnMut(&'g N) -> bool) -> Result<&'g N, End> {
-        let bucket = self.bucket(hash);
-        // ORDERING: Acquire, pairs with the Release stores of `set`, as in `View::find`.
-        match scan(bucket.load(Acquire) & !LOCK, matches) {
-            Ok(node) => Ok(node),
-            Err(0) => Err(End::Own),
-            Err(MOVED) => Err(End::Moved),
-            Err(word) if word == end_of(bucket) => Err(End::Own),
-            Err(_) => Err(End::Foreign),
-        }
-    }
-}
-
-/// Takes a bucket's lock bit; gives its word without the bit. `None`: the bucket was moved, there is nothing to lock.
-#[inline]
-fn lock_bucket(bucket: &AtomicUsize) -> Option<usize> {
-    loop {
-        // Relaxed: a guess; the exchange decides.
-        let word = bucket.load(Relaxed);
-        if word == MOVED {
-            // ORDERING: Acquire, pairs with the Release store of MOVED by `set` in `move_bucket`: the nodes are in the next
-            // table.
-            bucket.load(Acquire);
-            return None;
-        }
-        if word & LOCK != 0 {
-            prim::hint::spin_until(|| bucket.load(Relaxed) & LOCK == 0);
-            continue;
-        }
-        // ORDERING: Acquire, pairs with the Release store of `set` by the last holder.
-        if bucket.compare_exchange(word, word | LOCK, Acquire, Relaxed).is_ok() {
-            return Some(word);
-        }
-    }
-}
-
-/// Stores a word of a chain; to a bucket it also gives the lock back, since `word` has no [`LOCK`] bit.
-#[inline]
-fn set(place: &AtomicUsize, word: usize) {
-    // ORDERING: Release, pairs with the Acquire loads of `View::find`, `scan` and `search` (readers see what the nodes held)
-    // and of `lock_bucket` (the next writer sees this one's work).
-    place.store(word, Release);
-}
-
-#[inline]
-fn word_of<N>(node: &N) -> usize {
-    core::ptr::from_ref(node) as usize + PTR
-}
-
-fn node_of<'g, N>(word: usize) -> &'g N {
-    debug_assert!(word & PTR != 0);
-    // SAFETY: invariants 1 and 2: the word was read from a chain under its bucket's lock.
-    unsafe { &*((word - PTR) as *const N) }
-}
-
-/// The word that ends a bucket's chain.
-#[inline]
-fn end_of(bucket: &AtomicUsize) -> usize {
-    core::ptr::from_ref(bucket) as usize
-}
-
-#[cfg(not(loom))]
-fn zeroed(len: usize) -> Box<[AtomicUsize]> {
-    // SAFETY: all-zero bytes are a valid AtomicUsize.
-    unsafe { Box::<[AtomicUsize]>::new_zeroed_slice(len).assume_init() }
-}
-
-#[cfg(loom)]
-fn zeroed(len: usize) -> Box<[AtomicUsize]> {
-    (0..len).map(|_| AtomicUsize::new(0)).collect()
 }

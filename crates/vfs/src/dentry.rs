@@ -178,6 +178,17 @@ impl Dentry {
         let _ = self.object.fetch_update(Release, Relaxed, |object| Some(object & !clear | set));
     }
 
+    /// Clears [`HASHED`]. The parent's lock is held.
+    pub(crate) fn clear_hashed(&self) {
+        let object = self.object();
+        if object & DIR == 0 {
+            // Only a directory's flags may change under another lock meanwhile.
+            self.set_object(object & !HASHED);
+        } else {
+            self.change_flags(HASHED, 0);
+        }
+    }
+
     pub(crate) fn inode(&self) -> Option<&Inode> {
         crate::slot::inode_of(self, self.object())
     }

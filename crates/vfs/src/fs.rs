@@ -79,7 +79,7 @@ pub trait FileSystem: Send + Sync + 'static {
     }
 
     /// Makes `name` in `dir`: of the type, mode, owner, device number and times in `attr`, whose inode number and storage the file
-    /// system fills in; a symbolic link with `link_body`.
+    /// system fills in; a symbolic link with `link_body`. Gives the word by which it will know the inode.
     ///
     /// # Errors
     /// `ENOSPC`, `EROFS`, `EIO`...; `EPERM` if it makes no such thing.
@@ -88,9 +88,9 @@ pub trait FileSystem: Send + Sync + 'static {
         _request: &Request,
         _dir: &Inode,
         _name: &[u8],
-        _attr: Attr,
+        _attr: &mut Attr,
         _link_body: Option<&[u8]>,
-    ) -> Result<NewInode, Errno> {
+    ) -> Result<u64, Errno> {
         Err(Errno::EPERM)
     }
 

@@ -27,6 +27,7 @@ use crate::inode::Inode;
 use crate::name::NAME_MAX;
 use crate::slot::outlive;
 use crate::tree::Tree;
+use crate::walk::nul_or;
 pub(crate) use last::{Kind, Last};
 use sync::RawMutexGuard;
 
@@ -75,7 +76,7 @@ impl<'t> Entry<'t, '_> {
         if self.last.name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        self.tree.find_locked(&self.context.request(), self.dir, self.last.name, self.hash)
+        self.tree.find_locked(|| self.context.request(), self.dir, self.last.name, self.hash)
     }
 }
 
@@ -96,7 +97,7 @@ impl Context {
         }
         let last = Last::of(path);
         let tree = self.tree();
-        let at = self.resolve_after(links, base, last.parent, true, |found| {
+        let at: Result<_, Errno> = self.resolve_after(links, base, last.parent, true, |found| {
             if found.object & DIR == 0 {
                 return Err(Errno::ENOTDIR);
             }
@@ -106,8 +107,7 @@ impl Context {
             }
             Ok(DirAt { dir: outlive(tree, found.dentry), seq: found.seq, links: found.links })
         });
-        let nul = last.name.contains(&0);
-        if nul { Err(Errno::EINVAL) } else { Ok((at?, last)) }
+        at.map(|at| (at, last)).map_err(|errno| nul_or(path, errno))
     }
 
     /// Walks to the directory of `path`'s last component, locks it and calls `f`.
@@ -137,7 +137,8 @@ impl Context {
             if at.is_current() {
                 let tree = self.tree();
                 let hash = tree.key.hash(last.name);
-                return f(&Entry { context: self, tree, dir: at.dir, last, hash, links: at.links, _held: held });
+                let entry = Entry { context: self, tree, dir: at.dir, last, hash, links: at.links, _held: held };
+                return f(&entry).map_err(|errno| nul_or(path, errno));
             }
         }
     }

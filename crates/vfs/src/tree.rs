@@ -15,7 +15,7 @@
 use crate::attr::{Attr, S_IFDIR, S_IFLNK, S_IFMT};
 use crate::dentry::{COMPLETE, DIR, Dentry, HASHED, INODE, LINK, PARENT_PINNED, SEARCH_ALL, hash_len};
 use crate::errno::Errno;
-use crate::fs::{FileSystem, NewInode, Request};
+use crate::fs::{FileSystem, Request};
 use crate::inode::Inode;
 use crate::name::{NameKey, short};
 use crate::slot::{Pinned, Table, dentry_beside, entry_hash, link, outlive, rest_of};
@@ -137,7 +137,7 @@ impl Tree {
     /// What the file system answers, but for `ENOENT`, which is `None`.
     pub(crate) fn find_locked(
         &self,
-        request: &Request,
+        request: impl FnOnce() -> Request,
         dir: &Dentry,
         name: &[u8],
         hash: u64,
@@ -151,14 +151,14 @@ impl Tree {
         if dir.has(COMPLETE) {
             return Ok(None);
         }
-        self.ask(request, dir, name, hash)
+        self.ask(&request(), dir, name, hash)
     }
 
     #[cold]
     fn ask(&self, request: &Request, dir: &Dentry, name: &[u8], hash: u64) -> Result<Option<&Dentry>, Errno> {
         let inode = dir.inode().ok_or(Errno::ENOENT)?;
         match self.fs.lookup(request, inode, name) {
-            Ok(new) => Ok(Some(self.add(dir, name, hash, new))),
+            Ok(new) => Ok(Some(self.add(dir, (name, hash), &new.attr, new.node, new.link_body.as_deref()))),
             Err(Errno::ENOENT) => {
                 self.add_negative(dir, name, hash);
                 Ok(None)
@@ -181,15 +181,22 @@ impl Tree {
     }
 
     /// Adds `name` with a new inode to the locked directory `dir`. One count is the name's own.
-    pub(crate) fn add(&self, dir: &Dentry, name: &[u8], hash: u64, new: NewInode) -> &Dentry {
+    pub(crate) fn add(
+        &self,
+        dir: &Dentry,
+        (name, hash): (&[u8], u64),
+        attr: &Attr,
+        node: u64,
+        link_body: Option<&[u8]>,
+    ) -> &Dentry {
         let dentry = self.slab.alloc();
         let inode = &rest_of(dentry).inode;
-        inode.begin(&new.attr, new.node);
+        inode.begin(attr, node);
         inode.slot_users.store(2, Relaxed);
-        if new.link_body.is_some() {
-            inode.link_body.set(&self.domain, new.link_body);
+        if link_body.is_some() {
+            inode.link_body.set(&self.domain, link_body.map(Box::from));
         }
-        self.publish(dir, dentry, name, hash, object_of(inode, new.attr.mode, self.complete));
+        self.publish(dir, dentry, name, hash, object_of(inode, attr.mode, self.complete));
         dentry
     }
 
@@ -241,7 +248,7 @@ impl Tree {
 
     fn unhash(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
         dentry.seq.write_begin();
-        dentry.change_flags(HASHED, 0);
+        dentry.clear_hashed();
         dentry.retire_name();
         let guard = self.domain.read();
         let removed = self.table.remove(&self.domain, &guard, dentry, entry_hash(dir, hash));
@@ -481,7 +488,7 @@ impl core::fmt::Debug for Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slot::entry_hash;
+    use crate::fs::NewInode;
 
     struct Names;
     impl FileSystem for Names {
@@ -509,8 +516,7 @@ mod tests {
         for i in 0..count {
             let dir = dirs[i as usize / 40 % dirs.len()];
             let attr = Attr { ino: i.into(), mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
-            let new = NewInode { node: 0, attr, link_body: None };
-            let made = tree.add(dir, &name(i), tree.key.hash(&name(i)), new);
+            let made = tree.add(dir, (&name(i), tree.key.hash(&name(i))), &attr, 0, None);
             if i % 40 == 0 {
                 dirs.push(made);
             }

@@ -277,6 +277,6 @@ fn too_long_or_empty<E: From<Errno>>(path: &[u8]) -> E {
 
 /// A NUL byte in the path is the answer whatever else is wrong; no name has one, so a path with one always ends here.
 #[cold]
-fn nul_or(path: &[u8], errno: Errno) -> Errno {
+pub(crate) fn nul_or(path: &[u8], errno: Errno) -> Errno {
     if path.contains(&0) { Errno::EINVAL } else { errno }
 }

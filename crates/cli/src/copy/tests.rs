@@ -79,19 +79,19 @@ fn awkward_source() -> Scratch {
     source
 }
 
-fn copy_of(source: &Path) -> (Tree, RamCopy, KernelCopy) {
+fn copy_of(source: &Path, room: u64) -> (Tree, RamCopy, KernelCopy) {
     let interrupt = Interrupt::never();
     let mut tree = crate::tree::read(source, &interrupt).expect("the source can be read");
     let ram = RamCopy::new().expect("Lightfoot's side");
     let kernel = KernelCopy::new(Scratch::make(None).expect("a scratch")).expect("the kernel's side");
-    copy(&mut tree, &ram, Some(&kernel), &interrupt).expect("the copy is made");
+    copy(&mut tree, &ram, Some(&kernel), room, &interrupt).expect("the copy is made");
     (tree, ram, kernel)
 }
 
 #[test]
 fn both_copies_equal_the_source() {
     let source = awkward_source();
-    let (tree, ram, kernel) = copy_of(source.path());
+    let (tree, ram, kernel) = copy_of(source.path(), u64::MAX);
     let expected = of_directory(source.path());
     assert_eq!(of_directory(kernel.scratch().path()), expected, "the kernel's copy");
     assert_eq!(of_ram(&ram), expected, "Lightfoot's copy");
@@ -104,9 +104,23 @@ fn both_copies_equal_the_source() {
 fn the_root_of_both_copies_has_the_mode_of_the_source() {
     let source = Scratch::make(None).expect("a scratch");
     fs::set_permissions(source.path(), Permissions::from_mode(0o1751)).expect("a mode");
-    let (_, ram, kernel) = copy_of(source.path());
+    let (_, ram, kernel) = copy_of(source.path(), u64::MAX);
     assert_eq!(ram.context().metadata("/").expect("a root").mode() & 0o7777, 0o1751);
     assert_eq!(fs::metadata(kernel.scratch().path()).expect("a root").mode() & 0o7777, 0o1751);
+}
+
+#[test]
+fn contents_are_copied_while_there_is_room() {
+    let source = Scratch::make(None).expect("a scratch");
+    for name in ["a", "b"] {
+        fs::write(source.path().join(name), name).expect("a file");
+    }
+    let (tree, ram, kernel) = copy_of(source.path(), PAGE);
+    assert_eq!(tree.omitted.as_holes, 1);
+    for (name, contents) in [("a", b"a"), ("b", b"\0")] {
+        assert_eq!(ram.context().read(name).expect("a file"), contents);
+        assert_eq!(fs::read(kernel.scratch().path().join(name)).expect("a file"), contents);
+    }
 }
 
 #[test]
@@ -114,7 +128,7 @@ fn a_long_file_becomes_a_hole_of_its_length() {
     let source = Scratch::make(None).expect("a scratch");
     let len = CONTENTS_AT_MOST + 1;
     fs::write(source.path().join("long"), vec![7; len as usize]).expect("a file");
-    let (tree, ram, kernel) = copy_of(source.path());
+    let (tree, ram, kernel) = copy_of(source.path(), u64::MAX);
     assert_eq!(tree.omitted.as_holes, 1);
     assert_eq!(ram.context().read("/long").expect("a file"), vec![0; len as usize]);
     assert_eq!(fs::read(kernel.scratch().path().join("long")).expect("a file"), vec![0; len as usize]);

@@ -3,7 +3,7 @@
 use super::{Base, Entry, Kind};
 use crate::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGID, S_ISVTX, node_type};
 use crate::context::{Context, Held};
-use crate::cred::Capabilities;
+use crate::cred::{Capabilities, Credentials, MAY_EXEC, MAY_WRITE};
 use crate::dentry::Dentry;
 use crate::errno::Errno;
 use crate::fs::Request;
@@ -24,49 +24,56 @@ pub(crate) struct Making<'a> {
 impl<'t> Entry<'t, '_> {
     /// Makes the entry, which is known not to be there.
     pub(crate) fn make(&self, what: &Making<'_>) -> Result<&'t Dentry, Errno> {
+        if self.last.name.contains(&0) {
+            return Err(Errno::EINVAL);
+        }
         let dir = self.dir_inode()?;
         let dir_attr = dir.attr();
-        let (attr, request) = self.context.with_cred(|cred| {
-            cred.may(&dir_attr, crate::cred::MAY_WRITE | crate::cred::MAY_EXEC)?;
-            let kind = what.mode & S_IFMT;
-            // A whiteout (character device 0:0) may be made by everyone.
-            let device = matches!(kind, S_IFCHR | S_IFBLK) && (kind, what.rdev) != (S_IFCHR, 0);
-            if device && !cred.capabilities.contains(Capabilities::MKNOD) {
-                return Err(Errno::EPERM);
-            }
-            let request = Request::of(cred);
-            let inherits = dir_attr.mode & S_ISGID != 0;
-            // Before the umask can take the group's execute bit and with it the reason.
-            let keeps = cred.in_group(dir_attr.gid) || cred.capabilities.contains(Capabilities::FSETID);
-            let setgid_executable = what.mode & (S_ISGID | 0o010) == S_ISGID | 0o010;
-            let dropped = if inherits && kind != S_IFDIR && setgid_executable && !keeps { S_ISGID } else { 0 };
-            let mut attr = Attr {
-                mode: if kind == S_IFLNK { S_IFLNK | 0o777 } else { what.mode & !dropped & !self.context.umask() },
-                nlink: if kind == S_IFDIR { 2 } else { 1 },
-                uid: cred.uid,
-                gid: cred.gid,
-                rdev: what.rdev,
-                size: what.body.map_or(0, |body| body.len() as u64),
-                atime: request.now,
-                mtime: request.now,
-                ctime: request.now,
-                ..Attr::default()
-            };
-            if inherits {
-                attr.gid = dir_attr.gid;
-                attr.mode |= if kind == S_IFDIR { S_ISGID } else { 0 };
-            }
-            Ok((attr, request))
-        })?;
+        // Filled in where it is, and read field by field: a copy on the way would load wide what was just stored narrow.
+        let mut attr = Attr::default();
+        let request = self.context.with_cred(|cred| self.new_attr(what, &dir_attr, cred, &mut attr))?;
         let is_dir = attr.is_dir();
         if is_dir && dir_attr.nlink >= LINK_MAX {
             return Err(Errno::EMLINK);
         }
-        let new = self.tree.fs.create(&request, dir, self.last.name, attr, what.body)?;
+        let node = self.tree.fs.create(&request, dir, self.last.name, &mut attr, what.body)?;
         self.tree.forget_negative(self.dir, self.last.name, self.hash);
-        let made = self.tree.add(self.dir, self.last.name, self.hash, new);
+        let made = self.tree.add(self.dir, (self.last.name, self.hash), &attr, node, what.body);
         self.tree.touch_dir(self.dir, 1, i32::from(is_dir), request.now);
         Ok(made)
+    }
+
+    /// Checks that `cred` may make the entry, and fills in what the new inode starts with.
+    #[inline(always)]
+    fn new_attr(&self, what: &Making<'_>, dir: &Attr, cred: &Credentials, attr: &mut Attr) -> Result<Request, Errno> {
+        cred.may(dir, MAY_WRITE | MAY_EXEC)?;
+        let kind = what.mode & S_IFMT;
+        // A whiteout (character device 0:0) may be made by everyone.
+        let device = matches!(kind, S_IFCHR | S_IFBLK) && (kind, what.rdev) != (S_IFCHR, 0);
+        if device && !cred.capabilities.contains(Capabilities::MKNOD) {
+            return Err(Errno::EPERM);
+        }
+        let request = Request::of(cred);
+        attr.mode = if kind == S_IFLNK { S_IFLNK | 0o777 } else { what.mode & !self.context.umask() };
+        attr.nlink = if kind == S_IFDIR { 2 } else { 1 };
+        attr.uid = cred.uid;
+        attr.gid = cred.gid;
+        attr.rdev = what.rdev;
+        attr.size = what.body.map_or(0, |body| body.len() as u64);
+        (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
+        if dir.mode & S_ISGID != 0 {
+            attr.gid = dir.gid;
+            if kind == S_IFDIR {
+                attr.mode |= S_ISGID;
+            }
+            // By the mode asked for: the umask may have taken the group's execute bit and with it the reason.
+            let setgid_executable = what.mode & (S_ISGID | 0o010) == S_ISGID | 0o010;
+            let keeps = cred.in_group(dir.gid) || cred.capabilities.contains(Capabilities::FSETID);
+            if kind != S_IFDIR && setgid_executable && !keeps {
+                attr.mode &= !S_ISGID;
+            }
+        }
+        Ok(request)
     }
 
     /// Checks that the entry can be made: a name, not there, no slash after what is no directory.
@@ -142,6 +149,9 @@ impl Context {
 impl Entry<'_, '_> {
     fn link(&self, held: &Held) -> Result<(), Errno> {
         self.check_free(false)?;
+        if self.last.name.contains(&0) {
+            return Err(Errno::EINVAL);
+        }
         self.context.may_change(self.dir)?;
         let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
         let attr = inode.attr();

@@ -28,6 +28,22 @@ impl<'p> Last<'p> {
     /// Cuts `path`, which is not empty.
     #[inline]
     pub(crate) fn of(path: &'p [u8]) -> Self {
+        Self::of_plain(path).unwrap_or_else(|| Self::of_any(path))
+    }
+
+    /// The common case by one look at the last 16 bytes: a name of fewer than 16 bytes, not beginning with a dot, after one slash.
+    #[inline(always)]
+    fn of_plain(path: &'p [u8]) -> Option<Self> {
+        let tail_start = path.len().checked_sub(16)?;
+        let slashes = prim::bytes::matches(prim::bytes::load_16(path, tail_start)?, b'/');
+        let slash = tail_start + slashes.checked_ilog2()? as usize;
+        let (parent, name) = (path.get(..slash)?, path.get(slash + 1..)?);
+        let plain = parent.last().is_some_and(|&byte| byte != b'/') && name.first().is_some_and(|&byte| byte != b'.');
+        plain.then_some(Self { parent, name, kind: Kind::Normal, slash: false })
+    }
+
+    #[inline(never)]
+    fn of_any(path: &'p [u8]) -> Self {
         let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
         let start = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         let parent_end = path[..start].iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
@@ -64,6 +80,12 @@ mod tests {
         check("/a//b//", "/a", "b", Kind::Normal, true);
         check("../x", "..", "x", Kind::Normal, false);
         check("///a", "/", "a", Kind::Normal, false);
+        check("/a/long/directory/name", "/a/long/directory", "name", Kind::Normal, false);
+        check("/a/long/directory/", "/a/long", "directory", Kind::Normal, true);
+        check("/a/long/directory//x", "/a/long/directory", "x", Kind::Normal, false);
+        check("/a/long/directory/..", "/a/long/directory", "..", Kind::DotDot, false);
+        check("a-name-of-more-than-sixteen", ".", "a-name-of-more-than-sixteen", Kind::Normal, false);
+        check("/fifteen-letters", "/", "fifteen-letters", Kind::Normal, false);
         check(".", ".", ".", Kind::Dot, false);
         check("a/..", "a", "..", Kind::DotDot, false);
         check("a/./", "a", ".", Kind::Dot, true);

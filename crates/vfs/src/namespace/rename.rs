@@ -50,6 +50,9 @@ impl Context {
     /// `ENOENT`; `EBUSY` for `.`, `..` and `/`; `EINVAL` into the moved directory itself; `ENOTEMPTY`; `EISDIR`; `ENOTDIR`;
     /// `EACCES`; `EPERM` in sticky directories; those of a walk, and the file system's.
     pub fn rename(&self, old_base: Base<'_>, old: &[u8], new_base: Base<'_>, new: &[u8]) -> Result<(), Errno> {
+        if old.contains(&0) || new.contains(&0) {
+            return Err(Errno::EINVAL);
+        }
         loop {
             let (old_at, old_last) = self.parent(0, old_base, old)?;
             let (new_at, new_last) = self.parent(0, new_base, new)?;
@@ -166,7 +169,7 @@ impl Context {
         if last.name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        tree.find_locked(&self.request(), dir, last.name, hash)
+        tree.find_locked(|| self.request(), dir, last.name, hash)
     }
 }
 

@@ -117,7 +117,7 @@ impl<'g> RcuWalk<'g> {
         // The slash that an absolute path begins with is no component.
         let start = usize::from(path.first() == Some(&b'/'));
         let at = self.run(at, &Components::new(path), start)?;
-        if at.object & LINK != 0 || at.object & INODE == 0 || path.last() == Some(&b'/') {
+        if at.object & LINK != 0 || at.object & INODE == 0 || (path.last() == Some(&b'/') && path.len() > 1) {
             return Err((at, Stop::End));
         }
         Ok(at)
@@ -235,12 +235,9 @@ impl<'g> RcuWalk<'g> {
                         break 'slow { *self }.step_long(&at(), &parts.path()[start..end]);
                     }
                     let name = parts.short_at(start, end - start);
-                    if name.is_dots() {
-                        break 'slow { *self }.step_dots(&at(), name);
-                    }
                     let hash = self.key.hash_short(name);
                     let Some((entry, entry_seq)) = self.find(dentry, name, hash, end == len) else {
-                        break 'slow { *self }.miss(&at(), &name.bytes(), hash);
+                        break 'slow { *self }.miss_short(&at(), name, hash);
                     };
                     let entry_object = entry.object();
                     if dentry.seq.retry(seq) {
@@ -305,6 +302,13 @@ impl<'g> RcuWalk<'g> {
         Ok(At { dentry, seq, object })
     }
 
+    /// A short name was not found at once: `.` and `..` never are, so that the common step need not ask for them.
+    #[cold]
+    #[inline(never)]
+    fn miss_short(&self, at: &At<'g>, name: ShortName, hash: u64) -> Result<At<'g>, Halt> {
+        if name.is_dots() { self.step_dots(at, name) } else { self.miss(at, &name.bytes(), hash) }
+    }
+
     /// The name was not on its chain, or a writer disturbed the search: look again with care.
     #[cold]
     #[inline(never)]
@@ -333,8 +337,6 @@ impl<'g> RcuWalk<'g> {
     }
 
     /// `.` and `..`
-    #[cold]
-    #[inline(never)]
     fn step_dots(&self, at: &At<'g>, name: ShortName) -> Result<At<'g>, Halt> {
         if name.len == 1 || core::ptr::eq(at.dentry, self.root) {
             return Ok(*at);

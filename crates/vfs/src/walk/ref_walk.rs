@@ -205,7 +205,7 @@ impl<'t> RefWalk<'t> {
         if name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        let entry = tree.find_locked(&Request::of(&self.cred), dir, name, tree.key.hash(name))?;
+        let entry = tree.find_locked(|| Request::of(&self.cred), dir, name, tree.key.hash(name))?;
         entry.and_then(|entry| tree.pin(entry)).ok_or(Errno::ENOENT)
     }
 
