@@ -6,7 +6,7 @@
 
 use crate::copy::{KernelCopy, RamCopy};
 use crate::error::Error;
-use crate::paths::{Paths, Random, SEED};
+use crate::paths::Paths;
 use lightfoot::{Context, OpenOptions};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::ffi::{CStr, OsStr};
@@ -122,7 +122,7 @@ impl Site {
         let batch = match operation {
             "stat" => over(vec![files], stat),
             "stat_same" => over(vec![files[..1].to_vec()], stat),
-            "open_close" => over(self.own_orders(&files), move |_, path: &[u8]| {
+            "open_close" => over(self.dealt(&files), move |_, path: &[u8]| {
                 black_box(reading.open(context, path)?);
                 Ok(())
             }),
@@ -151,7 +151,7 @@ impl Site {
         let batch = match operation {
             "stat" => over(vec![files], stat),
             "stat_same" => over(vec![files[..1].to_vec()], stat),
-            "open_close" => over(self.own_orders(&files), move |thread, path: &CStr| {
+            "open_close" => over(self.dealt(&files), move |thread, path: &CStr| {
                 black_box(rustix::fs::openat(&self.roots[thread], path, reading, Mode::empty())?);
                 Ok(())
             }),
@@ -167,15 +167,12 @@ impl Site {
         self.case("kernel", operation, batch, None)
     }
 
-    /// `paths` in an order of its own for each thread: in one common order threads that write to the files would catch up
-    /// with one another and then stay together.
-    fn own_orders<P: Copy>(&self, paths: &[P]) -> Vec<Vec<P>> {
-        let shuffled = |thread| {
-            let mut own = paths.to_vec();
-            Random::new(SEED ^ thread as u64).shuffle(&mut own);
-            own
-        };
-        (0..self.new_names.len()).map(shuffled).collect()
+    /// `paths` dealt out to the threads: who opens a file writes to its reference counts, which is to be measured without
+    /// a second writer. With fewer paths than threads, some share one.
+    fn dealt<P: Copy>(&self, paths: &[P]) -> Vec<Vec<P>> {
+        let threads = self.new_names.len();
+        let own = |thread| paths.iter().copied().skip(thread % paths.len()).step_by(threads).collect();
+        (0..threads).map(own).collect()
     }
 
     fn case<'a>(

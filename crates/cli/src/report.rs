@@ -243,8 +243,8 @@ fn thin(character: char) -> char {
 
 const LEGEND: &str = "\
 ns: CPU time per operation and thread. vs kernel: the kernel's time by this one. Ratios are medians over the rounds.
-stat: random files. stat_same: one file, the same for all threads. open_close: random files, for reading.
-creat_unlink: a new file, opened, closed and removed; each thread in a directory of its own.";
+stat: random files. stat_same: one file, the same for all threads. open_close: random files, for reading, each thread
+its own. creat_unlink: a new file, made, closed and removed, each thread in a directory of its own.";
 
 impl TreeFacts {
     fn sentence(&self) -> String {

@@ -205,6 +205,16 @@ fn slashes_at(path: &[u8], at: usize) -> u64 {
     prim::bytes::load_16(path, at).map_or(0, slashes)
 }
 
+/// The last slash of a path, if it stands among the last 16 bytes.
+#[inline(always)]
+pub(crate) fn last_slash(path: &[u8]) -> Option<usize> {
+    let (slashes, from) = match path.len().checked_sub(16) {
+        Some(from) => (slashes_at(path, from), from),
+        None => (slashes_under_16(path), 0),
+    };
+    slashes.checked_ilog2().map(|at| from + at as usize)
+}
+
 /// The slashes of a path of fewer than 16 bytes.
 #[inline(always)]
 fn slashes_under_16(path: &[u8]) -> u64 {

@@ -1,5 +1,7 @@
 //! A path cut before its last component.
 
+use crate::name::last_slash;
+
 /// What the last component is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -34,11 +36,10 @@ impl<'p> Last<'p> {
     /// The common case by one look at the last 16 bytes: a name of fewer than 16 bytes, not beginning with a dot, after one slash.
     #[inline(always)]
     fn of_plain(path: &'p [u8]) -> Option<Self> {
-        let tail_start = path.len().checked_sub(16)?;
-        let slashes = prim::bytes::matches(prim::bytes::load_16(path, tail_start)?, b'/');
-        let slash = tail_start + slashes.checked_ilog2()? as usize;
-        let (parent, name) = (path.get(..slash)?, path.get(slash + 1..)?);
-        let plain = parent.last().is_some_and(|&byte| byte != b'/') && name.first().is_some_and(|&byte| byte != b'.');
+        let slash = last_slash(path)?;
+        let (above, name) = (path.get(..slash)?, path.get(slash + 1..)?);
+        let parent = if above.is_empty() { b"/" } else { above };
+        let plain = above.last() != Some(&b'/') && name.first().is_some_and(|&byte| byte != b'.');
         plain.then_some(Self { parent, name, kind: Kind::Normal, slash: false })
     }
 

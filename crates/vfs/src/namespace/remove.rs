@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::cred::{MAY_EXEC, MAY_WRITE};
 use crate::dentry::{DIR, Dentry};
 use crate::errno::Errno;
+use crate::fs::Request;
 use prim::atomic::Ordering::Relaxed;
 
 impl Context {
@@ -23,8 +24,8 @@ impl Context {
             if entry.last.slash {
                 return Err(if victim.has(DIR) { Errno::EISDIR } else { Errno::ENOTDIR });
             }
-            self.may_remove(entry.dir, victim, false)?;
-            entry.remove(victim, false)
+            let request = self.may_remove(entry.dir, victim, false)?;
+            entry.remove(victim, false, &request)
         })
     }
 
@@ -42,11 +43,11 @@ impl Context {
                 Kind::Root => return Err(Errno::EBUSY),
             }
             let victim = entry.find()?.ok_or(Errno::ENOENT)?;
-            self.may_remove(entry.dir, victim, true)?;
+            let request = self.may_remove(entry.dir, victim, true)?;
             // Nothing can be made in it any more once this lock is given back and it is unhashed.
             let _held = victim.lock.guard();
             self.check_empty(victim)?;
-            entry.remove(victim, true)
+            entry.remove(victim, true, &request)
         })
     }
 
@@ -55,33 +56,32 @@ impl Context {
         if dir.children.load(Relaxed) != 0 { Err(Errno::ENOTEMPTY) } else { Ok(()) }
     }
 
-    /// Whether `victim` may be taken out of the directory `dir`.
+    /// Whether `victim` may be taken out of the directory `dir`; for whom and when.
     ///
     /// # Errors
     /// `EACCES`, `EPERM` (sticky), `ENOTDIR`, `EISDIR`.
-    pub(crate) fn may_remove(&self, dir: &Dentry, victim: &Dentry, is_dir: bool) -> Result<(), Errno> {
+    pub(crate) fn may_remove(&self, dir: &Dentry, victim: &Dentry, is_dir: bool) -> Result<Request, Errno> {
         let dir_attr = dir.inode().ok_or(Errno::ENOENT)?.attr();
         let victim_inode = victim.inode().ok_or(Errno::ENOENT)?;
-        self.with_cred(|cred| {
+        let request = self.with_cred(|cred| {
             cred.may(&dir_attr, MAY_WRITE | MAY_EXEC)?;
             if dir_attr.mode & S_ISVTX != 0 && cred.uid != dir_attr.uid && !cred.owns(&victim_inode.attr()) {
                 return Err(Errno::EPERM);
             }
-            Ok(())
+            Ok(Request::of(cred))
         })?;
         match (is_dir, victim.has(DIR)) {
             (true, false) => Err(Errno::ENOTDIR),
             (false, true) => Err(Errno::EISDIR),
-            _ => Ok(()),
+            _ => Ok(request),
         }
     }
 }
 
 impl Entry<'_, '_> {
-    fn remove(&self, victim: &Dentry, is_dir: bool) -> Result<(), Errno> {
+    fn remove(&self, victim: &Dentry, is_dir: bool, request: &Request) -> Result<(), Errno> {
         let inode = victim.inode().ok_or(Errno::ENOENT)?;
-        let request = self.context.request();
-        self.tree.fs.unlink(&request, self.dir_inode()?, self.last.name, inode)?;
+        self.tree.fs.unlink(request, self.dir_inode()?, self.last.name, inode)?;
         // Before the name goes: with it may go the inode.
         inode.link_changed(if is_dir { -2 } else { -1 }, request.now);
         if is_dir {

@@ -108,7 +108,7 @@ impl Context {
         }
         self.may_remove(old_dir, moved, is_dir)?;
         match target {
-            Some(target) => self.may_remove(new_dir, target, is_dir)?,
+            Some(target) => drop(self.may_remove(new_dir, target, is_dir)?),
             None => self.may_change(new_dir)?,
         }
         if is_dir && ends.locks.are_two() {
