@@ -41,7 +41,7 @@ fn main() -> io::Result<()> {
     list(&ctx, "/", 0)?;
     drop(log);
     let stats = vfs.cache_stats();
-    println!("{} names in use, {} KiB reserved for them", stats.live_dentries, stats.slot_bytes >> 10);
+    println!("{} names in use, {} KiB of dentries and inodes", stats.live_dentries, stats.slot_bytes >> 10);
     Ok(())
 }
 

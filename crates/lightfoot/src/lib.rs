@@ -54,6 +54,14 @@ pub use path::AsPath;
 pub use read_dir::{DirEntry, ReadDir};
 pub use vfs::{CacheStats, Capabilities, Credentials, Errno, Fallback, FileSystem, RcuStats};
 
+/// What an implementor of [`FileSystem`] needs.
+pub mod fs {
+    pub use vfs::{
+        Attr, DirEntry, FileSystem, Inode, NewInode, Request, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT,
+        S_IFREG, S_IFSOCK, SetAttr, SetTime, Written,
+    };
+}
+
 /// Checks that [`Context::access`] makes: search or execute.
 pub const X_OK: u32 = vfs::MAY_EXEC;
 /// Checks that [`Context::access`] makes: write.

@@ -16,5 +16,6 @@ pub use loom::sync::atomic::{
 /// this must use its fall-back (a full fence) under loom.
 #[cfg(loom)]
 pub fn compiler_fence(order: Ordering) {
+    // ORDERING: the caller's; its own comment names the partner.
     fence(order);
 }

@@ -61,6 +61,8 @@ use table::{End, LOCK, MOVED, PTR, Table, end_of, lock_bucket, node_of, scan, se
 const STEP: usize = if cfg!(loom) { 1 } else { 32 };
 /// A table up to this many buckets is moved whole by the thread that starts the change.
 const MOVED_AT_ONCE: usize = if cfg!(loom) { 0 } else { 4096 };
+/// A table with fewer nodes than one for so many buckets shrinks.
+const SPARSE: usize = if cfg!(loom) { 2 } else { 8 };
 /// Inserts (net) on one CPU index before it adds them to the shared count.
 const COUNT_BATCH: isize = if cfg!(loom) { 1 } else { 64 };
 
@@ -239,7 +241,7 @@ impl<N: HashNode> HashTable<N> {
     #[must_use]
     pub fn reserved(&self, _guard: &ReadGuard<'_>) -> (usize, usize) {
         let table = self.table();
-        let bytes = |t: &Table| size_of_val(&*t.memory);
+        let bytes = |t: &Table| (t.mask + 1) * size_of::<AtomicUsize>();
         (bytes(table) + table.successor().map_or(0, bytes), table.mask + 1)
     }
 
@@ -281,7 +283,7 @@ impl<N: HashNode> HashTable<N> {
         let buckets = table.mask + 1;
         let wanted = match count {
             n if n > buckets => buckets * 2,
-            n if n < buckets / 8 && buckets > self.min_buckets => buckets / 2,
+            n if n < buckets / SPARSE && buckets > self.min_buckets => buckets / 2,
             _ => return,
         };
         let Some(_held) = self.resize.try_guard() else { return };

@@ -1,15 +1,26 @@
 //! Synchronisation primitives of the Linux directory cache, in user space.
-#![warn(missing_docs)]
+//!
+//! Each module says what its primitive is and what it is not, draws its state word, names each ordering with its partner and the
+//! source of the idea. The loom tests in `tests/` fail when any one ordering is weakened (`scripts/weaken-orderings`).
+//! The crate knows no file-system word.
+//!
+//! | want | take |
+//! |---|---|
+//! | readers that never store to shared memory | [`rcu`], [`SeqCount`] for what they read |
+//! | small data read often, written rarely | [`SeqLock`] |
+//! | a count that many threads move | [`LockRef`]; [`PerCpuArc`] for one hot object |
+//! | objects reused under readers | [`slab::Slab`], [`HashTable`] |
+//! | exclusion | [`SpinLock`], [`Mutex`], [`RawMutex`] inside a larger object |
 
-mod hashtable;
-mod lockref;
-mod mutex;
-mod percpu_arc;
+pub mod hashtable;
+pub mod lockref;
+pub mod mutex;
+pub mod percpu_arc;
 pub mod rcu;
-mod seqcount;
-mod seqlock;
+pub mod seqcount;
+pub mod seqlock;
 pub mod slab;
-mod spinlock;
+pub mod spinlock;
 
 pub use hashtable::{HashNode, HashTable, View as HashView};
 pub use lockref::{GetNotDead, LockRef, LockRefGuard};

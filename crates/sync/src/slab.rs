@@ -185,6 +185,13 @@ impl<T: Item> Slab<T> {
         self.depot.lock().chunks.len() * CHUNK
     }
 
+    /// Bytes of all objects ever handed out or ready to be: what of the reserved memory was touched.
+    #[must_use]
+    pub fn touched_bytes(&self) -> usize {
+        let objects: usize = self.depot.lock().chunks.iter().map(|chunk| chunk.carved).sum();
+        objects * (size_of::<T>() + size_of::<T::Side>())
+    }
+
     /// Calls `f` with every item that was ever handed out or is ready to be.
     pub fn for_each<'a>(&'a self, mut f: impl FnMut(&'a T)) {
         let spans: Vec<(NonNull<T>, usize)> =

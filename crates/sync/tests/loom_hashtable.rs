@@ -176,6 +176,53 @@ fn a_node_that_stays_is_found_while_the_table_grows_twice() {
     });
 }
 
+/// A table on its way from four buckets to two: bucket 0 was moved, and bucket 2 holds node 0. Node 1 is not inserted yet and
+/// belongs in bucket 0 of both tables.
+fn shrinking() -> Arc<World> {
+    let world = World::new(1, &[2, 0, 1, 3, 5], &[0, 2, 3, 4]);
+    let actor = world.enter();
+    assert_eq!(world.table.reserved(&actor.guard).1, 4);
+    [4, 3, 2].iter().for_each(|&node| actor.remove(node));
+    drop(actor);
+    world
+}
+
+#[test]
+fn a_node_that_stays_is_found_while_the_table_shrinks() {
+    check(3, || {
+        let world = shrinking();
+        let writer = World::spawn(&world, |actor| {
+            actor.insert(1);
+            actor.insert(2);
+            actor.insert(3);
+        });
+        assert!(world.enter().finds(0, 2));
+        writer.join().unwrap();
+        let actor = world.enter();
+        assert_eq!(world.table.reserved(&actor.guard).1, 2);
+        assert!(actor.sees(0, 2) && actor.sees(1, 0));
+    });
+}
+
+#[test]
+fn who_is_carried_into_the_next_table_sees_what_the_nodes_there_held() {
+    check(3, || {
+        let world = shrinking();
+        let writer = World::spawn(&world, |actor| {
+            actor.write(1, 7);
+            // Into the next table; then bucket 2 is moved, and node 0 linked before node 1.
+            actor.insert(1);
+            actor.insert(2);
+        });
+        let actor = world.enter();
+        if actor.sees(1, 2) {
+            assert_eq!(actor.read(1), 7);
+        }
+        drop(actor);
+        writer.join().unwrap();
+    });
+}
+
 #[test]
 fn who_moves_the_last_bucket_has_seen_what_the_others_moved() {
     check(3, || {

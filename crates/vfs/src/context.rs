@@ -78,7 +78,8 @@ pub struct Context {
     tree: PerCpuArc<Tree>,
     state: Rcu<State>,
     umask: AtomicU32,
-    change: Mutex<()>,
+    /// Held by whoever replaces `state`; whether that ever happened.
+    change: Mutex<bool>,
 }
 
 impl Context {
@@ -91,7 +92,7 @@ impl Context {
 
     fn with_state(tree: PerCpuArc<Tree>, state: State, umask: u32) -> Self {
         let state = Rcu::new(&tree.domain, state);
-        Self { tree, state, umask: AtomicU32::new(umask), change: Mutex::new(()) }
+        Self { tree, state, umask: AtomicU32::new(umask), change: Mutex::new(false) }
     }
 
     pub(crate) fn tree(&self) -> &Tree {
@@ -120,7 +121,8 @@ impl Context {
         self.state.load(&self.tree.domain.read()).cred.clone()
     }
 
-    /// Replaces the credentials. Walks that run keep those they began with.
+    /// Replaces the credentials. A walk that runs is finished with the old ones, but what it is for
+    /// (the last check of an open, say) may already see the new.
     pub fn set_credentials(&self, cred: Credentials) {
         self.replace(|state| state.cred = cred);
     }
@@ -169,10 +171,20 @@ impl Context {
     }
 
     fn replace(&self, change: impl FnOnce(&mut State)) {
-        let _held = self.change.lock();
+        let mut is_changed = self.change.lock();
+        *is_changed = true;
         let mut state = self.state.load(&self.tree.domain.read()).clone();
         change(&mut state);
         self.state.replace(&self.tree.domain, state);
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // A replaced state waits for others to fill its batch, and it holds the tree: it would keep it for good.
+        if *self.change.lock() {
+            self.tree.domain.flush();
+        }
     }
 }
 

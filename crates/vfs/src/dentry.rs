@@ -19,11 +19,12 @@
 //!
 //! # States, and who may change them
 //! ```text
-//!  free --(Dcache::add, directory lock)--> positive, hashed --(unlink, rmdir, rename over; directory lock)--> unhashed
-//!   ^  \--(Dcache::add_negative, same)---> negative, hashed --(create, same)--> positive, hashed                 |
-//!   |                                          |                                                               |
-//!   +------(try_kill: nobody holds it)---------+-----------------------------(last put: try_kill)----------------+
+//!  free --(Tree::add, directory lock)-----------> positive, hashed --(unlink, rmdir, rename over; same)--> unhashed
+//!   ^  \--(Tree::add_negative, same)-----------> negative, hashed --(create, link, rename onto it; same)-----^  |
+//!   |                                                                                                           |
+//!   +-----------------------(nobody holds it: try_kill at once; else the last put: try_kill)---------------------+
 //! ```
+//! What is made in place of a negative entry is a new one.
 //! Each arrow into or out of "hashed" happens inside a write section of `seq`. The sequence is never reset, not even when
 //! the memory is reused, so who sampled it in one life fails its check in the next.
 //! A hashed dentry holds one count on itself. Children do not count on their parent: a directory with names in it cannot be

@@ -3,7 +3,7 @@
 use crate::attr::{Attr, S_IFDIR, S_IFMT, SetAttr};
 use crate::context::Held;
 use crate::cred::{Capabilities, Credentials};
-use crate::dentry::{Dentry, HASHED, INODE};
+use crate::dentry::{COMPLETE, Dentry, HASHED, INODE};
 use crate::errno::Errno;
 use crate::fs::Request;
 use crate::inode::Inode;
@@ -33,6 +33,8 @@ pub struct OpenFile {
 struct Listing {
     /// The entry given out last, held so that the next batch finds its place at once.
     last: Option<(Held, u64)>,
+    /// The same where the file system lists: its cookie.
+    cookie: u64,
     done: bool,
 }
 
@@ -170,6 +172,11 @@ impl OpenFile {
         }
         let dir = self.held.dentry();
         let _locked = dir.lock.guard();
+        if !dir.has(COMPLETE) {
+            let entries = self.ask_for_entries(inode, &mut listing)?;
+            accessed(inode);
+            return Ok(entries);
+        }
         let mut next = match &listing.last {
             None => dir.first_child.get(),
             Some((last, cookie)) => after(dir, last.dentry(), *cookie),
@@ -194,8 +201,20 @@ impl OpenFile {
             }
             _ => None,
         };
-        *listing = Listing { last, done };
+        *listing = Listing { last, cookie: 0, done };
         accessed(inode);
+        Ok(entries)
+    }
+
+    /// The next entries from the file system.
+    fn ask_for_entries(&self, inode: &Inode, listing: &mut Listing) -> Result<Vec<DirEntry>, Errno> {
+        let (mut entries, mut cookie) = (Vec::new(), listing.cookie);
+        self.held.tree().fs.read_dir(inode, cookie, &mut |entry, at| {
+            entries.push(entry);
+            cookie = at;
+            entries.len() < LIST_BATCH
+        })?;
+        *listing = Listing { last: None, cookie, done: entries.len() < LIST_BATCH };
         Ok(entries)
     }
 

@@ -16,6 +16,7 @@
 use crate::attr::{Attr, SetAttr};
 use crate::cred::Credentials;
 use crate::errno::Errno;
+use crate::file::DirEntry;
 use crate::inode::Inode;
 
 /// Who asks, and when.
@@ -75,6 +76,16 @@ pub trait FileSystem: Send + Sync + 'static {
     /// # Errors
     /// `ENOENT`, or whatever the storage answers.
     fn lookup(&self, _request: &Request, _dir: &Inode, _name: &[u8]) -> Result<NewInode, Errno> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// Lists `dir` from after the entry that had the cookie `after` (0: from the start): calls `emit` with each entry and its
+    /// cookie until that says `false` or none is left. Cookies are above 0, and an entry keeps its own. `.` and `..` are
+    /// left out. Not called if names are in the cache.
+    ///
+    /// # Errors
+    /// `EIO`...
+    fn read_dir(&self, _dir: &Inode, _after: u64, _emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
         Err(Errno::ENOSYS)
     }
 

@@ -3,7 +3,7 @@
 //! # How they work
 //! Each operation walks to the directory, locks it, makes sure that it still is what the walk found (its sequence did not
 //! change and it was not removed), checks, asks the file system, and changes the tree. No count is taken on the directory: the
-//! lock keeps it, since removing or moving it would need the same lock.
+//! lock keeps it, since removing it would need the same lock. (It may be moved meanwhile; that changes nothing in it.)
 //!
 //! The order of checks, and so which of two errors is answered, is Linux's; `crates/lightfoot/tests/kernel.rs` compares.
 
@@ -44,7 +44,8 @@ pub(crate) struct DirAt<'t> {
 }
 
 impl<'t> DirAt<'t> {
-    /// Whether the directory is still what the walk found. Its lock is held, so it then stays that.
+    /// Whether the directory is still what the walk found. With its lock held it then stays in the tree; only its own name and
+    /// place may change.
     fn is_current(&self) -> bool {
         !self.dir.seq.retry(self.seq)
     }

@@ -4,8 +4,8 @@
 //! One routine in two modes over one tree. A walk begins in [rcu-walk](rcu_walk), which stores nothing. On trouble it takes a
 //! count on the place that it has reached (it *legitimises* it), makes the one step that was trouble in [ref-walk](ref_walk),
 //! under the directory's lock and with the file system's help, and is back in rcu-walk for the rest of the path. Only
-//! when the place has changed and cannot be held does it begin again; after two such restarts it goes in ref-walk from the
-//! start, where every step is a step forward.
+//! when the place has changed and cannot be held does it begin again, once: from then on it holds a place all the time and goes
+//! at least one step forward under locks between two tries of rcu-walk, so no storm of renames can keep it from its end.
 //!
 //! What the caller wants of the end of the path it takes by a closure, which runs on the dentry *before* the last check of its
 //! sequence: attributes of the last component are copied and then validated, no count is taken for them.
@@ -29,10 +29,8 @@ use crate::tree::Tree;
 use crate::walk::fallback::Fallback;
 use crate::walk::rcu_walk::{At, Leave, RcuWalk, Stop};
 use crate::walk::ref_walk::RefWalk;
+use core::cell::Cell;
 use sync::rcu::ReadGuard;
-
-/// Times that a walk begins again before it goes under locks.
-const MAX_RESTARTS: u32 = 2;
 
 /// What a path led to: handed to the closure that takes what is wanted of it.
 pub(crate) struct Found<'a> {
@@ -46,13 +44,29 @@ pub(crate) struct Found<'a> {
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
     pub(crate) state: &'a State,
+    /// [`Found::pin`] took a count: what was taken is good whatever changes from then on, and must not be thrown away.
+    pinned: Cell<bool>,
 }
 
 impl<'a> Found<'a> {
+    /// Where an rcu-walk has ended.
     #[inline(always)]
     fn new(walk: &RcuWalk<'a>, state: &'a State, at: &At<'a>) -> Self {
+        let (tree, guard, links) = (walk.tree, walk.guard, walk.links);
         let At { dentry, seq, object } = *at;
-        Self { tree: walk.tree, guard: walk.guard, dentry, seq, object, held: false, links: walk.links, state }
+        Self { tree, guard, dentry, seq, object, held: false, links, state, pinned: Cell::new(false) }
+    }
+
+    /// Where a ref-walk, which holds it, has ended.
+    fn at_held(tree: &'a Tree, guard: &'a ReadGuard<'a>, state: &'a State, at: &At<'a>, links: u32) -> Self {
+        let At { dentry, seq, object } = *at;
+        Self { tree, guard, dentry, seq, object, held: true, links, state, pinned: Cell::new(false) }
+    }
+
+    /// Whether what was taken is to be thrown away, since the dentry changed meanwhile.
+    #[inline(always)]
+    fn is_stale(&self) -> bool {
+        !self.pinned.get() && self.dentry.seq.retry(self.seq)
     }
 
     /// The inode; there is one, since a walk that ends at a negative entry fails.
@@ -68,6 +82,7 @@ impl<'a> Found<'a> {
     pub(crate) fn pin(&self) -> Result<Pinned, Errno> {
         let pinned =
             if self.held { self.tree.pin(self.dentry) } else { self.tree.pin_rcu(self.guard, self.dentry, self.seq) };
+        self.pinned.set(pinned.is_some());
         pinned.ok_or(Errno::EAGAIN)
     }
 }
@@ -121,8 +136,9 @@ impl Context {
         let start = At::sample(if path[0] == b'/' { root } else { base.unwrap_or(state.cwd.dentry()) });
         let stopped = match walk.walk(start, path) {
             Ok(at) => {
-                let taken = take(&Found::new(&walk, state, &at));
-                if !at.changed() {
+                let found = Found::new(&walk, state, &at);
+                let taken = take(&found);
+                if !found.is_stale() {
                     return taken;
                 }
                 (at, Stop::Trouble(Fallback::EntryChanged, path.len()))
@@ -160,20 +176,12 @@ impl Context {
         take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let tree = self.tree();
-        let mut restarts = 0;
-        let mut held = begun;
-        let mut walk = loop {
-            if let Some(walk) = held {
-                break walk;
+        let mut walk = match begun {
+            Some(walk) => walk,
+            None => {
+                tree.fallbacks.this().count(Fallback::Restart);
+                RefWalk::from_start(self, links, base, path)?
             }
-            tree.fallbacks.this().count(Fallback::Restart);
-            restarts += 1;
-            let from_start = RefWalk::from_start(self, links, base, path)?;
-            if restarts > MAX_RESTARTS {
-                tree.fallbacks.this().count(Fallback::Locked);
-                return self.finish_locked(from_start, path, follow, take);
-            }
-            held = Some(from_start);
         };
         loop {
             walk.step(follow).map_err(|errno| nul_or(path, errno))?;
@@ -181,21 +189,6 @@ impl Context {
                 return taken;
             }
         }
-    }
-
-    /// Walks to the end without going back to rcu-walk.
-    fn finish_locked<R, E: From<Errno>>(
-        &self,
-        mut walk: RefWalk<'_>,
-        path: &[u8],
-        follow: bool,
-        take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
-    ) -> Result<R, E> {
-        while !walk.is_done(follow) {
-            walk.step(follow).map_err(|errno| nul_or(path, errno))?;
-        }
-        let guard = self.tree().domain.read();
-        walk.take_end(&guard, self.state(&guard), take)
     }
 
     /// Goes on in rcu-walk from where a ref-walk is. `None`: there was trouble, and `held` is where it happened, or where it was.
@@ -252,9 +245,9 @@ fn conclude_and_take<'t, 'g, R, E: From<Errno>>(
     let guard = walk.guard;
     let (reason, at, rest) = match walk.conclude(stopped, path, follow) {
         Ok(at) => {
-            let (dentry, seq, object) = (at.dentry, at.seq, at.object);
-            let taken = take(&Found { tree, guard, dentry, seq, object, held: false, links: walk.links, state });
-            if !at.changed() {
+            let found = Found::new(&walk, state, &at);
+            let taken = take(&found);
+            if !found.is_stale() {
                 return Outcome::Done(taken);
             }
             (Fallback::EntryChanged, at, Vec::new())

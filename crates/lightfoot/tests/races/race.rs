@@ -92,11 +92,6 @@ impl History {
         change();
         self.ended.fetch_add(1, SeqCst);
     }
-
-    /// The state now, for the writer.
-    pub(crate) fn state(&self) -> u64 {
-        self.ended.load(SeqCst)
-    }
 }
 
 /// One reader's way through a history.

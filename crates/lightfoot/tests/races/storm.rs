@@ -74,7 +74,7 @@ fn after_a_storm_directories_links_and_listings_agree() {
         let (vfs, context) = tree(dirs);
         let context_ref = &context;
         let step = move |_: u64, rng: &mut Rng| storm_step(context_ref, dirs, rng);
-        Race::default().writer(15_000, step).writer(15_000, step).writer(15_000, step).run();
+        Race::default().writer(30_000, step).writer(30_000, step).writer(30_000, step).run();
         let names = check_whole(&context, dirs);
         vfs.barrier();
         // Directories that the storm made are empty or not: none was made in them. The root is one more.

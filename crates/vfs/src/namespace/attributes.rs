@@ -62,14 +62,15 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> R
             }
         });
     }
-    let changed = inode.update(|attr| {
+    inode.update(|attr| {
         check(cred, attr, set)?;
         apply(cred, attr, set, now);
-        Ok(*attr)
+        if set.mode.is_some() {
+            // Under the inode's lock, so that of two changes the later one decides the flag too.
+            mode_changed(held.dentry(), attr);
+        }
+        Ok(())
     })?;
-    if set.mode.is_some() {
-        mode_changed(held.dentry(), &changed);
-    }
     Ok(())
 }
 

@@ -20,20 +20,17 @@ pub enum Fallback {
     LinkNotCached,
     /// Not a reason to leave but to begin again: the place that was reached could not be held.
     Restart,
-    /// Walks that were begun again twice and then went under locks from the start.
-    Locked,
 }
 
 impl Fallback {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Fallback; 7] = [
+    pub const ALL: [Fallback; 6] = [
         Fallback::Miss,
         Fallback::DirectoryChanged,
         Fallback::EntryChanged,
         Fallback::RenameInProgress,
         Fallback::LinkNotCached,
         Fallback::Restart,
-        Fallback::Locked,
     ];
 
     /// The reason's name in tables.
@@ -46,7 +43,6 @@ impl Fallback {
             Fallback::RenameInProgress => "rename-in-progress",
             Fallback::LinkNotCached => "link-not-cached",
             Fallback::Restart => "restart",
-            Fallback::Locked => "locked",
         }
     }
 }

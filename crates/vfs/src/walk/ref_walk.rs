@@ -134,16 +134,7 @@ impl<'t> RefWalk<'t> {
         if !self.rest.is_empty() && at.object & DIR == 0 {
             return Err(Errno::ENOTDIR.into());
         }
-        take(&Found {
-            tree: self.tree,
-            guard,
-            dentry: at.dentry,
-            seq: at.seq,
-            object: at.object,
-            held: true,
-            links: self.links,
-            state,
-        })
+        take(&Found::at_held(self.tree, guard, state, &at, self.links))
     }
 
     /// One step forward: follows the link that the walk stands on, or goes to the next component.
