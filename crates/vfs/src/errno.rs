@@ -3,7 +3,7 @@
 /// An error number of `errno(3)`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
-pub struct Errno(pub(crate) u16);
+pub struct Errno(i32);
 
 macro_rules! errnos {
     ($($name:ident = $number:literal, $text:literal;)*) => {
@@ -57,7 +57,7 @@ impl Errno {
     /// The number, for `std::io::Error::from_raw_os_error`.
     #[must_use]
     pub fn raw(self) -> i32 {
-        i32::from(self.0)
+        self.0
     }
 }
 

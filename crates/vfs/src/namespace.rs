@@ -20,11 +20,11 @@ pub use open::OpenFlags;
 
 use crate::context::{Context, Held};
 use crate::cred::{Credentials, MAY_EXEC, MAY_WRITE};
-use crate::dentry::{DIR, Dentry, HASHED};
+use crate::dentry::{DIR, Dentry, HASHED, SEARCH_ALL};
 use crate::errno::Errno;
 use crate::fs::Request;
 use crate::inode::Inode;
-use crate::name::NAME_MAX;
+use crate::name::{NAME_MAX, PATH_MAX};
 use crate::slot::outlive;
 use crate::tree::Tree;
 use crate::walk::nul_or;
@@ -82,33 +82,26 @@ impl<'t> Entry<'t, '_> {
 }
 
 impl Context {
-    /// Walks to the directory of `path`'s last component; it must be one, and searchable.
-    #[inline]
-    pub(crate) fn parent<'p>(
-        &self,
-        links: u32,
-        base: Base<'_>,
-        path: &'p [u8],
-    ) -> Result<(DirAt<'_>, Last<'p>), Errno> {
-        if path.is_empty() {
-            return Err(Errno::ENOENT);
-        }
-        if path.len() > crate::name::PATH_MAX {
+    /// Walks to the directory of a path's `last` component; it must be one, and searchable.
+    pub(crate) fn parent(&self, links: u32, base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<DirAt<'_>, Errno> {
+        if path.len() > PATH_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        let last = Last::of(path);
         let tree = self.tree();
-        let at: Result<_, Errno> = self.resolve_after(links, base, last.parent, true, |found| {
+        let found = self.resolve_after(links, base, last.parent, true, |found| {
             if found.object & DIR == 0 {
                 return Err(Errno::ENOTDIR);
             }
             // Nothing is looked up for the root itself.
-            if found.object & crate::dentry::SEARCH_ALL == 0 && last.kind != Kind::Root {
+            if found.object & SEARCH_ALL == 0 && last.kind != Kind::Root {
                 found.state.cred.may(&found.inode()?.attr(), MAY_EXEC)?;
             }
             Ok(DirAt { dir: outlive(tree, found.dentry), seq: found.seq, links: found.links })
         });
-        at.map(|at| (at, last)).map_err(|errno| nul_or(path, errno))
+        match found {
+            Ok(at) => Ok(at),
+            Err(errno) => Err(nul_or(path, errno)),
+        }
     }
 
     /// Walks to the directory of `path`'s last component, locks it and calls `f`.
@@ -131,8 +124,9 @@ impl Context {
         path: &'p [u8],
         f: impl FnOnce(&Entry<'t, 'p>) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
+        let last = Last::of(path).ok_or(Errno::ENOENT)?;
         loop {
-            let (at, last) = self.parent(links, base, path)?;
+            let at = self.parent(links, base, path, &last)?;
             let held = at.dir.lock.guard();
             // A directory that moved between the walk and the lock is walked to again: each time, somebody else went forward.
             if at.is_current() {

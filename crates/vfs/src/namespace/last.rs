@@ -27,10 +27,13 @@ pub(crate) struct Last<'p> {
 }
 
 impl<'p> Last<'p> {
-    /// Cuts `path`, which is not empty.
+    /// Cuts `path`; `None` for an empty one.
     #[inline]
-    pub(crate) fn of(path: &'p [u8]) -> Self {
-        Self::of_plain(path).unwrap_or_else(|| Self::of_any(path))
+    pub(crate) fn of(path: &'p [u8]) -> Option<Self> {
+        match Self::of_plain(path) {
+            Some(last) => Some(last),
+            None => (!path.is_empty()).then(|| Self::of_any(path)),
+        }
     }
 
     /// The common case by one look at the last 16 bytes: a name of fewer than 16 bytes, not beginning with a dot, after one slash.
@@ -73,7 +76,7 @@ mod tests {
     fn a_path_is_cut_before_its_last_component() {
         let check = |path: &str, parent: &str, name: &str, kind, slash| {
             let want = Last { parent: parent.as_bytes(), name: name.as_bytes(), kind, slash };
-            assert_eq!(Last::of(path.as_bytes()), want, "{path}");
+            assert_eq!(Last::of(path.as_bytes()), Some(want), "{path}");
         };
         check("a", ".", "a", Kind::Normal, false);
         check("/a", "/", "a", Kind::Normal, false);

@@ -53,9 +53,11 @@ impl Context {
         if old.contains(&0) || new.contains(&0) {
             return Err(Errno::EINVAL);
         }
+        let old_last = Last::of(old).ok_or(Errno::ENOENT)?;
         loop {
-            let (old_at, old_last) = self.parent(0, old_base, old)?;
-            let (new_at, new_last) = self.parent(0, new_base, new)?;
+            let old_at = self.parent(0, old_base, old, &old_last)?;
+            let new_last = Last::of(new).ok_or(Errno::ENOENT)?;
+            let new_at = self.parent(0, new_base, new, &new_last)?;
             if old_last.kind != Kind::Normal || new_last.kind != Kind::Normal {
                 return Err(Errno::EBUSY);
             }

@@ -1,0 +1,341 @@
+//! A file system that keeps its own names: what the cache asks it, how often, and what it remembers.
+
+#[path = "lookup_fs/store.rs"]
+mod store;
+
+use store::Store;
+use vfs::{
+    Attr, Context, Errno, Fallback, FileSystem, Inode, NewInode, OpenFlags, Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
+};
+
+fn look(context: &Context, path: &str) -> Result<u64, Errno> {
+    context.attr(None, path.as_bytes(), true).map(|attr| attr.ino)
+}
+
+fn misses(vfs: &Vfs) -> u64 {
+    vfs.fallbacks(Fallback::Miss)
+}
+
+/// Ways out of rcu-walk but for misses.
+fn other_fallbacks(vfs: &Vfs) -> u64 {
+    Fallback::ALL.iter().filter(|reason| **reason != Fallback::Miss).map(|reason| vfs.fallbacks(*reason)).sum()
+}
+
+#[test]
+fn each_name_is_asked_for_once_and_is_then_found_without_leaving_rcu_walk() {
+    let long = "a-name-of-more-than-thirty-two-bytes";
+    let store = Store::new(&["a/", "a/b/", "a/b/file", "a/b/sixteen-bytes-16", &format!("a/{long}")]);
+    let vfs = store.tree();
+    let context = vfs.context();
+    let cases = [("/a/b/file", 3), ("a/b/../b/./sixteen-bytes-16", 1), (&format!("/a//{long}"), 1), ("/a/b/", 0)];
+    let mut asked = 0;
+    for (path, new) in cases {
+        for repeat in 0..3 {
+            let ino = look(&context, path).unwrap();
+            assert_eq!(look(&context, path), Ok(ino));
+            asked += if repeat == 0 { new } else { 0 };
+            assert_eq!((store.asked_in_all(), misses(&vfs)), (asked, asked.into()), "{path} {repeat}");
+        }
+    }
+    assert_eq!(other_fallbacks(&vfs), 0);
+}
+
+#[test]
+fn after_a_miss_the_walk_goes_on_from_the_last_good_component() {
+    let store = Store::new(&["a/", "a/b/", "a/b/c/", "a/b/c/d/", "a/b/c/d/file"]);
+    let vfs = store.tree();
+    let context = vfs.context();
+    look(&context, "/a/b").unwrap();
+    assert_eq!((store.asked_in_all(), misses(&vfs)), (2, 2));
+    look(&context, "/a/b/c/d/file").unwrap();
+    // One miss for each of c, d and file; a and b were not asked for again, nor did the walk begin again.
+    assert_eq!((store.asked_in_all(), misses(&vfs), other_fallbacks(&vfs)), (5, 5, 0));
+    for path in ["a", "a/b", "a/b/c", "a/b/c/d", "a/b/c/d/file"] {
+        assert_eq!(store.asked(path), 1, "{path}");
+    }
+}
+
+#[test]
+fn a_name_that_is_not_there_is_asked_for_once() {
+    let store = Store::new(&["a/"]);
+    let vfs = store.tree();
+    let context = vfs.context();
+    for path in ["/none", "/a/none", "/a/no-such-name-of-more-than-thirty-two-bytes", "/a/none/below", "/a/none/"] {
+        for _ in 0..3 {
+            assert_eq!(look(&context, path), Err(Errno::ENOENT), "{path}");
+        }
+    }
+    let counts = ["none", "a/none", "a/no-such-name-of-more-than-thirty-two-bytes"].map(|path| store.asked(path));
+    assert_eq!((counts, store.asked_in_all()), ([1; 3], 4));
+    assert_eq!((misses(&vfs), other_fallbacks(&vfs)), (4, 0));
+    assert_eq!(vfs.stats().live_dentries, 1 + 1 + 3);
+}
+
+/// Makes something under a name that is remembered as missing, in every way there is.
+fn ways_to_make() -> Vec<(&'static str, fn(&Context, &[u8]) -> Result<(), Errno>)> {
+    vec![
+        ("open", |context, path| context.open(None, path, OpenFlags::CREAT.union(OpenFlags::RDWR), 0o644).map(drop)),
+        ("mkdir", |context, path| context.mkdir(None, path, 0o755)),
+        ("mknod", |context, path| context.mknod(None, path, 0o644, 0)),
+        ("symlink", |context, path| context.symlink(b"other", None, path)),
+        ("link", |context, path| context.link(None, b"/other", None, path)),
+        ("rename", |context, path| context.rename(None, b"/other", None, path)),
+        ("rename of a directory", |context, path| context.rename(None, b"/dir", None, path)),
+    ]
+}
+
+#[test]
+fn a_negative_entry_dies_when_the_name_is_made() {
+    for target in ["d/new", "d/a-new-name-of-more-than-thirty-two-bytes"] {
+        for (way, make) in ways_to_make() {
+            let store = Store::new(&["other", "d/", "dir/"]);
+            let vfs = store.tree();
+            let context = vfs.context();
+            let path = target.as_bytes();
+            let attr = || context.attr(None, path, false);
+            assert_eq!(attr(), Err(Errno::ENOENT), "{way}");
+            make(&context, path).unwrap_or_else(|errno| panic!("{way}: {errno}"));
+            let made = attr().unwrap_or_else(|errno| panic!("{way}: {errno}"));
+            assert_eq!(store.asked(target), 1, "{way}");
+            // The root, d, what was made in place of the negative entry, and what a link was made from.
+            assert_eq!(vfs.stats().live_dentries, 3 + usize::from(way == "link"), "{way}");
+            // Gone again, it is asked for once more, since only the file system knows.
+            if made.is_dir() {
+                context.rmdir(None, path).unwrap()
+            } else {
+                context.unlink(None, path).unwrap()
+            }
+            for _ in 0..3 {
+                assert_eq!(attr(), Err(Errno::ENOENT), "{way}");
+            }
+            assert_eq!(store.asked(target), 2, "{way}");
+        }
+    }
+}
+
+#[test]
+fn a_directory_with_nothing_but_negative_entries_can_be_removed_and_replaced() {
+    let store = Store::new(&["d/", "e/", "spare/"]);
+    let vfs = store.tree();
+    let context = vfs.context();
+    for dir in ["/d", "/e"] {
+        (0..100).for_each(|number| assert_eq!(look(&context, &format!("{dir}/{number}")), Err(Errno::ENOENT)));
+    }
+    assert_eq!(vfs.stats().live_dentries, 1 + 2 + 200);
+    context.rmdir(None, b"/d").unwrap();
+    context.rename(None, b"/spare", None, b"/e").unwrap();
+    assert_eq!(vfs.stats().live_dentries, 1 + 1);
+    context.mkdir(None, b"/d", 0o755).unwrap();
+    context.mknod(None, b"/d/5", 0o644, 0).unwrap();
+    context.mknod(None, b"/e/5", 0o644, 0).unwrap();
+    assert!(look(&context, "/d/5").is_ok() && look(&context, "/e/5").is_ok());
+    assert_eq!(look(&context, "/d/6"), Err(Errno::ENOENT));
+}
+
+#[test]
+fn a_directory_whose_names_are_not_cached_is_not_removed() {
+    let store = Store::new(&["d/", "d/file", "e/"]);
+    let vfs = store.tree();
+    let context = vfs.context();
+    assert_eq!(context.rmdir(None, b"/d"), Err(Errno::ENOTEMPTY));
+    assert_eq!(context.rename(None, b"/e", None, b"/d"), Err(Errno::ENOTEMPTY));
+    assert_eq!((look(&context, "/d/file").is_ok(), look(&context, "/e").is_ok()), (true, true));
+    assert_eq!(context.attr(None, b"/", true).unwrap().nlink, 2);
+}
+
+#[test]
+fn negative_entries_are_bounded() {
+    const MOST: usize = 65_536;
+    let store = Store::new(&["d/"]);
+    let vfs = store.tree();
+    let context = vfs.context();
+    for number in 0..MOST + 1000 {
+        assert_eq!(look(&context, &format!("/d/{number}")), Err(Errno::ENOENT));
+    }
+    assert_eq!(vfs.stats().live_dentries, 2 + MOST);
+    // Those that were not remembered are asked for each time.
+    assert_eq!(look(&context, &format!("/d/{}", MOST + 5)), Err(Errno::ENOENT));
+    assert_eq!((store.asked(&format!("d/{}", MOST + 5)), store.asked("d/5")), (2, 1));
+    // And there is room for others when some have gone.
+    context.rmdir(None, b"/d").unwrap();
+    assert_eq!((look(&context, "/none"), look(&context, "/none")), (Err(Errno::ENOENT), Err(Errno::ENOENT)));
+    assert_eq!((vfs.stats().live_dentries, store.asked("none")), (2, 1));
+}
+
+#[test]
+fn an_error_of_a_lookup_is_the_answer_and_is_not_remembered() {
+    let store = Store::new(&["d/", "d/bad/", "d/bad/file"]);
+    let vfs = store.tree();
+    let context = vfs.context();
+    for errno in [Errno::EIO, Errno::EACCES, Errno::ENOTDIR] {
+        store.names().broken.insert(b"bad".into(), errno);
+        for path in ["/d/bad", "/d/bad/file", "/d/bad/", "/d/../d/bad/x/y"] {
+            assert_eq!(look(&context, path), Err(errno), "{path}");
+        }
+        assert_eq!(context.mkdir(None, b"/d/bad", 0o755), Err(errno));
+        assert_eq!(context.unlink(None, b"/d/bad"), Err(errno));
+        assert_eq!(context.rename(None, b"/d", None, b"/d/bad/x"), Err(errno));
+    }
+    assert_eq!(store.asked("d/bad"), 3 * 7);
+    store.names().broken.clear();
+    assert!(look(&context, "/d/bad/file").is_ok());
+    assert_eq!(store.asked("d/bad"), 3 * 7 + 1);
+}
+
+#[test]
+fn symbolic_links_are_followed_by_the_bodies_that_lookup_gives() {
+    let store =
+        Store::new(&["a/", "a/file", "a/down -> file", "up -> a/down", "root -> /a", "loop -> loop", "to -> none"]);
+    let vfs = store.tree();
+    let context = vfs.context();
+    let ino = look(&context, "/a/file").unwrap();
+    for path in ["/up", "/a/down", "/root/file", "/root/../up", "/root/down"] {
+        assert_eq!(look(&context, path), Ok(ino), "{path}");
+    }
+    assert_eq!(context.read_link(None, b"/up"), Ok(b"a/down".to_vec()));
+    assert_eq!((look(&context, "/loop"), look(&context, "/to")), (Err(Errno::ELOOP), Err(Errno::ENOENT)));
+    // A dangling link is made to lead somewhere, and then does.
+    context.mknod(None, b"/none", 0o644, 0).unwrap();
+    assert!(look(&context, "/to").is_ok());
+    let (asked, left) = (store.asked_in_all(), misses(&vfs));
+    for path in ["/up", "/root/../up", "/root/down", "/to", "/a/down"] {
+        look(&context, path).unwrap();
+    }
+    assert_eq!((store.asked_in_all(), misses(&vfs), other_fallbacks(&vfs)), (asked, left, 0));
+}
+
+#[test]
+fn threads_that_miss_one_name_ask_for_it_once() {
+    let paths: Vec<String> = (0..300).map(|number| format!("f{number}")).collect();
+    let present: Vec<&str> = paths.iter().step_by(2).map(String::as_str).collect();
+    let store = Store::new(&present);
+    let vfs = store.tree();
+    let start = std::sync::Barrier::new(3);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let context = vfs.context();
+                start.wait();
+                for (number, path) in paths.iter().enumerate() {
+                    assert_eq!(look(&context, path).is_ok(), number % 2 == 0, "{path}");
+                }
+            });
+        }
+    });
+    paths.iter().for_each(|path| assert_eq!(store.asked(path), 1, "{path}"));
+}
+
+#[test]
+fn a_name_that_moves_between_remembered_misses_is_at_one_of_its_places() {
+    let store = Store::new(&["d/", "e/", "d/here"]);
+    let vfs = store.tree();
+    let context = vfs.context();
+    let (started, finished) = (&std::sync::atomic::AtomicU64::new(0), &std::sync::atomic::AtomicU64::new(0));
+    let order = std::sync::atomic::Ordering::SeqCst;
+    let (context, paths) = (&context, ["d/here", "e/there"]);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(move || {
+                while finished.load(order) < 6000 {
+                    let before = finished.load(order);
+                    let seen = [0, 1, 0].map(|which| look(context, paths[which]).is_ok());
+                    // With one rename at most on the way, it cannot have evaded all three looks.
+                    let overlapping = started.load(order) - before;
+                    assert!(overlapping > 1 || seen.contains(&true), "absent from both places");
+                }
+            });
+        }
+        scope.spawn(move || {
+            for round in 0..6000 {
+                let (old, new) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
+                started.fetch_add(1, order);
+                let renamed = context.rename(None, paths[old].as_bytes(), None, paths[new].as_bytes());
+                finished.fetch_add(1, order);
+                renamed.unwrap();
+            }
+        });
+    });
+}
+
+#[test]
+fn a_cold_cache_answers_as_a_warm_one_whatever_the_path() {
+    let parts =
+        ["a", "b", "c", "link", "up", "file", "none", ".", "..", "", "\0", &"x".repeat(256), &"y".repeat(255), "loop"];
+    let store = Store::new(&[
+        "a/",
+        "a/b/",
+        "a/b/c/",
+        "a/b/c/file",
+        "a/file",
+        "link -> a/b",
+        "a/up -> ../link/..",
+        "loop -> loop",
+    ]);
+    let warm = store.tree();
+    let warm_context = warm.context();
+    let mut random = 11u64;
+    let mut below = |bound: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) as usize % bound
+    };
+    for round in 0..20_000 {
+        let mut path = (0..=below(6)).map(|_| parts[below(parts.len())]).collect::<Vec<_>>().join("/");
+        if below(3) == 0 {
+            path.insert(0, '/');
+        }
+        let answers = |context: &Context| {
+            let path = path.as_bytes();
+            let all = (context.attr(None, path, true), context.attr(None, path, false), context.read_link(None, path));
+            (all, context.access(None, path, 4), context.canonical(None, path))
+        };
+        let expected = answers(&warm_context);
+        let cold = store.tree();
+        assert_eq!(answers(&cold.context()), expected, "{path:?}, round {round}");
+        if path.contains('\0') {
+            assert_eq!(expected.0.0, Err(Errno::EINVAL), "{path:?}");
+        }
+    }
+}
+
+/// A file system that answers `lookup` with a file, or `ENOENT` if it has none, and nothing else of its own.
+struct Bare {
+    has_file: bool,
+}
+
+impl FileSystem for Bare {
+    fn root(&self) -> NewInode {
+        let attr = Attr { ino: 1, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
+        NewInode { node: 1, attr, link_body: None }
+    }
+
+    fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+        if !self.has_file || name != b"file" {
+            return Err(Errno::ENOENT);
+        }
+        let attr = Attr { ino: 2, mode: S_IFREG | 0o644, nlink: 1, size: 100, ..Attr::default() };
+        Ok(NewInode { node: 2, attr, link_body: None })
+    }
+}
+
+#[test]
+fn what_a_file_system_does_not_do_is_refused_and_changes_nothing() {
+    for (way, make) in ways_to_make() {
+        let context = Vfs::new(Bare { has_file: false }).context();
+        let expected = if matches!(way, "link") || way.starts_with("rename") { Errno::ENOENT } else { Errno::EPERM };
+        assert_eq!(make(&context, b"/new"), Err(expected), "{way}");
+        assert_eq!((look(&context, "/new"), look(&context, "/")), (Err(Errno::ENOENT), Ok(1)), "{way}");
+    }
+    let vfs = Vfs::new(Bare { has_file: true });
+    let context = vfs.context();
+    assert_eq!(context.link(None, b"/file", None, b"/new"), Err(Errno::EPERM));
+    assert_eq!(context.rename(None, b"/file", None, b"/new"), Err(Errno::EPERM));
+    assert_eq!(context.unlink(None, b"/file"), Err(Errno::EPERM));
+    let file = context.open(None, b"/file", OpenFlags::RDWR, 0).unwrap();
+    assert_eq!(file.read_at(0, &mut [0; 4]), Err(Errno::EINVAL));
+    assert_eq!(file.write_at(0, b"data"), Err(Errno::EINVAL));
+    assert_eq!(file.set_len(3), Err(Errno::EINVAL));
+    assert_eq!(context.set_attr(None, b"/file", true, &SetAttr { mode: Some(0o600), ..SetAttr::default() }), Ok(()));
+    let attr = context.attr(None, b"/file", true).unwrap();
+    assert_eq!((attr.ino, attr.nlink, attr.size, attr.mode), (2, 1, 100, S_IFREG | 0o600));
+    assert_eq!(look(&context, "/new"), Err(Errno::ENOENT));
+}
