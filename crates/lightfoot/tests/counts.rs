@@ -53,7 +53,7 @@ impl Drop for Counting {
 }
 
 impl Counting {
-    fn new() -> (Vfs, Arc<Counts>, mpsc::Receiver<()>) {
+    fn tree() -> (Vfs, Arc<Counts>, mpsc::Receiver<()>) {
         let (gone, is_gone) = mpsc::channel();
         let counts = Arc::new(Counts::default());
         (Vfs::new(Self { inner: RamFs::new(), counts: counts.clone(), gone }), counts, is_gone)
@@ -201,7 +201,7 @@ fn settle(vfs: &Vfs) {
 
 #[test]
 fn after_a_storm_contexts_hold_their_root_and_working_directory_and_nobody_else_holds_anything() {
-    let (vfs, ..) = Counting::new();
+    let (vfs, ..) = Counting::tree();
     let context = stormed(&vfs);
     settle(&vfs);
     let stats = vfs.cache_stats();
@@ -218,7 +218,7 @@ fn after_a_storm_contexts_hold_their_root_and_working_directory_and_nobody_else_
 
 #[test]
 fn when_all_names_have_gone_the_root_is_left_and_every_inode_was_evicted_once() {
-    let (vfs, counts, _) = Counting::new();
+    let (vfs, counts, _) = Counting::tree();
     let context = stormed(&vfs);
     context.read_dir("/").unwrap().for_each(|entry| context.remove_dir_all(entry.unwrap().path()).unwrap());
     settle(&vfs);
@@ -233,7 +233,7 @@ fn when_all_names_have_gone_the_root_is_left_and_every_inode_was_evicted_once() 
 
 #[test]
 fn a_tree_that_is_dropped_with_names_in_it_drops_the_data_of_each_inode_once() {
-    let (vfs, counts, gone) = Counting::new();
+    let (vfs, counts, gone) = Counting::tree();
     let context = stormed(&vfs);
     drop((context, vfs));
     gone.recv_timeout(PATIENCE).expect("the tree was never dropped");
@@ -243,7 +243,7 @@ fn a_tree_that_is_dropped_with_names_in_it_drops_the_data_of_each_inode_once() {
 
 #[test]
 fn an_open_file_keeps_its_inode_when_its_names_have_gone() {
-    let (vfs, counts, _) = Counting::new();
+    let (vfs, counts, _) = Counting::tree();
     let context = vfs.context();
     let file = File::create_new(&context, "/file").unwrap();
     chmod(&context, "/file");
@@ -260,7 +260,7 @@ fn an_open_file_keeps_its_inode_when_its_names_have_gone() {
 
 #[test]
 fn a_file_without_a_name_holds_the_directories_above_it_without_names() {
-    let (vfs, counts, _) = Counting::new();
+    let (vfs, counts, _) = Counting::tree();
     let context = vfs.context();
     context.create_dir_all("/a/b").unwrap();
     let file = File::create_new(&context, "/a/b/file").unwrap();
@@ -278,7 +278,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Drops what keeps a tree alive in the order of `order`, each on a thread of its own if `elsewhere`; the file stays
 /// readable as long as it is there, and the tree goes with the last.
 fn check_drop_order(order: [usize; 5], elsewhere: bool, replaced: bool) {
-    let (vfs, counts, gone) = Counting::new();
+    let (vfs, counts, gone) = Counting::tree();
     let context = vfs.context();
     context.create_dir("/d").unwrap();
     let file = Arc::new(File::create_new(&context, "/d/file").unwrap());

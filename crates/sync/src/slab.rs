@@ -9,9 +9,8 @@
 //!
 //! # Layout
 //! An object has two parts: the *item* `T`, which readers walk over, and its *side* `T::Side`, the rest. A chunk is 2 MiB at a
-//! multiple of 2 MiB: first all items, side by side, then all sides. So items are as dense in the processor's caches as
-//! they can be (a layout of whole objects at a stride of 256 bytes reached a quarter of the first-level cache's sets and cost
-//! hot walks some 40 %: `docs/results.md`), and from the address of either part follows that of the other.
+//! multiple of 2 MiB: first all items, side by side, then all sides. So what readers walk over is dense (64 dentries to a page of
+//! 4 KiB instead of 16), and from the address of either part follows that of the other.
 //!
 //! # What it is not
 //! Not a general allocator: items are never moved, never dropped before the slab is, and chunks never go back to the

@@ -138,6 +138,11 @@ impl Inode {
         self.ctime.store(now, Relaxed);
     }
 
+    /// The last name of the file went, and nobody else refers to it: no lock is needed any more.
+    pub(crate) fn last_link_went(&self, links: i32) {
+        self.nlink.store(self.nlink.load(Relaxed).wrapping_add_signed(-links), Relaxed);
+    }
+
     /// The length in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {

@@ -27,7 +27,7 @@ use crate::inode::Inode;
 use crate::name::{NAME_MAX, PATH_MAX};
 use crate::slot::outlive;
 use crate::tree::Tree;
-use crate::walk::nul_or;
+use crate::walk::{Found, nul_or};
 pub(crate) use last::{Kind, Last};
 use sync::RawMutexGuard;
 
@@ -81,6 +81,14 @@ impl<'t> Entry<'t, '_> {
     }
 }
 
+/// Whether the directory, which not everyone may search, may be by this context. Apart, so that the rest of what
+/// [`Context::parent`] takes is small enough to be inlined, and its result never goes through memory.
+#[cold]
+#[inline(never)]
+fn may_search(found: &Found<'_>) -> Result<(), Errno> {
+    found.state.cred.may(&found.inode()?.attr(), MAY_EXEC)
+}
+
 impl Context {
     /// Walks to the directory of a path's `last` component; it must be one, and searchable.
     pub(crate) fn parent(&self, links: u32, base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<DirAt<'_>, Errno> {
@@ -94,7 +102,7 @@ impl Context {
             }
             // Nothing is looked up for the root itself.
             if found.object & SEARCH_ALL == 0 && last.kind != Kind::Root {
-                found.state.cred.may(&found.inode()?.attr(), MAY_EXEC)?;
+                may_search(found)?;
             }
             Ok(DirAt { dir: outlive(tree, found.dentry), seq: found.seq, links: found.links })
         });

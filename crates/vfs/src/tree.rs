@@ -125,11 +125,13 @@ impl Tree {
         hash: u64,
     ) -> Option<&'g Dentry> {
         let filed = entry_hash(dir, hash);
-        let quick = short(name).and_then(|name| {
-            let wanted = hash_len(hash, name.len);
-            self.table.view(guard).find(filed, |_| (), |entry| entry.is_short(dir, wanted, name))
-        });
-        quick.or_else(|| self.table.find_slow(guard, filed, |entry| entry.is_entry_rcu(dir, hash, name, guard)))
+        match short(name) {
+            Some(name) => {
+                let wanted = hash_len(hash, name.len);
+                self.table.find_slow(guard, filed, |entry| entry.is_short(dir, wanted, name))
+            }
+            None => self.table.find_slow(guard, filed, |entry| entry.is_entry_rcu(dir, hash, name, guard)),
+        }
     }
 
     /// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays while the lock is held.
@@ -177,7 +179,7 @@ impl Tree {
         if let Some(entry) = self.lookup_rcu(&guard, dir, name, hash)
             && entry.object() & INODE == 0
         {
-            self.delete(dir, entry, hash);
+            self.delete(dir, entry, hash, 0, 0);
         }
     }
 
@@ -232,18 +234,19 @@ impl Tree {
         link(&self.table, &self.domain, &guard, dentry, entry_hash(dir, hash));
     }
 
-    /// Takes the entry `dentry`, whose name's hash is `hash`, out of the locked directory `dir`. Who holds it keeps it.
-    pub(crate) fn delete(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
+    /// Takes the entry `dentry`, whose name's hash is `hash`, out of the locked directory `dir`; its file has `links` fewer
+    /// from `now` on. Who holds it keeps it.
+    pub(crate) fn delete(&self, dir: &Dentry, dentry: &Dentry, hash: u64, links: i32, now: i64) {
         self.unhash(dir, dentry, hash);
         remove_child(dir, dentry);
-        self.release(dir, dentry);
+        self.release(dir, dentry, links, now);
     }
 
     /// Drops what is remembered of a locked directory that is about to go: its negative entries.
     pub(crate) fn forget_children(&self, dir: &Dentry) {
         while let Some(child) = dir.first_child.get() {
             let hash = child.name_hash_rcu(self.key, &self.domain.read());
-            self.delete(dir, child, hash);
+            self.delete(dir, child, hash, 0, 0);
         }
     }
 
@@ -257,12 +260,19 @@ impl Tree {
         dentry.seq.write_end();
     }
 
-    /// Gives up the count that the name held.
-    fn release(&self, dir: &Dentry, dentry: &Dentry) {
-        if dentry.object() & INODE == 0 {
+    /// Gives up the count that the name held, and the name's share of its file's links.
+    fn release(&self, dir: &Dentry, dentry: &Dentry, links: i32, now: i64) {
+        let inode = dentry.inode();
+        if inode.is_none() {
             self.negatives.fetch_sub(1, Relaxed);
         }
-        if dentry.count.try_kill(1) {
+        let dies = dentry.count.try_kill(1);
+        match inode {
+            Some(inode) if dies && inode.is_last() => inode.last_link_went(links),
+            Some(inode) => inode.link_changed(-links, now),
+            None => {}
+        }
+        if dies {
             self.bury(dentry);
             return;
         }
@@ -272,26 +282,28 @@ impl Tree {
         self.unpin_ref(dentry);
     }
 
-    /// Moves `dentry` from `old` to `new` directory (both locked) under another name, over `target` if there is one.
+    /// Moves `dentry` from `old` to `new` directory (both locked) under another name, over `target` if there is one, whose file
+    /// has so many links fewer from `now` on.
     pub(crate) fn move_entry(
         &self,
         (old, old_hash): (&Dentry, u64),
         (new, name, hash): (&Dentry, &[u8], u64),
         dentry: &Dentry,
-        target: Option<&Dentry>,
+        target: Option<(&Dentry, i32)>,
+        now: i64,
     ) {
         {
             let _renaming = self.rename_seq.0.write_lock();
             let guard = self.domain.read();
             dentry.seq.write_begin();
-            if let Some(target) = target {
+            if let Some((target, _)) = target {
                 target.seq.write_begin();
             }
             let removed = self.table.remove(&self.domain, &guard, dentry, entry_hash(old, old_hash));
             debug_assert!(removed, "a hashed entry is on the chain of its name");
             dentry.set_entry(&self.domain, new, hash, name);
             link(&self.table, &self.domain, &guard, dentry, entry_hash(new, hash));
-            if let Some(target) = target {
+            if let Some((target, _)) = target {
                 // After the new name is there: a lookup of it always finds one or the other.
                 target.change_flags(HASHED, 0);
                 target.retire_name();
@@ -302,9 +314,9 @@ impl Tree {
         }
         remove_child(old, dentry);
         insert_child(new, dentry);
-        if let Some(target) = target {
+        if let Some((target, links)) = target {
             remove_child(new, target);
-            self.release(new, target);
+            self.release(new, target, links, now);
         }
     }
 

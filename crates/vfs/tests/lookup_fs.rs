@@ -3,6 +3,7 @@
 #[path = "lookup_fs/store.rs"]
 mod store;
 
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use store::Store;
 use vfs::{
     Attr, Context, Errno, Fallback, FileSystem, Inode, NewInode, OpenFlags, Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
@@ -71,8 +72,11 @@ fn a_name_that_is_not_there_is_asked_for_once() {
     assert_eq!(vfs.stats().live_dentries, 1 + 1 + 3);
 }
 
-/// Makes something under a name that is remembered as missing, in every way there is.
-fn ways_to_make() -> Vec<(&'static str, fn(&Context, &[u8]) -> Result<(), Errno>)> {
+/// Makes something at a path.
+type Make = fn(&Context, &[u8]) -> Result<(), Errno>;
+
+/// Every way to make a name.
+fn ways_to_make() -> Vec<(&'static str, Make)> {
     vec![
         ("open", |context, path| context.open(None, path, OpenFlags::CREAT.union(OpenFlags::RDWR), 0o644).map(drop)),
         ("mkdir", |context, path| context.mkdir(None, path, 0o755)),
@@ -227,32 +231,36 @@ fn threads_that_miss_one_name_ask_for_it_once() {
 
 #[test]
 fn a_name_that_moves_between_remembered_misses_is_at_one_of_its_places() {
+    const ROUNDS: u64 = 6000;
     let store = Store::new(&["d/", "e/", "d/here"]);
     let vfs = store.tree();
     let context = vfs.context();
-    let (started, finished) = (&std::sync::atomic::AtomicU64::new(0), &std::sync::atomic::AtomicU64::new(0));
-    let order = std::sync::atomic::Ordering::SeqCst;
+    let (started, finished) = (&AtomicU64::new(0), &AtomicU64::new(0));
     let (context, paths) = (&context, ["d/here", "e/there"]);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(move || {
-                while finished.load(order) < 6000 {
-                    let before = finished.load(order);
+                while finished.load(SeqCst) < ROUNDS {
+                    let before = finished.load(SeqCst);
                     let seen = [0, 1, 0].map(|which| look(context, paths[which]).is_ok());
                     // With one rename at most on the way, it cannot have evaded all three looks.
-                    let overlapping = started.load(order) - before;
+                    let overlapping = started.load(SeqCst) - before;
                     assert!(overlapping > 1 || seen.contains(&true), "absent from both places");
                 }
             });
         }
         scope.spawn(move || {
-            for round in 0..6000 {
-                let (old, new) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
-                started.fetch_add(1, order);
-                let renamed = context.rename(None, paths[old].as_bytes(), None, paths[new].as_bytes());
-                finished.fetch_add(1, order);
-                renamed.unwrap();
-            }
+            // All rounds whatever comes, since the others wait for the last; then the verdict.
+            let results: Vec<_> = (0..ROUNDS)
+                .map(|round| {
+                    let (old, new) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
+                    started.fetch_add(1, SeqCst);
+                    let renamed = context.rename(None, paths[old].as_bytes(), None, paths[new].as_bytes());
+                    finished.fetch_add(1, SeqCst);
+                    renamed
+                })
+                .collect();
+            assert!(results.iter().all(Result::is_ok), "{:?}", results.iter().find(|result| result.is_err()));
         });
     });
 }

@@ -52,8 +52,8 @@ fn a_listing_gives_what_stays_exactly_once_and_no_name_that_never_was() {
         }
     };
     Race::default()
-        .writer(10_000, move |_, rng| churn(context, 0..60, rng))
-        .writer(10_000, move |_, rng| churn(context, 100..160, rng))
+        .writer(25_000, move |_, rng| churn(context, 0..60, rng))
+        .writer(25_000, move |_, rng| churn(context, 100..160, rng))
         .reader(reader())
         .reader(reader())
         .run();

@@ -55,7 +55,7 @@ fn a_path_through_a_directory_that_moves_leads_to_its_file_or_to_nothing() {
         }
     };
     Race::default()
-        .writer(12_000, move |round, _| {
+        .writer(30_000, move |round, _| {
             let ((old, child), (new, next)) = (PLACES[(round % 4) as usize], PLACES[(round as usize + 1) % 4]);
             let (from, to) =
                 if old == new { (format!("{old}/{child}"), format!("{old}/{next}")) } else { (old.into(), new.into()) };
@@ -80,7 +80,7 @@ fn what_lies_below_a_working_directory_is_found_wherever_that_is_moved() {
         }
     };
     Race::default()
-        .writer(12_000, move |round, _| {
+        .writer(30_000, move |round, _| {
             let (from, to) = if round % 2 == 0 { ("/m/deep", "/n/other") } else { ("/n/other", "/m/deep") };
             context.rename(from, to).unwrap();
         })
@@ -120,7 +120,7 @@ fn a_path_that_is_asked_back_is_one_that_the_file_had_and_no_mixture() {
         }
     };
     Race::default()
-        .writer(12_000, move |round, _| {
+        .writer(30_000, move |round, _| {
             let ((old, child), (new, next)) = (PLACES[(round % 4) as usize], PLACES[(round as usize + 1) % 4]);
             let (from, to) =
                 if old == new { (format!("{old}/{child}"), format!("{old}/{next}")) } else { (old.into(), new.into()) };
@@ -141,8 +141,8 @@ fn directories_that_are_renamed_into_one_another_by_many_never_make_a_loop() {
         let _ = context.rename(rng.pick(&places), rng.pick(&places));
     };
     Race::default()
-        .writer(8_000, mover)
-        .writer(8_000, mover)
+        .writer(20_000, mover)
+        .writer(20_000, mover)
         .reader(move |rng| {
             let _ = context.canonicalize(format!("{}/../..", rng.pick(&places)));
         })

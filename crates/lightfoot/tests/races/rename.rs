@@ -44,11 +44,11 @@ fn check_one_name_at_a_time(from: (&str, usize), to: (&str, usize)) {
         }
     };
     Race::default()
-        .writer(8_000, move |round, _| {
+        .writer(20_000, move |round, _| {
             let (old, new) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
             history.step(|| context.rename(&paths[old], &paths[new]).unwrap());
         })
-        .writer(8_000, move |_, rng| make_noise(context, names, rng))
+        .writer(20_000, move |_, rng| make_noise(context, names, rng))
         .reader(reader())
         .reader(reader())
         .run();
@@ -73,7 +73,7 @@ fn a_file_that_is_renamed_has_one_of_its_names_at_every_moment() {
 }
 
 fn check_target_is_there(spare: &str, target: &str, is_dir: bool) {
-    const ROUNDS: u64 = 5_000;
+    const ROUNDS: u64 = 15_000;
     let (_vfs, context) = tree(&["/d1", "/d2"]);
     let make = |path: &str, content: u64| {
         match is_dir {

@@ -165,7 +165,7 @@ fn an_open_file_keeps_its_contents_when_its_name_goes_and_comes_back() {
     let next = AtomicU64::new(1);
     let (context_ref, next) = (&context, &next);
     let step = move |_: u64, rng: &mut Rng| keep_open(context_ref, next, rng);
-    Race::default().writer(8_000, step).writer(8_000, step).writer(8_000, step).run();
+    Race::default().writer(20_000, step).writer(20_000, step).writer(20_000, step).run();
     check_whole(&context, &["/d"]);
 }
 

@@ -26,7 +26,7 @@ fn a_relative_path_starts_at_a_working_directory_of_one_moment() {
         }
     };
     Race::default()
-        .writer(10_000, move |round, _| {
+        .writer(25_000, move |round, _| {
             let to = if round % 2 == 0 { "/two" } else { "../one" };
             history.step(|| context.set_current_dir(to).unwrap());
         })
@@ -64,6 +64,41 @@ fn a_walk_asks_with_the_credentials_of_one_moment() {
 }
 
 #[test]
+fn a_walk_that_is_disturbed_keeps_the_credentials_that_it_began_with() {
+    let (_vfs, root) = tree(&["/private"]);
+    make(&root, "/private/file");
+    let set = |path: &str, owner: u32, mode: u32| {
+        root.chown(path, Some(owner), Some(owner)).unwrap();
+        root.set_permissions(path, lightfoot::Permissions::from_mode(mode)).unwrap();
+    };
+    // User 1 may not read the file, and user 2 may not go where it is.
+    set("/private/file", 2, 0o600);
+    set("/private", 1, 0o700);
+    let context = root.with_credentials(Credentials::user(1, 1, &[]));
+    let (root, context) = (&root, &context);
+    let reader = || {
+        move |rng: &mut Rng| {
+            let path = rng.pick(&["/private/file", "/private/other"]);
+            let seen = seen(context.access(path, R_OK).map(|()| 0));
+            assert!(seen == REFUSED || seen == ABSENT, "{path}: {seen:?}");
+            assert!(context.open(path).is_err(), "{path} was opened");
+        }
+    };
+    Race::default()
+        .writer(20_000, move |round, _| {
+            let (from, to) = if round % 2 == 0 { ("file", "other") } else { ("other", "file") };
+            root.rename(format!("/private/{from}"), format!("/private/{to}")).unwrap();
+        })
+        .writer(20_000, move |round, _| {
+            let uid = 1 + (round as u32 + 1) % 2;
+            context.set_credentials(Credentials::user(uid, uid, &[]));
+        })
+        .reader(reader())
+        .reader(reader())
+        .run();
+}
+
+#[test]
 fn attributes_are_those_of_one_moment() {
     let (_vfs, context) = tree(&["/d"]);
     make(&context, "/d/file");
@@ -87,7 +122,7 @@ fn attributes_are_those_of_one_moment() {
         }
     };
     Race::default()
-        .writer(10_000, move |round, _| {
+        .writer(25_000, move |round, _| {
             let owner = Some(round as u32 + 1);
             history.step(|| context.chown("/d/file", owner, owner).unwrap());
             history.step(|| context.truncate("/d/file", round + 1).unwrap());

@@ -82,12 +82,10 @@ impl Entry<'_, '_> {
     fn remove(&self, victim: &Dentry, is_dir: bool, request: &Request) -> Result<(), Errno> {
         let inode = victim.inode().ok_or(Errno::ENOENT)?;
         self.tree.fs.unlink(request, self.dir_inode()?, self.last.name, inode)?;
-        // Before the name goes: with it may go the inode.
-        inode.link_changed(if is_dir { -2 } else { -1 }, request.now);
         if is_dir {
             self.tree.forget_children(victim);
         }
-        self.tree.delete(self.dir, victim, self.hash);
+        self.tree.delete(self.dir, victim, self.hash, if is_dir { 2 } else { 1 }, request.now);
         self.tree.touch_dir(self.dir, -1, -i32::from(is_dir), request.now);
         Ok(())
     }

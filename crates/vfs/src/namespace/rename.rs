@@ -142,15 +142,13 @@ impl Context {
         let target_inode = target.and_then(Dentry::inode);
         tree.fs.rename(&request, (from, old_last.name), (to, new_last.name), inode, target_inode)?;
         inode.link_changed(0, request.now);
-        if let Some(target_inode) = target_inode {
-            target_inode.link_changed(if is_dir { -2 } else { -1 }, request.now);
-        }
         match target {
             Some(target) if is_dir => tree.forget_children(target),
             Some(_) => {}
             None => tree.forget_negative(new_dir, new_last.name, new_hash),
         }
-        tree.move_entry((old_dir, old_hash), (new_dir, new_last.name, new_hash), moved, target);
+        let replaced_entry = target.map(|target| (target, if is_dir { 2 } else { 1 }));
+        tree.move_entry((old_dir, old_hash), (new_dir, new_last.name, new_hash), moved, replaced_entry, request.now);
         let subdir = i32::from(is_dir);
         let replaced = target.is_some();
         tree.touch_dir(old_dir, -1, -subdir, request.now);

@@ -1,0 +1,291 @@
+//! Proof that a cached lookup writes to no shared memory: the test starts itself again as another process, which builds a
+//! tree, makes the memory of the dentry cache and of its hash table read-only, and then looks names up. A store to either
+//! ends that process with SIGSEGV, as it must when something is asked that does store.
+//!
+//! What stays writable is small: each thread's own line of the RCU domain, counters, the heap's small blocks. The cache's
+//! memory is known by size and by the moment when it was mapped.
+
+#[allow(dead_code, reason = "each test root uses its own part")]
+#[path = "namespace/rng.rs"]
+mod rng;
+
+use lightfoot::{Context, Credentials, Fallback, File, Permissions, R_OK, Vfs, W_OK};
+use rng::Rng;
+use rustix::mm::{MprotectFlags, mprotect};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use std::ops::Range;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+use std::sync::Barrier;
+
+/// Says what the process is to do, and that it is the second one.
+const ROLE: &str = "STORE_FREE_ROLE";
+
+/// The second process's exit status when it has done all.
+const DONE: i32 = 42;
+
+/// Threads that look up at once, and lookups of each.
+const THREADS: usize = 2;
+const LOOKUPS: usize = 50_000;
+
+/// Blocks of the cache are larger, what may stay writable is smaller.
+const LARGE: usize = 256 << 10;
+
+/// Something that is asked of a context.
+type Control = fn(&Context);
+
+/// What stores to the cache, and is asked of it in a frozen process to see that process die.
+const CONTROLS: [(&str, Control); 6] = [
+    ("create", |context| context.mknod("/t/new", 0o644, 0).unwrap()),
+    ("open", |context| drop(context.open("/t/d0/e0/f0").unwrap())),
+    ("canonicalize", |context| drop(context.canonicalize("/t/d1/e1/f1").unwrap())),
+    ("chmod", |context| context.set_permissions("/t/d2/e2/f2", Permissions::from_mode(0o600)).unwrap()),
+    ("unlink", |context| context.remove_file("/t/d3/e3/f3").unwrap()),
+    ("rename", |context| context.rename("/t/d4/e4/f4", "/t/d4/e4/g").unwrap()),
+];
+
+#[test]
+fn a_cached_lookup_writes_to_no_shared_memory() {
+    check("a_cached_lookup_writes_to_no_shared_memory", "look", |status| status.code() == Some(DONE));
+}
+
+#[test]
+fn what_does_write_to_the_cache_is_caught() {
+    for (control, _) in CONTROLS {
+        let is_killed = |status: ExitStatus| status.signal() == Some(Signal::SEGV.as_raw());
+        check("what_does_write_to_the_cache_is_caught", control, is_killed);
+    }
+}
+
+/// Runs the test `name` again in a process of its own with a role.
+fn check(name: &str, role: &str, is_right: impl Fn(ExitStatus) -> bool) {
+    if let Ok(role) = std::env::var(ROLE) {
+        be(&role);
+    }
+    if std::fs::metadata("/proc/self/maps").is_err() {
+        return println!("SKIPPED: there is no /proc/self/maps");
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(ROLE, role)
+        // Each large block gets a mapping of its own, however many were freed before.
+        .env("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=131072")
+        .env("MALLOC_MMAP_THRESHOLD_", "131072")
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(is_right(output.status), "{role}: {}\n{said}", output.status);
+}
+
+/// What the second process does.
+fn be(role: &str) -> ! {
+    // Not to wait for threads that wait for this one.
+    std::panic::set_hook(Box::new(|info| {
+        println!("{info}");
+        std::process::exit(DONE + 1);
+    }));
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
+    let (barrier, work) = (&Barrier::new(THREADS + 1), &std::sync::OnceLock::new());
+    std::thread::scope(|scope| {
+        // Before anything is measured, so that their stacks and heaps are not taken for the cache's memory.
+        for number in 0..THREADS {
+            scope.spawn(move || {
+                barrier.wait();
+                let work: &Frozen = work.get().unwrap();
+                work.look_up(number as u64);
+                barrier.wait();
+            });
+        }
+        let frozen = work.get_or_init(Frozen::new);
+        if let Some((_, control)) = CONTROLS.iter().find(|(name, _)| *name == role) {
+            control(&frozen.contexts[0]);
+            println!("{role} went through");
+            std::process::exit(DONE + 1);
+        }
+        barrier.wait();
+        barrier.wait();
+        for reason in Fallback::ALL {
+            assert_eq!(frozen.vfs.fallbacks(reason), 0, "{}", reason.name());
+        }
+        std::process::exit(DONE);
+    })
+}
+
+/// A question, to one of the contexts.
+struct Query {
+    who: usize,
+    kind: Kind,
+    path: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Metadata,
+    SymlinkMetadata,
+    Exists,
+    Access(u32),
+    ReadLink,
+}
+
+/// A tree whose cache's memory is read-only, and questions with their answers.
+struct Frozen {
+    vfs: Vfs,
+    contexts: [Context; 3],
+    queries: Vec<(Query, Result<u64, i32>)>,
+}
+
+impl Frozen {
+    fn new() -> Self {
+        let nothing = large_mappings();
+        let vfs = Vfs::ram();
+        let first = added(&nothing, &large_mappings());
+        // Starts the reclaimer, whose stack is none of the cache.
+        vfs.barrier();
+        let before = large_mappings();
+        let contexts = grow(&vfs);
+        vfs.barrier();
+        let queries = queries(&contexts[0]).into_iter().map(|query| (ask(&contexts, &query), query));
+        let queries = queries.map(|(answer, query)| (query, answer)).collect();
+        let ranges = [first, added(&before, &large_mappings())].concat();
+        let bytes: usize = ranges.iter().map(ExactSizeIterator::len).sum();
+        let stats = vfs.cache_stats();
+        assert!(
+            stats.table_bytes >= 2 * LARGE && bytes >= stats.slot_bytes + stats.table_bytes,
+            "{bytes} of {stats:?}"
+        );
+        ranges.iter().for_each(freeze);
+        Self { vfs, contexts, queries }
+    }
+
+    fn look_up(&self, seed: u64) {
+        let mut rng = Rng::new(seed);
+        for _ in 0..LOOKUPS {
+            let (query, answer) = &self.queries[rng.below(self.queries.len())];
+            assert_eq!(ask(&self.contexts, query), *answer, "{:?} {}", query.kind, query.path);
+        }
+    }
+}
+
+/// The writable, private, anonymous mappings of this process.
+fn large_mappings() -> Vec<Range<usize>> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let ranges = maps.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (start, end) = words[0].split_once('-')?;
+        let address = |text| usize::from_str_radix(text, 16).ok();
+        let is_heap = words.get(5).is_some_and(|name| !name.starts_with("[anon"));
+        (words[1] == "rw-p" && words[4] == "0" && !is_heap).then_some(address(start)?..address(end)?)
+    });
+    ranges.collect()
+}
+
+/// The large parts of `after` that are not in `before`.
+fn added(before: &[Range<usize>], after: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut parts = after.to_vec();
+    for old in before {
+        let cut = |part: Range<usize>| {
+            [part.start..part.end.min(old.start.max(part.start)), part.start.max(old.end.min(part.end))..part.end]
+        };
+        parts = parts.into_iter().flat_map(cut).filter(|part| !part.is_empty()).collect();
+    }
+    parts.retain(|part| part.len() >= LARGE);
+    parts
+}
+
+fn freeze(range: &Range<usize>) {
+    let start = std::ptr::with_exposed_provenance_mut(range.start);
+    // SAFETY: takes rights away from memory that this process has mapped; a store to it then ends the process.
+    unsafe { mprotect(start, range.len(), MprotectFlags::READ) }.unwrap();
+}
+
+/// Fills the tree with some 80 000 entries; contexts of root, of uid 1 and of uid 2.
+fn grow(vfs: &Vfs) -> [Context; 3] {
+    let context = vfs.context();
+    for (dir, sub) in (0..40).flat_map(|dir| (0..20).map(move |sub| (dir, sub))) {
+        let path = format!("/t/d{dir}/e{sub}");
+        context.create_dir_all(&path).unwrap();
+        (0..100).for_each(|file| context.mknod(format!("{path}/f{file}"), 0o644, 0).unwrap());
+    }
+    for len in [16, 17, 32, 33, 255] {
+        drop(File::create(&context, format!("/t/{}", "n".repeat(len))).unwrap());
+    }
+    for (path, body) in [
+        ("/t/up", "../t/d1"),
+        ("/t/abs", "/t/d2/e2"),
+        ("/t/chain", "up/e3"),
+        ("/t/loop", "loop"),
+        ("/t/none", "nothing"),
+    ] {
+        context.symlink(body, path).unwrap();
+    }
+    context.create_dir_all("/own/below").unwrap();
+    context.mknod("/own/below/file", 0o640, 0).unwrap();
+    for path in ["/own", "/own/below", "/own/below/file"] {
+        context.chown(path, Some(1), Some(1)).unwrap();
+    }
+    context.set_permissions("/own", Permissions::from_mode(0o700)).unwrap();
+    let [first, second] = [1, 2].map(|uid| context.with_credentials(Credentials::user(uid, uid, &[uid + 10])));
+    first.set_current_dir("/own/below").unwrap();
+    second.set_current_dir("/t/d5/e5").unwrap();
+    [context, first, second]
+}
+
+/// Questions at all depths; the answer to many is an error.
+fn queries(context: &Context) -> Vec<Query> {
+    let mut paths: Vec<String> = [
+        "/",
+        ".",
+        "..",
+        "file",
+        "f7",
+        "../../d6/e6/f6",
+        "../below/./file",
+        "/t/up/e1/f1",
+        "/t/abs/../e3//f3",
+        "/t/chain/f9",
+        "/t/chain/",
+        "/t/loop",
+        "/t/none",
+        "/t/none/x",
+        "/t/d1/e1/f1/",
+        "/t/d1/e1/f1/x",
+        "/own/below/file",
+        "/own",
+        "/own/none",
+        "/t/up",
+        "/t/abs",
+        "/none",
+        "/t/d0/none/x",
+        "/t/none-of-more-than-thirty-two-bytes-at-all",
+        "",
+        "/t/\0",
+    ]
+    .map(String::from)
+    .to_vec();
+    paths.extend([16, 17, 32, 33, 255, 256].map(|len| format!("/t/{}", "n".repeat(len))));
+    let mut rng = Rng::new(3);
+    for _ in 0..500 {
+        let number = |rng: &mut Rng, below| rng.below(below);
+        let (dir, sub, file) = (number(&mut rng, 40), number(&mut rng, 20), number(&mut rng, 110));
+        paths.push(format!("/t/d{dir}/e{sub}/f{file}"));
+        paths.push(format!("/t/d{dir}/../d{dir}/./e{sub}"));
+    }
+    assert!(context.exists("/t/d39/e19/f99"));
+    let kinds =
+        [Kind::Metadata, Kind::SymlinkMetadata, Kind::Exists, Kind::Access(R_OK), Kind::Access(W_OK), Kind::ReadLink];
+    let each = |who: usize, kind: Kind| paths.iter().map(move |path| Query { who, kind, path: path.clone() });
+    (0..3).flat_map(|who| kinds.iter().flat_map(move |kind| each(who, *kind))).collect()
+}
+
+fn ask(contexts: &[Context; 3], query: &Query) -> Result<u64, i32> {
+    let Query { who, kind, path } = query;
+    let context = &contexts[*who];
+    let answer = match kind {
+        Kind::Metadata => context.metadata(path).map(|metadata| metadata.ino()),
+        Kind::SymlinkMetadata => context.symlink_metadata(path).map(|metadata| metadata.ino()),
+        Kind::Exists => Ok(context.exists(path).into()),
+        Kind::Access(bits) => context.access(path, *bits).map(|()| 0),
+        Kind::ReadLink => context.read_link(path).map(|body| body.as_os_str().len() as u64),
+    };
+    answer.map_err(|error| error.raw_os_error().unwrap_or(0))
+}
