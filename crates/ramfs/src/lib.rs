@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! Names live in the VFS's dentry cache and attributes in its inodes, as in Linux's ramfs; this crate holds contents (see
-//! [`contents`]) and gives out inode numbers. Directories report 20 bytes an entry, as tmpfs does.
+//! `contents`) and gives out inode numbers. Directories report 20 bytes an entry, as tmpfs does.
 //!
 //! # What it is not
 //! Nothing survives the process. There is no limit on bytes or inodes yet but the machine's memory.

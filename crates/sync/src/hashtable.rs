@@ -15,14 +15,14 @@
 //!
 //! | word | bits | meaning |
 //! |---|---|---|
-//! | bucket or next | `address + 1` | the next node ([`PTR`] is bit 0; nodes are aligned) |
+//! | bucket or next | `address + 1` | the next node (`PTR` is bit 0; nodes are aligned) |
 //! | bucket | `0` | empty chain |
 //! | next | address of the bucket | end of that bucket's chain |
-//! | bucket | `4` ([`MOVED`]) | every node went to the next table; final |
-//! | bucket | any but the last, `+ 2` ([`LOCK`]) | a writer is at work; readers ignore the bit |
+//! | bucket | `4` (`MOVED`) | every node went to the next table; final |
+//! | bucket | any but the last, `+ 2` (`LOCK`) | a writer is at work; readers ignore the bit |
 //!
 //! # Growing
-//! A table of twice (or half) the buckets hangs off the current one; each insert and remove then moves [`STEP`] buckets.
+//! A table of twice (or half) the buckets hangs off the current one; each insert and remove then moves `STEP` buckets.
 //! A bucket is moved under its lock from the tail on: the last node is first linked into its new chain, then cut off the
 //! old one, so a node is at every moment on its old chain or its new one, and a reader that searches the old chain, then the
 //! new one, and so on for as long as there is a next table, cannot miss it. No lookup ever waits.
@@ -231,7 +231,7 @@ impl<N: HashNode> HashTable<N> {
         found
     }
 
-    /// Nodes in the table, to within [`COUNT_BATCH`] a CPU index.
+    /// Nodes in the table, to within `COUNT_BATCH` a CPU index.
     #[must_use]
     pub fn len_hint(&self) -> usize {
         self.count.load(Relaxed).max(0) as usize

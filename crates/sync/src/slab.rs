@@ -18,7 +18,7 @@
 //!
 //! # How it is locked
 //! Each CPU index has a magazine of free items that only its owner touches (plain loads and stores). Magazines trade
-//! whole batches with the depot, which sits behind a [`Mutex`] that is taken once per [`BATCH`] items.
+//! whole batches with the depot, which sits behind a [`Mutex`] that is taken once per `BATCH` items.
 //!
 //! # Invariants
 //! 1. Every item ever handed out lies in a chunk on `Depot::chunks`, was written by [`Item::vacant`] with its side before
@@ -116,7 +116,7 @@ struct Magazine<T> {
 }
 
 struct Depot<T: Item> {
-    /// Heads of lists of exactly [`BATCH`] free items.
+    /// Heads of lists of exactly `BATCH` free items.
     batches: Vec<NonNull<T>>,
     chunks: Vec<Chunk<T>>,
 }
@@ -244,7 +244,7 @@ impl<T: Item> core::fmt::Debug for Slab<T> {
 }
 
 impl<T: Item> Depot<T> {
-    /// A list of [`BATCH`] items out of memory never used before.
+    /// A list of `BATCH` items out of memory never used before.
     fn carve_batch(&mut self) -> NonNull<T> {
         if self.chunks.last().is_none_or(|chunk| const { capacity::<T>() } - chunk.carved < BATCH) {
             // The first chunk is not asked to be one huge page, so that a small instance stays small.

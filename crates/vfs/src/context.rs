@@ -73,7 +73,7 @@ pub(crate) struct State {
     pub(crate) cred: Credentials,
 }
 
-/// See the [module documentation](self). Many threads may use one context at once.
+/// Root directory, working directory, credentials and umask: through whose eyes a walk looks. Many threads may use one at once.
 pub struct Context {
     tree: PerCpuArc<Tree>,
     state: Rcu<State>,

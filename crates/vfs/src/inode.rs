@@ -22,7 +22,7 @@ use prim::atomic::{
 };
 use sync::{RawMutex, SeqLock};
 
-/// See the [module documentation](self).
+/// A file, whatever its names: attributes, and the file system's own word and data.
 #[repr(C, align(64))]
 pub struct Inode {
     seq: SeqLock,

@@ -13,6 +13,8 @@
 //! # Where it comes from
 //! Linux's `fs/dcache.c` in its parts: `d_alloc`, `d_add`, `d_delete`, `__d_move`, `dput`; own code.
 
+mod children;
+
 use crate::attr::{Attr, S_IFDIR, S_IFLNK, S_IFMT};
 use crate::dentry::{COMPLETE, DIR, Dentry, HASHED, INODE, LINK, PARENT_PINNED, SEARCH_ALL, hash_len};
 use crate::errno::Errno;
@@ -21,6 +23,7 @@ use crate::inode::Inode;
 use crate::name::{NameKey, short};
 use crate::slot::{Pinned, Table, dentry_beside, entry_hash, link, outlive, rest_of};
 use crate::walk::fallback::Fallbacks;
+use children::{insert_child, remove_child};
 use prim::PerCpu;
 use prim::atomic::{
     AtomicU32,
@@ -461,35 +464,6 @@ pub(crate) fn mode_changed(dentry: &Dentry, attr: &Attr) {
     if attr.is_dir() {
         dentry.change_flags(SEARCH_ALL, search_flag(attr.mode));
     }
-}
-
-/// Puts `dentry` at the head of `dir`'s listing. `dir` is locked.
-fn insert_child(dir: &Dentry, dentry: &Dentry) {
-    // Relaxed: all of this under the directory's lock.
-    let cookie = dir.next_cookie.load(Relaxed);
-    dir.next_cookie.store(cookie + 1, Relaxed);
-    dentry.cookie.store(cookie, Relaxed);
-    let first = dir.first_child.get();
-    if let Some(first) = first {
-        first.sib_prev.set(dentry);
-    }
-    dentry.sib_next.set_option(first);
-    dentry.sib_prev.set_option(None);
-    dir.first_child.set(dentry);
-    dir.children.store(dir.children.load(Relaxed) + u32::from(dentry.object() & INODE != 0), Relaxed);
-}
-
-/// Takes `dentry` out of `dir`'s listing. `dir` is locked.
-fn remove_child(dir: &Dentry, dentry: &Dentry) {
-    let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
-    match before {
-        Some(before) => before.sib_next.set_option(after),
-        None => dir.first_child.set_option(after),
-    }
-    if let Some(after) = after {
-        after.sib_prev.set_option(before);
-    }
-    dir.children.store(dir.children.load(Relaxed) - u32::from(dentry.object() & INODE != 0), Relaxed);
 }
 
 impl core::fmt::Debug for Tree {

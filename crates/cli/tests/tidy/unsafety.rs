@@ -11,6 +11,7 @@ const HOMES: &[(&str, &str)] = &[
     ("crates/prim/", "the edge to the system calls and to the instruction set"),
     ("crates/sync/", "the home of concurrency that the borrow checker cannot see"),
     ("crates/vfs/src/slot.rs", "type-stable storage of dentries; the one module `vfs` allows itself"),
+    ("crates/lightfoot/tests/store_free.rs", "takes the right to write from the cache's memory, to see who writes"),
     ("crates/lightfoot/tests/", "system calls without a safe form: another thread's root, memory made read-only"),
 ];
 

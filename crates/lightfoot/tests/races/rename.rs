@@ -3,7 +3,7 @@
 use crate::names::{ABSENT, Seen, look, look_at_link, make, name, tree};
 use crate::race::{History, Notes, Observer, Race};
 use crate::rng::Rng;
-use lightfoot::Context;
+use lightfoot::{Context, Credentials, Permissions};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Makes and removes files, so that the memory of what goes serves other names at once: of the same name as those of the race
@@ -149,4 +149,38 @@ fn a_name_that_is_removed_and_made_again_leads_to_a_file_that_was_there_meanwhil
         };
         notes.iter().for_each(|notes| notes.check(|state, &seen| seen == expected(state)));
     }
+}
+
+#[test]
+fn a_path_does_not_lead_into_a_directory_that_took_the_memory_of_one_on_the_way() {
+    let (_vfs, context) = tree(&["/d1", "/d2"]);
+    context.set_umask(0);
+    let users = [1, 2].map(|uid| context.with_credentials(Credentials::user(uid, uid, &[])));
+    for dir in ["/d1", "/d2"] {
+        context.set_permissions(dir, Permissions::from_mode(0o777)).unwrap();
+    }
+    let users = &users;
+    // What is made and removed in turn: the memory that one gives back is what the next takes.
+    let places = [("/d1/dir", "/d1/dir/file"), ("/d2/dir", "/d2/dir/file")];
+    let reader = || {
+        move |rng: &mut Rng| {
+            let which = rng.below(2);
+            if let Ok(metadata) = users[0].metadata(places[which].1) {
+                assert_eq!(metadata.uid() as usize, which + 1, "{}", places[which].1);
+            }
+        }
+    };
+    Race::default()
+        .writer(60_000, move |round, _| {
+            let which = (round % 2) as usize;
+            let (dir, file) = places[which];
+            users[which].create_dir(dir).unwrap();
+            users[which].mknod(file, 0o644, 0).unwrap();
+            users[which].remove_file(file).unwrap();
+            users[which].remove_dir(dir).unwrap();
+        })
+        .reader(reader())
+        .reader(reader())
+        .reader(reader())
+        .run();
 }

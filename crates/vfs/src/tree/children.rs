@@ -1,0 +1,36 @@
+//! A directory's entries in the order of their listing: a doubly linked list, newest first.
+//!
+//! Cookies fall along the list and are never used twice, so that a listing can go on from where it was even if the entry it
+//! stood on has gone. All of it under the directory's lock.
+
+use crate::dentry::{Dentry, INODE};
+use prim::atomic::Ordering::Relaxed;
+
+/// Puts `dentry` at the head of `dir`'s listing. `dir` is locked.
+pub(super) fn insert_child(dir: &Dentry, dentry: &Dentry) {
+    // Relaxed: all of this under the directory's lock.
+    let cookie = dir.next_cookie.load(Relaxed);
+    dir.next_cookie.store(cookie + 1, Relaxed);
+    dentry.cookie.store(cookie, Relaxed);
+    let first = dir.first_child.get();
+    if let Some(first) = first {
+        first.sib_prev.set(dentry);
+    }
+    dentry.sib_next.set_option(first);
+    dentry.sib_prev.set_option(None);
+    dir.first_child.set(dentry);
+    dir.children.store(dir.children.load(Relaxed) + u32::from(dentry.object() & INODE != 0), Relaxed);
+}
+
+/// Takes `dentry` out of `dir`'s listing. `dir` is locked.
+pub(super) fn remove_child(dir: &Dentry, dentry: &Dentry) {
+    let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
+    match before {
+        Some(before) => before.sib_next.set_option(after),
+        None => dir.first_child.set_option(after),
+    }
+    if let Some(after) = after {
+        after.sib_prev.set_option(before);
+    }
+    dir.children.store(dir.children.load(Relaxed) - u32::from(dentry.object() & INODE != 0), Relaxed);
+}
