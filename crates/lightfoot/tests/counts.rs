@@ -272,6 +272,26 @@ fn a_file_without_a_name_holds_the_directories_above_it_without_names() {
     assert_eq!((vfs.cache_stats().live_dentries, counts.evicted.load(SeqCst)), (1, 3));
 }
 
+#[test]
+fn a_long_name_is_freed_when_it_goes_or_becomes_short() {
+    let vfs = Vfs::ram();
+    let context = vfs.context();
+    let long = |letter: &str| format!("/{}", letter.repeat(200));
+    let mut freed = 0;
+    let mut check = |what: &str, change: &dyn Fn(), least: u64| {
+        change();
+        settle(&vfs);
+        let now = vfs.rcu_stats().freed_bytes;
+        assert!(now >= freed + least, "{what} freed {} bytes, and should have freed {least}", now - freed);
+        freed = now;
+    };
+    check("making", &|| context.mknod(long("a"), 0o644, 0).unwrap(), 0);
+    check("another long name", &|| context.rename(long("a"), long("b")).unwrap(), 200);
+    check("a short name", &|| context.rename(long("b"), "/b").unwrap(), 200);
+    check("a long name again", &|| context.rename("/b", long("c")).unwrap(), 0);
+    check("removing", &|| context.remove_file(long("c")).unwrap(), 200);
+}
+
 /// How long a test waits for what must come before it says that it does not.
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -40,7 +40,7 @@ pub struct RamFs {
 
 /// The next inode number of one CPU index; at a multiple of [`INO_BATCH`] the range is used up.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(align(128))]
 struct Range(AtomicU64);
 
 impl RamFs {

@@ -90,7 +90,7 @@ pub struct HashTable<N: HashNode> {
     _nodes: PhantomData<*const N>,
 }
 
-#[repr(align(64))]
+#[repr(align(128))]
 struct Uncounted(AtomicIsize);
 
 /// The table as one read section sees it; what a lookup works on.

@@ -109,7 +109,7 @@ pub struct Slab<T: Item> {
 }
 
 /// Free items of one CPU index: a list through [`Item::free_link`].
-#[repr(align(64))]
+#[repr(align(128))]
 struct Magazine<T> {
     head: AtomicPtr<T>,
     len: AtomicUsize,

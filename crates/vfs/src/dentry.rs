@@ -223,12 +223,13 @@ impl Dentry {
     /// Writes name and parent. Call inside a write section of `seq`, while the dentry is on no chain.
     pub(crate) fn set_entry(&self, domain: &RcuDomain, parent: &Dentry, hash: u64, name: &[u8]) {
         debug_assert!(name.len() <= NAME_MAX);
+        let had_long_name = self.has_long_name();
         // Relaxed: inside the write section; its end publishes them.
         self.hash_len.store(hash_len(hash, name.len()), Relaxed);
         for (own, word) in self.name.iter().zip(inline_words(name)) {
             own.store(word, Relaxed);
         }
-        if name.len() > INLINE_MAX || self.has_long_name() {
+        if name.len() > INLINE_MAX || had_long_name {
             self.set_long_name(domain, name);
         }
         self.parent.set(parent);

@@ -159,15 +159,19 @@ fn a_path_does_not_lead_into_a_directory_that_took_the_memory_of_one_on_the_way(
     for dir in ["/d1", "/d2"] {
         context.set_permissions(dir, Permissions::from_mode(0o777)).unwrap();
     }
+    let markers = ["/d1/marker", "/d2/marker"].map(|path| make(&context, path));
     let users = &users;
     // What is made and removed in turn: the memory that one gives back is what the next takes.
     let places = [("/d1/dir", "/d1/dir/file"), ("/d2/dir", "/d2/dir/file")];
     let reader = || {
         move |rng: &mut Rng| {
             let which = rng.below(2);
-            if let Ok(metadata) = users[0].metadata(places[which].1) {
-                assert_eq!(metadata.uid() as usize, which + 1, "{}", places[which].1);
+            let (dir, file) = places[which];
+            if let Ok(metadata) = users[0].metadata(file) {
+                assert_eq!(metadata.uid() as usize, which + 1, "{file}");
             }
+            let seen = look(&users[0], &format!("{dir}/../marker"));
+            assert!(seen == Seen::Ino(markers[which]) || seen == ABSENT, "{dir}/../marker: {seen:?}");
         }
     };
     Race::default()

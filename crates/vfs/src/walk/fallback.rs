@@ -49,7 +49,7 @@ impl Fallback {
 
 /// The counters of one CPU index.
 #[derive(Default)]
-#[repr(align(64))]
+#[repr(align(128))]
 pub(crate) struct Fallbacks([AtomicU64; Fallback::ALL.len()]);
 
 impl Fallbacks {
