@@ -1,14 +1,17 @@
 //! Lightfoot beside F, the prototype of `shared/prototypes/floor`: same trees, same paths, slices of both interleaved in one run.
 //!
 //! Usage: `beside-floor hot|cold|ops [rounds] [slice in ms]`. Prints median nanoseconds of thread CPU time per operation, the
-//! ratio to F and the throughput of two threads over one.
+//! median ratio to F of the same round, and the throughput of two threads over one.
 
 use lightfoot::{Context, Vfs};
 use perfbase::floor::{Dcache, Dentry, Opt, Ring};
 use perfbase::{Case, Paths, Tree, case, median, rng, run};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicU64, Ordering::{AcqRel, Acquire, Relaxed, Release}};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 
 /// Operations between two looks at the clock.
 const BATCH: usize = 200;
@@ -75,7 +78,8 @@ fn lookups(entries: usize, depth: usize, hot: bool, rounds: usize, slice: f64) {
     // SAFETY: the paths are padded by 64 bytes, as F wants.
     let walk16 = move |i: usize| unsafe { f.stat16(paths.ptr(i), paths.str(i).len()).expect("F finds it").ino };
     // SAFETY: as above.
-    let walk16_colo = move |i: usize| unsafe { f_colo.stat16_colo(paths.ptr(i), paths.str(i).len()).expect("F finds it").ino };
+    let walk16_colo =
+        move |i: usize| unsafe { f_colo.stat16_colo(paths.ptr(i), paths.str(i).len()).expect("F finds it").ino };
     let ours = move |i: usize| ctx.metadata(paths.str(i)).expect("found").ino();
     let ours_same = move |i: usize| ctx.metadata(same.str(i)).expect("found").ino();
     let cases = [
@@ -192,7 +196,8 @@ fn operations(depth: usize, rounds: usize, slice: f64) {
         // SAFETY: thread `t` alone uses ring `t`; paths are padded.
         unsafe {
             let ring = &mut *rings[t].0.get();
-            let at = || if dir.len() == 128 { f.root } else { f.walk_mask(dir.as_ptr(), dir.len() - 128).expect("found").0 };
+            let at =
+                || if dir.len() == 128 { f.root } else { f.walk_mask(dir.as_ptr(), dir.len() - 128).expect("found").0 };
             {
                 let _guard = perfbase::rcu::pin();
                 assert!(f.create(at(), f_names[t].as_ptr(), ring, 77));
@@ -234,7 +239,8 @@ fn each<'a>(name: &str, f: impl Fn(usize) + Sync + 'a) -> Case<'a> {
     })
 }
 
-/// Runs the cases, one and two threads back to back, in rounds whose order turns round; prints medians.
+/// Runs the cases, one and two threads back to back, in rounds whose order turns round; prints medians, the
+/// ratio to F as the median of the rounds' ratios.
 fn report(cases: &[Case<'_>], rounds: usize, slice: f64) {
     let mut places: Vec<Vec<usize>> = cases.iter().map(|_| vec![usize::MAX; 2]).collect();
     let mut results = vec![[vec![], vec![]]; cases.len()];
@@ -247,18 +253,25 @@ fn report(cases: &[Case<'_>], rounds: usize, slice: f64) {
         }
     }
     println!("{:<48} {:>8} {:>6} {:>16} {:>7}", "case", "ns 1T", "/ F", "min .. max", "2T/1T");
-    let mut f_median = f64::NAN;
-    for (case, result) in cases.iter().zip(&results) {
-        let ns: Vec<f64> = result[0].iter().map(|r| r.0).collect();
-        let scaling: Vec<f64> = result[1].iter().zip(&result[0]).map(|(two, one)| two.1 / one.1).collect();
+    let mut reference: &[f64] = &[];
+    let ns: Vec<[Vec<f64>; 2]> = results.iter().map(|r| [0, 1].map(|t| r[t].iter().map(|x| x.0).collect())).collect();
+    for ((case, result), ns) in cases.iter().zip(&results).zip(&ns) {
         // The first F of a kind is the reference; its variant with the inode beside the dentry is shown against it.
         if case.name.starts_with('F') && !case.name.contains("beside") {
-            f_median = median(&ns);
+            reference = &ns[0];
         }
-        let (low, high) = ns.iter().fold((f64::MAX, 0f64), |(low, high), &n| (low.min(n), high.max(n)));
+        // Of the same round, so that a slow minute counts on both sides.
+        let ratios: Vec<f64> = ns[0].iter().zip(reference).map(|(own, f)| own / f).collect();
+        let scaling: Vec<f64> = result[1].iter().zip(&result[0]).map(|(two, one)| two.1 / one.1).collect();
+        let (low, high) = ns[0].iter().fold((f64::MAX, 0f64), |(low, high), &n| (low.min(n), high.max(n)));
         println!(
             "{:<48} {:>8.1} {:>6.2} {:>7.1} .. {:<6.1} {:>7.2}",
-            case.name, median(&ns), median(&ns) / f_median, low, high, median(&scaling)
+            case.name,
+            median(&ns[0]),
+            median(&ratios),
+            low,
+            high,
+            median(&scaling)
         );
     }
 }

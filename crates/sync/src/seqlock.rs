@@ -78,10 +78,17 @@ impl SeqLock {
     #[inline]
     #[must_use]
     pub fn read_begin(&self) -> u32 {
+        // ORDERING: Acquire pairs with the Release in `SeqLockGuard::drop`, as in `raw_begin`.
+        let start = self.0.load(Acquire);
+        if start & 1 == 0 { start } else { self.wait() }
+    }
+
+    /// Waits until no writer holds the lock, and samples the count.
+    #[cold]
+    #[inline(never)]
+    fn wait(&self) -> u32 {
         // Relaxed: only waits; the sample orders.
-        if self.0.load(Relaxed) & 1 != 0 {
-            spin_until(|| self.0.load(Relaxed) & 1 == 0);
-        }
+        spin_until(|| self.0.load(Relaxed) & 1 == 0);
         self.raw_begin()
     }
 

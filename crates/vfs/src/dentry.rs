@@ -104,6 +104,12 @@ pub(crate) fn is_open_dir(object: u64) -> bool {
     object >> 62 == 3
 }
 
+/// Whether the object word has an inode that is no symbolic link: one compare, since [`LINK`] is the bit above the address.
+#[inline(always)]
+pub(crate) fn is_inode(object: u64) -> bool {
+    (object & (INODE | LINK)).wrapping_sub(1) < INODE
+}
+
 /// What a lookup compares: the hash and length in one word.
 #[inline(always)]
 pub(crate) fn hash_len(hash: u64, len: usize) -> u32 {
@@ -306,6 +312,22 @@ fn inline_words(name: &[u8]) -> [u64; 4] {
 mod tests {
     use super::*;
     use core::mem::{align_of, offset_of, size_of};
+
+    #[test]
+    fn an_object_word_is_that_of_an_inode_unless_it_is_empty_or_a_link() {
+        let cases = [
+            (0, false),
+            (HASHED | DIR, false),
+            (64, true),
+            (INODE, true),
+            (64 | DIR | HASHED, true),
+            (64 | LINK, false),
+            (LINK, false),
+        ];
+        for (object, expected) in cases {
+            assert_eq!(is_inode(object), expected, "{object:#x}");
+        }
+    }
 
     #[test]
     fn a_walk_step_reads_one_line_and_writers_touch_the_other() {

@@ -86,11 +86,13 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Goes to the next state by `change`. One thread at a time.
+    /// Goes to the next state by `change`, and stays there for a while, so that some looks fall between two steps and have
+    /// one answer only. One thread at a time.
     pub(crate) fn step(&self, change: impl FnOnce()) {
-        self.begun.fetch_add(1, SeqCst);
+        let state = self.begun.fetch_add(1, SeqCst);
         change();
         self.ended.fetch_add(1, SeqCst);
+        (0..state * 37 % 128).for_each(|_| std::hint::spin_loop());
     }
 }
 

@@ -197,3 +197,31 @@ fn names_are_found_while_the_table_grows_and_shrinks_again() {
     assert!(vfs.cache_stats().buckets < 10_000, "{:?}", vfs.cache_stats());
     assert_eq!(check_whole(context, &["/fixed", "/many"]), fixed.len());
 }
+
+#[test]
+fn a_name_that_stays_is_found_while_its_neighbours_on_the_chain_come_and_go() {
+    let (_vfs, context) = tree(&["/fixed", "/0", "/1"]);
+    // One or two to a bucket of a small table, so that there are neighbours.
+    let fixed: Vec<(String, u64)> = (0..200)
+        .map(|number| format!("/fixed/{}", name(number, [3, 17, 40][number as usize % 3])))
+        .map(|path| (path.clone(), make(&context, &path)))
+        .collect();
+    let (context, fixed) = (&context, &fixed);
+    let churn = |dir: u64| {
+        move |round: u64, _: &mut Rng| {
+            let path = |number: u64| format!("/{dir}/{}", number % 50);
+            context.mknod(path(round), 0o644, 0).unwrap();
+            if round >= 25 {
+                context.remove_file(path(round - 25)).unwrap();
+            }
+        }
+    };
+    let reader = || {
+        move |_: &mut Rng| {
+            for (path, ino) in fixed {
+                assert_eq!(look(context, path), Seen::Ino(*ino), "{path}");
+            }
+        }
+    };
+    Race::default().writer(100_000, churn(0)).writer(100_000, churn(1)).reader(reader()).reader(reader()).run();
+}

@@ -89,7 +89,7 @@ fn a_walk_that_is_disturbed_keeps_the_credentials_that_it_began_with() {
             let (from, to) = if round % 2 == 0 { ("file", "other") } else { ("other", "file") };
             root.rename(format!("/private/{from}"), format!("/private/{to}")).unwrap();
         })
-        .writer(20_000, move |round, _| {
+        .writer(100_000, move |round, _| {
             let uid = 1 + (round as u32 + 1) % 2;
             context.set_credentials(Credentials::user(uid, uid, &[]));
         })

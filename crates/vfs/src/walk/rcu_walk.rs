@@ -17,7 +17,7 @@
 //! Linux's rcu-walk (`Documentation/filesystems/path-lookup.rst`; Nick Piggin, 2009-2011).
 
 use crate::cred::{Credentials, MAY_EXEC};
-use crate::dentry::{COMPLETE, DIR, Dentry, HASHED, INODE, LINK, hash_len, is_open_dir};
+use crate::dentry::{COMPLETE, DIR, Dentry, HASHED, INODE, LINK, hash_len, is_inode, is_open_dir};
 use crate::errno::Errno;
 use crate::name::{Components, NAME_MAX, NameKey, ShortName};
 use crate::slot::{entry_hash, inode_beside, inode_of};
@@ -117,7 +117,7 @@ impl<'g> RcuWalk<'g> {
         // The slash that an absolute path begins with is no component.
         let start = usize::from(path.first() == Some(&b'/'));
         let at = self.run(at, &Components::new(path), start)?;
-        if at.object & LINK != 0 || at.object & INODE == 0 || (path.last() == Some(&b'/') && path.len() > 1) {
+        if !is_inode(at.object) || (path.last() == Some(&b'/') && path.len() > 1) {
             return Err((at, Stop::End));
         }
         Ok(at)
