@@ -17,7 +17,7 @@
 //! # Orderings
 //! | here                                        | partner                                                   |
 //! |---------------------------------------------|-----------------------------------------------------------|
-//! | `raw_begin`: load, Acquire                  | `SeqLockGuard::drop`: store of even, Release              |
+//! | `raw_begin`, `read_begin`: load, Acquire    | `SeqLockGuard::drop`: store of even, Release              |
 //! | `read_retry`: fence Acquire, then load      | `try_write_lock`: odd, then fence Release                 |
 //! | `try_write_lock`: compare-exchange, Acquire | `SeqLockGuard::drop`: Release (the writer before this one) |
 //!
