@@ -121,8 +121,8 @@ impl Context {
         self.state.load(&self.tree.domain.read()).cred.clone()
     }
 
-    /// Replaces the credentials. A walk that runs is finished with the old ones, but what it is for
-    /// (the last check of an open, say) may already see the new.
+    /// Replaces the credentials. A walk that runs is finished with the old ones, the last check of an open
+    /// included; creating and removing check the directory with those of the moment when it is locked.
     pub fn set_credentials(&self, cred: Credentials) {
         self.replace(|state| state.cred = cred);
     }
@@ -164,7 +164,7 @@ impl Context {
             if attr.mode & S_IFMT != S_IFDIR {
                 return Err(Errno::ENOTDIR);
             }
-            found.state.cred.may(&attr, MAY_EXEC)?;
+            found.cred.may(&attr, MAY_EXEC)?;
             found.pin()
         })?;
         Ok(Held::new(self.tree.clone(), pinned))

@@ -86,7 +86,7 @@ impl<'t> Entry<'t, '_> {
 #[cold]
 #[inline(never)]
 fn may_search(found: &Found<'_>) -> Result<(), Errno> {
-    found.state.cred.may(&found.inode()?.attr(), MAY_EXEC)
+    found.cred.may(&found.inode()?.attr(), MAY_EXEC)
 }
 
 impl Context {

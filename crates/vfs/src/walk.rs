@@ -18,7 +18,8 @@ pub(crate) mod fallback;
 pub(crate) mod rcu_walk;
 pub(crate) mod ref_walk;
 
-use crate::context::{Context, State};
+use crate::context::Context;
+use crate::cred::Credentials;
 use crate::dentry::Dentry;
 use crate::errno::Errno;
 use crate::inode::Inode;
@@ -43,7 +44,8 @@ pub(crate) struct Found<'a> {
     pub(crate) held: bool,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
-    pub(crate) state: &'a State,
+    /// Whose walk it is: the credentials that it began with.
+    pub(crate) cred: &'a Credentials,
     /// [`Found::pin`] took a count: what was taken is good whatever changes from then on, and must not be thrown away.
     pinned: Cell<bool>,
 }
@@ -51,16 +53,17 @@ pub(crate) struct Found<'a> {
 impl<'a> Found<'a> {
     /// Where an rcu-walk has ended.
     #[inline(always)]
-    fn new(walk: &RcuWalk<'a>, state: &'a State, at: &At<'a>) -> Self {
-        let (tree, guard, links) = (walk.tree, walk.guard, walk.links);
+    fn new(walk: &RcuWalk<'a>, at: &At<'a>) -> Self {
+        let (tree, guard, links, cred) = (walk.tree, walk.guard, walk.links, walk.cred);
         let At { dentry, seq, object } = *at;
-        Self { tree, guard, dentry, seq, object, held: false, links, state, pinned: Cell::new(false) }
+        Self { tree, guard, dentry, seq, object, held: false, links, cred, pinned: Cell::new(false) }
     }
 
     /// Where a ref-walk, which holds it, has ended.
-    fn at_held(tree: &'a Tree, guard: &'a ReadGuard<'a>, state: &'a State, at: &At<'a>, links: u32) -> Self {
+    fn at_held(walk: &'a RefWalk<'_>, guard: &'a ReadGuard<'a>, at: &At<'a>) -> Self {
+        let (tree, links, cred) = (walk.tree(), walk.links(), walk.cred());
         let At { dentry, seq, object } = *at;
-        Self { tree, guard, dentry, seq, object, held: true, links, state, pinned: Cell::new(false) }
+        Self { tree, guard, dentry, seq, object, held: true, links, cred, pinned: Cell::new(false) }
     }
 
     /// Whether what was taken is to be thrown away, since the dentry changed meanwhile.
@@ -136,7 +139,7 @@ impl Context {
         let start = At::sample(if path[0] == b'/' { root } else { base.unwrap_or(state.cwd.dentry()) });
         let stopped = match walk.walk(start, path) {
             Ok(at) => {
-                let found = Found::new(&walk, state, &at);
+                let found = Found::new(&walk, &at);
                 let taken = take(&found);
                 if !found.is_stale() {
                     return taken;
@@ -145,7 +148,7 @@ impl Context {
             }
             Err(stopped) => stopped,
         };
-        let begun = match conclude_and_take(tree, walk, stopped, state, path, follow, &mut take) {
+        let begun = match conclude_and_take(tree, walk, stopped, path, follow, &mut take) {
             Outcome::Done(taken) => return taken,
             Outcome::GoOn(begun) => Some(begun),
             Outcome::Lost => None,
@@ -200,9 +203,8 @@ impl Context {
     ) -> Option<Result<R, E>> {
         let tree = self.tree();
         let guard = tree.domain.read();
-        let state = self.state(&guard);
         if held.is_done(follow) {
-            return Some(held.take_end(&guard, state, take));
+            return Some(held.take_end(&guard, take));
         }
         let (view, links) = (tree.table().view(&guard), held.links());
         let walk = RcuWalk { tree, guard: &guard, view, key: tree.key, root: held.root(), cred: held.cred(), links };
@@ -210,7 +212,7 @@ impl Context {
             Ok(at) => (at, Stop::End),
             Err(stopped) => stopped,
         };
-        let further = match conclude_and_take(tree, walk, stopped, state, held.rest(), follow, take) {
+        let further = match conclude_and_take(tree, walk, stopped, held.rest(), follow, take) {
             Outcome::Done(taken) => return Some(taken),
             Outcome::GoOn(further) => further,
             Outcome::Lost => return None,
@@ -237,15 +239,13 @@ fn conclude_and_take<'t, 'g, R, E: From<Errno>>(
     tree: &'t Tree,
     mut walk: RcuWalk<'g>,
     stopped: (At<'g>, Stop),
-    state: &State,
     path: &[u8],
     follow: bool,
     take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
 ) -> Outcome<'t, R, E> {
-    let guard = walk.guard;
     let (reason, at, rest) = match walk.conclude(stopped, path, follow) {
         Ok(at) => {
-            let found = Found::new(&walk, state, &at);
+            let found = Found::new(&walk, &at);
             let taken = take(&found);
             if !found.is_stale() {
                 return Outcome::Done(taken);
@@ -256,7 +256,7 @@ fn conclude_and_take<'t, 'g, R, E: From<Errno>>(
         Err(Leave::Trouble { reason, at, rest }) => (reason, at, rest),
     };
     tree.fallbacks.this().count(reason);
-    match RefWalk::legitimise(tree, guard, state, at, rest, walk.links) {
+    match RefWalk::legitimise(tree, &walk, at, rest) {
         Some(begun) => Outcome::GoOn(begun),
         None => Outcome::Lost,
     }

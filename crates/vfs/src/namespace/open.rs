@@ -106,9 +106,9 @@ impl Context {
         let (pinned, cred) = self.resolve(base, path, follow, |found| {
             let attr = found.inode()?.attr();
             check_kind(attr.mode, flags)?;
-            found.state.cred.may(&attr, flags.mask())?;
+            found.cred.may(&attr, flags.mask())?;
             check_special(attr.mode)?;
-            Ok((found.pin()?, found.state.cred.clone()))
+            Ok((found.pin()?, found.cred.clone()))
         })?;
         self.opened(pinned, flags, cred)
     }

@@ -39,7 +39,7 @@ impl Context {
     pub fn access(&self, base: Base<'_>, path: &[u8], mask: u32) -> Result<(), Errno> {
         self.resolve(base, path, true, |found| {
             let attr = found.inode()?.attr();
-            if mask == 0 { Ok(()) } else { found.state.cred.may(&attr, mask & 7) }
+            if mask == 0 { Ok(()) } else { found.cred.may(&attr, mask & 7) }
         })
     }
 

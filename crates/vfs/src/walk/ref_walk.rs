@@ -8,7 +8,7 @@
 //! # How it is locked
 //! One directory lock at a time, held while an entry is looked up or asked of the file system.
 
-use crate::context::{Context, State};
+use crate::context::Context;
 use crate::cred::{Credentials, MAY_EXEC};
 use crate::dentry::{DIR, Dentry, HASHED, LINK};
 use crate::errno::Errno;
@@ -17,7 +17,7 @@ use crate::name::NAME_MAX;
 use crate::slot::Pinned;
 use crate::tree::Tree;
 use crate::walk::Found;
-use crate::walk::rcu_walk::{At, MAX_LINKS};
+use crate::walk::rcu_walk::{At, MAX_LINKS, RcuWalk};
 use sync::rcu::ReadGuard;
 
 /// A walk that holds a count on its place, and the text that it has still to walk.
@@ -58,17 +58,11 @@ impl Drop for Counted<'_> {
 
 impl<'t> RefWalk<'t> {
     /// Takes a count on the place where an rcu-walk left. `None`: it is not what it was any more.
-    pub(crate) fn legitimise(
-        tree: &'t Tree,
-        guard: &ReadGuard<'_>,
-        state: &State,
-        at: At<'_>,
-        rest: Vec<u8>,
-        links: u32,
-    ) -> Option<Self> {
-        let here = Counted::new(tree, tree.pin_rcu(guard, at.dentry, at.seq)?);
-        let root = Counted::new(tree, tree.pin_again(state.root.pinned()));
-        Some(Self { tree, here, root, cred: state.cred.clone(), rest, links })
+    pub(crate) fn legitimise(tree: &'t Tree, walk: &RcuWalk<'_>, at: At<'_>, rest: Vec<u8>) -> Option<Self> {
+        let here = Counted::new(tree, tree.pin_rcu(walk.guard, at.dentry, at.seq)?);
+        // The context's state holds the root for as long as the read section lasts, or an earlier ref-walk does.
+        let root = Counted::new(tree, tree.pin_again_dentry(walk.root));
+        Some(Self { tree, here, root, cred: walk.cred.clone(), rest, links: walk.links })
     }
 
     /// A walk that holds the place where `path` starts.
@@ -92,6 +86,10 @@ impl<'t> RefWalk<'t> {
         };
         let here = Counted::new(tree, here);
         Ok(Self { tree, here, root, cred: state.cred.clone(), rest: path.to_vec(), links })
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        self.tree
     }
 
     pub(crate) fn here(&self) -> &Dentry {
@@ -127,14 +125,13 @@ impl<'t> RefWalk<'t> {
     pub(crate) fn take_end<R, E: From<Errno>>(
         &self,
         guard: &ReadGuard<'_>,
-        state: &State,
         take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let at = At::sample(self.here());
         if !self.rest.is_empty() && at.object & DIR == 0 {
             return Err(Errno::ENOTDIR.into());
         }
-        take(&Found::at_held(self.tree, guard, state, &at, self.links))
+        take(&Found::at_held(self, guard, &at))
     }
 
     /// One step forward: follows the link that the walk stands on, or goes to the next component.
