@@ -60,7 +60,7 @@ use table::{End, LOCK, MOVED, PTR, Table, end_of, lock_bucket, node_of, scan, se
 /// nodes sees a table grow.)
 const STEP: usize = if cfg!(loom) { 1 } else { 32 };
 /// A table up to this many buckets is moved whole by the thread that starts the change.
-const MOVED_AT_ONCE: usize = if cfg!(loom) { 0 } else { 4096 };
+const MOVED_AT_ONCE: usize = if cfg!(loom) { 1 } else { 4096 };
 /// A table with fewer nodes than one for so many buckets shrinks.
 const SPARSE: usize = if cfg!(loom) { 2 } else { 8 };
 /// Inserts (net) on one CPU index before it adds them to the shared count.

@@ -195,7 +195,7 @@ impl Tree {
         node: u64,
         link_body: Option<&[u8]>,
     ) -> &Dentry {
-        let dentry = self.slab.alloc();
+        let dentry = self.take_slot();
         let inode = &rest_of(dentry).inode;
         inode.begin(attr, node);
         inode.slot_users.store(2, Relaxed);
@@ -209,7 +209,7 @@ impl Tree {
     /// Adds `name` as one more name of `inode` to the locked directory `dir`.
     pub(crate) fn add_alias(&self, dir: &Dentry, name: &[u8], hash: u64, inode: &Inode) {
         inode.get();
-        let dentry = self.slab.alloc();
+        let dentry = self.take_slot();
         rest_of(dentry).inode.slot_users.store(1, Relaxed);
         self.publish(dir, dentry, name, hash, object_of(inode, inode.mode(), self.complete));
     }
@@ -221,13 +221,21 @@ impl Tree {
             return;
         }
         self.negatives.fetch_add(1, Relaxed);
-        let dentry = self.slab.alloc();
+        let dentry = self.take_slot();
         rest_of(dentry).inode.slot_users.store(1, Relaxed);
         self.publish(dir, dentry, name, hash, 0);
     }
 
-    fn publish(&self, dir: &Dentry, dentry: &Dentry, name: &[u8], hash: u64, object: u64) {
+    /// A slot for a new entry, in a write section of its dentry's `seq`, which [`Tree::publish`] ends: who still stands on the slot's
+    /// former life and sees anything of the new one, the inode's attributes included, also sees that the sequence moved.
+    fn take_slot(&self) -> &Dentry {
+        let dentry = self.slab.alloc();
         dentry.seq.write_begin();
+        dentry
+    }
+
+    /// Ends what [`Tree::take_slot`] began: gives the slot its name and makes it reachable.
+    fn publish(&self, dir: &Dentry, dentry: &Dentry, name: &[u8], hash: u64, object: u64) {
         dentry.set_entry(&self.domain, dir, hash, name);
         dentry.set_object(object | HASHED);
         dentry.count.revive(1);

@@ -3,10 +3,12 @@
 #[path = "lookup_fs/store.rs"]
 mod store;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use store::Store;
+use store::{Meanwhile, Store};
 use vfs::{
-    Attr, Context, Errno, Fallback, FileSystem, Inode, NewInode, OpenFlags, Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
+    Attr, Context, Credentials, Errno, Fallback, FileSystem, Inode, MAY_READ, NewInode, OpenFlags, Request, S_IFDIR,
+    S_IFREG, SetAttr, Vfs,
 };
 
 fn look(context: &Context, path: &str) -> Result<u64, Errno> {
@@ -206,6 +208,31 @@ fn symbolic_links_are_followed_by_the_bodies_that_lookup_gives() {
         look(&context, path).unwrap();
     }
     assert_eq!((store.asked_in_all(), misses(&vfs), other_fallbacks(&vfs)), (asked, left, 0));
+}
+
+#[test]
+fn a_walk_that_asks_the_file_system_keeps_the_credentials_that_it_began_with() {
+    let store = Store::new(&["private/", "private/file"]);
+    // User 1 may not read the file, and user 2 may not go where it is.
+    store.own("private", 1, 0o700);
+    store.own("private/file", 2, 0o600);
+    let users = [1, 2].map(|uid| Credentials::user(uid, uid, &[]));
+    let refused = |context: &Context| {
+        assert_eq!(context.access(None, b"/private/file", MAY_READ), Err(Errno::EACCES));
+        assert_eq!(context.open(None, b"/private/file", OpenFlags::RDONLY, 0).err(), Some(Errno::EACCES));
+    };
+    for user in &users {
+        let context = store.tree().context();
+        context.set_credentials(user.clone());
+        refused(&context);
+    }
+    let context = Arc::new(store.tree().context());
+    context.set_credentials(users[0].clone());
+    let (other, second) = (context.clone(), users[1].clone());
+    let change = Meanwhile(Box::new(move || other.set_credentials(second)));
+    store.names().meanwhile = Some((b"file".into(), change));
+    refused(&context);
+    assert_eq!(context.credentials(), users[1]);
 }
 
 #[test]

@@ -16,6 +16,17 @@ pub(crate) struct Names {
     asked: BTreeMap<(u64, Vec<u8>), u32>,
     /// What `lookup` answers for a name instead.
     pub(crate) broken: BTreeMap<Vec<u8>, Errno>,
+    /// What happens elsewhere while `lookup` is asked for a name.
+    pub(crate) meanwhile: Option<(Vec<u8>, Meanwhile)>,
+}
+
+/// Something that another thread does.
+pub(crate) struct Meanwhile(pub(crate) Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meanwhile")
+    }
 }
 
 /// A handle on the names, from which any number of trees can be made, each with caches that know nothing yet.
@@ -53,6 +64,14 @@ impl Store {
 
     pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
         self.0.lock().unwrap()
+    }
+
+    /// Sets owner, group and permission bits of what is at `path`, behind the back of all trees.
+    pub(crate) fn own(&self, path: &str, owner: u32, mode: u32) {
+        let mut names = self.names();
+        let node = names.node(path);
+        let attr = names.attrs.get_mut(&node).unwrap();
+        (attr.uid, attr.gid, attr.mode) = (owner, owner, attr.kind() | mode);
     }
 
     /// A tree with cold caches.
@@ -98,6 +117,10 @@ impl FileSystem for Store {
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+        let meanwhile = self.names().meanwhile.take_if(|(wanted, _)| wanted == name);
+        if let Some((_, Meanwhile(act))) = meanwhile {
+            std::thread::spawn(act).join().unwrap();
+        }
         let mut names = self.names();
         let key = (dir.node(), name.to_vec());
         *names.asked.entry(key.clone()).or_default() += 1;
