@@ -46,7 +46,7 @@ impl Held {
 
 impl Clone for Held {
     fn clone(&self) -> Self {
-        Self::new(self.tree.clone(), self.tree.pin_again(self.pinned()))
+        Self::new(self.tree.clone(), self.tree.pin_again(self.dentry()))
     }
 }
 
@@ -85,7 +85,7 @@ pub struct Context {
 impl Context {
     /// A context at the root of `tree` with root's credentials.
     pub(crate) fn new(tree: PerCpuArc<Tree>) -> Self {
-        let root = Held::new(tree.clone(), tree.pin_again_dentry(tree.root()));
+        let root = Held::new(tree.clone(), tree.pin_again(tree.root()));
         let cwd = root.clone();
         Self::with_state(tree, State { root, cwd, cred: Credentials::root() }, DEFAULT_UMASK)
     }

@@ -2,12 +2,12 @@
 
 use crate::attr::{Attr, S_IFDIR, S_IFMT, SetAttr};
 use crate::context::Held;
-use crate::cred::{Capabilities, Credentials};
+use crate::cred::Credentials;
 use crate::dentry::{COMPLETE, Dentry, HASHED, INODE};
 use crate::errno::Errno;
 use crate::fs::Request;
 use crate::inode::Inode;
-use crate::namespace::{MAX_SIZE, OpenFlags, drop_set_ids, set_attr_held};
+use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, set_attr_held};
 use crate::slot::outlive;
 use prim::atomic::Ordering::Relaxed;
 use sync::Mutex;
@@ -118,14 +118,11 @@ impl OpenFile {
         let request = Request::of(&self.cred);
         let written = self.held.tree().fs.write_at(&request, inode, offset, data)?;
         let end = offset + written.len as u64;
-        let keeps = self.cred.capabilities.contains(Capabilities::FSETID);
         inode.update(|attr| {
             attr.size = attr.size.max(end);
             attr.blocks = written.blocks;
             (attr.mtime, attr.ctime) = (request.now, request.now);
-            if !keeps {
-                drop_set_ids(&self.cred, attr);
-            }
+            contents_changed(&self.cred, attr);
         });
         Ok((written.len, end))
     }
@@ -197,7 +194,7 @@ impl OpenFile {
         let last = match last {
             Some(last) if !done => {
                 let cookie = last.cookie.load(Relaxed);
-                Some((Held::new(tree.clone(), tree.pin_again_dentry(last)), cookie))
+                Some((Held::new(tree.clone(), tree.pin_again(last)), cookie))
             }
             _ => None,
         };

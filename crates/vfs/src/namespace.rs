@@ -15,7 +15,7 @@ mod query;
 mod remove;
 mod rename;
 
-pub(crate) use attributes::{MAX_SIZE, drop_set_ids, set_attr_held};
+pub(crate) use attributes::{MAX_SIZE, contents_changed, set_attr_held};
 pub use open::OpenFlags;
 
 use crate::context::{Context, Held};
@@ -71,13 +71,7 @@ impl<'t> Entry<'t, '_> {
 
     /// The entry, if there is one; `ENOENT` in a directory that was removed.
     pub(crate) fn find(&self) -> Result<Option<&'t Dentry>, Errno> {
-        if !self.dir.has(HASHED) {
-            return Err(Errno::ENOENT);
-        }
-        if self.last.name.len() > NAME_MAX {
-            return Err(Errno::ENAMETOOLONG);
-        }
-        self.tree.find_locked(|| self.context.request(), self.dir, self.last.name, self.hash)
+        self.context.find_in(self.dir, &self.last, self.hash)
     }
 }
 
@@ -90,6 +84,17 @@ fn may_search(found: &Found<'_>) -> Result<(), Errno> {
 }
 
 impl Context {
+    /// The entry `last` of the locked directory `dir`, if there is one; `ENOENT` in a directory that was removed.
+    fn find_in(&self, dir: &Dentry, last: &Last<'_>, hash: u64) -> Result<Option<&Dentry>, Errno> {
+        if !dir.has(HASHED) {
+            return Err(Errno::ENOENT);
+        }
+        if last.name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        self.tree().find_locked(|| self.request(), dir, last.name, hash)
+    }
+
     /// Walks to the directory of a path's `last` component; it must be one, and searchable.
     pub(crate) fn parent(&self, links: u32, base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<DirAt<'_>, Errno> {
         if path.len() > PATH_MAX {

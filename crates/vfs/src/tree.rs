@@ -360,13 +360,8 @@ impl Tree {
         }
     }
 
-    /// Takes one more count on a dentry that is held.
-    pub(crate) fn pin_again(&self, pinned: &Pinned) -> Pinned {
-        self.pin_again_dentry(pinned.get())
-    }
-
     /// Takes one more count on a dentry that the caller holds.
-    pub(crate) fn pin_again_dentry(&self, held: &Dentry) -> Pinned {
+    pub(crate) fn pin_again(&self, held: &Dentry) -> Pinned {
         held.count.get();
         Pinned::from_counted(held)
     }

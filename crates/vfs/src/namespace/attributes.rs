@@ -30,9 +30,7 @@ impl Context {
             // As tmpfs: the length that it has is no change of a file without storage.
             if set.size == Some(attr.size) && attr.blocks == 0 {
                 let cred = self.credentials();
-                if !cred.capabilities.contains(Capabilities::FSETID) {
-                    inode.update(|attr| drop_set_ids(&cred, attr));
-                }
+                inode.update(|attr| contents_changed(&cred, attr));
                 return Ok(());
             }
         }
@@ -54,12 +52,9 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> R
     if let Some(size) = set.size {
         let _held = inode.data_lock.guard();
         let blocks = tree.fs.set_len(&request, inode, size)?;
-        let keeps = cred.capabilities.contains(Capabilities::FSETID);
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
-            if !keeps {
-                drop_set_ids(cred, attr);
-            }
+            contents_changed(cred, attr);
         });
     }
     inode.update(|attr| {
@@ -139,8 +134,15 @@ fn is_chown(set: &SetAttr) -> bool {
     (owners && set.mode.is_none()) || *set == SetAttr::default()
 }
 
+/// What a write or a cut by `cred` does to the set-id bits.
+pub(crate) fn contents_changed(cred: &Credentials, attr: &mut Attr) {
+    if !cred.capabilities.contains(Capabilities::FSETID) {
+        drop_set_ids(cred, attr);
+    }
+}
+
 /// Takes away set-user-id, and set-group-id where it means "run as the group" or where `cred` could not set it.
-pub(crate) fn drop_set_ids(cred: &Credentials, attr: &mut Attr) {
+fn drop_set_ids(cred: &Credentials, attr: &mut Attr) {
     attr.mode &= !S_ISUID;
     let could_set = cred.in_group(attr.gid) || cred.capabilities.contains(Capabilities::FSETID);
     if attr.mode & 0o010 != 0 || !could_set {

@@ -156,7 +156,7 @@ impl Entry<'_, '_> {
             let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
             let made = self.make(&what)?;
             // Made under the directory's lock, which is still held: nobody can have taken the name away.
-            let held = Held::new(self.context.shared_tree().clone(), self.tree.pin_again_dentry(made));
+            let held = Held::new(self.context.shared_tree().clone(), self.tree.pin_again(made));
             return Ok(Last::Opened(OpenFile::new(held, flags, self.context.credentials())));
         };
         if exclusive {
@@ -189,7 +189,7 @@ impl Entry<'_, '_> {
     }
 
     fn link_body(&self, entry: &Dentry) -> Result<Last, Errno> {
-        let dir = Held::new(self.context.shared_tree().clone(), self.tree.pin_again_dentry(self.dir));
+        let dir = Held::new(self.context.shared_tree().clone(), self.tree.pin_again(self.dir));
         let guard = self.tree.domain.read();
         let inode = entry.inode().ok_or(Errno::ENOENT)?;
         let body = inode.link_body.load(&guard).ok_or(Errno::EIO)?.to_vec();

@@ -3,10 +3,8 @@
 use super::{Base, DirAt, Kind, Last};
 use crate::context::Context;
 use crate::cred::MAY_WRITE;
-use crate::dentry::{DIR, Dentry, HASHED};
+use crate::dentry::{DIR, Dentry};
 use crate::errno::Errno;
-use crate::name::NAME_MAX;
-use crate::tree::Tree;
 use sync::RawMutexGuard;
 
 /// Both ends of a rename, their directories locked.
@@ -86,11 +84,10 @@ impl Context {
     }
 
     fn rename_locked(&self, ends: &Ends<'_, '_>) -> Result<(), Errno> {
-        let tree = self.tree();
         let (old_dir, old_last, old_hash) = ends.old;
         let (new_dir, new_last, new_hash) = ends.new;
-        let moved = self.find_in(tree, old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
-        let target = self.find_in(tree, new_dir, &new_last, new_hash)?;
+        let moved = self.find_in(old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
+        let target = self.find_in(new_dir, &new_last, new_hash)?;
         let is_dir = moved.has(DIR);
         if !is_dir && (old_last.slash || new_last.slash) {
             return Err(Errno::ENOTDIR);
@@ -154,22 +151,6 @@ impl Context {
         tree.touch_dir(old_dir, -1, -subdir, request.now);
         tree.touch_dir(new_dir, i64::from(!replaced), if replaced { 0 } else { subdir }, request.now);
         Ok(())
-    }
-
-    fn find_in<'t>(
-        &self,
-        tree: &'t Tree,
-        dir: &Dentry,
-        last: &Last<'_>,
-        hash: u64,
-    ) -> Result<Option<&'t Dentry>, Errno> {
-        if !dir.has(HASHED) {
-            return Err(Errno::ENOENT);
-        }
-        if last.name.len() > NAME_MAX {
-            return Err(Errno::ENAMETOOLONG);
-        }
-        tree.find_locked(|| self.request(), dir, last.name, hash)
     }
 }
 

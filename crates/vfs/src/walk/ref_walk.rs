@@ -61,7 +61,7 @@ impl<'t> RefWalk<'t> {
     pub(crate) fn legitimise(tree: &'t Tree, walk: &RcuWalk<'_>, at: At<'_>, rest: Vec<u8>) -> Option<Self> {
         let here = Counted::new(tree, tree.pin_rcu(walk.guard, at.dentry, at.seq)?);
         // The context's state holds the root for as long as the read section lasts, or an earlier ref-walk does.
-        let root = Counted::new(tree, tree.pin_again_dentry(walk.root));
+        let root = Counted::new(tree, tree.pin_again(walk.root));
         Some(Self { tree, here, root, cred: walk.cred.clone(), rest, links: walk.links })
     }
 
@@ -78,11 +78,11 @@ impl<'t> RefWalk<'t> {
         let tree = context.tree();
         let guard = tree.domain.read();
         let state = context.state(&guard);
-        let root = Counted::new(tree, tree.pin_again(state.root.pinned()));
+        let root = Counted::new(tree, tree.pin_again(state.root.dentry()));
         let here = match base {
-            _ if path.first() == Some(&b'/') => tree.pin_again(state.root.pinned()),
+            _ if path.first() == Some(&b'/') => tree.pin_again(state.root.dentry()),
             Some(base) => tree.pin(base).ok_or(Errno::ENOENT)?,
-            None => tree.pin_again(state.cwd.pinned()),
+            None => tree.pin_again(state.cwd.dentry()),
         };
         let here = Counted::new(tree, here);
         Ok(Self { tree, here, root, cred: state.cred.clone(), rest: path.to_vec(), links })
@@ -207,8 +207,7 @@ impl<'t> RefWalk<'t> {
             let inode = self.here().inode().ok_or(Errno::ENOENT)?;
             inode.link_body.load(&guard).ok_or(Errno::EIO)?.to_vec()
         };
-        let next =
-            if body.first() == Some(&b'/') { Some(self.tree.pin_again_dentry(self.root())) } else { self.parent() };
+        let next = if body.first() == Some(&b'/') { Some(self.tree.pin_again(self.root())) } else { self.parent() };
         if let Some(next) = next {
             self.here = Counted::new(self.tree, next);
         }
