@@ -1,5 +1,6 @@
 //! What the command line can say.
 
+use crate::lab::Lab;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -26,6 +27,9 @@ pub(crate) enum Command {
     /// into a temporary directory for the kernel, which is removed at the end. Both then do the same operations on the
     /// same paths, in turn.
     Bench(Box<Bench>),
+
+    /// Run generations of the Linux directory cache side by side, on this machine and on simulated ones
+    Lab(Lab),
 }
 
 /// What `lightfoot bench` is asked.

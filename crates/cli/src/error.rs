@@ -104,6 +104,136 @@ pub(crate) enum Error {
         reason: Reason,
     },
 
+    /// `--era` names none.
+    #[error("there is no era {asked:?}; there are {there}, and all for all of them")]
+    NoSuchEra {
+        /// What was asked for.
+        asked: String,
+        /// The eras that there are.
+        there: String,
+    },
+
+    /// `--workload` names none.
+    #[error("there is no workload {asked:?}; there are {there}")]
+    NoSuchWorkload {
+        /// What was asked for.
+        asked: String,
+        /// The workloads that there are.
+        there: String,
+    },
+
+    /// `--set` sets what cannot be set.
+    #[error("--set for the workload {workload}: {reason}")]
+    BadParameter {
+        /// The workload.
+        workload: String,
+        /// What is wrong, and what there is.
+        reason: String,
+    },
+
+    /// `--era-set` sets what cannot be set.
+    #[error("--era-set: {0}")]
+    BadEraOption(String),
+
+    /// `--on` names neither this machine nor a simulated one.
+    #[error(
+        "{0:?} is no place to run; say --on native, or --on sim:NAME with a name that lightfoot lab machines shows"
+    )]
+    NoSuchPlace(String),
+
+    /// No such preset.
+    #[error("there is no simulated machine {asked:?}; there are {there}, or name a file: sim:/path/to/machine.toml")]
+    NoSuchMachine {
+        /// What was asked for.
+        asked: String,
+        /// The presets that there are.
+        there: String,
+    },
+
+    /// More nodes than the machine has, or none.
+    #[error("{asked:?} is no number of nodes of {machine}; name one from 1 to {nodes}")]
+    NoSuchNodes {
+        /// What was asked for.
+        asked: String,
+        /// The machine.
+        machine: String,
+        /// Its nodes.
+        nodes: usize,
+    },
+
+    /// A file that describes no machine.
+    #[error(
+        "{} describes no machine ({reason}); begin with a copy of one of crates/sim/machines",
+        show(.path)
+    )]
+    MachineFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: Reason,
+    },
+
+    /// More CPUs than the machine has.
+    #[error("{asked} CPUs are more than {machine} has; ask --cpus for at most {cpus}")]
+    TooManyCpus {
+        /// The number asked for.
+        asked: usize,
+        /// The machine.
+        machine: String,
+        /// Its CPUs.
+        cpus: usize,
+    },
+
+    /// `--interrupts-us` has not two numbers.
+    #[error(
+        "--interrupts-us takes two numbers, the microseconds between interrupts and those of each, such as 300,100; or 0 \
+         for none"
+    )]
+    BadInterrupts,
+
+    /// An option that means nothing on this machine.
+    #[error("{0} is for simulated machines; leave it out, or say --on sim:NAME")]
+    OnlySimulated(&'static str),
+
+    /// Runs of the lab failed.
+    #[error("{first}{}", match .more { 0 => String::new(), more => format!("; and {more} more runs failed") })]
+    Lab {
+        /// The first failure.
+        first: lab::Failure,
+        /// How many there are besides.
+        more: usize,
+    },
+
+    /// The report has no section of that name.
+    #[error("the report has no section \"{asked}\"; there are {there}")]
+    NoSuchSection {
+        /// What was asked for.
+        asked: String,
+        /// The sections that there are.
+        there: String,
+    },
+
+    /// Claims of the report do not hold.
+    #[error("not all that the report claims holds: {0}")]
+    Claims(String),
+
+    /// A file cannot be written.
+    #[error("{} cannot be written ({reason}); name a place that you may write to", show(.path))]
+    Save {
+        /// The file asked for.
+        path: PathBuf,
+        /// Why not.
+        reason: Reason,
+    },
+
+    /// The lab's child process cannot be started, or cannot be talked to.
+    #[error("the lab's process for one run failed ({0})")]
+    Cell(Reason),
+
+    /// This machine cannot be measured.
+    #[error("{0}")]
+    Calibration(lab::calibrate::CalibrateError),
+
     /// The plot cannot be written.
     #[error("the plot cannot be written to {} ({reason}); name a file in a directory that you may write to", show(.path))]
     Plot {
@@ -132,6 +262,7 @@ impl Error {
         match self {
             Error::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(1),
             Error::Operation { .. } | Error::Copy { .. } | Error::Output(_) | Error::Signals(_) => 1,
+            Error::Lab { .. } | Error::Cell(_) | Error::Claims(_) => 1,
             _ => 2,
         }
     }

@@ -11,6 +11,7 @@ mod cases;
 mod copy;
 mod error;
 mod interrupt;
+mod lab;
 mod machine;
 mod measure;
 mod paths;
@@ -25,9 +26,17 @@ use clap::Parser;
 use std::io;
 use std::process::ExitCode;
 
+/// Outside of a simulation it is the system's.
+#[global_allocator]
+static ARENA: sim::Arena = sim::Arena;
+
 fn main() -> ExitCode {
-    let Command::Bench(bench) = Arguments::parse().command;
-    match bench::run(&bench, &mut io::stdout().lock()) {
+    let out = &mut io::stdout().lock();
+    let done = match Arguments::parse().command {
+        Command::Bench(bench) => bench::run(&bench, out),
+        Command::Lab(lab) => lab::run(&lab, out),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("lightfoot: {error}");

@@ -18,8 +18,8 @@ const LEGEND_WIDTH: u32 = 200;
 const COLOURS: [RGBColor; 4] =
     [RGBColor(0, 114, 178), RGBColor(86, 180, 233), RGBColor(213, 94, 0), RGBColor(0, 158, 115)];
 
-type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type DrawingError = DrawingAreaErrorKind<std::io::Error>;
+pub(crate) type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(crate) type DrawingError = DrawingAreaErrorKind<std::io::Error>;
 
 /// The file to draw into. Until it is complete it has another name, which goes if it never gets there.
 pub(crate) struct PlotFile {
@@ -48,9 +48,14 @@ impl PlotFile {
 
     /// Draws and gives the file its name.
     pub(crate) fn draw(self, report: &Report) -> Result<(), Error> {
+        self.draw_with(|svg| draw(svg, report))
+    }
+
+    /// As [`draw`](Self::draw), with what `draw` draws.
+    pub(crate) fn draw_with(self, draw: impl FnOnce(&mut String) -> Result<(), DrawingError>) -> Result<(), Error> {
         let refuse = |reason: Reason| Error::Plot { path: self.target.clone(), reason };
         let mut svg = String::new();
-        draw(&mut svg, report).map_err(|error| refuse(error.to_string().as_str().into()))?;
+        draw(&mut svg).map_err(|error| refuse(error.to_string().as_str().into()))?;
         fs::write(&self.draft, svg)
             .and_then(|()| fs::rename(&self.draft, &self.target))
             .map_err(|error| refuse(error.into()))

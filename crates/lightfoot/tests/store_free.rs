@@ -69,8 +69,8 @@ fn check(name: &str, role: &str, is_right: impl Fn(ExitStatus) -> bool) {
         .args(["--exact", name, "--nocapture"])
         .env(ROLE, role)
         // Each large block gets a mapping of its own, however many were freed before.
-        .env("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=131072")
-        .env("MALLOC_MMAP_THRESHOLD_", "131072")
+        .env("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=32768")
+        .env("MALLOC_MMAP_THRESHOLD_", "32768")
         .output()
         .unwrap();
     let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();

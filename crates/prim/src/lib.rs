@@ -27,6 +27,9 @@ pub mod lockstat;
 pub mod mem;
 pub mod park;
 mod percpu;
+pub mod preempt;
+pub mod profile;
+pub mod qnode;
 pub mod seed;
 pub mod shared;
 pub mod thread;
@@ -36,3 +39,20 @@ pub use percpu::PerCpu;
 /// A cost hint: `ns` nanoseconds of private work. Nothing in production; virtual time on a simulated machine.
 #[inline(always)]
 pub fn cost(_ns: u64) {}
+
+/// Calls `f`. For bookkeeping (lock statistics, rank checks) that the code measured would not have: a simulated machine
+/// charges nothing for what happens inside.
+#[inline(always)]
+pub fn uncharged<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
+
+/// The thread has nothing to do for `ns` nanoseconds and leaves its CPU to others. Nothing in production; virtual time on
+/// a simulated machine.
+#[inline(always)]
+pub fn idle(_ns: u64) {}
+
+/// The README's examples are tests too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -45,7 +45,7 @@
 
 mod table;
 
-use crate::mutex::RawMutex;
+use crate::mutex::Mutex;
 use crate::rcu::{RcuDomain, ReadGuard};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
@@ -84,7 +84,7 @@ pub struct HashTable<N: HashNode> {
     key: N::Key,
     min_buckets: usize,
     /// Taken with `try_lock` by whoever starts a change of size.
-    resize: RawMutex,
+    resize: Mutex<()>,
     count: AtomicIsize,
     uncounted: PerCpu<Uncounted>,
     _nodes: PhantomData<*const N>,
@@ -143,7 +143,7 @@ impl<N: HashNode> HashTable<N> {
             current: AtomicPtr::new(Table::new(min_buckets)),
             key,
             min_buckets,
-            resize: RawMutex::new(),
+            resize: Mutex::new(()),
             count: AtomicIsize::new(0),
             uncounted: PerCpu::new(|| Uncounted(AtomicIsize::new(0))),
             _nodes: PhantomData,
@@ -286,7 +286,7 @@ impl<N: HashNode> HashTable<N> {
             n if n < buckets / SPARSE && buckets > self.min_buckets => buckets / 2,
             _ => return,
         };
-        let Some(_held) = self.resize.try_guard() else { return };
+        let Some(_held) = self.resize.try_lock() else { return };
         if !core::ptr::eq(table, self.table()) || table.successor().is_some() {
             return;
         }

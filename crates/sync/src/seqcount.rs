@@ -15,10 +15,11 @@
 //! | finished writes     | 1: a write is under way    |
 //!
 //! # Orderings
-//! | here                              | partner                                         | reads no data  |
-//! |-----------------------------------|-------------------------------------------------|----------------|
-//! | `raw_begin`: load, Acquire        | `write_end`: store of the even count, Release   | older than it  |
-//! | `retry`: fence Acquire, then load | `write_begin`: store of odd, then fence Release | newer than it  |
+//! | here                              | partner                                                            | reads no data  |
+//! |-----------------------------------|--------------------------------------------------------------------|----------------|
+//! | `raw_begin`, `begin`: load, Acquire | `write_end`: store of the even count, Release                    | older than it  |
+//! | `retry`: fence Acquire, then load | `write_begin`, `try_write_begin`: odd count, then fence Release    | newer than it  |
+//! | `try_write_begin`: cmpxchg, Acquire | `write_end`: Release (of the writer before)                      | older than it  |
 //!
 //! # Source
 //! Stephen Hemminger's `frlock` (2003) and Linux's `Documentation/locking/seqlock.rst`. The fences are those of Hans
@@ -53,6 +54,7 @@ use prim::atomic::{
     fence,
 };
 use prim::hint::spin_until;
+use prim::profile::{Tag, scope};
 
 /// A sequence count; see the module's description. 4 bytes.
 ///
@@ -82,11 +84,24 @@ impl SeqCount {
     #[inline]
     #[must_use]
     pub fn begin(&self) -> u32 {
-        // Relaxed: only waits; the sample orders.
-        if self.current() & 1 != 0 {
-            spin_until(|| self.current() & 1 == 0);
-        }
+        // ORDERING: Acquire pairs with the Release in `write_end`, as in `raw_begin`.
+        let start = self.0.load(Acquire);
+        if start & 1 == 0 { start } else { self.wait() }
+    }
+
+    /// Waits until no write is under way, and samples the count.
+    #[cold]
+    #[inline(never)]
+    fn wait(&self) -> u32 {
+        let _scope = scope(Tag::SeqLock);
+        self.await_even();
         self.raw_begin()
+    }
+
+    /// Waits until no write is under way, or has been for a moment.
+    pub(crate) fn await_even(&self) {
+        // Relaxed: only waits; what follows orders.
+        spin_until(|| self.current() & 1 == 0);
     }
 
     /// Whether what was read since the sample `start` must be thrown away: a write was under way then, or has begun
@@ -94,8 +109,8 @@ impl SeqCount {
     #[inline(always)]
     #[must_use]
     pub fn retry(&self, start: u32) -> bool {
-        // ORDERING: the Acquire fence pairs with the Release fence in `write_begin`: data of a write read before it
-        // brings that write's odd count to the load after it.
+        // ORDERING: the Acquire fence pairs with the Release fence in `write_begin` and `try_write_begin`: data of a write
+        // read before it brings that write's odd count to the load after it.
         fence(Acquire);
         // Relaxed: ordered by the fence above.
         self.0.load(Relaxed) != start
@@ -121,10 +136,25 @@ impl SeqCount {
         fence(Release);
     }
 
+    /// Begins a write, unless one is under way; says whether it did. Of writers that all begin so, one is at work at a
+    /// time, and each sees what the last one wrote.
+    #[inline]
+    pub(crate) fn try_write_begin(&self) -> bool {
+        // Relaxed: a guess, which the compare-exchange checks.
+        let even = self.0.load(Relaxed) & !1;
+        // ORDERING: Acquire pairs with the Release in `write_end`: this writer sees what the last one wrote.
+        let begun = self.0.compare_exchange(even, even | 1, Acquire, Relaxed).is_ok();
+        // ORDERING: the Release fence pairs with the Acquire fence in `retry`, as in `write_begin`. (The exchange's
+        // Acquire alone would let the data go first.)
+        fence(Release);
+        begun
+    }
+
     /// Ends the write begun by [`write_begin`](Self::write_begin).
     #[inline(always)]
     pub fn write_end(&self) {
-        // ORDERING: Release pairs with the Acquire in `raw_begin`: who samples this count sees the data.
+        // ORDERING: Release pairs with the Acquire in `raw_begin`, `begin` and `try_write_begin`: who samples this count,
+        // or takes it on, sees the data.
         let old = self.step(Release);
         debug_assert!(old & 1 != 0, "the end of a write that was not begun");
     }
@@ -169,6 +199,13 @@ impl Drop for SeqWrite<'_> {
 mod tests {
     use super::*;
 
+    impl SeqCount {
+        /// A count that is about to wrap, say.
+        pub(crate) fn at(count: u32) -> Self {
+            Self(AtomicU32::new(count))
+        }
+    }
+
     #[test]
     fn it_is_four_bytes() {
         assert_eq!(size_of::<SeqCount>(), 4);
@@ -204,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_count_wraps() {
-        let count = SeqCount(AtomicU32::new(u32::MAX - 1));
+        let count = SeqCount::at(u32::MAX - 1);
         let start = count.begin();
         drop(count.write());
         assert_eq!(count.current(), 0);

@@ -1,4 +1,4 @@
-//! A sequence lock: a [`SeqCount`](crate::SeqCount) whose odd value is also the writers' lock.
+//! A sequence lock: a [`SeqCount`] whose odd value is also the writers' lock.
 //!
 //! # What it is
 //! One 32-bit word. Writers take it from even to odd by a compare-exchange, so they exclude one another; readers store
@@ -15,14 +15,10 @@
 //! | finished writes | 1: a writer holds it    |
 //!
 //! # Orderings
-//! | here                                        | partner                                                   |
-//! |---------------------------------------------|-----------------------------------------------------------|
-//! | `raw_begin`, `read_begin`: load, Acquire    | `SeqLockGuard::drop`: store of even, Release              |
-//! | `read_retry`: fence Acquire, then load      | `try_write_lock`: odd, then fence Release                 |
-//! | `try_write_lock`: compare-exchange, Acquire | `SeqLockGuard::drop`: Release (the writer before this one) |
+//! Those of [`SeqCount`]: its `try_write_begin` is the writers' lock.
 //!
 //! # Source
-//! Linux's `seqlock_t`, `Documentation/locking/seqlock.rst`; fences as in [`SeqCount`](crate::SeqCount).
+//! Linux's `seqlock_t`, `Documentation/locking/seqlock.rst`; fences as in [`SeqCount`].
 //!
 //! # Limitations
 //! That of the sequence count: exactly 2^31 writes between sample and check are not noticed. Writers are not queued.
@@ -40,28 +36,24 @@
 //! assert_eq!(lock.read(|| (a.load(Relaxed), b.load(Relaxed))), (1, 1));
 //! ```
 
+use crate::SeqCount;
 use core::marker::PhantomData;
-use prim::atomic::{
-    AtomicU32,
-    Ordering::{Acquire, Relaxed, Release},
-    fence,
-};
-use prim::hint::spin_until;
 use prim::lockstat;
+use prim::profile::{Tag, scope};
 
 /// A sequence lock; see the module's description. 4 bytes.
 ///
 /// Source: Linux's `seqlock_t`, which keeps a spinlock beside the count; here the odd count is the lock.
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub struct SeqLock(AtomicU32);
+pub struct SeqLock(SeqCount);
 
 impl SeqLock {
     /// A free lock.
     #[inline]
     #[must_use]
     pub fn new() -> Self {
-        Self(AtomicU32::new(0))
+        Self(SeqCount::new())
     }
 
     /// Samples the count without waiting. What is sampled while a writer is at work is the count before it, so that
@@ -69,27 +61,14 @@ impl SeqLock {
     #[inline(always)]
     #[must_use]
     pub fn raw_begin(&self) -> u32 {
-        // ORDERING: Acquire pairs with the Release in `SeqLockGuard::drop`: the reads that follow see the data of this
-        // count.
-        self.0.load(Acquire) & !1
+        self.0.raw_begin()
     }
 
     /// Samples the count, waiting while a writer holds the lock.
     #[inline]
     #[must_use]
     pub fn read_begin(&self) -> u32 {
-        // ORDERING: Acquire pairs with the Release in `SeqLockGuard::drop`, as in `raw_begin`.
-        let start = self.0.load(Acquire);
-        if start & 1 == 0 { start } else { self.wait() }
-    }
-
-    /// Waits until no writer holds the lock, and samples the count.
-    #[cold]
-    #[inline(never)]
-    fn wait(&self) -> u32 {
-        // Relaxed: only waits; the sample orders.
-        spin_until(|| self.0.load(Relaxed) & 1 == 0);
-        self.raw_begin()
+        self.0.begin()
     }
 
     /// Whether what was read since the sample `start` must be thrown away: a writer was at work then, or has come
@@ -97,11 +76,7 @@ impl SeqLock {
     #[inline(always)]
     #[must_use]
     pub fn read_retry(&self, start: u32) -> bool {
-        // ORDERING: the Acquire fence pairs with the Release fence in `try_write_lock`: data of a write read before it
-        // brings that write's odd count to the load after it.
-        fence(Acquire);
-        // Relaxed: ordered by the fence above.
-        self.0.load(Relaxed) != start
+        self.0.retry(start)
     }
 
     /// Calls `f` until no writer came while it ran, and returns what it then returned. `f` may see torn data, so it
@@ -121,13 +96,13 @@ impl SeqLock {
     #[inline]
     #[must_use = "the lock is given back when the guard is dropped"]
     pub fn write_lock(&self) -> SeqLockGuard<'_> {
+        let _scope = scope(Tag::SeqLock);
         loop {
             if let Some(guard) = self.try_write_lock() {
                 return guard;
             }
             lockstat::contended(self);
-            // Relaxed: only a hint; the compare-exchange in `try_write_lock` decides.
-            spin_until(|| self.0.load(Relaxed) & 1 == 0);
+            self.0.await_even();
         }
     }
 
@@ -135,16 +110,11 @@ impl SeqLock {
     #[inline]
     #[must_use = "the lock is given back when the guard is dropped"]
     pub fn try_write_lock(&self) -> Option<SeqLockGuard<'_>> {
-        // Relaxed: a guess, which the compare-exchange checks.
-        let even = self.0.load(Relaxed) & !1;
-        let odd = even | 1;
-        // ORDERING: Acquire pairs with the Release in `SeqLockGuard::drop`: this writer sees what the last one wrote.
-        self.0.compare_exchange(even, odd, Acquire, Relaxed).ok()?;
-        // ORDERING: the Release fence pairs with the Acquire fence in `read_retry`: who reads data stored after it
-        // sees the odd count stored before it. (The exchange's Acquire alone would let the data go first.)
-        fence(Release);
-        lockstat::acquired(self);
-        Some(SeqLockGuard { lock: self, odd, not_send: PhantomData })
+        let _scope = scope(Tag::SeqLock);
+        self.0.try_write_begin().then(|| {
+            lockstat::acquired(self);
+            SeqLockGuard { lock: self, not_send: PhantomData }
+        })
     }
 }
 
@@ -153,7 +123,6 @@ impl SeqLock {
 #[must_use = "the lock is given back when the guard is dropped"]
 pub struct SeqLockGuard<'a> {
     lock: &'a SeqLock,
-    odd: u32,
     /// Whoever took a spinning lock gives it back.
     not_send: PhantomData<*const ()>,
 }
@@ -162,16 +131,14 @@ impl Drop for SeqLockGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         lockstat::released(self.lock);
-        // ORDERING: Release pairs with the Acquire in `raw_begin` and with that in `try_write_lock`: who samples or
-        // takes this count sees the data.
-        self.lock.0.store(self.odd.wrapping_add(1), Release);
+        self.lock.0.write_end();
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use prim::atomic::AtomicU64;
+    use prim::atomic::{AtomicU64, Ordering::Relaxed};
 
     #[test]
     fn it_is_four_bytes() {
@@ -194,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_count_wraps() {
-        let lock = SeqLock(AtomicU32::new(u32::MAX - 1));
+        let lock = SeqLock(SeqCount::at(u32::MAX - 1));
         drop(lock.write_lock());
         assert_eq!(lock.read_begin(), 0);
     }

@@ -9,6 +9,7 @@ use crate::attr::{S_IFDIR, S_IFMT};
 use crate::cred::{Credentials, MAY_EXEC};
 use crate::dentry::Dentry;
 use crate::errno::Errno;
+use crate::rank::Rank;
 use crate::slot::Pinned;
 use crate::tree::Tree;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
@@ -171,8 +172,8 @@ impl Context {
     }
 
     fn replace(&self, change: impl FnOnce(&mut State)) {
-        let mut is_changed = self.change.lock();
-        *is_changed = true;
+        let mut is_changed = self.tree.ranks.lock(Rank::Handle, &self.change);
+        **is_changed = true;
         let mut state = self.state.load(&self.tree.domain.read()).clone();
         change(&mut state);
         self.state.replace(&self.tree.domain, state);
@@ -182,7 +183,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         // A replaced state waits for others to fill its batch, and it holds the tree: it would keep it for good.
-        if *self.change.lock() {
+        if **self.tree.ranks.lock(Rank::Handle, &self.change) {
             self.tree.domain.flush();
         }
     }

@@ -46,7 +46,7 @@ use prim::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use sync::rcu::{RcuDomain, ReadGuard};
-use sync::{LockRef, RawMutex, SeqCount};
+use sync::{LockRef, Mutex, SeqCount};
 
 /// Object flag: a directory.
 pub(crate) const DIR: u64 = 1 << 63;
@@ -89,7 +89,7 @@ pub(crate) struct Cold {
     pub(crate) first_child: Link,
     pub(crate) sib_next: Link,
     pub(crate) sib_prev: Link,
-    pub(crate) lock: RawMutex,
+    pub(crate) lock: Mutex<()>,
     /// Entries of the directory.
     pub(crate) children: AtomicU32,
     /// Position in the parent's listing: falls along the sibling list, never used twice.
@@ -137,7 +137,7 @@ impl Cold {
             first_child: Link::none(),
             sib_next: Link::none(),
             sib_prev: Link::none(),
-            lock: RawMutex::new(),
+            lock: Mutex::new(()),
             children: AtomicU32::new(0),
             cookie: AtomicU64::new(0),
             next_cookie: AtomicU64::new(1),

@@ -8,6 +8,7 @@ use crate::errno::Errno;
 use crate::fs::Request;
 use crate::inode::Inode;
 use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, set_attr_held};
+use crate::rank::Rank;
 use crate::slot::outlive;
 use prim::atomic::Ordering::Relaxed;
 use sync::Mutex;
@@ -108,7 +109,7 @@ impl OpenFile {
             return Err(Errno::EBADF);
         }
         let inode = self.inode()?;
-        let _held = inode.data_lock.guard();
+        let _held = self.held.tree().ranks.lock(Rank::Data, &inode.data_lock);
         if data.is_empty() {
             return Ok((0, offset));
         }
@@ -163,12 +164,13 @@ impl OpenFile {
         if inode.mode() & S_IFMT != S_IFDIR {
             return Err(Errno::ENOTDIR);
         }
-        let mut listing = self.listing.lock();
+        let tree = self.held.tree();
+        let mut listing = tree.ranks.lock(Rank::Handle, &self.listing);
         if listing.done {
             return Ok(Vec::new());
         }
         let dir = self.held.dentry();
-        let _locked = dir.lock.guard();
+        let _locked = tree.ranks.lock(Rank::Directory, &dir.lock);
         if !dir.has(COMPLETE) {
             let entries = self.ask_for_entries(inode, &mut listing)?;
             accessed(inode);
@@ -178,7 +180,6 @@ impl OpenFile {
             None => dir.first_child.get(),
             Some((last, cookie)) => after(dir, last.dentry(), *cookie),
         };
-        let tree = self.held.tree();
         let mut entries = Vec::new();
         let mut last = None;
         while let Some(entry) = next
@@ -198,7 +199,7 @@ impl OpenFile {
             }
             _ => None,
         };
-        *listing = Listing { last, cookie: 0, done };
+        **listing = Listing { last, cookie: 0, done };
         accessed(inode);
         Ok(entries)
     }
@@ -217,7 +218,7 @@ impl OpenFile {
 
     /// Begins the listing again.
     pub fn rewind(&self) {
-        *self.listing.lock() = Listing::default();
+        **self.held.tree().ranks.lock(Rank::Handle, &self.listing) = Listing::default();
     }
 }
 

@@ -20,7 +20,7 @@ use prim::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
-use sync::{RawMutex, SeqLock};
+use sync::{Mutex, SeqLock};
 
 /// A file, whatever its names: attributes, and the file system's own word and data.
 #[repr(C, align(64))]
@@ -47,7 +47,7 @@ pub struct Inode {
     pub(crate) private: Private,
     /// A symbolic link's body.
     pub(crate) link_body: RcuBytes,
-    pub(crate) data_lock: RawMutex,
+    pub(crate) data_lock: Mutex<()>,
     pub(crate) free_link: AtomicPtr<Dentry>,
 }
 
@@ -73,7 +73,7 @@ impl Inode {
             node: AtomicU64::new(0),
             private: Private::none(),
             link_body: RcuBytes::none(),
-            data_lock: RawMutex::new(),
+            data_lock: Mutex::new(()),
             free_link: AtomicPtr::new(core::ptr::null_mut()),
         }
     }

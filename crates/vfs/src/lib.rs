@@ -31,6 +31,7 @@ mod fs;
 mod inode;
 mod name;
 mod namespace;
+mod rank;
 mod reverse_path;
 #[allow(unsafe_code, reason = "the one module that turns links into references; its invariants are at its head")]
 mod slot;

@@ -25,11 +25,11 @@ use crate::errno::Errno;
 use crate::fs::Request;
 use crate::inode::Inode;
 use crate::name::{NAME_MAX, PATH_MAX};
+use crate::rank::{Locked, Rank};
 use crate::slot::outlive;
 use crate::tree::Tree;
 use crate::walk::{Found, nul_or};
 pub(crate) use last::{Kind, Last};
-use sync::RawMutexGuard;
 
 /// Where a relative path starts: the working directory, or a directory that is held.
 pub type Base<'a> = Option<&'a Held>;
@@ -60,7 +60,7 @@ pub(crate) struct Entry<'t, 'p> {
     pub(crate) hash: u64,
     /// Symbolic links followed on the way here.
     pub(crate) links: u32,
-    _held: RawMutexGuard<'t>,
+    _held: Locked<'t>,
 }
 
 impl<'t> Entry<'t, '_> {
@@ -140,10 +140,10 @@ impl Context {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
         loop {
             let at = self.parent(links, base, path, &last)?;
-            let held = at.dir.lock.guard();
+            let tree = self.tree();
+            let held = tree.ranks.lock(Rank::Directory, &at.dir.lock);
             // A directory that moved between the walk and the lock is walked to again: each time, somebody else went forward.
             if at.is_current() {
-                let tree = self.tree();
                 let hash = tree.key.hash(last.name);
                 let entry = Entry { context: self, tree, dir: at.dir, last, hash, links: at.links, _held: held };
                 return f(&entry).map_err(|errno| nul_or(path, errno));

@@ -7,6 +7,7 @@
 use crate::context::{Context, Held};
 use crate::dentry::{Dentry, HASHED};
 use crate::errno::Errno;
+use crate::rank::Rank;
 use crate::tree::Tree;
 use sync::rcu::ReadGuard;
 
@@ -58,6 +59,7 @@ impl Context {
                 return path;
             }
         }
+        let _ranked = tree.ranks.acquire(Rank::RenameSeq);
         let _no_renames = tree.rename_seq.0.write_lock();
         climb(tree, &guard, held.dentry(), root)
     }

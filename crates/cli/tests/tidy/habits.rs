@@ -7,7 +7,7 @@ use crate::source::{File, has_word};
 const LEFTOVERS: [&str; 3] = ["todo!", "unimplemented!", "dbg!"];
 
 /// The crates in which the suffix `_rcu` is a promise.
-const RCU_CRATES: [&str; 3] = ["sync", "vfs", "ramfs"];
+const RCU_CRATES: [&str; 4] = ["sync", "vfs", "ramfs", "eras"];
 
 pub(crate) fn rules() -> Vec<Rule> {
     let walk = "crates/vfs/src/walk.rs";

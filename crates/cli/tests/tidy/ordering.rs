@@ -3,7 +3,7 @@
 use crate::rule::{Finding, Rule, Tree};
 use crate::source::{File, find_word, is_ident};
 
-const CHECKED: [&str; 5] = ["prim", "sync", "vfs", "ramfs", "lightfoot"];
+const CHECKED: [&str; 6] = ["prim", "sync", "vfs", "ramfs", "lightfoot", "eras"];
 
 /// How far above a use its tag may stand, in lines.
 const REACH: usize = 8;

@@ -10,13 +10,14 @@ const REACH: usize = 6;
 const HOMES: &[(&str, &str)] = &[
     ("crates/prim/", "the edge to the system calls and to the instruction set"),
     ("crates/sync/", "the home of concurrency that the borrow checker cannot see"),
+    ("crates/sim/", "coroutines, an allocator at fixed addresses, and engine state shared between them"),
     ("crates/vfs/src/slot.rs", "type-stable storage of dentries; the one module `vfs` allows itself"),
     ("crates/lightfoot/tests/store_free.rs", "takes the right to write from the cache's memory, to see who writes"),
     ("crates/lightfoot/tests/", "system calls without a safe form: another thread's root, memory made read-only"),
 ];
 
 /// What a crate's root must say of unsafe code; a crate that is not listed forbids it.
-const ATTRIBUTES: &[(&str, Option<&str>)] = &[("prim", None), ("sync", None), ("vfs", Some("deny"))];
+const ATTRIBUTES: &[(&str, Option<&str>)] = &[("prim", None), ("sim", None), ("sync", None), ("vfs", Some("deny"))];
 
 pub(crate) fn rules() -> Vec<Rule> {
     let home = "crates/sync/src/rcu.rs";

@@ -6,6 +6,7 @@ use crate::context::{Context, Held};
 use crate::cred::{Capabilities, Credentials, MAY_WRITE};
 use crate::errno::Errno;
 use crate::fs::Request;
+use crate::rank::Rank;
 use crate::tree::mode_changed;
 
 /// Longest file.
@@ -50,7 +51,7 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> R
     check(cred, &inode.attr(), set)?;
     tree.fs.set_attr(&request, inode, set)?;
     if let Some(size) = set.size {
-        let _held = inode.data_lock.guard();
+        let _held = tree.ranks.lock(Rank::Data, &inode.data_lock);
         let blocks = tree.fs.set_len(&request, inode, size)?;
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);

@@ -7,6 +7,7 @@ use crate::cred::{MAY_EXEC, MAY_WRITE};
 use crate::dentry::{DIR, Dentry};
 use crate::errno::Errno;
 use crate::fs::Request;
+use crate::rank::Rank;
 use prim::atomic::Ordering::Relaxed;
 
 impl Context {
@@ -45,7 +46,7 @@ impl Context {
             let victim = entry.find()?.ok_or(Errno::ENOENT)?;
             let request = self.may_remove(entry.dir, victim, true)?;
             // Nothing can be made in it any more once this lock is given back and it is unhashed.
-            let _held = victim.lock.guard();
+            let _held = entry.tree.ranks.lock_nested(Rank::Directory, &victim.lock);
             self.check_empty(victim)?;
             entry.remove(victim, true, &request)
         })

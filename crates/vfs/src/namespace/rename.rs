@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::cred::MAY_WRITE;
 use crate::dentry::{DIR, Dentry};
 use crate::errno::Errno;
-use sync::RawMutexGuard;
+use crate::rank::{Locked, Rank};
+use crate::tree::Tree;
 
 /// Both ends of a rename, their directories locked.
 struct Ends<'t, 'p> {
@@ -13,13 +14,13 @@ struct Ends<'t, 'p> {
     new: (&'t Dentry, Last<'p>, u64),
     locks: DirLocks<'t>,
     /// Held when the directories differ: who is whose ancestor then stays.
-    _renaming: Option<RawMutexGuard<'t>>,
+    _renaming: Option<Locked<'t>>,
 }
 
 /// Holds the locks of one directory or of two.
 struct DirLocks<'t> {
-    _first: RawMutexGuard<'t>,
-    second: Option<RawMutexGuard<'t>>,
+    _first: Locked<'t>,
+    second: Option<Locked<'t>>,
 }
 
 impl<'t> DirLocks<'t> {
@@ -27,12 +28,13 @@ impl<'t> DirLocks<'t> {
     ///
     /// The first is checked before the second is asked for. It then stays what it is, so the second, even if its memory serves
     /// another directory by now, is no ancestor of it, and the order holds.
-    fn two(first: DirAt<'t>, second: DirAt<'t>) -> Option<Self> {
-        let held = first.dir.lock.guard();
+    fn two(tree: &'t Tree, first: DirAt<'t>, second: DirAt<'t>) -> Option<Self> {
+        let held = tree.ranks.lock(Rank::Directory, &first.dir.lock);
         if !first.is_current() {
             return None;
         }
-        let other = (!core::ptr::eq(first.dir, second.dir)).then(|| second.dir.lock.guard());
+        let is_other = !core::ptr::eq(first.dir, second.dir);
+        let other = is_other.then(|| tree.ranks.lock_nested(Rank::Directory, &second.dir.lock));
         second.is_current().then_some(Self { _first: held, second: other })
     }
 
@@ -69,7 +71,7 @@ impl Context {
     fn lock_ends<'t, 'p>(&'t self, old: (DirAt<'t>, Last<'p>), new: (DirAt<'t>, Last<'p>)) -> Option<Ends<'t, 'p>> {
         let tree = self.tree();
         let (a, b) = (old.0.dir, new.0.dir);
-        let renaming = (!core::ptr::eq(a, b)).then(|| tree.rename_lock.guard());
+        let renaming = (!core::ptr::eq(a, b)).then(|| tree.ranks.lock(Rank::Rename, &tree.rename_lock));
         // Ancestors first, else by address.
         let b_first = match &renaming {
             Some(_) if is_below(a, b) => true,
@@ -77,7 +79,7 @@ impl Context {
             _ => core::ptr::from_ref(b) < core::ptr::from_ref(a),
         };
         let (first, second) = if b_first { (new.0, old.0) } else { (old.0, new.0) };
-        let locks = DirLocks::two(first, second)?;
+        let locks = DirLocks::two(tree, first, second)?;
         let hash = |last: &Last<'_>| tree.key.hash(last.name);
         let (old, new) = ((a, old.1, hash(&old.1)), (b, new.1, hash(&new.1)));
         Some(Ends { old, new, locks, _renaming: renaming })
@@ -114,7 +116,9 @@ impl Context {
             // Its `..` changes.
             self.with_cred(|cred| cred.may(&inode.attr(), MAY_WRITE))?;
         }
-        let target_lock = target.filter(|_| is_dir).map(|target| target.lock.guard());
+        let ranks = &self.tree().ranks;
+        let victim = target.filter(|_| is_dir);
+        let target_lock = victim.map(|victim| ranks.lock_nested(Rank::Directory, &victim.lock));
         if let (Some(target), Some(_)) = (target, &target_lock) {
             self.check_empty(target)?;
         }

@@ -14,6 +14,7 @@ use crate::dentry::{DIR, Dentry, HASHED, LINK};
 use crate::errno::Errno;
 use crate::fs::Request;
 use crate::name::NAME_MAX;
+use crate::rank::Rank;
 use crate::slot::Pinned;
 use crate::tree::Tree;
 use crate::walk::Found;
@@ -186,7 +187,7 @@ impl<'t> RefWalk<'t> {
     /// The entry `name`, from the cache or from the file system.
     fn child(&self, name: &[u8]) -> Result<Pinned, Errno> {
         let (tree, dir) = (self.tree, self.here());
-        let _held = dir.lock.guard();
+        let _held = tree.ranks.lock(Rank::Directory, &dir.lock);
         if !dir.has(HASHED) {
             return Err(Errno::ENOENT);
         }

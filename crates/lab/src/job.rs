@@ -1,0 +1,137 @@
+//! Everything about one run.
+//!
+//! # What it is
+//! A value that goes to another process as JSON and comes back with its outcome, so that a run can be repeated from what
+//! was written down.
+
+use serde::{Deserialize, Serialize};
+use sim::Machine;
+use std::collections::BTreeMap;
+
+/// One run: an era under a workload somewhere.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Job {
+    /// The name of the era.
+    pub era: String,
+    /// Fields of the era's options by name, where they differ from the defaults; booleans are 0 and 1.
+    #[serde(default)]
+    pub era_options: BTreeMap<String, u64>,
+    /// The name of the workload.
+    pub workload: String,
+    /// Its parameters by name, where they differ from the defaults.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, u64>,
+    /// Where it runs.
+    pub on: Substrate,
+    /// The same seed gives the same choices of the workers; simulated, the same figures.
+    pub seed: u64,
+    /// Nanoseconds, real or virtual, before anything is counted.
+    pub warm_ns: u64,
+    /// Nanoseconds, real or virtual, that are counted.
+    pub run_ns: u64,
+    /// Whether the era's locks keep statistics.
+    #[serde(default)]
+    pub lockstat: bool,
+}
+
+/// What a job runs on.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Substrate {
+    /// So many threads of this machine, which go where the system puts them.
+    Native {
+        /// How many.
+        threads: usize,
+    },
+    /// A simulated machine.
+    Simulated(Box<Simulation>),
+}
+
+impl Substrate {
+    /// All CPUs of the machine up to `cpus`, and as many threads.
+    #[must_use]
+    pub fn simulated(machine: Machine, cpus: usize) -> Self {
+        Self::Simulated(Box::new(Simulation::new(machine, cpus)))
+    }
+
+    /// The workers that there are.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        match self {
+            Self::Native { threads } => *threads,
+            Self::Simulated(simulation) => simulation.threads,
+        }
+    }
+
+    /// The CPUs that they have; natively, one for each is assumed.
+    #[must_use]
+    pub fn cpus(&self) -> usize {
+        match self {
+            Self::Native { threads } => *threads,
+            Self::Simulated(simulation) => simulation.cpus,
+        }
+    }
+
+    /// "native", or "sim:" and the name of the machine.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Native { .. } => "native".into(),
+            Self::Simulated(simulation) => format!("sim:{}", simulation.machine.name),
+        }
+    }
+}
+
+/// A simulated machine and how it is used; see [`sim::Config`].
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Simulation {
+    /// The machine.
+    pub machine: Machine,
+    /// CPUs of it that are used.
+    pub cpus: usize,
+    /// Which.
+    pub placement: Placement,
+    /// Threads; those above the number of CPUs share them.
+    pub threads: usize,
+    /// Interrupts, if there are any.
+    pub interrupts: Option<Interrupts>,
+    /// Nanoseconds that a CPU may run ahead of the slowest; 0 is exact.
+    pub slack_ns: u64,
+    /// Whether private caches have a size.
+    pub finite_caches: bool,
+}
+
+impl Simulation {
+    /// The first `cpus` CPUs, as many threads, exact, without interrupts.
+    #[must_use]
+    pub fn new(machine: Machine, cpus: usize) -> Self {
+        Self {
+            machine,
+            cpus,
+            placement: Placement::Compact,
+            threads: cpus,
+            interrupts: None,
+            slack_ns: 0,
+            finite_caches: true,
+        }
+    }
+}
+
+/// Which CPUs of a simulated machine are used, if not all.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// One node after the other.
+    Compact,
+    /// As many of each node.
+    Spread,
+}
+
+/// Interrupts of each simulated CPU: both times exponentially distributed.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct Interrupts {
+    /// Mean time from the end of one to the next.
+    pub every_ns: u64,
+    /// Mean length.
+    pub mean_ns: u64,
+}

@@ -1,0 +1,95 @@
+//! What a simulation found.
+
+use crate::engine::SLOTS;
+use crate::lockmeter::LockStat;
+use crate::profile::Tag;
+
+/// Counts of the whole run, warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Charged accesses.
+    pub accesses: u64,
+    /// Loads of lines that the CPU had.
+    pub load_hits: u64,
+    /// Loads of lines that it had not.
+    pub load_misses: u64,
+    /// Stores and read-modify-writes to lines that it owned.
+    pub write_hits: u64,
+    /// To lines that it did not.
+    pub write_misses: u64,
+    /// Lines that a private cache had no room for.
+    pub evictions: u64,
+    /// Misses that waited for others'.
+    pub queued: u64,
+    /// Times that the simulator switched to a thread's stack: what its speed depends on.
+    pub resumes: u64,
+    /// Wait conditions that the scheduler evaluated.
+    pub conditions: u64,
+    /// Spinners that a write woke.
+    pub spinner_wakes: u64,
+    /// Times that a CPU went from one thread to another.
+    pub switches: u64,
+    /// Threads that lost their CPU at the end of a slice.
+    pub preemptions: u64,
+    /// Threads that went on on another CPU.
+    pub migrations: u64,
+    /// Calls of `park`.
+    pub parks: u64,
+    /// Threads that were woken from it.
+    pub wakes: u64,
+}
+
+/// The result of a run. Times are virtual nanoseconds of the measured time, summed over CPUs, unless said otherwise.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// CPUs used.
+    pub cpus: usize,
+    /// Threads that ran the body.
+    pub threads: usize,
+    /// The measured time: from the end of the warm-up to the deadline, or to the end of the last body.
+    pub span_ns: f64,
+    /// Operations counted, by slot.
+    pub operations: [u64; SLOTS],
+    /// Likewise for each thread that ran the body.
+    pub operations_per_thread: Vec<[u64; SLOTS]>,
+    /// Time by tag; index by `Tag as usize`.
+    pub tag_ns: [f64; Tag::COUNT],
+    /// Time in which a CPU had no thread.
+    pub idle_ns: f64,
+    /// Time that interrupts took.
+    pub interrupt_ns: f64,
+    /// Time that switches between threads took.
+    pub switch_ns: f64,
+    /// Time that threads waited for lines; part of the tags'.
+    pub stall_ns: f64,
+    /// Counts.
+    pub counters: Counters,
+    /// Lock statistics by class.
+    pub locks: Vec<LockStat>,
+    /// Bytes of the arena that were carved.
+    pub arena_bytes: usize,
+    /// A hash of the times of all misses: two runs with the same hash were the same.
+    pub hash: u64,
+    /// How long the simulation took, in seconds of its host thread's CPU.
+    pub host_seconds: f64,
+}
+
+impl Report {
+    /// Operations of a slot in a second, of all threads.
+    #[must_use]
+    pub fn rate(&self, slot: usize) -> f64 {
+        self.operations[slot] as f64 / (self.span_ns * 1e-9)
+    }
+
+    /// The share of all CPU time that went to a tag.
+    #[must_use]
+    pub fn share(&self, tag: Tag) -> f64 {
+        self.tag_ns[tag as usize] / (self.span_ns * self.cpus as f64)
+    }
+
+    /// The statistics of the first class whose name contains `part`.
+    #[must_use]
+    pub fn lock(&self, part: &str) -> Option<&LockStat> {
+        self.locks.iter().find(|lock| lock.class.contains(part))
+    }
+}

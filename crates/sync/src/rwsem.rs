@@ -1,0 +1,324 @@
+//! A reader/writer lock that sleeps: Linux's rwsem of the years before and after July 2018.
+//!
+//! # What it is
+//! [`RwSem`] holds a `T`; [`RawRwSem`] is the lock alone, for use inside other objects. Readers come in by one
+//! fetch-add on a count that all share. Whoever finds its way barred queues and sleeps, first come first served: who
+//! leaves last hands the lock to the first writer, or to all readers in front of the first writer. A writer spins for
+//! a moment before it queues, while another writer is in. There are timeouts, and a writer can become a reader
+//! ([`downgrade`](RwSemWriteGuard::downgrade)).
+//!
+//! # The slow path of readers
+//! While anybody queues, a mark in the count sends each new reader to the queue, so that writers do not starve. A
+//! reader may get there in vain: by the time it has the wait lock, the writer that barred it has left and the queue is
+//! empty.
+//! Until 2018 it queued all the same, and so raised the mark, which sent those who came after it to the queue too, each
+//! of whom kept the mark up for others; with many readers and now and then a writer the queue never emptied. Since
+//! then such a reader just leaves, as a reader: its share is in the count already. [`EarlyExit`] does that;
+//! [`AlwaysQueue`] is the way before, kept for comparison. [`RawRwSem::stats`] counts both.
+//!
+//! # What it is not
+//! Recursive: a thread that is in as a reader and comes again waits for itself if a writer queued in between. Scalable
+//! for readers: all add to one count; where that hurts, [`PerCpuRwLock`](crate::PerCpuRwLock) or [`rcu`](crate::rcu).
+//! A panic in a section frees the lock without a mark (no poisoning).
+//!
+//! # Fairness
+//! Newcomers do not come in before those who queue, with one exception: a writer that spins may take a lock that was
+//! just given back before its heir, who must first be woken, has it. That can befall the head of the queue once; then
+//! `HANDOFF` is set, and nobody but the head comes in.
+//!
+//! # State, orderings, invariants
+//! The count stands in `rwsem/raw.rs`, the waiters in `rwsem/queue.rs`, each with its tables. Of this file:
+//! 1. The data is reached through read guards, or through one write guard, or through `&mut RwSem`, and there is a
+//!    guard exactly while its share of [`RawRwSem`] is held.
+//!
+//! # Source
+//! Linux 4.17's `rwsem-xadd.c`: count word by Andi Kleen, David Howells and others; spinning and stealing by Tim Chen,
+//! Davidlohr Bueso, Waiman Long (2014); the early exit is Waiman Long, "locking/rwsem: Exit read lock slowpath if
+//! queue empty & no writer" (July 2018). Differs in that a queued writer is handed the lock instead of being woken to
+//! compete for it, and in the hand-off after one theft, which Linux has in another form since 2019. No code was taken.
+//!
+//! # Limitations
+//! A spinning writer cannot know whether the holder runs, so it spins by the count of pauses, and it does not queue
+//! behind other spinners. A timeout is checked before each sleep only: the wait lock and the wait for a granter's last
+//! access to the waiter's node are not bounded by it.
+//!
+//! ```
+//! use core::time::Duration;
+//!
+//! let table = sync::RwSem::new(vec![1]);
+//! let mut writer = table.write();
+//! writer.push(2);
+//! let reader = writer.downgrade();
+//! assert_eq!(table.read().len(), 2);
+//! assert!(table.try_write_for(Duration::from_micros(1)).is_none());
+//! drop(reader);
+//! assert_eq!(table.into_inner(), [1, 2]);
+//! ```
+
+mod queue;
+mod raw;
+
+pub use raw::RawRwSem;
+
+use crate::{RawLock, TasLock};
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ops::{Deref, DerefMut};
+use core::time::Duration;
+use prim::cell::UnsafeCell;
+
+/// What a semaphore does off the fast path.
+pub trait SlowPath {
+    /// Whether a reader that finds no writer and nobody queued comes in at once, without raising the waiting mark.
+    const EARLY_EXIT: bool;
+    /// The lock around the queue.
+    type WaitLock: RawLock;
+}
+
+/// A reader for whom nothing is in the way any more comes in at once. Source: Waiman Long, July 2018.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EarlyExit;
+
+/// A reader that reaches the slow path always queues, as Linux did until 4.18. For comparison.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlwaysQueue;
+
+impl SlowPath for EarlyExit {
+    const EARLY_EXIT: bool = true;
+    type WaitLock = TasLock;
+}
+
+impl SlowPath for AlwaysQueue {
+    const EARLY_EXIT: bool = false;
+    type WaitLock = TasLock;
+}
+
+/// What happened on the slow paths of a [`RawRwSem`] since it was made: numbers of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RwSemStats {
+    /// Readers that took the wait lock.
+    pub read_slow: u64,
+    /// Those of them that found nothing in the way any more and came in at once ([`EarlyExit`] only).
+    pub early_exits: u64,
+    /// Writers that came in by spinning, without the wait lock.
+    pub spun: u64,
+    /// Writers that queued.
+    pub write_slow: u64,
+    /// Times that readers were let in from the queue.
+    pub read_batches: u64,
+    /// Readers let in from the queue.
+    pub reads_granted: u64,
+    /// Writers let in from the queue.
+    pub writes_granted: u64,
+    /// Readers and writers that gave up waiting.
+    pub timed_out: u64,
+}
+
+/// A sleeping reader/writer lock around a `T`; see the module's description.
+pub struct RwSem<T, P: SlowPath = EarlyExit> {
+    raw: RawRwSem<P>,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: by invariant 1 the data is shared by readers (`T: Sync`) or reached by one writer, which may take the `T` out
+// (`T: Send`).
+unsafe impl<T: Send + Sync, P: SlowPath> Sync for RwSem<T, P> {}
+
+impl<T> RwSem<T> {
+    /// A free lock around `data`.
+    #[must_use]
+    pub fn new(data: T) -> Self {
+        Self::with_slow_path(data)
+    }
+}
+
+impl<T, P: SlowPath> RwSem<T, P> {
+    /// A free lock around `data` with a slow path of choice: `RwSem::<_, AlwaysQueue>::with_slow_path(data)`.
+    #[must_use]
+    pub fn with_slow_path(data: T) -> Self {
+        Self { raw: RawRwSem::default(), data: UnsafeCell::new(data) }
+    }
+
+    /// Comes in as a reader, sleeping if need be. Not recursive.
+    ///
+    /// # Panics
+    /// As [`RawRwSem::read_lock`].
+    #[inline]
+    #[must_use = "the lock is given back when the guard is dropped"]
+    pub fn read(&self) -> RwSemReadGuard<'_, T, P> {
+        self.raw.read_lock();
+        self.reader()
+    }
+
+    /// As [`read`](Self::read), if that needs no waiting.
+    #[inline]
+    #[must_use = "the lock is given back when the guard is dropped"]
+    pub fn try_read(&self) -> Option<RwSemReadGuard<'_, T, P>> {
+        self.raw.try_read_lock().then(|| self.reader())
+    }
+
+    /// As [`read`](Self::read), for about `timeout` at most.
+    #[inline]
+    #[must_use = "the lock is given back when the guard is dropped"]
+    pub fn try_read_for(&self, timeout: Duration) -> Option<RwSemReadGuard<'_, T, P>> {
+        self.raw.try_read_lock_for(timeout).then(|| self.reader())
+    }
+
+    /// Comes in as the writer, sleeping if need be.
+    #[inline]
+    #[must_use = "the lock is given back when the guard is dropped"]
+    pub fn write(&self) -> RwSemWriteGuard<'_, T, P> {
+        self.raw.write_lock();
+        self.writer()
+    }
+
+    /// As [`write`](Self::write), if nobody is in or queues.
+    #[inline]
+    #[must_use = "the lock is given back when the guard is dropped"]
+    pub fn try_write(&self) -> Option<RwSemWriteGuard<'_, T, P>> {
+        self.raw.try_write_lock().then(|| self.writer())
+    }
+
+    /// As [`write`](Self::write), for about `timeout` at most.
+    #[inline]
+    #[must_use = "the lock is given back when the guard is dropped"]
+    pub fn try_write_for(&self, timeout: Duration) -> Option<RwSemWriteGuard<'_, T, P>> {
+        self.raw.try_write_lock_for(timeout).then(|| self.writer())
+    }
+
+    /// What happened on the slow paths so far.
+    #[must_use]
+    pub fn stats(&self) -> RwSemStats {
+        self.raw.stats()
+    }
+
+    /// The data; no lock is needed.
+    #[inline]
+    #[must_use]
+    pub fn get_mut(&mut self) -> &mut T {
+        // SAFETY: invariant 1: `&mut self` excludes guards.
+        self.data.with_mut(|data| unsafe { &mut *data })
+    }
+
+    /// Unwraps the data.
+    #[inline]
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        self.data.into_inner()
+    }
+
+    /// For who just came in as a reader.
+    #[inline]
+    fn reader(&self) -> RwSemReadGuard<'_, T, P> {
+        RwSemReadGuard { sem: self, not_send: PhantomData }
+    }
+
+    /// For who just came in as the writer.
+    #[inline]
+    fn writer(&self) -> RwSemWriteGuard<'_, T, P> {
+        RwSemWriteGuard { sem: self, not_send: PhantomData }
+    }
+}
+
+impl<T: Default, P: SlowPath> Default for RwSem<T, P> {
+    fn default() -> Self {
+        Self::with_slow_path(T::default())
+    }
+}
+
+/// A [`RwSem`], held for reading; given back on drop, also when unwinding.
+#[must_use = "the lock is given back when the guard is dropped"]
+pub struct RwSemReadGuard<'a, T, P: SlowPath = EarlyExit> {
+    sem: &'a RwSem<T, P>,
+    /// Whoever took the lock gives it back, so that lock ranks can be checked per thread.
+    not_send: PhantomData<*const ()>,
+}
+
+/// A [`RwSem`], held for writing; given back on drop, also when unwinding.
+#[must_use = "the lock is given back when the guard is dropped"]
+pub struct RwSemWriteGuard<'a, T, P: SlowPath = EarlyExit> {
+    sem: &'a RwSem<T, P>,
+    /// As in [`RwSemReadGuard`].
+    not_send: PhantomData<*const ()>,
+}
+
+// SAFETY: a shared guard gives out `&T` only.
+unsafe impl<T: Sync, P: SlowPath> Sync for RwSemReadGuard<'_, T, P> {}
+// SAFETY: a shared guard gives out `&T` only.
+unsafe impl<T: Sync, P: SlowPath> Sync for RwSemWriteGuard<'_, T, P> {}
+
+impl<'a, T, P: SlowPath> RwSemWriteGuard<'a, T, P> {
+    /// Becomes a reader; no other writer comes in between, and readers that wait in front come in.
+    #[must_use = "the lock is given back when the guard is dropped"]
+    pub fn downgrade(self) -> RwSemReadGuard<'a, T, P> {
+        let sem = ManuallyDrop::new(self).sem;
+        // SAFETY: invariant 1: the guard was a writer's, and ends here without giving it back.
+        unsafe { sem.raw.downgrade() };
+        sem.reader()
+    }
+}
+
+impl<T, P: SlowPath> Deref for RwSemReadGuard<'_, T, P> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: invariant 1: there are read guards only.
+        self.sem.data.with(|data| unsafe { &*data })
+    }
+}
+
+impl<T, P: SlowPath> Deref for RwSemWriteGuard<'_, T, P> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: invariant 1: no other guard exists, and this one is only shared here.
+        self.sem.data.with(|data| unsafe { &*data })
+    }
+}
+
+impl<T, P: SlowPath> DerefMut for RwSemWriteGuard<'_, T, P> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: invariant 1: no other guard exists, and this one is borrowed alone.
+        self.sem.data.with_mut(|data| unsafe { &mut *data })
+    }
+}
+
+impl<T, P: SlowPath> Drop for RwSemReadGuard<'_, T, P> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: invariant 1: the guard was made by a thread that came in as a reader, and ends here.
+        unsafe { self.sem.raw.read_unlock() };
+    }
+}
+
+impl<T, P: SlowPath> Drop for RwSemWriteGuard<'_, T, P> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: invariant 1: the guard was made by a thread that came in as the writer, and ends here.
+        unsafe { self.sem.raw.write_unlock() };
+    }
+}
+
+impl<T: fmt::Debug, P: SlowPath> fmt::Debug for RwSemReadGuard<'_, T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: fmt::Debug, P: SlowPath> fmt::Debug for RwSemWriteGuard<'_, T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// Does not take the lock, so does not show the data.
+impl<T, P: SlowPath> fmt::Debug for RwSem<T, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RwSem").field("raw", &self.raw).finish_non_exhaustive()
+    }
+}

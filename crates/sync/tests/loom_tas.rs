@@ -1,0 +1,16 @@
+//! loom models of `TasLock`.
+#![cfg(loom)]
+
+mod raw_lock;
+
+use sync::TasLock;
+
+#[test]
+fn sections_exclude_and_follow_one_another() {
+    raw_lock::sections_exclude::<TasLock>(&[1, 1], None);
+}
+
+#[test]
+fn a_try_that_succeeds_follows_the_section_before() {
+    raw_lock::tries_exclude::<TasLock>();
+}

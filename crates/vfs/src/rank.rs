@@ -1,0 +1,48 @@
+//! The order of the crate's locks, in code; `docs/locking.md` has it in words, with what each lock protects.
+//!
+//! # What it is
+//! One rank for each kind of lock that is taken under others or over others. Debug builds check, for each tree, that a
+//! thread takes them downwards only (see [`sync::lockdep`]).
+//!
+//! # What it is not
+//! All locks: the write section of a dentry's sequence, bucket locks and an inode's sequence lock come below these. They are
+//! taken in the innermost functions, which take nothing else under them.
+//!
+//! # How it is locked
+//! Not at all: plain values.
+//!
+//! # Where it comes from
+//! The ranks are those of Linux's `Documentation/filesystems/directory-locking.rst`.
+
+use sync::MutexGuard;
+use sync::lockdep::{self, Ranked};
+
+/// The crate's locks, outermost first.
+#[derive(Clone, Copy)]
+pub(crate) enum Rank {
+    /// `Context::change`, `OpenFile::listing`.
+    Handle,
+    /// `Tree::rename_lock`.
+    Rename,
+    /// A directory's lock. Several at once: ancestors first, else by address.
+    Directory,
+    /// `Inode::data_lock`.
+    Data,
+    /// `Tree::rename_seq`, its writers' side.
+    RenameSeq,
+}
+
+impl lockdep::Rank for Rank {
+    const NAMES: &'static [&'static str] =
+        &["a handle's lock", "the rename lock", "a directory's lock", "a data lock", "the rename sequence"];
+
+    fn level(self) -> usize {
+        self as usize
+    }
+}
+
+/// Which of them each thread holds in one tree.
+pub(crate) type Ranks = lockdep::Checker<Rank>;
+
+/// A lock without data of its own, held.
+pub(crate) type Locked<'a> = Ranked<'a, Rank, MutexGuard<'a, ()>>;
