@@ -176,7 +176,7 @@ mod tests {
     fn each_name_is_found_and_there_once() {
         for entry in catalogue() {
             assert_eq!(catalogue().iter().filter(|other| other.name == entry.name).count(), 1, "{}", entry.name);
-            assert!(find(entry.name).is_some_and(|found| core::ptr::eq(found, entry)));
+            assert!(find(entry.name).is_some_and(|found| found.summary == entry.summary));
         }
         assert!(find("2.6").is_none());
     }

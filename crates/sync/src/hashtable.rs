@@ -298,23 +298,24 @@ impl<N: HashNode> HashTable<N> {
         }
     }
 
-    /// Moves up to `limit` buckets; whoever moves the last one makes `next` the current table.
+    /// Moves up to `limit` buckets, with one write to each of the two words that all movers share; whoever moves the last
+    /// one makes `next` the current table.
     #[cold]
     fn move_buckets(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, table: &Table, next: &Table, limit: usize) {
-        for _ in 0..limit {
-            // Relaxed: a ticket; the bucket's lock orders the rest.
-            let index = table.cursor.fetch_add(1, Relaxed);
-            if index > table.mask {
-                table.cursor.store(table.mask + 1, Relaxed);
-                return;
-            }
+        // Relaxed: a ticket for a run of buckets; each bucket's lock orders the rest.
+        let first = table.cursor.fetch_add(limit, Relaxed);
+        if first > table.mask {
+            table.cursor.store(table.mask + 1, Relaxed);
+            return;
+        }
+        let end = (first + limit).min(table.mask + 1);
+        for index in first..end {
             self.move_bucket(table.at(index), next, guard);
-            // ORDERING: AcqRel, with the same by the other movers: who takes it to zero has seen all their moves, and
-            // publishes them by `finish`.
-            if table.left.fetch_sub(1, AcqRel) == 1 {
-                self.finish(domain, table, next);
-                return;
-            }
+        }
+        // ORDERING: AcqRel, with the same by the other movers: who takes it to zero has seen all their moves, and
+        // publishes them by `finish`.
+        if table.left.fetch_sub(end - first, AcqRel) == end - first {
+            self.finish(domain, table, next);
         }
     }
 

@@ -75,6 +75,12 @@ impl<P: SlowPath, M: RawLock> Inode<P, M> {
         self.links.load(Relaxed)
     }
 
+    /// Names in the directory.
+    pub(crate) fn names(&self) -> u32 {
+        // Relaxed: a number at some moment.
+        self.names.load(Relaxed)
+    }
+
     /// A name came (1), went (-1), or was replaced (0), and `directories` more are below. Under `mutex`.
     pub(crate) fn names_changed(&self, names: i32, directories: i32) {
         // Relaxed: under the mutex, so loads and stores do.

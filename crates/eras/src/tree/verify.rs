@@ -20,6 +20,9 @@ pub(super) fn verify<S: Scheme>(tree: &Tree<S>) -> Verdict {
     let children = children_of_all(tree, &used)?;
     for &number in &used {
         check_entry(tree, number, children[number as usize])?;
+        check_directory(tree, number, children[number as usize])?;
+        let above = core::iter::successors(Some(number), |&at| (at != ROOT).then(|| tree.entry(at).parent()));
+        demand(above.take(used.len()).last() == Some(ROOT), || format!("entry {number} is not below the root"))?;
     }
     let free = tree.free.free();
     demand(used.len() + free == tree.entries.len(), || format!("{} entries used, {free} free", used.len()))?;
@@ -57,4 +60,14 @@ fn check_entry<S: Scheme>(tree: &Tree<S>, number: u32, children: u32) -> Verdict
     demand(found == is_named, || format!("entry {number} is on its chain {found} times"))?;
     let seq = entry.state().seq.current();
     demand(seq & 1 == 0, || format!("entry {number} is for ever being written"))
+}
+
+/// What a directory's inode says of its names.
+fn check_directory<S: Scheme>(tree: &Tree<S>, number: u32, children: u32) -> Verdict {
+    let inode = tree.inode(number);
+    let below = core::iter::successors(tree.next_child(number, None), |&child| tree.next_child(number, Some(child)));
+    let directories = below.filter(|&child| tree.inode(child).is_directory()).count() as u32;
+    let links = if inode.is_directory() { 2 + directories } else { 1 };
+    demand(inode.names() == children, || format!("{number} has {children} names, its inode {}", inode.names()))?;
+    demand(inode.links() == links, || format!("{number} has {links} links, its inode {}", inode.links()))
 }

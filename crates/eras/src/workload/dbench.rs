@@ -2,10 +2,10 @@
 //!
 //! Stands for the runs of the vfs-scale and store-free path walking patches (Jens Axboe and Nick Piggin, linux-kernel,
 //! October 2009). A step is one operation of the load file. The shares are those that dbench 4 prints for its
-//! `client.txt` (a run's counts, in parts of about 2,200): 381 `NTCreateX`, 346 `Qpathinfo`, 598 `ReadX`, and so on. The
-//! real load file is a fixed sequence; here operations are drawn at random by their shares, from 16 names a client, in
-//! its own directory three below the common root: `/clients/clientN/~dmtmp`. As with the original, every path begins at
-//! the root.
+//! `client.txt` (a run's counts, in parts of about 2,200): 381 `NTCreateX`, 346 `Qpathinfo`, 598 `ReadX`, and so on; from
+//! memory, not confirmed in a source. The real load file is a fixed sequence; here operations are drawn at random by their
+//! shares, from 16 names a client, in its own directory three below the common root: `/clients/clientN/~dmtmp`. As with the
+//! original, every path begins at the root.
 //!
 //! `Qfsinfo` is `statvfs(3)`, which in the glibc of 2009 read the list of mounts; that is the era's to model. With
 //! `statvfs=0` it is `statfs(2)` on the path instead, as in the figures for the changed dbench.

@@ -128,6 +128,20 @@ fn enter(process: &dyn Process, rounds: usize) -> Checked {
     Ok(())
 }
 
+/// Moves its own directory into another thread's, which does the same the other way round, and back: of two such moves at
+/// once one must be refused, or both would be below each other and nowhere else.
+fn entangle(process: &dyn Process, own: &str, other: &str, rounds: usize) -> Checked {
+    let (home, away) = (format!("/tie/{own}"), format!("/tie/{other}/{own}"));
+    for _ in 0..2 * rounds {
+        match process.rename(home.as_bytes(), away.as_bytes()) {
+            Ok(()) => done("back", process.rename(away.as_bytes(), home.as_bytes()))?,
+            // The other one is in ours, or was on its way there.
+            refused => ensure(matches!(refused, Err(Error::Invalid | Error::NoEntry)), || format!("in: {refused:?}"))?,
+        }
+    }
+    Ok(())
+}
+
 /// Looks at what a shared process stands in, removed or not.
 fn leave(process: &dyn Process, running: &dyn Fn() -> bool) -> Checked {
     while running() {
@@ -175,8 +189,8 @@ fn look(process: &dyn Process, running: &dyn Fn() -> bool, moving: &Handle) -> C
 }
 
 /// How many threads there are, how many of them end by themselves (those come first), and how many processes they share.
-pub(crate) const THREADS: usize = 8;
-pub(crate) const CHANGERS: usize = 5;
+pub(crate) const THREADS: usize = 10;
+pub(crate) const CHANGERS: usize = 7;
 pub(crate) const PROCESSES: usize = 3;
 
 /// What thread `index` does. The changers go through `rounds`; the others go on as long as `running` says.
@@ -194,8 +208,10 @@ pub(crate) fn play(
         2 => move_directory(&**second, rounds),
         3 => replace(&**first, rounds),
         4 => enter(&**wanderer, rounds),
-        5 => leave(&**wanderer, running),
-        6 => look(&**first, running, moving),
+        5 => entangle(&**first, "a", "b", rounds),
+        6 => entangle(&**second, "b", "a", rounds),
+        7 => leave(&**wanderer, running),
+        8 => look(&**first, running, moving),
         _ => climb(&**second, running, moving),
     }
 }
@@ -203,6 +219,8 @@ pub(crate) fn play(
 /// The tree that the threads need, and the file that moves.
 pub(crate) fn prepare(process: &dyn Process) -> Result<Handle, String> {
     set_up(process)?;
-    done("mkdir", process.make_directory(b"/right/only"))?;
+    for dir in ["/right/only", "/tie", "/tie/a", "/tie/b"] {
+        done("mkdir", process.make_directory(dir.as_bytes()))?;
+    }
     done("open", process.open(b"/left/m/deep/f"))
 }

@@ -108,6 +108,18 @@ fn a_spinner_gives_its_cpu_to_the_thread_it_waits_for_long_before_its_slice_is_o
     assert!(ends[1] < 20_000, "256 turns, some switches: {ends:?}");
 }
 
+#[test]
+fn a_thread_that_slept_goes_before_one_that_has_not_used_its_slice_up() {
+    let config = threads(1, 2);
+    let slice = config.machine.system.slice_ns as u64;
+    let (ends, _) = ends(config, move |_, thread| match thread {
+        0 => sim::cost(5 * slice),
+        // It comes to this when the other has had its first slice.
+        _ => sim::idle(slice / 10),
+    });
+    assert!((slice..slice * 3 / 2).contains(&ends[1]), "a slice is {slice}: {ends:?}");
+}
+
 /// When a thread runs that waits for the CPU of a spinner, which spins for `spins_ns`.
 #[track_caller]
 fn check_other_runs(keeps: bool, spins_ns: u64, is_right: impl Fn(u64) -> bool) {
