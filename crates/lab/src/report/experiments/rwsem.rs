@@ -9,6 +9,14 @@ const WRITE_EVERY: [u64; 3] = [50, 500, 5_000];
 /// Without and with the early exit.
 const SCHEMES: [&str; 2] = ["rwsem-2017", "rwsem-2018"];
 
+const REMARKS: &str = "The published shares are of one program on one machine whose times are not known; the mean of a \
+    sweep is not the same thing and stands beside them for its direction only. In this sweep the exit \
+    matters near saturation with short holds: with 20 us between calls, 500 ns holds and one write in \
+    500 the system's share falls from 48 to 36 percent. Where the lock is never busy (80 us) or always \
+    (5 us) it makes no difference beyond the scatter of seeds. Whether a run gets into the jam that \
+    the change ended is partly chance, so the direction is all that is claimed, and it does not hold \
+    in the whole box.";
+
 /// One point of the sweep, as the table names it.
 fn regimes() -> impl Iterator<Item = (String, u64, u64, u64)> {
     USER_US.into_iter().flat_map(|user| {
@@ -88,12 +96,6 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         ],
         figures: vec![],
         has_box: true,
-        remarks: "The published shares are of one program on one machine whose times are not known; the mean of a \
-                  sweep is not the same thing and stands beside them for its direction only. In this sweep the exit \
-                  matters near saturation with short holds: with 20 us between calls, 500 ns holds and one write in \
-                  500 the system's share falls from 48 to 36 percent. Where the lock is never busy (80 us) or always \
-                  (5 us) it makes no difference beyond the scatter of seeds. Whether a run gets into the jam that the \
-                  change ended is partly chance, so the direction is all that is claimed, and it does not hold in the \
-                  whole box.",
+        remarks: REMARKS,
     }
 }
