@@ -129,9 +129,10 @@ fn enter(process: &dyn Process, rounds: usize) -> Checked {
 }
 
 /// Moves its own directory into another thread's, which does the same the other way round, and back: of two such moves at
-/// once one must be refused, or both would be below each other and nowhere else.
+/// once one must be refused, or both would be below each other and nowhere else. The four directories are different, so
+/// that no mutex of one keeps the two apart.
 fn entangle(process: &dyn Process, own: &str, other: &str, rounds: usize) -> Checked {
-    let (home, away) = (format!("/tie/{own}"), format!("/tie/{other}/{own}"));
+    let (home, away) = (format!("/of-{own}/{own}"), format!("/of-{other}/{other}/{own}"));
     for _ in 0..2 * rounds {
         match process.rename(home.as_bytes(), away.as_bytes()) {
             Ok(()) => done("back", process.rename(away.as_bytes(), home.as_bytes()))?,
@@ -219,7 +220,7 @@ pub(crate) fn play(
 /// The tree that the threads need, and the file that moves.
 pub(crate) fn prepare(process: &dyn Process) -> Result<Handle, String> {
     set_up(process)?;
-    for dir in ["/right/only", "/tie", "/tie/a", "/tie/b"] {
+    for dir in ["/right/only", "/of-a", "/of-b", "/of-a/a", "/of-b/b"] {
         done("mkdir", process.make_directory(dir.as_bytes()))?;
     }
     done("open", process.open(b"/left/m/deep/f"))
