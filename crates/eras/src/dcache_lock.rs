@@ -7,8 +7,6 @@
 //! The lock that hurts: `dcache_lock`. An 8-CPU web server spent a fifth of its acquisitions waiting (Lockmeter, 2002).
 
 use crate::tree::Tree;
-use crate::tree::count::Count;
-use crate::tree::dentry::Dentry;
 use crate::tree::mount::Uncrossed;
 use crate::tree::mutex::Sleeping;
 use crate::tree::name::Name;
@@ -25,10 +23,6 @@ impl Lookup for PerComponent {
     const IS_LOCK_FREE: bool = false;
 
     fn child(tree: &Tree<OneLock<Self>>, dir: u32, name: &Name<'_>) -> Option<u32> {
-        let _dcache = tree.scheme.dcache.lock();
-        let found = tree.find(dir, name)?;
-        tree.entry(found).count().get();
-        OneLock::in_use(tree, found);
-        Some(found)
+        OneLock::child_under_lock(tree, dir, name)
     }
 }

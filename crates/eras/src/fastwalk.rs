@@ -29,11 +29,7 @@ impl Lookup for Fastwalk {
 
     /// For what is looked up under a directory's mutex, as before.
     fn child(tree: &Tree<OneLock<Self>>, dir: u32, name: &Name<'_>) -> Option<u32> {
-        let _dcache = tree.scheme.dcache.lock();
-        let found = tree.find(dir, name)?;
-        tree.entry(found).count().get();
-        OneLock::in_use(tree, found);
-        Some(found)
+        OneLock::child_under_lock(tree, dir, name)
     }
 
     fn walk(tree: &Tree<OneLock<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {

@@ -2,8 +2,10 @@
 //!
 //! Slots of the first [`FIRST`] indexes exist from the start and are one bound check away; later ones live in segments
 //! that double in size and are made at first use. A slot is written by its owner only and may be read by all.
+//!
+//! The simulated machine's array is this file, compiled once more in its crate: slots lie where production has them.
 
-use crate::cpu;
+use crate::{cpu, uncharged};
 use std::sync::OnceLock;
 
 /// Slots that exist from the start. (loom tracks every atomic, and a model has few threads.)
@@ -20,10 +22,11 @@ pub struct PerCpu<T> {
 }
 
 impl<T> PerCpu<T> {
-    /// An array whose slots are made by `make`, some now and the rest when first used.
+    /// An array whose slots are made by `make`, some now and the rest when first used. Making slots is not charged.
     #[must_use]
     pub fn new(make: fn() -> T) -> Self {
-        Self { first: (0..FIRST).map(|_| make()).collect(), more: [const { OnceLock::new() }; SEGMENTS], make }
+        let first = uncharged(|| (0..FIRST).map(|_| make()).collect());
+        Self { first, more: [const { OnceLock::new() }; SEGMENTS], make }
     }
 
     /// The slot of the calling thread.
@@ -49,8 +52,9 @@ impl<T> PerCpu<T> {
     fn get_later(&self, id: usize) -> &T {
         // Segment k holds indexes FIRST << k .. FIRST << (k + 1).
         let k = (id / FIRST).ilog2() as usize;
-        let slots = self.more[k].get_or_init(|| (0..FIRST << k).map(|_| (self.make)()).collect());
-        &slots[id - (FIRST << k)]
+        // Uncharged: a simulated thread is then not suspended inside the once-lock, where another would wait for it for good.
+        let make = || uncharged(|| (0..FIRST << k).map(|_| (self.make)()).collect());
+        &self.more[k].get_or_init(make)[id - (FIRST << k)]
     }
 
     /// Every slot made so far.

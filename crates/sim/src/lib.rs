@@ -32,6 +32,7 @@ pub mod machine;
 pub mod mem;
 mod memory;
 pub mod park;
+#[path = "../../prim/src/percpu.rs"]
 mod percpu;
 pub mod preempt;
 pub mod profile;

@@ -150,20 +150,6 @@ impl<F: Fine> Scheme for FineLocks<F> {
         F::walk(tree, fs, route)
     }
 
-    fn start(tree: &Tree<Self>, fs: &FsStruct, is_absolute: bool) -> u32 {
-        let start = {
-            let _fs = fs.read();
-            let start = fs.start(is_absolute);
-            tree.mounts.get();
-            tree.entry(start).count().get();
-            start
-        };
-        if is_absolute {
-            tree.mounts.cross();
-        }
-        start
-    }
-
     fn child(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32> {
         let _guard = tree.domain.read();
         loop {

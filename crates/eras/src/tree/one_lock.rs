@@ -74,6 +74,15 @@ pub(crate) struct OneLock<L: Lookup> {
 struct List(Head);
 
 impl<L: Lookup> OneLock<L> {
+    /// The entry of this name, counted: found under `dcache_lock`.
+    pub(crate) fn child_under_lock(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32> {
+        let _dcache = tree.scheme.dcache.lock();
+        let found = tree.find(dir, name)?;
+        tree.entry(found).count().get();
+        Self::in_use(tree, found);
+        Some(found)
+    }
+
     /// Takes an entry off the list of unused ones if it is on it. Under `dcache_lock`.
     pub(crate) fn in_use(tree: &Tree<Self>, number: u32) {
         let entry = tree.entry(number);
@@ -157,20 +166,6 @@ impl<L: Lookup> Scheme for OneLock<L> {
 
     fn walk(tree: &Tree<Self>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
         L::walk(tree, fs, route)
-    }
-
-    fn start(tree: &Tree<Self>, fs: &FsStruct, is_absolute: bool) -> u32 {
-        let start = {
-            let _fs = fs.read();
-            let start = fs.start(is_absolute);
-            tree.mounts.get();
-            tree.entry(start).count().get();
-            start
-        };
-        if is_absolute {
-            tree.mounts.cross();
-        }
-        start
     }
 
     fn child(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32> {

@@ -5,6 +5,7 @@
 //! a reference, which [`Scheme::put`] gives back.
 
 use super::Tree;
+use super::count::Count;
 use super::dentry::Dentry;
 use super::fs_struct::FsStruct;
 use super::global_lock::GlobalGuard;
@@ -56,7 +57,19 @@ pub(crate) trait Scheme: Sized + Send + Sync + 'static {
     fn walk(tree: &Tree<Self>, fs: &FsStruct, route: &Route<'_>) -> Result<u32>;
 
     /// Where a walk begins, counted, and with it the mount.
-    fn start(tree: &Tree<Self>, fs: &FsStruct, is_absolute: bool) -> u32;
+    fn start(tree: &Tree<Self>, fs: &FsStruct, is_absolute: bool) -> u32 {
+        let start = {
+            let _fs = fs.read();
+            let start = fs.start(is_absolute);
+            tree.mounts.get();
+            tree.entry(start).count().get();
+            start
+        };
+        if is_absolute {
+            tree.mounts.cross();
+        }
+        start
+    }
 
     /// The entry of this name in the counted directory `dir`, counted.
     fn child(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32>;
