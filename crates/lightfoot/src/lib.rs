@@ -57,8 +57,9 @@ pub use vfs::{CacheStats, Capabilities, Credentials, Errno, Fallback, FileSystem
 /// What an implementor of [`FileSystem`] needs.
 pub mod fs {
     pub use vfs::{
-        Attr, DirEntry, FileSystem, Inode, NewInode, Request, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT,
-        S_IFREG, S_IFSOCK, SetAttr, SetTime, Written,
+        Allocate, Attr, DirEntry, FileSystem, Inode, Invalidator, NameRules, NewInode, Permission, RenameFlags,
+        Request, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SeekFor, SetAttr, SetTime,
+        SetXattr, StatFs, Valid, Written,
     };
 }
 

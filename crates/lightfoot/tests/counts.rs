@@ -15,7 +15,7 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use vfs::{Attr, Errno, FileSystem, Inode, NewInode, Request, SetAttr, Written};
+use vfs::{Attr, Errno, FileSystem, Inode, NewInode, RenameFlags, Request, SetAttr, Written};
 
 /// What happened to inodes and their data.
 #[derive(Debug, Default)]
@@ -100,6 +100,7 @@ impl FileSystem for Counting {
         _: (&Inode, &[u8]),
         _: &Inode,
         _: Option<&Inode>,
+        _: RenameFlags,
     ) -> Result<(), Errno> {
         Ok(())
     }

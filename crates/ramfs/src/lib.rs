@@ -18,7 +18,7 @@ mod contents;
 use contents::Contents;
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
-use vfs::{Attr, Errno, FileSystem, Inode, NewInode, Request, S_IFDIR, Written};
+use vfs::{Attr, Errno, FileSystem, Inode, NewInode, RenameFlags, Request, S_IFDIR, Written};
 
 /// Inode numbers that one CPU index takes at a time.
 const INO_BATCH: u64 = 1024;
@@ -94,7 +94,7 @@ impl Default for RamFs {
 
 impl FileSystem for RamFs {
     fn root(&self) -> NewInode {
-        NewInode { node: self.root.ino, attr: self.root, link_body: None }
+        NewInode { node: self.root.ino, attr: self.root, ..Default::default() }
     }
 
     fn names_in_cache(&self) -> bool {
@@ -135,6 +135,7 @@ impl FileSystem for RamFs {
         _to: (&Inode, &[u8]),
         _inode: &Inode,
         _target: Option<&Inode>,
+        _flags: RenameFlags,
     ) -> Result<(), Errno> {
         Ok(())
     }

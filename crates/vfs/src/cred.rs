@@ -28,6 +28,14 @@ impl Capabilities {
     pub const FSETID: Self = Self(1 << 4);
     /// Make device nodes.
     pub const MKNOD: Self = Self(1 << 5);
+    /// Mount, unmount, change mounts; `trusted.` attributes.
+    pub const SYS_ADMIN: Self = Self(1 << 6);
+    /// Change the root directory.
+    pub const SYS_CHROOT: Self = Self(1 << 7);
+    /// Use reserved space and pass quotas.
+    pub const SYS_RESOURCE: Self = Self(1 << 8);
+    /// Set file capabilities.
+    pub const SETFCAP: Self = Self(1 << 9);
 
     /// No capability.
     #[must_use]
@@ -38,7 +46,7 @@ impl Capabilities {
     /// Every capability: what uid 0 has.
     #[must_use]
     pub const fn all() -> Self {
-        Self(0x3f)
+        Self(0x3ff)
     }
 
     /// Those of either.

@@ -28,7 +28,10 @@ macro_rules! errnos {
 errnos! {
     EPERM = 1, "Operation not permitted";
     ENOENT = 2, "No such file or directory";
+    EINTR = 4, "Interrupted system call";
     EIO = 5, "Input/output error";
+    ENXIO = 6, "No such device or address";
+    E2BIG = 7, "Argument list too long";
     EBADF = 9, "Bad file descriptor";
     EAGAIN = 11, "Resource temporarily unavailable";
     ENOMEM = 12, "Cannot allocate memory";
@@ -42,15 +45,21 @@ errnos! {
     EINVAL = 22, "Invalid argument";
     EFBIG = 27, "File too large";
     ENOSPC = 28, "No space left on device";
-    EMLINK = 31, "Too many links";
-    ENXIO = 6, "No such device or address";
+    ESPIPE = 29, "Illegal seek";
     EROFS = 30, "Read-only file system";
+    EMLINK = 31, "Too many links";
+    ERANGE = 34, "Numerical result out of range";
+    EDEADLK = 35, "Resource deadlock avoided";
     ENAMETOOLONG = 36, "File name too long";
     ENOSYS = 38, "Function not implemented";
     ENOTEMPTY = 39, "Directory not empty";
     ELOOP = 40, "Too many levels of symbolic links";
+    ENODATA = 61, "No data available";
     EOVERFLOW = 75, "Value too large for defined data type";
     EOPNOTSUPP = 95, "Operation not supported";
+    ETIMEDOUT = 110, "Connection timed out";
+    ESTALE = 116, "Stale file handle";
+    EDQUOT = 122, "Disk quota exceeded";
 }
 
 impl Errno {

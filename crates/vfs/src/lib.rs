@@ -9,7 +9,7 @@
 //! # impl vfs::FileSystem for Empty {
 //! #     fn root(&self) -> vfs::NewInode {
 //! #         let attr = vfs::Attr { ino: 1, mode: vfs::S_IFDIR | 0o755, nlink: 2, ..Default::default() };
-//! #         vfs::NewInode { node: 0, attr, link_body: None }
+//! #         vfs::NewInode { node: 0, attr, ..Default::default() }
 //! #     }
 //! # }
 //! let vfs = vfs::Vfs::new(Empty);
@@ -29,6 +29,7 @@ mod errno;
 mod file;
 mod fs;
 mod inode;
+mod invalidate;
 mod name;
 mod namespace;
 mod rank;
@@ -46,8 +47,12 @@ pub use context::{Context, Held};
 pub use cred::{Capabilities, Credentials, MAY_EXEC, MAY_READ, MAY_WRITE};
 pub use errno::Errno;
 pub use file::{DirEntry, OpenFile};
-pub use fs::{FileSystem, NewInode, Request, Written};
+pub use fs::{
+    Allocate, FileSystem, NameRules, NewInode, Permission, RenameFlags, Request, SeekFor, SetXattr, StatFs, Valid,
+    Written,
+};
 pub use inode::Inode;
+pub use invalidate::Invalidator;
 pub use name::{NAME_MAX, PATH_MAX};
 pub use namespace::{Base, OpenFlags};
 pub use sync::rcu::RcuStats;

@@ -340,7 +340,7 @@ struct Bare {
 impl FileSystem for Bare {
     fn root(&self) -> NewInode {
         let attr = Attr { ino: 1, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
-        NewInode { node: 1, attr, link_body: None }
+        NewInode { node: 1, attr, ..Default::default() }
     }
 
     fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
@@ -348,7 +348,7 @@ impl FileSystem for Bare {
             return Err(Errno::ENOENT);
         }
         let attr = Attr { ino: 2, mode: S_IFREG | 0o644, nlink: 1, size: 100, ..Attr::default() };
-        Ok(NewInode { node: 2, attr, link_body: None })
+        Ok(NewInode { node: 2, attr, ..Default::default() })
     }
 }
 

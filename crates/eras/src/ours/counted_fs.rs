@@ -5,7 +5,7 @@ use prim::PerCpu;
 use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use prim::shared::Arc;
 use ramfs::RamFs;
-use vfs::{Attr, Errno, FileSystem, Inode, NewInode, Request, Written};
+use vfs::{Attr, Errno, FileSystem, Inode, NewInode, RenameFlags, Request, Written};
 
 type Result<T> = core::result::Result<T, Errno>;
 
@@ -104,9 +104,10 @@ impl FileSystem for CountedFs {
         to: (&Inode, &[u8]),
         inode: &Inode,
         target: Option<&Inode>,
+        flags: RenameFlags,
     ) -> Result<()> {
         prim::cost(self.shared.options.create_ns);
-        self.ram.rename(request, from, to, inode, target)?;
+        self.ram.rename(request, from, to, inode, target, flags)?;
         if target.is_some() {
             self.shared.files_changed(-1);
         }

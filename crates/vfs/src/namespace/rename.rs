@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::cred::MAY_WRITE;
 use crate::dentry::{DIR, Dentry};
 use crate::errno::Errno;
+use crate::fs::RenameFlags;
 use crate::rank::{Locked, Rank};
 use crate::tree::Tree;
 
@@ -141,7 +142,14 @@ impl Context {
             return Err(Errno::ENOENT);
         };
         let target_inode = target.and_then(Dentry::inode);
-        tree.fs.rename(&request, (from, old_last.name), (to, new_last.name), inode, target_inode)?;
+        tree.fs.rename(
+            &request,
+            (from, old_last.name),
+            (to, new_last.name),
+            inode,
+            target_inode,
+            RenameFlags::default(),
+        )?;
         inode.link_changed(0, request.now);
         match target {
             Some(target) if is_dir => tree.forget_children(target),

@@ -6,7 +6,11 @@ use crate::fs::NewInode;
 struct Names;
 impl FileSystem for Names {
     fn root(&self) -> NewInode {
-        NewInode { node: 1, attr: Attr { ino: 1, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() }, link_body: None }
+        NewInode {
+            node: 1,
+            attr: Attr { ino: 1, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() },
+            ..Default::default()
+        }
     }
     fn names_in_cache(&self) -> bool {
         true

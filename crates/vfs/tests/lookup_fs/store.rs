@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
-use vfs::{Attr, Errno, FileSystem, Inode, NewInode, Request, S_IFDIR, S_IFLNK, S_IFREG};
+use vfs::{Attr, Errno, FileSystem, Inode, NewInode, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFREG};
 
 /// The root's inode number.
 const ROOT: u64 = 1;
@@ -113,7 +113,7 @@ impl Names {
 
 impl FileSystem for Store {
     fn root(&self) -> NewInode {
-        NewInode { node: ROOT, attr: self.names().attrs[&ROOT], link_body: None }
+        NewInode { node: ROOT, attr: self.names().attrs[&ROOT], ..Default::default() }
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
@@ -129,7 +129,7 @@ impl FileSystem for Store {
         }
         let node = *names.entries.get(&key).ok_or(Errno::ENOENT)?;
         let link_body = names.bodies.get(&node).map(|body| body.as_slice().into());
-        Ok(NewInode { node, attr: names.attrs[&node], link_body })
+        Ok(NewInode { node, attr: names.attrs[&node], link_body, ..Default::default() })
     }
 
     fn create(
@@ -166,6 +166,7 @@ impl FileSystem for Store {
         (to, new): (&Inode, &[u8]),
         inode: &Inode,
         target: Option<&Inode>,
+        _flags: RenameFlags,
     ) -> Result<(), Errno> {
         let mut names = self.names();
         if target.is_some_and(|target| !names.is_empty(target.node())) {
