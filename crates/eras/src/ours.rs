@@ -22,7 +22,7 @@ use crate::path::Route;
 use counted_fs::{CountedFs, Shared};
 use prim::shared::Arc;
 use sync::lockstat::Class;
-use vfs::{Context, Errno, OpenFile, OpenFlags, Vfs};
+use vfs::{Base, Context, Errno, OpenFile, OpenFlags, RenameFlags, Vfs};
 
 /// See the [module documentation](self).
 pub(crate) struct Ours {
@@ -70,15 +70,15 @@ impl Process for Seat<'_> {
 
     fn stat(&self, path: &[u8]) -> Result<Attributes> {
         self.charge_walk(path)?;
-        let attr = self.context.attr(None, path, true).map_err(error)?;
+        let attr = self.context.attr(Base::CWD, path, true).map_err(error)?;
         prim::cost(self.shared.options.stat_ns);
         Ok(Attributes { inode: attr.ino, is_directory: attr.is_dir(), links: attr.nlink })
     }
 
     fn open(&self, path: &[u8]) -> Result<Handle> {
         self.charge_walk(path)?;
-        let opened = match self.context.open(None, path, OpenFlags::RDWR, 0) {
-            Err(Errno::EISDIR) => self.context.open(None, path, OpenFlags::RDONLY, 0),
+        let opened = match self.context.open(Base::CWD, path, OpenFlags::RDWR, 0) {
+            Err(Errno::EISDIR) => self.context.open(Base::CWD, path, OpenFlags::RDONLY, 0),
             opened => opened,
         };
         self.opened(opened)
@@ -87,7 +87,7 @@ impl Process for Seat<'_> {
     fn create(&self, path: &[u8]) -> Result<Handle> {
         self.charge_walk(path)?;
         let flags = OpenFlags::RDWR.union(OpenFlags::CREAT).union(OpenFlags::EXCL);
-        self.opened(self.context.open(None, path, flags, 0o644))
+        self.opened(self.context.open(Base::CWD, path, flags, 0o644))
     }
 
     fn close(&self, handle: Handle) {
@@ -97,23 +97,24 @@ impl Process for Seat<'_> {
 
     fn make_directory(&self, path: &[u8]) -> Result<()> {
         self.charge_walk(path)?;
-        self.context.mkdir(None, path, 0o755).map_err(error)
+        self.context.mkdir(Base::CWD, path, 0o755).map_err(error)
     }
 
     fn unlink(&self, path: &[u8]) -> Result<()> {
         self.charge_walk(path)?;
-        self.context.unlink(None, path).map_err(error)
+        self.context.unlink(Base::CWD, path).map_err(error)
     }
 
     fn rename(&self, from: &[u8], to: &[u8]) -> Result<()> {
         self.charge_walk(from)?;
         self.charge_walk(to)?;
-        self.context.rename(None, from, None, to).map_err(error)
+        self.context.rename((Base::CWD, from), (Base::CWD, to), RenameFlags::default()).map_err(error)
     }
 
     fn list(&self, path: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<()> {
         self.charge_walk(path)?;
-        let dir = self.context.open(None, path, OpenFlags::RDONLY.union(OpenFlags::DIRECTORY), 0).map_err(error)?;
+        let dir =
+            self.context.open(Base::CWD, path, OpenFlags::RDONLY.union(OpenFlags::DIRECTORY), 0).map_err(error)?;
         loop {
             let entries = dir.next_entries().map_err(error)?;
             if entries.is_empty() {
@@ -134,7 +135,7 @@ impl Process for Seat<'_> {
         loop {
             self.reverse_path(handle, &mut path)?;
             let end = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash.max(1));
-            let found = self.context.attr(None, &path[..end], true);
+            let found = self.context.attr(Base::CWD, &path[..end], true);
             if found.is_ok() || self.context.path_of_file(file_of(handle)?) == path {
                 prim::cost(work_ns);
                 return found.map(drop).map_err(error);
@@ -145,7 +146,7 @@ impl Process for Seat<'_> {
 
     fn status(&self, path: &[u8]) -> Result<FileSystemStatus> {
         self.charge_walk(path)?;
-        self.context.access(None, path, 0).map_err(error)?;
+        self.context.access(Base::CWD, path, true, 0).map_err(error)?;
         Ok(FileSystemStatus { files: self.shared.files(), is_read_only: false })
     }
 

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use vfs::{Credentials, Errno, OpenFile, OpenFlags, SetAttr, SetTime};
+use vfs::{Base, Credentials, Errno, OpenFile, OpenFlags, RenameFlags, SetAttr, SetTime};
 
 /// Through whose eyes a tree is seen: root and working directory, credentials, umask. See the [crate documentation](crate).
 ///
@@ -95,7 +95,7 @@ impl Context {
     /// [`Context::metadata`], compiled once. The walk is inlined here, so that the result is written once, to its place.
     #[inline(never)]
     fn stat(&self, path: &[u8]) -> io::Result<Metadata> {
-        self.inner.attr_as(None, path, true, Metadata::new)
+        self.inner.attr_as(Base::CWD, path, true, Metadata::new)
     }
 
     /// Attributes; a symbolic link at the end is not followed: `lstat(2)`.
@@ -104,13 +104,13 @@ impl Context {
     /// Those of every walk.
     #[inline]
     pub fn symlink_metadata(&self, path: impl AsPath) -> io::Result<Metadata> {
-        self.inner.attr(None, path.as_path_bytes(), false).map(Metadata::new).map_err(error)
+        self.inner.attr_as(Base::CWD, path.as_path_bytes(), false, Metadata::new)
     }
 
     /// Whether the path leads to something; also `false` if that cannot be found out.
     #[must_use]
     pub fn exists(&self, path: impl AsPath) -> bool {
-        self.inner.access(None, path.as_path_bytes(), 0).is_ok()
+        self.inner.access(Base::CWD, path.as_path_bytes(), true, 0).is_ok()
     }
 
     /// Whether the path leads to something, or why that cannot be found out.
@@ -118,7 +118,7 @@ impl Context {
     /// # Errors
     /// Those of every walk but `ENOENT`.
     pub fn try_exists(&self, path: impl AsPath) -> io::Result<bool> {
-        match self.inner.access(None, path.as_path_bytes(), 0) {
+        match self.inner.access(Base::CWD, path.as_path_bytes(), true, 0) {
             Ok(()) => Ok(true),
             Err(Errno::ENOENT) => Ok(false),
             Err(errno) => Err(error(errno)),
@@ -130,7 +130,7 @@ impl Context {
     /// # Errors
     /// `EACCES`.
     pub fn access(&self, path: impl AsPath, bits: u32) -> io::Result<()> {
-        self.inner.access(None, path.as_path_bytes(), bits).map_err(error)
+        self.inner.access(Base::CWD, path.as_path_bytes(), true, bits).map_err(error)
     }
 
     /// What a symbolic link says: `readlink(2)`.
@@ -138,7 +138,7 @@ impl Context {
     /// # Errors
     /// `EINVAL` if it is no symbolic link.
     pub fn read_link(&self, path: impl AsPath) -> io::Result<PathBuf> {
-        self.inner.read_link(None, path.as_path_bytes()).map(path_buf).map_err(error)
+        self.inner.read_link(Base::CWD, path.as_path_bytes()).map(path_buf).map_err(error)
     }
 
     /// The absolute path without symbolic links, `.` and `..`: `realpath(3)`.
@@ -146,7 +146,7 @@ impl Context {
     /// # Errors
     /// Those of every walk.
     pub fn canonicalize(&self, path: impl AsPath) -> io::Result<PathBuf> {
-        self.inner.canonical(None, path.as_path_bytes()).map(path_buf).map_err(error)
+        self.inner.canonical(Base::CWD, path.as_path_bytes()).map(path_buf).map_err(error)
     }
 
     /// The entries of a directory: `readdir(3)`.
@@ -155,7 +155,7 @@ impl Context {
     /// `ENOTDIR`, `EACCES`.
     pub fn read_dir(&self, path: impl AsPath) -> io::Result<ReadDir> {
         let bytes = path.as_path_bytes();
-        let dir = self.inner.open(None, bytes, OpenFlags::DIRECTORY, 0).map_err(error)?;
+        let dir = self.inner.open(Base::CWD, bytes, OpenFlags::DIRECTORY, 0).map_err(error)?;
         Ok(ReadDir::new(dir, path_buf(bytes.to_vec())))
     }
 
@@ -163,7 +163,7 @@ impl Context {
 
     /// Opens a file with the flags of `open(2)`.
     pub(crate) fn open_flags(&self, path: impl AsPath, flags: OpenFlags, mode: u32) -> io::Result<File> {
-        self.inner.open(None, path.as_path_bytes(), flags, mode).map(File::new).map_err(error)
+        self.inner.open(Base::CWD, path.as_path_bytes(), flags, mode).map(File::new).map_err(error)
     }
 
     /// Opens a file for reading.
@@ -236,7 +236,7 @@ impl Context {
     /// # Errors
     /// `EEXIST`, `EMLINK`.
     pub fn mkdir(&self, path: impl AsPath, mode: u32) -> io::Result<()> {
-        self.inner.mkdir(None, path.as_path_bytes(), mode).map_err(error)
+        self.inner.mkdir(Base::CWD, path.as_path_bytes(), mode).map_err(error)
     }
 
     /// Makes a directory and those above it that are missing. One that is there already is right.
@@ -247,9 +247,9 @@ impl Context {
         let path = path.as_path_bytes();
         let ends = (1..=path.len()).filter(|&end| end == path.len() || path[end] == b'/');
         for end in ends {
-            match self.inner.mkdir(None, &path[..end], 0o777) {
+            match self.inner.mkdir(Base::CWD, &path[..end], 0o777) {
                 Ok(()) => {}
-                Err(errno) => match self.inner.attr(None, &path[..end], true) {
+                Err(errno) => match self.inner.attr(Base::CWD, &path[..end], true) {
                     Ok(attr) if attr.is_dir() => {}
                     _ => return Err(error(errno)),
                 },
@@ -264,7 +264,7 @@ impl Context {
     /// `EEXIST`; `EINVAL`, `EPERM` for a type that cannot be made so; `EINVAL` for a device number of more than 32 bits.
     pub fn mknod(&self, path: impl AsPath, mode: u32, rdev: u64) -> io::Result<()> {
         let rdev = u32::try_from(rdev).map_err(|_| error(Errno::EINVAL))?;
-        self.inner.mknod(None, path.as_path_bytes(), mode, rdev).map_err(error)
+        self.inner.mknod(Base::CWD, path.as_path_bytes(), mode, rdev).map_err(error)
     }
 
     /// Makes a symbolic link at `path` that says `target`: `symlink(2)`.
@@ -272,7 +272,7 @@ impl Context {
     /// # Errors
     /// `EEXIST`; `ENOENT` for an empty target.
     pub fn symlink(&self, target: impl AsPath, path: impl AsPath) -> io::Result<()> {
-        self.inner.symlink(target.as_path_bytes(), None, path.as_path_bytes()).map_err(error)
+        self.inner.symlink(target.as_path_bytes(), Base::CWD, path.as_path_bytes()).map_err(error)
     }
 
     /// Gives the file at `original` the further name `link`: `link(2)`. A symbolic link is not followed.
@@ -280,7 +280,7 @@ impl Context {
     /// # Errors
     /// `EEXIST`; `EPERM` for a directory; `EMLINK`.
     pub fn hard_link(&self, original: impl AsPath, link: impl AsPath) -> io::Result<()> {
-        self.inner.link(None, original.as_path_bytes(), None, link.as_path_bytes()).map_err(error)
+        self.inner.link((Base::CWD, original.as_path_bytes(), false), (Base::CWD, link.as_path_bytes())).map_err(error)
     }
 
     /// Moves a name, over a file or empty directory that is there: `rename(2)`.
@@ -288,7 +288,9 @@ impl Context {
     /// # Errors
     /// `EINVAL` into itself; `ENOTEMPTY`, `EISDIR`, `ENOTDIR`; `EBUSY` for `.`, `..` and `/`.
     pub fn rename(&self, from: impl AsPath, to: impl AsPath) -> io::Result<()> {
-        self.inner.rename(None, from.as_path_bytes(), None, to.as_path_bytes()).map_err(error)
+        self.inner
+            .rename((Base::CWD, from.as_path_bytes()), (Base::CWD, to.as_path_bytes()), RenameFlags::default())
+            .map_err(error)
     }
 
     /// Removes a name that is no directory's: `unlink(2)`.
@@ -296,7 +298,7 @@ impl Context {
     /// # Errors
     /// `EISDIR` for a directory; `EPERM` in a sticky one.
     pub fn remove_file(&self, path: impl AsPath) -> io::Result<()> {
-        self.inner.unlink(None, path.as_path_bytes()).map_err(error)
+        self.inner.unlink(Base::CWD, path.as_path_bytes()).map_err(error)
     }
 
     /// Removes an empty directory: `rmdir(2)`.
@@ -304,7 +306,7 @@ impl Context {
     /// # Errors
     /// `ENOTEMPTY`, `ENOTDIR`; `EINVAL` for `.`.
     pub fn remove_dir(&self, path: impl AsPath) -> io::Result<()> {
-        self.inner.rmdir(None, path.as_path_bytes()).map_err(error)
+        self.inner.rmdir(Base::CWD, path.as_path_bytes()).map_err(error)
     }
 
     /// Removes a directory and all below it. Symbolic links are removed, not followed.
@@ -391,7 +393,7 @@ impl Context {
     }
 
     fn set_attr(&self, path: impl AsPath, follow: bool, set: &SetAttr) -> io::Result<()> {
-        self.inner.set_attr(None, path.as_path_bytes(), follow, set).map_err(error)
+        self.inner.set_attr(Base::CWD, path.as_path_bytes(), follow, set).map_err(error)
     }
 
     pub(crate) fn path_of(&self, file: &OpenFile) -> PathBuf {

@@ -51,7 +51,7 @@ impl File {
     /// # Errors
     /// None in practice.
     pub fn metadata(&self) -> io::Result<Metadata> {
-        self.inner.attr().map(Metadata::new).map_err(error)
+        self.inner.attr().map(|attr| Metadata::new(attr, self.inner.dev())).map_err(error)
     }
 
     /// Its path now; with ` (deleted)` after it if its name has gone.

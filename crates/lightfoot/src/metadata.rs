@@ -8,12 +8,13 @@ use vfs::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
     attr: Attr,
+    dev: u64,
 }
 
 impl Metadata {
     #[inline]
-    pub(crate) fn new(attr: Attr) -> Self {
-        Self { attr }
+    pub(crate) fn new(attr: Attr, dev: u64) -> Self {
+        Self { attr, dev }
     }
 
     /// What kind of file it is.

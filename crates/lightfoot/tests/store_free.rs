@@ -174,7 +174,9 @@ fn large_mappings() -> Vec<Range<usize>> {
         let (start, end) = words[0].split_once('-')?;
         let address = |text| usize::from_str_radix(text, 16).ok();
         let is_heap = words.get(5).is_some_and(|name| !name.starts_with("[anon"));
-        (words[1] == "rw-p" && words[4] == "0" && !is_heap).then_some(address(start)?..address(end)?)
+        // glibc's heaps of threads: they grow in place, and what is small lies in them.
+        let is_arena = address(start)?.is_multiple_of(64 << 20);
+        (words[1] == "rw-p" && words[4] == "0" && !is_heap && !is_arena).then_some(address(start)?..address(end)?)
     });
     ranges.collect()
 }

@@ -3,4 +3,4 @@
 #[cfg(loom)]
 pub use loom::sync::Arc;
 #[cfg(not(loom))]
-pub use std::sync::Arc;
+pub use std::sync::{Arc, Weak};

@@ -1,62 +1,147 @@
 //! The contents of one file: pages by number, with holes between.
+//!
+//! # What it is not
+//! It does not know how long the file is: past the end lies nothing, or pages of zeros that were reserved. It counts
+//! nothing against a limit: what takes pages asks first, what gives them back says how many.
+//!
+//! # How it is locked
+//! By the caller.
 
-use std::collections::BTreeMap;
-use sync::Mutex;
+use core::ops::Range;
+use std::collections::{BTreeMap, btree_map::Entry};
+use vfs::Errno;
 
 /// Bytes of a page.
 const PAGE: usize = 4096;
 
-/// Units of 512 bytes in a page.
-const BLOCKS: u64 = (PAGE / 512) as u64;
+/// The same, as lengths of files are counted.
+pub(crate) const PAGE_BYTES: u64 = PAGE as u64;
 
-/// Pages that were written; any other reads as zeros.
+/// Units of 512 bytes in a page.
+const BLOCKS: u64 = PAGE_BYTES / 512;
+
+/// Pages that have storage; any other reads as zeros.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    pages: Mutex<BTreeMap<u64, Box<[u8; PAGE]>>>,
+    pages: BTreeMap<u64, Box<[u8; PAGE]>>,
 }
 
 impl Contents {
+    /// The storage that is taken, in units of 512 bytes.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.pages.len() as u64 * BLOCKS
+    }
+
+    /// The storage that is taken, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.pages.len() as u64 * PAGE_BYTES
+    }
+
     /// Reads from `offset` on, where the caller has made sure that all of `buf` lies in the file.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) {
-        let pages = self.pages.lock();
         for (number, within, part) in parts(offset, buf.len()) {
             let to = &mut buf[part.clone()];
-            match pages.get(&number) {
+            match self.pages.get(&number) {
                 Some(page) => to.copy_from_slice(&page[within..within + part.len()]),
                 None => to.fill(0),
             }
         }
     }
 
-    /// Writes all of `data` at `offset`; gives the storage taken then, in units of 512 bytes.
-    pub(crate) fn write(&self, offset: u64, data: &[u8]) -> u64 {
-        let mut pages = self.pages.lock();
+    /// Writes `data` at `offset`; gives how much of it. `room` is asked for each page that is missing: what it
+    /// refuses ends the write, and is the answer if nothing was written.
+    pub(crate) fn write(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        mut room: impl FnMut() -> Result<(), Errno>,
+    ) -> Result<usize, Errno> {
         for (number, within, part) in parts(offset, data.len()) {
-            let page = pages.entry(number).or_insert_with(|| Box::new([0; PAGE]));
+            let page = match self.pages.entry(number) {
+                Entry::Occupied(page) => page.into_mut(),
+                Entry::Vacant(place) => match room() {
+                    Ok(()) => place.insert(Box::new([0; PAGE])),
+                    Err(_) if part.start > 0 => return Ok(part.start),
+                    Err(errno) => return Err(errno),
+                },
+            };
             page[within..within + part.len()].copy_from_slice(&data[part]);
         }
-        pages.len() as u64 * BLOCKS
+        Ok(data.len())
     }
 
-    /// Forgets all from `len` on; gives the storage taken then, in units of 512 bytes.
-    pub(crate) fn cut(&self, len: u64) -> u64 {
-        let mut pages = self.pages.lock();
+    /// Forgets all from `len` on; gives the number of bytes of storage that this frees.
+    pub(crate) fn cut(&mut self, len: u64) -> u64 {
         let (number, within) = place(len);
-        drop(pages.split_off(&if within == 0 { number } else { number + 1 }));
-        if let Some(page) = pages.get_mut(&number) {
+        let gone = self.pages.split_off(&if within == 0 { number } else { number + 1 });
+        if let Some(page) = self.pages.get_mut(&number) {
             page[within..].fill(0);
         }
-        pages.len() as u64 * BLOCKS
+        gone.len() as u64 * PAGE_BYTES
     }
+
+    /// Bytes of storage that [`Contents::reserve`] would take for what touches `range`.
+    pub(crate) fn missing(&self, range: &Range<u64>) -> u64 {
+        let touched = touched(range);
+        let there = self.pages.range(touched.clone()).count() as u64;
+        (touched.end - touched.start - there).saturating_mul(PAGE_BYTES)
+    }
+
+    /// Gives storage to all that `range` touches.
+    pub(crate) fn reserve(&mut self, range: &Range<u64>) {
+        for number in touched(range) {
+            self.pages.entry(number).or_insert_with(|| Box::new([0; PAGE]));
+        }
+    }
+
+    /// Makes `range` read as zeros where it has storage, and leaves that.
+    pub(crate) fn zero(&mut self, range: &Range<u64>) {
+        for (&number, page) in self.pages.range_mut(touched(range)) {
+            let start = number * PAGE_BYTES;
+            let within = |at: u64| (at.saturating_sub(start)).min(PAGE_BYTES) as usize;
+            page[within(range.start)..within(range.end)].fill(0);
+        }
+    }
+
+    /// Makes `range` read as zeros and frees the pages that it covers; gives the number of bytes of storage.
+    pub(crate) fn punch(&mut self, range: &Range<u64>) -> u64 {
+        self.zero(range);
+        let (first, end) = (range.start.div_ceil(PAGE_BYTES), range.end / PAGE_BYTES);
+        if first >= end {
+            return 0;
+        }
+        let mut gone = self.pages.split_off(&first);
+        self.pages.append(&mut gone.split_off(&end));
+        gone.len() as u64 * PAGE_BYTES
+    }
+
+    /// The first byte from `offset` on that has storage.
+    pub(crate) fn next_data(&self, offset: u64) -> Option<u64> {
+        let (&number, _) = self.pages.range(place(offset).0..).next()?;
+        Some(offset.max(number * PAGE_BYTES))
+    }
+
+    /// The first byte from `offset` on that has no storage.
+    pub(crate) fn next_hole(&self, offset: u64) -> u64 {
+        let first = place(offset).0;
+        let run = (first..).zip(self.pages.range(first..)).take_while(|(number, (at, _))| number == *at).count();
+        if run == 0 { offset } else { (first + run as u64) * PAGE_BYTES }
+    }
+}
+
+/// The numbers of the pages that `range` touches.
+fn touched(range: &Range<u64>) -> Range<u64> {
+    let first = range.start / PAGE_BYTES;
+    first..range.end.div_ceil(PAGE_BYTES).max(first)
 }
 
 /// The page that holds the byte at `offset`, and where in it.
 fn place(offset: u64) -> (u64, usize) {
-    (offset / PAGE as u64, (offset % PAGE as u64) as usize)
+    (offset / PAGE_BYTES, (offset % PAGE_BYTES) as usize)
 }
 
 /// The pages that `len` bytes from `offset` on touch: number, place in the page, range of the buffer.
-fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, core::ops::Range<usize>)> {
+fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
     let mut done = 0;
     core::iter::from_fn(move || {
         let (number, within) = place(offset + done as u64);
@@ -71,37 +156,123 @@ fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, core::ops
 mod tests {
     use super::*;
 
+    /// What a `Contents` should say, by a byte of its own for each byte: value, and whether its page has storage.
+    struct Plain {
+        bytes: Vec<u8>,
+        stored: Vec<bool>,
+    }
+
+    impl Plain {
+        fn store(&mut self, range: &Range<usize>) {
+            for number in range.start / PAGE..range.end.div_ceil(PAGE) {
+                self.stored[number] = true;
+            }
+        }
+
+        /// Frees the pages that lie in `range` whole.
+        fn free(&mut self, range: &Range<usize>) {
+            for number in range.start.div_ceil(PAGE)..range.end / PAGE {
+                self.stored[number] = false;
+            }
+        }
+    }
+
     #[test]
     fn contents_are_what_a_plain_vector_would_hold() {
-        let (contents, mut plain) = (Contents::default(), vec![0u8; 40_000]);
+        const LEN: usize = 10 * PAGE;
+        let (mut contents, mut plain) = (Contents::default(), Plain { bytes: vec![0; LEN], stored: vec![false; 10] });
         let mut random = 3u64;
         let mut next = move |below: usize| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (random >> 33) as usize % below
         };
-        for step in 0..2000 {
-            let (at, len) = (next(30_000), next(10_000));
-            if step % 10 == 0 {
-                contents.cut(at as u64);
-                plain[at..].fill(0);
-            } else {
-                let data = vec![step as u8; len];
-                contents.write(at as u64, &data);
-                plain[at..at + len].copy_from_slice(&data);
+        for step in 0..4000 {
+            let at = next(LEN);
+            let at = if next(3) == 0 { at / PAGE * PAGE } else { at };
+            let range = at..at + next(LEN - at + 1).min(3 * PAGE);
+            let wide = range.start as u64..range.end as u64;
+            let before = contents.bytes();
+            match next(8) {
+                0 => {
+                    let freed = contents.cut(at as u64);
+                    plain.bytes[at..].fill(0);
+                    plain.free(&(at..LEN));
+                    assert_eq!(contents.bytes(), before - freed, "step {step}");
+                }
+                1 | 2 => {
+                    let freed = contents.punch(&wide);
+                    plain.bytes[range.clone()].fill(0);
+                    plain.free(&range);
+                    assert_eq!(contents.bytes(), before - freed, "step {step}");
+                }
+                3 => {
+                    contents.zero(&wide);
+                    plain.bytes[range.clone()].fill(0);
+                }
+                4 => {
+                    let missing = contents.missing(&wide);
+                    contents.reserve(&wide);
+                    plain.store(&(range.start / PAGE * PAGE..range.end));
+                    assert_eq!(contents.bytes(), before + missing, "step {step}");
+                }
+                _ if range.is_empty() => {}
+                _ => {
+                    let data = vec![step as u8; range.len()];
+                    assert_eq!(contents.write(at as u64, &data, || Ok(())), Ok(data.len()));
+                    plain.bytes[range.clone()].copy_from_slice(&data);
+                    plain.store(&range);
+                }
             }
-            let (at, len) = (next(30_000), next(10_000));
-            let mut buf = vec![1; len];
-            contents.read(at as u64, &mut buf);
-            assert_eq!(buf, plain[at..at + len], "step {step}");
+            check(&contents, &plain, step, next(LEN));
         }
+    }
+
+    fn check(contents: &Contents, plain: &Plain, step: usize, at: usize) {
+        let mut buf = vec![1; plain.bytes.len() - at];
+        contents.read(at as u64, &mut buf);
+        assert!(buf == plain.bytes[at..], "step {step}");
+        let stored = plain.stored.iter().filter(|&&stored| stored).count();
+        assert_eq!(contents.blocks(), stored as u64 * BLOCKS, "step {step}");
+        let find = |wanted| (at..plain.bytes.len()).find(|&at| plain.stored[at / PAGE] == wanted).map(|at| at as u64);
+        assert_eq!(contents.next_data(at as u64), find(true), "step {step}");
+        assert_eq!(contents.next_hole(at as u64), find(false).unwrap_or(plain.bytes.len() as u64), "step {step}");
     }
 
     #[test]
     fn a_hole_takes_no_storage() {
-        let contents = Contents::default();
-        assert_eq!(contents.write(1 << 40, b"x"), 8);
-        assert_eq!(contents.write(0, b"y"), 16);
-        assert_eq!(contents.cut(1 << 20), 8);
-        assert_eq!(contents.cut(0), 0);
+        let mut contents = Contents::default();
+        for (offset, blocks) in [(1 << 40, 8), (0, 16)] {
+            assert_eq!(contents.write(offset, b"x", || Ok(())), Ok(1));
+            assert_eq!(contents.blocks(), blocks);
+        }
+        assert_eq!(contents.cut(1 << 20), PAGE_BYTES);
+        assert_eq!(contents.cut(0), PAGE_BYTES);
+        assert_eq!(contents.blocks(), 0);
+    }
+
+    #[test]
+    fn a_write_ends_where_there_is_no_room() {
+        let mut contents = Contents::default();
+        let mut pages = 2;
+        let mut room = || {
+            pages = u32::checked_sub(pages, 1).ok_or(Errno::ENOSPC)?;
+            Ok(())
+        };
+        assert_eq!(contents.write(100, &[7; 3 * PAGE], &mut room), Ok(2 * PAGE - 100));
+        assert_eq!(contents.write(2 * PAGE_BYTES, b"x", &mut room), Err(Errno::ENOSPC));
+        // What has storage needs no room.
+        assert_eq!(contents.write(0, &[8; 3 * PAGE], &mut room), Ok(2 * PAGE));
+        assert_eq!(contents.bytes(), 2 * PAGE_BYTES);
+    }
+
+    #[test]
+    fn the_last_bytes_that_a_file_can_have_are_no_trouble() {
+        let mut contents = Contents::default();
+        let end = i64::MAX as u64;
+        assert_eq!(contents.write(end - 1, b"x", || Ok(())), Ok(1));
+        assert_eq!(contents.missing(&(0..end)), (1 << 63) - PAGE_BYTES);
+        assert_eq!((contents.next_data(0), contents.next_hole(end - 1)), (Some(end - 4095), 1 << 63));
+        assert_eq!(contents.missing(&(0..u64::MAX)), u64::MAX - (PAGE_BYTES - 1));
+        assert_eq!(contents.punch(&(5..u64::MAX)), PAGE_BYTES);
     }
 }

@@ -1,24 +1,37 @@
 //! A file system in memory: the reference for implementors of [`vfs::FileSystem`].
 //!
 //! # What it is
-//! Names live in the VFS's dentry cache and attributes in its inodes, as in Linux's ramfs; this crate holds contents (see
-//! `contents`) and gives out inode numbers. Directories report 20 bytes an entry, as tmpfs does.
+//! Names live in the VFS's dentry cache and attributes in its inodes, as in Linux's ramfs; this crate holds contents
+//! and extended attributes (`data`, over `contents` and `xattrs`), counts them against limits (`limits`), and gives
+//! out inode numbers. Directories report 20 bytes an entry, as tmpfs does.
 //!
 //! # What it is not
-//! Nothing survives the process. There is no limit on bytes or inodes yet but the machine's memory.
+//! Nothing survives the process. A further hard link takes nothing (on tmpfs it takes an inode).
 //!
 //! # How it is locked
-//! Each file's contents have a mutex of their own. Inode numbers come from per-CPU ranges, so that threads which make files share
-//! no line for it.
+//! What lies behind each file has a mutex of its own. Inode numbers, bytes and inodes come from per-CPU stocks, so that
+//! threads which make and fill files share no line for it until little is left.
 
 #![forbid(unsafe_code)]
 
 mod contents;
+mod data;
+mod folding;
+mod limits;
+mod xattrs;
 
-use contents::Contents;
+pub use limits::{RamLimits, UserLimits};
+
+use contents::PAGE_BYTES;
+use data::{Data, Purse};
+use folding::Folding;
+use limits::{Amount, Limits, Payer};
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
-use vfs::{Attr, Errno, FileSystem, Inode, NewInode, RenameFlags, Request, S_IFDIR, Written};
+use vfs::{
+    Allocate, Attr, Errno, FileSystem, Inode, NameRules, NewInode, RenameFlags, Request, S_IFDIR, S_IFLNK, SeekFor,
+    SetAttr, SetXattr, StatFs, Written,
+};
 
 /// Inode numbers that one CPU index takes at a time.
 const INO_BATCH: u64 = 1024;
@@ -29,10 +42,38 @@ const ENTRY_SIZE: u64 = 20;
 /// The length of an empty directory: tmpfs counts `.` and `..`.
 const EMPTY_SIZE: u64 = 2 * ENTRY_SIZE;
 
+/// A symbolic link of so many bytes or more takes a page, as on tmpfs.
+const LONG_LINK: u64 = 128;
+
+/// How a file system is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RamOptions {
+    /// Permission bits of the root directory (07777).
+    pub mode: u32,
+    /// Its owner.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// What may be taken in all, and by each user.
+    pub limits: RamLimits,
+    /// Whether names that differ in case alone are one: by the lower case of each character if they are UTF-8, else
+    /// byte by byte.
+    pub case_insensitive: bool,
+}
+
+impl Default for RamOptions {
+    /// Mode 0755, uid and gid 0, the limits of tmpfs, case-sensitive.
+    fn default() -> Self {
+        Self { mode: 0o755, uid: 0, gid: 0, limits: RamLimits::default(), case_insensitive: false }
+    }
+}
+
 /// See the [crate documentation](crate).
 #[derive(Debug)]
 pub struct RamFs {
     root: Attr,
+    limits: Limits,
+    case_insensitive: bool,
     /// The first inode number that no range holds.
     next_range: AtomicU64,
     own_range: PerCpu<Range>,
@@ -44,21 +85,37 @@ pub struct RamFs {
 struct Range(AtomicU64);
 
 impl RamFs {
-    /// An empty file system whose root directory belongs to uid 0 and has mode 0755.
+    /// An empty file system with the [default options](RamOptions).
     #[must_use]
     pub fn new() -> Self {
-        Self::with_root(0o755, 0, 0)
+        Self::with_options(&RamOptions::default())
     }
 
     /// An empty file system whose root directory has these permission bits, owner and group.
     #[must_use]
     pub fn with_root(mode: u32, uid: u32, gid: u32) -> Self {
+        Self::with_options(&RamOptions { mode, uid, gid, ..RamOptions::default() })
+    }
+
+    /// An empty file system with these limits.
+    #[must_use]
+    pub fn with_limits(limits: RamLimits) -> Self {
+        Self::with_options(&RamOptions { limits, ..RamOptions::default() })
+    }
+
+    /// An empty file system. The root directory is there, whatever the limits.
+    #[must_use]
+    pub fn with_options(options: &RamOptions) -> Self {
+        let &RamOptions { mode, uid, gid, case_insensitive, limits } = options;
         let now = prim::clock::now_ns();
-        let mode = S_IFDIR | mode & 0o7777;
+        let inodes = limits.inodes.map(|inodes| inodes.max(1));
+        let limits = Limits::new(&RamLimits { inodes, ..limits });
+        let taken = limits.take(Payer { uid, privileged: true }, Amount { bytes: 0, inodes: 1 });
+        debug_assert!(taken.is_ok(), "there is room for one");
         Self {
             root: Attr {
                 ino: 1,
-                mode,
+                mode: S_IFDIR | mode & 0o7777,
                 nlink: 2,
                 size: EMPTY_SIZE,
                 uid,
@@ -68,6 +125,8 @@ impl RamFs {
                 ctime: now,
                 ..Attr::default()
             },
+            limits,
+            case_insensitive,
             next_range: AtomicU64::new(INO_BATCH),
             own_range: PerCpu::new(|| Range(AtomicU64::new(0))),
         }
@@ -84,6 +143,33 @@ impl RamFs {
         own.store(ino + 1, Relaxed);
         ino
     }
+
+    /// Takes what an inode with `attr` takes, and fills in what the file system says of it.
+    fn make(&self, request: &Request, attr: &mut Attr) -> Result<u64, Errno> {
+        let amount = without_data(attr);
+        self.limits.take(Payer { uid: attr.uid, privileged: request.privileged }, amount)?;
+        attr.ino = self.next_ino();
+        attr.blocks = amount.bytes / 512;
+        if attr.is_dir() {
+            attr.size = EMPTY_SIZE;
+        }
+        Ok(attr.ino)
+    }
+
+    fn purse(&self, request: &Request) -> Purse<'_> {
+        Purse { limits: &self.limits, privileged: request.privileged }
+    }
+}
+
+/// What an inode takes beside its [`Data`]: itself, and a long link's body.
+fn without_data(attr: &Attr) -> Amount {
+    let is_long = attr.kind() == S_IFLNK && attr.size >= LONG_LINK;
+    Amount { bytes: if is_long { PAGE_BYTES } else { 0 }, inodes: 1 }
+}
+
+/// The data of an inode, made if there is none yet: `EIO` if another file system's is there, which would be a defect.
+fn data_of(inode: &Inode) -> Result<&Data, Errno> {
+    inode.data_or(|| Data::new(inode.attr().uid)).ok_or(Errno::EIO)
 }
 
 impl Default for RamFs {
@@ -105,19 +191,23 @@ impl FileSystem for RamFs {
         ENTRY_SIZE
     }
 
+    fn name_rules(&self) -> Option<Box<dyn NameRules>> {
+        self.case_insensitive.then(|| Box::new(Folding) as Box<dyn NameRules>)
+    }
+
     fn create(
         &self,
-        _request: &Request,
+        request: &Request,
         _dir: &Inode,
         _name: &[u8],
         attr: &mut Attr,
         _link_body: Option<&[u8]>,
     ) -> Result<u64, Errno> {
-        attr.ino = self.next_ino();
-        if attr.is_dir() {
-            attr.size = EMPTY_SIZE;
-        }
-        Ok(attr.ino)
+        self.make(request, attr)
+    }
+
+    fn create_unnamed(&self, request: &Request, _dir: &Inode, attr: &mut Attr) -> Result<u64, Errno> {
+        self.make(request, attr)
     }
 
     fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<(), Errno> {
@@ -140,23 +230,88 @@ impl FileSystem for RamFs {
         Ok(())
     }
 
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+        match set.uid {
+            Some(uid) if self.limits.has_quotas() => {
+                data_of(inode)?.set_owner(self.purse(request), uid, without_data(&inode.attr()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         let left = usize::try_from(inode.size().saturating_sub(offset)).unwrap_or(usize::MAX);
         let len = buf.len().min(left);
         let buf = &mut buf[..len];
-        match inode.data::<Contents>() {
-            Some(contents) => contents.read(offset, buf),
+        match inode.data::<Data>() {
+            Some(data) => data.read(offset, buf),
             None => buf.fill(0),
         }
         Ok(len)
     }
 
-    fn write_at(&self, _request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        let contents = inode.data_or(Contents::default).ok_or(Errno::EIO)?;
-        Ok(Written { len: data.len(), blocks: contents.write(offset, data) })
+    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
+        data_of(inode)?.write(self.purse(request), offset, data)
     }
 
-    fn set_len(&self, _request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        Ok(inode.data::<Contents>().map_or(0, |contents| contents.cut(len)))
+    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+        let Some(data) = inode.data::<Data>() else { return Ok(0) };
+        // A file that grows keeps what was reserved past its end.
+        if len > inode.size() { Ok(data.blocks()) } else { Ok(data.cut(self.purse(request), len)) }
+    }
+
+    fn allocate(&self, request: &Request, inode: &Inode, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
+        data_of(inode)?.allocate(self.purse(request), how, offset, len)
+    }
+
+    fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+        let end = inode.size();
+        let found = match (inode.data::<Data>(), what) {
+            (Some(data), what) => data.seek(offset, what),
+            (None, SeekFor::Data) => None,
+            (None, SeekFor::Hole) => Some(offset),
+        };
+        match what {
+            SeekFor::Data => found.filter(|&found| found < end).ok_or(Errno::ENXIO),
+            SeekFor::Hole => Ok(found.unwrap_or(end).min(end)),
+        }
+    }
+
+    fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        inode.data::<Data>().ok_or(Errno::ENODATA)?.xattr(name)
+    }
+
+    fn set_xattr(
+        &self,
+        request: &Request,
+        inode: &Inode,
+        name: &[u8],
+        value: &[u8],
+        how: SetXattr,
+    ) -> Result<(), Errno> {
+        data_of(inode)?.set_xattr(self.purse(request), name, value, how)
+    }
+
+    fn remove_xattr(&self, request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
+        inode.data::<Data>().ok_or(Errno::ENODATA)?.remove_xattr(self.purse(request), name)
+    }
+
+    fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
+        Ok(inode.data::<Data>().map(Data::xattr_names).unwrap_or_default())
+    }
+
+    fn statfs(&self) -> Result<StatFs, Errno> {
+        Ok(self.limits.statfs())
+    }
+
+    fn evict(&self, inode: &Inode) {
+        let attr = inode.attr();
+        let mut amount = without_data(&attr);
+        let (owner, bytes) = inode.data::<Data>().map_or((attr.uid, 0), Data::charge);
+        amount.bytes += bytes;
+        self.limits.give(owner, amount);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,6 +44,32 @@ impl<T: ?Sized> Arc<T> {
     }
 }
 
+impl<T: ?Sized> Arc<T> {
+    /// See `std`'s. Not charged.
+    pub fn downgrade(this: &Self) -> Weak<T> {
+        Weak(std::sync::Arc::downgrade(&this.0))
+    }
+}
+
+/// See `std`'s. Its own count is not charged.
+pub struct Weak<T: ?Sized>(std::sync::Weak<T>);
+
+impl<T: ?Sized> Weak<T> {
+    /// See `std`'s.
+    #[track_caller]
+    pub fn upgrade(&self) -> Option<Arc<T>> {
+        let strong = Arc(self.0.upgrade()?);
+        strong.charge();
+        Some(strong)
+    }
+}
+
+impl<T: ?Sized> Clone for Weak<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
 impl<T: ?Sized> Deref for Arc<T> {
     type Target = T;
 

@@ -12,6 +12,7 @@
 //! | objects reused under readers | [`slab::Slab`], [`HashTable`] |
 //! | exclusion | [`SpinLock`], [`Mutex`]: a [`Lock`] around data; the raw locks below in it, or in `lock_api`'s |
 //! | readers and writers | [`RwSem`] sleeps; [`PerCpuRwLock`] for readers that must not meet |
+//! | one to do what many ask for | [`SingleFlight`] |
 //! | to know what a lock costs, or that the order is kept | [`lockstat`]; [`lockdep`] |
 //!
 //! | raw lock | waiters | fair | free: take and give back |
@@ -38,6 +39,7 @@ pub mod rwsem;
 pub mod seqcount;
 pub mod seqlock;
 pub mod seqrwlock;
+pub mod single_flight;
 pub mod slab;
 pub mod tas;
 pub mod ticket;
@@ -47,14 +49,15 @@ pub use lock::{Lock, LockGuard, RawLock};
 pub use lockref::{GetNotDead, LockRef, LockRefGuard};
 pub use mcs::McsLock;
 pub use mutex::{Mutex, MutexGuard, RawMutex};
-pub use percpu_arc::{PerCpuArc, PerCpuOwner};
+pub use percpu_arc::{PerCpuArc, PerCpuOwner, PerCpuRef};
 pub use percpu_rwlock::{PerCpuReadGuard, PerCpuRwLock, PerCpuWriteGuard};
 pub use queued::QueuedLock;
 pub use rwsem::{AlwaysQueue, EarlyExit, RawRwSem, RwSem, RwSemReadGuard, RwSemStats, RwSemWriteGuard, SlowPath};
 pub use seqcount::{SeqCount, SeqWrite};
 pub use seqlock::{SeqLock, SeqLockGuard};
 pub use seqrwlock::{Reading, SeqRwLock, SeqRwReadGuard, SeqRwWriteGuard};
-pub use slab::{Item, Slab};
+pub use single_flight::SingleFlight;
+pub use slab::{Item, Slab, SlabCursor};
 pub use tas::{SpinLock, SpinLockGuard, TasLock};
 pub use ticket::TicketLock;
 

@@ -5,33 +5,47 @@
 //! cloning and dropping a [`PerCpuArc`] add to and subtract from a counter of the calling CPU; only the sum of all
 //! counters means something, and nobody needs it: the owner's own reference keeps the object. Dropping the owner
 //! switches to one atomic count, and the last reference drops the value, on whichever thread that is.
+//! The owner can be *sealed*, too: the switch is made, the references are counted, and no [`PerCpuRef`] becomes a
+//! reference any more until it is unsealed. That is how an owner learns whether anybody else is there.
 //!
 //! # What it is not
-//! A replacement for `Arc`: it takes some 4 KiB, and the owner's drop waits for a (short) grace period. There are no
-//! weak references, and the count cannot be read while the owner lives.
+//! A replacement for `Arc`: it takes some 4 KiB, and the owner's drop and seal wait for a (short) grace period. There
+//! are no weak references, and the count can be read by sealing alone.
 //!
 //! # State
 //! ```text
-//! dying  central                          counters       clone / drop of a reference
-//! false  BIAS + 1 (the owner's own)       sum = shares   own CPU's counter +- 1
-//! true   BIAS + 1 + central ones so far   final          central +- 1
-//! then   references left                  unused         central +- 1; who reaches 0 drops the object
+//!           closed  central                         counters      clone / drop of a reference    to_arc
+//! open      false   BIAS + 1 + c                    sum = s       own CPU's counter +- 1         as a clone
+//! switching true    BIAS + 1 + c                    s, final      central +- 1                   None
+//! sealed    true    1 + r (the owner's, and all)    unused        central +- 1                   None
+//! gone      true    r                               unused        central +- 1; 0 drops it all   None
 //! ```
-//! The switch sets `dying`, waits for a grace period of the object's own readers - every clone or drop is a read
-//! section, so afterwards none uses a counter any more - and adds the sum of the counters, less `BIAS` and the owner's
-//! reference. Until then `BIAS` keeps the central count from reaching 0.
+//! `r` references exist; open, `r = s + c`, and `c` is not 0 after an unsealing only. Who has not seen a change of
+//! `closed` yet may still do what the row before says.
+//!
+//! The switch (a drop's or a seal's) sets `closed`, waits for a grace period of the object's own readers - every clone
+//! or drop is a read section, so afterwards none uses a counter any more - and adds `s - BIAS` to the central count.
+//! Until then `BIAS` keeps that from reaching 0, afterwards the owner's own reference does, which a drop gives up with
+//! it.
+//! Unsealing adds `BIAS - s` and unsets `closed`: the counters stay as they were, each its thread's own.
 //!
 //! # Invariants
-//! 1. A handle ([`PerCpuOwner`], [`PerCpuArc`]) owns one reference: `body` is valid while it lives.
+//! 1. A handle ([`PerCpuOwner`], [`PerCpuArc`]) owns one reference: `body` is valid while it lives. A [`PerCpuRef`]
+//!    borrows one that does.
 //! 2. `central` reaches 0 once, when no handle is left, and whoever brings it there frees `body` and touches it last:
 //!    a thread that gives its reference back in the central count has left its read section before, and one that does
 //!    so in a counter is still in its section, which the switch waits for.
-//! 3. A counter is written by the thread that owns its index, inside a read section that saw `dying` unset.
+//! 3. A counter is written by the thread that owns its index, inside a read section that saw `closed` unset. So from
+//!    the end of a switch's grace period to an unsealing nobody writes one: `s` is the same at both.
+//! 4. `closed` is written, and `BIAS` and `s` are added and subtracted, under the lock of `sealed` or in the owner's
+//!    drop.
 //!
 //! # Source
 //! Linux `percpu-ref` (Kent Overstreet, Tejun Heo, 2013). Differs in that the grace period is the object's own and
-//! that the kill waits for it, so it may be done inside read sections of any [`RcuDomain`](crate::rcu::RcuDomain).
+//! that the kill waits for it, so it may be done inside read sections of any [`RcuDomain`](crate::rcu::RcuDomain). The
+//! seal is its `percpu_ref_kill` followed by `percpu_ref_reinit`; the borrow is `triomphe`'s `ArcBorrow`.
 
+use crate::mutex::Mutex;
 use crate::rcu::readers::Readers;
 use core::fmt;
 use core::marker::PhantomData;
@@ -39,7 +53,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use prim::atomic::{
     AtomicBool, AtomicI64,
-    Ordering::{AcqRel, Relaxed},
+    Ordering::{AcqRel, Acquire, Relaxed},
 };
 
 /// More than there can be references.
@@ -64,23 +78,54 @@ impl Counter {
 
 struct Body<T> {
     readers: Readers<Counter>,
-    dying: AtomicBool,
+    closed: AtomicBool,
     central: AtomicI64,
+    /// Whether the owner is sealed. Held for the length of a change (invariant 4).
+    sealed: Mutex<bool>,
     value: T,
 }
 
 impl<T> Body<T> {
-    /// Adds `n` to the own CPU's counter; `false`, and nothing done, if the owner is gone.
+    /// Adds `n` to the own CPU's counter; `false`, and nothing done, if the owner is sealed or gone.
     #[inline(always)]
     fn add_on_cpu(&self, n: i64) -> bool {
         let section = self.readers.enter();
-        // Relaxed: the grace period of the switch orders it: a section that it does not wait for sees the flag.
-        let alive = !self.dying.load(Relaxed);
-        if alive {
+        // Relaxed: the grace period of the switch orders it: a section that it does not wait for sees the flag. Who
+        // sees an unsealing late uses the central count once more, which is right at any time.
+        let open = !self.closed.load(Relaxed);
+        if open {
             section.own().add(n);
         }
-        alive
+        open
     }
+
+    /// Makes every clone and drop from now on use the central count. Waits for those that are being executed right now,
+    /// no longer. Answers what has to be added to the central count; see the state table.
+    fn close(&self) -> i64 {
+        // Relaxed: see `add_on_cpu`.
+        self.closed.store(true, Relaxed);
+        let target = self.readers.start();
+        self.readers.wait(target, || {
+            prim::thread::yield_now();
+            true
+        });
+        self.counted() - BIAS
+    }
+
+    /// The sum of the counters, which nobody writes meanwhile (invariant 3).
+    fn counted(&self) -> i64 {
+        // Relaxed: the grace period of the switch ordered them.
+        self.readers.iter().fold(0i64, |sum, counter| sum.wrapping_add(counter.0.load(Relaxed)))
+    }
+}
+
+/// Takes a reference unless the owner is sealed or gone.
+#[inline(always)]
+fn try_get<T>(body: NonNull<Body<T>>) -> Option<PerCpuArc<T>> {
+    // SAFETY: invariant 1: the handle that the caller has or borrows lives.
+    let taken = unsafe { body.as_ref() }.add_on_cpu(1);
+    // Made if taken only: its drop would give back what was never taken.
+    taken.then(|| PerCpuArc { body, owned: PhantomData })
 }
 
 /// Takes a reference.
@@ -103,8 +148,9 @@ fn get<T>(body: NonNull<Body<T>>) -> PerCpuArc<T> {
 unsafe fn put_central<T>(body: NonNull<Body<T>>, n: i64) {
     // SAFETY: invariant 1: the reference being given up is still there.
     let central = unsafe { &body.as_ref().central };
-    // ORDERING: AcqRel pairs with itself in other calls: whoever frees sees what all others did before they let go.
-    // (What was let go in a counter comes with the grace period of the switch, which then comes through here.)
+    // ORDERING: AcqRel pairs with itself in other calls, and with the Acquire in `PerCpuOwner::seal`: whoever frees, or
+    // finds no reference left, sees what all others did before they let go. (What was let go in a counter comes with
+    // the grace period of the switch, which is made by a sealer or by a drop that then comes through here.)
     if central.fetch_add(n, AcqRel) + n == 0 {
         // SAFETY: invariant 2.
         drop(unsafe { Box::from_raw(body.as_ptr()) });
@@ -130,6 +176,13 @@ pub struct PerCpuArc<T> {
     owned: PhantomData<Body<T>>,
 }
 
+/// A borrowed value from which a reference can be made: as `&PerCpuArc<T>`, without the way through a pointer to it,
+/// and to be had from the owner, too. Made by [`PerCpuOwner::borrow`] and [`PerCpuArc::borrow`].
+pub struct PerCpuRef<'a, T> {
+    body: NonNull<Body<T>>,
+    handle: PhantomData<&'a PerCpuArc<T>>,
+}
+
 // SAFETY: as `Arc<T>`: a handle gives out `&T` on any thread (`T: Sync`), and the last one drops the `T` where it is
 // (`T: Send`). The body's other fields are `Sync`.
 unsafe impl<T: Send + Sync> Send for PerCpuOwner<T> {}
@@ -139,6 +192,10 @@ unsafe impl<T: Send + Sync> Sync for PerCpuOwner<T> {}
 unsafe impl<T: Send + Sync> Send for PerCpuArc<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for PerCpuArc<T> {}
+// SAFETY: as above: a handle can be made from it.
+unsafe impl<T: Send + Sync> Send for PerCpuRef<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for PerCpuRef<'_, T> {}
 
 impl<T> PerCpuOwner<T> {
     /// Moves `value` to the heap, with counters.
@@ -146,37 +203,76 @@ impl<T> PerCpuOwner<T> {
     pub fn new(value: T) -> Self {
         let body = Box::new(Body {
             readers: Readers::new(false),
-            dying: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             central: AtomicI64::new(BIAS + 1),
+            sealed: Mutex::new(false),
             value,
         });
         Self { body: NonNull::from(Box::leak(body)), owned: PhantomData }
     }
 
-    /// A shared reference.
+    /// A shared reference. Of a sealed owner too: then it is counted in the central count, and whoever sealed it must
+    /// reckon with one more than [`PerCpuOwner::seal`] said.
     #[inline(always)]
     #[must_use]
     pub fn share(&self) -> PerCpuArc<T> {
         get(self.body)
     }
+
+    /// The value, with the possibility of a reference.
+    #[inline(always)]
+    #[must_use]
+    pub fn borrow(&self) -> PerCpuRef<'_, T> {
+        PerCpuRef { body: self.body, handle: PhantomData }
+    }
+
+    /// Seals the owner and answers how many references exist. From its return to the next [`PerCpuOwner::unseal`] no
+    /// [`PerCpuRef::to_arc`] succeeds, so that new references come from existing ones alone, or from
+    /// [`PerCpuOwner::share`], which whoever sealed it has to leave alone meanwhile. If the answer is 0 there are none
+    /// and there will be none, and what their holders did happened before. Otherwise the number may have changed by
+    /// the time the caller looks at it.
+    ///
+    /// Waits for clones and drops that are being executed right now, no longer. Of an owner that is sealed already it
+    /// answers the number anew. Callers serialise the sealing and unsealing of one owner, or one unseals what the other
+    /// relies on; no memory rule is broken if they do not.
+    #[must_use = "unless it is 0 there are references"]
+    pub fn seal(&self) -> i64 {
+        // SAFETY: invariant 1.
+        let body = unsafe { self.body.as_ref() };
+        let mut sealed = body.sealed.lock();
+        let change = if *sealed { 0 } else { body.close() };
+        *sealed = true;
+        // ORDERING: Acquire pairs with the AcqRel in `put_central`: who finds no reference left sees what the holders
+        // did. (What they let go in a counter comes with the grace period.)
+        body.central.fetch_add(change, Acquire) + change - 1
+    }
+
+    /// Ends what [`PerCpuOwner::seal`] began: references are counted on the own CPU again, and [`PerCpuRef::to_arc`]
+    /// succeeds. Does nothing to an owner that is not sealed, but debug builds panic: somebody else unsealed it.
+    pub fn unseal(&self) {
+        // SAFETY: invariant 1.
+        let body = unsafe { self.body.as_ref() };
+        let mut sealed = body.sealed.lock();
+        debug_assert!(*sealed, "unsealed by somebody else");
+        if *sealed {
+            // Relaxed: the owner's reference keeps the count above 0 before and after, in whichever order others see
+            // this and the flag.
+            body.central.fetch_add(BIAS - body.counted(), Relaxed);
+            body.closed.store(false, Relaxed);
+            *sealed = false;
+        }
+    }
 }
 
 impl<T> Drop for PerCpuOwner<T> {
-    /// Switches to the atomic count. Waits for clones and drops that are being executed right now, no longer.
+    /// Switches to the atomic count for good, if a seal has not done so. Waits for clones and drops that are being
+    /// executed right now, no longer.
     fn drop(&mut self) {
         // SAFETY: invariant 1.
         let body = unsafe { self.body.as_ref() };
-        // Relaxed: see `add_on_cpu`.
-        body.dying.store(true, Relaxed);
-        let target = body.readers.start();
-        body.readers.wait(target, || {
-            prim::thread::yield_now();
-            true
-        });
-        // Relaxed: the grace period ordered them, and nobody writes them any more.
-        let shares = body.readers.iter().fold(0i64, |sum, counter| sum.wrapping_add(counter.0.load(Relaxed)));
+        let change = if *body.sealed.lock() { 0 } else { body.close() };
         // SAFETY: the owner's own reference is the one given up.
-        unsafe { put_central(self.body, shares - BIAS - 1) };
+        unsafe { put_central(self.body, change - 1) };
     }
 }
 
@@ -203,6 +299,64 @@ impl<T> PerCpuArc<T> {
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         self.body == other.body
+    }
+
+    /// The value, with the possibility of another reference.
+    #[inline(always)]
+    #[must_use]
+    pub fn borrow(&self) -> PerCpuRef<'_, T> {
+        PerCpuRef { body: self.body, handle: PhantomData }
+    }
+}
+
+impl<'a, T> PerCpuRef<'a, T> {
+    /// The value, for as long as the handle is borrowed.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(self) -> &'a T {
+        // SAFETY: invariant 1: the borrowed handle lives for `'a`.
+        &unsafe { self.body.as_ref() }.value
+    }
+
+    /// A reference, at the cost of a clone; `None` if the owner is sealed or gone.
+    ///
+    /// ```
+    /// let owner = sync::PerCpuOwner::new(1);
+    /// assert!(owner.borrow().to_arc().is_some());
+    /// assert_eq!(owner.seal(), 0);
+    /// assert!(owner.borrow().to_arc().is_none());
+    /// owner.unseal();
+    /// assert_eq!(owner.borrow().to_arc().as_deref(), Some(&1));
+    /// ```
+    #[inline(always)]
+    #[must_use]
+    pub fn to_arc(self) -> Option<PerCpuArc<T>> {
+        try_get(self.body)
+    }
+
+    /// Whether both refer to the same value.
+    #[inline(always)]
+    #[must_use]
+    pub fn ptr_eq(self, other: Self) -> bool {
+        self.body == other.body
+    }
+}
+
+impl<T> Copy for PerCpuRef<'_, T> {}
+
+impl<T> Clone for PerCpuRef<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Deref for PerCpuRef<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.get()
     }
 }
 
@@ -235,5 +389,102 @@ impl<T: fmt::Debug> fmt::Debug for PerCpuOwner<T> {
 impl<T: fmt::Debug> fmt::Debug for PerCpuArc<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PerCpuArc").field(&**self).finish()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for PerCpuRef<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PerCpuRef").field(&**self).finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicBool, AtomicUsize};
+
+    /// Counts its drops.
+    struct Value<'a>(&'a AtomicUsize);
+
+    impl Drop for Value<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_seal_counts_the_references_and_refuses_new_ones() {
+        let drops = AtomicUsize::new(0);
+        let owner = PerCpuOwner::new(Value(&drops));
+        let first = owner.share();
+        let second = first.borrow().to_arc().expect("the owner is open");
+        assert!(first.borrow().ptr_eq(owner.borrow()) && second.ptr_eq(&first));
+        assert_eq!(owner.seal(), 2);
+        assert!(owner.borrow().to_arc().is_none() && first.borrow().to_arc().is_none());
+        let third = second.clone();
+        assert_eq!(owner.seal(), 3);
+        drop((first, second));
+        assert_eq!(owner.seal(), 1);
+        owner.unseal();
+        let fourth = owner.borrow().to_arc();
+        drop(third);
+        assert_eq!(owner.seal(), 1);
+        drop(fourth);
+        assert_eq!(owner.seal(), 0);
+        assert_eq!(drops.load(Relaxed), 0);
+        drop(owner);
+        assert_eq!(drops.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn a_sealed_owner_leaves_the_value_to_the_last_reference() {
+        let drops = AtomicUsize::new(0);
+        let owner = PerCpuOwner::new(Value(&drops));
+        assert_eq!(owner.seal(), 0);
+        let share = owner.share();
+        drop(owner);
+        assert!(share.borrow().to_arc().is_none());
+        let other = share.clone();
+        drop(share);
+        assert_eq!(drops.load(Relaxed), 0);
+        drop(other);
+        assert_eq!(drops.load(Relaxed), 1);
+    }
+
+    #[test]
+    fn who_is_told_that_nobody_is_there_is_alone_until_it_unseals() {
+        let (inside, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let owner = PerCpuOwner::new(());
+        std::thread::scope(|s| {
+            for _ in 0..2 {
+                s.spawn(|| {
+                    while !stop.load(Relaxed) {
+                        let Some(first) = owner.borrow().to_arc() else {
+                            std::thread::yield_now();
+                            continue;
+                        };
+                        inside.fetch_add(1, Relaxed);
+                        let second = first.clone();
+                        drop(first);
+                        std::thread::yield_now();
+                        inside.fetch_sub(1, Relaxed);
+                        drop(second);
+                    }
+                });
+            }
+            let mut alone = 0;
+            while alone < 10 {
+                if owner.seal() == 0 {
+                    alone += 1;
+                    assert_eq!(inside.load(Relaxed), 0);
+                    std::thread::yield_now();
+                    assert_eq!((inside.load(Relaxed), owner.seal()), (0, 0));
+                }
+                owner.unseal();
+                std::thread::yield_now();
+            }
+            stop.store(true, Relaxed);
+        });
+        assert_eq!(owner.seal(), 0);
     }
 }

@@ -6,11 +6,12 @@
 //! another identity. So a `&T` never dangles while the slab lives, whatever the readers do; that they notice the change
 //! of identity is their own protocol (a sequence count that is never reset, a check of the chain's end).
 //! Reuse without a grace period keeps the working set hot and the memory bounded: nothing waits for readers.
+//! A clock may go round all items ([`Slab::scan`]), and a limit may be set to how many there are ([`Slab::try_alloc`]).
 //!
 //! # Layout
-//! An object has two parts: the *item* `T`, which readers walk over, and its *side* `T::Side`, the rest. A chunk is 2 MiB at a
-//! multiple of 2 MiB: first all items, side by side, then all sides. So what readers walk over is dense (64 dentries to a page of
-//! 4 KiB instead of 16), and from the address of either part follows that of the other.
+//! An object has two parts: the *item* `T`, which readers walk over, and its *side* `T::Side`, the rest. A chunk is
+//! 2 MiB at a multiple of 2 MiB: first all items, side by side, then all sides. So what readers walk over is dense (64
+//! dentries to a page of 4 KiB instead of 16), and from the address of either part follows that of the other.
 //!
 //! # What it is not
 //! Not a general allocator: items are never moved, never dropped before the slab is, and chunks never go back to the
@@ -18,29 +19,39 @@
 //!
 //! # How it is locked
 //! Each CPU index has a magazine of free items that only its owner touches (plain loads and stores). Magazines trade
-//! whole batches with the depot, which sits behind a [`Mutex`] that is taken once per `BATCH` items.
+//! whole batches with the depot, which sits behind a [`Mutex`]. Under it a batch of fresh memory is only reserved; it
+//! is written by who reserved it, without the lock. Who visits all items takes the lock once, to learn what is
+//! reserved, and passes over batches that are not written yet.
 //!
 //! # Invariants
-//! 1. Every item ever handed out lies in a chunk on `Depot::chunks`, was written by [`Item::vacant`] with its side before
-//!    it was first handed out, and neither is moved or dropped before the slab's own drop.
+//! 1. Every item ever handed out lies in a chunk on `Depot::chunks`, was written by [`Item::vacant`] with its side
+//!    before it was first handed out, and neither is moved or dropped before the slab's own drop.
 //! 2. A magazine and its links are written by the owner of its CPU index only; `prim::cpu` orders owners.
+//! 3. `Depot::reserved` grows by `BATCH`, and the batch at the old value is its grower's, who alone writes its objects,
+//!    and its flag in `Chunk::written` after them. Where the flag is seen set they are there. (If [`Item::vacant`]
+//!    panics the flag stays unset and the batch is lost.)
+//! 4. A chunk is made by `Depot::reserve`, and stays until the slab's drop. All chunks but the last are fully reserved.
 //!
 //! # Where it comes from
 //! J. Bonwick and J. Adams, "Magazines and Vmem" (USENIX 2001); `Documentation/RCU/rculist_nulls.rst` in Linux for the
-//! reuse rule.
+//! reuse rule; F. J. Corbato, "A Paging Experiment with the Multics System" (1968) for the clock.
+//!
+//! # Limitations
+//! A chunk is taken from the system under the depot's lock, once in some 8000 items of 256 bytes.
+
+mod chunk;
+
+pub use chunk::{item, side, side_address};
 
 use crate::mutex::Mutex;
+use chunk::{CHUNK, Chunk, used};
 use core::mem::size_of;
 use core::ptr::NonNull;
 use prim::PerCpu;
 use prim::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
-/// Items that a magazine trades with the depot at once.
+/// Items that are carved out of fresh memory at once, and half of what a magazine holds at most.
 const BATCH: usize = 32;
-
-/// Size and alignment of a chunk: what the system can back by one huge page.
-const CHUNK: usize = 2 << 20;
 
 /// What a type needs to live in a [`Slab`].
 pub trait Item: Send + Sync + Sized {
@@ -54,59 +65,17 @@ pub trait Item: Send + Sync + Sized {
     fn free_link(side: &Self::Side) -> &AtomicPtr<Self>;
 }
 
-/// Where an address lies in its chunk.
-#[inline(always)]
-fn offset_in_chunk(address: usize) -> usize {
-    address & (CHUNK - 1)
-}
-
-/// Objects in a chunk.
-const fn capacity<T: Item>() -> usize {
-    assert!(CHUNK.is_multiple_of(align_of::<T>()) && align_of::<T::Side>() <= size_of::<T>());
-    CHUNK / (size_of::<T>() + size_of::<T::Side>())
-}
-
-/// The address of the side of the item at `item`: arithmetic alone, right for an address that is no item's too.
-#[inline(always)]
-#[must_use]
-pub fn side_address<T: Item>(item: *const T) -> *const T::Side {
-    let offset = offset_in_chunk(item as usize);
-    let index = offset / size_of::<T>();
-    item.wrapping_byte_sub(offset)
-        .wrapping_byte_add(const { capacity::<T>() } * size_of::<T>() + index * size_of::<T::Side>())
-        .cast()
-}
-
-/// The side of an item.
-///
-/// # Safety
-/// `item` lies in a slab that outlives the borrow.
-#[inline(always)]
-#[must_use]
-pub unsafe fn side<T: Item>(item: &T) -> &T::Side {
-    // SAFETY: invariant 1: the side was written with the item.
-    unsafe { &*side_address(item) }
-}
-
-/// The item of a side.
-///
-/// # Safety
-/// `side` lies in a slab of `T` that outlives the borrow.
-#[must_use]
-pub unsafe fn item<T: Item>(side: &T::Side) -> &T {
-    let side = core::ptr::from_ref(side);
-    let offset = offset_in_chunk(side as usize);
-    let index = (offset - const { capacity::<T>() } * size_of::<T>()) / size_of::<T::Side>();
-    let item = side.wrapping_byte_sub(offset).cast::<T>().wrapping_add(index);
-    // SAFETY: invariant 1: the item was written with the side.
-    unsafe { &*item }
-}
-
 /// See the [module documentation](self).
 pub struct Slab<T: Item> {
     magazines: PerCpu<Magazine<T>>,
-    depot: Mutex<Depot<T>>,
+    /// Items in a magazine from which on half of them go to the depot. Changes with the limit only.
+    full: AtomicUsize,
+    depot: Apart<Mutex<Depot<T>>>,
 }
+
+/// On lines of its own, so that the lock does not share one with what every `free` loads.
+#[repr(align(128))]
+struct Apart<T>(T);
 
 /// Free items of one CPU index: a list through [`Item::free_link`].
 #[repr(align(128))]
@@ -115,16 +84,34 @@ struct Magazine<T> {
     len: AtomicUsize,
 }
 
-struct Depot<T: Item> {
-    /// Heads of lists of exactly `BATCH` free items.
-    batches: Vec<NonNull<T>>,
-    chunks: Vec<Chunk<T>>,
+/// A list of free items.
+struct Batch<T> {
+    head: NonNull<T>,
+    len: usize,
 }
 
-struct Chunk<T: Item> {
-    start: NonNull<T>,
-    /// Objects written so far; the rest of the chunk is raw memory.
-    carved: usize,
+struct Depot<T: Item> {
+    batches: Vec<Batch<T>>,
+    /// Each from a `Box` of its own, so that it can be referred to without the lock.
+    chunks: Vec<NonNull<Chunk<T>>>,
+    /// Items reserved so far, in the order of the chunks: a multiple of `BATCH`.
+    reserved: usize,
+    /// What `reserved` may grow to on behalf of `try_alloc`.
+    limit: usize,
+    /// Chunks from this one on are asked to be huge pages.
+    huge_from: usize,
+}
+
+/// The hand of a clock that goes round the items of one slab; see [`Slab::scan`].
+#[derive(Debug, Default)]
+pub struct SlabCursor(AtomicUsize);
+
+impl SlabCursor {
+    /// A hand before the first item.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
 }
 
 // SAFETY: invariants 1 and 2: the raw pointers are links between items that the slab owns, and `T: Send + Sync`.
@@ -133,32 +120,70 @@ unsafe impl<T: Item> Send for Slab<T> {}
 unsafe impl<T: Item> Sync for Slab<T> {}
 
 impl<T: Item> Slab<T> {
-    /// An empty slab. Takes no memory for items yet.
+    /// An empty slab, whose chunks are asked to be huge pages. Takes no memory for items yet.
     #[must_use]
     pub fn new() -> Self {
+        Self::with_huge_from(0)
+    }
+
+    /// As [`Slab::new`], but the first chunk is not asked to be one huge page, so that a small instance stays small.
+    #[must_use]
+    pub fn small() -> Self {
+        Self::with_huge_from(1)
+    }
+
+    /// As [`Slab::new`], with a [limit](Slab::set_limit) of `items`.
+    #[must_use]
+    pub fn with_limit(items: usize) -> Self {
+        let slab = Self::new();
+        slab.set_limit(items);
+        slab
+    }
+
+    fn with_huge_from(huge_from: usize) -> Self {
+        let depot = Depot { batches: Vec::new(), chunks: Vec::new(), reserved: 0, limit: usize::MAX, huge_from };
         Self {
             magazines: PerCpu::new(|| Magazine {
                 head: AtomicPtr::new(core::ptr::null_mut()),
                 len: AtomicUsize::new(0),
             }),
-            depot: Mutex::new(Depot { batches: Vec::new(), chunks: Vec::new() }),
+            full: AtomicUsize::new(2 * BATCH),
+            depot: Apart(Mutex::new(depot)),
         }
     }
 
-    /// Takes an item out of the slab: one never used before as [`Item::vacant`] made it, another as its last user left it.
+    /// Sets how many items there may be, free or not, before [`Slab::try_alloc`] refuses: `items`, rounded up to a
+    /// multiple of 32; `usize::MAX` for no limit. What is there stays if it is more. From now on magazines keep half of
+    /// what they keep without a limit (31 items instead of 63).
+    pub fn set_limit(&self, items: usize) {
+        let mut depot = self.depot.0.lock();
+        depot.limit = items.checked_next_multiple_of(BATCH).unwrap_or(usize::MAX);
+        // Relaxed: nothing hangs on when it is seen. Stored under the lock, so that it goes with the limit.
+        self.full.store(if items == usize::MAX { 2 * BATCH } else { BATCH }, Relaxed);
+    }
+
+    /// Takes an item out of the slab: one never used before as [`Item::vacant`] made it, another as its last user left
+    /// it. Knows no limit, though what it takes counts towards one.
     #[inline]
     pub fn alloc(&self) -> &T {
         let magazine = self.magazines.this();
         if magazine.len.load(Relaxed) == 0 {
-            self.refill(magazine);
+            self.refill(magazine, false);
         }
-        let item = magazine.head.load(Relaxed);
         // SAFETY: invariant 1; a magazine that is not empty has an item at its head.
-        let item = unsafe { &*item };
-        // Relaxed: invariant 2, the magazine is this thread's own.
-        magazine.head.store(link_of(item).load(Relaxed), Relaxed);
-        magazine.len.store(magazine.len.load(Relaxed) - 1, Relaxed);
-        item
+        unsafe { magazine.pop() }
+    }
+
+    /// As [`Slab::alloc`], within the [limit](Slab::set_limit): `None` if neither the calling thread's magazine nor the
+    /// depot has a free item and there may be no more. Free items in other threads' magazines do not help: 31 each.
+    #[inline]
+    pub fn try_alloc(&self) -> Option<&T> {
+        let magazine = self.magazines.this();
+        if magazine.len.load(Relaxed) == 0 && !self.refill(magazine, true) {
+            return None;
+        }
+        // SAFETY: invariant 1; a magazine that is not empty has an item at its head.
+        Some(unsafe { magazine.pop() })
     }
 
     /// Gives `item` back. It may be handed out again at once: whoever still reads it must check its identity.
@@ -173,7 +198,8 @@ impl<T: Item> Slab<T> {
         magazine.head.store(core::ptr::from_ref(item).cast_mut(), Relaxed);
         let len = magazine.len.load(Relaxed) + 1;
         magazine.len.store(len, Relaxed);
-        if len >= 2 * BATCH {
+        // Relaxed: see `set_limit`.
+        if len >= self.full.load(Relaxed) {
             self.flush(magazine);
         }
     }
@@ -181,53 +207,98 @@ impl<T: Item> Slab<T> {
     /// Bytes of memory taken from the system for items, used or not.
     #[must_use]
     pub fn reserved_bytes(&self) -> usize {
-        self.depot.lock().chunks.len() * CHUNK
+        self.depot.0.lock().chunks.len() * CHUNK
     }
 
     /// Bytes of all objects ever handed out or ready to be: what of the reserved memory was touched.
     #[must_use]
     pub fn touched_bytes(&self) -> usize {
-        let objects: usize = self.depot.lock().chunks.iter().map(|chunk| chunk.carved).sum();
-        objects * (size_of::<T>() + size_of::<T::Side>())
+        self.depot.0.lock().reserved * (size_of::<T>() + size_of::<T::Side>())
     }
 
     /// Calls `f` with every item that was ever handed out or is ready to be.
     pub fn for_each<'a>(&'a self, mut f: impl FnMut(&'a T)) {
-        let spans: Vec<(NonNull<T>, usize)> =
-            self.depot.lock().chunks.iter().map(|chunk| (chunk.start, chunk.carved)).collect();
-        for (start, carved) in spans {
-            // SAFETY: invariant 1: the first `carved` items of a chunk are valid until the slab is dropped.
-            let items = unsafe { core::slice::from_raw_parts(start.as_ptr(), carved) };
-            items.iter().for_each(&mut f);
+        let (chunks, reserved) = {
+            let depot = self.depot.0.lock();
+            (depot.chunks.clone(), depot.reserved)
+        };
+        for first in (0..reserved).step_by(BATCH) {
+            // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed.
+            let chunk: &'a Chunk<T> = unsafe { chunks[first / const { used::<T>() }].as_ref() };
+            chunk.items(first % const { used::<T>() }, BATCH).into_iter().flatten().for_each(&mut f);
         }
     }
 
-    /// Moves one batch from the depot, or from fresh memory, into an empty magazine.
-    #[cold]
-    fn refill(&self, magazine: &Magazine<T>) {
-        let mut depot = self.depot.lock();
-        let head = match depot.batches.pop() {
-            Some(head) => head,
-            None => depot.carve_batch(),
-        };
-        magazine.head.store(head.as_ptr(), Relaxed);
-        magazine.len.store(BATCH, Relaxed);
+    /// Calls `f` with the next `count` items behind `hand`, in the order of their making and from the last on to the
+    /// first, and moves the hand behind them. Visits none twice in one call, so fewer than `count` if there are fewer.
+    /// Returns how many it visited.
+    ///
+    /// Threads that use one hand at once visit different items. No lock is held while `f` runs.
+    pub fn scan<'a>(&'a self, hand: &SlabCursor, count: usize, mut f: impl FnMut(&'a T)) -> usize {
+        let spans: Vec<&'a [T]> = self.next_spans(hand, count);
+        spans.iter().copied().flatten().for_each(&mut f);
+        spans.iter().map(|span| span.len()).sum()
     }
 
-    /// Moves one batch from a full magazine to the depot.
+    /// The items that `scan` is to visit, in runs of at most a batch.
+    fn next_spans<'a>(&'a self, hand: &SlabCursor, count: usize) -> Vec<&'a [T]> {
+        let depot = self.depot.0.lock();
+        let total = depot.reserved;
+        let mut spans = Vec::with_capacity(count.min(total).div_ceil(BATCH) + 1);
+        // Relaxed: under the lock. (A hand may have gone round a larger slab.)
+        let mut at = hand.0.load(Relaxed).checked_rem(total).unwrap_or(0);
+        let (mut seen, mut left) = (0, count);
+        while seen < total && left > 0 {
+            let len = (BATCH - at % BATCH).min(left).min(total - seen);
+            // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed.
+            let chunk: &'a Chunk<T> = unsafe { depot.chunks[at / const { used::<T>() }].as_ref() };
+            if let Some(items) = chunk.items(at % const { used::<T>() }, len) {
+                spans.push(items);
+                left -= len;
+            }
+            (seen, at) = (seen + len, (at + len) % total);
+        }
+        hand.0.store(at, Relaxed);
+        spans
+    }
+
+    /// Moves one batch from the depot, or from fresh memory, into an empty magazine. `false`, and nothing done, if
+    /// there is none and, with `limited`, there may be no more.
+    #[cold]
+    fn refill(&self, magazine: &Magazine<T>, limited: bool) -> bool {
+        let mut depot = self.depot.0.lock();
+        let batch = if let Some(batch) = depot.batches.pop() {
+            batch
+        } else if let Some((chunk, first)) = depot.reserve(limited) {
+            drop(depot);
+            // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed.
+            let chunk = unsafe { chunk.as_ref() };
+            // SAFETY: reserved above, and written here only.
+            Batch { head: unsafe { chunk.write_batch(first) }, len: BATCH }
+        } else {
+            return false;
+        };
+        magazine.head.store(batch.head.as_ptr(), Relaxed);
+        magazine.len.store(batch.len, Relaxed);
+        true
+    }
+
+    /// Moves half of a full magazine to the depot.
     #[cold]
     fn flush(&self, magazine: &Magazine<T>) {
-        let head = magazine.head.load(Relaxed);
-        let mut last = head;
-        for _ in 1..BATCH {
-            // SAFETY: invariant 1, and the magazine holds at least 2 * BATCH items.
+        let held = magazine.len.load(Relaxed);
+        let len = held / 2;
+        let Some(head) = NonNull::new(magazine.head.load(Relaxed)) else { return };
+        let mut last = head.as_ptr();
+        for _ in 1..len {
+            // SAFETY: invariant 1, and the magazine holds more than `len` items.
             last = link_of(unsafe { &*last }).load(Relaxed);
         }
         // SAFETY: as above.
         let rest = link_of(unsafe { &*last }).load(Relaxed);
         magazine.head.store(rest, Relaxed);
-        magazine.len.store(magazine.len.load(Relaxed) - BATCH, Relaxed);
-        self.depot.lock().batches.extend(NonNull::new(head));
+        magazine.len.store(held - len, Relaxed);
+        self.depot.0.lock().batches.push(Batch { head, len });
     }
 }
 
@@ -243,19 +314,43 @@ impl<T: Item> core::fmt::Debug for Slab<T> {
     }
 }
 
+impl<T: Item> Magazine<T> {
+    /// # Safety
+    /// The magazine is the calling thread's and not empty; its items lie in a slab that outlives the borrow.
+    #[inline(always)]
+    unsafe fn pop<'a>(&self) -> &'a T {
+        // SAFETY: the caller's promise.
+        let item = unsafe { &*self.head.load(Relaxed) };
+        // Relaxed: invariant 2, the magazine is this thread's own.
+        self.head.store(link_of(item).load(Relaxed), Relaxed);
+        self.len.store(self.len.load(Relaxed) - 1, Relaxed);
+        item
+    }
+}
+
 impl<T: Item> Depot<T> {
-    /// A list of `BATCH` items out of memory never used before.
-    fn carve_batch(&mut self) -> NonNull<T> {
-        if self.chunks.last().is_none_or(|chunk| const { capacity::<T>() } - chunk.carved < BATCH) {
-            // The first chunk is not asked to be one huge page, so that a small instance stays small.
-            self.chunks.push(Chunk::new(true));
+    /// Reserves a batch of memory never used before, for the caller to write: its chunk, and its first index there.
+    /// With `limited`, if the limit allows for it.
+    fn reserve(&mut self, limited: bool) -> Option<(NonNull<Chunk<T>>, usize)> {
+        if limited && self.reserved >= self.limit {
+            return None;
         }
-        let chunk = self.chunks.last_mut().expect("a chunk was just made sure of");
-        let mut head = core::ptr::null_mut();
-        for _ in 0..BATCH {
-            head = chunk.carve(head);
+        let first = self.reserved % const { used::<T>() };
+        if first == 0 {
+            let chunk = Box::new(Chunk::new(self.chunks.len() >= self.huge_from));
+            self.chunks.push(NonNull::from(Box::leak(chunk)));
         }
-        NonNull::new(head).expect("items lie inside a chunk")
+        self.reserved += BATCH;
+        self.chunks.last().map(|&chunk| (chunk, first))
+    }
+}
+
+impl<T: Item> Drop for Depot<T> {
+    fn drop(&mut self) {
+        for chunk in self.chunks.drain(..) {
+            // SAFETY: invariant 4: it came from a box, and the slab is being dropped, so nobody refers to it.
+            drop(unsafe { Box::from_raw(chunk.as_ptr()) });
+        }
     }
 }
 
@@ -266,134 +361,5 @@ fn link_of<T: Item>(item: &T) -> &AtomicPtr<T> {
     T::free_link(unsafe { side(item) })
 }
 
-/// What a chunk is to the allocator.
-fn chunk_layout() -> Layout {
-    Layout::from_size_align(CHUNK, CHUNK).expect("a size and a power of two")
-}
-
-impl<T: Item> Chunk<T> {
-    fn new(huge: bool) -> Self {
-        // SAFETY: the layout has a size above zero.
-        let start = unsafe { alloc(chunk_layout()) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(chunk_layout()) };
-        if huge {
-            prim::mem::advise_huge(start.as_ptr(), CHUNK);
-        }
-        Self { start: start.cast(), carved: 0 }
-    }
-
-    /// Writes the next object and links it before `next`.
-    fn carve(&mut self, next: *mut T) -> *mut T {
-        assert!(self.carved < const { capacity::<T>() }, "the caller checked that a batch fits");
-        let item = self.start.as_ptr().wrapping_add(self.carved);
-        let (item_value, side_value) = T::vacant();
-        // SAFETY: `carved < capacity`, so the item lies inside the chunk, aligned, and nobody has seen it yet.
-        unsafe { item.write(item_value) };
-        // SAFETY: as above, for the side.
-        unsafe { side_address(item).cast_mut().write(side_value) };
-        self.carved += 1;
-        // SAFETY: just written.
-        link_of(unsafe { &*item }).store(next, Relaxed);
-        item
-    }
-}
-
-impl<T: Item> Drop for Chunk<T> {
-    fn drop(&mut self) {
-        let sides = core::ptr::slice_from_raw_parts_mut(side_address(self.start.as_ptr()).cast_mut(), self.carved);
-        // SAFETY: invariant 1: the first `carved` sides are valid, and the slab is being dropped, so nobody refers to them.
-        unsafe { sides.drop_in_place() };
-        let items = core::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.carved);
-        // SAFETY: as above, for the items.
-        unsafe { items.drop_in_place() };
-        // SAFETY: `start` came from `alloc` with this layout.
-        unsafe { dealloc(self.start.as_ptr().cast(), chunk_layout()) };
-    }
-}
-
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use core::sync::atomic::AtomicU64;
-    use std::collections::HashSet;
-
-    struct Thing {
-        owner: AtomicU64,
-        _pad: [u64; 7],
-    }
-
-    struct Rest {
-        link: AtomicPtr<Thing>,
-        _pad: [u64; 2],
-    }
-
-    impl Item for Thing {
-        type Side = Rest;
-        fn vacant() -> (Self, Rest) {
-            (Self { owner: AtomicU64::new(0), _pad: [0; 7] }, Rest { link: AtomicPtr::default(), _pad: [0; 2] })
-        }
-        fn free_link(rest: &Rest) -> &AtomicPtr<Self> {
-            &rest.link
-        }
-    }
-
-    #[test]
-    fn an_item_and_its_side_lead_to_each_other() {
-        let slab = Slab::<Thing>::new();
-        for _ in 0..50_000 {
-            let thing = slab.alloc();
-            // SAFETY: both lie in `slab`.
-            let rest = unsafe { side(thing) };
-            // SAFETY: as above.
-            assert!(core::ptr::eq(unsafe { item::<Thing>(rest) }, thing));
-        }
-    }
-
-    #[test]
-    fn live_items_are_distinct_and_freed_ones_come_back() {
-        let slab = Slab::<Thing>::new();
-        let items: Vec<&Thing> = (0..100_000).map(|_| slab.alloc()).collect();
-        let addresses: HashSet<_> = items.iter().map(|&item| core::ptr::from_ref(item)).collect();
-        assert_eq!(addresses.len(), items.len());
-        let reserved = slab.reserved_bytes();
-        items.iter().for_each(|item| slab.free(item));
-        for _ in 0..100_000 {
-            assert!(addresses.contains(&core::ptr::from_ref(slab.alloc())));
-        }
-        assert_eq!(slab.reserved_bytes(), reserved);
-    }
-
-    #[test]
-    fn the_item_freed_last_is_handed_out_first() {
-        let slab = Slab::<Thing>::new();
-        let item = slab.alloc();
-        slab.free(item);
-        assert!(core::ptr::eq(item, slab.alloc()));
-    }
-
-    #[test]
-    fn threads_never_own_one_item_together() {
-        let slab = Slab::<Thing>::new();
-        std::thread::scope(|s| {
-            for me in 1..=3u64 {
-                let slab = &slab;
-                s.spawn(move || {
-                    let mut held = Vec::new();
-                    for round in 0..50_000u64 {
-                        if (round * me) % 7 < 4 {
-                            let item = slab.alloc();
-                            assert_eq!(item.owner.swap(me, Relaxed), 0);
-                            held.push(item);
-                        } else if let Some(item) = held.pop() {
-                            assert_eq!(item.owner.swap(0, Relaxed), me);
-                            slab.free(item);
-                        }
-                    }
-                });
-            }
-        });
-        let mut carved = 0;
-        slab.for_each(|_| carved += 1);
-        assert!(carved > 0);
-    }
-}
+mod tests;

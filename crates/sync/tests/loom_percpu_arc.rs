@@ -104,3 +104,82 @@ fn two_users_race_with_the_owner() {
         assert_eq!(drops.load(Relaxed), 1);
     });
 }
+
+/// Takes a reference through a borrow of the owner, if it is to be had, and uses it.
+fn spawn_asker(owner: &Arc<PerCpuOwner<Canary>>) -> thread::JoinHandle<Option<PerCpuArc<Canary>>> {
+    let owner = owner.clone();
+    thread::spawn(move || {
+        let taken = owner.borrow().to_arc();
+        if let Some(share) = &taken {
+            share.look();
+        }
+        taken
+    })
+}
+
+#[test]
+fn a_seal_counts_what_was_asked_for_before_and_refuses_the_rest() {
+    check(|| {
+        let (owner, drops) = Canary::new();
+        let owner = Arc::new(owner);
+        let asker = spawn_asker(&owner);
+        let counted = owner.seal();
+        let taken = asker.join().unwrap();
+        assert_eq!(counted, i64::from(taken.is_some()));
+        assert!(owner.borrow().to_arc().is_none());
+        drop(taken);
+        assert_eq!(owner.seal(), 0);
+        owner.unseal();
+        assert!(owner.borrow().to_arc().is_some());
+        drop(owner);
+        assert_eq!(drops.load(Relaxed), 1);
+    });
+}
+
+#[test]
+fn who_seals_and_finds_nobody_sees_what_the_holders_did() {
+    check(|| {
+        let (owner, drops) = Canary::new();
+        let user = spawn_user(owner.share());
+        if owner.seal() == 0 {
+            // SAFETY: no reference is left, and none can be made but from `owner`. (loom checks it.)
+            owner.alive.with_mut(|alive| unsafe { *alive = true });
+        }
+        user.join().unwrap();
+        drop(owner);
+        assert_eq!(drops.load(Relaxed), 1);
+    });
+}
+
+#[test]
+fn references_are_counted_right_across_a_seal_and_its_end() {
+    check(|| {
+        let (owner, drops) = Canary::new();
+        let share = owner.share();
+        let user = thread::spawn(move || {
+            let other = share.clone();
+            drop(share);
+            other
+        });
+        assert!(owner.seal() >= 1);
+        owner.unseal();
+        let other = user.join().unwrap();
+        assert_eq!(owner.seal(), 1);
+        drop(owner);
+        assert_eq!(drops.load(Relaxed), 0);
+        drop(other);
+        assert_eq!(drops.load(Relaxed), 1);
+    });
+}
+
+#[test]
+fn a_sealed_owner_may_go_before_a_user() {
+    check(|| {
+        let (owner, drops) = Canary::new();
+        let user = spawn_user(owner.share());
+        let _ = owner.seal();
+        drop(owner);
+        user.join().unwrap();
+        assert_eq!(drops.load(Relaxed), 1);
+    });
+}

@@ -126,7 +126,7 @@ impl Credentials {
     }
 
     #[cold]
-    fn overrides(&self, attr: &Attr, mask: u32) -> bool {
+    pub(crate) fn overrides(&self, attr: &Attr, mask: u32) -> bool {
         let has = |capability| self.capabilities.contains(capability);
         if attr.mode & S_IFMT == S_IFDIR {
             return has(Capabilities::DAC_OVERRIDE) || (mask & MAY_WRITE == 0 && has(Capabilities::DAC_READ_SEARCH));

@@ -14,7 +14,12 @@
 //! | 49 [`HASHED`] | in the table: reachable by name |
 //! | 50 [`COMPLETE`] | a directory all of whose names are in the cache: a miss is the answer `ENOENT` |
 //! | 51 [`PARENT_PINNED`] | unlinked but held, and holds a count on its parent |
-//! | 62 [`SEARCH_ALL`] | everyone may search it (0111), so a walk need not look at the inode |
+//! | 52 [`MOUNTED`] | something is mounted on it, in some namespace |
+//! | 53 [`CHECKED`] | good for a time only: `cookie` says until when |
+//! | 54 [`COLD`] | not looked at since the clock of its cache went by |
+//! | 55 [`FOLDED`] | a directory whose names its file system hashes and compares |
+//! | 56 [`SLOW_DIR`] | a directory with an ACL, or whose file system checks permissions itself |
+//! | 62 [`SEARCH_ALL`] | everyone may search it (0111) and none of 52, 53, 55, 56 is set, so a walk need not look closer |
 //! | 63 [`DIR`] | a directory |
 //!
 //! # States, and who may change them
@@ -60,6 +65,18 @@ pub(crate) const HASHED: u64 = 1 << 49;
 pub(crate) const COMPLETE: u64 = 1 << 50;
 /// Object flag: holds a count on its parent.
 pub(crate) const PARENT_PINNED: u64 = 1 << 51;
+/// Object flag: a mount point, in some namespace.
+pub(crate) const MOUNTED: u64 = 1 << 52;
+/// Object flag: good until the time in `cookie` only.
+pub(crate) const CHECKED: u64 = 1 << 53;
+/// Object flag: not looked at since the clock of its cache went by.
+pub(crate) const COLD: u64 = 1 << 54;
+/// Object flag: a directory whose names are hashed and compared by its file system's rules.
+pub(crate) const FOLDED: u64 = 1 << 55;
+/// Object flag: a directory with an ACL, or with permissions of its file system's own.
+pub(crate) const SLOW_DIR: u64 = 1 << 56;
+/// Object flags by which the end of a walk is not simply an inode.
+pub(crate) const SPECIAL: u64 = LINK | MOUNTED | CHECKED | COLD;
 /// Object mask: the inode's address.
 pub(crate) const INODE: u64 = (1 << 48) - 1;
 
@@ -104,16 +121,23 @@ pub(crate) fn is_open_dir(object: u64) -> bool {
     object >> 62 == 3
 }
 
-/// Whether the object word has an inode that is no symbolic link: one compare, since [`LINK`] is the bit above the address.
+/// Whether the object word has an inode and nothing of [`SPECIAL`]: one compare, since those bits are above the address.
 #[inline(always)]
 pub(crate) fn is_inode(object: u64) -> bool {
-    (object & (INODE | LINK)).wrapping_sub(1) < INODE
+    (object & (INODE | SPECIAL)).wrapping_sub(1) < INODE
 }
 
 /// What a lookup compares: the hash and length in one word.
 #[inline(always)]
 pub(crate) fn hash_len(hash: u64, len: usize) -> u32 {
     ((hash >> 40) as u32) << 8 | len as u32
+}
+
+/// What a name is filed under whose file system hashes it to `hash`: the upper 24 bits, which a dentry keeps, and what follows
+/// from them, so that it can be found again without the rules.
+pub(crate) fn folded_hash(hash: u64) -> u64 {
+    let kept = hash >> 40;
+    kept << 40 | kept.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 24
 }
 
 impl Dentry {
@@ -180,16 +204,21 @@ impl Dentry {
 
     /// Sets and clears flags of a dentry whose other flags do not change meanwhile (the caller holds the lock that orders them).
     pub(crate) fn change_flags(&self, clear: u64, set: u64) {
-        // ORDERING: Release, pairs with the Acquire load in `object`; a read-modify-write, since `SEARCH_ALL` is changed under
-        // the inode's lock and the rest under the directory's.
-        let _ = self.object.fetch_update(Release, Relaxed, |object| Some(object & !clear | set));
+        self.update_object(|object| object & !clear | set);
+    }
+
+    /// Changes the object word by a read-modify-write: `SEARCH_ALL` is changed under the inode's lock, `MOUNTED` under the
+    /// mounts', `CHECKED` and `COLD` under none, and the rest under the directory's.
+    pub(crate) fn update_object(&self, mut change: impl FnMut(u64) -> u64) {
+        // ORDERING: Release, pairs with the Acquire load in `object`.
+        let _ = self.object.fetch_update(Release, Relaxed, |object| Some(change(object)));
     }
 
     /// Clears [`HASHED`]. The parent's lock is held.
     pub(crate) fn clear_hashed(&self) {
         let object = self.object();
-        if object & DIR == 0 {
-            // Only a directory's flags may change under another lock meanwhile.
+        if object & (DIR | CHECKED | COLD) == 0 {
+            // Only these flags, and a directory's, may change under another lock meanwhile, or under none.
             self.set_object(object & !HASHED);
         } else {
             self.change_flags(HASHED, 0);
@@ -221,9 +250,29 @@ impl Dentry {
             return false;
         }
         if name.len() > INLINE_MAX {
-            return self.long_name.load(guard).is_some_and(|own| own == name);
+            return self.long_name.load(guard).is_some_and(|own| **own == *name);
         }
         self.name.iter().zip(inline_words(name)).all(|(own, word)| own.load(Relaxed) == word)
+    }
+
+    /// Whether this is an entry in `parent` whose name, filed under `hash`, `is_name` says is the one. For names that are not
+    /// compared byte by byte. Call between samples of `seq`.
+    pub(crate) fn is_folded_rcu(
+        &self,
+        parent: &Dentry,
+        hash: u64,
+        guard: &ReadGuard<'_>,
+        is_name: impl FnOnce(&[u8]) -> bool,
+    ) -> bool {
+        // Relaxed: as in `is_short`.
+        self.hash_len.load(Relaxed) >> 8 == (hash >> 40) as u32
+            && self.parent.is(parent)
+            && self.with_name_rcu(guard, is_name)
+    }
+
+    /// The hash that a name of a [`FOLDED`] directory is filed under, again.
+    pub(crate) fn folded_hash(&self) -> u64 {
+        folded_hash(u64::from(self.hash_len.load(Relaxed) >> 8) << 40)
     }
 
     /// Writes name and parent. Call inside a write section of `seq`, while the dentry is on no chain.
@@ -274,7 +323,7 @@ impl Dentry {
     pub(crate) fn with_name_rcu<R>(&self, guard: &ReadGuard<'_>, f: impl FnOnce(&[u8]) -> R) -> R {
         let len = self.len();
         if len > INLINE_MAX {
-            return f(self.long_name.load(guard).unwrap_or_default());
+            return f(self.long_name.load(guard).map_or(&[], |name| &**name));
         }
         let mut bytes = [0; INLINE_MAX];
         for (to, word) in bytes.chunks_exact_mut(8).zip(&self.name) {
@@ -283,8 +332,12 @@ impl Dentry {
         f(&bytes[..len])
     }
 
-    /// The name's hash again, from the name, which must not change meanwhile (the bucket's lock is held).
-    pub(crate) fn name_hash_rcu(&self, key: NameKey, guard: &ReadGuard<'_>) -> u64 {
+    /// The hash that the name is filed under in `parent` again, from the name, which must not change meanwhile (the bucket's
+    /// lock is held, or the directory's).
+    pub(crate) fn filed_hash_rcu(&self, parent: &Dentry, key: NameKey, guard: &ReadGuard<'_>) -> u64 {
+        if parent.has(FOLDED) {
+            return self.folded_hash();
+        }
         self.with_name_rcu(guard, |name| key.hash(name))
     }
 }
@@ -323,6 +376,10 @@ mod tests {
             (64 | DIR | HASHED, true),
             (64 | LINK, false),
             (LINK, false),
+            (64 | MOUNTED, false),
+            (64 | CHECKED, false),
+            (64 | COLD | HASHED, false),
+            (64 | DIR | FOLDED | SLOW_DIR | COMPLETE, true),
         ];
         for (object, expected) in cases {
             assert_eq!(is_inode(object), expected, "{object:#x}");

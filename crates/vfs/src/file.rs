@@ -1,5 +1,8 @@
 //! Open files: contents by position, and listings.
 
+mod locks;
+mod storage;
+
 use crate::attr::{Attr, S_IFDIR, S_IFMT, SetAttr};
 use crate::context::Held;
 use crate::cred::Credentials;
@@ -7,10 +10,13 @@ use crate::dentry::{COMPLETE, Dentry, HASHED, INODE};
 use crate::errno::Errno;
 use crate::fs::Request;
 use crate::inode::Inode;
+use crate::mount::MountFlags;
 use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, set_attr_held};
+use crate::notify::EventKind;
 use crate::rank::Rank;
 use crate::slot::outlive;
-use prim::atomic::Ordering::Relaxed;
+use crate::superblock::SuperBlock;
+use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::Mutex;
 
 /// Entries that a listing takes out under one hold of the directory's lock.
@@ -27,6 +33,8 @@ pub struct OpenFile {
     /// Who opened it: under these credentials it is written and changed.
     cred: Credentials,
     listing: Mutex<Listing>,
+    /// The owner of its locks; 0: it has never had one.
+    owner: AtomicU64,
 }
 
 /// Where a listing of a directory is.
@@ -51,9 +59,16 @@ pub struct DirEntry {
 }
 
 impl OpenFile {
+    /// Wraps what may be opened.
+    ///
+    /// # Errors
+    /// `EROFS` to write on a read-only mount.
     #[inline]
-    pub(crate) fn new(held: Held, flags: OpenFlags, cred: Credentials) -> Self {
-        Self { held, flags, cred, listing: Mutex::new(Listing::default()) }
+    pub(crate) fn new(held: Held, flags: OpenFlags, cred: Credentials) -> Result<Self, Errno> {
+        if flags.can_write() {
+            held.mount().begin_writing()?;
+        }
+        Ok(Self { held, flags, cred, listing: Mutex::new(Listing::default()), owner: AtomicU64::new(0) })
     }
 
     /// The file as a place that paths can start from.
@@ -70,6 +85,12 @@ impl OpenFile {
     #[must_use]
     pub fn flags(&self) -> OpenFlags {
         self.flags
+    }
+
+    /// The number of its file system: `st_dev`.
+    #[must_use]
+    pub fn dev(&self) -> u64 {
+        self.held.mount().dev
     }
 
     /// Attributes: `fstat(2)`.
@@ -92,9 +113,9 @@ impl OpenFile {
         if inode.mode() & S_IFMT == S_IFDIR {
             return Err(Errno::EISDIR);
         }
-        let read = self.held.tree().fs.read_at(inode, offset, buf)?;
+        let read = self.held.sb().fs.read_at(inode, offset, buf)?;
         if !buf.is_empty() {
-            accessed(inode);
+            self.accessed(inode);
         }
         Ok(read)
     }
@@ -109,7 +130,7 @@ impl OpenFile {
             return Err(Errno::EBADF);
         }
         let inode = self.inode()?;
-        let _held = self.held.tree().ranks.lock(Rank::Data, &inode.data_lock);
+        let _held = self.held.sb().ranks.lock(Rank::Data, &inode.data_lock);
         if data.is_empty() {
             return Ok((0, offset));
         }
@@ -117,14 +138,16 @@ impl OpenFile {
         let room = MAX_SIZE.checked_sub(offset).filter(|&room| room > 0).ok_or(Errno::EFBIG)?;
         let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let request = Request::of(&self.cred);
-        let written = self.held.tree().fs.write_at(&request, inode, offset, data)?;
+        let written = self.held.sb().fs.write_at(&request, inode, offset, data)?;
         let end = offset + written.len as u64;
+        let written_to = self.held.dentry();
         inode.update(|attr| {
             attr.size = attr.size.max(end);
             attr.blocks = written.blocks;
             (attr.mtime, attr.ctime) = (request.now, request.now);
             contents_changed(&self.cred, attr);
         });
+        self.held.sb().touched(EventKind::Modified, written_to);
         Ok((written.len, end))
     }
 
@@ -164,16 +187,19 @@ impl OpenFile {
         if inode.mode() & S_IFMT != S_IFDIR {
             return Err(Errno::ENOTDIR);
         }
-        let tree = self.held.tree();
-        let mut listing = tree.ranks.lock(Rank::Handle, &self.listing);
+        let sb = self.held.sb();
+        if self.flags.has(OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
+        let mut listing = sb.ranks.lock(Rank::Handle, &self.listing);
         if listing.done {
             return Ok(Vec::new());
         }
         let dir = self.held.dentry();
-        let _locked = tree.ranks.lock(Rank::Directory, &dir.lock);
+        let _locked = sb.ranks.lock(Rank::Directory, &dir.lock);
         if !dir.has(COMPLETE) {
             let entries = self.ask_for_entries(inode, &mut listing)?;
-            accessed(inode);
+            self.accessed(inode);
             return Ok(entries);
         }
         let mut next = match &listing.last {
@@ -186,8 +212,8 @@ impl OpenFile {
             && entries.len() < LIST_BATCH
         {
             if entry.object() & INODE != 0 {
-                entries.push(describe(tree, entry)?);
-                last = Some(outlive(tree, entry));
+                entries.push(describe(sb, entry)?);
+                last = Some(outlive(sb, entry));
             }
             next = entry.sib_next.get();
         }
@@ -195,19 +221,19 @@ impl OpenFile {
         let last = match last {
             Some(last) if !done => {
                 let cookie = last.cookie.load(Relaxed);
-                Some((Held::new(tree.clone(), tree.pin_again(last)), cookie))
+                Some((self.held.beside(sb.pin_again(last)), cookie))
             }
             _ => None,
         };
         **listing = Listing { last, cookie: 0, done };
-        accessed(inode);
+        self.accessed(inode);
         Ok(entries)
     }
 
     /// The next entries from the file system.
     fn ask_for_entries(&self, inode: &Inode, listing: &mut Listing) -> Result<Vec<DirEntry>, Errno> {
         let (mut entries, mut cookie) = (Vec::new(), listing.cookie);
-        self.held.tree().fs.read_dir(inode, cookie, &mut |entry, at| {
+        self.held.sb().fs.read_dir(inode, cookie, &mut |entry, at| {
             entries.push(entry);
             cookie = at;
             entries.len() < LIST_BATCH
@@ -216,9 +242,35 @@ impl OpenFile {
         Ok(entries)
     }
 
+    /// Records an access, where the mount and relatime say so: `mount(8)`.
+    fn accessed(&self, inode: &Inode) {
+        let flags = self.held.mount().flags();
+        let kept = MountFlags::NOATIME.union(MountFlags::RDONLY).bits();
+        let is_dir = inode.mode() & S_IFMT == S_IFDIR;
+        if flags.bits() & kept != 0 || self.flags.has(OpenFlags::NOATIME) || is_dir && flags.has(MountFlags::NODIRATIME)
+        {
+            return;
+        }
+        let attr = inode.attr();
+        let now = prim::clock::now_ns();
+        let due = attr.atime <= attr.mtime || attr.atime <= attr.ctime || now.saturating_sub(attr.atime) >= RELATIME;
+        if due || flags.has(MountFlags::STRICTATIME) {
+            inode.update(|attr| attr.atime = now);
+        }
+    }
+
     /// Begins the listing again.
     pub fn rewind(&self) {
-        **self.held.tree().ranks.lock(Rank::Handle, &self.listing) = Listing::default();
+        **self.held.sb().ranks.lock(Rank::Handle, &self.listing) = Listing::default();
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        self.release_locks();
+        if self.flags.can_write() {
+            self.held.mount().end_writing();
+        }
     }
 }
 
@@ -238,17 +290,8 @@ fn after<'d>(dir: &'d Dentry, last: &'d Dentry, cookie: u64) -> Option<&'d Dentr
     None
 }
 
-fn describe(tree: &crate::tree::Tree, entry: &Dentry) -> Result<DirEntry, Errno> {
+fn describe(sb: &SuperBlock, entry: &Dentry) -> Result<DirEntry, Errno> {
     let attr = entry.inode().ok_or(Errno::EIO)?.attr();
-    let guard = tree.domain.read();
+    let guard = sb.domain.read();
     Ok(DirEntry { name: entry.with_name_rcu(&guard, |name| name.into()), ino: attr.ino, kind: attr.kind() })
-}
-
-/// Records an access, where relatime says so: `mount(8)`.
-fn accessed(inode: &Inode) {
-    let attr = inode.attr();
-    let now = prim::clock::now_ns();
-    if attr.atime <= attr.mtime || attr.atime <= attr.ctime || now.saturating_sub(attr.atime) >= RELATIME {
-        inode.update(|attr| attr.atime = now);
-    }
 }

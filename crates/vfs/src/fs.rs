@@ -15,6 +15,7 @@
 //! Linux's `inode_operations`, `dentry_operations` (`d_revalidate`, `d_hash`, `d_compare`), `file_operations` and `super_operations`;
 //! how long an answer is good is FUSE's `entry_timeout`.
 
+use crate::acl::Acl;
 use crate::attr::{Attr, SetAttr};
 use crate::cred::Credentials;
 use crate::errno::Errno;
@@ -43,6 +44,13 @@ impl Request {
         let privileged = cred.capabilities.contains(crate::cred::Capabilities::SYS_RESOURCE);
         Self { uid: cred.uid, gid: cred.gid, now: prim::clock::now_ns(), deadline: None, privileged }
     }
+
+    /// The same, of a caller who waits for so many nanoseconds.
+    #[cold]
+    pub(crate) fn within(self, ns: u64) -> Self {
+        let patience = i64::try_from(ns).unwrap_or(i64::MAX);
+        Self { deadline: Some(prim::clock::monotonic_ns().saturating_add(patience)), ..self }
+    }
 }
 
 /// For how long an answer of a file system is good.
@@ -66,6 +74,10 @@ pub struct NewInode {
     pub link_body: Option<Box<[u8]>>,
     /// For how long the name and the attributes are good.
     pub valid: Valid,
+    /// Its access ACL, if it has one that says more than its mode. (Also an extended attribute of it.)
+    pub access_acl: Option<Acl>,
+    /// A directory's default ACL.
+    pub default_acl: Option<Acl>,
 }
 
 /// What a write did.
@@ -208,6 +220,11 @@ pub trait FileSystem: Send + Sync + 'static {
     /// directory changes.
     fn caches_listings(&self) -> bool {
         false
+    }
+
+    /// For how long what it made, and that a name is not there, is good. Asked once.
+    fn default_valid(&self) -> Valid {
+        Valid::UntilTold
     }
 
     /// How names are compared, if not byte by byte. Asked once.

@@ -13,13 +13,15 @@
 //! # Where it comes from
 //! Linux's `struct inode` and its `i_rwsem`, `i_private`, `i_link`.
 
+use crate::acl::Acls;
 use crate::attr::{Attr, S_IFBLK, S_IFCHR, S_IFMT};
 use crate::dentry::Dentry;
-use crate::slot::{Private, RcuBytes};
+use crate::slot::{InSlot, Private, RcuBytes};
 use prim::atomic::{
-    AtomicI64, AtomicPtr, AtomicU32, AtomicU64,
+    AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
+use sync::rcu::{RcuDomain, ReadGuard};
 use sync::{Mutex, SeqLock};
 
 /// A file, whatever its names: attributes, and the file system's own word and data.
@@ -49,7 +51,20 @@ pub struct Inode {
     pub(crate) link_body: RcuBytes,
     pub(crate) data_lock: Mutex<()>,
     pub(crate) free_link: AtomicPtr<Dentry>,
+    /// The next on the chain of the table of nodes.
+    pub(crate) next: AtomicUsize,
+    /// Its ACLs; looked at only if `mode` has [`HAS_ACL`].
+    acl: InSlot<Acls>,
 }
+
+/// Flag in an inode's own `mode`, never shown: it has an access ACL.
+const HAS_ACL: u32 = 1 << 31;
+/// The same: it has a default ACL.
+const HAS_DEFAULT_ACL: u32 = 1 << 30;
+/// The same: it was made without a name and may get one.
+const LINKABLE: u32 = 1 << 29;
+/// Flags in an inode's own `mode`, never shown.
+const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE;
 
 /// Storage is counted in pages of 4096 bytes, `stat(2)` speaks of 512.
 const BLOCKS_PER_PAGE: u64 = 8;
@@ -75,11 +90,14 @@ impl Inode {
             link_body: RcuBytes::none(),
             data_lock: Mutex::new(()),
             free_link: AtomicPtr::new(core::ptr::null_mut()),
+            next: AtomicUsize::new(0),
+            acl: InSlot::none(),
         }
     }
 
     /// Begins a life: attributes and the file system's word, one name. The inode is reachable by nobody yet.
     pub(crate) fn begin(&self, attr: &Attr, node: u64) {
+        self.mode.store(0, Relaxed);
         self.store(attr);
         self.node.store(node, Relaxed);
         self.refs.store(1, Relaxed);
@@ -152,7 +170,67 @@ impl Inode {
     /// File type and permission bits.
     #[must_use]
     pub fn mode(&self) -> u32 {
-        self.mode.load(Relaxed)
+        self.mode.load(Relaxed) & !OWN_FLAGS
+    }
+
+    /// Whether it has an access ACL.
+    pub(crate) fn has_acl(&self) -> bool {
+        self.mode.load(Relaxed) & HAS_ACL != 0
+    }
+
+    /// Whether new entries of the directory begin with an ACL.
+    pub(crate) fn has_default_acl(&self) -> bool {
+        self.mode.load(Relaxed) & HAS_DEFAULT_ACL != 0
+    }
+
+    /// Whether the inode, made without a name, may get one.
+    pub(crate) fn is_linkable(&self) -> bool {
+        self.mode.load(Relaxed) & LINKABLE != 0
+    }
+
+    /// Lets the inode, which was made without a name and which nobody else knows yet, get one.
+    pub(crate) fn set_linkable(&self) {
+        self.mode.store(self.mode.load(Relaxed) | LINKABLE, Relaxed);
+    }
+
+    /// Its ACLs, if it has any.
+    pub(crate) fn acl<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Option<&'g Acls> {
+        self.acl.load(guard)
+    }
+
+    /// Replaces its ACLs. The caller keeps other writers of them away.
+    pub(crate) fn set_acl(&self, domain: &RcuDomain, acls: Option<Acls>) {
+        let flag = |has: bool, flag: u32| if has { flag } else { 0 };
+        let access = flag(acls.as_ref().is_some_and(|acls| acls.access.is_some()), HAS_ACL);
+        let default = flag(acls.as_ref().is_some_and(|acls| acls.default.is_some()), HAS_DEFAULT_ACL);
+        self.acl.replace(domain, acls, Acls::heap_bytes);
+        let _held = self.seq.write_lock();
+        // Relaxed: inside the sequence lock's write section.
+        let mode = self.mode.load(Relaxed) & !(HAS_ACL | HAS_DEFAULT_ACL);
+        self.mode.store(mode | access | default, Relaxed);
+    }
+
+    /// Drops the ACLs of an inode at its end.
+    pub(crate) fn clear_acl(&self, domain: &RcuDomain) {
+        self.acl.replace(domain, None, Acls::heap_bytes);
+    }
+
+    /// Whether the inode has not come to its end.
+    pub(crate) fn is_alive(&self) -> bool {
+        // Relaxed: a first look; `try_get` decides.
+        self.refs.load(Relaxed) != 0
+    }
+
+    /// References on it.
+    pub(crate) fn refs(&self) -> u32 {
+        // Relaxed: a hint.
+        self.refs.load(Relaxed)
+    }
+
+    /// One more dentry, unless the last one has gone.
+    pub(crate) fn try_get(&self) -> bool {
+        // ORDERING: Acquire, pairs with the AcqRel of `put`: whoever was taken to zero stays so, and what it was is seen.
+        self.refs.fetch_update(Acquire, Relaxed, |refs| (refs != 0).then_some(refs + 1)).is_ok()
     }
 
     /// One more dentry.
@@ -177,7 +255,7 @@ impl Inode {
     #[inline(always)]
     fn load(&self) -> Attr {
         // Relaxed: ordered by the caller's samples of `seq`.
-        let mode = self.mode.load(Relaxed);
+        let mode = self.mode.load(Relaxed) & !OWN_FLAGS;
         let extra = self.pages_or_rdev.load(Relaxed);
         let device = is_device(mode);
         Attr {
@@ -199,7 +277,7 @@ impl Inode {
         let pages = u32::try_from(attr.blocks / BLOCKS_PER_PAGE).unwrap_or(u32::MAX);
         let extra = if is_device(attr.mode) { attr.rdev } else { pages };
         // Relaxed: inside the sequence lock's write section, or before the inode is reachable.
-        self.mode.store(attr.mode, Relaxed);
+        self.mode.store(attr.mode | self.mode.load(Relaxed) & OWN_FLAGS, Relaxed);
         self.nlink.store(attr.nlink, Relaxed);
         self.uid.store(attr.uid, Relaxed);
         self.gid.store(attr.gid, Relaxed);

@@ -1,5 +1,119 @@
-//! A file system tells its caches that something changed behind them.
+//! Invalidation: a file system says that something changed behind the caches.
+//!
+//! # What it is
+//! Entries that are in doubt are *expired*: flagged, so that the next walk that comes to one asks the file system before it goes on.
+//! That takes no lock and waits for nothing, so it may be done at any time, from any thread, also from inside a call of
+//! the file system that holds a directory's lock. Lookups that run meanwhile are asked again, since the directories'
+//! counters of changes move.
+//!
+//! # What it is not
+//! Removal: an expired entry stays in memory until it is asked about, or goes for want of room. The root of a file system has no name
+//! to ask about; its attributes are what the file system said first, or what changed through here.
+//!
+//! # How it is locked
+//! Entries are found under RCU. A slot that meanwhile serves another name is expired for nothing.
+//!
+//! # Where it comes from
+//! FUSE's `notify_inval_entry` and `notify_inval_inode`; `d_invalidate` of network file systems.
 
-/// The means of telling a tree's caches that something changed behind them.
-#[derive(Clone, Debug)]
-pub struct Invalidator {}
+use crate::dentry::{Dentry, HASHED};
+use crate::inode::Inode;
+use crate::superblock::SuperBlock;
+use prim::shared::Weak;
+
+/// The means of telling a tree's caches that something changed behind them. Keeps nothing alive; when the file system is no longer
+/// mounted, it does nothing.
+#[derive(Clone)]
+pub struct Invalidator {
+    sb: Weak<SuperBlock>,
+}
+
+impl Invalidator {
+    pub(crate) fn new(sb: Weak<SuperBlock>) -> Self {
+        Self { sb }
+    }
+
+    /// What `name` in the directory that the file system knows as `dir` leads to is in doubt.
+    pub fn entry(&self, dir: u64, name: &[u8]) {
+        self.on_nodes(dir, |sb, dir| {
+            sb.versions.bump(dir);
+            let guard = sb.domain.read();
+            if let Some(entry) = sb.lookup_rcu(&guard, dir, name, sb.hash(name)) {
+                entry.expire();
+            }
+        });
+    }
+
+    /// The attributes of the inode that the file system knows as `node` are in doubt, and if it is a directory which names it has.
+    pub fn inode(&self, node: u64) {
+        self.on_nodes(node, |sb, dentry| {
+            dentry.expire();
+            sb.versions.bump(dentry);
+        });
+    }
+
+    /// Everything at and below the directory that the file system knows as `node` is in doubt. Looks at all that is cached.
+    pub fn subtree(&self, node: u64) {
+        let Some(sb) = self.sb.upgrade() else { return };
+        let is_top = |dentry: &Dentry| dentry.inode().is_some_and(|inode| inode.node() == node);
+        sb.versions.bump_all();
+        sb.slab.for_each(|dentry| {
+            if dentry.has(HASHED) && is_below(dentry, is_top) {
+                dentry.expire();
+            }
+        });
+    }
+
+    /// Everything is in doubt.
+    pub fn all(&self) {
+        let Some(sb) = self.sb.upgrade() else { return };
+        sb.versions.bump_all();
+        sb.slab.for_each(|dentry| {
+            if dentry.has(HASHED) {
+                dentry.expire();
+            }
+        });
+    }
+
+    /// Calls `f` with each dentry of the inode `node` that is cached.
+    fn on_nodes(&self, node: u64, f: impl Fn(&SuperBlock, &Dentry)) {
+        let Some(sb) = self.sb.upgrade() else { return };
+        let beside = sb.inodes.get(&sb, node, |inode| {
+            let own = crate::slot::dentry_beside(inode);
+            let only = inode.refs() == 2 && own.inode().is_some_and(|at| core::ptr::eq::<Inode>(at, inode));
+            if only {
+                f(&sb, own);
+            }
+            sb.put_inode(inode);
+            only
+        });
+        if beside == Some(false) {
+            // Several names, or not the one that it was made for: they are not listed anywhere.
+            sb.slab.for_each(|dentry| {
+                if dentry.has(HASHED) && dentry.inode().is_some_and(|inode| inode.node() == node) {
+                    f(&sb, dentry);
+                }
+            });
+        }
+    }
+}
+
+/// Whether a dentry for which `is_top` holds is `dentry` or above it. Of no use, but no harm, if something moves meanwhile.
+fn is_below(dentry: &Dentry, is_top: impl Fn(&Dentry) -> bool) -> bool {
+    let mut at = dentry;
+    loop {
+        if is_top(at) {
+            return true;
+        }
+        match at.parent() {
+            Some(parent) if !core::ptr::eq(parent, at) => at = parent,
+            _ => return false,
+        }
+    }
+}
+
+impl core::fmt::Debug for Invalidator {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Invalidator").finish_non_exhaustive()
+    }
+}

@@ -14,36 +14,49 @@
 //! # }
 //! let vfs = vfs::Vfs::new(Empty);
 //! let context = vfs.context();
-//! assert!(context.attr(None, b"/", true)?.is_dir());
-//! assert_eq!(context.attr(None, b"/nothing", true), Err(vfs::Errno::ENOSYS));
+//! assert!(context.attr(vfs::Base::CWD, b"/", true)?.is_dir());
+//! assert_eq!(context.attr(vfs::Base::CWD, b"/nothing", true), Err(vfs::Errno::ENOSYS));
 //! # Ok::<(), vfs::Errno>(())
 //! ```
 
 #![deny(unsafe_code)]
 
+mod acl;
 mod attr;
 mod context;
 mod cred;
+mod dcache;
+mod deadline;
 mod dentry;
 mod errno;
+mod events;
 mod file;
 mod fs;
 mod inode;
+mod inode_table;
 mod invalidate;
+mod miss;
+mod mount;
 mod name;
 mod namespace;
+mod notify;
+mod permission;
 mod rank;
+mod record_lock;
 mod reverse_path;
 #[allow(unsafe_code, reason = "the one module that turns links into references; its invariants are at its head")]
 mod slot;
+mod superblock;
 mod tree;
 mod walk;
+pub mod xattr;
 
+pub use acl::{Acl, AclEntry, AclKind, AclTag};
 pub use attr::{
     Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISGID, S_ISUID, S_ISVTX, SetAttr,
     SetTime,
 };
-pub use context::{Context, Held};
+pub use context::{Context, Held, Policy};
 pub use cred::{Capabilities, Credentials, MAY_EXEC, MAY_READ, MAY_WRITE};
 pub use errno::Errno;
 pub use file::{DirEntry, OpenFile};
@@ -53,33 +66,46 @@ pub use fs::{
 };
 pub use inode::Inode;
 pub use invalidate::Invalidator;
+pub use mount::{Holder, MountFlags, MountInfo, StatVfs, UnmountFlags};
 pub use name::{NAME_MAX, PATH_MAX};
 pub use namespace::{Base, OpenFlags};
+pub use notify::{DEFAULT_QUEUED_EVENTS, Event, EventKind, Scope, Watch};
+pub use record_lock::{LockInfo, LockKind, LockWait};
+pub use superblock::CacheStats;
 pub use sync::rcu::RcuStats;
-pub use tree::CacheStats;
 pub use walk::fallback::Fallback;
+pub use walk::resolve::Resolve;
 
+use mount::{Mount, Namespace};
 use prim::shared::Arc;
+use superblock::{Introduce, SuperBlock};
 use sync::PerCpuOwner;
 use tree::Tree;
 
-/// One tree: a file system and its caches. Cloning shares it; it goes when its last handle, context and file have gone.
+/// A tree of mounts: file systems and their caches. Cloning shares it; it goes when its last handle, context and file have gone.
 #[derive(Clone, Debug)]
 pub struct Vfs {
+    /// Before `tree`: mounts hold it.
+    namespace: Arc<Namespace>,
+    root: Arc<SuperBlock>,
     tree: Arc<PerCpuOwner<Tree>>,
 }
 
 impl Vfs {
-    /// A tree over `fs`.
+    /// A tree with `fs` for its root.
     #[must_use]
     pub fn new(fs: impl FileSystem) -> Self {
-        Self { tree: Arc::new(PerCpuOwner::new(Tree::new(Box::new(fs)))) }
+        let tree = Arc::new(PerCpuOwner::new(Tree::new()));
+        let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs)));
+        root.introduce();
+        let mount = Mount::new(root.clone(), root.pin_again(root.root()), MountFlags::default());
+        Self { namespace: Namespace::new(tree.share(), mount), root, tree }
     }
 
     /// A context at the root of the tree, with root's credentials and umask 022.
     #[must_use]
     pub fn context(&self) -> Context {
-        Context::new(self.tree.share())
+        Context::new(self.tree.share(), self.namespace.clone())
     }
 
     /// How often walks left rcu-walk for `reason`.
@@ -88,10 +114,11 @@ impl Vfs {
         self.tree.fallbacks.iter().map(|counters| counters.get(reason)).sum()
     }
 
-    /// What the caches hold. Looks at every dentry: for tests and reports, and exact only while nothing changes.
+    /// What the caches of the root file system hold. Looks at every dentry: for tests and reports, and exact only while nothing
+    /// changes.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
-        self.tree.stats()
+        self.root.stats()
     }
 
     /// The state of deferred freeing.

@@ -82,6 +82,11 @@ impl NameKey {
         Self([prim::seed::random_u64() | 1, prim::seed::random_u64() | 1])
     }
 
+    /// One word of the secret, for a file system's own hash.
+    pub(crate) fn word(self) -> u64 {
+        self.0[0]
+    }
+
     /// Hash of a short name: one multiplication folded onto itself. A name has no NUL, so its words tell its length.
     #[inline(always)]
     pub(crate) fn hash_short(self, name: ShortName) -> u64 {

@@ -22,19 +22,33 @@ use sync::lockdep::{self, Ranked};
 pub(crate) enum Rank {
     /// `Context::change`, `OpenFile::listing`.
     Handle,
+    /// `Tree::mounts`.
+    Mounts,
     /// `Tree::rename_lock`.
     Rename,
     /// A directory's lock. Several at once: ancestors first, else by address.
     Directory,
     /// `Inode::data_lock`.
     Data,
-    /// `Tree::rename_seq`, its writers' side.
-    RenameSeq,
+    /// `Tree::dir_moves`, its writers' side.
+    DirMoves,
+    /// `SuperBlock::inodes`' lock.
+    Inodes,
+    /// `Tree::rename_gate`, its readers' side, and `Tree::renames`.
+    Renames,
 }
 
 impl lockdep::Rank for Rank {
-    const NAMES: &'static [&'static str] =
-        &["a handle's lock", "the rename lock", "a directory's lock", "a data lock", "the rename sequence"];
+    const NAMES: &'static [&'static str] = &[
+        "a handle's lock",
+        "the mounts",
+        "the rename lock",
+        "a directory's lock",
+        "a data lock",
+        "moves of directories",
+        "the inodes",
+        "renames",
+    ];
 
     fn level(self) -> usize {
         self as usize

@@ -1,10 +1,15 @@
 //! Reverse paths: from a dentry to its path (`d_path`, `getcwd(3)`).
 //!
 //! # How it is locked
-//! Optimistic first: names are collected up to the root without a lock and thrown away if a rename ran meanwhile; after a
-//! few tries renames are kept out by the writer's side of their sequence lock. Entries on the way are never locked.
+//! Optimistic first: names are collected up to the root without a lock, with the sequence of each entry on the way, and all
+//! sequences are checked at the end. If they pass there was a moment, before the first check, when all names were these: so a
+//! path is never a mixture. After a few tries renames are kept out, by the writer's side of their gate, and mounts by
+//! theirs; entries on the way are never locked.
+//!
+//! # Where it comes from
+//! Linux's `d_path`, which reads under `rename_lock`'s sequence; here each entry's own says enough.
 
-use crate::context::{Context, Held};
+use crate::context::{Context, Held, Place};
 use crate::dentry::{Dentry, HASHED};
 use crate::errno::Errno;
 use crate::rank::Rank;
@@ -26,10 +31,7 @@ impl Context {
     /// # Errors
     /// `ENOENT` if it was removed.
     pub fn current_dir(&self) -> Result<Vec<u8>, Errno> {
-        let cwd = {
-            let guard = self.tree().domain.read();
-            self.state(&guard).cwd.clone()
-        };
+        let (_, cwd) = self.root_and_cwd();
         if cwd.dentry().has(HASHED) { Ok(self.path_of(&cwd)) } else { Err(Errno::ENOENT) }
     }
 
@@ -47,45 +49,76 @@ impl Context {
         self.path_of(file.held())
     }
 
-    pub(crate) fn path_of(&self, held: &Held) -> Vec<u8> {
-        let tree = held.tree();
-        let guard = tree.domain.read();
-        let own = self.tree().domain.read();
-        let root = self.state(&own).root.dentry();
-        for _ in 0..TRIES {
-            let start = tree.rename_seq.0.read_begin();
-            let path = climb(tree, &guard, held.dentry(), root);
-            if !tree.rename_seq.0.read_retry(start) {
-                return path;
-            }
-        }
-        let _ranked = tree.ranks.acquire(Rank::RenameSeq);
-        let _no_renames = tree.rename_seq.0.write_lock();
-        climb(tree, &guard, held.dentry(), root)
+    /// The path of what is held, as [`Context::path_of_file`].
+    #[must_use]
+    pub fn path_of(&self, held: &Held) -> Vec<u8> {
+        let (root, _) = self.root_and_cwd();
+        path_from(held.sb(), held.place(), root.place())
     }
 }
 
-/// Collects names from `dentry` up to `root`, or to the tree's root. Whole only if no rename ran meanwhile.
-fn climb(tree: &Tree, guard: &ReadGuard<'_>, dentry: &Dentry, root: &Dentry) -> Vec<u8> {
-    // Backwards: each name reversed, then its slash; turned round at the end.
-    let mut path = Vec::new();
-    let mut at = dentry;
-    while !core::ptr::eq(at, root) && !core::ptr::eq(at, tree.root()) {
-        at.with_name_rcu(guard, |name| path.extend(name.iter().rev()));
-        path.push(b'/');
-        match at.parent() {
-            Some(parent) => at = parent,
-            None => break,
+/// The path of `place` from `root`.
+pub(crate) fn path_from(tree: &Tree, place: Place<'_>, root: Place<'_>) -> Vec<u8> {
+    let guard = tree.domain.read();
+    for _ in 0..TRIES {
+        let mounts = tree.mount_seq.0.read_begin();
+        let mut seen = Vec::new();
+        let path = climb(&guard, place, root, &mut seen);
+        let undisturbed = seen.iter().all(|(dentry, seq): &(&Dentry, u32)| !dentry.seq.retry(*seq));
+        if undisturbed && !tree.mount_seq.0.read_retry(mounts) {
+            return path;
         }
     }
+    drop(guard);
+    path_behind_the_gate(tree, place, root)
+}
+
+/// The same with mounts and renames kept out.
+#[cold]
+fn path_behind_the_gate(tree: &Tree, place: Place<'_>, root: Place<'_>) -> Vec<u8> {
+    let _mounts = tree.ranks.lock(Rank::Mounts, &tree.mounts);
+    let _ranked = tree.ranks.acquire(Rank::Renames);
+    let _no_renames = tree.rename_gate.write();
+    climb(&tree.domain.read(), place, root, &mut Vec::new())
+}
+
+/// Collects names from `place` up to `root`, or as far as it goes, and what it has `seen` on the way.
+fn climb<'g>(
+    guard: &'g ReadGuard<'_>,
+    place: Place<'g>,
+    root: Place<'_>,
+    seen: &mut Vec<(&'g Dentry, u32)>,
+) -> Vec<u8> {
+    // Backwards: each name reversed, then its slash; turned round at the end.
+    let mut path = Vec::new();
+    let (mut mount, mut at) = (place.mount, place.dentry);
+    let reached = loop {
+        if core::ptr::eq(at, root.dentry) && mount.ptr_eq(root.mount) {
+            break true;
+        }
+        if core::ptr::eq(at, mount.get().root()) {
+            let Some(up) = mount.get().attachment(guard) else { break false };
+            (mount, at) = (up.parent.borrow(), up.mountpoint());
+            continue;
+        }
+        seen.push((at, at.seq.begin()));
+        match at.parent() {
+            Some(parent) if !core::ptr::eq(parent, at) => {
+                at.with_name_rcu(guard, |name| path.extend(name.iter().rev()));
+                path.push(b'/');
+                at = parent;
+            }
+            _ => break false,
+        }
+    };
     if path.is_empty() {
         path.push(b'/');
     }
-    if !core::ptr::eq(at, root) {
+    if !reached {
         path.extend(UNREACHABLE.iter().rev());
     }
     path.reverse();
-    if !dentry.has(HASHED) {
+    if !place.dentry.has(HASHED) {
         path.extend_from_slice(DELETED);
     }
     path

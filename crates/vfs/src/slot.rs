@@ -3,14 +3,15 @@
 //! # What it is
 //! A *slot* is a dentry and room for an inode, 256 bytes, in a type-stable slab ([`sync::Slab`]): the dentry's walk line is the
 //! slab's item, its cold line and the inode are the item's side ([`Rest`]). Everything that points at a dentry or an
-//! inode points into the slab of one [`crate::tree::Tree`]; since the slab never takes a slot back before it is
+//! inode points into the slab of its [`SuperBlock`]; since the slab never takes a slot back before it is
 //! dropped, turning such a pointer into a reference can at worst reach a slot that meanwhile serves another name, never
 //! foreign memory. The rest of the crate notices reuse by sequence counts and needs no `unsafe` for it.
 //!
 //! # Invariants
-//! 1. Every [`Link`], every inode address in an object word and every [`Pinned`] was made from a `&Dentry` or `&Inode`
-//!    in a slot of the slab of the tree that it is used with; no reference to one leaves the crate without a borrow or a
-//!    count of that tree.
+//! 1. Every [`Link`], every inode address in an object word, every [`Pinned`] and every [`Loose`] was made from a `&Dentry` or
+//!    `&Inode` in a slot of the slab of the superblock that it is used with; no reference to one leaves the crate without a
+//!    borrow or a count of that superblock. Walks, which borrow neither, are in a read section, and the slab goes a grace
+//!    period after its last dentry went off its chain.
 //! 2. Every `Dentry` is an item of such a slab, every `Rest` its side, and every `Inode` a field of a `Rest`.
 //! 3. The box in a [`Private`] is freed only when no dentry refers to the inode any more; file-system code gets `&Inode`
 //!    only while the caller holds a dentry of it.
@@ -19,7 +20,7 @@
 use crate::dentry::{Cold, Dentry, INODE};
 use crate::inode::Inode;
 use crate::name::NameKey;
-use crate::tree::Tree;
+use crate::superblock::SuperBlock;
 use core::any::Any;
 use core::mem::offset_of;
 use core::ptr::NonNull;
@@ -58,7 +59,7 @@ impl HashNode for Dentry {
 
     fn hash(&self, key: &NameKey, guard: &ReadGuard<'_>) -> u64 {
         // The parent of a hashed dentry is set, and does not change before it is unhashed under the bucket's lock.
-        self.parent().map_or(0, |parent| entry_hash(parent, self.name_hash_rcu(*key, guard)))
+        self.parent().map_or(0, |parent| entry_hash(parent, self.filed_hash_rcu(parent, *key, guard)))
     }
 }
 
@@ -91,10 +92,10 @@ pub(crate) fn inode_beside(dentry: *const Dentry) -> *const u8 {
     sync::slab::side_address(dentry).cast::<u8>().wrapping_add(offset_of!(Rest, inode))
 }
 
-/// `dentry` for as long as its tree is borrowed: what it is may change, that it is a dentry does not.
+/// `dentry` for as long as its superblock is borrowed: what it is may change, that it is a dentry does not.
 #[inline(always)]
-pub(crate) fn outlive<'t>(_tree: &'t Tree, dentry: &Dentry) -> &'t Dentry {
-    // SAFETY: invariant 1: the dentry lies in the tree's slab, which is dropped with the tree.
+pub(crate) fn outlive<'s>(_sb: &'s SuperBlock, dentry: &Dentry) -> &'s Dentry {
+    // SAFETY: invariant 1: the dentry lies in the superblock's slab, which is dropped after it.
     unsafe { &*core::ptr::from_ref(dentry) }
 }
 
@@ -131,7 +132,7 @@ impl Link {
     }
 }
 
-/// A counted reference to a dentry without its tree: it must be given back by `Tree::unpin`.
+/// A counted reference to a dentry without its superblock: it must be given back by `SuperBlock::unpin`.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Pinned(NonNull<Dentry>);
 
@@ -146,10 +147,27 @@ impl Pinned {
         Self(NonNull::from(dentry))
     }
 
-    /// The dentry; the tree must be alive, which whoever holds a `Pinned` sees to.
+    /// The dentry; its superblock must be alive, which whoever holds a `Pinned` sees to.
     #[inline(always)]
     pub(crate) fn get(&self) -> &Dentry {
-        // SAFETY: invariant 1: the holder keeps the tree alive for as long as it holds this.
+        // SAFETY: invariant 1: the holder keeps the superblock alive for as long as it holds this.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// A dentry that no count is held on, whose superblock whoever has this keeps alive: what it is may change at any time.
+#[derive(Clone, Copy)]
+pub(crate) struct Loose(NonNull<Dentry>);
+
+impl Loose {
+    /// Lets go of the borrow of `dentry`; the caller sees to it that the superblock outlives this.
+    pub(crate) fn of(_sb: &SuperBlock, dentry: &Dentry) -> Self {
+        Self(NonNull::from(dentry))
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self) -> &Dentry {
+        // SAFETY: invariant 1: the holder keeps the superblock alive for as long as it has this.
         unsafe { self.0.as_ref() }
     }
 }
@@ -159,9 +177,31 @@ pub(crate) type Table = HashTable<Dentry>;
 
 /// Links a dentry of the tree's slab into the tree's table.
 pub(crate) fn link(table: &Table, domain: &RcuDomain, guard: &ReadGuard<'_>, dentry: &Dentry, hash: u64) {
-    // SAFETY: invariant 1: the slab outlives the table (`Tree` drops the table first), the dentry is on no chain (its HASHED flag
-    // is off, and the directory's lock is held), and `hash` is that of its name and parent.
+    // SAFETY: invariant 1: the slab is dropped a grace period after `SuperBlock::drop` took all its dentries off their chains; the
+    // dentry is on no chain (its HASHED flag is off, and the directory's lock is held), and `hash` is that of its name and parent.
     unsafe { table.insert(domain, guard, dentry, hash) };
+}
+
+/// The inodes of a file system by node.
+pub(crate) type InodeTable = HashTable<Inode>;
+
+impl HashNode for Inode {
+    type Key = ();
+
+    fn next(&self) -> &AtomicUsize {
+        &self.next
+    }
+
+    fn hash(&self, _key: &(), _guard: &ReadGuard<'_>) -> u64 {
+        crate::inode_table::node_hash(self.node())
+    }
+}
+
+/// Links an inode of a superblock's slab into the superblock's table of nodes.
+pub(crate) fn link_inode(table: &InodeTable, domain: &RcuDomain, guard: &ReadGuard<'_>, inode: &Inode, hash: u64) {
+    // SAFETY: invariant 1: the superblock drops table and slab together, a grace period after its end; an inode is added once in a
+    // life, under the hash of its node, and is taken out at its end.
+    unsafe { table.insert(domain, guard, inode, hash) };
 }
 
 /// The hash by which a dentry is filed: its name's, with the parent's place in it. Directories made one after the other
@@ -173,23 +213,33 @@ pub(crate) fn entry_hash(parent: &Dentry, name_hash: u64) -> u64 {
     name_hash ^ address >> 6 ^ address >> 2
 }
 
-/// Bytes that readers find under RCU: a long name, a symbolic link's body.
-pub(crate) struct RcuBytes(RawRcu<Box<[u8]>>);
+/// A value that readers find under RCU.
+pub(crate) struct InSlot<T: Send + Sync + 'static>(RawRcu<T>);
 
-impl RcuBytes {
+/// Bytes that readers find under RCU: a long name, a symbolic link's body.
+pub(crate) type RcuBytes = InSlot<Box<[u8]>>;
+
+impl<T: Send + Sync + 'static> InSlot<T> {
     pub(crate) fn none() -> Self {
         Self(RawRcu::new(None))
     }
 
     #[inline]
-    pub(crate) fn load<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Option<&'g [u8]> {
+    pub(crate) fn load<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Option<&'g T> {
         // SAFETY: invariant 4: the guard is of the domain that `set` defers to.
-        unsafe { self.0.load(guard) }.map(|bytes| &**bytes)
+        unsafe { self.0.load(guard) }
     }
 
-    pub(crate) fn set(&self, domain: &RcuDomain, bytes: Option<Box<[u8]>>) {
+    /// Replaces the value; `heap_bytes` says what the old one has besides itself.
+    pub(crate) fn replace(&self, domain: &RcuDomain, value: Option<T>, heap_bytes: impl FnOnce(&T) -> usize) {
         // SAFETY: invariant 4.
-        unsafe { self.0.replace(domain, bytes.map(Box::new), |old| old.len()) };
+        unsafe { self.0.replace(domain, value.map(Box::new), heap_bytes) };
+    }
+}
+
+impl RcuBytes {
+    pub(crate) fn set(&self, domain: &RcuDomain, bytes: Option<Box<[u8]>>) {
+        self.replace(domain, bytes, |old| old.len());
     }
 }
 

@@ -3,7 +3,7 @@
 //! # What it is
 //! One routine in two modes over one tree. A walk begins in [rcu-walk](rcu_walk), which stores nothing. On trouble it takes a
 //! count on the place that it has reached (it *legitimises* it), makes the one step that was trouble in [ref-walk](ref_walk),
-//! under the directory's lock and with the file system's help, and is back in rcu-walk for the rest of the path. Only
+//! with the file system's help, and is back in rcu-walk for the rest of the path. Only
 //! when the place has changed and cannot be held does it begin again, once: from then on it holds a place all the time and goes
 //! at least one step forward under locks between two tries of rcu-walk, so no storm of renames can keep it from its end.
 //!
@@ -17,25 +17,27 @@
 pub(crate) mod fallback;
 pub(crate) mod rcu_walk;
 pub(crate) mod ref_walk;
+pub(crate) mod resolve;
 
-use crate::context::Context;
+use crate::context::{Context, Held, Place, State};
 use crate::cred::Credentials;
 use crate::dentry::Dentry;
 use crate::errno::Errno;
 use crate::inode::Inode;
+use crate::mount::MountRef;
 use crate::name::PATH_MAX;
-use crate::namespace::Base;
-use crate::slot::{Pinned, inode_of};
-use crate::tree::Tree;
+use crate::slot::inode_of;
+use crate::superblock::SuperBlock;
 use crate::walk::fallback::Fallback;
 use crate::walk::rcu_walk::{At, Leave, RcuWalk, Stop};
 use crate::walk::ref_walk::RefWalk;
+use crate::walk::resolve::{Base, Resolve};
 use core::cell::Cell;
 use sync::rcu::ReadGuard;
 
 /// What a path led to: handed to the closure that takes what is wanted of it.
 pub(crate) struct Found<'a> {
-    pub(crate) tree: &'a Tree,
+    pub(crate) mount: MountRef<'a>,
     pub(crate) guard: &'a ReadGuard<'a>,
     pub(crate) dentry: &'a Dentry,
     pub(crate) seq: u32,
@@ -48,28 +50,46 @@ pub(crate) struct Found<'a> {
     pub(crate) cred: &'a Credentials,
     /// [`Found::pin`] took a count: what was taken is good whatever changes from then on, and must not be thrown away.
     pinned: Cell<bool>,
+    /// What was wanted could not be taken in rcu-walk.
+    trouble: Cell<Option<Fallback>>,
 }
 
 impl<'a> Found<'a> {
     /// Where an rcu-walk has ended.
     #[inline(always)]
     fn new(walk: &RcuWalk<'a>, at: &At<'a>) -> Self {
-        let (tree, guard, links, cred) = (walk.tree, walk.guard, walk.links, walk.cred);
-        let At { dentry, seq, object } = *at;
-        Self { tree, guard, dentry, seq, object, held: false, links, cred, pinned: Cell::new(false) }
+        let (guard, links, cred) = (walk.guard, walk.links, walk.cred);
+        let At { mount, dentry, seq, object } = *at;
+        let (pinned, trouble) = (Cell::new(false), Cell::new(None));
+        Self { mount, guard, dentry, seq, object, held: false, links, cred, pinned, trouble }
     }
 
     /// Where a ref-walk, which holds it, has ended.
-    fn at_held(walk: &'a RefWalk<'_>, guard: &'a ReadGuard<'a>, at: &At<'a>) -> Self {
-        let (tree, links, cred) = (walk.tree(), walk.links(), walk.cred());
-        let At { dentry, seq, object } = *at;
-        Self { tree, guard, dentry, seq, object, held: true, links, cred, pinned: Cell::new(false) }
+    fn at_held(walk: &'a RefWalk, guard: &'a ReadGuard<'a>, at: &At<'a>) -> Self {
+        let (links, cred) = (walk.links(), walk.cred());
+        let At { mount, dentry, seq, object } = *at;
+        let (pinned, trouble) = (Cell::new(false), Cell::new(None));
+        Self { mount, guard, dentry, seq, object, held: true, links, cred, pinned, trouble }
+    }
+
+    pub(crate) fn sb(&self) -> &'a SuperBlock {
+        &self.mount.get().sb
     }
 
     /// Whether what was taken is to be thrown away, since the dentry changed meanwhile.
     #[inline(always)]
-    fn is_stale(&self) -> bool {
-        !self.pinned.get() && self.dentry.seq.retry(self.seq)
+    fn stale(&self) -> Option<Fallback> {
+        if self.pinned.get() {
+            return None;
+        }
+        if self.dentry.seq.retry(self.seq) { Some(Fallback::EntryChanged) } else { self.trouble.get() }
+    }
+
+    /// Says that what is wanted cannot be taken without blocking. The answer is for who takes it to fail with; the walk goes on.
+    #[cold]
+    pub(crate) fn ask_again(&self) -> Errno {
+        self.trouble.set(Some(Fallback::Permission));
+        Errno::EAGAIN
     }
 
     /// The inode; there is one, since a walk that ends at a negative entry fails.
@@ -77,16 +97,26 @@ impl<'a> Found<'a> {
         inode_of(self.dentry, self.object).ok_or(Errno::ENOENT)
     }
 
+    /// Says that the mount is about to go. The answer is for who takes it to fail with; the walk goes on.
+    #[cold]
+    pub(crate) fn unmounting(&self) -> Errno {
+        self.trouble.set(Some(Fallback::Unmounting));
+        Errno::EAGAIN
+    }
+
     /// Takes a count on the dentry.
     ///
     /// # Errors
     /// `EAGAIN` if it changed meanwhile; the walk then goes on by itself and never shows that to its caller.
     #[inline]
-    pub(crate) fn pin(&self) -> Result<Pinned, Errno> {
-        let pinned =
-            if self.held { self.tree.pin(self.dentry) } else { self.tree.pin_rcu(self.guard, self.dentry, self.seq) };
+    pub(crate) fn pin(&self) -> Result<Held, Errno> {
+        let Some(mount) = self.mount.to_arc() else {
+            return Err(self.unmounting());
+        };
+        let sb = self.sb();
+        let pinned = if self.held { sb.pin(self.dentry) } else { sb.pin_rcu(self.guard, self.dentry, self.seq) };
         self.pinned.set(pinned.is_some());
-        pinned.ok_or(Errno::EAGAIN)
+        pinned.map(|pinned| Held::new(mount, pinned)).ok_or(Errno::EAGAIN)
     }
 }
 
@@ -122,11 +152,11 @@ impl Context {
         if path.is_empty() || path.len() > PATH_MAX {
             return Err(too_long_or_empty(path));
         }
-        let base = self.own(base)?;
+        self.own(base)?;
         let tree = self.tree();
         let guard = tree.domain.read();
         let state = self.state(&guard);
-        let root = state.root.dentry();
+        let (root, start) = begin(state, base, path)?;
         let walk = RcuWalk {
             tree,
             guard: &guard,
@@ -134,21 +164,22 @@ impl Context {
             key: tree.key,
             root,
             cred: &state.cred,
+            resolve: base.resolve.union(state.link_policy()),
+            fresh: core::ptr::null(),
             links,
         };
-        let start = At::sample(if path[0] == b'/' { root } else { base.unwrap_or(state.cwd.dentry()) });
-        let stopped = match walk.walk(start, path) {
+        let stopped = match walk.walk(At::start(start), path) {
             Ok(at) => {
                 let found = Found::new(&walk, &at);
                 let taken = take(&found);
-                if !found.is_stale() {
-                    return taken;
+                match found.stale() {
+                    None => return taken,
+                    Some(reason) => (at, Stop::Trouble(reason, path.len())),
                 }
-                (at, Stop::Trouble(Fallback::EntryChanged, path.len()))
             }
             Err(stopped) => stopped,
         };
-        let begun = match conclude_and_take(tree, walk, stopped, path, follow, &mut take) {
+        let begun = match conclude_and_take((walk, state.patience), stopped, path, follow, &mut take) {
             Outcome::Done(taken) => return taken,
             Outcome::GoOn(begun) => Some(begun),
             Outcome::Lost => None,
@@ -157,13 +188,12 @@ impl Context {
         self.resolve_slow(begun, (base, links), path, follow, &mut take)
     }
 
-    /// The dentry of `base`, which must be of this context's tree.
+    /// Whether `base` is of this context's tree.
     #[inline(always)]
-    fn own<'b>(&self, base: Base<'b>) -> Result<Option<&'b Dentry>, Errno> {
-        match base {
-            None => Ok(None),
-            Some(held) if held.tree().ptr_eq(self.shared_tree()) => Ok(Some(held.dentry())),
-            Some(_) => Err(Errno::EXDEV),
+    fn own(&self, base: Base<'_>) -> Result<(), Errno> {
+        match base.dir {
+            Some(held) if !core::ptr::eq(&raw const **held.sb().tree(), self.tree()) => Err(Errno::EXDEV),
+            _ => Ok(()),
         }
     }
 
@@ -172,17 +202,16 @@ impl Context {
     #[inline(never)]
     fn resolve_slow<R, E: From<Errno>>(
         &self,
-        begun: Option<RefWalk<'_>>,
-        (base, links): (Option<&Dentry>, u32),
+        begun: Option<RefWalk>,
+        (base, links): (Base<'_>, u32),
         path: &[u8],
         follow: bool,
         take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let tree = self.tree();
         let mut walk = match begun {
             Some(walk) => walk,
             None => {
-                tree.fallbacks.this().count(Fallback::Restart);
+                self.tree().fallbacks.this().count(Fallback::Restart);
                 RefWalk::from_start(self, links, base, path)?
             }
         };
@@ -195,9 +224,9 @@ impl Context {
     }
 
     /// Goes on in rcu-walk from where a ref-walk is. `None`: there was trouble, and `held` is where it happened, or where it was.
-    fn resume<'t, R, E: From<Errno>>(
-        &'t self,
-        held: &mut RefWalk<'t>,
+    fn resume<R, E: From<Errno>>(
+        &self,
+        held: &mut RefWalk,
         follow: bool,
         take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
     ) -> Option<Result<R, E>> {
@@ -206,13 +235,22 @@ impl Context {
         if held.is_done(follow) {
             return Some(held.take_end(&guard, take));
         }
-        let (view, links) = (tree.table().view(&guard), held.links());
-        let walk = RcuWalk { tree, guard: &guard, view, key: tree.key, root: held.root(), cred: held.cred(), links };
-        let stopped = match walk.walk(At::sample(held.here()), held.rest()) {
+        let walk = RcuWalk {
+            tree,
+            guard: &guard,
+            view: tree.table().view(&guard),
+            key: tree.key,
+            root: held.root(),
+            cred: held.cred(),
+            resolve: held.resolve(),
+            fresh: held.place().dentry,
+            links: held.links(),
+        };
+        let stopped = match walk.walk(held.sample(), held.rest()) {
             Ok(at) => (at, Stop::End),
             Err(stopped) => stopped,
         };
-        let further = match conclude_and_take(tree, walk, stopped, held.rest(), follow, take) {
+        let further = match conclude_and_take((walk, held.patience()), stopped, held.rest(), follow, take) {
             Outcome::Done(taken) => return Some(taken),
             Outcome::GoOn(further) => further,
             Outcome::Lost => return None,
@@ -222,12 +260,41 @@ impl Context {
     }
 }
 
+impl State {
+    /// What the policy asks of walks.
+    #[inline(always)]
+    pub(crate) fn link_policy(&self) -> Resolve {
+        if self.policy.protected_symlinks { Resolve::PROTECTED_LINKS } else { Resolve::default() }
+    }
+}
+
+/// The root of a walk, and where it starts.
+#[inline(always)]
+fn begin<'s>(state: &'s State, base: Base<'s>, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
+    let start = base.dir.unwrap_or(&state.cwd);
+    if base.resolve.is_scoped() {
+        return begin_scoped(base, start, path);
+    }
+    let root = state.root.place();
+    Ok((root, if path[0] == b'/' { root } else { start.place() }))
+}
+
+/// The start of a scoped walk is its root.
+#[cold]
+fn begin_scoped<'s>(base: Base<'s>, start: &'s Held, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
+    if path[0] == b'/' && base.resolve.has(Resolve::BENEATH) {
+        return Err(Errno::EXDEV);
+    }
+    let root = base.scope.unwrap_or(start).place();
+    Ok((root, if path[0] == b'/' { root } else { start.place() }))
+}
+
 /// How an rcu-walk that did not simply reach its end went on.
-enum Outcome<'t, R, E> {
+enum Outcome<R, E> {
     /// It reached its end, or an error.
     Done(Result<R, E>),
     /// There was trouble; this holds the place.
-    GoOn(RefWalk<'t>),
+    GoOn(RefWalk),
     /// There was trouble, and the place could not be held.
     Lost,
 }
@@ -235,28 +302,30 @@ enum Outcome<'t, R, E> {
 /// Brings an rcu-walk that stopped to its end and takes what is wanted there, or holds the place of its trouble.
 #[cold]
 #[inline(never)]
-fn conclude_and_take<'t, 'g, R, E: From<Errno>>(
-    tree: &'t Tree,
-    mut walk: RcuWalk<'g>,
+fn conclude_and_take<'g, R, E: From<Errno>>(
+    (mut walk, patience): (RcuWalk<'g>, Option<u64>),
     stopped: (At<'g>, Stop),
     path: &[u8],
     follow: bool,
     take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
-) -> Outcome<'t, R, E> {
+) -> Outcome<R, E> {
     let (reason, at, rest) = match walk.conclude(stopped, path, follow) {
         Ok(at) => {
             let found = Found::new(&walk, &at);
             let taken = take(&found);
-            if !found.is_stale() {
-                return Outcome::Done(taken);
+            match found.stale() {
+                None => return Outcome::Done(taken),
+                Some(reason) => (reason, at, Vec::new()),
             }
-            (Fallback::EntryChanged, at, Vec::new())
         }
         Err(Leave::Fail(errno)) => return Outcome::Done(Err(nul_or(path, errno).into())),
         Err(Leave::Trouble { reason, at, rest }) => (reason, at, rest),
     };
-    tree.fallbacks.this().count(reason);
-    match RefWalk::legitimise(tree, &walk, at, rest) {
+    walk.tree.fallbacks.this().count(reason);
+    if walk.resolve.has(Resolve::CACHED) {
+        return Outcome::Done(Err(Errno::EAGAIN.into()));
+    }
+    match RefWalk::legitimise(&walk, patience, at, rest) {
         Some(begun) => Outcome::GoOn(begun),
         None => Outcome::Lost,
     }

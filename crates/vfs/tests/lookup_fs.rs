@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use store::{Meanwhile, Store};
 use vfs::{
-    Attr, Context, Credentials, Errno, Fallback, FileSystem, Inode, MAY_READ, NewInode, OpenFlags, Request, S_IFDIR,
-    S_IFREG, SetAttr, Vfs,
+    Attr, Base, Context, Credentials, Errno, Fallback, FileSystem, Inode, MAY_READ, NewInode, OpenFlags, RenameFlags,
+    Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
 };
 
 fn look(context: &Context, path: &str) -> Result<u64, Errno> {
-    context.attr(None, path.as_bytes(), true).map(|attr| attr.ino)
+    context.attr(Base::CWD, path.as_bytes(), true).map(|attr| attr.ino)
 }
 
 fn misses(vfs: &Vfs) -> u64 {
@@ -80,13 +80,17 @@ type Make = fn(&Context, &[u8]) -> Result<(), Errno>;
 /// Every way to make a name.
 fn ways_to_make() -> Vec<(&'static str, Make)> {
     vec![
-        ("open", |context, path| context.open(None, path, OpenFlags::CREAT.union(OpenFlags::RDWR), 0o644).map(drop)),
-        ("mkdir", |context, path| context.mkdir(None, path, 0o755)),
-        ("mknod", |context, path| context.mknod(None, path, 0o644, 0)),
-        ("symlink", |context, path| context.symlink(b"other", None, path)),
-        ("link", |context, path| context.link(None, b"/other", None, path)),
-        ("rename", |context, path| context.rename(None, b"/other", None, path)),
-        ("rename of a directory", |context, path| context.rename(None, b"/dir", None, path)),
+        ("open", |context, path| {
+            context.open(Base::CWD, path, OpenFlags::CREAT.union(OpenFlags::RDWR), 0o644).map(drop)
+        }),
+        ("mkdir", |context, path| context.mkdir(Base::CWD, path, 0o755)),
+        ("mknod", |context, path| context.mknod(Base::CWD, path, 0o644, 0)),
+        ("symlink", |context, path| context.symlink(b"other", Base::CWD, path)),
+        ("link", |context, path| context.link((Base::CWD, b"/other", false), (Base::CWD, path))),
+        ("rename", |context, path| context.rename((Base::CWD, b"/other"), (Base::CWD, path), RenameFlags::default())),
+        ("rename of a directory", |context, path| {
+            context.rename((Base::CWD, b"/dir"), (Base::CWD, path), RenameFlags::default())
+        }),
     ]
 }
 
@@ -98,7 +102,7 @@ fn a_negative_entry_dies_when_the_name_is_made() {
             let vfs = store.tree();
             let context = vfs.context();
             let path = target.as_bytes();
-            let attr = || context.attr(None, path, false);
+            let attr = || context.attr(Base::CWD, path, false);
             assert_eq!(attr(), Err(Errno::ENOENT), "{way}");
             make(&context, path).unwrap_or_else(|errno| panic!("{way}: {errno}"));
             let made = attr().unwrap_or_else(|errno| panic!("{way}: {errno}"));
@@ -107,9 +111,9 @@ fn a_negative_entry_dies_when_the_name_is_made() {
             assert_eq!(vfs.stats().live_dentries, 3 + usize::from(way == "link"), "{way}");
             // Gone again, it is asked for once more, since only the file system knows.
             if made.is_dir() {
-                context.rmdir(None, path).unwrap()
+                context.rmdir(Base::CWD, path).unwrap()
             } else {
-                context.unlink(None, path).unwrap()
+                context.unlink(Base::CWD, path).unwrap()
             }
             for _ in 0..3 {
                 assert_eq!(attr(), Err(Errno::ENOENT), "{way}");
@@ -128,12 +132,12 @@ fn a_directory_with_nothing_but_negative_entries_can_be_removed_and_replaced() {
         (0..100).for_each(|number| assert_eq!(look(&context, &format!("{dir}/{number}")), Err(Errno::ENOENT)));
     }
     assert_eq!(vfs.stats().live_dentries, 1 + 2 + 200);
-    context.rmdir(None, b"/d").unwrap();
-    context.rename(None, b"/spare", None, b"/e").unwrap();
+    context.rmdir(Base::CWD, b"/d").unwrap();
+    context.rename((Base::CWD, b"/spare"), (Base::CWD, b"/e"), RenameFlags::default()).unwrap();
     assert_eq!(vfs.stats().live_dentries, 1 + 1);
-    context.mkdir(None, b"/d", 0o755).unwrap();
-    context.mknod(None, b"/d/5", 0o644, 0).unwrap();
-    context.mknod(None, b"/e/5", 0o644, 0).unwrap();
+    context.mkdir(Base::CWD, b"/d", 0o755).unwrap();
+    context.mknod(Base::CWD, b"/d/5", 0o644, 0).unwrap();
+    context.mknod(Base::CWD, b"/e/5", 0o644, 0).unwrap();
     assert!(look(&context, "/d/5").is_ok() && look(&context, "/e/5").is_ok());
     assert_eq!(look(&context, "/d/6"), Err(Errno::ENOENT));
 }
@@ -143,10 +147,10 @@ fn a_directory_whose_names_are_not_cached_is_not_removed() {
     let store = Store::new(&["d/", "d/file", "e/"]);
     let vfs = store.tree();
     let context = vfs.context();
-    assert_eq!(context.rmdir(None, b"/d"), Err(Errno::ENOTEMPTY));
-    assert_eq!(context.rename(None, b"/e", None, b"/d"), Err(Errno::ENOTEMPTY));
+    assert_eq!(context.rmdir(Base::CWD, b"/d"), Err(Errno::ENOTEMPTY));
+    assert_eq!(context.rename((Base::CWD, b"/e"), (Base::CWD, b"/d"), RenameFlags::default()), Err(Errno::ENOTEMPTY));
     assert_eq!((look(&context, "/d/file").is_ok(), look(&context, "/e").is_ok()), (true, true));
-    assert_eq!(context.attr(None, b"/", true).unwrap().nlink, 2);
+    assert_eq!(context.attr(Base::CWD, b"/", true).unwrap().nlink, 2);
 }
 
 #[test]
@@ -163,7 +167,7 @@ fn negative_entries_are_bounded() {
     assert_eq!(look(&context, &format!("/d/{}", MOST + 5)), Err(Errno::ENOENT));
     assert_eq!((store.asked(&format!("d/{}", MOST + 5)), store.asked("d/5")), (2, 1));
     // And there is room for others when some have gone.
-    context.rmdir(None, b"/d").unwrap();
+    context.rmdir(Base::CWD, b"/d").unwrap();
     assert_eq!((look(&context, "/none"), look(&context, "/none")), (Err(Errno::ENOENT), Err(Errno::ENOENT)));
     assert_eq!((vfs.stats().live_dentries, store.asked("none")), (2, 1));
 }
@@ -178,9 +182,9 @@ fn an_error_of_a_lookup_is_the_answer_and_is_not_remembered() {
         for path in ["/d/bad", "/d/bad/file", "/d/bad/", "/d/../d/bad/x/y"] {
             assert_eq!(look(&context, path), Err(errno), "{path}");
         }
-        assert_eq!(context.mkdir(None, b"/d/bad", 0o755), Err(errno));
-        assert_eq!(context.unlink(None, b"/d/bad"), Err(errno));
-        assert_eq!(context.rename(None, b"/d", None, b"/d/bad/x"), Err(errno));
+        assert_eq!(context.mkdir(Base::CWD, b"/d/bad", 0o755), Err(errno));
+        assert_eq!(context.unlink(Base::CWD, b"/d/bad"), Err(errno));
+        assert_eq!(context.rename((Base::CWD, b"/d"), (Base::CWD, b"/d/bad/x"), RenameFlags::default()), Err(errno));
     }
     assert_eq!(store.asked("d/bad"), 3 * 7);
     store.names().broken.clear();
@@ -198,10 +202,10 @@ fn symbolic_links_are_followed_by_the_bodies_that_lookup_gives() {
     for path in ["/up", "/a/down", "/root/file", "/root/../up", "/root/down"] {
         assert_eq!(look(&context, path), Ok(ino), "{path}");
     }
-    assert_eq!(context.read_link(None, b"/up"), Ok(b"a/down".to_vec()));
+    assert_eq!(context.read_link(Base::CWD, b"/up"), Ok(b"a/down".to_vec()));
     assert_eq!((look(&context, "/loop"), look(&context, "/to")), (Err(Errno::ELOOP), Err(Errno::ENOENT)));
     // A dangling link is made to lead somewhere, and then does.
-    context.mknod(None, b"/none", 0o644, 0).unwrap();
+    context.mknod(Base::CWD, b"/none", 0o644, 0).unwrap();
     assert!(look(&context, "/to").is_ok());
     let (asked, left) = (store.asked_in_all(), misses(&vfs));
     for path in ["/up", "/root/../up", "/root/down", "/to", "/a/down"] {
@@ -218,8 +222,8 @@ fn a_walk_that_asks_the_file_system_keeps_the_credentials_that_it_began_with() {
     store.own("private/file", 2, 0o600);
     let users = [1, 2].map(|uid| Credentials::user(uid, uid, &[]));
     let refused = |context: &Context| {
-        assert_eq!(context.access(None, b"/private/file", MAY_READ), Err(Errno::EACCES));
-        assert_eq!(context.open(None, b"/private/file", OpenFlags::RDONLY, 0).err(), Some(Errno::EACCES));
+        assert_eq!(context.access(Base::CWD, b"/private/file", true, MAY_READ), Err(Errno::EACCES));
+        assert_eq!(context.open(Base::CWD, b"/private/file", OpenFlags::RDONLY, 0).err(), Some(Errno::EACCES));
     };
     for user in &users {
         let context = store.tree().context();
@@ -282,7 +286,11 @@ fn a_name_that_moves_between_remembered_misses_is_at_one_of_its_places() {
                 .map(|round| {
                     let (old, new) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
                     started.fetch_add(1, SeqCst);
-                    let renamed = context.rename(None, paths[old].as_bytes(), None, paths[new].as_bytes());
+                    let renamed = context.rename(
+                        (Base::CWD, paths[old].as_bytes()),
+                        (Base::CWD, paths[new].as_bytes()),
+                        RenameFlags::default(),
+                    );
                     finished.fetch_add(1, SeqCst);
                     renamed
                 })
@@ -320,8 +328,12 @@ fn a_cold_cache_answers_as_a_warm_one_whatever_the_path() {
         }
         let answers = |context: &Context| {
             let path = path.as_bytes();
-            let all = (context.attr(None, path, true), context.attr(None, path, false), context.read_link(None, path));
-            (all, context.access(None, path, 4), context.canonical(None, path))
+            let all = (
+                context.attr(Base::CWD, path, true),
+                context.attr(Base::CWD, path, false),
+                context.read_link(Base::CWD, path),
+            );
+            (all, context.access(Base::CWD, path, true, 4), context.canonical(Base::CWD, path))
         };
         let expected = answers(&warm_context);
         let cold = store.tree();
@@ -362,15 +374,18 @@ fn what_a_file_system_does_not_do_is_refused_and_changes_nothing() {
     }
     let vfs = Vfs::new(Bare { has_file: true });
     let context = vfs.context();
-    assert_eq!(context.link(None, b"/file", None, b"/new"), Err(Errno::EPERM));
-    assert_eq!(context.rename(None, b"/file", None, b"/new"), Err(Errno::EPERM));
-    assert_eq!(context.unlink(None, b"/file"), Err(Errno::EPERM));
-    let file = context.open(None, b"/file", OpenFlags::RDWR, 0).unwrap();
+    assert_eq!(context.link((Base::CWD, b"/file", false), (Base::CWD, b"/new")), Err(Errno::EPERM));
+    assert_eq!(context.rename((Base::CWD, b"/file"), (Base::CWD, b"/new"), RenameFlags::default()), Err(Errno::EPERM));
+    assert_eq!(context.unlink(Base::CWD, b"/file"), Err(Errno::EPERM));
+    let file = context.open(Base::CWD, b"/file", OpenFlags::RDWR, 0).unwrap();
     assert_eq!(file.read_at(0, &mut [0; 4]), Err(Errno::EINVAL));
     assert_eq!(file.write_at(0, b"data"), Err(Errno::EINVAL));
     assert_eq!(file.set_len(3), Err(Errno::EINVAL));
-    assert_eq!(context.set_attr(None, b"/file", true, &SetAttr { mode: Some(0o600), ..SetAttr::default() }), Ok(()));
-    let attr = context.attr(None, b"/file", true).unwrap();
+    assert_eq!(
+        context.set_attr(Base::CWD, b"/file", true, &SetAttr { mode: Some(0o600), ..SetAttr::default() }),
+        Ok(())
+    );
+    let attr = context.attr(Base::CWD, b"/file", true).unwrap();
     assert_eq!((attr.ino, attr.nlink, attr.size, attr.mode), (2, 1, 100, S_IFREG | 0o600));
     assert_eq!(look(&context, "/new"), Err(Errno::ENOENT));
 }

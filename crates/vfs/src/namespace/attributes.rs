@@ -3,11 +3,15 @@
 use super::Base;
 use crate::attr::{Attr, S_IFDIR, S_IFLNK, S_IFREG, S_ISGID, S_ISUID, SetAttr, SetTime};
 use crate::context::{Context, Held};
-use crate::cred::{Capabilities, Credentials, MAY_WRITE};
+use crate::cred::{Capabilities, Credentials, MAY_READ, MAY_WRITE};
+use crate::dentry::DIR;
 use crate::errno::Errno;
 use crate::fs::Request;
+use crate::inode::Inode;
+use crate::notify::EventKind;
+use crate::permission::may_block;
 use crate::rank::Rank;
-use crate::tree::mode_changed;
+use crate::superblock::{SuperBlock, change_dir_flags};
 
 /// Longest file.
 pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;
@@ -24,7 +28,10 @@ impl Context {
             let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
             let attr = inode.attr();
             match attr.kind() {
-                S_IFREG => self.with_cred(|cred| cred.may(&attr, MAY_WRITE))?,
+                S_IFREG => {
+                    held.mount().check_writable()?;
+                    may_block(held.sb(), (inode, &attr), &self.credentials(), MAY_WRITE)?;
+                }
                 S_IFDIR => return Err(Errno::EISDIR),
                 _ => return Err(Errno::EINVAL),
             }
@@ -37,41 +44,75 @@ impl Context {
         }
         set_attr_held(&self.credentials(), &held, set)
     }
+
+    /// Whether the policy lets this context make a further name of a file: `protected_hardlinks` of `proc_sys_fs(5)`.
+    ///
+    /// # Errors
+    /// `EPERM`.
+    pub(crate) fn may_link(&self, sb: &SuperBlock, inode: &Inode, attr: &Attr) -> Result<(), Errno> {
+        if !self.policy().protected_hardlinks {
+            return Ok(());
+        }
+        let cred = self.credentials();
+        let special = attr.mode & S_ISUID != 0 || attr.mode & (S_ISGID | 0o010) == S_ISGID | 0o010;
+        let plain = attr.kind() == S_IFREG && !special;
+        let usable = plain && may_block(sb, (inode, attr), &cred, MAY_READ | MAY_WRITE).is_ok();
+        if usable || cred.owns(attr) { Ok(()) } else { Err(Errno::EPERM) }
+    }
 }
 
 /// [`Context::set_attr`] on what is held; the right to change the length was checked when it was opened.
 pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> Result<(), Errno> {
-    let tree = held.tree();
+    held.mount().check_writable()?;
+    let sb = held.sb();
     let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
     if set.size.is_some_and(|size| size > MAX_SIZE) {
         return Err(Errno::EINVAL);
     }
     let request = Request::of(cred);
     let now = request.now;
-    check(cred, &inode.attr(), set)?;
-    tree.fs.set_attr(&request, inode, set)?;
+    check(cred, (sb, inode), &inode.attr(), set)?;
+    sb.fs.set_attr(&request, inode, set)?;
     if let Some(size) = set.size {
-        let _held = tree.ranks.lock(Rank::Data, &inode.data_lock);
-        let blocks = tree.fs.set_len(&request, inode, size)?;
+        let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
+        let blocks = sb.fs.set_len(&request, inode, size)?;
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
             contents_changed(cred, attr);
         });
+        sb.touched(EventKind::Modified, held.dentry());
     }
+    let _acl = set.mode.filter(|_| inode.has_acl()).map(|_| sb.ranks.lock(Rank::Data, &inode.data_lock));
     inode.update(|attr| {
-        check(cred, attr, set)?;
+        check_plain(cred, attr, set)?;
         apply(cred, attr, set, now);
-        if set.mode.is_some() {
-            // Under the inode's lock, so that of two changes the later one decides the flag too.
-            mode_changed(held.dentry(), attr);
-        }
         Ok(())
     })?;
+    if set.mode.is_some() && held.dentry().has(DIR) {
+        // Of two changes, each looks at the mode that is there then: the later look sees the later mode.
+        change_dir_flags(held.dentry(), 0, 0);
+    }
+    if set.mode.is_some() && inode.has_acl() {
+        sb.chmod_acl(&request, held.dentry(), inode, &inode.attr())?;
+    }
+    let only_size = SetAttr { size: set.size, ..SetAttr::default() } == *set && set.size.is_some();
+    if !only_size {
+        sb.touched(EventKind::Attributes, held.dentry());
+    }
     Ok(())
 }
 
 /// Whether `cred` may make the change.
-fn check(cred: &Credentials, attr: &Attr, set: &SetAttr) -> Result<(), Errno> {
+fn check(cred: &Credentials, of: (&SuperBlock, &Inode), attr: &Attr, set: &SetAttr) -> Result<(), Errno> {
+    check_plain(cred, attr, set)?;
+    if set.atime == Some(SetTime::Now) && set.mtime == set.atime && !cred.owns(attr) {
+        return may_block(of.0, (of.1, attr), cred, MAY_WRITE);
+    }
+    Ok(())
+}
+
+/// The part of [`check`] that looks at the attributes alone.
+fn check_plain(cred: &Credentials, attr: &Attr, set: &SetAttr) -> Result<(), Errno> {
     let has = |capability| cred.capabilities.contains(capability);
     if let Some(uid) = set.uid {
         let stays = cred.uid == attr.uid && uid == attr.uid;
@@ -99,9 +140,6 @@ fn check(cred: &Credentials, attr: &Attr, set: &SetAttr) -> Result<(), Errno> {
     let mixed = (set.atime.is_some() || set.mtime.is_some()) && set.atime != set.mtime;
     if (set.mode.is_some() || explicit(set.atime) || explicit(set.mtime) || mixed) && !cred.owns(attr) {
         return Err(Errno::EPERM);
-    }
-    if set.atime == Some(SetTime::Now) && set.mtime == set.atime && !cred.owns(attr) {
-        return cred.may(attr, MAY_WRITE);
     }
     Ok(())
 }

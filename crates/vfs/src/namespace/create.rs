@@ -1,13 +1,17 @@
 //! mkdir, mknod, symlink, link: new names.
 
 use super::{Base, Entry, Kind};
+use crate::acl::Acls;
 use crate::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGID, S_ISVTX, node_type};
 use crate::context::{Context, Held};
 use crate::cred::{Capabilities, Credentials, MAY_EXEC, MAY_WRITE};
 use crate::dentry::Dentry;
 use crate::errno::Errno;
-use crate::fs::Request;
+use crate::fs::NewInode;
+use crate::inode::Inode;
 use crate::name::PATH_MAX;
+use crate::permission::may_block;
+use crate::superblock::SuperBlock;
 
 /// Links that a directory or file has at most.
 const LINK_MAX: u32 = 65_000 * 1_000;
@@ -31,36 +35,77 @@ impl<'t> Entry<'t, '_> {
         let dir_attr = dir.attr();
         // Filled in where it is, and read field by field: a copy on the way would load wide what was just stored narrow.
         let mut attr = Attr::default();
-        let request = self.context.with_cred(|cred| self.new_attr(what, &dir_attr, cred, &mut attr))?;
+        let cred = self.context.credentials();
+        let acl = self.context.new_attr(self.sb, what, (dir, &dir_attr), &cred, &mut attr)?;
+        let request = self.context.request();
+        (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         let is_dir = attr.is_dir();
         if is_dir && dir_attr.nlink >= LINK_MAX {
             return Err(Errno::EMLINK);
         }
-        let node = self.tree.fs.create(&request, dir, self.last.name, &mut attr, what.body)?;
-        self.tree.forget_negative(self.dir, self.last.name, self.hash);
-        let made = self.tree.add(self.dir, (self.last.name, self.hash), &attr, node, what.body);
-        self.tree.touch_dir(self.dir, 1, i32::from(is_dir), request.now);
+        let node = self.sb.fs.create(&request, dir, self.last.name, &mut attr, what.body)?;
+        self.sb.forget_negative(self.dir, self.last.name, self.hash);
+        let new = NewInode {
+            node,
+            attr,
+            link_body: what.body.map(Box::from),
+            valid: self.sb.default_valid,
+            ..NewInode::default()
+        };
+        let made = self.sb.add(self.dir, self.last.name, self.hash, &new);
+        if let Some(acls) = acl {
+            self.sb.inherit_acls(&request, made, acls);
+        }
+        self.sb.touch_dir(self.dir, 1, i32::from(is_dir), request.now);
+        self.sb.created(self.dir, made, self.last.name, is_dir);
         Ok(made)
     }
 
+    /// Checks that the entry can be made: a name, not there, no slash after what is no directory.
+    fn check_free(&self, is_dir: bool) -> Result<(), Errno> {
+        if self.last.kind != Kind::Normal || self.find()?.is_some() {
+            return Err(Errno::EEXIST);
+        }
+        if self.last.slash && !is_dir {
+            return Err(Errno::ENOENT);
+        }
+        self.mount.check_writable()
+    }
+}
+
+impl Context {
     /// Checks that `cred` may make the entry, and fills in what the new inode starts with.
     #[inline(always)]
-    fn new_attr(&self, what: &Making<'_>, dir: &Attr, cred: &Credentials, attr: &mut Attr) -> Result<Request, Errno> {
-        cred.may(dir, MAY_WRITE | MAY_EXEC)?;
+    pub(super) fn new_attr(
+        &self,
+        sb: &SuperBlock,
+        what: &Making<'_>,
+        (dir_inode, dir): (&Inode, &Attr),
+        cred: &Credentials,
+        attr: &mut Attr,
+    ) -> Result<Option<Acls>, Errno> {
+        may_block(sb, (dir_inode, dir), cred, MAY_WRITE | MAY_EXEC)?;
         let kind = what.mode & S_IFMT;
         // A whiteout (character device 0:0) may be made by everyone.
         let device = matches!(kind, S_IFCHR | S_IFBLK) && (kind, what.rdev) != (S_IFCHR, 0);
         if device && !cred.capabilities.contains(Capabilities::MKNOD) {
             return Err(Errno::EPERM);
         }
-        let request = Request::of(cred);
-        attr.mode = if kind == S_IFLNK { S_IFLNK | 0o777 } else { what.mode & !self.context.umask() };
+        let mut acls = None;
+        attr.mode = if kind == S_IFLNK {
+            S_IFLNK | 0o777
+        } else if dir_inode.has_default_acl() {
+            let mut mode = what.mode;
+            acls = sb.new_acls(dir_inode, &mut mode);
+            mode
+        } else {
+            what.mode & !self.umask()
+        };
         attr.nlink = if kind == S_IFDIR { 2 } else { 1 };
         attr.uid = cred.uid;
         attr.gid = cred.gid;
         attr.rdev = what.rdev;
         attr.size = what.body.map_or(0, |body| body.len() as u64);
-        (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         if dir.mode & S_ISGID != 0 {
             attr.gid = dir.gid;
             if kind == S_IFDIR {
@@ -73,19 +118,9 @@ impl<'t> Entry<'t, '_> {
                 attr.mode &= !S_ISGID;
             }
         }
-        Ok(request)
+        Ok(acls)
     }
 
-    /// Checks that the entry can be made: a name, not there, no slash after what is no directory.
-    fn check_free(&self, is_dir: bool) -> Result<(), Errno> {
-        if self.last.kind != Kind::Normal || self.find()?.is_some() {
-            return Err(Errno::EEXIST);
-        }
-        if self.last.slash && !is_dir { Err(Errno::ENOENT) } else { Ok(()) }
-    }
-}
-
-impl Context {
     /// Makes a directory: `mkdir(2)`. `mode` is masked by the umask.
     ///
     /// # Errors
@@ -127,12 +162,21 @@ impl Context {
         })
     }
 
-    /// Gives the file at `old` the further name `new`: `link(2)`. A symbolic link at `old` is not followed.
+    /// Gives the file at `old` the further name `new`: `linkat(2)`; a symbolic link at `old` is followed if `follow` says so.
+    /// With an empty `old`, the file that `old_base` holds (`AT_EMPTY_PATH`), also one without a name (`O_TMPFILE`).
     ///
     /// # Errors
-    /// As for [`Context::mkdir`]; `EPERM` for a directory, `ENOENT` for a file whose last name has gone, `EMLINK`.
-    pub fn link(&self, old_base: Base<'_>, old: &[u8], new_base: Base<'_>, new: &[u8]) -> Result<(), Errno> {
-        let held = self.hold(old_base, old, false)?;
+    /// As for [`Context::mkdir`]; `EPERM` for a directory, or where the policy protects; `ENOENT` for a file whose last name has
+    /// gone; `EMLINK`; `EXDEV` to another mount.
+    pub fn link(
+        &self,
+        (old_base, old, follow): (Base<'_>, &[u8], bool),
+        (new_base, new): (Base<'_>, &[u8]),
+    ) -> Result<(), Errno> {
+        let held = match old_base.dir {
+            Some(held) if old.is_empty() => held.clone(),
+            _ => self.hold(old_base, old, follow)?,
+        };
         self.in_parent(new_base, new, |entry| entry.link(&held))
     }
 
@@ -141,8 +185,7 @@ impl Context {
     /// # Errors
     /// Those of a walk.
     pub fn hold(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Held, Errno> {
-        let pinned = self.resolve(base, path, follow, |found| found.pin())?;
-        Ok(Held::new(self.shared_tree().clone(), pinned))
+        self.resolve(base, path, follow, |found| found.pin())
     }
 }
 
@@ -152,9 +195,13 @@ impl Entry<'_, '_> {
         if self.last.name.contains(&0) {
             return Err(Errno::EINVAL);
         }
-        self.context.may_change(self.dir)?;
+        if !held.mount().ptr_eq(self.mount) {
+            return Err(Errno::EXDEV);
+        }
         let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
         let attr = inode.attr();
+        self.context.may_link(self.sb, inode, &attr)?;
+        self.context.may_change(self.sb, self.dir)?;
         if attr.is_dir() {
             return Err(Errno::EPERM);
         }
@@ -163,21 +210,24 @@ impl Entry<'_, '_> {
         }
         let request = self.context.request();
         // One step under the inode's lock, so that a file cannot lose its last name and gain another.
+        let may_be_first = inode.is_linkable();
         inode.update(|attr| {
-            if attr.nlink == 0 {
+            if attr.nlink == 0 && !may_be_first {
                 return Err(Errno::ENOENT);
             }
             attr.nlink += 1;
             attr.ctime = request.now;
             Ok(())
         })?;
-        if let Err(errno) = self.tree.fs.link(&request, self.dir_inode()?, self.last.name, inode) {
+        if let Err(errno) = self.sb.fs.link(&request, self.dir_inode()?, self.last.name, inode) {
             inode.link_changed(-1, attr.ctime);
             return Err(errno);
         }
-        self.tree.forget_negative(self.dir, self.last.name, self.hash);
-        self.tree.add_alias(self.dir, self.last.name, self.hash, inode);
-        self.tree.touch_dir(self.dir, 1, 0, request.now);
+        inode.get();
+        self.sb.forget_negative(self.dir, self.last.name, self.hash);
+        let made = self.sb.add_alias(self.dir, self.last.name, self.hash, inode, self.sb.default_valid);
+        self.sb.touch_dir(self.dir, 1, 0, request.now);
+        self.sb.created(self.dir, made, self.last.name, false);
         Ok(())
     }
 }

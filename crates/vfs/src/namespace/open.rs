@@ -5,11 +5,14 @@ use super::{Base, Entry, Kind};
 use crate::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISVTX};
 use crate::context::{Context, Held};
 use crate::cred::{Credentials, MAY_READ, MAY_WRITE};
-use crate::dentry::{DIR, Dentry, LINK};
+use crate::dentry::{DIR, Dentry, LINK, MOUNTED};
 use crate::errno::Errno;
 use crate::file::OpenFile;
-use crate::slot::Pinned;
-use crate::walk::rcu_walk::MAX_LINKS;
+use crate::fs::NewInode;
+use crate::mount::{Mount, MountFlags};
+use crate::permission::{may, may_block, mount_allows};
+use crate::walk::rcu_walk::{MAX_LINKS, protected_link};
+use crate::walk::resolve::Resolve;
 
 /// Flags of `open(2)`, by Linux's numbers on x86-64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,6 +37,15 @@ impl OpenFlags {
     pub const DIRECTORY: Self = Self(0o200_000);
     /// It must not be a symbolic link.
     pub const NOFOLLOW: Self = Self(0o400_000);
+    /// Do not record accesses; for the owner.
+    pub const NOATIME: Self = Self(0o1_000_000);
+    /// A place, not an open file: nothing can be read or written.
+    pub const PATH: Self = Self(0o10_000_000);
+    /// A file without a name, in the directory at the path; [`Context::link`] gives it one, unless `EXCL` is there too.
+    pub const TMPFILE: Self = Self(0o20_000_000 | 0o200_000);
+
+    /// What `open(2)` knows; others are `EINVAL` to `openat2(2)` only, and kept and ignored here.
+    const ACCESS_AND_PATH: u32 = 0o10_000_000 | 0o200_000 | 0o400_000;
 
     /// Flags out of Linux's numbers. Those that mean nothing here (`O_CLOEXEC`, `O_NONBLOCK`, ...) are kept and ignored.
     #[must_use]
@@ -62,13 +74,18 @@ impl OpenFlags {
     /// Whether the file can be read.
     #[must_use]
     pub const fn can_read(self) -> bool {
-        matches!(self.0 & 3, 0 | 2)
+        matches!(self.0 & 3, 0 | 2) && !self.has(Self::PATH)
     }
 
     /// Whether the file can be written.
     #[must_use]
     pub const fn can_write(self) -> bool {
-        matches!(self.0 & 3, 1 | 2)
+        matches!(self.0 & 3, 1 | 2) && !self.has(Self::PATH)
+    }
+
+    /// With `PATH`, nothing but `DIRECTORY` and `NOFOLLOW` means anything.
+    fn cleaned(self) -> Self {
+        if self.has(Self::PATH) { Self(self.0 & Self::ACCESS_AND_PATH) } else { self }
     }
 
     /// What must be allowed on a file that was there before.
@@ -82,6 +99,8 @@ impl OpenFlags {
 /// What stands at the last component of a path that is opened with `CREAT`.
 enum Last {
     Opened(OpenFile),
+    /// Something is mounted there.
+    Mounted,
     /// A symbolic link to be followed: from this directory on by this text, after so many others.
     Link(Held, Vec<u8>, u32),
 }
@@ -91,9 +110,15 @@ impl Context {
     ///
     /// # Errors
     /// `EEXIST`, `EISDIR`, `ENOTDIR`, `ELOOP` (a symbolic link with `NOFOLLOW`), `EACCES`, `ENXIO` for a device, FIFO or socket,
-    /// `EINVAL` for `CREAT` with `DIRECTORY`, those of a walk, and the file system's.
+    /// `EINVAL` for `CREAT` with `DIRECTORY` and for `TMPFILE` without writing, `EPERM` for `NOATIME` by another than the owner,
+    /// `EROFS`, `EACCES` for a device where devices are not opened; `EOPNOTSUPP` for `TMPFILE` where there is no such thing; those of
+    /// a walk, and the file system's.
     #[inline]
     pub fn open(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> Result<OpenFile, Errno> {
+        let flags = flags.cleaned();
+        if flags.has(OpenFlags::TMPFILE) {
+            return self.open_unnamed(base, path, flags, mode);
+        }
         if flags.has(OpenFlags::CREAT) {
             return self.open_or_create(base, path, flags, mode);
         }
@@ -103,24 +128,78 @@ impl Context {
     #[inline]
     fn open_existing(&self, base: Base<'_>, path: &[u8], flags: OpenFlags) -> Result<OpenFile, Errno> {
         let follow = !flags.has(OpenFlags::NOFOLLOW);
-        let (pinned, cred) = self.resolve(base, path, follow, |found| {
+        if flags.has(OpenFlags::TRUNC) && base.resolve.has(Resolve::CACHED) {
+            return Err(Errno::EAGAIN);
+        }
+        let (held, cred) = self.resolve(base, path, follow, |found| {
             let attr = found.inode()?.attr();
+            if flags.has(OpenFlags::PATH) {
+                check_directory(attr.mode, flags)?;
+                return Ok((found.pin()?, found.cred.clone()));
+            }
             check_kind(attr.mode, flags)?;
-            found.cred.may(&attr, flags.mask())?;
-            check_special(attr.mode)?;
+            may(found, &attr, flags.mask())?;
+            check_opened(found.mount.get(), &attr, found.cred, flags)?;
             Ok((found.pin()?, found.cred.clone()))
         })?;
-        self.opened(pinned, flags, cred)
+        self.opened(held, flags, cred)
     }
 
-    /// Wraps a dentry that may be opened; cuts the file if that was asked.
+    /// Wraps a place that may be opened; cuts the file if that was asked.
     #[inline]
-    fn opened(&self, pinned: Pinned, flags: OpenFlags, cred: Credentials) -> Result<OpenFile, Errno> {
-        let file = OpenFile::new(Held::new(self.shared_tree().clone(), pinned), flags, cred);
+    fn opened(&self, held: Held, flags: OpenFlags, cred: Credentials) -> Result<OpenFile, Errno> {
+        let file = OpenFile::new(held, flags, cred)?;
         if flags.has(OpenFlags::TRUNC) {
             file.truncate()?;
         }
         Ok(file)
+    }
+
+    /// Opens, for `CREAT`, a mount point: what is mounted there.
+    #[cold]
+    fn open_mounted(&self, base: Base<'_>, path: &[u8], flags: OpenFlags) -> Result<OpenFile, Errno> {
+        let plain = OpenFlags(flags.0 & !(OpenFlags::CREAT.0 | OpenFlags::EXCL.0));
+        let attr = self.attr(base, path, !flags.has(OpenFlags::NOFOLLOW))?;
+        if attr.is_dir() { Err(Errno::EISDIR) } else { self.open_existing(base, path, plain) }
+    }
+
+    /// `O_TMPFILE`.
+    #[cold]
+    fn open_unnamed(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> Result<OpenFile, Errno> {
+        if !flags.can_write() || flags.has(OpenFlags::CREAT) {
+            return Err(Errno::EINVAL);
+        }
+        if base.resolve.has(Resolve::CACHED) {
+            return Err(Errno::EAGAIN);
+        }
+        let dir =
+            self.resolve(
+                base,
+                path,
+                true,
+                |found| {
+                    if found.object & DIR == 0 { Err(Errno::ENOTDIR) } else { found.pin() }
+                },
+            )?;
+        dir.mount().check_writable()?;
+        let (sb, cred) = (dir.sb(), self.credentials());
+        let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
+        let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
+        let mut attr = Attr::default();
+        let acls = self.new_attr(sb, &what, (dir_inode, &dir_inode.attr()), &cred, &mut attr)?;
+        let request = self.request();
+        (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
+        attr.nlink = 0;
+        let node = sb.fs.create_unnamed(&request, dir_inode, &mut attr)?;
+        let new = NewInode { node, attr, valid: sb.default_valid, ..NewInode::default() };
+        let made = dir.beside(sb.add_unnamed(dir.dentry(), &new));
+        if let Some(inode) = made.dentry().inode().filter(|_| !flags.has(OpenFlags::EXCL)) {
+            inode.set_linkable();
+        }
+        if let Some(acls) = acls {
+            sb.inherit_acls(&request, made.dentry(), acls);
+        }
+        OpenFile::new(made, flags, cred)
     }
 
     fn open_or_create(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> Result<OpenFile, Errno> {
@@ -129,11 +208,23 @@ impl Context {
         }
         let mut links = 0;
         let mut from: Option<(Held, Vec<u8>)> = None;
+        // A scoped walk stays in the scope that it began in, wherever a link lies.
+        let cwd = base.resolve.is_scoped().then(|| self.root_and_cwd().1);
+        let scope = base.scope.or(base.dir).or(cwd.as_ref());
         loop {
-            let (base, path) = from.as_ref().map_or((base, path), |(dir, body)| (Some(dir), body.as_slice()));
+            let (base, path) = match &from {
+                None => (base, path),
+                Some((dir, body)) => (base.going_on_from(dir, scope), body.as_slice()),
+            };
             match self.in_parent_after(links, base, path, |entry| entry.open_or_create(flags, mode))? {
                 Last::Opened(file) => return Ok(file),
-                Last::Link(_, _, followed) if followed == MAX_LINKS => return Err(Errno::ELOOP),
+                Last::Mounted => return self.open_mounted(base, path, flags),
+                Last::Link(dir, _, followed) if followed == MAX_LINKS || may_not_follow(&dir, base) => {
+                    return Err(Errno::ELOOP);
+                }
+                Last::Link(_, body, _) if body.first() == Some(&b'/') && base.resolve.has(Resolve::BENEATH) => {
+                    return Err(Errno::EXDEV);
+                }
                 Last::Link(dir, body, followed) => {
                     from = Some((dir, body));
                     links = followed + 1;
@@ -153,14 +244,19 @@ impl Entry<'_, '_> {
             return Err(Errno::EISDIR);
         }
         let Some(entry) = self.find()? else {
+            self.mount.check_writable()?;
             let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
             let made = self.make(&what)?;
             // Made under the directory's lock, which is still held: nobody can have taken the name away.
-            let held = Held::new(self.context.shared_tree().clone(), self.tree.pin_again(made));
-            return Ok(Last::Opened(OpenFile::new(held, flags, self.context.credentials())));
+            let held = self.hold(self.sb.pin_again(made));
+            return Ok(Last::Opened(OpenFile::new(held, flags, self.context.credentials())?));
         };
         if exclusive {
             return Err(Errno::EEXIST);
+        }
+        if entry.has(MOUNTED) {
+            // What is mounted on it is opened, not it.
+            return Ok(Last::Mounted);
         }
         if entry.has(LINK) && !flags.has(OpenFlags::NOFOLLOW) {
             return self.link_body(entry);
@@ -168,14 +264,15 @@ impl Entry<'_, '_> {
         if entry.has(DIR) {
             return Err(Errno::EISDIR);
         }
-        let attr = entry.inode().ok_or(Errno::ENOENT)?.attr();
+        let inode = entry.inode().ok_or(Errno::ENOENT)?;
+        let attr = inode.attr();
         let cred = self.context.credentials();
         self.may_create_in_sticky(&cred, &attr)?;
         check_kind(attr.mode, flags)?;
-        cred.may(&attr, flags.mask())?;
-        check_special(attr.mode)?;
-        let pinned = self.tree.pin(entry).ok_or(Errno::ENOENT)?;
-        self.context.opened(pinned, flags, cred).map(Last::Opened)
+        may_block(self.sb, (inode, &attr), &cred, flags.mask())?;
+        check_opened(self.mount, &attr, &cred, flags)?;
+        let pinned = self.sb.pin(entry).ok_or(Errno::ENOENT)?;
+        self.context.opened(self.hold(pinned), flags, cred).map(Last::Opened)
     }
 
     /// `CREAT` on what is there already, belongs to somebody else and lies in a sticky directory open to all: refused for all but
@@ -184,24 +281,50 @@ impl Entry<'_, '_> {
         let dir = self.dir_inode()?.attr();
         let open_to_all = dir.mode & (S_ISVTX | 0o002) == S_ISVTX | 0o002;
         let foreign = attr.uid != cred.uid && attr.uid != dir.uid;
-        let refused = open_to_all && foreign && !matches!(attr.kind(), S_IFREG | S_IFIFO);
+        let policy = self.context.policy();
+        let free = match attr.kind() {
+            S_IFREG => !policy.protected_regular,
+            S_IFIFO => !policy.protected_fifos,
+            _ => false,
+        };
+        let refused = open_to_all && foreign && !free;
         if refused { Err(Errno::EACCES) } else { Ok(()) }
     }
 
     fn link_body(&self, entry: &Dentry) -> Result<Last, Errno> {
-        let dir = Held::new(self.context.shared_tree().clone(), self.tree.pin_again(self.dir));
-        let guard = self.tree.domain.read();
-        let inode = entry.inode().ok_or(Errno::ENOENT)?;
-        let body = inode.link_body.load(&guard).ok_or(Errno::EIO)?.to_vec();
+        let dir = self.hold(self.sb.pin_again(self.dir));
+        if self.context.policy().protected_symlinks {
+            protected_link(entry, &self.context.credentials())?;
+        }
+        let body = self.sb.link_body(entry, &self.context.request())?;
         Ok(Last::Link(dir, body, self.links))
     }
 }
 
+/// Whether symbolic links in `dir` are not to be followed.
+fn may_not_follow(dir: &Held, base: Base<'_>) -> bool {
+    base.resolve.has(Resolve::NO_SYMLINKS) || dir.mount().has(MountFlags::NOSYMFOLLOW)
+}
+
+fn check_directory(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
+    if flags.has(OpenFlags::DIRECTORY) && mode & S_IFMT != S_IFDIR { Err(Errno::ENOTDIR) } else { Ok(()) }
+}
+
+/// What is said only to who may open the file: what its mount forbids, that nobody is behind it, and whose privilege a flag is.
+fn check_opened(mount: &Mount, attr: &Attr, cred: &Credentials, flags: OpenFlags) -> Result<(), Errno> {
+    mount_allows(mount, attr, flags.mask() & MAY_WRITE)?;
+    if matches!(attr.kind(), S_IFCHR | S_IFBLK) && mount.has(MountFlags::NODEV) {
+        return Err(Errno::EACCES);
+    }
+    if flags.has(OpenFlags::NOATIME) && !cred.owns(attr) {
+        return Err(Errno::EPERM);
+    }
+    check_special(attr.mode)
+}
+
 /// Whether what has `mode` can be opened with `flags`.
 fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
-    if flags.has(OpenFlags::DIRECTORY) && mode & S_IFMT != S_IFDIR {
-        return Err(Errno::ENOTDIR);
-    }
+    check_directory(mode, flags)?;
     match mode & S_IFMT {
         S_IFLNK => Err(Errno::ELOOP),
         S_IFDIR if flags.mask() & MAY_WRITE != 0 => Err(Errno::EISDIR),

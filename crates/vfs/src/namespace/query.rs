@@ -1,9 +1,11 @@
 //! stat, access, readlink: questions, answered without a count on anything.
 
 use super::Base;
-use crate::attr::{Attr, S_IFLNK};
+use crate::attr::{Attr, S_IFLNK, S_IFMT};
 use crate::context::Context;
+use crate::cred::{MAY_EXEC, MAY_WRITE};
 use crate::errno::Errno;
+use crate::permission::{may, mount_allows};
 
 impl Context {
     /// Attributes of what `path` leads to: `stat(2)`, or `lstat(2)` without `follow`. In rcu-walk nothing shared is written.
@@ -11,10 +13,11 @@ impl Context {
     /// # Errors
     /// Those of a walk.
     pub fn attr(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Attr, Errno> {
-        self.attr_as(base, path, follow, |attr| attr)
+        self.attr_as(base, path, follow, |attr, _| attr)
     }
 
-    /// [`Context::attr`], made into the caller's own type by `make` before the last check.
+    /// [`Context::attr`], made into the caller's own type by `make` before the last check; with the number of the file system, which
+    /// no other of this tree has (`st_dev`).
     ///
     /// For front ends: inlined into the function that returns the result, it writes the attributes once, to their place. A copy
     /// on the way costs a stall, since it loads wide what was just stored narrow.
@@ -27,19 +30,25 @@ impl Context {
         base: Base<'_>,
         path: &[u8],
         follow: bool,
-        make: impl Fn(Attr) -> R,
+        make: impl Fn(Attr, u64) -> R,
     ) -> Result<R, E> {
-        self.resolve(base, path, follow, |found| Ok(make(found.inode()?.attr())))
+        self.resolve(base, path, follow, |found| Ok(make(found.inode()?.attr(), found.mount.get().dev)))
     }
 
-    /// Checks that this context may do `mask` (of `MAY_*`; 0: that the file is there): `faccessat2(2)` with `AT_EACCESS`.
+    /// Checks that this context may do `mask` (of `MAY_*`; 0: that the file is there): `faccessat2(2)` with `AT_EACCESS`,
+    /// and with `AT_SYMLINK_NOFOLLOW` without `follow`.
     ///
     /// # Errors
-    /// `EACCES`, those of a walk.
-    pub fn access(&self, base: Base<'_>, path: &[u8], mask: u32) -> Result<(), Errno> {
-        self.resolve(base, path, true, |found| {
+    /// `EACCES`; `EROFS` to write on a read-only mount; those of a walk.
+    pub fn access(&self, base: Base<'_>, path: &[u8], follow: bool, mask: u32) -> Result<(), Errno> {
+        self.resolve(base, path, follow, |found| {
             let attr = found.inode()?.attr();
-            if mask == 0 { Ok(()) } else { found.cred.may(&attr, mask & 7) }
+            if mask == 0 {
+                return Ok(());
+            }
+            mount_allows(found.mount.get(), &attr, mask & MAY_EXEC)?;
+            may(found, &attr, mask & 7)?;
+            mount_allows(found.mount.get(), &attr, mask & MAY_WRITE)
         })
     }
 
@@ -48,12 +57,19 @@ impl Context {
     /// # Errors
     /// `EINVAL` if it is no symbolic link; those of a walk.
     pub fn read_link(&self, base: Base<'_>, path: &[u8]) -> Result<Vec<u8>, Errno> {
-        self.resolve(base, path, false, |found| {
+        let body = self.resolve(base, path, false, |found| {
             let inode = found.inode()?;
-            if inode.attr().kind() != S_IFLNK {
+            if inode.mode() & S_IFMT != S_IFLNK {
                 return Err(Errno::EINVAL);
             }
-            inode.link_body.load(found.guard).map(<[u8]>::to_vec).ok_or(Errno::EIO)
-        })
+            match inode.link_body.load(found.guard) {
+                Some(body) => Ok(Ok(body.to_vec())),
+                None => found.pin().map(Err),
+            }
+        })?;
+        match body {
+            Ok(body) => Ok(body),
+            Err(held) => held.sb().link_body(held.dentry(), &self.request()),
+        }
     }
 }

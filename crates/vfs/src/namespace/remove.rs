@@ -4,9 +4,11 @@ use super::{Base, Entry, Kind};
 use crate::attr::S_ISVTX;
 use crate::context::Context;
 use crate::cred::{MAY_EXEC, MAY_WRITE};
-use crate::dentry::{DIR, Dentry};
+use crate::dentry::{DIR, Dentry, MOUNTED};
 use crate::errno::Errno;
 use crate::fs::Request;
+use crate::mount::Mount;
+use crate::permission::may_block;
 use crate::rank::Rank;
 use prim::atomic::Ordering::Relaxed;
 
@@ -21,11 +23,13 @@ impl Context {
             if entry.last.kind != Kind::Normal {
                 return Err(Errno::EISDIR);
             }
+            entry.mount.check_writable()?;
             let victim = entry.find()?.ok_or(Errno::ENOENT)?;
             if entry.last.slash {
                 return Err(if victim.has(DIR) { Errno::EISDIR } else { Errno::ENOTDIR });
             }
-            let request = self.may_remove(entry.dir, victim, false)?;
+            let request = self.may_remove(entry.mount, entry.dir, victim, false)?;
+            check_no_mount(victim)?;
             entry.remove(victim, false, &request)
         })
     }
@@ -43,10 +47,12 @@ impl Context {
                 Kind::DotDot => return Err(Errno::ENOTEMPTY),
                 Kind::Root => return Err(Errno::EBUSY),
             }
+            entry.mount.check_writable()?;
             let victim = entry.find()?.ok_or(Errno::ENOENT)?;
-            let request = self.may_remove(entry.dir, victim, true)?;
+            let request = self.may_remove(entry.mount, entry.dir, victim, true)?;
+            check_no_mount(victim)?;
             // Nothing can be made in it any more once this lock is given back and it is unhashed.
-            let _held = entry.tree.ranks.lock_nested(Rank::Directory, &victim.lock);
+            let _held = entry.sb.ranks.lock_nested(Rank::Directory, &victim.lock);
             self.check_empty(victim)?;
             entry.remove(victim, true, &request)
         })
@@ -61,33 +67,47 @@ impl Context {
     ///
     /// # Errors
     /// `EACCES`, `EPERM` (sticky), `ENOTDIR`, `EISDIR`.
-    pub(crate) fn may_remove(&self, dir: &Dentry, victim: &Dentry, is_dir: bool) -> Result<Request, Errno> {
-        let dir_attr = dir.inode().ok_or(Errno::ENOENT)?.attr();
+    pub(crate) fn may_remove(
+        &self,
+        mount: &Mount,
+        dir: &Dentry,
+        victim: &Dentry,
+        is_dir: bool,
+    ) -> Result<Request, Errno> {
+        let dir_inode = dir.inode().ok_or(Errno::ENOENT)?;
+        let dir_attr = dir_inode.attr();
         let victim_inode = victim.inode().ok_or(Errno::ENOENT)?;
-        let request = self.with_cred(|cred| {
-            cred.may(&dir_attr, MAY_WRITE | MAY_EXEC)?;
-            if dir_attr.mode & S_ISVTX != 0 && cred.uid != dir_attr.uid && !cred.owns(&victim_inode.attr()) {
-                return Err(Errno::EPERM);
-            }
-            Ok(Request::of(cred))
-        })?;
+        let cred = self.credentials();
+        may_block(&mount.sb, (dir_inode, &dir_attr), &cred, MAY_WRITE | MAY_EXEC)?;
+        if dir_attr.mode & S_ISVTX != 0 && cred.uid != dir_attr.uid && !cred.owns(&victim_inode.attr()) {
+            return Err(Errno::EPERM);
+        }
         match (is_dir, victim.has(DIR)) {
             (true, false) => Err(Errno::ENOTDIR),
             (false, true) => Err(Errno::EISDIR),
-            _ => Ok(request),
+            _ => Ok(self.request()),
         }
     }
+}
+
+/// Whether nothing is mounted on an entry that is about to go or move.
+///
+/// # Errors
+/// `EBUSY`.
+pub(crate) fn check_no_mount(entry: &Dentry) -> Result<(), Errno> {
+    if entry.has(MOUNTED) { Err(Errno::EBUSY) } else { Ok(()) }
 }
 
 impl Entry<'_, '_> {
     fn remove(&self, victim: &Dentry, is_dir: bool, request: &Request) -> Result<(), Errno> {
         let inode = victim.inode().ok_or(Errno::ENOENT)?;
-        self.tree.fs.unlink(request, self.dir_inode()?, self.last.name, inode)?;
+        self.sb.fs.unlink(request, self.dir_inode()?, self.last.name, inode)?;
         if is_dir {
-            self.tree.forget_children(victim);
+            self.sb.forget_children(victim);
         }
-        self.tree.delete(self.dir, victim, self.hash, if is_dir { 2 } else { 1 }, request.now);
-        self.tree.touch_dir(self.dir, -1, -i32::from(is_dir), request.now);
+        self.sb.removed(self.dir, victim, self.last.name, is_dir);
+        self.sb.delete(self.dir, victim, self.hash, if is_dir { 2 } else { 1 }, request.now);
+        self.sb.touch_dir(self.dir, -1, -i32::from(is_dir), request.now);
         Ok(())
     }
 }

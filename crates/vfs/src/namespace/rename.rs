@@ -1,27 +1,60 @@
-//! rename: a name that moves.
+//! rename: a name that moves, or two that change places.
+//!
+//! # How it is locked
+//! Renames inside one directory take its lock. Between directories, both; a directory that moves to another takes `rename_lock` first,
+//! so that who is whose ancestor stays. Anything else that moves locks the two directories without it: the second is only
+//! tried, and if it is taken, all is given back and done again under `rename_lock`, ancestors first. So moves of files in unrelated
+//! directories share no lock.
 
+use super::remove::check_no_mount;
 use super::{Base, DirAt, Kind, Last};
 use crate::context::Context;
 use crate::cred::MAY_WRITE;
+use crate::dcache::Moved;
 use crate::dentry::{DIR, Dentry};
 use crate::errno::Errno;
 use crate::fs::RenameFlags;
+use crate::permission::may_block;
 use crate::rank::{Locked, Rank};
-use crate::tree::Tree;
+use crate::superblock::SuperBlock;
+use sync::lockdep::Held as Ranked;
 
 /// Both ends of a rename, their directories locked.
 struct Ends<'t, 'p> {
+    at: &'t DirAt,
+    sb: &'t SuperBlock,
     old: (&'t Dentry, Last<'p>, u64),
     new: (&'t Dentry, Last<'p>, u64),
-    locks: DirLocks<'t>,
-    /// Held when the directories differ: who is whose ancestor then stays.
+    flags: RenameFlags,
+    are_two: bool,
+    /// Held if `rename_lock` is.
+    ordered: bool,
+    _locks: DirLocks<'t>,
     _renaming: Option<Locked<'t>>,
 }
 
 /// Holds the locks of one directory or of two.
 struct DirLocks<'t> {
     _first: Locked<'t>,
-    second: Option<Locked<'t>>,
+    _second: Option<Second<'t>>,
+}
+
+/// The second lock, waited for or tried.
+enum Second<'t> {
+    Waited(#[expect(dead_code, reason = "held")] Locked<'t>),
+    Tried(
+        #[expect(dead_code, reason = "held")] sync::MutexGuard<'t, ()>,
+        #[expect(dead_code, reason = "held")] Ranked<'t, Rank>,
+    ),
+}
+
+/// What a try to lock both directories came to.
+enum Try<T> {
+    Locked(T),
+    /// A directory changed before it was locked: walk again.
+    Changed,
+    /// The second lock was taken: in the right order, then.
+    Busy,
 }
 
 impl<'t> DirLocks<'t> {
@@ -29,97 +62,131 @@ impl<'t> DirLocks<'t> {
     ///
     /// The first is checked before the second is asked for. It then stays what it is, so the second, even if its memory serves
     /// another directory by now, is no ancestor of it, and the order holds.
-    fn two(tree: &'t Tree, first: DirAt<'t>, second: DirAt<'t>) -> Option<Self> {
-        let held = tree.ranks.lock(Rank::Directory, &first.dir.lock);
+    fn two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Option<Self> {
+        let held = sb.ranks.lock(Rank::Directory, &first.dir().lock);
         if !first.is_current() {
             return None;
         }
-        let is_other = !core::ptr::eq(first.dir, second.dir);
-        let other = is_other.then(|| tree.ranks.lock_nested(Rank::Directory, &second.dir.lock));
-        second.is_current().then_some(Self { _first: held, second: other })
+        let is_other = !core::ptr::eq(first.dir(), second.dir());
+        let other = is_other.then(|| Second::Waited(sb.ranks.lock_nested(Rank::Directory, &second.dir().lock)));
+        second.is_current().then_some(Self { _first: held, _second: other })
     }
 
-    fn are_two(&self) -> bool {
-        self.second.is_some()
+    /// Locks `first`, and `second` if nobody has it.
+    fn try_two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Try<Self> {
+        let held = sb.ranks.lock(Rank::Directory, &first.dir().lock);
+        let Some(other) = second.dir().lock.try_lock() else { return Try::Busy };
+        let other = Second::Tried(other, sb.ranks.acquire_nested(Rank::Directory));
+        if first.is_current() && second.is_current() {
+            return Try::Locked(Self { _first: held, _second: Some(other) });
+        }
+        Try::Changed
     }
 }
 
 impl Context {
-    /// Moves `old` to `new`, over a file or an empty directory that is there: `rename(2)`.
+    /// Moves `old` to `new`, over a file or an empty directory that is there: `renameat2(2)`. With `NOREPLACE` nothing may be
+    /// there; with `EXCHANGE` both are there and change places.
     ///
     /// # Errors
-    /// `ENOENT`; `EBUSY` for `.`, `..` and `/`; `EINVAL` into the moved directory itself; `ENOTEMPTY`; `EISDIR`; `ENOTDIR`;
-    /// `EACCES`; `EPERM` in sticky directories; those of a walk, and the file system's.
-    pub fn rename(&self, old_base: Base<'_>, old: &[u8], new_base: Base<'_>, new: &[u8]) -> Result<(), Errno> {
-        if old.contains(&0) || new.contains(&0) {
+    /// `ENOENT`; `EBUSY` for `.`, `..`, `/` and mount points; `EINVAL` into the moved directory itself, and for both flags at
+    /// once; `EEXIST` with `NOREPLACE`; `ENOTEMPTY`; `EISDIR`; `ENOTDIR`; `EACCES`; `EPERM` in sticky directories; `EXDEV` to another
+    /// mount; `EROFS`; those of a walk, and the file system's.
+    pub fn rename(
+        &self,
+        (old_base, old): (Base<'_>, &[u8]),
+        (new_base, new): (Base<'_>, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        if old.contains(&0) || new.contains(&0) || flags.has(RenameFlags::NOREPLACE.union(RenameFlags::EXCHANGE)) {
             return Err(Errno::EINVAL);
         }
         let old_last = Last::of(old).ok_or(Errno::ENOENT)?;
+        let mut ordered = false;
         loop {
             let old_at = self.parent(0, old_base, old, &old_last)?;
             let new_last = Last::of(new).ok_or(Errno::ENOENT)?;
             let new_at = self.parent(0, new_base, new, &new_last)?;
-            if old_last.kind != Kind::Normal || new_last.kind != Kind::Normal {
+            if !old_at.mount.ptr_eq(&new_at.mount) {
+                return Err(Errno::EXDEV);
+            }
+            if old_last.kind != Kind::Normal {
                 return Err(Errno::EBUSY);
             }
-            if let Some(ends) = self.lock_ends((old_at, old_last), (new_at, new_last)) {
-                return self.rename_locked(&ends);
+            if new_last.kind != Kind::Normal {
+                return Err(if flags.has(RenameFlags::NOREPLACE) { Errno::EEXIST } else { Errno::EBUSY });
+            }
+            old_at.mount.check_writable()?;
+            match lock_ends((&old_at, old_last), (&new_at, new_last), flags, ordered) {
+                Try::Changed => {}
+                Try::Busy => ordered = true,
+                Try::Locked(ends) => match self.rename_locked(&ends)? {
+                    Done::Yes => return Ok(()),
+                    Done::NeedsOrder => ordered = true,
+                },
             }
         }
     }
 
-    /// Locks both directories; `None` if one of them changed before it was locked.
-    fn lock_ends<'t, 'p>(&'t self, old: (DirAt<'t>, Last<'p>), new: (DirAt<'t>, Last<'p>)) -> Option<Ends<'t, 'p>> {
-        let tree = self.tree();
-        let (a, b) = (old.0.dir, new.0.dir);
-        let renaming = (!core::ptr::eq(a, b)).then(|| tree.ranks.lock(Rank::Rename, &tree.rename_lock));
-        // Ancestors first, else by address.
-        let b_first = match &renaming {
-            Some(_) if is_below(a, b) => true,
-            Some(_) if is_below(b, a) => false,
-            _ => core::ptr::from_ref(b) < core::ptr::from_ref(a),
-        };
-        let (first, second) = if b_first { (new.0, old.0) } else { (old.0, new.0) };
-        let locks = DirLocks::two(tree, first, second)?;
-        let hash = |last: &Last<'_>| tree.key.hash(last.name);
-        let (old, new) = ((a, old.1, hash(&old.1)), (b, new.1, hash(&new.1)));
-        Some(Ends { old, new, locks, _renaming: renaming })
-    }
-
-    fn rename_locked(&self, ends: &Ends<'_, '_>) -> Result<(), Errno> {
+    fn rename_locked(&self, ends: &Ends<'_, '_>) -> Result<Done, Errno> {
         let (old_dir, old_last, old_hash) = ends.old;
         let (new_dir, new_last, new_hash) = ends.new;
-        let moved = self.find_in(old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
-        let target = self.find_in(new_dir, &new_last, new_hash)?;
-        let is_dir = moved.has(DIR);
-        if !is_dir && (old_last.slash || new_last.slash) {
+        let moved = self.find_in(ends.sb, old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
+        let target = self.find_in(ends.sb, new_dir, &new_last, new_hash)?;
+        let (is_dir, target_is_dir) = (moved.has(DIR), target.is_some_and(|target| target.has(DIR)));
+        let exchange = ends.flags.has(RenameFlags::EXCHANGE);
+        if target.is_some() && ends.flags.has(RenameFlags::NOREPLACE) {
+            return Err(Errno::EEXIST);
+        }
+        if exchange && target.is_none() {
+            return Err(Errno::ENOENT);
+        }
+        let slash = old_last.slash || (!exchange && new_last.slash);
+        if (!is_dir && slash) || (exchange && new_last.slash && !target_is_dir) {
             return Err(Errno::ENOTDIR);
         }
-        if ends.locks.are_two() {
-            if core::ptr::eq(moved, new_dir) || is_below(new_dir, moved) {
+        if ends.are_two {
+            if (is_dir || target_is_dir) && !ends.ordered {
+                return Ok(Done::NeedsOrder);
+            }
+            if core::ptr::eq(moved, new_dir) || (is_dir && is_below(new_dir, moved)) {
                 return Err(Errno::EINVAL);
             }
-            if target.is_some_and(|target| core::ptr::eq(target, old_dir) || is_below(old_dir, target)) {
-                return Err(Errno::ENOTEMPTY);
+            if target
+                .is_some_and(|target| core::ptr::eq(target, old_dir) || (target_is_dir && is_below(old_dir, target)))
+            {
+                return Err(if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
             }
         }
         let inode = moved.inode().ok_or(Errno::ENOENT)?;
         let target_inode = target.and_then(Dentry::inode);
         if target_inode.is_some_and(|target| core::ptr::eq(target, inode)) {
-            return Ok(());
+            return Ok(Done::Yes);
         }
-        self.may_remove(old_dir, moved, is_dir)?;
+        let mount = &ends.at.mount;
+        self.may_remove(mount, old_dir, moved, is_dir)?;
         match target {
-            Some(target) => drop(self.may_remove(new_dir, target, is_dir)?),
-            None => self.may_change(new_dir)?,
+            Some(target) => {
+                self.may_remove(mount, new_dir, target, if exchange { target_is_dir } else { is_dir }).map(|_| ())?
+            }
+            None => self.may_change(ends.sb, new_dir)?,
         }
-        if is_dir && ends.locks.are_two() {
+        if ends.are_two {
             // Its `..` changes.
-            self.with_cred(|cred| cred.may(&inode.attr(), MAY_WRITE))?;
+            let cred = self.credentials();
+            for inode in
+                [is_dir.then_some(inode), target_inode.filter(|_| exchange && target_is_dir)].into_iter().flatten()
+            {
+                may_block(ends.sb, (inode, &inode.attr()), &cred, MAY_WRITE)?;
+            }
         }
-        let ranks = &self.tree().ranks;
+        check_no_mount(moved)?;
+        target.map_or(Ok(()), check_no_mount)?;
+        if exchange {
+            return target.map_or(Ok(Done::Yes), |target| self.exchange_checked(ends, moved, target));
+        }
         let victim = target.filter(|_| is_dir);
-        let target_lock = victim.map(|victim| ranks.lock_nested(Rank::Directory, &victim.lock));
+        let target_lock = victim.map(|victim| ends.sb.ranks.lock_nested(Rank::Directory, &victim.lock));
         if let (Some(target), Some(_)) = (target, &target_lock) {
             self.check_empty(target)?;
         }
@@ -133,37 +200,119 @@ impl Context {
         moved: &Dentry,
         target: Option<&Dentry>,
         is_dir: bool,
-    ) -> Result<(), Errno> {
-        let tree = self.tree();
-        let (old_dir, old_last, old_hash) = ends.old;
+    ) -> Result<Done, Errno> {
+        let sb = ends.sb;
+        let (old_dir, old_last, _) = ends.old;
         let (new_dir, new_last, new_hash) = ends.new;
         let request = self.request();
         let (Some(inode), Some(from), Some(to)) = (moved.inode(), old_dir.inode(), new_dir.inode()) else {
             return Err(Errno::ENOENT);
         };
         let target_inode = target.and_then(Dentry::inode);
-        tree.fs.rename(
-            &request,
-            (from, old_last.name),
-            (to, new_last.name),
-            inode,
-            target_inode,
-            RenameFlags::default(),
-        )?;
+        sb.fs.rename(&request, (from, old_last.name), (to, new_last.name), inode, target_inode, ends.flags)?;
         inode.link_changed(0, request.now);
         match target {
-            Some(target) if is_dir => tree.forget_children(target),
+            Some(target) if is_dir => sb.forget_children(target),
             Some(_) => {}
-            None => tree.forget_negative(new_dir, new_last.name, new_hash),
+            None => sb.forget_negative(new_dir, new_last.name, new_hash),
+        }
+        if let Some(target) = target {
+            sb.removed(new_dir, target, new_last.name, is_dir);
         }
         let replaced_entry = target.map(|target| (target, if is_dir { 2 } else { 1 }));
-        tree.move_entry((old_dir, old_hash), (new_dir, new_last.name, new_hash), moved, replaced_entry, request.now);
+        let (old, new) = ends.moved();
+        sb.move_between(ends.are_two && is_dir, || sb.move_entry(old, new, moved, replaced_entry, request.now));
         let subdir = i32::from(is_dir);
         let replaced = target.is_some();
-        tree.touch_dir(old_dir, -1, -subdir, request.now);
-        tree.touch_dir(new_dir, i64::from(!replaced), if replaced { 0 } else { subdir }, request.now);
-        Ok(())
+        sb.touch_dir(old_dir, -1, -subdir, request.now);
+        sb.touch_dir(new_dir, i64::from(!replaced), if replaced { 0 } else { subdir }, request.now);
+        sb.moved(moved, (old_dir, old_last.name), (new_dir, new_last.name), is_dir);
+        Ok(Done::Yes)
     }
+
+    /// The exchange itself, after all checks.
+    fn exchange_checked(&self, ends: &Ends<'_, '_>, a: &Dentry, b: &Dentry) -> Result<Done, Errno> {
+        let sb = ends.sb;
+        let (old_dir, old_last, _) = ends.old;
+        let (new_dir, new_last, _) = ends.new;
+        let request = self.request();
+        let (Some(a_inode), Some(b_inode), Some(from), Some(to)) =
+            (a.inode(), b.inode(), old_dir.inode(), new_dir.inode())
+        else {
+            return Err(Errno::ENOENT);
+        };
+        sb.fs.rename(&request, (from, old_last.name), (to, new_last.name), a_inode, Some(b_inode), ends.flags)?;
+        a_inode.link_changed(0, request.now);
+        b_inode.link_changed(0, request.now);
+        let (at_a, at_b) = ends.moved();
+        let (a_dir, b_dir) = (a.has(DIR), b.has(DIR));
+        sb.move_between(ends.are_two && (a_dir || b_dir), || sb.exchange_entries(at_a, a, at_b, b));
+        let subdirs = if ends.are_two { i32::from(b_dir) - i32::from(a_dir) } else { 0 };
+        sb.touch_dir(old_dir, 0, subdirs, request.now);
+        sb.touch_dir(new_dir, 0, -subdirs, request.now);
+        sb.moved(a, (old_dir, old_last.name), (new_dir, new_last.name), a_dir);
+        sb.moved(b, (new_dir, new_last.name), (old_dir, old_last.name), b_dir);
+        Ok(Done::Yes)
+    }
+}
+
+/// What became of a rename whose directories are locked.
+enum Done {
+    Yes,
+    /// A directory would move to another: under `rename_lock`, then.
+    NeedsOrder,
+}
+
+impl<'t, 'p> Ends<'t, 'p> {
+    fn moved(&self) -> (Moved<'_>, Moved<'_>) {
+        let end = |&(dir, last, hash): &(&'t Dentry, Last<'p>, u64)| Moved { dir, name: last.name, hash };
+        (end(&self.old), end(&self.new))
+    }
+}
+
+/// Locks both directories; with `ordered` under `rename_lock`, ancestors first.
+fn lock_ends<'t, 'p>(
+    old: (&'t DirAt, Last<'p>),
+    new: (&'t DirAt, Last<'p>),
+    flags: RenameFlags,
+    ordered: bool,
+) -> Try<Ends<'t, 'p>> {
+    let sb = old.0.sb();
+    let (a, b) = (old.0.dir(), new.0.dir());
+    let are_two = !core::ptr::eq(a, b);
+    let by_address = core::ptr::from_ref(b) < core::ptr::from_ref(a);
+    let mut renaming = None;
+    let locks = if are_two && !ordered {
+        let (first, second) = if by_address { (new.0, old.0) } else { (old.0, new.0) };
+        match DirLocks::try_two(sb, first, second) {
+            Try::Locked(locks) => Some(locks),
+            Try::Changed => None,
+            Try::Busy => return Try::Busy,
+        }
+    } else {
+        renaming = are_two.then(|| sb.ranks.lock(Rank::Rename, &sb.rename_lock));
+        // Ancestors first, else by address.
+        let b_first = match &renaming {
+            Some(_) if is_below(a, b) => true,
+            Some(_) if is_below(b, a) => false,
+            _ => by_address,
+        };
+        let (first, second) = if b_first { (new.0, old.0) } else { (old.0, new.0) };
+        DirLocks::two(sb, first, second)
+    };
+    let Some(locks) = locks else { return Try::Changed };
+    let (old_hash, new_hash) = (sb.hash(old.1.name), sb.hash(new.1.name));
+    Try::Locked(Ends {
+        at: old.0,
+        sb,
+        old: (a, old.1, old_hash),
+        new: (b, new.1, new_hash),
+        flags,
+        are_two,
+        ordered: renaming.is_some(),
+        _locks: locks,
+        _renaming: renaming,
+    })
 }
 
 /// Whether `dentry` lies below `ancestor`. Right while no directory moves between directories.

@@ -18,18 +18,30 @@ pub enum Fallback {
     RenameInProgress,
     /// A symbolic link's body is not in memory.
     LinkNotCached,
+    /// The entry was good for a time that is over.
+    Revalidate,
+    /// The file system cannot say without blocking who may.
+    Permission,
+    /// A directory moved or a mount changed while a walk that must stay within bounds went up.
+    TreeChanged,
+    /// The mount is being unmounted.
+    Unmounting,
     /// Not a reason to leave but to begin again: the place that was reached could not be held.
     Restart,
 }
 
 impl Fallback {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Fallback; 6] = [
+    pub const ALL: [Fallback; 10] = [
         Fallback::Miss,
         Fallback::DirectoryChanged,
         Fallback::EntryChanged,
         Fallback::RenameInProgress,
         Fallback::LinkNotCached,
+        Fallback::Revalidate,
+        Fallback::Permission,
+        Fallback::TreeChanged,
+        Fallback::Unmounting,
         Fallback::Restart,
     ];
 
@@ -42,6 +54,10 @@ impl Fallback {
             Fallback::EntryChanged => "entry-changed",
             Fallback::RenameInProgress => "rename-in-progress",
             Fallback::LinkNotCached => "link-not-cached",
+            Fallback::Revalidate => "revalidate",
+            Fallback::Permission => "permission",
+            Fallback::TreeChanged => "tree-changed",
+            Fallback::Unmounting => "unmounting",
             Fallback::Restart => "restart",
         }
     }

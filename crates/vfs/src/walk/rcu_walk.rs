@@ -16,13 +16,21 @@
 //! # Where it comes from
 //! Linux's rcu-walk (`Documentation/filesystems/path-lookup.rst`; Nick Piggin, 2009-2011).
 
+use crate::attr::{S_IFDIR, S_IFMT, S_ISVTX};
+use crate::context::Place;
 use crate::cred::{Credentials, MAY_EXEC};
-use crate::dentry::{COMPLETE, DIR, Dentry, HASHED, INODE, LINK, hash_len, is_inode, is_open_dir};
+use crate::dentry::{
+    CHECKED, COLD, COMPLETE, DIR, Dentry, FOLDED, HASHED, INODE, LINK, MOUNTED, SEARCH_ALL, hash_len, is_inode,
+    is_open_dir,
+};
 use crate::errno::Errno;
+use crate::mount::{MountFlags, MountRef};
 use crate::name::{Components, NAME_MAX, NameKey, ShortName};
+use crate::permission::{MayRcu, may_rcu};
 use crate::slot::{entry_hash, inode_beside, inode_of};
 use crate::tree::Tree;
 use crate::walk::fallback::Fallback;
+use crate::walk::resolve::{Resolve, is_within_rcu};
 use sync::HashView;
 use sync::rcu::ReadGuard;
 
@@ -32,17 +40,29 @@ pub(crate) const MAX_LINKS: u32 = 40;
 /// A place that a walk has reached: a dentry, and the sequence and object word that it had.
 #[derive(Clone, Copy)]
 pub(crate) struct At<'g> {
+    pub(crate) mount: MountRef<'g>,
     pub(crate) dentry: &'g Dentry,
     pub(crate) seq: u32,
     pub(crate) object: u64,
 }
 
 impl<'g> At<'g> {
-    /// Samples `dentry`. If it is being changed, the first check will fail.
+    /// Samples a place that a walk has come to. If it is being changed, the first check will fail.
     #[inline(always)]
-    pub(crate) fn sample(dentry: &'g Dentry) -> Self {
+    pub(crate) fn sample(mount: MountRef<'g>, dentry: &'g Dentry) -> Self {
         let seq = dentry.seq.raw_begin();
-        Self { dentry, seq, object: dentry.object() }
+        Self { mount, dentry, seq, object: dentry.object() }
+    }
+
+    /// Samples a place that a walk starts from: what is mounted on it, and for how long its name is good, does not matter.
+    #[inline(always)]
+    pub(crate) fn start(place: Place<'g>) -> Self {
+        let at = Self::sample(place.mount, place.dentry);
+        Self { object: at.object & !(MOUNTED | CHECKED | COLD), ..at }
+    }
+
+    pub(crate) fn place(&self) -> Place<'g> {
+        Place { mount: self.mount, dentry: self.dentry }
     }
 
     /// Whether the dentry is no longer what it was.
@@ -101,8 +121,11 @@ pub(crate) struct RcuWalk<'g> {
     pub(crate) guard: &'g ReadGuard<'g>,
     pub(crate) view: HashView<'g, Dentry>,
     pub(crate) key: NameKey,
-    pub(crate) root: &'g Dentry,
+    pub(crate) root: Place<'g>,
     pub(crate) cred: &'g Credentials,
+    pub(crate) resolve: Resolve,
+    /// A dentry that was revalidated just now, by this walk.
+    pub(crate) fresh: *const Dentry,
     /// Symbolic links followed so far.
     pub(crate) links: u32,
 }
@@ -128,7 +151,7 @@ impl<'g> RcuWalk<'g> {
     #[cold]
     #[inline(never)]
     pub(crate) fn conclude(&mut self, stopped: (At<'g>, Stop), path: &[u8], follow: bool) -> Result<At<'g>, Leave<'g>> {
-        self.finish(stopped, &Components::new(path), follow)
+        self.finish(stopped, &Components::new(path), follow, true)
     }
 
     fn finish(
@@ -136,14 +159,18 @@ impl<'g> RcuWalk<'g> {
         (mut at, mut stop): (At<'g>, Stop),
         parts: &Components<'_>,
         follow: bool,
+        trailing: bool,
     ) -> Result<At<'g>, Leave<'g>> {
         let path = parts.path();
         let slash = path.last() == Some(&b'/');
         loop {
             stop = match stop {
-                Stop::End if at.is_link() && (follow || slash) => Stop::Link(path.len()),
+                Stop::End if at.is_link() && (follow || slash) => match self.arrive(&at) {
+                    Ok(_) => Stop::Link(path.len()),
+                    Err(halt) => halt.at(path.len()),
+                },
                 Stop::End => match self.check_end(&at, slash) {
-                    Ok(()) => return Ok(at),
+                    Ok(arrived) => return Ok(arrived),
                     Err(halt) => halt.at(path.len()),
                 },
                 Stop::Fail(errno) => return Err(Leave::Fail(errno)),
@@ -152,7 +179,8 @@ impl<'g> RcuWalk<'g> {
                     return Err(Leave::Trouble { reason, at, rest });
                 }
                 Stop::Link(start) => {
-                    at = self.follow(&at).map_err(|leave| leave.then(path, start))?;
+                    let last = trailing && path[start..].iter().all(|&byte| byte == b'/');
+                    at = self.follow(&at, last).map_err(|leave| leave.then(path, start))?;
                     match self.run(at, parts, start) {
                         Ok(end) => {
                             at = end;
@@ -169,39 +197,77 @@ impl<'g> RcuWalk<'g> {
     }
 
     /// What must hold of the place where a path ends.
-    fn check_end(&self, at: &At<'g>, slash: bool) -> Result<(), Halt> {
-        if at.object & INODE == 0 {
-            return Err(fail(at, Errno::ENOENT));
-        }
+    fn check_end(&self, at: &At<'g>, slash: bool) -> Result<At<'g>, Halt> {
+        let at = self.arrive(at)?;
         if slash && at.object & DIR == 0 {
-            return Err(fail(at, Errno::ENOTDIR));
+            return Err(fail(&at, Errno::ENOTDIR));
         }
-        Ok(())
+        Ok(at)
+    }
+
+    /// From a name to what it leads to: is it there, is it good still, and is something mounted on it.
+    fn arrive(&self, at: &At<'g>) -> Result<At<'g>, Halt> {
+        let mut at = *at;
+        if at.object & CHECKED != 0 && !core::ptr::eq(at.dentry, self.fresh) && at.dentry.is_expired() {
+            return Err(Halt::Trouble(Fallback::Revalidate));
+        }
+        if at.object & COLD != 0 {
+            at.dentry.warm();
+        }
+        at.object &= !(CHECKED | COLD);
+        if at.object & INODE == 0 {
+            return Err(fail(&at, Errno::ENOENT));
+        }
+        while at.object & MOUNTED != 0 {
+            match at.mount.get().child_rcu(self.guard, at.dentry) {
+                None => at.object &= !MOUNTED,
+                Some(_) if self.resolve.has(Resolve::NO_XDEV) => return Err(fail(&at, Errno::EXDEV)),
+                Some(child) => at = At::sample(child, child.get().root()),
+            }
+        }
+        Ok(at)
     }
 
     /// Follows the symbolic link at `at`, to wherever it leads in the end.
-    fn follow(&mut self, at: &At<'g>) -> Result<At<'g>, Leave<'g>> {
+    fn follow(&mut self, at: &At<'g>, last: bool) -> Result<At<'g>, Leave<'g>> {
         let trouble = |reason| Leave::Trouble { reason, at: *at, rest: Vec::new() };
-        if self.links >= MAX_LINKS {
-            return Err(match fail(at, Errno::ELOOP) {
+        if let Err(errno) = self.may_follow(at, last) {
+            return Err(match fail(at, errno) {
                 Halt::Fail(errno) => Leave::Fail(errno),
                 _ => trouble(Fallback::EntryChanged),
             });
         }
         let body = inode_of(at.dentry, at.object).and_then(|inode| inode.link_body.load(self.guard));
-        let parent = at.dentry.parent().map(At::sample);
+        // A link that something is mounted on cannot be; so its directory is on the same mount.
+        let parent = at.dentry.parent().map(|parent| At::start(Place { mount: at.mount, dentry: parent }));
         if at.changed() {
             return Err(trouble(Fallback::EntryChanged));
         }
         let (Some(body), Some(parent)) = (body, parent) else { return Err(trouble(Fallback::LinkNotCached)) };
         self.links += 1;
-        let start = if body.first() == Some(&b'/') { At::sample(self.root) } else { parent };
+        let start = match body.first() {
+            Some(b'/') if self.resolve.has(Resolve::BENEATH) => return Err(Leave::Fail(Errno::EXDEV)),
+            Some(b'/') if self.resolve.has(Resolve::NO_XDEV) && !self.root.mount.ptr_eq(at.mount) => {
+                return Err(Leave::Fail(Errno::EXDEV));
+            }
+            Some(b'/') => At::start(self.root),
+            _ => parent,
+        };
         let parts = Components::new(body);
         let stopped = match self.run(start, &parts, 0) {
             Ok(at) => (at, Stop::End),
             Err(stopped) => stopped,
         };
-        self.finish(stopped, &parts, true)
+        self.finish(stopped, &parts, true, last)
+    }
+
+    /// Whether the link may be followed, `last` if it ends the path.
+    fn may_follow(&self, at: &At<'g>, last: bool) -> Result<(), Errno> {
+        let refused = self.resolve.has(Resolve::NO_SYMLINKS) || at.mount.get().has(MountFlags::NOSYMFOLLOW);
+        if self.links >= MAX_LINKS || refused {
+            return Err(Errno::ELOOP);
+        }
+        if last && self.resolve.has(Resolve::PROTECTED_LINKS) { protected_link(at.dentry, self.cred) } else { Ok(()) }
     }
 
     /// Walks from the component at `start` to the end of the path, or to what it cannot do itself.
@@ -209,7 +275,7 @@ impl<'g> RcuWalk<'g> {
     /// The place is kept in three locals, not in an [`At`], so that a step needs no memory but the dentries'.
     #[inline(always)]
     fn run(&self, at: At<'g>, parts: &Components<'_>, mut start: usize) -> Result<At<'g>, (At<'g>, Stop)> {
-        let At { mut dentry, mut seq, mut object } = at;
+        let At { mut mount, mut dentry, mut seq, mut object } = at;
         let len = parts.path().len();
         let mut block = start;
         let mut delimiters = parts.delimiters(block);
@@ -225,12 +291,17 @@ impl<'g> RcuWalk<'g> {
                     break 'step;
                 }
                 let stepped = 'slow: {
-                    let at = || At { dentry, seq, object };
-                    if !is_open_dir(object)
-                        && let Err(halt) = { *self }.may_enter(&at())
-                    {
-                        break 'slow Err(halt);
+                    if !is_open_dir(object) {
+                        match { *self }.enter(&At { mount, dentry, seq, object }) {
+                            Ok(entered) => At { mount, dentry, seq, object } = entered,
+                            Err(halt) => break 'slow Err(halt),
+                        }
+                        if object & FOLDED != 0 {
+                            break 'slow { *self }
+                                .step_folded(&At { mount, dentry, seq, object }, &parts.path()[start..end]);
+                        }
                     }
+                    let at = || At { mount, dentry, seq, object };
                     if end - start > ShortName::MAX {
                         break 'slow { *self }.step_long(&at(), &parts.path()[start..end]);
                     }
@@ -247,12 +318,12 @@ impl<'g> RcuWalk<'g> {
                     break 'step;
                 };
                 match stepped {
-                    Ok(next) => (dentry, seq, object) = (next.dentry, next.seq, next.object),
-                    Err(halt) => return Err((At { dentry, seq, object }, halt.at(start))),
+                    Ok(next) => At { mount, dentry, seq, object } = next,
+                    Err(halt) => return Err((At { mount, dentry, seq, object }, halt.at(start))),
                 }
             }
             if end == len {
-                return Ok(At { dentry, seq, object });
+                return Ok(At { mount, dentry, seq, object });
             }
             start = end + 1;
         }
@@ -299,75 +370,142 @@ impl<'g> RcuWalk<'g> {
         if at.changed() {
             return Err(Halt::Trouble(Fallback::DirectoryChanged));
         }
-        Ok(At { dentry, seq, object })
+        Ok(At { mount: at.mount, dentry, seq, object })
+    }
+
+    /// From a directory whose names are compared by its file system to its entry.
+    #[cold]
+    #[inline(never)]
+    fn step_folded(&self, at: &At<'g>, name: &[u8]) -> Result<At<'g>, Halt> {
+        match name {
+            b"." => self.step_dots(at, 1),
+            b".." => self.step_dots(at, 2),
+            name if name.len() > NAME_MAX => self.step_long(at, name),
+            name => self.miss(at, name, at.mount.get().sb.hash(name)),
+        }
     }
 
     /// A short name was not found at once: `.` and `..` never are, so that the common step need not ask for them.
     #[cold]
     #[inline(never)]
     fn miss_short(&self, at: &At<'g>, name: ShortName, hash: u64) -> Result<At<'g>, Halt> {
-        if name.is_dots() { self.step_dots(at, name) } else { self.miss(at, &name.bytes(), hash) }
+        if name.is_dots() { self.step_dots(at, name.len) } else { self.miss(at, &name.bytes(), hash) }
     }
 
     /// The name was not on its chain, or a writer disturbed the search: look again with care.
     #[cold]
     #[inline(never)]
     fn miss(&self, at: &At<'g>, name: &[u8], hash: u64) -> Result<At<'g>, Halt> {
-        let renames = self.tree.rename_seq.0.raw_begin();
-        let mut seq = 0;
+        let renames = self.tree.renames.of(at.dentry);
+        let started = renames.raw_begin();
+        let (mut seq, rules) = (0, &at.mount.get().sb.rules);
         let found = self.tree.table().find_slow(self.guard, entry_hash(at.dentry, hash), |entry| {
             seq = entry.seq.raw_begin();
-            entry.is_entry_rcu(at.dentry, hash, name, self.guard)
+            match rules {
+                None => entry.is_entry_rcu(at.dentry, hash, name, self.guard),
+                Some(rules) => entry.is_folded_rcu(at.dentry, hash, self.guard, |own| rules.equal(own, name)),
+            }
         });
         let object = found.map_or(0, Dentry::object);
         if at.changed() {
             return Err(Halt::Trouble(Fallback::DirectoryChanged));
         }
         if let Some(dentry) = found {
-            return Ok(At { dentry, seq, object });
+            return Ok(At { mount: at.mount, dentry, seq, object });
         }
         if at.object & COMPLETE == 0 {
             return Err(Halt::Trouble(Fallback::Miss));
         }
         // A rename takes the entry off one chain and puts it on another: between the two it is on none.
-        if self.tree.rename_seq.0.read_retry(renames) {
+        if renames.read_retry(started) {
             return Err(Halt::Trouble(Fallback::RenameInProgress));
         }
         Err(Halt::Fail(Errno::ENOENT))
     }
 
     /// `.` and `..`
-    fn step_dots(&self, at: &At<'g>, name: ShortName) -> Result<At<'g>, Halt> {
-        if name.len == 1 || core::ptr::eq(at.dentry, self.root) {
+    fn step_dots(&self, at: &At<'g>, len: usize) -> Result<At<'g>, Halt> {
+        if len == 1 {
             return Ok(*at);
         }
-        let parent = at.dentry.parent().map(At::sample);
+        let mut from = *at;
+        loop {
+            if from.place().is(&self.root) {
+                // Out of a scope, or above the root, which is its own parent.
+                let leads_out = self.resolve.has(Resolve::BENEATH);
+                return if leads_out { Err(fail(at, Errno::EXDEV)) } else { Ok(*at) };
+            }
+            if !core::ptr::eq(from.dentry, from.mount.get().root()) {
+                break;
+            }
+            let Some(up) = from.mount.get().attachment(self.guard) else { return Ok(*at) };
+            if self.resolve.has(Resolve::NO_XDEV) {
+                return Err(fail(at, Errno::EXDEV));
+            }
+            from = At::start(Place { mount: up.parent.borrow(), dentry: up.mountpoint() });
+        }
+        let parent = from.dentry.parent().map(|parent| At::sample(from.mount, parent));
         match parent {
-            Some(parent) if !at.changed() => Ok(parent),
+            Some(parent) if !at.changed() && !from.changed() => self.check_up(parent),
             _ => Err(Halt::Trouble(Fallback::DirectoryChanged)),
         }
     }
 
-    /// Whether the walk may go on below a place that is not a directory open to everyone.
+    /// Whether a directory that `..` led to may be gone to: it is within the scope, and within what its mount shows.
+    fn check_up(&self, up: At<'g>) -> Result<At<'g>, Halt> {
+        let scoped = self.resolve.is_scoped();
+        let mount = up.mount.get();
+        let partial = !core::ptr::eq(mount.root(), mount.sb.root());
+        let mount_root = Place { mount: up.mount, dentry: outlive_root(up.mount) };
+        for (root, outside) in
+            [(scoped.then_some(self.root), Errno::EXDEV), (partial.then_some(mount_root), Errno::ENOENT)]
+        {
+            match root.map_or(Some(true), |root| is_within_rcu(self.tree, self.guard, up.place(), &root)) {
+                Some(true) => {}
+                Some(false) => return Err(fail(&up, outside)),
+                None => return Err(Halt::Trouble(Fallback::TreeChanged)),
+            }
+        }
+        Ok(up)
+    }
+
+    /// Whether the walk may go on below a place that is not a directory open to everyone, and where that is.
     #[cold]
     #[inline(never)]
-    fn may_enter(&self, at: &At<'g>) -> Result<(), Halt> {
-        if at.object & INODE == 0 {
-            return Err(fail(at, Errno::ENOENT));
-        }
+    fn enter(&self, at: &At<'g>) -> Result<At<'g>, Halt> {
+        let at = self.arrive(at)?;
         if at.is_link() {
             return Err(Halt::Link);
         }
         if at.object & DIR == 0 {
-            return Err(fail(at, Errno::ENOTDIR));
+            return Err(fail(&at, Errno::ENOTDIR));
         }
-        let attr = inode_of(at.dentry, at.object).map(|inode| inode.attr());
-        match attr.map(|attr| self.cred.may(&attr, MAY_EXEC)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(errno)) => Err(fail(at, errno)),
-            None => Err(Halt::Trouble(Fallback::EntryChanged)),
+        if at.object & SEARCH_ALL != 0 {
+            return Ok(at);
+        }
+        let Some(inode) = inode_of(at.dentry, at.object) else { return Err(Halt::Trouble(Fallback::EntryChanged)) };
+        match may_rcu(&at.mount.get().sb, self.guard, (inode, &inode.attr()), self.cred, MAY_EXEC) {
+            MayRcu::Is(Ok(())) => Ok(at),
+            MayRcu::Is(Err(errno)) => Err(fail(&at, errno)),
+            MayRcu::NotHere => Err(Halt::Trouble(Fallback::Permission)),
         }
     }
+}
+
+/// The root of a mount, for as long as the mount is seen.
+fn outlive_root(mount: MountRef<'_>) -> &Dentry {
+    mount.get().root()
+}
+
+/// Whether the policy lets `cred` follow the symbolic link that ends its path: `protected_symlinks` of `proc_sys_fs(5)`.
+///
+/// # Errors
+/// `EACCES`.
+pub(crate) fn protected_link(link: &Dentry, cred: &Credentials) -> Result<(), Errno> {
+    let attr = |dentry: &Dentry| dentry.inode().map(|inode| inode.attr());
+    let (Some(own), Some(dir)) = (attr(link), link.parent().and_then(attr)) else { return Ok(()) };
+    let open_to_all = dir.mode & (S_ISVTX | 0o002) == S_ISVTX | 0o002 && dir.mode & S_IFMT == S_IFDIR;
+    if open_to_all && own.uid != cred.uid && own.uid != dir.uid { Err(Errno::EACCES) } else { Ok(()) }
 }
 
 /// An error that was concluded from what `at` is; trouble if it is that no longer.

@@ -1,7 +1,10 @@
 //! The dcache by itself.
 
 use super::*;
-use crate::fs::NewInode;
+use crate::attr::{Attr, S_IFDIR};
+use crate::fs::{FileSystem, NewInode};
+use crate::tree::Tree;
+use sync::PerCpuOwner;
 
 struct Names;
 impl FileSystem for Names {
@@ -19,7 +22,8 @@ impl FileSystem for Names {
 
 #[test]
 fn a_lookup_looks_at_few_entries_on_its_chain() {
-    let tree = Tree::new(Box::new(Names));
+    let owner = PerCpuOwner::new(Tree::new());
+    let tree = SuperBlock::new(owner.share(), Box::new(Names));
     let name = |i: u32| {
         let x = i.wrapping_mul(0x9E37_79B1) ^ 0x1ca7_7e76;
         (0..8).map(|k| b"abcdefghijklmnop"[((x >> (4 * k)) & 15) as usize]).collect::<Vec<u8>>()
@@ -29,7 +33,7 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
     for i in 0..count {
         let dir = dirs[i as usize / 40 % dirs.len()];
         let attr = Attr { ino: i.into(), mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
-        let made = tree.add(dir, (&name(i), tree.key.hash(&name(i))), &attr, 0, None);
+        let made = tree.add(dir, &name(i), tree.hash(&name(i)), &NewInode { attr, ..NewInode::default() });
         if i % 40 == 0 {
             dirs.push(made);
         }
@@ -40,8 +44,8 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
         let Some(dir) = dentry.parent().filter(|_| dentry.has(HASHED) && !core::ptr::eq(dentry, tree.root())) else {
             return;
         };
-        let hash = dentry.name_hash_rcu(tree.key, &guard);
-        let at = tree.table.view(&guard).find(
+        let hash = dentry.filed_hash_rcu(dir, tree.key, &guard);
+        let at = tree.table().view(&guard).find(
             entry_hash(dir, hash),
             |_| (),
             |entry| {
@@ -52,7 +56,7 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
         found += u32::from(at.is_some());
     });
     assert_eq!(found, count);
-    let (_, buckets) = tree.table.reserved(&guard);
+    let (_, buckets) = tree.table().reserved(&guard);
     let expected = 1.0 + f64::from(count) / buckets as f64 / 2.0;
     let mean = f64::from(looked) / f64::from(count);
     assert!(mean < expected * 1.1, "{mean} entries looked at where a good hash gives {expected}");

@@ -7,7 +7,7 @@ use crate::dentry::{Dentry, INODE};
 use prim::atomic::Ordering::Relaxed;
 
 /// Puts `dentry` at the head of `dir`'s listing. `dir` is locked.
-pub(super) fn insert_child(dir: &Dentry, dentry: &Dentry) {
+pub(in crate::dcache) fn insert_child(dir: &Dentry, dentry: &Dentry) {
     // Relaxed: all of this under the directory's lock.
     let cookie = dir.next_cookie.load(Relaxed);
     dir.next_cookie.store(cookie + 1, Relaxed);
@@ -23,7 +23,7 @@ pub(super) fn insert_child(dir: &Dentry, dentry: &Dentry) {
 }
 
 /// Takes `dentry` out of `dir`'s listing. `dir` is locked.
-pub(super) fn remove_child(dir: &Dentry, dentry: &Dentry) {
+pub(in crate::dcache) fn remove_child(dir: &Dentry, dentry: &Dentry) {
     let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
     match before {
         Some(before) => before.sib_next.set_option(after),

@@ -1,0 +1,257 @@
+//! What the file system keeps behind one inode: contents and extended attributes, and who pays for them.
+//!
+//! # What it is
+//! [`Data`] comes to an inode with its first byte or attribute; one that has neither has none. Everything it takes, it
+//! takes from the [`Limits`] first.
+//!
+//! # How it is locked
+//! One mutex for all of it; under it, what `limits` locks.
+//!
+//! # Limitations
+//! Who pays follows `chown(2)` by the order in which the file system is told. Two at once that are told in one order
+//! and take effect in the other leave the charge with the first; it is given back to whom it was taken from all the
+//! same.
+
+use crate::contents::{Contents, PAGE_BYTES};
+use crate::limits::{Amount, Limits, Payer};
+use crate::xattrs::Xattrs;
+use sync::Mutex;
+use vfs::{Allocate, Errno, SeekFor, SetXattr, Written};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Data {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Who pays: the owner of the file when this was made, and whoever became it since.
+    owner: u32,
+    contents: Contents,
+    xattrs: Xattrs,
+}
+
+/// Where storage comes from, for one call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Purse<'l> {
+    pub(crate) limits: &'l Limits,
+    /// As [`Payer::privileged`].
+    pub(crate) privileged: bool,
+}
+
+impl Purse<'_> {
+    fn take(self, uid: u32, bytes: u64) -> Result<(), Errno> {
+        self.limits.take(Payer { uid, privileged: self.privileged }, Amount { bytes, inodes: 0 })
+    }
+
+    fn give(self, uid: u32, bytes: u64) {
+        self.limits.give(uid, Amount { bytes, inodes: 0 });
+    }
+}
+
+impl Data {
+    /// Nothing yet, of a file that belongs to `owner`.
+    pub(crate) fn new(owner: u32) -> Self {
+        Self { state: Mutex::new(State { owner, contents: Contents::default(), xattrs: Xattrs::default() }) }
+    }
+
+    /// Reads from `offset` on, where the caller has made sure that all of `buf` lies in the file.
+    pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) {
+        self.state.lock().contents.read(offset, buf);
+    }
+
+    /// Writes at `offset` what there is room for: `ENOSPC`, `EDQUOT` if there is none.
+    pub(crate) fn write(&self, purse: Purse<'_>, offset: u64, data: &[u8]) -> Result<Written, Errno> {
+        let state = &mut *self.state.lock();
+        let len = state.contents.write(offset, data, || purse.take(state.owner, PAGE_BYTES))?;
+        Ok(Written { len, blocks: state.contents.blocks() })
+    }
+
+    /// Forgets all from `len` on; gives the storage taken then, in units of 512 bytes.
+    pub(crate) fn cut(&self, purse: Purse<'_>, len: u64) -> u64 {
+        let state = &mut *self.state.lock();
+        let freed = state.contents.cut(len);
+        purse.give(state.owner, freed);
+        state.contents.blocks()
+    }
+
+    /// The storage taken, in units of 512 bytes.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.state.lock().contents.blocks()
+    }
+
+    /// Changes the storage of `len` bytes from `offset` on, of all or of nothing: `ENOSPC`, `EDQUOT`, `EFBIG`.
+    pub(crate) fn allocate(&self, purse: Purse<'_>, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
+        let range = offset..offset.checked_add(len).ok_or(Errno::EFBIG)?;
+        let state = &mut *self.state.lock();
+        if how == Allocate::PunchHole {
+            let freed = state.contents.punch(&range);
+            purse.give(state.owner, freed);
+            return Ok(state.contents.blocks());
+        }
+        purse.take(state.owner, state.contents.missing(&range))?;
+        state.contents.reserve(&range);
+        if how == Allocate::Zero {
+            state.contents.zero(&range);
+        }
+        Ok(state.contents.blocks())
+    }
+
+    /// The first offset from `offset` on that has storage, or that has none: `None` if there is no such before the end.
+    pub(crate) fn seek(&self, offset: u64, what: SeekFor) -> Option<u64> {
+        let state = self.state.lock();
+        match what {
+            SeekFor::Data => state.contents.next_data(offset),
+            SeekFor::Hole => Some(state.contents.next_hole(offset)),
+        }
+    }
+
+    /// The value of an extended attribute: `ENODATA`.
+    pub(crate) fn xattr(&self, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        self.state.lock().xattrs.get(name)
+    }
+
+    /// The names of all extended attributes.
+    pub(crate) fn xattr_names(&self) -> Vec<Box<[u8]>> {
+        self.state.lock().xattrs.names()
+    }
+
+    /// Sets an extended attribute: `EEXIST`, `ENODATA`, `ENOSPC`, `EDQUOT`.
+    pub(crate) fn set_xattr(&self, purse: Purse<'_>, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
+        let state = &mut *self.state.lock();
+        let (before, after) = (state.xattrs.bytes(), state.xattrs.bytes_with(name, value, how)?);
+        purse.take(state.owner, after.saturating_sub(before))?;
+        state.xattrs.set(name, value);
+        purse.give(state.owner, before.saturating_sub(after));
+        Ok(())
+    }
+
+    /// Takes an extended attribute away: `ENODATA`.
+    pub(crate) fn remove_xattr(&self, purse: Purse<'_>, name: &[u8]) -> Result<(), Errno> {
+        let state = &mut *self.state.lock();
+        let before = state.xattrs.bytes();
+        state.xattrs.remove(name)?;
+        purse.give(state.owner, before - state.xattrs.bytes());
+        Ok(())
+    }
+
+    /// Lets `uid` pay for this and for `beside`, what the inode takes without it: `EDQUOT`.
+    pub(crate) fn set_owner(&self, purse: Purse<'_>, uid: u32, beside: Amount) -> Result<(), Errno> {
+        let state = &mut *self.state.lock();
+        if state.owner != uid {
+            let amount = Amount { bytes: state.bytes() + beside.bytes, inodes: beside.inodes };
+            purse.limits.transfer(state.owner, Payer { uid, privileged: purse.privileged }, amount)?;
+            state.owner = uid;
+        }
+        Ok(())
+    }
+
+    /// Who pays, and for how many bytes.
+    pub(crate) fn charge(&self) -> (u32, u64) {
+        let state = self.state.lock();
+        (state.owner, state.bytes())
+    }
+}
+
+impl State {
+    fn bytes(&self) -> u64 {
+        self.contents.bytes() + self.xattrs.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::{RamLimits, UserLimits};
+
+    const PAGES: u64 = 10;
+
+    fn limits() -> Limits {
+        let per_user = UserLimits { bytes: Some(8 * PAGE_BYTES), inodes: None };
+        Limits::new(&RamLimits { bytes: Some(PAGES * PAGE_BYTES), inodes: None, per_user: Some(per_user) })
+    }
+
+    fn purse(limits: &Limits) -> Purse<'_> {
+        Purse { limits, privileged: false }
+    }
+
+    fn free(limits: &Limits) -> u64 {
+        limits.statfs().blocks_free
+    }
+
+    #[test]
+    fn a_file_takes_the_room_that_there_is() {
+        let limits = limits();
+        let (one, two) = (Data::new(1), Data::new(2));
+        let all = [1; 20 * PAGE_BYTES as usize];
+        // The user's limit, then the file system's.
+        assert_eq!(one.write(purse(&limits), 0, &all), Ok(Written { len: 8 * 4096, blocks: 64 }));
+        assert_eq!(one.write(purse(&limits), 8 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
+        assert_eq!(two.write(purse(&limits), 1 << 30, &all), Ok(Written { len: 2 * 4096, blocks: 16 }));
+        assert_eq!(two.write(purse(&limits), 0, b"x"), Err(Errno::ENOSPC));
+        assert_eq!(one.cut(purse(&limits), PAGE_BYTES + 1), 16);
+        assert_eq!(free(&limits), 6);
+        assert_eq!(two.allocate(purse(&limits), Allocate::PunchHole, 1 << 30, PAGE_BYTES), Ok(8));
+        assert_eq!(free(&limits), 7);
+    }
+
+    #[test]
+    fn storage_is_reserved_as_a_whole_or_not_at_all() {
+        let limits = limits();
+        let data = Data::new(1);
+        assert_eq!(data.write(purse(&limits), PAGE_BYTES, b"abc"), Ok(Written { len: 3, blocks: 8 }));
+        for (offset, len, errno) in
+            [(0, u64::MAX, Errno::ENOSPC), (0, 11 * PAGE_BYTES, Errno::ENOSPC), (0, 9 * PAGE_BYTES, Errno::EDQUOT)]
+        {
+            assert_eq!(data.allocate(purse(&limits), Allocate::Reserve, offset, len), Err(errno));
+        }
+        assert_eq!(data.allocate(purse(&limits), Allocate::Reserve, u64::MAX, 1), Err(Errno::EFBIG));
+        assert_eq!(data.allocate(purse(&limits), Allocate::Reserve, 10, 8 * PAGE_BYTES - 10), Ok(64));
+        assert_eq!((free(&limits), data.blocks()), (2, 64));
+        let mut buf = [9; 4];
+        data.read(PAGE_BYTES, &mut buf);
+        assert_eq!(&buf, b"abc\0");
+        assert_eq!(data.allocate(purse(&limits), Allocate::Zero, PAGE_BYTES + 1, 1), Ok(64));
+        data.read(PAGE_BYTES, &mut buf);
+        assert_eq!(&buf, b"a\0c\0");
+        assert_eq!((data.seek(5, SeekFor::Data), data.seek(5, SeekFor::Hole)), (Some(5), Some(8 * PAGE_BYTES)));
+        assert_eq!(data.seek(8 * PAGE_BYTES, SeekFor::Data), None);
+    }
+
+    #[test]
+    fn attributes_take_room_and_give_it_back() {
+        let limits = Limits::new(&RamLimits { bytes: Some(200), ..RamLimits::none() });
+        let data = Data::new(1);
+        let set = |value: &[u8], how| data.set_xattr(purse(&limits), b"user.x", value, how);
+        assert_eq!(set(&[0; 200], SetXattr::Any), Err(Errno::ENOSPC));
+        assert_eq!(data.xattr(b"user.x"), Err(Errno::ENODATA));
+        assert_eq!(set(&[0; 130], SetXattr::Any), Ok(()));
+        assert_eq!(set(&[0; 131], SetXattr::Any), Err(Errno::ENOSPC));
+        assert_eq!(set(&[1; 10], SetXattr::Create), Err(Errno::EEXIST));
+        assert_eq!(set(&[1; 10], SetXattr::Replace), Ok(()));
+        assert_eq!(data.charge(), (1, 64 + 6 + 10));
+        assert_eq!(set(&[1; 130], SetXattr::Any), Ok(()));
+        assert_eq!(data.xattr_names().len(), 1);
+        assert_eq!(data.remove_xattr(purse(&limits), b"user.x"), Ok(()));
+        assert_eq!(data.remove_xattr(purse(&limits), b"user.x"), Err(Errno::ENODATA));
+        assert_eq!(data.charge(), (1, 0));
+        assert!(limits.take(Payer { uid: 1, privileged: false }, Amount { bytes: 200, inodes: 0 }).is_ok());
+    }
+
+    #[test]
+    fn the_new_owner_pays_for_what_is_there() {
+        let limits = limits();
+        let (one, two) = (Data::new(1), Data::new(2));
+        let pages = |count: usize| vec![1; count * 4096];
+        assert!(one.write(purse(&limits), 0, &pages(5)).is_ok());
+        assert!(two.write(purse(&limits), 0, &pages(4)).is_ok());
+        assert_eq!(one.set_owner(purse(&limits), 2, Amount::default()), Err(Errno::EDQUOT));
+        assert_eq!(one.charge(), (1, 5 * PAGE_BYTES));
+        two.cut(purse(&limits), 3 * PAGE_BYTES);
+        assert_eq!(one.set_owner(purse(&limits), 2, Amount::default()), Ok(()));
+        assert_eq!(one.charge(), (2, 5 * PAGE_BYTES));
+        assert_eq!(one.write(purse(&limits), 5 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
+        assert_eq!(free(&limits), 2);
+    }
+}

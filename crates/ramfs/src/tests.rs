@@ -1,0 +1,260 @@
+//! The file system under a VFS: what operations on paths take and give back.
+
+use super::*;
+use std::sync::{Arc, Mutex};
+use vfs::{Base, Context, Credentials, OpenFile, OpenFlags, Vfs};
+
+const PAGE: usize = PAGE_BYTES as usize;
+
+/// What a test does with an inode.
+type Visit = Box<dyn FnOnce(&RamFs, &Request, &Inode) + Send>;
+
+/// A file system that the test also has in hand. Only the VFS has inodes: a test comes to one by a change of
+/// attributes.
+#[derive(Clone)]
+struct InHand {
+    ram: Arc<RamFs>,
+    visit: Arc<Mutex<Option<Visit>>>,
+}
+
+impl FileSystem for InHand {
+    fn root(&self) -> NewInode {
+        self.ram.root()
+    }
+
+    fn names_in_cache(&self) -> bool {
+        true
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        dir: &Inode,
+        name: &[u8],
+        attr: &mut Attr,
+        body: Option<&[u8]>,
+    ) -> Result<u64, Errno> {
+        self.ram.create(request, dir, name, attr, body)
+    }
+
+    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        self.ram.link(request, dir, name, inode)
+    }
+
+    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        self.ram.unlink(request, dir, name, inode)
+    }
+
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+        if let Some(visit) = self.visit.lock().unwrap().take() {
+            visit(&self.ram, request, inode);
+        }
+        self.ram.set_attr(request, inode, set)
+    }
+
+    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        self.ram.read_at(inode, offset, buf)
+    }
+
+    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
+        self.ram.write_at(request, inode, offset, data)
+    }
+
+    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+        self.ram.set_len(request, inode, len)
+    }
+
+    fn evict(&self, inode: &Inode) {
+        self.ram.evict(inode);
+    }
+}
+
+/// A tree over a file system in hand, and a context in it.
+struct World {
+    fs: InHand,
+    vfs: Vfs,
+    root: Context,
+}
+
+impl World {
+    fn new(limits: RamLimits) -> Self {
+        let ram = Arc::new(RamFs::with_options(&RamOptions { mode: 0o777, limits, ..RamOptions::default() }));
+        let fs = InHand { ram, visit: Arc::default() };
+        let vfs = Vfs::new(fs.clone());
+        let root = vfs.context();
+        Self { fs, vfs, root }
+    }
+
+    /// A context of an ordinary user.
+    fn user(&self, uid: u32) -> Context {
+        let context = self.vfs.context();
+        context.set_credentials(Credentials::user(uid, uid, &[]));
+        context
+    }
+
+    /// Free blocks and inodes.
+    fn free(&self) -> (u64, u64) {
+        self.vfs.barrier();
+        let stat = self.fs.ram.statfs().unwrap();
+        (stat.blocks_free, stat.files_free)
+    }
+
+    /// Calls `visit` with the inode at `path`.
+    fn visit(&self, path: &str, visit: impl FnOnce(&RamFs, &Request, &Inode) + Send + 'static) {
+        *self.fs.visit.lock().unwrap() = Some(Box::new(visit));
+        self.root.set_attr(Base::CWD, path.as_bytes(), false, &SetAttr::default()).unwrap();
+        assert!(self.fs.visit.lock().unwrap().is_none(), "the visit took place");
+    }
+}
+
+fn limits(pages: u64, inodes: u64) -> RamLimits {
+    RamLimits { bytes: Some(pages * PAGE_BYTES), inodes: Some(inodes), per_user: None }
+}
+
+fn create(context: &Context, path: &str) -> Result<OpenFile, Errno> {
+    context.open(Base::CWD, path.as_bytes(), OpenFlags::RDWR.union(OpenFlags::CREAT), 0o666)
+}
+
+#[test]
+fn a_write_takes_the_room_there_is_and_a_cut_gives_it_back() {
+    let world = World::new(limits(10, 100));
+    let file = create(&world.root, "/f").unwrap();
+    assert_eq!(file.write_at(100, &vec![1; 20 * PAGE]), Ok((10 * PAGE - 100, 10 * PAGE_BYTES)));
+    assert_eq!(file.write_at(10 * PAGE_BYTES, b"x"), Err(Errno::ENOSPC));
+    assert_eq!((file.attr().unwrap().size, file.attr().unwrap().blocks), (10 * PAGE_BYTES, 80));
+    assert_eq!(file.write_at(0, b"x"), Ok((1, 1)));
+    file.set_len(PAGE_BYTES).unwrap();
+    assert_eq!(world.free(), (9, 98));
+    // A hole takes nothing.
+    file.set_len(1 << 40).unwrap();
+    assert_eq!(world.free(), (9, 98));
+    assert_eq!(file.attr().unwrap().blocks, 8);
+}
+
+#[test]
+fn a_file_without_names_takes_room_until_it_is_closed() {
+    let world = World::new(limits(10, 3));
+    let file = create(&world.root, "/f").unwrap();
+    file.write_at(0, &vec![1; 3 * PAGE]).unwrap();
+    world.root.link((Base::CWD, b"/f", false), (Base::CWD, b"/g")).unwrap();
+    world.root.unlink(Base::CWD, b"/f").unwrap();
+    world.root.unlink(Base::CWD, b"/g").unwrap();
+    assert_eq!(world.free(), (7, 1));
+    drop(file);
+    assert_eq!(world.free(), (10, 2));
+}
+
+#[test]
+fn each_thing_that_is_made_takes_an_inode() {
+    let world = World::new(limits(10, 5));
+    let root = &world.root;
+    let long = [b'a'; 128];
+    create(root, "/f").unwrap();
+    root.mkdir(Base::CWD, b"/d", 0o755).unwrap();
+    root.symlink(&long[1..], Base::CWD, b"/d/short").unwrap();
+    root.symlink(&long, Base::CWD, b"/d/long").unwrap();
+    assert_eq!(world.free(), (9, 0));
+    assert_eq!(root.attr(Base::CWD, b"/d/long", false).unwrap().blocks, 8);
+    assert_eq!(create(root, "/g").err(), Some(Errno::ENOSPC));
+    assert_eq!(root.mkdir(Base::CWD, b"/e", 0o755), Err(Errno::ENOSPC));
+    assert_eq!(root.symlink(b"x", Base::CWD, b"/l"), Err(Errno::ENOSPC));
+    for path in ["/d/short", "/d/long"] {
+        root.unlink(Base::CWD, path.as_bytes()).unwrap();
+    }
+    root.rmdir(Base::CWD, b"/d").unwrap();
+    assert_eq!(world.free(), (10, 3));
+    assert!(create(root, "/g").is_ok());
+}
+
+#[test]
+fn a_user_has_as_much_as_the_quota_says() {
+    let per_user = UserLimits { bytes: Some(4 * PAGE_BYTES), inodes: Some(2) };
+    let world = World::new(RamLimits { per_user: Some(per_user), ..limits(100, 100) });
+    let (one, two) = (world.user(1), world.user(2));
+    let file = create(&one, "/1a").unwrap();
+    assert_eq!(file.write_at(0, &vec![1; 9 * PAGE]), Ok((4 * PAGE, 4 * PAGE_BYTES)));
+    assert_eq!(file.write_at(4 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
+    create(&one, "/1b").unwrap();
+    assert_eq!(create(&one, "/1c").err(), Some(Errno::EDQUOT));
+    create(&two, "/2").unwrap().write_at(0, b"x").unwrap();
+    // Whoever has the file pays, whoever writes; root may give it away though the new owner has no room for it.
+    world.root.set_attr(Base::CWD, b"/1a", true, &SetAttr { uid: Some(2), ..SetAttr::default() }).unwrap();
+    assert_eq!(create(&two, "/2b").err(), Some(Errno::EDQUOT));
+    assert!(create(&one, "/1c").is_ok());
+    assert_eq!(file.write_at(4 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
+    world.root.unlink(Base::CWD, b"/1a").unwrap();
+    drop(file);
+    assert!(create(&two, "/2b").is_ok());
+    for path in ["/1b", "/1c", "/2", "/2b"] {
+        world.root.unlink(Base::CWD, path.as_bytes()).unwrap();
+    }
+    assert_eq!(world.free(), (100, 99));
+}
+
+#[test]
+fn a_file_that_grows_keeps_what_was_reserved_past_its_end() {
+    let world = World::new(limits(100, 100));
+    let file = create(&world.root, "/f").unwrap();
+    file.write_at(0, b"x").unwrap();
+    world.visit("/f", |ram, request, inode| {
+        assert_eq!(ram.allocate(request, inode, Allocate::Reserve, 0, 5 * PAGE_BYTES), Ok(40));
+        assert_eq!(ram.set_len(request, inode, 2 * PAGE_BYTES), Ok(40));
+        assert_eq!(ram.set_len(request, inode, 1), Ok(8));
+    });
+    assert_eq!(world.free(), (99, 98));
+}
+
+#[test]
+fn data_and_holes_are_found_up_to_the_end() {
+    let world = World::new(limits(100, 100));
+    let file = create(&world.root, "/f").unwrap();
+    let check = |expected: [(u64, SeekFor, Result<u64, Errno>); 3]| {
+        world.visit("/f", move |ram, _, inode| {
+            for (offset, what, answer) in expected {
+                assert_eq!(ram.seek(inode, offset, what), answer, "{offset} {what:?}");
+            }
+        });
+    };
+    file.set_len(100).unwrap();
+    check([(0, SeekFor::Data, Err(Errno::ENXIO)), (0, SeekFor::Hole, Ok(0)), (99, SeekFor::Hole, Ok(99))]);
+    file.write_at(2 * PAGE_BYTES, b"x").unwrap();
+    check([
+        (7, SeekFor::Data, Ok(2 * PAGE_BYTES)),
+        (7, SeekFor::Hole, Ok(7)),
+        (2 * PAGE_BYTES, SeekFor::Hole, Ok(2 * PAGE_BYTES + 1)),
+    ]);
+}
+
+#[test]
+fn attributes_go_with_their_file() {
+    let world = World::new(limits(4, 100));
+    world.root.mkdir(Base::CWD, b"/d", 0o755).unwrap();
+    world.visit("/d", |ram, request, inode| {
+        let set = |name: &[u8], len| ram.set_xattr(request, inode, name, &vec![1; len], SetXattr::Any);
+        assert_eq!(ram.get_xattr(inode, b"user.x"), Err(Errno::ENODATA));
+        assert_eq!(ram.list_xattrs(inode), Ok(Vec::new()));
+        assert_eq!(ram.remove_xattr(request, inode, b"user.x"), Err(Errno::ENODATA));
+        assert_eq!(set(b"user.x", 2 * PAGE), Ok(()));
+        assert_eq!(set(b"system.posix_acl_default", 28), Ok(()));
+        assert_eq!(set(b"user.y", 2 * PAGE), Err(Errno::ENOSPC));
+        assert_eq!(ram.get_xattr(inode, b"user.x").unwrap().len(), 2 * PAGE);
+        assert_eq!(ram.list_xattrs(inode).unwrap().len(), 2);
+        assert_eq!(ram.remove_xattr(request, inode, b"system.posix_acl_default"), Ok(()));
+    });
+    assert_eq!(world.free(), (1, 98));
+    world.root.rmdir(Base::CWD, b"/d").unwrap();
+    assert_eq!(world.free(), (4, 99));
+}
+
+#[test]
+fn options_say_what_the_root_is_and_how_names_are_compared() {
+    let fs = RamFs::with_options(&RamOptions { mode: 0o41_777, uid: 3, gid: 4, ..RamOptions::default() });
+    let attr = fs.root().attr;
+    assert_eq!((attr.mode, attr.uid, attr.gid), (S_IFDIR | 0o1777, 3, 4));
+    assert!(fs.name_rules().is_none());
+    let folding = RamFs::with_options(&RamOptions { case_insensitive: true, ..RamOptions::default() });
+    assert!(folding.name_rules().is_some_and(|rules| rules.equal(b"A", b"a")));
+    // The root is there, whatever the limits.
+    let stat = RamFs::with_limits(limits(0, 0)).statfs().unwrap();
+    assert_eq!((stat.files, stat.files_free), (1, 0));
+}

@@ -1,0 +1,157 @@
+//! The chunks of a slab: where an item and its side lie, and which batches of items have been written.
+//!
+//! # What it is
+//! Address arithmetic, and [`Chunk`]: 2 MiB of raw memory with one flag for each batch of items.
+//!
+//! # What it is not
+//! A book of who owns what: which batches are reserved is the depot's to know, which items are free the magazines'.
+//!
+//! # How it is locked
+//! Not at all. A batch is written by the one thread that reserved it, which then sets the batch's flag; who sees the
+//! flag may read the items. The invariants are those of the [slab](super).
+//!
+//! # Where it comes from
+//! The object slabs of J. Bonwick, "The Slab Allocator" (USENIX Summer 1994), without their headers.
+
+use super::{BATCH, Item, link_of};
+use core::mem::size_of;
+use core::ptr::NonNull;
+use prim::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+
+/// Size and alignment of a chunk: what the system can back by one huge page.
+pub(super) const CHUNK: usize = 2 << 20;
+
+/// Where an address lies in its chunk.
+#[inline(always)]
+fn offset_in_chunk(address: usize) -> usize {
+    address & (CHUNK - 1)
+}
+
+/// Objects that fit into a chunk.
+const fn capacity<T: Item>() -> usize {
+    assert!(CHUNK.is_multiple_of(align_of::<T>()) && align_of::<T::Side>() <= size_of::<T>());
+    CHUNK / (size_of::<T>() + size_of::<T::Side>())
+}
+
+/// Objects of a chunk that are used: whole batches.
+pub(super) const fn used<T: Item>() -> usize {
+    let used = capacity::<T>() / BATCH * BATCH;
+    assert!(used > 0);
+    used
+}
+
+/// The address of the side of the item at `item`: arithmetic alone, right for an address that is no item's too.
+#[inline(always)]
+#[must_use]
+pub fn side_address<T: Item>(item: *const T) -> *const T::Side {
+    let offset = offset_in_chunk(item as usize);
+    let index = offset / size_of::<T>();
+    item.wrapping_byte_sub(offset)
+        .wrapping_byte_add(const { capacity::<T>() } * size_of::<T>() + index * size_of::<T::Side>())
+        .cast()
+}
+
+/// The side of an item.
+///
+/// # Safety
+/// `item` lies in a slab that outlives the borrow.
+#[inline(always)]
+#[must_use]
+pub unsafe fn side<T: Item>(item: &T) -> &T::Side {
+    // SAFETY: invariant 1: the side was written with the item.
+    unsafe { &*side_address(item) }
+}
+
+/// The item of a side.
+///
+/// # Safety
+/// `side` lies in a slab of `T` that outlives the borrow.
+#[must_use]
+pub unsafe fn item<T: Item>(side: &T::Side) -> &T {
+    let side = core::ptr::from_ref(side);
+    let offset = offset_in_chunk(side as usize);
+    let index = (offset - const { capacity::<T>() } * size_of::<T>()) / size_of::<T::Side>();
+    let item = side.wrapping_byte_sub(offset).cast::<T>().wrapping_add(index);
+    // SAFETY: invariant 1: the item was written with the side.
+    unsafe { &*item }
+}
+
+/// Raw memory that becomes objects, batch by batch.
+pub(super) struct Chunk<T: Item> {
+    start: NonNull<T>,
+    /// For each batch, whether its objects are there.
+    written: Box<[AtomicBool]>,
+}
+
+/// What a chunk is to the allocator.
+fn layout() -> Layout {
+    Layout::from_size_align(CHUNK, CHUNK).expect("a size and a power of two")
+}
+
+impl<T: Item> Chunk<T> {
+    pub(super) fn new(huge: bool) -> Self {
+        // SAFETY: the layout has a size above zero.
+        let start = unsafe { alloc(layout()) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout()) };
+        if huge {
+            prim::mem::advise_huge(start.as_ptr(), CHUNK);
+        }
+        let written = (0..const { used::<T>() } / BATCH).map(|_| AtomicBool::new(false)).collect();
+        Self { start: start.cast(), written }
+    }
+
+    /// Writes the batch whose first object has index `first`, links its items, and lets everybody see them. Returns the
+    /// head of the list.
+    ///
+    /// # Safety
+    /// The caller reserved the batch (invariant 3), and calls this once.
+    pub(super) unsafe fn write_batch(&self, first: usize) -> NonNull<T> {
+        let mut head: *mut T = core::ptr::null_mut();
+        for index in first..first + BATCH {
+            let item = self.start.as_ptr().wrapping_add(index);
+            let (item_value, side_value) = T::vacant();
+            // SAFETY: invariant 3: the item lies inside the chunk, aligned, and nobody else knows of it yet.
+            unsafe { item.write(item_value) };
+            // SAFETY: as above, for the side.
+            unsafe { side_address(item).cast_mut().write(side_value) };
+            // SAFETY: just written. Relaxed: a free item's link is its owner's.
+            link_of(unsafe { &*item }).store(head, Relaxed);
+            head = item;
+        }
+        // ORDERING: Release pairs with the Acquire in `items`: who sees the flag sees the objects.
+        self.written[first / BATCH].store(true, Release);
+        NonNull::new(head).expect("items lie inside a chunk")
+    }
+
+    /// The `len` items from index `first` on, which lie in one batch, if they are there.
+    pub(super) fn items(&self, first: usize, len: usize) -> Option<&[T]> {
+        debug_assert!(len > 0 && first / BATCH == (first + len - 1) / BATCH);
+        // ORDERING: Acquire pairs with the Release in `write_batch`: who sees the flag sees the objects.
+        let written = self.written[first / BATCH].load(Acquire);
+        // SAFETY: invariant 3: the flag of their batch is set, so the items are there until the slab is dropped.
+        written.then(|| unsafe { core::slice::from_raw_parts(self.start.as_ptr().wrapping_add(first), len) })
+    }
+}
+
+impl<T: Item> Drop for Chunk<T> {
+    fn drop(&mut self) {
+        for (batch, written) in self.written.iter().enumerate() {
+            // Relaxed: the slab is being dropped, so nobody else uses it any more.
+            if !written.load(Relaxed) {
+                continue;
+            }
+            let first = self.start.as_ptr().wrapping_add(batch * BATCH);
+            let sides = core::ptr::slice_from_raw_parts_mut(side_address(first).cast_mut(), BATCH);
+            // SAFETY: invariant 3: the sides of the batch are there, and nobody refers to them any more.
+            unsafe { sides.drop_in_place() };
+            // SAFETY: as above, for the items.
+            unsafe { core::ptr::slice_from_raw_parts_mut(first, BATCH).drop_in_place() };
+        }
+        // SAFETY: `start` came from `alloc` with this layout.
+        unsafe { dealloc(self.start.as_ptr().cast(), layout()) };
+    }
+}

@@ -1,0 +1,238 @@
+//! What the slab promises, and what its threads must not see.
+
+use super::*;
+use core::sync::atomic::AtomicU64;
+use std::collections::HashSet;
+
+/// What memory that was not written does not hold.
+const MADE: u64 = 0x1234_5678_9abc_def0;
+
+struct Thing {
+    owner: AtomicU64,
+    made: u64,
+    _pad: [u64; 6],
+}
+
+struct Rest {
+    link: AtomicPtr<Thing>,
+    _pad: [u64; 2],
+}
+
+impl Item for Thing {
+    type Side = Rest;
+    fn vacant() -> (Self, Rest) {
+        // So that others run while a batch is half written.
+        std::thread::yield_now();
+        (Self { owner: AtomicU64::new(0), made: MADE, _pad: [0; 6] }, Rest { link: AtomicPtr::default(), _pad: [0; 2] })
+    }
+    fn free_link(rest: &Rest) -> &AtomicPtr<Self> {
+        &rest.link
+    }
+}
+
+#[test]
+fn an_item_and_its_side_lead_to_each_other() {
+    let slab = Slab::<Thing>::new();
+    for _ in 0..50_000 {
+        let thing = slab.alloc();
+        // SAFETY: both lie in `slab`.
+        let rest = unsafe { side(thing) };
+        // SAFETY: as above.
+        assert!(core::ptr::eq(unsafe { item::<Thing>(rest) }, thing));
+    }
+}
+
+#[test]
+fn live_items_are_distinct_and_freed_ones_come_back() {
+    let slab = Slab::<Thing>::new();
+    let items: Vec<&Thing> = (0..100_000).map(|_| slab.alloc()).collect();
+    let addresses: HashSet<_> = items.iter().map(|&item| core::ptr::from_ref(item)).collect();
+    assert_eq!(addresses.len(), items.len());
+    let reserved = slab.reserved_bytes();
+    items.iter().for_each(|item| slab.free(item));
+    for _ in 0..100_000 {
+        assert!(addresses.contains(&core::ptr::from_ref(slab.alloc())));
+    }
+    assert_eq!(slab.reserved_bytes(), reserved);
+}
+
+#[test]
+fn the_item_freed_last_is_handed_out_first() {
+    let slab = Slab::<Thing>::new();
+    let item = slab.alloc();
+    slab.free(item);
+    assert!(core::ptr::eq(item, slab.alloc()));
+}
+
+#[test]
+fn threads_never_own_one_item_together() {
+    let slab = Slab::<Thing>::new();
+    std::thread::scope(|s| {
+        for me in 1..=3u64 {
+            let slab = &slab;
+            s.spawn(move || {
+                let mut held = Vec::new();
+                for round in 0..50_000u64 {
+                    if (round * me) % 7 < 4 {
+                        let item = slab.alloc();
+                        assert_eq!(item.owner.swap(me, Relaxed), 0);
+                        held.push(item);
+                    } else if let Some(item) = held.pop() {
+                        assert_eq!(item.owner.swap(0, Relaxed), me);
+                        slab.free(item);
+                    }
+                }
+            });
+        }
+    });
+    let mut carved = 0;
+    slab.for_each(|_| carved += 1);
+    assert!(carved > 0);
+}
+
+#[test]
+fn who_visits_all_items_sees_written_ones_only() {
+    let slab = Slab::<Thing>::new();
+    let (hand, makers) = (SlabCursor::new(), AtomicU64::new(2));
+    std::thread::scope(|s| {
+        for _ in 0..2 {
+            s.spawn(|| {
+                for _ in 0..2 * const { used::<Thing>() } {
+                    slab.alloc();
+                }
+                makers.fetch_sub(1, Relaxed);
+            });
+        }
+        while makers.load(Relaxed) > 0 {
+            slab.for_each(|thing| assert_eq!(thing.made, MADE));
+            slab.scan(&hand, 1000, |thing| assert_eq!(thing.made, MADE));
+        }
+    });
+    let mut items = 0;
+    slab.for_each(|_| items += 1);
+    assert_eq!(items * size_of::<(Thing, Rest)>(), slab.touched_bytes());
+}
+
+#[test]
+fn a_batch_whose_making_panicked_is_passed_over() {
+    struct Fuse(AtomicPtr<Fuse>);
+    impl Item for Fuse {
+        type Side = AtomicPtr<Fuse>;
+        fn vacant() -> (Self, AtomicPtr<Fuse>) {
+            assert!(!BURNT.replace(false), "on purpose");
+            (Self(AtomicPtr::default()), AtomicPtr::default())
+        }
+        fn free_link(side: &AtomicPtr<Self>) -> &AtomicPtr<Self> {
+            side
+        }
+    }
+    std::thread_local!(static BURNT: core::cell::Cell<bool> = const { core::cell::Cell::new(true) });
+
+    let slab = Slab::<Fuse>::new();
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| slab.alloc().0.load(Relaxed)));
+    assert!(unwound.is_err());
+    let mut visited = 0;
+    slab.for_each(|_| visited += 1);
+    assert_eq!((visited, slab.scan(&SlabCursor::new(), 100, |_| ())), (0, 0));
+    slab.alloc();
+    slab.for_each(|_| visited += 1);
+    assert_eq!((visited, slab.scan(&SlabCursor::new(), 100, |_| ())), (BATCH, BATCH));
+}
+
+#[test]
+fn no_more_items_are_made_than_the_limit_allows() {
+    let check = |limit: usize, items: usize| {
+        let slab = Slab::<Thing>::with_limit(limit);
+        let held: Vec<&Thing> = core::iter::from_fn(|| slab.try_alloc()).take(100_000).collect();
+        assert_eq!(held.len(), items, "limit {limit}");
+        assert!(items == 100_000 || slab.try_alloc().is_none());
+        if let Some(&last) = held.last() {
+            slab.free(last);
+            assert!(slab.try_alloc().is_some_and(|item| core::ptr::eq(item, last)));
+        }
+    };
+    check(0, 0);
+    check(1, BATCH);
+    check(BATCH, BATCH);
+    check(10_000, 10_016);
+    check(usize::MAX - 1, 100_000);
+    check(usize::MAX, 100_000);
+}
+
+#[test]
+fn a_limit_may_change_and_is_not_for_those_who_must_have_an_item() {
+    let slab = Slab::<Thing>::small();
+    slab.set_limit(BATCH);
+    let held: Vec<&Thing> = core::iter::from_fn(|| slab.try_alloc()).collect();
+    let more: Vec<&Thing> = (0..BATCH).map(|_| slab.alloc()).collect();
+    assert!(slab.try_alloc().is_none());
+    slab.set_limit(3 * BATCH);
+    assert_eq!(core::iter::from_fn(|| slab.try_alloc()).count(), BATCH);
+    slab.set_limit(0);
+    assert!(slab.try_alloc().is_none());
+    held.iter().chain(&more).for_each(|item| slab.free(item));
+    assert_eq!(core::iter::from_fn(|| slab.try_alloc()).count(), 2 * BATCH);
+}
+
+#[test]
+fn under_a_limit_a_magazine_keeps_less_than_a_batch_from_the_others() {
+    let slab = Slab::<Thing>::with_limit(20 * BATCH);
+    let held: Vec<&Thing> = core::iter::from_fn(|| slab.try_alloc()).collect();
+    assert_eq!(held.len(), 20 * BATCH);
+    held.iter().for_each(|item| slab.free(item));
+    let others = std::thread::scope(|s| s.spawn(|| core::iter::from_fn(|| slab.try_alloc()).count()).join().unwrap());
+    assert!(others > 19 * BATCH, "{others}");
+    assert_eq!(others + core::iter::from_fn(|| slab.try_alloc()).count(), 20 * BATCH);
+}
+
+#[test]
+fn the_hand_goes_round_all_items() {
+    let slab = Slab::<Thing>::new();
+    let hand = SlabCursor::new();
+    assert_eq!(slab.scan(&hand, 10, |_| panic!("there is none")), 0);
+    let items = 2 * const { used::<Thing>() } + 2 * BATCH;
+    for _ in 0..items {
+        slab.alloc();
+    }
+    for count in [1, 7, BATCH, BATCH + 1, 1000, items] {
+        let (mut seen, hand) = (Vec::new(), SlabCursor::new());
+        while seen.len() < items {
+            let left = count.min(items - seen.len());
+            assert_eq!(slab.scan(&hand, left, |item| seen.push(core::ptr::from_ref(item))), left);
+        }
+        let mut all = Vec::new();
+        slab.for_each(|item| all.push(core::ptr::from_ref(item)));
+        assert_eq!(seen, all, "{count} at a time");
+        slab.scan(&hand, 1, |item| assert!(core::ptr::eq(item, all[0])));
+    }
+    assert_eq!(slab.scan(&hand, usize::MAX, |_| ()), items);
+    assert_eq!(slab.scan(&hand, 0, |_| panic!("none was asked for")), 0);
+    // A hand that has been round a larger slab.
+    slab.scan(&hand, items - 1, |_| ());
+    let small = Slab::<Thing>::small();
+    small.alloc();
+    assert_eq!(small.scan(&hand, 100, |_| ()), BATCH);
+}
+
+#[test]
+fn threads_that_share_a_hand_visit_different_items() {
+    let slab = Slab::<Thing>::new();
+    let hand = SlabCursor::new();
+    let items = const { used::<Thing>() } + 3 * BATCH;
+    for _ in 0..items {
+        slab.alloc();
+    }
+    let left = AtomicU64::new(items as u64 / 10);
+    std::thread::scope(|s| {
+        for _ in 0..3 {
+            s.spawn(|| {
+                while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+                    slab.scan(&hand, 10, |item| assert_eq!(item.owner.fetch_add(1, Relaxed), 0));
+                }
+            });
+        }
+    });
+    let mut visited = 0;
+    slab.for_each(|item| visited += item.owner.load(Relaxed));
+    assert_eq!(visited, items as u64 / 10 * 10);
+}

@@ -1,0 +1,120 @@
+//! Entries that move: rename and exchange.
+//!
+//! While names are in motion the renamer is inside the sequences of both directories' renames, so that a search which missed knows,
+//! and inside the write sections of the entries, so that walks and reverse paths know.
+
+use super::SuperBlock;
+use super::children::{insert_child, remove_child};
+use crate::dentry::{COMPLETE, Dentry, HASHED};
+use crate::rank::Rank;
+use crate::slot::{entry_hash, link};
+
+/// One end of a move: a locked directory, a name, and its hash.
+#[derive(Clone, Copy)]
+pub(crate) struct Moved<'a> {
+    pub(crate) dir: &'a Dentry,
+    pub(crate) name: &'a [u8],
+    pub(crate) hash: u64,
+}
+
+impl SuperBlock {
+    /// Moves `dentry` from `old` to `new`, over `target` if there is one, whose file has so many links fewer from `now` on.
+    pub(crate) fn move_entry(
+        &self,
+        old: Moved<'_>,
+        new: Moved<'_>,
+        dentry: &Dentry,
+        target: Option<(&Dentry, i32)>,
+        now: i64,
+    ) {
+        self.in_motion(old.dir, new.dir, || {
+            let guard = self.domain.read();
+            dentry.seq.write_begin();
+            if let Some((target, _)) = target {
+                target.seq.write_begin();
+            }
+            self.unlink_chain(dentry, old);
+            dentry.set_entry(&self.domain, new.dir, new.hash, new.name);
+            link(self.table(), &self.domain, &guard, dentry, entry_hash(new.dir, new.hash));
+            if let Some((target, _)) = target {
+                // After the new name is there: a lookup of it always finds one or the other.
+                target.change_flags(HASHED, 0);
+                target.retire_name();
+                self.unlink_chain(target, new);
+                target.seq.write_end();
+            }
+            dentry.seq.write_end();
+        });
+        remove_child(old.dir, dentry);
+        insert_child_again(new.dir, dentry);
+        if let Some((target, links)) = target {
+            remove_child(new.dir, target);
+            self.release(new.dir, target, links, now);
+        }
+        self.changed(old.dir, new.dir);
+    }
+
+    /// Lets `a` and `b`, which lie at `at_a` and `at_b`, change places.
+    pub(crate) fn exchange_entries(&self, at_a: Moved<'_>, a: &Dentry, at_b: Moved<'_>, b: &Dentry) {
+        self.in_motion(at_a.dir, at_b.dir, || {
+            let guard = self.domain.read();
+            a.seq.write_begin();
+            b.seq.write_begin();
+            self.unlink_chain(a, at_a);
+            self.unlink_chain(b, at_b);
+            a.set_entry(&self.domain, at_b.dir, at_b.hash, at_b.name);
+            b.set_entry(&self.domain, at_a.dir, at_a.hash, at_a.name);
+            link(self.table(), &self.domain, &guard, a, entry_hash(at_b.dir, at_b.hash));
+            link(self.table(), &self.domain, &guard, b, entry_hash(at_a.dir, at_a.hash));
+            b.seq.write_end();
+            a.seq.write_end();
+        });
+        remove_child(at_a.dir, a);
+        remove_child(at_b.dir, b);
+        insert_child_again(at_b.dir, a);
+        insert_child_again(at_a.dir, b);
+        self.changed(at_a.dir, at_b.dir);
+    }
+
+    /// Runs `f`, which moves a directory to another directory if `is_dir_move`: then what is below what is in doubt meanwhile.
+    pub(crate) fn move_between(&self, is_dir_move: bool, f: impl FnOnce()) {
+        let _ranked = self.ranks.acquire(Rank::DirMoves);
+        let _moving = is_dir_move.then(|| self.dir_moves.0.write_lock());
+        f();
+    }
+
+    fn unlink_chain(&self, dentry: &Dentry, from: Moved<'_>) {
+        let guard = self.domain.read();
+        let removed = self.table().remove(&self.domain, &guard, dentry, entry_hash(from.dir, from.hash));
+        debug_assert!(removed, "a hashed entry is on the chain of its name");
+    }
+
+    /// Runs `f` inside the sequences of the renames of both directories, with reverse paths that wait kept out.
+    fn in_motion(&self, a: &Dentry, b: &Dentry, f: impl FnOnce()) {
+        let _ranked = self.ranks.acquire(Rank::Renames);
+        let _gate = self.rename_gate.read();
+        let (first, second) = self.renames.of_both(a, b);
+        let _first = first.write_lock();
+        let _second = second.map(sync::SeqLock::write_lock);
+        f();
+    }
+
+    /// Lookups that run in these directories are to look again.
+    fn changed(&self, a: &Dentry, b: &Dentry) {
+        for dir in [a, b] {
+            if !dir.has(COMPLETE) {
+                self.versions.bump(dir);
+            }
+        }
+    }
+}
+
+/// [`insert_child`] for an entry that was one before: where the file system lists, its `cookie` is a time and stays.
+fn insert_child_again(dir: &Dentry, dentry: &Dentry) {
+    use prim::atomic::Ordering::Relaxed;
+    let until = dentry.cookie.load(Relaxed);
+    insert_child(dir, dentry);
+    if !dir.has(COMPLETE) {
+        dentry.cookie.store(until, Relaxed);
+    }
+}

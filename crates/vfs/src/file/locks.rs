@@ -1,0 +1,71 @@
+//! Locks of open files: `fcntl(2)` with `F_OFD_*`, `flock(2)`. The open file is the owner; the locks go when it is closed.
+
+use super::OpenFile;
+use crate::errno::Errno;
+use crate::record_lock::{LockInfo, LockKind, LockWait};
+use core::ops::Range;
+use prim::atomic::Ordering::Relaxed;
+
+impl OpenFile {
+    /// Sets, changes or gives up a lock on a range of bytes (`u64::MAX`: to the end, however long): `F_OFD_SETLK`, and with waiting
+    /// `F_OFD_SETLKW`. Advisory: it keeps out other locks, not reads and writes.
+    ///
+    /// # Errors
+    /// `EAGAIN` if another open file has a lock in the way and `wait` says not to wait, `ETIMEDOUT`; `EINVAL` for an empty
+    /// range; `EBADF` for a shared lock without reading, an exclusive one without writing, and on a directory.
+    pub fn lock_range(&self, kind: LockKind, range: Range<u64>, wait: LockWait) -> Result<(), Errno> {
+        let allowed = match kind {
+            LockKind::Shared => self.flags.can_read(),
+            LockKind::Exclusive => self.flags.can_write(),
+            LockKind::Unlock => true,
+        };
+        if !allowed {
+            return Err(Errno::EBADF);
+        }
+        self.held.sb().record_locks.set(self.lock_key(), self.lock_owner(), kind, range, wait)
+    }
+
+    /// The first lock of another open file that is in the way of one of `kind` on `range`: `F_OFD_GETLK`.
+    ///
+    /// # Errors
+    /// `EINVAL` for an empty range, and for `Unlock`.
+    pub fn test_lock(&self, kind: LockKind, range: Range<u64>) -> Result<Option<LockInfo>, Errno> {
+        self.held.sb().record_locks.test(self.lock_key(), self.lock_owner(), kind, range)
+    }
+
+    /// Sets, changes or gives up the lock on the whole file: `flock(2)`. It and locks on ranges do not see one another.
+    ///
+    /// # Errors
+    /// `EAGAIN` (`EWOULDBLOCK`) if another open file has one in the way and `wait` says not to wait, `ETIMEDOUT`; `EBADF` on a
+    /// place opened with `PATH`.
+    pub fn flock(&self, kind: LockKind, wait: LockWait) -> Result<(), Errno> {
+        if self.flags.has(crate::OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
+        self.held.sb().record_locks.flock(self.lock_key(), self.lock_owner(), kind, wait)
+    }
+
+    pub(super) fn release_locks(&self) {
+        // Relaxed: who closes the file is its last user.
+        let owner = self.owner.load(Relaxed);
+        if owner != 0 {
+            self.held.sb().record_locks.release_owner(self.lock_key(), owner);
+        }
+    }
+
+    /// The file, whatever its names.
+    fn lock_key(&self) -> u64 {
+        self.held.dentry().object() & crate::dentry::INODE
+    }
+
+    /// The number of this open file, which it gets when it is locked first.
+    fn lock_owner(&self) -> u64 {
+        let owner = self.owner.load(Relaxed);
+        if owner != 0 {
+            return owner;
+        }
+        // Relaxed: only that all users of the file agree on one number.
+        let new = self.held.sb().next_number();
+        self.owner.compare_exchange(0, new, Relaxed, Relaxed).map_or_else(|first| first, |_| new)
+    }
+}

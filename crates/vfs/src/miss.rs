@@ -1,0 +1,282 @@
+//! Misses: what a file system is asked, once for all who want to know it.
+//!
+//! # What it is
+//! A name that is not cached, or no longer good, is asked of the file system by one thread (a *flight*); others that want the same
+//! name wait for its answer, and different names of one directory are asked side by side. No lock of the cache is held
+//! meanwhile. The answer is put into the cache under the directory's lock, unless the directory changed since it was
+//! asked: then it is asked again.
+//!
+//! Operations that change a directory ask under its lock, since nobody may make the name meanwhile.
+//!
+//! # States of an asked name
+//! ```text
+//!            first asker                       file system answers
+//!  unknown ---------------> in lookup (flight) -------------------> positive, negative: all askers look again
+//!     ^                          |  |
+//!     +---- directory changed ---+  +---- error: all askers get it; deadline: its asker gets ETIMEDOUT, the flight goes on
+//! ```
+//!
+//! # How it is locked
+//! Flights have locks of their own ([`sync::SingleFlight`]), held for no call. The directory's lock is taken twice, before and after.
+//!
+//! # Where it comes from
+//! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
+
+use crate::context::Held;
+use crate::dentry::{CHECKED, COMPLETE, DIR, Dentry, HASHED, INODE, MOUNTED};
+use crate::errno::Errno;
+use crate::fs::{NewInode, Request};
+use crate::rank::{Locked, Rank};
+use crate::slot::{Pinned, outlive};
+use crate::superblock::SuperBlock;
+use sync::single_flight::{Entry, Waited};
+
+/// What is asked: a name in the directory at an address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Asked {
+    dir: usize,
+    name: Box<[u8]>,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    /// The cache knows now.
+    There,
+    /// There is no such name.
+    Absent,
+    /// The directory changed meanwhile.
+    Again,
+    Failed(Errno),
+}
+
+/// What the cache says of a name.
+enum Look {
+    Positive(Pinned),
+    Absent,
+    /// Nothing that is good. The entry that was, if any; and how often the directory had changed.
+    Unknown(Option<Pinned>, u32),
+}
+
+impl SuperBlock {
+    /// The entry `name` of `dir`, which is one of this superblock's and held; a count is taken. Asks the file system if need be.
+    ///
+    /// # Errors
+    /// `ENOENT` if the directory was removed; `ETIMEDOUT`; what the file system answers, but for `ENOENT` of the name, which is
+    /// `None`.
+    pub(crate) fn find_held(&self, dir: &Held, name: &[u8], request: &Request) -> Result<Option<Pinned>, Errno> {
+        let hash = self.hash(name);
+        let mut asked = false;
+        loop {
+            match self.look(dir.dentry(), name, hash, asked)? {
+                Look::Positive(entry) => return Ok(Some(entry)),
+                Look::Absent => return Ok(None),
+                Look::Unknown(stale, _) => stale.into_iter().for_each(|stale| self.unpin(stale)),
+            }
+            match self.ask_together(dir, name, hash, request) {
+                // What was asked just now is taken even if it is good for no time at all.
+                Answer::There => asked = true,
+                Answer::Again => asked = false,
+                Answer::Absent => return Ok(None),
+                Answer::Failed(errno) => return Err(errno),
+            }
+        }
+    }
+
+    fn lock_dir<'d>(&'d self, dir: &'d Dentry) -> Result<Locked<'d>, Errno> {
+        let held = self.ranks.lock(Rank::Directory, &dir.lock);
+        if dir.has(HASHED) { Ok(held) } else { Err(Errno::ENOENT) }
+    }
+
+    fn look(&self, dir: &Dentry, name: &[u8], hash: u64, asked: bool) -> Result<Look, Errno> {
+        let _held = self.lock_dir(dir)?;
+        let version = self.versions.of(dir);
+        Ok(match self.cached(dir, name, hash) {
+            Some(entry) if (asked || is_good(entry)) && !is_positive(entry) => Look::Absent,
+            Some(entry) => match self.pin(entry) {
+                Some(pinned) if asked || is_good(entry) => Look::Positive(pinned),
+                pinned => Look::Unknown(pinned, version),
+            },
+            None if dir.has(COMPLETE) => Look::Absent,
+            None => Look::Unknown(None, version),
+        })
+    }
+
+    #[cold]
+    fn ask_together(&self, dir: &Held, name: &[u8], hash: u64, request: &Request) -> Answer {
+        let at = core::ptr::from_ref(dir.dentry()) as usize;
+        let is = |asked: &Asked| asked.dir == at && *asked.name == *name;
+        let entered = self.flights.enter_with(hash ^ at as u64 >> 6, is, || Asked { dir: at, name: name.into() });
+        let waiter = match entered {
+            Entry::Wait(waiter) => waiter,
+            Entry::Lead(leader) if request.deadline.is_none() => {
+                let answer = self.ask(dir.dentry(), name, hash, request);
+                leader.finish(answer);
+                return answer;
+            }
+            Entry::Lead(leader) => {
+                // On a thread of its own, so that who asked can go when its time is over.
+                let waiter = leader.waiter();
+                let (dir, name, request) = (dir.clone(), Box::<[u8]>::from(name), *request);
+                let work = move || {
+                    let answer = dir.sb().ask(dir.dentry(), &name, hash, &request);
+                    drop(dir);
+                    leader.finish(answer);
+                };
+                if prim::thread::spawn("lightfoot-ask", work).is_none() {
+                    return Answer::Failed(Errno::EAGAIN);
+                }
+                waiter
+            }
+        };
+        match waiter.wait(request.deadline) {
+            Waited::Done(answer) => answer,
+            Waited::Abandoned => Answer::Again,
+            Waited::TimedOut => Answer::Failed(Errno::ETIMEDOUT),
+        }
+    }
+
+    /// Asks the file system for `name` in `dir`, which is held, and puts the answer into the cache.
+    fn ask(&self, dir: &Dentry, name: &[u8], hash: u64, request: &Request) -> Answer {
+        // Whoever asked before this flight began may have brought the answer.
+        let (stale, version) = match self.look(dir, name, hash, false) {
+            Err(errno) => return Answer::Failed(errno),
+            Ok(Look::Absent) => return Answer::Absent,
+            Ok(Look::Positive(entry)) => {
+                self.unpin(entry);
+                return Answer::There;
+            }
+            Ok(Look::Unknown(stale, version)) => (stale, version),
+        };
+        let told = self.tell(dir, name, stale.as_ref().map(Pinned::get), request);
+        let answer = match self.lock_dir(dir) {
+            Err(errno) => Answer::Failed(errno),
+            Ok(_held) if self.versions.of(dir) != version => Answer::Again,
+            Ok(_held) => self.settle(dir, name, hash, told),
+        };
+        stale.into_iter().for_each(|stale| self.unpin(stale));
+        answer
+    }
+
+    /// What the file system says of a name; of one that was there, whether it still is.
+    fn tell(&self, dir: &Dentry, name: &[u8], stale: Option<&Dentry>, request: &Request) -> Result<NewInode, Errno> {
+        let inode = dir.inode().ok_or(Errno::ENOENT)?;
+        if let Some(old) = stale.and_then(Dentry::inode) {
+            match self.fs.revalidate(request, inode, name, old) {
+                Err(Errno::ENOENT | Errno::ESTALE) => {}
+                told => return told,
+            }
+        }
+        self.fs.lookup(request, inode, name)
+    }
+
+    /// Puts what the file system told of a name into the cache of the locked directory.
+    fn settle(&self, dir: &Dentry, name: &[u8], hash: u64, told: Result<NewInode, Errno>) -> Answer {
+        let new = match told {
+            Ok(new) => Some(new),
+            Err(Errno::ENOENT) => None,
+            Err(errno) => return Answer::Failed(errno),
+        };
+        if let Some(old) = self.cached(dir, name, hash) {
+            let stays = match (&new, old.inode()) {
+                (Some(new), Some(inode)) => inode.node() == new.node && inode.attr().kind() == new.attr.kind(),
+                _ => false,
+            };
+            if let Some(new) = new.as_ref().filter(|_| stays) {
+                self.refresh(old, new);
+                return Answer::There;
+            }
+            if old.has(MOUNTED) {
+                // What is mounted on it keeps its name, as long as it is mounted.
+                return Answer::There;
+            }
+            self.prune(dir, old, hash);
+        }
+        match new {
+            Some(new) => {
+                self.insert(dir, name, hash, &new);
+                Answer::There
+            }
+            None => {
+                self.add_negative(dir, name, hash, self.default_valid);
+                Answer::Absent
+            }
+        }
+    }
+
+    /// Adds a name that the file system told of: of an inode that is known by its node, or of a new one.
+    fn insert<'s>(&'s self, dir: &'s Dentry, name: &[u8], hash: u64, new: &NewInode) -> &'s Dentry {
+        let _held = self.ranks.lock(Rank::Inodes, &self.inodes.lock);
+        let alias = self.inodes.get(self, new.node, |inode| {
+            if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
+                self.put_inode(inode);
+                return None;
+            }
+            inode.update(|attr| *attr = new.attr);
+            Some(outlive(self, self.add_alias(dir, name, hash, inode, new.valid)))
+        });
+        alias.flatten().unwrap_or_else(|| self.add(dir, name, hash, new))
+    }
+
+    /// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays while the lock is held.
+    ///
+    /// # Errors
+    /// What the file system answers, but for `ENOENT`, which is `None`.
+    pub(crate) fn find_locked(
+        &self,
+        request: impl FnOnce() -> Request,
+        dir: &Dentry,
+        name: &[u8],
+        hash: u64,
+    ) -> Result<Option<&Dentry>, Errno> {
+        let cached = self.cached(dir, name, hash);
+        match cached {
+            Some(entry) if is_good(entry) => return Ok(is_positive(entry).then_some(entry)),
+            None if dir.has(COMPLETE) => return Ok(None),
+            _ => {}
+        }
+        let told = self.tell(dir, name, cached, &request());
+        match self.settle(dir, name, hash, told) {
+            Answer::Failed(errno) => Err(errno),
+            _ => Ok(self.cached(dir, name, hash).filter(|entry| is_positive(entry))),
+        }
+    }
+
+    /// Takes an entry that is no longer what it was out of the cache, with all that is cached below it. The directory is locked.
+    pub(crate) fn prune(&self, dir: &Dentry, entry: &Dentry, hash: u64) {
+        let mut locked: Vec<(&Dentry, Locked<'_>)> = Vec::new();
+        let mut at = entry;
+        loop {
+            if at.has(DIR) && locked.last().is_none_or(|(top, _)| !core::ptr::eq(*top, at)) {
+                locked.push((at, self.ranks.lock_nested(Rank::Directory, &at.lock)));
+            }
+            if at.has(DIR)
+                && let Some(child) = at.first_child.get()
+            {
+                at = child;
+                continue;
+            }
+            let is_locked = locked.last().is_some_and(|(top, _)| core::ptr::eq(*top, at));
+            let lock = if is_locked { locked.pop() } else { None };
+            let Some((above, _)) = locked.last() else {
+                self.delete(dir, entry, hash, 0, 0);
+                drop(lock);
+                return;
+            };
+            let above = *above;
+            let name_hash = at.filed_hash_rcu(above, self.key, &self.domain.read());
+            self.delete(above, at, name_hash, 0, 0);
+            drop(lock);
+            at = above;
+        }
+    }
+}
+
+/// Whether what the entry says still holds.
+fn is_good(entry: &Dentry) -> bool {
+    !entry.has(CHECKED) || !entry.is_expired()
+}
+
+fn is_positive(entry: &Dentry) -> bool {
+    entry.object() & INODE != 0
+}

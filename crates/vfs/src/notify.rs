@@ -1,0 +1,366 @@
+//! Change events: who watches a directory, a subtree or a file learns what happens to it.
+//!
+//! # What it is
+//! [`Watches`], one for each tree, knows which places are watched. Whoever changes something calls [`Watches::publish`]
+//! and walks from the changed thing up to the root, step by step; [`Watch`], the watcher's end, is a bounded queue of
+//! [`Event`]s. Where nobody watches, publishing is one load. Where somebody watches something else, it is the climb and
+//! one load for each step of it. Only where a step may be watched is a lock taken.
+//!
+//! Who is told of a change to `f` in the directory `d`:
+//!
+//! | change                                         | watch of `f` | of `d`   | of a subtree above |
+//! |------------------------------------------------|--------------|----------|--------------------|
+//! | `Created`, `Deleted`, `MovedFrom`, `MovedTo`   | no           | path `f` | path `../d/f`      |
+//! | `Attributes`, `Modified`                       | empty path   | path `f` | path `../d/f`      |
+//! | `DeletedSelf`, `MovedSelf`                     | empty path   | no       | no                 |
+//!
+//! # What it is not
+//! Proof of order: events of one directory come in the order of the changes if the caller publishes under the lock that
+//! orders the changes; others, as `Modified`, may change places when they happen at the same time. Nor are events
+//! permission to do anything (`fanotify(7)`), nor can a watcher choose among kinds: it passes over what it does not
+//! want.
+//!
+//! # How it is locked
+//! The table of watched places has a mutex, and each queue has one. Both are leaves: no other lock is taken under them,
+//! no two of them are held at once, and no code of the caller's runs under them (the climb is over before). Callers may
+//! hold any lock of the crate.
+//!
+//! The counts are read without a lock, relaxed. Whoever knows that a watch was added, knows it by a way that makes the
+//! counts' change visible too; a change that races with the adding may be reported or not.
+//!
+//! # Places
+//! A place is a `u64` that the caller chooses: the address of its dentry or inode. It must not come to mean another
+//! place while it is watched; so each watch keeps a [`Home`], which pins the place, until it is dropped.
+//!
+//! # Where it comes from
+//! `inotify(7)`: the kinds, the cookies, the bound of a queue and its one overflow event, and that an event equal to
+//! the last one that waits is dropped. `fanotify(7)`: whole subtrees, and names with every event.
+//!
+//! # Limitations
+//! A `Watch` is a queue of its own: no thread can wait for several at once, as on one inotify descriptor.
+//! A file with several names is reported to the parent by which it was reached, or by which the caller climbs, only.
+
+mod queue;
+#[cfg(test)]
+mod tests;
+
+use core::fmt;
+use core::time::Duration;
+use prim::atomic::{AtomicU32, Ordering::Relaxed};
+use prim::shared::Arc;
+use queue::Queue;
+use std::collections::BTreeMap;
+use sync::Mutex;
+
+/// How many events wait at most, unless the watcher chooses: `/proc/sys/fs/inotify/max_queued_events`.
+pub const DEFAULT_QUEUED_EVENTS: usize = 16_384;
+
+/// Counters in the filter of watched places; a power of two.
+const FILTER: usize = 64;
+
+/// What happened; `inotify(7)`'s word in parentheses.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A name came into the directory: made, or linked (`IN_CREATE`).
+    Created,
+    /// A name went from the directory (`IN_DELETE`).
+    Deleted,
+    /// A name was moved away (`IN_MOVED_FROM`); the `MovedTo` of the same move has the same cookie.
+    MovedFrom,
+    /// A name was moved hither (`IN_MOVED_TO`).
+    MovedTo,
+    /// Mode, owner, times, link count or extended attributes changed (`IN_ATTRIB`).
+    Attributes,
+    /// Contents were written or cut (`IN_MODIFY`).
+    Modified,
+    /// What is watched was itself removed (`IN_DELETE_SELF`).
+    DeletedSelf,
+    /// What is watched was itself moved (`IN_MOVE_SELF`). The watch goes with it.
+    MovedSelf,
+    /// The file system was unmounted (`IN_UNMOUNT`). No event follows.
+    Unmounted,
+    /// The queue was full: events after this place in it were lost (`IN_Q_OVERFLOW`). Look at everything again.
+    Overflow,
+}
+
+/// One change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// Whether it happened to a directory.
+    pub is_dir: bool,
+    /// The same in a `MovedFrom` and the `MovedTo` of that move; else 0.
+    pub cookie: u32,
+    /// Where: the path from what is watched, without a leading slash; one name, unless a subtree is watched. Empty:
+    /// what is watched itself.
+    pub path: Box<[u8]>,
+}
+
+impl Event {
+    /// The last component of the path; empty for what is watched itself.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        self.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+    }
+}
+
+/// How much a watch covers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Scope {
+    /// The place itself, and the names in it if it is a directory.
+    Directory,
+    /// The place and all below it.
+    Subtree,
+}
+
+/// What a watch holds on to while it lives: pins the watched place, and leads back to the tree's [`Watches`].
+pub(crate) trait Home: Send + Sync {
+    /// The table that the watch is in; always the same one.
+    fn watches(&self) -> &Watches;
+}
+
+/// A watcher's end: the events of one watched place that wait to be taken. The watch ends when this is dropped.
+///
+/// Threads may share it: each event goes to one of them.
+pub struct Watch {
+    key: u64,
+    scope: Scope,
+    queue: Arc<Queue>,
+    home: Box<dyn Home>,
+}
+
+impl Watch {
+    /// The oldest event that waits, if there is one.
+    #[must_use = "an event is given once"]
+    pub fn try_next(&self) -> Option<Event> {
+        self.queue.try_next()
+    }
+
+    /// The oldest event; waits for one, for `timeout` at most (`None`: for ever).
+    ///
+    /// `None` if the time ran out, and after [`EventKind::Unmounted`] was taken: then no event can come.
+    #[must_use = "an event is given once"]
+    pub fn next(&self, timeout: Option<Duration>) -> Option<Event> {
+        self.queue.next(timeout)
+    }
+
+    /// How many events wait, an overflow counted as one: `FIONREAD`, in events.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.queue.pending()
+    }
+
+    /// How much is watched.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.home.watches().remove(self.key, &self.queue);
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("scope", &self.scope).field("pending", &self.pending()).finish_non_exhaustive()
+    }
+}
+
+/// A change, as whoever made it tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub(crate) kind: EventKind,
+    pub(crate) is_dir: bool,
+    /// From [`Watches::new_cookie`] for both ends of a move; else 0.
+    pub(crate) cookie: u32,
+}
+
+/// The way from a changed thing up to the root, as far as somebody may watch it.
+#[derive(Debug)]
+pub(crate) struct Trail {
+    /// Steps that can matter.
+    reach: usize,
+    /// The place, and how much of `names` is the path from it to the changed thing.
+    steps: Vec<(u64, usize)>,
+    /// The path, backwards byte by byte.
+    names: Vec<u8>,
+}
+
+impl Trail {
+    /// The next step: the place `key`, called `name` in the place of the step that follows. The first step is the
+    /// changed thing, by the name in question (for `MovedFrom` the old one). The root's name does not matter. Says
+    /// whether a further step can matter.
+    pub(crate) fn push(&mut self, key: u64, name: &[u8]) -> bool {
+        if self.steps.len() < self.reach {
+            self.steps.push((key, self.names.len()));
+            if self.steps.len() > 1 {
+                self.names.push(b'/');
+            }
+            self.names.extend(name.iter().rev());
+        }
+        self.steps.len() < self.reach
+    }
+
+    /// Forgets all steps: the caller found that the way changed while it was walked, and walks again.
+    pub(crate) fn restart(&mut self) {
+        self.steps.clear();
+        self.names.clear();
+    }
+}
+
+#[derive(Debug)]
+struct Watcher {
+    scope: Scope,
+    queue: Arc<Queue>,
+}
+
+/// The watched places of one tree.
+#[derive(Debug)]
+pub(crate) struct Watches {
+    /// Watches, of either scope.
+    count: AtomicU32,
+    /// Those of subtrees.
+    subtrees: AtomicU32,
+    /// Watches whose place hashes to each counter.
+    filter: [AtomicU32; FILTER],
+    last_cookie: AtomicU32,
+    places: Mutex<BTreeMap<u64, Vec<Watcher>>>,
+}
+
+impl Watches {
+    pub(crate) fn new() -> Self {
+        Self {
+            count: AtomicU32::new(0),
+            subtrees: AtomicU32::new(0),
+            filter: core::array::from_fn(|_| AtomicU32::new(0)),
+            last_cookie: AtomicU32::new(0),
+            places: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Whether nobody watches anything.
+    #[inline(always)]
+    pub(crate) fn is_idle(&self) -> bool {
+        // Relaxed, as all loads of the counts: "How it is locked" at the head of this module.
+        self.count.load(Relaxed) == 0
+    }
+
+    /// Begins to watch the place `key`, which `home` pins. At most `capacity` events wait (at least one), and an
+    /// overflow.
+    pub(crate) fn watch(home: impl Home + 'static, key: u64, scope: Scope, capacity: usize) -> Watch {
+        let queue = Arc::new(Queue::new(capacity));
+        home.watches().add(key, Watcher { scope, queue: queue.clone() });
+        Watch { key, scope, queue, home: Box::new(home) }
+    }
+
+    /// A number that ties the two ends of a move: not 0, and not used for a long time.
+    pub(crate) fn new_cookie(&self) -> u32 {
+        loop {
+            // Relaxed: only that each caller gets its own.
+            let cookie = self.last_cookie.fetch_add(1, Relaxed).wrapping_add(1);
+            if cookie != 0 {
+                return cookie;
+            }
+        }
+    }
+
+    /// Tells those who watch. `climb` pushes the steps from the changed thing to the root onto the trail, until that
+    /// says that no further one matters; it is called only if there are watches, once, under no lock of this module.
+    #[inline]
+    pub(crate) fn publish(&self, change: Change, climb: impl FnOnce(&mut Trail)) {
+        if !self.is_idle() {
+            let mut trail = Trail { reach: self.reach(change.kind), steps: Vec::new(), names: Vec::new() };
+            climb(&mut trail);
+            self.deliver(change, &trail);
+        }
+    }
+
+    /// Tells those who watch a place of which `is_gone` holds: its file system is unmounted. Nothing reaches their queues after it.
+    pub(crate) fn unmounted(&self, is_gone: impl Fn(u64) -> bool) {
+        let places: Vec<u64> = self.places.lock().keys().copied().collect();
+        let gone: Vec<u64> = places.into_iter().filter(|&key| is_gone(key)).collect();
+        let queues: Vec<_> = {
+            let places = self.places.lock();
+            let watchers = gone.iter().filter_map(|key| places.get(key)).flatten();
+            watchers.map(|watcher| watcher.queue.clone()).collect()
+        };
+        for queue in queues {
+            queue.push(Event { kind: EventKind::Unmounted, is_dir: false, cookie: 0, path: Box::default() });
+        }
+    }
+
+    /// How many steps up a change can have watchers.
+    #[cold]
+    fn reach(&self, kind: EventKind) -> usize {
+        match kind {
+            EventKind::DeletedSelf | EventKind::MovedSelf => 1,
+            _ if self.subtrees.load(Relaxed) == 0 => 2,
+            _ => usize::MAX,
+        }
+    }
+
+    #[cold]
+    fn deliver(&self, change: Change, trail: &Trail) {
+        use EventKind::{Created, Deleted, MovedFrom, MovedTo};
+        let of_name = matches!(change.kind, Created | Deleted | MovedFrom | MovedTo);
+        let steps = || trail.steps.iter().enumerate().skip(usize::from(of_name));
+        if !steps().any(|(_, &(key, _))| self.filter[counter_of(key)].load(Relaxed) != 0) {
+            return;
+        }
+        let mut found = Vec::new();
+        {
+            let places = self.places.lock();
+            for (depth, &(key, end)) in steps() {
+                let watchers = places.get(&key).into_iter().flatten();
+                let covering = watchers.filter(|watcher| depth <= 1 || watcher.scope == Scope::Subtree);
+                found.extend(covering.map(|watcher| (watcher.queue.clone(), end)));
+            }
+        }
+        for (queue, end) in found {
+            let path = trail.names[..end].iter().rev().copied().collect();
+            queue.push(Event { kind: change.kind, is_dir: change.is_dir, cookie: change.cookie, path });
+        }
+    }
+
+    fn add(&self, key: u64, watcher: Watcher) {
+        let mut places = self.places.lock();
+        self.counters(key, watcher.scope).for_each(|counter| {
+            counter.fetch_add(1, Relaxed);
+        });
+        places.entry(key).or_default().push(watcher);
+    }
+
+    fn remove(&self, key: u64, queue: &Arc<Queue>) {
+        let mut places = self.places.lock();
+        let Some(watchers) = places.get_mut(&key) else {
+            return;
+        };
+        let Some(at) = watchers.iter().position(|watcher| Arc::ptr_eq(&watcher.queue, queue)) else {
+            return;
+        };
+        let watcher = watchers.remove(at);
+        if watchers.is_empty() {
+            places.remove(&key);
+        }
+        self.counters(key, watcher.scope).for_each(|counter| {
+            counter.fetch_sub(1, Relaxed);
+        });
+    }
+
+    /// The counters that a watch stands in.
+    fn counters(&self, key: u64, scope: Scope) -> impl Iterator<Item = &AtomicU32> {
+        let subtrees = (scope == Scope::Subtree).then_some(&self.subtrees);
+        [&self.count, &self.filter[counter_of(key)]].into_iter().chain(subtrees)
+    }
+}
+
+/// Where `key` is counted in the filter. Keys are addresses: their low bits say little.
+fn counter_of(key: u64) -> usize {
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - FILTER.ilog2())) as usize
+}

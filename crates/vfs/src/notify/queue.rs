@@ -1,0 +1,137 @@
+//! A watcher's queue of events: bounded, and threads can wait on it.
+//!
+//! # What it is
+//! Events in order, at most `capacity` of them, and at most one mark of overflow among them. The mark is put at the end
+//! when an event finds no room; it takes no room itself. While the mark waits, events that find no room go without a
+//! new one: whoever takes it looks at everything again, and so sees what they would have told.
+//!
+//! # What it is not
+//! Lossless, or a journal: an event equal to the last one that waits is dropped, as inotify does.
+//!
+//! # How it is locked
+//! One mutex, a leaf. A waiter reads `calls` under it, and parks while `calls` is the same; a push that sees waiters
+//! changes `calls` under the mutex and wakes one after. So no wake is lost, and relaxed accesses suffice: the mutex
+//! orders them. Each thread that wakes, for whatever reason, looks into the queue before it goes.
+//!
+//! # Where it comes from
+//! `inotify(7)`; `fsnotify_insert_event` of Linux's `fs/notify/notification.c`, except that there an equal event that
+//! finds the queue full makes an overflow.
+
+use super::{Event, EventKind};
+use crate::deadline::Deadline;
+use core::time::Duration;
+use prim::atomic::{AtomicU32, Ordering::Relaxed};
+use prim::park;
+use std::collections::VecDeque;
+use sync::{Mutex, MutexGuard};
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    /// Counts the wakes.
+    calls: AtomicU32,
+    capacity: usize,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<Event>,
+    /// Whether a mark of overflow is among `events`.
+    has_overflow: bool,
+    /// Whether the last event that can come has come.
+    is_closed: bool,
+    /// Threads that park, or are about to.
+    sleepers: usize,
+}
+
+impl Queue {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { waiting: Mutex::default(), calls: AtomicU32::new(0), capacity: capacity.max(1) }
+    }
+
+    pub(super) fn push(&self, event: Event) {
+        let mut waiting = self.waiting.lock();
+        if !waiting.take_in(event, self.capacity) {
+            return;
+        }
+        let wakes = waiting.sleepers > 0;
+        let wakes_all = waiting.is_closed;
+        if wakes {
+            self.calls.fetch_add(1, Relaxed);
+        }
+        drop(waiting);
+        match (wakes, wakes_all) {
+            (true, true) => park::unpark_all(&self.calls),
+            (true, false) => park::unpark_one(&self.calls),
+            (false, _) => {}
+        }
+    }
+
+    pub(super) fn try_next(&self) -> Option<Event> {
+        self.waiting.lock().give_out()
+    }
+
+    pub(super) fn next(&self, timeout: Option<Duration>) -> Option<Event> {
+        let mut waiting = self.waiting.lock();
+        let at_once = waiting.give_out();
+        if at_once.is_some() || waiting.is_closed {
+            return at_once;
+        }
+        self.wait(waiting, Deadline::after(timeout))
+    }
+
+    #[cold]
+    fn wait<'q>(&'q self, mut waiting: MutexGuard<'q, Waiting>, deadline: Deadline) -> Option<Event> {
+        loop {
+            waiting.sleepers += 1;
+            let call = self.calls.load(Relaxed);
+            drop(waiting);
+            let has_time = deadline.park(&self.calls, call);
+            waiting = self.waiting.lock();
+            waiting.sleepers -= 1;
+            let event = waiting.give_out();
+            if event.is_some() || waiting.is_closed || !has_time {
+                return event;
+            }
+        }
+    }
+
+    pub(super) fn pending(&self) -> usize {
+        self.waiting.lock().events.len()
+    }
+
+    /// Threads that park, or are about to.
+    #[cfg(test)]
+    pub(super) fn sleepers(&self) -> usize {
+        self.waiting.lock().sleepers
+    }
+}
+
+impl Waiting {
+    /// Puts `event` at the end, or a mark of overflow, or nothing; says whether anything.
+    fn take_in(&mut self, event: Event, capacity: usize) -> bool {
+        if self.is_closed || self.events.back() == Some(&event) {
+            return false;
+        }
+        // The last event of all always finds room.
+        let is_last = event.kind == EventKind::Unmounted;
+        let has_room = self.events.len() - usize::from(self.has_overflow) < capacity;
+        if has_room || is_last {
+            self.is_closed = is_last;
+            self.events.push_back(event);
+            return true;
+        }
+        let is_first = !self.has_overflow;
+        if is_first {
+            self.has_overflow = true;
+            self.events.push_back(Event { kind: EventKind::Overflow, is_dir: false, cookie: 0, path: Box::default() });
+        }
+        is_first
+    }
+
+    fn give_out(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        self.has_overflow &= event.kind != EventKind::Overflow;
+        Some(event)
+    }
+}

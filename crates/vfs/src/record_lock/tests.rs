@@ -1,0 +1,372 @@
+//! The locks against a model that knows each byte by itself, and with threads that wait.
+
+use super::LockKind::{Exclusive, Shared, Unlock};
+use super::*;
+use std::sync::atomic::AtomicI32;
+use std::thread;
+
+/// Owners of the model: 0 to 3.
+const OWNERS: usize = 4;
+
+/// Bytes of the model; the last one stands for all bytes to come.
+const BYTES: usize = 12;
+
+/// The seed of a random test, printed; `LIGHTFOOT_SEED` replays one.
+fn seed() -> u64 {
+    let chosen = std::env::var("LIGHTFOOT_SEED").ok();
+    let seed = chosen.map_or_else(prim::seed::random_u64, |seed| seed.parse().expect("LIGHTFOOT_SEED is a number"));
+    println!("LIGHTFOOT_SEED={seed} replays what is asked for");
+    seed
+}
+
+/// A small generator (Steele and others' splitmix64): what it gives follows from the seed alone.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ mixed >> 31) % bound as u64) as usize
+    }
+
+    fn request(&mut self, kinds: &[LockKind]) -> Request {
+        let start = self.below(BYTES);
+        let end = start + 1 + self.below(BYTES - start);
+        let kind = kinds[self.below(kinds.len())];
+        Request { owner: self.below(OWNERS) as u64, kind, range: start as u64..end_of(end) }
+    }
+}
+
+/// The end of a range of the model in the real one.
+fn end_of(end: usize) -> u64 {
+    if end == BYTES { u64::MAX } else { end as u64 }
+}
+
+/// What each owner has on each byte, and who waits.
+#[derive(Default)]
+struct Model {
+    bytes: [[Option<LockKind>; BYTES]; OWNERS],
+    /// Number of the request, and the request.
+    waiting: Vec<(usize, Request)>,
+}
+
+impl Model {
+    fn clashes(&self, request: &Request, owner: usize, byte: usize) -> bool {
+        let held = self.bytes[owner][byte];
+        owner as u64 != request.owner
+            && request.range.contains(&(byte as u64))
+            && (held == Some(Exclusive) && request.kind != Unlock || held.is_some() && request.kind == Exclusive)
+    }
+
+    fn is_blocked(&self, request: &Request) -> bool {
+        (0..OWNERS).any(|owner| (0..BYTES).any(|byte| self.clashes(request, owner, byte)))
+    }
+
+    /// The numbers of the requests that can go on now.
+    fn grant(&mut self, request: &Request) -> Vec<usize> {
+        for byte in (0..BYTES).filter(|&byte| request.range.contains(&(byte as u64))) {
+            self.bytes[request.owner as usize][byte] = Some(request.kind).filter(|&kind| kind != Unlock);
+        }
+        let Some(first) = self.waiting.iter().position(|(_, waiting)| !self.is_blocked(waiting)) else {
+            return Vec::new();
+        };
+        let (number, next) = self.waiting.remove(first);
+        let mut granted = vec![number];
+        granted.extend(self.grant(&next));
+        granted
+    }
+
+    /// Runs of bytes that one owner has with one kind.
+    fn pieces(&self, owner: usize) -> Vec<LockInfo> {
+        let mut pieces: Vec<LockInfo> = Vec::new();
+        for (byte, held) in self.bytes[owner].iter().enumerate() {
+            let (start, end) = (byte as u64, end_of(byte + 1));
+            match (held, pieces.last_mut()) {
+                (None, _) => {}
+                (Some(kind), Some(last)) if last.kind == *kind && last.end == start => last.end = end,
+                (&Some(kind), _) => pieces.push(LockInfo { kind, start, end }),
+            }
+        }
+        pieces
+    }
+
+    /// Checks an answer of `first_conflict`: a piece in the way, and none begins before it.
+    fn check_conflict(&self, request: &Request, answer: Option<LockInfo>) {
+        let clashing = (0..OWNERS).flat_map(|owner| {
+            let clashes = move |byte| self.clashes(request, owner, byte);
+            let in_the_way = move |piece: &LockInfo| {
+                (0..BYTES).any(|byte| clashes(byte) && (piece.start..piece.end).contains(&(byte as u64)))
+            };
+            self.pieces(owner).into_iter().filter(in_the_way)
+        });
+        let clashing: Vec<_> = clashing.collect();
+        let first = clashing.iter().map(|piece| piece.start).min();
+        assert_eq!(answer.map(|piece| piece.start), first, "{request:?}");
+        assert!(answer.is_none_or(|piece| clashing.contains(&piece)), "{request:?} {answer:?}");
+    }
+}
+
+/// One table beside its model.
+#[derive(Default)]
+struct Pair {
+    table: Table,
+    model: Model,
+    sleepers: Vec<(usize, Arc<Sleeper>)>,
+    asked: usize,
+}
+
+impl Pair {
+    fn step(&mut self, random: &mut Random) {
+        let (granted, expected) = match random.below(10) {
+            0 => {
+                let owner = random.below(OWNERS) as u64;
+                let all = Request { owner, kind: Unlock, range: WHOLE };
+                (self.table.give_up(owner), self.model.grant(&all))
+            }
+            1 if !self.sleepers.is_empty() => {
+                let (number, sleeper) = self.sleepers.swap_remove(random.below(self.sleepers.len()));
+                self.table.leave(&sleeper);
+                self.model.waiting.retain(|&(other, _)| other != number);
+                return;
+            }
+            _ => {
+                let request = random.request(&[Shared, Shared, Exclusive, Exclusive, Unlock]);
+                assert_eq!(self.table.has_conflict(&request), self.model.is_blocked(&request), "{request:?}");
+                if self.model.is_blocked(&request) {
+                    if self.sleepers.len() < 6 {
+                        self.asked += 1;
+                        self.sleepers.push((self.asked, self.table.queue(request.clone())));
+                        self.model.waiting.push((self.asked, request));
+                    }
+                    return;
+                }
+                (self.table.grant(&request), self.model.grant(&request))
+            }
+        };
+        let number_of = |sleeper| self.sleepers.iter().find(|(_, other)| Arc::ptr_eq(other, sleeper)).unwrap().0;
+        assert_eq!(granted.iter().map(number_of).collect::<Vec<_>>(), expected);
+        self.sleepers.retain(|(_, sleeper)| !sleeper.is_granted());
+    }
+
+    fn check(&self, random: &mut Random) {
+        for owner in 0..OWNERS {
+            assert_eq!(self.table.pieces_of(owner as u64), self.model.pieces(owner), "owner {owner}");
+        }
+        assert_eq!(self.table.waiting(), self.model.waiting.len());
+        assert_eq!(self.sleepers.len(), self.model.waiting.len());
+        assert_eq!(self.table.is_empty(), self.model.bytes.as_flattened().iter().all(Option::is_none));
+        assert!(!self.table.is_empty() || self.table.waiting() == 0);
+        let request = random.request(&[Shared, Exclusive]);
+        self.model.check_conflict(&request, self.table.first_conflict(&request));
+    }
+}
+
+#[test]
+fn random_requests_have_what_a_model_of_single_bytes_has() {
+    let seed = seed();
+    let mut random = Random(seed);
+    for _ in 0..200 {
+        let mut pair = Pair::default();
+        for _ in 0..150 {
+            pair.step(&mut random);
+            pair.check(&mut random);
+        }
+        for owner in 0..OWNERS as u64 {
+            pair.sleepers.drain(..).for_each(|(_, sleeper)| pair.table.leave(&sleeper));
+            assert!(pair.table.give_up(owner).is_empty());
+        }
+        assert!(pair.table.is_empty() && pair.table.waiting() == 0);
+    }
+}
+
+/// Pieces of owner 1 after the steps.
+fn check_pieces(steps: &[(LockKind, Range<u64>)], pieces: &[(LockKind, Range<u64>)]) {
+    let locks = RecordLocks::new();
+    for (kind, range) in steps {
+        assert_eq!(locks.set(8, 1, *kind, range.clone(), LockWait::Never), Ok(()));
+    }
+    let tables = locks.shard(8).tables.lock();
+    let left = tables.get(&(8, Family::Ranges)).map_or(Vec::new(), |table| table.pieces_of(1));
+    let left: Vec<_> = left.iter().map(|piece| (piece.kind, piece.start..piece.end)).collect();
+    assert_eq!(left, pieces, "{steps:?}");
+    assert_eq!(tables.is_empty(), pieces.is_empty(), "{steps:?}");
+}
+
+#[test]
+fn an_owners_locks_are_split_joined_and_converted() {
+    const END: u64 = u64::MAX;
+    check_pieces(&[(Shared, 0..9), (Unlock, 3..5)], &[(Shared, 0..3), (Shared, 5..9)]);
+    check_pieces(&[(Shared, 0..9), (Exclusive, 3..5)], &[(Shared, 0..3), (Exclusive, 3..5), (Shared, 5..9)]);
+    check_pieces(&[(Shared, 0..3), (Shared, 5..9), (Shared, 3..5)], &[(Shared, 0..9)]);
+    check_pieces(&[(Shared, 0..3), (Exclusive, 3..9)], &[(Shared, 0..3), (Exclusive, 3..9)]);
+    check_pieces(&[(Exclusive, 0..END), (Shared, 0..END)], &[(Shared, 0..END)]);
+    check_pieces(&[(Shared, 7..END), (Unlock, 0..9)], &[(Shared, 9..END)]);
+    check_pieces(&[(Shared, 1..2), (Exclusive, 3..4), (Shared, 5..6), (Unlock, 0..END)], &[]);
+    check_pieces(&[(Unlock, 0..END)], &[]);
+}
+
+#[test]
+fn conflicts_bad_ranges_and_deadlines_have_their_errors() {
+    let locks = RecordLocks::new();
+    assert_eq!(locks.set(8, 1, Exclusive, 10..20, LockWait::Never), Ok(()));
+    let ask = |owner, kind, range, wait| locks.set(8, owner, kind, range, wait);
+    for kind in [Shared, Exclusive, Unlock] {
+        assert_eq!(ask(1, kind, 5..5, LockWait::Never), Err(Errno::EINVAL));
+        assert_eq!(ask(1, kind, Range { start: 6, end: 5 }, LockWait::Forever), Err(Errno::EINVAL));
+        assert_eq!(locks.test(8, 2, kind, 5..5), Err(Errno::EINVAL));
+    }
+    assert_eq!(locks.test(8, 2, Unlock, 0..5), Err(Errno::EINVAL));
+    for kind in [Shared, Exclusive] {
+        let blocker = Some(LockInfo { kind: Exclusive, start: 10, end: 20 });
+        assert_eq!(ask(2, kind, 0..11, LockWait::Never), Err(Errno::EAGAIN));
+        assert_eq!(ask(2, kind, 19..u64::MAX, LockWait::AtMost(Duration::ZERO)), Err(Errno::ETIMEDOUT));
+        assert_eq!(ask(2, kind, 19..20, LockWait::AtMost(Duration::from_millis(1))), Err(Errno::ETIMEDOUT));
+        assert_eq!(locks.test(8, 2, kind, 0..11), Ok(blocker));
+        assert_eq!(locks.test(8, 2, kind, 0..10), Ok(None));
+        assert_eq!(locks.test(8, 1, kind, 0..20), Ok(None));
+        assert_eq!(locks.test(9, 2, kind, 0..30), Ok(None));
+        // Another file, another family, other bytes.
+        assert_eq!(locks.set(9, 2, kind, 0..30, LockWait::Never), Ok(()));
+        assert_eq!(locks.flock(8, 2, kind, LockWait::Never), Ok(()));
+        assert_eq!(ask(2, kind, 20..30, LockWait::Never), Ok(()));
+    }
+    assert_eq!(ask(2, Unlock, 0..u64::MAX, LockWait::Never), Ok(()));
+    assert_eq!(locks.test(8, 3, Exclusive, 0..u64::MAX).unwrap().map(|lock| lock.start), Some(10));
+}
+
+#[test]
+fn the_last_close_leaves_no_lock_and_no_memory() {
+    let locks = RecordLocks::new();
+    assert!(locks.is_idle(8));
+    for owner in [1, 2] {
+        assert_eq!(locks.set(8, owner, Shared, owner..20, LockWait::Never), Ok(()));
+        assert_eq!(locks.flock(8, owner, Shared, LockWait::Never), Ok(()));
+    }
+    locks.release_owner(8, 3);
+    locks.release_owner(8, 1);
+    assert!(!locks.is_idle(8));
+    assert_eq!(locks.test(8, 3, Exclusive, 0..9).unwrap().map(|lock| lock.start), Some(2));
+    locks.release_owner(8, 2);
+    assert!(locks.is_idle(8) && locks.shard(8).tables.lock().is_empty());
+    assert_eq!(locks.flock(8, 3, Exclusive, LockWait::Never), Ok(()));
+    assert_eq!(locks.flock(8, 3, Unlock, LockWait::Never), Ok(()));
+    assert!(locks.is_idle(8));
+}
+
+#[test]
+fn a_conversion_of_a_whole_lock_is_one_step_or_gives_up_what_was_there() {
+    let locks = RecordLocks::new();
+    let flock = |owner, kind| locks.flock(8, owner, kind, LockWait::Never);
+    assert_eq!((flock(1, Shared), flock(1, Exclusive), flock(1, Shared)), (Ok(()), Ok(()), Ok(())));
+    assert_eq!((flock(2, Shared), flock(2, Exclusive)), (Ok(()), Err(Errno::EAGAIN)));
+    // Had owner 2 still its lock, this would fail.
+    assert_eq!(flock(1, Exclusive), Ok(()));
+}
+
+fn await_waiting(locks: &RecordLocks, family: Family, count: usize) {
+    while locks.shard(8).tables.lock().get(&(8, family)).map_or(0, Table::waiting) != count {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn waiters_have_their_turn_in_the_order_they_came_and_no_newcomer_before() {
+    let locks = RecordLocks::new();
+    let order = std::sync::Mutex::new(Vec::new());
+    assert_eq!(locks.set(8, 1, Exclusive, 0..9, LockWait::Never), Ok(()));
+    thread::scope(|scope| {
+        for owner in 2..8 {
+            let (locks, order) = (&locks, &order);
+            scope.spawn(move || {
+                assert_eq!(locks.set(8, owner, Exclusive, 3..5, LockWait::Forever), Ok(()));
+                order.lock().unwrap().push(owner);
+                locks.release_owner(8, owner);
+            });
+            await_waiting(locks, Family::Ranges, owner as usize - 1);
+        }
+        let order_before = order.lock().unwrap();
+        assert!(order_before.is_empty());
+        locks.release_owner(8, 1);
+        // Owner 2 has it, and cannot have gone on to give it back.
+        assert_eq!(locks.set(8, 9, Shared, 4..5, LockWait::Never), Err(Errno::EAGAIN));
+    });
+    assert_eq!(order.into_inner().unwrap(), [2, 3, 4, 5, 6, 7]);
+    assert!(locks.is_idle(8));
+}
+
+#[test]
+fn a_downgrade_and_a_close_wake_all_that_can_share() {
+    let locks = RecordLocks::new();
+    assert_eq!(locks.set(8, 1, Exclusive, 0..9, LockWait::Never), Ok(()));
+    assert_eq!(locks.flock(8, 1, Exclusive, LockWait::Never), Ok(()));
+    thread::scope(|scope| {
+        let locks = &locks;
+        let long = LockWait::AtMost(Duration::from_secs(3_600));
+        let sharers = [2, 3, 4].map(|owner| scope.spawn(move || locks.set(8, owner, Shared, 0..9, long)));
+        let whole = [2, 3].map(|owner| scope.spawn(move || locks.flock(8, owner, Shared, LockWait::Forever)));
+        await_waiting(locks, Family::Ranges, 3);
+        await_waiting(locks, Family::Whole, 2);
+        assert_eq!(locks.set(8, 1, Shared, 0..9, LockWait::Never), Ok(()));
+        assert!(sharers.map(|sharer| sharer.join().unwrap()).iter().all(Result::is_ok));
+        await_waiting(locks, Family::Whole, 2);
+        locks.release_owner(8, 1);
+        assert!(whole.map(|sharer| sharer.join().unwrap()).iter().all(Result::is_ok));
+    });
+    assert_eq!(locks.flock(8, 1, Exclusive, LockWait::Never), Err(Errno::EAGAIN));
+}
+
+#[test]
+fn two_that_want_to_upgrade_a_whole_lock_do_not_wait_for_each_other() {
+    let locks = RecordLocks::new();
+    for owner in [1, 2] {
+        assert_eq!(locks.flock(8, owner, Shared, LockWait::Never), Ok(()));
+    }
+    thread::scope(|scope| {
+        let first = scope.spawn(|| locks.flock(8, 1, Exclusive, LockWait::Forever));
+        await_waiting(&locks, Family::Whole, 1);
+        assert_eq!(locks.flock(8, 2, Exclusive, LockWait::Forever), Ok(()));
+        assert_eq!(locks.flock(8, 2, Unlock, LockWait::Never), Ok(()));
+        assert_eq!(first.join().unwrap(), Ok(()));
+    });
+}
+
+#[test]
+fn threads_that_wait_at_random_never_share_what_is_exclusive() {
+    const ROUNDS: usize = 3_000;
+    let seed = seed();
+    let locks = RecordLocks::new();
+    // For each byte how many share it, or -1.
+    let bytes: [AtomicI32; BYTES] = Default::default();
+    thread::scope(|scope| {
+        for owner in 0..OWNERS as u64 {
+            let (locks, bytes) = (&locks, &bytes);
+            scope.spawn(move || {
+                let mut random = Random(seed ^ owner);
+                for round in 0..ROUNDS {
+                    let Request { kind, range, .. } = random.request(&[Shared, Exclusive]);
+                    let few = LockWait::AtMost(Duration::from_micros(random.below(50) as u64));
+                    let wait = [LockWait::Forever, LockWait::Never, few][random.below(3)];
+                    let Ok(()) = locks.set(8, owner, kind, range.clone(), wait) else {
+                        continue;
+                    };
+                    let change = if kind == Shared { 1 } else { -1 };
+                    let mine = || bytes[range.start as usize..BYTES.min(range.end as usize)].iter();
+                    for byte in mine() {
+                        let before = byte.fetch_add(change, Relaxed);
+                        assert!(if kind == Shared { before >= 0 } else { before == 0 }, "{kind:?} {range:?} {before}");
+                    }
+                    thread::yield_now();
+                    for byte in mine() {
+                        byte.fetch_sub(change, Relaxed);
+                    }
+                    match round % 2 {
+                        0 => locks.release_owner(8, owner),
+                        _ => assert_eq!(locks.set(8, owner, Unlock, range, LockWait::Forever), Ok(())),
+                    }
+                }
+            });
+        }
+    });
+    assert!(locks.is_idle(8) && locks.shard(8).tables.lock().is_empty());
+}
