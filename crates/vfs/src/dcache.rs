@@ -18,7 +18,8 @@ mod moving;
 pub(crate) use moving::Moved;
 
 use crate::acl::Acls;
-use crate::dentry::{CHECKED, COLD, COMPLETE, Dentry, HASHED, INODE, PARENT_PINNED, folded_hash, hash_len};
+use crate::cache::{FreeSlot, Kind, name_bytes};
+use crate::dentry::{CHECKED, COLD, COMPLETE, Dentry, HASHED, INLINE_MAX, INODE, PARENT_PINNED, folded_hash, hash_len};
 use crate::fs::{NewInode, Valid};
 use crate::inode::Inode;
 use crate::name::short;
@@ -28,9 +29,6 @@ use children::{insert_child, remove_child};
 use prim::atomic::Ordering::Relaxed;
 use sync::GetNotDead;
 use sync::rcu::ReadGuard;
-
-/// Negative entries that are kept; beyond, a miss is asked again.
-const MAX_NEGATIVES: u32 = 65_536;
 
 impl SuperBlock {
     /// The hash by which `name` is filed.
@@ -83,9 +81,16 @@ impl SuperBlock {
         }
     }
 
-    /// Adds `name` with a new inode to the locked directory `dir`. One count is the name's own.
-    pub(crate) fn add(&self, dir: &Dentry, name: &[u8], hash: u64, new: &NewInode) -> &Dentry {
-        let dentry = self.take_slot();
+    /// Makes `slot` the entry `name` with a new inode in the locked directory `dir`. One count is the name's own.
+    pub(crate) fn add<'s>(
+        &'s self,
+        slot: FreeSlot<'s>,
+        dir: &Dentry,
+        name: &[u8],
+        hash: u64,
+        new: &NewInode,
+    ) -> &'s Dentry {
+        let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
         inode.slot_users.store(2, Relaxed);
         self.publish(dir, dentry, name, hash, object_of(inode, new.attr.mode, self.dir_flags), new.valid);
@@ -97,6 +102,7 @@ impl SuperBlock {
         let inode = &rest_of(dentry).inode;
         inode.begin(&new.attr, new.node);
         if let Some(body) = &new.link_body {
+            self.charge_body(body.len(), 1);
             inode.link_body.set(&self.domain, Some(body.clone()));
         }
         if new.access_acl.is_some() || new.default_acl.is_some() {
@@ -107,9 +113,16 @@ impl SuperBlock {
         inode
     }
 
+    /// Counts the bytes of a symbolic link's body.
+    pub(crate) fn charge_body(&self, len: usize, by: i64) {
+        if self.is_limited {
+            self.share(Kind::Entry).charge(by * (len + size_of::<Box<[u8]>>()) as i64);
+        }
+    }
+
     /// A dentry with a new inode and no name, on the parent `dir`; the count is the caller's.
-    pub(crate) fn add_unnamed(&self, dir: &Dentry, new: &NewInode) -> Pinned {
-        let dentry = self.take_slot();
+    pub(crate) fn add_unnamed(&self, slot: FreeSlot<'_>, dir: &Dentry, new: &NewInode) -> Pinned {
+        let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
         inode.slot_users.store(2, Relaxed);
         dentry.set_entry(&self.domain, dir, 0, format!("#{}", new.attr.ino).as_bytes());
@@ -121,9 +134,16 @@ impl SuperBlock {
         Pinned::from_counted(dentry)
     }
 
-    /// Adds `name` as one more name of `inode`, on which the caller has taken a reference for it, to the locked directory `dir`.
-    pub(crate) fn add_alias(&self, dir: &Dentry, name: &[u8], hash: u64, inode: &Inode, valid: Valid) -> &Dentry {
-        let dentry = self.take_slot();
+    /// Makes `slot` one more name of `inode`, on which the caller has taken a reference for it, in the locked directory `dir`.
+    pub(crate) fn add_alias<'s>(
+        &'s self,
+        slot: FreeSlot<'s>,
+        dir: &Dentry,
+        (name, hash): (&[u8], u64),
+        inode: &Inode,
+        valid: Valid,
+    ) -> &'s Dentry {
+        let dentry = begin(slot);
         rest_of(dentry).inode.slot_users.store(1, Relaxed);
         self.publish(dir, dentry, name, hash, object_of(inode, inode.mode(), self.dir_flags), valid);
         dentry
@@ -131,28 +151,19 @@ impl SuperBlock {
 
     /// Remembers in the locked directory `dir` that there is no `name`.
     pub(crate) fn add_negative(&self, dir: &Dentry, name: &[u8], hash: u64, valid: Valid) {
-        // Relaxed, here and in `delete`: a bound, exact only to within the threads that race for it.
-        if self.negatives.load(Relaxed) >= MAX_NEGATIVES {
-            return;
-        }
-        self.negatives.fetch_add(1, Relaxed);
-        let dentry = self.take_slot();
+        // Without room for it, it is asked for again.
+        let Ok(slot) = self.slot(Kind::Negative, Some(dir)) else { return };
+        let dentry = begin(slot);
         rest_of(dentry).inode.slot_users.store(1, Relaxed);
         self.publish(dir, dentry, name, hash, 0, valid);
     }
 
-    /// A slot for a new entry, in a write section of its dentry's `seq`, which [`SuperBlock::publish`] ends: who still stands on the
-    /// slot's former life and sees anything of the new one, the inode's attributes included, also sees that the sequence moved.
-    fn take_slot(&self) -> &Dentry {
-        let dentry = self.slab.alloc();
-        dentry.seq.write_begin();
-        dentry
-    }
-
-    /// Ends what [`SuperBlock::take_slot`] began: gives the slot its name and makes it reachable.
+    /// Ends what [`begin`] began: gives the slot its name and makes it reachable.
     fn publish(&self, dir: &Dentry, dentry: &Dentry, name: &[u8], hash: u64, object: u64, valid: Valid) {
         dentry.set_entry(&self.domain, dir, hash, name);
-        dentry.set_object(object | HASHED | checked_flag(valid));
+        self.charge_name(object, name.len(), 1);
+        let cold = if self.is_limited { COLD } else { 0 };
+        dentry.set_object(object | HASHED | cold | checked_flag(valid));
         dentry.count.revive(1);
         dentry.seq.write_end();
         insert_child(dir, dentry);
@@ -162,6 +173,22 @@ impl SuperBlock {
         }
         let guard = self.domain.read();
         link(self.table(), &self.domain, &guard, dentry, entry_hash(dir, hash));
+    }
+
+    /// Counts the bytes of a name that does not fit in its slot.
+    pub(crate) fn charge_name(&self, object: u64, len: usize, by: i64) {
+        if self.is_limited && len > INLINE_MAX {
+            let kind = if object & INODE == 0 { Kind::Negative } else { Kind::Entry };
+            self.share(kind).charge(by * name_bytes(len));
+        }
+    }
+
+    /// Takes a dead entry of the locked directory `dir` out of the cache. Nothing has changed: lookups that run need not run again.
+    pub(crate) fn evict_entry(&self, dir: &Dentry, dentry: &Dentry) {
+        let hash = dentry.filed_hash_rcu(dir, self.key, &self.domain.read());
+        self.unlink_name(dir, dentry, hash);
+        remove_child(dir, dentry);
+        self.bury(dentry);
     }
 
     /// What the file system says now of an entry of the locked directory that it was asked about again.
@@ -195,6 +222,13 @@ impl SuperBlock {
     }
 
     fn unhash(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
+        self.unlink_name(dir, dentry, hash);
+        if !dir.has(COMPLETE) {
+            self.versions.bump(dir);
+        }
+    }
+
+    fn unlink_name(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
         dentry.seq.write_begin();
         dentry.clear_hashed();
         dentry.retire_name();
@@ -202,9 +236,6 @@ impl SuperBlock {
         let removed = self.table().remove(&self.domain, &guard, dentry, entry_hash(dir, hash));
         debug_assert!(removed, "a hashed entry is on the chain of its name");
         dentry.seq.write_end();
-        if !dir.has(COMPLETE) {
-            self.versions.bump(dir);
-        }
     }
 
     /// Takes an entry out of the table when nobody can hold it or change its directory any more.
@@ -264,6 +295,14 @@ impl SuperBlock {
     }
 }
 
+/// Begins a write section of the slot's dentry, which [`SuperBlock::publish`] ends: who still stands on the slot's former life and
+/// sees anything of the new one, the inode's attributes included, also sees that the sequence moved.
+fn begin(slot: FreeSlot<'_>) -> &Dentry {
+    let dentry = slot.take();
+    dentry.seq.write_begin();
+    dentry
+}
+
 /// The flag of an entry that is good for a time only.
 fn checked_flag(valid: Valid) -> u64 {
     if valid == Valid::UntilTold { 0 } else { CHECKED }
@@ -296,12 +335,6 @@ impl Dentry {
         } else {
             change_dir_flags(self, 0, CHECKED);
         }
-    }
-
-    /// Says that the entry was looked at, since the clock of its cache asked.
-    #[cold]
-    pub(crate) fn warm(&self) {
-        self.change_flags(COLD, 0);
     }
 }
 

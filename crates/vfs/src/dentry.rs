@@ -19,6 +19,7 @@
 //! | 54 [`COLD`] | not looked at since the clock of its cache went by |
 //! | 55 [`FOLDED`] | a directory whose names its file system hashes and compares |
 //! | 56 [`SLOW_DIR`] | a directory with an ACL, or whose file system checks permissions itself |
+//! | 57 [`HOT`] | a negative entry that was hit twice since the clock came by |
 //! | 62 [`SEARCH_ALL`] | everyone may search it (0111) and none of 52, 53, 55, 56 is set, so a walk need not look closer |
 //! | 63 [`DIR`] | a directory |
 //!
@@ -75,6 +76,8 @@ pub(crate) const COLD: u64 = 1 << 54;
 pub(crate) const FOLDED: u64 = 1 << 55;
 /// Object flag: a directory with an ACL, or with permissions of its file system's own.
 pub(crate) const SLOW_DIR: u64 = 1 << 56;
+/// Object flag, of a negative entry: hit twice since the clock of its cache came by.
+pub(crate) const HOT: u64 = 1 << 57;
 /// Object flags by which the end of a walk is not simply an inode.
 pub(crate) const SPECIAL: u64 = LINK | MOUNTED | CHECKED | COLD;
 /// Object mask: the inode's address.
@@ -307,7 +310,8 @@ impl Dentry {
         self.len() > INLINE_MAX
     }
 
-    fn len(&self) -> usize {
+    /// The length of the name.
+    pub(crate) fn len(&self) -> usize {
         self.hash_len.load(Relaxed) as u8 as usize
     }
 

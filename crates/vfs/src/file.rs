@@ -10,6 +10,7 @@ use crate::dentry::{COMPLETE, Dentry, HASHED, INODE};
 use crate::errno::Errno;
 use crate::fs::Request;
 use crate::inode::Inode;
+use crate::listing_cache::{Whole, entry_bytes};
 use crate::mount::MountFlags;
 use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, set_attr_held};
 use crate::notify::EventKind;
@@ -17,6 +18,7 @@ use crate::rank::Rank;
 use crate::slot::outlive;
 use crate::superblock::SuperBlock;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use prim::shared::Arc;
 use sync::Mutex;
 
 /// Entries that a listing takes out under one hold of the directory's lock.
@@ -44,6 +46,10 @@ struct Listing {
     last: Option<(Held, u64)>,
     /// The same where the file system lists: its cookie.
     cookie: u64,
+    /// A listing that is kept, and how much of it was given out.
+    kept: Option<(Arc<Whole>, usize)>,
+    /// What was listed since the beginning, and how often the directory had changed then.
+    collected: Option<(u32, Vec<(DirEntry, u64)>)>,
     done: bool,
 }
 
@@ -225,21 +231,48 @@ impl OpenFile {
             }
             _ => None,
         };
-        **listing = Listing { last, cookie: 0, done };
+        **listing = Listing { last, done, ..Listing::default() };
         self.accessed(inode);
         Ok(entries)
     }
 
-    /// The next entries from the file system.
+    /// The next entries from a listing that is kept, or from the file system.
     fn ask_for_entries(&self, inode: &Inode, listing: &mut Listing) -> Result<Vec<DirEntry>, Errno> {
-        let (mut entries, mut cookie) = (Vec::new(), listing.cookie);
-        self.held.sb().fs.read_dir(inode, cookie, &mut |entry, at| {
-            entries.push(entry);
-            cookie = at;
+        let (sb, dir) = (self.held.sb(), self.held.dentry());
+        if sb.fs_lists && listing.cookie == 0 {
+            let version = sb.versions.of(dir);
+            listing.kept = sb.listings.get(dir, version).map(|whole| (whole, 0));
+            listing.collected = Some((version, Vec::new()));
+        }
+        if let Some((whole, at)) = &mut listing.kept {
+            let next = whole.from(*at, LIST_BATCH);
+            *at += next.len();
+            // Where the file system would go on, should the listing be begun again by its cookie.
+            listing.cookie = next.last().map_or(listing.cookie, |(_, cookie)| *cookie);
+            listing.done = next.len() < LIST_BATCH;
+            return Ok(next.iter().map(|(entry, _)| entry.clone()).collect());
+        }
+        let mut entries: Vec<(DirEntry, u64)> = Vec::new();
+        sb.fs.read_dir(inode, listing.cookie, &mut |entry, at| {
+            entries.push((entry, at));
             entries.len() < LIST_BATCH
         })?;
-        *listing = Listing { last: None, cookie, done: entries.len() < LIST_BATCH };
-        Ok(entries)
+        listing.cookie = entries.last().map_or(listing.cookie, |(_, cookie)| *cookie);
+        listing.done = entries.len() < LIST_BATCH;
+        self.collect(listing, &entries);
+        Ok(entries.into_iter().map(|(entry, _)| entry).collect())
+    }
+
+    /// Keeps what was listed, when it is whole and the directory did not change meanwhile.
+    fn collect(&self, listing: &mut Listing, entries: &[(DirEntry, u64)]) {
+        let (sb, dir) = (self.held.sb(), self.held.dentry());
+        let Some((version, mut all)) = listing.collected.take() else { return };
+        all.extend_from_slice(entries);
+        let bytes: u64 = all.iter().map(|(entry, _)| entry_bytes(entry)).sum();
+        if sb.versions.of(dir) != version || bytes > sb.listings.most() {
+            return;
+        }
+        if listing.done { sb.listings.put(dir, version, all) } else { listing.collected = Some((version, all)) }
     }
 
     /// Records an access, where the mount and relatime say so: `mount(8)`.

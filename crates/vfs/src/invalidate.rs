@@ -57,7 +57,7 @@ impl Invalidator {
         let Some(sb) = self.sb.upgrade() else { return };
         let is_top = |dentry: &Dentry| dentry.inode().is_some_and(|inode| inode.node() == node);
         sb.versions.bump_all();
-        sb.slab.for_each(|dentry| {
+        sb.for_each(|dentry| {
             if dentry.has(HASHED) && is_below(dentry, is_top) {
                 dentry.expire();
             }
@@ -68,7 +68,7 @@ impl Invalidator {
     pub fn all(&self) {
         let Some(sb) = self.sb.upgrade() else { return };
         sb.versions.bump_all();
-        sb.slab.for_each(|dentry| {
+        sb.for_each(|dentry| {
             if dentry.has(HASHED) {
                 dentry.expire();
             }
@@ -89,7 +89,7 @@ impl Invalidator {
         });
         if beside == Some(false) {
             // Several names, or not the one that it was made for: they are not listed anywhere.
-            sb.slab.for_each(|dentry| {
+            sb.for_each(|dentry| {
                 if dentry.has(HASHED) && dentry.inode().is_some_and(|inode| inode.node() == node) {
                     f(&sb, dentry);
                 }

@@ -23,6 +23,7 @@
 
 mod acl;
 mod attr;
+mod cache;
 mod context;
 mod cred;
 mod dcache;
@@ -35,6 +36,7 @@ mod fs;
 mod inode;
 mod inode_table;
 mod invalidate;
+mod listing_cache;
 mod miss;
 mod mount;
 mod name;
@@ -56,6 +58,7 @@ pub use attr::{
     Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISGID, S_ISUID, S_ISVTX, SetAttr,
     SetTime,
 };
+pub use cache::Budget;
 pub use context::{Context, Held, Policy};
 pub use cred::{Capabilities, Credentials, MAY_EXEC, MAY_READ, MAY_WRITE};
 pub use errno::Errno;
@@ -95,8 +98,14 @@ impl Vfs {
     /// A tree with `fs` for its root.
     #[must_use]
     pub fn new(fs: impl FileSystem) -> Self {
+        Self::with_budget(fs, Budget::default())
+    }
+
+    /// The same, where the cache of `fs` holds no more than `budget`.
+    #[must_use]
+    pub fn with_budget(fs: impl FileSystem, budget: Budget) -> Self {
         let tree = Arc::new(PerCpuOwner::new(Tree::new()));
-        let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs)));
+        let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs), budget));
         root.introduce();
         let mount = Mount::new(root.clone(), root.pin_again(root.root()), MountFlags::default());
         Self { namespace: Namespace::new(tree.share(), mount), root, tree }

@@ -22,6 +22,7 @@
 //! # Where it comes from
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
 
+use crate::cache::Kind;
 use crate::context::Held;
 use crate::dentry::{CHECKED, COMPLETE, DIR, Dentry, HASHED, INODE, MOUNTED};
 use crate::errno::Errno;
@@ -98,6 +99,7 @@ impl SuperBlock {
                 pinned => Look::Unknown(pinned, version),
             },
             None if dir.has(COMPLETE) => Look::Absent,
+            None if self.fs_lists && self.listings.lacks(dir, version, name) => Look::Absent,
             None => Look::Unknown(None, version),
         })
     }
@@ -193,10 +195,10 @@ impl SuperBlock {
             self.prune(dir, old, hash);
         }
         match new {
-            Some(new) => {
-                self.insert(dir, name, hash, &new);
-                Answer::There
-            }
+            Some(new) => match self.insert(dir, name, hash, &new) {
+                Ok(_) => Answer::There,
+                Err(errno) => Answer::Failed(errno),
+            },
             None => {
                 self.add_negative(dir, name, hash, self.default_valid);
                 Answer::Absent
@@ -205,7 +207,12 @@ impl SuperBlock {
     }
 
     /// Adds a name that the file system told of: of an inode that is known by its node, or of a new one.
-    fn insert<'s>(&'s self, dir: &'s Dentry, name: &[u8], hash: u64, new: &NewInode) -> &'s Dentry {
+    ///
+    /// # Errors
+    /// `ENOMEM`: the budget is used up, and all of it is held.
+    fn insert(&self, dir: &Dentry, name: &[u8], hash: u64, new: &NewInode) -> Result<&Dentry, Errno> {
+        let slot = self.slot(Kind::Entry, Some(dir))?;
+        let mut slot = Some(slot);
         let _held = self.ranks.lock(Rank::Inodes, &self.inodes.lock);
         let alias = self.inodes.get(self, new.node, |inode| {
             if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
@@ -213,9 +220,14 @@ impl SuperBlock {
                 return None;
             }
             inode.update(|attr| *attr = new.attr);
-            Some(outlive(self, self.add_alias(dir, name, hash, inode, new.valid)))
+            let slot = slot.take()?;
+            Some(outlive(self, self.add_alias(slot, dir, (name, hash), inode, new.valid)))
         });
-        alias.flatten().unwrap_or_else(|| self.add(dir, name, hash, new))
+        if let Some(alias) = alias.flatten() {
+            return Ok(alias);
+        }
+        let slot = slot.take().ok_or(Errno::ENOMEM)?;
+        Ok(self.add(slot, dir, name, hash, new))
     }
 
     /// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays while the lock is held.

@@ -12,10 +12,12 @@
 //! Linux's `struct super_block`, `generic_shutdown_super`.
 
 use crate::attr::{S_IFDIR, S_IFLNK, S_IFMT};
+use crate::cache::{Budget, Kind, SLOT, Share};
 use crate::dentry::{CHECKED, COMPLETE, DIR, Dentry, FOLDED, HASHED, INODE, LINK, MOUNTED, SEARCH_ALL, SLOW_DIR};
 use crate::fs::{FileSystem, NameRules, Valid};
 use crate::inode::Inode;
 use crate::inode_table::Inodes;
+use crate::listing_cache::Listings;
 use crate::miss::{Answer, Asked};
 use crate::slot::{Pinned, rest_of};
 use crate::tree::Tree;
@@ -31,6 +33,15 @@ pub(crate) struct SuperBlock {
     tree: PerCpuArc<Tree>,
     pub(crate) fs: Box<dyn FileSystem>,
     pub(crate) slab: Arc<Slab<Dentry>>,
+    /// Where negative entries lie.
+    negative_slab: Arc<Slab<Dentry>>,
+    /// The slabs have limits: the names are not the file system's data.
+    pub(crate) is_limited: bool,
+    entries: Share,
+    negatives: Share,
+    /// Whole listings may be kept.
+    pub(crate) fs_lists: bool,
+    pub(crate) listings: Listings,
     root: Pinned,
     /// Flags that each of its directories has: [`COMPLETE`], [`FOLDED`], [`SLOW_DIR`].
     pub(crate) dir_flags: u64,
@@ -44,8 +55,6 @@ pub(crate) struct SuperBlock {
     pub(crate) inodes: Inodes,
     /// Mounts that show it; each holds the place that it shows first.
     pub(crate) mounted: AtomicU32,
-    /// Negative entries.
-    pub(crate) negatives: AtomicU32,
     pub(crate) versions: Versions,
     /// Lookups that the file system is at.
     pub(crate) flights: SingleFlight<Asked, Answer>,
@@ -102,6 +111,20 @@ pub struct CacheStats {
     pub buckets: usize,
     /// Dentries that are in use, named or held; the root is one. Counted by looking at all of them.
     pub live_dentries: usize,
+    /// Bytes that entries take of their budget; 0 where the names are the file system's data.
+    pub entry_bytes: u64,
+    /// Bytes that negative entries take of theirs.
+    pub negative_bytes: u64,
+    /// Bytes that listings take of theirs.
+    pub listing_bytes: u64,
+    /// Entries and negative entries that were evicted for want of room.
+    pub evicted: u64,
+    /// Slots that were looked at to find those.
+    pub looked: u64,
+    /// The most slots that one call has looked at.
+    pub longest_look: u64,
+    /// Misses that were answered by a listing.
+    pub answered_by_listing: u64,
     /// References on dentries beyond the one that each name holds on itself and those of mounts.
     pub held: usize,
 }
@@ -116,7 +139,7 @@ impl core::ops::Deref for SuperBlock {
 }
 
 impl SuperBlock {
-    pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>) -> Self {
+    pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget) -> Self {
         let rules = fs.name_rules();
         let complete = if fs.names_in_cache() { COMPLETE } else { 0 };
         let folded = if rules.is_some() { FOLDED } else { 0 };
@@ -124,7 +147,13 @@ impl SuperBlock {
         let slow = if own_permissions { SLOW_DIR } else { 0 };
         let entry_size = i64::try_from(fs.entry_size()).unwrap_or(0);
         let dir_flags = complete | folded | slow;
-        let slab = Arc::new(Slab::new());
+        let (entries, negatives) = (Share::new(budget.entries), Share::new(budget.negatives));
+        let (slab, negative_slab) = (Arc::new(Slab::small()), Arc::new(Slab::small()));
+        if complete == 0 {
+            slab.set_limit(entries.slots());
+            negative_slab.set_limit(negatives.slots());
+            entries.charge(SLOT as i64);
+        }
         let inodes = Inodes::new(complete == 0);
         let root = {
             let dentry: &Dentry = slab.alloc();
@@ -142,7 +171,12 @@ impl SuperBlock {
         Self {
             inodes,
             mounted: AtomicU32::new(0),
-            negatives: AtomicU32::new(0),
+            negative_slab,
+            is_limited: complete == 0,
+            entries,
+            negatives,
+            fs_lists: complete == 0 && fs.caches_listings(),
+            listings: Listings::new(budget.listings),
             versions: Versions::new(),
             flights: SingleFlight::new(),
             tree,
@@ -166,6 +200,28 @@ impl SuperBlock {
         self.root.get()
     }
 
+    /// Calls `f` with every dentry, in use or not.
+    pub(crate) fn for_each<'s>(&'s self, mut f: impl FnMut(&'s Dentry)) {
+        self.slab.for_each(&mut f);
+        self.negative_slab.for_each(&mut f);
+    }
+
+    /// The slab of either kind.
+    pub(crate) fn slab_of(&self, kind: Kind) -> &Slab<Dentry> {
+        match kind {
+            Kind::Entry => &self.slab,
+            Kind::Negative => &self.negative_slab,
+        }
+    }
+
+    /// How full the slab of either kind is.
+    pub(crate) fn share(&self, kind: Kind) -> &Share {
+        match kind {
+            Kind::Entry => &self.entries,
+            Kind::Negative => &self.negatives,
+        }
+    }
+
     /// Whether no more than so many mounts show it.
     pub(crate) fn is_mounted_at_most(&self, mounts: usize) -> bool {
         self.mounted.load(Relaxed) as usize <= mounts
@@ -174,7 +230,7 @@ impl SuperBlock {
     /// Whether one of its dentries lies at this address. Looks at all of them.
     pub(crate) fn has_dentry(&self, address: u64) -> bool {
         let mut found = false;
-        self.slab.for_each(|dentry| found |= core::ptr::from_ref(dentry) as u64 == address);
+        self.for_each(|dentry| found |= core::ptr::from_ref(dentry) as u64 == address);
         found
     }
 
@@ -184,12 +240,19 @@ impl SuperBlock {
         let (table_bytes, buckets) = self.table().reserved(&guard);
         let mut stats = CacheStats {
             entries: self.table().len_hint(),
-            slot_bytes: self.slab.touched_bytes(),
+            slot_bytes: self.slab.touched_bytes() + self.negative_slab.touched_bytes(),
+            entry_bytes: self.entries.used(),
+            negative_bytes: self.negatives.used(),
+            listing_bytes: self.listings.used(),
+            evicted: self.entries.evicted.load(Relaxed) + self.negatives.evicted.load(Relaxed),
+            looked: self.entries.looked.load(Relaxed) + self.negatives.looked.load(Relaxed),
+            longest_look: self.entries.longest.load(Relaxed).max(self.negatives.longest.load(Relaxed)),
+            answered_by_listing: self.listings.answered.load(Relaxed),
             table_bytes,
             buckets,
             ..CacheStats::default()
         };
-        self.slab.for_each(|dentry| {
+        self.for_each(|dentry| {
             let count = dentry.count.count() as usize;
             if !dentry.count.is_dead() {
                 stats.live_dentries += 1;
@@ -204,17 +267,17 @@ impl SuperBlock {
 impl Drop for SuperBlock {
     fn drop(&mut self) {
         // No mount and so no handle is left: each dentry is held by its name alone. Walks may still stand on them.
-        self.slab.for_each(|dentry| {
+        self.for_each(|dentry| {
             if dentry.has(HASHED) && !core::ptr::eq(dentry, self.root.get()) {
                 self.unhash_last(dentry);
             }
         });
-        self.slab.for_each(|dentry| {
+        self.for_each(|dentry| {
             if dentry.count.try_kill(1) {
                 self.bury(dentry);
             }
         });
-        self.tree.domain.defer_drop(Box::new((self.inodes.table(), self.slab.clone())));
+        self.tree.domain.defer_drop(Box::new((self.inodes.table(), self.slab.clone(), self.negative_slab.clone())));
         self.tree.domain.flush();
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use store::{Meanwhile, Store};
 use vfs::{
-    Attr, Base, Context, Credentials, Errno, Fallback, FileSystem, Inode, MAY_READ, NewInode, OpenFlags, RenameFlags,
-    Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
+    Attr, Base, Budget, Context, Credentials, Errno, Fallback, FileSystem, Inode, MAY_READ, NewInode, OpenFlags,
+    RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
 };
 
 fn look(context: &Context, path: &str) -> Result<u64, Errno> {
@@ -155,19 +155,21 @@ fn a_directory_whose_names_are_not_cached_is_not_removed() {
 
 #[test]
 fn negative_entries_are_bounded() {
-    const MOST: usize = 65_536;
+    const MOST: usize = 4096;
     let store = Store::new(&["d/"]);
-    let vfs = store.tree();
+    let vfs = Vfs::with_budget(store.clone(), Budget { negatives: 0, ..Budget::default() });
     let context = vfs.context();
-    for number in 0..MOST + 1000 {
+    for number in 0..3 * MOST {
         assert_eq!(look(&context, &format!("/d/{number}")), Err(Errno::ENOENT));
+        assert!(vfs.stats().negative_bytes <= MOST as u64 * 256);
     }
-    assert_eq!(vfs.stats().live_dentries, 2 + MOST);
-    // Those that were not remembered are asked for each time.
-    assert_eq!(look(&context, &format!("/d/{}", MOST + 5)), Err(Errno::ENOENT));
-    assert_eq!((store.asked(&format!("d/{}", MOST + 5)), store.asked("d/5")), (2, 1));
-    // And there is room for others when some have gone.
+    // The first have made room for the last.
+    let last = 3 * MOST - 1;
+    assert_eq!(look(&context, &format!("/d/{last}")), Err(Errno::ENOENT));
+    assert_eq!(look(&context, "/d/5"), Err(Errno::ENOENT));
+    assert_eq!((store.asked(&format!("d/{last}")), store.asked("d/5")), (1, 2));
     context.rmdir(Base::CWD, b"/d").unwrap();
+    assert_eq!((vfs.stats().live_dentries, vfs.stats().negative_bytes), (1, 0));
     assert_eq!((look(&context, "/none"), look(&context, "/none")), (Err(Errno::ENOENT), Err(Errno::ENOENT)));
     assert_eq!((vfs.stats().live_dentries, store.asked("none")), (2, 1));
 }

@@ -2,18 +2,16 @@
 
 use super::SuperBlock;
 use crate::attr::{S_IFLNK, S_IFMT};
+use crate::cache::Kind;
 use crate::dentry::{Dentry, PARENT_PINNED};
 use crate::inode::Inode;
 use crate::slot::{dentry_beside, rest_of};
-use prim::atomic::Ordering::{AcqRel, Relaxed};
+use prim::atomic::Ordering::AcqRel;
 
 impl SuperBlock {
     /// Gives up the count that the name held, and the name's share of its file's links.
     pub(super) fn release(&self, dir: &Dentry, dentry: &Dentry, links: i32, now: i64) {
         let inode = dentry.inode();
-        if inode.is_none() {
-            self.negatives.fetch_sub(1, Relaxed);
-        }
         let dies = dentry.count.try_kill(1);
         match inode {
             Some(inode) if dies && links != 0 && inode.is_last() => inode.last_link_went(links),
@@ -46,13 +44,14 @@ impl SuperBlock {
 
     /// Frees a dead dentry, and its inode with the last name.
     pub(crate) fn bury(&self, dentry: &Dentry) {
+        self.charge_name(dentry.object(), dentry.len(), -1);
         dentry.clear_name(&self.domain);
-        let Some(inode) = dentry.inode() else { return self.leave_slot(dentry) };
+        let Some(inode) = dentry.inode() else { return self.free_slot(dentry, Kind::Negative) };
         dentry.set_object(0);
         // An inode that lookups of other names find may get one meanwhile.
         if core::ptr::eq(inode, &raw const rest_of(dentry).inode) && !self.inodes.is_kept() && inode.is_last() {
             self.evict(inode);
-            self.slab.free(dentry);
+            self.free_slot(dentry, Kind::Entry);
             return;
         }
         self.put_inode(inode);
@@ -71,7 +70,7 @@ impl SuperBlock {
     fn leave_slot(&self, dentry: &Dentry) {
         // ORDERING: AcqRel, with itself by the slot's other user: who frees the slot has seen the other's last access.
         if rest_of(dentry).inode.slot_users.fetch_sub(1, AcqRel) == 1 {
-            self.slab.free(dentry);
+            self.free_slot(dentry, Kind::Entry);
         }
     }
 
@@ -80,6 +79,9 @@ impl SuperBlock {
         self.fs.evict(inode);
         inode.private.clear();
         if inode.mode() & S_IFMT == S_IFLNK {
+            if let Some(body) = inode.link_body.load(&self.domain.read()) {
+                self.charge_body(body.len(), -1);
+            }
             inode.link_body.set(&self.domain, None);
         }
         inode.clear_acl(&self.domain);

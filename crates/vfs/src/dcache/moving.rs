@@ -35,6 +35,8 @@ impl SuperBlock {
             }
             self.unlink_chain(dentry, old);
             dentry.set_entry(&self.domain, new.dir, new.hash, new.name);
+            self.charge_name(dentry.object(), old.name.len(), -1);
+            self.charge_name(dentry.object(), new.name.len(), 1);
             link(self.table(), &self.domain, &guard, dentry, entry_hash(new.dir, new.hash));
             if let Some((target, _)) = target {
                 // After the new name is there: a lookup of it always finds one or the other.

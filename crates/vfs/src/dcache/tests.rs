@@ -23,7 +23,7 @@ impl FileSystem for Names {
 #[test]
 fn a_lookup_looks_at_few_entries_on_its_chain() {
     let owner = PerCpuOwner::new(Tree::new());
-    let tree = SuperBlock::new(owner.share(), Box::new(Names));
+    let tree = SuperBlock::new(owner.share(), Box::new(Names), crate::Budget::default());
     let name = |i: u32| {
         let x = i.wrapping_mul(0x9E37_79B1) ^ 0x1ca7_7e76;
         (0..8).map(|k| b"abcdefghijklmnop"[((x >> (4 * k)) & 15) as usize]).collect::<Vec<u8>>()
@@ -33,7 +33,13 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
     for i in 0..count {
         let dir = dirs[i as usize / 40 % dirs.len()];
         let attr = Attr { ino: i.into(), mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
-        let made = tree.add(dir, &name(i), tree.hash(&name(i)), &NewInode { attr, ..NewInode::default() });
+        let made = tree.add(
+            tree.slot(Kind::Entry, None).unwrap(),
+            dir,
+            &name(i),
+            tree.hash(&name(i)),
+            &NewInode { attr, ..NewInode::default() },
+        );
         if i % 40 == 0 {
             dirs.push(made);
         }

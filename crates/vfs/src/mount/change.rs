@@ -1,6 +1,7 @@
 //! mount, bind, move, remount, unmount: what changes what is mounted where.
 
 use super::{Mount, MountFlags, Mountpoints, Namespace, Owned, UnmountFlags};
+use crate::cache::Budget;
 use crate::context::{Context, Held};
 use crate::cred::Capabilities;
 use crate::dentry::DIR;
@@ -24,9 +25,24 @@ impl Context {
     /// `EPERM` without `SYS_ADMIN`; `ENOTDIR` if one is a directory and the other is not; `EINVAL` on what this context's namespace
     /// does not show; `ENOENT` if the name has just gone; those of a walk.
     pub fn mount(&self, fs: impl FileSystem, base: Base<'_>, path: &[u8], flags: MountFlags) -> Result<(), Errno> {
+        self.mount_with(fs, base, path, flags, Budget::default())
+    }
+
+    /// The same, where the cache of `fs` holds no more than `budget`.
+    ///
+    /// # Errors
+    /// As for [`Context::mount`].
+    pub fn mount_with(
+        &self,
+        fs: impl FileSystem,
+        base: Base<'_>,
+        path: &[u8],
+        flags: MountFlags,
+        budget: Budget,
+    ) -> Result<(), Errno> {
         self.may_mount()?;
         let place = self.hold(base, path, true)?;
-        let sb = Arc::new(SuperBlock::new(place.sb().tree().clone(), Box::new(fs)));
+        let sb = Arc::new(SuperBlock::new(place.sb().tree().clone(), Box::new(fs), budget));
         sb.introduce();
         let mount = Mount::new(sb.clone(), sb.pin_again(sb.root()), flags);
         self.attach(&mount, place)

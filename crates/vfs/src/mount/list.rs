@@ -76,7 +76,7 @@ impl Context {
         let (root, _) = self.root_and_cwd();
         let sb = place.sb();
         let mut holders = Vec::new();
-        sb.slab.for_each(|dentry| {
+        sb.for_each(|dentry| {
             if dentry.count.is_dead() {
                 return;
             }

@@ -3,6 +3,7 @@
 use super::{Base, Entry, Kind};
 use crate::acl::Acls;
 use crate::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGID, S_ISVTX, node_type};
+use crate::cache;
 use crate::context::{Context, Held};
 use crate::cred::{Capabilities, Credentials, MAY_EXEC, MAY_WRITE};
 use crate::dentry::Dentry;
@@ -43,6 +44,7 @@ impl<'t> Entry<'t, '_> {
         if is_dir && dir_attr.nlink >= LINK_MAX {
             return Err(Errno::EMLINK);
         }
+        let slot = self.sb.slot(cache::Kind::Entry, Some(self.dir))?;
         let node = self.sb.fs.create(&request, dir, self.last.name, &mut attr, what.body)?;
         self.sb.forget_negative(self.dir, self.last.name, self.hash);
         let new = NewInode {
@@ -52,7 +54,7 @@ impl<'t> Entry<'t, '_> {
             valid: self.sb.default_valid,
             ..NewInode::default()
         };
-        let made = self.sb.add(self.dir, self.last.name, self.hash, &new);
+        let made = self.sb.add(slot, self.dir, self.last.name, self.hash, &new);
         if let Some(acls) = acl {
             self.sb.inherit_acls(&request, made, acls);
         }
@@ -209,6 +211,7 @@ impl Entry<'_, '_> {
             return Err(Errno::EMLINK);
         }
         let request = self.context.request();
+        let slot = self.sb.slot(cache::Kind::Entry, Some(self.dir))?;
         // One step under the inode's lock, so that a file cannot lose its last name and gain another.
         let may_be_first = inode.is_linkable();
         inode.update(|attr| {
@@ -225,7 +228,7 @@ impl Entry<'_, '_> {
         }
         inode.get();
         self.sb.forget_negative(self.dir, self.last.name, self.hash);
-        let made = self.sb.add_alias(self.dir, self.last.name, self.hash, inode, self.sb.default_valid);
+        let made = self.sb.add_alias(slot, self.dir, (self.last.name, self.hash), inode, self.sb.default_valid);
         self.sb.touch_dir(self.dir, 1, 0, request.now);
         self.sb.created(self.dir, made, self.last.name, false);
         Ok(())

@@ -190,9 +190,10 @@ impl Context {
         let request = self.request();
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         attr.nlink = 0;
+        let slot = sb.slot(crate::cache::Kind::Entry, None)?;
         let node = sb.fs.create_unnamed(&request, dir_inode, &mut attr)?;
         let new = NewInode { node, attr, valid: sb.default_valid, ..NewInode::default() };
-        let made = dir.beside(sb.add_unnamed(dir.dentry(), &new));
+        let made = dir.beside(sb.add_unnamed(slot, dir.dentry(), &new));
         if let Some(inode) = made.dentry().inode().filter(|_| !flags.has(OpenFlags::EXCL)) {
             inode.set_linkable();
         }

@@ -245,6 +245,7 @@ impl SuperBlock {
         }
         let body = self.fs.read_link(request, inode)?;
         let copy = body.to_vec();
+        self.charge_body(body.len(), 1);
         inode.link_body.set(&self.domain, Some(body));
         Ok(copy)
     }

@@ -211,8 +211,8 @@ impl<'g> RcuWalk<'g> {
         if at.object & CHECKED != 0 && !core::ptr::eq(at.dentry, self.fresh) && at.dentry.is_expired() {
             return Err(Halt::Trouble(Fallback::Revalidate));
         }
-        if at.object & COLD != 0 {
-            at.dentry.warm();
+        if at.object & COLD != 0 || at.object & INODE == 0 {
+            at.dentry.hit(at.object);
         }
         at.object &= !(CHECKED | COLD);
         if at.object & INODE == 0 {

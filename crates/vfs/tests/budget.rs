@@ -1,0 +1,236 @@
+//! Budgets of bytes: what the cache of a file system that keeps its own names holds at most, what stays, and what it costs.
+//!
+//! Costs are counted in slots that were looked at, not in time.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use vfs::{Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, Inode, NewInode, Request, S_IFDIR, S_IFREG, Vfs};
+
+/// A file system where names are numbers: those that begin with `f` are files, `d` directories, anything else is not there. Each
+/// directory has all of them. Counts what it is asked.
+#[derive(Default)]
+struct Numbers {
+    lookups: AtomicU64,
+    listings: AtomicU64,
+    evicted: AtomicU64,
+    /// Names that listings have.
+    listed: Mutex<Vec<String>>,
+}
+
+struct Shared(Arc<Numbers>);
+
+fn number(name: &[u8]) -> Option<(bool, u64)> {
+    let (&first, digits) = name.split_first()?;
+    let is_dir = match first {
+        b'f' => false,
+        b'd' => true,
+        _ => return None,
+    };
+    let digits = std::str::from_utf8(digits).ok()?.trim_start_matches('-');
+    Some((is_dir, digits.parse().ok()?))
+}
+
+fn inode(ino: u64, is_dir: bool) -> NewInode {
+    let mode = if is_dir { S_IFDIR | 0o755 } else { S_IFREG | 0o644 };
+    let attr = Attr { ino, mode, nlink: if is_dir { 2 } else { 1 }, ..Attr::default() };
+    NewInode { node: ino, attr, ..NewInode::default() }
+}
+
+impl FileSystem for Shared {
+    fn root(&self) -> NewInode {
+        inode(1, true)
+    }
+
+    fn caches_listings(&self) -> bool {
+        true
+    }
+
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+        self.0.lookups.fetch_add(1, Relaxed);
+        let (is_dir, number) = number(name).ok_or(Errno::ENOENT)?;
+        Ok(inode(dir.node().wrapping_mul(0x1_0000_01b3) ^ (number + 2) << 1 | u64::from(is_dir), is_dir))
+    }
+
+    fn read_dir(&self, _: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
+        self.0.listings.fetch_add(1, Relaxed);
+        let listed = self.0.listed.lock().unwrap();
+        for (at, name) in listed.iter().enumerate().skip(after as usize) {
+            let entry = DirEntry { name: name.as_bytes().into(), ino: at as u64 + 2, kind: S_IFREG };
+            if !emit(entry, at as u64 + 1) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&self, _: &Request, _: &Inode, _: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
+        attr.ino = 7;
+        Ok(7)
+    }
+
+    fn evict(&self, _: &Inode) {
+        self.0.evicted.fetch_add(1, Relaxed);
+    }
+}
+
+fn tree(budget: Budget) -> (Vfs, Context, Arc<Numbers>) {
+    let numbers = Arc::new(Numbers::default());
+    let vfs = Vfs::with_budget(Shared(numbers.clone()), budget);
+    let context = vfs.context();
+    (vfs, context, numbers)
+}
+
+fn look(context: &Context, path: &str) -> Result<u64, Errno> {
+    context.attr(Base::CWD, path.as_bytes(), true).map(|attr| attr.ino)
+}
+
+const SMALL: Budget = Budget { entries: 4 << 20, negatives: 2 << 20, listings: 1 << 20 };
+
+/// Walks a great many names once, with a small set of others over and over in between, and checks that the budget holds, that
+/// the small set stays, and that no call looks at more than a bounded number of slots.
+fn scan(names: u64, path_of: impl Fn(u64) -> String, hot_of: impl Fn(u64) -> String, found: bool) {
+    let (vfs, context, numbers) = tree(SMALL);
+    let hot: Vec<String> = (0..500).map(hot_of).collect();
+    let touch_hot = || hot.iter().for_each(|path| assert_eq!(look(&context, path).is_ok(), found, "{path}"));
+    // Twice, so that they are known for being used.
+    (0..3).for_each(|_| touch_hot());
+    let mut asked_again = 0;
+    for i in 0..names {
+        assert_eq!(look(&context, &path_of(i)).is_ok(), found);
+        if i % 1_000 == 0 {
+            let before = numbers.lookups.load(Relaxed);
+            touch_hot();
+            asked_again += numbers.lookups.load(Relaxed) - before;
+        }
+        if i % 100_000 == 0 {
+            let stats = vfs.stats();
+            assert!(stats.entry_bytes <= SMALL.entries && stats.negative_bytes <= SMALL.negatives, "{stats:?}");
+            assert!(stats.slot_bytes as u64 <= SMALL.entries + SMALL.negatives + (64 << 10), "{stats:?}");
+        }
+    }
+    let stats = vfs.stats();
+    assert!(stats.evicted > names / 2, "{stats:?}");
+    assert_eq!(asked_again, 0, "of the hot names, over {} rounds", names / 1_000);
+    assert!(stats.longest_look <= 64, "one call looked at {} slots", stats.longest_look);
+    let mean = stats.looked as f64 / names as f64;
+    assert!(mean <= 34.0, "{mean} slots were looked at for each name");
+    assert_eq!(stats.held, 2);
+    println!("{names} names: {stats:?}");
+}
+
+#[test]
+fn ten_million_names_go_through_a_small_budget_and_the_hot_ones_stay() {
+    scan(10_000_000, |i| format!("/d{}/f{}", i / 1_000, i % 1_000), |i| format!("/d99999999/f{i}"), true);
+}
+
+#[test]
+fn names_that_are_not_there_keep_to_a_budget_of_their_own_and_those_that_are_asked_for_stay() {
+    scan(1_000_000, |i| format!("/none{i}"), |i| format!("/hot{i}"), false);
+}
+
+#[test]
+fn long_names_count_with_their_bytes() {
+    let (vfs, context, _) = tree(SMALL);
+    for i in 0..100_000u64 {
+        look(&context, &format!("/f{}{i}", "-".repeat(200))).unwrap();
+    }
+    let stats = vfs.stats();
+    assert!(stats.entry_bytes <= SMALL.entries, "{stats:?}");
+    assert!((stats.live_dentries as u64) < SMALL.entries / (256 + 200), "{stats:?}");
+    vfs.barrier();
+}
+
+#[test]
+fn what_is_held_stays_and_when_all_is_held_a_further_name_is_refused() {
+    let (vfs, context, _) = tree(Budget { entries: 0, ..SMALL });
+    let mut held = Vec::new();
+    let refused = loop {
+        match context.hold(Base::CWD, format!("/f{}", held.len()).as_bytes(), true) {
+            Ok(one) => held.push(one),
+            Err(errno) => break errno,
+        }
+        assert!(held.len() < 10_000);
+    };
+    assert_eq!(refused, Errno::ENOMEM);
+    assert!(held.len() >= 4_000, "the least budget is one for 4,096 entries, and {} were held", held.len());
+    // The names that are held are still there, and still the same.
+    let first = context.path_of(&held[0]);
+    assert_eq!(first, b"/f0");
+    held.truncate(100);
+    assert!(look(&context, "/f999999").is_ok());
+    assert!(vfs.stats().entry_bytes <= 4096 * 256);
+}
+
+#[test]
+fn a_directory_goes_after_what_is_below_it_and_comes_again() {
+    let (vfs, context, numbers) = tree(SMALL);
+    let deep = "/d1/d2/d3/d4/d5/f6";
+    let ino = look(&context, deep).unwrap();
+    for i in 0..100_000 {
+        look(&context, &format!("/f{i}")).unwrap();
+    }
+    let before = numbers.lookups.load(Relaxed);
+    assert_eq!(look(&context, deep), Ok(ino));
+    assert_eq!(numbers.lookups.load(Relaxed) - before, 6, "all of the path had gone");
+    drop(context);
+    let stats = vfs.stats();
+    assert_eq!(stats.held, 0);
+    drop(vfs);
+}
+
+#[test]
+fn many_threads_share_a_small_budget() {
+    let (vfs, context, _) = tree(SMALL);
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let context = &context;
+            scope.spawn(move || {
+                for i in 0..100_000u64 {
+                    let path = format!("/d{}/f{}", (i * 7 + thread) % 50, i % 5_000 + thread * 3_000);
+                    look(context, &path).unwrap();
+                    if i % 100 == 0 {
+                        let held = context.hold(Base::CWD, path.as_bytes(), true).unwrap();
+                        assert_eq!(context.path_of(&held), path.as_bytes());
+                    }
+                }
+            });
+        }
+    });
+    let stats = vfs.stats();
+    assert!(stats.entry_bytes <= SMALL.entries && stats.evicted > 10_000, "{stats:?}");
+    assert_eq!(stats.held, 2);
+}
+
+#[test]
+fn a_whole_listing_answers_further_listings_and_misses_until_the_directory_changes() {
+    let (vfs, context, numbers) = tree(SMALL);
+    *numbers.listed.lock().unwrap() = (0..1_000).map(|i| format!("f{i}")).collect();
+    let list = || {
+        let dir = context.open(Base::CWD, b"/", vfs::OpenFlags::DIRECTORY, 0).unwrap();
+        std::iter::from_fn(|| Some(dir.next_entries().unwrap()).filter(|some| !some.is_empty())).flatten().count()
+    };
+    assert_eq!(list(), 1_000);
+    let (listings, lookups) = (numbers.listings.load(Relaxed), numbers.lookups.load(Relaxed));
+    assert_eq!(list(), 1_000);
+    for i in 0..100 {
+        assert_eq!(look(&context, &format!("/none{i}")), Err(Errno::ENOENT));
+    }
+    assert_eq!((numbers.listings.load(Relaxed), numbers.lookups.load(Relaxed)), (listings, lookups));
+    assert_eq!(vfs.stats().answered_by_listing, 100);
+    assert!(vfs.stats().listing_bytes > 0);
+    context.mknod(Base::CWD, b"/new", S_IFREG | 0o644, 0).unwrap();
+    assert_eq!(list(), 1_000);
+    assert!(numbers.listings.load(Relaxed) > listings);
+}
+
+#[test]
+fn listings_keep_to_their_budget() {
+    let (vfs, context, numbers) = tree(SMALL);
+    *numbers.listed.lock().unwrap() = (0..500).map(|i| format!("f{i}")).collect();
+    for i in 0..200 {
+        let dir = context.open(Base::CWD, format!("/d{i}").as_bytes(), vfs::OpenFlags::DIRECTORY, 0).unwrap();
+        while !dir.next_entries().unwrap().is_empty() {}
+        assert!(vfs.stats().listing_bytes <= SMALL.listings);
+    }
+    assert!(vfs.stats().listing_bytes > SMALL.listings / 2);
+}
