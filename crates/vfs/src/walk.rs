@@ -14,6 +14,7 @@
 //! Linux's `fs/namei.c` as described in `Documentation/filesystems/path-lookup.rst`; going back to rcu-walk after a slow step
 //! is ours.
 
+pub(crate) mod arrive;
 pub(crate) mod fallback;
 pub(crate) mod rcu_walk;
 pub(crate) mod ref_walk;

@@ -11,7 +11,8 @@ use crate::file::OpenFile;
 use crate::fs::NewInode;
 use crate::mount::{Mount, MountFlags};
 use crate::permission::{may, may_block, mount_allows};
-use crate::walk::rcu_walk::{MAX_LINKS, protected_link};
+use crate::walk::arrive::protected_link;
+use crate::walk::rcu_walk::MAX_LINKS;
 use crate::walk::resolve::Resolve;
 
 /// Flags of `open(2)`, by Linux's numbers on x86-64.

@@ -16,21 +16,19 @@
 //! # Where it comes from
 //! Linux's rcu-walk (`Documentation/filesystems/path-lookup.rst`; Nick Piggin, 2009-2011).
 
-use crate::attr::{S_IFDIR, S_IFMT, S_ISVTX};
 use crate::context::Place;
-use crate::cred::{Credentials, MAY_EXEC};
+use crate::cred::Credentials;
 use crate::dentry::{
-    CHECKED, COLD, COMPLETE, DIR, Dentry, FOLDED, HASHED, INODE, LINK, MOUNTED, SEARCH_ALL, hash_len, is_inode,
-    is_open_dir,
+    CHECKED, COLD, COMPLETE, DIR, Dentry, FOLDED, HASHED, LINK, MOUNTED, hash_len, is_inode, is_open_dir,
 };
 use crate::errno::Errno;
-use crate::mount::{MountFlags, MountRef};
+use crate::mount::MountRef;
 use crate::name::{Components, NAME_MAX, NameKey, ShortName};
-use crate::permission::{MayRcu, may_rcu};
 use crate::slot::{entry_hash, inode_beside, inode_of};
 use crate::tree::Tree;
 use crate::walk::fallback::Fallback;
-use crate::walk::resolve::{Resolve, is_within_rcu};
+use crate::walk::resolve::Resolve;
+use core::cell::Cell;
 use sync::HashView;
 use sync::rcu::ReadGuard;
 
@@ -96,7 +94,7 @@ pub(crate) enum Stop {
 }
 
 /// Why one step was not made.
-enum Halt {
+pub(super) enum Halt {
     Fail(Errno),
     Trouble(Fallback),
     Link,
@@ -205,29 +203,6 @@ impl<'g> RcuWalk<'g> {
         Ok(at)
     }
 
-    /// From a name to what it leads to: is it there, is it good still, and is something mounted on it.
-    fn arrive(&self, at: &At<'g>) -> Result<At<'g>, Halt> {
-        let mut at = *at;
-        if at.object & CHECKED != 0 && !core::ptr::eq(at.dentry, self.fresh) && at.dentry.is_expired() {
-            return Err(Halt::Trouble(Fallback::Revalidate));
-        }
-        if at.object & COLD != 0 || at.object & INODE == 0 {
-            at.dentry.hit(at.object);
-        }
-        at.object &= !(CHECKED | COLD);
-        if at.object & INODE == 0 {
-            return Err(fail(&at, Errno::ENOENT));
-        }
-        while at.object & MOUNTED != 0 {
-            match at.mount.get().child_rcu(self.guard, at.dentry) {
-                None => at.object &= !MOUNTED,
-                Some(_) if self.resolve.has(Resolve::NO_XDEV) => return Err(fail(&at, Errno::EXDEV)),
-                Some(child) => at = At::sample(child, child.get().root()),
-            }
-        }
-        Ok(at)
-    }
-
     /// Follows the symbolic link at `at`, to wherever it leads in the end.
     fn follow(&mut self, at: &At<'g>, last: bool) -> Result<At<'g>, Leave<'g>> {
         let trouble = |reason| Leave::Trouble { reason, at: *at, rest: Vec::new() };
@@ -261,21 +236,14 @@ impl<'g> RcuWalk<'g> {
         self.finish(stopped, &parts, true, last)
     }
 
-    /// Whether the link may be followed, `last` if it ends the path.
-    fn may_follow(&self, at: &At<'g>, last: bool) -> Result<(), Errno> {
-        let refused = self.resolve.has(Resolve::NO_SYMLINKS) || at.mount.get().has(MountFlags::NOSYMFOLLOW);
-        if self.links >= MAX_LINKS || refused {
-            return Err(Errno::ELOOP);
-        }
-        if last && self.resolve.has(Resolve::PROTECTED_LINKS) { protected_link(at.dentry, self.cred) } else { Ok(()) }
-    }
-
     /// Walks from the component at `start` to the end of the path, or to what it cannot do itself.
     ///
     /// The place is kept in three locals, not in an [`At`], so that a step needs no memory but the dentries'.
     #[inline(always)]
     fn run(&self, at: At<'g>, parts: &Components<'_>, mut start: usize) -> Result<At<'g>, (At<'g>, Stop)> {
-        let At { mut mount, mut dentry, mut seq, mut object } = at;
+        let At { mut dentry, mut seq, mut object, .. } = at;
+        // In memory: the common step does not look at it.
+        let mount = Cell::new(at.mount);
         let len = parts.path().len();
         let mut block = start;
         let mut delimiters = parts.delimiters(block);
@@ -291,17 +259,10 @@ impl<'g> RcuWalk<'g> {
                     break 'step;
                 }
                 let stepped = 'slow: {
+                    let at = || At { mount: mount.get(), dentry, seq, object };
                     if !is_open_dir(object) {
-                        match { *self }.enter(&At { mount, dentry, seq, object }) {
-                            Ok(entered) => At { mount, dentry, seq, object } = entered,
-                            Err(halt) => break 'slow Err(halt),
-                        }
-                        if object & FOLDED != 0 {
-                            break 'slow { *self }
-                                .step_folded(&At { mount, dentry, seq, object }, &parts.path()[start..end]);
-                        }
+                        break 'slow { *self }.step_closed(&at(), parts, start, end);
                     }
-                    let at = || At { mount, dentry, seq, object };
                     if end - start > ShortName::MAX {
                         break 'slow { *self }.step_long(&at(), &parts.path()[start..end]);
                     }
@@ -318,15 +279,42 @@ impl<'g> RcuWalk<'g> {
                     break 'step;
                 };
                 match stepped {
-                    Ok(next) => At { mount, dentry, seq, object } = next,
-                    Err(halt) => return Err((At { mount, dentry, seq, object }, halt.at(start))),
+                    Ok(next) => {
+                        mount.set(next.mount);
+                        (dentry, seq, object) = (next.dentry, next.seq, next.object);
+                    }
+                    Err(halt) => return Err((At { mount: mount.get(), dentry, seq, object }, halt.at(start))),
                 }
             }
             if end == len {
-                return Ok(At { mount, dentry, seq, object });
+                return Ok(At { mount: mount.get(), dentry, seq, object });
             }
             start = end + 1;
         }
+    }
+
+    /// From a place that is not a directory open to everyone to the entry whose name stands at `start..end`.
+    #[cold]
+    #[inline(never)]
+    fn step_closed(&self, at: &At<'g>, parts: &Components<'_>, start: usize, end: usize) -> Result<At<'g>, Halt> {
+        let at = self.enter(at)?;
+        let name = &parts.path()[start..end];
+        if at.object & FOLDED != 0 {
+            return self.step_folded(&at, name);
+        }
+        if name.len() > ShortName::MAX {
+            return self.step_long(&at, name);
+        }
+        let name = parts.short_at(start, end - start);
+        let hash = self.key.hash_short(name);
+        let Some((dentry, seq)) = self.find(at.dentry, name, hash, end == parts.path().len()) else {
+            return self.miss_short(&at, name, hash);
+        };
+        let object = dentry.object();
+        if at.changed() {
+            return Err(Halt::Trouble(Fallback::DirectoryChanged));
+        }
+        Ok(At { mount: at.mount, dentry, seq, object })
     }
 
     /// The entry of a short name in `dir`, and the sequence that it had before it was compared. Asks for the inode of the
@@ -422,95 +410,11 @@ impl<'g> RcuWalk<'g> {
         }
         Err(Halt::Fail(Errno::ENOENT))
     }
-
-    /// `.` and `..`
-    fn step_dots(&self, at: &At<'g>, len: usize) -> Result<At<'g>, Halt> {
-        if len == 1 {
-            return Ok(*at);
-        }
-        let mut from = *at;
-        loop {
-            if from.place().is(&self.root) {
-                // Out of a scope, or above the root, which is its own parent.
-                let leads_out = self.resolve.has(Resolve::BENEATH);
-                return if leads_out { Err(fail(at, Errno::EXDEV)) } else { Ok(*at) };
-            }
-            if !core::ptr::eq(from.dentry, from.mount.get().root()) {
-                break;
-            }
-            let Some(up) = from.mount.get().attachment(self.guard) else { return Ok(*at) };
-            if self.resolve.has(Resolve::NO_XDEV) {
-                return Err(fail(at, Errno::EXDEV));
-            }
-            from = At::start(Place { mount: up.parent.borrow(), dentry: up.mountpoint() });
-        }
-        let parent = from.dentry.parent().map(|parent| At::sample(from.mount, parent));
-        match parent {
-            Some(parent) if !at.changed() && !from.changed() => self.check_up(parent),
-            _ => Err(Halt::Trouble(Fallback::DirectoryChanged)),
-        }
-    }
-
-    /// Whether a directory that `..` led to may be gone to: it is within the scope, and within what its mount shows.
-    fn check_up(&self, up: At<'g>) -> Result<At<'g>, Halt> {
-        let scoped = self.resolve.is_scoped();
-        let mount = up.mount.get();
-        let partial = !core::ptr::eq(mount.root(), mount.sb.root());
-        let mount_root = Place { mount: up.mount, dentry: outlive_root(up.mount) };
-        for (root, outside) in
-            [(scoped.then_some(self.root), Errno::EXDEV), (partial.then_some(mount_root), Errno::ENOENT)]
-        {
-            match root.map_or(Some(true), |root| is_within_rcu(self.tree, self.guard, up.place(), &root)) {
-                Some(true) => {}
-                Some(false) => return Err(fail(&up, outside)),
-                None => return Err(Halt::Trouble(Fallback::TreeChanged)),
-            }
-        }
-        Ok(up)
-    }
-
-    /// Whether the walk may go on below a place that is not a directory open to everyone, and where that is.
-    #[cold]
-    #[inline(never)]
-    fn enter(&self, at: &At<'g>) -> Result<At<'g>, Halt> {
-        let at = self.arrive(at)?;
-        if at.is_link() {
-            return Err(Halt::Link);
-        }
-        if at.object & DIR == 0 {
-            return Err(fail(&at, Errno::ENOTDIR));
-        }
-        if at.object & SEARCH_ALL != 0 {
-            return Ok(at);
-        }
-        let Some(inode) = inode_of(at.dentry, at.object) else { return Err(Halt::Trouble(Fallback::EntryChanged)) };
-        match may_rcu(&at.mount.get().sb, self.guard, (inode, &inode.attr()), self.cred, MAY_EXEC) {
-            MayRcu::Is(Ok(())) => Ok(at),
-            MayRcu::Is(Err(errno)) => Err(fail(&at, errno)),
-            MayRcu::NotHere => Err(Halt::Trouble(Fallback::Permission)),
-        }
-    }
-}
-
-/// The root of a mount, for as long as the mount is seen.
-fn outlive_root(mount: MountRef<'_>) -> &Dentry {
-    mount.get().root()
-}
-
-/// Whether the policy lets `cred` follow the symbolic link that ends its path: `protected_symlinks` of `proc_sys_fs(5)`.
-///
-/// # Errors
-/// `EACCES`.
-pub(crate) fn protected_link(link: &Dentry, cred: &Credentials) -> Result<(), Errno> {
-    let attr = |dentry: &Dentry| dentry.inode().map(|inode| inode.attr());
-    let (Some(own), Some(dir)) = (attr(link), link.parent().and_then(attr)) else { return Ok(()) };
-    let open_to_all = dir.mode & (S_ISVTX | 0o002) == S_ISVTX | 0o002 && dir.mode & S_IFMT == S_IFDIR;
-    if open_to_all && own.uid != cred.uid && own.uid != dir.uid { Err(Errno::EACCES) } else { Ok(()) }
 }
 
 /// An error that was concluded from what `at` is; trouble if it is that no longer.
 #[cold]
-fn fail(at: &At<'_>, errno: Errno) -> Halt {
+pub(super) fn fail(at: &At<'_>, errno: Errno) -> Halt {
     if at.changed() { Halt::Trouble(Fallback::EntryChanged) } else { Halt::Fail(errno) }
 }
 

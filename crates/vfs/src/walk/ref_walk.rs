@@ -19,7 +19,8 @@ use crate::name::NAME_MAX;
 use crate::permission::may_block;
 use crate::rank::Rank;
 use crate::walk::Found;
-use crate::walk::rcu_walk::{At, MAX_LINKS, RcuWalk, protected_link};
+use crate::walk::arrive::protected_link;
+use crate::walk::rcu_walk::{At, MAX_LINKS, RcuWalk};
 use crate::walk::resolve::{Base, Resolve, is_within};
 use sync::rcu::ReadGuard;
 
