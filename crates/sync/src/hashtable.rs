@@ -126,6 +126,22 @@ impl<'g, N: HashNode> View<'g, N> {
         scan(head, matches).ok()
     }
 
+    /// Asks for the line of the bucket of `hash` ahead of its use.
+    #[inline(always)]
+    pub fn ask_for_bucket(&self, hash: u64) {
+        prim::hint::prefetch(core::ptr::from_ref(self.bucket(hash)).cast::<u8>());
+    }
+
+    /// Asks for the line of the first node on the chain of `hash` ahead of its use, when its bucket has come; `at_head` gets its
+    /// address, as in [`View::find`].
+    #[inline(always)]
+    pub fn ask_for_head(&self, hash: u64, at_head: impl FnOnce(*const N)) {
+        // Relaxed: for prefetches alone; nothing is read through it.
+        let head = (self.bucket(hash).load(Relaxed) & !LOCK).wrapping_sub(PTR) as *const N;
+        prim::hint::prefetch(head.cast::<u8>());
+        at_head(head);
+    }
+
     #[inline(always)]
     fn bucket(&self, hash: u64) -> &'g AtomicUsize {
         let bucket = self.buckets.as_ptr().wrapping_add(hash as usize & self.mask);

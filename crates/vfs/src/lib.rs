@@ -105,7 +105,7 @@ impl Vfs {
     #[must_use]
     pub fn with_budget(fs: impl FileSystem, budget: Budget) -> Self {
         let tree = Arc::new(PerCpuOwner::new(Tree::new()));
-        let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs), budget));
+        let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs), budget, true));
         root.introduce();
         let mount = Mount::new(root.clone(), root.pin_again(root.root()), MountFlags::default());
         Self { namespace: Namespace::new(tree.share(), mount), root, tree }

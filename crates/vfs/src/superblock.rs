@@ -139,7 +139,8 @@ impl core::ops::Deref for SuperBlock {
 }
 
 impl SuperBlock {
-    pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget) -> Self {
+    /// `is_first`: the tree's root, which may have a huge page from the first; others begin small, for there may be many.
+    pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
         let rules = fs.name_rules();
         let complete = if fs.names_in_cache() { COMPLETE } else { 0 };
         let folded = if rules.is_some() { FOLDED } else { 0 };
@@ -148,7 +149,8 @@ impl SuperBlock {
         let entry_size = i64::try_from(fs.entry_size()).unwrap_or(0);
         let dir_flags = complete | folded | slow;
         let (entries, negatives) = (Share::new(budget.entries), Share::new(budget.negatives));
-        let (slab, negative_slab) = (Arc::new(Slab::small()), Arc::new(Slab::small()));
+        let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
+        let negative_slab = Arc::new(Slab::small());
         if complete == 0 {
             slab.set_limit(entries.slots());
             negative_slab.set_limit(negatives.slots());

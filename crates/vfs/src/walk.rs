@@ -15,6 +15,7 @@
 //! is ours.
 
 pub(crate) mod arrive;
+mod batch;
 pub(crate) mod fallback;
 pub(crate) mod rcu_walk;
 pub(crate) mod ref_walk;

@@ -23,7 +23,7 @@ impl FileSystem for Names {
 #[test]
 fn a_lookup_looks_at_few_entries_on_its_chain() {
     let owner = PerCpuOwner::new(Tree::new());
-    let tree = SuperBlock::new(owner.share(), Box::new(Names), crate::Budget::default());
+    let tree = SuperBlock::new(owner.share(), Box::new(Names), crate::Budget::default(), true);
     let name = |i: u32| {
         let x = i.wrapping_mul(0x9E37_79B1) ^ 0x1ca7_7e76;
         (0..8).map(|k| b"abcdefghijklmnop"[((x >> (4 * k)) & 15) as usize]).collect::<Vec<u8>>()

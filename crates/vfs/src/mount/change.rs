@@ -42,7 +42,7 @@ impl Context {
     ) -> Result<(), Errno> {
         self.may_mount()?;
         let place = self.hold(base, path, true)?;
-        let sb = Arc::new(SuperBlock::new(place.sb().tree().clone(), Box::new(fs), budget));
+        let sb = Arc::new(SuperBlock::new(place.sb().tree().clone(), Box::new(fs), budget, false));
         sb.introduce();
         let mount = Mount::new(sb.clone(), sb.pin_again(sb.root()), flags);
         self.attach(&mount, place)

@@ -320,7 +320,7 @@ impl<'g> RcuWalk<'g> {
     /// The entry of a short name in `dir`, and the sequence that it had before it was compared. Asks for the inode of the
     /// `last` one ahead of its use.
     #[inline(always)]
-    fn find(&self, dir: &Dentry, name: ShortName, hash: u64, last: bool) -> Option<(&'g Dentry, u32)> {
+    pub(super) fn find(&self, dir: &Dentry, name: ShortName, hash: u64, last: bool) -> Option<(&'g Dentry, u32)> {
         let wanted = hash_len(hash, name.len);
         let mut seq = 0;
         let ask_for_inode = |head| {
