@@ -52,7 +52,7 @@ fn list(ctx: &Context, dir: &str, depth: usize) -> io::Result<()> {
     entries.sort_by_key(lightfoot::DirEntry::file_name);
     for entry in entries {
         let (name, path) = (entry.file_name(), entry.path());
-        let metadata = entry.metadata(ctx)?;
+        let metadata = entry.metadata()?;
         let indent = 2 * depth;
         let mode = metadata.mode() & 0o7777;
         println!("  {mode:04o} {:>6}  {:indent$}{}", metadata.len(), "", name.display());

@@ -26,10 +26,33 @@
 //!
 //! # The pieces
 //! - [`Vfs`]: one tree. Cloning it shares the tree.
-//! - [`Context`]: through whose eyes: root and working directory, credentials, umask. Every path operation is a method of
-//!   it. Share one among threads by reference, or give each its own.
+//! - [`Context`]: through whose eyes: root and working directory, credentials, umask. Share one among threads by reference, or
+//!   give each its own.
+//! - [`Dir`]: a directory that paths start from, with limits of how far they lead.
+//! - [`View`]: every operation on paths. A `Context` and a `Dir` are one, so all its methods are theirs.
 //! - [`File`], [`OpenOptions`]: contents. A file stays open and whole when its name goes or moves.
-//! - [`Metadata`], [`ReadDir`], [`Permissions`]: as in `std`.
+//! - [`Metadata`], [`ReadDir`], [`Permissions`], [`DirBuilder`]: as in `std`.
+//!
+//! `docs/std-fs.md` in the repository compares with `std::fs` and `cap_std::fs::Dir`, method by method.
+//!
+//! # Mounts
+//! A tree begins with one file system; others are mounted in it ([`View::mount`]), and parts of it are shown at other places
+//! ([`View::bind`]), each with [`MountFlags`] of its own.
+//!
+//! ```
+//! use lightfoot::{MountFlags, RamFs, UnmountFlags, Vfs};
+//!
+//! let ctx = Vfs::ram().context();
+//! ctx.create_dir_all("/mnt/data")?;
+//! ctx.mount(RamFs::new(), "/mnt/data", MountFlags::default())?;
+//! ctx.write("/mnt/data/file", "kept")?;
+//! ctx.create_dir("/ro")?;
+//! ctx.bind("/mnt/data", "/ro", MountFlags::RDONLY)?;
+//! assert_eq!(ctx.read_to_string("/ro/file")?, "kept");
+//! assert_eq!(ctx.remove_file("/ro/file").unwrap_err().raw_os_error(), Some(30)); // EROFS
+//! ctx.unmount("/ro", UnmountFlags::default())?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
 //!
 //! # Paths
 //! Any byte string: `&str`, `&[u8]`, [`std::path::Path`] and their owned forms are all [`AsPath`]. A name may have any byte but NUL and
@@ -37,22 +60,35 @@
 //!
 //! # Errors
 //! [`std::io::Error`] with the error number that Linux would answer: `error.raw_os_error()` is the `errno`, [`Errno`] has names for
-//! them. Which of several is answered is Linux's choice too; the tests compare call by call with the kernel.
+//! them. Which of several is answered is Linux's choice too; the tests compare call by call with the kernel. Where in the path it
+//! went wrong, [`View::explain`] finds out.
 
 #![forbid(unsafe_code)]
 
 mod context;
+mod dir;
+mod dir_builder;
 mod file;
 mod metadata;
 mod path;
 mod read_dir;
+mod view;
 
 pub use context::Context;
+pub use dir::Dir;
+pub use dir_builder::DirBuilder;
 pub use file::{File, OpenOptions};
 pub use metadata::{FileTimes, FileType, Metadata, Permissions};
 pub use path::AsPath;
+pub use ramfs::{RamFs, RamLimits, RamOptions, UserLimits};
 pub use read_dir::{DirEntry, ReadDir};
-pub use vfs::{CacheStats, Capabilities, Credentials, Errno, Fallback, FileSystem, RcuStats};
+pub use std::fs::TryLockError;
+pub use vfs::{
+    Allocate, CacheStats, Capabilities, Credentials, DEFAULT_QUEUED_EVENTS, Errno, Event, EventKind, Fallback,
+    FileSystem, Holder, LockInfo, LockKind, LockWait, MountFlags, MountInfo, Policy, RcuStats, RenameFlags, Resolve,
+    Scope, SetXattr, StatFs, StatVfs, UnmountFlags, Watch,
+};
+pub use view::{View, WalkFailure};
 
 /// What an implementor of [`FileSystem`] needs.
 pub mod fs {
@@ -63,13 +99,13 @@ pub mod fs {
     };
 }
 
-/// Checks that [`Context::access`] makes: search or execute.
+/// Checks that [`View::access`] makes: search or execute.
 pub const X_OK: u32 = vfs::MAY_EXEC;
-/// Checks that [`Context::access`] makes: write.
+/// Checks that [`View::access`] makes: write.
 pub const W_OK: u32 = vfs::MAY_WRITE;
-/// Checks that [`Context::access`] makes: read.
+/// Checks that [`View::access`] makes: read.
 pub const R_OK: u32 = vfs::MAY_READ;
-/// Checks that [`Context::access`] makes: that the file is there.
+/// Checks that [`View::access`] makes: that the file is there.
 pub const F_OK: u32 = 0;
 
 /// One tree: a file system and its caches. It goes when its last handle, context and open file have gone.
@@ -82,7 +118,13 @@ impl Vfs {
     /// An empty tree in memory. Its root directory belongs to uid 0 and has mode 0755.
     #[must_use]
     pub fn ram() -> Self {
-        Self::new(ramfs::RamFs::new())
+        Self::new(RamFs::new())
+    }
+
+    /// An empty tree in memory, with these limits, owner and mode of its root directory.
+    #[must_use]
+    pub fn ram_with(options: RamOptions) -> Self {
+        Self::new(RamFs::with_options(&options))
     }
 
     /// A tree over a file system of your own.

@@ -2,7 +2,13 @@
 
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use vfs::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SetTime};
+use vfs::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SetAttr, SetTime};
+
+/// Bytes of a page.
+const BLOCK_BYTES: u64 = 4096;
+
+/// Nanoseconds of a second.
+const SECOND_NS: i64 = 1_000_000_000;
 
 /// Attributes of a file at one moment: `stat(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +76,22 @@ impl Metadata {
         Ok(system_time(self.attr.atime))
     }
 
-    /// Inode number, unique in its tree.
+    /// Unsupported: no file system here records when a file was made, as those of Linux that answer `statx(2)` without
+    /// `STATX_BTIME`.
+    ///
+    /// # Errors
+    /// [`Unsupported`](io::ErrorKind::Unsupported), always, as `std` answers there.
+    pub fn created(&self) -> io::Result<SystemTime> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The number of its file system, which no other of the tree has.
+    #[must_use]
+    pub fn dev(&self) -> u64 {
+        self.dev
+    }
+
+    /// Inode number, unique in its file system.
     #[must_use]
     pub fn ino(&self) -> u64 {
         self.attr.ino
@@ -116,6 +137,48 @@ impl Metadata {
     #[must_use]
     pub fn blocks(&self) -> u64 {
         self.attr.blocks
+    }
+
+    /// The size of pieces in which it is best read and written: a page. (A file system does not say.)
+    #[must_use]
+    pub fn blksize(&self) -> u64 {
+        BLOCK_BYTES
+    }
+
+    /// Last access, whole seconds since the epoch.
+    #[must_use]
+    pub fn atime(&self) -> i64 {
+        self.attr.atime.div_euclid(SECOND_NS)
+    }
+
+    /// What [`Metadata::atime`] leaves, in nanoseconds.
+    #[must_use]
+    pub fn atime_nsec(&self) -> i64 {
+        self.attr.atime.rem_euclid(SECOND_NS)
+    }
+
+    /// Last change of the contents, whole seconds since the epoch.
+    #[must_use]
+    pub fn mtime(&self) -> i64 {
+        self.attr.mtime.div_euclid(SECOND_NS)
+    }
+
+    /// What [`Metadata::mtime`] leaves, in nanoseconds.
+    #[must_use]
+    pub fn mtime_nsec(&self) -> i64 {
+        self.attr.mtime.rem_euclid(SECOND_NS)
+    }
+
+    /// Last change of the inode, whole seconds since the epoch.
+    #[must_use]
+    pub fn ctime(&self) -> i64 {
+        self.attr.ctime.div_euclid(SECOND_NS)
+    }
+
+    /// What [`Metadata::ctime`] leaves, in nanoseconds.
+    #[must_use]
+    pub fn ctime_nsec(&self) -> i64 {
+        self.attr.ctime.rem_euclid(SECOND_NS)
     }
 
     /// Last access in nanoseconds since the epoch.
@@ -245,6 +308,10 @@ impl FileTimes {
     #[must_use]
     pub fn now() -> Self {
         Self { atime: Some(SetTime::Now), mtime: Some(SetTime::Now) }
+    }
+
+    pub(crate) fn to_set(self) -> SetAttr {
+        SetAttr { atime: self.atime, mtime: self.mtime, ..SetAttr::default() }
     }
 
     /// Sets the access time.

@@ -1,7 +1,7 @@
 //! What can be a path.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// A path as bytes. Implemented for strings, byte strings and the path types of `std`.
@@ -52,4 +52,9 @@ impl<P: AsPath + ?Sized + ToOwned> AsPath for std::borrow::Cow<'_, P> {
     fn as_path_bytes(&self) -> &[u8] {
         (**self).as_path_bytes()
     }
+}
+
+/// Bytes as a path of `std`.
+pub(crate) fn path_buf(bytes: Vec<u8>) -> PathBuf {
+    OsString::from_vec(bytes).into()
 }

@@ -1,11 +1,26 @@
 //! Listings.
+//!
+//! # What it is
+//! An open directory that gives its entries some at a time, and entries that can be used from it: what an entry does is done
+//! by its name from the directory that was listed, wherever that is by then.
+//!
+//! # How it is locked
+//! By the core, for each batch.
+//!
+//! # Where it comes from
+//! `std::fs::ReadDir`, and `cap_std::fs::DirEntry` for what an entry can do.
 
+use crate::dir::Dir;
+use crate::error;
+use crate::file::{File, OpenOptions};
 use crate::metadata::{FileType, Metadata};
-use crate::{Context, error};
-use std::ffi::OsString;
+use crate::view::View;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::vec;
 use vfs::OpenFile;
 
@@ -15,14 +30,23 @@ use vfs::OpenFile;
 #[derive(Debug)]
 pub struct ReadDir {
     dir: OpenFile,
-    path: PathBuf,
+    listed: Arc<Listed>,
     batch: vec::IntoIter<vfs::DirEntry>,
     done: bool,
 }
 
+/// The directory that was listed.
+#[derive(Debug)]
+struct Listed {
+    /// From there.
+    view: View,
+    /// As it was given.
+    path: PathBuf,
+}
+
 impl ReadDir {
-    pub(crate) fn new(dir: OpenFile, path: PathBuf) -> Self {
-        Self { dir, path, batch: Vec::new().into_iter(), done: false }
+    pub(crate) fn new(view: View, dir: OpenFile, path: PathBuf) -> Self {
+        Self { dir, listed: Arc::new(Listed { view, path }), batch: Vec::new().into_iter(), done: false }
     }
 }
 
@@ -33,8 +57,7 @@ impl Iterator for ReadDir {
         loop {
             if let Some(entry) = self.batch.next() {
                 let name = OsString::from_vec(entry.name.into_vec());
-                let path = self.path.join(&name);
-                return Some(Ok(DirEntry { name, path, ino: entry.ino, kind: entry.kind }));
+                return Some(Ok(DirEntry { listed: self.listed.clone(), name, ino: entry.ino, kind: entry.kind }));
             }
             if self.done {
                 return None;
@@ -53,11 +76,11 @@ impl Iterator for ReadDir {
     }
 }
 
-/// One entry of a directory, as it was when it was listed.
-#[derive(Clone, Debug)]
+/// One entry of a directory, as it was when it was listed. It keeps the directory.
+#[derive(Clone)]
 pub struct DirEntry {
+    listed: Arc<Listed>,
     name: OsString,
-    path: PathBuf,
     ino: u64,
     kind: u32,
 }
@@ -69,10 +92,16 @@ impl DirEntry {
         self.name.clone()
     }
 
+    /// Its name, not copied.
+    #[must_use]
+    pub fn file_name_ref(&self) -> &OsStr {
+        &self.name
+    }
+
     /// The directory's path, as it was given, and the name.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        self.path.clone()
+        self.listed.path.join(&self.name)
     }
 
     /// What kind of file it is.
@@ -89,11 +118,57 @@ impl DirEntry {
         self.ino
     }
 
-    /// Metadata of what the path is now; a symbolic link is not followed.
+    /// Metadata of what has the name in that directory now; a symbolic link is not followed.
     ///
     /// # Errors
-    /// As for [`Context::symlink_metadata`].
-    pub fn metadata(&self, context: &Context) -> io::Result<Metadata> {
-        context.symlink_metadata(Path::new(&self.path))
+    /// As for [`View::symlink_metadata`].
+    pub fn metadata(&self) -> io::Result<Metadata> {
+        self.listed.view.symlink_metadata(&self.name)
+    }
+
+    /// Opens it for reading.
+    ///
+    /// # Errors
+    /// As for [`View::open`].
+    pub fn open(&self) -> io::Result<File> {
+        self.listed.view.open(&self.name)
+    }
+
+    /// Opens it as `options` say.
+    ///
+    /// # Errors
+    /// As for [`OpenOptions::open`].
+    pub fn open_with(&self, options: &OpenOptions) -> io::Result<File> {
+        options.open(&self.listed.view, &self.name)
+    }
+
+    /// A handle of it, if it is a directory.
+    ///
+    /// # Errors
+    /// As for [`View::open_dir`].
+    pub fn open_dir(&self) -> io::Result<Dir> {
+        self.listed.view.open_dir(&self.name)
+    }
+
+    /// Removes it, if it is no directory.
+    ///
+    /// # Errors
+    /// As for [`View::remove_file`].
+    pub fn remove_file(&self) -> io::Result<()> {
+        self.listed.view.remove_file(&self.name)
+    }
+
+    /// Removes it, if it is an empty directory.
+    ///
+    /// # Errors
+    /// As for [`View::remove_dir`].
+    pub fn remove_dir(&self) -> io::Result<()> {
+        self.listed.view.remove_dir(&self.name)
+    }
+}
+
+impl fmt::Debug for DirEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DirEntry").field(&self.path()).finish()
     }
 }

@@ -96,7 +96,7 @@ impl OpenFile {
     /// The number of its file system: `st_dev`.
     #[must_use]
     pub fn dev(&self) -> u64 {
-        self.held.mount().dev
+        self.held.dev()
     }
 
     /// Attributes: `fstat(2)`.
@@ -104,7 +104,7 @@ impl OpenFile {
     /// # Errors
     /// None in practice; `EIO` would be a defect.
     pub fn attr(&self) -> Result<Attr, Errno> {
-        Ok(self.inode()?.attr())
+        self.held.attr()
     }
 
     /// Reads at `offset`: `pread(2)`. 0 at and after the end.

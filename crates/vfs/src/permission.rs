@@ -83,7 +83,7 @@ pub(crate) fn may(found: &Found<'_>, attr: &Attr, mask: u32) -> Result<(), Errno
     let inode = found.inode()?;
     match may_rcu(found.sb(), found.guard, (inode, attr), found.cred, mask) {
         MayRcu::Is(answer) => answer,
-        MayRcu::NotHere if found.held => may_block(found.sb(), (inode, attr), found.cred, mask),
+        MayRcu::NotHere if found.is_held() => may_block(found.sb(), (inode, attr), found.cred, mask),
         MayRcu::NotHere => Err(found.ask_again()),
     }
 }

@@ -35,12 +35,19 @@ impl Context {
         if cwd.dentry().has(HASHED) { Ok(self.path_of(&cwd)) } else { Err(Errno::ENOENT) }
     }
 
-    /// The path of what `path` leads to, without symbolic links, `.` or `..`: `realpath(3)`.
+    /// The path of what `path` leads to, without symbolic links, `.` or `..`: `realpath(3)`. Of a scoped walk, the path from the
+    /// root of its scope.
     ///
     /// # Errors
     /// Those of a walk.
     pub fn canonical(&self, base: crate::namespace::Base<'_>, path: &[u8]) -> Result<Vec<u8>, Errno> {
-        Ok(self.path_of(&self.hold(base, path, true)?))
+        let held = self.hold(base, path, true)?;
+        if !base.resolve.is_scoped() {
+            return Ok(self.path_of(&held));
+        }
+        let (_, cwd) = self.root_and_cwd();
+        let scope = base.scope.or(base.dir).unwrap_or(&cwd);
+        Ok(path_from(held.sb(), held.place(), scope.place()))
     }
 
     /// The path of an open file as `/proc/self/fd` would show it: with ` (deleted)` if its name has gone.

@@ -26,7 +26,7 @@ use crate::cred::Credentials;
 use crate::dentry::Dentry;
 use crate::errno::Errno;
 use crate::inode::Inode;
-use crate::mount::MountRef;
+use crate::mount::{Mount, MountRef};
 use crate::name::PATH_MAX;
 use crate::slot::inode_of;
 use crate::superblock::SuperBlock;
@@ -35,6 +35,7 @@ use crate::walk::rcu_walk::{At, Leave, RcuWalk, Stop};
 use crate::walk::ref_walk::RefWalk;
 use crate::walk::resolve::{Base, Resolve};
 use core::cell::Cell;
+use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
 
 /// What a path led to: handed to the closure that takes what is wanted of it.
@@ -44,8 +45,8 @@ pub(crate) struct Found<'a> {
     pub(crate) dentry: &'a Dentry,
     pub(crate) seq: u32,
     pub(crate) object: u64,
-    /// A count is held on the dentry: what changes now does not matter.
-    pub(crate) held: bool,
+    /// Who holds the place, if somebody does: what changes now does not matter then.
+    held: Option<&'a Held>,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
     /// Whose walk it is: the credentials that it began with.
@@ -63,7 +64,7 @@ impl<'a> Found<'a> {
         let (guard, links, cred) = (walk.guard, walk.links, walk.cred);
         let At { mount, dentry, seq, object } = *at;
         let (pinned, trouble) = (Cell::new(false), Cell::new(None));
-        Self { mount, guard, dentry, seq, object, held: false, links, cred, pinned, trouble }
+        Self { mount, guard, dentry, seq, object, held: None, links, cred, pinned, trouble }
     }
 
     /// Where a ref-walk, which holds it, has ended.
@@ -71,7 +72,7 @@ impl<'a> Found<'a> {
         let (links, cred) = (walk.links(), walk.cred());
         let At { mount, dentry, seq, object } = *at;
         let (pinned, trouble) = (Cell::new(false), Cell::new(None));
-        Self { mount, guard, dentry, seq, object, held: true, links, cred, pinned, trouble }
+        Self { mount, guard, dentry, seq, object, held: Some(walk.held()), links, cred, pinned, trouble }
     }
 
     pub(crate) fn sb(&self) -> &'a SuperBlock {
@@ -99,9 +100,27 @@ impl<'a> Found<'a> {
         inode_of(self.dentry, self.object).ok_or(Errno::ENOENT)
     }
 
+    /// Whether the walk holds the place, and so may block.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Takes a count on the mount. Who holds the place has one already, and gets another even of a mount that is about to go, or was
+    /// detached and is kept by its users alone.
+    ///
+    /// # Errors
+    /// `EAGAIN` if the mount is about to go; the walk then goes on by itself and never shows that to its caller.
+    #[inline]
+    pub(crate) fn count_mount(&self) -> Result<PerCpuArc<Mount>, Errno> {
+        match self.held {
+            Some(held) => Ok(held.mount().clone()),
+            None => self.mount.to_arc().ok_or_else(|| self.unmounting()),
+        }
+    }
+
     /// Says that the mount is about to go. The answer is for who takes it to fail with; the walk goes on.
     #[cold]
-    pub(crate) fn unmounting(&self) -> Errno {
+    fn unmounting(&self) -> Errno {
         self.trouble.set(Some(Fallback::Unmounting));
         Errno::EAGAIN
     }
@@ -112,11 +131,12 @@ impl<'a> Found<'a> {
     /// `EAGAIN` if it changed meanwhile; the walk then goes on by itself and never shows that to its caller.
     #[inline]
     pub(crate) fn pin(&self) -> Result<Held, Errno> {
-        let Some(mount) = self.mount.to_arc() else {
-            return Err(self.unmounting());
-        };
+        let mount = self.count_mount()?;
         let sb = self.sb();
-        let pinned = if self.held { sb.pin(self.dentry) } else { sb.pin_rcu(self.guard, self.dentry, self.seq) };
+        let pinned = match self.held {
+            Some(_) => sb.pin(self.dentry),
+            None => sb.pin_rcu(self.guard, self.dentry, self.seq),
+        };
         self.pinned.set(pinned.is_some());
         pinned.map(|pinned| Held::new(mount, pinned)).ok_or(Errno::EAGAIN)
     }

@@ -24,7 +24,7 @@ fn check_whole(context: &Context, dirs: &[&str]) -> usize {
         let metadata = context.metadata(dir).unwrap();
         assert_eq!((metadata.size(), metadata.nlink() as usize), (dir_size(entries.len()), 2 + subdirs), "{dir}");
         for entry in &entries {
-            let metadata = entry.metadata(context).unwrap();
+            let metadata = entry.metadata().unwrap();
             assert_eq!(metadata.ino(), entry.ino());
             if !metadata.is_dir() {
                 let (links, names) = names_of.entry(metadata.ino()).or_insert((0, 0));

@@ -104,6 +104,11 @@ impl RefWalk {
         self.patience.map_or(request, |ns| request.within(ns))
     }
 
+    /// The place that it holds.
+    pub(crate) fn held(&self) -> &Held {
+        &self.here
+    }
+
     fn here(&self) -> &Dentry {
         self.here.dentry()
     }

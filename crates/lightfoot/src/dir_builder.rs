@@ -1,0 +1,56 @@
+//! How to make a directory.
+
+use crate::path::AsPath;
+use crate::view::View;
+use std::io;
+
+/// How to make a directory: `std`'s builder with its Unix mode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirBuilder {
+    recursive: bool,
+    mode: u32,
+}
+
+impl Default for DirBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl DirBuilder {
+    /// One directory, of mode 0777 less the umask.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { recursive: false, mode: 0o777 }
+    }
+
+    /// Whether directories above it that are missing are made too, and one that is there already is right.
+    pub fn recursive(&mut self, recursive: bool) -> &mut Self {
+        self.recursive = recursive;
+        self
+    }
+
+    /// Permission bits of all that are made, before the umask.
+    pub fn mode(&mut self, mode: u32) -> &mut Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Makes the directory at `path`.
+    ///
+    /// # Errors
+    /// As for [`View::mkdir`], or [`View::create_dir_all`].
+    pub fn create(&self, view: &View, path: impl AsPath) -> io::Result<()> {
+        if self.recursive { view.mkdir_all(path.as_path_bytes(), self.mode) } else { view.mkdir(path, self.mode) }
+    }
+}
+
+impl View {
+    /// Makes a directory as `builder` says.
+    ///
+    /// # Errors
+    /// As for [`DirBuilder::create`].
+    pub fn create_dir_with(&self, path: impl AsPath, builder: &DirBuilder) -> io::Result<()> {
+        builder.create(self, path)
+    }
+}

@@ -1,0 +1,103 @@
+//! Reading and writing at an offset, without the position: `pread(2)`, `pwritev(2)`; and how several buffers are one.
+
+use super::File;
+use crate::error;
+use std::io::{self, IoSlice, IoSliceMut};
+use vfs::Errno;
+
+/// The most that one call moves: Linux's `MAX_RW_COUNT`.
+const MAX_TRANSFER: usize = 0x7fff_f000;
+
+impl File {
+    /// Reads at `offset` without moving the position: `pread(2)`.
+    ///
+    /// # Errors
+    /// `EBADF` if not open for reading, `EISDIR` for a directory.
+    pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.inner().read_at(offset, buf).map_err(error)
+    }
+
+    /// Writes at `offset` without moving the position: `pwrite(2)`. A file opened to append is written at its end.
+    ///
+    /// # Errors
+    /// `EBADF` if not open for writing, `EFBIG`.
+    pub fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+        self.inner().write_at(offset, data).map(|(len, _)| len).map_err(error)
+    }
+
+    /// Fills `buf` from `offset` on.
+    ///
+    /// # Errors
+    /// As for [`File::read_at`]; `UnexpectedEof` if the file ends before.
+    pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buf, offset)
+    }
+
+    /// Writes all of `data` at `offset`.
+    ///
+    /// # Errors
+    /// As for [`File::write_at`]; `WriteZero` if nothing more is taken.
+    pub fn write_all_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, data, offset)
+    }
+
+    /// Reads into several buffers at `offset`, one after the other: `preadv(2)`.
+    ///
+    /// A write by another thread may come between two buffers, as on Linux.
+    ///
+    /// # Errors
+    /// As for [`File::read_at`].
+    pub fn read_vectored_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        let mut total: usize = 0;
+        for buf in bufs {
+            let most = buf.len().min(MAX_TRANSFER - total);
+            let read = match self.inner().read_at(offset.saturating_add(total as u64), &mut buf[..most]) {
+                Ok(read) => read,
+                // What was read before is the answer; who goes on meets the error again.
+                Err(_) if total > 0 => break,
+                Err(errno) => return Err(error(errno)),
+            };
+            total += read;
+            if read < buf.len() {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    /// Writes several buffers at `offset`, one after the other, as one write: `pwritev(2)`. They are gathered in memory first, so
+    /// that no other write comes between.
+    ///
+    /// # Errors
+    /// As for [`File::write_at`]; `ENOMEM` if they cannot be gathered.
+    pub fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        self.write_gathered(bufs, offset).map(|(len, _)| len).map_err(error)
+    }
+
+    /// [`File::write_vectored_at`], with the position after what was written.
+    pub(super) fn write_gathered(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(usize, u64), Errno> {
+        let mut filled = bufs.iter().filter(|buf| !buf.is_empty());
+        let (first, more) = (filled.next(), filled.next().is_some());
+        if !more {
+            return self.inner().write_at(offset, first.map_or(&[], |buf| &buf[..]));
+        }
+        let total = bufs.iter().fold(0usize, |total, buf| total.saturating_add(buf.len())).min(MAX_TRANSFER);
+        let mut gathered = Vec::new();
+        gathered.try_reserve_exact(total).map_err(|_| Errno::ENOMEM)?;
+        for buf in bufs {
+            gathered.extend_from_slice(&buf[..buf.len().min(total - gathered.len())]);
+        }
+        self.inner().write_at(offset, &gathered)
+    }
+}
+
+/// For code that is written for any file of Unix.
+impl std::os::unix::fs::FileExt for File {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read_at(buf, offset)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
+        self.write_at(data, offset)
+    }
+}

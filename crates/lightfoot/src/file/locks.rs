@@ -1,0 +1,80 @@
+//! Locks: of the whole file, as `std` has them, and of ranges. Advisory: they keep out other locks, not reads and writes.
+
+use super::File;
+use crate::error;
+use std::fs::TryLockError;
+use std::io;
+use std::ops::Range;
+use vfs::{Errno, LockInfo, LockKind, LockWait};
+
+impl File {
+    /// Locks the file for this open file alone; waits until it can: `flock(2)` with `LOCK_EX`. The lock goes when the file is
+    /// closed. Clones share it.
+    ///
+    /// # Errors
+    /// `EBADF` on a place opened with `O_PATH`.
+    pub fn lock(&self) -> io::Result<()> {
+        self.flock(LockKind::Exclusive, LockWait::Forever).map_err(error)
+    }
+
+    /// Locks the file together with others that share it; waits until it can: `flock(2)` with `LOCK_SH`.
+    ///
+    /// # Errors
+    /// As for [`File::lock`].
+    pub fn lock_shared(&self) -> io::Result<()> {
+        self.flock(LockKind::Shared, LockWait::Forever).map_err(error)
+    }
+
+    /// [`File::lock`] that does not wait.
+    ///
+    /// # Errors
+    /// `WouldBlock` if another open file has a lock in the way; as for [`File::lock`].
+    pub fn try_lock(&self) -> Result<(), TryLockError> {
+        self.try_flock(LockKind::Exclusive)
+    }
+
+    /// [`File::lock_shared`] that does not wait.
+    ///
+    /// # Errors
+    /// As for [`File::try_lock`].
+    pub fn try_lock_shared(&self) -> Result<(), TryLockError> {
+        self.try_flock(LockKind::Shared)
+    }
+
+    /// Gives up the lock of the whole file, if there is one: `flock(2)` with `LOCK_UN`.
+    ///
+    /// # Errors
+    /// As for [`File::lock`].
+    pub fn unlock(&self) -> io::Result<()> {
+        self.flock(LockKind::Unlock, LockWait::Never).map_err(error)
+    }
+
+    fn try_flock(&self, kind: LockKind) -> Result<(), TryLockError> {
+        self.flock(kind, LockWait::Never).map_err(|errno| match errno {
+            Errno::EAGAIN => TryLockError::WouldBlock,
+            errno => TryLockError::Error(error(errno)),
+        })
+    }
+
+    fn flock(&self, kind: LockKind, wait: LockWait) -> Result<(), Errno> {
+        self.inner().flock(kind, wait)
+    }
+
+    /// Sets, changes or gives up a lock on a range of bytes (`u64::MAX`: to the end, however long): `fcntl(2)` with
+    /// `F_OFD_SETLK`, and with waiting `F_OFD_SETLKW`. It and locks of the whole file do not see one another.
+    ///
+    /// # Errors
+    /// `EAGAIN` if another open file has a lock in the way and `wait` says not to wait, `ETIMEDOUT`; `EINVAL` for an empty range;
+    /// `EBADF` for a shared lock without reading and an exclusive one without writing.
+    pub fn lock_range(&self, kind: LockKind, range: Range<u64>, wait: LockWait) -> io::Result<()> {
+        self.inner().lock_range(kind, range, wait).map_err(error)
+    }
+
+    /// The first lock of another open file that is in the way of one of `kind` on `range`: `F_OFD_GETLK`.
+    ///
+    /// # Errors
+    /// `EINVAL` for an empty range, and for `Unlock`.
+    pub fn test_lock(&self, kind: LockKind, range: Range<u64>) -> io::Result<Option<LockInfo>> {
+        self.inner().test_lock(kind, range).map_err(error)
+    }
+}

@@ -1,0 +1,133 @@
+//! How to open a file.
+
+use super::File;
+use crate::error;
+use crate::path::AsPath;
+use crate::view::View;
+use std::io;
+use vfs::{Errno, OpenFlags, Resolve};
+
+/// How to open a file: `std`'s options, and Linux's flags by number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are std's options")]
+pub struct OpenOptions {
+    read: bool,
+    write: bool,
+    append: bool,
+    truncate: bool,
+    create: bool,
+    create_new: bool,
+    mode: u32,
+    custom_flags: u32,
+    resolve: Resolve,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+macro_rules! option {
+    ($(#[doc = $doc:literal])* $name:ident: $type:ty) => {
+        $(#[doc = $doc])*
+        pub fn $name(&mut self, $name: $type) -> &mut Self {
+            self.$name = $name;
+            self
+        }
+    };
+}
+
+impl OpenOptions {
+    /// Nothing set; a new file gets mode 0666 less the umask.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            read: false,
+            write: false,
+            append: false,
+            truncate: false,
+            create: false,
+            create_new: false,
+            mode: 0o666,
+            custom_flags: 0,
+            resolve: Resolve::default(),
+        }
+    }
+
+    option! {
+        /// For reading.
+        read: bool
+    }
+    option! {
+        /// For writing.
+        write: bool
+    }
+    option! {
+        /// For writing at the end.
+        append: bool
+    }
+    option! {
+        /// Cut the file to nothing.
+        truncate: bool
+    }
+    option! {
+        /// Make the file if it is not there.
+        create: bool
+    }
+    option! {
+        /// Make the file, which must not be there.
+        create_new: bool
+    }
+    option! {
+        /// Permission bits of a new file, before the umask.
+        mode: u32
+    }
+    option! {
+        /// Further flags by Linux's numbers on x86-64, in place of those given before: `O_DIRECTORY` 0o200000, `O_NOFOLLOW`
+        /// 0o400000, `O_NOATIME` 0o1000000, `O_PATH` 0o10000000, `O_TMPFILE` 0o20200000 (at the path of a directory; with
+        /// `write`). The access mode in them does not count.
+        custom_flags: u32
+    }
+    option! {
+        /// How far the walk may go, besides what a [`Dir`](crate::Dir) says: `openat2(2)`.
+        resolve: Resolve
+    }
+
+    /// Opens `path`.
+    ///
+    /// # Errors
+    /// `EINVAL` for options that make no sense together, as in `std`; else those of `open(2)`, and of `openat2(2)` with
+    /// [`OpenOptions::resolve`].
+    pub fn open(&self, view: &View, path: impl AsPath) -> io::Result<File> {
+        let flags = self.flags().ok_or_else(|| error(Errno::EINVAL))?;
+        view.open_flags(path.as_path_bytes(), flags, self.mode, self.resolve)
+    }
+
+    /// The flags of `open(2)`; `None` for options that make no sense together.
+    fn flags(&self) -> Option<OpenFlags> {
+        let access = match (self.read, self.write, self.append) {
+            (true, false, false) => OpenFlags::RDONLY,
+            (false, true, false) => OpenFlags::WRONLY,
+            (true, true, false) => OpenFlags::RDWR,
+            (false, _, true) => OpenFlags::WRONLY.union(OpenFlags::APPEND),
+            (true, _, true) => OpenFlags::RDWR.union(OpenFlags::APPEND),
+            (false, false, false) => return None,
+        };
+        let writes = self.write || self.append;
+        let makes = self.truncate || self.create || self.create_new;
+        if (makes && !writes) || (self.append && self.truncate && !self.create_new) {
+            return None;
+        }
+        let creation = match (self.create, self.truncate, self.create_new) {
+            (_, _, true) => OpenFlags::CREAT.union(OpenFlags::EXCL),
+            (false, false, false) => OpenFlags::default(),
+            (true, false, false) => OpenFlags::CREAT,
+            (false, true, false) => OpenFlags::TRUNC,
+            (true, true, false) => OpenFlags::CREAT.union(OpenFlags::TRUNC),
+        };
+        // As in std: the access mode is set by the options alone.
+        let custom = OpenFlags::from_bits(self.custom_flags & !3);
+        Some(access.union(creation).union(custom))
+    }
+}

@@ -1,0 +1,60 @@
+//! Room for contents, and extended attributes.
+
+use super::File;
+use crate::error;
+use crate::view::os_strings;
+use std::ffi::OsString;
+use std::io;
+use vfs::{Allocate, SetXattr, StatVfs};
+
+impl File {
+    /// Changes the storage of `len` bytes from `offset` on: `fallocate(2)`. Unless `keep_size`, a range that goes beyond the end
+    /// moves the end ([`Allocate::PunchHole`] never does).
+    ///
+    /// # Errors
+    /// `EBADF` if not open for writing; `EINVAL` for an empty range; `EFBIG`; `ENODEV` for what is no regular file, `EISDIR`;
+    /// `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`.
+    pub fn allocate(&self, how: Allocate, keep_size: bool, offset: u64, len: u64) -> io::Result<()> {
+        self.inner().allocate(how, keep_size, offset, len).map_err(error)
+    }
+
+    /// What its file system has left, and how it is mounted: `fstatvfs(3)`.
+    ///
+    /// # Errors
+    /// `ENOSYS` if the file system cannot say.
+    pub fn statvfs(&self) -> io::Result<StatVfs> {
+        self.inner().statvfs().map_err(error)
+    }
+
+    /// The value of the extended attribute `name`: `fgetxattr(2)`.
+    ///
+    /// # Errors
+    /// As for [`View::get_xattr`](crate::View::get_xattr); `EBADF` on a place opened with `O_PATH`.
+    pub fn get_xattr(&self, name: impl AsRef<[u8]>) -> io::Result<Vec<u8>> {
+        self.inner().get_xattr(name.as_ref()).map(Vec::from).map_err(error)
+    }
+
+    /// Sets the extended attribute `name`: `fsetxattr(2)`.
+    ///
+    /// # Errors
+    /// As for [`View::set_xattr`](crate::View::set_xattr); `EBADF` on a place opened with `O_PATH`.
+    pub fn set_xattr(&self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>, how: SetXattr) -> io::Result<()> {
+        self.inner().set_xattr(name.as_ref(), value.as_ref(), how).map_err(error)
+    }
+
+    /// Takes the extended attribute `name` away: `fremovexattr(2)`.
+    ///
+    /// # Errors
+    /// As for [`View::remove_xattr`](crate::View::remove_xattr); `EBADF` on a place opened with `O_PATH`.
+    pub fn remove_xattr(&self, name: impl AsRef<[u8]>) -> io::Result<()> {
+        self.inner().remove_xattr(name.as_ref()).map_err(error)
+    }
+
+    /// The names of all extended attributes that may be seen: `flistxattr(2)`.
+    ///
+    /// # Errors
+    /// The file system's; `EBADF` on a place opened with `O_PATH`.
+    pub fn list_xattrs(&self) -> io::Result<Vec<OsString>> {
+        self.inner().list_xattrs().map(os_strings).map_err(error)
+    }
+}

@@ -1,0 +1,231 @@
+//! A view: through whose eyes paths are walked, and where they start. Every operation on paths is here, once.
+//!
+//! # What it is
+//! A context of the core, a directory that relative paths start from (or the context's working directory), and how far
+//! walks may go. [`Context`](crate::Context) and [`Dir`] are both one, by `Deref`: so they have the same operations.
+//! The operations are in files by kind: `files` (contents), `names`, `remove_all`, `attributes`, `mounts`, `explain`.
+//!
+//! # What it is not
+//! A path: it goes on to mean its directory wherever that moves.
+//!
+//! # How it is locked
+//! Not at all: it does not change. What it refers to does, see `docs/locking.md`.
+//!
+//! # Where it comes from
+//! `openat(2)` and its kin for the handles, `std::fs` and `cap_std::fs::Dir` for the shape. `docs/std-fs.md` compares
+//! method by method.
+
+mod attributes;
+mod explain;
+mod files;
+mod mounts;
+mod names;
+mod remove_all;
+
+pub(crate) use attributes::os_strings;
+pub use explain::WalkFailure;
+
+use crate::dir::Dir;
+use crate::error;
+use crate::metadata::Metadata;
+use crate::path::{AsPath, path_buf};
+use crate::read_dir::ReadDir;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use vfs::{Base, Errno, Held, OpenFile, OpenFlags, Resolve};
+
+/// What [`Context`](crate::Context) and [`Dir`] have in common: every operation on paths.
+///
+/// A relative path starts from the context's working directory, or from the `Dir`. An absolute path starts from the context's
+/// root directory, unless the `Dir` is scoped.
+///
+/// Errors are those of the system calls named at each method; those of every walk (`path_resolution(7)`) are not
+/// repeated: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a NUL byte; where the walk has limits
+/// ([`Dir::within`]) also `EXDEV`, `ELOOP` and `EAGAIN`, as `openat2(2)` has them.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub(crate) inner: Arc<vfs::Context>,
+    /// `None`: the working directory, without limits.
+    from: Option<(Held, Resolve)>,
+}
+
+impl View {
+    /// The view of a context: paths start from its working directory.
+    pub(crate) fn of_context(inner: Arc<vfs::Context>) -> Self {
+        Self { inner, from: None }
+    }
+
+    /// The same eyes from a directory, or a file that may turn out not to be one.
+    pub(crate) fn at(&self, held: Held, resolve: Resolve) -> Self {
+        Self { inner: self.inner.clone(), from: Some((held, resolve)) }
+    }
+
+    /// Where walks start and how far they go.
+    pub(crate) fn base(&self) -> Base<'_> {
+        match &self.from {
+            None => Base::CWD,
+            Some((held, resolve)) => Base::at(held).within(*resolve),
+        }
+    }
+
+    /// How far walks go.
+    pub(crate) fn limits(&self) -> Resolve {
+        self.from.as_ref().map_or(Resolve::default(), |from| from.1)
+    }
+
+    /// The directory that a [`Dir`] is; `None` for a context.
+    pub(crate) fn held(&self) -> Option<&Held> {
+        self.from.as_ref().map(|from| &from.0)
+    }
+
+    // ---- questions
+
+    /// Attributes; symbolic links are followed: `stat(2)`. Writes to no shared memory if the path is cached.
+    ///
+    /// # Errors
+    /// Those of every walk.
+    #[inline]
+    pub fn metadata(&self, path: impl AsPath) -> io::Result<Metadata> {
+        let path = path.as_path_bytes();
+        if self.from.is_none() { self.stat(path) } else { self.stat_from(path, true) }
+    }
+
+    /// [`View::metadata`] of a context, compiled once. The walk is inlined here, so that the result is written once, to its place;
+    /// and with its start known, so that nothing is asked about limits.
+    #[inline(never)]
+    fn stat(&self, path: &[u8]) -> io::Result<Metadata> {
+        self.inner.attr_as(Base::CWD, path, true, Metadata::new)
+    }
+
+    /// The same from anywhere.
+    #[inline(never)]
+    fn stat_from(&self, path: &[u8], follow: bool) -> io::Result<Metadata> {
+        self.inner.attr_as(self.base(), path, follow, Metadata::new)
+    }
+
+    /// Attributes; a symbolic link at the end is not followed: `lstat(2)`.
+    ///
+    /// # Errors
+    /// Those of every walk.
+    #[inline]
+    pub fn symlink_metadata(&self, path: impl AsPath) -> io::Result<Metadata> {
+        self.stat_from(path.as_path_bytes(), false)
+    }
+
+    /// Whether the path leads to something; also `false` if that cannot be found out.
+    #[must_use]
+    pub fn exists(&self, path: impl AsPath) -> bool {
+        self.access(path, crate::F_OK).is_ok()
+    }
+
+    /// Whether the path leads to something, or why that cannot be found out.
+    ///
+    /// # Errors
+    /// Those of every walk but `ENOENT`.
+    pub fn try_exists(&self, path: impl AsPath) -> io::Result<bool> {
+        match self.inner.access(self.base(), path.as_path_bytes(), true, crate::F_OK) {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOENT) => Ok(false),
+            Err(errno) => Err(error(errno)),
+        }
+    }
+
+    /// Whether the path leads to a regular file; also `false` if that cannot be found out.
+    #[must_use]
+    pub fn is_file(&self, path: impl AsPath) -> bool {
+        self.metadata(path).is_ok_and(|metadata| metadata.is_file())
+    }
+
+    /// Whether the path leads to a directory; also `false` if that cannot be found out.
+    #[must_use]
+    pub fn is_dir(&self, path: impl AsPath) -> bool {
+        self.metadata(path).is_ok_and(|metadata| metadata.is_dir())
+    }
+
+    /// Whether there is a symbolic link at the path; also `false` if that cannot be found out.
+    #[must_use]
+    pub fn is_symlink(&self, path: impl AsPath) -> bool {
+        self.symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
+    }
+
+    /// Checks [`R_OK`](crate::R_OK), [`W_OK`](crate::W_OK), [`X_OK`](crate::X_OK): `faccessat(2)` with `AT_EACCESS`.
+    ///
+    /// # Errors
+    /// `EACCES`; `EROFS` to write on a read-only mount.
+    pub fn access(&self, path: impl AsPath, bits: u32) -> io::Result<()> {
+        self.inner.access(self.base(), path.as_path_bytes(), true, bits).map_err(error)
+    }
+
+    /// What a symbolic link says: `readlink(2)`.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is no symbolic link.
+    pub fn read_link(&self, path: impl AsPath) -> io::Result<PathBuf> {
+        self.inner.read_link(self.base(), path.as_path_bytes()).map(path_buf).map_err(error)
+    }
+
+    /// The path without symbolic links, `.` and `..`: `realpath(3)`. Absolute, but of a `Dir` with `BENEATH` relative to it
+    /// (`.` for itself), so that it can be walked again from there. With `IN_ROOT` it begins with the slash that the `Dir` is.
+    ///
+    /// # Errors
+    /// Those of every walk.
+    pub fn canonicalize(&self, path: impl AsPath) -> io::Result<PathBuf> {
+        let mut path = self.inner.canonical(self.base(), path.as_path_bytes()).map_err(error)?;
+        if self.limits().has(Resolve::BENEATH) && path.first() == Some(&b'/') {
+            path.remove(0);
+            if path.is_empty() {
+                path.push(b'.');
+            }
+        }
+        Ok(path_buf(path))
+    }
+
+    // ---- directories
+
+    /// The entries of a directory: `readdir(3)`.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, `EACCES`.
+    pub fn read_dir(&self, path: impl AsPath) -> io::Result<ReadDir> {
+        let path = path.as_path_bytes();
+        let dir = self.open_raw(path, OpenFlags::DIRECTORY)?;
+        let view = self.at(dir.held().clone(), self.limits());
+        Ok(ReadDir::new(view, dir, path_buf(path.to_vec())))
+    }
+
+    /// A handle of the directory at `path`, from which paths can start: `openat(2)` with `O_PATH` and `O_DIRECTORY`. It asks for no
+    /// permission on the directory itself; whatever is done from there does. Limits of this view hold for it too, from
+    /// there on.
+    ///
+    /// # Errors
+    /// `ENOTDIR`.
+    pub fn open_dir(&self, path: impl AsPath) -> io::Result<Dir> {
+        let place = self.open_raw(path.as_path_bytes(), OpenFlags::PATH.union(OpenFlags::DIRECTORY))?;
+        Ok(Dir::new(self.at(place.held().clone(), self.limits())))
+    }
+
+    fn open_raw(&self, path: &[u8], flags: OpenFlags) -> io::Result<OpenFile> {
+        self.inner.open(self.base(), path, flags, 0).map_err(error)
+    }
+
+    // ---- change events
+
+    /// Watches what `path` leads to, with room for as many events as `inotify(7)` has. See [`View::watch_with`].
+    ///
+    /// # Errors
+    /// `EACCES` without read permission.
+    pub fn watch(&self, path: impl AsPath, scope: vfs::Scope) -> io::Result<vfs::Watch> {
+        self.watch_with(path, scope, vfs::DEFAULT_QUEUED_EVENTS)
+    }
+
+    /// Watches what `path` leads to: a file, a directory and its entries, or with [`Scope::Subtree`](crate::Scope) all below it
+    /// on its file system. At most `capacity` events wait; then one overflow does. The watch holds the place, as an
+    /// open file would.
+    ///
+    /// # Errors
+    /// `EACCES` without read permission.
+    pub fn watch_with(&self, path: impl AsPath, scope: vfs::Scope, capacity: usize) -> io::Result<vfs::Watch> {
+        self.inner.watch(self.base(), path.as_path_bytes(), scope, capacity).map_err(error)
+    }
+}

@@ -1,0 +1,153 @@
+//! Why a walk failed: which component, in which directory.
+//!
+//! # What it is
+//! An error has a number and nothing else, as a system call's. Who wants to tell a person more asks afterwards: the walk is made
+//! again, one component more each time, until it fails. Where a symbolic link is in the way, what it says is walked in its
+//! place.
+//!
+//! # What it is not
+//! Part of any walk: it costs many, and only who asks pays. What has changed meanwhile is explained as it is now.
+//!
+//! # How it is locked
+//! Not at all; each walk by itself.
+//!
+//! # Where it comes from
+//! `namei -l` of util-linux does it by hand.
+
+use super::View;
+use crate::path::{AsPath, path_buf};
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use vfs::Errno;
+
+/// Symbolic links that are looked into; walks follow as many.
+const MOST_LINKS: usize = 40;
+
+/// Where a walk failed, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WalkFailure {
+    /// Why.
+    pub errno: Errno,
+    /// The path, as it was asked for.
+    pub path: PathBuf,
+    /// The part that could be walked: in this directory it failed. Empty: where the path starts.
+    pub walked: PathBuf,
+    /// The component that failed. Empty for an empty path.
+    pub component: OsString,
+    /// The symbolic link whose text has the component, if it is not in the path itself.
+    pub link: Option<PathBuf>,
+}
+
+impl fmt::Display for WalkFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot walk `{}`: ", self.path.display())?;
+        if self.component.is_empty() {
+            return write!(f, "{}", self.errno);
+        }
+        let walked = if self.walked.as_os_str().is_empty() { ".".into() } else { self.walked.display().to_string() };
+        write!(f, "`{}` in `{walked}`", self.component.display())?;
+        if let Some(link) = &self.link {
+            write!(f, ", to which the symbolic link `{}` leads", link.display())?;
+        }
+        write!(f, ": {}", self.errno)
+    }
+}
+
+impl std::error::Error for WalkFailure {}
+
+impl From<WalkFailure> for std::io::Error {
+    /// With the kind of the number, and the failure inside; the number itself is `WalkFailure::errno`.
+    fn from(failure: WalkFailure) -> Self {
+        std::io::Error::new(crate::error(failure.errno).kind(), failure)
+    }
+}
+
+impl View {
+    /// Why a walk of `path`, its last symbolic link followed, fails; `None` if it succeeds now. For reports: it walks many
+    /// times.
+    #[must_use]
+    #[cold]
+    pub fn explain(&self, path: impl AsPath) -> Option<WalkFailure> {
+        let path = path.as_path_bytes();
+        let errno = self.walk(path, true).err()?;
+        let mut text = path.to_vec();
+        let mut link = None;
+        let mut first = None;
+        for _ in 0..MOST_LINKS {
+            let Some(failed) = self.failing(&text) else { break };
+            let here = report(errno, path, &text, &failed, link);
+            match self.look_into(&text, &failed) {
+                Some((target, by)) if target.len() <= vfs::PATH_MAX => {
+                    (text, link) = (target, Some(by));
+                    first.get_or_insert(here);
+                }
+                _ => return Some(here),
+            }
+        }
+        // Links without end, or more than are followed, or it has changed meanwhile: where it began.
+        Some(first.unwrap_or_else(|| report(errno, path, path, &Component::default(), None)))
+    }
+
+    fn walk(&self, path: &[u8], follow: bool) -> Result<(), Errno> {
+        self.inner.attr(self.base(), path, follow).map(drop)
+    }
+
+    /// The first component that cannot be walked to.
+    fn failing(&self, text: &[u8]) -> Option<Component> {
+        let components = Component::all(text);
+        // A path may also fail as a whole: by a slash at its end.
+        let last = components.last().copied();
+        let mut all = components.into_iter();
+        all.find(|at| self.walk(&text[..at.end], true).is_err())
+            .or_else(|| last.filter(|_| self.walk(text, true).is_err()))
+    }
+
+    /// If the component is a symbolic link that can be read: `text` with what it says in its place, and the link's path.
+    fn look_into(&self, text: &[u8], failed: &Component) -> Option<(Vec<u8>, PathBuf)> {
+        let path = &text[..failed.end];
+        self.walk(path, true).err()?;
+        let body = self.inner.read_link(self.base(), path).ok()?;
+        let before: &[u8] = if body.first() == Some(&b'/') { b"" } else { &text[..failed.start] };
+        Some(([before, &body, &text[failed.end..]].concat(), path_buf(path.to_vec())))
+    }
+}
+
+/// Where a component lies in a text.
+#[derive(Clone, Copy, Default)]
+struct Component {
+    start: usize,
+    end: usize,
+}
+
+impl Component {
+    /// All components of a text.
+    fn all(text: &[u8]) -> Vec<Self> {
+        let mut found = Vec::new();
+        let mut start = 0;
+        for piece in text.split(|&byte| byte == b'/') {
+            let end = start + piece.len();
+            if !piece.is_empty() {
+                found.push(Self { start, end });
+            }
+            start = end + 1;
+        }
+        found
+    }
+}
+
+#[cold]
+fn report(errno: Errno, path: &[u8], text: &[u8], failed: &Component, link: Option<PathBuf>) -> WalkFailure {
+    let before = &text[..failed.start];
+    // Without the slashes at its end, unless it is nothing else.
+    let end = before.iter().rposition(|&byte| byte != b'/').map_or(before.len().min(1), |last| last + 1);
+    WalkFailure {
+        errno,
+        path: path_buf(path.to_vec()),
+        walked: path_buf(before[..end].to_vec()),
+        component: OsString::from_vec(text[failed.start..failed.end].to_vec()),
+        link,
+    }
+}

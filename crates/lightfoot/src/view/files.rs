@@ -1,0 +1,156 @@
+//! Contents by path: open, read, write, copy.
+
+use super::View;
+use crate::dir::Dir;
+use crate::error;
+use crate::file::{File, OpenOptions};
+use crate::metadata::Permissions;
+use crate::path::AsPath;
+use std::io::{self, Read, Write};
+use vfs::{Errno, OpenFlags, Resolve, SeekFor};
+
+/// Bytes that a copy moves at a time.
+const COPY_BYTES: usize = 128 << 10;
+
+impl View {
+    /// Opens a file with the flags of `open(2)` and further limits of the walk.
+    pub(crate) fn open_flags(&self, path: &[u8], flags: OpenFlags, mode: u32, limits: Resolve) -> io::Result<File> {
+        // Each is sound; together they may not be.
+        let limits = Resolve::from_bits(self.limits().bits() | limits.bits()).map_err(error)?;
+        self.inner.open(self.base().within(limits), path, flags, mode).map(File::new).map_err(error)
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// Those of `open(2)`; see [`OpenOptions`] for other ways.
+    pub fn open(&self, path: impl AsPath) -> io::Result<File> {
+        self.open_flags(path.as_path_bytes(), OpenFlags::RDONLY, 0, Resolve::default())
+    }
+
+    /// Opens a file as `options` say.
+    ///
+    /// # Errors
+    /// As for [`OpenOptions::open`].
+    pub fn open_with(&self, path: impl AsPath, options: &OpenOptions) -> io::Result<File> {
+        options.open(self, path)
+    }
+
+    /// Opens a file for writing; makes it, or cuts it to nothing.
+    ///
+    /// # Errors
+    /// As for [`OpenOptions::open`].
+    pub fn create(&self, path: impl AsPath) -> io::Result<File> {
+        OpenOptions::new().write(true).create(true).truncate(true).open(self, path)
+    }
+
+    /// Makes a file that must not be there, open for reading and writing.
+    ///
+    /// # Errors
+    /// As for [`OpenOptions::open`]; `EEXIST`.
+    pub fn create_new(&self, path: impl AsPath) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create_new(true).open(self, path)
+    }
+
+    /// The contents of a file.
+    ///
+    /// # Errors
+    /// Those of `open(2)`, `EISDIR`.
+    pub fn read(&self, path: impl AsPath) -> io::Result<Vec<u8>> {
+        let mut file = self.open(path)?;
+        let len = usize::try_from(file.metadata()?.len()).unwrap_or(0);
+        let mut contents = Vec::new();
+        contents.try_reserve_exact(len).map_err(|_| error(Errno::ENOMEM))?;
+        file.read_to_end(&mut contents)?;
+        Ok(contents)
+    }
+
+    /// The contents of a file that is UTF-8.
+    ///
+    /// # Errors
+    /// As for [`View::read`]; `InvalidData` if it is not UTF-8.
+    pub fn read_to_string(&self, path: impl AsPath) -> io::Result<String> {
+        let mut text = String::new();
+        self.open(path)?.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// Makes a file of these contents, in place of any it had.
+    ///
+    /// # Errors
+    /// Those of `open(2)` and `write(2)`.
+    pub fn write(&self, path: impl AsPath, contents: impl AsRef<[u8]>) -> io::Result<()> {
+        self.create(path)?.write_all(contents.as_ref())
+    }
+
+    /// Copies contents and permission bits; gives the length. Holes stay holes. A file copied onto itself is empty then, as with
+    /// `std::fs::copy`.
+    ///
+    /// # Errors
+    /// Those of `open(2)`, `read(2)` and `write(2)`; `EINVAL` if `from` is no regular file.
+    pub fn copy(&self, from: impl AsPath, to: impl AsPath) -> io::Result<u64> {
+        self.copy_between(from.as_path_bytes(), self, to.as_path_bytes())
+    }
+
+    /// [`View::copy`] to a path from another directory.
+    ///
+    /// # Errors
+    /// As for [`View::copy`]; `EXDEV` for a directory of another tree.
+    pub fn copy_to(&self, from: impl AsPath, to_dir: &Dir, to: impl AsPath) -> io::Result<u64> {
+        self.copy_between(from.as_path_bytes(), &self.as_seen_from(to_dir), to.as_path_bytes())
+    }
+
+    fn copy_between(&self, from: &[u8], to_view: &View, to: &[u8]) -> io::Result<u64> {
+        let source = self.open(from)?;
+        let metadata = source.metadata()?;
+        if !metadata.is_file() {
+            return Err(error(Errno::EINVAL));
+        }
+        let mode = metadata.mode() & 0o7777;
+        let target = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(to_view, to)?;
+        target.set_permissions(Permissions::from_mode(mode))?;
+        copy_contents(&source, &target)
+    }
+}
+
+/// Copies what is data; what is not stays a hole. Gives the length.
+fn copy_contents(source: &File, target: &File) -> io::Result<u64> {
+    let mut buf = vec![0; COPY_BYTES];
+    let mut at = 0;
+    loop {
+        let hole = match source.inner().seek_for(SeekFor::Data, at) {
+            Ok(data) => {
+                at = data;
+                source.inner().seek_for(SeekFor::Hole, data)
+            }
+            Err(errno) => Err(errno),
+        };
+        match hole {
+            // A hole where there was data just now: it is copied as zeros.
+            Ok(hole) => at = copy_range(source, target, &mut buf, at, hole.max(at + 1))?,
+            Err(Errno::ENXIO) => break,
+            Err(errno) => return Err(error(errno)),
+        }
+    }
+    let len = source.metadata()?.len();
+    if at < len {
+        target.set_len(len)?;
+        at = len;
+    }
+    // What was written behind us, and what has contents but says it has no length.
+    copy_range(source, target, &mut buf, at, u64::MAX)
+}
+
+/// Copies the bytes from `at` to `end`, or to the end of the contents; gives where it stopped.
+fn copy_range(source: &File, target: &File, buf: &mut [u8], mut at: u64, end: u64) -> io::Result<u64> {
+    while at < end {
+        let most = usize::try_from(end - at).unwrap_or(usize::MAX).min(buf.len());
+        let read = source.read_at(&mut buf[..most], at)?;
+        if read == 0 {
+            break;
+        }
+        target.write_all_at(&buf[..read], at)?;
+        at += read as u64;
+    }
+    Ok(at)
+}

@@ -1,0 +1,120 @@
+//! Removing a directory and all below it, by handles.
+//!
+//! # What it is
+//! Each directory on the way is opened once, as a directory and not through a symbolic link, and its entries are removed
+//! by name from that handle. So whoever renames directories meanwhile, or puts a symbolic link in the place of one, can
+//! make it remove no more than what was in a directory when it was opened. There is no recursion: a tree may be deeper
+//! than the stack.
+//!
+//! # What it is not
+//! One step: others see it half done, and what is made meanwhile may stay, with `ENOTEMPTY`.
+//!
+//! # How it is locked
+//! Each removal by itself.
+//!
+//! # Where it comes from
+//! CVE-2022-21658, the race of `std::fs::remove_dir_all`, and how it was mended.
+
+use super::View;
+use crate::error;
+use crate::path::AsPath;
+use std::io;
+use std::vec;
+use vfs::{Base, Errno, OpenFile, OpenFlags};
+
+/// A directory whose entries are being removed.
+struct Level {
+    dir: OpenFile,
+    batch: vec::IntoIter<vfs::DirEntry>,
+    /// Its name in the level above.
+    name: Box<[u8]>,
+}
+
+impl Level {
+    fn new(dir: OpenFile, name: Box<[u8]>) -> Self {
+        Self { dir, batch: Vec::new().into_iter(), name }
+    }
+
+    fn next(&mut self) -> Result<Option<vfs::DirEntry>, Errno> {
+        if self.batch.as_slice().is_empty() {
+            self.batch = self.dir.next_entries()?.into_iter();
+        }
+        Ok(self.batch.next())
+    }
+}
+
+impl View {
+    /// Removes a directory and all below it. Symbolic links are removed, not followed. Safe against those who rename meanwhile:
+    /// it works by handles.
+    ///
+    /// # Errors
+    /// `ENOTDIR` for a file; those of `rmdir(2)`, `unlink(2)` and `open(2)`; what could be removed before has gone.
+    pub fn remove_dir_all(&self, path: impl AsPath) -> io::Result<()> {
+        let path = path.as_path_bytes();
+        match self.open_to_empty(self.base(), path) {
+            Ok(dir) => {
+                self.empty(dir).map_err(error)?;
+                self.remove_dir(path)
+            }
+            // As in std: a symbolic link goes, a file is an error.
+            Err(Errno::ENOTDIR | Errno::ELOOP) if self.is_symlink(path) => self.remove_file(path),
+            Err(errno) => Err(error(errno)),
+        }
+    }
+
+    fn open_to_empty(&self, base: Base<'_>, path: &[u8]) -> Result<OpenFile, Errno> {
+        self.inner.open(base, path, OpenFlags::DIRECTORY.union(OpenFlags::NOFOLLOW), 0)
+    }
+
+    /// Removes all that is in the directory `top`.
+    pub(crate) fn empty(&self, top: OpenFile) -> Result<(), Errno> {
+        let mut levels = vec![Level::new(top, Box::default())];
+        while let Some(level) = levels.last_mut() {
+            match level.next()? {
+                Some(entry) => {
+                    let below = self.remove_or_enter(&level.dir, &entry)?;
+                    levels.extend(below.map(|dir| Level::new(dir, entry.name)));
+                }
+                None => {
+                    let name = levels.pop().map(|done| done.name);
+                    if let (Some(above), Some(name)) = (levels.last(), name) {
+                        there_or_not(self.inner.rmdir(self.within_limits(&above.dir), &name))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an entry; if it is a directory, opens it instead.
+    fn remove_or_enter(&self, dir: &OpenFile, entry: &vfs::DirEntry) -> Result<Option<OpenFile>, Errno> {
+        let base = self.within_limits(dir);
+        let mut is_dir = entry.kind == vfs::S_IFDIR;
+        // What it was when it was listed may be wrong by now, but somebody must have changed it again for each round.
+        loop {
+            let outcome = if is_dir {
+                self.open_to_empty(base, &entry.name).map(Some)
+            } else {
+                self.inner.unlink(base, &entry.name).map(|()| None)
+            };
+            match outcome {
+                Err(Errno::ENOENT) => return Ok(None),
+                Err(Errno::ENOTDIR | Errno::ELOOP) if is_dir => is_dir = false,
+                Err(Errno::EISDIR) if !is_dir => is_dir = true,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn within_limits<'a>(&self, dir: &'a OpenFile) -> Base<'a> {
+        Base::at(dir.held()).within(self.limits())
+    }
+}
+
+/// Somebody else may have removed it first.
+fn there_or_not(removed: Result<(), Errno>) -> Result<(), Errno> {
+    match removed {
+        Err(Errno::ENOENT) => Ok(()),
+        removed => removed,
+    }
+}
