@@ -1,7 +1,8 @@
 //! A file system of one's own: a read-only one over a list of paths and contents, as a program would embed its assets.
 //!
-//! Three questions are enough for that: what is this name, what is in this directory, which bytes are there. Everything else
-//! (paths, `..`, permissions, caching, open files) is the VFS's, and what a file system does not implement is refused.
+//! Three questions are enough for that: what is this name, what is in this directory, which bytes are there.
+//! Everything else (paths, `..`, permissions, caching, open files) is the VFS's, and what a file system does not
+//! implement is refused.
 //!
 //! Run it with `cargo run --release -p lightfoot --example own_fs`.
 
@@ -72,13 +73,15 @@ impl FileSystem for Assets {
         self.describe(0)
     }
 
-    /// One name in one directory. Asked once: then the answer is in the cache, a name that is not there (`ENOENT`) as well.
+    /// One name in one directory. Asked once: then the answer is in the cache, a name that is not there (`ENOENT`) as
+    /// well.
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
         self.lookups.fetch_add(1, Relaxed);
         self.find(dir.node() as usize, name).map(|place| self.describe(place)).ok_or(Errno::ENOENT)
     }
 
-    /// Entries after the one whose cookie was `after`. A cookie is above 0, and an entry keeps its own: a place will do.
+    /// Entries after the one whose cookie was `after`. A cookie is above 0, and an entry keeps its own: a place will
+    /// do.
     fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
         for (place, node) in self.children(dir.node() as usize).filter(|(place, _)| *place as u64 > after) {
             let kind = if node.contents.is_some() { S_IFREG } else { S_IFDIR };

@@ -1,8 +1,8 @@
 //! The cases, by what they are about.
 //!
 //! # How they are written
-//! Each works from an empty root. What must succeed says what it did; what must be refused, by which error; and what a file
-//! system stored is looked at with the cache in doubt. Nothing panics.
+//! Each works from an empty root. What must succeed says what it did; what must be refused, by which error; and what
+//! a file system stored is looked at with the cache in doubt. Nothing panics.
 //!
 //! # Where it comes from
 //! Own code.

@@ -129,7 +129,8 @@ impl Context {
         self.outside.0.as_deref()
     }
 
-    /// Puts all that is cached in doubt, so that what comes next is the file system's answer. Nothing, if names live in the cache.
+    /// Puts all that is cached in doubt, so that what comes next is the file system's answer. Nothing, if names live
+    /// in the cache.
     pub fn doubt(&self) {
         self.counts.doubt();
     }

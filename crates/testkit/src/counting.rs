@@ -1,8 +1,8 @@
 //! A file system around a file system, that counts.
 //!
 //! # What it is
-//! [`Counting`] hands every call on. Its [`Counts`] say how many calls there were, and know which inodes the tree was told of and
-//! which came to their end.
+//! [`Counting`] hands every call on. Its [`Counts`] say how many calls there were, and know which inodes the tree was
+//! told of and which came to their end.
 //!
 //! # How it is locked
 //! One mutex around the counts, held for no call.
@@ -76,8 +76,8 @@ impl Counts {
         self.evictions.load(Relaxed)
     }
 
-    /// Inodes that the tree was told of and that did not come to their end. Lookups that ran beside changes may have been thrown
-    /// away; they are counted all the same.
+    /// Inodes that the tree was told of and that did not come to their end. Lookups that ran beside changes may have
+    /// been thrown away; they are counted all the same.
     #[must_use]
     pub fn alive(&self) -> usize {
         self.nodes().alive.len()

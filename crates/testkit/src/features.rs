@@ -1,6 +1,7 @@
 //! What a file system has.
 //!
-//! Plain values; what is not there is expected to be refused as the documentation of [`vfs::FileSystem`] says. Own code.
+//! Plain values; what is not there is expected to be refused as the documentation of [`vfs::FileSystem`] says. Own
+//! code.
 
 /// What a file system has. Cases of what it has not expect the refusal given here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -65,7 +65,8 @@ macro_rules! cases {
 
 cases! { $
     names: a_name_that_was_made_is_found_and_others_are_not, names_may_be_long_and_have_any_byte,
-        each_kind_of_file_is_made_or_refused, what_is_there_is_not_made_again, removing_refuses_what_is_not_its_to_remove,
+        each_kind_of_file_is_made_or_refused, what_is_there_is_not_made_again,
+        removing_refuses_what_is_not_its_to_remove,
         a_removed_name_can_be_made_again, a_symbolic_link_says_what_it_was_made_with, a_hard_link_is_a_further_name;
     moves: a_file_moves_with_its_contents, a_rename_replaces_what_may_be_replaced, noreplace_replaces_nothing,
         exchanged_names_change_places, a_directory_that_moves_takes_along_what_is_below_it;
@@ -78,7 +79,8 @@ cases! { $
     open: an_open_file_outlives_its_name, an_open_file_goes_with_its_name, a_replaced_file_stays_open,
         a_file_can_be_made_without_a_name;
     xattrs: extended_attributes_are_kept, extended_attributes_are_made_or_replaced_as_asked;
-    storage: a_file_system_says_what_it_has_left, a_full_file_system_refuses_and_recovers, storage_is_reserved_and_given_back,
+    storage: a_file_system_says_what_it_has_left, a_full_file_system_refuses_and_recovers,
+        storage_is_reserved_and_given_back,
         data_and_holes_are_found;
     threads: threads_make_and_remove_names_of_their_own, threads_move_names_of_their_own,
         threads_write_ranges_of_their_own, threads_that_make_one_name_make_it_once;

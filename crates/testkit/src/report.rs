@@ -17,7 +17,6 @@ impl Report {
     }
 
     /// Each case's name and outcome, in the order in which they ran.
-    #[must_use]
     pub fn outcomes(&self) -> &[(&'static str, Outcome)] {
         &self.outcomes
     }

@@ -5,8 +5,8 @@
 use vfs::FileSystem;
 
 /// Changes to the storage that do not go through the tree: another program's. Whoever makes one tells the caches
-/// ([`vfs::Invalidator`]) or says that answers are good for a time only ([`vfs::Valid::For`] 0 here: the cases do not wait).
-/// Paths have no slash before them.
+/// ([`vfs::Invalidator`]) or says that answers are good for a time only ([`vfs::Valid::For`] 0 here: the cases do not
+/// wait). Paths have no slash before them.
 pub trait Outside: Send + Sync {
     /// Makes a file with these contents, or gives the file that is there these.
     fn write(&self, path: &[u8], contents: &[u8]);

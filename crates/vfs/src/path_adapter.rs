@@ -1,27 +1,28 @@
 //! File systems by whole paths: the short way to a file system of one's own.
 //!
 //! # What it is
-//! [`PathFileSystem`] is what a simple back end can say: what is at this path, what is in this directory, read there, write there.
-//! [`PathAdapter`] makes a [`FileSystem`] of it: it gives nodes, keeps a table from node to parent and name, and builds paths
-//! when they are needed, so that a directory that moves takes along all that is below it. The tables are in `nodes`.
+//! [`PathFileSystem`] is what a simple back end can say: what is at this path, what is in this directory, read there,
+//! write there. [`PathAdapter`] makes a [`FileSystem`] of it: it gives nodes, keeps a table from node to parent and
+//! name, and builds paths when they are needed, so that a directory that moves takes along all that is below it. The
+//! tables are in `nodes`.
 //!
 //! # What it is not
-//! A file system with hard links, or one whose open files outlive their names: with its path a file is out of reach, and reading,
-//! writing and changing it is `ESTALE`. What is in the cache of it (`fstat(2)`) stays.
+//! A file system with hard links, or one whose open files outlive their names: with its path a file is out of reach,
+//! and reading, writing and changing it is `ESTALE`. What is in the cache of it (`fstat(2)`) stays.
 //!
 //! # How it is locked
 //! `moves` is held shared by what uses a path, and alone by what takes paths away (removing, renaming), so that nothing
-//! is read from or written to another file that has the path by then. Looking a name up is optimistic instead: it holds no lock
-//! while the back end works, and is done again if a path went meanwhile; after some tries it holds `moves` shared. The table
-//! has a mutex, held for no call. The VFS's locks are outside of both.
+//! is read from or written to another file that has the path by then. Looking a name up is optimistic instead: it
+//! holds no lock while the back end works, and is done again if a path went meanwhile; after some tries it holds
+//! `moves` shared. The table has a mutex, held for no call. The VFS's locks are outside of both.
 //!
 //! # Where it comes from
 //! libfuse's high-level interface (`struct fuse_operations`, `lib/fuse.c`: `get_path`, `try_get_path`); own code.
 //!
 //! # Limitations
-//! A back end that never answers a read or a write lets removals and renames wait, and what comes after them. A file that was replaced
-//! behind the adapter by one of the same kind is taken for the same. A file has one name. The number of a file may be another
-//! after it was evicted.
+//! A back end that never answers a read or a write lets removals and renames wait, and what comes after them. A file
+//! that was replaced behind the adapter by one of the same kind is taken for the same. A file has one name. The
+//! number of a file may be another after it was evicted.
 
 mod nodes;
 
@@ -45,8 +46,8 @@ pub struct PathEntry {
     pub kind: u32,
 }
 
-/// A file system by whole paths. Paths are relative to its root, without a slash at either end: `dir/file`; the root is empty.
-/// Calls come from many threads at once, and must not call back into the VFS.
+/// A file system by whole paths. Paths are relative to its root, without a slash at either end: `dir/file`; the root
+/// is empty. Calls come from many threads at once, and must not call back into the VFS.
 pub trait PathFileSystem: Send + Sync + 'static {
     /// The name of its type in a list of mounts.
     fn type_name(&self) -> &str {
@@ -63,8 +64,8 @@ pub trait PathFileSystem: Send + Sync + 'static {
         false
     }
 
-    /// What is at `path`. `ino` is not looked at: the adapter gives numbers. `nlink` 0 means: one name; for a directory, the
-    /// adapter counts its sub-directories by listing it.
+    /// What is at `path`. `ino` is not looked at: the adapter gives numbers. `nlink` 0 means: one name; for a
+    /// directory, the adapter counts its sub-directories by listing it.
     ///
     /// # Errors
     /// `ENOENT`, or whatever the storage answers.
@@ -208,8 +209,8 @@ pub trait PathFileSystem: Send + Sync + 'static {
     }
 }
 
-/// A [`FileSystem`] over a [`PathFileSystem`]; see the module's description at its head: no hard links, and a file without a
-/// name is `ESTALE`.
+/// A [`FileSystem`] over a [`PathFileSystem`]; see the module's description at its head: no hard links, and a file
+/// without a name is `ESTALE`.
 pub struct PathAdapter<P> {
     back: P,
     /// Shared: a path is in use. Alone: paths go.
@@ -258,7 +259,8 @@ impl<P: PathFileSystem> PathAdapter<P> {
         Ok(attr)
     }
 
-    /// The place of an entry in a listing: a hash of its name, above 0. It is keyed, so that nobody makes two names meet.
+    /// The place of an entry in a listing: a hash of its name, above 0. It is keyed, so that nobody makes two names
+    /// meet.
     fn cookie(&self, name: &[u8]) -> u64 {
         let mut hash = self.key;
         for byte in name {

@@ -1,4 +1,5 @@
-//! The adapter for file systems by whole paths, over one in memory: all cases for file systems, and what is the adapter's own.
+//! The adapter for file systems by whole paths, over one in memory: all cases for file systems, and what is the
+//! adapter's own.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};

@@ -1,5 +1,5 @@
-//! The end of inodes. That each came to one is checked after every case, when its tree is taken down; here, of inodes that
-//! end in every way.
+//! The end of inodes. That each came to one is checked after every case, when its tree is taken down; here, of inodes
+//! that end in every way.
 
 use crate::context::{Context, Failure, MAKE, OrFail, Outcome, same};
 

@@ -1,13 +1,13 @@
 //! Which node is at which path.
 //!
 //! # What it is
-//! For each node its parent and its name, and for each name in a directory its node. A path is put together from the names on the
-//! way up, so a directory that moves is one change.
+//! For each node its parent and its name, and for each name in a directory its node. A path is put together from the
+//! names on the way up, so a directory that moves is one change.
 //!
 //! # What it is not
-//! Exact about what the caches hold: that a lookup's answer was used is not said to a file system, so an inode may begin with a
-//! node just when the inode before it with that node ends. So nodes that were evicted are kept for a while ([`COLD`] of
-//! them), and are back when a lookup answers with them.
+//! Exact about what the caches hold: that a lookup's answer was used is not said to a file system, so an inode may
+//! begin with a node just when the inode before it with that node ends. So nodes that were evicted are kept for a
+//! while ([`COLD`] of them), and are back when a lookup answers with them.
 //!
 //! # How it is locked
 //! By its owner.
