@@ -19,7 +19,9 @@ pub(crate) use moving::Moved;
 
 use crate::acl::Acls;
 use crate::cache::{FreeSlot, Kind, name_bytes};
-use crate::dentry::{CHECKED, COLD, COMPLETE, Dentry, HASHED, INLINE_MAX, INODE, PARENT_PINNED, folded_hash, hash_len};
+use crate::dentry::{
+    CHECKED, COLD, COMPLETE, Dentry, HASHED, INLINE_MAX, INODE, PARENT_PINNED, SEARCH_ALL, folded_hash, hash_len,
+};
 use crate::fs::{NewInode, Valid};
 use crate::inode::Inode;
 use crate::name::short;
@@ -163,7 +165,10 @@ impl SuperBlock {
         dentry.set_entry(&self.domain, dir, hash, name);
         self.charge_name(object, name.len(), 1);
         let cold = if self.is_limited { COLD } else { 0 };
-        dentry.set_object(object | HASHED | cold | checked_flag(valid));
+        // A walk goes through an open directory without a closer look; one that is good for a time only needs it.
+        let checked = checked_flag(valid);
+        let object = if checked == 0 { object } else { object & !SEARCH_ALL };
+        dentry.set_object(object | HASHED | cold | checked);
         dentry.count.revive(1);
         dentry.seq.write_end();
         insert_child(dir, dentry);

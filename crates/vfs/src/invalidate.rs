@@ -46,10 +46,11 @@ impl Invalidator {
 
     /// The attributes of the inode that the file system knows as `node` are in doubt, and if it is a directory which names it has.
     pub fn inode(&self, node: u64) {
-        self.on_nodes(node, |sb, dentry| {
-            dentry.expire();
-            sb.versions.bump(dentry);
-        });
+        let Some(sb) = self.sb.upgrade() else { return };
+        // Under which names lookups that run now will find it, nobody knows.
+        sb.versions.bump_all();
+        drop(sb);
+        self.on_nodes(node, |_, dentry| dentry.expire());
     }
 
     /// Everything at and below the directory that the file system knows as `node` is in doubt. Looks at all that is cached.

@@ -32,6 +32,9 @@ use crate::slot::{Pinned, outlive};
 use crate::superblock::SuperBlock;
 use sync::single_flight::{Entry, Waited};
 
+/// Answers that are thrown away since the directory changed meanwhile, before it is locked to get one.
+const MOST_TRIES: u32 = 8;
+
 /// What is asked: a name in the directory at an address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Asked {
@@ -68,6 +71,7 @@ impl SuperBlock {
     pub(crate) fn find_held(&self, dir: &Held, name: &[u8], request: &Request) -> Result<Option<Pinned>, Errno> {
         let hash = self.hash(name);
         let mut asked = false;
+        let mut tries = 0;
         loop {
             match self.look(dir.dentry(), name, hash, asked)? {
                 Look::Positive(entry) => return Ok(Some(entry)),
@@ -77,7 +81,13 @@ impl SuperBlock {
             match self.ask_together(dir, name, hash, request) {
                 // What was asked just now is taken even if it is good for no time at all.
                 Answer::There => asked = true,
-                Answer::Again => asked = false,
+                // Changes, or pushes by the file system, may overtake each answer. Under the lock one is taken all the same.
+                Answer::Again if tries == MOST_TRIES => {
+                    let _held = self.lock_dir(dir.dentry())?;
+                    let found = self.find_locked(|| *request, dir.dentry(), name, hash)?;
+                    return Ok(found.and_then(|entry| self.pin(entry)));
+                }
+                Answer::Again => (asked, tries) = (false, tries + 1),
                 Answer::Absent => return Ok(None),
                 Answer::Failed(errno) => return Err(errno),
             }
@@ -247,11 +257,18 @@ impl SuperBlock {
             None if dir.has(COMPLETE) => return Ok(None),
             _ => {}
         }
+        let version = self.versions.of(dir);
         let told = self.tell(dir, name, cached, &request());
-        match self.settle(dir, name, hash, told) {
-            Answer::Failed(errno) => Err(errno),
-            _ => Ok(self.cached(dir, name, hash).filter(|entry| is_positive(entry))),
+        let is_pushed = self.versions.of(dir) != version;
+        if let Answer::Failed(errno) = self.settle(dir, name, hash, told) {
+            return Err(errno);
         }
+        let entry = self.cached(dir, name, hash);
+        if is_pushed {
+            // Good for this once: what was told is from before.
+            entry.into_iter().for_each(Dentry::expire);
+        }
+        Ok(entry.filter(|entry| is_positive(entry)))
     }
 
     /// Takes an entry that is no longer what it was out of the cache, with all that is cached below it. The directory is locked.

@@ -1,0 +1,92 @@
+//! Storage: limits, reservations, holes.
+
+use crate::context::{Context, Failure, MAKE, OrFail, Outcome, read_all, same, write_all};
+use vfs::{Allocate, Base, Errno, SeekFor};
+
+/// Large enough for a hole to be one, whatever the block.
+const FAR: u64 = 1 << 21;
+
+pub(crate) fn a_file_system_says_what_it_has_left(c: &Context) -> Outcome {
+    let told = c.at().statvfs(Base::CWD, b"/");
+    if !c.features().statfs {
+        return same("statfs", told.err(), Some(Errno::ENOSYS));
+    }
+    let fs = told.or_fail("statfs")?.fs;
+    same(
+        "free blocks and inodes are no more than all",
+        (fs.blocks_free <= fs.blocks, fs.files_free <= fs.files),
+        (true, true),
+    )?;
+    same("available blocks are no more than free ones", fs.blocks_available <= fs.blocks_free, true)?;
+    same("a block has bytes", fs.block_size > 0, true)?;
+    same("names may have a byte", fs.name_max > 0, true)
+}
+
+pub(crate) fn a_full_file_system_refuses_and_recovers(c: &Context) -> Outcome {
+    let Some(room) = c.features().room else { return Ok(()) };
+    c.write("/small", b"text")?;
+    let file = c.open("/large", MAKE).or_fail("making /large")?;
+    let data = vec![5; 4096];
+    let mut end = 0;
+    let refusal = loop {
+        match file.write_at(end, &data) {
+            Ok((0, _)) => return Err(Failure::new("a write to a full file system: expected ENOSPC, came 0 bytes")),
+            Ok((_, after)) => end = after,
+            Err(errno) => break errno,
+        }
+        if end > room {
+            return Err(Failure::new(format!("expected room for {room} bytes, came a write up to {end}")));
+        }
+    };
+    same("a write to a full file system", refusal, Errno::ENOSPC)?;
+    same("length of what was written", file.attr().map(|attr| attr.size), Ok(end))?;
+    same("contents", read_all(&file).map(|all| all.iter().all(|byte| *byte == 5)), Ok(true))?;
+    c.twice(|| same("the other file", c.read("/small"), Ok(b"text".to_vec())))?;
+    drop(file);
+    c.unlink("/large").or_fail("unlink")?;
+    c.vfs().barrier();
+    c.write("/again", &vec![6; 4096])?;
+    c.twice(|| same("what was written in the new room", c.read("/again"), Ok(vec![6; 4096])))
+}
+
+pub(crate) fn storage_is_reserved_and_given_back(c: &Context) -> Outcome {
+    let file = c.open("/file", MAKE).or_fail("making /file")?;
+    write_all(&file, 0, &[8; 20_000])?;
+    let reserved = file.allocate(Allocate::Reserve, false, 0, 30_000);
+    if !c.features().allocate {
+        return same("fallocate", reserved, Err(Errno::EOPNOTSUPP));
+    }
+    reserved.or_fail("fallocate")?;
+    let mut expected = vec![8; 20_000];
+    expected.resize(30_000, 0);
+    same("contents after a reservation", read_all(&file), Ok(expected.clone()))?;
+    file.allocate(Allocate::PunchHole, true, 5000, 10_000).or_fail("a hole")?;
+    expected[5000..15_000].fill(0);
+    same("contents with a hole", read_all(&file), Ok(expected.clone()))?;
+    file.allocate(Allocate::Zero, true, 100, 50).or_fail("zeros")?;
+    expected[100..150].fill(0);
+    c.twice(|| same("contents with zeros", c.read("/file"), Ok(expected.clone())))
+}
+
+pub(crate) fn data_and_holes_are_found(c: &Context) -> Outcome {
+    let file = c.open("/file", MAKE).or_fail("making /file")?;
+    write_all(&file, FAR, b"data")?;
+    let end = FAR + 4;
+    let seek = |what, offset| file.seek_for(what, offset);
+    same("data at the end", seek(SeekFor::Data, end), Err(Errno::ENXIO))?;
+    same("a hole at the end", seek(SeekFor::Hole, end), Err(Errno::ENXIO))?;
+    same("the hole after the data", seek(SeekFor::Hole, FAR), Ok(end))?;
+    same("data where there is data", seek(SeekFor::Data, FAR + 1), Ok(FAR + 1))?;
+    if !c.features().holes {
+        same("data at the start", seek(SeekFor::Data, 0), Ok(0))?;
+        return same("the first hole", seek(SeekFor::Hole, 0), Ok(end));
+    }
+    same("the hole at the start", seek(SeekFor::Hole, 0), Ok(0))?;
+    let data = seek(SeekFor::Data, 0).or_fail("the first data")?;
+    // A block may begin before what was written to it.
+    same(
+        format_args!("the first data, which came at {data}, is at most a block before {FAR}"),
+        data > FAR / 2 && data <= FAR,
+        true,
+    )
+}

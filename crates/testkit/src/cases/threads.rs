@@ -1,0 +1,107 @@
+//! Many threads at once. What they do is chosen so that the end is known.
+
+use crate::context::{Context, Failure, MAKE, OrFail, Outcome, read_all, same, write_all};
+use vfs::{Errno, OpenFlags};
+
+const THREADS: usize = 4;
+const ROUNDS: usize = 200;
+
+/// Runs `work` on some threads, and gives the first failure.
+fn on_threads(work: impl Fn(usize) -> Outcome + Sync) -> Outcome {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || work(thread))).collect();
+        let outcomes = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(Failure::new("a panic"))));
+        outcomes.collect::<Vec<_>>().into_iter().collect()
+    })
+}
+
+pub(crate) fn threads_make_and_remove_names_of_their_own(c: &Context) -> Outcome {
+    c.mkdir("/d").or_fail("mkdir /d")?;
+    on_threads(|thread| {
+        for round in 0..ROUNDS {
+            let (file, dir) = (format!("/d/f{thread}-{round}"), format!("/d/d{thread}-{round}"));
+            c.write(&file, file.as_bytes())?;
+            c.mkdir(&dir).or_fail(&dir)?;
+            same(&file, c.read(&file), Ok(file.clone().into_bytes()))?;
+            if round % 2 == 0 {
+                c.unlink(&file).or_fail(&file)?;
+                c.rmdir(&dir).or_fail(&dir)?;
+            }
+        }
+        Ok(())
+    })?;
+    c.twice(|| {
+        same("names that are left", c.names("/d").map(|names| names.len()), Ok(THREADS * ROUNDS))?;
+        same("links of the directory", c.attr("/d").map(|attr| attr.nlink as usize), Ok(2 + THREADS * ROUNDS / 2))
+    })
+}
+
+pub(crate) fn threads_move_names_of_their_own(c: &Context) -> Outcome {
+    if !c.features().rename {
+        return Ok(());
+    }
+    for dir in ["/a", "/b"] {
+        c.mkdir(dir).or_fail(dir)?;
+    }
+    for thread in 0..THREADS {
+        c.write(format!("/a/f{thread}"), format!("f{thread}").as_bytes())?;
+        c.mkdir(format!("/a/d{thread}")).or_fail("mkdir")?;
+        c.write(format!("/a/d{thread}/below"), format!("d{thread}").as_bytes())?;
+    }
+    on_threads(|thread| {
+        for round in 0..ROUNDS {
+            let (from, to) = if round % 2 == 0 { ("/a", "/b") } else { ("/b", "/a") };
+            for name in [format!("f{thread}"), format!("d{thread}")] {
+                let (from, to) = (format!("{from}/{name}"), format!("{to}/{name}"));
+                c.rename(&from, &to).or_fail(format_args!("rename {from} to {to}"))?;
+                let read = if name.starts_with('d') { c.read(format!("{to}/below")) } else { c.read(&to) };
+                same(format_args!("contents of {to}"), read, Ok(name.into_bytes()))?;
+            }
+        }
+        Ok(())
+    })?;
+    c.twice(|| {
+        same("names in /a", c.names("/a").map(|names| names.len()), Ok(2 * THREADS))?;
+        same("names in /b", c.names("/b"), Ok(Vec::new()))?;
+        let links = ["/a", "/b"].map(|path| c.attr(path).map(|attr| attr.nlink as usize));
+        same("links of /a and /b", links, [Ok(2 + THREADS), Ok(2)])
+    })
+}
+
+pub(crate) fn threads_write_ranges_of_their_own(c: &Context) -> Outcome {
+    const RANGE: usize = 10_000;
+    let file = c.open("/file", MAKE).or_fail("making /file")?;
+    on_threads(|thread| {
+        for round in 0..ROUNDS / 4 {
+            let own = vec![(thread * 50 + round % 50 + 1) as u8; RANGE];
+            let offset = (thread * RANGE) as u64;
+            write_all(&file, offset, &own)?;
+            let mut buf = vec![0; RANGE];
+            let read = file.read_at(offset, &mut buf).or_fail("read")?;
+            same("bytes of its own range", &buf[..read], &own[..read])?;
+        }
+        Ok(())
+    })?;
+    let all = read_all(&file).or_fail("read")?;
+    same("length", all.len(), THREADS * RANGE)?;
+    let is_whole = all.chunks(RANGE).all(|range| range.iter().all(|byte| *byte == range[0]));
+    same("each range is of one write", is_whole, true)
+}
+
+pub(crate) fn threads_that_make_one_name_make_it_once(c: &Context) -> Outcome {
+    for round in 0..ROUNDS / 2 {
+        let path = format!("/x{round}");
+        let made = std::sync::atomic::AtomicUsize::new(0);
+        on_threads(|_| match c.open(&path, MAKE.union(OpenFlags::EXCL)) {
+            Ok(_) => {
+                made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                Ok(())
+            }
+            Err(Errno::EEXIST) => Ok(()),
+            Err(errno) => Err(Failure::new(format!("O_EXCL: expected success or EEXIST, came {}", errno.name()))),
+        })?;
+        same(format_args!("threads that made {path}"), made.into_inner(), 1)?;
+    }
+    c.twice(|| same("names", c.names("/").map(|names| names.len()), Ok(ROUNDS / 2)))
+}

@@ -1,0 +1,47 @@
+//! What came of all cases.
+//!
+//! Plain values. Own code.
+
+use crate::context::Outcome;
+use core::fmt;
+
+/// What came of each case.
+#[derive(Clone, Debug)]
+pub struct Report {
+    outcomes: Vec<(&'static str, Outcome)>,
+}
+
+impl Report {
+    pub(crate) fn new(outcomes: Vec<(&'static str, Outcome)>) -> Self {
+        Self { outcomes }
+    }
+
+    /// Each case's name and outcome, in the order in which they ran.
+    pub fn outcomes(&self) -> &[(&'static str, Outcome)] {
+        &self.outcomes
+    }
+
+    /// The names of the cases that failed.
+    #[must_use]
+    pub fn failed(&self) -> Vec<&'static str> {
+        self.outcomes.iter().filter(|(_, outcome)| outcome.is_err()).map(|(name, _)| *name).collect()
+    }
+
+    /// Whether none failed.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        self.outcomes.iter().all(|(_, outcome)| outcome.is_ok())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, outcome) in &self.outcomes {
+            match outcome {
+                Ok(()) => writeln!(f, "ok      {name}")?,
+                Err(failure) => writeln!(f, "FAILED  {name}: {failure}")?,
+            }
+        }
+        Ok(())
+    }
+}
