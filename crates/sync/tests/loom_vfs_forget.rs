@@ -1,8 +1,8 @@
 //! loom models of the end of an inode that lookups find by its node, against such a lookup.
 //!
 //! Mirrors of `crates/vfs/src`: `inode_table.rs: get, add, remove`, `inode.rs: begin, is_alive, try_get, put`,
-//! `dcache/end.rs: bury, put_inode, leave_slot, evict`. The orderings here are those of `inode.rs` and `end.rs`. The file
-//! system's data lies in a tracked cell: used during or after its end it is a data race for loom.
+//! `dcache/end.rs: bury, put_inode, leave_slot, evict`. The orderings here are those of `inode.rs` and `end.rs`. The
+//! file system's data lies in a tracked cell: used during or after its end it is a data race for loom.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;

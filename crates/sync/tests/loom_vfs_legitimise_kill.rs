@@ -1,8 +1,8 @@
 //! loom models of taking a count on a dentry that a walk found, against its end and its slot's next life.
 //!
 //! Mirrors of `crates/vfs/src`: `dcache.rs: pin_rcu, pin, unpin, unhash, take_slot, publish`,
-//! `dcache/end.rs: release, last_put, bury`. What a dentry is lies in a tracked cell: taken while it changes it is a data
-//! race for loom.
+//! `dcache/end.rs: release, last_put, bury`. What a dentry is lies in a tracked cell: taken while it changes it is a
+//! data race for loom.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
@@ -24,7 +24,8 @@ struct Dentry {
     free: AtomicU32,
 }
 
-// SAFETY: `identity` is written by whoever took the slot off the free list, before it is alive, which is what loom is to show.
+// SAFETY: `identity` is written by whoever took the slot off the free list, before it is alive, which is what loom is
+// to show.
 unsafe impl Sync for Dentry {}
 
 impl Dentry {

@@ -1,7 +1,8 @@
 //! loom models of a walk that crosses a mount point and takes a reference, against an unmount.
 //!
 //! Mirrors of `crates/vfs/src`: `mount.rs: child_rcu`, `walk.rs: pin` (`to_arc`), `mount/change.rs: unmount,
-//! unmount_unused`, `mount/attach.rs: detach`. The drop of a mount is seen; what is used after it is a data race for loom.
+//! unmount_unused`, `mount/attach.rs: detach`. The drop of a mount is seen; what is used after it is a data
+//! race for loom.
 #![cfg(loom)]
 
 use loom::cell::UnsafeCell;
