@@ -19,7 +19,7 @@ use crate::dentry::Dentry;
 use crate::slot::{InSlot, Private, RcuBytes};
 use prim::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use sync::rcu::{RcuDomain, ReadGuard};
 use sync::{Mutex, SeqLock};
@@ -100,7 +100,9 @@ impl Inode {
         self.mode.store(0, Relaxed);
         self.store(attr);
         self.node.store(node, Relaxed);
-        self.refs.store(1, Relaxed);
+        // ORDERING: Release, pairs with the Acquire of `try_get`: who found the slot's former inode by its node and gets a
+        // reference on this one sees that the node is another. (crates/sync/tests/loom_vfs_forget.rs)
+        self.refs.store(1, Release);
     }
 
     /// What the file system knows the inode by.
@@ -229,7 +231,8 @@ impl Inode {
 
     /// One more dentry, unless the last one has gone.
     pub(crate) fn try_get(&self) -> bool {
-        // ORDERING: Acquire, pairs with the AcqRel of `put`: whoever was taken to zero stays so, and what it was is seen.
+        // ORDERING: Acquire, pairs with the AcqRel of `put`: whoever was taken to zero stays so, and what it was is seen;
+        // and with the Release of `begin`: in whichever life the reference is got, its node is seen.
         self.refs.fetch_update(Acquire, Relaxed, |refs| (refs != 0).then_some(refs + 1)).is_ok()
     }
 

@@ -115,7 +115,7 @@ impl Context {
     /// Walks to the directory of a path's `last` component; it must be one, and searchable.
     pub(crate) fn parent(&self, links: u32, base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<DirAt, Errno> {
         if path.len() > PATH_MAX {
-            return Err(Errno::ENAMETOOLONG);
+            return Err(nul_or(path, Errno::ENAMETOOLONG));
         }
         if !base.resolve.is_plain() {
             check_scope(base, path, last)?;

@@ -12,6 +12,7 @@
 use crate::context::{Context, Held, Place};
 use crate::dentry::{Dentry, HASHED};
 use crate::errno::Errno;
+use crate::mount::MountRef;
 use crate::rank::Rank;
 use crate::tree::Tree;
 use sync::rcu::ReadGuard;
@@ -64,29 +65,38 @@ impl Context {
     }
 }
 
-/// The path of `place` from `root`.
+/// The path of `place` from `root`, with a mark if its name has gone.
 pub(crate) fn path_from(tree: &Tree, place: Place<'_>, root: Place<'_>) -> Vec<u8> {
+    path(tree, place, root, DELETED)
+}
+
+/// Where `mount` is mounted, from `root`. What it shows may have lost its own name: that changes nothing here.
+pub(crate) fn path_of_mount(tree: &Tree, mount: MountRef<'_>, root: Place<'_>) -> Vec<u8> {
+    path(tree, Place { mount, dentry: mount.get().root() }, root, b"")
+}
+
+fn path(tree: &Tree, place: Place<'_>, root: Place<'_>, mark: &[u8]) -> Vec<u8> {
     let guard = tree.domain.read();
     for _ in 0..TRIES {
         let mounts = tree.mount_seq.0.read_begin();
         let mut seen = Vec::new();
-        let path = climb(&guard, place, root, &mut seen);
+        let path = climb(&guard, place, root, mark, &mut seen);
         let undisturbed = seen.iter().all(|(dentry, seq): &(&Dentry, u32)| !dentry.seq.retry(*seq));
         if undisturbed && !tree.mount_seq.0.read_retry(mounts) {
             return path;
         }
     }
     drop(guard);
-    path_behind_the_gate(tree, place, root)
+    path_behind_the_gate(tree, place, root, mark)
 }
 
 /// The same with mounts and renames kept out.
 #[cold]
-fn path_behind_the_gate(tree: &Tree, place: Place<'_>, root: Place<'_>) -> Vec<u8> {
+fn path_behind_the_gate(tree: &Tree, place: Place<'_>, root: Place<'_>, mark: &[u8]) -> Vec<u8> {
     let _mounts = tree.ranks.lock(Rank::Mounts, &tree.mounts);
     let _ranked = tree.ranks.acquire(Rank::Renames);
     let _no_renames = tree.rename_gate.write();
-    climb(&tree.domain.read(), place, root, &mut Vec::new())
+    climb(&tree.domain.read(), place, root, mark, &mut Vec::new())
 }
 
 /// Collects names from `place` up to `root`, or as far as it goes, and what it has `seen` on the way.
@@ -94,6 +104,7 @@ fn climb<'g>(
     guard: &'g ReadGuard<'_>,
     place: Place<'g>,
     root: Place<'_>,
+    mark: &[u8],
     seen: &mut Vec<(&'g Dentry, u32)>,
 ) -> Vec<u8> {
     // Backwards: each name reversed, then its slash; turned round at the end.
@@ -126,7 +137,7 @@ fn climb<'g>(
     }
     path.reverse();
     if !place.dentry.has(HASHED) {
-        path.extend_from_slice(DELETED);
+        path.extend_from_slice(mark);
     }
     path
 }

@@ -305,7 +305,7 @@ fn begin<'s>(state: &'s State, base: Base<'s>, path: &[u8]) -> Result<(Place<'s>
 #[cold]
 fn begin_scoped<'s>(base: Base<'s>, start: &'s Held, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
     if path[0] == b'/' && base.resolve.has(Resolve::BENEATH) {
-        return Err(Errno::EXDEV);
+        return Err(nul_or(path, Errno::EXDEV));
     }
     let root = base.scope.unwrap_or(start).place();
     Ok((root, if path[0] == b'/' { root } else { start.place() }))
@@ -356,7 +356,7 @@ fn conclude_and_take<'g, R, E: From<Errno>>(
 /// The error of a path that is not to be walked.
 #[cold]
 fn too_long_or_empty<E: From<Errno>>(path: &[u8]) -> E {
-    if path.is_empty() { Errno::ENOENT.into() } else { Errno::ENAMETOOLONG.into() }
+    if path.is_empty() { Errno::ENOENT.into() } else { nul_or(path, Errno::ENAMETOOLONG).into() }
 }
 
 /// A NUL byte in the path is the answer whatever else is wrong; no name has one, so a path with one always ends here.

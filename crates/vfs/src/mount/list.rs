@@ -6,7 +6,7 @@ use crate::dentry::{Dentry, HASHED};
 use crate::errno::Errno;
 use crate::fs::StatFs;
 use crate::namespace::Base;
-use crate::reverse_path::path_from;
+use crate::reverse_path::{path_from, path_of_mount};
 
 /// One mount, as `proc_pid_mountinfo(5)` has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Held {
 /// A mount as a context with this root sees it; `None` if it does not.
 fn describe(mount: &Mount, arc: &sync::PerCpuArc<Mount>, root: &Held) -> Option<MountInfo> {
     let sb = &mount.sb;
-    let mountpoint = path_from(sb, Place { mount: arc.borrow(), dentry: mount.root() }, root.place());
+    let mountpoint = path_of_mount(sb, arc.borrow(), root.place());
     if mountpoint.starts_with(b"(unreachable)") {
         return None;
     }

@@ -1,0 +1,198 @@
+//! loom models of the end of an inode that lookups find by its node, against such a lookup.
+//!
+//! Mirrors of `crates/vfs/src`: `inode_table.rs: get, add, remove`, `inode.rs: begin, is_alive, try_get, put`,
+//! `dcache/end.rs: bury, put_inode, leave_slot, evict`. The orderings here are those of `inode.rs` and `end.rs`. The
+//! file system's data lies in a tracked cell: used during or after its end it is a data race for loom.
+#![cfg(loom)]
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{
+    AtomicU32, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+use loom::thread;
+use sync::rcu::{RcuDomain, ReadGuard};
+use sync::{HashNode, HashTable};
+
+/// The slot of one inode.
+struct Inode {
+    next: AtomicUsize,
+    node: AtomicU32,
+    refs: AtomicU32,
+    slot_users: AtomicU32,
+    /// The node that the data is of; 0: evicted.
+    data: UnsafeCell<u32>,
+    evicted: AtomicU32,
+    freed: AtomicU32,
+}
+
+// SAFETY: the data is written by who begins a life and who ends one, alone, which is what loom is to show.
+unsafe impl Sync for Inode {}
+
+impl HashNode for Inode {
+    type Key = ();
+
+    fn next(&self) -> &AtomicUsize {
+        &self.next
+    }
+
+    fn hash(&self, (): &(), _guard: &ReadGuard<'_>) -> u64 {
+        self.node.load(Relaxed).into()
+    }
+}
+
+impl Inode {
+    fn data(&self) -> u32 {
+        // SAFETY: see `Sync` above.
+        self.data.with(|data| unsafe { *data })
+    }
+
+    fn set_data(&self, node: u32) {
+        // SAFETY: see `Sync` above.
+        self.data.with_mut(|data| unsafe { *data = node });
+    }
+
+    /// `inode.rs: try_get`
+    fn try_get(&self) -> bool {
+        // ORDERING: Acquire, pairs with the AcqRel in `put` and the Release in `Cache::begin`.
+        self.refs.fetch_update(Acquire, Relaxed, |refs| (refs != 0).then_some(refs + 1)).is_ok()
+    }
+
+    /// `inode.rs: put`
+    fn put(&self) -> bool {
+        // ORDERING: AcqRel, with itself in other threads.
+        self.refs.fetch_sub(1, AcqRel) == 1
+    }
+}
+
+/// Fields drop in order, the slot after the table.
+struct Cache {
+    table: HashTable<Inode>,
+    slot: Inode,
+    domain: RcuDomain,
+}
+
+impl Cache {
+    /// One inode, of node 1, and the dentry that it lies beside.
+    fn new() -> Arc<Self> {
+        let (zero, data) = (|| AtomicU32::new(0), UnsafeCell::new(0));
+        let (node, refs, slot_users, evicted, freed) = (zero(), zero(), zero(), zero(), zero());
+        let slot = Inode { next: AtomicUsize::new(0), node, refs, slot_users, data, evicted, freed };
+        let cache = Arc::new(Self { table: HashTable::new(4, ()), slot, domain: RcuDomain::without_reclaimer() });
+        cache.begin(1);
+        cache
+    }
+
+    /// `inode.rs: begin`, `inode_table.rs: add`
+    fn begin(&self, node: u32) {
+        let inode = &self.slot;
+        inode.set_data(node);
+        inode.node.store(node, Relaxed);
+        // ORDERING: Release, pairs with the Acquire in `try_get`: who still stands on the slot's former life and gets a
+        // reference sees whose it is now.
+        inode.refs.store(1, Release);
+        inode.slot_users.store(2, Relaxed);
+        // SAFETY: the slot outlives the table and is on no chain; the hash is its node.
+        unsafe { self.table.insert(&self.domain, &self.domain.read(), inode, node.into()) };
+    }
+
+    /// `inode_table.rs: get`
+    fn get(&self, node: u32) -> Option<&Inode> {
+        let guard = self.domain.read();
+        let is = |inode: &Inode| inode.node.load(Relaxed) == node && inode.refs.load(Relaxed) != 0;
+        self.table.find_slow(&guard, node.into(), is)?;
+        let found = &self.slot;
+        if !found.try_get() {
+            return None;
+        }
+        if found.node.load(Relaxed) != node {
+            self.put_inode();
+            return None;
+        }
+        Some(found)
+    }
+
+    /// `dcache/end.rs: bury`, of a dentry beside its inode
+    fn bury(&self) -> bool {
+        let freed = self.put_inode();
+        self.leave_slot() || freed
+    }
+
+    /// `dcache/end.rs: put_inode`; whether that freed the slot.
+    fn put_inode(&self) -> bool {
+        if !self.slot.put() {
+            return false;
+        }
+        self.evict();
+        self.leave_slot()
+    }
+
+    /// `dcache/end.rs: evict`; there the table comes first, whose fences would hide here what the count alone orders.
+    fn evict(&self) {
+        let node = self.slot.node.load(Relaxed);
+        assert_eq!(self.slot.data(), node);
+        self.slot.set_data(0);
+        assert!(self.table.remove(&self.domain, &self.domain.read(), &self.slot, node.into()), "evicted twice");
+        // The last that the inode's user does to the slot.
+        self.slot.set_data(0);
+        self.slot.evicted.fetch_add(1, Relaxed);
+    }
+
+    fn leave_slot(&self) -> bool {
+        // ORDERING: AcqRel, with itself by the slot's other user.
+        let last = self.slot.slot_users.fetch_sub(1, AcqRel) == 1;
+        if last {
+            assert_eq!(self.slot.data(), 0);
+            self.slot.freed.fetch_add(1, Relaxed);
+        }
+        last
+    }
+}
+
+fn check(preemptions: usize, model: impl Fn(Arc<Cache>) + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(move || model(Cache::new()));
+}
+
+/// A lookup that is answered with node 1 and gives it back.
+fn look(cache: &Cache) {
+    if let Some(inode) = cache.get(1) {
+        assert_eq!(inode.data(), 1);
+        cache.put_inode();
+    }
+}
+
+#[test]
+fn an_inode_is_evicted_once_and_its_slot_freed_once_whoever_is_last() {
+    check(3, |cache| {
+        let other = {
+            let cache = cache.clone();
+            thread::spawn(move || look(&cache))
+        };
+        cache.bury();
+        other.join().unwrap();
+        assert_eq!((cache.slot.evicted.load(Relaxed), cache.slot.freed.load(Relaxed)), (1, 1));
+        assert!(cache.get(1).is_none());
+    });
+}
+
+#[test]
+fn what_a_lookup_gets_is_of_the_node_that_it_asked_for_though_the_slot_be_reused() {
+    check(3, |cache| {
+        let other = {
+            let cache = cache.clone();
+            thread::spawn(move || look(&cache))
+        };
+        // Who frees the slot takes it up again.
+        if cache.bury() {
+            cache.begin(2);
+        }
+        other.join().unwrap();
+        if let Some(second) = cache.get(2) {
+            assert_eq!((second.data(), second.refs.load(Relaxed)), (2, 2));
+        }
+    });
+}

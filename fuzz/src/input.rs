@@ -1,0 +1,52 @@
+//! Bytes read as decisions. When they are used up the answers are zeros, so every prefix means something.
+
+/// See the [module](self).
+pub struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    /// Decisions out of `bytes`.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Whether anything is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The next byte.
+    pub fn byte(&mut self) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        *first
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        usize::from(self.byte()) % n
+    }
+
+    /// Two bytes.
+    pub fn word(&mut self) -> u32 {
+        u32::from(self.byte()) | u32::from(self.byte()) << 8
+    }
+
+    /// One of these.
+    pub fn pick<'t, T>(&mut self, from: &'t [T]) -> &'t T {
+        &from[self.below(from.len())]
+    }
+
+    /// At most `n` bytes.
+    pub fn take(&mut self, n: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(n.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+
+    /// All that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        core::mem::take(&mut self.0)
+    }
+}
