@@ -128,7 +128,7 @@ impl Context {
             if found.object & SEARCH_ALL == 0 && last.kind != Kind::Root {
                 may(found, &found.inode()?.attr(), MAY_EXEC)?;
             }
-            let Some(mount) = found.mount.to_arc() else { return Err(found.unmounting()) };
+            let mount = found.share_mount()?;
             Ok(DirAt { mount, dir: Loose::of(found.sb(), found.dentry), seq: found.seq, links: found.links })
         });
         match found {

@@ -21,10 +21,10 @@ pub(crate) mod resolve;
 
 use crate::context::{Context, Held, Place, State};
 use crate::cred::Credentials;
-use crate::dentry::Dentry;
+use crate::dentry::{DIR, Dentry};
 use crate::errno::Errno;
 use crate::inode::Inode;
-use crate::mount::MountRef;
+use crate::mount::{Mount, MountRef};
 use crate::name::PATH_MAX;
 use crate::slot::inode_of;
 use crate::superblock::SuperBlock;
@@ -33,6 +33,7 @@ use crate::walk::rcu_walk::{At, Leave, RcuWalk, Stop};
 use crate::walk::ref_walk::RefWalk;
 use crate::walk::resolve::{Base, Resolve};
 use core::cell::Cell;
+use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
 
 /// What a path led to: handed to the closure that takes what is wanted of it.
@@ -44,6 +45,8 @@ pub(crate) struct Found<'a> {
     pub(crate) object: u64,
     /// A count is held on the dentry: what changes now does not matter.
     pub(crate) held: bool,
+    /// The mount, if it is held too: it may be one that was taken away, of which no more than this can make a reference.
+    held_mount: Option<&'a PerCpuArc<Mount>>,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
     /// Whose walk it is: the credentials that it began with.
@@ -61,7 +64,7 @@ impl<'a> Found<'a> {
         let (guard, links, cred) = (walk.guard, walk.links, walk.cred);
         let At { mount, dentry, seq, object } = *at;
         let (pinned, trouble) = (Cell::new(false), Cell::new(None));
-        Self { mount, guard, dentry, seq, object, held: false, links, cred, pinned, trouble }
+        Self { mount, guard, dentry, seq, object, held: false, held_mount: None, links, cred, pinned, trouble }
     }
 
     /// Where a ref-walk, which holds it, has ended.
@@ -69,7 +72,8 @@ impl<'a> Found<'a> {
         let (links, cred) = (walk.links(), walk.cred());
         let At { mount, dentry, seq, object } = *at;
         let (pinned, trouble) = (Cell::new(false), Cell::new(None));
-        Self { mount, guard, dentry, seq, object, held: true, links, cred, pinned, trouble }
+        let held_mount = Some(walk.here_mount());
+        Self { mount, guard, dentry, seq, object, held: true, held_mount, links, cred, pinned, trouble }
     }
 
     pub(crate) fn sb(&self) -> &'a SuperBlock {
@@ -97,9 +101,22 @@ impl<'a> Found<'a> {
         inode_of(self.dentry, self.object).ok_or(Errno::ENOENT)
     }
 
+    /// Takes a count on the mount.
+    ///
+    /// # Errors
+    /// `EAGAIN` if it is about to go; the walk then goes on by itself and never shows that to its caller.
+    #[inline]
+    pub(crate) fn share_mount(&self) -> Result<PerCpuArc<Mount>, Errno> {
+        match (self.mount.to_arc(), self.held_mount) {
+            (Some(mount), _) => Ok(mount),
+            (None, Some(held)) => Ok(held.clone()),
+            (None, None) => Err(self.unmounting()),
+        }
+    }
+
     /// Says that the mount is about to go. The answer is for who takes it to fail with; the walk goes on.
     #[cold]
-    pub(crate) fn unmounting(&self) -> Errno {
+    fn unmounting(&self) -> Errno {
         self.trouble.set(Some(Fallback::Unmounting));
         Errno::EAGAIN
     }
@@ -110,9 +127,7 @@ impl<'a> Found<'a> {
     /// `EAGAIN` if it changed meanwhile; the walk then goes on by itself and never shows that to its caller.
     #[inline]
     pub(crate) fn pin(&self) -> Result<Held, Errno> {
-        let Some(mount) = self.mount.to_arc() else {
-            return Err(self.unmounting());
-        };
+        let mount = self.share_mount()?;
         let sb = self.sb();
         let pinned = if self.held { sb.pin(self.dentry) } else { sb.pin_rcu(self.guard, self.dentry, self.seq) };
         self.pinned.set(pinned.is_some());
@@ -275,6 +290,10 @@ fn begin<'s>(state: &'s State, base: Base<'s>, path: &[u8]) -> Result<(Place<'s>
     if base.resolve.is_scoped() {
         return begin_scoped(base, start, path);
     }
+    // Anything can be held, but only from a directory do names lead on.
+    if base.dir.is_some() && path[0] != b'/' && !start.dentry().has(DIR) {
+        return Err(Errno::ENOTDIR);
+    }
     let root = state.root.place();
     Ok((root, if path[0] == b'/' { root } else { start.place() }))
 }
@@ -284,6 +303,9 @@ fn begin<'s>(state: &'s State, base: Base<'s>, path: &[u8]) -> Result<(Place<'s>
 fn begin_scoped<'s>(base: Base<'s>, start: &'s Held, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
     if path[0] == b'/' && base.resolve.has(Resolve::BENEATH) {
         return Err(Errno::EXDEV);
+    }
+    if !start.dentry().has(DIR) {
+        return Err(Errno::ENOTDIR);
     }
     let root = base.scope.unwrap_or(start).place();
     Ok((root, if path[0] == b'/' { root } else { start.place() }))

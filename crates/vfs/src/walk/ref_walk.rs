@@ -14,13 +14,14 @@ use crate::cred::{Credentials, MAY_EXEC};
 use crate::dentry::{CHECKED, DIR, Dentry, HASHED, LINK, MOUNTED};
 use crate::errno::Errno;
 use crate::fs::Request;
-use crate::mount::MountFlags;
+use crate::mount::{Mount, MountFlags};
 use crate::name::NAME_MAX;
 use crate::permission::may_block;
 use crate::rank::Rank;
 use crate::walk::Found;
 use crate::walk::rcu_walk::{At, MAX_LINKS, RcuWalk, protected_link};
 use crate::walk::resolve::{Base, Resolve, is_within};
+use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
 
 /// A walk that holds a count on its place, and the text that it has still to walk.
@@ -111,6 +112,11 @@ impl RefWalk {
     pub(crate) fn sample(&self) -> At<'_> {
         let place = self.here.place();
         if self.arrived { At::start(place) } else { At::sample(place.mount, place.dentry) }
+    }
+
+    /// The mount of the place where it is.
+    pub(crate) fn here_mount(&self) -> &PerCpuArc<Mount> {
+        self.here.mount()
     }
 
     /// Whether nothing is left to walk.
