@@ -160,8 +160,9 @@ impl OpenFile {
     /// Cuts or extends the file: `ftruncate(2)`.
     ///
     /// # Errors
-    /// `EINVAL` if not open for writing or no regular file; `EFBIG`, and the file system's.
+    /// `EINVAL` if not open for writing or no regular file; `EBADF` on a place opened with `PATH`; `EFBIG`, and the file system's.
     pub fn set_len(&self, len: u64) -> Result<(), Errno> {
+        self.check_open()?;
         if !self.flags.can_write() {
             return Err(Errno::EINVAL);
         }
@@ -176,8 +177,9 @@ impl OpenFile {
     /// Changes attributes but for the length: `fchmod(2)`, `fchown(2)`, `futimens(3)`.
     ///
     /// # Errors
-    /// As for [`Context::set_attr`](crate::Context::set_attr).
+    /// As for [`Context::set_attr`](crate::Context::set_attr); `EBADF` on a place opened with `PATH`.
     pub fn set_attr(&self, set: &SetAttr) -> Result<(), Errno> {
+        self.check_open()?;
         set_attr_held(&self.cred, &self.held, &SetAttr { size: None, ..*set })
     }
 
@@ -187,16 +189,14 @@ impl OpenFile {
     /// that comes meanwhile is not given.
     ///
     /// # Errors
-    /// `ENOTDIR`, and the file system's.
+    /// `ENOTDIR`; `EBADF` on a place opened with `PATH`; the file system's.
     pub fn next_entries(&self) -> Result<Vec<DirEntry>, Errno> {
+        self.check_open()?;
         let inode = self.inode()?;
         if inode.mode() & S_IFMT != S_IFDIR {
             return Err(Errno::ENOTDIR);
         }
         let sb = self.held.sb();
-        if self.flags.has(OpenFlags::PATH) {
-            return Err(Errno::EBADF);
-        }
         let mut listing = sb.ranks.lock(Rank::Handle, &self.listing);
         if listing.done {
             return Ok(Vec::new());

@@ -23,7 +23,7 @@ pub(crate) mod resolve;
 
 use crate::context::{Context, Held, Place, State};
 use crate::cred::Credentials;
-use crate::dentry::Dentry;
+use crate::dentry::{DIR, Dentry};
 use crate::errno::Errno;
 use crate::inode::Inode;
 use crate::mount::{Mount, MountRef};
@@ -297,6 +297,10 @@ fn begin<'s>(state: &'s State, base: Base<'s>, path: &[u8]) -> Result<(Place<'s>
     if base.resolve.is_scoped() {
         return begin_scoped(base, start, path);
     }
+    // Anything can be held, but only from a directory do names lead on.
+    if base.dir.is_some() && path[0] != b'/' && !start.dentry().has(DIR) {
+        return Err(Errno::ENOTDIR);
+    }
     let root = state.root.place();
     Ok((root, if path[0] == b'/' { root } else { start.place() }))
 }
@@ -306,6 +310,9 @@ fn begin<'s>(state: &'s State, base: Base<'s>, path: &[u8]) -> Result<(Place<'s>
 fn begin_scoped<'s>(base: Base<'s>, start: &'s Held, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
     if path[0] == b'/' && base.resolve.has(Resolve::BENEATH) {
         return Err(nul_or(path, Errno::EXDEV));
+    }
+    if !start.dentry().has(DIR) {
+        return Err(Errno::ENOTDIR);
     }
     let root = base.scope.unwrap_or(start).place();
     Ok((root, if path[0] == b'/' { root } else { start.place() }))

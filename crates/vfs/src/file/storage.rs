@@ -8,6 +8,7 @@ use crate::mount::StatVfs;
 use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, xattr};
 use crate::notify::EventKind;
 use crate::rank::Rank;
+use crate::xattr::{XattrUse, check_lengths};
 
 impl OpenFile {
     /// Changes the storage of `len` bytes from `offset` on: `fallocate(2)`. Unless `keep_size`, a range that goes beyond the end
@@ -17,6 +18,7 @@ impl OpenFile {
     /// `EBADF` if not open for writing; `EINVAL` for an empty range; `EFBIG`; `ENODEV` for what is no regular file, `EISDIR`;
     /// `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`, and the file system's.
     pub fn allocate(&self, how: Allocate, keep_size: bool, offset: u64, len: u64) -> Result<(), Errno> {
+        self.check_open()?;
         if len == 0 {
             return Err(Errno::EINVAL);
         }
@@ -80,6 +82,7 @@ impl OpenFile {
     /// # Errors
     /// As for [`Context::get_xattr`](crate::Context::get_xattr); `EBADF` on a place opened with `PATH`.
     pub fn get_xattr(&self, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        check_lengths(name, XattrUse::Get)?;
         self.check_open()?;
         xattr::get(&self.held, &self.cred, name)
     }
@@ -89,6 +92,7 @@ impl OpenFile {
     /// # Errors
     /// As for [`Context::set_xattr`](crate::Context::set_xattr); `EBADF` on a place opened with `PATH`.
     pub fn set_xattr(&self, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
+        check_lengths(name, XattrUse::Set(value))?;
         self.check_open()?;
         xattr::set(&self.held, &self.cred, &Request::of(&self.cred), name, value, how)
     }
@@ -98,6 +102,7 @@ impl OpenFile {
     /// # Errors
     /// As for [`Context::remove_xattr`](crate::Context::remove_xattr); `EBADF` on a place opened with `PATH`.
     pub fn remove_xattr(&self, name: &[u8]) -> Result<(), Errno> {
+        check_lengths(name, XattrUse::Remove)?;
         self.check_open()?;
         xattr::remove(&self.held, &self.cred, &Request::of(&self.cred), name)
     }
@@ -119,7 +124,8 @@ impl OpenFile {
         self.held.statvfs()
     }
 
-    fn check_open(&self) -> Result<(), Errno> {
+    /// That it is more than a place.
+    pub(super) fn check_open(&self) -> Result<(), Errno> {
         if self.flags.has(OpenFlags::PATH) { Err(Errno::EBADF) } else { Ok(()) }
     }
 }

@@ -99,7 +99,7 @@ impl Context {
     /// Moves the mount at `source` to `target`: `mount(2)` with `MS_MOVE`.
     ///
     /// # Errors
-    /// `EINVAL` if nothing is mounted at `source`, or it is the root; `ELOOP` if `target` is within it; else as for
+    /// `EINVAL` if nothing is mounted at `source`, it is the root, or one is a directory and the other is not; `ELOOP` if `target` is within it; else as for
     /// [`Context::mount`].
     pub fn move_mount(
         &self,
@@ -109,7 +109,7 @@ impl Context {
         self.may_mount()?;
         let source = self.hold(source_base, source, true)?;
         let target = self.hold(target_base, target, true)?;
-        self.check_kinds(source.dentry().has(DIR), &target)?;
+        self.check_kinds(source.dentry().has(DIR), &target).map_err(|_| Errno::EINVAL)?;
         let mut points = self.lock_mounts();
         let moved = self.mounted_at(&source)?;
         self.check_shown(target.mount())?;

@@ -29,8 +29,8 @@ impl Context {
             let attr = inode.attr();
             match attr.kind() {
                 S_IFREG => {
-                    held.mount().check_writable()?;
                     may_block(held.sb(), (inode, &attr), &self.credentials(), MAY_WRITE)?;
+                    held.mount().check_writable()?;
                 }
                 S_IFDIR => return Err(Errno::EISDIR),
                 _ => return Err(Errno::EINVAL),

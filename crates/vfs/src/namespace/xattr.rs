@@ -158,6 +158,9 @@ impl SuperBlock {
             attr.ctime = request.now;
             if let Some(bits) = bits {
                 attr.mode = attr.mode & !0o777 | bits & 0o777;
+            }
+            // Also when there is no ACL any more.
+            if kind == AclKind::Access {
                 let keeps = cred.in_group(attr.gid) || cred.capabilities.contains(Capabilities::FSETID);
                 if !keeps {
                     attr.mode &= !S_ISGID;
