@@ -31,7 +31,7 @@ use crate::name::PATH_MAX;
 use crate::slot::inode_of;
 use crate::superblock::SuperBlock;
 use crate::walk::fallback::Fallback;
-use crate::walk::rcu_walk::{At, Leave, RcuWalk, Stop};
+use crate::walk::rcu_walk::{At, Before, Leave, RcuWalk, Stop, rest_of};
 use crate::walk::ref_walk::RefWalk;
 use crate::walk::resolve::{Base, Resolve};
 use core::cell::Cell;
@@ -190,7 +190,8 @@ impl Context {
             fresh: core::ptr::null(),
             links,
         };
-        let stopped = match walk.walk(At::start(start), path) {
+        let before = Before::none();
+        let stopped = match walk.walk(At::start(start), path, &before) {
             Ok(at) => {
                 let found = Found::new(&walk, &at);
                 let taken = take(&found);
@@ -201,7 +202,7 @@ impl Context {
             }
             Err(stopped) => stopped,
         };
-        let begun = match conclude_and_take((walk, state.patience), stopped, path, follow, &mut take) {
+        let begun = match conclude_and_take((walk, state.patience), (stopped, before), path, follow, &mut take) {
             Outcome::Done(taken) => return taken,
             Outcome::GoOn(begun) => Some(begun),
             Outcome::Lost => None,
@@ -268,10 +269,12 @@ impl Context {
             fresh: held.place().dentry,
             links: held.links(),
         };
-        let stopped = match walk.walk(held.sample(), held.rest()) {
+        let before = Before::none();
+        let stopped = match walk.walk(held.sample(), held.rest(), &before) {
             Ok(at) => (at, Stop::End),
             Err(stopped) => stopped,
         };
+        let stopped = (stopped, before);
         let further = match conclude_and_take((walk, held.patience()), stopped, held.rest(), follow, take) {
             Outcome::Done(taken) => return Some(taken),
             Outcome::GoOn(further) => further,
@@ -333,17 +336,23 @@ enum Outcome<R, E> {
 #[inline(never)]
 fn conclude_and_take<'g, R, E: From<Errno>>(
     (mut walk, patience): (RcuWalk<'g>, Option<u64>),
-    stopped: (At<'g>, Stop),
+    (stopped, before): ((At<'g>, Stop), Before<'g>),
     path: &[u8],
     follow: bool,
     take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
 ) -> Outcome<R, E> {
-    let (reason, at, rest) = match walk.conclude(stopped, path, follow) {
+    let links = walk.links;
+    let (reason, at, rest) = match walk.conclude(stopped, path, follow, &before) {
         Ok(at) => {
             let found = Found::new(&walk, &at);
             let taken = take(&found);
             match found.stale() {
                 None => return Outcome::Done(taken),
+                // Unless it ended in the text of a link, a step back is one of this path.
+                Some(reason) if walk.links == links => {
+                    let (at, start) = before.step_back(reason, at, path, path.len());
+                    (reason, at, rest_of(path, start))
+                }
                 Some(reason) => (reason, at, Vec::new()),
             }
         }

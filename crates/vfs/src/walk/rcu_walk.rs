@@ -93,6 +93,33 @@ pub(crate) enum Stop {
     Trouble(Fallback, usize),
 }
 
+/// The place before the one where a run ended, if that was reached by the common step: the directory that it was found in, and the
+/// sequence that the directory still had then. When the last place has changed the walk steps back to it.
+pub(crate) struct Before<'g>(Cell<Option<(&'g Dentry, u32)>>);
+
+impl<'g> Before<'g> {
+    #[inline(always)]
+    pub(crate) fn none() -> Self {
+        Self(Cell::new(None))
+    }
+
+    /// Where a walk of `path` is to be held that met trouble at `at`, before the component at `start`: there, or one step back.
+    #[cold]
+    pub(crate) fn step_back(&self, reason: Fallback, at: At<'g>, path: &[u8], start: usize) -> (At<'g>, usize) {
+        let changed = matches!(reason, Fallback::DirectoryChanged | Fallback::EntryChanged);
+        let Some((dentry, seq)) = self.0.get().filter(|_| changed) else { return (at, start) };
+        let place = At { mount: at.mount, dentry, seq, object: dentry.object() };
+        let end = path[..start.min(path.len())].iter().rposition(|&byte| byte != b'/');
+        match end {
+            Some(end) if !place.changed() => {
+                let from = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+                (place, from)
+            }
+            _ => (at, start),
+        }
+    }
+}
+
 /// Why one step was not made.
 pub(super) enum Halt {
     Fail(Errno),
@@ -134,10 +161,10 @@ impl<'g> RcuWalk<'g> {
     /// The common result never goes through memory: a wide load over fresh narrow stores would wait for them to retire, and
     /// with them for every cache miss of the walk.
     #[inline(always)]
-    pub(crate) fn walk(&self, at: At<'g>, path: &[u8]) -> Result<At<'g>, (At<'g>, Stop)> {
+    pub(crate) fn walk(&self, at: At<'g>, path: &[u8], before: &Before<'g>) -> Result<At<'g>, (At<'g>, Stop)> {
         // The slash that an absolute path begins with is no component.
         let start = usize::from(path.first() == Some(&b'/'));
-        let at = self.run(at, &Components::new(path), start)?;
+        let at = self.run(at, &Components::new(path), start, before)?;
         if !is_inode(at.object) || (path.last() == Some(&b'/') && path.len() > 1) {
             return Err((at, Stop::End));
         }
@@ -148,16 +175,22 @@ impl<'g> RcuWalk<'g> {
     /// link at the end is followed if `follow` says so or a slash comes after it.
     #[cold]
     #[inline(never)]
-    pub(crate) fn conclude(&mut self, stopped: (At<'g>, Stop), path: &[u8], follow: bool) -> Result<At<'g>, Leave<'g>> {
-        self.finish(stopped, &Components::new(path), follow, true)
+    pub(crate) fn conclude(
+        &mut self,
+        stopped: (At<'g>, Stop),
+        path: &[u8],
+        follow: bool,
+        before: &Before<'g>,
+    ) -> Result<At<'g>, Leave<'g>> {
+        self.finish(stopped, &Components::new(path), (follow, true), before)
     }
 
     fn finish(
         &mut self,
         (mut at, mut stop): (At<'g>, Stop),
         parts: &Components<'_>,
-        follow: bool,
-        trailing: bool,
+        (follow, trailing): (bool, bool),
+        before: &Before<'g>,
     ) -> Result<At<'g>, Leave<'g>> {
         let path = parts.path();
         let slash = path.last() == Some(&b'/');
@@ -173,13 +206,14 @@ impl<'g> RcuWalk<'g> {
                 },
                 Stop::Fail(errno) => return Err(Leave::Fail(errno)),
                 Stop::Trouble(reason, start) => {
+                    let (at, start) = before.step_back(reason, at, path, start);
                     let rest = rest_of(path, start);
                     return Err(Leave::Trouble { reason, at, rest });
                 }
                 Stop::Link(start) => {
                     let last = trailing && path[start..].iter().all(|&byte| byte == b'/');
                     at = self.follow(&at, last).map_err(|leave| leave.then(path, start))?;
-                    match self.run(at, parts, start) {
+                    match self.run(at, parts, start, before) {
                         Ok(end) => {
                             at = end;
                             Stop::End
@@ -229,19 +263,27 @@ impl<'g> RcuWalk<'g> {
             _ => parent,
         };
         let parts = Components::new(body);
-        let stopped = match self.run(start, &parts, 0) {
+        let before = Before::none();
+        let stopped = match self.run(start, &parts, 0, &before) {
             Ok(at) => (at, Stop::End),
             Err(stopped) => stopped,
         };
-        self.finish(stopped, &parts, true, last)
+        self.finish(stopped, &parts, (true, last), &before)
     }
 
     /// Walks from the component at `start` to the end of the path, or to what it cannot do itself.
     ///
     /// The place is kept in three locals, not in an [`At`], so that a step needs no memory but the dentries'.
     #[inline(always)]
-    fn run(&self, at: At<'g>, parts: &Components<'_>, mut start: usize) -> Result<At<'g>, (At<'g>, Stop)> {
+    fn run(
+        &self,
+        at: At<'g>,
+        parts: &Components<'_>,
+        mut start: usize,
+        before: &Before<'g>,
+    ) -> Result<At<'g>, (At<'g>, Stop)> {
         let At { mut dentry, mut seq, mut object, .. } = at;
+        let mut last: Option<(&'g Dentry, u32)> = None;
         // In memory: the common step does not look at it.
         let mount = Cell::new(at.mount);
         let len = parts.path().len();
@@ -275,18 +317,24 @@ impl<'g> RcuWalk<'g> {
                     if dentry.seq.retry(seq) {
                         break 'slow Err(Halt::Trouble(Fallback::DirectoryChanged));
                     }
+                    last = Some((dentry, seq));
                     (dentry, seq, object) = (entry, entry_seq, entry_object);
                     break 'step;
                 };
                 match stepped {
                     Ok(next) => {
+                        last = None;
                         mount.set(next.mount);
                         (dentry, seq, object) = (next.dentry, next.seq, next.object);
                     }
-                    Err(halt) => return Err((At { mount: mount.get(), dentry, seq, object }, halt.at(start))),
+                    Err(halt) => {
+                        before.0.set(last);
+                        return Err((At { mount: mount.get(), dentry, seq, object }, halt.at(start)));
+                    }
                 }
             }
             if end == len {
+                before.0.set(last);
                 return Ok(At { mount: mount.get(), dentry, seq, object });
             }
             start = end + 1;
@@ -436,7 +484,7 @@ impl Leave<'_> {
 }
 
 /// `path` from `start` on; a slash that the path ends with is kept even if nothing else is left.
-fn rest_of(path: &[u8], start: usize) -> Vec<u8> {
+pub(super) fn rest_of(path: &[u8], start: usize) -> Vec<u8> {
     match path.get(start..) {
         Some(rest) if !rest.is_empty() => rest.to_vec(),
         _ if path.last() == Some(&b'/') => b"/".to_vec(),
