@@ -51,6 +51,7 @@ impl Context {
         if source.mount().namespace() != namespace.id {
             return Err(Errno::EINVAL);
         }
+        self.check_kinds(source.dentry().has(DIR), &target)?;
         if !source.dentry().has(HASHED) {
             return Err(Errno::ENOENT);
         }
@@ -102,6 +103,9 @@ impl Context {
         self.check_shown(target.mount())?;
         if climbs_to(&self.tree().domain.read(), target.place(), &source.place()) {
             return Err(Errno::ELOOP);
+        }
+        if !source.dentry().has(HASHED) {
+            return Err(Errno::ENOENT);
         }
         let old = {
             let guard = self.tree().domain.read();
