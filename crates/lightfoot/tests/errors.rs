@@ -31,7 +31,7 @@ fn check(name: &str, fresh: &dyn Fn() -> Box<dyn Namespace>) {
 
 #[test]
 fn lightfoot_answers_bad_input_by_the_table() {
-    check("lightfoot", &|| Box::new(Lightfoot::new((0, 0))));
+    check("lightfoot", &|| Box::new(Lightfoot::new(World::PLAIN)));
 }
 
 #[test]

@@ -11,11 +11,13 @@ use namespace::model::Model;
 use namespace::outcome::{Compare, Moved};
 
 const KERNEL: Side = Side { name: "kernel", fresh: &|| Box::new(Kernel::new()) };
-const LIGHTFOOT: Side = Side { name: "lightfoot", fresh: &|| Box::new(Lightfoot::new(Kernel::world().owner)) };
+const LIGHTFOOT: Side = Side { name: "lightfoot", fresh: &|| Box::new(Lightfoot::new(Kernel::world())) };
 const MODEL: Side = Side { name: "model", fresh: &|| Box::new(Model::new(Kernel::world())) };
 
 fn case(name: &str, compare: Compare) -> Case<'_> {
-    let plan = Plan { world: Kernel::world(), with_lightfoot: name.starts_with("lightfoot") };
+    let world = Kernel::world();
+    let with_lightfoot = name.starts_with("lightfoot");
+    let plan = Plan { world, with_lightfoot, extras: with_lightfoot && !world.confined };
     Case { test: "kernel", name, seed: 0, plan, compare, patient: false }
 }
 
@@ -24,7 +26,7 @@ fn lightfoot_answers_as_the_kernel_does() {
     // Lightfoot takes times from the coarse clock: whether they moved, only a patient run can say.
     let compare = Compare { moved: Moved::Nowhere, ..Compare::ALL };
     let case = case("lightfoot_answers_as_the_kernel_does", compare);
-    run_seeds(case, 0..20, 5000, LIGHTFOOT, KERNEL);
+    run_seeds(case, 0..40, 5000, LIGHTFOOT, KERNEL);
 }
 
 #[test]

@@ -10,9 +10,9 @@ use namespace::lightfoot::Lightfoot;
 use namespace::model::Model;
 use namespace::outcome::{Compare, Moved};
 
-const LIGHTFOOT: Side = Side { name: "lightfoot", fresh: &|| Box::new(Lightfoot::new((0, 0))) };
+const LIGHTFOOT: Side = Side { name: "lightfoot", fresh: &|| Box::new(Lightfoot::new(World::PLAIN)) };
 const MODEL: Side = Side { name: "model", fresh: &|| Box::new(Model::new(World::PLAIN)) };
-const PLAN: Plan = Plan { world: World::PLAIN, with_lightfoot: true };
+const PLAN: Plan = Plan { world: World::PLAIN, with_lightfoot: true, extras: false };
 
 fn case(name: &str, compare: Compare) -> Case<'_> {
     Case { test: "model", name, seed: 0, plan: PLAN, compare, patient: false }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use vfs::{Base, Context, Errno, MountFlags, OpenFlags, RenameFlags, Resolve, UnmountFlags, Vfs};
 
 /// Tries of each walker.
-const TRIES: u64 = 40_000;
+const TRIES: u64 = 150_000;
 
 /// Directories; `jail` is the scope.
 const DIRS: [&str; 9] =
@@ -112,8 +112,14 @@ fn expect(result: Result<(), Errno>) {
     assert!(result.is_ok() || fine.iter().any(|errno| result == Err(*errno)), "{result:?}");
 }
 
-/// A path of a few steps, to a secret or to anything.
+/// A path of a few steps, to a secret or to anything; or a long way down and up, so that there is time to move what the walk
+/// stands in, and then up to what may be a secret.
 fn path(rng: &mut Rng) -> Vec<u8> {
+    if rng.chance(50) {
+        let (down, back) = rng.pick(&[("a/b/", "c/../"), ("a/b/c/", "./../c/"), ("m/", "inner/../"), ("a/", "b/../")]);
+        let up = rng.pick(&["../secret", "../..", "..", "../deep/secret"]);
+        return [down, &back.repeat(20 + rng.below(60)), up].concat().into_bytes();
+    }
     let mut path = String::from(rng.pick(&["", "", "", "/", "link/", "absolute/", "a/round/"]));
     for _ in 0..1 + rng.below(5) {
         path += rng.pick(&STEPS);

@@ -199,6 +199,7 @@ impl OpenFile {
         let sb = self.held.sb();
         let mut listing = sb.ranks.lock(Rank::Handle, &self.listing);
         if listing.done {
+            self.accessed(inode);
             return Ok(Vec::new());
         }
         let dir = self.held.dentry();

@@ -4,7 +4,9 @@
 //! know - so that operations collide, about half of them succeed, and the tree stays populated. A list depends on its
 //! seed alone.
 
-use super::model::Model;
+mod extra;
+
+use super::model::{Id, Model};
 use super::ops::flags::*;
 use super::ops::*;
 use super::outcome::EXPLICIT_TIMES;
@@ -69,9 +71,11 @@ const ANY: [(usize, Maker); 29] = [
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) world: World,
-    /// Whether one side is Lightfoot. That has no `fs.protected_*`, so what these forbid is left alone; and its open
-    /// files act as who opened them, Linux's as who uses them, so a change of credentials closes all files.
+    /// Whether one side is Lightfoot: its open files act as who opened them, Linux's as who uses them, so a change of
+    /// credentials closes all files.
     pub(crate) with_lightfoot: bool,
+    /// Whether there are the operations that the reference model does not know.
+    pub(crate) extras: bool,
 }
 
 impl Plan {
@@ -85,7 +89,14 @@ impl Plan {
 /// The list of operations that a seed stands for.
 pub(crate) fn generate(seed: u64, count: usize, plan: Plan) -> Vec<Op> {
     let world = plan.world;
-    let mut generator = Generator { rng: Rng::new(seed), model: Model::new(world), plan, world, objects: 0 };
+    let mut generator = Generator {
+        rng: Rng::new(seed),
+        model: Model::new(world),
+        plan,
+        world,
+        objects: 0,
+        reserves: seed.is_multiple_of(2),
+    };
     let mut ops = Vec::with_capacity(count);
     if generator.rng.chance(80) {
         ops.push(Op::Chmod { path: "/".into(), mode: generator.rng.pick(&[0o777, 0o777, 0o2777]) });
@@ -111,11 +122,14 @@ struct Generator {
     plan: Plan,
     world: World,
     objects: usize,
+    /// Whether storage is reserved, or data and holes are looked for.
+    reserves: bool,
 }
 
 impl Generator {
     fn op(&mut self) -> Op {
         let mix: &[(usize, Maker)] = match () {
+            () if self.plan.extras && self.rng.chance(45) => &extra::EXTRAS,
             () if self.objects < FEW && self.rng.chance(40) => &CREATE,
             () if self.objects > MANY && self.rng.chance(30) => &REMOVE,
             () => &ANY,
@@ -124,7 +138,7 @@ impl Generator {
         for (weight, make) in mix {
             match at.checked_sub(*weight) {
                 Some(rest) => at = rest,
-                None => return make(self),
+                None => return self.based(*make),
             }
         }
         unreachable!("the weights sum up")
@@ -163,9 +177,7 @@ impl Generator {
     }
 
     fn link(&mut self) -> Op {
-        let (from, to) = (self.file_path(), self.new_path());
-        let refused = self.plan.with_lightfoot && self.model.protects_from_link(&from);
-        if refused { Op::Lstat { path: from } } else { Op::Link { from, to } }
+        Op::Link { from: self.file_path(), to: self.new_path() }
     }
 
     fn unlink(&mut self) -> Op {
@@ -228,10 +240,10 @@ impl Generator {
 
     fn dir_mode(&mut self) -> u32 {
         let mode = self.rng.pick(&DIR_MODES);
-        let World { protected_symlinks, protected_regular, protected_fifos, .. } = self.world;
-        let protected = protected_symlinks || protected_regular > 0 || protected_fifos > 0;
-        // What is protected, is so in sticky directories that others may write to.
-        if self.plan.with_lightfoot && protected && mode & S_ISVTX != 0 { mode & !0o022 } else { mode }
+        let World { protected_regular, protected_fifos, .. } = self.world;
+        // Lightfoot knows no protection in directories that are open to their group only: level 2.
+        let beyond = self.plan.with_lightfoot && protected_regular.max(protected_fifos) > 1;
+        if beyond && mode & S_ISVTX != 0 { mode & !0o020 } else { mode }
     }
 
     fn time(&mut self) -> Option<i64> {
@@ -329,6 +341,9 @@ impl Generator {
 
     fn existing(&mut self, dir: bool) -> Vec<u8> {
         let from_root = self.rng.chance(60);
+        if self.plan.extras && self.rng.chance(12) {
+            return self.through_a_mount(dir);
+        }
         let path = self.model.random_path(&mut self.rng, from_root, dir);
         if path.is_empty() && !dir { self.model.random_path(&mut self.rng, true, dir) } else { path }
     }
@@ -383,7 +398,13 @@ impl Model {
 
     /// A path to something that exists, from the root or the working directory; to a directory if asked for.
     fn random_path(&self, rng: &mut Rng, from_root: bool, dir: bool) -> Vec<u8> {
-        let (mut at, mut path) = if from_root { (self.root(), b"/".to_vec()) } else { (self.cwd(), Vec::new()) };
+        let (at, path) = if from_root { (self.root(), b"/".to_vec()) } else { (self.cwd(), Vec::new()) };
+        self.random_path_from(rng, at, path, dir)
+    }
+
+    /// The same below a directory with this path.
+    fn random_path_from(&self, rng: &mut Rng, at: Id, path: Vec<u8>, dir: bool) -> Vec<u8> {
+        let (mut at, mut path) = (at, path);
         loop {
             let mut entries: Vec<_> = self.entries_of(at);
             if dir {

@@ -1,19 +1,21 @@
 //! The running kernel, on a fresh tmpfs.
 //!
-//! As root, each instance is a tmpfs that is mounted nowhere: the calling thread takes its file system context apart
-//! from the process's (`unshare(CLONE_FS)`), changes root and working directory into it, and changes its own
-//! credentials with raw system calls. Dropping the instance brings the thread back; closing the mount ends it,
-//! whatever happens before. Otherwise it is a directory in `/dev/shm`, reached through a path prefix, and
+//! As root, each instance is a tmpfs in a mount namespace of its own: the calling thread takes its file system context and its
+//! mounts apart from the process's (`unshare(CLONE_FS | CLONE_NEWNS)`), changes root and working directory into it, and changes
+//! its own credentials with raw system calls. Dropping the instance brings the thread back; the namespace ends with its last
+//! user, whatever happens before. Otherwise it is a directory in `/dev/shm`, reached through a path prefix, and
 //! [`World::confined`] says so.
+
+mod extra;
+mod mounts;
 
 use super::errno::*;
 use super::ops::*;
 use super::outcome::{Attr, Outcome, Time};
 use super::{Namespace, World};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self as sys, AtFlags, CWD, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno as SysErrno;
-use rustix::mount;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
@@ -32,13 +34,17 @@ impl From<SysErrno> for Errno {
 #[derive(Debug)]
 pub(crate) struct Kernel {
     slots: [Option<OwnedFd>; SLOTS],
+    /// Which of them were listed: their position is a number of the file system's own.
+    listed: [bool; SLOTS],
+    /// The slot where relative paths start, during [`Op::At`].
+    base: Option<usize>,
     place: Place,
 }
 
 #[derive(Debug)]
 enum Place {
     /// The thread's root is the tmpfs; here is the way back.
-    Root { old_root: OwnedFd, old_cwd: OwnedFd, old_umask: Mode },
+    Root { old_root: OwnedFd, old_cwd: OwnedFd, old_mounts: OwnedFd, old_umask: Mode },
     /// Every absolute path is meant below this directory.
     Below { dir: PathBuf, old_cwd: OwnedFd, old_umask: Mode },
 }
@@ -92,12 +98,10 @@ impl Kernel {
             Place::Below { dir, old_cwd, old_umask }
         } else {
             let old_root = open_dir("/");
-            let tmpfs = fresh_tmpfs().expect("a fresh tmpfs: fsopen(2) and fsmount(2)");
-            rustix::process::fchdir(&tmpfs).expect("fchdir");
-            rustix::process::chroot(".").expect("chroot");
-            Place::Root { old_root, old_cwd, old_umask }
+            let old_mounts = mounts::enter_new_namespace().expect("a mount namespace with a fresh tmpfs for its root");
+            Place::Root { old_root, old_cwd, old_mounts, old_umask }
         };
-        Kernel { slots: Default::default(), place }
+        Kernel { slots: Default::default(), listed: [false; SLOTS], base: None, place }
     }
 
     /// The path as the kernel has to be told it.
@@ -113,17 +117,39 @@ impl Kernel {
     }
 
     fn open(&mut self, slot: usize, path: &RawPath, flags: u32, mode: u32) -> Res<()> {
-        let flags = OFlags::from_bits_retain(flags) | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let fd = sys::open(self.at(path), flags, Mode::from_raw_mode(mode))?;
-        match sys::fstat(&fd)?.st_mode & S_IFMT {
-            S_IFREG | S_IFDIR => self.slots[slot] = Some(fd),
-            _ => return Err(ENXIO),
+        let fd = sys::openat(self.base()?, self.at(path), open_flags(flags), Mode::from_raw_mode(mode))?;
+        self.keep(slot, fd, flags)
+    }
+
+    /// Puts what was opened into its slot.
+    fn keep(&mut self, slot: usize, fd: OwnedFd, flags: u32) -> Res<()> {
+        let kind = sys::fstat(&fd)?.st_mode & S_IFMT;
+        if !matches!(kind, S_IFREG | S_IFDIR) && flags & flags::O_PATH == 0 {
+            return Err(ENXIO);
         }
+        (self.slots[slot], self.listed[slot]) = (Some(fd), false);
         Ok(())
     }
 
+    /// Where relative paths start.
+    fn base(&self) -> Res<BorrowedFd<'_>> {
+        match self.base {
+            None => Ok(CWD),
+            Some(slot) => Ok(self.slot(slot)?.as_fd()),
+        }
+    }
+
+    fn apply_at(&mut self, slot: usize, op: &Op) -> Res<Outcome> {
+        self.slot(slot)?;
+        self.base = Some(slot);
+        let answer = self.try_apply(op);
+        self.base = None;
+        answer
+    }
+
     fn read_dir(&self, path: &RawPath) -> Res<Vec<(RawPath, u32)>> {
-        let fd = sys::open(self.at(path), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = sys::openat(self.base()?, self.at(path), flags, Mode::empty())?;
         let mut buffer = [MaybeUninit::uninit(); 16384];
         let mut listing = Vec::new();
         let mut entries = sys::RawDir::new(fd, &mut buffer);
@@ -160,22 +186,22 @@ impl Kernel {
     }
 
     fn link(&self, from: &RawPath, to: &RawPath) -> Res<()> {
-        Ok(sys::linkat(CWD, self.at(from), CWD, self.at(to), AtFlags::empty())?)
+        Ok(sys::linkat(self.base()?, self.at(from), self.base()?, self.at(to), AtFlags::empty())?)
     }
 
     fn symlink(&self, body: &RawPath, path: &RawPath) -> Res<()> {
-        Ok(sys::symlink(body.to_vec(), self.at(path))?)
+        Ok(sys::symlinkat(body.to_vec(), self.base()?, self.at(path))?)
     }
 
     fn mknod(&self, path: &RawPath, mode: u32, rdev: (u32, u32)) -> Res<()> {
         let kind = sys::FileType::from_raw_mode(mode);
         let dev = sys::makedev(rdev.0, rdev.1);
-        Ok(sys::mknodat(CWD, self.at(path), kind, Mode::from_raw_mode(mode), dev)?)
+        Ok(sys::mknodat(self.base()?, self.at(path), kind, Mode::from_raw_mode(mode), dev)?)
     }
 
     fn chown(&self, path: &RawPath, uid: Option<u32>, gid: Option<u32>, follow: bool) -> Res<()> {
         let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        Ok(sys::chownat(CWD, self.at(path), uid.map(Uid::from_raw), gid.map(Gid::from_raw), flags)?)
+        Ok(sys::chownat(self.base()?, self.at(path), uid.map(Uid::from_raw), gid.map(Gid::from_raw), flags)?)
     }
 
     fn truncate(&self, path: &RawPath, len: i64) -> Res<()> {
@@ -196,10 +222,13 @@ impl Kernel {
             None => Timespec { tv_sec: 0, tv_nsec: sys::UTIME_OMIT },
         };
         let times = Timestamps { last_access: spec(atime), last_modification: spec(mtime) };
-        Ok(sys::utimensat(CWD, self.at(path), &times, AtFlags::empty())?)
+        Ok(sys::utimensat(self.base()?, self.at(path), &times, AtFlags::empty())?)
     }
 
     fn lseek(&self, slot: usize, whence: Whence, offset: i64) -> Res<u64> {
+        if self.slot(slot).is_ok() && self.listed[slot] {
+            return Err(ESPIPE);
+        }
         let to = match whence {
             Whence::Start => sys::SeekFrom::Start(offset as u64),
             Whence::Current => sys::SeekFrom::Current(offset),
@@ -232,25 +261,30 @@ impl Kernel {
         Ok(match op {
             Op::Become(user) => become_user(*user)?.into(),
             Op::Umask(mask) => Outcome::Count(rustix::process::umask(mode(*mask)).as_raw_mode().into()),
-            Op::Mkdir { path, mode: bits } => sys::mkdir(self.at(path), mode(*bits))?.into(),
+            Op::Mkdir { path, mode: bits } => sys::mkdirat(self.base()?, self.at(path), mode(*bits))?.into(),
             Op::Mknod { path, mode, rdev } => self.mknod(path, *mode, *rdev)?.into(),
             Op::Symlink { body, path } => self.symlink(body, path)?.into(),
             Op::Link { from, to } => self.link(from, to)?.into(),
-            Op::Unlink { path } => sys::unlink(self.at(path))?.into(),
-            Op::Rmdir { path } => sys::rmdir(self.at(path))?.into(),
-            Op::Rename { from, to } => sys::rename(self.at(from), self.at(to))?.into(),
+            Op::Unlink { path } => sys::unlinkat(self.base()?, self.at(path), AtFlags::empty())?.into(),
+            Op::Rmdir { path } => sys::unlinkat(self.base()?, self.at(path), AtFlags::REMOVEDIR)?.into(),
+            Op::Rename { from, to } => sys::renameat(self.base()?, self.at(from), self.base()?, self.at(to))?.into(),
             Op::Open { slot, path, flags, mode } => self.open(*slot, path, *flags, *mode)?.into(),
             Op::Close { slot } => self.slots[*slot].take().map(drop).ok_or(EBADF)?.into(),
-            Op::Readlink { path } => RawPath(sys::readlink(self.at(path), Vec::new())?.into_bytes()).into(),
-            Op::Stat { path } => attr(&sys::stat(self.at(path))?).into(),
-            Op::Lstat { path } => attr(&sys::lstat(self.at(path))?).into(),
+            Op::Readlink { path } => {
+                RawPath(sys::readlinkat(self.base()?, self.at(path), Vec::new())?.into_bytes()).into()
+            }
+            Op::Stat { path } => attr(&sys::statat(self.base()?, self.at(path), AtFlags::empty())?).into(),
+            Op::Lstat { path } => attr(&sys::statat(self.base()?, self.at(path), AtFlags::SYMLINK_NOFOLLOW)?).into(),
             Op::ReadDir { path } => self.read_dir(path)?.into(),
-            Op::Chmod { path, mode: bits } => sys::chmod(self.at(path), mode(*bits))?.into(),
+            Op::Chmod { path, mode: bits } => {
+                sys::chmodat(self.base()?, self.at(path), mode(*bits), AtFlags::empty())?.into()
+            }
             Op::Chown { path, uid, gid, follow } => self.chown(path, *uid, *gid, *follow)?.into(),
             Op::Truncate { path, len } => self.truncate(path, *len)?.into(),
             Op::Utimens { path, atime, mtime } => self.utimens(path, *atime, *mtime)?.into(),
             Op::Access { path, bits } => {
-                sys::accessat(CWD, self.at(path), sys::Access::from_bits_retain(*bits as _), AtFlags::EACCESS)?.into()
+                sys::accessat(self.base()?, self.at(path), sys::Access::from_bits_retain(*bits as _), AtFlags::EACCESS)?
+                    .into()
             }
             Op::Chdir { path } => rustix::process::chdir(self.at(path))?.into(),
             Op::Getcwd => self.getcwd()?.into(),
@@ -262,6 +296,8 @@ impl Kernel {
             Op::Fstat { slot } => attr(&sys::fstat(self.slot(*slot)?)?).into(),
             Op::Fchmod { slot, mode: bits } => sys::fchmod(self.slot(*slot)?, mode(*bits))?.into(),
             Op::Lseek { slot, whence, offset } => self.lseek(*slot, *whence, *offset)?.into(),
+            Op::At { slot, op } => self.apply_at(*slot, op)?,
+            Op::Extra(op) => self.extra(op)?,
         })
     }
 }
@@ -276,8 +312,9 @@ impl Drop for Kernel {
     fn drop(&mut self) {
         self.slots = Default::default();
         match &self.place {
-            Place::Root { old_root, old_cwd, old_umask } => {
+            Place::Root { old_root, old_cwd, old_mounts, old_umask } => {
                 let back = become_user(0).and_then(|()| {
+                    mounts::enter(old_mounts)?;
                     rustix::process::fchdir(old_root)?;
                     rustix::process::chroot(".")?;
                     rustix::process::fchdir(old_cwd)?;
@@ -317,12 +354,10 @@ fn open_dir(path: &str) -> OwnedFd {
     sys::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).expect("open a directory")
 }
 
-/// A tmpfs that is mounted nowhere; it ends with the last user of the descriptor.
-fn fresh_tmpfs() -> rustix::io::Result<OwnedFd> {
-    let context = mount::fsopen("tmpfs", mount::FsOpenFlags::FSOPEN_CLOEXEC)?;
-    mount::fsconfig_set_string(context.as_fd(), "mode", "755")?;
-    mount::fsconfig_create(context.as_fd())?;
-    mount::fsmount(context.as_fd(), mount::FsMountFlags::FSMOUNT_CLOEXEC, mount::MountAttrFlags::empty())
+/// Nothing waits for the other side of a FIFO.
+fn open_flags(flags: u32) -> OFlags {
+    let extra = if flags & flags::O_PATH == 0 { OFlags::NONBLOCK } else { OFlags::empty() };
+    OFlags::from_bits_retain(flags) | OFlags::CLOEXEC | extra
 }
 
 /// Changes the effective credentials of this thread alone. The real and saved ones stay root's, so that there is a
@@ -350,6 +385,7 @@ fn attr(stat: &Stat) -> Attr {
         rdev: if device { (sys::major(stat.st_rdev), sys::minor(stat.st_rdev)) } else { (0, 0) },
         blocks: (stat.st_mode & S_IFMT == S_IFREG).then_some(stat.st_blocks as u64),
         ino: stat.st_ino,
+        dev: stat.st_dev,
         atime: time(stat.st_atime, stat.st_atime_nsec),
         mtime: time(stat.st_mtime, stat.st_mtime_nsec),
         ctime: time(stat.st_ctime, stat.st_ctime_nsec),

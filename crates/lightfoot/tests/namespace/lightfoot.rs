@@ -1,59 +1,99 @@
-//! Lightfoot, on its RAM file system, through its public interface.
+//! Lightfoot, on its RAM file system, through `vfs::Context`: what the `lightfoot` crate puts around that is not compared here.
+//!
+//! A file's position is this module's own.
 
-use super::Namespace;
+mod extra;
+
 use super::errno::*;
-use super::ops::flags::*;
 use super::ops::*;
 use super::outcome::{Attr, Outcome, Time};
-use lightfoot::{Context, Credentials, File, FileTimes, FileType, Metadata, OpenOptions, Permissions, Vfs};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::ffi::OsStringExt;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use super::{Namespace, World};
+use ramfs::RamFs;
+use vfs::{Base, Context, Credentials, OpenFile, OpenFlags, Policy, Resolve, SetAttr, SetTime, Vfs};
 
 type Res<T> = Result<T, Errno>;
 
-impl From<io::Error> for Errno {
-    fn from(error: io::Error) -> Self {
-        Errno(error.raw_os_error().unwrap_or_else(|| panic!("an error without a number: {error:?}")))
+impl From<vfs::Errno> for Errno {
+    fn from(errno: vfs::Errno) -> Self {
+        Errno(errno.raw())
     }
+}
+
+/// An open file and its position.
+#[derive(Debug)]
+struct Slot {
+    file: OpenFile,
+    position: u64,
+    /// See the kernel's.
+    listed: bool,
 }
 
 /// One process on a Lightfoot tree of its own.
 #[derive(Debug)]
 pub(crate) struct Lightfoot {
     context: Context,
-    slots: [Option<File>; SLOTS],
+    slots: [Option<Slot>; SLOTS],
+    /// The slot where relative paths start, during [`Op::At`].
+    base: Option<usize>,
 }
 
 impl Lightfoot {
-    /// A fresh tree; its root directory belongs to `owner`, as whom the process acts.
-    pub(crate) fn new(owner: (u32, u32)) -> Self {
-        let context = Vfs::ram().context();
-        if owner != (0, 0) {
-            context.chown("/", Some(owner.0), Some(owner.1)).expect("root may do anything");
-            context.set_credentials(Credentials::user(owner.0, owner.1, &[]));
+    /// A fresh tree; its root directory belongs to the world's owner, as whom the process acts.
+    pub(crate) fn new(world: World) -> Self {
+        let (uid, gid) = world.owner;
+        let context = Vfs::new(RamFs::with_root(0o755, uid, gid)).context();
+        context.set_policy(Policy {
+            protected_symlinks: world.protected_symlinks,
+            protected_hardlinks: world.protected_hardlinks,
+            protected_regular: world.protected_regular > 0,
+            protected_fifos: world.protected_fifos > 0,
+        });
+        if world.owner != (0, 0) {
+            context.set_credentials(Credentials::user(uid, gid, &[]));
         }
-        Lightfoot { context, slots: Default::default() }
+        Lightfoot { context, slots: Default::default(), base: None }
     }
 
-    fn slot(&self, slot: usize) -> Res<&File> {
+    fn slot(&self, slot: usize) -> Res<&Slot> {
         self.slots[slot].as_ref().ok_or(EBADF)
     }
 
-    fn open(&mut self, slot: usize, path: &RawPath, flags: u32, mode: u32) -> Res<()> {
-        // Everything but the access mode by number: the options refuse, as std's do, what open(2) allows.
-        let mut options = OpenOptions::new();
-        options.read(flags & O_ACCMODE != O_WRONLY).write(flags & O_ACCMODE != O_RDONLY);
-        let file = options.custom_flags(flags & !O_ACCMODE).mode(mode).open(&self.context, &path.0)?;
-        self.slots[slot] = Some(file);
+    fn file(&self, slot: usize) -> Res<&OpenFile> {
+        self.slot(slot).map(|slot| &slot.file)
+    }
+
+    /// Where relative paths start.
+    fn base(&self) -> Res<Base<'_>> {
+        match self.base {
+            None => Ok(Base::CWD),
+            Some(slot) => Ok(Base::at(self.file(slot)?.held())),
+        }
+    }
+
+    fn open(&mut self, slot: usize, path: &[u8], flags: u32, mode: u32, resolve: Resolve) -> Res<()> {
+        let base = self.base()?.within(resolve);
+        let file = self.context.open(base, path, OpenFlags::from_bits(flags), mode)?;
+        self.slots[slot] = Some(Slot { file, position: 0, listed: false });
         Ok(())
     }
 
-    fn read_dir(&self, path: &RawPath) -> Res<Vec<(RawPath, u32)>> {
+    fn apply_at(&mut self, slot: usize, op: &Op) -> Res<Outcome> {
+        self.slot(slot)?;
+        self.base = Some(slot);
+        let answer = self.try_apply(op);
+        self.base = None;
+        answer
+    }
+
+    fn read_dir(&self, path: &[u8]) -> Res<Vec<(RawPath, u32)>> {
+        let dir = self.context.open(self.base()?, path, OpenFlags::DIRECTORY, 0)?;
         let mut listing = Vec::new();
-        for entry in self.context.read_dir(&path.0)? {
-            let entry = entry?;
-            listing.push((RawPath(entry.file_name().into_vec()), kind(entry.file_type()?)));
+        loop {
+            let entries = dir.next_entries()?;
+            if entries.is_empty() {
+                break;
+            }
+            listing.extend(entries.into_iter().map(|entry| (RawPath(entry.name.into_vec()), entry.kind)));
         }
         listing.sort();
         Ok(listing)
@@ -61,58 +101,85 @@ impl Lightfoot {
 
     /// The path of the working directory, which `getcwd(2)` gives only up to the longest path.
     fn getcwd(&self) -> Res<RawPath> {
-        let path = self.context.current_dir()?.into_os_string().into_vec();
+        let path = self.context.current_dir()?;
         if path.len() < 4096 { Ok(RawPath(path)) } else { Err(ENAMETOOLONG) }
     }
 
-    fn chown(&self, path: &RawPath, uid: Option<u32>, gid: Option<u32>, follow: bool) -> Res<()> {
-        let path = &path.0;
-        Ok(if follow { self.context.chown(path, uid, gid) } else { self.context.lchown(path, uid, gid) }?)
+    fn set(&self, path: &[u8], follow: bool, set: SetAttr) -> Res<()> {
+        Ok(self.context.set_attr(self.base()?, path, follow, &set)?)
     }
 
-    fn truncate(&self, path: &RawPath, len: i64) -> Res<()> {
+    fn truncate(&self, path: &[u8], len: i64) -> Res<()> {
         // A length below zero cannot be said.
-        let len = u64::try_from(len).map_err(|_| EINVAL)?;
-        Ok(self.context.truncate(&path.0, len)?)
+        let size = u64::try_from(len).map_err(|_| EINVAL)?;
+        self.set(path, true, SetAttr { size: Some(size), ..SetAttr::default() })
     }
 
-    fn utimens(&self, path: &RawPath, atime: Option<i64>, mtime: Option<i64>) -> Res<()> {
-        let mut times = FileTimes::new();
-        if let Some(atime) = atime {
-            times = times.set_accessed(system_time(atime));
+    fn utimens(&self, path: &[u8], atime: Option<i64>, mtime: Option<i64>) -> Res<()> {
+        // Without a time to set, Linux does not even look.
+        if atime.is_none() && mtime.is_none() {
+            return Ok(());
         }
-        if let Some(mtime) = mtime {
-            times = times.set_modified(system_time(mtime));
-        }
-        Ok(self.context.set_times(&path.0, times)?)
+        let (atime, mtime) = (atime.map(SetTime::At), mtime.map(SetTime::At));
+        self.set(path, true, SetAttr { atime, mtime, ..SetAttr::default() })
     }
 
-    fn read(&self, slot: usize, offset: Option<u64>, len: usize) -> Res<Vec<u8>> {
-        let mut file = self.slot(slot)?;
+    fn stat(&self, path: &[u8], follow: bool) -> Res<Attr> {
+        let answer: Result<Attr, vfs::Errno> = self.context.attr_as(self.base()?, path, follow, attr);
+        Ok(answer?)
+    }
+
+    fn fstat(&self, slot: usize) -> Res<Attr> {
+        let file = self.file(slot)?;
+        Ok(attr(file.attr()?, file.dev()))
+    }
+
+    fn read(&mut self, slot: usize, offset: Option<u64>, len: usize) -> Res<Vec<u8>> {
+        let Slot { file, position, .. } = self.slots[slot].as_mut().ok_or(EBADF)?;
         let mut data = vec![0; len];
-        let read = match offset {
-            Some(offset) => file.read_at(&mut data, offset)?,
-            None => file.read(&mut data)?,
-        };
+        let read = file.read_at(offset.unwrap_or(*position), &mut data)?;
+        if offset.is_none() {
+            *position += read as u64;
+        }
         data.truncate(read);
         Ok(data)
     }
 
-    fn write(&self, slot: usize, offset: Option<u64>, data: &[u8]) -> Res<u64> {
-        let mut file = self.slot(slot)?;
-        Ok(match offset {
-            Some(offset) => file.write_at(data, offset)?,
-            None => file.write(data)?,
-        } as u64)
+    fn write(&mut self, slot: usize, offset: Option<u64>, data: &[u8]) -> Res<u64> {
+        let Slot { file, position, .. } = self.slots[slot].as_mut().ok_or(EBADF)?;
+        let (written, end) = file.write_at(offset.unwrap_or(*position), data)?;
+        if offset.is_none() {
+            *position = end;
+        }
+        Ok(written as u64)
     }
 
-    fn lseek(&self, slot: usize, whence: Whence, offset: i64) -> Res<u64> {
-        let to = match whence {
-            Whence::Start => SeekFrom::Start(offset as u64),
-            Whence::Current => SeekFrom::Current(offset),
-            Whence::End => SeekFrom::End(offset),
+    fn lseek(&mut self, slot: usize, whence: Whence, offset: i64) -> Res<u64> {
+        let Slot { file, position, listed } = self.slots[slot].as_mut().ok_or(EBADF)?;
+        if *listed {
+            return Err(ESPIPE);
+        }
+        if file.flags().has(OpenFlags::PATH) {
+            return Err(EBADF);
+        }
+        let attr = file.attr()?;
+        let from = match whence {
+            Whence::Start => 0,
+            Whence::Current => *position,
+            // A directory has no end to count from.
+            Whence::End if attr.is_dir() => return Err(EINVAL),
+            Whence::End => attr.size,
         };
-        Ok(self.slot(slot)?.seek(to)?)
+        *position = from.checked_add_signed(offset).filter(|to| i64::try_from(*to).is_ok()).ok_or(EINVAL)?;
+        Ok(*position)
+    }
+
+    /// `linkat(2)` without `AT_EMPTY_PATH`.
+    fn link(&self, from: &[u8], follow: bool, to: &[u8]) -> Res<()> {
+        if from.is_empty() {
+            return Err(ENOENT);
+        }
+        Ok(self.context.link((self.base()?, from, follow), (self.base()?, to))?)
     }
 
     fn become_user(&self, user: usize) {
@@ -120,45 +187,56 @@ impl Lightfoot {
         self.context.set_credentials(Credentials::user(uid, gid, groups));
     }
 
+    fn mknod(&self, path: &[u8], mode: u32, (major, minor): (u32, u32)) -> Res<()> {
+        // What has no device has no number of one.
+        let device = matches!(mode & S_IFMT, S_IFCHR | S_IFBLK);
+        let rdev = if device { major << 20 | minor } else { 0 };
+        Ok(self.context.mknod(self.base()?, path, mode, rdev)?)
+    }
+
     fn try_apply(&mut self, op: &Op) -> Res<Outcome> {
+        let chmod = |mode: u32| SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() };
         let context = &self.context;
-        let permissions = |mode: u32| Permissions::from_mode(mode);
         Ok(match op {
             Op::Become(user) => {
                 self.become_user(*user);
                 Outcome::Done
             }
             Op::Umask(mask) => Outcome::Count(context.set_umask(*mask).into()),
-            Op::Mkdir { path, mode } => context.mkdir(&path.0, *mode)?.into(),
-            Op::Mknod { path, mode, rdev } => {
-                context.mknod(&path.0, *mode, rustix::fs::makedev(rdev.0, rdev.1))?.into()
+            Op::Mkdir { path, mode } => context.mkdir(self.base()?, path, *mode)?.into(),
+            Op::Mknod { path, mode, rdev } => self.mknod(path, *mode, *rdev)?.into(),
+            Op::Symlink { body, path } => context.symlink(body, self.base()?, path)?.into(),
+            Op::Link { from, to } => self.link(from, false, to)?.into(),
+            Op::Unlink { path } => context.unlink(self.base()?, path)?.into(),
+            Op::Rmdir { path } => context.rmdir(self.base()?, path)?.into(),
+            Op::Rename { from, to } => {
+                context.rename((self.base()?, from), (self.base()?, to), vfs::RenameFlags::default())?.into()
             }
-            Op::Symlink { body, path } => context.symlink(&body.0, &path.0)?.into(),
-            Op::Link { from, to } => context.hard_link(&from.0, &to.0)?.into(),
-            Op::Unlink { path } => context.remove_file(&path.0)?.into(),
-            Op::Rmdir { path } => context.remove_dir(&path.0)?.into(),
-            Op::Rename { from, to } => context.rename(&from.0, &to.0)?.into(),
-            Op::Open { slot, path, flags, mode } => self.open(*slot, path, *flags, *mode)?.into(),
+            Op::Open { slot, path, flags, mode } => self.open(*slot, path, *flags, *mode, Resolve::default())?.into(),
             Op::Close { slot } => self.slots[*slot].take().map(drop).ok_or(EBADF)?.into(),
-            Op::Readlink { path } => RawPath(context.read_link(&path.0)?.into_os_string().into_vec()).into(),
-            Op::Stat { path } => attr(&context.metadata(&path.0)?).into(),
-            Op::Lstat { path } => attr(&context.symlink_metadata(&path.0)?).into(),
+            Op::Readlink { path } => RawPath(context.read_link(self.base()?, path)?).into(),
+            Op::Stat { path } => self.stat(path, true)?.into(),
+            Op::Lstat { path } => self.stat(path, false)?.into(),
             Op::ReadDir { path } => self.read_dir(path)?.into(),
-            Op::Chmod { path, mode } => context.set_permissions(&path.0, permissions(*mode))?.into(),
-            Op::Chown { path, uid, gid, follow } => self.chown(path, *uid, *gid, *follow)?.into(),
+            Op::Chmod { path, mode } => self.set(path, true, chmod(*mode))?.into(),
+            Op::Chown { path, uid, gid, follow } => {
+                self.set(path, *follow, SetAttr { uid: *uid, gid: *gid, ..SetAttr::default() })?.into()
+            }
             Op::Truncate { path, len } => self.truncate(path, *len)?.into(),
             Op::Utimens { path, atime, mtime } => self.utimens(path, *atime, *mtime)?.into(),
-            Op::Access { path, bits } => context.access(&path.0, *bits)?.into(),
-            Op::Chdir { path } => context.set_current_dir(&path.0)?.into(),
+            Op::Access { path, bits } => context.access(self.base()?, path, true, *bits)?.into(),
+            Op::Chdir { path } => context.set_current_dir(path)?.into(),
             Op::Getcwd => self.getcwd()?.into(),
             Op::Write { slot, fill, len } => self.write(*slot, None, &vec![*fill; *len])?.into(),
             Op::Pwrite { slot, offset, fill, len } => self.write(*slot, Some(*offset), &vec![*fill; *len])?.into(),
             Op::Read { slot, len } => self.read(*slot, None, *len)?.into(),
             Op::Pread { slot, offset, len } => self.read(*slot, Some(*offset), *len)?.into(),
-            Op::Ftruncate { slot, len } => self.slot(*slot)?.set_len(*len)?.into(),
-            Op::Fstat { slot } => attr(&self.slot(*slot)?.metadata()?).into(),
-            Op::Fchmod { slot, mode } => self.slot(*slot)?.set_permissions(permissions(*mode))?.into(),
+            Op::Ftruncate { slot, len } => self.file(*slot)?.set_len(*len)?.into(),
+            Op::Fstat { slot } => self.fstat(*slot)?.into(),
+            Op::Fchmod { slot, mode } => self.file(*slot)?.set_attr(&chmod(*mode))?.into(),
             Op::Lseek { slot, whence, offset } => self.lseek(*slot, *whence, *offset)?.into(),
+            Op::At { slot, op } => self.apply_at(*slot, op)?,
+            Op::Extra(op) => self.extra(op)?,
         })
     }
 }
@@ -169,37 +247,19 @@ impl Namespace for Lightfoot {
     }
 }
 
-fn system_time(nanos: i64) -> SystemTime {
-    let distance = Duration::from_nanos(nanos.unsigned_abs());
-    if nanos < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance }
-}
-
-fn kind(file_type: FileType) -> u32 {
-    let kinds = [
-        (file_type.is_dir(), S_IFDIR),
-        (file_type.is_file(), S_IFREG),
-        (file_type.is_symlink(), S_IFLNK),
-        (file_type.is_fifo(), S_IFIFO),
-        (file_type.is_socket(), S_IFSOCK),
-        (file_type.is_char_device(), S_IFCHR),
-        (file_type.is_block_device(), S_IFBLK),
-    ];
-    kinds.iter().filter(|(is, _)| *is).map(|(_, kind)| kind).sum()
-}
-
-fn attr(metadata: &Metadata) -> Attr {
-    let rdev = metadata.rdev();
+fn attr(attr: vfs::Attr, dev: u64) -> Attr {
     Attr {
-        mode: metadata.mode(),
-        nlink: metadata.nlink(),
-        uid: metadata.uid(),
-        gid: metadata.gid(),
-        size: metadata.size(),
-        rdev: (rustix::fs::major(rdev), rustix::fs::minor(rdev)),
-        blocks: metadata.file_type().is_file().then(|| metadata.blocks()),
-        ino: metadata.ino(),
-        atime: Time::Raw(metadata.atime_ns()),
-        mtime: Time::Raw(metadata.mtime_ns()),
-        ctime: Time::Raw(metadata.ctime_ns()),
+        mode: attr.mode,
+        nlink: attr.nlink.into(),
+        uid: attr.uid,
+        gid: attr.gid,
+        size: attr.size,
+        rdev: (attr.rdev >> 20, attr.rdev & 0xf_ffff),
+        blocks: (attr.kind() == S_IFREG).then_some(attr.blocks),
+        ino: attr.ino,
+        dev,
+        atime: Time::Raw(attr.atime),
+        mtime: Time::Raw(attr.mtime),
+        ctime: Time::Raw(attr.ctime),
     }
 }

@@ -12,6 +12,7 @@
 
 pub(crate) mod driver;
 pub(crate) mod errno;
+pub(crate) mod exceptions;
 pub(crate) mod generate;
 pub(crate) mod kernel;
 pub(crate) mod lightfoot;

@@ -7,6 +7,7 @@
 //! What it is not: fast, concurrent, or a file system.
 
 mod attributes;
+mod extra;
 mod files;
 mod names;
 mod walk;
@@ -96,6 +97,10 @@ pub(crate) struct Model {
     cred: Cred,
     umask: u32,
     cwd: Id,
+    /// Where relative paths start instead, during [`Op::At`].
+    base: Option<Id>,
+    /// What is mounted on what, the newest last.
+    mounts: Vec<(Id, Id)>,
     slots: [Option<Handle>; SLOTS],
     /// Nanoseconds since 1970; moves with every operation.
     clock: i64,
@@ -109,7 +114,7 @@ impl Model {
         let root = Inode { kind: root, perm: 0o755, uid, gid, nlink: 2, atime: clock, mtime: clock, ctime: clock };
         let cred = Cred { uid, gid, groups: Vec::new() };
         let slots = [const { None }; SLOTS];
-        Model { world, inodes: vec![root], cred, umask: 0o022, cwd: ROOT, slots, clock }
+        Model { world, inodes: vec![root], cred, umask: 0o022, cwd: ROOT, base: None, mounts: Vec::new(), slots, clock }
     }
 
     pub(crate) fn root(&self) -> Id {
@@ -132,7 +137,7 @@ impl Model {
 
     /// A directory's names.
     pub(crate) fn entries_of(&self, dir: Id) -> Vec<(Vec<u8>, Id)> {
-        self.entries(dir).into_iter().flatten().map(|(name, id)| (name.clone(), *id)).collect()
+        self.entries(dir).into_iter().flatten().map(|(name, id)| (name.clone(), self.shown(*id))).collect()
     }
 
     /// How many names there are in the tree.
@@ -228,6 +233,7 @@ impl Model {
             rdev,
             blocks,
             ino: id as u64,
+            dev: 0,
             atime: Time::Raw(inode.atime),
             mtime: Time::Raw(inode.mtime),
             ctime: Time::Raw(inode.ctime),
@@ -281,6 +287,8 @@ impl Namespace for Model {
                 self.slot(*slot).map(|h| h.inode).and_then(|id| self.change_mode(id, *mode)).into()
             }
             Op::Lseek { slot, whence, offset } => self.lseek(*slot, *whence, *offset).into(),
+            Op::At { slot, op } => self.apply_at(*slot, op),
+            Op::Extra(op) => self.extra(op).into(),
         }
     }
 }

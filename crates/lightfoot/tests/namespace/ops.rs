@@ -1,5 +1,9 @@
 //! The operations: what one process can ask of a namespace.
 
+mod extra;
+
+pub(crate) use extra::{Extra, MOUNT_FLAGS, Storage, XattrAt, XattrName};
+
 use std::fmt;
 use std::ops::Deref;
 
@@ -28,6 +32,18 @@ pub(crate) mod flags {
     pub(crate) const O_APPEND: u32 = 0o2000;
     pub(crate) const O_DIRECTORY: u32 = 0o200000;
     pub(crate) const O_NOFOLLOW: u32 = 0o400000;
+    pub(crate) const O_NOATIME: u32 = 0o1_000_000;
+    pub(crate) const O_PATH: u32 = 0o10_000_000;
+    pub(crate) const O_TMPFILE: u32 = 0o20_200_000;
+    /// Flags of `openat2(2)`.
+    pub(crate) const RESOLVE_NO_XDEV: u64 = 1;
+    pub(crate) const RESOLVE_NO_MAGICLINKS: u64 = 2;
+    pub(crate) const RESOLVE_NO_SYMLINKS: u64 = 4;
+    pub(crate) const RESOLVE_BENEATH: u64 = 8;
+    pub(crate) const RESOLVE_IN_ROOT: u64 = 16;
+    /// Flags of `renameat2(2)`.
+    pub(crate) const RENAME_NOREPLACE: u32 = 1;
+    pub(crate) const RENAME_EXCHANGE: u32 = 2;
 }
 
 /// How many open files a process has room for.
@@ -203,6 +219,13 @@ pub(crate) enum Op {
         whence: Whence,
         offset: i64,
     },
+    /// The operation with relative paths from the directory in the slot on: `openat(2)` and its like. With an empty slot
+    /// `EBADF`, whatever the path is.
+    At {
+        slot: usize,
+        op: Box<Op>,
+    },
+    Extra(Extra),
 }
 
 /// Where [`Op::Lseek`] counts from.

@@ -117,6 +117,8 @@ pub(crate) struct Attr {
     pub(crate) blocks: Option<u64>,
     /// Identity: raw the inode number, normalised the order in which the object was first looked at.
     pub(crate) ino: u64,
+    /// Which file system; normalised 0.
+    pub(crate) dev: u64,
     pub(crate) atime: Time,
     pub(crate) mtime: Time,
     pub(crate) ctime: Time,
@@ -154,15 +156,17 @@ impl Compare {
 #[derive(Debug)]
 pub(crate) struct Normaliser {
     compare: Compare,
-    /// Order of first look, by inode number.
-    seen: HashMap<u64, u64>,
-    /// Modification and change time at the last look, by inode number.
-    last: HashMap<u64, (Time, Time)>,
+    /// The file system that was looked at first.
+    dev: Option<u64>,
+    /// Order of first look, by file system and inode number.
+    seen: HashMap<(u64, u64), u64>,
+    /// Modification and change time at the last look.
+    last: HashMap<(u64, u64), (Time, Time)>,
 }
 
 impl Normaliser {
     pub(crate) fn new(compare: Compare) -> Self {
-        Normaliser { compare, seen: HashMap::new(), last: HashMap::new() }
+        Normaliser { compare, dev: None, seen: HashMap::new(), last: HashMap::new() }
     }
 
     pub(crate) fn outcome(&mut self, raw: Outcome) -> Outcome {
@@ -174,12 +178,17 @@ impl Normaliser {
 
     fn attr(&mut self, raw: Attr) -> Attr {
         let first_seen = self.seen.len() as u64;
-        let ino = *self.seen.entry(raw.ino).or_insert(first_seen);
-        let before = self.last.insert(raw.ino, (raw.mtime, raw.ctime)).unwrap_or((raw.mtime, raw.ctime));
+        // Numbers of file systems, and so of what is on them, come again when they have gone: only the first is counted.
+        if raw.dev != *self.dev.get_or_insert(raw.dev) {
+            return Attr { ino: u64::MAX, dev: 0, atime: Time::Clock, mtime: Time::Clock, ctime: Time::Clock, ..raw };
+        }
+        let ino = *self.seen.entry((raw.dev, raw.ino)).or_insert(first_seen);
+        let before = self.last.insert((raw.dev, raw.ino), (raw.mtime, raw.ctime)).unwrap_or((raw.mtime, raw.ctime));
         let is_dir = raw.mode & super::ops::S_IFMT == super::ops::S_IFDIR;
         let moved = self.compare.moved == Moved::Everywhere || self.compare.moved == Moved::InFiles && !is_dir;
         Attr {
             ino,
+            dev: 0,
             size: if is_dir && !self.compare.dir_size { 0 } else { raw.size },
             blocks: raw.blocks.filter(|_| self.compare.blocks),
             atime: if self.compare.atime { self.time(raw.atime, None) } else { Time::Clock },

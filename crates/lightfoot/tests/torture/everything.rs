@@ -89,48 +89,71 @@ fn mount(context: &Context, dir: &str) {
     assert_eq!(dev(path), before, "{dir}");
 }
 
-/// The states that one directory goes through: where it is.
-const PLACES: [&str; 3] = ["/tour/a", "/tour/way/b", "/tour/way/a-name-of-more-than-thirty-two-bytes"];
+/// The states that two directories go through: where the outer one is, and what the inner one is called. Each differs from the
+/// next in one of them.
+const STATES: [(&str, &str); 4] = [
+    ("/tour/a", "x"),
+    ("/tour/way/a-name-of-more-than-thirty-two-bytes", "x"),
+    ("/tour/way/a-name-of-more-than-thirty-two-bytes", "sixteen-bytes-16"),
+    ("/tour/a", "sixteen-bytes-16"),
+];
 
-/// A directory that one thread takes round, looked at by its path and asked back from below.
+/// Directories between the two, so that a way back takes its time.
+const BETWEEN: usize = 300;
+
+/// Two directories, one far below the other, that one thread renames in turns; looked at by path and asked back from below.
 struct Tour {
     history: History,
     file: Held,
-    dir: Held,
     ino: u64,
+}
+
+/// The inner directory's own directory.
+fn middle(outer: &str) -> String {
+    outer.to_owned() + &"/s".repeat(BETWEEN)
+}
+
+/// The path of the file in a state.
+fn file_in(state: u64) -> String {
+    let (outer, inner) = STATES[(state % 4) as usize];
+    format!("{}/{inner}/file", middle(outer))
 }
 
 impl Tour {
     fn new(context: &Context) -> Self {
-        for dir in ["/tour", "/tour/way", PLACES[0]] {
-            context.mkdir(Base::CWD, dir.as_bytes(), 0o755).unwrap();
-        }
-        let path = format!("{}/file", PLACES[0]).into_bytes();
+        let mkdir = |path: &str| context.mkdir(Base::CWD, path.as_bytes(), 0o755).unwrap();
+        ["/tour", "/tour/way", STATES[0].0].iter().for_each(|dir| mkdir(dir));
+        (1..=BETWEEN).for_each(|depth| mkdir(&(STATES[0].0.to_owned() + &"/s".repeat(depth))));
+        mkdir(&format!("{}/{}", middle(STATES[0].0), STATES[0].1));
+        let path = file_in(0).into_bytes();
         context.open(Base::CWD, &path, OpenFlags::CREAT, 0o644).unwrap();
-        let hold = |path: &[u8]| context.hold(Base::CWD, path, true).unwrap();
+        let file = context.hold(Base::CWD, &path, true).unwrap();
         let ino = context.attr(Base::CWD, &path, true).unwrap().ino;
-        Self { history: History::default(), file: hold(&path), dir: hold(PLACES[0].as_bytes()), ino }
+        Self { history: History::default(), file, ino }
     }
 
     fn step(&self, context: &Context, round: u64) {
-        let at = |round: u64| (Base::CWD, PLACES[(round % 3) as usize].as_bytes());
-        self.history.step(|| context.rename(at(round), at(round + 1), RenameFlags::default()).unwrap());
+        let ((old, child), (new, next)) = (STATES[(round % 4) as usize], STATES[((round + 1) % 4) as usize]);
+        let (from, to) = if old == new {
+            (format!("{}/{child}", middle(old)), format!("{}/{next}", middle(old)))
+        } else {
+            (old.into(), new.into())
+        };
+        let (from, to) = ((Base::CWD, from.as_bytes()), (Base::CWD, to.as_bytes()));
+        self.history.step(|| context.rename(from, to, RenameFlags::default()).unwrap());
     }
 
     fn look(&self, context: &Context, observer: &mut Observer<'_>, rng: &mut Rng) {
-        let place = rng.below(3);
-        let path = format!("{}/file", PLACES[place]).into_bytes();
+        let place = rng.pick(&[0, 1]);
+        let outer = STATES[place].0;
         observer.see(
-            || context.attr(Base::CWD, &path, true).map(|attr| attr.ino),
-            |state, seen| *seen == if state % 3 == place as u64 { Ok(self.ino) } else { Err(Errno::ENOENT) },
+            || context.attr(Base::CWD, outer.as_bytes(), true).map(|attr| attr.nlink),
+            |state, seen| *seen == if STATES[(state % 4) as usize].0 == outer { Ok(3) } else { Err(Errno::ENOENT) },
         );
         let asked = || String::from_utf8(context.path_of(&self.file)).unwrap();
-        observer.see(asked, |state, seen| *seen == format!("{}/file", PLACES[(state % 3) as usize]));
-        let seen = context.attr(Base::at(&self.dir), b"../../tour", true).or_else(|_| {
-            // From two directories below, one more step leads there.
-            context.attr(Base::at(&self.dir), b"../../../tour", true)
-        });
-        assert!(seen.is_ok() || seen == Err(Errno::ENOENT), "{seen:?}");
+        observer.see(asked, |state, seen| *seen == file_in(state));
+        let seen = context.attr(Base::CWD, file_in(place as u64).as_bytes(), true).map(|attr| attr.ino);
+        assert!(seen == Ok(self.ino) || seen == Err(Errno::ENOENT), "{seen:?}");
     }
 }
 
@@ -183,5 +206,23 @@ fn all_operations_at_once_lose_no_name_and_leave_nothing_held() {
     let names = whole::check(&context);
     assert_eq!(context.mounts().len(), 1);
     // The root is one more.
+    assert_eq!(whole::check_released(&vfs, context), names + 1, "dentries, and names");
+}
+
+#[test]
+fn a_path_that_is_asked_back_is_of_one_moment_however_long_the_way_is() {
+    let vfs = Vfs::new(RamFs::new());
+    let context = vfs.context();
+    let tour = Tour::new(&context);
+    {
+        let (context, tour) = (&context, &tour);
+        let mut observer = Observer::new(&tour.history);
+        Race::default()
+            .writer(2 * STEPS, move |round, _| tour.step(context, round))
+            .reader(move |rng| tour.look(context, &mut observer, rng))
+            .run();
+    }
+    drop(tour);
+    let names = whole::check(&context);
     assert_eq!(whole::check_released(&vfs, context), names + 1, "dentries, and names");
 }

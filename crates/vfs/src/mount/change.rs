@@ -4,7 +4,7 @@ use super::{Mount, MountFlags, Mountpoints, Namespace, Owned, UnmountFlags};
 use crate::cache::Budget;
 use crate::context::{Context, Held};
 use crate::cred::Capabilities;
-use crate::dentry::DIR;
+use crate::dentry::{DIR, HASHED};
 use crate::errno::Errno;
 use crate::fs::FileSystem;
 use crate::namespace::Base;
@@ -52,7 +52,7 @@ impl Context {
     /// `source` comes along. The new mount has `flags` of its own; those that come along keep theirs.
     ///
     /// # Errors
-    /// As for [`Context::mount`].
+    /// As for [`Context::mount`]; `ENOENT` too if the name of `source` has gone.
     pub fn bind(
         &self,
         (source_base, source): (Base<'_>, &[u8]),
@@ -66,6 +66,10 @@ impl Context {
         let namespace = self.namespace();
         if source.mount().namespace() != namespace.id {
             return Err(Errno::EINVAL);
+        }
+        self.check_kinds(source.dentry().has(DIR), &target)?;
+        if !source.dentry().has(HASHED) {
+            return Err(Errno::ENOENT);
         }
         let sb = &source.mount().sb;
         let top = Mount::new(sb.clone(), sb.pin_again(source.dentry()), flags);
@@ -116,6 +120,9 @@ impl Context {
         if climbs_to(&self.tree().domain.read(), target.place(), &source.place()) {
             return Err(Errno::ELOOP);
         }
+        if !source.dentry().has(HASHED) {
+            return Err(Errno::ENOENT);
+        }
         let old = {
             let guard = self.tree().domain.read();
             let from = moved.attachment(&guard).ok_or(Errno::EINVAL)?;
@@ -133,13 +140,14 @@ impl Context {
     /// Changes the flags of the mount at `path`: `mount(2)` with `MS_REMOUNT` and `MS_BIND`.
     ///
     /// # Errors
-    /// `EPERM`; `EINVAL` if nothing is mounted there; `EBUSY` to make it read-only while files are open for writing; those of a walk.
+    /// `EPERM`; `EINVAL` if nothing is mounted there, or that was taken away; `EBUSY` to make it read-only while files are open for writing; those of a walk.
     pub fn remount(&self, base: Base<'_>, path: &[u8], flags: MountFlags) -> Result<(), Errno> {
         self.may_mount()?;
         let place = self.hold(base, path, true)?;
         if !core::ptr::eq(place.dentry(), place.mount().root()) {
             return Err(Errno::EINVAL);
         }
+        self.check_shown(place.mount())?;
         place.mount().set_flags(flags)
     }
 

@@ -100,8 +100,8 @@ impl OpenFlags {
 /// What stands at the last component of a path that is opened with `CREAT`.
 enum Last {
     Opened(OpenFile),
-    /// Something is mounted there.
-    Mounted,
+    /// Something is mounted there, in a directory with these attributes.
+    Mounted(Attr),
     /// A symbolic link to be followed: from this directory on by this text, after so many others.
     Link(Held, Vec<u8>, u32),
 }
@@ -159,10 +159,29 @@ impl Context {
 
     /// Opens, for `CREAT`, a mount point: what is mounted there.
     #[cold]
-    fn open_mounted(&self, base: Base<'_>, path: &[u8], flags: OpenFlags) -> Result<OpenFile, Errno> {
+    fn open_mounted(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, dir: &Attr) -> Result<OpenFile, Errno> {
         let plain = OpenFlags(flags.0 & !(OpenFlags::CREAT.0 | OpenFlags::EXCL.0));
         let attr = self.attr(base, path, !flags.has(OpenFlags::NOFOLLOW))?;
-        if attr.is_dir() { Err(Errno::EISDIR) } else { self.open_existing(base, path, plain) }
+        if attr.is_dir() {
+            return Err(Errno::EISDIR);
+        }
+        self.may_create_in_sticky(dir, &attr)?;
+        self.open_existing(base, path, plain)
+    }
+
+    /// `CREAT` on what is there already, belongs to somebody else and lies in a sticky directory open to all: refused for all but
+    /// regular files and FIFOs, which Linux refuses only where `fs.protected_regular` and `fs.protected_fifos` say so.
+    fn may_create_in_sticky(&self, dir: &Attr, attr: &Attr) -> Result<(), Errno> {
+        let open_to_all = dir.mode & (S_ISVTX | 0o002) == S_ISVTX | 0o002;
+        let foreign = attr.uid != self.credentials().uid && attr.uid != dir.uid;
+        let policy = self.policy();
+        let free = match attr.kind() {
+            S_IFREG => !policy.protected_regular,
+            S_IFIFO => !policy.protected_fifos,
+            _ => false,
+        };
+        let refused = open_to_all && foreign && !free;
+        if refused { Err(Errno::EACCES) } else { Ok(()) }
     }
 
     /// `O_TMPFILE`.
@@ -221,7 +240,7 @@ impl Context {
             };
             match self.in_parent_after(links, base, path, |entry| entry.open_or_create(flags, mode))? {
                 Last::Opened(file) => return Ok(file),
-                Last::Mounted => return self.open_mounted(base, path, flags),
+                Last::Mounted(dir) => return self.open_mounted(base, path, flags, &dir),
                 Last::Link(dir, _, followed) if followed == MAX_LINKS || may_not_follow(&dir, base) => {
                     return Err(Errno::ELOOP);
                 }
@@ -259,7 +278,7 @@ impl Entry<'_, '_> {
         }
         if entry.has(MOUNTED) {
             // What is mounted on it is opened, not it.
-            return Ok(Last::Mounted);
+            return Ok(Last::Mounted(self.dir_inode()?.attr()));
         }
         if entry.has(LINK) && !flags.has(OpenFlags::NOFOLLOW) {
             return self.link_body(entry);
@@ -270,29 +289,13 @@ impl Entry<'_, '_> {
         let inode = entry.inode().ok_or(Errno::ENOENT)?;
         let attr = inode.attr();
         let cred = self.context.credentials();
-        self.may_create_in_sticky(&cred, &attr)?;
+        self.context.may_create_in_sticky(&self.dir_inode()?.attr(), &attr)?;
         check_kind(attr.mode, flags)?;
         check_cut(self.mount, &attr, flags)?;
         may_block(self.sb, (inode, &attr), &cred, flags.mask())?;
         check_opened(self.mount, &attr, &cred, flags)?;
         let pinned = self.sb.pin(entry).ok_or(Errno::ENOENT)?;
         self.context.opened(self.hold(pinned), flags, cred).map(Last::Opened)
-    }
-
-    /// `CREAT` on what is there already, belongs to somebody else and lies in a sticky directory open to all: refused for all but
-    /// regular files and FIFOs, which Linux refuses only where `fs.protected_regular` and `fs.protected_fifos` say so.
-    fn may_create_in_sticky(&self, cred: &Credentials, attr: &Attr) -> Result<(), Errno> {
-        let dir = self.dir_inode()?.attr();
-        let open_to_all = dir.mode & (S_ISVTX | 0o002) == S_ISVTX | 0o002;
-        let foreign = attr.uid != cred.uid && attr.uid != dir.uid;
-        let policy = self.context.policy();
-        let free = match attr.kind() {
-            S_IFREG => !policy.protected_regular,
-            S_IFIFO => !policy.protected_fifos,
-            _ => false,
-        };
-        let refused = open_to_all && foreign && !free;
-        if refused { Err(Errno::EACCES) } else { Ok(()) }
     }
 
     fn link_body(&self, entry: &Dentry) -> Result<Last, Errno> {

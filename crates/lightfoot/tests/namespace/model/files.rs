@@ -35,7 +35,7 @@ impl Model {
         let create = flags & O_CREAT != 0;
         let mut follow = flags & O_NOFOLLOW == 0 && !(create && flags & O_EXCL != 0);
         let mut want_dir = flags & O_DIRECTORY != 0;
-        let (mut start, mut path) = (self.cwd, path.to_vec());
+        let (mut start, mut path) = (self.start(), path.to_vec());
         let mut walk = Walk::default();
         loop {
             let (dir, last) = self.walk_to_last(start, &path, &mut walk)?;

@@ -5,7 +5,7 @@ use super::*;
 
 impl Model {
     /// Finds where a new name goes: the directory exists, the name does not. `dir_wanted` allows slashes after it.
-    fn place_for(&self, path: &[u8], dir_wanted: bool) -> Res<(Id, Vec<u8>)> {
+    pub(super) fn place_for(&self, path: &[u8], dir_wanted: bool) -> Res<(Id, Vec<u8>)> {
         let (dir, last) = self.lookup_parent(path)?;
         let Last::Name(name, slash) = last else { return Err(EEXIST) };
         match self.find(dir, &name)? {
@@ -25,6 +25,7 @@ impl Model {
         let sticky = self.inodes[dir].perm & S_ISVTX != 0;
         let mine = [dir, victim].iter().any(|id| self.is_owner_or_root(*id));
         match () {
+            () if self.is_mounted(victim) => Err(EBUSY),
             () if sticky && !mine => Err(EPERM),
             () if as_dir && !self.is_dir(victim) => Err(ENOTDIR),
             () if !as_dir && self.is_dir(victim) => Err(EISDIR),
@@ -216,8 +217,9 @@ impl Model {
     }
 
     /// Whether `id` is `top` or below it, following `..`.
-    fn is_at_or_below(&self, mut id: Id, top: Id) -> bool {
-        loop {
+    pub(super) fn is_at_or_below(&self, mut id: Id, top: Id) -> bool {
+        // Bounded: what is mounted below itself, the model takes for a loop.
+        for _ in 0..=self.inodes.len() {
             let parent = self.step_dots(id, &Last::DotDot);
             match () {
                 () if id == top => return true,
@@ -225,5 +227,6 @@ impl Model {
                 () => id = parent,
             }
         }
+        true
     }
 }

@@ -43,13 +43,13 @@ impl Model {
     /// Finds what a path names; `follow` says what becomes of a symbolic link in the last place.
     pub(super) fn lookup(&self, path: &[u8], follow: bool) -> Res<Id> {
         check_path(path)?;
-        self.resolve(self.cwd, path, follow, &mut Walk::default())
+        self.resolve(self.start(), path, follow, &mut Walk::default())
     }
 
     /// Finds a path's parent directory and leaves the last component to the caller.
     pub(super) fn lookup_parent(&self, path: &[u8]) -> Res<(Id, Last)> {
         check_path(path)?;
-        self.walk_to_last(self.cwd, path, &mut Walk::default())
+        self.walk_to_last(self.start(), path, &mut Walk::default())
     }
 
     fn resolve(&self, start: Id, path: &[u8], follow: bool, walk: &mut Walk) -> Res<Id> {
@@ -114,7 +114,7 @@ impl Model {
         match () {
             () if self.is_removed_dir(dir) => Err(ENOENT),
             () if name.len() > NAME_MAX => Err(ENAMETOOLONG),
-            () => Ok(self.entries(dir)?.get(name).copied()),
+            () => Ok(self.entries(dir)?.get(name).map(|id| self.shown(*id))),
         }
     }
 
@@ -147,10 +147,12 @@ impl Model {
     /// The path of a directory that has one.
     pub(crate) fn path_of(&self, mut dir: Id) -> Vec<u8> {
         let mut names = Vec::new();
-        while dir != ROOT {
+        while dir != ROOT && names.len() <= self.inodes.len() {
             let parent = self.step_dots(dir, &Last::DotDot);
-            let entries = self.entries(parent).expect("a parent is a directory");
-            names.push(entries.iter().find(|(_, id)| **id == dir).expect("a live directory has a name").0.clone());
+            let entries = self.entries(parent);
+            // What is mounted, the model finds only from above.
+            let Some((name, _)) = entries.into_iter().flatten().find(|(_, id)| **id == dir) else { break };
+            names.push(name.clone());
             dir = parent;
         }
         names.push(Vec::new());
