@@ -238,7 +238,11 @@ impl Context {
                 None => (base, path),
                 Some((dir, body)) => (base.going_on_from(dir, scope), body.as_slice()),
             };
-            match self.in_parent_after(links, base, path, |entry| entry.open_or_create(flags, mode))? {
+            let found = self.in_parent_after(links, base, path, |entry| entry.open_or_create(flags, mode));
+            if found.is_err() && !base.resolve.is_plain() {
+                self.check_end(links, base, path)?;
+            }
+            match found? {
                 Last::Opened(file) => return Ok(file),
                 Last::Mounted(dir) => return self.open_mounted(base, path, flags, &dir),
                 Last::Link(dir, _, followed) if followed == MAX_LINKS || may_not_follow(&dir, base) => {
@@ -252,6 +256,20 @@ impl Context {
                     links = followed + 1;
                 }
             }
+        }
+    }
+}
+
+impl Context {
+    /// That the end of a path which cannot be made leads out of its bounds is said before what else is wrong with it.
+    ///
+    /// # Errors
+    /// `EXDEV`.
+    #[cold]
+    fn check_end(&self, links: u32, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
+        match self.resolve_after(links, base, path, false, |_| Ok(())) {
+            Err(Errno::EXDEV) => Err(Errno::EXDEV),
+            _ => Ok(()),
         }
     }
 }
