@@ -18,6 +18,7 @@ mod moving;
 pub(crate) use moving::Moved;
 
 use crate::acl::Acls;
+use crate::attr::Attr;
 use crate::cache::{FreeSlot, Kind, name_bytes};
 use crate::dentry::{
     CHECKED, COLD, COMPLETE, Dentry, HASHED, INLINE_MAX, INODE, PARENT_PINNED, SEARCH_ALL, folded_hash, hash_len,
@@ -31,6 +32,22 @@ use children::{insert_child, remove_child};
 use prim::atomic::Ordering::Relaxed;
 use sync::GetNotDead;
 use sync::rcu::ReadGuard;
+
+/// What a new inode begins with.
+pub(crate) struct Fresh<'a> {
+    pub(crate) node: u64,
+    pub(crate) attr: &'a Attr,
+    pub(crate) link_body: Option<&'a [u8]>,
+    pub(crate) valid: Valid,
+    /// What a file system told of it, for what is seldom there.
+    pub(crate) told: Option<&'a NewInode>,
+}
+
+impl<'a> From<&'a NewInode> for Fresh<'a> {
+    fn from(new: &'a NewInode) -> Self {
+        Self { node: new.node, attr: &new.attr, link_body: new.link_body.as_deref(), valid: new.valid, told: Some(new) }
+    }
+}
 
 impl SuperBlock {
     /// The hash by which `name` is filed.
@@ -90,7 +107,7 @@ impl SuperBlock {
         dir: &Dentry,
         name: &[u8],
         hash: u64,
-        new: &NewInode,
+        new: &Fresh<'_>,
     ) -> &'s Dentry {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
@@ -100,14 +117,16 @@ impl SuperBlock {
     }
 
     /// Begins the life of the inode beside `dentry`.
-    fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &NewInode) -> &'d Inode {
+    fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> &'d Inode {
         let inode = &rest_of(dentry).inode;
-        inode.begin(&new.attr, new.node);
-        if let Some(body) = &new.link_body {
+        inode.begin(new.attr, new.node);
+        if let Some(body) = new.link_body {
             self.charge_body(body.len(), 1);
-            inode.link_body.set(&self.domain, Some(body.clone()));
+            inode.link_body.set(&self.domain, Some(body.into()));
         }
-        if new.access_acl.is_some() || new.default_acl.is_some() {
+        if let Some(new) = new.told
+            && (new.access_acl.is_some() || new.default_acl.is_some())
+        {
             let (access, default) = (new.access_acl.clone(), new.default_acl.clone());
             inode.set_acl(&self.domain, Some(Acls { access, default }));
         }
@@ -123,7 +142,7 @@ impl SuperBlock {
     }
 
     /// A dentry with a new inode and no name, on the parent `dir`; the count is the caller's.
-    pub(crate) fn add_unnamed(&self, slot: FreeSlot<'_>, dir: &Dentry, new: &NewInode) -> Pinned {
+    pub(crate) fn add_unnamed(&self, slot: FreeSlot<'_>, dir: &Dentry, new: &Fresh<'_>) -> Pinned {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
         inode.slot_users.store(2, Relaxed);
@@ -201,7 +220,7 @@ impl SuperBlock {
         let Some(inode) = dentry.inode() else { return };
         inode.update(|attr| {
             let kind = attr.kind();
-            *attr = crate::attr::Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr };
+            *attr = Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr };
         });
         set_expiry(dentry, new.valid);
         dentry.change_flags(CHECKED, checked_flag(new.valid));

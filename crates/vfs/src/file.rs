@@ -34,7 +34,8 @@ pub struct OpenFile {
     flags: OpenFlags,
     /// Who opened it: under these credentials it is written and changed.
     cred: Credentials,
-    listing: Mutex<Listing>,
+    /// None before the first is asked for, so that opening a file need not make one.
+    listing: Mutex<Option<Box<Listing>>>,
     /// The owner of its locks; 0: it has never had one.
     owner: AtomicU64,
 }
@@ -74,7 +75,7 @@ impl OpenFile {
         if flags.can_write() {
             held.mount().begin_writing()?;
         }
-        Ok(Self { held, flags, cred, listing: Mutex::new(Listing::default()), owner: AtomicU64::new(0) })
+        Ok(Self { held, flags, cred, listing: Mutex::new(None), owner: AtomicU64::new(0) })
     }
 
     /// The file as a place that paths can start from.
@@ -197,7 +198,8 @@ impl OpenFile {
             return Err(Errno::ENOTDIR);
         }
         let sb = self.held.sb();
-        let mut listing = sb.ranks.lock(Rank::Handle, &self.listing);
+        let mut held = sb.ranks.lock(Rank::Handle, &self.listing);
+        let listing = held.get_or_insert_default();
         if listing.done {
             self.accessed(inode);
             return Ok(Vec::new());
@@ -205,7 +207,7 @@ impl OpenFile {
         let dir = self.held.dentry();
         let _locked = sb.ranks.lock(Rank::Directory, &dir.lock);
         if !dir.has(COMPLETE) {
-            let entries = self.ask_for_entries(inode, &mut listing)?;
+            let entries = self.ask_for_entries(inode, listing)?;
             self.accessed(inode);
             return Ok(entries);
         }
@@ -295,7 +297,7 @@ impl OpenFile {
 
     /// Begins the listing again.
     pub fn rewind(&self) {
-        **self.held.sb().ranks.lock(Rank::Handle, &self.listing) = Listing::default();
+        **self.held.sb().ranks.lock(Rank::Handle, &self.listing) = None;
     }
 }
 

@@ -244,7 +244,7 @@ impl SuperBlock {
             return Ok(alias);
         }
         let slot = slot.take().ok_or(Errno::ENOMEM)?;
-        Ok(self.add(slot, dir, name, hash, new))
+        Ok(self.add(slot, dir, name, hash, &new.into()))
     }
 
     /// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays while the lock is held.

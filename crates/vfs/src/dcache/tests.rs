@@ -38,7 +38,7 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
             dir,
             &name(i),
             tree.hash(&name(i)),
-            &NewInode { attr, ..NewInode::default() },
+            &Fresh::from(&NewInode { attr, ..NewInode::default() }),
         );
         if i % 40 == 0 {
             dirs.push(made);

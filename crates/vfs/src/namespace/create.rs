@@ -6,9 +6,9 @@ use crate::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGID, S_I
 use crate::cache;
 use crate::context::{Context, Held};
 use crate::cred::{Capabilities, Credentials, MAY_EXEC, MAY_WRITE};
+use crate::dcache::Fresh;
 use crate::dentry::Dentry;
 use crate::errno::Errno;
-use crate::fs::NewInode;
 use crate::inode::Inode;
 use crate::name::PATH_MAX;
 use crate::permission::may_block;
@@ -47,13 +47,7 @@ impl<'t> Entry<'t, '_> {
         let slot = self.sb.slot(cache::Kind::Entry, Some(self.dir))?;
         let node = self.sb.fs.create(&request, dir, self.last.name, &mut attr, what.body)?;
         self.sb.forget_negative(self.dir, self.last.name, self.hash);
-        let new = NewInode {
-            node,
-            attr,
-            link_body: what.body.map(Box::from),
-            valid: self.sb.default_valid,
-            ..NewInode::default()
-        };
+        let new = Fresh { node, attr: &attr, link_body: what.body, valid: self.sb.default_valid, told: None };
         let made = self.sb.add(slot, self.dir, self.last.name, self.hash, &new);
         if let Some(acls) = acl {
             self.sb.inherit_acls(&request, made, acls);

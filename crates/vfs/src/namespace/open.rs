@@ -5,10 +5,10 @@ use super::{Base, Entry, Kind};
 use crate::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISVTX};
 use crate::context::{Context, Held};
 use crate::cred::{Credentials, MAY_READ, MAY_WRITE};
+use crate::dcache::Fresh;
 use crate::dentry::{DIR, Dentry, LINK, MOUNTED};
 use crate::errno::Errno;
 use crate::file::OpenFile;
-use crate::fs::NewInode;
 use crate::mount::{Mount, MountFlags};
 use crate::permission::{may, may_block, mount_allows};
 use crate::walk::arrive::protected_link;
@@ -213,7 +213,7 @@ impl Context {
         attr.nlink = 0;
         let slot = sb.slot(crate::cache::Kind::Entry, None)?;
         let node = sb.fs.create_unnamed(&request, dir_inode, &mut attr)?;
-        let new = NewInode { node, attr, valid: sb.default_valid, ..NewInode::default() };
+        let new = Fresh { node, attr: &attr, link_body: None, valid: sb.default_valid, told: None };
         let made = dir.beside(sb.add_unnamed(slot, dir.dentry(), &new));
         if let Some(inode) = made.dentry().inode().filter(|_| !flags.has(OpenFlags::EXCL)) {
             inode.set_linkable();
