@@ -15,4 +15,3 @@ pub mod operations;
 pub mod path_walk;
 pub mod static_fs;
 pub mod tree;
-pub mod watched;

@@ -4,9 +4,11 @@
 //! dentry, each file has as many links as names, and the file system counts as many files as can be reached.
 
 use crate::input::Input;
-use crate::watched::{Alive, Watched};
+use ramfs::RamFs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+use testkit::{Counting, Counts};
 use vfs::{
     Base, Context, Credentials, Errno, Held, MountFlags, OpenFile, OpenFlags, RenameFlags, Resolve, S_IFDIR, S_IFIFO,
     S_IFMT, SetAttr, SetXattr, UnmountFlags, Vfs,
@@ -14,6 +16,9 @@ use vfs::{
 
 /// Operations of one run at most.
 const MAX_STEPS: usize = 96;
+
+/// How long the end of a file system is waited for: what takes longer never comes.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Directories of paths, and names in them.
 const DIRS: &[&str] = &["", "/", "/a/", "/b/", "/a/c/", "/m/", "/m/a/", "l/", "../", "a/../b/", "/m/../a/c/", "/a/./"];
@@ -33,7 +38,8 @@ const XATTRS: &[&[u8]] = &[
 
 struct World {
     vfs: Vfs,
-    alive: Arc<Alive>,
+    /// Of each file system that was made: the root's first.
+    systems: Vec<Arc<Counts>>,
     contexts: Vec<Context>,
     current: usize,
     files: [Option<OpenFile>; 4],
@@ -43,14 +49,22 @@ struct World {
 
 /// Runs the operations that the input says.
 pub fn run(data: &[u8]) {
-    let alive = Arc::new(Alive::default());
-    let vfs = Vfs::new(Watched::new(&alive));
+    let (fs, counts) = Counting::of(Box::new(RamFs::new()));
+    let systems = vec![counts];
+    let vfs = Vfs::new(fs);
     let contexts = vec![vfs.context()];
     for dir in ["/a", "/b", "/a/c", "/m"] {
         contexts[0].mkdir(Base::CWD, dir.as_bytes(), 0o777).expect("a new directory");
     }
-    let mut world =
-        World { vfs, alive, contexts, current: 0, files: Default::default(), held: Default::default(), pivoted: false };
+    let mut world = World {
+        vfs,
+        systems,
+        contexts,
+        current: 0,
+        files: Default::default(),
+        held: Default::default(),
+        pivoted: false,
+    };
     let mut input = Input::new(data);
     let mut steps = 0;
     while !input.is_empty() && steps < MAX_STEPS {
@@ -181,7 +195,11 @@ impl World {
         match kind {
             // Enough is enough: what is mounted doubles with each recursive bind.
             23..=25 if context.mounts().len() > 12 => Ok(()),
-            23 => context.mount(Watched::new(&self.alive), Base::CWD, a, flags),
+            23 => {
+                let (fs, counts) = Counting::of(Box::new(RamFs::new()));
+                self.systems.push(counts);
+                context.mount(fs, Base::CWD, a, flags)
+            }
             24 => context.bind((Base::CWD, a), (Base::CWD, &path(input)), flags, b & 0x80 != 0),
             25 => context.move_mount((Base::CWD, a), (Base::CWD, &path(input))),
             26 => {
@@ -226,21 +244,26 @@ impl World {
     }
 
     fn end(self) {
-        let Self { vfs, alive, contexts, files, held, pivoted, .. } = self;
+        let Self { vfs, systems, contexts, files, held, pivoted, .. } = self;
         drop((contexts, files, held));
         vfs.barrier();
         let context = vfs.context();
         unmount_all(&context);
         if context.mounts().len() == 1 && !pivoted {
             vfs.barrier();
-            assert!(alive.falls_to(1), "a file system outlived its mounts");
+            assert!(all_end(&systems[1..]), "a file system outlived its mounts");
             check_tree(&vfs, context);
         } else {
             drop(context);
         }
         drop(vfs);
-        assert!(alive.falls_to(0), "a file system outlived its tree");
+        assert!(all_end(&systems), "a file system outlived its tree");
     }
+}
+
+/// Whether they all go, now or soon.
+fn all_end(systems: &[Arc<Counts>]) -> bool {
+    systems.iter().all(|counts| counts.ends_within(PATIENCE))
 }
 
 /// Unmounts until nothing is mounted, or something lies over the root, so that no path leads to what is below.

@@ -26,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A file system that counts what it is asked and hands it on.
 pub struct Counting<F: FileSystem + ?Sized> {
     counts: Arc<Counts>,
+    name: Option<&'static str>,
     inner: Box<F>,
 }
 
@@ -34,6 +35,7 @@ pub struct Counting<F: FileSystem + ?Sized> {
 pub struct Counts {
     lookups: AtomicU64,
     revalidations: AtomicU64,
+    made: AtomicU64,
     evictions: AtomicU64,
     nodes: Mutex<Nodes>,
     ended: Condvar,
@@ -70,6 +72,12 @@ impl Counts {
         self.revalidations.load(Relaxed)
     }
 
+    /// Calls of `create` and `create_unnamed` that made an inode.
+    #[must_use]
+    pub fn made(&self) -> u64 {
+        self.made.load(Relaxed)
+    }
+
     /// Calls of `evict`.
     #[must_use]
     pub fn evictions(&self) -> u64 {
@@ -95,10 +103,24 @@ impl Counts {
         self.nodes().most_at_once
     }
 
+    /// What the file system was handed when it was first mounted; `None` before that.
+    #[must_use]
+    pub fn invalidator(&self) -> Option<&Invalidator> {
+        self.invalidator.get()
+    }
+
+    /// Waits until the file system has gone, but no longer than `patience`, and says whether it has. The tree's
+    /// reclaimer may free it a moment after its last user.
+    #[must_use]
+    pub fn ends_within(&self, patience: Duration) -> bool {
+        let waited = self.ended.wait_timeout_while(self.nodes(), patience, |nodes| !nodes.is_over);
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_over
+    }
+
     /// Puts all that is cached in doubt, unless the names live in the cache.
     pub(crate) fn doubt(&self) {
         if self.names_in_cache.get() == Some(&false)
-            && let Some(invalidator) = self.invalidator.get()
+            && let Some(invalidator) = self.invalidator()
         {
             invalidator.all();
         }
@@ -106,12 +128,11 @@ impl Counts {
 
     /// Waits until the file system has gone.
     pub(crate) fn wait_for_the_end(&self) -> Outcome {
-        let waited = self.ended.wait_timeout_while(self.nodes(), PATIENCE, |nodes| !nodes.is_over);
-        let (nodes, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let failure = |words: String| Err(Failure::new(words));
-        if !nodes.is_over {
+        if !self.ends_within(PATIENCE) {
             return failure("the tree was dropped: expected its file system to go, but it stays".into());
         }
+        let nodes = self.nodes();
         if !nodes.ended_twice.is_empty() {
             return failure(format!(
                 "expected one end for each inode, came more for the nodes {:?}",
@@ -134,7 +155,14 @@ impl<F: FileSystem + ?Sized> Counting<F> {
     /// Wraps `inner`.
     pub fn of(inner: Box<F>) -> (Self, Arc<Counts>) {
         let counts = Arc::new(Counts::default());
-        (Self { counts: counts.clone(), inner }, counts)
+        (Self { counts: counts.clone(), name: None, inner }, counts)
+    }
+
+    /// Its type is called `name`, whatever the inner one is called.
+    #[must_use]
+    pub fn named(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
+        self
     }
 
     /// Asks for an inode as a lookup does, and counts.
@@ -156,6 +184,7 @@ impl<F: FileSystem + ?Sized> Counting<F> {
     /// Hands a making on, and counts what was made.
     fn made(&self, made: Result<u64, Errno>) -> Result<u64, Errno> {
         if let Ok(node) = made {
+            self.counts.made.fetch_add(1, Relaxed);
             self.counts.told(node);
         }
         made
@@ -177,7 +206,7 @@ impl<F: FileSystem + ?Sized> FileSystem for Counting<F> {
     }
 
     fn type_name(&self) -> &str {
-        self.inner.type_name()
+        self.name.unwrap_or_else(|| self.inner.type_name())
     }
 
     fn mounted(&self, invalidator: Invalidator) {

@@ -1,6 +1,6 @@
 //! How mounts go: busy ones, lazy ones, namespaces, and that what is unmounted is released.
 
-use super::counted_fs::CountedFs;
+use super::counted_fs::counted;
 use super::*;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn an_unmount_through_a_link_or_not_as_it_was_asked() {
 #[test]
 fn what_is_open_survives_a_lazy_unmount_and_is_released_with_its_last_user() {
     let ctx = tree();
-    let (fs, counts) = CountedFs::new();
+    let (fs, counts) = counted();
     ctx.mount(fs, "/a", NONE).unwrap();
     ctx.create_dir("/a/dir").unwrap();
     ctx.write("/a/dir/file", "kept").unwrap();
@@ -73,10 +73,10 @@ fn what_is_open_survives_a_lazy_unmount_and_is_released_with_its_last_user() {
     assert_eq!(errno(dir.mount(RamFs::new(), ".", NONE)), is(Errno::EINVAL));
     assert_eq!(names(&dir, "../.."), ["dir"]);
     drop(file);
-    assert_eq!((counts.evicted(), Arc::strong_count(&counts)), (0, 2));
+    assert_eq!((counts.evictions(), Arc::strong_count(&counts)), (0, 2));
     drop((dir, below));
     drop(ctx);
-    assert_eq!((counts.made(), counts.evicted(), Arc::strong_count(&counts)), (3, 4, 1));
+    assert_eq!((counts.made(), counts.evictions(), Arc::strong_count(&counts)), (3, 4, 1));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn an_unmount_releases_all_that_was_cached_before_it_returns() {
     ctx.create_dir("/mnt").unwrap();
     let before = vfs.cache_stats();
     for round in 0..3 {
-        let (fs, counts) = CountedFs::new();
+        let (fs, counts) = counted();
         ctx.mount(fs, "/mnt", NONE).unwrap();
         for file in 0..1000 {
             ctx.write(format!("/mnt/{file}"), "x").unwrap();
@@ -99,7 +99,7 @@ fn an_unmount_releases_all_that_was_cached_before_it_returns() {
         ctx.fork().set_current_dir("/mnt").unwrap();
         unmount(&ctx, "/mnt");
         // The root directory was not made, but goes too.
-        assert_eq!((counts.made(), counts.evicted(), Arc::strong_count(&counts)), (1000, 1001, 1), "round {round}");
+        assert_eq!((counts.made(), counts.evictions(), Arc::strong_count(&counts)), (1000, 1001, 1), "round {round}");
         assert_eq!(vfs.cache_stats(), before);
     }
 }
@@ -107,7 +107,7 @@ fn an_unmount_releases_all_that_was_cached_before_it_returns() {
 #[test]
 fn a_bind_keeps_its_file_system_when_the_first_mount_goes() {
     let ctx = tree();
-    let (fs, counts) = CountedFs::new();
+    let (fs, counts) = counted();
     ctx.mount(fs, "/a", NONE).unwrap();
     ctx.create_dir("/a/dir").unwrap();
     ctx.write("/a/dir/file", "kept").unwrap();
@@ -115,7 +115,7 @@ fn a_bind_keeps_its_file_system_when_the_first_mount_goes() {
     unmount(&ctx, "/a");
     assert_eq!((ctx.read_to_string("/b/file").unwrap(), Arc::strong_count(&counts)), ("kept".into(), 2));
     unmount(&ctx, "/b");
-    assert_eq!((counts.evicted(), Arc::strong_count(&counts)), (3, 1));
+    assert_eq!((counts.evictions(), Arc::strong_count(&counts)), (3, 1));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_namespace_that_nobody_sees_any_more_takes_its_mounts_with_it() {
     let vfs = Vfs::ram();
     let ctx = vfs.context();
     ctx.create_dir("/a").unwrap();
-    let (fs, counts) = CountedFs::new();
+    let (fs, counts) = counted();
     let own = ctx.fork();
     own.unshare_mounts().unwrap();
     own.mount(fs, "/a", NONE).unwrap();
@@ -167,7 +167,7 @@ fn a_namespace_that_nobody_sees_any_more_takes_its_mounts_with_it() {
     drop(dir);
     // What was replaced is freed when nobody can be reading it any more, and may own what is freed after that.
     (0..3).for_each(|_| vfs.barrier());
-    assert_eq!((counts.evicted(), Arc::strong_count(&counts)), (2, 1));
+    assert_eq!((counts.evictions(), Arc::strong_count(&counts)), (2, 1));
     ctx.remove_dir("/a").unwrap();
 }
 
@@ -247,7 +247,7 @@ fn a_question_about_one_of_two_thousand_mounts_is_answered_by_that_one() {
         assert_eq!(answer.dev, ctx.metadata(format!("/{at}")).unwrap().dev());
         assert_eq!(answer.dev, ctx.statvfs(format!("/{}", at % SYSTEMS)).unwrap().dev);
     }
-    let (fs, _counts) = CountedFs::new();
+    let (fs, _counts) = counted();
     ctx.mount(fs, "/0", MountFlags::RDONLY).unwrap();
     assert!(ctx.mounts().iter().any(|info| info.type_name == "counted" && info.mountpoint == b"/0"));
     assert_eq!(ctx.open("/0").unwrap().statvfs().unwrap().flags, MountFlags::RDONLY);

@@ -5,65 +5,15 @@ use crate::race::Race;
 use crate::rng::Rng;
 use crate::store::Store;
 use crate::whole;
-use std::sync::{Arc, Mutex, OnceLock};
-use vfs::{Attr, Base, Context, Errno, FileSystem, Held, Inode, Invalidator, NewInode, RenameFlags, Request, Vfs};
+use std::sync::Mutex;
+use testkit::Counting;
+use vfs::{Base, Context, Errno, Held, Invalidator, RenameFlags, Vfs};
 
 /// Operations of each thread.
 const STEPS: u64 = 10_000;
 
 /// Directories, which all threads move.
 const DIRS: [&str; 3] = ["one", "two", "a-directory-of-more-than-sixteen"];
-
-/// The store, and the means of telling its caches.
-struct Doubtful {
-    store: Store,
-    told: Arc<OnceLock<Invalidator>>,
-}
-
-impl FileSystem for Doubtful {
-    fn root(&self) -> NewInode {
-        self.store.root()
-    }
-
-    fn mounted(&self, invalidator: Invalidator) {
-        let _ = self.told.set(invalidator);
-    }
-
-    fn lookup(&self, request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
-        self.store.lookup(request, dir, name)
-    }
-
-    fn create(
-        &self,
-        request: &Request,
-        dir: &Inode,
-        name: &[u8],
-        attr: &mut Attr,
-        body: Option<&[u8]>,
-    ) -> Result<u64, Errno> {
-        self.store.create(request, dir, name, attr, body)
-    }
-
-    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.store.link(request, dir, name, inode)
-    }
-
-    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.store.unlink(request, dir, name, inode)
-    }
-
-    fn rename(
-        &self,
-        request: &Request,
-        from: (&Inode, &[u8]),
-        to: (&Inode, &[u8]),
-        inode: &Inode,
-        target: Option<&Inode>,
-        flags: RenameFlags,
-    ) -> Result<(), Errno> {
-        self.store.rename(request, from, to, inode, target, flags)
-    }
-}
 
 fn doubt(invalidator: &Invalidator, dirs: &[u64], rng: &mut Rng) {
     let dir = rng.pick(dirs);
@@ -87,10 +37,10 @@ fn wander(context: &Context, rng: &mut Rng) {
 fn no_name_is_lost_while_all_that_is_cached_is_in_doubt() {
     let paths: Vec<String> = DIRS.iter().map(|dir| format!("{dir}/")).chain(["home/".into()]).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    let told = Arc::new(OnceLock::new());
-    let vfs = Vfs::new(Doubtful { store: Store::new(&paths), told: told.clone() });
+    let (fs, counts) = Counting::of(Box::new(Store::new(&paths)));
+    let vfs = Vfs::new(fs);
     let context = vfs.context();
-    let invalidator = told.get().expect("told when it was mounted");
+    let invalidator = counts.invalidator().expect("told when it was mounted");
     let dirs: Vec<Held> = DIRS.iter().map(|dir| context.hold(Base::CWD, dir.as_bytes(), true).unwrap()).collect();
     let nodes: Vec<u64> =
         DIRS.iter().map(|dir| context.attr(Base::CWD, dir.as_bytes(), true).unwrap().ino).chain([1]).collect();
