@@ -283,6 +283,10 @@ impl OpenFile {
         let flags = self.held.mount().flags();
         let kept = MountFlags::NOATIME.union(MountFlags::RDONLY).bits();
         let is_dir = inode.mode() & S_IFMT == S_IFDIR;
+        if is_dir && !self.held.dentry().has(HASHED) {
+            // Removed: there is nothing to list.
+            return;
+        }
         if flags.bits() & kept != 0 || self.flags.has(OpenFlags::NOATIME) || is_dir && flags.has(MountFlags::NODIRATIME)
         {
             return;

@@ -126,7 +126,11 @@ fn climb<'g>(
                 path.push(b'/');
                 at = parent;
             }
-            _ => break false,
+            _ => {
+                // Out of what its mount shows: as Linux, not a name of that is told.
+                path.clear();
+                break false;
+            }
         }
     };
     if path.is_empty() {

@@ -275,6 +275,10 @@ impl Context {
         self.check_kinds(mount.root().has(DIR), target)?;
         let namespace = self.namespace();
         let mut points = self.lock_mounts();
+        if target.mount().namespace() == 0 {
+            // It was taken away: as a name that has gone.
+            return Err(Errno::ENOENT);
+        }
         self.check_shown(target.mount())?;
         // Somebody may have mounted there since: on top of that, then.
         let mut parent = target.mount().clone();

@@ -239,7 +239,7 @@ impl Context {
                 Some((dir, body)) => (base.going_on_from(dir, scope), body.as_slice()),
             };
             let found = self.in_parent_after(links, base, path, |entry| entry.open_or_create(flags, mode));
-            if found.is_err() && !base.resolve.is_plain() {
+            if found.is_err() && !base.resolve.is_plain() && path.last() != Some(&b'/') {
                 self.check_end(links, base, path)?;
             }
             match found? {
