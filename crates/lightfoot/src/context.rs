@@ -1,8 +1,8 @@
 //! The context: whose eyes look, and from which root.
 //!
 //! # What it is
-//! Root directory, working directory, credentials, umask, and the namespace of mounts that they are in. What can be done
-//! with paths is in [`View`], which a context is.
+//! Root directory, working directory, credentials, umask, and the namespace of mounts that they are in. What can be
+//! done with paths is in [`View`], which a context is.
 //!
 //! # What it is not
 //! Copied by a clone: two names of one context would change under one another. [`Context::fork`] says what it does.
@@ -24,8 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use vfs::{Credentials, MountInfo, Policy};
 
-/// Through whose eyes a tree is seen: root and working directory, credentials, umask. See the [crate documentation](crate).
-/// Every operation on paths is a method of [`View`], and so of this.
+/// Through whose eyes a tree is seen: root and working directory, credentials, umask. See the [crate
+/// documentation](crate). Every operation on paths is a method of [`View`], and so of this.
 ///
 /// It lives as long as a [`Dir`] that came from it does.
 #[derive(Debug)]
@@ -100,8 +100,8 @@ impl Context {
         self.inner().set_policy(policy);
     }
 
-    /// How long an operation waits for its file system at most, to answer `ETIMEDOUT` then; `None`, which a new context has: as
-    /// long as it takes. More than 584 years are as long as it takes, too.
+    /// How long an operation waits for its file system at most, to answer `ETIMEDOUT` then; `None`, which a new context
+    /// has: as long as it takes. More than 584 years are as long as it takes, too.
     pub fn set_patience(&self, patience: Option<Duration>) {
         let ns = patience.and_then(|patience| u64::try_from(patience.as_nanos()).ok());
         self.inner().set_patience_ns(ns);
@@ -149,13 +149,13 @@ impl Context {
         self.inner().mounts()
     }
 
-    /// Makes the mount at `new_root` the root of this context's namespace and of this context, and mounts the old root at `put_old`:
-    /// `pivot_root(2)`. Other contexts keep their roots, which are then seen at `put_old`. `put_old` may be `new_root` itself: the
-    /// old root is then mounted over the new one, to be unmounted.
+    /// Makes the mount at `new_root` the root of this context's namespace and of this context, and mounts the old root
+    /// at `put_old`: `pivot_root(2)`. Other contexts keep their roots, which are then seen at `put_old`. `put_old` may
+    /// be `new_root` itself: the old root is then mounted over the new one, to be unmounted.
     ///
     /// # Errors
-    /// `EPERM`; `ENOTDIR`; `EINVAL` if `new_root` is no mount point, `put_old` not at or below it, or this context's root none;
-    /// `EBUSY` if `new_root` or `put_old` is on the root mount.
+    /// `EPERM`; `ENOTDIR`; `EINVAL` if `new_root` is no mount point, `put_old` not at or below it, or this context's
+    /// root none; `EBUSY` if `new_root` or `put_old` is on the root mount.
     pub fn pivot_root(&self, new_root: impl AsPath, put_old: impl AsPath) -> io::Result<()> {
         self.inner().pivot_root(new_root.as_path_bytes(), put_old.as_path_bytes()).map_err(error)
     }

@@ -15,14 +15,14 @@ use vfs::{Errno, Held, OpenFlags, Resolve};
 /// A handle of a directory, and the context that it is used by: relative paths start there, wherever it is moved. Every
 /// operation of [`View`] is a method of it.
 ///
-/// It comes from [`View::open_dir`], and is what `openat(2)` and its kin take: its credentials, umask and namespace are those that
-/// the context has when it is used. A clone is the same handle again.
+/// It comes from [`View::open_dir`], and is what `openat(2)` and its kin take: its credentials, umask and namespace are
+/// those that the context has when it is used. A clone is the same handle again.
 ///
 /// # How far it reaches
-/// A plain `Dir` is a place to start from and nothing more: `..`, absolute paths and symbolic links lead out of it. One from
-/// [`Dir::scoped`] is what `cap_std::fs::Dir` is, by `openat2(2)`'s `RESOLVE_BENEATH`: nothing that is done with it, or
-/// with a `Dir` that it opens, reaches what is not below it, even while others move directories. [`Dir::within`] sets any of those
-/// flags. Limits are kept and can only become narrower.
+/// A plain `Dir` is a place to start from and nothing more: `..`, absolute paths and symbolic links lead out of it. One
+/// from [`Dir::scoped`] is what `cap_std::fs::Dir` is, by `openat2(2)`'s `RESOLVE_BENEATH`: nothing that is done with
+/// it, or with a `Dir` that it opens, reaches what is not below it, even while others move directories. [`Dir::within`]
+/// sets any of those flags. Limits are kept and can only become narrower.
 ///
 /// ```
 /// let vfs = lightfoot::Vfs::ram();
@@ -79,8 +79,8 @@ impl Dir {
         Ok(Self::new(self.view.at(self.place()?.clone(), limits)))
     }
 
-    /// The same directory, for walks that stay below it: an absolute path or symbolic link, or a `..` that leads out, is `EXDEV`. If it
-    /// has `IN_ROOT` it is scoped already, and stays what it is.
+    /// The same directory, for walks that stay below it: an absolute path or symbolic link, or a `..` that leads out,
+    /// is `EXDEV`. If it has `IN_ROOT` it is scoped already, and stays what it is.
     #[must_use]
     pub fn scoped(&self) -> Dir {
         self.within(Resolve::BENEATH).unwrap_or_else(|_| self.clone())
@@ -110,8 +110,8 @@ impl Dir {
         self.read_dir(".")
     }
 
-    /// Its path now, from the context's root; ` (deleted)` behind it if its name has gone, `(unreachable)` before it if the root
-    /// does not lead to it. For people: it may be another at the next moment.
+    /// Its path now, from the context's root; ` (deleted)` behind it if its name has gone, `(unreachable)` before it if
+    /// the root does not lead to it. For people: it may be another at the next moment.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.held().map(|held| path_buf(self.inner.path_of(held))).unwrap_or_default()
@@ -140,7 +140,8 @@ impl Dir {
         Err(error(Errno::ENOENT))
     }
 
-    /// Removes all that is in this directory, and it: [`Dir::remove_open_dir`] after what [`View::remove_dir_all`] does.
+    /// Removes all that is in this directory, and it: [`Dir::remove_open_dir`] after what [`View::remove_dir_all`]
+    /// does.
     ///
     /// # Errors
     /// As for both.

@@ -1,12 +1,13 @@
 //! Open files.
 //!
 //! # What it is
-//! An open file of the core and a position: what `open(2)` calls an open file description. `position` reads and writes there,
-//! `at` elsewhere, `storage` is about room and extended attributes, `locks` about locks, `options` about opening.
+//! An open file of the core and a position: what `open(2)` calls an open file description. `position` reads and writes
+//! there, `at` elsewhere, `storage` is about room and extended attributes, `locks` about locks, `options` about
+//! opening.
 //!
 //! # How it is locked
-//! The position has a mutex, held across a read or a write, as Linux holds `f_pos_lock`: what goes on from the position is one
-//! step after another. Contents have a lock of the core's.
+//! The position has a mutex, held across a read or a write, as Linux holds `f_pos_lock`: what goes on from the position
+//! is one step after another. Contents have a lock of the core's.
 //!
 //! # Where it comes from
 //! `std::fs::File`, method by method (`docs/std-fs.md`).
@@ -32,8 +33,8 @@ use vfs::{OpenFile, SetAttr};
 
 /// An open file. It stays what it is when its name goes or moves.
 ///
-/// Reading and writing go on from a position of its own; `&File` reads and writes too, so threads can share one. What may be done
-/// was decided when it was opened: it goes on with the credentials of then.
+/// Reading and writing go on from a position of its own; `&File` reads and writes too, so threads can share one. What
+/// may be done was decided when it was opened: it goes on with the credentials of then.
 #[derive(Debug)]
 pub struct File {
     shared: Arc<Shared>,
@@ -91,7 +92,8 @@ impl File {
         OpenOptions::new()
     }
 
-    /// The same open file once more: `dup(2)`. Both have one position and the same locks, which go with the last of them.
+    /// The same open file once more: `dup(2)`. Both have one position and the same locks, which go with the last of
+    /// them.
     ///
     /// # Errors
     /// None; the form is `std`'s.
@@ -157,7 +159,8 @@ impl File {
         self.inner().set_attr(set).map_err(error)
     }
 
-    /// Brings contents and attributes to where they outlive the machine, if the file system has such a place: `fsync(2)`.
+    /// Brings contents and attributes to where they outlive the machine, if the file system has such a place:
+    /// `fsync(2)`.
     ///
     /// # Errors
     /// The file system's; `EBADF` on a place opened with `O_PATH`.

@@ -1,8 +1,8 @@
 //! A virtual file system in a crate.
 //!
-//! Lightfoot keeps a tree of files in memory behind an interface shaped like [`std::fs`]. Its path walks are those of a modern
-//! kernel, carried further: looking up a cached path takes no lock, moves no reference count and stores to no shared
-//! memory, so lookups run on all cores without getting in one another's way.
+//! Lightfoot keeps a tree of files in memory behind an interface shaped like [`std::fs`]. Its path walks are those of a
+//! modern kernel, carried further: looking up a cached path takes no lock, moves no reference count and stores to no
+//! shared memory, so lookups run on all cores without getting in one another's way.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -26,8 +26,8 @@
 //!
 //! # The pieces
 //! - [`Vfs`]: one tree. Cloning it shares the tree.
-//! - [`Context`]: through whose eyes: root and working directory, credentials, umask. Share one among threads by reference, or
-//!   give each its own.
+//! - [`Context`]: through whose eyes: root and working directory, credentials, umask. Share one among threads by
+//!   reference, or give each its own.
 //! - [`Dir`]: a directory that paths start from, with limits of how far they lead.
 //! - [`View`]: every operation on paths. A `Context` and a `Dir` are one, so all its methods are theirs.
 //! - [`File`], [`OpenOptions`]: contents. A file stays open and whole when its name goes or moves.
@@ -36,8 +36,8 @@
 //! `docs/std-fs.md` in the repository compares with `std::fs` and `cap_std::fs::Dir`, method by method.
 //!
 //! # Mounts
-//! A tree begins with one file system; others are mounted in it ([`View::mount`]), and parts of it are shown at other places
-//! ([`View::bind`]), each with [`MountFlags`] of its own.
+//! A tree begins with one file system; others are mounted in it ([`View::mount`]), and parts of it are shown at other
+//! places ([`View::bind`]), each with [`MountFlags`] of its own.
 //!
 //! ```
 //! use lightfoot::{MountFlags, RamFs, UnmountFlags, Vfs};
@@ -55,13 +55,13 @@
 //! ```
 //!
 //! # Paths
-//! Any byte string: `&str`, `&[u8]`, [`std::path::Path`] and their owned forms are all [`AsPath`]. A name may have any byte but NUL and
-//! `/`; at most 255 bytes a name and 4095 a path.
+//! Any byte string: `&str`, `&[u8]`, [`std::path::Path`] and their owned forms are all [`AsPath`]. A name may have any
+//! byte but NUL and `/`; at most 255 bytes a name and 4095 a path.
 //!
 //! # Errors
-//! [`std::io::Error`] with the error number that Linux would answer: `error.raw_os_error()` is the `errno`, [`Errno`] has names for
-//! them. Which of several is answered is Linux's choice too; the tests compare call by call with the kernel. Where in the path it
-//! went wrong, [`View::explain`] finds out.
+//! [`std::io::Error`] with the error number that Linux would answer: `error.raw_os_error()` is the `errno`, [`Errno`]
+//! has names for them. Which of several is answered is Linux's choice too; the tests compare call by call with the
+//! kernel. Where in the path it went wrong, [`View::explain`] finds out.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! Listings.
 //!
 //! # What it is
-//! An open directory that gives its entries some at a time, and entries that can be used from it: what an entry does is done
-//! by its name from the directory that was listed, wherever that is by then.
+//! An open directory that gives its entries some at a time, and entries that can be used from it: what an entry does is
+//! done by its name from the directory that was listed, wherever that is by then.
 //!
 //! # How it is locked
 //! By the core, for each batch.

@@ -37,8 +37,8 @@ use vfs::{Base, Errno, Held, OpenFile, OpenFlags, Resolve};
 
 /// What [`Context`](crate::Context) and [`Dir`] have in common: every operation on paths.
 ///
-/// A relative path starts from the context's working directory, or from the `Dir`. An absolute path starts from the context's
-/// root directory, unless the `Dir` is scoped.
+/// A relative path starts from the context's working directory, or from the `Dir`. An absolute path starts from the
+/// context's root directory, unless the `Dir` is scoped.
 ///
 /// Errors are those of the system calls named at each method; those of every walk (`path_resolution(7)`) are not
 /// repeated: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a NUL byte; where the walk has limits
@@ -91,8 +91,8 @@ impl View {
         if self.from.is_none() { self.stat(path) } else { self.stat_from(path, true) }
     }
 
-    /// [`View::metadata`] of a context, compiled once. The walk is inlined here, so that the result is written once, to its place;
-    /// and with its start known, so that nothing is asked about limits.
+    /// [`View::metadata`] of a context, compiled once. The walk is inlined here, so that the result is written once, to
+    /// its place; and with its start known, so that nothing is asked about limits.
     #[inline(never)]
     fn stat(&self, path: &[u8]) -> io::Result<Metadata> {
         self.inner.attr_as(Base::CWD, path, true, Metadata::new)
@@ -165,8 +165,9 @@ impl View {
         self.inner.read_link(self.base(), path.as_path_bytes()).map(path_buf).map_err(error)
     }
 
-    /// The path without symbolic links, `.` and `..`: `realpath(3)`. Absolute, but of a `Dir` with `BENEATH` relative to it
-    /// (`.` for itself), so that it can be walked again from there. With `IN_ROOT` it begins with the slash that the `Dir` is.
+    /// The path without symbolic links, `.` and `..`: `realpath(3)`. Absolute, but of a `Dir` with `BENEATH` relative
+    /// to it (`.` for itself), so that it can be walked again from there. With `IN_ROOT` it begins with the slash that
+    /// the `Dir` is.
     ///
     /// # Errors
     /// Those of every walk.
@@ -194,9 +195,9 @@ impl View {
         Ok(ReadDir::new(view, dir, path_buf(path.to_vec())))
     }
 
-    /// A handle of the directory at `path`, from which paths can start: `openat(2)` with `O_PATH` and `O_DIRECTORY`. It asks for no
-    /// permission on the directory itself; whatever is done from there does. Limits of this view hold for it too, from
-    /// there on.
+    /// A handle of the directory at `path`, from which paths can start: `openat(2)` with `O_PATH` and `O_DIRECTORY`. It
+    /// asks for no permission on the directory itself; whatever is done from there does. Limits of this view hold for
+    /// it too, from there on.
     ///
     /// # Errors
     /// `ENOTDIR`.
@@ -219,9 +220,9 @@ impl View {
         self.watch_with(path, scope, vfs::DEFAULT_QUEUED_EVENTS)
     }
 
-    /// Watches what `path` leads to: a file, a directory and its entries, or with [`Scope::Subtree`](crate::Scope) all below it
-    /// on its file system. At most `capacity` events wait; then one overflow does. The watch holds the place, as an
-    /// open file would.
+    /// Watches what `path` leads to: a file, a directory and its entries, or with [`Scope::Subtree`](crate::Scope) all
+    /// below it on its file system. At most `capacity` events wait; then one overflow does. The watch holds the place,
+    /// as an open file would.
     ///
     /// # Errors
     /// `EACCES` without read permission.

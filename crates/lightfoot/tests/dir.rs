@@ -332,16 +332,24 @@ fn removing_a_tree_never_leaves_it_while_others_put_links_and_directories_in_its
     ctx.create_dir_all("/kept/dir").unwrap();
     ctx.write("/kept/dir/file", "").unwrap();
     ctx.create_dir("/tmp").unwrap();
+    // Fewer than a listing takes out at once, so that it says "directory" of what is a link by the time it is opened.
+    const DIRS: usize = 40;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         // A directory and a symbolic link that leads to what must be kept change places all the time.
         scope.spawn(|| {
-            while !stop.load(Relaxed) {
-                let _ = ctx.rename_with("/tmp/link", "/tmp/tree/dir", RenameFlags::EXCHANGE);
+            for dir in (0..DIRS).rev().cycle() {
+                // There and back again, so that the link is at home for the next.
+                for _ in 0..2 {
+                    let _ = ctx.rename_with("/tmp/link", format!("/tmp/tree/{dir}"), RenameFlags::EXCHANGE);
+                }
+                if stop.load(Relaxed) {
+                    break;
+                }
             }
         });
         for _ in 0..300 {
-            ctx.create_dir_all("/tmp/tree/dir/deeper").unwrap();
+            (0..DIRS).for_each(|dir| ctx.create_dir_all(format!("/tmp/tree/{dir}/deeper")).unwrap_or(()));
             let _ = ctx.symlink("/kept", "/tmp/link");
             // It may meet a link where a directory was, or a directory that is not empty yet; never anything else.
             while let Err(failed) = ctx.remove_dir_all("/tmp/tree") {

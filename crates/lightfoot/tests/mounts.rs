@@ -1,4 +1,5 @@
-//! Mounts as a program sees them: where they are, what their flags forbid, how they come and go, and that nothing of them stays.
+//! Mounts as a program sees them: where they are, what their flags forbid, how they come and go, and that nothing of
+//! them stays.
 
 #[path = "mounts/counted_fs.rs"]
 mod counted_fs;

@@ -144,7 +144,9 @@ impl Inode {
         let _held = self.seq.write_lock();
         // Relaxed: inside the sequence lock's write section.
         self.size.store(self.size.load(Relaxed).wrapping_add_signed(size_by), Relaxed);
-        self.nlink.store(self.nlink.load(Relaxed).wrapping_add_signed(nlink_by), Relaxed);
+        let links = self.nlink.load(Relaxed);
+        // A directory with one link is one of a file system that does not count subdirectories.
+        self.nlink.store(if links == 1 { 1 } else { links.saturating_add_signed(nlink_by) }, Relaxed);
         self.mtime.store(now, Relaxed);
         self.ctime.store(now, Relaxed);
     }
@@ -154,13 +156,13 @@ impl Inode {
     pub(crate) fn link_changed(&self, nlink_by: i32, now: i64) {
         let _held = self.seq.write_lock();
         // Relaxed: as above.
-        self.nlink.store(self.nlink.load(Relaxed).wrapping_add_signed(nlink_by), Relaxed);
+        self.nlink.store(self.nlink.load(Relaxed).saturating_add_signed(nlink_by), Relaxed);
         self.ctime.store(now, Relaxed);
     }
 
     /// The last name of the file went, and nobody else refers to it: no lock is needed any more.
     pub(crate) fn last_link_went(&self, links: i32) {
-        self.nlink.store(self.nlink.load(Relaxed).wrapping_add_signed(-links), Relaxed);
+        self.nlink.store(self.nlink.load(Relaxed).saturating_add_signed(-links), Relaxed);
     }
 
     /// The length in bytes.

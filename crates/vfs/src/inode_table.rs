@@ -15,6 +15,7 @@
 use crate::inode::Inode;
 use crate::slot::{InodeTable, link_inode};
 use crate::superblock::SuperBlock;
+use prim::atomic::{AtomicBool, Ordering::Relaxed};
 use prim::shared::Arc;
 use sync::Mutex;
 use sync::rcu::RcuDomain;
@@ -22,6 +23,8 @@ use sync::rcu::RcuDomain;
 /// See the [module documentation](self).
 pub(crate) struct Inodes {
     table: Option<Arc<InodeTable>>,
+    /// A node may have had two inodes: a directory that moved behind the cache.
+    doubles: AtomicBool,
     /// Held from looking for a node to adding it.
     pub(crate) lock: Mutex<()>,
 }
@@ -38,7 +41,22 @@ pub(crate) fn node_hash(node: u64) -> u64 {
 impl Inodes {
     /// The table of a file system that keeps its own names, or none.
     pub(crate) fn new(is_kept: bool) -> Self {
-        Self { table: is_kept.then(|| Arc::new(InodeTable::new(MIN_BUCKETS, ()))), lock: Mutex::new(()) }
+        Self {
+            table: is_kept.then(|| Arc::new(InodeTable::new(MIN_BUCKETS, ()))),
+            doubles: AtomicBool::new(false),
+            lock: Mutex::new(()),
+        }
+    }
+
+    /// Says that a node has two inodes from now on.
+    pub(crate) fn note_double(&self) {
+        // Relaxed: it is never taken back, and who pushes at this moment finds one of them or both.
+        self.doubles.store(true, Relaxed);
+    }
+
+    /// Whether a node may have two inodes.
+    pub(crate) fn has_doubles(&self) -> bool {
+        self.doubles.load(Relaxed)
     }
 
     /// Whether inodes can be found by node.

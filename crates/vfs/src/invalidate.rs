@@ -19,10 +19,14 @@
 use crate::dentry::{Dentry, HASHED};
 use crate::inode::Inode;
 use crate::superblock::SuperBlock;
-use prim::shared::Weak;
+use prim::atomic::{Ordering::SeqCst, fence};
+use prim::shared::{Arc, Weak};
 
 /// The means of telling a tree's caches that something changed behind them. Keeps nothing alive; when the file system is no longer
 /// mounted, it does nothing.
+///
+/// A push may be the last use of an inode, and of the file system: [`crate::FileSystem::evict`] may be called from inside of it. So push
+/// without holding a lock that `evict` takes.
 #[derive(Clone)]
 pub struct Invalidator {
     sb: Weak<SuperBlock>,
@@ -31,6 +35,15 @@ pub struct Invalidator {
 impl Invalidator {
     pub(crate) fn new(sb: Weak<SuperBlock>) -> Self {
         Self { sb }
+    }
+
+    /// Counts a push; gives the superblock, if it is still mounted.
+    fn push(&self) -> Option<Arc<SuperBlock>> {
+        let sb = self.sb.upgrade()?;
+        sb.count_push();
+        // ORDERING: pairs with the fence of `SuperBlock::doubt_if_pushed`.
+        fence(SeqCst);
+        Some(sb)
     }
 
     /// What `name` in the directory that the file system knows as `dir` leads to is in doubt.
@@ -46,7 +59,7 @@ impl Invalidator {
 
     /// The attributes of the inode that the file system knows as `node` are in doubt, and if it is a directory which names it has.
     pub fn inode(&self, node: u64) {
-        let Some(sb) = self.sb.upgrade() else { return };
+        let Some(sb) = self.push() else { return };
         // Under which names lookups that run now will find it, nobody knows.
         sb.versions.bump_all();
         drop(sb);
@@ -55,7 +68,7 @@ impl Invalidator {
 
     /// Everything at and below the directory that the file system knows as `node` is in doubt. Looks at all that is cached.
     pub fn subtree(&self, node: u64) {
-        let Some(sb) = self.sb.upgrade() else { return };
+        let Some(sb) = self.push() else { return };
         let is_top = |dentry: &Dentry| dentry.inode().is_some_and(|inode| inode.node() == node);
         sb.versions.bump_all();
         sb.for_each(|dentry| {
@@ -67,7 +80,7 @@ impl Invalidator {
 
     /// Everything is in doubt.
     pub fn all(&self) {
-        let Some(sb) = self.sb.upgrade() else { return };
+        let Some(sb) = self.push() else { return };
         sb.versions.bump_all();
         sb.for_each(|dentry| {
             if dentry.has(HASHED) {
@@ -78,10 +91,12 @@ impl Invalidator {
 
     /// Calls `f` with each dentry of the inode `node` that is cached.
     fn on_nodes(&self, node: u64, f: impl Fn(&SuperBlock, &Dentry)) {
-        let Some(sb) = self.sb.upgrade() else { return };
+        let Some(sb) = self.push() else { return };
         let beside = sb.inodes.get(&sb, node, |inode| {
             let own = crate::slot::dentry_beside(inode);
-            let only = inode.refs() == 2 && own.inode().is_some_and(|at| core::ptr::eq::<Inode>(at, inode));
+            let only = !sb.inodes.has_doubles()
+                && inode.refs() == 2
+                && own.inode().is_some_and(|at| core::ptr::eq::<Inode>(at, inode));
             if only {
                 f(&sb, own);
             }

@@ -30,6 +30,7 @@ use crate::fs::{NewInode, Request};
 use crate::rank::{Locked, Rank};
 use crate::slot::{Pinned, outlive};
 use crate::superblock::SuperBlock;
+use prim::atomic::{Ordering::SeqCst, fence};
 use sync::single_flight::{Entry, Waited};
 
 /// Answers that are thrown away since the directory changed meanwhile, before it is locked to get one.
@@ -160,11 +161,16 @@ impl SuperBlock {
             }
             Ok(Look::Unknown(stale, version)) => (stale, version),
         };
+        let pushes = self.pushes();
         let told = self.tell(dir, name, stale.as_ref().map(Pinned::get), request);
         let answer = match self.lock_dir(dir) {
             Err(errno) => Answer::Failed(errno),
             Ok(_held) if self.versions.of(dir) != version => Answer::Again,
-            Ok(_held) => self.settle(dir, name, hash, told),
+            Ok(_held) => {
+                let answer = self.settle(dir, name, hash, told);
+                self.doubt_if_pushed(pushes, self.cached(dir, name, hash));
+                answer
+            }
         };
         stale.into_iter().for_each(|stale| self.unpin(stale));
         answer
@@ -198,11 +204,9 @@ impl SuperBlock {
                 self.refresh(old, new);
                 return Answer::There;
             }
-            if old.has(MOUNTED) {
-                // What is mounted on it keeps its name, as long as it is mounted.
+            if !self.prune(dir, old, hash) {
                 return Answer::There;
             }
-            self.prune(dir, old, hash);
         }
         match new {
             Some(new) => match self.insert(dir, name, hash, &new) {
@@ -226,6 +230,9 @@ impl SuperBlock {
         let _held = self.ranks.lock(Rank::Inodes, &self.inodes.lock);
         let alias = self.inodes.get(self, new.node, |inode| {
             if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
+                // A directory that moved behind the cache: the name that it had is in doubt.
+                crate::slot::dentry_beside(inode).expire();
+                self.inodes.note_double();
                 self.put_inode(inode);
                 return None;
             }
@@ -257,48 +264,81 @@ impl SuperBlock {
             None if dir.has(COMPLETE) => return Ok(None),
             _ => {}
         }
-        let version = self.versions.of(dir);
+        let pushes = self.pushes();
         let told = self.tell(dir, name, cached, &request());
-        let is_pushed = self.versions.of(dir) != version;
         if let Answer::Failed(errno) = self.settle(dir, name, hash, told) {
             return Err(errno);
         }
         let entry = self.cached(dir, name, hash);
-        if is_pushed {
-            // Good for this once: what was told is from before.
-            entry.into_iter().for_each(Dentry::expire);
-        }
+        self.doubt_if_pushed(pushes, entry);
         Ok(entry.filter(|entry| is_positive(entry)))
     }
 
-    /// Takes an entry that is no longer what it was out of the cache, with all that is cached below it. The directory is locked.
-    pub(crate) fn prune(&self, dir: &Dentry, entry: &Dentry, hash: u64) {
-        let mut locked: Vec<(&Dentry, Locked<'_>)> = Vec::new();
-        let mut at = entry;
-        loop {
-            if at.has(DIR) && locked.last().is_none_or(|(top, _)| !core::ptr::eq(*top, at)) {
-                locked.push((at, self.ranks.lock_nested(Rank::Directory, &at.lock)));
-            }
-            if at.has(DIR)
-                && let Some(child) = at.first_child.get()
-            {
-                at = child;
-                continue;
-            }
-            let is_locked = locked.last().is_some_and(|(top, _)| core::ptr::eq(*top, at));
-            let lock = if is_locked { locked.pop() } else { None };
-            let Some((above, _)) = locked.last() else {
-                self.delete(dir, entry, hash, 0, 0);
-                drop(lock);
-                return;
-            };
-            let above = *above;
-            let name_hash = at.filed_hash_rcu(above, self.key, &self.domain.read());
-            self.delete(above, at, name_hash, 0, 0);
-            drop(lock);
-            at = above;
+    /// Lets an entry be asked for again if the file system pushed anything since `pushes` was read: what it told may be from before.
+    fn doubt_if_pushed(&self, pushes: u32, entry: Option<&Dentry>) {
+        // ORDERING: the fence pairs with that of `Invalidator::push`: either the push is seen here, or what was just stored is seen,
+        // and expired, there.
+        fence(SeqCst);
+        if self.pushes() != pushes {
+            entry.into_iter().for_each(Dentry::expire);
         }
     }
+
+    /// Takes an entry that is no longer what it was out of the cache, with all that is cached below it. The directory is locked.
+    /// What something is mounted on or below stays, as long as it is mounted; `false`: the entry is such a one.
+    pub(crate) fn prune(&self, dir: &Dentry, entry: &Dentry, hash: u64) -> bool {
+        let mut open: Vec<Pruned<'_>> = Vec::new();
+        let mut at = Some(entry);
+        loop {
+            if let Some(found) = at {
+                let keeps = found.has(MOUNTED);
+                if keeps || !found.has(DIR) {
+                    let Some(above) = open.last_mut() else {
+                        // The entry itself: nothing can be below it.
+                        if !keeps {
+                            self.delete(dir, entry, hash, 0, 0);
+                        }
+                        return !keeps;
+                    };
+                    above.keeps |= keeps;
+                    at = found.sib_next.get();
+                    if !keeps {
+                        let above = above.dir;
+                        let name_hash = found.filed_hash_rcu(above, self.key, &self.domain.read());
+                        self.delete(above, found, name_hash, 0, 0);
+                    }
+                } else {
+                    let lock = self.ranks.lock_nested(Rank::Directory, &found.lock);
+                    open.push(Pruned { dir: found, keeps: false, _lock: lock });
+                    at = found.first_child.get();
+                }
+                continue;
+            }
+            // All that was in the innermost directory has been seen to: it goes too, if nothing in it stays.
+            let Some(done) = open.pop() else { return false };
+            let Some(above) = open.last_mut() else {
+                if !done.keeps {
+                    self.delete(dir, entry, hash, 0, 0);
+                }
+                return !done.keeps;
+            };
+            above.keeps |= done.keeps;
+            at = done.dir.sib_next.get();
+            if !done.keeps {
+                let above = above.dir;
+                let name_hash = done.dir.filed_hash_rcu(above, self.key, &self.domain.read());
+                self.delete(above, done.dir, name_hash, 0, 0);
+            }
+        }
+    }
+}
+
+/// A directory whose entries are being taken out.
+struct Pruned<'d> {
+    dir: &'d Dentry,
+    /// Something in it stays.
+    keeps: bool,
+    _lock: Locked<'d>,
 }
 
 /// Whether what the entry says still holds.

@@ -36,8 +36,8 @@ impl Context {
         if cwd.dentry().has(HASHED) { Ok(self.path_of(&cwd)) } else { Err(Errno::ENOENT) }
     }
 
-    /// The path of what `path` leads to, without symbolic links, `.` or `..`: `realpath(3)`. Of a scoped walk, the path from the
-    /// root of its scope.
+    /// The path of what `path` leads to, without symbolic links, `.` or `..`: `realpath(3)`. Of a scoped walk, the path
+    /// from the root of its scope.
     ///
     /// # Errors
     /// Those of a walk.

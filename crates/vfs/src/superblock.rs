@@ -56,6 +56,8 @@ pub(crate) struct SuperBlock {
     /// Mounts that show it; each holds the place that it shows first.
     pub(crate) mounted: AtomicU32,
     pub(crate) versions: Versions,
+    /// How often the file system said that something changed.
+    pushed: AtomicU32,
     /// Lookups that the file system is at.
     pub(crate) flights: SingleFlight<Asked, Answer>,
 }
@@ -180,6 +182,7 @@ impl SuperBlock {
             fs_lists: complete == 0 && fs.caches_listings(),
             listings: Listings::new(budget.listings),
             versions: Versions::new(),
+            pushed: AtomicU32::new(0),
             flights: SingleFlight::new(),
             tree,
             fs,
@@ -200,6 +203,18 @@ impl SuperBlock {
 
     pub(crate) fn root(&self) -> &Dentry {
         self.root.get()
+    }
+
+    /// How often the file system said that something changed.
+    pub(crate) fn pushes(&self) -> u32 {
+        // Relaxed: the fences around it order it.
+        self.pushed.load(Relaxed)
+    }
+
+    /// Counts a push of the file system.
+    pub(crate) fn count_push(&self) {
+        // Relaxed: as above.
+        self.pushed.fetch_add(1, Relaxed);
     }
 
     /// Calls `f` with every dentry, in use or not.

@@ -105,8 +105,8 @@ impl<'a> Found<'a> {
         self.held.is_some()
     }
 
-    /// Takes a count on the mount. Who holds the place has one already, and gets another even of a mount that is about to go, or was
-    /// detached and is kept by its users alone.
+    /// Takes a count on the mount. Who holds the place has one already, and gets another even of a mount that is about
+    /// to go, or was detached and is kept by its users alone.
     ///
     /// # Errors
     /// `EAGAIN` if the mount is about to go; the walk then goes on by itself and never shows that to its caller.

@@ -389,3 +389,45 @@ fn a_push_after_the_tree_has_gone_does_nothing() {
     fs.tell().subtree(ROOT);
     fs.tell().all();
 }
+
+#[test]
+fn what_is_mounted_below_a_vanished_directory_stays_reachable_and_goes_with_its_unmounting() {
+    let fs = Shared::new(Valid::UntilTold);
+    let dir = fs.make(ROOT, "d/");
+    fs.make(dir, "m/");
+    fs.make(dir, "f");
+    let vfs = fs.tree();
+    let context = vfs.context();
+    let other = Shared::new(Valid::UntilTold);
+    let inside = other.make(ROOT, "inside");
+    context.mount(other.clone(), Base::CWD, b"/d/m", MountFlags::default()).unwrap();
+    assert!(look(&context, "/d/f").is_ok());
+    fs.remove(dir, "m");
+    fs.remove(dir, "f");
+    fs.remove(ROOT, "d");
+    fs.tell().subtree(ROOT);
+    assert_eq!(look(&context, "/d/m/inside"), Ok(inside));
+    context.unmount(Base::CWD, b"/d/m", UnmountFlags::default()).unwrap();
+    fs.tell().subtree(ROOT);
+    assert_eq!((look(&context, "/d/m"), look(&context, "/d")), (Err(Errno::ENOENT), Err(Errno::ENOENT)));
+    assert_eq!(context.mounts().len(), 1);
+}
+
+#[test]
+fn a_directory_that_moved_behind_the_cache_is_no_longer_found_by_its_old_name() {
+    let fs = Shared::new(Valid::UntilTold);
+    let dir = fs.make(ROOT, "a/");
+    fs.make(dir, "f");
+    let vfs = fs.tree();
+    let context = vfs.context();
+    assert!(look(&context, "/a/f").is_ok());
+    fs.link(ROOT, "b", dir);
+    fs.remove(ROOT, "a");
+    fs.tell().entry(ROOT, b"b");
+    // Met under its new name: the old one is in doubt without being told.
+    assert_eq!(look(&context, "/b"), Ok(dir));
+    assert_eq!(look(&context, "/a"), Err(Errno::ENOENT));
+    fs.change(dir, |attr| attr.mtime = 77);
+    fs.tell().inode(dir);
+    assert_eq!(attr(&context, "/b").map(|attr| attr.mtime), Ok(77));
+}

@@ -65,8 +65,8 @@ impl File {
         Ok(total)
     }
 
-    /// Writes several buffers at `offset`, one after the other, as one write: `pwritev(2)`. They are gathered in memory first, so
-    /// that no other write comes between.
+    /// Writes several buffers at `offset`, one after the other, as one write: `pwritev(2)`. They are gathered in memory
+    /// first, so that no other write comes between.
     ///
     /// # Errors
     /// As for [`File::write_at`]; `ENOMEM` if they cannot be gathered.

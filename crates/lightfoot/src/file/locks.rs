@@ -1,4 +1,5 @@
-//! Locks: of the whole file, as `std` has them, and of ranges. Advisory: they keep out other locks, not reads and writes.
+//! Locks: of the whole file, as `std` has them, and of ranges. Advisory: they keep out other locks, not reads and
+//! writes.
 
 use super::File;
 use crate::error;
@@ -8,8 +9,8 @@ use std::ops::Range;
 use vfs::{Errno, LockInfo, LockKind, LockWait};
 
 impl File {
-    /// Locks the file for this open file alone; waits until it can: `flock(2)` with `LOCK_EX`. The lock goes when the file is
-    /// closed. Clones share it.
+    /// Locks the file for this open file alone; waits until it can: `flock(2)` with `LOCK_EX`. The lock goes when the
+    /// file is closed. Clones share it.
     ///
     /// # Errors
     /// `EBADF` on a place opened with `O_PATH`.
@@ -64,8 +65,8 @@ impl File {
     /// `F_OFD_SETLK`, and with waiting `F_OFD_SETLKW`. It and locks of the whole file do not see one another.
     ///
     /// # Errors
-    /// `EAGAIN` if another open file has a lock in the way and `wait` says not to wait, `ETIMEDOUT`; `EINVAL` for an empty range;
-    /// `EBADF` for a shared lock without reading and an exclusive one without writing.
+    /// `EAGAIN` if another open file has a lock in the way and `wait` says not to wait, `ETIMEDOUT`; `EINVAL` for an
+    /// empty range; `EBADF` for a shared lock without reading and an exclusive one without writing.
     pub fn lock_range(&self, kind: LockKind, range: Range<u64>, wait: LockWait) -> io::Result<()> {
         self.inner().lock_range(kind, range, wait).map_err(error)
     }

@@ -84,9 +84,9 @@ impl OpenOptions {
         mode: u32
     }
     option! {
-        /// Further flags by Linux's numbers on x86-64, in place of those given before: `O_DIRECTORY` 0o200000, `O_NOFOLLOW`
-        /// 0o400000, `O_NOATIME` 0o1000000, `O_PATH` 0o10000000, `O_TMPFILE` 0o20200000 (at the path of a directory; with
-        /// `write`). The access mode in them does not count.
+        /// Further flags by Linux's numbers on x86-64, in place of those given before: `O_DIRECTORY` 0o200000,
+        /// `O_NOFOLLOW` 0o400000, `O_NOATIME` 0o1000000, `O_PATH` 0o10000000, `O_TMPFILE` 0o20200000 (at the path of a
+        /// directory; with `write`). The access mode in them does not count.
         custom_flags: u32
     }
     option! {

@@ -67,7 +67,8 @@ impl File {
     /// Moves the position to the first byte from `from` on that has storage: `lseek(2)` with `SEEK_DATA`.
     ///
     /// # Errors
-    /// `ENXIO` at or after the end, or if no data follows; `EINVAL` for a directory; `EBADF` on a place opened with `O_PATH`.
+    /// `ENXIO` at or after the end, or if no data follows; `EINVAL` for a directory; `EBADF` on a place opened with
+    /// `O_PATH`.
     pub fn seek_data(&self, from: u64) -> io::Result<u64> {
         self.seek_for(SeekFor::Data, from)
     }

@@ -8,12 +8,12 @@ use std::io;
 use vfs::{Allocate, SetXattr, StatVfs};
 
 impl File {
-    /// Changes the storage of `len` bytes from `offset` on: `fallocate(2)`. Unless `keep_size`, a range that goes beyond the end
-    /// moves the end ([`Allocate::PunchHole`] never does).
+    /// Changes the storage of `len` bytes from `offset` on: `fallocate(2)`. Unless `keep_size`, a range that goes
+    /// beyond the end moves the end ([`Allocate::PunchHole`] never does).
     ///
     /// # Errors
-    /// `EBADF` if not open for writing; `EINVAL` for an empty range; `EFBIG`; `ENODEV` for what is no regular file, `EISDIR`;
-    /// `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`.
+    /// `EBADF` if not open for writing; `EINVAL` for an empty range; `EFBIG`; `ENODEV` for what is no regular file,
+    /// `EISDIR`; `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`.
     pub fn allocate(&self, how: Allocate, keep_size: bool, offset: u64, len: u64) -> io::Result<()> {
         self.inner().allocate(how, keep_size, offset, len).map_err(error)
     }

@@ -74,7 +74,8 @@ impl View {
         self.set_attr(path, follow, &times.to_set())
     }
 
-    /// Changes times to numbers of nanoseconds since the epoch, of a symbolic link itself unless `follow`: `utimensat(2)`.
+    /// Changes times to numbers of nanoseconds since the epoch, of a symbolic link itself unless `follow`:
+    /// `utimensat(2)`.
     ///
     /// # Errors
     /// `EPERM`, `EACCES`, `EROFS`.
@@ -112,7 +113,8 @@ impl View {
     /// Sets the extended attribute `name`: `setxattr(2)`.
     ///
     /// # Errors
-    /// `EEXIST`, `ENODATA` as `how` says; `EOPNOTSUPP`, `ERANGE`, `E2BIG`, `EPERM`, `EACCES`, `EROFS`, `ENOSPC`, `EDQUOT`.
+    /// `EEXIST`, `ENODATA` as `how` says; `EOPNOTSUPP`, `ERANGE`, `E2BIG`, `EPERM`, `EACCES`, `EROFS`, `ENOSPC`,
+    /// `EDQUOT`.
     pub fn set_xattr(
         &self,
         path: impl AsPath,

@@ -1,9 +1,9 @@
 //! Why a walk failed: which component, in which directory.
 //!
 //! # What it is
-//! An error has a number and nothing else, as a system call's. Who wants to tell a person more asks afterwards: the walk is made
-//! again, one component more each time, until it fails. Where a symbolic link is in the way, what it says is walked in its
-//! place.
+//! An error has a number and nothing else, as a system call's. Who wants to tell a person more asks afterwards: the
+//! walk is made again, one component more each time, until it fails. Where a symbolic link is in the way, what it says
+//! is walked in its place.
 //!
 //! # What it is not
 //! Part of any walk: it costs many, and only who asks pays. What has changed meanwhile is explained as it is now.
@@ -66,8 +66,8 @@ impl From<WalkFailure> for std::io::Error {
 }
 
 impl View {
-    /// Why a walk of `path`, its last symbolic link followed, fails; `None` if it succeeds now. For reports: it walks many
-    /// times.
+    /// Why a walk of `path`, its last symbolic link followed, fails; `None` if it succeeds now. For reports: it walks
+    /// many times.
     #[must_use]
     #[cold]
     pub fn explain(&self, path: impl AsPath) -> Option<WalkFailure> {
@@ -105,7 +105,8 @@ impl View {
             .or_else(|| last.filter(|_| self.walk(text, true).is_err()))
     }
 
-    /// If the component is a symbolic link that can be read: `text` with what it says in its place, and the link's path.
+    /// If the component is a symbolic link that can be read: `text` with what it says in its place, and the link's
+    /// path.
     fn look_into(&self, text: &[u8], failed: &Component) -> Option<(Vec<u8>, PathBuf)> {
         let path = &text[..failed.end];
         self.walk(path, true).err()?;

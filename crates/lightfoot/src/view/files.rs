@@ -83,8 +83,8 @@ impl View {
         self.create(path)?.write_all(contents.as_ref())
     }
 
-    /// Copies contents and permission bits; gives the length. Holes stay holes. A file copied onto itself is empty then, as with
-    /// `std::fs::copy`.
+    /// Copies contents and permission bits; gives the length. Holes stay holes. A file copied onto itself is empty
+    /// then, as with `std::fs::copy`.
     ///
     /// # Errors
     /// Those of `open(2)`, `read(2)` and `write(2)`; `EINVAL` if `from` is no regular file.

@@ -10,14 +10,14 @@ impl View {
     /// Mounts `fs` on the directory (or, if its root is a file, on the file) at `path`: `mount(2)`.
     ///
     /// # Errors
-    /// `EPERM` without `SYS_ADMIN`; `ENOTDIR` if one is a directory and the other is not; `EINVAL` on what this context's namespace
-    /// does not show; `ENOENT` if the name has just gone.
+    /// `EPERM` without `SYS_ADMIN`; `ENOTDIR` if one is a directory and the other is not; `EINVAL` on what this
+    /// context's namespace does not show; `ENOENT` if the name has just gone.
     pub fn mount(&self, fs: impl FileSystem, path: impl AsPath, flags: MountFlags) -> io::Result<()> {
         self.inner.mount(fs, self.base(), path.as_path_bytes(), flags).map_err(error)
     }
 
-    /// Shows the directory or file at `source` at `target` too, with flags of its own: `mount(2)` with `MS_BIND`. What is mounted
-    /// below `source` does not come along.
+    /// Shows the directory or file at `source` at `target` too, with flags of its own: `mount(2)` with `MS_BIND`. What
+    /// is mounted below `source` does not come along.
     ///
     /// # Errors
     /// As for [`View::mount`].
@@ -40,8 +40,8 @@ impl View {
     /// Moves the mount at `source` to `target`: `mount(2)` with `MS_MOVE`.
     ///
     /// # Errors
-    /// `EINVAL` if nothing is mounted at `source`; `EBUSY` for the root of the namespace; `ELOOP` if `target` is within it; else as
-    /// for [`View::mount`].
+    /// `EINVAL` if nothing is mounted at `source`; `EBUSY` for the root of the namespace; `ELOOP` if `target` is within
+    /// it; else as for [`View::mount`].
     pub fn move_mount(&self, source: impl AsPath, target: impl AsPath) -> io::Result<()> {
         let (source, target) = (source.as_path_bytes(), target.as_path_bytes());
         self.inner.move_mount((self.base(), source), (self.base(), target)).map_err(error)
@@ -55,17 +55,18 @@ impl View {
         self.inner.remount(self.base(), path.as_path_bytes(), flags).map_err(error)
     }
 
-    /// Takes away what is mounted at `path`: `umount2(2)`. When the last mount of a file system goes, all that was cached of it is
-    /// released before this returns; with `DETACH`, when the last that is open has been closed.
+    /// Takes away what is mounted at `path`: `umount2(2)`. When the last mount of a file system goes, all that was
+    /// cached of it is released before this returns; with `DETACH`, when the last that is open has been closed.
     ///
     /// # Errors
-    /// `EPERM`; `EINVAL` if nothing is mounted there; `EBUSY` if something is open, is somebody's working directory, or is mounted on
-    /// it (not with `DETACH`), and for the root of the namespace. [`View::holders`] says who.
+    /// `EPERM`; `EINVAL` if nothing is mounted there; `EBUSY` if something is open, is somebody's working directory, or
+    /// is mounted on it (not with `DETACH`), and for the root of the namespace. [`View::holders`] says who.
     pub fn unmount(&self, path: impl AsPath, flags: UnmountFlags) -> io::Result<()> {
         self.inner.unmount(self.base(), path.as_path_bytes(), flags).map_err(error)
     }
 
-    /// What the file system at `path` has left, and how it is mounted: `statvfs(3)`. Looks at the one mount that the walk ended on.
+    /// What the file system at `path` has left, and how it is mounted: `statvfs(3)`. Looks at the one mount that the
+    /// walk ended on.
     ///
     /// # Errors
     /// `ENOSYS` if the file system cannot say.
@@ -73,8 +74,8 @@ impl View {
         self.inner.statvfs(self.base(), path.as_path_bytes()).map_err(error)
     }
 
-    /// Who holds something of the file system at `path`: open files, directories, working directories of contexts. Looks at all that
-    /// is cached of it: for reports of what keeps it busy.
+    /// Who holds something of the file system at `path`: open files, directories, working directories of contexts.
+    /// Looks at all that is cached of it: for reports of what keeps it busy.
     ///
     /// # Errors
     /// Those of every walk.

@@ -39,8 +39,8 @@ impl View {
         self.mkdir_all(path.as_path_bytes(), DIR_MODE)
     }
 
-    /// [`View::create_dir_all`] with a mode. From below upwards, until something is there, as `std` does: which of several errors
-    /// is answered depends on it.
+    /// [`View::create_dir_all`] with a mode. From below upwards, until something is there, as `std` does: which of
+    /// several errors is answered depends on it.
     pub(crate) fn mkdir_all(&self, path: &[u8], mode: u32) -> io::Result<()> {
         let is_dir_anyway = |path: &Path, errno| if self.is_dir(path) { Ok(()) } else { Err(error(errno)) };
         let mkdir = |path: &Path| self.inner.mkdir(self.base(), path.as_path_bytes(), mode);
@@ -64,14 +64,15 @@ impl View {
     /// Makes a FIFO, socket, device node or regular file: `mknod(2)`. `mode` has type and permission bits.
     ///
     /// # Errors
-    /// `EEXIST`; `EINVAL`, `EPERM` for a type that cannot be made so; `EINVAL` for a device number of more than 32 bits.
+    /// `EEXIST`; `EINVAL`, `EPERM` for a type that cannot be made so; `EINVAL` for a device number of more than 32
+    /// bits.
     pub fn mknod(&self, path: impl AsPath, mode: u32, rdev: u64) -> io::Result<()> {
         let rdev = u32::try_from(rdev).map_err(|_| error(Errno::EINVAL))?;
         self.inner.mknod(self.base(), path.as_path_bytes(), mode, rdev).map_err(error)
     }
 
-    /// Makes a symbolic link at `path` that says `target`: `symlink(2)`. The target is text: no scope restricts what it says, only
-    /// who follows it.
+    /// Makes a symbolic link at `path` that says `target`: `symlink(2)`. The target is text: no scope restricts what it
+    /// says, only who follows it.
     ///
     /// # Errors
     /// `EEXIST`; `ENOENT` for an empty target.
@@ -103,7 +104,8 @@ impl View {
         self.link((self.base(), original.as_path_bytes()), (to_dir.base(), link.as_path_bytes()))
     }
 
-    /// Gives an open file a further name, or its first one if it has none (`O_TMPFILE`): `linkat(2)` with `AT_EMPTY_PATH`.
+    /// Gives an open file a further name, or its first one if it has none (`O_TMPFILE`): `linkat(2)` with
+    /// `AT_EMPTY_PATH`.
     ///
     /// # Errors
     /// `EEXIST`; `EPERM` for a directory; `ENOENT` for a file whose last name has gone; `EXDEV` to another mount.
@@ -118,8 +120,8 @@ impl View {
     /// Moves a name, over a file or empty directory that is there: `rename(2)`.
     ///
     /// # Errors
-    /// `EINVAL` into itself; `ENOTEMPTY`, `EISDIR`, `ENOTDIR`; `EBUSY` for `.`, `..`, `/` and mount points; `EXDEV` to another
-    /// mount.
+    /// `EINVAL` into itself; `ENOTEMPTY`, `EISDIR`, `ENOTDIR`; `EBUSY` for `.`, `..`, `/` and mount points; `EXDEV` to
+    /// another mount.
     pub fn rename(&self, from: impl AsPath, to: impl AsPath) -> io::Result<()> {
         self.rename_with(from, to, RenameFlags::default())
     }

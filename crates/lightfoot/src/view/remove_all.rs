@@ -1,10 +1,10 @@
 //! Removing a directory and all below it, by handles.
 //!
 //! # What it is
-//! Each directory on the way is opened once, as a directory and not through a symbolic link, and its entries are removed
-//! by name from that handle. So whoever renames directories meanwhile, or puts a symbolic link in the place of one, can
-//! make it remove no more than what was in a directory when it was opened. There is no recursion: a tree may be deeper
-//! than the stack.
+//! Each directory on the way is opened once, as a directory and not through a symbolic link, and its entries are
+//! removed by name from that handle. So whoever renames directories meanwhile, or puts a symbolic link in the place of
+//! one, can make it remove no more than what was in a directory when it was opened. There is no recursion: a tree may
+//! be deeper than the stack.
 //!
 //! # What it is not
 //! One step: others see it half done, and what is made meanwhile may stay, with `ENOTEMPTY`.
@@ -44,8 +44,8 @@ impl Level {
 }
 
 impl View {
-    /// Removes a directory and all below it. Symbolic links are removed, not followed. Safe against those who rename meanwhile:
-    /// it works by handles.
+    /// Removes a directory and all below it. Symbolic links are removed, not followed. Safe against those who rename
+    /// meanwhile: it works by handles.
     ///
     /// # Errors
     /// `ENOTDIR` for a file; those of `rmdir(2)`, `unlink(2)` and `open(2)`; what could be removed before has gone.

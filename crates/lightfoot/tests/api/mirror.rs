@@ -1,4 +1,5 @@
-//! `std::fs` with the shape of a `Dir`: methods, and paths from a directory of the kernel's that goes when it is dropped.
+//! `std::fs` with the shape of a `Dir`: methods, and paths from a directory of the kernel's that goes when it is
+//! dropped.
 
 use lightfoot::{Dir, DirBuilder, FileTimes, OpenOptions, Permissions};
 use std::fs;
@@ -125,6 +126,8 @@ pub(crate) trait Mirror {
 
     fn options(&self) -> Self::Options;
     fn permissions(&self, mode: u32) -> Self::Permissions;
+    /// A copy, by whatever means the type has.
+    fn same(&self, permissions: &Self::Permissions) -> Self::Permissions;
     fn times(&self, accessed: SystemTime, modified: SystemTime) -> Self::Times;
     fn no_times(&self) -> Self::Times;
     fn build_dir(&self, path: &str, recursive: bool, mode: u32) -> io::Result<()>;
@@ -143,6 +146,10 @@ impl Mirror for Std {
 
     fn permissions(&self, mode: u32) -> fs::Permissions {
         fs::Permissions::from_mode(mode)
+    }
+
+    fn same(&self, permissions: &fs::Permissions) -> fs::Permissions {
+        permissions.clone()
     }
 
     fn times(&self, accessed: SystemTime, modified: SystemTime) -> fs::FileTimes {
@@ -173,6 +180,10 @@ impl Mirror for Dir {
 
     fn permissions(&self, mode: u32) -> Permissions {
         Permissions::from_mode(mode)
+    }
+
+    fn same(&self, permissions: &Permissions) -> Permissions {
+        *permissions
     }
 
     fn times(&self, accessed: SystemTime, modified: SystemTime) -> FileTimes {
