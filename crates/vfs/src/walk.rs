@@ -265,7 +265,7 @@ impl Context {
             root: held.root(),
             cred: held.cred(),
             resolve: held.resolve(),
-            fresh: held.place().dentry,
+            fresh: held.fresh(),
             links: held.links(),
         };
         let stopped = match walk.walk(held.sample(), held.rest()) {
