@@ -12,7 +12,10 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use vfs_sim::{Context, OpenFlags, SetAttr, Vfs};
+use vfs_sim::{
+    Acl, AclEntry, AclKind, AclTag, Base, Context, Credentials, Held, MountFlags, OpenFlags, RenameFlags, Resolve,
+    SetAttr, SetXattr, Vfs,
+};
 
 #[global_allocator]
 static ARENA: sim::Arena = sim::Arena;
@@ -27,8 +30,24 @@ fn alone() -> MutexGuard<'static, ()> {
 /// What an operation is done by: a thread's own context, and its number, 0 or 1.
 struct Actor {
     context: Context,
+    /// The same, of a user without capabilities.
+    user: Context,
+    /// `/d`, where scoped lookups begin.
+    scope: Held,
     number: usize,
 }
+
+impl Actor {
+    fn new(vfs: &Vfs, number: usize) -> Self {
+        let (context, user) = (vfs.context(), vfs.context());
+        user.set_credentials(Credentials::user(USER, USER, &[]));
+        let scope = context.hold(Base::CWD, b"/d", true).expect("/d");
+        Self { context, user, scope, number }
+    }
+}
+
+/// Whom the mode of `/guarded` refuses and its ACL lets in.
+const USER: u32 = 1000;
 
 type Action = fn(&Actor);
 
@@ -46,44 +65,55 @@ const fn plain(name: &'static str, act: Action) -> Operation {
 }
 
 fn stat(actor: &Actor, path: &str) {
-    actor.context.attr(None, path.as_bytes(), true).expect(path);
+    actor.context.attr(Base::CWD, path.as_bytes(), true).expect(path);
+}
+
+/// As the user without capabilities, whose permissions are looked at.
+fn stat_as_user(actor: &Actor, path: &str) {
+    actor.user.attr(Base::CWD, path.as_bytes(), true).expect(path);
+}
+
+/// Below `/d`, and no further than `resolve` says.
+fn stat_within(actor: &Actor, path: &str, resolve: Resolve) {
+    actor.context.attr(Base::at(&actor.scope).within(resolve), path.as_bytes(), true).expect(path);
 }
 
 fn open(actor: &Actor, path: &str) {
-    drop(actor.context.open(None, path.as_bytes(), OpenFlags::RDWR, 0).expect(path));
+    drop(actor.context.open(Base::CWD, path.as_bytes(), OpenFlags::RDWR, 0).expect(path));
 }
 
 fn create(actor: &Actor, path: &str) {
     let flags = OpenFlags::RDWR.union(OpenFlags::CREAT).union(OpenFlags::EXCL);
-    drop(actor.context.open(None, path.as_bytes(), flags, 0o644).expect(path));
+    drop(actor.context.open(Base::CWD, path.as_bytes(), flags, 0o644).expect(path));
 }
 
 fn unlink(actor: &Actor, path: &str) {
-    actor.context.unlink(None, path.as_bytes()).expect(path);
+    actor.context.unlink(Base::CWD, path.as_bytes()).expect(path);
 }
 
 fn rename(actor: &Actor, from: &str, to: &str) {
-    actor.context.rename(None, from.as_bytes(), None, to.as_bytes()).expect(from);
+    let (old, new) = ((Base::CWD, from.as_bytes()), (Base::CWD, to.as_bytes()));
+    actor.context.rename(old, new, RenameFlags::default()).expect(from);
 }
 
 fn chmod(actor: &Actor, path: &str) {
     let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
-    actor.context.set_attr(None, path.as_bytes(), true, &set).expect(path);
+    actor.context.set_attr(Base::CWD, path.as_bytes(), true, &set).expect(path);
 }
 
 fn read(actor: &Actor, path: &str) {
-    let file = actor.context.open(None, path.as_bytes(), OpenFlags::RDONLY, 0).expect(path);
+    let file = actor.context.open(Base::CWD, path.as_bytes(), OpenFlags::RDONLY, 0).expect(path);
     file.read_at(0, &mut [0; 8]).expect(path);
 }
 
 fn write(actor: &Actor, path: &str) {
-    let file = actor.context.open(None, path.as_bytes(), OpenFlags::RDWR, 0).expect(path);
+    let file = actor.context.open(Base::CWD, path.as_bytes(), OpenFlags::RDWR, 0).expect(path);
     file.write_at(0, b"x").expect(path);
 }
 
 fn list(actor: &Actor, path: &str) {
     let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
-    let dir = actor.context.open(None, path.as_bytes(), flags, 0).expect(path);
+    let dir = actor.context.open(Base::CWD, path.as_bytes(), flags, 0).expect(path);
     assert!(!dir.next_entries().expect(path).is_empty());
 }
 
@@ -107,9 +137,21 @@ const LOOKUPS: &[Operation] = &[
     plain("stat by . and //", |a| stat(a, "/./d//d/./x")),
     plain("stat a directory", |a| stat(a, "/d/d")),
     plain("stat relative", |a| stat(a, "x")),
-    plain("access", |a| a.context.access(None, b"/d/x", 4).expect("access")),
-    plain("readlink", |a| assert_eq!(a.context.read_link(None, b"/link").expect("readlink"), b"/d/d")),
-    plain("a name that is not there", |a| assert!(a.context.attr(None, b"/d/no", true).is_err())),
+    plain("access", |a| a.context.access(Base::CWD, b"/d/x", true, 4).expect("access")),
+    plain("readlink", |a| assert_eq!(a.context.read_link(Base::CWD, b"/link").expect("readlink"), b"/d/d")),
+    plain("a name that is not there", |a| assert!(a.context.attr(Base::CWD, b"/d/no", true).is_err())),
+    plain("stat what is mounted", |a| stat(a, "/mounted/sub/x")),
+    plain("stat by .. out of what is mounted", |a| stat(a, "/mounted/sub/../../x")),
+    plain("stat a mount point", |a| stat(a, "/mounted")),
+    plain("stat what is bound", |a| stat(a, "/bound/d/x")),
+    plain("a name that is not there in what is mounted", |a| {
+        assert!(a.context.attr(Base::CWD, b"/mounted/sub/no", true).is_err());
+    }),
+    plain("stat as a user", |a| stat_as_user(a, "/d/d/x")),
+    plain("stat as a user whom an ACL lets in", |a| stat_as_user(a, "/guarded/x")),
+    plain("stat beneath a directory", |a| stat_within(a, "d/d/x", Resolve::BENEATH)),
+    plain("stat by .. beneath a directory", |a| stat_within(a, "d/../d/x", Resolve::BENEATH)),
+    plain("stat with a directory for the root", |a| stat_within(a, "/../d/x", Resolve::IN_ROOT)),
 ];
 
 const STAT: Operation = plain("stat a file", |a| stat(a, "/common/x"));
@@ -200,7 +242,7 @@ fn footprints(pairs: Vec<(Operation, Operation)>) -> Vec<[Footprint; 2]> {
     let prints: Rc<RefCell<Vec<Vec<Footprint>>>> = Rc::new(RefCell::new(vec![Vec::new(), Vec::new()]));
     let kept = prints.clone();
     let body = move |(vfs, turn): &(Vfs, AtomicUsize), number: usize| {
-        let actor = Actor { context: vfs.context(), number };
+        let actor = Actor::new(vfs, number);
         let mut step = 0;
         for pair in &pairs {
             let operation = if number == 0 { pair.0 } else { pair.1 };
@@ -232,27 +274,49 @@ fn footprints(pairs: Vec<(Operation, Operation)>) -> Vec<[Footprint; 2]> {
 fn tree() -> Vfs {
     let vfs = Vfs::new(RamFs::new());
     let context = vfs.context();
-    let actor = Actor { context: vfs.context(), number: 0 };
-    let mkdir = |path: &str| context.mkdir(None, path.as_bytes(), 0o755).expect(path);
-    let mut deep = String::new();
-    create(&actor, "/x");
-    create(&actor, "/a-name-that-does-not-fit-into-the-first-line-of-its-entry");
-    for _ in 0..7 {
+    let mkdir = |path: &str| context.mkdir(Base::CWD, path.as_bytes(), 0o755).expect(path);
+    mkdir("/d");
+    let actors = [Actor::new(&vfs, 0), Actor::new(&vfs, 1)];
+    let actor = &actors[0];
+    create(actor, "/x");
+    create(actor, "/a-name-that-does-not-fit-into-the-first-line-of-its-entry");
+    create(actor, "/d/x");
+    let mut deep = "/d".to_owned();
+    for _ in 1..7 {
         deep += "/d";
         mkdir(&deep);
-        create(&actor, &format!("{deep}/x"));
+        create(actor, &format!("{deep}/x"));
     }
-    context.symlink(b"/d/d", None, b"/link").expect("symlink");
+    context.symlink(b"/d/d", Base::CWD, b"/link").expect("symlink");
     mkdir("/common");
-    create(&actor, "/common/x");
-    for number in 0..2 {
-        let actor = Actor { context: vfs.context(), number };
-        mkdir(&format!("/own{number}"));
-        write_new(&actor, &own(&actor, "file"));
-        write_new(&actor, &common(&actor, "file"));
+    create(actor, "/common/x");
+    for actor in &actors {
+        mkdir(&format!("/own{}", actor.number));
+        write_new(actor, &own(actor, "file"));
+        write_new(actor, &common(actor, "file"));
     }
-    write(&actor, "/common/x");
+    write(actor, "/common/x");
+    mount_and_guard(actor);
     vfs
+}
+
+/// What is mounted at `/mounted`, bound at `/bound`, and let into by its ACL alone at `/guarded`.
+fn mount_and_guard(actor: &Actor) {
+    let context = &actor.context;
+    let mkdir = |path: &str, mode| context.mkdir(Base::CWD, path.as_bytes(), mode).expect(path);
+    mkdir("/mounted", 0o755);
+    context.mount(RamFs::new(), Base::CWD, b"/mounted", MountFlags::default()).expect("mount");
+    mkdir("/mounted/sub", 0o755);
+    create(actor, "/mounted/sub/x");
+    mkdir("/bound", 0o755);
+    context.bind((Base::CWD, b"/d"), (Base::CWD, b"/bound"), MountFlags::default(), false).expect("bind");
+    mkdir("/guarded", 0o700);
+    create(actor, "/guarded/x");
+    let entries =
+        [(AclTag::UserObj, 7), (AclTag::User(USER), 5), (AclTag::GroupObj, 0), (AclTag::Mask, 5), (AclTag::Other, 0)];
+    let acl = Acl::new(&entries.map(|(tag, perm)| AclEntry { tag, perm })).expect("an ACL");
+    let name = AclKind::Access.xattr_name();
+    context.set_xattr(Base::CWD, b"/guarded", true, name, &acl.to_xattr(), SetXattr::Any).expect("set the ACL");
 }
 
 fn write_new(actor: &Actor, path: &str) {

@@ -2,8 +2,9 @@
 //!
 //! # What it is
 //! A name that is not cached, or no longer good, is asked of the file system by one thread (a *flight*); others that want the same
-//! name wait for its answer, and different names of one directory are asked side by side. No lock of the cache is held
-//! meanwhile. The answer is put into the cache under the directory's lock, unless the directory changed since it was
+//! name wait for its answer, and different names of one directory are asked side by side. Who began to look after the directory
+//! changed, or was said to have changed, does not wait for an answer from before: that is another flight. No lock of the cache is
+//! held meanwhile. The answer is put into the cache under the directory's lock, unless the directory changed since it was
 //! asked: then it is asked again.
 //!
 //! Operations that change a directory ask under its lock, since nobody may make the name meanwhile.
@@ -36,10 +37,11 @@ use sync::single_flight::{Entry, Waited};
 /// Answers that are thrown away since the directory changed meanwhile, before it is locked to get one.
 const MOST_TRIES: u32 = 8;
 
-/// What is asked: a name in the directory at an address.
+/// What is asked: a name in the directory at an address, which had changed so often.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Asked {
     dir: usize,
+    version: u32,
     name: Box<[u8]>,
 }
 
@@ -74,12 +76,15 @@ impl SuperBlock {
         let mut asked = false;
         let mut tries = 0;
         loop {
-            match self.look(dir.dentry(), name, hash, asked)? {
+            let version = match self.look(dir.dentry(), name, hash, asked)? {
                 Look::Positive(entry) => return Ok(Some(entry)),
                 Look::Absent => return Ok(None),
-                Look::Unknown(stale, _) => stale.into_iter().for_each(|stale| self.unpin(stale)),
-            }
-            match self.ask_together(dir, name, hash, request) {
+                Look::Unknown(stale, version) => {
+                    stale.into_iter().for_each(|stale| self.unpin(stale));
+                    version
+                }
+            };
+            match self.ask_together(dir, (name, hash), version, request) {
                 // What was asked just now is taken even if it is good for no time at all.
                 Answer::There => asked = true,
                 // Changes, or pushes by the file system, may overtake each answer. Under the lock one is taken all the same.
@@ -116,10 +121,11 @@ impl SuperBlock {
     }
 
     #[cold]
-    fn ask_together(&self, dir: &Held, name: &[u8], hash: u64, request: &Request) -> Answer {
+    fn ask_together(&self, dir: &Held, (name, hash): (&[u8], u64), version: u32, request: &Request) -> Answer {
         let at = core::ptr::from_ref(dir.dentry()) as usize;
-        let is = |asked: &Asked| asked.dir == at && *asked.name == *name;
-        let entered = self.flights.enter_with(hash ^ at as u64 >> 6, is, || Asked { dir: at, name: name.into() });
+        let is = |asked: &Asked| asked.dir == at && asked.version == version && *asked.name == *name;
+        let key = || Asked { dir: at, version, name: name.into() };
+        let entered = self.flights.enter_with(hash ^ at as u64 >> 6, is, key);
         let waiter = match entered {
             Entry::Wait(waiter) => waiter,
             Entry::Lead(leader) if request.deadline.is_none() => {

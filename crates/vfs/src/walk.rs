@@ -266,7 +266,7 @@ impl Context {
             root: held.root(),
             cred: held.cred(),
             resolve: held.resolve(),
-            fresh: held.place().dentry,
+            fresh: held.fresh(),
             links: held.links(),
         };
         let before = Before::none();

@@ -70,10 +70,6 @@ impl RefWalk {
         Ok(Self { here, arrived: true, root, cred, patience, resolve, rest: path.to_vec(), links })
     }
 
-    pub(crate) fn place(&self) -> Place<'_> {
-        self.here.place()
-    }
-
     pub(crate) fn root(&self) -> Place<'_> {
         self.root.place()
     }
@@ -117,6 +113,11 @@ impl RefWalk {
     pub(crate) fn sample(&self) -> At<'_> {
         let place = self.here.place();
         if self.arrived { At::start(place) } else { At::sample(place.mount, place.dentry) }
+    }
+
+    /// The place that rcu-walk takes as it is even if its name is good no longer: it was asked about just now.
+    pub(crate) fn fresh(&self) -> *const Dentry {
+        if self.arrived { self.here() } else { core::ptr::null() }
     }
 
     /// Whether nothing is left to walk.
@@ -187,7 +188,8 @@ impl RefWalk {
 
     /// From a name to what it leads to: asks whether it is still good, then crosses to what is mounted on it.
     fn arrive(&mut self) -> Result<(), Errno> {
-        if self.here().has(CHECKED) && self.here().is_expired() && self.here().has(HASHED) {
+        if self.here().has(CHECKED) && self.here().is_expired() {
+            // Also if somebody has taken the name away meanwhile: it may have been asked about, and be another's now.
             return self.revalidate();
         }
         self.cross()?;
