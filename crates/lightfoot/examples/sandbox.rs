@@ -30,9 +30,11 @@ fn main() -> io::Result<()> {
 
     // A context that cannot name anything outside of /home/ann. `chroot` leaves the working directory where it is, as
     // chroot(2) does, so the second line is needed: without it, relative paths would still start outside.
-    let jail: Context = ann.fork();
+    // Changing the root wants a capability, so root does it before it hands the context over to ann.
+    let jail: Context = root.fork();
     jail.chroot("/home/ann")?;
     jail.set_current_dir("/")?;
+    jail.set_credentials(ann.credentials());
     jail.symlink("/../../tmp/note", "/way-out")?;
     report("in the jail, the diary", jail.read_to_string("/diary"), None);
     report("in the jail, /tmp", jail.metadata("/tmp"), Some(Errno::ENOENT));
