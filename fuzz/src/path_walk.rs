@@ -117,7 +117,10 @@ pub fn run(data: &[u8]) {
         let opened = context.open(base, &path, o_path, 0).and_then(|file| file.attr()).map(node);
         assert_eq!(opened, expected, "open: {}", what());
         if let (Ok(_), false) = (expected, is_user) {
-            let canonical = context.canonical(base, &path).map(|path| context.attr(Base::CWD, &path, false).map(node));
+            // Of a scoped walk, the path from the root of its scope.
+            let scoped = resolve.has(Resolve::BENEATH) || resolve.has(Resolve::IN_ROOT);
+            let from = if scoped { Base::at(&side.starts[start]).within(Resolve::IN_ROOT) } else { Base::CWD };
+            let canonical = context.canonical(base, &path).map(|path| context.attr(from, &path, false).map(node));
             let followed = context.attr(base, &path, true).map(node);
             assert_eq!(canonical.unwrap_or_else(Err), followed, "canonical: {}", what());
         }

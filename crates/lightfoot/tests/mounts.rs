@@ -379,3 +379,22 @@ fn mounting_takes_a_capability_and_so_does_another_root() {
     user.chroot("/a").unwrap();
     assert_eq!(names(&user, "/"), ["mine"]);
 }
+
+#[test]
+fn an_unmount_waits_for_namespaces_that_go_meanwhile_and_they_do_not_wait_for_it() {
+    let vfs = Vfs::ram();
+    let ctx = vfs.context();
+    ctx.create_dir("/m").unwrap();
+    ctx.mount(RamFs::new(), "/m", NONE).unwrap();
+    for _ in 0..20 {
+        let other = ctx.fork();
+        // The second copy leaves the first to whoever frees the state that had it.
+        other.unshare_mounts().unwrap();
+        other.unshare_mounts().unwrap();
+        let held = ctx.open_dir("/m").unwrap();
+        assert_eq!(errno(ctx.unmount("/m", lightfoot::UnmountFlags::default())), is(Errno::EBUSY));
+        drop(held);
+    }
+    vfs.barrier();
+    ctx.unmount("/m", lightfoot::UnmountFlags::default()).unwrap();
+}

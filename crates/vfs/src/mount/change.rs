@@ -160,16 +160,23 @@ impl Context {
     pub fn unmount(&self, base: Base<'_>, path: &[u8], flags: UnmountFlags) -> Result<(), Errno> {
         self.may_mount()?;
         let place = self.hold(base, path, !flags.has(UnmountFlags::NOFOLLOW))?;
-        let mut points = self.lock_mounts();
-        let mount = self.mounted_at(&place)?;
+        let mount = {
+            let _points = self.lock_mounts();
+            self.mounted_at(&place)?
+        };
         drop(place);
         let gone = if flags.has(UnmountFlags::DETACH) {
+            let mut points = self.lock_mounts();
+            self.check_shown(&mount)?;
             points.dissolve(&mount)
         } else {
-            self.unmount_unused(&mut points, &mount)?;
+            if let Err(errno) = self.unmount_unused(&mount) {
+                // What contexts have replaced may still hold it: until that is freed, which may need the mounts' lock.
+                self.tree().domain.barrier();
+                self.unmount_unused(&mount).map_err(|_| errno)?;
+            }
             vec![]
         };
-        drop(points);
         tell_watchers(&gone);
         drop((gone, mount));
         // Tables of mounts that were replaced still own what was on them.
@@ -178,18 +185,18 @@ impl Context {
     }
 
     /// Takes `mount` away if nobody uses it.
-    fn unmount_unused(&self, points: &mut Mountpoints, mount: &Owned) -> Result<(), Errno> {
+    ///
+    /// # Errors
+    /// `EBUSY`; `EINVAL` if somebody else has taken it away.
+    fn unmount_unused(&self, mount: &Owned) -> Result<(), Errno> {
+        let mut points = self.lock_mounts();
+        self.check_shown(mount)?;
         if !mount.children(&self.tree().domain.read()).is_empty() {
             return Err(Errno::EBUSY);
         }
         if mount.seal() != 0 {
-            // What contexts have replaced may still hold it: until that is freed.
             mount.unseal();
-            self.tree().domain.barrier();
-            if mount.seal() != 0 {
-                mount.unseal();
-                return Err(Errno::EBUSY);
-            }
+            return Err(Errno::EBUSY);
         }
         mount.set_namespace(0);
         drop(points.detach(mount));
