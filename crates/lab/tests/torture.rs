@@ -1,14 +1,14 @@
 //! A torture of the core on simulated CPUs, in orders drawn from a seed.
 //!
-//! Fifteen threads rename, exchange, replace, make, link, remove, mount, unmount, evict, invalidate, look up and ask for paths,
-//! on two trees: one of a RAM file system, and one of a file system that keeps its own names, whose cache has the least room
-//! there can be. On simulated CPUs they meet at every access to memory, which two real cores hardly ever do. A deadlock
-//! ends the run with what each thread waits for; so does a run that does not end.
+//! Fifteen threads rename, exchange, replace, make, link, remove, mount, unmount, evict, invalidate, look up and ask
+//! for paths, on two trees: one of a RAM file system, and one of a file system that keeps its own names, whose cache
+//! has the least room there can be. On simulated CPUs they meet at every access to memory, which two real cores hardly
+//! ever do. A deadlock ends the run with what each thread waits for; so does a run that does not end.
 //!
-//! What is checked while they run: each thing that one thread changes has a [history](history), and whoever looks sees a
-//! state of the time in which it looked; names of one's own are where one put them. At the end: each name is listed
-//! once, links, held places and entries are counted, budgets hold, nothing is deferred. The simulated machine is sequentially
-//! consistent: missing fences are for loom.
+//! What is checked while they run: each thing that one thread changes has a [history](history), and whoever looks sees
+//! a state of the time in which it looked; names of one's own are where one put them. At the end: each name is listed
+//! once, links, held places and entries are counted, budgets hold, nothing is deferred. The simulated machine is
+//! sequentially consistent: missing fences are for loom.
 //!
 //! A failure names the seed; `TORTURE_SEED=<seed> cargo test -p lightfoot-lab --test torture` runs that seed alone, and
 //! `TORTURE_SEEDS=<number>` so many.

@@ -1,10 +1,11 @@
 //! The history of something that one thread changes: what others may see of it.
 //!
 //! The changes are numbered from 1; state 0 is the one before all. A look that began after change `m` ended, and ended
-//! before change `n + 1` began, sees one of the states `m` to `n`. That is linearisability for one register with one writer.
+//! before change `n + 1` began, sees one of the states `m` to `n`. That is linearisability for one register with one
+//! writer.
 //!
-//! What a file system pushes is promised less: an answer from before a push may be seen as long as a look that began before it goes
-//! on, for that look puts the answer into the cache and then finds out.
+//! What a file system pushes is promised less: an answer from before a push may be seen as long as a look that began
+//! before it goes on, for that look puts the answer into the cache and then finds out.
 //!
 //! Not locked: simulated threads are coroutines of one host thread.
 

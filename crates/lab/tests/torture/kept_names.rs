@@ -1,7 +1,8 @@
 //! A small file system that keeps its own names, and changes them behind the caches.
 //!
-//! Directories: the root (1), `d1` (2), `d2` (3) and `many` (4), in which every name `n<number>` is a file. Files come and go in
-//! `d1` and `d2`. Contents: none. Each call takes some virtual time after what it read or changed, so that others come between.
+//! Directories: the root (1), `d1` (2), `d2` (3) and `many` (4), in which every name `n<number>` is a file. Files come
+//! and go in `d1` and `d2`. Contents: none. Each call takes some virtual time after what it read or changed, so that
+//! others come between.
 //!
 //! Its lock is the standard library's, which the simulator does not see: it is never held across a simulated access.
 

@@ -61,7 +61,8 @@ fn is_there(found: Result<u64, Errno>) -> bool {
     }
 }
 
-/// `r` moves from `d1` to `d2` and back; odd states have it in `d2`, and state 0 nowhere. Files of its own come and go beside it.
+/// `r` moves from `d1` to `d2` and back; odd states have it in `d2`, and state 0 nowhere. Files of its own come and go
+/// beside it.
 pub(crate) fn move_between_directories(stage: &Stage, _: u64) {
     let (context, history) = (stage.kept.context(), &stage.histories.kept_moved);
     history.change(|_| create(&context, "/d2/r"));

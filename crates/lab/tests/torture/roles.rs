@@ -4,8 +4,8 @@ use super::{ROUNDS, Stage};
 use ramfs_sim::RamFs;
 use vfs_sim::{Base, Context, Errno, Held, MountFlags, OpenFlags, RenameFlags, UnmountFlags};
 
-/// The ways of the directory that moves: each step is one rename, and the last leads to the first. The steps that move the directory
-/// around it do so while it is not in there, or take it along.
+/// The ways of the directory that moves: each step is one rename, and the last leads to the first. The steps that move
+/// the directory around it do so while it is not in there, or take it along.
 const MOVES: [(&str, &str); 6] = [
     ("/left/m/deep", "/right/on-the-way"),
     ("/left/m", "/right/moved"),
@@ -123,7 +123,8 @@ pub(crate) fn link_and_unlink(stage: &Stage, _: u64) {
     }
 }
 
-/// Makes, renames, links and removes files of its own in two directories that others use, and rename in the other direction.
+/// Makes, renames, links and removes files of its own in two directories that others use, and rename in the other
+/// direction.
 pub(crate) fn own_names(stage: &Stage, index: u64) {
     let context = stage.context();
     let (from, to) = if index.is_multiple_of(2) { ("/common", "/other") } else { ("/other", "/common") };
