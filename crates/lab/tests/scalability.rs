@@ -2,8 +2,8 @@
 //!
 //! Two operations that touch no common written line scale, whatever the machine ("the scalable commutativity rule",
 //! Clements et al., SOSP 2013). So: no cached lookup writes to a line that another one touches; and pairs of operations
-//! that commute are listed in `conflicts.txt` with the lines on which they conflict, by the source files of the accesses.
-//! That list may only shrink.
+//! that commute are listed in `conflicts.txt` with the lines on which they conflict, by the source files of the
+//! accesses. That list may only shrink.
 
 use ramfs_sim::RamFs;
 use sim::atomic::{AtomicUsize, Ordering};

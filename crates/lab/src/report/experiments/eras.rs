@@ -82,8 +82,7 @@ pub(super) fn experiment() -> Experiment {
         .into(),
         has_box: false,
         remarks: "Where ours stops scaling is in the table too. `MWCM`: a directory's changes still follow one another \
-                  under its lock. `MWCL`: each batch of 32 new entries is written for the first time under the lock of \
-                  the slab's depot, 32 misses long; entries that are used again, as in the section on creating and \
-                  unlinking, do not go there.",
+                  under its lock. `MWCL`: an operation takes longer the more CPUs there are, though hardly any of them waits \
+                  for a lock.",
     }
 }
