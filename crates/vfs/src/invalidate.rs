@@ -10,6 +10,10 @@
 //! Removal: an expired entry stays in memory until it is asked about, or goes for want of room. The root of a file system has no name
 //! to ask about; its attributes are what the file system said first, or what changed through here.
 //!
+//! # Limitations
+//! An answer that overtakes a push is put into the cache and then put in doubt: who looks between the two, after the push has
+//! returned, may see it once. (`crates/lab/tests/torture.rs` allows that case and no other.)
+//!
 //! # How it is locked
 //! Entries are found under RCU. A slot that meanwhile serves another name is expired for nothing.
 //!
