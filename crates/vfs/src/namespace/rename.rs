@@ -41,11 +41,8 @@ struct DirLocks<'t> {
 
 /// The second lock, waited for or tried.
 enum Second<'t> {
-    Waited(#[expect(dead_code, reason = "held")] Locked<'t>),
-    Tried(
-        #[expect(dead_code, reason = "held")] sync::MutexGuard<'t, ()>,
-        #[expect(dead_code, reason = "held")] Ranked<'t, Rank>,
-    ),
+    Waited { _lock: Locked<'t> },
+    Tried { _lock: sync::MutexGuard<'t, ()>, _ranked: Ranked<'t, Rank> },
 }
 
 /// What a try to lock both directories came to.
@@ -68,7 +65,8 @@ impl<'t> DirLocks<'t> {
             return None;
         }
         let is_other = !core::ptr::eq(first.dir(), second.dir());
-        let other = is_other.then(|| Second::Waited(sb.ranks.lock_nested(Rank::Directory, &second.dir().lock)));
+        let other =
+            is_other.then(|| Second::Waited { _lock: sb.ranks.lock_nested(Rank::Directory, &second.dir().lock) });
         second.is_current().then_some(Self { _first: held, _second: other })
     }
 
@@ -76,7 +74,7 @@ impl<'t> DirLocks<'t> {
     fn try_two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Try<Self> {
         let held = sb.ranks.lock(Rank::Directory, &first.dir().lock);
         let Some(other) = second.dir().lock.try_lock() else { return Try::Busy };
-        let other = Second::Tried(other, sb.ranks.acquire_nested(Rank::Directory));
+        let other = Second::Tried { _lock: other, _ranked: sb.ranks.acquire_nested(Rank::Directory) };
         if first.is_current() && second.is_current() {
             return Try::Locked(Self { _first: held, _second: Some(other) });
         }
