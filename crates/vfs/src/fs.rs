@@ -22,6 +22,7 @@ use crate::errno::Errno;
 use crate::file::DirEntry;
 use crate::inode::Inode;
 use crate::invalidate::Invalidator;
+use crate::namespace::OpenFlags;
 
 /// Who asks, and when.
 #[derive(Clone, Copy, Debug)]
@@ -345,6 +346,33 @@ pub trait FileSystem: Send + Sync + 'static {
     /// `EROFS`, `EDQUOT`, `EIO`...
     fn set_attr(&self, _request: &Request, _inode: &Inode, _set: &SetAttr) -> Result<(), Errno> {
         Ok(())
+    }
+
+    /// The attributes of `inode` as they are. Asked when somebody wants to see them after [`Inode::doubt`] said that those which are
+    /// known may be old: by file systems that do not leave them to the VFS.
+    ///
+    /// # Errors
+    /// `ESTALE` if the inode is no longer there, `EIO`...
+    fn attributes(&self, _request: &Request, inode: &Inode) -> Result<Attr, Errno> {
+        Ok(inode.attr())
+    }
+
+    /// Is told that a regular file is opened, for reading or writing as `flags` say. Each call that succeeds is followed by one of
+    /// [`FileSystem::release`].
+    ///
+    /// # Errors
+    /// `EACCES`, `EMFILE`, `ETXTBSY`, `EIO`...
+    fn open(&self, _request: &Request, _inode: &Inode, _flags: OpenFlags) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// An open file was closed, which had been opened with `flags`.
+    fn release(&self, _inode: &Inode, _flags: OpenFlags) {}
+
+    /// A file of the host that holds the contents of `inode`, which is open with `flags`, byte for byte: a kernel may read and
+    /// write there without asking. `None` if there is none.
+    fn backing(&self, _inode: &Inode, _flags: OpenFlags) -> Option<std::sync::Arc<std::os::fd::OwnedFd>> {
+        None
     }
 
     /// Reads into `buf` from `offset` on; 0 at and after the end.

@@ -63,8 +63,10 @@ const HAS_ACL: u32 = 1 << 31;
 const HAS_DEFAULT_ACL: u32 = 1 << 30;
 /// The same: it was made without a name and may get one.
 const LINKABLE: u32 = 1 << 29;
+/// The same: the file system changed it, or knows of a change, so its attributes are asked for before they are shown.
+const DOUBTED: u32 = 1 << 28;
 /// Flags in an inode's own `mode`, never shown.
-const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE;
+const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE | DOUBTED;
 
 /// Storage is counted in pages of 4096 bytes, `stat(2)` speaks of 512.
 const BLOCKS_PER_PAGE: u64 = 8;
@@ -127,6 +129,25 @@ impl Inode {
     #[must_use]
     pub fn attr(&self) -> Attr {
         self.seq.read(|| self.load())
+    }
+
+    /// Says that the attributes that are known of it may be old: [`FileSystem::attributes`](crate::FileSystem::attributes) is asked
+    /// before they are shown.
+    pub fn doubt(&self) {
+        self.set_doubted(true);
+    }
+
+    /// Whether [`Inode::doubt`] was called since the attributes were asked for.
+    #[inline]
+    pub(crate) fn is_doubted(&self) -> bool {
+        self.mode.load(Relaxed) & DOUBTED != 0
+    }
+
+    /// Ends the doubt (before the attributes are asked for, so that it can begin again meanwhile), or begins it.
+    pub(crate) fn set_doubted(&self, is_doubted: bool) {
+        let _held = self.seq.write_lock();
+        let others = self.mode.load(Relaxed) & !DOUBTED;
+        self.mode.store(others | if is_doubted { DOUBTED } else { 0 }, Relaxed);
     }
 
     /// Changes attributes under the inode's sequence lock. `f` must not block.

@@ -1,0 +1,3 @@
+//! Lightfoot through FUSE.
+
+#![forbid(unsafe_code)]
