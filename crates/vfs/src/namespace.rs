@@ -10,6 +10,7 @@
 
 mod attributes;
 mod create;
+mod held;
 mod last;
 mod open;
 mod query;

@@ -60,7 +60,7 @@ impl OpenFile {
         if inode.mode() & S_IFMT == S_IFDIR {
             return Err(Errno::EINVAL);
         }
-        if offset >= inode.size() {
+        if offset >= self.attr()?.size {
             return Err(Errno::ENXIO);
         }
         self.held.sb().fs.seek(inode, offset, what)

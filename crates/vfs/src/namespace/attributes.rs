@@ -23,10 +23,14 @@ impl Context {
     /// `EPERM` where only the owner may; `EACCES`; `EISDIR`, `EINVAL` for the length of what is no regular file; `EFBIG`;
     /// those of a walk, and the file system's.
     pub fn set_attr(&self, base: Base<'_>, path: &[u8], follow: bool, set: &SetAttr) -> Result<(), Errno> {
-        let held = self.hold(base, path, follow)?;
+        self.change_attr(&self.hold(base, path, follow)?, set)
+    }
+
+    /// [`Context::set_attr`] of what is held.
+    pub(crate) fn change_attr(&self, held: &Held, set: &SetAttr) -> Result<(), Errno> {
         if set.size.is_some() {
             let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
-            let attr = inode.attr();
+            let attr = held.attr()?;
             match attr.kind() {
                 S_IFREG => {
                     may_block(held.sb(), (inode, &attr), &self.credentials(), MAY_WRITE)?;
@@ -42,7 +46,7 @@ impl Context {
                 return Ok(());
             }
         }
-        set_attr_held(&self.credentials(), &held, set)
+        set_attr_held(&self.credentials(), held, set)
     }
 
     /// Whether the policy lets this context make a further name of a file: `protected_hardlinks` of `proc_sys_fs(5)`.
@@ -71,7 +75,7 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> R
     }
     let request = Request::of(cred);
     let now = request.now;
-    check(cred, (sb, inode), &inode.attr(), set)?;
+    check(cred, (sb, inode), &held.attr()?, set)?;
     sb.fs.set_attr(&request, inode, set)?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
