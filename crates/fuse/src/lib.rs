@@ -1,3 +1,6 @@
 //! Lightfoot through FUSE.
 
 #![forbid(unsafe_code)]
+
+#[allow(dead_code, reason = "the session takes it up")]
+mod nodes;
