@@ -10,17 +10,18 @@
 //! lately, so that the kernel can be asked to let go of them; only its forget makes them go.
 //!
 //! # How it is locked
-//! By the hash of its key a node belongs to one of 64 shards, whose number is part of the id: one [`Mutex`] for all that
-//! is known of it, held for one step through the table or one slot. No lock is held where values are made or dropped;
-//! they are cloned under it, so that should be cheap, an `Arc` say. The root lies beside the shards: no lock at all.
+//! By the hash of its key a node belongs to one of 64 shards, whose number is part of the id: one [`Mutex`] for all
+//! that is known of it, held for one step through the table or one slot. No lock is held where values are made or
+//! dropped; they are cloned under it, so that should be cheap, an `Arc` say. The root lies beside the shards: no lock
+//! at all.
 //!
 //! A forget and a lookup of one key meet in its shard, and the count is raised where the node was found and lowered
 //! where it is removed, each in one section. So a lookup that comes first keeps the node, and one that comes second
 //! does not find it and makes a new one: never an answer with a number that is gone, and no count lost.
 //!
 //! # Memory
-//! Beside key and value 28 to 40 bytes a node: 16 in its slot, 1 in the chunk that has the slot, 5 to 11 in the shard's
-//! index, the rest from what alignment adds. An empty table has 8 KiB; a shard with one node about 1.5 KiB more.
+//! Beside key and value 22 to 29 bytes a node where a shard has some hundred: 16 in its slot, 1 or 2 in the chunk that
+//! has the slot, 5 to 11 in the shard's index. An empty table has 8 KiB; a shard's first node takes about 1.2 KiB.
 //!
 //! # Source
 //! `nlookup` in Linux's `fs/fuse/inode.c` and `FUSE_FORGET` in `fuse(4)`; the second chance is Corbató's clock (1968).
@@ -88,8 +89,8 @@ impl<K: Copy + Eq + Hash, V: Clone> Nodes<K, V> {
         }
     }
 
-    /// The kernel is told of `key` once more: raises its count, from 0 if it is not known. Then `make` is called, with no
-    /// lock held; its value is dropped if another thread has made the node meanwhile.
+    /// The kernel is told of `key` once more: raises its count, from 0 if it is not known. Then `make` is called, with
+    /// no lock held; its value is dropped if another thread has made the node meanwhile.
     pub(crate) fn look_up(&self, key: K, make: impl FnOnce() -> V) -> (NodeId, V) {
         if key == self.root.0 {
             return (NodeId { id: ROOT, generation: 0 }, self.root.1.clone());
@@ -116,8 +117,8 @@ impl<K: Copy + Eq + Hash, V: Clone> Nodes<K, V> {
         (named(at, index, generation), made)
     }
 
-    /// The node with the number `id`, for a request that names it; marks it as used. `None` if the kernel was told of no
-    /// such node, or has forgotten it.
+    /// The node with the number `id`, for a request that names it; marks it as used. `None` if the kernel was told of
+    /// no such node, or has forgotten it.
     #[inline]
     pub(crate) fn get(&self, id: u64) -> Option<V> {
         if id == ROOT {
@@ -139,8 +140,8 @@ impl<K: Copy + Eq + Hash, V: Clone> Nodes<K, V> {
     }
 
     /// The kernel takes back `lookups` of what it was told of `id`. When none is left the node goes, and its value is
-    /// handed to the caller, who drops it where it holds no lock. More than was told counts as all, and so does a number
-    /// that is not known: that is counted, and logged the first time. Of the root nothing is counted.
+    /// handed to the caller, who drops it where it holds no lock. More than was told counts as all, and so does a
+    /// number that is not known: that is counted, and logged the first time. Of the root nothing is counted.
     pub(crate) fn forget(&self, id: u64, lookups: u64) -> Option<V> {
         if id == ROOT || lookups == 0 {
             return None;
@@ -202,10 +203,10 @@ impl<K: Copy + Eq + Hash, V: Clone> Nodes<K, V> {
         self.excess.load(Relaxed)
     }
 
-    /// Up to `n` nodes that nobody asked for since the clock last came by, pushed to `out`: the hand goes over the slots,
-    /// takes the mark off those that were used, and gives those that had none. Ends after one round at the latest, so
-    /// fewer than `n` come out where most nodes were used; the next call finds more. They stay until the kernel forgets
-    /// them. Never the root.
+    /// Up to `n` nodes that nobody asked for since the clock last came by, pushed to `out`: the hand goes over the
+    /// slots, takes the mark off those that were used, and gives those that had none. Ends after one round at the
+    /// latest, so fewer than `n` come out where most nodes were used; the next call finds more. They stay until the
+    /// kernel forgets them. Never the root.
     pub(crate) fn coldest(&self, n: usize, out: &mut Vec<(u64, V)>) {
         let full = out.len().saturating_add(n);
         for _ in 0..SHARDS {
