@@ -3,4 +3,6 @@
 #![forbid(unsafe_code)]
 
 #[allow(dead_code, reason = "the session takes it up")]
+mod handles;
+#[allow(dead_code, reason = "the session takes it up")]
 mod nodes;
