@@ -4,5 +4,6 @@
 
 #[allow(dead_code, reason = "the session takes it up")]
 mod handles;
+pub mod metrics;
 #[allow(dead_code, reason = "the session takes it up")]
 mod nodes;
