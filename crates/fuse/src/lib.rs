@@ -7,3 +7,5 @@ mod handles;
 pub mod metrics;
 #[allow(dead_code, reason = "the session takes it up")]
 mod nodes;
+#[allow(dead_code, reason = "the session takes it up")]
+mod notices;
