@@ -1,9 +1,9 @@
 //! One shard of the table of nodes: slots in chunks, and an index over their ids.
 //!
 //! # What it is
-//! Nodes lie in chunks of 32 slots, which do not move while the shard grows. Chunks that have room are a list, the first
-//! of it is filled next; a chunk that is empty and not the first gives its memory back. The index is open addressing
-//! over slot numbers with linear probing; removal shifts back what follows, so there are no tombstones.
+//! Nodes lie in chunks of 32 slots, which do not move while the shard grows. Chunks that have room are a list, the
+//! first of it is filled next; a chunk that is empty and not the first gives its memory back. The index is open
+//! addressing over slot numbers with linear probing; removal shifts back what follows, so there are no tombstones.
 //!
 //! # What it is not
 //! Thread-safe: all of it is behind its shard's lock.
