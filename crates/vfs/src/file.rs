@@ -12,7 +12,7 @@ use crate::errno::Errno;
 use crate::fs::Request;
 use crate::inode::Inode;
 use crate::mount::MountFlags;
-use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, set_attr_held};
+use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, set_attr_held, tell_of_dropped_ids};
 use crate::notify::EventKind;
 use crate::rank::Rank;
 use listing::Listing;
@@ -134,13 +134,14 @@ impl OpenFile {
         let request = Request::of(&self.cred);
         let written = self.held.sb().fs.write_at(&request, inode, offset, data)?;
         let end = offset + written.len as u64;
-        let written_to = self.held.dentry();
+        let (written_to, before) = (self.held.dentry(), inode.mode());
         inode.update(|attr| {
             attr.size = attr.size.max(end);
             attr.blocks = written.blocks;
             (attr.mtime, attr.ctime) = (request.now, request.now);
             contents_changed(&self.cred, attr);
         });
+        tell_of_dropped_ids(self.held.sb(), &request, inode, before);
         self.held.sb().touched(EventKind::Modified, written_to);
         Ok((written.len, end))
     }

@@ -14,6 +14,7 @@
 use crate::attr::Attr;
 use crate::context::Held;
 use crate::cred::Credentials;
+use crate::dentry::HASHED;
 use crate::errno::Errno;
 use crate::fs::Request;
 use crate::inode::Inode;
@@ -86,6 +87,28 @@ impl Held {
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.dentry().inode().map_or(0, |inode| core::ptr::from_ref(inode) as u64)
+    }
+
+    /// The number of the mount that it is seen through; no other of this tree has it.
+    #[must_use]
+    pub fn mount_id(&self) -> u64 {
+        self.mount().id()
+    }
+
+    /// The directory that it is in, and its name there, at one moment; `None` if it has no name, or is what its mount shows first.
+    #[must_use]
+    pub fn parent_and_name(&self) -> Option<(Self, Box<[u8]>)> {
+        let (sb, dentry) = (self.sb(), self.dentry());
+        if core::ptr::eq(dentry, self.mount().root()) {
+            return None;
+        }
+        let guard = sb.domain.read();
+        let seq = dentry.seq.begin();
+        let parent = dentry.parent().filter(|_| dentry.has(HASHED))?;
+        let name = dentry.with_name_rcu(&guard, |name| name.into());
+        let pinned = sb.pin_rcu(&guard, parent, parent.seq.begin())?;
+        let held = self.beside(pinned);
+        if dentry.seq.retry(seq) { None } else { Some((held, name)) }
     }
 
     pub(crate) fn inode(&self) -> Result<&Inode, Errno> {

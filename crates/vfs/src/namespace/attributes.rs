@@ -80,10 +80,12 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> R
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
         let blocks = sb.fs.set_len(&request, inode, size)?;
+        let before = inode.mode();
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
             contents_changed(cred, attr);
         });
+        tell_of_dropped_ids(sb, &request, inode, before);
         sb.touched(EventKind::Modified, held.dentry());
     }
     let _acl = set.mode.filter(|_| inode.has_acl()).map(|_| sb.ranks.lock(Rank::Data, &inode.data_lock));
@@ -181,6 +183,16 @@ fn is_chown(set: &SetAttr) -> bool {
 pub(crate) fn contents_changed(cred: &Credentials, attr: &mut Attr) {
     if !cred.capabilities.contains(Capabilities::FSETID) {
         drop_set_ids(cred, attr);
+    }
+}
+
+/// Tells the file system if set-id bits went since the mode was `before`: those that it was not asked to take away.
+pub(crate) fn tell_of_dropped_ids(sb: &SuperBlock, request: &Request, inode: &Inode, before: u32) {
+    let mode = inode.mode();
+    if mode != before {
+        let set = SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() };
+        // The contents have changed all the same.
+        let _ = sb.fs.set_attr(request, inode, &set);
     }
 }
 
