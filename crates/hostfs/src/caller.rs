@@ -53,11 +53,6 @@ impl Daemon {
         set_thread_res_uid(None, Uid::from_raw(uid), None).ok()?;
         Some(switched)
     }
-
-    /// Whether callers' names are taken.
-    pub(crate) fn is_switching(&self) -> bool {
-        self.is_switching
-    }
 }
 
 impl Drop for Switched {

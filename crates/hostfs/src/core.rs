@@ -59,8 +59,8 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(path: &Path, options: &HostOptions) -> Result<Self, HostErrno> {
-        let source = std::fs::canonicalize(path)
-            .map_err(|error| HostErrno::from_io_error(&error).unwrap_or(HostErrno::IO))?;
+        let source =
+            std::fs::canonicalize(path).map_err(|error| HostErrno::from_io_error(&error).unwrap_or(HostErrno::IO))?;
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root_fd = rustix::fs::open(&source, flags | OFlags::RDONLY, Mode::empty())?;
         let path_fd = rustix::fs::openat(&root_fd, c".", flags | OFlags::PATH, Mode::empty())?;

@@ -140,9 +140,7 @@ impl Core {
         let (uid, gid) = (Uid::from_raw(attr.uid), Gid::from_raw(attr.gid));
         let given = match made {
             Some(fd) => rustix::fs::fchown(fd, Some(uid), Some(gid)),
-            None => {
-                rustix::fs::chownat(making.dir, making.name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
-            }
+            None => rustix::fs::chownat(making.dir, making.name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW),
         };
         given.map_err(errno)
     }
@@ -165,4 +163,3 @@ impl Core {
         Ok(Attr { mode, ..told })
     }
 }
-

@@ -115,14 +115,7 @@ impl FileSystem for HostFs {
         self.core.set_len(request, inode, len)
     }
 
-    fn allocate(
-        &self,
-        request: &Request,
-        inode: &Inode,
-        how: Allocate,
-        offset: u64,
-        len: u64,
-    ) -> Result<u64, Errno> {
+    fn allocate(&self, request: &Request, inode: &Inode, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
         self.core.allocate(request, inode, how, offset, len)
     }
 

@@ -45,7 +45,8 @@ impl Identities {
 
     /// The node of a file, unless another file has it already.
     pub(crate) fn node(&self, stat: &Statx) -> u64 {
-        let born = if self.has_btime && stat.stx_mask & StatxFlags::BTIME.bits() != 0 { ns(&stat.stx_btime) } else { 0 };
+        let born =
+            if self.has_btime && stat.stx_mask & StatxFlags::BTIME.bits() != 0 { ns(&stat.stx_btime) } else { 0 };
         let kind = u64::from(stat.stx_mode) & u64::from(S_IFMT);
         let mut hash = fold(self.key ^ stat.stx_ino, 0x9E37_79B9_7F4A_7C15);
         hash = fold(hash ^ born as u64, 0xBF58_476D_1CE4_E5B9);

@@ -32,12 +32,7 @@ impl Core {
         let moves = self.table.moves();
         let stat = self.stat_at(fd.as_fd(), name)?;
         let node = self.sighted(&Sighting { stat: &stat, parent: dir.id, name, moves });
-        Ok(NewInode {
-            node,
-            attr: self.identities.attr(&stat),
-            valid: self.valid(dir, &stat),
-            ..NewInode::default()
-        })
+        Ok(NewInode { node, attr: self.identities.attr(&stat), valid: self.valid(dir, &stat), ..NewInode::default() })
     }
 
     /// The descriptor of a directory that is about to change.
@@ -187,7 +182,9 @@ impl Core {
         if inode.mode() & vfs::S_IFMT == vfs::S_IFDIR {
             self.streams.end(node.id);
         }
-        if watch != 0 && let Some(watches) = &self.watches {
+        if watch != 0
+            && let Some(watches) = &self.watches
+        {
             watches.remove(watch);
         }
         if is_gone {
@@ -197,4 +194,3 @@ impl Core {
         }
     }
 }
-

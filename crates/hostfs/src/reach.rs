@@ -23,6 +23,9 @@ use vfs::Errno;
 /// Directories above each other; more are taken for a loop in what is known of places.
 const DEEPEST: usize = 1 << 16;
 
+/// A directory's descriptor, and a name in it.
+type Place = (Arc<OwnedFd>, Box<[u8]>);
+
 impl Core {
     /// The `O_PATH` descriptor of a file.
     ///
@@ -125,7 +128,7 @@ impl Core {
     ///
     /// # Errors
     /// `ESTALE` if the directory is not known any more; those of [`Core::path_fd`].
-    pub(crate) fn place(&self, node: &Node) -> Result<Option<(Arc<OwnedFd>, Box<[u8]>)>, Errno> {
+    pub(crate) fn place(&self, node: &Node) -> Result<Option<Place>, Errno> {
         let (parent, name) = {
             let state = node.state();
             if state.is_pinned {
@@ -236,7 +239,9 @@ impl Core {
             return host::stat_fd(fd.as_fd()).map_err(errno);
         }
         let Some((dir, name)) = self.place(node)? else { return Err(Errno::ESTALE) };
-        let stat = self.stat_at(dir.as_fd(), &name).map_err(|error| if error == Errno::ENOENT { Errno::ESTALE } else { error })?;
+        let stat = self
+            .stat_at(dir.as_fd(), &name)
+            .map_err(|error| if error == Errno::ENOENT { Errno::ESTALE } else { error })?;
         if self.identities.is(&stat, node.id, node.ino) { Ok(stat) } else { Err(Errno::ESTALE) }
     }
 }

@@ -154,8 +154,7 @@ pub(crate) fn run(core: &Core, invalidator: &Invalidator) {
     };
     let mut buf = vec![MaybeUninit::<u8>::uninit(); PIECE];
     loop {
-        let mut fds =
-            [PollFd::new(&watches.inotify, PollFlags::IN), PollFd::new(&watches.stop, PollFlags::IN)];
+        let mut fds = [PollFd::new(&watches.inotify, PollFlags::IN), PollFd::new(&watches.stop, PollFlags::IN)];
         match rustix::event::poll(&mut fds, Some(&interval)) {
             Ok(_) | Err(HostErrno::INTR) => {}
             Err(error) => {
@@ -182,8 +181,7 @@ fn read_events(watches: &Watches, invalidator: &Invalidator, buf: &mut [MaybeUni
     let mut entries: BTreeSet<(u64, Box<[u8]>)> = BTreeSet::new();
     let mut is_lost = false;
     let mut reader = inotify::Reader::new(&watches.inotify, buf);
-    loop {
-        let Ok(event) = reader.next() else { break };
+    while let Ok(event) = reader.next() {
         let mask = event.events();
         if mask.contains(ReadFlags::QUEUE_OVERFLOW) {
             is_lost = true;
