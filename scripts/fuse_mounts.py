@@ -8,6 +8,7 @@ packages are fetched by apt-get with a list of sources of our own, so that the m
 """
 
 import atexit
+import itertools
 import os
 import pathlib
 import resource
@@ -30,6 +31,7 @@ MAX_OPEN = 1 << 20
 
 _workdir = None
 _mounts = []
+_numbers = itertools.count()
 
 
 class Skip(Exception):
@@ -80,7 +82,7 @@ def workdir():
     """The script's temporary directory, made once; with it goes the taking down of all mounts at exit."""
     global _workdir
     if _workdir is None:
-        _workdir = pathlib.Path(tempfile.mkdtemp(prefix="lightfoot-fuse-", dir=os.environ.get("FUSE_WORKDIR", "/tmp")))
+        _workdir = pathlib.Path(tempfile.mkdtemp(prefix="lf-", dir=os.environ.get("FUSE_WORKDIR", "/tmp")))
         # Others than root run programs on the mounts.
         _workdir.chmod(0o755)
         atexit.register(_take_down)
@@ -204,7 +206,9 @@ def passthrough_hp():
     if patched == text:
         raise RuntimeError("passthrough_hp.cc is not as expected: its mount options were not found")
     (example / "passthrough_hp_others.cc").write_text(patched)
-    run(f"g++ -O2 -std=gnu++17 passthrough_hp_others.cc $(pkg-config --cflags --libs fuse3) -o '{binary}'",
+    # Each switch is an operation that the example leaves out without it.
+    have = "-DHAVE_UTIMENSAT -DHAVE_POSIX_FALLOCATE -DHAVE_SETXATTR"
+    run(f"g++ -O2 {have} -std=gnu++17 passthrough_hp_others.cc $(pkg-config --cflags --libs fuse3) -o '{binary}'",
         200, cwd=example)
     return binary
 
@@ -279,10 +283,11 @@ class Mount:
         the kind `custom`: words with {source} and {mountpoint}, run in the foreground. `source` mirrors that directory
         in place of one of our own."""
         self.kind, self.name, self.options = kind, name or kind, options
-        self.dir = workdir() / self.name / "mnt"
+        # Short: the path of a socket below it must fit into 108 bytes.
+        self.base = workdir() / str(next(_numbers))
+        self.dir = self.base / "m"
         self.backing, self.daemon, self.command, self.own_tmpfs = None, None, command, None
-        base = workdir() / self.name
-        base.mkdir()
+        self.base.mkdir()
         _mounts.append(self)
         if kind == "disk":
             self.dir = TOOLS / "disk" / f"{os.getpid()}-{self.name}"
@@ -295,7 +300,7 @@ class Mount:
         if source is not None:
             self.backing = pathlib.Path(source)
         elif kind in MIRRORS:
-            self.backing = base / "source"
+            self.backing = self.base / "source"
             if backing == "disk":
                 self.backing = TOOLS / "disk" / f"{os.getpid()}-{self.name}"
             self.backing.mkdir(parents=True)
@@ -330,7 +335,7 @@ class Mount:
     def up(self, limit_s=20):
         """Starts the daemon and waits until the mount answers."""
         words = self.words()
-        self.log = workdir() / self.name / "log"
+        self.log = self.base / "log"
         with open(self.log, "ab") as log:
             self.daemon = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=_open_many
@@ -391,10 +396,9 @@ class Mount:
                 shutil.rmtree(path, ignore_errors=True)
         if self in _mounts:
             _mounts.remove(self)
-        base = workdir() / self.name
         # Never through a mount that would not go: what it shows may be someone's directory.
-        if not any(line.split()[4].startswith(f"{base}/") for line in _mountinfo()):
-            shutil.rmtree(base, ignore_errors=True)
+        if not any(line.split()[4].startswith(f"{self.base}/") for line in _mountinfo()):
+            shutil.rmtree(self.base, ignore_errors=True)
         return status
 
     def __enter__(self):
