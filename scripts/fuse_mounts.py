@@ -332,16 +332,17 @@ class Mount:
         options = ",".join(part for part in ("allow_other", self.options, extra) if part)
         return [str(lightfoot()), "mount", *at, "-o", options]
 
-    def up(self, limit_s=20):
-        """Starts the daemon and waits until the mount answers."""
+    def up(self, limit_s=20, answers=False):
+        """Starts the daemon and waits until it is mounted; with `answers`, over a stale mount, until that answers."""
         words = self.words()
         self.log = self.base / "log"
         with open(self.log, "ab") as log:
             self.daemon = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=_open_many
             )
-        there = wait_for(lambda: is_mounted(self.dir) or self.daemon.poll() is not None, limit_s)
-        if not there or not is_mounted(self.dir):
+        is_up = (lambda: os.path.isdir(self.dir)) if answers else (lambda: is_mounted(self.dir))
+        there = wait_for(lambda: is_up() or self.daemon.poll() is not None, limit_s)
+        if not there or not is_up() or not is_mounted(self.dir):
             self.down(expect_exit=False)
             raise RuntimeError(f"no mount by: {shlex.join(words)}\n{self.log_tail()}")
         run(["stat", str(self.dir)], 20)
