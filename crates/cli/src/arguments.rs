@@ -1,6 +1,8 @@
 //! What the command line can say.
 
 use crate::lab::Lab;
+use crate::manual::{Completions, Man};
+use crate::offline::Offline;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -30,6 +32,16 @@ pub(crate) enum Command {
 
     /// Run generations of the Linux directory cache side by side, on this machine and on simulated ones
     Lab(Lab),
+
+    /// What is done with a source that is not mounted.
+    #[command(flatten)]
+    Offline(Offline),
+
+    /// Print what a shell needs to complete this command's arguments
+    Completions(Completions),
+
+    /// Print the manual page, or write one for each command
+    Man(Man),
 }
 
 /// What `lightfoot bench` is asked.

@@ -163,6 +163,13 @@ impl Vfs {
     }
 }
 
+impl From<vfs::Vfs> for Vfs {
+    /// A tree of the core, in the hands of this crate.
+    fn from(inner: vfs::Vfs) -> Self {
+        Self { inner }
+    }
+}
+
 /// The `io::Error` of an error number.
 fn error(errno: Errno) -> std::io::Error {
     std::io::Error::from_raw_os_error(errno.raw())
