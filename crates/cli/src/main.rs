@@ -12,9 +12,11 @@ mod copy;
 mod error;
 mod interrupt;
 mod lab;
+mod logging;
 mod machine;
 mod manual;
 mod measure;
+mod mount;
 mod offline;
 mod paths;
 mod plot;
@@ -27,6 +29,8 @@ mod tree;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use error::Error;
+use std::env;
+use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
@@ -36,9 +40,11 @@ static ARENA: sim::Arena = sim::Arena;
 
 fn main() -> ExitCode {
     let out = &mut io::stdout().lock();
-    let done = match Arguments::parse().command {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    let done = match Arguments::parse_from(&arguments).command {
         Command::Bench(bench) => bench::run(&bench, out),
         Command::Lab(lab) => lab::run(&lab, out),
+        Command::Mount(mount) => mount::run(&mount, arguments.get(1..).unwrap_or_default()),
         Command::Offline(offline) => offline::run(&offline, out),
         Command::Completions(completions) => manual::complete(&completions, out),
         Command::Man(man) => manual::run(&man, out),

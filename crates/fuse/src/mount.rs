@@ -269,6 +269,12 @@ fn refused(mountpoint: &Path, source: io::Error) -> MountError {
             return MountError::Refused { mountpoint, message: source.to_string().trim().to_owned() };
         }
     }
+    // Where `fuser` says more than the reason, the reason comes last.
+    let text = source.to_string();
+    let source = match text.rsplit_once("}: ") {
+        Some((_, reason)) if !has_errno => io::Error::other(reason.to_owned()),
+        _ => source,
+    };
     MountError::Kernel { mountpoint, source }
 }
 
