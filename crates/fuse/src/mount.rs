@@ -117,8 +117,7 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     check_device()?;
     let session = Session::new(vfs, options.session.clone()).map_err(MountError::NoRoot)?;
     let transport = Transport::new(session.clone(), options.clone());
-    let mut server =
-        fuser::Session::new(transport, &full, &mount_config(options)).map_err(|source| refused(mountpoint, source))?;
+    let mut server = serve(transport, &full, options).map_err(|source| refused(mountpoint, source))?;
     let sender = KernelSender { notifier: server.notifier(), session: Arc::downgrade(&session) };
     session.notify_by(sender);
     let unmounter = Mutex::new(server.unmount_callable());
