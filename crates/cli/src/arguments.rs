@@ -1,6 +1,9 @@
 //! What the command line can say.
 
 use crate::lab::Lab;
+use crate::manual::{Completions, Man};
+use crate::mount::Mount;
+use crate::offline::Offline;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -30,6 +33,22 @@ pub(crate) enum Command {
 
     /// Run generations of the Linux directory cache side by side, on this machine and on simulated ones
     Lab(Lab),
+
+    /// Mount a source, and answer for it until it is unmounted
+    ///
+    /// The process stays in the foreground, and unmounts at TERM, INT or HUP. With --daemon it returns once the mount is
+    /// there.
+    Mount(Box<Mount>),
+
+    /// What is done with a source that is not mounted.
+    #[command(flatten)]
+    Offline(Offline),
+
+    /// Print what a shell needs to complete this command's arguments
+    Completions(Completions),
+
+    /// Print the manual page, or write one for each command
+    Man(Man),
 }
 
 /// What `lightfoot bench` is asked.
