@@ -17,17 +17,25 @@ const STEPS: usize = 6000;
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
-    Bytes(Vec<u8>),
+    /// How many, and a hash.
+    Bytes(usize, u64),
     Names(Vec<String>),
     /// Type, permission bits, links, owner, length of what is no directory.
     Attr(u32, u32, (u32, u32), u64),
     Refused(i32),
 }
 
+impl Outcome {
+    fn of_bytes(bytes: Vec<u8>) -> Self {
+        let hash = bytes.iter().fold(7u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3));
+        Self::Bytes(bytes.len(), hash)
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Make(String, u32, bool),
-    Write(String, u64, Vec<u8>),
+    Write(String, u64, (u8, usize)),
     Read(String),
     Cut(String, u64),
     Mkdir(String, u32),
@@ -64,11 +72,11 @@ impl Rng {
         let path = self.path();
         match self.below(20) {
             0..2 => Op::Make(path, 0o600 + self.below(0o200) as u32, self.below(2) == 0),
-            2..4 => Op::Write(path, self.below(10_000), vec![self.below(255) as u8; self.below(9000) as usize]),
+            2..4 => Op::Write(path, self.below(10_000), (self.below(255) as u8, self.below(9000) as usize)),
             4 => Op::Read(path),
             5 => Op::Cut(path, self.below(12_000)),
             6..9 => Op::Mkdir(path, 0o700 + self.below(0o100) as u32),
-            9 => Op::Symlink(["a", "b", "../a", "./c/d", "none"][self.below(5) as usize].into(), path),
+            9 => Op::Symlink(["a", "b", "a/../b", "./c/d", "none"][self.below(5) as usize].into(), path),
             10 => Op::Fifo(path),
             11 => Op::Link(path, self.path()),
             12..14 => Op::Rename(path, self.path(), self.below(3) as u32),
@@ -94,9 +102,9 @@ fn ours(tree: &Tree, op: &Op) -> Result<Outcome, Errno> {
         }
         Op::Write(path, offset, data) => {
             let file = tree.open(path, OpenFlags::WRONLY)?;
-            file.write_at(*offset, data).map(|_| Outcome::Done)
+            file.write_at(*offset, &vec![data.0; data.1]).map(|_| Outcome::Done)
         }
-        Op::Read(path) => tree.read(path).map(Outcome::Bytes),
+        Op::Read(path) => tree.read(path).map(Outcome::of_bytes),
         Op::Cut(path, len) => set(path, SetAttr { size: Some(*len), ..SetAttr::default() }),
         Op::Mkdir(path, mode) => at.mkdir(cwd, path.as_bytes(), *mode).map(|()| Outcome::Done),
         Op::Symlink(body, path) => at.symlink(body.as_bytes(), cwd, path.as_bytes()).map(|()| Outcome::Done),
@@ -115,7 +123,7 @@ fn ours(tree: &Tree, op: &Op) -> Result<Outcome, Errno> {
             Outcome::Attr(attr.mode, attr.nlink, (attr.uid, attr.gid), size)
         }),
         Op::List(path) => tree.names(path).map(Outcome::Names),
-        Op::ReadLink(path) => at.read_link(cwd, path.as_bytes()).map(Outcome::Bytes),
+        Op::ReadLink(path) => at.read_link(cwd, path.as_bytes()).map(Outcome::of_bytes),
     }
 }
 
@@ -138,7 +146,7 @@ fn kernels(root: &Path, op: &Op) -> rustix::io::Result<Outcome> {
         }
         Op::Write(path, offset, data) => {
             let file = open(&at(path), OFlags::WRONLY, 0)?;
-            std::fs::File::from(file).write_all_at(data, *offset).unwrap();
+            std::fs::File::from(file).write_all_at(&vec![data.0; data.1], *offset).unwrap();
             Outcome::Done
         }
         Op::Read(path) => {
@@ -150,7 +158,7 @@ fn kernels(root: &Path, op: &Op) -> rustix::io::Result<Outcome> {
             let (mut all, mut buf) = (Vec::new(), vec![0; 65_536]);
             loop {
                 match rustix::io::pread(&file, &mut *buf, all.len() as u64)? {
-                    0 => break Outcome::Bytes(all),
+                    0 => break Outcome::of_bytes(all),
                     len => all.extend_from_slice(&buf[..len]),
                 }
             }
@@ -193,7 +201,7 @@ fn kernels(root: &Path, op: &Op) -> rustix::io::Result<Outcome> {
             names.sort_unstable();
             Outcome::Names(names)
         }
-        Op::ReadLink(path) => Outcome::Bytes(rustix::fs::readlink(at(path), Vec::new())?.into_bytes()),
+        Op::ReadLink(path) => Outcome::of_bytes(rustix::fs::readlink(at(path), Vec::new())?.into_bytes()),
     })
 }
 
