@@ -16,6 +16,7 @@
 use crate::core::Core;
 use crate::errno::errno;
 use crate::host::ProcPath;
+use crate::identity::change_hash;
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,7 +35,10 @@ const ACL: &[u8] = b"system.posix_acl_";
 impl Core {
     /// See [`vfs::FileSystem::attributes`].
     pub(crate) fn attributes(&self, inode: &Inode) -> Result<Attr, Errno> {
-        let stat = self.stat(self.node(inode)?)?;
+        let node = self.node(inode)?;
+        node.set_doubted(false);
+        let stat = self.stat(node)?;
+        node.note_told(change_hash(&stat));
         Ok(self.identities.attr(&stat))
     }
 
@@ -47,7 +51,7 @@ impl Core {
         }
         let fd = self.some_fd(self.node(inode)?)?;
         let done = change(&fd, request, &inode.attr(), &set);
-        inode.doubt();
+        self.doubt(inode);
         done.map_err(errno)
     }
 
@@ -84,16 +88,18 @@ impl Core {
             SetXattr::Create => XattrFlags::CREATE,
             SetXattr::Replace => XattrFlags::REPLACE,
         };
-        inode.doubt();
-        rustix::fs::setxattr(ProcPath::new(&fd).bytes(), name, value, flags).map_err(errno)
+        let done = rustix::fs::setxattr(ProcPath::new(&fd).bytes(), name, value, flags);
+        self.doubt(inode);
+        done.map_err(errno)
     }
 
     /// See [`vfs::FileSystem::remove_xattr`].
     pub(crate) fn remove_xattr(&self, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
         self.check_writable()?;
         let fd = self.some_fd(self.node(inode)?)?;
-        inode.doubt();
-        rustix::fs::removexattr(ProcPath::new(&fd).bytes(), name).map_err(errno)
+        let done = rustix::fs::removexattr(ProcPath::new(&fd).bytes(), name);
+        self.doubt(inode);
+        done.map_err(errno)
     }
 
     /// See [`vfs::FileSystem::list_xattrs`].

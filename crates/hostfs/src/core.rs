@@ -147,6 +147,14 @@ impl Core {
         Errno::ESTALE
     }
 
+    /// Says that a file was changed: the VFS asks for its attributes before it shows them.
+    pub(crate) fn doubt(&self, inode: &Inode) {
+        if let Some(node) = inode.data::<Arc<Node>>() {
+            node.set_doubted(true);
+        }
+        inode.doubt();
+    }
+
     /// Refuses changes if they are to be refused.
     ///
     /// # Errors
@@ -247,7 +255,7 @@ impl Core {
         // Relaxed: a time, of which nothing depends.
         if now.saturating_sub(self.root_doubted.load(Relaxed)) >= ttl {
             self.root_doubted.store(now, Relaxed);
-            dir.doubt();
+            self.doubt(dir);
         }
     }
 

@@ -64,7 +64,8 @@ impl Core {
             }
         };
         *attr = told;
-        dir.doubt();
+        self.told(dir.node(), name, Some(node), true);
+        self.doubt(dir);
         Ok(node)
     }
 

@@ -120,7 +120,7 @@ impl Core {
             }
         };
         // What it takes now is asked for when somebody wants to know.
-        inode.doubt();
+        self.doubt(inode);
         let len = written.map_err(errno)?;
         let blocks = (len as u64).div_ceil(PAGE) * (PAGE / BLOCK);
         Ok(Written { len, blocks: inode.attr().blocks.max(blocks) })
@@ -169,7 +169,7 @@ impl Core {
         inode: &Inode,
         fd: &Arc<OwnedFd>,
     ) -> Result<u64, Errno> {
-        inode.doubt();
+        self.doubt(inode);
         done.map_err(errno)?;
         host::stat_fd(fd.as_fd()).map(|stat| stat.stx_blocks).map_err(errno)
     }

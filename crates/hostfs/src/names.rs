@@ -30,8 +30,15 @@ impl Core {
         let fd = self.path_fd(dir)?;
         self.watch(dir, &fd);
         let moves = self.table.moves();
-        let stat = self.stat_at(fd.as_fd(), name)?;
+        let stat = match self.stat_at(fd.as_fd(), name) {
+            Ok(stat) => stat,
+            Err(error) => {
+                self.told(dir.id, name, None, false);
+                return Err(error);
+            }
+        };
         let node = self.sighted(&Sighting { stat: &stat, parent: dir.id, name, moves });
+        self.told(dir.id, name, Some(node), false);
         let attr = self.identities.attr(&stat);
         let mut new = NewInode { node, attr, valid: self.valid(dir, &stat), ..NewInode::default() };
         if self.has_acls && attr.kind() != S_IFLNK {
@@ -73,8 +80,9 @@ impl Core {
         if is_reachable {
             self.budget.queue(node);
         }
-        dir.doubt();
-        inode.doubt();
+        self.told(dir.node(), name, Some(node.id), true);
+        self.doubt(dir);
+        self.doubt(inode);
         Ok(())
     }
 
@@ -95,8 +103,9 @@ impl Core {
             (Err(error), None) => return Err(error),
             (Ok(()), _) => {}
         }
-        dir.doubt();
-        inode.doubt();
+        self.told(dir.node(), name, None, true);
+        self.doubt(dir);
+        self.doubt(inode);
         Ok(())
     }
 
@@ -154,7 +163,10 @@ impl Core {
         if let Some(target) = target_node.filter(|_| is_exchange) {
             target.state().place(old_dir.node(), old);
         }
-        [old_dir, new_dir, inode].into_iter().chain(target).for_each(Inode::doubt);
+        let left = target_node.filter(|_| is_exchange).map(|target| target.id);
+        self.told(old_dir.node(), old, left, true);
+        self.told(new_dir.node(), new, Some(node.id), true);
+        [old_dir, new_dir, inode].into_iter().chain(target).for_each(|inode| self.doubt(inode));
         Ok(())
     }
 
@@ -188,6 +200,7 @@ impl Core {
             (fds, state.is_pinned, watch)
         };
         drop(closing);
+        node.set_doubted(false);
         if inode.mode() & S_IFMT == S_IFDIR {
             self.streams.end(node.id);
         }

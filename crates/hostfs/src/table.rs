@@ -17,7 +17,7 @@
 //! # Where it comes from
 //! As `vfs::PathAdapter`; own code.
 
-use crate::identity::{Identities, NEIGHBOURS, dev_of};
+use crate::identity::{Identities, NEIGHBOURS, change_hash, dev_of};
 use crate::node::Node;
 use core::hash::{BuildHasherDefault, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -116,6 +116,7 @@ impl Table {
                 Entry::Vacant(vacant) => {
                     let is_elsewhere = dev_of(at.stat) != identities.dev();
                     let node = Node::new(id, at.stat.stx_ino, is_elsewhere, (at.parent, at.name));
+                    node.note_told(change_hash(at.stat));
                     vacant.insert(Arc::new(node));
                     return (id, false);
                 }
@@ -131,6 +132,7 @@ impl Table {
 
     /// Notes where a known file was seen. `true`: it was pinned, and has a name again.
     fn seen_again(&self, node: &Node, at: &Sighting<'_>) -> bool {
+        node.note_told(change_hash(at.stat));
         let mut state = node.state();
         state.is_cold = false;
         if state.is_at(at.parent, at.name) || self.moves() != at.moves {
