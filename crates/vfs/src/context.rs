@@ -5,7 +5,7 @@
 //! stores nothing to look at them (Linux's `fs_struct` under its sequence count, and `cred`). Changes exclude one another by
 //! `change`.
 
-use crate::attr::{Attr, S_IFDIR, S_IFMT};
+use crate::attr::{S_IFDIR, S_IFMT};
 use crate::cred::{Capabilities, Credentials, MAY_EXEC};
 use crate::dentry::Dentry;
 use crate::errno::Errno;
@@ -54,14 +54,6 @@ impl Held {
     pub(crate) fn root_of(mount: PerCpuArc<Mount>) -> Self {
         let pinned = mount.sb.pin_again(mount.root());
         Self::new(mount, pinned)
-    }
-
-    /// Its attributes: `fstat(2)` of an `O_PATH` handle.
-    ///
-    /// # Errors
-    /// None in practice; `EIO` would be a defect.
-    pub fn attr(&self) -> Result<Attr, Errno> {
-        Ok(self.dentry().inode().ok_or(Errno::EIO)?.attr())
     }
 
     /// The number of its file system: `st_dev`.

@@ -55,6 +55,12 @@ impl Capabilities {
         Self(self.0 | other.0)
     }
 
+    /// Those that are not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Whether all of `other` are here.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {

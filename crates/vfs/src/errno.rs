@@ -43,6 +43,10 @@ errnos! {
     ENOTDIR = 20, "Not a directory";
     EISDIR = 21, "Is a directory";
     EINVAL = 22, "Invalid argument";
+    ENFILE = 23, "Too many open files in system";
+    EMFILE = 24, "Too many open files";
+    ENOTTY = 25, "Inappropriate ioctl for device";
+    ETXTBSY = 26, "Text file busy";
     EFBIG = 27, "File too large";
     ENOSPC = 28, "No space left on device";
     ESPIPE = 29, "Illegal seek";
@@ -63,6 +67,12 @@ errnos! {
 }
 
 impl Errno {
+    /// An error that the host answered.
+    #[must_use]
+    pub const fn from_raw(number: i32) -> Self {
+        Self(number)
+    }
+
     /// The number, for `std::io::Error::from_raw_os_error`.
     #[must_use]
     pub fn raw(self) -> i32 {

@@ -357,7 +357,12 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(inode.attr())
     }
 
-    /// Is told that a regular file is opened, for reading or writing as `flags` say. Each call that succeeds is followed by one of
+    /// Whether it is told of files that are opened and released. Asked once.
+    fn wants_opens(&self) -> bool {
+        false
+    }
+
+    /// Is told, if [`FileSystem::wants_opens`], that a regular file is opened, for reading or writing as `flags` say. Each call that succeeds is followed by one of
     /// [`FileSystem::release`].
     ///
     /// # Errors

@@ -25,6 +25,7 @@ use crate::inode::Inode;
 use crate::superblock::SuperBlock;
 use prim::atomic::{Ordering::SeqCst, fence};
 use prim::shared::{Arc, Weak};
+use sync::Mutex;
 
 /// The means of telling a tree's caches that something changed behind them. Keeps nothing alive; when the file system is no longer
 /// mounted, it does nothing.
@@ -34,6 +35,41 @@ use prim::shared::{Arc, Weak};
 #[derive(Clone)]
 pub struct Invalidator {
     sb: Weak<SuperBlock>,
+}
+
+/// Who keeps copies of what the cache holds, such as a kernel behind FUSE, and is told what file systems push. Called from where
+/// the file system pushes, perhaps inside of an RCU section: it must not block, nor call the file system.
+pub trait Observer: Send + Sync + 'static {
+    /// What `name` in the directory with this [identity](crate::Held::identity) leads to is in doubt.
+    fn entry(&self, dir: u64, name: &[u8]);
+
+    /// The attributes and contents of the inode with this identity are in doubt, and the names in it.
+    fn inode(&self, inode: u64);
+
+    /// Everything is in doubt.
+    fn all(&self);
+}
+
+/// The observers of a tree.
+#[derive(Default)]
+pub(crate) struct Observers(Mutex<Vec<Weak<dyn Observer>>>);
+
+impl Observers {
+    pub(crate) fn add(&self, observer: Weak<dyn Observer>) {
+        let mut all = self.0.lock();
+        all.retain(|one| one.strong_count() != 0);
+        all.push(observer);
+    }
+
+    fn tell(&self, what: impl Fn(&dyn Observer)) {
+        let all: Vec<Arc<dyn Observer>> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        all.iter().for_each(|one| what(&**one));
+    }
+}
+
+/// What observers know the inode of a dentry by.
+fn identity(dentry: &Dentry) -> Option<u64> {
+    dentry.inode().map(|inode| core::ptr::from_ref(inode) as u64)
 }
 
 impl Invalidator {
@@ -58,6 +94,10 @@ impl Invalidator {
             if let Some(entry) = sb.lookup_rcu(&guard, dir, name, sb.hash(name)) {
                 entry.expire();
             }
+            drop(guard);
+            if let Some(dir) = identity(dir) {
+                sb.observers.tell(|one| one.entry(dir, name));
+            }
         });
     }
 
@@ -67,7 +107,13 @@ impl Invalidator {
         // Under which names lookups that run now will find it, nobody knows.
         sb.versions.bump_all();
         drop(sb);
-        self.on_nodes(node, |_, dentry| dentry.expire());
+        self.on_nodes(node, |sb, dentry| {
+            dentry.expire();
+            if let Some(inode) = dentry.inode() {
+                inode.doubt();
+                sb.observers.tell(|one| one.inode(core::ptr::from_ref(inode) as u64));
+            }
+        });
     }
 
     /// Everything at and below the directory that the file system knows as `node` is in doubt. Looks at all that is cached.
@@ -80,6 +126,7 @@ impl Invalidator {
                 dentry.expire();
             }
         });
+        sb.observers.tell(|one| one.all());
     }
 
     /// Everything is in doubt.
@@ -91,6 +138,7 @@ impl Invalidator {
                 dentry.expire();
             }
         });
+        sb.observers.tell(|one| one.all());
     }
 
     /// Calls `f` with each dentry of the inode `node` that is cached.

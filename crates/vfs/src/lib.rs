@@ -46,6 +46,7 @@ mod path_adapter;
 mod permission;
 mod rank;
 mod record_lock;
+mod refresh;
 mod reverse_path;
 #[allow(unsafe_code, reason = "the one module that turns links into references; its invariants are at its head")]
 mod slot;
@@ -69,7 +70,7 @@ pub use fs::{
     Written,
 };
 pub use inode::Inode;
-pub use invalidate::Invalidator;
+pub use invalidate::{Invalidator, Observer};
 pub use mount::{Holder, MountFlags, MountInfo, StatVfs, UnmountFlags};
 pub use name::{NAME_MAX, PATH_MAX};
 pub use namespace::{Base, OpenFlags};
@@ -117,6 +118,12 @@ impl Vfs {
     #[must_use]
     pub fn context(&self) -> Context {
         Context::new(self.tree.share(), self.namespace.clone())
+    }
+
+    /// Has `observer`, as long as it is there, told what file systems push by their [`Invalidator`].
+    pub fn observe(&self, observer: &std::sync::Arc<impl Observer>) {
+        let observer: std::sync::Weak<dyn Observer> = std::sync::Arc::downgrade(observer) as _;
+        self.tree.observers.add(observer);
     }
 
     /// How often walks left rcu-walk for `reason`.

@@ -10,6 +10,7 @@
 
 mod attributes;
 mod create;
+mod held;
 mod last;
 mod open;
 mod query;
@@ -17,7 +18,7 @@ mod remove;
 mod rename;
 pub(crate) mod xattr;
 
-pub(crate) use attributes::{MAX_SIZE, contents_changed, set_attr_held};
+pub(crate) use attributes::{MAX_SIZE, contents_changed, set_attr_held, tell_of_dropped_ids};
 pub use open::OpenFlags;
 
 use crate::context::{Context, Held};

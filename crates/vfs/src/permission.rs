@@ -14,6 +14,7 @@ use crate::inode::Inode;
 use crate::mount::{Mount, MountFlags};
 use crate::superblock::SuperBlock;
 use crate::walk::Found;
+use crate::walk::fallback::Fallback;
 use sync::rcu::ReadGuard;
 
 /// What an rcu-walk is told.
@@ -84,7 +85,7 @@ pub(crate) fn may(found: &Found<'_>, attr: &Attr, mask: u32) -> Result<(), Errno
     match may_rcu(found.sb(), found.guard, (inode, attr), found.cred, mask) {
         MayRcu::Is(answer) => answer,
         MayRcu::NotHere if found.is_held() => may_block(found.sb(), (inode, attr), found.cred, mask),
-        MayRcu::NotHere => Err(found.ask_again()),
+        MayRcu::NotHere => Err(found.ask_again(Fallback::Permission)),
     }
 }
 

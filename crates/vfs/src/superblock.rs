@@ -49,6 +49,8 @@ pub(crate) struct SuperBlock {
     /// The number by which `stat(2)` tells file systems apart.
     pub(crate) dev: u64,
     pub(crate) rules: Option<Box<dyn NameRules>>,
+    /// [`FileSystem::open`] and [`FileSystem::release`] are called.
+    pub(crate) tells_opens: bool,
     /// [`FileSystem::permission`] is asked.
     pub(crate) own_permissions: bool,
     pub(crate) default_valid: Valid,
@@ -179,6 +181,7 @@ impl SuperBlock {
             is_limited: complete == 0,
             entries,
             negatives,
+            tells_opens: fs.wants_opens(),
             fs_lists: complete == 0 && fs.caches_listings(),
             listings: Listings::new(budget.listings),
             versions: Versions::new(),

@@ -15,6 +15,7 @@
 //! The globals of Linux's `fs/dcache.c` and `fs/namespace.c`, of one instance; own code.
 
 use crate::dentry::Dentry;
+use crate::invalidate::Observers;
 use crate::mount::Mountpoints;
 use crate::name::NameKey;
 use crate::notify::Watches;
@@ -50,6 +51,7 @@ pub(crate) struct Tree {
     /// Changes with what is mounted where.
     pub(crate) mount_seq: DirMoves,
     pub(crate) watches: Watches,
+    pub(crate) observers: Observers,
     pub(crate) record_locks: RecordLocks,
     next_number: AtomicU64,
 }
@@ -104,6 +106,7 @@ impl Tree {
             mounts: Mutex::new(Mountpoints::default()),
             mount_seq: DirMoves(SeqLock::new()),
             watches: Watches::new(),
+            observers: Observers::default(),
             record_locks: RecordLocks::new(),
             next_number: AtomicU64::new(1),
         }

@@ -90,8 +90,8 @@ impl<'a> Found<'a> {
 
     /// Says that what is wanted cannot be taken without blocking. The answer is for who takes it to fail with; the walk goes on.
     #[cold]
-    pub(crate) fn ask_again(&self) -> Errno {
-        self.trouble.set(Some(Fallback::Permission));
+    pub(crate) fn ask_again(&self, reason: Fallback) -> Errno {
+        self.trouble.set(Some(reason));
         Errno::EAGAIN
     }
 

@@ -5,7 +5,7 @@ use crate::attr::{S_IFDIR, S_IFMT, S_IFREG};
 use crate::errno::Errno;
 use crate::fs::{Allocate, Request, SeekFor, SetXattr};
 use crate::mount::StatVfs;
-use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, xattr};
+use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, tell_of_dropped_ids, xattr};
 use crate::notify::EventKind;
 use crate::rank::Rank;
 use crate::xattr::{XattrUse, check_lengths};
@@ -35,6 +35,7 @@ impl OpenFile {
         let _held = self.held.sb().ranks.lock(Rank::Data, &inode.data_lock);
         let request = Request::of(&self.cred);
         let blocks = self.held.sb().fs.allocate(&request, inode, how, offset, len)?;
+        let before = inode.mode();
         let grows = !keep_size && how != Allocate::PunchHole;
         inode.update(|attr| {
             attr.blocks = blocks;
@@ -44,6 +45,7 @@ impl OpenFile {
             (attr.mtime, attr.ctime) = (request.now, request.now);
             contents_changed(&self.cred, attr);
         });
+        tell_of_dropped_ids(self.held.sb(), &request, inode, before);
         self.held.sb().touched(EventKind::Modified, self.held.dentry());
         Ok(())
     }
@@ -60,7 +62,7 @@ impl OpenFile {
         if inode.mode() & S_IFMT == S_IFDIR {
             return Err(Errno::EINVAL);
         }
-        if offset >= inode.size() {
+        if offset >= self.attr()?.size {
             return Err(Errno::ENXIO);
         }
         self.held.sb().fs.seek(inode, offset, what)
@@ -75,6 +77,12 @@ impl OpenFile {
             return Err(Errno::EBADF);
         }
         self.held.sb().fs.sync(self.inode()?, data_only)
+    }
+
+    /// The file of the host that holds the contents: [`crate::FileSystem::backing`].
+    #[must_use]
+    pub fn backing(&self) -> Option<std::sync::Arc<std::os::fd::OwnedFd>> {
+        self.held.sb().fs.backing(self.inode().ok()?, self.flags)
     }
 
     /// The value of the extended attribute `name`: `fgetxattr(2)`.

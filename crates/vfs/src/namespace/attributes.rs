@@ -23,10 +23,14 @@ impl Context {
     /// `EPERM` where only the owner may; `EACCES`; `EISDIR`, `EINVAL` for the length of what is no regular file; `EFBIG`;
     /// those of a walk, and the file system's.
     pub fn set_attr(&self, base: Base<'_>, path: &[u8], follow: bool, set: &SetAttr) -> Result<(), Errno> {
-        let held = self.hold(base, path, follow)?;
+        self.change_attr(&self.hold(base, path, follow)?, set)
+    }
+
+    /// [`Context::set_attr`] of what is held.
+    pub(crate) fn change_attr(&self, held: &Held, set: &SetAttr) -> Result<(), Errno> {
         if set.size.is_some() {
             let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
-            let attr = inode.attr();
+            let attr = held.attr()?;
             match attr.kind() {
                 S_IFREG => {
                     may_block(held.sb(), (inode, &attr), &self.credentials(), MAY_WRITE)?;
@@ -42,7 +46,7 @@ impl Context {
                 return Ok(());
             }
         }
-        set_attr_held(&self.credentials(), &held, set)
+        set_attr_held(&self.credentials(), held, set)
     }
 
     /// Whether the policy lets this context make a further name of a file: `protected_hardlinks` of `proc_sys_fs(5)`.
@@ -71,15 +75,17 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> R
     }
     let request = Request::of(cred);
     let now = request.now;
-    check(cred, (sb, inode), &inode.attr(), set)?;
+    check(cred, (sb, inode), &held.attr()?, set)?;
     sb.fs.set_attr(&request, inode, set)?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
         let blocks = sb.fs.set_len(&request, inode, size)?;
+        let before = inode.mode();
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
             contents_changed(cred, attr);
         });
+        tell_of_dropped_ids(sb, &request, inode, before);
         sb.touched(EventKind::Modified, held.dentry());
     }
     let _acl = set.mode.filter(|_| inode.has_acl()).map(|_| sb.ranks.lock(Rank::Data, &inode.data_lock));
@@ -177,6 +183,16 @@ fn is_chown(set: &SetAttr) -> bool {
 pub(crate) fn contents_changed(cred: &Credentials, attr: &mut Attr) {
     if !cred.capabilities.contains(Capabilities::FSETID) {
         drop_set_ids(cred, attr);
+    }
+}
+
+/// Tells the file system if set-id bits went since the mode was `before`: those that it was not asked to take away.
+pub(crate) fn tell_of_dropped_ids(sb: &SuperBlock, request: &Request, inode: &Inode, before: u32) {
+    let mode = inode.mode();
+    if mode != before {
+        let set = SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() };
+        // The contents have changed all the same.
+        let _ = sb.fs.set_attr(request, inode, &set);
     }
 }
 

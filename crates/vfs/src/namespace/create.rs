@@ -195,7 +195,7 @@ impl Entry<'_, '_> {
             return Err(Errno::EXDEV);
         }
         let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
-        let attr = inode.attr();
+        let attr = held.attr()?;
         self.context.may_link(self.sb, inode, &attr)?;
         self.context.may_change(self.sb, self.dir)?;
         if attr.is_dir() {

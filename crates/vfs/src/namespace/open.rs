@@ -90,7 +90,7 @@ impl OpenFlags {
     }
 
     /// What must be allowed on a file that was there before.
-    fn mask(self) -> u32 {
+    pub(super) fn mask(self) -> u32 {
         let read = if self.can_read() { MAY_READ } else { 0 };
         let write = if self.can_write() || self.has(Self::TRUNC) { MAY_WRITE } else { 0 };
         read | write
@@ -133,7 +133,7 @@ impl Context {
             return Err(Errno::EAGAIN);
         }
         let (held, cred) = self.resolve(base, path, follow, |found| {
-            let attr = found.inode()?.attr();
+            let attr = found.attr()?;
             if flags.has(OpenFlags::PATH) {
                 check_directory(attr.mode, flags)?;
                 return Ok((found.pin()?, found.cred.clone()));
@@ -149,7 +149,7 @@ impl Context {
 
     /// Wraps a place that may be opened; cuts the file if that was asked.
     #[inline]
-    fn opened(&self, held: Held, flags: OpenFlags, cred: Credentials) -> Result<OpenFile, Errno> {
+    pub(super) fn opened(&self, held: Held, flags: OpenFlags, cred: Credentials) -> Result<OpenFile, Errno> {
         let file = OpenFile::new(held, flags, cred)?;
         if flags.has(OpenFlags::TRUNC) {
             file.truncate()?;
@@ -305,7 +305,7 @@ impl Entry<'_, '_> {
             return Err(Errno::EISDIR);
         }
         let inode = entry.inode().ok_or(Errno::ENOENT)?;
-        let attr = inode.attr();
+        let attr = self.sb.attr_now(inode)?;
         let cred = self.context.credentials();
         self.context.may_create_in_sticky(&self.dir_inode()?.attr(), &attr)?;
         check_kind(attr.mode, flags)?;
@@ -336,7 +336,7 @@ fn check_directory(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
 }
 
 /// What is said only to who may open the file: what its mount forbids, that nobody is behind it, and whose privilege a flag is.
-fn check_opened(mount: &Mount, attr: &Attr, cred: &Credentials, flags: OpenFlags) -> Result<(), Errno> {
+pub(super) fn check_opened(mount: &Mount, attr: &Attr, cred: &Credentials, flags: OpenFlags) -> Result<(), Errno> {
     mount_allows(mount, attr, flags.mask() & MAY_WRITE)?;
     if matches!(attr.kind(), S_IFCHR | S_IFBLK) && mount.has(MountFlags::NODEV) {
         return Err(Errno::EACCES);
@@ -348,7 +348,7 @@ fn check_opened(mount: &Mount, attr: &Attr, cred: &Credentials, flags: OpenFlags
 }
 
 /// Whether what has `mode` can be opened with `flags`.
-fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
+pub(super) fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
     check_directory(mode, flags)?;
     match mode & S_IFMT {
         S_IFLNK => Err(Errno::ELOOP),
@@ -358,7 +358,7 @@ fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
 }
 
 /// That a read-only mount lets nothing be cut is said before anyone asks whose file it is; as Linux does.
-fn check_cut(mount: &Mount, attr: &Attr, flags: OpenFlags) -> Result<(), Errno> {
+pub(super) fn check_cut(mount: &Mount, attr: &Attr, flags: OpenFlags) -> Result<(), Errno> {
     if flags.has(OpenFlags::TRUNC) && attr.kind() == S_IFREG { mount_allows(mount, attr, MAY_WRITE) } else { Ok(()) }
 }
 

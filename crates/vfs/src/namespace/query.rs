@@ -32,7 +32,7 @@ impl Context {
         follow: bool,
         make: impl Fn(Attr, u64) -> R,
     ) -> Result<R, E> {
-        self.resolve(base, path, follow, |found| Ok(make(found.inode()?.attr(), found.mount.get().dev)))
+        self.resolve(base, path, follow, |found| Ok(make(found.attr()?, found.mount.get().dev)))
     }
 
     /// Checks that this context may do `mask` (of `MAY_*`; 0: that the file is there): `faccessat2(2)` with `AT_EACCESS`,
@@ -42,7 +42,7 @@ impl Context {
     /// `EACCES`; `EROFS` to write on a read-only mount; those of a walk.
     pub fn access(&self, base: Base<'_>, path: &[u8], follow: bool, mask: u32) -> Result<(), Errno> {
         self.resolve(base, path, follow, |found| {
-            let attr = found.inode()?.attr();
+            let attr = found.attr()?;
             if mask == 0 {
                 return Ok(());
             }

@@ -64,15 +64,11 @@ impl Context {
     }
 }
 
-fn inode_of(held: &Held) -> Result<&Inode, Errno> {
-    held.dentry().inode().ok_or(Errno::EIO)
-}
-
 /// [`Context::get_xattr`] of what is held.
 pub(crate) fn get(held: &Held, cred: &Credentials, name: &[u8]) -> Result<Box<[u8]>, Errno> {
     check_lengths(name, XattrUse::Get)?;
-    let (sb, inode) = (held.sb(), inode_of(held)?);
-    let attr = inode.attr();
+    let (sb, inode) = (held.sb(), held.inode()?);
+    let attr = held.attr()?;
     match AclKind::of_xattr(name) {
         Some(kind) => may_get_acl(&attr, kind)?,
         None => may_use(cred, &attr, name, XattrUse::Get, |mask| may_block(sb, (inode, &attr), cred, mask))?,
@@ -91,8 +87,8 @@ pub(crate) fn set(
 ) -> Result<(), Errno> {
     check_lengths(name, XattrUse::Set(value))?;
     held.mount().check_writable()?;
-    let (sb, inode) = (held.sb(), inode_of(held)?);
-    let attr = inode.attr();
+    let (sb, inode) = (held.sb(), held.inode()?);
+    let attr = held.attr()?;
     if let Some(kind) = AclKind::of_xattr(name) {
         let acl = acl_to_set(cred, &attr, kind, value)?;
         return sb.set_acl(request, cred, held.dentry(), kind, acl);
@@ -108,8 +104,8 @@ pub(crate) fn set(
 pub(crate) fn remove(held: &Held, cred: &Credentials, request: &Request, name: &[u8]) -> Result<(), Errno> {
     check_lengths(name, XattrUse::Remove)?;
     held.mount().check_writable()?;
-    let (sb, inode) = (held.sb(), inode_of(held)?);
-    let attr = inode.attr();
+    let (sb, inode) = (held.sb(), held.inode()?);
+    let attr = held.attr()?;
     if let Some(kind) = AclKind::of_xattr(name) {
         let acl = acl_to_set(cred, &attr, kind, &[])?;
         return sb.set_acl(request, cred, held.dentry(), kind, acl);
@@ -123,7 +119,7 @@ pub(crate) fn remove(held: &Held, cred: &Credentials, request: &Request, name: &
 
 /// [`Context::list_xattrs`] of what is held.
 pub(crate) fn list(held: &Held, cred: &Credentials) -> Result<Vec<Box<[u8]>>, Errno> {
-    let mut names = held.sb().fs.list_xattrs(inode_of(held)?)?;
+    let mut names = held.sb().fs.list_xattrs(held.inode()?)?;
     names.retain(|name| is_listed(cred, name));
     Ok(names)
 }

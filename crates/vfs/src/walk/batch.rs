@@ -208,7 +208,7 @@ impl<'g, 'p> Work<'g, 'p> {
             Goal::Directory(first, end) => self.reached.push((first..end, at)),
             Goal::Entry(number) => {
                 let inode = if is_inode(at.object) { inode_of(at.dentry, at.object) } else { None };
-                let attr = inode.map(crate::inode::Inode::attr);
+                let attr = inode.filter(|inode| !inode.is_doubted()).map(crate::inode::Inode::attr);
                 match attr {
                     Some(attr) if !at.changed() => emit(number, (attr, at.mount.get().dev)),
                     _ => self.odd.push(number),

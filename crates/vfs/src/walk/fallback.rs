@@ -22,6 +22,8 @@ pub enum Fallback {
     Revalidate,
     /// The file system cannot say without blocking who may.
     Permission,
+    /// The file system said that the attributes may have changed.
+    Attributes,
     /// A directory moved or a mount changed while a walk that must stay within bounds went up.
     TreeChanged,
     /// The mount is being unmounted.
@@ -32,7 +34,7 @@ pub enum Fallback {
 
 impl Fallback {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Fallback; 10] = [
+    pub const ALL: [Fallback; 11] = [
         Fallback::Miss,
         Fallback::DirectoryChanged,
         Fallback::EntryChanged,
@@ -40,6 +42,7 @@ impl Fallback {
         Fallback::LinkNotCached,
         Fallback::Revalidate,
         Fallback::Permission,
+        Fallback::Attributes,
         Fallback::TreeChanged,
         Fallback::Unmounting,
         Fallback::Restart,
@@ -56,6 +59,7 @@ impl Fallback {
             Fallback::LinkNotCached => "link-not-cached",
             Fallback::Revalidate => "revalidate",
             Fallback::Permission => "permission",
+            Fallback::Attributes => "attributes",
             Fallback::TreeChanged => "tree-changed",
             Fallback::Unmounting => "unmounting",
             Fallback::Restart => "restart",

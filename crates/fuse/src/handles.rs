@@ -1,0 +1,228 @@
+//! Handles: what the kernel has open, by number.
+//!
+//! # What it is
+//! An open answers with a number that reads, writes and the release name later. The number's lower half is a place, its
+//! upper half says how often the place was used: so a number that was released is known as such, and does not lead to
+//! the file that was opened since.
+//!
+//! # What it is not
+//! A count of users: [`Handles::remove`] ends the number, and what it led to lives on with the requests that still have
+//! it.
+//!
+//! # How it is locked
+//! Sixteen shards with a [`Mutex`] each. A handle lies in the shard of the thread that opened it, whose number is part of
+//! its own. Values are dropped with no lock held.
+//!
+//! # Limitations
+//! A place that was used 2^32 times begins again. A shard has room for 2^28 handles at once.
+
+use core::fmt;
+use prim::cpu;
+use prim::shared::Arc;
+use sync::Mutex;
+
+const SHARD_BITS: u32 = 4;
+const SHARDS: usize = 1 << SHARD_BITS;
+
+/// Open handles; see the module's description.
+pub(crate) struct Handles<T> {
+    shards: Box<[Line<T>]>,
+}
+
+/// Two cache lines, for the prefetcher fetches in pairs.
+#[repr(align(128))]
+struct Line<T>(Mutex<Shard<T>>);
+
+struct Shard<T> {
+    places: Vec<Place<T>>,
+    free: Vec<u32>,
+}
+
+struct Place<T> {
+    /// Of the number that is in use, or of the next one; never 0.
+    generation: u32,
+    held: Option<Arc<T>>,
+}
+
+impl<T> Handles<T> {
+    /// No handle.
+    pub(crate) fn new() -> Self {
+        let shard = |_| Line(Mutex::new(Shard { places: Vec::new(), free: Vec::new() }));
+        Self { shards: (0..SHARDS).map(shard).collect() }
+    }
+
+    /// A number for `value`; never 0.
+    pub(crate) fn insert(&self, value: T) -> u64 {
+        let value = Arc::new(value);
+        let at = cpu::id() % SHARDS;
+        let mut held = self.shards[at].0.lock();
+        let index = held.free.pop().unwrap_or_else(|| {
+            held.places.push(Place { generation: 1, held: None });
+            (held.places.len() - 1) as u32
+        });
+        let place = &mut held.places[index as usize];
+        place.held = Some(value);
+        u64::from(place.generation) << 32 | u64::from(index << SHARD_BITS) | at as u64
+    }
+
+    /// What `handle` leads to. `None` if it was not given out, or was removed: `EBADF`.
+    #[inline]
+    pub(crate) fn get(&self, handle: u64) -> Option<Arc<T>> {
+        self.shards[shard_of(handle)].0.lock().place(handle)?.held.clone()
+    }
+
+    /// Ends `handle`. `None` as for [`get`](Self::get).
+    pub(crate) fn remove(&self, handle: u64) -> Option<Arc<T>> {
+        let mut held = self.shards[shard_of(handle)].0.lock();
+        let value = held.place(handle)?.close();
+        if value.is_some() {
+            held.free.push(index_of(handle));
+        }
+        value
+    }
+
+    /// Ends all handles and returns what they led to: at the unmount, for those that the kernel did not release.
+    pub(crate) fn drain(&self) -> Vec<Arc<T>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let mut held = shard.0.lock();
+            let Shard { places, free } = &mut *held;
+            for (index, place) in (0..).zip(places) {
+                if let Some(value) = place.close() {
+                    all.push(value);
+                    free.push(index);
+                }
+            }
+        }
+        all
+    }
+
+    /// How many there are, shard by shard.
+    pub(crate) fn len(&self) -> usize {
+        let open = |shard: &Line<T>| {
+            let held = shard.0.lock();
+            held.places.len() - held.free.len()
+        };
+        self.shards.iter().map(open).sum()
+    }
+}
+
+impl<T> Shard<T> {
+    /// The place of `handle`, if it is of the generation that the place has.
+    fn place(&mut self, handle: u64) -> Option<&mut Place<T>> {
+        let place = self.places.get_mut(index_of(handle) as usize)?;
+        (u64::from(place.generation) == handle >> 32).then_some(place)
+    }
+}
+
+impl<T> Place<T> {
+    /// Takes the value out; the number that led to it leads nowhere from now on.
+    fn close(&mut self) -> Option<Arc<T>> {
+        let value = self.held.take()?;
+        self.generation = self.generation.checked_add(1).unwrap_or(1);
+        Some(value)
+    }
+}
+
+impl<T> fmt::Debug for Handles<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handles").finish_non_exhaustive()
+    }
+}
+
+fn shard_of(handle: u64) -> usize {
+    handle as usize & (SHARDS - 1)
+}
+
+fn index_of(handle: u64) -> u32 {
+    handle as u32 >> SHARD_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_handle_leads_to_its_value_until_it_is_removed() {
+        let handles = Handles::new();
+        let (a, b) = (handles.insert('a'), handles.insert('b'));
+        assert_eq!((handles.get(a).as_deref(), handles.get(b).as_deref(), handles.len()), (Some(&'a'), Some(&'b'), 2));
+        let user = handles.get(a);
+        assert_eq!(handles.remove(a).as_deref(), Some(&'a'));
+        assert_eq!((handles.get(a), handles.remove(a), handles.len()), (None, None, 1));
+        assert_eq!((user.as_deref(), handles.get(b).as_deref()), (Some(&'a'), Some(&'b')));
+    }
+
+    #[test]
+    fn a_stale_handle_does_not_lead_to_what_was_opened_since() {
+        let handles = Handles::new();
+        let mut stale = BTreeSet::new();
+        for round in 0..1000 {
+            let handle = handles.insert(round);
+            assert!(handle != 0 && stale.insert(handle), "{handle:#x} was given out before");
+            if round < 999 {
+                handles.remove(handle);
+            }
+        }
+        assert_eq!(stale.iter().filter_map(|&handle| handles.get(handle)).collect::<Vec<_>>(), [Arc::new(999)]);
+        // One place was used for all.
+        assert_eq!(stale.iter().map(|handle| *handle as u32).collect::<BTreeSet<u32>>().len(), 1);
+    }
+
+    #[test]
+    fn a_number_that_was_not_given_out_leads_nowhere() {
+        let handles = Handles::new();
+        let real = handles.insert(());
+        for handle in [0, 1, real + (1 << SHARD_BITS), real + (1 << 32), real & 0xFFFF_FFFF, u64::MAX] {
+            assert_eq!((handles.get(handle), handles.remove(handle)), (None, None), "{handle:#x}");
+        }
+        assert_eq!(handles.len(), 1);
+    }
+
+    #[test]
+    fn draining_ends_every_handle() {
+        let handles = Handles::new();
+        let open: Vec<u64> = (0..50).map(|value| handles.insert(value)).collect();
+        handles.remove(open[7]);
+        let left: BTreeSet<i32> = handles.drain().iter().map(|value| **value).collect();
+        assert_eq!(left, (0..50).filter(|&value| value != 7).collect());
+        assert!(open.iter().all(|&handle| handles.get(handle).is_none()));
+        assert_eq!(handles.len(), 0);
+        assert!(!open.contains(&handles.insert(0)));
+    }
+
+    #[test]
+    fn a_value_is_dropped_with_no_lock_held() {
+        struct Asks(Arc<Handles<Asks>>);
+        impl Drop for Asks {
+            fn drop(&mut self) {
+                self.0.len();
+            }
+        }
+        let handles = Arc::new(Handles::new());
+        let handle = handles.insert(Asks(handles.clone()));
+        drop(handles.remove(handle));
+        handles.insert(Asks(handles.clone()));
+        drop(handles.drain());
+        assert_eq!(handles.len(), 0);
+    }
+
+    #[test]
+    fn threads_open_and_release_at_once() {
+        let handles = Handles::new();
+        std::thread::scope(|s| {
+            for thread in 0..4 {
+                let handles = &handles;
+                s.spawn(move || {
+                    for _ in 0..10_000 {
+                        let handle = handles.insert(thread);
+                        assert_eq!(handles.get(handle).as_deref(), Some(&thread));
+                        assert_eq!(handles.remove(handle).as_deref(), Some(&thread));
+                    }
+                });
+            }
+        });
+        assert_eq!(handles.len(), 0);
+    }
+}

@@ -1,0 +1,209 @@
+//! Metrics: how often each operation was asked for, how it ended and how long it took.
+//!
+//! # What it is
+//! [`Metrics::time`] gives a guard that records its operation when it is dropped. Threads record into shards of their
+//! own, so that they do not share lines; [`Metrics::snapshot`] adds the shards up. A snapshot can be sent elsewhere,
+//! subtracted from a later one, and written down for Prometheus.
+//!
+//! # What it is not
+//! A trace: single operations are not kept. Nor exact: lengths of time are kept to within 1/16, counts and sums exactly.
+//!
+//! # How it is locked
+//! A [`Mutex`] for each of 32 shards, chosen by the thread's index and held for one record: hardly ever waited for. A
+//! snapshot takes them one by one, so what is recorded meanwhile is in it or not.
+//!
+//! # Memory
+//! About 4 KiB for each operation that a shard has seen.
+//!
+//! # Source
+//! Gil Tene's HdrHistogram; the text exposition format 0.0.4 of Prometheus.
+
+mod op;
+mod prometheus;
+mod snapshot;
+
+pub use op::{Gauge, Op};
+pub use snapshot::{OpStats, Snapshot};
+
+use core::cell::Cell;
+use core::fmt;
+use hdrhistogram::Histogram;
+use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use prim::{clock, cpu};
+use std::collections::BTreeMap;
+use sync::Mutex;
+
+const SHARDS: usize = 32;
+
+/// The longest time that is told from longer ones: 68 seconds.
+const LONGEST_NS: u64 = 1 << 36;
+
+/// Digits of a recorded time that are right.
+const DIGITS: u8 = 1;
+
+/// Errors of an operation that are counted by number, one errno each; others count as errors alone.
+const ERRNOS: usize = 32;
+
+/// Counters of one session; see the module's description.
+pub struct Metrics {
+    shards: Box<[Line]>,
+    gauges: [AtomicU64; Gauge::ALL.len()],
+    began_ns: i64,
+}
+
+/// Two cache lines, for the prefetcher fetches in pairs.
+#[repr(align(128))]
+struct Line(Mutex<Box<[Option<Box<Record>>]>>);
+
+/// What one shard knows of one operation.
+struct Record {
+    times: Histogram<u64>,
+    sum_ns: u64,
+    max_ns: u64,
+    errors: u64,
+    errnos: Vec<(i32, u64)>,
+}
+
+impl Metrics {
+    /// All zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let line = |_| Line(Mutex::new(Op::ALL.iter().map(|_| None).collect()));
+        Self {
+            shards: (0..SHARDS).map(line).collect(),
+            gauges: [const { AtomicU64::new(0) }; Gauge::ALL.len()],
+            began_ns: clock::monotonic_ns(),
+        }
+    }
+
+    /// Begins to time an operation, which ends where the guard is dropped.
+    #[inline]
+    #[must_use = "dropped at once, it times nothing"]
+    pub fn time(&self, op: Op) -> Timer<'_> {
+        Timer { metrics: self, op, began_ns: clock::monotonic_ns(), errno: Cell::new(0) }
+    }
+
+    /// Records an operation that took `ns` nanoseconds and ended with `errno`, 0 for success.
+    pub fn record(&self, op: Op, ns: u64, errno: i32) {
+        let mut held = self.shards[cpu::id() % SHARDS].0.lock();
+        let slot = &mut held[op as usize];
+        if slot.is_none() {
+            *slot = Record::new().map(Box::new);
+        }
+        if let Some(record) = slot {
+            record.add(ns, errno);
+        }
+    }
+
+    /// Sets a gauge.
+    pub fn set(&self, gauge: Gauge, value: u64) {
+        // Relaxed, here and below: figures, that order nothing.
+        self.gauges[gauge as usize].store(value, Relaxed);
+    }
+
+    /// Raises a gauge.
+    pub fn add(&self, gauge: Gauge, by: u64) {
+        self.gauges[gauge as usize].fetch_add(by, Relaxed);
+    }
+
+    /// What a gauge is at.
+    #[must_use]
+    pub fn get(&self, gauge: Gauge) -> u64 {
+        self.gauges[gauge as usize].load(Relaxed)
+    }
+
+    /// All that was recorded so far, without operations that nobody asked for. The sections of the caches and of the
+    /// walk are empty: the caller fills them.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let ops = Op::ALL.iter().filter_map(|&op| self.op(op)).collect();
+        let gauges = Gauge::ALL.iter().map(|&gauge| (gauge.name().into(), self.get(gauge))).collect();
+        let span_ns = u64::try_from(clock::monotonic_ns() - self.began_ns).unwrap_or(0);
+        Snapshot { span_ns, ops, gauges, cache: Vec::new(), fallbacks: Vec::new() }
+    }
+
+    /// One operation, over all shards.
+    fn op(&self, op: Op) -> Option<OpStats> {
+        let mut stats = OpStats { name: op.name().into(), ..OpStats::default() };
+        let (mut times, mut errnos) = (BTreeMap::new(), BTreeMap::new());
+        for shard in &self.shards {
+            let held = shard.0.lock();
+            let Some(record) = &held[op as usize] else { continue };
+            stats.count += record.times.len();
+            stats.errors += record.errors;
+            stats.sum_ns = stats.sum_ns.saturating_add(record.sum_ns);
+            stats.max_ns = stats.max_ns.max(record.max_ns);
+            for step in record.times.iter_recorded() {
+                *times.entry(step.value_iterated_to()).or_insert(0) += step.count_at_value();
+            }
+            record.errnos.iter().for_each(|&(errno, count)| *errnos.entry(errno).or_insert(0) += count);
+        }
+        stats.times = times.into_iter().collect();
+        stats.errnos = errnos.into_iter().collect();
+        stats.find_quantiles();
+        (stats.count != 0).then_some(stats)
+    }
+}
+
+impl Record {
+    /// `None` would be bounds that the histogram refuses, which these are not.
+    fn new() -> Option<Self> {
+        let times = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok()?;
+        Some(Self { times, sum_ns: 0, max_ns: 0, errors: 0, errnos: Vec::new() })
+    }
+
+    fn add(&mut self, ns: u64, errno: i32) {
+        self.times.saturating_record(ns);
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+        self.max_ns = self.max_ns.max(ns);
+        if errno == 0 {
+            return;
+        }
+        self.errors += 1;
+        if let Some((_, count)) = self.errnos.iter_mut().find(|(known, _)| *known == errno) {
+            *count += 1;
+        } else if self.errnos.len() < ERRNOS {
+            self.errnos.push((errno, 1));
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("gauges", &self.gauges).finish_non_exhaustive()
+    }
+}
+
+/// An operation under way; recorded on drop, also when unwinding. Made by [`Metrics::time`].
+#[derive(Debug)]
+pub struct Timer<'a> {
+    metrics: &'a Metrics,
+    op: Op,
+    began_ns: i64,
+    errno: Cell<i32>,
+}
+
+impl Timer<'_> {
+    /// The operation ends with `errno`; 0 takes that back.
+    pub fn failed(&self, errno: i32) {
+        self.errno.set(errno);
+    }
+}
+
+impl Drop for Timer<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let ns = u64::try_from(clock::monotonic_ns() - self.began_ns).unwrap_or(0);
+        self.metrics.record(self.op, ns, self.errno.get());
+    }
+}
+
+#[cfg(test)]
+#[path = "metrics/tests.rs"]
+mod tests;

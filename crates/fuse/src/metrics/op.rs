@@ -1,0 +1,94 @@
+//! The words of the metrics: FUSE's operations, and the gauges.
+//!
+//! Names only; what is counted under them is `metrics.rs`'s. Source: `enum fuse_opcode` in Linux's
+//! `include/uapi/linux/fuse.h`.
+
+/// An enumeration, all its values in order, and their names.
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($value:ident = $text:literal, $what:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name {
+            $(#[doc = $what] $value,)*
+        }
+
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$value,)*];
+
+            /// As snapshots call it.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$value => $text,)*
+                }
+            }
+        }
+    };
+}
+
+named! {
+    /// An operation of FUSE.
+    Op {
+        Lookup = "lookup", "A name in a directory";
+        Forget = "forget", "Lookups of one node taken back";
+        BatchForget = "batch_forget", "Lookups of many nodes taken back";
+        Getattr = "getattr", "Attributes: `stat(2)`";
+        Setattr = "setattr", "Attributes changed: `chmod(2)`, `chown(2)`, `truncate(2)`, `utimensat(2)`";
+        Readlink = "readlink", "`readlink(2)`";
+        Mknod = "mknod", "`mknod(2)`";
+        Mkdir = "mkdir", "`mkdir(2)`";
+        Unlink = "unlink", "`unlink(2)`";
+        Rmdir = "rmdir", "`rmdir(2)`";
+        Symlink = "symlink", "`symlink(2)`";
+        Rename = "rename", "`rename(2)` and `renameat2(2)`";
+        Link = "link", "`link(2)`";
+        Open = "open", "`open(2)` of a file";
+        Read = "read", "`read(2)`";
+        Write = "write", "`write(2)`";
+        Statfs = "statfs", "`statfs(2)`";
+        Release = "release", "The last `close(2)` of a file";
+        Fsync = "fsync", "`fsync(2)` of a file";
+        Setxattr = "setxattr", "`setxattr(2)`";
+        Getxattr = "getxattr", "`getxattr(2)`";
+        Listxattr = "listxattr", "`listxattr(2)`";
+        Removexattr = "removexattr", "`removexattr(2)`";
+        Flush = "flush", "Each `close(2)` of a file";
+        Opendir = "opendir", "`open(2)` of a directory";
+        Readdir = "readdir", "`getdents(2)`";
+        Readdirplus = "readdirplus", "`getdents(2)`, with what lookups of the names would answer";
+        Releasedir = "releasedir", "The last `close(2)` of a directory";
+        Fsyncdir = "fsyncdir", "`fsync(2)` of a directory";
+        Getlk = "getlk", "`fcntl(2)` with `F_GETLK`";
+        Setlk = "setlk", "`fcntl(2)` with `F_SETLK` or `F_SETLKW`, and `flock(2)`";
+        Access = "access", "`access(2)`";
+        Create = "create", "`open(2)` with `O_CREAT`";
+        Bmap = "bmap", "`ioctl(2)` with `FIBMAP`";
+        Ioctl = "ioctl", "`ioctl(2)`";
+        Poll = "poll", "`poll(2)`";
+        Fallocate = "fallocate", "`fallocate(2)`";
+        Lseek = "lseek", "`lseek(2)` with `SEEK_DATA` or `SEEK_HOLE`";
+        CopyFileRange = "copy_file_range", "`copy_file_range(2)`";
+    }
+}
+
+named! {
+    /// A figure that the session keeps.
+    Gauge {
+        Nodes = "nodes", "Nodes that the kernel knows";
+        Lookups = "lookups", "How often it was told of them, and has not forgotten";
+        Handles = "handles", "Open files and directories";
+        NoticesSent = "notices_sent", "Notices that were sent, \"everything\" counting as one";
+        NoticesFailed = "notices_failed", "Notices that the kernel refused, but for those of what it did not know";
+        NoticesCollapsed = "notices_collapsed", "How often the queue was full and turned into \"everything\"";
+        SlowNotices = "slow_notices", "Notices that took longer than half a second";
+    }
+}
+
+impl Gauge {
+    /// Whether it never falls: a difference of two is what happened in between.
+    #[must_use]
+    pub const fn is_counter(self) -> bool {
+        !matches!(self, Self::Nodes | Self::Lookups | Self::Handles)
+    }
+}

@@ -1,0 +1,289 @@
+//! The table of nodes as its user sees it, and against a model.
+
+use super::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+type Table = Nodes<u64, Arc<u64>>;
+
+const ROOT_KEY: u64 = 0;
+
+fn table() -> Table {
+    Nodes::new(ROOT_KEY, Arc::new(ROOT_KEY))
+}
+
+fn tell(nodes: &Table, key: u64) -> NodeId {
+    let (id, value) = nodes.look_up(key, || Arc::new(key));
+    assert_eq!(*value, key);
+    id
+}
+
+#[test]
+fn a_node_stays_until_every_lookup_is_forgotten() {
+    let nodes = table();
+    let id = tell(&nodes, 7);
+    assert_eq!(nodes.look_up(7, || panic!("it is known")).0, id);
+    assert_eq!((nodes.lookups(id.id), nodes.total_lookups(), nodes.len()), (Some(2), 2, 2));
+    assert_eq!(nodes.forget(id.id, 1), None);
+    assert_eq!((nodes.get(id.id), nodes.find(7).map(|found| found.0)), (Some(Arc::new(7)), Some(id)));
+    assert_eq!(nodes.forget(id.id, 1), Some(Arc::new(7)));
+    assert_eq!((nodes.get(id.id), nodes.find(7), nodes.lookups(id.id)), (None, None, None));
+    assert_eq!((nodes.len(), nodes.total_lookups(), nodes.excess_forgets()), (1, 0, 0));
+}
+
+#[test]
+fn a_number_that_is_used_again_has_the_next_generation() {
+    let nodes = table();
+    let first = tell(&nodes, 7);
+    nodes.forget(first.id, 1);
+    let second = tell(&nodes, 7);
+    assert_eq!(second, NodeId { generation: first.generation + 1, ..first });
+}
+
+#[test]
+fn the_root_is_known_from_the_start_and_never_forgotten() {
+    let nodes = table();
+    assert_eq!(tell(&nodes, ROOT_KEY), NodeId { id: ROOT, generation: 0 });
+    assert_eq!(nodes.forget(ROOT, u64::MAX), None);
+    assert_eq!((nodes.get(ROOT), nodes.lookups(ROOT), nodes.len()), (Some(Arc::new(0)), Some(1), 1));
+    assert_eq!(nodes.find(ROOT_KEY).map(|found| found.0.id), Some(ROOT));
+    assert_eq!(nodes.excess_forgets(), 0);
+}
+
+#[test]
+fn what_was_not_told_is_not_known_and_forgetting_it_is_counted() {
+    let nodes = table();
+    for (count, id) in (1..).zip([0, 2, 3, 1 << 31, 1 << 32, u64::MAX]) {
+        assert_eq!((nodes.get(id), nodes.lookups(id), nodes.forget(id, 1)), (None, None, None), "{id}");
+        assert_eq!(nodes.excess_forgets(), count);
+    }
+    let id = tell(&nodes, 7).id;
+    assert_eq!(nodes.forget(id, 0), None);
+    assert_eq!(nodes.forget(id, u64::MAX - 10), Some(Arc::new(7)));
+    assert_eq!((nodes.len(), nodes.total_lookups()), (1, 0));
+    // Wraps at worst; it is a figure.
+    assert_eq!(nodes.forget(id, u64::MAX), None);
+}
+
+#[test]
+fn a_value_is_made_and_dropped_with_no_lock_held() {
+    struct Asks(Option<Arc<Nodes<u64, Arc<Asks>>>>);
+    impl Drop for Asks {
+        fn drop(&mut self) {
+            if let Some(nodes) = &self.0 {
+                // Every shard's lock.
+                assert_eq!(nodes.total_lookups(), 0);
+            }
+        }
+    }
+    let nodes = Arc::new(Nodes::new(0, Arc::new(Asks(None))));
+    let (id, value) = nodes.look_up(1, || {
+        assert_eq!(nodes.total_lookups(), 0);
+        Arc::new(Asks(Some(nodes.clone())))
+    });
+    drop(value);
+    drop(nodes.forget(id.id, 1));
+}
+
+#[test]
+fn a_value_made_in_vain_is_dropped() {
+    let nodes = table();
+    let mut inner = None;
+    // The node comes while its value is made.
+    let (id, value) = nodes.look_up(7, || {
+        inner = Some(tell(&nodes, 7));
+        Arc::new(8)
+    });
+    assert_eq!((Some(id), *value, nodes.lookups(id.id)), (inner, 7, Some(2)));
+}
+
+#[test]
+fn the_clock_gives_what_nobody_asked_for_since_it_came_by() {
+    let nodes = table();
+    let ids: Vec<u64> = (1..=1000).map(|key| tell(&nodes, key).id).collect();
+    let cold = |n| {
+        let mut out = Vec::new();
+        nodes.coldest(n, &mut out);
+        out.into_iter().map(|(id, _)| id).collect::<BTreeSet<u64>>()
+    };
+    assert_eq!(cold(usize::MAX), BTreeSet::new(), "all are new");
+    let hot: BTreeSet<u64> = ids[..300].iter().copied().collect();
+    hot.iter().for_each(|&id| assert!(nodes.get(id).is_some()));
+    let all: BTreeSet<u64> = ids.iter().copied().collect();
+    assert_eq!(cold(usize::MAX), &all - &hot);
+    assert_eq!(cold(usize::MAX), all, "nobody asked in between");
+}
+
+#[test]
+fn the_clock_gives_no_more_than_is_asked_for_and_goes_on_from_there() {
+    let nodes = table();
+    let all: BTreeSet<u64> = (1..=5000).map(|key| tell(&nodes, key).id).collect();
+    let mut first = Vec::new();
+    nodes.coldest(usize::MAX, &mut first);
+    assert!(first.is_empty());
+    let (mut given, mut calls) = (BTreeSet::new(), 0);
+    while given.len() < all.len() {
+        let mut out = Vec::new();
+        nodes.coldest(100, &mut out);
+        assert!(out.len() <= 100);
+        let before = given.len();
+        given.extend(out.iter().map(|&(id, _)| id));
+        calls += 1;
+        assert!(calls < 1000, "{} of {} after {calls} calls, {before} before", given.len(), all.len());
+    }
+    assert_eq!(given, all);
+}
+
+#[test]
+fn memory_is_given_back_when_nodes_go() {
+    let nodes = table();
+    let empty = nodes.bytes();
+    let ids: Vec<u64> = (1..=100_000).map(|key| tell(&nodes, key).id).collect();
+    let full = nodes.bytes();
+    let each = (full - empty) / ids.len();
+    let beside = each - size_of::<u64>() - size_of::<Arc<u64>>();
+    assert!((20..=44).contains(&beside), "{beside} bytes a node beside key and value");
+    ids.iter().for_each(|&id| assert!(nodes.forget(id, 1).is_some()));
+    // What stays: 32 bytes a chunk, and one chunk with slots in each shard.
+    assert!(nodes.bytes() - empty < (full - empty) / 10, "{} of {full}", nodes.bytes());
+    assert_eq!(tell(&nodes, 1).generation, 1, "the freed slots' generations are remembered");
+}
+
+#[test]
+fn each_node_is_visited_once_with_no_lock_held() {
+    let nodes = table();
+    let all: BTreeSet<u64> = (1..=500).map(|key| tell(&nodes, key).id).chain([ROOT]).collect();
+    let mut seen = BTreeSet::new();
+    nodes.for_each(|id, value| {
+        assert!(seen.insert(id), "{id} twice");
+        assert_eq!(nodes.get(id), Some(value));
+    });
+    assert_eq!(seen, all);
+}
+
+/// A step of xorshift64.
+fn step(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+#[test]
+fn at_random_the_table_does_what_a_map_does() {
+    let seed = prim::seed::random_u64() | 1;
+    println!("seed {seed:#x}");
+    let (mut state, nodes) = (seed, table());
+    // By key: id, count. And the highest generation that each id had.
+    let mut model: BTreeMap<u64, (NodeId, u64)> = BTreeMap::new();
+    let mut generations: BTreeMap<u64, u64> = BTreeMap::new();
+    for turn in 0..200_000_u64 {
+        // Grows for a while, then shrinks.
+        let grows = turn / 20_000 % 2 == 0;
+        let key = step(&mut state) % 4000 + 1;
+        let does_tell = step(&mut state) % 10 < if grows { 7 } else { 2 };
+        if does_tell {
+            let id = tell(&nodes, key);
+            let entry = model.entry(key).or_insert((id, 0));
+            if entry.1 == 0 {
+                let before = generations.insert(id.id, id.generation);
+                assert!(before < Some(id.generation), "seed {seed:#x}: {id:?} was given out before");
+            }
+            assert_eq!(entry.0, id, "seed {seed:#x}");
+            entry.1 += 1;
+        } else if let Some(entry) = model.get_mut(&key) {
+            let lookups = step(&mut state) % entry.1 + 1;
+            let gone = nodes.forget(entry.0.id, lookups);
+            entry.1 -= lookups;
+            assert_eq!(gone.map(|value| *value), (entry.1 == 0).then_some(key), "seed {seed:#x}");
+            if entry.1 == 0 {
+                model.remove(&key);
+            }
+        }
+        let other = step(&mut state) % 4000 + 1;
+        assert_eq!(nodes.find(other).map(|found| found.0), model.get(&other).map(|entry| entry.0), "seed {seed:#x}");
+    }
+    assert_eq!(nodes.len(), model.len() + 1);
+    assert_eq!(nodes.total_lookups(), model.values().map(|entry| entry.1).sum::<u64>());
+    assert_eq!(nodes.excess_forgets(), 0);
+    for (key, (id, lookups)) in model {
+        assert_eq!((nodes.get(id.id), nodes.lookups(id.id)), (Some(Arc::new(key)), Some(lookups)), "seed {seed:#x}");
+    }
+}
+
+#[test]
+fn threads_that_look_up_and_forget_the_same_keys_leave_nothing_behind() {
+    let nodes = table();
+    std::thread::scope(|s| {
+        for thread in 0..4_u64 {
+            let nodes = &nodes;
+            s.spawn(move || {
+                let mut state = thread + 1;
+                for _ in 0..20_000 {
+                    let key = step(&mut state) % 8 + 1;
+                    let id = tell(nodes, key).id;
+                    assert_eq!(nodes.get(id).map(|value| *value), Some(key), "told, and not forgotten");
+                    nodes.forget(id, 1);
+                }
+            });
+        }
+    });
+    assert_eq!((nodes.len(), nodes.total_lookups(), nodes.excess_forgets()), (1, 0, 0));
+}
+#[test]
+fn zz_measure() {
+    for count in [1000u64, 1_000_000] {
+        let nodes: Nodes<(u64, u64), Arc<u64>> = Nodes::new((0, 0), Arc::new(0));
+        let e = nodes.bytes();
+        let ids: Vec<u64> = (1..=count).map(|k| nodes.look_up((k, 5), || Arc::new(k)).0.id).collect();
+        println!(
+            "{count}: bytes/node K=(u64,u64) beside key and value: {}",
+            (nodes.bytes() - e) as f64 / count as f64 - 24.0
+        );
+        let t = std::time::Instant::now();
+        let mut s = 1;
+        let mut sum = 0;
+        for _ in 0..10_000_000 {
+            sum += *nodes.get(ids[(step(&mut s) % count) as usize]).unwrap();
+        }
+        println!("{count}: get {} ns ({sum})", t.elapsed().as_nanos() as f64 / 1e7);
+        let t = std::time::Instant::now();
+        for _ in 0..5_000_000 {
+            let k = step(&mut s) % count + 1;
+            nodes.look_up((k, 5), || unreachable!());
+        }
+        println!("{count}: look_up known {} ns", t.elapsed().as_nanos() as f64 / 5e6);
+        let t = std::time::Instant::now();
+        for k in 0..5_000_000u64 {
+            let id = nodes.look_up((k + 10_000_000, 5), || Arc::new(k)).0.id;
+            nodes.forget(id, 1);
+        }
+        println!("{count}: look_up new + forget {} ns", t.elapsed().as_nanos() as f64 / 5e6);
+        let t = std::time::Instant::now();
+        let mut out = Vec::new();
+        nodes.coldest(1000, &mut out);
+        println!("coldest 1000 of {count}: {:?} gave {}", t.elapsed(), out.len());
+    }
+    let n: Nodes<u64, Arc<u64>> = Nodes::new(0, Arc::new(0));
+    let e = n.bytes();
+    n.look_up(1, || Arc::new(1));
+    println!("empty {e}, with one {}", n.bytes());
+    let m = crate::metrics::Metrics::new();
+    let t = std::time::Instant::now();
+    for _ in 0..10_000_000 {
+        drop(m.time(crate::metrics::Op::Lookup));
+    }
+    println!("timer {} ns", t.elapsed().as_nanos() as f64 / 1e7);
+    let t = std::time::Instant::now();
+    for _ in 0..10_000_000 {
+        prim::clock::monotonic_ns();
+    }
+    println!("clock {} ns", t.elapsed().as_nanos() as f64 / 1e7);
+    let h = crate::handles::Handles::new();
+    let k = h.insert(5);
+    let t = std::time::Instant::now();
+    for _ in 0..10_000_000 {
+        h.get(k);
+    }
+    println!("handle get {} ns", t.elapsed().as_nanos() as f64 / 1e7);
+}

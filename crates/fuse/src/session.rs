@@ -1,0 +1,285 @@
+//! A session: what a kernel knows of a tree, and what it asks, whatever carries the questions.
+//!
+//! # What it is
+//! One method for each operation of FUSE, in terms of node ids, handles and names; none of them knows how requests arrive or
+//! answers leave, so a transport over `/dev/fuse`, over io_uring or over a virtio queue has only to translate. A node holds a
+//! place of the tree ([`vfs::Held`]), so it stays what it is when its name moves or goes.
+//!
+//! # What it is not
+//! A cache: names, attributes and the kernel's page cache have theirs already.
+//!
+//! # How it is locked
+//! Tables of nodes and handles have their own locks, never held during a call into the tree. Everything else is fixed from the
+//! beginning. Methods may be called by any number of threads.
+//!
+//! # Where it comes from
+//! `linux/fuse.h`, `Documentation/filesystems/fuse.rst`; libfuse's low-level interface, whose operations these are.
+
+mod callers;
+mod files;
+mod listing;
+mod names;
+mod pushes;
+mod xattrs;
+
+pub use files::{FileLock, Opened};
+pub use listing::Listed;
+
+use crate::handles::Handles;
+use crate::metrics::{Gauge, Metrics};
+use crate::nodes::Nodes;
+use crate::notices::{Notices, Sender};
+use crate::options::SessionOptions;
+use callers::Callers;
+use parking_lot::RwLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use vfs::{Attr, Base, Errno, Held, OpenFile, SetAttr, StatVfs, Vfs};
+
+/// Notices that wait to be sent at most; beyond, the kernel is told that everything is in doubt.
+const QUEUED_NOTICES: usize = 4096;
+
+/// The root directory's node.
+pub const ROOT_NODE: u64 = 1;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Effective user.
+    pub uid: u32,
+    /// Effective group.
+    pub gid: u32,
+    /// Thread, to find supplementary groups by; 0 if unknown.
+    pub pid: u32,
+}
+
+/// A name that was found: one more lookup of its node, until it is forgotten.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Node id.
+    pub node: u64,
+    /// Which use of the id it is.
+    pub generation: u64,
+    /// Attributes as they are to be shown.
+    pub attr: Attr,
+    /// How long the name is good.
+    pub entry_ttl: Duration,
+    /// How long the attributes are good.
+    pub attr_ttl: Duration,
+}
+
+/// What a node is known by: an inode, and the mount that it is seen through.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Key {
+    inode: u64,
+    mount: u64,
+}
+
+/// See the [module documentation](self).
+pub struct Session {
+    options: SessionOptions,
+    callers: Callers,
+    nodes: Nodes<Key, Arc<Held>>,
+    files: Handles<files::Open>,
+    directories: Handles<OpenFile>,
+    locks: files::Locks,
+    /// The device of the root: inode numbers of other devices are shown mixed with theirs.
+    root_dev: u64,
+    /// The mounts that nodes were seen through.
+    mounts: RwLock<Vec<u64>>,
+    metrics: Arc<Metrics>,
+    notices: OnceLock<Notices>,
+    vfs: Vfs,
+}
+
+impl Session {
+    /// A session that shows `vfs` from its root on.
+    ///
+    /// # Errors
+    /// Those of looking at the root.
+    pub fn new(vfs: &Vfs, options: SessionOptions) -> Result<Arc<Self>, Errno> {
+        let callers = Callers::new(vfs.context(), options.checks);
+        let root = callers.everyone().hold(Base::CWD, b"/", true)?;
+        let (root_dev, mount) = (root.dev(), root.mount_id());
+        let nodes = Nodes::new(key_of(&root), Arc::new(root));
+        let session = Arc::new(Self {
+            options,
+            callers,
+            nodes,
+            files: Handles::new(),
+            directories: Handles::new(),
+            locks: files::Locks::default(),
+            root_dev,
+            mounts: RwLock::new(vec![mount]),
+            metrics: Arc::new(Metrics::new()),
+            notices: OnceLock::new(),
+            vfs: vfs.clone(),
+        });
+        vfs.observe(&session);
+        Ok(session)
+    }
+
+    /// Begins to tell the kernel by `sender`, on a thread of its own, what changes behind it. Once.
+    pub(crate) fn notify_by(&self, sender: impl Sender) {
+        match Notices::start(sender, QUEUED_NOTICES, self.metrics.clone()) {
+            Ok(notices) => drop(self.notices.set(notices)),
+            Err(error) => tracing::warn!(%error, "no thread for notices: the kernel is not told of changes behind it"),
+        }
+    }
+
+    /// What the session was asked to be.
+    #[must_use]
+    pub fn options(&self) -> &SessionOptions {
+        &self.options
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// The tree.
+    #[must_use]
+    pub fn vfs(&self) -> &Vfs {
+        &self.vfs
+    }
+
+    /// Nodes that the kernel knows, the root among them.
+    #[must_use]
+    pub fn known_nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Files and directories that are open.
+    #[must_use]
+    pub fn open_handles(&self) -> usize {
+        self.files.len() + self.directories.len()
+    }
+
+    /// Puts what changes by itself into the metrics.
+    pub fn measure(&self) {
+        self.metrics.set(Gauge::Nodes, self.nodes.len() as u64);
+        self.metrics.set(Gauge::Lookups, self.nodes.total_lookups());
+        self.metrics.set(Gauge::Handles, self.open_handles() as u64);
+    }
+
+    /// The place of a node.
+    ///
+    /// # Errors
+    /// `ESTALE`: no such node.
+    pub(crate) fn node(&self, id: u64) -> Result<Arc<Held>, Errno> {
+        self.nodes.get(id).ok_or(Errno::ESTALE)
+    }
+
+    /// One more lookup of what `held` is.
+    pub(crate) fn entry(&self, held: Held) -> Result<Entry, Errno> {
+        let attr = self.shown(&held, held.attr()?);
+        let key = key_of(&held);
+        if !self.mounts.read().contains(&key.mount) {
+            self.note_mount(key.mount);
+        }
+        let (node, _) = self.nodes.look_up(key, || Arc::new(held));
+        let ttls = &self.options.ttls;
+        self.make_room();
+        Ok(Entry { node: node.id, generation: node.generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr })
+    }
+
+    #[cold]
+    fn note_mount(&self, mount: u64) {
+        let mut mounts = self.mounts.write();
+        if !mounts.contains(&mount) {
+            mounts.push(mount);
+        }
+    }
+
+    /// Attributes as they are to be shown.
+    fn shown(&self, held: &Held, attr: Attr) -> Attr {
+        let shown = &self.options.shown;
+        let dev = held.dev();
+        Attr {
+            ino: if dev == self.root_dev { attr.ino } else { attr.ino ^ dev << 48 },
+            uid: shown.uid.unwrap_or(attr.uid),
+            gid: shown.gid.unwrap_or(attr.gid),
+            mode: shown.umask.map_or(attr.mode, |umask| attr.kind() | 0o777 & !umask),
+            ..attr
+        }
+    }
+
+    /// FORGET: `lookups` fewer of a node. The root is never forgotten.
+    pub fn forget(&self, node: u64, lookups: u64) {
+        drop(self.nodes.forget(node, lookups));
+    }
+
+    /// GETATTR: attributes, and for how long they are good.
+    ///
+    /// # Errors
+    /// `ESTALE`; the file system's.
+    pub fn getattr(&self, node: u64) -> Result<(Attr, Duration), Errno> {
+        let held = self.node(node)?;
+        let attr = self.shown(&held, held.attr_anew()?);
+        Ok((attr, self.options.ttls.attr))
+    }
+
+    /// SETATTR: changes attributes; a length through `handle` if there is one.
+    ///
+    /// # Errors
+    /// `ESTALE`; those of [`vfs::Context::set_attr`].
+    pub fn setattr(
+        &self,
+        caller: &Caller,
+        node: u64,
+        set: &SetAttr,
+        handle: Option<u64>,
+    ) -> Result<(Attr, Duration), Errno> {
+        let held = self.node(node)?;
+        let mut set = *set;
+        if let Some(size) = set.size
+            && let Some(open) = handle.and_then(|handle| self.files.get(handle))
+            && open.file.flags().can_write()
+        {
+            open.file.set_len(size)?;
+            set.size = None;
+        }
+        let is_nothing = set == SetAttr::default() && handle.is_some();
+        let context = self.callers.changing(caller, &set);
+        let attr = if is_nothing { held.attr()? } else { context.set_attr_held(&held, &set)? };
+        Ok((self.shown(&held, attr), self.options.ttls.attr))
+    }
+
+    /// READLINK.
+    ///
+    /// # Errors
+    /// `ESTALE`; `EINVAL` if it is no symbolic link; the file system's.
+    pub fn readlink(&self, node: u64) -> Result<Vec<u8>, Errno> {
+        self.callers.everyone().read_link_held(&*self.node(node)?)
+    }
+
+    /// STATFS.
+    ///
+    /// # Errors
+    /// `ESTALE`; `ENOSYS` if the file system cannot say.
+    pub fn statfs(&self, node: u64) -> Result<StatVfs, Errno> {
+        self.node(node)?.statvfs()
+    }
+
+    /// ACCESS: whether `caller` may do `mask`.
+    ///
+    /// # Errors
+    /// `EACCES`, `EROFS`, `ESTALE`.
+    pub fn access(&self, caller: &Caller, node: u64, mask: u32) -> Result<(), Errno> {
+        let held = self.node(node)?;
+        self.callers.with_groups(caller).access_held(&held, mask)
+    }
+}
+
+/// What the node of a place is known by.
+fn key_of(held: &Held) -> Key {
+    Key { inode: held.identity(), mount: held.mount_id() }
+}
+
+impl core::fmt::Debug for Session {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Session").field("nodes", &self.nodes.len()).field("handles", &self.open_handles()).finish()
+    }
+}

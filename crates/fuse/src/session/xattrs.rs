@@ -1,0 +1,49 @@
+//! Extended attributes.
+
+use super::{Caller, Session};
+use vfs::{Errno, SetXattr};
+
+impl Session {
+    /// GETXATTR: the whole value.
+    ///
+    /// # Errors
+    /// Those of [`vfs::Context::get_xattr`]; `ESTALE`.
+    pub fn getxattr(&self, caller: &Caller, node: u64, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        let held = self.node(node)?;
+        self.callers.looking(caller, |context| context.get_xattr_held(&held, name))
+    }
+
+    /// LISTXATTR: names, each followed by a NUL byte.
+    ///
+    /// # Errors
+    /// Those of [`vfs::Context::list_xattrs`]; `ESTALE`.
+    pub fn listxattr(&self, caller: &Caller, node: u64) -> Result<Vec<u8>, Errno> {
+        let held = self.node(node)?;
+        let names = self.callers.looking(caller, |context| context.list_xattrs_held(&held))?;
+        Ok(names.iter().flat_map(|name| name.iter().copied().chain([0])).collect())
+    }
+
+    /// SETXATTR, with the flags of `setxattr(2)`.
+    ///
+    /// # Errors
+    /// `EINVAL` for other flags; those of [`vfs::Context::set_xattr`]; `ESTALE`.
+    pub fn setxattr(&self, caller: &Caller, node: u64, name: &[u8], value: &[u8], flags: i32) -> Result<(), Errno> {
+        let how = match flags {
+            0 => SetXattr::Any,
+            1 => SetXattr::Create,
+            2 => SetXattr::Replace,
+            _ => return Err(Errno::EINVAL),
+        };
+        let held = self.node(node)?;
+        self.callers.with_groups(caller).set_xattr_held(&held, name, value, how)
+    }
+
+    /// REMOVEXATTR.
+    ///
+    /// # Errors
+    /// Those of [`vfs::Context::remove_xattr`]; `ESTALE`.
+    pub fn removexattr(&self, caller: &Caller, node: u64, name: &[u8]) -> Result<(), Errno> {
+        let held = self.node(node)?;
+        self.callers.with_groups(caller).remove_xattr_held(&held, name)
+    }
+}

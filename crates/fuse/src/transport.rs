@@ -1,0 +1,78 @@
+//! The transport over `/dev/fuse`, by the crate `fuser`, none of whose types is seen outside.
+//!
+//! # What it is
+//! Translation: each request becomes one call of the [`Session`], its answer a reply. Time is taken here, from the request's
+//! arrival to its reply.
+//!
+//! # How it is locked
+//! Backing files of the kernel's own reading and writing are in a table with a lock, held for no call.
+//!
+//! # Where it comes from
+//! `linux/fuse.h`; which capabilities are asked for, and why, is in `flags`.
+
+mod convert;
+mod flags;
+mod operations;
+mod sender;
+
+use crate::options::MountOptions;
+use crate::session::Session;
+use fuser::BackingId;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+pub(crate) use flags::mount_config;
+pub(crate) use sender::KernelSender;
+
+/// What `fuser` calls.
+pub(crate) struct Transport {
+    session: Arc<Session>,
+    options: MountOptions,
+    /// Files that the kernel reads and writes by itself: one registration for all that have a file open.
+    backings: Mutex<HashMap<u64, Weak<BackingId>>>,
+    /// Which handle uses which.
+    used: Mutex<HashMap<u64, Arc<BackingId>>>,
+}
+
+impl Transport {
+    pub(crate) fn new(session: Arc<Session>, options: MountOptions) -> Self {
+        Self { session, options, backings: Mutex::default(), used: Mutex::default() }
+    }
+
+    /// The registration of the file behind `node`, made by `open` if there is none; `None` if the kernel will have none.
+    fn backing(
+        &self,
+        node: u64,
+        handle: u64,
+        open: impl FnOnce() -> std::io::Result<BackingId>,
+    ) -> Option<Arc<BackingId>> {
+        let known = self.backings.lock().get(&node).and_then(Weak::upgrade);
+        let backing = match known {
+            Some(known) => known,
+            None => match open() {
+                Ok(id) => {
+                    let id = Arc::new(id);
+                    self.backings.lock().insert(node, Arc::downgrade(&id));
+                    id
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the kernel takes no backing file");
+                    return None;
+                }
+            },
+        };
+        self.used.lock().insert(handle, backing.clone());
+        Some(backing)
+    }
+
+    /// The handle was released.
+    fn release_backing(&self, node: u64, handle: u64) {
+        let Some(used) = self.used.lock().remove(&handle) else { return };
+        drop(used);
+        let mut backings = self.backings.lock();
+        if backings.get(&node).is_some_and(|id| id.strong_count() == 0) {
+            backings.remove(&node);
+        }
+    }
+}

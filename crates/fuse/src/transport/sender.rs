@@ -1,0 +1,32 @@
+//! Notices to the kernel.
+
+use crate::notices::{Notice, Sender};
+use crate::session::Session;
+use fuser::{INodeNo, Notifier};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Weak;
+
+/// Sends notices by `/dev/fuse`.
+pub(crate) struct KernelSender {
+    pub(crate) notifier: Notifier,
+    pub(crate) session: Weak<Session>,
+}
+
+impl Sender for KernelSender {
+    fn send(&self, notice: &Notice) -> io::Result<()> {
+        match notice {
+            Notice::InvalEntry { parent, name } => self.notifier.inval_entry(INodeNo(*parent), OsStr::from_bytes(name)),
+            Notice::InvalInode { node, offset, len } => self.notifier.inval_inode(INodeNo(*node), *offset, *len),
+            Notice::Delete { parent, child, name } => {
+                self.notifier.delete(INodeNo(*parent), INodeNo(*child), OsStr::from_bytes(name))
+            }
+        }
+    }
+
+    fn all(&self) -> io::Result<()> {
+        let Some(session) = self.session.upgrade() else { return Ok(()) };
+        session.everything().iter().try_for_each(|notice| self.send(notice))
+    }
+}

@@ -1,0 +1,219 @@
+//! Listings of directories: the next entries, or those that follow a cookie.
+//!
+//! # What it is
+//! Entries come in batches: from the cache, where all names are in it; from a listing that is kept; from the file system.
+//!
+//! # How it is locked
+//! Where the listing is, is under a mutex of the open directory; each batch is taken under the directory's lock.
+//!
+//! # Where it comes from
+//! `getdents64(2)`, `telldir(3)`; cookies that stay with their entries, as NFS and FUSE want them.
+
+use super::{DirEntry, OpenFile};
+use crate::attr::{S_IFDIR, S_IFMT};
+use crate::context::Held;
+use crate::dentry::{COMPLETE, Dentry, HASHED, INODE};
+use crate::errno::Errno;
+use crate::inode::Inode;
+use crate::listing_cache::{Whole, entry_bytes};
+use crate::rank::Rank;
+use crate::slot::outlive;
+use crate::superblock::SuperBlock;
+use prim::atomic::Ordering::Relaxed;
+use prim::shared::Arc;
+use std::collections::VecDeque;
+
+/// Entries that a listing takes out under one hold of the directory's lock.
+const LIST_BATCH: usize = 64;
+
+/// An entry and its cookie.
+type Entry = (DirEntry, u64);
+
+/// What was listed since the beginning, to be kept if it becomes whole.
+#[derive(Debug)]
+struct Collected {
+    /// How often the directory had changed when the listing began.
+    version: u32,
+    entries: Vec<Entry>,
+    bytes: u64,
+}
+
+/// Where a listing of a directory is.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// Entries that were taken and not given out.
+    taken: VecDeque<Entry>,
+    /// The cookie of the entry given out last.
+    given: u64,
+    /// The cookie of the entry taken last.
+    cookie: u64,
+    /// The entry taken last, held so that the next batch finds its place at once.
+    last: Option<Held>,
+    /// A listing that is kept, and how much of it was taken.
+    kept: Option<(Arc<Whole>, usize)>,
+    collected: Option<Collected>,
+    done: bool,
+}
+
+impl OpenFile {
+    /// The next entries of the directory, some at a time; empty at the end. `.` and `..` are not among them.
+    ///
+    /// An entry that is there from the first call to the last is given exactly once, whatever comes and goes beside it; one
+    /// that comes meanwhile is not given.
+    ///
+    /// # Errors
+    /// `ENOTDIR`; `EBADF` on a place opened with `PATH`; the file system's.
+    pub fn next_entries(&self) -> Result<Vec<DirEntry>, Errno> {
+        let inode = self.listed()?;
+        let mut held = self.held.sb().ranks.lock(Rank::Handle, &self.listing);
+        let listing = held.get_or_insert_default();
+        let mut entries = Vec::from(core::mem::take(&mut listing.taken));
+        if entries.is_empty() {
+            entries = self.next_batch(inode, listing)?;
+        }
+        listing.given = listing.cookie;
+        self.accessed(inode);
+        Ok(entries.into_iter().map(|(entry, _)| entry).collect())
+    }
+
+    /// Calls `emit` with the entries that follow the one with the cookie `after` (0: from the start), and the cookie of each,
+    /// until that says `false`: the entry was not taken, and is the next. `.` and `..` are not among them.
+    ///
+    /// An entry keeps its cookie as long as it has its name. Going on where the last call ended costs no search.
+    ///
+    /// # Errors
+    /// As for [`OpenFile::next_entries`].
+    pub fn entries_after(&self, after: u64, emit: &mut dyn FnMut(&DirEntry, u64) -> bool) -> Result<(), Errno> {
+        let inode = self.listed()?;
+        let mut held = self.held.sb().ranks.lock(Rank::Handle, &self.listing);
+        let listing = held.get_or_insert_default();
+        if after == 0 || listing.given != after {
+            **listing = Listing { given: after, cookie: after, ..Listing::default() };
+        }
+        loop {
+            while let Some((entry, cookie)) = listing.taken.front() {
+                if !emit(entry, *cookie) {
+                    return Ok(());
+                }
+                listing.given = *cookie;
+                listing.taken.pop_front();
+            }
+            let next = self.next_batch(inode, listing)?;
+            if next.is_empty() {
+                self.accessed(inode);
+                return Ok(());
+            }
+            listing.taken.extend(next);
+        }
+    }
+
+    /// Begins the listing again.
+    pub fn rewind(&self) {
+        **self.held.sb().ranks.lock(Rank::Handle, &self.listing) = None;
+    }
+
+    /// The directory that this is.
+    fn listed(&self) -> Result<&Inode, Errno> {
+        self.check_open()?;
+        let inode = self.inode()?;
+        if inode.mode() & S_IFMT == S_IFDIR { Ok(inode) } else { Err(Errno::ENOTDIR) }
+    }
+
+    /// The entries that follow the one taken last; none at the end.
+    fn next_batch(&self, inode: &Inode, listing: &mut Listing) -> Result<Vec<Entry>, Errno> {
+        if listing.done {
+            return Ok(Vec::new());
+        }
+        let sb = self.held.sb();
+        let dir = self.held.dentry();
+        let _locked = sb.ranks.lock(Rank::Directory, &dir.lock);
+        if !dir.has(COMPLETE) {
+            return self.ask_for_entries(inode, listing);
+        }
+        let mut next = match (&listing.last, listing.cookie) {
+            (None, 0) => dir.first_child.get(),
+            (last, cookie) => after(dir, last.as_ref().map(Held::dentry), cookie),
+        };
+        let mut entries = Vec::new();
+        let mut last = None;
+        while let Some(entry) = next
+            && entries.len() < LIST_BATCH
+        {
+            if entry.object() & INODE != 0 {
+                let cookie = entry.cookie.load(Relaxed);
+                entries.push((describe(sb, entry)?, cookie));
+                last = Some(outlive(sb, entry));
+                listing.cookie = cookie;
+            }
+            next = entry.sib_next.get();
+        }
+        listing.done = next.is_none();
+        listing.last = last.filter(|_| !listing.done).map(|last| self.held.beside(sb.pin_again(last)));
+        Ok(entries)
+    }
+
+    /// The next entries from a listing that is kept, or from the file system.
+    fn ask_for_entries(&self, inode: &Inode, listing: &mut Listing) -> Result<Vec<Entry>, Errno> {
+        let (sb, dir) = (self.held.sb(), self.held.dentry());
+        if sb.fs_lists && listing.cookie == 0 {
+            let version = sb.versions.of(dir);
+            listing.kept = sb.listings.get(dir, version).map(|whole| (whole, 0));
+            listing.collected = Some(Collected { version, entries: Vec::new(), bytes: 0 });
+        }
+        if let Some((whole, at)) = &mut listing.kept {
+            let next = whole.from(*at, LIST_BATCH);
+            *at += next.len();
+            // Where the file system would go on, should the listing be begun again by its cookie.
+            listing.cookie = next.last().map_or(listing.cookie, |(_, cookie)| *cookie);
+            listing.done = next.len() < LIST_BATCH;
+            return Ok(next.to_vec());
+        }
+        let mut entries: Vec<Entry> = Vec::new();
+        sb.fs.read_dir(inode, listing.cookie, &mut |entry, at| {
+            entries.push((entry, at));
+            entries.len() < LIST_BATCH
+        })?;
+        listing.cookie = entries.last().map_or(listing.cookie, |(_, cookie)| *cookie);
+        listing.done = entries.len() < LIST_BATCH;
+        self.collect(listing, &entries);
+        Ok(entries)
+    }
+
+    /// Keeps what was listed, when it is whole and the directory did not change meanwhile.
+    fn collect(&self, listing: &mut Listing, entries: &[Entry]) {
+        let (sb, dir) = (self.held.sb(), self.held.dentry());
+        let Some(mut all) = listing.collected.take() else { return };
+        all.entries.extend_from_slice(entries);
+        all.bytes += entries.iter().map(|(entry, _)| entry_bytes(entry)).sum::<u64>();
+        if sb.versions.of(dir) != all.version || all.bytes > sb.listings.most() {
+            return;
+        }
+        if listing.done { sb.listings.put(dir, all.version, all.entries) } else { listing.collected = Some(all) }
+    }
+}
+
+/// The entry that follows in the listing of the locked directory `dir` after the one that had `cookie`, which was `last`.
+fn after<'d>(dir: &'d Dentry, last: Option<&'d Dentry>, cookie: u64) -> Option<&'d Dentry> {
+    if let Some(last) = last
+        && last.has(HASHED)
+        && last.is_in(dir)
+        && last.cookie.load(Relaxed) == cookie
+    {
+        return last.sib_next.get();
+    }
+    // It has gone or moved, or is not known: cookies fall along the list.
+    let mut at = dir.first_child.get();
+    while let Some(entry) = at {
+        if entry.cookie.load(Relaxed) < cookie {
+            return at;
+        }
+        at = entry.sib_next.get();
+    }
+    None
+}
+
+fn describe(sb: &SuperBlock, entry: &Dentry) -> Result<DirEntry, Errno> {
+    let attr = entry.inode().ok_or(Errno::EIO)?.attr();
+    let guard = sb.domain.read();
+    Ok(DirEntry { name: entry.with_name_rcu(&guard, |name| name.into()), ino: attr.ino, kind: attr.kind() })
+}
