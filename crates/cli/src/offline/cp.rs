@@ -29,6 +29,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// What `lightfoot cp` is asked.
 #[derive(clap::Args, Clone, Debug)]
+#[command(override_usage = "lightfoot cp [OPTIONS] <--into SOURCE|--out-of SOURCE|--within SOURCE> FROM... TO")]
 #[command(group = clap::ArgGroup::new("side").required(true).multiple(true).args(["into", "out_of", "within"]))]
 pub(crate) struct Cp {
     /// Copy into this source: TO is one of its paths
@@ -44,7 +45,7 @@ pub(crate) struct Cp {
     within: Option<OsString>,
 
     /// What to copy, and at the end where to
-    #[arg(required = true, num_args = 2.., value_names = ["FROM", "TO"])]
+    #[arg(required = true, num_args = 2.., value_name = "FROM... TO")]
     paths: Vec<OsString>,
 
     /// Directories with all that is in them; symbolic links and special files as such
