@@ -149,6 +149,15 @@ fn a_copy_that_makes_no_sense_is_told_and_changes_nothing() {
 }
 
 #[test]
+fn of_two_that_go_to_one_place_the_first_is_copied() {
+    let (source, target) = (source(), Dir::new());
+    fs::write(source.at("f"), "another").expect("a file");
+    let arguments = ["cp", "--out-of", text(&source.0), "a/f", "f", text(&target.0)];
+    check(&arguments, 2, "", &["\"/f\" of", "another of that name goes to the same place"]);
+    assert_eq!(fs::read_to_string(target.at("f")).expect("a copy"), "contents\n");
+}
+
+#[test]
 fn a_file_that_is_copied_onto_itself_by_another_way_stays_what_it_is() {
     let source = source();
     let at = text(&source.0);
