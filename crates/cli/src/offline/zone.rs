@@ -118,7 +118,8 @@ impl Zone {
         }
         // From the second version on there is a second block of longer numbers, and the rule after it.
         let (second, footer) = Block::parse(rest, 8)?;
-        let footer = footer.strip_prefix(b"\n")?.split(|&byte| byte == b'\n').next()?;
+        let footer = footer.strip_prefix(b"\n")?;
+        let footer = footer.get(..footer.iter().position(|&byte| byte == b'\n')?)?;
         second.zone(Rule::parse(str::from_utf8(footer).ok()?))
     }
 }
