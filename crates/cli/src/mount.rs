@@ -87,12 +87,15 @@ fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
     place::check(&source, &mount.mountpoint, &words)?;
     // Callers' umasks have been applied when modes come here.
     rustix::process::umask(rustix::fs::Mode::empty());
-    let tree = source.open()?;
+    let mut hosts = Vec::new();
+    let tree = source.open_telling(&mut |host| hosts.push(host))?;
     words.mount.session.ttls = words.ttls(source.ttls());
     if words.mount.name.is_empty() {
         words.mount.name = name(mount, &source);
     }
     let mounted = fuse::mount(&tree, &mount.mountpoint, &words.mount).map_err(Failure::Fuse)?;
+    // A name that leads back here would have the file system ask itself.
+    hosts.iter().for_each(|host| host.exclude_dev(mounted.device()));
     if !words.mount.allow_other {
         tracing::info!("only {} may use it; with -o allow_other everybody", rustix::process::geteuid().as_raw());
     }

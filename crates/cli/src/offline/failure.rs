@@ -60,7 +60,7 @@ fn way_out(errno: i32) -> Option<&'static str> {
         (Errno::EINVAL, "name something else"),
         (Errno::EEXIST, "name a place that is free"),
         (Errno::EROFS, "leave ro out of the options"),
-        (Errno::EXDEV, "name something of one source"),
+        (Errno::EXDEV, "with -o cross what is mounted there is shown"),
     ];
     known.iter().find(|(known, _)| known.raw() == errno).map(|(_, way_out)| *way_out)
 }
