@@ -349,7 +349,15 @@ mod tests {
         assert_eq!(host, expected);
         assert_eq!(mounted.budget, Budget { entries: 8 << 20, negatives: 1 << 20, listings: 1 << 20 });
         let (host, _) = of_host(&["ttl=1s,always,stay,cross,ro,rw"]).expect("good words");
-        assert_eq!(host, HostWords { trust: Some(Revalidate::Always), mount_points: Some(MountPoints::Cross), ..HostWords::default() }, "the later word counts");
+        assert_eq!(
+            host,
+            HostWords {
+                trust: Some(Revalidate::Always),
+                mount_points: Some(MountPoints::Cross),
+                ..HostWords::default()
+            },
+            "the later word counts"
+        );
     }
 
     #[test]
