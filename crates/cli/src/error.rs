@@ -1,5 +1,6 @@
 //! What can go wrong, each as one sentence that names the thing and the way out.
 
+use crate::mount::Failure;
 use crate::source::SourceError;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -252,6 +253,10 @@ pub(crate) enum Error {
     #[error(transparent)]
     Source(#[from] SourceError),
 
+    /// There is no mount, or none that can be asked.
+    #[error(transparent)]
+    Mount(#[from] Failure),
+
     /// `lightfoot man` of a command that there is not.
     #[error("{of} has no command {asked:?}; there are {there}")]
     NoSuchCommand {
@@ -283,6 +288,7 @@ impl Error {
             Error::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(1),
             Error::Operation { .. } | Error::Copy { .. } | Error::Output(_) | Error::Signals(_) => 1,
             &Error::Told(status) => status,
+            Error::Mount(failure) => failure.status(),
             Error::Lab { .. } | Error::Cell(_) | Error::Claims(_) => 1,
             _ => 2,
         }

@@ -14,10 +14,12 @@
 //! The words are those of `mount(8)` and `tmpfs(5)`, where these have such words.
 
 mod host;
+mod kernel;
 mod plan;
 mod words;
 
 pub(crate) use plan::Place;
+pub(crate) use words::{duration, size};
 
 use crate::error::Reason;
 use host::HostWords;

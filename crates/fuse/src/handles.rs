@@ -10,8 +10,8 @@
 //! it.
 //!
 //! # How it is locked
-//! Sixteen shards with a [`Mutex`] each. A handle lies in the shard of the thread that opened it, whose number is part of
-//! its own. Values are dropped with no lock held.
+//! Sixteen shards with a [`Mutex`] each. A handle lies in the shard of the thread that opened it, whose number is part
+//! of its own. Values are dropped with no lock held.
 //!
 //! # Limitations
 //! A place that was used 2^32 times begins again. A shard has room for 2^28 handles at once.

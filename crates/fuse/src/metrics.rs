@@ -6,7 +6,8 @@
 //! subtracted from a later one, and written down for Prometheus.
 //!
 //! # What it is not
-//! A trace: single operations are not kept. Nor exact: lengths of time are kept to within 1/16, counts and sums exactly.
+//! A trace: single operations are not kept. Nor exact: lengths of time are kept to within 1/16, counts and sums
+//! exactly.
 //!
 //! # How it is locked
 //! A [`Mutex`] for each of 32 shards, chosen by the thread's index and held for one record: hardly ever waited for. A

@@ -2,9 +2,9 @@
 //!
 //! # What it is
 //! A queue of names and nodes that the kernel shall no longer believe, and the thread that tells it. A notice about a
-//! directory waits in the kernel for that directory's lock, which a process may hold that itself waits for this server's
-//! answer: who sends from the thread that should answer waits for itself. So handlers, and file systems that push, only
-//! [push](Notices::push), which never waits.
+//! directory waits in the kernel for that directory's lock, which a process may hold that itself waits for this
+//! server's answer: who sends from the thread that should answer waits for itself. So handlers, and file systems that
+//! push, only [push](Notices::push), which never waits.
 //!
 //! # What it is not
 //! Lossy: a queue that is full turns into one mark, "everything", which stands for all that was in it and for all that
@@ -118,8 +118,8 @@ impl Notices {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Sees to it that the kernel is told. Does not wait; fit for handlers and under locks. What equals the notice queued
-    /// last is that notice.
+    /// Sees to it that the kernel is told. Does not wait; fit for handlers and under locks. What equals the notice
+    /// queued last is that notice.
     pub(crate) fn push(&self, notice: Notice) {
         let blocked_ns = {
             let mut state = self.shared.lock();
@@ -237,6 +237,10 @@ impl Shared {
 
     /// Ends the task that was under way; without a notice it was "everything".
     fn sent(&self, what: Option<&Notice>, result: io::Result<()>) {
+        // Counted before the call is marked as done, so that who flushes finds it counted.
+        let failure = result.err().filter(|error| error.raw_os_error() != Some(ENOENT));
+        self.metrics.add(Gauge::NoticesSent, 1);
+        self.metrics.add(Gauge::NoticesFailed, failure.is_some().into());
         let (slow_ns, was_warned) = {
             let mut state = self.lock();
             let was_warned = state.is_warned;
@@ -247,16 +251,12 @@ impl Shared {
             }
             (slow_ns, was_warned)
         };
-        self.metrics.add(Gauge::NoticesSent, 1);
         if let Some(ns) = slow_ns {
             tracing::warn!(ms = ns / 1_000_000, ?what, "the kernel took long over a notice");
         } else if was_warned {
             tracing::warn!(?what, "the kernel has taken the notice at last");
         }
-        if let Err(error) = result
-            && error.raw_os_error() != Some(ENOENT)
-        {
-            self.metrics.add(Gauge::NoticesFailed, 1);
+        if let Some(error) = failure {
             tracing::debug!(%error, ?what, "the kernel refused a notice");
         }
     }

@@ -27,17 +27,20 @@ pub use listing::Listed;
 
 use crate::handles::Handles;
 use crate::metrics::{Gauge, Metrics};
-use crate::nodes::Nodes;
+use crate::nodes::{NodeId, Nodes};
 use crate::notices::{Notices, Sender};
 use crate::options::SessionOptions;
 use callers::Callers;
-use parking_lot::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use vfs::{Attr, Base, Errno, Held, OpenFile, SetAttr, StatVfs, Vfs};
 
 /// Notices that wait to be sent at most; beyond, the kernel is told that everything is in doubt.
 const QUEUED_NOTICES: usize = 4096;
+
+/// Ids from here on are of nodes that cannot have their inode numbers.
+const OTHER: u64 = 1 << 62;
 
 /// The root directory's node.
 pub const ROOT_NODE: u64 = 1;
@@ -68,25 +71,18 @@ pub struct Entry {
     pub attr_ttl: Duration,
 }
 
-/// What a node is known by: an inode, and the mount that it is seen through.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Key {
-    inode: u64,
-    mount: u64,
-}
-
 /// See the [module documentation](self).
 pub struct Session {
     options: SessionOptions,
     callers: Callers,
-    nodes: Nodes<Key, Arc<Held>>,
+    nodes: Nodes<Arc<Held>>,
     files: Handles<files::Open>,
     directories: Handles<OpenFile>,
     locks: files::Locks,
     /// The device of the root: inode numbers of other devices are shown mixed with theirs.
     root_dev: u64,
-    /// The mounts that nodes were seen through.
-    mounts: RwLock<Vec<u64>>,
+    /// Whether a node ever had to have another id than its inode number.
+    has_others: AtomicBool,
     metrics: Arc<Metrics>,
     notices: OnceLock<Notices>,
     vfs: Vfs,
@@ -100,8 +96,8 @@ impl Session {
     pub fn new(vfs: &Vfs, options: SessionOptions) -> Result<Arc<Self>, Errno> {
         let callers = Callers::new(vfs.context(), options.checks);
         let root = callers.everyone().hold(Base::CWD, b"/", true)?;
-        let (root_dev, mount) = (root.dev(), root.mount_id());
-        let nodes = Nodes::new(key_of(&root), Arc::new(root));
+        let root_dev = root.dev();
+        let nodes = Nodes::new(Arc::new(root));
         let session = Arc::new(Self {
             options,
             callers,
@@ -110,7 +106,7 @@ impl Session {
             directories: Handles::new(),
             locks: files::Locks::default(),
             root_dev,
-            mounts: RwLock::new(vec![mount]),
+            has_others: AtomicBool::new(false),
             metrics: Arc::new(Metrics::new()),
             notices: OnceLock::new(),
             vfs: vfs.clone(),
@@ -175,30 +171,53 @@ impl Session {
     /// One more lookup of what `held` is.
     pub(crate) fn entry(&self, held: Held) -> Result<Entry, Errno> {
         let attr = self.shown(&held, held.attr()?);
-        let key = key_of(&held);
-        if !self.mounts.read().contains(&key.mount) {
-            self.note_mount(key.mount);
-        }
-        let (node, _) = self.nodes.look_up(key, || Arc::new(held));
+        let node = self.node_of(held, attr.ino)?;
         let ttls = &self.options.ttls;
         self.make_room();
         Ok(Entry { node: node.id, generation: node.generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr })
     }
 
-    #[cold]
-    fn note_mount(&self, mount: u64) {
-        let mut mounts = self.mounts.write();
-        if !mounts.contains(&mount) {
-            mounts.push(mount);
-        }
+    /// The node of `held`, told once more: its inode number is the id, so that the kernel sees one number before and after it has
+    /// forgotten it. If another node has that (the root's number, or one inode on two mounts), one made of its place in memory.
+    ///
+    /// # Errors
+    /// `EIO`: a fifth mount shows the inode.
+    fn node_of(&self, held: Held, ino: u64) -> Result<NodeId, Errno> {
+        let (inode, mount) = (held.identity(), held.mount_id());
+        let is_same = |known: &Arc<Held>| known.identity() == inode && known.mount_id() == mount;
+        let held = Arc::new(held);
+        let others = other_ids(inode);
+        // Relaxed: the table's locks order what is looked for there.
+        let has_others = self.has_others.load(Relaxed);
+        let known_other = others.clone().filter(|_| has_others);
+        let known_other = known_other.filter(|id| self.nodes.find(*id).is_some_and(|(_, known)| is_same(&known)));
+        let told = known_other.chain([ino]).chain(others).find_map(|id| {
+            let told = self.nodes.look_up(id, is_same, || held.clone());
+            if told.is_none() {
+                self.has_others.store(true, Relaxed);
+            }
+            told
+        });
+        told.map(|(node, _)| node).ok_or(Errno::EIO)
+    }
+
+    /// The nodes of an inode, which shows the number `ino`: one for each mount that the kernel saw it through.
+    fn nodes_of(&self, inode: u64, ino: u64) -> Vec<(u64, Arc<Held>)> {
+        let others = other_ids(inode).filter(|_| self.has_others.load(Relaxed));
+        let known = [ROOT_NODE, ino].into_iter().chain(others).filter_map(|id| Some((id, self.nodes.find(id)?.1)));
+        known.filter(|(_, known)| known.identity() == inode).collect()
+    }
+
+    /// The inode number that is shown: those of other file systems than the root's are mixed with their device's.
+    fn shown_ino(&self, dev: u64, ino: u64) -> u64 {
+        if dev == self.root_dev { ino } else { ino ^ dev << 48 }
     }
 
     /// Attributes as they are to be shown.
     fn shown(&self, held: &Held, attr: Attr) -> Attr {
         let shown = &self.options.shown;
-        let dev = held.dev();
         Attr {
-            ino: if dev == self.root_dev { attr.ino } else { attr.ino ^ dev << 48 },
+            ino: self.shown_ino(held.dev(), attr.ino),
             uid: shown.uid.unwrap_or(attr.uid),
             gid: shown.gid.unwrap_or(attr.gid),
             mode: shown.umask.map_or(attr.mode, |umask| attr.kind() | 0o777 & !umask),
@@ -273,9 +292,10 @@ impl Session {
     }
 }
 
-/// What the node of a place is known by.
-fn key_of(held: &Held) -> Key {
-    Key { inode: held.identity(), mount: held.mount_id() }
+/// Ids of nodes that cannot have their inode numbers: made of the address of the inode, which nobody else has as long as it is held.
+fn other_ids(inode: u64) -> impl Iterator<Item = u64> + Clone {
+    // Inodes are aligned to 64 bytes: two bits are free.
+    (0..4).map(move |which| OTHER | inode >> 4 | which)
 }
 
 impl core::fmt::Debug for Session {

@@ -40,11 +40,11 @@ pub struct Invalidator {
 /// Who keeps copies of what the cache holds, such as a kernel behind FUSE, and is told what file systems push. Called from where
 /// the file system pushes, perhaps inside of an RCU section: it must not block, nor call the file system.
 pub trait Observer: Send + Sync + 'static {
-    /// What `name` in the directory with this [identity](crate::Held::identity) leads to is in doubt.
-    fn entry(&self, dir: u64, name: &[u8]);
+    /// What `name` in the directory leads to is in doubt.
+    fn entry(&self, dir: &Identity, name: &[u8]);
 
-    /// The attributes and contents of the inode with this identity are in doubt, and the names in it.
-    fn inode(&self, inode: u64);
+    /// The attributes and contents of the inode are in doubt, and the names in it.
+    fn inode(&self, inode: &Identity);
 
     /// Everything is in doubt.
     fn all(&self);
@@ -52,24 +52,36 @@ pub trait Observer: Send + Sync + 'static {
 
 /// The observers of a tree.
 #[derive(Default)]
-pub(crate) struct Observers(Mutex<Vec<Weak<dyn Observer>>>);
+pub(crate) struct Observers(Mutex<Vec<std::sync::Weak<dyn Observer>>>);
 
 impl Observers {
-    pub(crate) fn add(&self, observer: Weak<dyn Observer>) {
+    pub(crate) fn add(&self, observer: std::sync::Weak<dyn Observer>) {
         let mut all = self.0.lock();
         all.retain(|one| one.strong_count() != 0);
         all.push(observer);
     }
 
     fn tell(&self, what: impl Fn(&dyn Observer)) {
-        let all: Vec<Arc<dyn Observer>> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        let all: Vec<std::sync::Arc<dyn Observer>> = self.0.lock().iter().filter_map(std::sync::Weak::upgrade).collect();
         all.iter().for_each(|one| what(&**one));
     }
 }
 
-/// What observers know the inode of a dentry by.
-fn identity(dentry: &Dentry) -> Option<u64> {
-    dentry.inode().map(|inode| core::ptr::from_ref(inode) as u64)
+/// By what observers know an inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// [`Held::identity`](crate::Held::identity).
+    pub inode: u64,
+    /// Inode number: `st_ino`.
+    pub ino: u64,
+    /// The number of its file system: `st_dev`.
+    pub dev: u64,
+}
+
+impl Identity {
+    fn of(sb: &SuperBlock, inode: &Inode) -> Self {
+        Self { inode: core::ptr::from_ref(inode) as u64, ino: inode.attr().ino, dev: sb.dev }
+    }
 }
 
 impl Invalidator {
@@ -95,8 +107,8 @@ impl Invalidator {
                 entry.expire();
             }
             drop(guard);
-            if let Some(dir) = identity(dir) {
-                sb.observers.tell(|one| one.entry(dir, name));
+            if let Some(dir) = dir.inode() {
+                sb.observers.tell(|one| one.entry(&Identity::of(sb, dir), name));
             }
         });
     }
@@ -111,7 +123,7 @@ impl Invalidator {
             dentry.expire();
             if let Some(inode) = dentry.inode() {
                 inode.doubt();
-                sb.observers.tell(|one| one.inode(core::ptr::from_ref(inode) as u64));
+                sb.observers.tell(|one| one.inode(&Identity::of(sb, inode)));
             }
         });
     }

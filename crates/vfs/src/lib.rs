@@ -70,7 +70,7 @@ pub use fs::{
     Written,
 };
 pub use inode::Inode;
-pub use invalidate::{Invalidator, Observer};
+pub use invalidate::{Identity, Invalidator, Observer};
 pub use mount::{Holder, MountFlags, MountInfo, StatVfs, UnmountFlags};
 pub use name::{NAME_MAX, PATH_MAX};
 pub use namespace::{Base, OpenFlags};

@@ -245,7 +245,7 @@ fn mode(text: &str) -> Option<u32> {
 }
 
 /// A time: a number, which may have a point, of `us`, `ms`, `s`, `m` or `h`; without one of them, of seconds.
-fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
     let (number, unit) = text.split_at(text.find(|letter| !is_number(letter)).unwrap_or(text.len()));
     let seconds = match unit {

@@ -3,7 +3,7 @@
 use super::*;
 use std::collections::BTreeSet;
 
-fn op<'a>(snapshot: &'a Snapshot, op: Op) -> &'a OpStats {
+fn op(snapshot: &Snapshot, op: Op) -> &OpStats {
     snapshot.ops.iter().find(|stats| stats.name == op.name()).expect("it was recorded")
 }
 
@@ -74,16 +74,23 @@ fn errors_are_counted_by_number_up_to_a_bound() {
 #[test]
 fn what_threads_record_is_added_up() {
     let metrics = Metrics::new();
+    // All alive at once, so that each has an index of its own.
+    let begin = std::sync::Barrier::new(8);
     std::thread::scope(|s| {
         for thread in 0..8 {
-            let metrics = &metrics;
-            s.spawn(move || (0..1000).for_each(|_| metrics.record(Op::Write, 1 << thread, thread % 2)));
+            let (metrics, begin) = (&metrics, &begin);
+            s.spawn(move || {
+                metrics.record(Op::Write, 1, 0);
+                begin.wait();
+                (1..1000).for_each(|_| metrics.record(Op::Write, 1, thread % 2));
+                metrics.record(Op::Write, 1 << thread, 0);
+            });
         }
     });
     let snapshot = metrics.snapshot();
     let write = op(&snapshot, Op::Write);
-    assert_eq!((write.count, write.errors, write.sum_ns, write.max_ns), (8000, 4000, 255_000, 128));
-    assert_eq!(write.times.iter().map(|&(_, count)| count).sum::<u64>(), 8000);
+    assert_eq!((write.count, write.errors, write.sum_ns, write.max_ns), (8008, 3996, 8255, 128));
+    assert_eq!(write.times.iter().map(|&(_, count)| count).sum::<u64>(), 8008);
 }
 
 #[test]
@@ -201,7 +208,7 @@ fn prometheus_reads_what_is_written_for_it() {
     assert!(buckets.is_sorted(), "{buckets:?}");
     assert_eq!((buckets[0], buckets[1], buckets[2], buckets[buckets.len() - 1]), (2.0, 3.0, 4.0, 5.0));
     assert_eq!(value(&format!("{duration}_bucket"), "+Inf"), value(&format!("{duration}_count"), "lookup"));
-    assert!((value(&format!("{duration}_sum"), "") - 1099.511_635_376).abs() < 1e-9);
+    assert!((value(&format!("{duration}_sum"), "") - 1_099.511_635_376).abs() < 1e-9);
     assert_eq!(value("lightfoot_fuse_operation_errors_total", "lookup"), 5.0);
     assert_eq!(value("lightfoot_fuse_operation_errno_total", "2"), 5.0);
     assert_eq!((value("lightfoot_fuse_handles", ""), value("lightfoot_fuse_slow_notices_total", "")), (4.0, 6.0));

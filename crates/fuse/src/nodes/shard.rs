@@ -1,9 +1,9 @@
-//! One shard of the table of nodes: slots in chunks, and an index over their keys.
+//! One shard of the table of nodes: slots in chunks, and an index over their ids.
 //!
 //! # What it is
-//! Nodes lie in chunks of 32 slots, which do not move while the shard grows. Chunks that have room are a list, the first
-//! of it is filled next; a chunk that is empty and not the first gives its memory back. The index is open addressing
-//! over slot numbers with linear probing; removal shifts back what follows, so there are no tombstones.
+//! Nodes lie in chunks of 32 slots, which do not move while the shard grows. Chunks that have room are a list, the
+//! first of it is filled next; a chunk that is empty and not the first gives its memory back. The index is open
+//! addressing over slot numbers with linear probing; removal shifts back what follows, so there are no tombstones.
 //!
 //! # What it is not
 //! Thread-safe: all of it is behind its shard's lock.
@@ -11,7 +11,6 @@
 //! # Invariants
 //! 1. A bit of `live` is set where the slot holds a node, and such a node is in the index once.
 //! 2. A chunk is on the list of those with room if and only if a bit of its `live` is unset.
-//! 3. A slot's generation, or that of a chunk without slots, is above all that its slots had.
 //!
 //! # Source
 //! Removal: Knuth, TAOCP 3, 6.4, algorithm R.
@@ -25,10 +24,10 @@ const NONE: u32 = u32::MAX;
 /// The index's first size; it doubles at 3/4 and halves at 1/8.
 const SMALLEST: usize = 16;
 
-pub(super) struct Shard<K, V> {
+pub(super) struct Shard<V> {
     /// Slot numbers by tag, or `NONE`; empty, or a power of two.
     index: Vec<u32>,
-    chunks: Vec<Chunk<K, V>>,
+    chunks: Vec<Chunk<V>>,
     /// The first chunk with room.
     roomy: u32,
     live: usize,
@@ -38,22 +37,30 @@ pub(super) struct Shard<K, V> {
     hand: usize,
 }
 
-struct Chunk<K, V> {
+struct Chunk<V> {
     live: u32,
     /// Nodes that were asked for since the clock came by.
     used: u32,
-    /// What slots begin with when the chunk gets them.
-    generation: u32,
     /// The next chunk with room.
     next: u32,
-    slots: Box<[Slot<K, V>]>,
+    slots: Box<[Slot<V>]>,
 }
 
-struct Slot<K, V> {
-    held: Option<(K, V)>,
+struct Slot<V> {
+    held: Option<(u64, V)>,
     lookups: u64,
     generation: u32,
     tag: u32,
+}
+
+/// What came of [`Shard::tell`].
+pub(super) enum Told<V> {
+    /// The node's generation and value.
+    Known(u32, V),
+    /// Another node has the id.
+    Another,
+    /// No node has it.
+    Unknown,
 }
 
 /// What came of [`Shard::forget`].
@@ -66,30 +73,37 @@ pub(super) enum Forgotten<V> {
     Unknown,
 }
 
-impl<K: Copy + Eq, V: Clone> Shard<K, V> {
+impl<V: Clone> Shard<V> {
     pub(super) fn new() -> Self {
         Self { index: Vec::new(), chunks: Vec::new(), roomy: NONE, live: 0, told: 0, hand: 0 }
     }
 
-    /// Counts one more lookup of `key`, and marks it as used.
-    pub(super) fn tell(&mut self, tag: u32, key: &K) -> Option<(u32, u32, V)> {
-        let index = self.index[self.probe(tag, key)?];
-        self.told += 1;
+    /// Counts one more lookup of `id`, and marks it as used, if it is the node that `is_same` means.
+    pub(super) fn tell(&mut self, tag: u32, id: u64, is_same: impl FnOnce(&V) -> bool) -> Told<V> {
+        let Some(place) = self.probe(tag, id) else { return Told::Unknown };
+        let index = self.index[place];
         let (chunk, bit) = self.chunk_of(index);
-        chunk.used |= 1 << bit;
         let slot = &mut chunk.slots[bit as usize];
-        slot.lookups += 1;
-        slot.held.as_ref().map(|(_, value)| (index, slot.generation, value.clone()))
+        match &slot.held {
+            Some((_, value)) if is_same(value) => {
+                slot.lookups += 1;
+                chunk.used |= 1 << bit;
+                let known = Told::Known(slot.generation, value.clone());
+                self.told += 1;
+                known
+            }
+            _ => Told::Another,
+        }
     }
 
-    pub(super) fn find(&self, tag: u32, key: &K) -> Option<(u32, u32, V)> {
-        let index = self.index[self.probe(tag, key)?];
-        let slot = self.slot(index)?;
-        slot.held.as_ref().map(|(_, value)| (index, slot.generation, value.clone()))
+    /// The generation and value of `id`.
+    pub(super) fn find(&self, tag: u32, id: u64) -> Option<(u32, V)> {
+        let slot = self.slot(self.index[self.probe(tag, id)?])?;
+        slot.held.as_ref().map(|(_, value)| (slot.generation, value.clone()))
     }
 
-    /// Adds a node with a count of 1. `key` is not there.
-    pub(super) fn add(&mut self, tag: u32, key: K, value: V) -> (u32, u32) {
+    /// Adds a node with a count of 1. `id` is not there.
+    pub(super) fn add(&mut self, (tag, id): (u32, u64), generation: u32, value: V) {
         if (self.live + 1) * 4 > self.index.len() * 3 {
             self.resize((self.index.len() * 2).max(SMALLEST));
         }
@@ -99,48 +113,44 @@ impl<K: Copy + Eq, V: Clone> Shard<K, V> {
         chunk.live |= 1 << bit;
         chunk.used |= 1 << bit;
         let slot = &mut chunk.slots[bit as usize];
-        (slot.held, slot.lookups, slot.tag) = (Some((key, value)), 1, tag);
-        let generation = slot.generation;
+        (slot.held, slot.lookups, slot.tag, slot.generation) = (Some((id, value)), 1, tag, generation);
         if chunk.live == u32::MAX {
             self.roomy = chunk.next;
         }
         self.live += 1;
         self.told += 1;
-        let index = at * CHUNK + bit;
-        put(&mut self.index, tag, index);
-        (index, generation)
+        put(&mut self.index, tag, at * CHUNK + bit);
     }
 
+    /// The value of `id`, which is marked as used.
     #[inline]
-    pub(super) fn get(&mut self, index: u32) -> Option<V> {
-        let (at, bit) = (index / CHUNK, index % CHUNK);
-        let chunk = self.chunks.get_mut(at as usize)?;
-        let (_, value) = chunk.slots.get(bit as usize)?.held.as_ref()?;
+    pub(super) fn get(&mut self, tag: u32, id: u64) -> Option<V> {
+        let index = self.index[self.probe(tag, id)?];
+        let (chunk, bit) = self.chunk_of(index);
         // A store only where it says something new.
         if chunk.used & 1 << bit == 0 {
             chunk.used |= 1 << bit;
         }
-        Some(value.clone())
+        chunk.slots[bit as usize].held.as_ref().map(|(_, value)| value.clone())
     }
 
-    pub(super) fn lookups(&self, index: u32) -> Option<u64> {
-        self.slot(index).filter(|slot| slot.held.is_some()).map(|slot| slot.lookups)
+    #[cfg(any(test, loom))]
+    pub(super) fn lookups(&self, tag: u32, id: u64) -> Option<u64> {
+        self.slot(self.index[self.probe(tag, id)?]).map(|slot| slot.lookups)
     }
 
-    pub(super) fn forget(&mut self, index: u32, lookups: u64) -> Forgotten<V> {
-        let Some((key, slot)) = self.slot(index).and_then(|slot| Some((slot.held.as_ref()?.0, slot))) else {
-            return Forgotten::Unknown;
-        };
-        let (tag, had) = (slot.tag, slot.lookups);
+    pub(super) fn forget(&mut self, tag: u32, id: u64, lookups: u64) -> Forgotten<V> {
+        let Some(place) = self.probe(tag, id) else { return Forgotten::Unknown };
+        let index = self.index[place];
+        let (chunk, bit) = self.chunk_of(index);
+        let slot = &mut chunk.slots[bit as usize];
+        let had = slot.lookups;
+        slot.lookups = had.saturating_sub(lookups);
         self.told -= had.min(lookups);
         if lookups < had {
-            let (chunk, bit) = self.chunk_of(index);
-            chunk.slots[bit as usize].lookups = had - lookups;
             return Forgotten::Stays;
         }
-        if let Some(at) = self.probe(tag, &key) {
-            self.unlink(at);
-        }
+        self.unlink(place);
         match self.vacate(index) {
             Some(value) => Forgotten::Gone(value, lookups - had),
             None => Forgotten::Unknown,
@@ -155,16 +165,17 @@ impl<K: Copy + Eq, V: Clone> Shard<K, V> {
         self.chunks.len()
     }
 
+    #[cfg(any(test, loom))]
     pub(super) fn bytes(&self) -> usize {
         let slots: usize = self.chunks.iter().map(|chunk| chunk.slots.len()).sum();
         self.index.capacity() * size_of::<u32>()
-            + self.chunks.capacity() * size_of::<Chunk<K, V>>()
-            + slots * size_of::<Slot<K, V>>()
+            + self.chunks.capacity() * size_of::<Chunk<V>>()
+            + slots * size_of::<Slot<V>>()
     }
 
     /// The clock's look at one chunk: marks come off, and `cold` gets those that had none, `n` at most. The hand stays
     /// where more are left than that.
-    pub(super) fn sweep(&mut self, n: usize, mut cold: impl FnMut(u32, &V)) {
+    pub(super) fn sweep(&mut self, n: usize, mut cold: impl FnMut(u64, &V)) {
         if self.hand >= self.chunks.len() {
             self.hand = 0;
         }
@@ -177,8 +188,8 @@ impl<K: Copy + Eq, V: Clone> Shard<K, V> {
             }
             let bit = found.trailing_zeros();
             found &= found - 1;
-            if let Some((_, value)) = &chunk.slots[bit as usize].held {
-                cold(hand as u32 * CHUNK + bit, value);
+            if let Some((id, value)) = &chunk.slots[bit as usize].held {
+                cold(*id, value);
             }
             // As if used: the hand does not give it out again before it has gone round.
             chunk.used |= 1 << bit;
@@ -190,30 +201,29 @@ impl<K: Copy + Eq, V: Clone> Shard<K, V> {
     }
 
     /// Clones the nodes of chunk `at` to `out`; whether there is such a chunk.
-    pub(super) fn clone_chunk(&self, at: usize, out: &mut Vec<(u32, V)>) -> bool {
+    pub(super) fn clone_chunk(&self, at: usize, out: &mut Vec<(u64, V)>) -> bool {
         let Some(chunk) = self.chunks.get(at) else { return false };
-        let numbered = (at as u32 * CHUNK..).zip(chunk.slots.iter());
-        out.extend(numbered.filter_map(|(index, slot)| Some((index, slot.held.as_ref()?.1.clone()))));
+        out.extend(chunk.slots.iter().filter_map(|slot| slot.held.clone()));
         true
     }
 
-    fn slot(&self, index: u32) -> Option<&Slot<K, V>> {
+    fn slot(&self, index: u32) -> Option<&Slot<V>> {
         self.chunks.get((index / CHUNK) as usize)?.slots.get((index % CHUNK) as usize)
     }
 
     /// Of a slot that is there.
-    fn chunk_of(&mut self, index: u32) -> (&mut Chunk<K, V>, u32) {
+    fn chunk_of(&mut self, index: u32) -> (&mut Chunk<V>, u32) {
         (&mut self.chunks[(index / CHUNK) as usize], index % CHUNK)
     }
 
-    /// Where in the index `key` is.
-    fn probe(&self, tag: u32, key: &K) -> Option<usize> {
+    /// Where in the index `id` is.
+    fn probe(&self, tag: u32, id: u64) -> Option<usize> {
         let mask = self.index.len().checked_sub(1)?;
         let mut at = tag as usize & mask;
         // Ends, for a quarter of the index is free.
         while self.index[at] != NONE {
             let slot = self.slot(self.index[at])?;
-            if slot.tag == tag && slot.held.as_ref().is_some_and(|held| held.0 == *key) {
+            if slot.tag == tag && slot.held.as_ref().is_some_and(|held| held.0 == id) {
                 return Some(at);
             }
             at = (at + 1) & mask;
@@ -245,9 +255,7 @@ impl<K: Copy + Eq, V: Clone> Shard<K, V> {
         let was_full = chunk.live == u32::MAX;
         chunk.live &= !(1 << bit);
         chunk.used &= !(1 << bit);
-        let slot = &mut chunk.slots[bit as usize];
-        let (_, value) = slot.held.take()?;
-        slot.generation = slot.generation.wrapping_add(1);
+        let (_, value) = chunk.slots[bit as usize].held.take()?;
         if was_full {
             chunk.next = first;
             self.roomy = at;
@@ -262,11 +270,9 @@ impl<K: Copy + Eq, V: Clone> Shard<K, V> {
         Some(value)
     }
 
-    /// Frees the slots of chunk `at` if none is in use. The next generation they could have had is kept.
+    /// Frees the slots of chunk `at` if none is in use.
     fn give_back(&mut self, at: u32) {
         if let Some(chunk) = self.chunks.get_mut(at as usize).filter(|chunk| chunk.live == 0) {
-            let highest = chunk.slots.iter().map(|slot| slot.generation).max();
-            chunk.generation = highest.unwrap_or(chunk.generation);
             chunk.slots = Box::default();
         }
     }
@@ -275,12 +281,11 @@ impl<K: Copy + Eq, V: Clone> Shard<K, V> {
     fn roomy_chunk(&mut self) -> u32 {
         if self.roomy == NONE {
             self.roomy = self.chunks.len() as u32;
-            self.chunks.push(Chunk { live: 0, used: 0, generation: 0, next: NONE, slots: Box::default() });
+            self.chunks.push(Chunk { live: 0, used: 0, next: NONE, slots: Box::default() });
         }
         let chunk = &mut self.chunks[self.roomy as usize];
         if chunk.slots.is_empty() {
-            let generation = chunk.generation;
-            chunk.slots = (0..CHUNK).map(|_| Slot { held: None, lookups: 0, generation, tag: 0 }).collect();
+            chunk.slots = (0..CHUNK).map(|_| Slot { held: None, lookups: 0, generation: 0, tag: 0 }).collect();
         }
         self.roomy
     }

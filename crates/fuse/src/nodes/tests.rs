@@ -4,17 +4,15 @@ use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-type Table = Nodes<u64, Arc<u64>>;
-
-const ROOT_KEY: u64 = 0;
+type Table = Nodes<Arc<u64>>;
 
 fn table() -> Table {
-    Nodes::new(ROOT_KEY, Arc::new(ROOT_KEY))
+    Nodes::new(Arc::new(ROOT))
 }
 
 fn tell(nodes: &Table, key: u64) -> NodeId {
-    let (id, value) = nodes.look_up(key, || Arc::new(key));
-    assert_eq!(*value, key);
+    let (id, value) = nodes.look_up(key, |value| **value == key, || Arc::new(key)).expect("nobody else has the id");
+    assert_eq!((*value, id.id), (key, key));
     id
 }
 
@@ -22,7 +20,7 @@ fn tell(nodes: &Table, key: u64) -> NodeId {
 fn a_node_stays_until_every_lookup_is_forgotten() {
     let nodes = table();
     let id = tell(&nodes, 7);
-    assert_eq!(nodes.look_up(7, || panic!("it is known")).0, id);
+    assert_eq!(nodes.look_up(7, |_| true, || panic!("it is known")).map(|told| told.0), Some(id));
     assert_eq!((nodes.lookups(id.id), nodes.total_lookups(), nodes.len()), (Some(2), 2, 2));
     assert_eq!(nodes.forget(id.id, 1), None);
     assert_eq!((nodes.get(id.id), nodes.find(7).map(|found| found.0)), (Some(Arc::new(7)), Some(id)));
@@ -43,10 +41,10 @@ fn a_number_that_is_used_again_has_the_next_generation() {
 #[test]
 fn the_root_is_known_from_the_start_and_never_forgotten() {
     let nodes = table();
-    assert_eq!(tell(&nodes, ROOT_KEY), NodeId { id: ROOT, generation: 0 });
+    assert!(nodes.look_up(ROOT, |_| true, || panic!("it is the root's")).is_none());
     assert_eq!(nodes.forget(ROOT, u64::MAX), None);
-    assert_eq!((nodes.get(ROOT), nodes.lookups(ROOT), nodes.len()), (Some(Arc::new(0)), Some(1), 1));
-    assert_eq!(nodes.find(ROOT_KEY).map(|found| found.0.id), Some(ROOT));
+    assert_eq!((nodes.get(ROOT), nodes.lookups(ROOT), nodes.len()), (Some(Arc::new(ROOT)), Some(1), 1));
+    assert_eq!(nodes.find(ROOT).map(|found| found.0.id), Some(ROOT));
     assert_eq!(nodes.excess_forgets(), 0);
 }
 
@@ -67,7 +65,7 @@ fn what_was_not_told_is_not_known_and_forgetting_it_is_counted() {
 
 #[test]
 fn a_value_is_made_and_dropped_with_no_lock_held() {
-    struct Asks(Option<Arc<Nodes<u64, Arc<Asks>>>>);
+    struct Asks(Option<Arc<Nodes<Arc<Asks>>>>);
     impl Drop for Asks {
         fn drop(&mut self) {
             if let Some(nodes) = &self.0 {
@@ -76,11 +74,12 @@ fn a_value_is_made_and_dropped_with_no_lock_held() {
             }
         }
     }
-    let nodes = Arc::new(Nodes::new(0, Arc::new(Asks(None))));
-    let (id, value) = nodes.look_up(1, || {
+    let nodes = Arc::new(Nodes::new(Arc::new(Asks(None))));
+    let make = || {
         assert_eq!(nodes.total_lookups(), 0);
         Arc::new(Asks(Some(nodes.clone())))
-    });
+    };
+    let (id, value) = nodes.look_up(2, |_| true, make).expect("nobody else has the id");
     drop(value);
     drop(nodes.forget(id.id, 1));
 }
@@ -90,17 +89,18 @@ fn a_value_made_in_vain_is_dropped() {
     let nodes = table();
     let mut inner = None;
     // The node comes while its value is made.
-    let (id, value) = nodes.look_up(7, || {
+    let make = || {
         inner = Some(tell(&nodes, 7));
         Arc::new(8)
-    });
+    };
+    let (id, value) = nodes.look_up(7, |_| true, make).expect("nobody else has the id");
     assert_eq!((Some(id), *value, nodes.lookups(id.id)), (inner, 7, Some(2)));
 }
 
 #[test]
 fn the_clock_gives_what_nobody_asked_for_since_it_came_by() {
     let nodes = table();
-    let ids: Vec<u64> = (1..=1000).map(|key| tell(&nodes, key).id).collect();
+    let ids: Vec<u64> = (2..=1000).map(|key| tell(&nodes, key).id).collect();
     let cold = |n| {
         let mut out = Vec::new();
         nodes.coldest(n, &mut out);
@@ -117,7 +117,7 @@ fn the_clock_gives_what_nobody_asked_for_since_it_came_by() {
 #[test]
 fn the_clock_gives_no_more_than_is_asked_for_and_goes_on_from_there() {
     let nodes = table();
-    let all: BTreeSet<u64> = (1..=5000).map(|key| tell(&nodes, key).id).collect();
+    let all: BTreeSet<u64> = (2..=5000).map(|key| tell(&nodes, key).id).collect();
     let mut first = Vec::new();
     nodes.coldest(usize::MAX, &mut first);
     assert!(first.is_empty());
@@ -138,7 +138,7 @@ fn the_clock_gives_no_more_than_is_asked_for_and_goes_on_from_there() {
 fn memory_is_given_back_when_nodes_go() {
     let nodes = table();
     let empty = nodes.bytes();
-    let ids: Vec<u64> = (1..=100_000).map(|key| tell(&nodes, key).id).collect();
+    let ids: Vec<u64> = (2..=100_000).map(|key| tell(&nodes, key).id).collect();
     let full = nodes.bytes();
     let each = (full - empty) / ids.len();
     let beside = each - size_of::<u64>() - size_of::<Arc<u64>>();
@@ -146,13 +146,13 @@ fn memory_is_given_back_when_nodes_go() {
     ids.iter().for_each(|&id| assert!(nodes.forget(id, 1).is_some()));
     // What stays: 32 bytes a chunk, and one chunk with slots in each shard.
     assert!(nodes.bytes() - empty < (full - empty) / 10, "{} of {full}", nodes.bytes());
-    assert_eq!(tell(&nodes, 1).generation, 1, "the freed slots' generations are remembered");
+    assert_eq!(tell(&nodes, 2).generation, 99_999, "no generation is given out twice");
 }
 
 #[test]
 fn each_node_is_visited_once_with_no_lock_held() {
     let nodes = table();
-    let all: BTreeSet<u64> = (1..=500).map(|key| tell(&nodes, key).id).chain([ROOT]).collect();
+    let all: BTreeSet<u64> = (2..=500).map(|key| tell(&nodes, key).id).chain([ROOT]).collect();
     let mut seen = BTreeSet::new();
     nodes.for_each(|id, value| {
         assert!(seen.insert(id), "{id} twice");
@@ -180,7 +180,7 @@ fn at_random_the_table_does_what_a_map_does() {
     for turn in 0..200_000_u64 {
         // Grows for a while, then shrinks.
         let grows = turn / 20_000 % 2 == 0;
-        let key = step(&mut state) % 4000 + 1;
+        let key = step(&mut state) % 4000 + 2;
         let does_tell = step(&mut state) % 10 < if grows { 7 } else { 2 };
         if does_tell {
             let id = tell(&nodes, key);
@@ -200,7 +200,7 @@ fn at_random_the_table_does_what_a_map_does() {
                 model.remove(&key);
             }
         }
-        let other = step(&mut state) % 4000 + 1;
+        let other = step(&mut state) % 4000 + 2;
         assert_eq!(nodes.find(other).map(|found| found.0), model.get(&other).map(|entry| entry.0), "seed {seed:#x}");
     }
     assert_eq!(nodes.len(), model.len() + 1);
@@ -220,7 +220,7 @@ fn threads_that_look_up_and_forget_the_same_keys_leave_nothing_behind() {
             s.spawn(move || {
                 let mut state = thread + 1;
                 for _ in 0..20_000 {
-                    let key = step(&mut state) % 8 + 1;
+                    let key = step(&mut state) % 8 + 2;
                     let id = tell(nodes, key).id;
                     assert_eq!(nodes.get(id).map(|value| *value), Some(key), "told, and not forgotten");
                     nodes.forget(id, 1);
@@ -230,60 +230,21 @@ fn threads_that_look_up_and_forget_the_same_keys_leave_nothing_behind() {
     });
     assert_eq!((nodes.len(), nodes.total_lookups(), nodes.excess_forgets()), (1, 0, 0));
 }
+
 #[test]
-fn zz_measure() {
-    for count in [1000u64, 1_000_000] {
-        let nodes: Nodes<(u64, u64), Arc<u64>> = Nodes::new((0, 0), Arc::new(0));
-        let e = nodes.bytes();
-        let ids: Vec<u64> = (1..=count).map(|k| nodes.look_up((k, 5), || Arc::new(k)).0.id).collect();
-        println!(
-            "{count}: bytes/node K=(u64,u64) beside key and value: {}",
-            (nodes.bytes() - e) as f64 / count as f64 - 24.0
-        );
-        let t = std::time::Instant::now();
-        let mut s = 1;
-        let mut sum = 0;
-        for _ in 0..10_000_000 {
-            sum += *nodes.get(ids[(step(&mut s) % count) as usize]).unwrap();
-        }
-        println!("{count}: get {} ns ({sum})", t.elapsed().as_nanos() as f64 / 1e7);
-        let t = std::time::Instant::now();
-        for _ in 0..5_000_000 {
-            let k = step(&mut s) % count + 1;
-            nodes.look_up((k, 5), || unreachable!());
-        }
-        println!("{count}: look_up known {} ns", t.elapsed().as_nanos() as f64 / 5e6);
-        let t = std::time::Instant::now();
-        for k in 0..5_000_000u64 {
-            let id = nodes.look_up((k + 10_000_000, 5), || Arc::new(k)).0.id;
-            nodes.forget(id, 1);
-        }
-        println!("{count}: look_up new + forget {} ns", t.elapsed().as_nanos() as f64 / 5e6);
-        let t = std::time::Instant::now();
-        let mut out = Vec::new();
-        nodes.coldest(1000, &mut out);
-        println!("coldest 1000 of {count}: {:?} gave {}", t.elapsed(), out.len());
-    }
-    let n: Nodes<u64, Arc<u64>> = Nodes::new(0, Arc::new(0));
-    let e = n.bytes();
-    n.look_up(1, || Arc::new(1));
-    println!("empty {e}, with one {}", n.bytes());
-    let m = crate::metrics::Metrics::new();
-    let t = std::time::Instant::now();
-    for _ in 0..10_000_000 {
-        drop(m.time(crate::metrics::Op::Lookup));
-    }
-    println!("timer {} ns", t.elapsed().as_nanos() as f64 / 1e7);
-    let t = std::time::Instant::now();
-    for _ in 0..10_000_000 {
-        prim::clock::monotonic_ns();
-    }
-    println!("clock {} ns", t.elapsed().as_nanos() as f64 / 1e7);
-    let h = crate::handles::Handles::new();
-    let k = h.insert(5);
-    let t = std::time::Instant::now();
-    for _ in 0..10_000_000 {
-        h.get(k);
-    }
-    println!("handle get {} ns", t.elapsed().as_nanos() as f64 / 1e7);
+fn an_id_that_another_file_has_is_not_given_to_a_second() {
+    let nodes = table();
+    let id = tell(&nodes, 7);
+    assert!(nodes.look_up(7, |value| **value == 8, || Arc::new(8)).is_none());
+    assert_eq!((nodes.lookups(7), nodes.len()), (Some(1), 2));
+    // One that comes while the value is made.
+    assert!(nodes.look_up(9, |value| **value == 8, || Arc::new(*tell_other(&nodes, 9))).is_none());
+    assert_eq!(nodes.lookups(9), Some(1));
+    nodes.forget(id.id, 1);
+    assert!(nodes.look_up(7, |value| **value == 8, || Arc::new(8)).is_some());
+}
+
+fn tell_other(nodes: &Table, key: u64) -> Arc<u64> {
+    tell(nodes, key);
+    Arc::new(8)
 }

@@ -151,7 +151,6 @@ fn close_waits_for_the_call_under_way() {
     let Case { notices, said, leave, .. } = case(10, Duration::MAX);
     notices.push(inode(1));
     assert_eq!(said.recv(), Ok(Sent::One(inode(1))));
-    notices.push(inode(2));
     thread::scope(|s| {
         s.spawn(move || drop(leave));
         notices.close();

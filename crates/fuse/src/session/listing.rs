@@ -42,16 +42,11 @@ impl Session {
     ///
     /// # Errors
     /// `EBADF`; the file system's, if no name was given out before.
-    pub fn readdir(
-        &self,
-        node: u64,
-        handle: u64,
-        cookie: u64,
-        emit: &mut dyn FnMut(&Listed<'_>) -> bool,
-    ) -> Result<(), Errno> {
+    pub fn readdir(&self, handle: u64, cookie: u64, emit: &mut dyn FnMut(&Listed<'_>) -> bool) -> Result<(), Errno> {
         let Some(directory) = self.directories.get(handle) else { return Err(Errno::EBADF) };
         let held = directory.held();
-        if cookie == 0 && !emit(&Listed { name: b".", ino: node, kind: vfs::S_IFDIR, cookie: DOT }) {
+        let own = self.shown_ino(held.dev(), held.attr()?.ino);
+        if cookie == 0 && !emit(&Listed { name: b".", ino: own, kind: vfs::S_IFDIR, cookie: DOT }) {
             return Ok(());
         }
         if (cookie == 0 || cookie == DOT)
@@ -61,9 +56,9 @@ impl Session {
         }
         let after = if cookie == DOT || cookie == DOT_DOT { 0 } else { cookie };
         let mut any = false;
-        let dev_bits = if held.dev() == self.root_dev { 0 } else { held.dev() << 48 };
         let done = directory.entries_after(after, &mut |entry: &DirEntry, cookie| {
-            let listed = Listed { name: &entry.name, ino: entry.ino ^ dev_bits, kind: entry.kind, cookie };
+            let listed =
+                Listed { name: &entry.name, ino: self.shown_ino(held.dev(), entry.ino), kind: entry.kind, cookie };
             let taken = emit(&listed);
             any |= taken;
             taken

@@ -3,25 +3,25 @@
 //! Notices go into a queue with a thread of its own: sent from a handler, or under a lock, they could wait for that very
 //! handler, since the kernel takes the lock of the directory that it waits for.
 
-use super::{Key, Session, key_of};
+use super::Session;
 use crate::notices::Notice;
 use std::sync::Arc;
-use vfs::{Held, Observer};
+use vfs::{Held, Identity, Observer};
 
 /// Of so many nodes that are too many, one batch is let go.
 const BATCH: usize = 256;
 
 impl Observer for Session {
-    fn entry(&self, dir: u64, name: &[u8]) {
+    fn entry(&self, dir: &Identity, name: &[u8]) {
         let Some(notices) = self.notices.get() else { return };
-        for parent in self.nodes_of(dir) {
+        for (parent, _) in self.nodes_of(dir.inode, self.shown_ino(dir.dev, dir.ino)) {
             notices.push(Notice::InvalEntry { parent, name: name.into() });
         }
     }
 
-    fn inode(&self, inode: u64) {
+    fn inode(&self, inode: &Identity) {
         let Some(notices) = self.notices.get() else { return };
-        for node in self.nodes_of(inode) {
+        for (node, _) in self.nodes_of(inode.inode, self.shown_ino(inode.dev, inode.ino)) {
             notices.push(Notice::InvalInode { node, offset: 0, len: 0 });
         }
     }
@@ -34,12 +34,6 @@ impl Observer for Session {
 }
 
 impl Session {
-    /// The nodes of an inode: one for each mount that the kernel saw it through.
-    fn nodes_of(&self, inode: u64) -> Vec<u64> {
-        let mounts = self.mounts.read();
-        mounts.iter().filter_map(|&mount| Some(self.nodes.find(Key { inode, mount })?.0.id)).collect()
-    }
-
     /// Everything that the kernel knows is in doubt: notices for each node and each name.
     #[must_use]
     pub(crate) fn everything(&self) -> Vec<Notice> {
@@ -78,7 +72,9 @@ impl Session {
     /// What makes the kernel let go of a name.
     fn let_go(&self, held: &Held) -> Option<Notice> {
         let (parent, name) = held.parent_and_name()?;
-        let (parent, _) = self.nodes.find(key_of(&parent))?;
-        Some(Notice::InvalEntry { parent: parent.id, name })
+        let ino = self.shown_ino(parent.dev(), parent.attr().ok()?.ino);
+        let nodes = self.nodes_of(parent.identity(), ino);
+        let (parent, _) = nodes.into_iter().find(|(_, known)| known.mount_id() == parent.mount_id())?;
+        Some(Notice::InvalEntry { parent, name })
     }
 }

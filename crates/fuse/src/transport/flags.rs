@@ -9,7 +9,9 @@ const MAX_BACKGROUND: u16 = 64;
 /// How `fuser` is to mount.
 pub(crate) fn mount_config(options: &MountOptions) -> Config {
     let mut config = Config::default();
-    let mut mount = vec![MountOption::FSName(options.name.clone()), MountOption::Subtype("lightfoot".into())];
+    // By `MountOption::Subtype` it would be for `fusermount3` alone, and a mount of root's would have no type of its own.
+    let subtype = MountOption::CUSTOM("subtype=lightfoot".into());
+    let mut mount = vec![MountOption::FSName(options.name.clone()), subtype];
     let switches = [
         (options.read_only, MountOption::RO),
         (options.nosuid, MountOption::NoSuid),

@@ -297,18 +297,18 @@ impl Filesystem for Transport {
         });
     }
 
-    fn readdir(&self, _req: &Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+    fn readdir(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
         let timer = self.time(Op::Readdir);
-        let listed = self.session.readdir(ino.0, fh.0, offset, &mut |entry| {
+        let listed = self.session.readdir(fh.0, offset, &mut |entry| {
             !reply.add(INodeNo(entry.ino), entry.cookie, kind(entry.kind), OsStr::from_bytes(entry.name))
         });
         reply!(timer, reply, listed, () => reply.ok());
     }
 
-    fn readdirplus(&self, req: &Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
+    fn readdirplus(&self, req: &Request, _ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
         let timer = self.time(Op::Readdirplus);
         let caller = caller(req);
-        let listed = self.session.readdir(ino.0, fh.0, offset, &mut |entry| {
+        let listed = self.session.readdir(fh.0, offset, &mut |entry| {
             let name = OsStr::from_bytes(entry.name);
             let is_dots = entry.name == b"." || entry.name == b"..";
             let found = if is_dots { None } else { self.session.listed_entry(&caller, fh.0, entry) };
