@@ -7,6 +7,8 @@
 //! # Where it comes from
 //! `fuse(4)`, `mount.fuse(8)`, `umount2(2)`.
 
+mod direct;
+
 use crate::options::MountOptions;
 use crate::session::Session;
 use crate::transport::{KernelSender, Transport, mount_config};
@@ -88,6 +90,7 @@ pub struct Mounted {
     session: Arc<Session>,
     mountpoint: PathBuf,
     device: u64,
+    /// Where a helper mounted, it has to unmount.
     unmounter: Mutex<fuser::SessionUnmounter>,
     end: io::PipeReader,
     server: Option<JoinHandle<io::Result<()>>>,
@@ -114,8 +117,7 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     check_device()?;
     let session = Session::new(vfs, options.session.clone()).map_err(MountError::NoRoot)?;
     let transport = Transport::new(session.clone(), options.clone());
-    let mut server =
-        fuser::Session::new(transport, &full, &mount_config(options)).map_err(|source| refused(mountpoint, source))?;
+    let mut server = serve(transport, &full, options).map_err(|source| refused(mountpoint, source))?;
     let sender = KernelSender { notifier: server.notifier(), session: Arc::downgrade(&session) };
     session.notify_by(sender);
     let unmounter = Mutex::new(server.unmount_callable());
@@ -129,6 +131,19 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     let device = device_of(&full).unwrap_or(0);
     tracing::info!(mountpoint = %full.display(), "mounted");
     Ok(Mounted { session, mountpoint: full, device, unmounter, end, server: Some(server) })
+}
+
+/// Mounts, directly or by the helper, and greets the kernel.
+fn serve(transport: Transport, mountpoint: &Path, options: &MountOptions) -> io::Result<fuser::Session<Transport>> {
+    let config = mount_config(options);
+    let Some(device) = direct::mount_directly(mountpoint, options)? else {
+        return fuser::Session::new(transport, mountpoint, &config);
+    };
+    let greeted = fuser::Session::from_fd(transport, device, config.acl, config.clone());
+    if greeted.is_err() {
+        let _ = unmount(mountpoint, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+    }
+    greeted
 }
 
 impl Mounted {

@@ -4,10 +4,8 @@
 //! Attributes are asked for by a descriptor if one is open, else by directory and name, and are the file's only if it is the same.
 //! They are changed through a descriptor; what takes none with `O_PATH` goes through `/proc/self/fd`.
 //!
-//! # Limitations
-//! POSIX ACLs are extended attributes here and no more: they are shown, but a lookup does not read them, which would be a second call
-//! for each file and a third for each directory. The VFS then checks permissions by mode, whose group bits are the ACL's mask. So
-//! that nobody relies on what is not heeded, setting one is `EOPNOTSUPP`.
+//! POSIX ACLs are read with a lookup only if [`crate::HostOptions::acls`] says so, for that is a second call for each file and a third
+//! for each directory. Otherwise they are shown and not heeded, and, so that nobody relies on them, not set.
 //!
 //! # How it is locked
 //! Nothing is held while the host is asked.
@@ -22,7 +20,7 @@ use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Attr, Errno, Inode, Request, S_ISGID, S_ISUID, SetAttr, SetTime, SetXattr, StatFs};
+use vfs::{Acl, AclKind, Attr, Errno, Inode, Request, S_ISGID, S_ISUID, SetAttr, SetTime, SetXattr, StatFs};
 
 /// Longest value of an extended attribute, and longest list of names: `xattr(7)`.
 const LONGEST: usize = 65_536;
@@ -77,7 +75,7 @@ impl Core {
     /// See [`vfs::FileSystem::set_xattr`].
     pub(crate) fn set_xattr(&self, inode: &Inode, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
         self.check_writable()?;
-        if name.starts_with(ACL) {
+        if name.starts_with(ACL) && !self.has_acls {
             return Err(Errno::EOPNOTSUPP);
         }
         let fd = self.some_fd(self.node(inode)?)?;
@@ -105,6 +103,18 @@ impl Core {
         let names = grown(|buf| rustix::fs::listxattr(path.bytes(), buf))?;
         let names = names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(Into::into).collect())
+    }
+
+    /// The ACL of `name` in `dir`, if it has one.
+    pub(crate) fn acl(&self, dir: &OwnedFd, name: &[u8], kind: AclKind) -> Result<Option<Acl>, Errno> {
+        let mut path = ProcPath::new(dir).bytes().to_vec();
+        path.push(b'/');
+        path.extend_from_slice(name);
+        match grown(|buf| rustix::fs::lgetxattr(&*path, kind.xattr_name(), buf)) {
+            Ok(value) => Acl::from_xattr(&value),
+            Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// See [`vfs::FileSystem::statfs`].

@@ -28,7 +28,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use vfs::{Attr, Errno, Inode, Invalidator, NewInode, Valid};
+use vfs::{AclKind, Attr, Errno, Inode, Invalidator, NewInode, Valid};
 
 /// See the [module documentation](self).
 pub(crate) struct Core {
@@ -47,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) daemon: Daemon,
     /// The umask that the host applies to what is made.
     pub(crate) umask: u32,
+    /// Whether ACLs are read and may be set.
+    pub(crate) has_acls: bool,
     /// Whether attributes of the source's file system are on this machine.
     is_local: bool,
     excluded: RwLock<Vec<u64>>,
@@ -86,14 +88,15 @@ impl Core {
             root_attr: identities.attr(&stat),
             identities,
             opening: Opening::new(root_fd.as_fd(), crosses),
-            root_fd,
             table,
             budget: Budget::new(options.max_fds),
             streams: Streams::new(),
             watches,
             daemon: Daemon::new(options.ownership == Ownership::Caller),
             umask: host::umask(),
+            has_acls: options.acls && host::has_acls(&root_fd),
             is_local: host::is_local(kind),
+            root_fd,
             excluded: RwLock::default(),
             has_excluded: AtomicBool::new(false),
             invalidator: OnceLock::new(),
@@ -104,7 +107,16 @@ impl Core {
 
     /// The root as the VFS is told of it.
     pub(crate) fn root_inode(&self) -> NewInode {
-        NewInode { node: self.root.id, attr: self.root_attr, valid: self.default_valid(), ..NewInode::default() }
+        // There is nobody to tell of an error here: then there is none.
+        let acl = |kind| self.acl(&self.root_fd, b".", kind).ok().flatten().filter(|_| self.has_acls);
+        NewInode {
+            node: self.root.id,
+            attr: self.root_attr,
+            valid: self.default_valid(),
+            access_acl: acl(AclKind::Access),
+            default_acl: acl(AclKind::Default),
+            link_body: None,
+        }
     }
 
     /// The record of an inode.
@@ -121,14 +133,18 @@ impl Core {
 
     #[cold]
     fn attach<'i>(&self, inode: &'i Inode) -> Result<&'i Arc<Node>, Errno> {
-        let Some(node) = self.table.get(inode.node()) else {
-            if let Some(invalidator) = self.invalidator.get() {
-                invalidator.inode(inode.node());
-            }
-            return Err(Errno::ESTALE);
-        };
+        let node = self.table.get(inode.node()).ok_or_else(|| self.stale(inode.node()))?;
         node.state().is_cold = false;
         inode.data_or(|| node).ok_or(Errno::EIO)
+    }
+
+    /// That a file is not where it was. The VFS is made to look its names up again, so that it is found if it is anywhere.
+    #[cold]
+    pub(crate) fn stale(&self, node: u64) -> Errno {
+        if let Some(invalidator) = self.invalidator.get() {
+            invalidator.inode(node);
+        }
+        Errno::ESTALE
     }
 
     /// Refuses changes if they are to be refused.

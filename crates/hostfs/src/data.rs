@@ -93,18 +93,13 @@ impl Core {
     /// See [`vfs::FileSystem::read_at`].
     pub(crate) fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         let fd = self.data_fd(self.node(inode)?, READ)?;
-        let mut done = 0;
-        while done < buf.len() {
-            match rustix::io::pread(&fd, &mut buf[done..], offset.saturating_add(done as u64)) {
-                Ok(0) => break,
-                // Less than was asked for is the end, but where a signal came between.
-                Ok(read) => done += read,
+        loop {
+            // Less than was asked for is the end of a regular file.
+            match rustix::io::pread(&fd, &mut *buf, offset) {
                 Err(rustix::io::Errno::INTR) => {}
-                Err(_) if done != 0 => break,
-                Err(error) => return Err(errno(error)),
+                done => return done.map_err(errno),
             }
         }
-        Ok(done)
     }
 
     /// See [`vfs::FileSystem::write_at`].

@@ -169,6 +169,12 @@ pub(crate) fn read_link(dir: BorrowedFd<'_>, name: &[u8], size: u64) -> Result<B
     }
 }
 
+/// Whether the file system of a directory has ACLs.
+pub(crate) fn has_acls(dir: &OwnedFd) -> bool {
+    let asked = rustix::fs::fgetxattr(dir, c"system.posix_acl_access", &mut [0u8; 0][..]);
+    !matches!(asked, Err(HostErrno::OPNOTSUPP))
+}
+
 /// The umask of the process; 0 if it cannot be read.
 pub(crate) fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

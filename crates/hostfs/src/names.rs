@@ -19,7 +19,7 @@ use crate::table::Sighting;
 use rustix::fs::{AtFlags, OFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Errno, Inode, NewInode, RenameFlags};
+use vfs::{AclKind, Errno, Inode, NewInode, RenameFlags, S_IFDIR, S_IFLNK, S_IFMT};
 
 impl Core {
     /// See [`vfs::FileSystem::lookup`]; also for revalidation.
@@ -32,7 +32,13 @@ impl Core {
         let moves = self.table.moves();
         let stat = self.stat_at(fd.as_fd(), name)?;
         let node = self.sighted(&Sighting { stat: &stat, parent: dir.id, name, moves });
-        Ok(NewInode { node, attr: self.identities.attr(&stat), valid: self.valid(dir, &stat), ..NewInode::default() })
+        let attr = self.identities.attr(&stat);
+        let mut new = NewInode { node, attr, valid: self.valid(dir, &stat), ..NewInode::default() };
+        if self.has_acls && attr.kind() != S_IFLNK {
+            new.access_acl = self.acl(&fd, name, AclKind::Access)?;
+            new.default_acl = if attr.is_dir() { self.acl(&fd, name, AclKind::Default)? } else { None };
+        }
+        Ok(new)
     }
 
     /// The descriptor of a directory that is about to change.
@@ -76,7 +82,7 @@ impl Core {
     pub(crate) fn unlink(&self, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
         let fd = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
-        let is_dir = inode.mode() & vfs::S_IFMT == vfs::S_IFDIR;
+        let is_dir = inode.mode() & S_IFMT == S_IFDIR;
         let pin = self.pin(node, &fd, dir.node(), name);
         let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let done = rustix::fs::unlinkat(&fd, name, flags).map_err(errno);
@@ -166,9 +172,12 @@ impl Core {
 
     /// See [`vfs::FileSystem::evict`].
     pub(crate) fn evict(&self, inode: &Inode) {
-        let node = inode.data::<Arc<Node>>().cloned().or_else(|| self.table.get(inode.node()));
-        let Some(node) = node else { return };
-        if Arc::ptr_eq(&node, &self.root) {
+        let attached = inode.data::<Arc<Node>>();
+        let Some(node) = attached.cloned().or_else(|| self.table.get(inode.node())) else { return };
+        // The table, this function, and the inode that goes: others are of another inode with this node, a directory that moved
+        // behind the cache.
+        let own = 2 + usize::from(attached.is_some());
+        if Arc::ptr_eq(&node, &self.root) || Arc::strong_count(&node) > own {
             return;
         }
         let (closing, is_gone, watch) = {
@@ -179,7 +188,7 @@ impl Core {
             (fds, state.is_pinned, watch)
         };
         drop(closing);
-        if inode.mode() & vfs::S_IFMT == vfs::S_IFDIR {
+        if inode.mode() & S_IFMT == S_IFDIR {
             self.streams.end(node.id);
         }
         if watch != 0

@@ -27,6 +27,10 @@ pub struct HostOptions {
     pub read_only: bool,
     /// Whose what is made is. Default: [`Ownership::Caller`] for a process of root, [`Ownership::Daemon`] for others.
     pub ownership: Ownership,
+    /// Heeds POSIX ACLs: each lookup of a file reads its ACL, and of a directory two, by as many system calls more. Without, a
+    /// file's mode alone decides who may do what with it (whose group bits are the mask of an ACL, if it has one), and giving it an
+    /// ACL is `EOPNOTSUPP`. Nothing is asked where the source's file system has none. Default: `false`.
+    pub acls: bool,
     /// Asks the host by `inotify(7)` to say what others change. With [`Revalidate::Ttl`], what is in watched directories is then good
     /// until the host says otherwise. Default: `false`.
     pub watch: bool,
@@ -43,6 +47,7 @@ impl Default for HostOptions {
             max_fds: usize::try_from(fds).unwrap_or(usize::MAX),
             read_only: false,
             ownership: if is_root { Ownership::Caller } else { Ownership::Daemon },
+            acls: false,
             watch: false,
         }
     }

@@ -53,9 +53,9 @@ impl Core {
                 }
                 state.parent
             };
-            at = self.table.get(parent).ok_or(Errno::ESTALE)?;
+            at = self.table.get(parent).ok_or_else(|| self.stale(at.id))?;
             if closed.len() == DEEPEST {
-                return Err(Errno::ESTALE);
+                return Err(self.stale(node.id));
             }
             closed.push(at.clone());
         };
@@ -93,7 +93,7 @@ impl Core {
     /// Opens a file by its name in `dir`, which is its directory's descriptor, and shows that it is the one.
     fn open_named(&self, node: &Node, dir: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
         let name = node.state().name.clone();
-        let fd = self.open_at(dir, &name, flags, 0).map_err(gone)?;
+        let fd = self.open_at(dir, &name, flags, 0).map_err(|error| self.gone(node, error))?;
         self.check_identity(node, fd.as_fd())?;
         Ok(fd)
     }
@@ -104,7 +104,16 @@ impl Core {
     /// `ESTALE`.
     fn check_identity(&self, node: &Node, fd: BorrowedFd<'_>) -> Result<Statx, Errno> {
         let stat = host::stat_fd(fd).map_err(errno)?;
-        if self.identities.is(&stat, node.id, node.ino) { Ok(stat) } else { Err(Errno::ESTALE) }
+        if self.identities.is(&stat, node.id, node.ino) { Ok(stat) } else { Err(self.stale(node.id)) }
+    }
+
+    /// That a known file's name leads nowhere, or to a symbolic link or a mount point by now, means that the file is not there.
+    #[cold]
+    fn gone(&self, node: &Node, error: HostErrno) -> Errno {
+        match error {
+            HostErrno::NOENT | HostErrno::NOTDIR | HostErrno::LOOP | HostErrno::XDEV => self.stale(node.id),
+            error => errno(error),
+        }
     }
 
     /// Opens a name, and once more after making room if there are too many descriptors.
@@ -136,7 +145,7 @@ impl Core {
             }
             (state.parent, state.name.clone())
         };
-        let parent = self.table.get(parent).ok_or(Errno::ESTALE)?;
+        let parent = self.table.get(parent).ok_or_else(|| self.stale(node.id))?;
         Ok(Some((self.path_fd(&parent)?, name)))
     }
 
@@ -211,7 +220,7 @@ impl Core {
             return host::reopen(path.as_fd(), flags).map_err(errno);
         }
         if let Some((dir, name)) = self.place(node)? {
-            let fd = self.open_at(dir.as_fd(), &name, flags, 0).map_err(gone)?;
+            let fd = self.open_at(dir.as_fd(), &name, flags, 0).map_err(|error| self.gone(node, error))?;
             self.check_identity(node, fd.as_fd())?;
             return Ok(fd);
         }
@@ -239,17 +248,10 @@ impl Core {
             return host::stat_fd(fd.as_fd()).map_err(errno);
         }
         let Some((dir, name)) = self.place(node)? else { return Err(Errno::ESTALE) };
-        let stat = self
-            .stat_at(dir.as_fd(), &name)
-            .map_err(|error| if error == Errno::ENOENT { Errno::ESTALE } else { error })?;
-        if self.identities.is(&stat, node.id, node.ino) { Ok(stat) } else { Err(Errno::ESTALE) }
-    }
-}
-
-/// That a known file's name leads nowhere, or to a symbolic link or a mount point by now, means that the file is not there.
-fn gone(error: HostErrno) -> Errno {
-    match error {
-        HostErrno::NOENT | HostErrno::NOTDIR | HostErrno::LOOP | HostErrno::XDEV => Errno::ESTALE,
-        error => errno(error),
+        match self.stat_at(dir.as_fd(), &name) {
+            Ok(stat) if self.identities.is(&stat, node.id, node.ino) => Ok(stat),
+            Ok(_) | Err(Errno::ENOENT) => Err(self.stale(node.id)),
+            Err(error) => Err(error),
+        }
     }
 }
