@@ -9,7 +9,7 @@ use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
-use rustix::process::{PidfdFlags, pidfd_open};
+use rustix::process::{PidfdFlags, geteuid, pidfd_open};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -37,6 +37,9 @@ pub(crate) fn run(unmount: &Unmount) -> Result<(), Error> {
     let flags = if unmount.lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(&mount.at, flags | UnmountFlags::NOFOLLOW) {
         Ok(()) => {}
+        Err(Errno::PERM) if mount.uid != geteuid().as_raw() => {
+            return Err(Failure::NotYours { path: mount.at, uid: mount.uid }.into());
+        }
         Err(Errno::PERM) => by_helper(&mount, unmount.lazy)?,
         Err(Errno::BUSY) => return Err(Failure::InUse(mount.at).into()),
         Err(errno) => {

@@ -85,7 +85,9 @@ fn caches(status: &Status) -> String {
     ];
     let (named, held) = (grouped(status.cache("live")), grouped(status.cache("held")));
     let evicted = grouped(status.cache("evicted_total"));
-    table(&rows).trim_end().to_owned() + &format!("\nentries in memory: {named}, held {held}, evicted {evicted}\n\n")
+    let (slots, hash) = (bytes(status.cache("slot_bytes")), bytes(status.cache("table_bytes")));
+    let last = format!("entries in memory: {named}, held {held}, evicted {evicted}; {slots}, and {hash} of hash table");
+    table(&rows).trim_end().to_owned() + "\n" + &last + "\n\n"
 }
 
 fn session(status: &Status) -> String {
