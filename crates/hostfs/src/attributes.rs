@@ -50,9 +50,8 @@ impl Core {
             return Ok(());
         }
         let fd = self.some_fd(self.node(inode)?)?;
-        let done = change(&fd, request, &inode.attr(), &set);
-        self.doubt(inode);
-        done.map_err(errno)
+        let _change = self.change_of(inode);
+        change(&fd, request, &inode.attr(), &set).map_err(errno)
     }
 
     /// Takes the set-id bits away that a change of the contents by who has no privilege takes: the host does not do it for root.
@@ -88,18 +87,16 @@ impl Core {
             SetXattr::Create => XattrFlags::CREATE,
             SetXattr::Replace => XattrFlags::REPLACE,
         };
-        let done = rustix::fs::setxattr(ProcPath::new(&fd).bytes(), name, value, flags);
-        self.doubt(inode);
-        done.map_err(errno)
+        let _change = self.change_of(inode);
+        rustix::fs::setxattr(ProcPath::new(&fd).bytes(), name, value, flags).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::remove_xattr`].
     pub(crate) fn remove_xattr(&self, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
         self.check_writable()?;
         let fd = self.some_fd(self.node(inode)?)?;
-        let done = rustix::fs::removexattr(ProcPath::new(&fd).bytes(), name);
-        self.doubt(inode);
-        done.map_err(errno)
+        let _change = self.change_of(inode);
+        rustix::fs::removexattr(ProcPath::new(&fd).bytes(), name).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::list_xattrs`].

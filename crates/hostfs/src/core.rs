@@ -270,6 +270,6 @@ impl Core {
 }
 
 /// A time in nanoseconds.
-pub(crate) fn nanoseconds(time: core::time::Duration) -> u64 {
+fn nanoseconds(time: core::time::Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

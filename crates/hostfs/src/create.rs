@@ -46,6 +46,8 @@ impl Core {
     ) -> Result<u64, Errno> {
         let fd = self.dir_fd(dir, name)?;
         let making = Making { dir: fd.as_fd(), name, attr, link_body };
+        let name_at = (dir.node(), name);
+        let change = self.change([Some(name_at), None], [Some(dir), None, None, None]);
         let moves = self.table.moves();
         let opened = self.make_as_caller(request, &making)?;
         let stat = match &opened {
@@ -64,8 +66,7 @@ impl Core {
             }
         };
         *attr = told;
-        self.told(dir.node(), name, Some(node), true);
-        self.doubt(dir);
+        change.leads(name_at, Some(node));
         Ok(node)
     }
 

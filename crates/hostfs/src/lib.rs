@@ -46,6 +46,7 @@
 
 mod attributes;
 mod caller;
+mod change;
 mod core;
 mod create;
 mod data;

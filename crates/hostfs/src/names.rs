@@ -62,6 +62,8 @@ impl Core {
     pub(crate) fn link(&self, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
         let to = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
+        let at = (dir.node(), name);
+        let change = self.change([Some(at), None], [Some(dir), Some(inode), None, None]);
         match self.place(node)? {
             Some((from, old)) => {
                 rustix::fs::linkat(&from, &*old, &to, name, AtFlags::empty()).map_err(errno)?;
@@ -80,9 +82,7 @@ impl Core {
         if is_reachable {
             self.budget.queue(node);
         }
-        self.told(dir.node(), name, Some(node.id), true);
-        self.doubt(dir);
-        self.doubt(inode);
+        change.leads(at, Some(node.id));
         Ok(())
     }
 
@@ -91,6 +91,8 @@ impl Core {
         let fd = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
         let is_dir = inode.mode() & S_IFMT == S_IFDIR;
+        let at = (dir.node(), name);
+        let change = self.change([Some(at), None], [Some(dir), Some(inode), None, None]);
         let pin = self.pin(node, &fd, dir.node(), name);
         let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let done = rustix::fs::unlinkat(&fd, name, flags).map_err(errno);
@@ -103,9 +105,7 @@ impl Core {
             (Err(error), None) => return Err(error),
             (Ok(()), _) => {}
         }
-        self.told(dir.node(), name, None, true);
-        self.doubt(dir);
-        self.doubt(inode);
+        change.leads(at, None);
         Ok(())
     }
 
@@ -144,6 +144,8 @@ impl Core {
         let node = self.node(inode)?;
         let target_node = target.map(|target| self.node(target)).transpose()?;
         let is_exchange = flags.has(RenameFlags::EXCHANGE);
+        let (old_at, new_at) = ((old_dir.node(), old), (new_dir.node(), new));
+        let change = self.change([Some(old_at), Some(new_at)], [Some(old_dir), Some(new_dir), Some(inode), target]);
         let replaced = target_node.filter(|_| !is_exchange);
         let pin = replaced.and_then(|target| self.pin(target, &to, new_dir.node(), new));
         let done = if flags.bits() == 0 {
@@ -164,9 +166,8 @@ impl Core {
             target.state().place(old_dir.node(), old);
         }
         let left = target_node.filter(|_| is_exchange).map(|target| target.id);
-        self.told(old_dir.node(), old, left, true);
-        self.told(new_dir.node(), new, Some(node.id), true);
-        [old_dir, new_dir, inode].into_iter().chain(target).for_each(|inode| self.doubt(inode));
+        change.leads(old_at, left);
+        change.leads(new_at, Some(node.id));
         Ok(())
     }
 
