@@ -4,6 +4,8 @@ use crate::lab::Lab;
 use crate::manual::{Completions, Man};
 use crate::mount::Mount;
 use crate::offline::Offline;
+use crate::stats::{Stats, Top};
+use crate::unmount::Unmount;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -39,6 +41,15 @@ pub(crate) enum Command {
     /// The process stays in the foreground, and unmounts at TERM, INT or HUP. With --daemon it returns once the mount is
     /// there.
     Mount(Box<Mount>),
+
+    /// Unmount what `lightfoot mount` has mounted, and wait until its process has ended
+    Unmount(Unmount),
+
+    /// Show how a mount is: operations and how long they took, caches, memory
+    Stats(Stats),
+
+    /// Show what happens on a mount, each second
+    Top(Top),
 
     /// What is done with a source that is not mounted.
     #[command(flatten)]

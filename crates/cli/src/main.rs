@@ -8,6 +8,7 @@
 mod arguments;
 mod bench;
 mod cases;
+mod control;
 mod copy;
 mod error;
 mod interrupt;
@@ -24,13 +25,14 @@ mod progress;
 mod report;
 mod scratch;
 mod source;
+mod stats;
 mod tree;
+mod unmount;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
 use error::Error;
 use std::env;
-use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 
@@ -40,11 +42,14 @@ static ARENA: sim::Arena = sim::Arena;
 
 fn main() -> ExitCode {
     let out = &mut io::stdout().lock();
-    let arguments: Vec<OsString> = env::args_os().collect();
+    let arguments = mount::arguments(env::args_os().collect());
     let done = match Arguments::parse_from(&arguments).command {
         Command::Bench(bench) => bench::run(&bench, out),
         Command::Lab(lab) => lab::run(&lab, out),
         Command::Mount(mount) => mount::run(&mount, arguments.get(1..).unwrap_or_default()),
+        Command::Unmount(unmount) => unmount::run(&unmount),
+        Command::Stats(stats) => stats::run(&stats, out),
+        Command::Top(top) => stats::top(&top, out),
         Command::Offline(offline) => offline::run(&offline, out),
         Command::Completions(completions) => manual::complete(&completions, out),
         Command::Man(man) => manual::run(&man, out),

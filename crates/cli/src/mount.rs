@@ -10,24 +10,32 @@
 
 mod daemon;
 mod failure;
+mod helper;
+mod metrics;
 mod notify;
 mod options;
 mod place;
 mod signals;
+mod table;
 
 pub(crate) use failure::Failure;
+pub(crate) use helper::arguments;
+pub(crate) use table::Entry;
 
+use crate::control::{Control, Served};
 use crate::error::Error;
 use crate::logging::{self, LogArguments};
 use crate::source::Source;
 use clap::Args;
 use daemon::Report;
 use fuse::Mounted;
+use metrics::{Address, Listener, Socket};
 use options::Words;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signals::{Signals, Woken};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What `lightfoot mount` is asked.
 #[derive(Args, Clone, Debug)]
@@ -50,6 +58,14 @@ pub(crate) struct Mount {
     /// Go to the background once it is mounted
     #[arg(long)]
     daemon: bool,
+
+    /// Serve metrics for Prometheus over HTTP: an address and a port, a port of 127.0.0.1, or unix:PATH
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<Address>,
+
+    /// Do everything but mount
+    #[arg(short, long)]
+    fake: bool,
 
     /// Leave out options that nobody knows
     #[arg(long)]
@@ -85,17 +101,33 @@ fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
     let mut signals = Signals::listen().map_err(|error| Failure::Signals(error.into()))?;
     let source = words.source_of(&mount.source)?;
     place::check(&source, &mount.mountpoint, &words)?;
+    let metrics = mount.metrics.as_ref().map(Listener::bind).transpose()?;
+    if mount.fake {
+        return Ok(());
+    }
     // Callers' umasks have been applied when modes come here.
     rustix::process::umask(rustix::fs::Mode::empty());
-    let tree = source.open()?;
+    let mut hosts = Vec::new();
+    let tree = source.open_telling(&mut |host| hosts.push(host))?;
     words.mount.session.ttls = words.ttls(source.ttls());
     if words.mount.name.is_empty() {
         words.mount.name = name(mount, &source);
     }
     let mounted = fuse::mount(&tree, &mount.mountpoint, &words.mount).map_err(Failure::Fuse)?;
+    // A name that leads back here would have the file system ask itself.
+    hosts.iter().for_each(|host| host.exclude_dev(mounted.device()));
     if !words.mount.allow_other {
         tracing::info!("only {} may use it; with -o allow_other everybody", rustix::process::geteuid().as_raw());
     }
+    let hosts = source.host_dirs().map(PathBuf::from).zip(hosts).collect();
+    let served = Arc::new(Served {
+        session: mounted.session().clone(),
+        source: words.mount.name.clone(),
+        mountpoint: mounted.mountpoint().into(),
+        budget: source.budget(),
+        hosts,
+    });
+    let _answering = answer(&served, metrics, mounted.device());
     if let Some(report) = report
         && let Err(error) = report.mounted()
     {
@@ -103,6 +135,18 @@ fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
     }
     notify::ready(&format!("{} is mounted", mounted.mountpoint().display()));
     wait(mounted, &mut signals)
+}
+
+/// Answers those who ask how it is; until what it gives is dropped.
+fn answer(served: &Arc<Served>, metrics: Option<Listener>, device: u64) -> (Option<Control>, Option<Socket>) {
+    let numbers = (rustix::fs::major(device), rustix::fs::minor(device));
+    let control = Control::serve(Arc::downgrade(served), numbers).inspect_err(|error| {
+        tracing::warn!(%error, "there is no control socket: lightfoot stats and top cannot ask");
+    });
+    let socket = metrics.map(|listener| listener.serve(Arc::downgrade(served))).transpose().inspect_err(|error| {
+        tracing::warn!(%error, "no thread serves metrics");
+    });
+    (control.ok(), socket.ok().flatten().flatten())
 }
 
 /// Waits until the mount has gone, and unmounts it at a signal.

@@ -22,6 +22,8 @@ pub(crate) use plan::Place;
 pub(crate) use words::{duration, size};
 
 use crate::error::Reason;
+use host::HostWords;
+use hostfs::{HostFs, HostHandle};
 use lightfoot::{MountFlags, RamFs};
 use plan::{Kind, Planned};
 use std::ffi::{OsStr, OsString};
@@ -39,7 +41,22 @@ const RAM: &str = "ram:";
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SourceArguments {
     /// ram:[WORD,WORD..], a directory of this machine, or a TOML file that names several mounts
-    #[arg(value_name = "SOURCE")]
+    ///
+    /// A file of mounts says of each where it is (at), what (source) and how (options):
+    ///
+    ///     [[mount]]
+    ///     at = "/"
+    ///     source = "ram:size=1g"
+    ///
+    ///     [[mount]]
+    ///     at = "/src"
+    ///     source = "/home/x/src"
+    ///     options = "ro,ttl=1s"
+    ///
+    /// Relative paths in it start from its own directory. Without a mount at / the root is in memory. Directories to
+    /// mount on are made in memory; in a directory of this machine they must be there. A directory whose name begins
+    /// with ram: is said as ./ram:x.
+    #[arg(value_name = "SOURCE", verbatim_doc_comment)]
     pub(crate) source: OsString,
 
     /// How SOURCE is used; may be given more than once
@@ -143,20 +160,32 @@ impl Source {
     /// # Errors
     /// If a directory is not there or may not be used, or a mount point is not there.
     pub(crate) fn open(&self) -> Result<Vfs, SourceError> {
+        self.open_telling(&mut |_| {})
+    }
+
+    /// The same; `tell` is given a handle of each directory of the host, for statistics and for devices that are not to
+    /// be entered.
+    ///
+    /// # Errors
+    /// As for [`Source::open`].
+    pub(crate) fn open_telling(&self, tell: &mut dyn FnMut(HostHandle)) -> Result<Vfs, SourceError> {
+        let mut open_host = |mount: &Planned, path: &Path, words: &HostWords| {
+            let fs = words.open(path).map_err(|error| mount.unusable(path, error))?;
+            tell(fs.handle());
+            Ok(fs)
+        };
         let Some((root, others)) = self.mounts.split_first() else {
             return Ok(Vfs::new(RamFs::new()));
         };
         let budget = root.mounted.budget;
         let vfs = match &root.kind {
             Kind::Ram(options, _) => Vfs::with_budget(RamFs::with_options(options), budget),
-            Kind::Host(path, host, _) => {
-                Vfs::with_budget(host.open(path).map_err(|error| root.unusable(path, error))?, budget)
-            }
+            Kind::Host(path, words, _) => Vfs::with_budget(open_host(root, path, words)?, budget),
             Kind::File(path) => return Err(root.wrong(Problem::Nested(path.clone()))),
         };
         let context = vfs.context();
         for mount in others {
-            self.attach(&context, mount)?;
+            self.attach(&context, mount, &mut open_host)?;
         }
         // At the end, because mount points are made in what may be read-only.
         for mount in self.mounts.iter().filter(|mount| mount.mounted.flags != MountFlags::default()) {
@@ -167,7 +196,12 @@ impl Source {
     }
 
     /// Mounts one that is not the root.
-    fn attach(&self, context: &vfs::Context, mount: &Planned) -> Result<(), SourceError> {
+    fn attach(
+        &self,
+        context: &vfs::Context,
+        mount: &Planned,
+        open_host: &mut dyn FnMut(&Planned, &Path, &HostWords) -> Result<HostFs, SourceError>,
+    ) -> Result<(), SourceError> {
         let at = mount.at.as_bytes();
         let below = self.mounts.iter().rev().find(|other| other.is_above(mount));
         if let Some(Planned { kind: Kind::Ram(..), .. }) = below {
@@ -177,9 +211,8 @@ impl Source {
         let (flags, budget) = (MountFlags::default(), mount.mounted.budget);
         let attached = match &mount.kind {
             Kind::Ram(options, _) => context.mount_with(RamFs::with_options(options), Base::CWD, at, flags, budget),
-            Kind::Host(path, host, _) => {
-                let fs = host.open(path).map_err(|error| mount.unusable(path, error))?;
-                context.mount_with(fs, Base::CWD, at, flags, budget)
+            Kind::Host(path, words, _) => {
+                context.mount_with(open_host(mount, path, words)?, Base::CWD, at, flags, budget)
             }
             Kind::File(path) => return Err(mount.wrong(Problem::Nested(path.clone()))),
         };

@@ -33,7 +33,7 @@ pub enum MountError {
     )]
     NoDevice,
     /// `/dev/fuse` cannot be opened.
-    #[error("/dev/fuse cannot be opened ({0}): run as root, or let your user read and write the device")]
+    #[error("/dev/fuse cannot be opened ({}): run as root, or let your user read and write the device", plain(.0))]
     DeviceRefused(io::Error),
     /// Only root may mount directly, and there is no helper.
     #[error("mounting needs root or the helper fusermount3, which is not there: install the package fuse3")]
@@ -47,7 +47,7 @@ pub enum MountError {
         message: String,
     },
     /// The mount point is not there, or cannot be looked at.
-    #[error("the mount point {} cannot be used: {source}; make it with `mkdir -p`", .mountpoint.display())]
+    #[error("the mount point {} cannot be used ({}): {}", .mountpoint.display(), plain(.source), way_out(.source))]
     NoMountpoint {
         /// Where.
         mountpoint: PathBuf,
@@ -64,7 +64,7 @@ pub enum MountError {
     #[error("{} is a mount of Lightfoot already; unmount it with `lightfoot unmount`, or say `-o nonempty` to cover it", .0.display())]
     Mounted(PathBuf),
     /// A server that died left its mount behind, and it could not be cleaned up.
-    #[error("{} is a mount whose server has gone, and it cannot be unmounted ({source}): `umount -l {}`", .mountpoint.display(), .mountpoint.display())]
+    #[error("{} is a mount whose server has gone, and it cannot be unmounted ({}): `umount -l {}`", .mountpoint.display(), plain(.source), .mountpoint.display())]
     Stale {
         /// Where.
         mountpoint: PathBuf,
@@ -75,7 +75,7 @@ pub enum MountError {
     #[error("the tree has no root that can be shown: {0}")]
     NoRoot(vfs::Errno),
     /// The kernel refused.
-    #[error("the kernel refused to mount on {}: {source}", .mountpoint.display())]
+    #[error("the kernel refused to mount on {}: {}", .mountpoint.display(), plain(.source))]
     Kernel {
         /// Where.
         mountpoint: PathBuf,
@@ -117,8 +117,7 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     check_device()?;
     let session = Session::new(vfs, options.session.clone()).map_err(MountError::NoRoot)?;
     let transport = Transport::new(session.clone(), options.clone());
-    let mut server =
-        fuser::Session::new(transport, &full, &mount_config(options)).map_err(|source| refused(mountpoint, source))?;
+    let mut server = serve(transport, &full, options).map_err(|source| refused(mountpoint, source))?;
     let sender = KernelSender { notifier: server.notifier(), session: Arc::downgrade(&session) };
     session.notify_by(sender);
     let unmounter = Mutex::new(server.unmount_callable());
@@ -271,6 +270,21 @@ fn check_device() -> Result<(), MountError> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(MountError::NoDevice),
         Err(error) => Err(MountError::DeviceRefused(error)),
+    }
+}
+
+/// What went wrong, without the number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// What to do about a mount point that cannot be used.
+fn way_out(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "make it with `mkdir -p`",
+        io::ErrorKind::PermissionDenied => "choose one that is yours",
+        _ => "choose another",
     }
 }
 

@@ -62,7 +62,8 @@ impl Observers {
     }
 
     fn tell(&self, what: impl Fn(&dyn Observer)) {
-        let all: Vec<std::sync::Arc<dyn Observer>> = self.0.lock().iter().filter_map(std::sync::Weak::upgrade).collect();
+        let all: Vec<std::sync::Arc<dyn Observer>> =
+            self.0.lock().iter().filter_map(std::sync::Weak::upgrade).collect();
         all.iter().for_each(|one| what(&**one));
     }
 }

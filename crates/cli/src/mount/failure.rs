@@ -69,8 +69,17 @@ pub(crate) enum Failure {
     )]
     InUse(PathBuf),
 
+    /// Somebody else mounted it.
+    #[error("{path:?} was mounted by user {uid}; unmount it as that user or as root")]
+    NotYours {
+        /// Where.
+        path: PathBuf,
+        /// Whose it is.
+        uid: u32,
+    },
+
     /// It cannot be unmounted.
-    #[error("{path:?} cannot be unmounted ({reason}); be its owner or root")]
+    #[error("{path:?} cannot be unmounted ({reason}); `lightfoot unmount --lazy` takes it away at once")]
     Unmount {
         /// Where.
         path: PathBuf,

@@ -7,7 +7,8 @@
 //! # What it is not
 //! Where the words stand: who asks knows, and says it before the error.
 
-use super::host::{HostWords, Trust};
+use super::host::HostWords;
+use hostfs::{MountPoints, Revalidate};
 use lightfoot::{MountFlags, RamLimits, RamOptions, UserLimits};
 use std::time::Duration;
 use thiserror::Error;
@@ -172,19 +173,22 @@ pub(crate) fn of_host(texts: &[&str]) -> Result<(HostWords, Mounted), WordError>
 
 fn host_word(host: &mut HostWords, word: &Word<'_>) -> Result<bool, WordError> {
     match word.key {
-        "ttl" => host.trust = Trust::For(word.value(duration, "a time with ms, s, m or h, such as ttl=500ms")?),
+        "ttl" => {
+            let ttl = word.value(duration, "a time with ms, s, m or h, such as ttl=500ms")?;
+            host.trust = Some(Revalidate::Ttl(ttl));
+        }
         "fds" => {
             let at_least_one = |value: &str| value.parse().ok().filter(|&fds| fds > 0);
             host.max_fds = Some(word.value(at_least_one, "a number of files, such as fds=4096")?);
         }
         key => {
             match key {
-                "always" => host.trust = Trust::Never,
-                "exclusive" => host.trust = Trust::Always,
+                "always" => host.trust = Some(Revalidate::Always),
+                "exclusive" => host.trust = Some(Revalidate::Exclusive),
                 "watch" => host.watch = Some(true),
                 "nowatch" => host.watch = Some(false),
-                "cross" => host.stay = false,
-                "stay" => host.stay = true,
+                "cross" => host.mount_points = Some(MountPoints::Cross),
+                "stay" => host.mount_points = Some(MountPoints::Stay),
                 _ => return Ok(false),
             }
             word.alone()?;
@@ -336,16 +340,24 @@ mod tests {
     fn a_host_directory_is_what_its_words_say() {
         let (host, mounted) = of_host(&["ro,ttl=1s,fds=9,stay,nowatch,cache=10m"]).expect("good words");
         let expected = HostWords {
-            trust: Trust::For(Duration::from_secs(1)),
+            trust: Some(Revalidate::Ttl(Duration::from_secs(1))),
             watch: Some(false),
-            stay: true,
+            mount_points: Some(MountPoints::Stay),
             max_fds: Some(9),
             read_only: true,
         };
         assert_eq!(host, expected);
         assert_eq!(mounted.budget, Budget { entries: 8 << 20, negatives: 1 << 20, listings: 1 << 20 });
         let (host, _) = of_host(&["ttl=1s,always,stay,cross,ro,rw"]).expect("good words");
-        assert_eq!(host, HostWords { trust: Trust::Never, ..HostWords::default() }, "the later word counts");
+        assert_eq!(
+            host,
+            HostWords {
+                trust: Some(Revalidate::Always),
+                mount_points: Some(MountPoints::Cross),
+                ..HostWords::default()
+            },
+            "the later word counts"
+        );
     }
 
     #[test]
