@@ -1,8 +1,9 @@
 //! A change by this file system, from before the host is asked to after the VFS may know.
 //!
 //! # What it is
-//! While it lasts, events of the host about its names wait ([`crate::watch`]), and those about its files' attributes are no news: the
-//! VFS will ask for them. When it is over, whatever came of it, the VFS is told that it has to ([`vfs::Inode::doubt`]).
+//! While it lasts, events of the host about its names wait ([`crate::watch`]), and those about its files' attributes
+//! are no news: the VFS will ask for them. When it is over, whatever came of it, the VFS is told that it has to
+//! ([`vfs::Inode::doubt`]).
 //!
 //! # How it is locked
 //! Not at all; it is no lock, and keeps nobody from anything.

@@ -138,7 +138,8 @@ impl Core {
         inode.data_or(|| node).ok_or(Errno::EIO)
     }
 
-    /// That a file is not where it was. The VFS is made to look its names up again, so that it is found if it is anywhere.
+    /// That a file is not where it was. The VFS is made to look its names up again, so that it is found if it is
+    /// anywhere.
     #[cold]
     pub(crate) fn stale(&self, node: u64) -> Errno {
         if let Some(invalidator) = self.invalidator.get() {

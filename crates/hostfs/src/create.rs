@@ -1,11 +1,11 @@
 //! Making files.
 //!
 //! # What it is
-//! The call that makes the kind, as the caller if so asked, and a `statx(2)` that says what came of it. A regular file is made by
-//! opening it, and its descriptor is kept for the open that mostly follows.
+//! The call that makes the kind, as the caller if so asked, and a `statx(2)` that says what came of it. A regular file
+//! is made by opening it, and its descriptor is kept for the open that mostly follows.
 //!
-//! The VFS has applied the caller's umask. The host applies that of the process once more (unless the directory has a default ACL),
-//! so a front end sets it to 0; otherwise the bits that it took are given back by a further call.
+//! The VFS has applied the caller's umask. The host applies that of the process once more (unless the directory has a
+//! default ACL), so a front end sets it to 0; otherwise the bits that it took are given back by a further call.
 //!
 //! # How it is locked
 //! As [`crate::names`].

@@ -1,13 +1,13 @@
 //! Contents: open, read, write, storage.
 //!
 //! # What it is
-//! A file has one descriptor for its contents, for reading and writing if anybody writes. It stays open while the file is. What was
-//! opened for writing is closed with the last release unless nobody else changes the directory: other programs may want to execute
-//! it. A descriptor for reading stays as long as the budget allows.
+//! A file has one descriptor for its contents, for reading and writing if anybody writes. It stays open while the file
+//! is. What was opened for writing is closed with the last release unless nobody else changes the directory: other
+//! programs may want to execute it. A descriptor for reading stays as long as the budget allows.
 //!
 //! # Limitations
-//! `O_SYNC` and `O_DIRECT` of an open file mean nothing here. Storage that is reserved beyond the end of a file moves its end: the VFS
-//! does not say whether it should stay.
+//! `O_SYNC` and `O_DIRECT` of an open file mean nothing here. Storage that is reserved beyond the end of a file moves
+//! its end: the VFS does not say whether it should stay.
 //!
 //! # How it is locked
 //! Nothing is held while the host is asked; the VFS orders writes of one file.

@@ -1,12 +1,13 @@
 //! Names: lookup, link, unlink, rename.
 //!
 //! # What it is
-//! A lookup is one `statx(2)` by the directory's descriptor and the name; it opens nothing. What loses its name while the VFS may
-//! have it is opened first, so that it can still be used.
+//! A lookup is one `statx(2)` by the directory's descriptor and the name; it opens nothing. What loses its name while
+//! the VFS may have it is opened first, so that it can still be used.
 //!
 //! # How it is locked
-//! Nothing is held while the host is asked. A lookup that ran beside a rename or a removal does not take back what those said of
-//! places ([`crate::table::Table::note_move`]). The VFS holds the directories' locks while it changes them.
+//! Nothing is held while the host is asked. A lookup that ran beside a rename or a removal does not take back what
+//! those said of places ([`crate::table::Table::note_move`]). The VFS holds the directories' locks while it changes
+//! them.
 //!
 //! # Where it comes from
 //! Own code.
@@ -109,8 +110,9 @@ impl Core {
         Ok(())
     }
 
-    /// Holds a file that is about to lose the name by which it is known, and opens it if nothing of it is open. Where that fails
-    /// the name goes all the same: then the file is out of reach. `None`: it is known by another name, or held already.
+    /// Holds a file that is about to lose the name by which it is known, and opens it if nothing of it is open. Where
+    /// that fails the name goes all the same: then the file is out of reach. `None`: it is known by another name, or
+    /// held already.
     fn pin(&self, node: &Arc<Node>, dir: &Arc<OwnedFd>, parent: u64, name: &[u8]) -> Option<()> {
         let is_open = {
             let mut state = node.state();
@@ -187,8 +189,8 @@ impl Core {
     pub(crate) fn evict(&self, inode: &Inode) {
         let attached = inode.data::<Arc<Node>>();
         let Some(node) = attached.cloned().or_else(|| self.table.get(inode.node())) else { return };
-        // The table, this function, and the inode that goes: others are of another inode with this node, a directory that moved
-        // behind the cache.
+        // The table, this function, and the inode that goes: others are of another inode with this node, a directory
+        // that moved behind the cache.
         let own = 2 + usize::from(attached.is_some());
         if Arc::ptr_eq(&node, &self.root) || Arc::strong_count(&node) > own {
             return;

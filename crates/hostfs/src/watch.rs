@@ -1,27 +1,29 @@
 //! What others change: `inotify(7)`.
 //!
 //! # What it is
-//! A directory in which something is looked up, made or listed is watched from before that on, until its inode leaves the cache. A
-//! thread reads the events and puts in doubt what they speak of ([`vfs::Invalidator`]). So what is cached of a watched directory
-//! is good until the host says otherwise, a moment after it happens.
+//! A directory in which something is looked up, made or listed is watched from before that on, until its inode leaves
+//! the cache. A thread reads the events and puts in doubt what they speak of ([`vfs::Invalidator`]). So what is cached
+//! of a watched directory is good until the host says otherwise, a moment after it happens.
 //!
 //! # What it is not
-//! Immediate: between a change and its event what was cached is still shown. It sees no changes by other machines (NFS), none through
-//! maps of memory (`mmap(2)`), and those by another name of a file only in that name's directory: so a file with several names has its
-//! time. `fanotify(7)` is not used; it would need no watch for each directory but the whole file system's events and privilege.
+//! Immediate: between a change and its event what was cached is still shown. It sees no changes by other machines
+//! (NFS), none through maps of memory (`mmap(2)`), and those by another name of a file only in that name's directory:
+//! so a file with several names has its time. `fanotify(7)` is not used; it would need no watch for each directory but
+//! the whole file system's events and privilege.
 //!
 //! # Limits
-//! At most [`MOST`] directories, and as many as `fs.inotify.max_user_watches` allows. Once one could not be watched, everything is
-//! put in doubt at each interval of [`crate::Revalidate::Ttl`]. So it is when the queue of events has overflowed, once.
+//! At most [`MOST`] directories, and as many as `fs.inotify.max_user_watches` allows. Once one could not be watched,
+//! everything is put in doubt at each interval of [`crate::Revalidate::Ttl`]. So it is when the queue of events has
+//! overflowed, once.
 //!
 //! # Its own changes
-//! They are events too. An event puts nothing in doubt if the VFS knows already: if its name leads to what was said of it last
-//! (kept for [`RECENT`] names that this file system changed), and the file has the attributes that were said of it last, or is
-//! in doubt. To find out takes a `statx(2)` on the thread.
+//! They are events too. An event puts nothing in doubt if the VFS knows already: if its name leads to what was said of
+//! it last (kept for [`RECENT`] names that this file system changed), and the file has the attributes that were said of
+//! it last, or is in doubt. To find out takes a `statx(2)` on the thread.
 //!
 //! # How it is locked
-//! One mutex around the table from watches to nodes, one around what was said of names; leaves, held for no push and no call to the
-//! host.
+//! One mutex around the table from watches to nodes, one around what was said of names; leaves, held for no push and no
+//! call to the host.
 //!
 //! # Where it comes from
 //! `inotify(7)`; Robert Love, "Kernel Korner: Intro to inotify" (2005).
@@ -359,7 +361,8 @@ impl Core {
         self.stat_at(fd.as_fd(), name)
     }
 
-    /// Whether the VFS knows what `stat` says of a file, or will ask for it. What has no record it does not know at all.
+    /// Whether the VFS knows what `stat` says of a file, or will ask for it. What has no record it does not know at
+    /// all.
     fn knows(&self, node: u64, stat: &Statx) -> bool {
         self.table.get(node).is_none_or(|node| node.knows(change_hash(stat)))
     }
