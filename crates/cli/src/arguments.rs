@@ -1,6 +1,11 @@
 //! What the command line can say.
 
 use crate::lab::Lab;
+use crate::manual::{Completions, Man};
+use crate::mount::Mount;
+use crate::offline::Offline;
+use crate::stats::{Stats, Top};
+use crate::unmount::Unmount;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -30,6 +35,31 @@ pub(crate) enum Command {
 
     /// Run generations of the Linux directory cache side by side, on this machine and on simulated ones
     Lab(Lab),
+
+    /// Mount a source, and answer for it until it is unmounted
+    ///
+    /// The process stays in the foreground, and unmounts at TERM, INT or HUP. With --daemon it returns once the mount is
+    /// there.
+    Mount(Box<Mount>),
+
+    /// Unmount what `lightfoot mount` has mounted, and wait until its process has ended
+    Unmount(Unmount),
+
+    /// Show how a mount is: operations and how long they took, caches, memory
+    Stats(Stats),
+
+    /// Show what happens on a mount, each second
+    Top(Top),
+
+    /// What is done with a source that is not mounted.
+    #[command(flatten)]
+    Offline(Offline),
+
+    /// Print what a shell needs to complete this command's arguments
+    Completions(Completions),
+
+    /// Print the manual page, or write one for each command
+    Man(Man),
 }
 
 /// What `lightfoot bench` is asked.

@@ -1,5 +1,7 @@
 //! What can go wrong, each as one sentence that names the thing and the way out.
 
+use crate::mount::Failure;
+use crate::source::SourceError;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -247,6 +249,29 @@ pub(crate) enum Error {
     #[error("the report cannot be written to standard output ({0})")]
     Output(Reason),
 
+    /// The tree that was asked for cannot be made.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+
+    /// There is no mount, or none that can be asked.
+    #[error(transparent)]
+    Mount(#[from] Failure),
+
+    /// `lightfoot man` of a command that there is not.
+    #[error("{of} has no command {asked:?}; there are {there}")]
+    NoSuchCommand {
+        /// What was asked for.
+        asked: String,
+        /// Below what.
+        of: String,
+        /// What there is.
+        there: String,
+    },
+
+    /// Something failed, and was told when it did; with the status to end with.
+    #[error("some of it failed")]
+    Told(u8),
+
     /// A signal asked for the end.
     #[error("interrupted; the temporary directory has been removed")]
     Interrupted(i32),
@@ -262,6 +287,8 @@ impl Error {
         match self {
             Error::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(1),
             Error::Operation { .. } | Error::Copy { .. } | Error::Output(_) | Error::Signals(_) => 1,
+            &Error::Told(status) => status,
+            Error::Mount(failure) => failure.status(),
             Error::Lab { .. } | Error::Cell(_) | Error::Claims(_) => 1,
             _ => 2,
         }

@@ -43,7 +43,7 @@ impl Interrupt {
 }
 
 /// The set of signals that are ignored, bit `n - 1` for signal `n`; empty if that cannot be found out.
-fn ignored() -> u64 {
+pub(crate) fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)

@@ -21,6 +21,12 @@ impl Progress {
         Self::with(ProgressBar::no_length(), style.unwrap_or_else(|_| ProgressStyle::default_spinner()), what)
     }
 
+    /// A bar for `len` bytes of `what`.
+    pub(crate) fn of_bytes(what: &'static str, len: u64) -> Self {
+        let style = ProgressStyle::with_template("{msg:9} [{bar:40}] {bytes} of {total_bytes}, {eta} left");
+        Self::with(ProgressBar::new(len), style.unwrap_or_else(|_| ProgressStyle::default_bar()), what)
+    }
+
     fn with(bar: ProgressBar, style: ProgressStyle, what: &'static str) -> Self {
         bar.set_style(style.progress_chars("=> "));
         bar.set_message(what);
@@ -30,6 +36,16 @@ impl Progress {
     /// One step more.
     pub(crate) fn step(&self) {
         self.bar.inc(1);
+    }
+
+    /// So many steps more.
+    pub(crate) fn steps(&self, count: u64) {
+        self.bar.inc(count);
+    }
+
+    /// Lets `say` write to standard error with the bar out of its way.
+    pub(crate) fn aside(&self, say: impl FnOnce()) {
+        self.bar.suspend(say);
     }
 }
 

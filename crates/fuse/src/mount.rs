@@ -7,6 +7,8 @@
 //! # Where it comes from
 //! `fuse(4)`, `mount.fuse(8)`, `umount2(2)`.
 
+mod direct;
+
 use crate::options::MountOptions;
 use crate::session::Session;
 use crate::transport::{KernelSender, Transport, mount_config};
@@ -14,6 +16,7 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -30,7 +33,7 @@ pub enum MountError {
     )]
     NoDevice,
     /// `/dev/fuse` cannot be opened.
-    #[error("/dev/fuse cannot be opened ({0}): run as root, or let your user read and write the device")]
+    #[error("/dev/fuse cannot be opened ({}): run as root, or let your user read and write the device", plain(.0))]
     DeviceRefused(io::Error),
     /// Only root may mount directly, and there is no helper.
     #[error("mounting needs root or the helper fusermount3, which is not there: install the package fuse3")]
@@ -44,7 +47,7 @@ pub enum MountError {
         message: String,
     },
     /// The mount point is not there, or cannot be looked at.
-    #[error("the mount point {} cannot be used: {source}; make it with `mkdir -p`", .mountpoint.display())]
+    #[error("the mount point {} cannot be used ({}): {}", .mountpoint.display(), plain(.source), way_out(.source))]
     NoMountpoint {
         /// Where.
         mountpoint: PathBuf,
@@ -57,8 +60,11 @@ pub enum MountError {
     /// The mount point holds something that would be hidden.
     #[error("the mount point {} is not empty; what it holds would be hidden: empty it, or say `-o nonempty`", .0.display())]
     NotEmpty(PathBuf),
+    /// A tree of Lightfoot is mounted there already.
+    #[error("{} is a mount of Lightfoot already; unmount it with `lightfoot unmount`, or say `-o nonempty` to cover it", .0.display())]
+    Mounted(PathBuf),
     /// A server that died left its mount behind, and it could not be cleaned up.
-    #[error("{} is a mount whose server has gone, and it cannot be unmounted ({source}): `umount -l {}`", .mountpoint.display(), .mountpoint.display())]
+    #[error("{} is a mount whose server has gone, and it cannot be unmounted ({}): `umount -l {}`", .mountpoint.display(), plain(.source), .mountpoint.display())]
     Stale {
         /// Where.
         mountpoint: PathBuf,
@@ -69,7 +75,7 @@ pub enum MountError {
     #[error("the tree has no root that can be shown: {0}")]
     NoRoot(vfs::Errno),
     /// The kernel refused.
-    #[error("the kernel refused to mount on {}: {source}", .mountpoint.display())]
+    #[error("the kernel refused to mount on {}: {}", .mountpoint.display(), plain(.source))]
     Kernel {
         /// Where.
         mountpoint: PathBuf,
@@ -84,7 +90,9 @@ pub struct Mounted {
     session: Arc<Session>,
     mountpoint: PathBuf,
     device: u64,
+    /// Where a helper mounted, it has to unmount.
     unmounter: Mutex<fuser::SessionUnmounter>,
+    end: io::PipeReader,
     server: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -103,21 +111,39 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
         return Err(MountError::NotADirectory(at()));
     }
     let full = mountpoint.canonicalize().map_err(|source| MountError::NoMountpoint { mountpoint: at(), source })?;
+    if !options.nonempty {
+        check_is_free(mountpoint, &full)?;
+    }
     check_device()?;
     let session = Session::new(vfs, options.session.clone()).map_err(MountError::NoRoot)?;
     let transport = Transport::new(session.clone(), options.clone());
-    let mut server =
-        fuser::Session::new(transport, &full, &mount_config(options)).map_err(|source| refused(mountpoint, source))?;
+    let mut server = serve(transport, &full, options).map_err(|source| refused(mountpoint, source))?;
     let sender = KernelSender { notifier: server.notifier(), session: Arc::downgrade(&session) };
     session.notify_by(sender);
     let unmounter = Mutex::new(server.unmount_callable());
-    let server = std::thread::Builder::new()
-        .name("lightfoot-fuse".into())
-        .spawn(move || server.run())
-        .map_err(|source| MountError::Kernel { mountpoint: at(), source })?;
+    let kernel = |source| MountError::Kernel { mountpoint: at(), source };
+    let (end, open_while_served) = io::pipe().map_err(kernel)?;
+    let serve = move || {
+        let _open = open_while_served;
+        server.run()
+    };
+    let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve).map_err(kernel)?;
     let device = device_of(&full).unwrap_or(0);
     tracing::info!(mountpoint = %full.display(), "mounted");
-    Ok(Mounted { session, mountpoint: full, device, unmounter, server: Some(server) })
+    Ok(Mounted { session, mountpoint: full, device, unmounter, end, server: Some(server) })
+}
+
+/// Mounts, directly or by the helper, and greets the kernel.
+fn serve(transport: Transport, mountpoint: &Path, options: &MountOptions) -> io::Result<fuser::Session<Transport>> {
+    let config = mount_config(options);
+    let Some(device) = direct::mount_directly(mountpoint, options)? else {
+        return fuser::Session::new(transport, mountpoint, &config);
+    };
+    let greeted = fuser::Session::from_fd(transport, device, config.acl, config.clone());
+    if greeted.is_err() {
+        let _ = unmount(mountpoint, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+    }
+    greeted
 }
 
 impl Mounted {
@@ -139,7 +165,14 @@ impl Mounted {
         self.device
     }
 
+    /// What becomes readable, for `poll(2)`, when the server ends: the mount is gone, by whatever means.
+    #[must_use]
+    pub fn end(&self) -> BorrowedFd<'_> {
+        self.end.as_fd()
+    }
+
     /// Unmounts; with files open, as soon as the last is closed for who uses them, at once for everybody else (`MNT_DETACH`).
+    /// Who cannot wait for that ends the process: the kernel then fails what is still asked.
     ///
     /// # Errors
     /// Those of `umount2(2)`.
@@ -151,7 +184,7 @@ impl Mounted {
         match plain {
             Err(Errno::BUSY) => {
                 tracing::info!(mountpoint = %self.mountpoint.display(), "busy: detached, and closed for who still uses it");
-                self.unmount_directly(UnmountFlags::DETACH | UnmountFlags::FORCE)?;
+                self.unmount_directly(UnmountFlags::DETACH)?;
             }
             Err(Errno::PERM) => self.unmounter.lock().unmount()?,
             // Somebody else was faster.
@@ -215,6 +248,21 @@ fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
     }
 }
 
+/// Whether nothing is there that would be hidden.
+fn check_is_free(mountpoint: &Path, full: &Path) -> Result<(), MountError> {
+    let at = || mountpoint.to_path_buf();
+    if entry_of(full).is_some_and(|entry| entry.is_ours) {
+        return Err(MountError::Mounted(at()));
+    }
+    let unusable = |source| MountError::NoMountpoint { mountpoint: at(), source };
+    for entry in full.read_dir().map_err(unusable)? {
+        if entry.map_err(unusable)?.file_name() != "lost+found" {
+            return Err(MountError::NotEmpty(at()));
+        }
+    }
+    Ok(())
+}
+
 /// Whether the device is there and may be opened; what `fusermount3` opens for us need not be ours to open.
 fn check_device() -> Result<(), MountError> {
     let opened = std::fs::File::options().read(true).write(true).open("/dev/fuse");
@@ -222,6 +270,21 @@ fn check_device() -> Result<(), MountError> {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(MountError::NoDevice),
         Err(error) => Err(MountError::DeviceRefused(error)),
+    }
+}
+
+/// What went wrong, without the number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// What to do about a mount point that cannot be used.
+fn way_out(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "make it with `mkdir -p`",
+        io::ErrorKind::PermissionDenied => "choose one that is yours",
+        _ => "choose another",
     }
 }
 
@@ -236,12 +299,29 @@ fn refused(mountpoint: &Path, source: io::Error) -> MountError {
             return MountError::Refused { mountpoint, message: source.to_string().trim().to_owned() };
         }
     }
+    // Where `fuser` says more than the reason, the reason comes last.
+    let text = source.to_string();
+    let source = match text.rsplit_once("}: ") {
+        Some((_, reason)) if !has_errno => io::Error::other(reason.to_owned()),
+        _ => source,
+    };
     MountError::Kernel { mountpoint, source }
 }
 
 /// The device number of the mount on `mountpoint`, without asking the file system: from `/proc/self/mountinfo`.
 #[must_use]
 pub fn device_of(mountpoint: &Path) -> Option<u64> {
+    entry_of(mountpoint).map(|entry| entry.device)
+}
+
+/// A line of `/proc/self/mountinfo`.
+struct Entry {
+    device: u64,
+    is_ours: bool,
+}
+
+/// What is mounted on `mountpoint`, without asking the file system.
+fn entry_of(mountpoint: &Path) -> Option<Entry> {
     let list = std::fs::read("/proc/self/mountinfo").ok()?;
     let wanted = mountpoint.as_os_str().as_encoded_bytes();
     let of_line = |line: &[u8]| {
@@ -250,7 +330,9 @@ pub fn device_of(mountpoint: &Path) -> Option<u64> {
         let at = unescape(fields.nth(1)?);
         let (major, minor) = device.split_once(':')?;
         let device = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
-        (at == wanted).then_some(device)
+        // After optional fields and a hyphen.
+        let kind = fields.skip_while(|&field| field != b"-").nth(1)?;
+        (at == wanted).then_some(Entry { device, is_ours: kind == b"fuse.lightfoot" })
     };
     // The last mount on a place is the one that is seen.
     list.split(|&byte| byte == b'\n').filter_map(of_line).next_back()

@@ -185,6 +185,18 @@ impl<V: Clone> Nodes<V> {
         }
     }
 
+    /// The kernel knows nothing any more: all nodes but the root go, and their values are handed to the caller.
+    pub(crate) fn forget_all(&self) -> Vec<V> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let mut held = shard.0.lock();
+            let before = all.len();
+            held.take_all(&mut all);
+            self.known.fetch_sub(all.len() - before, Relaxed);
+        }
+        all
+    }
+
     /// How often the kernel was told of `id` and has not taken back; 1 for the root.
     #[cfg(any(test, loom))]
     pub(crate) fn lookups(&self, id: u64) -> Option<u64> {

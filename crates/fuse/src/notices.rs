@@ -20,10 +20,10 @@
 //! joined. If it is sending, the call may wait in the kernel for as long as the connection lives: joining it from the
 //! code that is about to close the connection would wait for ever. So it is let go; it owns all that it needs, sends
 //! nothing more, and ends when its call returns, which the end of the connection makes sure of: the kernel fails every
-//! request then, and their locks are given back. Once that is so [`Notices::close`] waits for it.
+//! request then, and their locks are given back.
 //!
 //! # Source
-//! `FUSE_NOTIFY_INVAL_ENTRY`, `FUSE_NOTIFY_INVAL_INODE`, `FUSE_NOTIFY_DELETE` in Linux's `fs/fuse/dev.c`; the warning
+//! `FUSE_NOTIFY_INVAL_ENTRY` and `FUSE_NOTIFY_INVAL_INODE` in Linux's `fs/fuse/dev.c`; the warning
 //! about locks at `fuse_lowlevel_notify_inval_entry` in libfuse's `fuse_lowlevel.h`.
 
 use crate::metrics::{Gauge, Metrics};
@@ -49,8 +49,6 @@ pub(crate) enum Notice {
     /// The attributes of `node`, and of its data `len` bytes from `offset` on: 0 for all behind it; a negative offset
     /// for the attributes alone.
     InvalInode { node: u64, offset: i64, len: i64 },
-    /// That `name` in `parent` is still `child`: it was deleted, and who watches it is told.
-    Delete { parent: u64, child: u64, name: Box<[u8]> },
 }
 
 /// The way to the kernel. Called by the queue's thread alone, with no lock held; may take its time.
@@ -167,12 +165,6 @@ impl Notices {
             !is_empty && !state.has_ended
         };
         drop(self.shared.idle.wait_while(self.shared.lock(), is_busy).unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// Stops, and waits for a call that is under way. For when the connection is gone: see the module's description.
-    pub(crate) fn close(mut self) {
-        self.stop();
-        self.join();
     }
 
     /// Whether the thread was sending when it was told to stop.

@@ -93,6 +93,8 @@ pub struct MountOptions {
     pub name: String,
     /// Other users than the one who mounts may use it. (For others than root `/etc/fuse.conf` must say `user_allow_other`.)
     pub allow_other: bool,
+    /// The mount point may hold files, which are hidden then, or be a mount of Lightfoot.
+    pub nonempty: bool,
     /// Nothing can be changed.
     pub read_only: bool,
     /// Set-id bits mean nothing.
@@ -119,6 +121,7 @@ impl Default for MountOptions {
             session: SessionOptions::default(),
             name: "lightfoot".into(),
             allow_other: false,
+            nonempty: false,
             read_only: false,
             nosuid: false,
             nodev: false,

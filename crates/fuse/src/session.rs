@@ -157,6 +157,7 @@ impl Session {
     pub fn measure(&self) {
         self.metrics.set(Gauge::Nodes, self.nodes.len() as u64);
         self.metrics.set(Gauge::Lookups, self.nodes.total_lookups());
+        self.metrics.set(Gauge::ExcessForgets, self.nodes.excess_forgets());
         self.metrics.set(Gauge::Handles, self.open_handles() as u64);
     }
 
@@ -228,6 +229,19 @@ impl Session {
     /// FORGET: `lookups` fewer of a node. The root is never forgotten.
     pub fn forget(&self, node: u64, lookups: u64) {
         drop(self.nodes.forget(node, lookups));
+    }
+
+    /// DESTROY: the kernel has gone, and with it all that it knew and had open, which it does not take back one by one.
+    pub fn end(&self) {
+        drop(self.files.drain());
+        drop(self.directories.drain());
+        self.locks.clear();
+        drop(self.nodes.forget_all());
+    }
+
+    /// Waits until the kernel was told all that was to be told. Not for who answers the kernel.
+    pub fn flush_notices(&self) {
+        self.notices.get().into_iter().for_each(Notices::flush);
     }
 
     /// GETATTR: attributes, and for how long they are good.

@@ -54,6 +54,22 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
+//! # Host directories
+//! A tree can show a directory of the host, alone or mounted beside others ([`HostFs`], [`Vfs::host`]): what is cached is walked as
+//! everything here is, the rest is asked of the host. [`HostOptions`] say who else changes the directory.
+//!
+//! ```
+//! # let source = std::env::temp_dir().join(format!("lightfoot-doc-{}", std::process::id()));
+//! # std::fs::create_dir(&source)?;
+//! let ctx = lightfoot::Vfs::host(&source)?.context();
+//! ctx.write("/made", "here")?;
+//! assert_eq!(std::fs::read_to_string(source.join("made"))?, "here");
+//! std::os::unix::fs::symlink("/etc", source.join("out"))?;
+//! assert!(ctx.metadata("/out/passwd").is_err()); // The tree's root is the source: there is no /etc in it.
+//! # std::fs::remove_dir_all(&source)?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! # Paths
 //! Any byte string: `&str`, `&[u8]`, [`std::path::Path`] and their owned forms are all [`AsPath`]. A name may have any
 //! byte but NUL and `/`; at most 255 bytes a name and 4095 a path.
@@ -78,6 +94,7 @@ pub use context::Context;
 pub use dir::Dir;
 pub use dir_builder::DirBuilder;
 pub use file::{File, OpenOptions};
+pub use hostfs::{HostFs, HostHandle, HostOptions, HostStats, MountPoints, Ownership, Revalidate};
 pub use metadata::{FileTimes, FileType, Metadata, Permissions};
 pub use path::AsPath;
 pub use ramfs::{RamFs, RamLimits, RamOptions, UserLimits};
@@ -133,6 +150,15 @@ impl Vfs {
         Self { inner: vfs::Vfs::new(fs) }
     }
 
+    /// A tree over the directory of the host at `path`, which others may change: what is cached is asked for again after a second.
+    /// [`HostFs`] with [`HostOptions`] has other ways.
+    ///
+    /// # Errors
+    /// Those of [`HostFs::new`]: `ENOENT`, `ENOTDIR`, `EACCES`...
+    pub fn host(path: impl AsRef<std::path::Path>) -> std::io::Result<Self> {
+        Ok(Self::new(HostFs::new(path, &HostOptions::default())?))
+    }
+
     /// A new context: at the root, with root's credentials, umask 022.
     #[must_use]
     pub fn context(&self) -> Context {
@@ -160,6 +186,13 @@ impl Vfs {
     /// Waits until everything that was freed before, but kept for readers, has really gone.
     pub fn barrier(&self) {
         self.inner.barrier();
+    }
+}
+
+/// The same tree under this crate's interface.
+impl From<vfs::Vfs> for Vfs {
+    fn from(inner: vfs::Vfs) -> Self {
+        Self { inner }
     }
 }
 

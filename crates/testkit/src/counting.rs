@@ -12,12 +12,13 @@
 
 use crate::context::{Failure, Outcome};
 use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use vfs::{
-    Allocate, Attr, Credentials, DirEntry, Errno, FileSystem, Inode, Invalidator, NameRules, NewInode, Permission,
-    RenameFlags, Request, SeekFor, SetAttr, SetXattr, StatFs, Valid, Written,
+    Allocate, Attr, Credentials, DirEntry, Errno, FileSystem, Inode, Invalidator, NameRules, NewInode, OpenFlags,
+    Permission, RenameFlags, Request, SeekFor, SetAttr, SetXattr, StatFs, Valid, Written,
 };
 
 /// How long the end of a tree is waited for: what takes longer never comes.
@@ -297,6 +298,26 @@ impl<F: FileSystem + ?Sized> FileSystem for Counting<F> {
 
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         self.inner.set_attr(request, inode, set)
+    }
+
+    fn attributes(&self, request: &Request, inode: &Inode) -> Result<Attr, Errno> {
+        self.inner.attributes(request, inode)
+    }
+
+    fn wants_opens(&self) -> bool {
+        self.inner.wants_opens()
+    }
+
+    fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
+        self.inner.open(request, inode, flags)
+    }
+
+    fn release(&self, inode: &Inode, flags: OpenFlags) {
+        self.inner.release(inode, flags);
+    }
+
+    fn backing(&self, inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>> {
+        self.inner.backing(inode, flags)
     }
 
     fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {

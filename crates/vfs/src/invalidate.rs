@@ -52,17 +52,18 @@ pub trait Observer: Send + Sync + 'static {
 
 /// The observers of a tree.
 #[derive(Default)]
-pub(crate) struct Observers(Mutex<Vec<Weak<dyn Observer>>>);
+pub(crate) struct Observers(Mutex<Vec<std::sync::Weak<dyn Observer>>>);
 
 impl Observers {
-    pub(crate) fn add(&self, observer: Weak<dyn Observer>) {
+    pub(crate) fn add(&self, observer: std::sync::Weak<dyn Observer>) {
         let mut all = self.0.lock();
         all.retain(|one| one.strong_count() != 0);
         all.push(observer);
     }
 
     fn tell(&self, what: impl Fn(&dyn Observer)) {
-        let all: Vec<Arc<dyn Observer>> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        let all: Vec<std::sync::Arc<dyn Observer>> =
+            self.0.lock().iter().filter_map(std::sync::Weak::upgrade).collect();
         all.iter().for_each(|one| what(&**one));
     }
 }

@@ -77,6 +77,7 @@ named! {
     Gauge {
         Nodes = "nodes", "Nodes that the kernel knows";
         Lookups = "lookups", "How often it was told of them, and has not forgotten";
+        ExcessForgets = "excess_forgets", "Lookups that the kernel took back and was never told of: not 0 is a defect";
         Handles = "handles", "Open files and directories";
         NoticesSent = "notices_sent", "Notices that were sent, \"everything\" counting as one";
         NoticesFailed = "notices_failed", "Notices that the kernel refused, but for those of what it did not know";

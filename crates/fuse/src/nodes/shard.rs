@@ -157,6 +157,13 @@ impl<V: Clone> Shard<V> {
         }
     }
 
+    /// Takes all values out, and begins anew.
+    pub(super) fn take_all(&mut self, out: &mut Vec<V>) {
+        let old = core::mem::replace(self, Self::new());
+        let slots = old.chunks.into_iter().flat_map(|chunk| chunk.slots);
+        out.extend(slots.filter_map(|slot| Some(slot.held?.1)));
+    }
+
     pub(super) fn told(&self) -> u64 {
         self.told
     }

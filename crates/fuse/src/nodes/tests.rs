@@ -232,6 +232,17 @@ fn threads_that_look_up_and_forget_the_same_keys_leave_nothing_behind() {
 }
 
 #[test]
+fn all_go_at_once() {
+    let nodes = table();
+    (2..500).for_each(|key| drop(tell(&nodes, key)));
+    let mut all: Vec<u64> = nodes.forget_all().iter().map(|value| **value).collect();
+    all.sort_unstable();
+    assert_eq!(all, (2..500).collect::<Vec<_>>());
+    assert_eq!((nodes.len(), nodes.total_lookups(), nodes.get(2)), (1, 0, None));
+    tell(&nodes, 2);
+}
+
+#[test]
 fn an_id_that_another_file_has_is_not_given_to_a_second() {
     let nodes = table();
     let id = tell(&nodes, 7);

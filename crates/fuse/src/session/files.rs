@@ -32,6 +32,13 @@ pub struct Opened {
 #[derive(Default)]
 pub(crate) struct Locks(Mutex<HashMap<(u64, u64), Arc<OpenFile>>>);
 
+impl Locks {
+    pub(super) fn clear(&self) {
+        let all = core::mem::take(&mut *self.0.lock());
+        drop(all);
+    }
+}
+
 /// A lock as `fcntl(2)` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLock {

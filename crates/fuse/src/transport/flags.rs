@@ -2,14 +2,20 @@
 
 use crate::options::{Checks, MountOptions};
 use fuser::{Config, InitFlags, KernelConfig, MountOption, SessionACL};
+use std::time::Duration;
 
 /// Requests that the kernel sends ahead of need at most.
 const MAX_BACKGROUND: u16 = 64;
 
-/// How `fuser` is to mount.
+/// Attributes that are good for as long as this are of a tree that nobody changes behind the kernel, or that tells of changes.
+const TOLD: Duration = Duration::from_secs(3600);
+
+/// How `fuser` is to mount by the helper, and to serve.
 pub(crate) fn mount_config(options: &MountOptions) -> Config {
     let mut config = Config::default();
-    let mut mount = vec![MountOption::FSName(options.name.clone()), MountOption::Subtype("lightfoot".into())];
+    // By `MountOption::Subtype` it would be for `fusermount3` alone, and a mount of root's would have no type of its own.
+    let subtype = MountOption::CUSTOM("subtype=lightfoot".into());
+    let mut mount = vec![MountOption::FSName(options.name.clone()), subtype];
     let switches = [
         (options.read_only, MountOption::RO),
         (options.nosuid, MountOption::NoSuid),
@@ -17,8 +23,6 @@ pub(crate) fn mount_config(options: &MountOptions) -> Config {
         (options.noexec, MountOption::NoExec),
         (options.noatime, MountOption::NoAtime),
         (options.session.checks == Checks::Kernel, MountOption::DefaultPermissions),
-        (!options.nosuid && rustix::process::geteuid().is_root(), MountOption::Suid),
-        (!options.nodev && rustix::process::geteuid().is_root(), MountOption::Dev),
     ];
     mount.extend(switches.into_iter().filter(|(is_on, _)| *is_on).map(|(_, option)| option));
     config.mount_options = mount;
@@ -37,7 +41,6 @@ pub(crate) fn threads(options: &MountOptions) -> usize {
 /// Capabilities that are used where the kernel has them, with the reason. No other is ever asked for.
 fn wanted(options: &MountOptions) -> Vec<InitFlags> {
     let session = &options.session;
-    let own = !session.ttls.attr.is_zero();
     let all = [
         // Reads of one file side by side.
         (true, InitFlags::FUSE_ASYNC_READ),
@@ -58,8 +61,9 @@ fn wanted(options: &MountOptions) -> Vec<InitFlags> {
         // `O_TRUNC` comes with the open; not if opens do not come.
         (!session.no_open, InitFlags::FUSE_ATOMIC_O_TRUNC),
         (session.no_open, InitFlags::FUSE_NO_OPEN_SUPPORT),
-        // Contents are dropped when times or size changed behind the kernel; needless where nothing does.
-        (own, InitFlags::FUSE_AUTO_INVAL_DATA),
+        // Contents are dropped when times or size changed behind the kernel. Where nothing changes, or the kernel is told, that would
+        // drop what it has just written itself.
+        (session.ttls.attr < TOLD, InitFlags::FUSE_AUTO_INVAL_DATA),
         (options.acl && session.checks == Checks::Kernel, InitFlags::FUSE_POSIX_ACL),
         (session.writeback, InitFlags::FUSE_WRITEBACK_CACHE),
         (session.locks, InitFlags::FUSE_POSIX_LOCKS),

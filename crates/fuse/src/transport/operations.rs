@@ -100,6 +100,10 @@ impl Filesystem for Transport {
         Ok(())
     }
 
+    fn destroy(&mut self) {
+        self.session.end();
+    }
+
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let timer = self.time(Op::Lookup);
         match self.session.lookup(&caller(req), parent.0, name.as_bytes()) {

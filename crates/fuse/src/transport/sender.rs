@@ -19,9 +19,6 @@ impl Sender for KernelSender {
         match notice {
             Notice::InvalEntry { parent, name } => self.notifier.inval_entry(INodeNo(*parent), OsStr::from_bytes(name)),
             Notice::InvalInode { node, offset, len } => self.notifier.inval_inode(INodeNo(*node), *offset, *len),
-            Notice::Delete { parent, child, name } => {
-                self.notifier.delete(INodeNo(*parent), INodeNo(*child), OsStr::from_bytes(name))
-            }
         }
     }
 

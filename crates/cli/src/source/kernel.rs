@@ -1,0 +1,48 @@
+//! What a kernel that shows a source is told of it.
+
+use super::Source;
+use super::host::HostWords;
+use super::plan::Kind;
+use fuse::Ttls;
+use hostfs::Revalidate;
+use std::path::Path;
+use std::time::Duration;
+use vfs::Budget;
+
+/// For how long the kernel believes a directory of which nothing was said.
+const UNSAID: Duration = Duration::from_secs(1);
+
+impl Source {
+    /// What the caches of the root may hold.
+    pub(crate) fn budget(&self) -> Budget {
+        self.mounts.first().map_or_else(Budget::default, |root| root.mounted.budget)
+    }
+
+    /// For how long a kernel may believe what it was told: of several mounts, the shortest.
+    pub(crate) fn ttls(&self) -> Ttls {
+        let each = self.mounts.iter().map(|mount| match &mount.kind {
+            Kind::Ram(..) | Kind::File(_) => Ttls::LONG.entry,
+            Kind::Host(_, host, _) => believed(host),
+        });
+        each.min().map_or(Ttls::LONG, Ttls::all)
+    }
+
+    /// The directories of the host that are shown, in the order in which [`Source::open_telling`] tells of them.
+    pub(crate) fn host_dirs(&self) -> impl Iterator<Item = &Path> {
+        self.mounts.iter().filter_map(|mount| match &mount.kind {
+            Kind::Host(path, ..) => Some(path.as_path()),
+            Kind::Ram(..) | Kind::File(_) => None,
+        })
+    }
+}
+
+/// Nobody else changes what is believed for long, or the host tells.
+fn believed(host: &HostWords) -> Duration {
+    match host.trust {
+        Some(Revalidate::Exclusive) => Ttls::LONG.entry,
+        Some(Revalidate::Always) => Duration::ZERO,
+        Some(Revalidate::Ttl(ttl)) => ttl,
+        None if host.watch == Some(true) => Ttls::LONG.entry,
+        None => UNSAID,
+    }
+}

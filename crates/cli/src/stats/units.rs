@@ -1,0 +1,95 @@
+//! Figures as people read them: three digits and a unit.
+
+/// A length of time, given in nanoseconds.
+pub(super) fn time(ns: u64) -> String {
+    scaled(ns, 1000, &["ns", "µs", "ms", "s"])
+}
+
+/// A number of bytes.
+pub(super) fn bytes(bytes: u64) -> String {
+    scaled(bytes, 1024, &["B", "KiB", "MiB", "GiB", "TiB"])
+}
+
+/// How often something happened in a second, of a span in nanoseconds.
+pub(super) fn rate(count: u64, span_ns: u64) -> String {
+    if span_ns == 0 {
+        return "-".into();
+    }
+    let tenths = u128::from(count) * 10_000_000_000 / u128::from(span_ns);
+    match tenths {
+        0 if count > 0 => "<0.1".into(),
+        0..1000 => format!("{}.{}", tenths / 10, tenths % 10),
+        _ => grouped(u64::try_from(tenths / 10).unwrap_or(u64::MAX)),
+    }
+}
+
+/// A part of a whole.
+pub(super) fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".into();
+    }
+    let tenths = u128::from(part) * 1000 / u128::from(whole);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+/// A number with a comma at each thousand.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// In the largest unit of which there is one, with three digits.
+fn scaled(value: u64, step: u64, units: &[&str]) -> String {
+    let mut unit = 0;
+    let mut whole = 1_u64;
+    while unit + 1 < units.len() && value / whole >= step {
+        whole *= step;
+        unit += 1;
+    }
+    let hundredths = u128::from(value) * 100 / u128::from(whole);
+    match hundredths {
+        _ if unit == 0 => format!("{value} {}", units[unit]),
+        0..1000 => format!("{}.{:02} {}", hundredths / 100, hundredths % 100, units[unit]),
+        1000..10_000 => format!("{}.{} {}", hundredths / 100, hundredths % 100 / 10, units[unit]),
+        _ => format!("{} {}", hundredths / 100, units[unit]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_and_a_unit() {
+        let cases = [
+            (time(0), "0 ns"),
+            (time(999), "999 ns"),
+            (time(1000), "1.00 µs"),
+            (time(12_345), "12.3 µs"),
+            (time(123_456_789), "123 ms"),
+            (time(68_000_000_000), "68.0 s"),
+            (time(u64::MAX), "18446744073 s"),
+            (bytes(1023), "1023 B"),
+            (bytes(1536), "1.50 KiB"),
+            (bytes(256 << 20), "256 MiB"),
+            (rate(5, 1_000_000_000), "5.0"),
+            (rate(123_456, 1_000_000_000), "123,456"),
+            (rate(1, 3_600_000_000_000), "<0.1"),
+            (rate(1, 0), "-"),
+            (percent(1, 3), "33.3 %"),
+            (percent(1, 0), "-"),
+            (grouped(1_234_567), "1,234,567"),
+            (grouped(12), "12"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(text, expected);
+        }
+    }
+}

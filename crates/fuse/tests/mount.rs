@@ -1,0 +1,191 @@
+//! Mounts that the kernel uses: what only a kernel can show. Needs root and `/dev/fuse`; says SKIPPED without them.
+
+use fuse::{MountOptions, Mounted, SessionOptions, Ttls};
+use ramfs::RamFs;
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use vfs::Vfs;
+
+/// A mount on a directory of its own, both gone with it.
+struct Mount {
+    mounted: Option<Mounted>,
+    at: PathBuf,
+}
+
+impl Mount {
+    /// `None`, with a line that says so, where nothing can be mounted.
+    fn new(vfs: &Vfs, options: &MountOptions) -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+            println!("SKIPPED: mounting needs root and /dev/fuse");
+            return None;
+        }
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let at = std::env::temp_dir().join(format!("lightfoot-mount-{}-{number}", std::process::id()));
+        fs::create_dir(&at).unwrap();
+        let mounted = fuse::mount(vfs, &at, options).expect("root may mount");
+        Some(Self { mounted: Some(mounted), at })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.at.join(name)
+    }
+
+    fn mounted(&self) -> &Mounted {
+        self.mounted.as_ref().expect("until it is dropped")
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        drop(self.mounted.take());
+        let _ = fs::remove_dir(&self.at);
+    }
+}
+
+fn ram() -> Vfs {
+    Vfs::new(RamFs::new())
+}
+
+fn session() -> SessionOptions {
+    SessionOptions { ttls: Ttls::LONG, ..SessionOptions::default() }
+}
+
+fn long() -> MountOptions {
+    MountOptions { session: session(), ..MountOptions::default() }
+}
+
+/// Waits, ten seconds at most, for what another thread brings about.
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn files_and_links_are_what_the_kernel_says_they_are() {
+    let vfs = ram();
+    let Some(mount) = Mount::new(&vfs, &long()) else { return };
+    fs::create_dir(mount.path("dir")).unwrap();
+    fs::write(mount.path("dir/file"), b"contents").unwrap();
+    fs::hard_link(mount.path("dir/file"), mount.path("again")).unwrap();
+    std::os::unix::fs::symlink("dir/file", mount.path("link")).unwrap();
+    assert_eq!(fs::read(mount.path("link")).unwrap(), b"contents");
+    let (one, other) = (fs::metadata(mount.path("dir/file")).unwrap(), fs::metadata(mount.path("again")).unwrap());
+    assert_eq!((one.ino(), one.nlink(), one.dev()), (other.ino(), 2, other.dev()));
+    let seen = vfs.context().attr(vfs::Base::CWD, b"/dir/file", false).unwrap();
+    assert_eq!((one.ino(), one.size(), one.mode()), (seen.ino, seen.size, seen.mode));
+    fs::rename(mount.path("again"), mount.path("dir/other")).unwrap();
+    let mut names: Vec<_> = fs::read_dir(mount.path("dir")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["file", "other"]);
+}
+
+#[test]
+fn a_number_is_the_same_before_and_after_the_kernel_forgot_it() {
+    let vfs = ram();
+    let Some(mount) = Mount::new(&vfs, &long()) else { return };
+    let names: Vec<PathBuf> = (0..50).map(|number| mount.path(&format!("f{number}"))).collect();
+    names.iter().for_each(|name| fs::write(name, b"x").unwrap());
+    let numbers = |names: &[PathBuf]| names.iter().map(|name| fs::metadata(name).unwrap().ino()).collect::<Vec<_>>();
+    let before = numbers(&names);
+    fs::write("/proc/sys/vm/drop_caches", "2").unwrap();
+    assert_eq!(numbers(&names), before);
+}
+
+#[test]
+fn a_file_lives_on_without_a_name_and_grows_holes() {
+    let vfs = ram();
+    let Some(mount) = Mount::new(&vfs, &long()) else { return };
+    let mut options = fs::File::options();
+    let mut file = options.read(true).write(true).create(true).truncate(true).open(mount.path("f")).unwrap();
+    file.write_all(b"one").unwrap();
+    fs::remove_file(mount.path("f")).unwrap();
+    file.write_all_at(b"two", 1 << 20).unwrap();
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.read_to_string(&mut text).unwrap();
+    assert_eq!((text.len(), &text[..3], &text[1 << 20..]), ((1 << 20) + 3, "one", "two"));
+    assert_eq!(file.metadata().unwrap().nlink(), 0);
+    assert!(fs::metadata(mount.path("f")).is_err());
+    drop(file);
+    let session = mount.mounted().session();
+    wait_for("the handle is released", || session.open_handles() == 0);
+}
+
+#[test]
+fn a_listing_of_many_names_has_each_once() {
+    let vfs = ram();
+    let Some(mount) = Mount::new(&vfs, &long()) else { return };
+    for number in 0..3000 {
+        fs::write(mount.path(&format!("{number}")), b"").unwrap();
+    }
+    let mut numbers: Vec<u32> = fs::read_dir(&mount.at)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_str().unwrap().parse().unwrap())
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..3000).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_kernel_lets_go_of_names_when_it_knows_too_many() {
+    let vfs = ram();
+    let options = MountOptions { session: SessionOptions { max_nodes: 500, ..session() }, ..MountOptions::default() };
+    let Some(mount) = Mount::new(&vfs, &options) else { return };
+    let session = mount.mounted().session();
+    let mut most = 0;
+    for number in 0..5000 {
+        fs::write(mount.path(&format!("{number}")), b"").unwrap();
+        most = most.max(session.known_nodes());
+    }
+    println!("at most {most} of 5000 names were known");
+    // Each lookup asks for some to go.
+    let mut number = 0;
+    wait_for("the kernel lets go", || {
+        number += 1;
+        let _ = fs::metadata(mount.path(&format!("{}", number % 5000)));
+        session.known_nodes() <= 600
+    });
+    assert_eq!(fs::read_dir(&mount.at).unwrap().count(), 5000, "nothing is lost");
+}
+
+#[test]
+fn an_unmount_with_a_file_open_ends_the_mount_for_all_others() {
+    let vfs = ram();
+    let Some(mount) = Mount::new(&vfs, &long()) else { return };
+    let file = fs::File::create(mount.path("f")).unwrap();
+    mount.mounted().unmount().unwrap();
+    assert!(fs::metadata(mount.path("f")).is_err(), "the directory below is seen");
+    drop(file);
+    wait_for("the server ends", || mount.mounted().is_over());
+}
+
+#[test]
+fn credentials_and_umask_are_the_callers() {
+    let vfs = ram();
+    let Some(mount) = Mount::new(&vfs, &MountOptions { allow_other: true, ..long() }) else { return };
+    let run = |script: &str| {
+        let mut command = Command::new("setpriv");
+        let command = command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script]);
+        command.current_dir(&mount.at).output().unwrap().status.success()
+    };
+    assert!(!run("touch refused"), "the root directory is root's");
+    fs::create_dir(mount.path("open")).unwrap();
+    fs::set_permissions(mount.path("open"), fs::Permissions::from_mode(0o1777)).unwrap();
+    assert!(run("umask 027; touch open/made; mkdir open/dir"));
+    let made = fs::metadata(mount.path("open/made")).unwrap();
+    assert_eq!((made.uid(), made.gid(), made.mode() & 0o7777), (65534, 65534, 0o640));
+    assert_eq!(fs::metadata(mount.path("open/dir")).unwrap().mode() & 0o7777, 0o750);
+    fs::write(mount.path("open/roots"), b"secret").unwrap();
+    fs::set_permissions(mount.path("open/roots"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(!run("cat open/roots"));
+    assert!(!run("rm -f open/roots"), "sticky");
+}

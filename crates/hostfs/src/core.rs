@@ -1,0 +1,275 @@
+//! What all parts of a host file system share.
+//!
+//! # What it is
+//! The source, the options, and the tables; from an inode of the VFS to its record; how long answers are good.
+//!
+//! # How it is locked
+//! It has no lock of its own but that of the list of devices that are kept out, a leaf.
+//!
+//! # Where it comes from
+//! Own code.
+
+use crate::caller::Daemon;
+use crate::errno::errno;
+use crate::fds::Budget;
+use crate::host::{self, Opening};
+use crate::identity::{Identities, dev_of};
+use crate::listing::Streams;
+use crate::node::Node;
+use crate::options::{HostOptions, MountPoints, Ownership, Revalidate};
+use crate::table::{Sighting, Table};
+use crate::watch::Watches;
+use core::hash::{BuildHasher, Hasher};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use parking_lot::RwLock;
+use rustix::fs::{Mode, OFlags, Statx, StatxAttributes};
+use rustix::io::Errno as HostErrno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+use vfs::{AclKind, Attr, Errno, Inode, Invalidator, NewInode, Valid};
+
+/// See the [module documentation](self).
+pub(crate) struct Core {
+    pub(crate) source: PathBuf,
+    pub(crate) options: HostOptions,
+    pub(crate) root: Arc<Node>,
+    root_attr: Attr,
+    /// The source, open for what an `O_PATH` descriptor cannot do.
+    pub(crate) root_fd: OwnedFd,
+    pub(crate) identities: Identities,
+    pub(crate) opening: Opening,
+    pub(crate) table: Table,
+    pub(crate) budget: Budget,
+    pub(crate) streams: Streams,
+    pub(crate) watches: Option<Watches>,
+    pub(crate) daemon: Daemon,
+    /// The umask that the host applies to what is made.
+    pub(crate) umask: u32,
+    /// Whether ACLs are read and may be set.
+    pub(crate) has_acls: bool,
+    /// Whether attributes of the source's file system are on this machine.
+    is_local: bool,
+    excluded: RwLock<Vec<u64>>,
+    has_excluded: AtomicBool,
+    pub(crate) invalidator: OnceLock<Invalidator>,
+    began: Instant,
+    /// When the root's attributes were last put in doubt, in nanoseconds since `began`.
+    root_doubted: AtomicU64,
+}
+
+impl Core {
+    pub(crate) fn new(path: &Path, options: &HostOptions) -> Result<Self, HostErrno> {
+        let source =
+            std::fs::canonicalize(path).map_err(|error| HostErrno::from_io_error(&error).unwrap_or(HostErrno::IO))?;
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root_fd = rustix::fs::open(&source, flags | OFlags::RDONLY, Mode::empty())?;
+        let path_fd = rustix::fs::openat(&root_fd, c".", flags | OFlags::PATH, Mode::empty())?;
+        let kind = rustix::fs::fstatfs(&root_fd)?.f_type;
+        let stat = host::stat_fd(path_fd.as_fd())?;
+        let key = std::hash::RandomState::new().build_hasher().finish();
+        let identities = Identities::new(key, &stat, kind != host::OVERLAY);
+        let table = Table::new();
+        let root = Node::new(identities.node(&stat), stat.stx_ino, false, (0, b""));
+        {
+            let mut state = root.state();
+            state.path = Some(Arc::new(path_fd));
+            state.is_pinned = true;
+        }
+        let crosses = options.mount_points == MountPoints::Cross;
+        let watches = if options.watch { Some(Watches::new()?) } else { None };
+        let root = Arc::new(root);
+        table.add(root.clone());
+        Ok(Self {
+            source,
+            options: options.clone(),
+            root,
+            root_attr: identities.attr(&stat),
+            identities,
+            opening: Opening::new(root_fd.as_fd(), crosses),
+            table,
+            budget: Budget::new(options.max_fds),
+            streams: Streams::new(),
+            watches,
+            daemon: Daemon::new(options.ownership == Ownership::Caller),
+            umask: host::umask(),
+            has_acls: options.acls && host::has_acls(&root_fd),
+            is_local: host::is_local(kind),
+            root_fd,
+            excluded: RwLock::default(),
+            has_excluded: AtomicBool::new(false),
+            invalidator: OnceLock::new(),
+            began: Instant::now(),
+            root_doubted: AtomicU64::new(0),
+        })
+    }
+
+    /// The root as the VFS is told of it.
+    pub(crate) fn root_inode(&self) -> NewInode {
+        // There is nobody to tell of an error here: then there is none.
+        let acl = |kind| self.acl(&self.root_fd, b".", kind).ok().flatten().filter(|_| self.has_acls);
+        NewInode {
+            node: self.root.id,
+            attr: self.root_attr,
+            valid: self.default_valid(),
+            access_acl: acl(AclKind::Access),
+            default_acl: acl(AclKind::Default),
+            link_body: None,
+        }
+    }
+
+    /// The record of an inode.
+    ///
+    /// # Errors
+    /// `ESTALE` if it was dropped; the VFS is made to look the name up again.
+    #[inline]
+    pub(crate) fn node<'i>(&self, inode: &'i Inode) -> Result<&'i Arc<Node>, Errno> {
+        match inode.data::<Arc<Node>>() {
+            Some(node) => Ok(node),
+            None => self.attach(inode),
+        }
+    }
+
+    #[cold]
+    fn attach<'i>(&self, inode: &'i Inode) -> Result<&'i Arc<Node>, Errno> {
+        let node = self.table.get(inode.node()).ok_or_else(|| self.stale(inode.node()))?;
+        node.state().is_cold = false;
+        inode.data_or(|| node).ok_or(Errno::EIO)
+    }
+
+    /// That a file is not where it was. The VFS is made to look its names up again, so that it is found if it is anywhere.
+    #[cold]
+    pub(crate) fn stale(&self, node: u64) -> Errno {
+        if let Some(invalidator) = self.invalidator.get() {
+            invalidator.inode(node);
+        }
+        Errno::ESTALE
+    }
+
+    /// Says that a file was changed: the VFS asks for its attributes before it shows them.
+    pub(crate) fn doubt(&self, inode: &Inode) {
+        if let Some(node) = inode.data::<Arc<Node>>() {
+            node.set_doubted(true);
+        }
+        inode.doubt();
+    }
+
+    /// Refuses changes if they are to be refused.
+    ///
+    /// # Errors
+    /// `EROFS`.
+    pub(crate) fn check_writable(&self) -> Result<(), Errno> {
+        if self.options.read_only { Err(Errno::EROFS) } else { Ok(()) }
+    }
+
+    /// What `name` in `dir` is. One call to the host, unless its attributes are elsewhere.
+    ///
+    /// # Errors
+    /// `ELOOP` on a device that is kept out, `EXDEV` for a mount point that is not entered; the host's.
+    pub(crate) fn stat_at(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, Errno> {
+        let stat = host::stat_at(dir, name).map_err(errno)?;
+        let dev = dev_of(&stat);
+        if self.is_local && dev == self.identities.dev() && !stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+            return Ok(stat);
+        }
+        self.check_place(&stat, dev)?;
+        if self.is_local && dev == self.identities.dev() {
+            return Ok(stat);
+        }
+        let stat = host::stat_at_synced(dir, name).map_err(errno)?;
+        self.check_place(&stat, dev_of(&stat))?;
+        Ok(stat)
+    }
+
+    /// Whether a file that was found may be shown.
+    fn check_place(&self, stat: &Statx, dev: u64) -> Result<(), Errno> {
+        // Relaxed: whoever excludes a device mounts it after that.
+        if self.has_excluded.load(Relaxed) && self.excluded.read().contains(&dev) {
+            return Err(Errno::ELOOP);
+        }
+        let is_known = stat.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT);
+        let is_mount_point = if is_known {
+            stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
+        } else {
+            dev != self.identities.dev()
+        };
+        if is_mount_point && self.options.mount_points == MountPoints::Stay { Err(Errno::EXDEV) } else { Ok(()) }
+    }
+
+    /// Keeps a device out.
+    pub(crate) fn exclude(&self, dev: u64) {
+        let mut excluded = self.excluded.write();
+        if !excluded.contains(&dev) {
+            excluded.push(dev);
+        }
+        // Relaxed: as in `check_place`.
+        self.has_excluded.store(true, Relaxed);
+    }
+
+    /// For how long is good what the host said of a file in `dir`.
+    pub(crate) fn valid(&self, dir: &Node, stat: &Statx) -> Valid {
+        match self.options.policy {
+            Revalidate::Exclusive => Valid::UntilTold,
+            Revalidate::Always => Valid::For(0),
+            Revalidate::Ttl(ttl) => {
+                // A change by another name of the file is told to that name's directory.
+                let has_one_name = stat.stx_nlink == 1 || u32::from(stat.stx_mode) & vfs::S_IFMT == vfs::S_IFDIR;
+                let is_told = self.watches.is_some() && has_one_name && dir.state().watch != 0;
+                if is_told { Valid::UntilTold } else { Valid::For(nanoseconds(ttl)) }
+            }
+        }
+    }
+
+    /// For how long is good what is not said for each name.
+    pub(crate) fn default_valid(&self) -> Valid {
+        match self.options.policy {
+            Revalidate::Exclusive => Valid::UntilTold,
+            Revalidate::Always => Valid::For(0),
+            // Once something cannot be watched, the caches are told at each interval: `watch.rs`.
+            Revalidate::Ttl(_) if self.watches.is_some() => Valid::UntilTold,
+            Revalidate::Ttl(ttl) => Valid::For(nanoseconds(ttl)),
+        }
+    }
+
+    /// Whether listings may be kept.
+    pub(crate) fn caches_listings(&self) -> bool {
+        match self.options.policy {
+            Revalidate::Exclusive => true,
+            Revalidate::Ttl(_) => self.watches.is_some(),
+            Revalidate::Always => false,
+        }
+    }
+
+    /// Nobody looks the root up, so its attributes are put in doubt when something in it is, after its time.
+    pub(crate) fn doubt_root(&self, dir: &Inode) {
+        let ttl = match self.options.policy {
+            Revalidate::Ttl(ttl) => nanoseconds(ttl),
+            Revalidate::Always => 0,
+            Revalidate::Exclusive => return,
+        };
+        if dir.node() != self.root.id {
+            return;
+        }
+        let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        // Relaxed: a time, of which nothing depends.
+        if now.saturating_sub(self.root_doubted.load(Relaxed)) >= ttl {
+            self.root_doubted.store(now, Relaxed);
+            self.doubt(dir);
+        }
+    }
+
+    /// Notes a file that was found; gives its node.
+    pub(crate) fn sighted(&self, at: &Sighting<'_>) -> u64 {
+        let (id, is_reachable) = self.table.sighted(&self.identities, at);
+        if is_reachable && let Some(node) = self.table.get(id) {
+            self.budget.queue(&node);
+        }
+        id
+    }
+}
+
+/// A time in nanoseconds.
+pub(crate) fn nanoseconds(time: core::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

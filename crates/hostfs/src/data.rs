@@ -1,0 +1,214 @@
+//! Contents: open, read, write, storage.
+//!
+//! # What it is
+//! A file has one descriptor for its contents, for reading and writing if anybody writes. It stays open while the file is. What was
+//! opened for writing is closed with the last release unless nobody else changes the directory: other programs may want to execute
+//! it. A descriptor for reading stays as long as the budget allows.
+//!
+//! # Limitations
+//! `O_SYNC` and `O_DIRECT` of an open file mean nothing here. Storage that is reserved beyond the end of a file moves its end: the VFS
+//! does not say whether it should stay.
+//!
+//! # How it is locked
+//! Nothing is held while the host is asked; the VFS orders writes of one file.
+//!
+//! # Where it comes from
+//! `pread(2)`, `fallocate(2)`, `lseek(2)`.
+
+use crate::core::Core;
+use crate::errno::errno;
+use crate::host;
+use crate::node::{READ, WRITE};
+use crate::options::Revalidate;
+use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use vfs::{Allocate, Errno, Inode, OpenFlags, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written};
+
+/// Bytes that attributes count as one.
+const BLOCK: u64 = 512;
+
+/// Bytes that a file system gives at once, mostly.
+const PAGE: u64 = 4096;
+
+impl Core {
+    /// See [`vfs::FileSystem::open`].
+    pub(crate) fn open(&self, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
+        let read = if flags.can_read() { READ } else { 0 };
+        let cuts = flags.has(OpenFlags::TRUNC);
+        let write = if flags.can_write() || cuts { WRITE } else { 0 };
+        if write != 0 {
+            self.check_writable()?;
+        }
+        let node = self.node(inode)?;
+        // Held first, so that what is opened is not closed for want of room.
+        node.state().opens += 1;
+        let opened = self.data_fd(node, read | write);
+        if let Err(error) = opened {
+            self.closed(node);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// See [`vfs::FileSystem::release`].
+    pub(crate) fn release(&self, inode: &Inode) {
+        if let Ok(node) = self.node(inode) {
+            self.closed(node);
+        }
+    }
+
+    fn closed(&self, node: &Arc<crate::node::Node>) {
+        let closing = {
+            let mut state = node.state();
+            state.opens = state.opens.saturating_sub(1);
+            if state.opens != 0 {
+                return;
+            }
+            let may_go = state.access & WRITE != 0 && self.options.policy != Revalidate::Exclusive;
+            // It may be all that is left of the file.
+            let is_last = state.is_pinned && state.path.is_none();
+            if may_go && !is_last {
+                state.access = 0;
+                state.data.take()
+            } else {
+                None
+            }
+        };
+        self.budget.count(0, usize::from(closing.is_some()));
+        drop(closing);
+        self.budget.queue(node);
+    }
+
+    /// See [`vfs::FileSystem::backing`].
+    pub(crate) fn backing(&self, inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>> {
+        let read = if flags.can_read() { READ } else { 0 };
+        let write = if flags.can_write() { WRITE } else { 0 };
+        if inode.mode() & S_IFMT != S_IFREG || (write != 0 && self.options.read_only) {
+            return None;
+        }
+        self.data_fd(self.node(inode).ok()?, read | write).ok()
+    }
+
+    /// See [`vfs::FileSystem::read_at`].
+    pub(crate) fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let fd = self.data_fd(self.node(inode)?, READ)?;
+        loop {
+            // Less than was asked for is the end of a regular file.
+            match rustix::io::pread(&fd, &mut *buf, offset) {
+                Err(rustix::io::Errno::INTR) => {}
+                done => return done.map_err(errno),
+            }
+        }
+    }
+
+    /// See [`vfs::FileSystem::write_at`].
+    pub(crate) fn write_at(
+        &self,
+        request: &Request,
+        inode: &Inode,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<Written, Errno> {
+        self.check_writable()?;
+        let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        self.contents_changed(request, inode, &fd)?;
+        let written = loop {
+            match rustix::io::pwrite(&fd, data, offset) {
+                Err(rustix::io::Errno::INTR) => {}
+                done => break done,
+            }
+        };
+        // What it takes now is asked for when somebody wants to know.
+        self.doubt(inode);
+        let len = written.map_err(errno)?;
+        let blocks = (len as u64).div_ceil(PAGE) * (PAGE / BLOCK);
+        Ok(Written { len, blocks: inode.attr().blocks.max(blocks) })
+    }
+
+    /// See [`vfs::FileSystem::set_len`].
+    pub(crate) fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+        self.check_writable()?;
+        let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        self.contents_changed(request, inode, &fd)?;
+        let done = rustix::fs::ftruncate(&fd, len);
+        self.blocks_after(done, inode, &fd)
+    }
+
+    /// See [`vfs::FileSystem::allocate`].
+    pub(crate) fn allocate(
+        &self,
+        request: &Request,
+        inode: &Inode,
+        how: Allocate,
+        offset: u64,
+        len: u64,
+    ) -> Result<u64, Errno> {
+        self.check_writable()?;
+        let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        self.contents_changed(request, inode, &fd)?;
+        let flags = match how {
+            Allocate::Reserve => FallocateFlags::empty(),
+            Allocate::PunchHole => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            Allocate::Zero => FallocateFlags::ZERO_RANGE,
+        };
+        let mut done = rustix::fs::fallocate(&fd, flags, offset, len);
+        if how == Allocate::Zero && done == Err(rustix::io::Errno::OPNOTSUPP) {
+            // As good, if not as fast: a hole, and storage for it.
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            done = rustix::fs::fallocate(&fd, hole, offset, len)
+                .and_then(|()| rustix::fs::fallocate(&fd, FallocateFlags::empty(), offset, len));
+        }
+        self.blocks_after(done, inode, &fd)
+    }
+
+    /// What a file takes after a change.
+    fn blocks_after(
+        &self,
+        done: Result<(), rustix::io::Errno>,
+        inode: &Inode,
+        fd: &Arc<OwnedFd>,
+    ) -> Result<u64, Errno> {
+        self.doubt(inode);
+        done.map_err(errno)?;
+        host::stat_fd(fd.as_fd()).map(|stat| stat.stx_blocks).map_err(errno)
+    }
+
+    /// See [`vfs::FileSystem::seek`].
+    pub(crate) fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+        let fd = self.data_fd(self.node(inode)?, READ)?;
+        // Nobody else uses the descriptor's own position.
+        let to = match what {
+            SeekFor::Data => SeekFrom::Data(offset),
+            SeekFor::Hole => SeekFrom::Hole(offset),
+        };
+        rustix::fs::seek(&fd, to).map_err(errno)
+    }
+
+    /// See [`vfs::FileSystem::sync`].
+    pub(crate) fn sync(&self, inode: &Inode, data_only: bool) -> Result<(), Errno> {
+        let node = self.node(inode)?;
+        let fd = match inode.mode() & S_IFMT {
+            S_IFREG => {
+                let open = node.state().data.clone();
+                match open {
+                    Some(fd) => fd,
+                    None => self.data_fd(node, READ)?,
+                }
+            }
+            S_IFDIR => {
+                let dir = self.path_fd(node)?;
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+                Arc::new(self.open_at(dir.as_fd(), b".", flags, 0).map_err(errno)?)
+            }
+            _ => return Ok(()),
+        };
+        let done = if data_only { rustix::fs::fdatasync(&fd) } else { rustix::fs::fsync(&fd) };
+        done.map_err(errno)
+    }
+
+    /// See [`vfs::FileSystem::sync_all`].
+    pub(crate) fn sync_all(&self) -> Result<(), Errno> {
+        rustix::fs::syncfs(&self.root_fd).map_err(errno)
+    }
+}

@@ -1,0 +1,108 @@
+//! Which file it is, and what the host says of it.
+//!
+//! # What it is
+//! The node that the VFS knows a file by is a keyed hash of its device, inode number, type and time of birth: a number that the host
+//! gives to another file later is another node. So a record of a file that was dropped is the same when it is found again.
+//!
+//! # What it is not
+//! Proof where the host keeps no time of birth: there, a number that was freed and used again for a file of the same type within the
+//! life of a record is taken for the same file, unless a descriptor holds it.
+//!
+//! # How it is locked
+//! Not at all: plain values.
+//!
+//! # Where it comes from
+//! `statx(2)`: `STATX_BTIME`. NFS servers' file handles have a generation for the same reason.
+
+use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
+use vfs::{Attr, S_IFMT};
+
+/// Nodes that files whose hashes are one may have after it.
+pub(crate) const NEIGHBOURS: u64 = 4;
+
+/// What `statx(2)` is asked for.
+pub(crate) const ASKED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
+
+/// How nodes are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identities {
+    key: u64,
+    /// The source's device.
+    dev: u64,
+    /// Whether a file keeps its time of birth. (overlayfs gives a file another one when it copies it up.)
+    has_btime: bool,
+}
+
+impl Identities {
+    pub(crate) fn new(key: u64, root: &Statx, has_btime: bool) -> Self {
+        Self { key, dev: dev_of(root), has_btime }
+    }
+
+    /// The source's device.
+    pub(crate) fn dev(&self) -> u64 {
+        self.dev
+    }
+
+    /// The node of a file, unless another file has it already.
+    pub(crate) fn node(&self, stat: &Statx) -> u64 {
+        let born =
+            if self.has_btime && stat.stx_mask & StatxFlags::BTIME.bits() != 0 { ns(&stat.stx_btime) } else { 0 };
+        let kind = u64::from(stat.stx_mode) & u64::from(S_IFMT);
+        let mut hash = fold(self.key ^ stat.stx_ino, 0x9E37_79B9_7F4A_7C15);
+        hash = fold(hash ^ born as u64, 0xBF58_476D_1CE4_E5B9);
+        hash = fold(hash ^ dev_of(stat) << 16 ^ kind, self.key | 1);
+        hash.max(1)
+    }
+
+    /// Whether `stat` is of the file that has this node and number.
+    pub(crate) fn is(&self, stat: &Statx, node: u64, ino: u64) -> bool {
+        stat.stx_ino == ino && node.wrapping_sub(self.node(stat)) < NEIGHBOURS
+    }
+
+    /// An inode number that no other device's file has.
+    pub(crate) fn shown_ino(&self, dev: u64, ino: u64) -> u64 {
+        if dev == self.dev {
+            return ino;
+        }
+        // The upper half alone: numbers of one device stay apart, and those of most file systems are small.
+        ino ^ fold(dev ^ self.dev, 0x94D0_49BB_1331_11EB) << 32
+    }
+
+    /// The attributes in `stat`.
+    pub(crate) fn attr(&self, stat: &Statx) -> Attr {
+        Attr {
+            ino: self.shown_ino(dev_of(stat), stat.stx_ino),
+            mode: stat.stx_mode.into(),
+            nlink: stat.stx_nlink,
+            uid: stat.stx_uid,
+            gid: stat.stx_gid,
+            // 32 bits hold what Linux has: 12 bits of major, 20 of minor.
+            rdev: rustix::fs::makedev(stat.stx_rdev_major, stat.stx_rdev_minor) as u32,
+            size: stat.stx_size,
+            blocks: stat.stx_blocks,
+            atime: ns(&stat.stx_atime),
+            mtime: ns(&stat.stx_mtime),
+            ctime: ns(&stat.stx_ctime),
+        }
+    }
+}
+
+/// A hash of what changes with any change of a file.
+pub(crate) fn change_hash(stat: &Statx) -> u32 {
+    let times = fold(ns(&stat.stx_ctime) as u64, 0x9E37_79B9_7F4A_7C15) ^ ns(&stat.stx_mtime) as u64;
+    (fold(times ^ stat.stx_size, 0xBF58_476D_1CE4_E5B9) >> 16) as u32
+}
+
+/// The device of a file.
+pub(crate) fn dev_of(stat: &Statx) -> u64 {
+    rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor)
+}
+
+fn ns(time: &StatxTimestamp) -> i64 {
+    time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.into())
+}
+
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}

@@ -1,0 +1,218 @@
+//! Names: lookup, link, unlink, rename.
+//!
+//! # What it is
+//! A lookup is one `statx(2)` by the directory's descriptor and the name; it opens nothing. What loses its name while the VFS may
+//! have it is opened first, so that it can still be used.
+//!
+//! # How it is locked
+//! Nothing is held while the host is asked. A lookup that ran beside a rename or a removal does not take back what those said of
+//! places ([`crate::table::Table::note_move`]). The VFS holds the directories' locks while it changes them.
+//!
+//! # Where it comes from
+//! Own code.
+
+use crate::core::Core;
+use crate::errno::errno;
+use crate::host::{self, ProcPath, check_name};
+use crate::node::Node;
+use crate::table::Sighting;
+use rustix::fs::{AtFlags, OFlags};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use vfs::{AclKind, Errno, Inode, NewInode, RenameFlags, S_IFDIR, S_IFLNK, S_IFMT};
+
+impl Core {
+    /// See [`vfs::FileSystem::lookup`]; also for revalidation.
+    pub(crate) fn lookup(&self, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+        check_name(name).map_err(|_| Errno::ENOENT)?;
+        self.doubt_root(dir);
+        let dir = self.node(dir)?;
+        let fd = self.path_fd(dir)?;
+        self.watch(dir, &fd);
+        let moves = self.table.moves();
+        let stat = match self.stat_at(fd.as_fd(), name) {
+            Ok(stat) => stat,
+            Err(error) => {
+                self.told(dir.id, name, None, false);
+                return Err(error);
+            }
+        };
+        let node = self.sighted(&Sighting { stat: &stat, parent: dir.id, name, moves });
+        self.told(dir.id, name, Some(node), false);
+        let attr = self.identities.attr(&stat);
+        let mut new = NewInode { node, attr, valid: self.valid(dir, &stat), ..NewInode::default() };
+        if self.has_acls && attr.kind() != S_IFLNK {
+            new.access_acl = self.acl(&fd, name, AclKind::Access)?;
+            new.default_acl = if attr.is_dir() { self.acl(&fd, name, AclKind::Default)? } else { None };
+        }
+        Ok(new)
+    }
+
+    /// The descriptor of a directory that is about to change.
+    pub(crate) fn dir_fd(&self, dir: &Inode, name: &[u8]) -> Result<Arc<OwnedFd>, Errno> {
+        self.check_writable()?;
+        check_name(name)?;
+        let node = self.node(dir)?;
+        let fd = self.path_fd(node)?;
+        self.watch(node, &fd);
+        Ok(fd)
+    }
+
+    /// See [`vfs::FileSystem::link`].
+    pub(crate) fn link(&self, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        let to = self.dir_fd(dir, name)?;
+        let node = self.node(inode)?;
+        match self.place(node)? {
+            Some((from, old)) => {
+                rustix::fs::linkat(&from, &*old, &to, name, AtFlags::empty()).map_err(errno)?;
+            }
+            None => {
+                let fd = self.some_fd(node)?;
+                let path = ProcPath::new(&fd);
+                rustix::fs::linkat(rustix::fs::CWD, path.bytes(), &to, name, AtFlags::SYMLINK_FOLLOW).map_err(errno)?;
+            }
+        }
+        let is_reachable = {
+            let mut state = node.state();
+            state.place(dir.node(), name);
+            core::mem::take(&mut state.is_pinned)
+        };
+        if is_reachable {
+            self.budget.queue(node);
+        }
+        self.told(dir.node(), name, Some(node.id), true);
+        self.doubt(dir);
+        self.doubt(inode);
+        Ok(())
+    }
+
+    /// See [`vfs::FileSystem::unlink`].
+    pub(crate) fn unlink(&self, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        let fd = self.dir_fd(dir, name)?;
+        let node = self.node(inode)?;
+        let is_dir = inode.mode() & S_IFMT == S_IFDIR;
+        let pin = self.pin(node, &fd, dir.node(), name);
+        let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let done = rustix::fs::unlinkat(&fd, name, flags).map_err(errno);
+        self.table.note_move();
+        match (done, pin) {
+            (Err(error), Some(_)) => {
+                self.unpin(node);
+                return Err(error);
+            }
+            (Err(error), None) => return Err(error),
+            (Ok(()), _) => {}
+        }
+        self.told(dir.node(), name, None, true);
+        self.doubt(dir);
+        self.doubt(inode);
+        Ok(())
+    }
+
+    /// Holds a file that is about to lose the name by which it is known, and opens it if nothing of it is open. Where that fails
+    /// the name goes all the same: then the file is out of reach. `None`: it is known by another name, or held already.
+    fn pin(&self, node: &Arc<Node>, dir: &Arc<OwnedFd>, parent: u64, name: &[u8]) -> Option<()> {
+        let is_open = {
+            let mut state = node.state();
+            if state.is_pinned || !state.is_at(parent, name) {
+                return None;
+            }
+            state.is_pinned = true;
+            state.fds() != 0
+        };
+        if !is_open && let Ok(opened) = self.open_at(dir.as_fd(), name, OFlags::PATH, 0) {
+            self.keep_path(node, opened);
+        }
+        Some(())
+    }
+
+    fn unpin(&self, node: &Arc<Node>) {
+        node.state().is_pinned = false;
+        self.budget.queue(node);
+    }
+
+    /// See [`vfs::FileSystem::rename`].
+    pub(crate) fn rename(
+        &self,
+        (old_dir, old): (&Inode, &[u8]),
+        (new_dir, new): (&Inode, &[u8]),
+        inode: &Inode,
+        target: Option<&Inode>,
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        let (from, to) = (self.dir_fd(old_dir, old)?, self.dir_fd(new_dir, new)?);
+        let node = self.node(inode)?;
+        let target_node = target.map(|target| self.node(target)).transpose()?;
+        let is_exchange = flags.has(RenameFlags::EXCHANGE);
+        let replaced = target_node.filter(|_| !is_exchange);
+        let pin = replaced.and_then(|target| self.pin(target, &to, new_dir.node(), new));
+        let done = if flags.bits() == 0 {
+            rustix::fs::renameat(&from, old, &to, new)
+        } else {
+            let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
+            rustix::fs::renameat_with(&from, old, &to, new, flags)
+        };
+        self.table.note_move();
+        if let Err(error) = done {
+            if let (Some(target), Some(())) = (replaced, pin) {
+                self.unpin(target);
+            }
+            return Err(errno(error));
+        }
+        node.state().place(new_dir.node(), new);
+        if let Some(target) = target_node.filter(|_| is_exchange) {
+            target.state().place(old_dir.node(), old);
+        }
+        let left = target_node.filter(|_| is_exchange).map(|target| target.id);
+        self.told(old_dir.node(), old, left, true);
+        self.told(new_dir.node(), new, Some(node.id), true);
+        [old_dir, new_dir, inode].into_iter().chain(target).for_each(|inode| self.doubt(inode));
+        Ok(())
+    }
+
+    /// See [`vfs::FileSystem::read_link`].
+    pub(crate) fn read_link(&self, inode: &Inode) -> Result<Box<[u8]>, Errno> {
+        let node = self.node(inode)?;
+        if let Some(fd) = self.any_fd(node) {
+            return host::read_link(fd.as_fd(), b"", inode.size());
+        }
+        match self.place(node)? {
+            Some((dir, name)) => host::read_link(dir.as_fd(), &name, inode.size()),
+            None => Err(Errno::ESTALE),
+        }
+    }
+
+    /// See [`vfs::FileSystem::evict`].
+    pub(crate) fn evict(&self, inode: &Inode) {
+        let attached = inode.data::<Arc<Node>>();
+        let Some(node) = attached.cloned().or_else(|| self.table.get(inode.node())) else { return };
+        // The table, this function, and the inode that goes: others are of another inode with this node, a directory that moved
+        // behind the cache.
+        let own = 2 + usize::from(attached.is_some());
+        if Arc::ptr_eq(&node, &self.root) || Arc::strong_count(&node) > own {
+            return;
+        }
+        let (closing, is_gone, watch) = {
+            let mut state = node.state();
+            let fds = self.budget.take_all(&mut state);
+            state.opens = 0;
+            let watch = core::mem::take(&mut state.watch);
+            (fds, state.is_pinned, watch)
+        };
+        drop(closing);
+        node.set_doubted(false);
+        if inode.mode() & S_IFMT == S_IFDIR {
+            self.streams.end(node.id);
+        }
+        if watch != 0
+            && let Some(watches) = &self.watches
+        {
+            watches.remove(watch);
+        }
+        if is_gone {
+            self.table.remove(node.id);
+        } else {
+            self.table.cool(&node);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! From a record to a descriptor.
+//!
+//! # What it is
+//! A record's `O_PATH` descriptor is opened when it is first needed, by the directory's descriptor and the name in it, and so up to
+//! one that is open; the source always is. What was opened is shown to be the file that it should be, and only then used.
+//!
+//! # How it is locked
+//! No lock is held while the host is asked. Two threads may open the same file; the first one's descriptor is kept.
+//!
+//! # Where it comes from
+//! Own code.
+
+use crate::core::Core;
+use crate::errno::errno;
+use crate::host;
+use crate::node::{Node, READ, WRITE};
+use rustix::fs::{OFlags, Statx};
+use rustix::io::Errno as HostErrno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use vfs::Errno;
+
+/// Directories above each other; more are taken for a loop in what is known of places.
+const DEEPEST: usize = 1 << 16;
+
+/// A directory's descriptor, and a name in it.
+type Place = (Arc<OwnedFd>, Box<[u8]>);
+
+impl Core {
+    /// The `O_PATH` descriptor of a file.
+    ///
+    /// # Errors
+    /// `ESTALE` if the file is not where it was; the host's.
+    #[inline]
+    pub(crate) fn path_fd(&self, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        if let Some(fd) = &node.state().path {
+            node.note_use();
+            return Ok(fd.clone());
+        }
+        self.open_path(node)
+    }
+
+    #[cold]
+    fn open_path(&self, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        // What is closed on the way up is opened on the way down.
+        let mut closed = vec![node.clone()];
+        let mut at = node.clone();
+        let mut fd = loop {
+            let parent = {
+                let state = at.state();
+                if let Some(fd) = &state.path {
+                    break fd.clone();
+                }
+                state.parent
+            };
+            at = self.table.get(parent).ok_or_else(|| self.stale(at.id))?;
+            if closed.len() == DEEPEST {
+                return Err(self.stale(node.id));
+            }
+            closed.push(at.clone());
+        };
+        closed.retain(|node| !Arc::ptr_eq(node, &at));
+        if closed.is_empty() {
+            return Ok(fd);
+        }
+        for node in closed.iter().rev() {
+            let is_last = Arc::ptr_eq(node, &closed[0]);
+            let flags = if is_last { OFlags::PATH } else { OFlags::PATH | OFlags::DIRECTORY };
+            let opened = self.open_named(node, fd.as_fd(), flags)?;
+            fd = self.keep_path(node, opened);
+        }
+        Ok(fd)
+    }
+
+    /// Keeps an `O_PATH` descriptor, unless another was faster.
+    pub(crate) fn keep_path(&self, node: &Arc<Node>, opened: OwnedFd) -> Arc<OwnedFd> {
+        let opened = Arc::new(opened);
+        {
+            let mut state = node.state();
+            if let Some(fd) = &state.path {
+                return fd.clone();
+            }
+            state.path = Some(opened.clone());
+            if core::mem::take(&mut state.was_closed) {
+                self.budget.note_reopened();
+            }
+        }
+        self.budget.count(1, 0);
+        self.budget.queue(node);
+        opened
+    }
+
+    /// Opens a file by its name in `dir`, which is its directory's descriptor, and shows that it is the one.
+    fn open_named(&self, node: &Node, dir: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let name = node.state().name.clone();
+        let fd = self.open_at(dir, &name, flags, 0).map_err(|error| self.gone(node, error))?;
+        self.check_identity(node, fd.as_fd())?;
+        Ok(fd)
+    }
+
+    /// Whether a descriptor is of the file.
+    ///
+    /// # Errors
+    /// `ESTALE`.
+    fn check_identity(&self, node: &Node, fd: BorrowedFd<'_>) -> Result<Statx, Errno> {
+        let stat = host::stat_fd(fd).map_err(errno)?;
+        if self.identities.is(&stat, node.id, node.ino) { Ok(stat) } else { Err(self.stale(node.id)) }
+    }
+
+    /// That a known file's name leads nowhere, or to a symbolic link or a mount point by now, means that the file is not there.
+    #[cold]
+    fn gone(&self, node: &Node, error: HostErrno) -> Errno {
+        match error {
+            HostErrno::NOENT | HostErrno::NOTDIR | HostErrno::LOOP | HostErrno::XDEV => self.stale(node.id),
+            error => errno(error),
+        }
+    }
+
+    /// Opens a name, and once more after making room if there are too many descriptors.
+    pub(crate) fn open_at(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<OwnedFd, HostErrno> {
+        match self.opening.open(dir, name, flags, mode) {
+            Err(HostErrno::MFILE | HostErrno::NFILE) => {
+                self.budget.make_room();
+                self.opening.open(dir, name, flags, mode)
+            }
+            done => done,
+        }
+    }
+
+    /// The directory and the name of a file, if it is not pinned: for calls that take those.
+    ///
+    /// # Errors
+    /// `ESTALE` if the directory is not known any more; those of [`Core::path_fd`].
+    pub(crate) fn place(&self, node: &Node) -> Result<Option<Place>, Errno> {
+        let (parent, name) = {
+            let state = node.state();
+            if state.is_pinned {
+                return Ok(None);
+            }
+            (state.parent, state.name.clone())
+        };
+        let parent = self.table.get(parent).ok_or_else(|| self.stale(node.id))?;
+        Ok(Some((self.path_fd(&parent)?, name)))
+    }
+
+    /// A descriptor of a file that is there now: of its contents or its path.
+    pub(crate) fn any_fd(&self, node: &Node) -> Option<Arc<OwnedFd>> {
+        let state = node.state();
+        let fd = state.data.as_ref().or(state.path.as_ref())?;
+        node.note_use();
+        Some(fd.clone())
+    }
+
+    /// A descriptor for the contents that can do what `access` says.
+    ///
+    /// # Errors
+    /// `ESTALE` if the file is not where it was; `EACCES`, `EBUSY` for a program that runs, and the host's.
+    #[inline]
+    pub(crate) fn data_fd(&self, node: &Arc<Node>, access: u8) -> Result<Arc<OwnedFd>, Errno> {
+        {
+            let state = node.state();
+            if let Some(fd) = &state.data
+                && state.access & access == access
+            {
+                node.note_use();
+                return Ok(fd.clone());
+            }
+        }
+        self.open_data(node, access)
+    }
+
+    #[cold]
+    fn open_data(&self, node: &Arc<Node>, access: u8) -> Result<Arc<OwnedFd>, Errno> {
+        let (opened, access) = match access {
+            READ => (self.open_data_as(node, OFlags::RDONLY)?, READ),
+            _ => match self.open_data_as(node, OFlags::RDWR) {
+                Ok(fd) => (fd, READ | WRITE),
+                // Who may write and not read.
+                Err(Errno::EACCES) if access == WRITE => (self.open_data_as(node, OFlags::WRONLY)?, WRITE),
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(self.keep_data(node, opened, access))
+    }
+
+    /// Keeps a descriptor for the contents, unless one that can do as much is there.
+    pub(crate) fn keep_data(&self, node: &Arc<Node>, opened: OwnedFd, access: u8) -> Arc<OwnedFd> {
+        let opened = Arc::new(opened);
+        let before = {
+            let mut state = node.state();
+            match &state.data {
+                Some(fd) if state.access & access == access => return fd.clone(),
+                // It could do something else, and is in use.
+                Some(_) if state.access & !access != 0 && state.opens > 1 => return opened,
+                _ => {}
+            }
+            state.access = access;
+            if core::mem::take(&mut state.was_closed) {
+                self.budget.note_reopened();
+            }
+            state.data.replace(opened.clone())
+        };
+        self.budget.count(1, usize::from(before.is_some()));
+        self.budget.queue(node);
+        opened
+    }
+
+    /// Opens the contents: by the path descriptor if there is one, else by the name.
+    fn open_data_as(&self, node: &Node, flags: OFlags) -> Result<OwnedFd, Errno> {
+        // What took the name of a regular file may be a terminal, or a FIFO without a writer.
+        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let path = node.state().path.clone();
+        if let Some(path) = path {
+            return host::reopen(path.as_fd(), flags).map_err(errno);
+        }
+        if let Some((dir, name)) = self.place(node)? {
+            let fd = self.open_at(dir.as_fd(), &name, flags, 0).map_err(|error| self.gone(node, error))?;
+            self.check_identity(node, fd.as_fd())?;
+            return Ok(fd);
+        }
+        let data = node.state().data.clone().ok_or(Errno::ESTALE)?;
+        host::reopen(data.as_fd(), flags).map_err(errno)
+    }
+
+    /// A descriptor that stands for the file where its path is wanted, with [`host::ProcPath`].
+    ///
+    /// # Errors
+    /// As for [`Core::path_fd`].
+    pub(crate) fn some_fd(&self, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        match self.any_fd(node) {
+            Some(fd) => Ok(fd),
+            None => self.path_fd(node),
+        }
+    }
+
+    /// What the host says of a file now. One call, unless its directory must be opened.
+    ///
+    /// # Errors
+    /// `ESTALE` if it is not there any more; the host's.
+    pub(crate) fn stat(&self, node: &Arc<Node>) -> Result<Statx, Errno> {
+        if let Some(fd) = self.any_fd(node) {
+            return host::stat_fd(fd.as_fd()).map_err(errno);
+        }
+        let Some((dir, name)) = self.place(node)? else { return Err(Errno::ESTALE) };
+        match self.stat_at(dir.as_fd(), &name) {
+            Ok(stat) if self.identities.is(&stat, node.id, node.ino) => Ok(stat),
+            Ok(_) | Err(Errno::ENOENT) => Err(self.stale(node.id)),
+            Err(error) => Err(error),
+        }
+    }
+}
