@@ -281,8 +281,11 @@ class Mount:
     def __init__(self, kind, name=None, backing="tmpfs", options="", command=None, source=None):
         """`backing` is where a mirrored directory lies: tmpfs or disk. `options` go to lightfoot's -o. `command` is for
         the kind `custom`: words with {source} and {mountpoint}, run in the foreground. `source` mirrors that directory
-        in place of one of our own."""
-        self.kind, self.name, self.options = kind, name or kind, options
+        in place of one of our own. A kind may have options of its own behind a colon: lightfoot-host:exclusive+threads=2
+        for -o exclusive,threads=2."""
+        self.name = name or kind
+        kind, _, own = kind.partition(":")
+        self.kind, self.options = kind, ",".join(part for part in (options, own.replace("+", ",")) if part)
         # Short: the path of a socket below it must fit into 108 bytes.
         self.base = workdir() / str(next(_numbers))
         self.dir = self.base / "m"
