@@ -346,8 +346,9 @@ class Mount:
         is_up = (lambda: os.path.isdir(self.dir)) if answers else (lambda: is_mounted(self.dir))
         there = wait_for(lambda: is_up() or self.daemon.poll() is not None, limit_s)
         if not there or not is_up() or not is_mounted(self.dir):
+            said = self.log_tail()
             self.down(expect_exit=False)
-            raise RuntimeError(f"no mount by: {shlex.join(words)}\n{self.log_tail()}")
+            raise RuntimeError(f"no mount by: {shlex.join(words)}\n{said}")
         run(["stat", str(self.dir)], 20)
 
     @property
