@@ -2,7 +2,7 @@
 //!
 //! As [`vfs::FileSystem`]; own code.
 
-use crate::{HostFs, watch};
+use crate::HostFs;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use vfs::{
@@ -20,7 +20,6 @@ impl FileSystem for HostFs {
     }
 
     fn mounted(&self, invalidator: Invalidator) {
-        watch::begin(&self.core, &invalidator);
         let _ = self.core.invalidator.set(invalidator);
     }
 
