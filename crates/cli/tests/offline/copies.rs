@@ -127,8 +127,17 @@ fn a_copy_that_makes_no_sense_is_told_and_changes_nothing() {
     fs::create_dir_all(target.at("dir/f")).expect("directories");
     fs::write(target.at("file"), "old").expect("a file");
     let (dir, file) = (format!("{to}/dir"), format!("{to}/file"));
+    symlink("nowhere", target.at("dangling")).expect("a link");
+    let fifo = Command::new("mkfifo").arg(target.at("fifo")).status();
+    assert!(fifo.is_ok_and(|status| status.success()), "a FIFO can be made");
+    let (fifo, dangling) = (format!("{to}/fifo"), format!("{to}/dangling"));
     let before = (snapshot(&source.0), snapshot(&target.0));
-    let cases: [(&[&str], &[&str]); 12] = [
+    let cases: [(&[&str], &[&str]); 17] = [
+        (&["--out-of", from, "a/f", &fifo], &["fifo\" cannot be made", "a device or the like"]),
+        (&["--out-of", from, "a/f", &dangling], &["dangling\" cannot be made", "leads nowhere"]),
+        (&["-r", "--within", from, "link", "link"], &["it is what is copied"]),
+        (&["-r", "--out-of", from, "", to], &["\"\" of", "no such file"]),
+        (&["--into", from, &fifo, "/x"], &["fifo\" cannot be copied (it is no regular file)", "--recursive"]),
         (&["--out-of", from, "a", to], &["\"/a\"", "it is a directory", "--recursive"]),
         (&["--out-of", from, "gone", to], &["gone", "no such file"]),
         (&["--out-of", from, "a/f", &dir], &["dir/f\" cannot be made", "there is a directory of that name"]),
@@ -136,8 +145,8 @@ fn a_copy_that_makes_no_sense_is_told_and_changes_nothing() {
         (&["--out-of", from, "a/f", "link", &file], &["file\" cannot be copied into", "no such directory"]),
         (&["--out-of", from, "a/f", &format!("{to}/none/")], &["none/\" cannot be copied into", "make it"]),
         (&["--out-of", from, "a/f", &format!("{to}/none/f")], &["none/f\"", "no such file"]),
-        (&["--within", from, "a/f", "a/f"], &["it is the file that is copied"]),
-        (&["--within", from, "link", "a/f"], &["it is the file that is copied"]),
+        (&["--within", from, "a/f", "a/f"], &["it is what is copied"]),
+        (&["--within", from, "link", "a/f"], &["it is what is copied"]),
         (&["-r", "--within", from, "a", "a/b/c"], &["the copy would lie in what is copied"]),
         (&["-r", "--within", from, "/", "a/c"], &["the copy would lie in what is copied"]),
         (&["--into", from, "-o", "ro", &file, "new"], &["read-only file system", "leave ro out"]),
