@@ -83,6 +83,15 @@ fn a_tree_is_the_same_after_the_way_in_and_out() {
 }
 
 #[test]
+fn zeros_are_written_where_something_was_before() {
+    let (original, target) = (awkward(), Dir::new());
+    fs::write(target.at("sparse"), vec![b'y'; 4 << 20]).expect("a file");
+    checked(&["cp", "--out-of", text(&original.0), "a/sparse", text(&target.0)]);
+    let same = fs::read(target.at("sparse")).expect("a copy") == fs::read(original.at("a/sparse")).expect("a file");
+    assert!(same, "the contents differ");
+}
+
+#[test]
 fn what_goes_from_one_source_to_another_need_not_touch_the_host() {
     let (original, other) = (awkward(), Dir::new());
     checked(&["cp", "-rp", "--out-of", text(&original.0), "--into", text(&other.0), "/", "/"]);
