@@ -115,7 +115,7 @@ fn long_listings_are_those_of_ls() {
         let made = Command::new("mknod").arg(source.at(&format!("a/{name}"))).args(["c", major, minor]).output();
         assert!(made.is_ok(), "there is mknod(1)");
     }
-    for (name, id) in [("a/again0", Some(12_345_678)), ("a/b", Some(1))] {
+    for (name, id) in [("a/again0", Some(12_345_678)), ("a/b", Some(1)), ("a/.hidden", Some(77_777))] {
         let _ = std::os::unix::fs::chown(source.at(name), id, id);
     }
     fs::set_permissions(source.at("a/f"), fs::Permissions::from_mode(0o4711)).expect("a mode");

@@ -47,7 +47,8 @@ impl Long {
             if self.inodes {
                 write!(out, "{ino:>0$} ", widths[0])?;
             }
-            write!(out, "{mode} {nlink:>0$} {user:<1$} {group:<2$} ", widths[2], widths[3], widths[4])?;
+            let (user, group) = (owner(user, widths[3]), owner(group, widths[4]));
+            write!(out, "{mode} {nlink:>0$} {user} {group} ", widths[2])?;
             write!(out, "{size:>0$} {1} ", widths[5], stamp::short(line.metadata.mtime_ns(), self.now, &self.zone))?;
             self.style.write(out, &line.name)?;
             if let Some(target) = &line.target {
@@ -84,6 +85,12 @@ impl Long {
         let blocks: u64 = lines.iter().map(|line| line.metadata.blocks()).sum();
         if self.human { human(blocks.saturating_mul(512)) } else { blocks.div_ceil(2).to_string() }
     }
+}
+
+/// An owner in its column: names to the left, numbers to the right.
+fn owner(name: &str, width: usize) -> String {
+    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { format!("{name:>width$}") } else { format!("{name:<width$}") }
 }
 
 /// Digits of the greatest numbers of devices.
