@@ -103,6 +103,8 @@ fn what_goes_from_one_source_to_another_need_not_touch_the_host() {
 #[test]
 fn a_copy_goes_where_cp_would_put_it() {
     let (source, target) = (source(), Dir::new());
+    // So that its copy can be written over by who is not root.
+    fs::set_permissions(source.at("a/b/long"), fs::Permissions::from_mode(0o644)).expect("a mode");
     let (from, to) = (text(&source.0), text(&target.0));
     let read = |path: &str| fs::read_to_string(target.at(path)).expect(path);
     checked(&["cp", "--out-of", from, "a/f", to]);
@@ -179,6 +181,7 @@ fn of_two_that_go_to_one_place_the_first_is_copied() {
 fn a_file_that_is_copied_onto_itself_by_another_way_stays_what_it_is() {
     let source = source();
     let at = text(&source.0);
+    fs::set_permissions(source.at("a/b/long"), fs::Permissions::from_mode(0o644)).expect("a mode");
     let before = plain(snapshot(&source.0));
     assert!(run(&["cp", "--into", at, &format!("{at}/a/b/long"), "a/b/long"]).status.success());
     assert!(run(&["cp", "--out-of", at, "a/b/long", &format!("{at}/a/b/long")]).status.success());
