@@ -100,7 +100,7 @@ fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
     // Before there is something to leave behind.
     let mut signals = Signals::listen().map_err(|error| Failure::Signals(error.into()))?;
     let source = words.source_of(&mount.source)?;
-    place::check(&source, &mount.mountpoint, &words)?;
+    place::check(&source, &mount.mountpoint)?;
     let metrics = mount.metrics.as_ref().map(Listener::bind).transpose()?;
     if mount.fake {
         return Ok(());
@@ -119,7 +119,7 @@ fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
     if !words.mount.allow_other {
         tracing::info!("only {} may use it; with -o allow_other everybody", rustix::process::geteuid().as_raw());
     }
-    let hosts = source.host_dirs().map(PathBuf::from).zip(hosts).collect();
+    let hosts = source.host_dirs().map(|host| host.path.to_path_buf()).zip(hosts).collect();
     let served = Arc::new(Served {
         session: mounted.session().clone(),
         source: words.mount.name.clone(),

@@ -22,11 +22,10 @@ type Switch = (&'static str, fn(&mut MountOptions));
 type Setting = (&'static str, &'static str, fn(&mut Words, &str) -> Option<()>);
 
 /// Words that are said alone.
-const SWITCHES: [Switch; 28] = [
+const SWITCHES: [Switch; 26] = [
     ("ro", |mount| mount.read_only = true),
     ("rw", |mount| mount.read_only = false),
     ("allow_other", |mount| mount.allow_other = true),
-    ("allow_root", |mount| mount.allow_other = true),
     ("default_permissions", |mount| mount.session.checks = Checks::Kernel),
     ("own_permissions", |mount| mount.session.checks = Checks::Own),
     ("clone_fd", |mount| mount.clone_fd = true),
@@ -50,7 +49,6 @@ const SWITCHES: [Switch; 28] = [
     ("relatime", |mount| mount.noatime = false),
     ("strictatime", |mount| mount.noatime = false),
     ("nonempty", |mount| mount.nonempty = true),
-    ("empty", |mount| mount.nonempty = false),
 ];
 
 /// Words with values.
@@ -72,7 +70,7 @@ const SETTINGS: [Setting; 12] = [
 ];
 
 /// Words that the source understands, if it is of the kind that has them.
-const OF_SOURCES: [&str; 18] = [
+const OF_SOURCES: [&str; 17] = [
     "size",
     "nr_blocks",
     "nr_inodes",
@@ -90,7 +88,6 @@ const OF_SOURCES: [&str; 18] = [
     "cross",
     "stay",
     "fds",
-    "ownership",
 ];
 
 /// Words that are for who mounts, not for what is mounted.
@@ -198,11 +195,6 @@ impl Words {
         let is_ram = source.as_bytes().starts_with(b"ram:");
         let own: Vec<_> = own.filter(|word| !is_ram || !word.starts_with("ttl=")).cloned().collect();
         Source::parse(source, &own)
-    }
-
-    /// Whether `key` was said to the source.
-    pub(crate) fn tells_source(&self, key: &str) -> bool {
-        self.source.iter().any(|word| word.split('=').next() == Some(key))
     }
 }
 
