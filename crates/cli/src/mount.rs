@@ -87,7 +87,7 @@ pub(crate) fn run(mount: &Mount, arguments: &[OsString]) -> Result<(), Error> {
         let result = serve(mount, Some(&mut report));
         return report.ended(result);
     }
-    if mount.daemon { Ok(daemon::start(arguments)?) } else { serve(mount, None) }
+    if mount.daemon && !mount.fake { Ok(daemon::start(arguments)?) } else { serve(mount, None) }
 }
 
 fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
