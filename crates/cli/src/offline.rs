@@ -25,6 +25,7 @@ mod stat;
 mod text;
 mod tree;
 mod walk;
+mod zone;
 
 pub(crate) use failure::Failure;
 
@@ -142,7 +143,8 @@ fn own_umask() -> u32 {
 /// A path as the tree has it: from its root.
 fn from_root(path: &OsString) -> Vec<u8> {
     let path = path.as_bytes();
-    if path.starts_with(b"/") { path.to_vec() } else { [b"/", path].concat() }
+    // One that is empty leads nowhere, as anywhere.
+    if path.starts_with(b"/") || path.is_empty() { path.to_vec() } else { [b"/", path].concat() }
 }
 
 /// `name` in the directory at `dir`.

@@ -41,7 +41,22 @@ const RAM: &str = "ram:";
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct SourceArguments {
     /// ram:[WORD,WORD..], a directory of this machine, or a TOML file that names several mounts
-    #[arg(value_name = "SOURCE")]
+    ///
+    /// A file of mounts says of each where it is (at), what (source) and how (options):
+    ///
+    ///     [[mount]]
+    ///     at = "/"
+    ///     source = "ram:size=1g"
+    ///
+    ///     [[mount]]
+    ///     at = "/src"
+    ///     source = "/home/x/src"
+    ///     options = "ro,ttl=1s"
+    ///
+    /// Relative paths in it start from its own directory. Without a mount at / the root is in memory. Directories to
+    /// mount on are made in memory; in a directory of this machine they must be there. A directory whose name begins
+    /// with ram: is said as ./ram:x.
+    #[arg(value_name = "SOURCE", verbatim_doc_comment)]
     pub(crate) source: OsString,
 
     /// How SOURCE is used; may be given more than once

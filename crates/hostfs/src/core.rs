@@ -138,13 +138,22 @@ impl Core {
         inode.data_or(|| node).ok_or(Errno::EIO)
     }
 
-    /// That a file is not where it was. The VFS is made to look its names up again, so that it is found if it is anywhere.
+    /// That a file is not where it was. The VFS is made to look its names up again, so that it is found if it is
+    /// anywhere.
     #[cold]
     pub(crate) fn stale(&self, node: u64) -> Errno {
         if let Some(invalidator) = self.invalidator.get() {
             invalidator.inode(node);
         }
         Errno::ESTALE
+    }
+
+    /// Says that a file was changed: the VFS asks for its attributes before it shows them.
+    pub(crate) fn doubt(&self, inode: &Inode) {
+        if let Some(node) = inode.data::<Arc<Node>>() {
+            node.set_doubted(true);
+        }
+        inode.doubt();
     }
 
     /// Refuses changes if they are to be refused.
@@ -247,7 +256,7 @@ impl Core {
         // Relaxed: a time, of which nothing depends.
         if now.saturating_sub(self.root_doubted.load(Relaxed)) >= ttl {
             self.root_doubted.store(now, Relaxed);
-            dir.doubt();
+            self.doubt(dir);
         }
     }
 
@@ -262,6 +271,6 @@ impl Core {
 }
 
 /// A time in nanoseconds.
-pub(crate) fn nanoseconds(time: core::time::Duration) -> u64 {
+fn nanoseconds(time: core::time::Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

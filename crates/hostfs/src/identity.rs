@@ -1,12 +1,13 @@
 //! Which file it is, and what the host says of it.
 //!
 //! # What it is
-//! The node that the VFS knows a file by is a keyed hash of its device, inode number, type and time of birth: a number that the host
-//! gives to another file later is another node. So a record of a file that was dropped is the same when it is found again.
+//! The node that the VFS knows a file by is a keyed hash of its device, inode number, type and time of birth: a number
+//! that the host gives to another file later is another node. So a record of a file that was dropped is the same when
+//! it is found again.
 //!
 //! # What it is not
-//! Proof where the host keeps no time of birth: there, a number that was freed and used again for a file of the same type within the
-//! life of a record is taken for the same file, unless a descriptor holds it.
+//! Proof where the host keeps no time of birth: there, a number that was freed and used again for a file of the same
+//! type within the life of a record is taken for the same file, unless a descriptor holds it.
 //!
 //! # How it is locked
 //! Not at all: plain values.
@@ -85,6 +86,12 @@ impl Identities {
             ctime: ns(&stat.stx_ctime),
         }
     }
+}
+
+/// A hash of what changes with any change of a file.
+pub(crate) fn change_hash(stat: &Statx) -> u32 {
+    let times = fold(ns(&stat.stx_ctime) as u64, 0x9E37_79B9_7F4A_7C15) ^ ns(&stat.stx_mtime) as u64;
+    (fold(times ^ stat.stx_size, 0xBF58_476D_1CE4_E5B9) >> 16) as u32
 }
 
 /// The device of a file.

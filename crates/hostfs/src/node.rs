@@ -1,20 +1,21 @@
 //! What is known of one file of the host.
 //!
 //! # What it is
-//! A record for each inode that the VFS may have: where it was found last (parent and name), and the descriptors of it that are
-//! open. Most have none: a file is found again by its parent's descriptor and its name. What has no name any more is *pinned*: its
-//! descriptor is all that is left of it.
+//! A record for each inode that the VFS may have: where it was found last (parent and name), and the descriptors of it
+//! that are open. Most have none: a file is found again by its parent's descriptor and its name. What has no name any
+//! more is *pinned*: its descriptor is all that is left of it.
 //!
 //! # Size
 //! A record takes 104 bytes with its counts, its name's bytes, and 17 bytes in the table (more before the table grows).
 //!
 //! # How it is locked
-//! One mutex, held for no call to the host. It is inside of the table's and outside of none; the budget's is taken before it.
+//! One mutex, held for no call to the host. It is inside of the table's and outside of none; the budget's is taken
+//! before it.
 //!
 //! # Where it comes from
 //! `lo_inode` of libfuse's `passthrough_ll`, which holds a descriptor for each; own code.
 
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -36,6 +37,10 @@ pub(crate) struct Node {
     state: Mutex<State>,
     /// Whether a descriptor was used since the budget's clock came by.
     used: AtomicBool,
+    /// Whether the VFS will ask for its attributes before it shows them.
+    is_doubted: AtomicBool,
+    /// A hash of the attributes that the VFS was told last.
+    told: AtomicU32,
 }
 
 /// What changes of a record.
@@ -83,7 +88,15 @@ impl Node {
             is_unwatched: false,
             was_closed: false,
         };
-        Self { id, ino, is_elsewhere, state: Mutex::new(state), used: AtomicBool::new(false) }
+        Self {
+            id,
+            ino,
+            is_elsewhere,
+            state: Mutex::new(state),
+            used: AtomicBool::new(false),
+            is_doubted: AtomicBool::new(false),
+            told: AtomicU32::new(0),
+        }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -96,6 +109,22 @@ impl Node {
         if !self.used.load(Relaxed) {
             self.used.store(true, Relaxed);
         }
+    }
+
+    /// Says that the VFS was told attributes with this hash.
+    pub(crate) fn note_told(&self, hash: u32) {
+        // Relaxed, here and below: a change that is not seen for what it is, is told once more.
+        self.told.store(hash, Relaxed);
+    }
+
+    /// Says that the VFS will ask for attributes, or that it is being told them: before the host is asked.
+    pub(crate) fn set_doubted(&self, is_doubted: bool) {
+        self.is_doubted.store(is_doubted, Relaxed);
+    }
+
+    /// Whether the VFS knows attributes with this hash, or will ask for them.
+    pub(crate) fn knows(&self, hash: u32) -> bool {
+        self.is_doubted.load(Relaxed) || self.told.load(Relaxed) == hash
     }
 
     /// Whether a descriptor was used since the last call.

@@ -1,23 +1,24 @@
 //! The records of all files that the VFS may have, by node.
 //!
 //! # What it is
-//! A hash table in shards. A node is a keyed hash already ([`crate::identity`]), so it is not hashed again. Two files whose hashes are
-//! one, which is improbable beyond measure, lie beside each other.
+//! A hash table in shards. A node is a keyed hash already ([`crate::identity`]), so it is not hashed again. Two files
+//! whose hashes are one, which is improbable beyond measure, lie beside each other.
 //!
-//! A file system is not told whether an answer to a lookup was used, so an inode may begin with a node just when the inode before it
-//! with that node ends. So records whose inodes were evicted are kept for a while ([`COLD`] of them).
+//! A file system is not told whether an answer to a lookup was used, so an inode may begin with a node just when the
+//! inode before it with that node ends. So records whose inodes were evicted are kept for a while ([`COLD`] of them).
 //!
 //! # Limitations
-//! An answer that the VFS threw away, and whose file was gone when it asked again, leaves a record until the file system ends.
+//! An answer that the VFS threw away, and whose file was gone when it asked again, leaves a record until the file
+//! system ends.
 //!
 //! # How it is locked
-//! A mutex for each shard, held for no call to the host; a record's own lock is inside of it. One for the order of the cold ones,
-//! inside of which nothing is taken.
+//! A mutex for each shard, held for no call to the host; a record's own lock is inside of it. One for the order of the
+//! cold ones, inside of which nothing is taken.
 //!
 //! # Where it comes from
 //! As `vfs::PathAdapter`; own code.
 
-use crate::identity::{Identities, NEIGHBOURS, dev_of};
+use crate::identity::{Identities, NEIGHBOURS, change_hash, dev_of};
 use crate::node::Node;
 use core::hash::{BuildHasherDefault, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -96,8 +97,8 @@ impl Table {
         self.moves.load(Relaxed)
     }
 
-    /// A name moved or went: what lookups that run now will find is not where it was. Called after the host was, and before records
-    /// are changed.
+    /// A name moved or went: what lookups that run now will find is not where it was. Called after the host was, and
+    /// before records are changed.
     pub(crate) fn note_move(&self) {
         // Relaxed: as above.
         self.moves.fetch_add(1, Relaxed);
@@ -107,8 +108,8 @@ impl Table {
         self.shard(id).lock().get(&id).cloned()
     }
 
-    /// The record of a file that was found; a new one if there is none. `reachable` is called with a pinned record that has a name
-    /// again.
+    /// The record of a file that was found; a new one if there is none. `reachable` is called with a pinned record that
+    /// has a name again.
     pub(crate) fn sighted(&self, identities: &Identities, at: &Sighting<'_>) -> (u64, bool) {
         let mut id = identities.node(at.stat);
         for _ in 0..NEIGHBOURS {
@@ -116,6 +117,7 @@ impl Table {
                 Entry::Vacant(vacant) => {
                     let is_elsewhere = dev_of(at.stat) != identities.dev();
                     let node = Node::new(id, at.stat.stx_ino, is_elsewhere, (at.parent, at.name));
+                    node.note_told(change_hash(at.stat));
                     vacant.insert(Arc::new(node));
                     return (id, false);
                 }
@@ -131,6 +133,7 @@ impl Table {
 
     /// Notes where a known file was seen. `true`: it was pinned, and has a name again.
     fn seen_again(&self, node: &Node, at: &Sighting<'_>) -> bool {
+        node.note_told(change_hash(at.stat));
         let mut state = node.state();
         state.is_cold = false;
         if state.is_at(at.parent, at.name) || self.moves() != at.moves {

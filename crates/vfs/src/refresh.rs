@@ -6,7 +6,9 @@
 //! [`crate::FileSystem::attributes`]. A walk cannot ask in rcu-walk: it goes on by holding the place ([`Fallback::Attributes`]).
 //!
 //! # How it is locked
-//! By nothing. The doubt ends before the file system is asked, so a change that it does not see any more begins the doubt anew.
+//! By nothing. The doubt ends before the file system is asked, so a change that it does not see any more begins the doubt anew. An
+//! answer is put in place only of the attributes that were there when it was asked for: what was changed here meanwhile stays, and
+//! is in doubt.
 //!
 //! # Where it comes from
 //! `STATX_ATTR` validity of FUSE (`attr_valid`) and NFS (`NFS_INO_INVALID_ATTR`) in Linux.
@@ -35,14 +37,20 @@ impl SuperBlock {
     #[cold]
     fn ask_for_attr(&self, inode: &Inode) -> Result<Attr, Errno> {
         inode.set_doubted(false);
+        let before = inode.attr();
         let told = self.fs.attributes(&Request::of(&Credentials::root()), inode);
-        let Ok(attr) = told else {
-            inode.set_doubted(true);
-            return told;
-        };
-        let before = inode.mode();
-        inode.update(|old| *old = attr);
-        if attr.is_dir() && before != attr.mode {
+        let is_same = |attr: &Attr| if attr.kind() == before.kind() { Ok(()) } else { Err(Errno::ESTALE) };
+        let attr = told.and_then(|attr| is_same(&attr).map(|()| attr)).inspect_err(|_| inode.doubt())?;
+        let is_known = inode.update(|now| {
+            if *now == before {
+                *now = attr;
+            }
+            *now == attr
+        });
+        if !is_known {
+            // Something was changed here meanwhile, and what was told may be from before: it does not undo that.
+            inode.doubt();
+        } else if attr.is_dir() && before.mode != attr.mode {
             change_dir_flags(crate::slot::dentry_beside(inode), 0, 0);
         }
         Ok(attr)
@@ -102,13 +110,20 @@ impl Held {
         if core::ptr::eq(dentry, self.mount().root()) {
             return None;
         }
-        let guard = sb.domain.read();
-        let seq = dentry.seq.begin();
-        let parent = dentry.parent().filter(|_| dentry.has(HASHED))?;
-        let name = dentry.with_name_rcu(&guard, |name| name.into());
-        let pinned = sb.pin_rcu(&guard, parent, parent.seq.begin())?;
-        let held = self.beside(pinned);
-        if dentry.seq.retry(seq) { None } else { Some((held, name)) }
+        loop {
+            let guard = sb.domain.read();
+            let seq = dentry.seq.begin();
+            let is_named = dentry.has(HASHED);
+            let parent = dentry.parent().filter(|_| is_named);
+            let name: Box<[u8]> = dentry.with_name_rcu(&guard, |name| name.into());
+            // If it still is the parent below, it was all the time, and a directory with a name in it does not go.
+            let held = parent.and_then(|parent| sb.pin(parent));
+            drop(guard);
+            if !dentry.seq.retry(seq) {
+                return parent.and(held).map(|held| (self.beside(held), name));
+            }
+            held.into_iter().for_each(|held| sb.unpin(held));
+        }
     }
 
     pub(crate) fn inode(&self) -> Result<&Inode, Errno> {

@@ -4,6 +4,7 @@ use super::entry::{device_numbers, is_device, mode_in_letters};
 use super::owners::Owners;
 use super::stamp;
 use super::text::Style;
+use super::zone::Zone;
 use lightfoot::Metadata;
 use std::io::{self, Write};
 
@@ -31,6 +32,8 @@ pub(super) struct Long {
     pub(super) inodes: bool,
     /// The time that it is, nanoseconds since the epoch.
     pub(super) now: i64,
+    /// Where it is that.
+    pub(super) zone: Zone,
 }
 
 impl Long {
@@ -44,7 +47,7 @@ impl Long {
                 write!(out, "{ino:>0$} ", widths[0])?;
             }
             write!(out, "{mode} {nlink:>0$} {user:<1$} {group:<2$} ", widths[2], widths[3], widths[4])?;
-            write!(out, "{size:>0$} {1} ", widths[5], stamp::short(line.metadata.mtime_ns(), self.now))?;
+            write!(out, "{size:>0$} {1} ", widths[5], stamp::short(line.metadata.mtime_ns(), self.now, &self.zone))?;
             self.style.write(out, &line.name)?;
             if let Some(target) = &line.target {
                 out.write_all(b" -> ")?;

@@ -24,11 +24,13 @@ use end::End;
 use host::Host;
 use inside::Inside;
 use job::{Item, Job};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 /// What `lightfoot cp` is asked.
 #[derive(clap::Args, Clone, Debug)]
+#[command(override_usage = "lightfoot cp [OPTIONS] <--into SOURCE|--out-of SOURCE|--within SOURCE> FROM... TO")]
 #[command(group = clap::ArgGroup::new("side").required(true).multiple(true).args(["into", "out_of", "within"]))]
 pub(crate) struct Cp {
     /// Copy into this source: TO is one of its paths
@@ -44,7 +46,7 @@ pub(crate) struct Cp {
     within: Option<OsString>,
 
     /// What to copy, and at the end where to
-    #[arg(required = true, num_args = 2.., value_names = ["FROM", "TO"])]
+    #[arg(required = true, num_args = 2.., value_name = "FROM... TO")]
     paths: Vec<OsString>,
 
     /// Directories with all that is in them; symbolic links and special files as such
@@ -79,7 +81,7 @@ pub(super) fn run(cp: &Cp) -> Result<(), Error> {
 fn copy(cp: &Cp, from: &dyn End, to: &dyn End) -> Result<(), Error> {
     let troubles = Troubles::default();
     let Some((target, paths)) = cp.paths.split_last() else { return Ok(()) };
-    let target = target.as_bytes();
+    let target = &*path_of(to, target);
     let target_is_dir = match to.facts(target, true) {
         Ok(facts) => facts.is_dir(),
         Err(_) => false,
@@ -92,30 +94,37 @@ fn copy(cp: &Cp, from: &dyn End, to: &dyn End) -> Result<(), Error> {
     let same_side = cp.within.is_some() || cp.into.is_none() && cp.out_of.is_none();
     let mut job = Job::new(from, to, &troubles, cp.recursive, cp.preserve);
     let mut items = Vec::new();
-    for path in paths.iter().map(|path| path.as_bytes()) {
-        let name = base(path);
+    let mut taken = BTreeSet::new();
+    for path in paths.iter().map(|path| path_of(from, path)) {
+        let name = base(&path);
         let (target, is_named) = match name {
             Some(name) if target_is_dir => (super::join(target, name), false),
             _ => (target.to_vec(), true),
         };
-        if same_side && job.is_below_itself(path, &target) {
-            let failure = Failure::said(
-                "copied",
-                path,
-                from.source(),
-                "the copy would lie in what is copied",
-                "name another place for the copy",
-            );
-            troubles.tell(&failure);
-            continue;
+        let wrong = if same_side && job.is_below_itself(&path, &target) {
+            Some(("the copy would lie in what is copied", "name another place for the copy"))
+        } else if name.is_some() && !taken.insert(target.clone()) {
+            Some(("another of that name goes to the same place", "copy them one by one"))
+        } else {
+            None
+        };
+        match wrong {
+            Some((reason, way_out)) => {
+                troubles.tell(&Failure::said("copied", &path, from.source(), reason, way_out));
+            }
+            None => job.plan(Item::start(path, target, is_named), &mut items),
         }
-        job.plan(Item::start(path, target, is_named), &mut items);
     }
     let bytes = items.iter().map(Item::bytes).sum();
     job.set_progress(Progress::of_bytes("copying", bytes));
     job.run(items);
     drop(job);
     troubles.end()
+}
+
+/// A path as the end has it.
+fn path_of(end: &dyn End, path: &OsString) -> Vec<u8> {
+    if end.source().is_some() { super::from_root(path) } else { path.as_bytes().to_vec() }
 }
 
 /// The last component of a path; `None` if it is the directory itself or one above it.

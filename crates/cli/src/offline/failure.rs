@@ -72,7 +72,9 @@ impl fmt::Display for Failure {
             write!(f, " of {source}")?;
         }
         write!(f, " cannot be {} ({})", self.verb, self.reason)?;
-        let way_out = self.way_out.or_else(|| way_out(self.errno)).unwrap_or("leave it out, or try again");
+        let is_of_host = self.source.is_none() && self.errno == Errno::ENOENT.raw();
+        let here = is_of_host.then_some("name something that is there");
+        let way_out = self.way_out.or(here).or_else(|| way_out(self.errno)).unwrap_or("leave it out, or try again");
         write!(f, "; {way_out}")
     }
 }
@@ -119,5 +121,7 @@ mod tests {
             let failure = Failure::new("read", b"/a\nb", Some("\"ram\""), error);
             assert_eq!((failure.status(), failure.to_string().as_str()), (status, text));
         }
+        let of_host = Failure::new("copied", b"/x", None, io::Error::from_raw_os_error(2)).to_string();
+        assert_eq!(of_host, "\"/x\" cannot be copied (no such file or directory); name something that is there");
     }
 }

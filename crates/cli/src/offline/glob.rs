@@ -25,11 +25,14 @@ enum Piece {
     One(Unit),
     Any,
     Many,
-    Set { negated: bool, ranges: Vec<(Unit, Unit)>, classes: Vec<fn(char) -> bool> },
+    Set { negated: bool, ranges: Vec<(Unit, Unit)>, classes: Vec<Class> },
 }
 
+/// Which characters are of a class.
+type Class = fn(char) -> bool;
+
 /// Classes of characters by their names.
-const CLASSES: [(&str, fn(char) -> bool); 12] = [
+const CLASSES: [(&str, Class); 12] = [
     ("alnum", char::is_alphanumeric),
     ("alpha", char::is_alphabetic),
     ("blank", |character| matches!(character, ' ' | '\t')),

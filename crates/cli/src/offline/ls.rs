@@ -4,6 +4,7 @@ use super::columns::{Line, Long, side_by_side, terminal_width};
 use super::entry::{JsonArray, json};
 use super::owners::Owners;
 use super::walk::names;
+use super::zone::Zone;
 use super::{Opened, from_root, join};
 use crate::source::SourceArguments;
 use lightfoot::{Dir, Metadata};
@@ -25,7 +26,7 @@ pub(crate) struct Ls {
     #[arg(default_value = "/", value_name = "PATH", hide_default_value = true)]
     paths: Vec<OsString>,
 
-    /// Long lines: mode, names, owner, group, length, time of the last change (UTC), name
+    /// Long lines: mode, names, owner, group, length, time of the last change, name
     #[arg(short, long)]
     long: bool,
 
@@ -111,6 +112,7 @@ pub(super) fn run(ls: &Ls, opened: &Opened, out: &mut impl Write) -> io::Result<
         human: ls.human,
         inodes: ls.inode,
         now: i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX),
+        zone: if ls.long { Zone::local() } else { Zone::default() },
     };
     let mut listing = Listing { ls, opened, out, long, array: JsonArray::default(), has_block: false };
     let (mut files, mut dirs) = (Vec::new(), Vec::new());

@@ -2,6 +2,7 @@
 
 use super::entry::{JsonArray, device_numbers, is_device, json, kind_in_words, mode_in_letters};
 use super::owners::Owners;
+use super::zone::Zone;
 use super::{Opened, from_root, stamp};
 use crate::source::SourceArguments;
 use lightfoot::Metadata;
@@ -30,12 +31,12 @@ pub(crate) struct Stat {
 
 /// Shows what `stat` asks for.
 pub(super) fn run(stat: &Stat, opened: &Opened, out: &mut impl Write) -> io::Result<()> {
-    let owners = Owners::read(stat.json);
+    let (owners, zone) = (Owners::read(stat.json), Zone::local());
     let mut array = JsonArray::default();
     for path in stat.paths.iter().map(from_root) {
         match look(stat, opened, &path) {
             Ok((metadata, target)) if stat.json => array.push(out, &json(&path, &metadata, target.as_deref()))?,
-            Ok((metadata, target)) => show(out, opened, &owners, (&path, target.as_deref()), &metadata)?,
+            Ok((metadata, target)) => show(out, opened, (&owners, &zone), (&path, target.as_deref()), &metadata)?,
             Err(error) => opened.troubles.tell(&opened.failure("looked at", &path, error)),
         }
     }
@@ -56,7 +57,7 @@ fn look(stat: &Stat, opened: &Opened, path: &[u8]) -> io::Result<(Metadata, Opti
 fn show(
     out: &mut impl Write,
     opened: &Opened,
-    owners: &Owners,
+    (owners, zone): (&Owners, &Zone),
     (path, target): (&[u8], Option<&[u8]>),
     metadata: &Metadata,
 ) -> io::Result<()> {
@@ -83,7 +84,7 @@ fn show(
     writeln!(out, "Access: ({mode:04o}/{letters})  Uid: ({uid:>5}/{user:>8})   Gid: ({gid:>5}/{group:>8})")?;
     let times = [("Access", metadata.atime_ns()), ("Modify", metadata.mtime_ns()), ("Change", metadata.ctime_ns())];
     for (label, time) in times {
-        writeln!(out, "{label}: {}", stamp::long(time))?;
+        writeln!(out, "{label}: {}", stamp::long(time, zone))?;
     }
     Ok(())
 }

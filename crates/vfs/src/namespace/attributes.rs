@@ -41,12 +41,23 @@ impl Context {
             }
             // As tmpfs: the length that it has is no change of a file without storage.
             if set.size == Some(attr.size) && attr.blocks == 0 {
-                let cred = self.credentials();
-                inode.update(|attr| contents_changed(&cred, attr));
-                return Ok(());
+                return self.change_but_length(held, inode, set);
             }
         }
         set_attr_held(&self.credentials(), held, set)
+    }
+
+    /// The part of [`Context::change_attr`] that is left where the length is what it should be.
+    #[cold]
+    fn change_but_length(&self, held: &Held, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+        let (sb, cred, request) = (held.sb(), self.credentials(), self.request());
+        let data = sb.ranks.lock(Rank::Data, &inode.data_lock);
+        let before = inode.mode();
+        inode.update(|attr| contents_changed(&cred, attr));
+        tell_of_dropped_ids(sb, &request, inode, before);
+        drop(data);
+        let rest = SetAttr { size: None, ..*set };
+        if rest == SetAttr::default() { Ok(()) } else { set_attr_held(&cred, held, &rest) }
     }
 
     /// Whether the policy lets this context make a further name of a file: `protected_hardlinks` of `proc_sys_fs(5)`.

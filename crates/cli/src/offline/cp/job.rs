@@ -26,8 +26,8 @@ pub(super) struct Item {
 
 impl Item {
     /// What the caller named.
-    pub(super) fn start(from: &[u8], to: Vec<u8>, is_named: bool) -> Self {
-        Self { from: from.to_vec(), to, facts: None, is_named, is_start: true }
+    pub(super) fn start(from: Vec<u8>, to: Vec<u8>, is_named: bool) -> Self {
+        Self { from, to, facts: None, is_named, is_start: true }
     }
 
     /// What it adds to the progress.
@@ -82,8 +82,7 @@ impl<'j> Job<'j> {
         };
         let Ok(to) = self.to.canonical(to).or_else(|_| self.to.canonical(parent)) else { return false };
         let is_dir = self.from.facts(&from, true).is_ok_and(|facts| facts.is_dir());
-        let below = to.strip_prefix(&from[..]);
-        is_dir && below.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || from.ends_with(b"/"))
+        is_dir && (to == from || is_below(&to, &from))
     }
 
     /// Adds `start` and all below it to `items`, each directory before what is in it.
@@ -128,8 +127,7 @@ impl<'j> Job<'j> {
         // Below what could not be made.
         let mut lost: Option<Vec<u8>> = None;
         for item in items {
-            if lost.as_ref().is_some_and(|lost| item.to.strip_prefix(&lost[..]).is_some_and(|rest| rest[..1] == *b"/"))
-            {
+            if lost.as_ref().is_some_and(|lost| is_below(&item.to, lost)) {
                 continue;
             }
             let Some(facts) = item.facts else { continue };
@@ -241,6 +239,12 @@ impl<'j> Job<'j> {
         }
         self.to.set_times(&item.to, facts.atime, facts.mtime)
     }
+}
+
+/// Whether the path is one of something in the directory at `dir`.
+fn is_below(path: &[u8], dir: &[u8]) -> bool {
+    let rest = path.strip_prefix(dir).filter(|rest| !rest.is_empty());
+    rest.is_some_and(|rest| rest[0] == b'/' || dir.ends_with(b"/"))
 }
 
 /// An open file, and what it is called.

@@ -1,0 +1,17 @@
+//! A file system that is the truth, and the VFS in front of it: attributes in doubt, opens that are told, listings by cookie, what
+//! observers hear, places that are held.
+
+#[path = "truth/doubt.rs"]
+mod doubt;
+#[path = "truth/held.rs"]
+mod held;
+#[path = "truth/listing.rs"]
+mod listing;
+#[path = "truth/observers.rs"]
+mod observers;
+#[path = "truth/opens.rs"]
+mod opens;
+#[path = "truth/set_ids.rs"]
+mod set_ids;
+#[path = "truth/store.rs"]
+mod store;

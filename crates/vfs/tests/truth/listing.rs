@@ -1,0 +1,264 @@
+//! Listings by cookie: from names that live in the cache, from a file system that lists, and from a listing that is kept.
+
+use crate::store::{Kind, Store};
+use std::collections::{BTreeMap, BTreeSet};
+use vfs::{Base, Context, Errno, OpenFile, OpenFlags, RenameFlags, Vfs};
+
+const KINDS: [(&str, Kind); 3] = [
+    ("names in the cache", Kind { names_in_cache: true, keeps_listings: false }),
+    ("a file system that lists", Kind { names_in_cache: false, keeps_listings: false }),
+    ("listings that are kept", Kind { names_in_cache: false, keeps_listings: true }),
+];
+
+/// Around the length of a batch, which is 64.
+const LENGTHS: [usize; 8] = [0, 1, 2, 63, 64, 65, 128, 200];
+
+type Listed = Vec<(String, u64)>;
+
+struct Case {
+    store: Store,
+    vfs: Vfs,
+    context: Context,
+}
+
+impl Case {
+    fn new(kind: Kind, entries: usize) -> Self {
+        let store = Store::new(kind);
+        let vfs = store.tree();
+        let context = vfs.context();
+        context.mkdir(Base::CWD, b"/d", 0o755).unwrap();
+        let case = Self { store, vfs, context };
+        (0..entries).for_each(|number| case.make(&format!("n{number}")));
+        case
+    }
+
+    fn make(&self, name: &str) {
+        self.context.mknod(Base::CWD, format!("/d/{name}").as_bytes(), 0o644, 0).unwrap();
+    }
+
+    fn remove(&self, name: &str) {
+        self.context.unlink(Base::CWD, format!("/d/{name}").as_bytes()).unwrap();
+    }
+
+    fn rename(&self, name: &str, new: &str) {
+        let (from, to) = (format!("/d/{name}"), format!("/d/{new}"));
+        self.context.rename((Base::CWD, from.as_bytes()), (Base::CWD, to.as_bytes()), RenameFlags::default()).unwrap();
+    }
+
+    fn open(&self) -> OpenFile {
+        self.context.open(Base::CWD, b"/d", OpenFlags::DIRECTORY, 0).unwrap()
+    }
+}
+
+/// Up to `most` entries after `cookie`.
+fn after(dir: &OpenFile, cookie: u64, most: usize) -> Listed {
+    let mut all = Vec::new();
+    dir.entries_after(cookie, &mut |entry, cookie| {
+        if all.len() == most {
+            return false;
+        }
+        all.push((String::from_utf8(entry.name.to_vec()).unwrap(), cookie));
+        true
+    })
+    .unwrap();
+    all
+}
+
+#[test]
+fn every_cookie_leads_to_what_follows_it_wherever_the_listing_stopped() {
+    for (what, kind) in KINDS {
+        for length in LENGTHS {
+            let case = Case::new(kind, length);
+            let whole = after(&case.open(), 0, usize::MAX);
+            let names: BTreeSet<_> = whole.iter().map(|(name, _)| name).collect();
+            let cookies: BTreeSet<_> = whole.iter().map(|(_, cookie)| cookie).collect();
+            assert_eq!((names.len(), cookies.len(), whole.len()), (length, length, length), "{what}");
+            assert!(!cookies.contains(&0), "{what}: the start's own cookie");
+            let used = case.open();
+            for at in 0..=length {
+                let cookie = at.checked_sub(1).map_or(0, |at| whole[at].1);
+                let label = format!("{what}, {length}, after {at}");
+                assert_eq!(after(&case.open(), cookie, usize::MAX), whole[at..], "{label}");
+                // From where an earlier call ended, one after the other, and somewhere else in between.
+                for most in [0, 1, 64, usize::MAX] {
+                    assert_eq!(after(&used, cookie, most), whole[at..length.min(at.saturating_add(most))], "{label}");
+                }
+            }
+            for step in [1, 2, 63, 64, 65] {
+                let (dir, mut all) = (case.open(), Vec::new());
+                loop {
+                    let next = after(&dir, all.last().map_or(0, |(_, cookie): &(String, u64)| *cookie), step);
+                    if next.is_empty() {
+                        break;
+                    }
+                    all.extend(next);
+                }
+                assert_eq!(all, whole, "{what}, {length} by {step}");
+            }
+        }
+    }
+}
+
+#[test]
+fn going_on_where_the_last_call_ended_asks_the_file_system_no_more_than_once_a_batch() {
+    let case = Case::new(KINDS[1].1, 200);
+    let dir = case.open();
+    let mut cookie = 0;
+    for number in 1..=200 {
+        let next = after(&dir, cookie, 1);
+        cookie = next[0].1;
+        assert_eq!(case.store.state().listed, 1 + number / 64, "{number}");
+    }
+}
+
+#[test]
+fn a_listing_that_is_kept_answers_further_ones_and_each_cookie_still_leads_on() {
+    let case = Case::new(KINDS[2].1, 150);
+    let whole = after(&case.open(), 0, usize::MAX);
+    let asked = case.store.state().listed;
+    assert_eq!(after(&case.open(), 0, usize::MAX), whole);
+    assert_eq!(case.store.state().listed, asked, "the second comes from what was kept");
+    let dir = case.open();
+    for stop in [0, 1, 63, 64, 65, 149, 150] {
+        assert_eq!(after(&dir, 0, stop), whole[..stop]);
+        assert_eq!(after(&dir, stop.checked_sub(1).map_or(0, |at| whole[at].1), usize::MAX), whole[stop..]);
+    }
+    // What changes meanwhile ends it for those that begin now.
+    case.remove("n3");
+    case.make("other");
+    let now: BTreeSet<String> = after(&case.open(), 0, usize::MAX).into_iter().map(|(name, _)| name).collect();
+    assert!(!now.contains("n3") && now.contains("other") && now.len() == 150);
+}
+
+#[test]
+fn the_two_ways_of_listing_go_on_from_one_another() {
+    for (what, kind) in KINDS {
+        for length in LENGTHS {
+            for first in [0, 1, 5, 63, 64, 65, 100] {
+                let case = Case::new(kind, length);
+                let whole = after(&case.open(), 0, usize::MAX);
+                let names: Vec<_> = whole.iter().map(|(name, _)| name.as_str()).collect();
+                let dir = case.open();
+                let label = format!("{what}, {length}, {first}");
+                // Some by cookie, then the others without.
+                let given = after(&dir, 0, first).len();
+                let mut rest = next_names(&dir);
+                let mut at = given + rest.len();
+                assert_eq!(rest, names[given..at], "{label}");
+                // Then by cookie again, from the last, or from anywhere.
+                let cookie = at.checked_sub(1).map_or(0, |at| whole[at].1);
+                assert_eq!(after(&dir, cookie, 3), whole[at..length.min(at + 3)], "{label}");
+                at = length.min(at + 3);
+                while !rest.is_empty() {
+                    rest = next_names(&dir);
+                    assert_eq!(rest, names[at..at + rest.len()], "{label}");
+                    at += rest.len();
+                }
+                assert_eq!(at, length, "{label}: to the end");
+                assert_eq!(next_names(&dir), [""; 0], "{label}: and no further");
+                dir.rewind();
+                assert_eq!(next_names(&dir), names[..length.min(64)], "{label}");
+                dir.rewind();
+                assert_eq!(after(&dir, 0, usize::MAX), whole, "{label}");
+            }
+        }
+    }
+}
+
+fn next_names(dir: &OpenFile) -> Vec<String> {
+    let next = dir.next_entries().unwrap();
+    next.into_iter().map(|entry| String::from_utf8(entry.name.into_vec()).unwrap()).collect()
+}
+
+/// xorshift64*.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % end
+    }
+}
+
+/// Lists a directory that changes between the calls.
+fn check_beside_changes(what: &str, kind: Kind, seed: u64) {
+    let label = format!("{what}, seed {seed:#x}");
+    let mut random = Random(seed);
+    let length = random.below(250);
+    let case = Case::new(kind, length);
+    let before = case.vfs.stats().held;
+    let dir = case.open();
+    // Present from the first call to the last so far; and all that are there now.
+    let mut stayed: BTreeSet<String> = (0..length).map(|number| format!("n{number}")).collect();
+    let mut there = stayed.clone();
+    let mut given: BTreeMap<String, u32> = BTreeMap::new();
+    let (mut cookie, mut fresh) = (0, 0);
+    let mut cookies = BTreeMap::new();
+    loop {
+        let dir = if random.below(4) == 0 { &case.open() } else { &dir };
+        let most = 1 + random.below(100);
+        let next = after(dir, cookie, most);
+        for (name, at) in &next {
+            *given.entry(name.clone()).or_default() += 1;
+            assert_eq!(*cookies.entry(name.clone()).or_insert(*at), *at, "{label}: {name} keeps its cookie");
+        }
+        let Some((_, last)) = next.last() else { break };
+        cookie = *last;
+        for _ in 0..random.below(12) {
+            fresh += 1;
+            let pick = there.iter().nth(random.below(there.len().max(1))).cloned();
+            match (random.below(3), pick) {
+                (0, Some(name)) => {
+                    case.remove(&name);
+                    stayed.remove(&name);
+                    there.remove(&name);
+                }
+                (1, Some(name)) => {
+                    let new = format!("renamed{fresh}");
+                    case.rename(&name, &new);
+                    stayed.remove(&name);
+                    there.remove(&name);
+                    there.insert(new);
+                }
+                _ => {
+                    case.make(&format!("fresh{fresh}"));
+                    there.insert(format!("fresh{fresh}"));
+                }
+            }
+        }
+    }
+    for name in &stayed {
+        assert_eq!(given.get(name), Some(&1), "{label}: {name}");
+    }
+    assert!(given.values().all(|times| *times == 1), "{label}: {given:?}");
+    drop(dir);
+    assert_eq!(case.vfs.stats().held, before, "{label}: an end lets go of all");
+}
+
+#[test]
+fn an_entry_that_stays_is_given_exactly_once_whatever_comes_and_goes_beside_it() {
+    for (what, kind) in KINDS {
+        for round in 1..=60_u64 {
+            check_beside_changes(what, kind, round.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        }
+    }
+}
+
+#[test]
+fn what_is_no_directory_or_no_open_file_is_not_listed() {
+    for (what, kind) in KINDS {
+        let case = Case::new(kind, 1);
+        let cases = [
+            ("/d/n0", OpenFlags::RDONLY, Errno::ENOTDIR),
+            ("/d", OpenFlags::PATH, Errno::EBADF),
+            ("/d/n0", OpenFlags::PATH, Errno::EBADF),
+        ];
+        for (path, flags, errno) in cases {
+            let file = case.context.open(Base::CWD, path.as_bytes(), flags, 0).unwrap();
+            assert_eq!(file.entries_after(0, &mut |_, _| true), Err(errno), "{what} {path}");
+            assert_eq!(file.next_entries(), Err(errno), "{what} {path}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What observers are told of pushes.
+
+use crate::store::{Kind, ROOT, Store};
+use std::sync::{Arc, Mutex};
+use vfs::{Base, Context, Identity, Observer};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Heard {
+    Entry(Identity, Vec<u8>),
+    Inode(Identity),
+    All,
+}
+
+/// Writes down what it hears, where the test can read it when this has gone.
+struct Ear(Arc<Mutex<Vec<Heard>>>);
+
+impl Observer for Ear {
+    fn entry(&self, dir: &Identity, name: &[u8]) {
+        self.0.lock().unwrap().push(Heard::Entry(*dir, name.into()));
+    }
+
+    fn inode(&self, inode: &Identity) {
+        self.0.lock().unwrap().push(Heard::Inode(*inode));
+    }
+
+    fn all(&self) {
+        self.0.lock().unwrap().push(Heard::All);
+    }
+}
+
+fn identity(context: &Context, path: &str) -> Identity {
+    let held = context.hold(Base::CWD, path.as_bytes(), false).unwrap();
+    Identity { inode: held.identity(), ino: held.attr().unwrap().ino, dev: held.dev() }
+}
+
+#[test]
+fn observers_hear_of_what_the_cache_knows_and_of_nothing_after_their_end() {
+    let store = Store::new(Kind::default());
+    let dir = store.make(ROOT, "d/");
+    let node = store.make(dir, "f");
+    let unknown = store.make(dir, "unknown");
+    let vfs = store.tree();
+    let context = vfs.context();
+    let heard: Vec<_> = (0..2).map(|_| Arc::new(Mutex::new(Vec::new()))).collect();
+    let mut ears: Vec<_> = heard.iter().map(|heard| Arc::new(Ear(heard.clone()))).collect();
+    ears.iter().for_each(|ear| vfs.observe(ear));
+    let (root, d, f) = (identity(&context, "/"), identity(&context, "/d"), identity(&context, "/d/f"));
+    let tell = store.tell();
+    type Push<'t> = Box<dyn Fn() + 't>;
+    let pushes: Vec<(Push<'_>, Vec<Heard>)> = vec![
+        (Box::new(|| tell.entry(ROOT, b"d")), vec![Heard::Entry(root, b"d".into())]),
+        (Box::new(|| tell.entry(dir, b"f")), vec![Heard::Entry(d, b"f".into())]),
+        // The observer may know a name that the cache has not.
+        (Box::new(|| tell.entry(dir, b"never asked for")), vec![Heard::Entry(d, b"never asked for".into())]),
+        (Box::new(|| tell.entry(77, b"x")), vec![]),
+        (Box::new(|| tell.inode(node)), vec![Heard::Inode(f)]),
+        (Box::new(|| tell.inode(dir)), vec![Heard::Inode(d)]),
+        (Box::new(|| tell.inode(unknown)), vec![]),
+        (Box::new(|| tell.subtree(dir)), vec![Heard::All]),
+        (Box::new(|| tell.all()), vec![Heard::All]),
+    ];
+    for left in [2, 1, 0] {
+        ears.truncate(left);
+        for (number, (push, expected)) in pushes.iter().enumerate() {
+            // So that the cache knows it, whatever the last push did.
+            context.attr(Base::CWD, b"/d/f", true).unwrap();
+            push();
+            for (ear, heard) in heard.iter().enumerate() {
+                let heard = core::mem::take(&mut *heard.lock().unwrap());
+                assert_eq!(
+                    heard,
+                    if ear < left { expected.as_slice() } else { &[] },
+                    "push {number}, ear {ear} of {left}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_push_of_a_file_with_several_names_is_heard() {
+    let store = Store::new(Kind::default());
+    let node = store.make(ROOT, "a");
+    store.link(ROOT, "b", node);
+    let vfs = store.tree();
+    let context = vfs.context();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let ear = Arc::new(Ear(heard.clone()));
+    vfs.observe(&ear);
+    let (a, b) = (identity(&context, "/a"), identity(&context, "/b"));
+    assert_eq!(a, b);
+    store.tell().inode(node);
+    let heard = heard.lock().unwrap();
+    assert!(!heard.is_empty() && heard.iter().all(|one| *one == Heard::Inode(a)), "{heard:?}");
+}
+
+#[test]
+fn a_push_of_a_file_that_lost_its_name_is_heard_as_long_as_it_is_held() {
+    let store = Store::new(Kind::default());
+    let node = store.make(ROOT, "a");
+    let vfs = store.tree();
+    let context = vfs.context();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let ear = Arc::new(Ear(heard.clone()));
+    vfs.observe(&ear);
+    let held = context.hold(Base::CWD, b"/a", true).unwrap();
+    let a = identity(&context, "/a");
+    context.unlink(Base::CWD, b"/a").unwrap();
+    store.change(node, |attr| attr.size = 7);
+    store.tell().inode(node);
+    assert_eq!(*heard.lock().unwrap(), [Heard::Inode(a)]);
+    assert_eq!(held.attr().unwrap().size, 7);
+}

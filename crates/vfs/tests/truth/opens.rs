@@ -1,0 +1,169 @@
+//! Opens and releases that the file system is told of, and the writers that a mount counts.
+
+use crate::store::{Kind, ROOT, Store, Told};
+use vfs::{Base, Context, Errno, MountFlags, OpenFile, OpenFlags};
+
+const NOFOLLOW: OpenFlags = OpenFlags::NOFOLLOW;
+
+/// Opens with flags.
+type Open = fn(&Context, OpenFlags) -> Result<OpenFile, Errno>;
+
+/// Ways to open a file, and the flags of the way.
+const WAYS: [(&str, Open, OpenFlags); 6] = [
+    ("path", |context, flags| context.open(Base::CWD, b"/f", flags, 0), OpenFlags::RDONLY),
+    ("link", |context, flags| context.open(Base::CWD, b"/l", flags, 0), OpenFlags::RDONLY),
+    ("held", |context, flags| context.open_held(&context.hold(Base::CWD, b"/f", true)?, flags), OpenFlags::RDONLY),
+    ("path, made if not there", |context, flags| context.open(Base::CWD, b"/f", flags, 0o644), OpenFlags::CREAT),
+    ("made", |context, flags| context.open(Base::CWD, b"/new", flags, 0o644), OpenFlags::CREAT),
+    (
+        "made anew",
+        |context, flags| context.open(Base::CWD, b"/new", flags, 0o644),
+        OpenFlags::CREAT.union(OpenFlags::EXCL),
+    ),
+];
+
+/// Flags that a file is opened with.
+const FLAGS: [OpenFlags; 6] = [
+    OpenFlags::RDONLY,
+    OpenFlags::WRONLY,
+    OpenFlags::RDWR,
+    OpenFlags::RDONLY.union(OpenFlags::TRUNC),
+    OpenFlags::RDWR.union(OpenFlags::TRUNC),
+    OpenFlags::WRONLY.union(OpenFlags::APPEND),
+];
+
+fn case() -> (Store, Context) {
+    let store = Store::new(Kind::default());
+    store.make(ROOT, "f");
+    store.make(ROOT, "d/");
+    let context = store.tree().context();
+    context.symlink(b"f", Base::CWD, b"/l").unwrap();
+    // The store forgets bodies: the tree knows this one.
+    (store, context)
+}
+
+/// Whether nobody has anything open for writing.
+fn has_no_writer(context: &Context) -> bool {
+    let done = context.remount(Base::CWD, b"/", MountFlags::RDONLY);
+    assert!(matches!(done, Ok(()) | Err(Errno::EBUSY)), "{done:?}");
+    context.remount(Base::CWD, b"/", MountFlags::default()).unwrap();
+    done.is_ok()
+}
+
+#[test]
+fn each_open_that_is_told_is_followed_by_one_release_with_its_flags() {
+    for (what, open, with) in WAYS {
+        for flags in FLAGS {
+            let (store, context) = case();
+            let flags = flags.union(with);
+            let file = open(&context, flags).unwrap();
+            let node = file.attr().unwrap().ino;
+            assert_eq!(store.take_told(), [Told::Opened(node, flags)], "{what} {flags:?}");
+            let again = context.open_held(file.held(), OpenFlags::RDONLY).unwrap();
+            assert_eq!(store.take_told(), [Told::Opened(node, OpenFlags::RDONLY)], "{what} {flags:?}");
+            assert_eq!(has_no_writer(&context), !flags.can_write(), "{what} {flags:?}");
+            drop(file);
+            assert_eq!(store.take_told(), [Told::Released(node, flags)], "{what} {flags:?}");
+            assert!(has_no_writer(&context), "{what} {flags:?}");
+            drop(again);
+            assert_eq!(store.take_told(), [Told::Released(node, OpenFlags::RDONLY)], "{what} {flags:?}");
+        }
+    }
+}
+
+#[test]
+fn an_open_that_the_file_system_refuses_leaves_nothing() {
+    for (what, open, with) in WAYS {
+        for flags in FLAGS {
+            for errno in [Errno::EACCES, Errno::EIO] {
+                let (store, context) = case();
+                store.state().open_refusal = Some(errno);
+                let flags = flags.union(with);
+                assert_eq!(open(&context, flags).map(drop), Err(errno), "{what} {flags:?}");
+                assert_eq!(store.take_told(), [], "{what} {flags:?}");
+                assert!(has_no_writer(&context), "{what} {flags:?}");
+                // And is no reason to refuse the next.
+                store.state().open_refusal = None;
+                if !flags.has(OpenFlags::EXCL) {
+                    drop(open(&context, flags).unwrap());
+                    assert_eq!(store.take_told().len(), 2, "{what} {flags:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_open_whose_cut_fails_is_released() {
+    for (what, open, with) in WAYS.into_iter().filter(|(what, ..)| !what.starts_with("made")) {
+        for flags in FLAGS.into_iter().filter(|flags| flags.has(OpenFlags::TRUNC)) {
+            let (store, context) = case();
+            store.change(2, |attr| attr.size = 5);
+            store.state().cut_refusal = Some(Errno::EIO);
+            let flags = flags.union(with);
+            assert_eq!(open(&context, flags).map(drop), Err(Errno::EIO), "{what} {flags:?}");
+            assert_eq!(store.take_told(), [Told::Opened(2, flags), Told::Released(2, flags)], "{what} {flags:?}");
+            assert!(has_no_writer(&context), "{what} {flags:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_before_it_is_opened_is_not_told() {
+    let cases = [
+        ("/d", OpenFlags::RDWR, Errno::EISDIR),
+        ("/d", OpenFlags::CREAT, Errno::EISDIR),
+        ("/f", OpenFlags::DIRECTORY, Errno::ENOTDIR),
+        ("/f", OpenFlags::CREAT.union(OpenFlags::EXCL), Errno::EEXIST),
+        ("/l", NOFOLLOW, Errno::ELOOP),
+        ("/none", OpenFlags::RDWR, Errno::ENOENT),
+    ];
+    for (path, flags, errno) in cases {
+        let (store, context) = case();
+        assert_eq!(context.open(Base::CWD, path.as_bytes(), flags, 0).map(drop), Err(errno), "{path} {flags:?}");
+        assert_eq!(store.take_told(), [], "{path} {flags:?}");
+        assert!(has_no_writer(&context), "{path} {flags:?}");
+    }
+    let (store, context) = case();
+    context.remount(Base::CWD, b"/", MountFlags::RDONLY).unwrap();
+    for (what, open, with) in WAYS {
+        for flags in [OpenFlags::WRONLY, OpenFlags::RDWR.union(OpenFlags::TRUNC)] {
+            assert!(open(&context, flags.union(with)).is_err(), "{what} {flags:?}");
+            assert_eq!(store.take_told(), [], "{what} {flags:?}");
+        }
+    }
+    context.remount(Base::CWD, b"/", MountFlags::default()).unwrap();
+    assert!(has_no_writer(&context));
+}
+
+#[test]
+fn places_and_directories_are_not_told() {
+    let (store, context) = case();
+    let opened = [
+        context.open(Base::CWD, b"/f", OpenFlags::PATH, 0),
+        context.open(Base::CWD, b"/f", OpenFlags::PATH.union(OpenFlags::RDWR).union(OpenFlags::TRUNC), 0),
+        context.open(Base::CWD, b"/l", OpenFlags::PATH.union(NOFOLLOW), 0),
+        context.open(Base::CWD, b"/d", OpenFlags::DIRECTORY, 0),
+        context.open_held(&context.hold(Base::CWD, b"/f", true).unwrap(), OpenFlags::PATH),
+    ];
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+    assert!(has_no_writer(&context));
+    drop(opened);
+    assert_eq!(store.take_told(), []);
+}
+
+#[test]
+fn a_file_without_a_name_is_told_too() {
+    let (store, context) = case();
+    for refusal in [None, Some(Errno::EMFILE)] {
+        store.state().open_refusal = refusal;
+        let flags = OpenFlags::TMPFILE.union(OpenFlags::RDWR);
+        let file = context.open(Base::CWD, b"/d", flags, 0o600);
+        assert_eq!(file.as_ref().err().copied(), refusal);
+        drop(file);
+        let told = store.take_told();
+        let is_balanced = matches!(told[..], [Told::Opened(a, f), Told::Released(b, g)] if a == b && f == g);
+        assert!(is_balanced == refusal.is_none() && told.len() == if is_balanced { 2 } else { 0 }, "{told:?}");
+        assert!(has_no_writer(&context));
+    }
+}
