@@ -8,9 +8,9 @@
 //! # Where it comes from
 //! `mount(8)`, `mount.fuse(8)`, `daemon(7)`.
 
+mod alias;
 mod daemon;
 mod failure;
-mod helper;
 mod metrics;
 mod notify;
 mod options;
@@ -18,8 +18,8 @@ mod place;
 mod signals;
 mod table;
 
+pub(crate) use alias::arguments;
 pub(crate) use failure::Failure;
-pub(crate) use helper::arguments;
 pub(crate) use table::Entry;
 
 use crate::control::{Control, Served};

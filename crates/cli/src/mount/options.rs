@@ -8,7 +8,7 @@
 //! The source's words: it only knows which there are.
 
 use super::failure::Failure;
-use crate::source::{Source, SourceError};
+use crate::source::{Source, SourceError, duration, size};
 use fuse::{Checks, MountOptions, Ttls};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,9 +17,6 @@ use std::time::Duration;
 
 /// A word that is said alone, and what it sets.
 type Switch = (&'static str, fn(&mut MountOptions));
-
-/// A word that needs a value, how one is said, and what it sets. `None`: the value is not understood.
-type Setting = (&'static str, &'static str, fn(&mut Words, &str) -> Option<()>);
 
 /// Words that are said alone.
 const SWITCHES: [Switch; 26] = [
@@ -51,22 +48,20 @@ const SWITCHES: [Switch; 26] = [
     ("nonempty", |mount| mount.nonempty = true),
 ];
 
-/// Words with values.
-const SETTINGS: [Setting; 12] = [
-    ("uid", "uid=1000", |words, value| Some(words.mount.session.shown.uid = Some(value.parse().ok()?))),
-    ("gid", "gid=1000", |words, value| Some(words.mount.session.shown.gid = Some(value.parse().ok()?))),
-    ("umask", "umask=022", |words, value| Some(words.mount.session.shown.umask = Some(octal(value)?))),
-    ("entry_timeout", "entry_timeout=0.5", |words, value| Some(words.entry = Some(time(value)?))),
-    ("attr_timeout", "attr_timeout=0.5", |words, value| Some(words.attr = Some(time(value)?))),
-    ("negative_timeout", "negative_timeout=0.5", |words, value| Some(words.negative = Some(time(value)?))),
-    ("ttl", "ttl=500ms", |words, value| Some(words.ttl = Some(time(value)?))),
-    ("threads", "threads=4", |words, value| Some(words.mount.threads = Some(at_least_one(value)?))),
-    ("max_names", "max_names=500000", |words, value| Some(words.mount.session.max_nodes = at_least_one(value)?)),
-    ("max_write", "max_write=1048576", |words, value| {
-        Some(words.mount.max_write = u32::try_from(at_least_one(value)?).ok()?)
-    }),
-    ("max_threads", "max_threads=4", |words, value| Some(words.mount.threads = Some(at_least_one(value)?))),
-    ("fsname", "fsname=NAME", |words, value| Some(words.mount.name = value.into())),
+/// Words with values, and how one is said.
+const SETTINGS: [(&str, &str); 12] = [
+    ("uid", "uid=1000"),
+    ("gid", "gid=1000"),
+    ("umask", "umask=022"),
+    ("entry_timeout", "entry_timeout=0.5"),
+    ("attr_timeout", "attr_timeout=0.5"),
+    ("negative_timeout", "negative_timeout=0.5"),
+    ("ttl", "ttl=500ms"),
+    ("threads", "threads=4"),
+    ("max_threads", "max_threads=4"),
+    ("max_names", "max_names=500000"),
+    ("max_write", "max_write=1048576"),
+    ("fsname", "fsname=NAME"),
 ];
 
 /// Words that the source understands, if it is of the kind that has them.
@@ -165,12 +160,32 @@ impl Words {
                 return Err(not_understood(key));
             }
             set(&mut self.mount);
-        } else if let Some((_, example, set)) = SETTINGS.iter().find(|(setting, ..)| *setting == key) {
-            value.and_then(|value| set(self, value)).ok_or_else(|| not_understood(example))?;
+        } else if let Some((_, example)) = SETTINGS.iter().find(|(setting, _)| *setting == key) {
+            value.and_then(|value| self.set(key, value)).ok_or_else(|| not_understood(example))?;
         } else if !is_of_others(key) && !OF_SOURCES.contains(&key) {
             return Err(Failure::UnknownWord { word: word.into(), near: near(key) });
         }
         Ok(())
+    }
+
+    /// Does what a word of [`SETTINGS`] says; `None`: the value is not understood.
+    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+        let session = &mut self.mount.session;
+        match key {
+            "uid" => session.shown.uid = Some(value.parse().ok()?),
+            "gid" => session.shown.gid = Some(value.parse().ok()?),
+            "umask" => session.shown.umask = Some(octal(value)?),
+            "entry_timeout" => self.entry = Some(duration(value)?),
+            "attr_timeout" => self.attr = Some(duration(value)?),
+            "negative_timeout" => self.negative = Some(duration(value)?),
+            "ttl" => self.ttl = Some(duration(value)?),
+            "threads" | "max_threads" => self.mount.threads = Some(at_least_one(value)?),
+            "max_names" => session.max_nodes = at_least_one(value)?,
+            "max_write" => self.mount.max_write = u32::try_from(at_least_one(value)?).ok()?,
+            "fsname" => self.mount.name = value.into(),
+            _ => return None,
+        }
+        Some(())
     }
 
     /// The times that were said; those that were not are `otherwise`'s.
@@ -203,7 +218,7 @@ fn is_of_others(key: &str) -> bool {
 }
 
 fn at_least_one(value: &str) -> Option<usize> {
-    crate::source::size(value, 0).and_then(|number| usize::try_from(number).ok()).filter(|&number| number > 0)
+    size(value, 0).and_then(|number| usize::try_from(number).ok()).filter(|&number| number > 0)
 }
 
 fn octal(value: &str) -> Option<u32> {
@@ -211,15 +226,10 @@ fn octal(value: &str) -> Option<u32> {
     u32::from_str_radix(value, 8).ok().filter(|mask| is_octal && *mask <= 0o777)
 }
 
-/// Seconds, unless it has a unit.
-fn time(value: &str) -> Option<Duration> {
-    crate::source::duration(value)
-}
-
 /// The words that `key` could have been meant to be, the nearest first; a few.
 fn near(key: &str) -> Vec<&'static str> {
     let switches = SWITCHES.iter().map(|(word, _)| *word);
-    let all = switches.chain(SETTINGS.iter().map(|(word, ..)| *word)).chain(OF_SOURCES).chain(OF_OTHERS);
+    let all = switches.chain(SETTINGS.iter().map(|(word, _)| *word)).chain(OF_SOURCES).chain(OF_OTHERS);
     let is_part = |word: &str| key.len() > 2 && (word.contains(key) || word.len() > 3 && key.contains(word));
     let far = |word: &str| if is_part(word) { 1 } else { distance(key.as_bytes(), word.as_bytes()) };
     let mut near: Vec<_> = all.map(|word| (far(word), word)).filter(|&(far, word)| far <= 1 + word.len() / 4).collect();

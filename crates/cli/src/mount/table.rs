@@ -34,7 +34,7 @@ impl Entry {
         let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
         let at = |wanted: &Path| {
             // The last mount on a place is the one that is seen.
-            table.split(|&byte| byte == b'\n').filter_map(Self::of_line).filter(|entry| entry.at == wanted).last()
+            table.split(|&byte| byte == b'\n').filter_map(Self::of_line).rfind(|entry| entry.at == wanted)
         };
         // What is said as the table has it is found without a look at the place; else the place above it is looked at, and
         // then the place itself.
