@@ -109,6 +109,10 @@ fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
     rustix::process::umask(rustix::fs::Mode::empty());
     let mut hosts = Vec::new();
     let tree = source.open_telling(&mut |host| hosts.push(host))?;
+    if words.mount.session.no_open && !hosts.is_empty() {
+        tracing::warn!("directories of the host must know what is opened: no_open is left out");
+        words.mount.session.no_open = false;
+    }
     words.mount.session.ttls = words.ttls(source.ttls());
     if words.mount.name.is_empty() {
         words.mount.name = name(mount, &source);

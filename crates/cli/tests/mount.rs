@@ -4,7 +4,7 @@
 #[path = "mount/place.rs"]
 mod place;
 
-use place::Place;
+use place::{Place, end_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
@@ -12,7 +12,8 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 #[test]
 fn a_signal_ends_a_mount_in_the_foreground_cleanly() {
@@ -232,7 +233,8 @@ fn the_name_of_a_helper_makes_it_one() {
     symlink(env!("CARGO_BIN_EXE_lightfoot"), place.at("mount.lightfoot")).expect("a link");
     let helper = |words: &[&str]| {
         let mut command = Command::new(place.at("mount.lightfoot"));
-        command.current_dir(place.at(".")).args(words).output().expect("the helper runs")
+        command.current_dir(place.at(".")).args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
+        end_of(command.spawn().expect("the helper runs"))
     };
     let said = helper(&["ram:", "m", "-n", "-o", "rw,size=1m,noauto,x-systemd.automount", "-t", "lightfoot"]);
     assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
@@ -248,6 +250,7 @@ fn the_name_of_a_helper_makes_it_one() {
 fn systemd_is_told_and_the_log_is_what_was_asked_for() {
     let Some(place) = Place::new() else { return };
     let socket = UnixDatagram::bind(place.at("notify")).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
     let mut command = place.command(&["mount", "ram:", "m", "--log-file", "log", "--log-format", "json"]);
     command.env("NOTIFY_SOCKET", place.at("notify")).env("LIGHTFOOT_LOG", "info");
     let mount = place.start(command);

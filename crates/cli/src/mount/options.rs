@@ -19,7 +19,7 @@ use std::time::Duration;
 type Switch = (&'static str, fn(&mut MountOptions));
 
 /// Words that are said alone.
-const SWITCHES: [Switch; 26] = [
+const SWITCHES: [Switch; 28] = [
     ("ro", |mount| mount.read_only = true),
     ("rw", |mount| mount.read_only = false),
     ("allow_other", |mount| mount.allow_other = true),
@@ -35,6 +35,8 @@ const SWITCHES: [Switch; 26] = [
     ("noacl", |mount| mount.acl = false),
     ("locks", |mount| mount.session.locks = true),
     ("nolocks", |mount| mount.session.locks = false),
+    ("no_open", |mount| mount.session.no_open = true),
+    ("open", |mount| mount.session.no_open = false),
     ("suid", |mount| mount.nosuid = false),
     ("nosuid", |mount| mount.nosuid = true),
     ("dev", |mount| mount.nodev = false),

@@ -3,12 +3,13 @@
 //! Waiting is for conditions, a bounded number of times; the kernel tells when the table of mounts changes.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 /// How often a condition is looked at, at most; at least this many tenths of a second pass.
 const ROUNDS: usize = 300;
@@ -50,7 +51,9 @@ impl Place {
 
     /// The same, to its end.
     pub(super) fn run(&self, words: &[&str]) -> Output {
-        self.command(words).output().expect("the command runs")
+        let mut command = self.command(words);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command runs");
+        end_of(child)
     }
 
     /// The same, which must succeed; what it printed.
@@ -130,6 +133,21 @@ impl Drop for Place {
     }
 }
 
+/// What the child said, when it has ended; after half a minute it is killed, so that a test fails and does not hang.
+pub(super) fn end_of(child: Child) -> Output {
+    let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).expect("a child that nobody waited for");
+    let patience = Timespec { tv_sec: 30, tv_nsec: 0 };
+    let watch = move || {
+        if poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience)) == Ok(0) {
+            let _ = pidfd_send_signal(&process, Signal::KILL);
+        }
+    };
+    let watching = thread::spawn(watch);
+    let output = child.wait_with_output().expect("a child");
+    watching.join().expect("it only waits");
+    output
+}
+
 fn umount_lazily(at: &Path) {
     let _ = Command::new("umount").args([OsStr::new("-l"), at.as_os_str()]).output();
 }
@@ -151,7 +169,7 @@ impl Mount {
 
     /// Waits for its end; its status and what it said on standard error.
     pub(super) fn end(mut self) -> (Option<i32>, String) {
-        let output = self.child.take().expect("it runs").wait_with_output().expect("a child");
+        let output = end_of(self.child.take().expect("it runs"));
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
