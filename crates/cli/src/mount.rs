@@ -20,7 +20,7 @@ mod table;
 
 pub(crate) use alias::arguments;
 pub(crate) use failure::Failure;
-pub(crate) use table::Entry;
+pub(crate) use table::{Entry, devices};
 
 use crate::control::{Control, Served};
 use crate::error::Error;

@@ -74,6 +74,9 @@ pub enum MountError {
     /// The tree cannot be looked at.
     #[error("the tree has no root that can be shown: {0}")]
     NoRoot(vfs::Errno),
+    /// Root may not mount here.
+    #[error("mounting on {} is not permitted, for root neither: a container must be given CAP_SYS_ADMIN, and a profile that allows mounts", .0.display())]
+    NotPermitted(PathBuf),
     /// The kernel refused.
     #[error("the kernel refused to mount on {}: {}", .mountpoint.display(), plain(.source))]
     Kernel {
@@ -308,8 +311,12 @@ fn refused(mountpoint: &Path, source: io::Error) -> MountError {
     }
     // Where `fuser` says more than the reason, the reason comes last.
     let text = source.to_string();
-    let source = match text.rsplit_once("}: ") {
+    if source.kind() == io::ErrorKind::PermissionDenied || text.contains("Operation not permitted") {
+        return MountError::NotPermitted(mountpoint);
+    }
+    let source = match text.trim().rsplit_once("}: ") {
         Some((_, reason)) if !has_errno => io::Error::other(reason.to_owned()),
+        _ if !has_errno => io::Error::other(text.trim().to_owned()),
         _ => source,
     };
     MountError::Kernel { mountpoint, source }

@@ -61,6 +61,12 @@ impl Entry {
     }
 }
 
+/// The devices of all mounts.
+pub(crate) fn devices() -> Vec<(u32, u32)> {
+    let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    table.split(|&byte| byte == b'\n').filter_map(Entry::of_line).map(|entry| entry.device).collect()
+}
+
 /// An absolute path without `.` and slashes to spare; none if `..` is in it, which may lead elsewhere.
 fn plain(path: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(path).ok()?;
