@@ -39,8 +39,8 @@ impl Context {
                 S_IFDIR => return Err(Errno::EISDIR),
                 _ => return Err(Errno::EINVAL),
             }
-            // As tmpfs: the length that it has is no change of a file without storage.
-            if set.size == Some(attr.size) && attr.blocks == 0 {
+            // As tmpfs: the length that it has is no change of a file without storage. (For others it changes the times.)
+            if set.size == Some(attr.size) && attr.blocks == 0 && !held.sb().is_limited {
                 return self.change_but_length(held, inode, set);
             }
         }
@@ -52,9 +52,8 @@ impl Context {
     fn change_but_length(&self, held: &Held, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         let (sb, cred, request) = (held.sb(), self.credentials(), self.request());
         let data = sb.ranks.lock(Rank::Data, &inode.data_lock);
-        let before = inode.mode();
+        drop_set_ids_first(&cred, sb, &request, inode)?;
         inode.update(|attr| contents_changed(&cred, attr));
-        tell_of_dropped_ids(sb, &request, inode, before);
         drop(data);
         let rest = SetAttr { size: None, ..*set };
         if rest == SetAttr::default() { Ok(()) } else { set_attr_held(&cred, held, &rest) }
@@ -92,13 +91,12 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> R
     sb.fs.set_attr(&request, inode, set)?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
+        drop_set_ids_first(cred, sb, &request, inode)?;
         let blocks = sb.fs.set_len(&request, inode, size)?;
-        let before = inode.mode();
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
             contents_changed(cred, attr);
         });
-        tell_of_dropped_ids(sb, &request, inode, before);
         sb.touched(EventKind::Modified, held.dentry());
     }
     let _acl = set.mode.filter(|_| inode.has_acl()).map(|_| sb.ranks.lock(Rank::Data, &inode.data_lock));
@@ -203,14 +201,30 @@ pub(crate) fn contents_changed(cred: &Credentials, attr: &mut Attr) {
     }
 }
 
-/// Tells the file system if set-id bits went since the mode was `before`: those that it was not asked to take away.
-pub(crate) fn tell_of_dropped_ids(sb: &SuperBlock, request: &Request, inode: &Inode, before: u32) {
-    let mode = inode.mode();
-    if mode != before {
-        let set = SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() };
-        // The contents have changed all the same.
-        let _ = sb.fs.set_attr(request, inode, &set);
+/// Tells the file system of the set-id bits that a change of the contents by `cred` takes away: before the contents change, so that
+/// nobody runs what is new with the rights of what was.
+///
+/// # Errors
+/// The file system's.
+#[inline]
+pub(crate) fn drop_set_ids_first(
+    cred: &Credentials,
+    sb: &SuperBlock,
+    request: &Request,
+    inode: &Inode,
+) -> Result<(), Errno> {
+    if inode.mode() & (S_ISUID | S_ISGID) == 0 { Ok(()) } else { tell_of_dropped_ids(cred, sb, request, inode) }
+}
+
+#[cold]
+fn tell_of_dropped_ids(cred: &Credentials, sb: &SuperBlock, request: &Request, inode: &Inode) -> Result<(), Errno> {
+    let before = inode.attr();
+    let mut after = before;
+    contents_changed(cred, &mut after);
+    if after.mode == before.mode {
+        return Ok(());
     }
+    sb.fs.set_attr(request, inode, &SetAttr { mode: Some(after.mode & 0o7777), ..SetAttr::default() })
 }
 
 /// Takes away set-user-id, and set-group-id where it means "run as the group" or where `cred` could not set it.
