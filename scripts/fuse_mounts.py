@@ -281,8 +281,11 @@ class Mount:
     def __init__(self, kind, name=None, backing="tmpfs", options="", command=None, source=None):
         """`backing` is where a mirrored directory lies: tmpfs or disk. `options` go to lightfoot's -o. `command` is for
         the kind `custom`: words with {source} and {mountpoint}, run in the foreground. `source` mirrors that directory
-        in place of one of our own."""
-        self.kind, self.name, self.options = kind, name or kind, options
+        in place of one of our own. A kind may have options of its own behind a colon: lightfoot-host:exclusive+threads=2
+        for -o exclusive,threads=2."""
+        self.name = name or kind
+        kind, _, own = kind.partition(":")
+        self.kind, self.options = kind, ",".join(part for part in (options, own.replace("+", ",")) if part)
         # Short: the path of a socket below it must fit into 108 bytes.
         self.base = workdir() / str(next(_numbers))
         self.dir = self.base / "m"
@@ -343,8 +346,9 @@ class Mount:
         is_up = (lambda: os.path.isdir(self.dir)) if answers else (lambda: is_mounted(self.dir))
         there = wait_for(lambda: is_up() or self.daemon.poll() is not None, limit_s)
         if not there or not is_up() or not is_mounted(self.dir):
+            said = self.log_tail()
             self.down(expect_exit=False)
-            raise RuntimeError(f"no mount by: {shlex.join(words)}\n{self.log_tail()}")
+            raise RuntimeError(f"no mount by: {shlex.join(words)}\n{said}")
         run(["stat", str(self.dir)], 20)
 
     @property

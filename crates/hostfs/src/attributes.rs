@@ -1,11 +1,12 @@
 //! Attributes, and extended ones.
 //!
 //! # What it is
-//! Attributes are asked for by a descriptor if one is open, else by directory and name, and are the file's only if it is the same.
-//! They are changed through a descriptor; what takes none with `O_PATH` goes through `/proc/self/fd`.
+//! Attributes are asked for by a descriptor if one is open, else by directory and name, and are the file's only if it
+//! is the same. They are changed through a descriptor; what takes none with `O_PATH` goes through `/proc/self/fd`.
 //!
-//! POSIX ACLs are read with a lookup only if [`crate::HostOptions::acls`] says so, for that is a second call for each file and a third
-//! for each directory. Otherwise they are shown and not heeded, and, so that nobody relies on them, not set.
+//! POSIX ACLs are read with a lookup only if [`crate::HostOptions::acls`] says so, for that is a second call for each
+//! file and a third for each directory. Otherwise they are shown and not heeded, and, so that nobody relies on them,
+//! not set.
 //!
 //! # How it is locked
 //! Nothing is held while the host is asked.
@@ -50,12 +51,12 @@ impl Core {
             return Ok(());
         }
         let fd = self.some_fd(self.node(inode)?)?;
-        let done = change(&fd, request, &inode.attr(), &set);
-        self.doubt(inode);
-        done.map_err(errno)
+        let _change = self.change_of(inode);
+        change(&fd, request, &inode.attr(), &set).map_err(errno)
     }
 
-    /// Takes the set-id bits away that a change of the contents by who has no privilege takes: the host does not do it for root.
+    /// Takes the set-id bits away that a change of the contents by who has no privilege takes: the host does not do it
+    /// for root.
     pub(crate) fn contents_changed(&self, request: &Request, inode: &Inode, fd: &OwnedFd) -> Result<(), Errno> {
         let mode = inode.mode();
         if mode & (S_ISUID | S_ISGID) == 0 || request.privileged {
@@ -88,18 +89,16 @@ impl Core {
             SetXattr::Create => XattrFlags::CREATE,
             SetXattr::Replace => XattrFlags::REPLACE,
         };
-        let done = rustix::fs::setxattr(ProcPath::new(&fd).bytes(), name, value, flags);
-        self.doubt(inode);
-        done.map_err(errno)
+        let _change = self.change_of(inode);
+        rustix::fs::setxattr(ProcPath::new(&fd).bytes(), name, value, flags).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::remove_xattr`].
     pub(crate) fn remove_xattr(&self, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
         self.check_writable()?;
         let fd = self.some_fd(self.node(inode)?)?;
-        let done = rustix::fs::removexattr(ProcPath::new(&fd).bytes(), name);
-        self.doubt(inode);
-        done.map_err(errno)
+        let _change = self.change_of(inode);
+        rustix::fs::removexattr(ProcPath::new(&fd).bytes(), name).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::list_xattrs`].
@@ -139,8 +138,8 @@ impl Core {
     }
 }
 
-/// Changes attributes of what `fd` is of, which may be an `O_PATH` descriptor: owner, then mode, then times, for each may undo what
-/// comes before it otherwise.
+/// Changes attributes of what `fd` is of, which may be an `O_PATH` descriptor: owner, then mode, then times, for each
+/// may undo what comes before it otherwise.
 fn change(fd: &Arc<OwnedFd>, request: &Request, attr: &Attr, set: &SetAttr) -> Result<(), HostErrno> {
     let path = ProcPath::new(fd.as_fd());
     if set.uid.is_some() || set.gid.is_some() {

@@ -1,17 +1,17 @@
 //! Whose name is on what is made.
 //!
 //! # What it is
-//! A thread of root's that takes a caller's effective user and group for one call to the host, so that the host gives the new file
-//! to the caller, takes its quota, and lets the directory hand on its group. The thread has none of root's capabilities meanwhile.
-//! Nothing is done if the caller is who the process is already.
+//! A thread of root's that takes a caller's effective user and group for one call to the host, so that the host gives
+//! the new file to the caller, takes its quota, and lets the directory hand on its group. The thread has none of root's
+//! capabilities meanwhile. Nothing is done if the caller is who the process is already.
 //!
 //! # What it is not
 //! The caller's supplementary groups: whoever may write to a directory by one of those only is refused by the host, and
 //! [`crate::Ownership::Caller`] says what is done then.
 //!
 //! # How it is locked
-//! Not at all: Linux keeps credentials for each thread, and the calls are those of the kernel, not of a C library that tells all
-//! threads.
+//! Not at all: Linux keeps credentials for each thread, and the calls are those of the kernel, not of a C library that
+//! tells all threads.
 //!
 //! # Where it comes from
 //! `setresuid(2)`, "C library/kernel differences"; `lo_change_cred` in libfuse's `passthrough_ll`.
@@ -57,8 +57,8 @@ impl Daemon {
 
 impl Drop for Switched {
     fn drop(&mut self) {
-        // The saved user is root, so neither can be refused; a filter of system calls that lets one way pass and not the other
-        // would leave a thread that can do less, not more.
+        // The saved user is root, so neither can be refused; a filter of system calls that lets one way pass and not
+        // the other would leave a thread that can do less, not more.
         let uid = set_thread_res_uid(None, self.uid, None);
         let gid = set_thread_res_gid(None, self.gid, None);
         if let Err(error) = uid.and(gid) {

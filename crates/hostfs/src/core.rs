@@ -138,7 +138,8 @@ impl Core {
         inode.data_or(|| node).ok_or(Errno::EIO)
     }
 
-    /// That a file is not where it was. The VFS is made to look its names up again, so that it is found if it is anywhere.
+    /// That a file is not where it was. The VFS is made to look its names up again, so that it is found if it is
+    /// anywhere.
     #[cold]
     pub(crate) fn stale(&self, node: u64) -> Errno {
         if let Some(invalidator) = self.invalidator.get() {
@@ -270,6 +271,6 @@ impl Core {
 }
 
 /// A time in nanoseconds.
-pub(crate) fn nanoseconds(time: core::time::Duration) -> u64 {
+fn nanoseconds(time: core::time::Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

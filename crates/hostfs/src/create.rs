@@ -1,11 +1,11 @@
 //! Making files.
 //!
 //! # What it is
-//! The call that makes the kind, as the caller if so asked, and a `statx(2)` that says what came of it. A regular file is made by
-//! opening it, and its descriptor is kept for the open that mostly follows.
+//! The call that makes the kind, as the caller if so asked, and a `statx(2)` that says what came of it. A regular file
+//! is made by opening it, and its descriptor is kept for the open that mostly follows.
 //!
-//! The VFS has applied the caller's umask. The host applies that of the process once more (unless the directory has a default ACL),
-//! so a front end sets it to 0; otherwise the bits that it took are given back by a further call.
+//! The VFS has applied the caller's umask. The host applies that of the process once more (unless the directory has a
+//! default ACL), so a front end sets it to 0; otherwise the bits that it took are given back by a further call.
 //!
 //! # How it is locked
 //! As [`crate::names`].
@@ -46,6 +46,8 @@ impl Core {
     ) -> Result<u64, Errno> {
         let fd = self.dir_fd(dir, name)?;
         let making = Making { dir: fd.as_fd(), name, attr, link_body };
+        let name_at = (dir.node(), name);
+        let change = self.change([Some(name_at), None], [Some(dir), None, None, None]);
         let moves = self.table.moves();
         let opened = self.make_as_caller(request, &making)?;
         let stat = match &opened {
@@ -64,8 +66,7 @@ impl Core {
             }
         };
         *attr = told;
-        self.told(dir.node(), name, Some(node), true);
-        self.doubt(dir);
+        change.leads(name_at, Some(node));
         Ok(node)
     }
 

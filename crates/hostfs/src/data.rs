@@ -1,13 +1,13 @@
 //! Contents: open, read, write, storage.
 //!
 //! # What it is
-//! A file has one descriptor for its contents, for reading and writing if anybody writes. It stays open while the file is. What was
-//! opened for writing is closed with the last release unless nobody else changes the directory: other programs may want to execute
-//! it. A descriptor for reading stays as long as the budget allows.
+//! A file has one descriptor for its contents, for reading and writing if anybody writes. It stays open while the file
+//! is. What was opened for writing is closed with the last release unless nobody else changes the directory: other
+//! programs may want to execute it. A descriptor for reading stays as long as the budget allows.
 //!
 //! # Limitations
-//! `O_SYNC` and `O_DIRECT` of an open file mean nothing here. Storage that is reserved beyond the end of a file moves its end: the VFS
-//! does not say whether it should stay.
+//! `O_SYNC` and `O_DIRECT` of an open file mean nothing here. Storage that is reserved beyond the end of a file moves
+//! its end: the VFS does not say whether it should stay.
 //!
 //! # How it is locked
 //! Nothing is held while the host is asked; the VFS orders writes of one file.
@@ -112,6 +112,8 @@ impl Core {
     ) -> Result<Written, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        // What it takes is asked for when somebody wants to know.
+        let _change = self.change_of(inode);
         self.contents_changed(request, inode, &fd)?;
         let written = loop {
             match rustix::io::pwrite(&fd, data, offset) {
@@ -119,8 +121,6 @@ impl Core {
                 done => break done,
             }
         };
-        // What it takes now is asked for when somebody wants to know.
-        self.doubt(inode);
         let len = written.map_err(errno)?;
         let blocks = (len as u64).div_ceil(PAGE) * (PAGE / BLOCK);
         Ok(Written { len, blocks: inode.attr().blocks.max(blocks) })
@@ -130,9 +130,10 @@ impl Core {
     pub(crate) fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        let _change = self.change_of(inode);
         self.contents_changed(request, inode, &fd)?;
-        let done = rustix::fs::ftruncate(&fd, len);
-        self.blocks_after(done, inode, &fd)
+        rustix::fs::ftruncate(&fd, len).map_err(errno)?;
+        blocks(&fd)
     }
 
     /// See [`vfs::FileSystem::allocate`].
@@ -146,6 +147,7 @@ impl Core {
     ) -> Result<u64, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        let _change = self.change_of(inode);
         self.contents_changed(request, inode, &fd)?;
         let flags = match how {
             Allocate::Reserve => FallocateFlags::empty(),
@@ -159,19 +161,8 @@ impl Core {
             done = rustix::fs::fallocate(&fd, hole, offset, len)
                 .and_then(|()| rustix::fs::fallocate(&fd, FallocateFlags::empty(), offset, len));
         }
-        self.blocks_after(done, inode, &fd)
-    }
-
-    /// What a file takes after a change.
-    fn blocks_after(
-        &self,
-        done: Result<(), rustix::io::Errno>,
-        inode: &Inode,
-        fd: &Arc<OwnedFd>,
-    ) -> Result<u64, Errno> {
-        self.doubt(inode);
         done.map_err(errno)?;
-        host::stat_fd(fd.as_fd()).map(|stat| stat.stx_blocks).map_err(errno)
+        blocks(&fd)
     }
 
     /// See [`vfs::FileSystem::seek`].
@@ -211,4 +202,9 @@ impl Core {
     pub(crate) fn sync_all(&self) -> Result<(), Errno> {
         rustix::fs::syncfs(&self.root_fd).map_err(errno)
     }
+}
+
+/// What a file takes.
+fn blocks(fd: &OwnedFd) -> Result<u64, Errno> {
+    host::stat_fd(fd.as_fd()).map(|stat| stat.stx_blocks).map_err(errno)
 }

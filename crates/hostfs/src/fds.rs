@@ -1,12 +1,14 @@
 //! The budget of descriptors.
 //!
 //! # What it is
-//! Records with descriptors that may be closed stand in a ring; when there are more descriptors than the budget allows, a hand goes
-//! round and closes those that were not used since it came by last. What is held (open files, files without a name) leaves the ring
-//! until it is let go. A descriptor that somebody works with while it is taken out is closed when that work is done.
+//! Records with descriptors that may be closed stand in a ring; when there are more descriptors than the budget allows,
+//! a hand goes round and closes those that were not used since it came by last. What is held (open files, files without
+//! a name) leaves the ring until it is let go. A descriptor that somebody works with while it is taken out is closed
+//! when that work is done.
 //!
 //! # How it is locked
-//! The ring has a mutex, held for no call to the host; records' locks are inside of it. Descriptors are closed outside of all locks.
+//! The ring has a mutex, held for no call to the host; records' locks are inside of it. Descriptors are closed outside
+//! of all locks.
 //!
 //! # Where it comes from
 //! CLOCK (Corbató, 1968); the file cache of NFS Ganesha and of `nfsd`.

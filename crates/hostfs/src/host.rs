@@ -1,9 +1,9 @@
 //! The host: system calls in the form that is used here.
 //!
 //! # What it is
-//! Each function is one call, but for what is said at it. Names are single components: not empty, not `.` or `..`, without a slash.
-//! A single component below a descriptor leads nowhere else unless it is a symbolic link or a mount point; links are never followed,
-//! mount points only where they may be.
+//! Each function is one call, but for what is said at it. Names are single components: not empty, not `.` or `..`,
+//! without a slash. A single component below a descriptor leads nowhere else unless it is a symbolic link or a mount
+//! point; links are never followed, mount points only where they may be.
 //!
 //! # How it is locked
 //! Not at all.
@@ -22,8 +22,8 @@ use vfs::Errno;
 /// `openat2(2)` answers `EAGAIN` where a rename might lead out of bounds; it is asked again so often.
 const TRIES: usize = 8;
 
-/// Types of file systems whose attributes are on this machine: asking costs no round trip, and `AT_STATX_DONT_SYNC` no freshness.
-/// ext4, tmpfs, ramfs, XFS, Btrfs, F2FS, overlayfs, ZFS, bcachefs, SquashFS, EROFS: `statfs(2)`.
+/// Types of file systems whose attributes are on this machine: asking costs no round trip, and `AT_STATX_DONT_SYNC` no
+/// freshness. ext4, tmpfs, ramfs, XFS, Btrfs, F2FS, overlayfs, ZFS, bcachefs, SquashFS, EROFS: `statfs(2)`.
 const LOCAL: [FsWord; 11] = [
     0xEF53,
     0x0102_1994,
@@ -55,8 +55,8 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
     if is_plain { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Attributes of `name` in `dir`; a symbolic link's own. Never waits for a server: what stands on a mount point may be known by
-/// what it said last.
+/// Attributes of `name` in `dir`; a symbolic link's own. Never waits for a server: what stands on a mount point may be
+/// known by what it said last.
 pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, HostErrno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
     rustix::fs::statx(dir, name, flags, ASKED)

@@ -1,12 +1,13 @@
 //! Which file it is, and what the host says of it.
 //!
 //! # What it is
-//! The node that the VFS knows a file by is a keyed hash of its device, inode number, type and time of birth: a number that the host
-//! gives to another file later is another node. So a record of a file that was dropped is the same when it is found again.
+//! The node that the VFS knows a file by is a keyed hash of its device, inode number, type and time of birth: a number
+//! that the host gives to another file later is another node. So a record of a file that was dropped is the same when
+//! it is found again.
 //!
 //! # What it is not
-//! Proof where the host keeps no time of birth: there, a number that was freed and used again for a file of the same type within the
-//! life of a record is taken for the same file, unless a descriptor holds it.
+//! Proof where the host keeps no time of birth: there, a number that was freed and used again for a file of the same
+//! type within the life of a record is taken for the same file, unless a descriptor holds it.
 //!
 //! # How it is locked
 //! Not at all: plain values.

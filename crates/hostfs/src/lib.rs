@@ -1,9 +1,9 @@
 //! A host directory as a file system for `lightfoot-vfs`.
 //!
 //! # What it is
-//! [`HostFs`] shows a directory of the host: names, attributes and contents are the host's, and what is done is done there. The
-//! VFS above answers what it knows; here is what happens when it does not. A lookup is one system call and opens nothing, and what
-//! is opened is kept within a budget ([`HostOptions::max_fds`]).
+//! [`HostFs`] shows a directory of the host: names, attributes and contents are the host's, and what is done is done
+//! there. The VFS above answers what it knows; here is what happens when it does not. A lookup is one system call and
+//! opens nothing, and what is opened is kept within a budget ([`HostOptions::max_fds`]).
 //!
 //! ```
 //! use hostfs::{HostFs, HostOptions};
@@ -17,21 +17,23 @@
 //! ```
 //!
 //! # The source is not left
-//! No path is ever given to the host, only single names below the descriptor of a directory, and neither `..` nor symbolic links
-//! (which the VFS follows within its own tree). A directory that somebody moves out of the source while it is cached is a directory
-//! that this file system still has open: it is shown until its name is asked for again, and nothing above it is.
+//! No path is ever given to the host, only single names below the descriptor of a directory, and neither `..` nor
+//! symbolic links (which the VFS follows within its own tree). A directory that somebody moves out of the source while
+//! it is cached is a directory that this file system still has open: it is shown until its name is asked for again, and
+//! nothing above it is.
 //!
 //! # Mount points, and a source below its own mount
-//! What is mounted below the source is not entered unless [`MountPoints::Cross`] says so. A front end that shows this file system on a
-//! mount point below the source itself (FUSE) names that device by [`HostFs::exclude_dev`]; such names are `ELOOP` and are never
-//! opened. To find out that a name is such a one takes no answer of the front end: attributes are asked for with
-//! `AT_STATX_DONT_SYNC`, which FUSE answers from what it has.
+//! What is mounted below the source is not entered unless [`MountPoints::Cross`] says so. A front end that shows this
+//! file system on a mount point below the source itself (FUSE) names that device by [`HostFs::exclude_dev`]; such names
+//! are `ELOOP` and are never opened. To find out that a name is such a one takes no answer of the front end: attributes
+//! are asked for with `AT_STATX_DONT_SYNC`, which FUSE answers from what it has.
 //!
 //! # Which file it is
 //! A file is known by device, number, type and time of birth; see `identity.rs`.
 //!
 //! # Attributes
-//! They are the host's. After each change by way of this file system the VFS is told to ask again ([`vfs::Inode::doubt`]).
+//! They are the host's. After each change by way of this file system the VFS is told to ask again
+//! ([`vfs::Inode::doubt`]).
 //!
 //! # What the host must have
 //! Linux 5.8 or later with `/proc` mounted; `openat2(2)` is used where it is there.
@@ -46,6 +48,7 @@
 
 mod attributes;
 mod caller;
+mod change;
 mod core;
 mod create;
 mod data;
@@ -94,8 +97,8 @@ impl HostFs {
     /// Shows the directory at `path`. It is found once: what takes its name later is another directory.
     ///
     /// # Errors
-    /// Those of `open(2)` on a directory: `ENOENT`, `ENOTDIR`, `EACCES`...; with [`HostOptions::watch`], `EMFILE` where there may be
-    /// no more of `inotify(7)`.
+    /// Those of `open(2)` on a directory: `ENOENT`, `ENOTDIR`, `EACCES`...; with [`HostOptions::watch`], `EMFILE` where
+    /// there may be no more of `inotify(7)`.
     pub fn new(path: impl AsRef<Path>, options: &HostOptions) -> Result<Self, std::io::Error> {
         Ok(Self { core: Arc::new(Core::new(path.as_ref(), options)?) })
     }
@@ -112,8 +115,8 @@ impl HostFs {
         &self.core.source
     }
 
-    /// Names on the device `dev` (`st_dev`) are `ELOOP` from now on, and nothing there is opened: the device of a mount through which
-    /// this file system is shown.
+    /// Names on the device `dev` (`st_dev`) are `ELOOP` from now on, and nothing there is opened: the device of a mount
+    /// through which this file system is shown.
     pub fn exclude_dev(&self, dev: u64) {
         self.core.exclude(dev);
     }

@@ -1,12 +1,12 @@
 //! Listings.
 //!
 //! # What it is
-//! A listing is read in large pieces and given out in small ones, so a *stream* (a descriptor, and entries that were read and not
-//! given out) is kept between calls and found again by the directory and the cookie where it stands. Any other cookie is sought.
-//! Cookies are the host's own (`d_off`), which say where the next entry is.
+//! A listing is read in large pieces and given out in small ones, so a *stream* (a descriptor, and entries that were
+//! read and not given out) is kept between calls and found again by the directory and the cookie where it stands. Any
+//! other cookie is sought. Cookies are the host's own (`d_off`), which say where the next entry is.
 //!
-//! A listing that begins anew must not be given what was read before it began: it ends the streams of its directory, and one that is
-//! in use meanwhile loses what it had read when it comes back.
+//! A listing that begins anew must not be given what was read before it began: it ends the streams of its directory,
+//! and one that is in use meanwhile loses what it had read when it comes back.
 //!
 //! # How it is locked
 //! A mutex around the streams, held for no call to the host: a stream is taken out to be used.

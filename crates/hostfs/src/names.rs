@@ -1,12 +1,13 @@
 //! Names: lookup, link, unlink, rename.
 //!
 //! # What it is
-//! A lookup is one `statx(2)` by the directory's descriptor and the name; it opens nothing. What loses its name while the VFS may
-//! have it is opened first, so that it can still be used.
+//! A lookup is one `statx(2)` by the directory's descriptor and the name; it opens nothing. What loses its name while
+//! the VFS may have it is opened first, so that it can still be used.
 //!
 //! # How it is locked
-//! Nothing is held while the host is asked. A lookup that ran beside a rename or a removal does not take back what those said of
-//! places ([`crate::table::Table::note_move`]). The VFS holds the directories' locks while it changes them.
+//! Nothing is held while the host is asked. A lookup that ran beside a rename or a removal does not take back what
+//! those said of places ([`crate::table::Table::note_move`]). The VFS holds the directories' locks while it changes
+//! them.
 //!
 //! # Where it comes from
 //! Own code.
@@ -62,6 +63,8 @@ impl Core {
     pub(crate) fn link(&self, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
         let to = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
+        let at = (dir.node(), name);
+        let change = self.change([Some(at), None], [Some(dir), Some(inode), None, None]);
         match self.place(node)? {
             Some((from, old)) => {
                 rustix::fs::linkat(&from, &*old, &to, name, AtFlags::empty()).map_err(errno)?;
@@ -80,9 +83,7 @@ impl Core {
         if is_reachable {
             self.budget.queue(node);
         }
-        self.told(dir.node(), name, Some(node.id), true);
-        self.doubt(dir);
-        self.doubt(inode);
+        change.leads(at, Some(node.id));
         Ok(())
     }
 
@@ -91,6 +92,8 @@ impl Core {
         let fd = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
         let is_dir = inode.mode() & S_IFMT == S_IFDIR;
+        let at = (dir.node(), name);
+        let change = self.change([Some(at), None], [Some(dir), Some(inode), None, None]);
         let pin = self.pin(node, &fd, dir.node(), name);
         let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let done = rustix::fs::unlinkat(&fd, name, flags).map_err(errno);
@@ -103,14 +106,13 @@ impl Core {
             (Err(error), None) => return Err(error),
             (Ok(()), _) => {}
         }
-        self.told(dir.node(), name, None, true);
-        self.doubt(dir);
-        self.doubt(inode);
+        change.leads(at, None);
         Ok(())
     }
 
-    /// Holds a file that is about to lose the name by which it is known, and opens it if nothing of it is open. Where that fails
-    /// the name goes all the same: then the file is out of reach. `None`: it is known by another name, or held already.
+    /// Holds a file that is about to lose the name by which it is known, and opens it if nothing of it is open. Where
+    /// that fails the name goes all the same: then the file is out of reach. `None`: it is known by another name, or
+    /// held already.
     fn pin(&self, node: &Arc<Node>, dir: &Arc<OwnedFd>, parent: u64, name: &[u8]) -> Option<()> {
         let is_open = {
             let mut state = node.state();
@@ -144,6 +146,8 @@ impl Core {
         let node = self.node(inode)?;
         let target_node = target.map(|target| self.node(target)).transpose()?;
         let is_exchange = flags.has(RenameFlags::EXCHANGE);
+        let (old_at, new_at) = ((old_dir.node(), old), (new_dir.node(), new));
+        let change = self.change([Some(old_at), Some(new_at)], [Some(old_dir), Some(new_dir), Some(inode), target]);
         let replaced = target_node.filter(|_| !is_exchange);
         let pin = replaced.and_then(|target| self.pin(target, &to, new_dir.node(), new));
         let done = if flags.bits() == 0 {
@@ -164,9 +168,8 @@ impl Core {
             target.state().place(old_dir.node(), old);
         }
         let left = target_node.filter(|_| is_exchange).map(|target| target.id);
-        self.told(old_dir.node(), old, left, true);
-        self.told(new_dir.node(), new, Some(node.id), true);
-        [old_dir, new_dir, inode].into_iter().chain(target).for_each(|inode| self.doubt(inode));
+        change.leads(old_at, left);
+        change.leads(new_at, Some(node.id));
         Ok(())
     }
 
@@ -186,8 +189,8 @@ impl Core {
     pub(crate) fn evict(&self, inode: &Inode) {
         let attached = inode.data::<Arc<Node>>();
         let Some(node) = attached.cloned().or_else(|| self.table.get(inode.node())) else { return };
-        // The table, this function, and the inode that goes: others are of another inode with this node, a directory that moved
-        // behind the cache.
+        // The table, this function, and the inode that goes: others are of another inode with this node, a directory
+        // that moved behind the cache.
         let own = 2 + usize::from(attached.is_some());
         if Arc::ptr_eq(&node, &self.root) || Arc::strong_count(&node) > own {
             return;

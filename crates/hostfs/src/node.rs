@@ -1,15 +1,16 @@
 //! What is known of one file of the host.
 //!
 //! # What it is
-//! A record for each inode that the VFS may have: where it was found last (parent and name), and the descriptors of it that are
-//! open. Most have none: a file is found again by its parent's descriptor and its name. What has no name any more is *pinned*: its
-//! descriptor is all that is left of it.
+//! A record for each inode that the VFS may have: where it was found last (parent and name), and the descriptors of it
+//! that are open. Most have none: a file is found again by its parent's descriptor and its name. What has no name any
+//! more is *pinned*: its descriptor is all that is left of it.
 //!
 //! # Size
 //! A record takes 104 bytes with its counts, its name's bytes, and 17 bytes in the table (more before the table grows).
 //!
 //! # How it is locked
-//! One mutex, held for no call to the host. It is inside of the table's and outside of none; the budget's is taken before it.
+//! One mutex, held for no call to the host. It is inside of the table's and outside of none; the budget's is taken
+//! before it.
 //!
 //! # Where it comes from
 //! `lo_inode` of libfuse's `passthrough_ll`, which holds a descriptor for each; own code.

@@ -16,23 +16,26 @@ const DEFAULT_TTL: Duration = Duration::from_secs(1);
 /// How a host directory is shown; see each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostOptions {
-    /// Who else changes the directory, and so for how long an answer of the host is good. Default: [`Revalidate::Ttl`] of a second.
+    /// Who else changes the directory, and so for how long an answer of the host is good. Default: [`Revalidate::Ttl`]
+    /// of a second.
     pub policy: Revalidate,
     /// What is done about mount points below the source. Default: [`MountPoints::Stay`].
     pub mount_points: MountPoints,
-    /// Descriptors that are kept open at most, besides those of files that are open and of files that were removed while they are in
-    /// use. At least 8 are used. Default: half of what the process may have (`RLIMIT_NOFILE`), at most 16384.
+    /// Descriptors that are kept open at most, besides those of files that are open and of files that were removed
+    /// while they are in use. At least 8 are used. Default: half of what the process may have (`RLIMIT_NOFILE`), at
+    /// most 16384.
     pub max_fds: usize,
     /// Refuses all changes with `EROFS`. Default: `false`.
     pub read_only: bool,
     /// Whose what is made is. Default: [`Ownership::Caller`] for a process of root, [`Ownership::Daemon`] for others.
     pub ownership: Ownership,
-    /// Heeds POSIX ACLs: each lookup of a file reads its ACL, and of a directory two, by as many system calls more. Without, a
-    /// file's mode alone decides who may do what with it (whose group bits are the mask of an ACL, if it has one), and giving it an
-    /// ACL is `EOPNOTSUPP`. Nothing is asked where the source's file system has none. Default: `false`.
+    /// Heeds POSIX ACLs: each lookup of a file reads its ACL, and of a directory two, by as many system calls more.
+    /// Without, a file's mode alone decides who may do what with it (whose group bits are the mask of an ACL, if it has
+    /// one), and giving it an ACL is `EOPNOTSUPP`. Nothing is asked where the source's file system has none. Default:
+    /// `false`.
     pub acls: bool,
-    /// Asks the host by `inotify(7)` to say what others change. With [`Revalidate::Ttl`], what is in watched directories is then good
-    /// until the host says otherwise. Default: `false`.
+    /// Asks the host by `inotify(7)` to say what others change. With [`Revalidate::Ttl`], what is in watched
+    /// directories is then good until the host says otherwise. Default: `false`.
     pub watch: bool,
 }
 
@@ -58,7 +61,8 @@ impl Default for HostOptions {
 pub enum Revalidate {
     /// Until this file system changes it: nobody else does. Whole listings are kept.
     Exclusive,
-    /// For so long. With [`HostOptions::watch`]: in directories that cannot be watched, and for files with several names.
+    /// For so long. With [`HostOptions::watch`]: in directories that cannot be watched, and for files with several
+    /// names.
     Ttl(Duration),
     /// Not at all: the host is asked each time. [`HostOptions::watch`] adds nothing.
     Always,
@@ -67,10 +71,11 @@ pub enum Revalidate {
 /// What is done about mount points below the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MountPoints {
-    /// What is mounted below is shown. Inode numbers are mixed with the device there, so that they stay unique; a listing says the
-    /// number of the directory that is covered, as the host's does.
+    /// What is mounted below is shown. Inode numbers are mixed with the device there, so that they stay unique; a
+    /// listing says the number of the directory that is covered, as the host's does.
     Cross,
-    /// What is mounted below is not entered: such a name is `EXDEV`, though listings have it. What the mount covers is not seen.
+    /// What is mounted below is not entered: such a name is `EXDEV`, though listings have it. What the mount covers is
+    /// not seen.
     #[default]
     Stay,
 }
@@ -78,9 +83,10 @@ pub enum MountPoints {
 /// Whose what is made is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// The caller's: the thread takes the caller's user and group while it makes something, so that owner, quota and directories
-    /// that hand on their group are right. Where that is refused (the caller is allowed by a supplementary group), it is made by the
-    /// process and then given to the caller. Only a process of root can; for others it is [`Ownership::Daemon`].
+    /// The caller's: the thread takes the caller's user and group while it makes something, so that owner, quota and
+    /// directories that hand on their group are right. Where that is refused (the caller is allowed by a supplementary
+    /// group), it is made by the process and then given to the caller. Only a process of root can; for others it is
+    /// [`Ownership::Daemon`].
     Caller,
     /// The process's.
     Daemon,

@@ -1,8 +1,9 @@
 //! From a record to a descriptor.
 //!
 //! # What it is
-//! A record's `O_PATH` descriptor is opened when it is first needed, by the directory's descriptor and the name in it, and so up to
-//! one that is open; the source always is. What was opened is shown to be the file that it should be, and only then used.
+//! A record's `O_PATH` descriptor is opened when it is first needed, by the directory's descriptor and the name in it,
+//! and so up to one that is open; the source always is. What was opened is shown to be the file that it should be, and
+//! only then used.
 //!
 //! # How it is locked
 //! No lock is held while the host is asked. Two threads may open the same file; the first one's descriptor is kept.
@@ -107,7 +108,8 @@ impl Core {
         if self.identities.is(&stat, node.id, node.ino) { Ok(stat) } else { Err(self.stale(node.id)) }
     }
 
-    /// That a known file's name leads nowhere, or to a symbolic link or a mount point by now, means that the file is not there.
+    /// That a known file's name leads nowhere, or to a symbolic link or a mount point by now, means that the file is
+    /// not there.
     #[cold]
     fn gone(&self, node: &Node, error: HostErrno) -> Errno {
         match error {

@@ -1,18 +1,19 @@
 //! The records of all files that the VFS may have, by node.
 //!
 //! # What it is
-//! A hash table in shards. A node is a keyed hash already ([`crate::identity`]), so it is not hashed again. Two files whose hashes are
-//! one, which is improbable beyond measure, lie beside each other.
+//! A hash table in shards. A node is a keyed hash already ([`crate::identity`]), so it is not hashed again. Two files
+//! whose hashes are one, which is improbable beyond measure, lie beside each other.
 //!
-//! A file system is not told whether an answer to a lookup was used, so an inode may begin with a node just when the inode before it
-//! with that node ends. So records whose inodes were evicted are kept for a while ([`COLD`] of them).
+//! A file system is not told whether an answer to a lookup was used, so an inode may begin with a node just when the
+//! inode before it with that node ends. So records whose inodes were evicted are kept for a while ([`COLD`] of them).
 //!
 //! # Limitations
-//! An answer that the VFS threw away, and whose file was gone when it asked again, leaves a record until the file system ends.
+//! An answer that the VFS threw away, and whose file was gone when it asked again, leaves a record until the file
+//! system ends.
 //!
 //! # How it is locked
-//! A mutex for each shard, held for no call to the host; a record's own lock is inside of it. One for the order of the cold ones,
-//! inside of which nothing is taken.
+//! A mutex for each shard, held for no call to the host; a record's own lock is inside of it. One for the order of the
+//! cold ones, inside of which nothing is taken.
 //!
 //! # Where it comes from
 //! As `vfs::PathAdapter`; own code.
@@ -96,8 +97,8 @@ impl Table {
         self.moves.load(Relaxed)
     }
 
-    /// A name moved or went: what lookups that run now will find is not where it was. Called after the host was, and before records
-    /// are changed.
+    /// A name moved or went: what lookups that run now will find is not where it was. Called after the host was, and
+    /// before records are changed.
     pub(crate) fn note_move(&self) {
         // Relaxed: as above.
         self.moves.fetch_add(1, Relaxed);
@@ -107,8 +108,8 @@ impl Table {
         self.shard(id).lock().get(&id).cloned()
     }
 
-    /// The record of a file that was found; a new one if there is none. `reachable` is called with a pinned record that has a name
-    /// again.
+    /// The record of a file that was found; a new one if there is none. `reachable` is called with a pinned record that
+    /// has a name again.
     pub(crate) fn sighted(&self, identities: &Identities, at: &Sighting<'_>) -> (u64, bool) {
         let mut id = identities.node(at.stat);
         for _ in 0..NEIGHBOURS {

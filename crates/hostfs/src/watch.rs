@@ -1,32 +1,35 @@
 //! What others change: `inotify(7)`.
 //!
 //! # What it is
-//! A directory in which something is looked up, made or listed is watched from before that on, until its inode leaves the cache. A
-//! thread reads the events and puts in doubt what they speak of ([`vfs::Invalidator`]). So what is cached of a watched directory
-//! is good until the host says otherwise, a moment after it happens.
+//! A directory in which something is looked up, made or listed is watched from before that on, until its inode leaves
+//! the cache. A thread reads the events and puts in doubt what they speak of ([`vfs::Invalidator`]). So what is cached
+//! of a watched directory is good until the host says otherwise, a moment after it happens.
 //!
 //! # What it is not
-//! Immediate: between a change and its event what was cached is still shown. It sees no changes by other machines (NFS), none through
-//! maps of memory (`mmap(2)`), and those by another name of a file only in that name's directory: so a file with several names has its
-//! time. `fanotify(7)` is not used; it would need no watch for each directory but the whole file system's events and privilege.
+//! Immediate: between a change and its event what was cached is still shown. It sees no changes by other machines
+//! (NFS), none through maps of memory (`mmap(2)`), and those by another name of a file only in that name's directory:
+//! so a file with several names has its time. `fanotify(7)` is not used; it would need no watch for each directory but
+//! the whole file system's events and privilege.
 //!
 //! # Limits
-//! At most [`MOST`] directories, and as many as `fs.inotify.max_user_watches` allows. Once one could not be watched, everything is
-//! put in doubt at each interval of [`crate::Revalidate::Ttl`]. So it is when the queue of events has overflowed, once.
+//! At most [`MOST`] directories, and as many as `fs.inotify.max_user_watches` allows. Once one could not be watched,
+//! everything is put in doubt at each interval of [`crate::Revalidate::Ttl`]. So it is when the queue of events has
+//! overflowed, once.
 //!
 //! # Its own changes
-//! They are events too. An event puts nothing in doubt if the VFS knows already: if its name leads to what was said of it last
-//! (kept for [`RECENT`] names that this file system changed), and the file has the attributes that were said of it last, or is
-//! in doubt. To find out takes a `statx(2)` on the thread.
+//! They are events too. An event puts nothing in doubt if the VFS knows already: if its name leads to what was said of
+//! it last (kept for [`RECENT`] names that this file system changed), and the file has the attributes that were said of
+//! it last, or is in doubt. To find out takes a `statx(2)` on the thread.
 //!
 //! # How it is locked
-//! One mutex around the table from watches to nodes, one around what was said of names; leaves, held for no push and no call to the
-//! host.
+//! One mutex around the table from watches to nodes, one around what was said of names; leaves, held for no push and no
+//! call to the host.
 //!
 //! # Where it comes from
 //! `inotify(7)`; Robert Love, "Kernel Korner: Intro to inotify" (2005).
 
-use crate::core::{Core, nanoseconds};
+use crate::change::Name;
+use crate::core::Core;
 use crate::host::ProcPath;
 use crate::identity::change_hash;
 use crate::node::Node;
@@ -35,15 +38,18 @@ use crate::table::AsIs;
 use core::hash::{BuildHasher, BuildHasherDefault};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::time::Duration;
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fs::Statx;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno as HostErrno;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::RandomState;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 use vfs::{Errno, Invalidator};
 
 /// Directories that are watched at most: each holds about a kilobyte of the kernel's memory.
@@ -59,6 +65,9 @@ const RECENT: usize = 8192;
 /// For so long events gather before they are read.
 const GATHERING: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
+/// The longest interval.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// Bytes of events that are read at once.
 const PIECE: usize = 64 << 10;
 
@@ -68,6 +77,8 @@ struct Recent {
     said: HashMap<(u64, u64), Option<u64>>,
     /// In the order in which they were changed first.
     order: VecDeque<(u64, u64)>,
+    /// Names that are being changed, and by how many.
+    changing: HashMap<(u64, u64), u32>,
 }
 
 /// See the [module documentation](self).
@@ -136,6 +147,27 @@ impl Watches {
         }
     }
 
+    /// A change of a name begins: its events wait.
+    pub(crate) fn begin_change(&self, (dir, name): Name<'_>) {
+        *self.recent.lock().changing.entry((dir, self.names.hash_one(name))).or_default() += 1;
+    }
+
+    /// It is over.
+    pub(crate) fn end_change(&self, (dir, name): Name<'_>) {
+        let mut recent = self.recent.lock();
+        if let Entry::Occupied(mut entry) = recent.changing.entry((dir, self.names.hash_one(name))) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+
+    /// Whether a name is being changed.
+    fn is_changing(&self, dir: u64, name: &[u8]) -> bool {
+        self.recent.lock().changing.contains_key(&(dir, self.names.hash_one(name)))
+    }
+
     /// Whether it was said last that a name leads to this node, or to none.
     fn has_said(&self, dir: u64, name: &[u8], node: Option<u64>) -> bool {
         self.recent.lock().said.get(&(dir, self.names.hash_one(name))) == Some(&node)
@@ -202,18 +234,19 @@ impl Core {
 /// The thread's work: until it is told to stop.
 pub(crate) fn run(core: &Core, invalidator: &Invalidator) {
     let Some(watches) = &core.watches else { return };
+    // Without a time, nothing depends on events (`Core::valid`).
     let ttl = match core.options.policy {
-        Revalidate::Ttl(ttl) => nanoseconds(ttl).max(1_000_000),
-        _ => u64::MAX,
+        Revalidate::Ttl(ttl) => ttl.clamp(Duration::from_millis(1), LONGEST),
+        _ => LONGEST,
     };
-    let interval = Timespec {
-        tv_sec: i64::try_from(ttl / 1_000_000_000).unwrap_or(i64::MAX).min(i64::from(i32::MAX)),
-        tv_nsec: (ttl % 1_000_000_000) as i64,
-    };
+    let interval = Timespec { tv_sec: ttl.as_secs() as i64, tv_nsec: ttl.subsec_nanos().into() };
+    let mut refreshed = Instant::now();
     let mut buf = vec![MaybeUninit::<u8>::uninit(); PIECE];
+    let mut events = Events::default();
     loop {
         let mut fds = [PollFd::new(&watches.inotify, PollFlags::IN), PollFd::new(&watches.stop, PollFlags::IN)];
-        match rustix::event::poll(&mut fds, Some(&interval)) {
+        let patience = if events.names.is_empty() { &interval } else { &GATHERING };
+        match rustix::event::poll(&mut fds, Some(patience)) {
             Ok(_) | Err(HostErrno::INTR) => {}
             Err(error) => {
                 tracing::error!(%error, "no events of the host are read any more");
@@ -223,15 +256,17 @@ pub(crate) fn run(core: &Core, invalidator: &Invalidator) {
         if !fds[1].revents().is_empty() {
             return;
         }
-        if !fds[0].revents().is_empty() {
+        if !fds[0].revents().is_empty() || !events.names.is_empty() {
             let mut stop = [PollFd::new(&watches.stop, PollFlags::IN)];
             if rustix::event::poll(&mut stop, Some(&GATHERING)) == Ok(1) {
                 return;
             }
-            let events = read_events(watches, &mut buf);
-            tell(core, watches, invalidator, events);
-        } else if watches.is_partial.load(Relaxed) {
-            // Relaxed: a flag that is never taken back.
+            read_events(watches, &mut buf, &mut events);
+            events = tell(core, watches, invalidator, events);
+        }
+        // Relaxed: a flag that is never taken back.
+        if watches.is_partial.load(Relaxed) && refreshed.elapsed() >= ttl {
+            refreshed = Instant::now();
             watches.note_push();
             invalidator.all();
         }
@@ -249,9 +284,8 @@ struct Events {
     are_lost: bool,
 }
 
-/// Reads the events that there are.
-fn read_events(watches: &Watches, buf: &mut [MaybeUninit<u8>]) -> Events {
-    let mut events = Events::default();
+/// Reads the events that there are, and adds them to those that wait.
+fn read_events(watches: &Watches, buf: &mut [MaybeUninit<u8>], events: &mut Events) {
     let mut reader = inotify::Reader::new(&watches.inotify, buf);
     while let Ok(event) = reader.next() {
         let mask = event.events();
@@ -272,19 +306,24 @@ fn read_events(watches: &Watches, buf: &mut [MaybeUninit<u8>]) -> Events {
             break;
         }
     }
-    events
 }
 
-/// Puts in doubt what the VFS does not know.
-fn tell(core: &Core, watches: &Watches, invalidator: &Invalidator, events: Events) {
+/// Puts in doubt what the VFS does not know. Gives back the events of names that are being changed.
+fn tell(core: &Core, watches: &Watches, invalidator: &Invalidator, events: Events) -> Events {
+    let mut waiting = Events::default();
     if events.are_lost {
         watches.note_push();
         tracing::warn!("events of the host were lost: all that is cached is asked for again");
         invalidator.all();
-        return;
+        return waiting;
     }
     let mut inodes = events.dirs;
-    for ((dir, name), comes_or_goes) in &events.names {
+    for (at, comes_or_goes) in &events.names {
+        let (dir, name) = at;
+        if watches.is_changing(*dir, name) {
+            waiting.names.insert(at.clone(), *comes_or_goes);
+            continue;
+        }
         let stat = core.stat_in(*dir, name);
         let node = stat.as_ref().ok().map(|stat| core.identities.node(stat));
         if *comes_or_goes && !(is_certain(&stat) && watches.has_said(*dir, name, node)) {
@@ -306,6 +345,7 @@ fn tell(core: &Core, watches: &Watches, invalidator: &Invalidator, events: Event
             invalidator.inode(dir);
         }
     }
+    waiting
 }
 
 /// Whether it is known what a name leads to, if to anything.
@@ -321,7 +361,8 @@ impl Core {
         self.stat_at(fd.as_fd(), name)
     }
 
-    /// Whether the VFS knows what `stat` says of a file, or will ask for it. What has no record it does not know at all.
+    /// Whether the VFS knows what `stat` says of a file, or will ask for it. What has no record it does not know at
+    /// all.
     fn knows(&self, node: u64, stat: &Statx) -> bool {
         self.table.get(node).is_none_or(|node| node.knows(change_hash(stat)))
     }

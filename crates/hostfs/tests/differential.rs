@@ -1,5 +1,5 @@
-//! The same operations on a tree over a host directory and on another directory by the kernel: the same answers, and in the end the
-//! same files. `LIGHTFOOT_SEED` replays a run.
+//! The same operations on a tree over a host directory and on another directory by the kernel: the same answers, and in
+//! the end the same files. `LIGHTFOOT_SEED` replays a run.
 
 mod support;
 

@@ -75,7 +75,8 @@ impl vfs::FileSystem for Probe {
     }
 }
 
-/// Swaps `d` between a directory and a symbolic link to the outside, while `read` reads `d/f`; how often it got the secret.
+/// Swaps `d` between a directory and a symbolic link to the outside, while `read` reads `d/f`; how often it got the
+/// secret.
 fn race(source: &std::path::Path, read: impl Fn() -> Option<Vec<u8>>) -> usize {
     fs::write(source.join("d/f"), b"inside").unwrap();
     symlink("../outside", source.join("link")).unwrap();

@@ -1,4 +1,5 @@
-//! Host directories, run through the cases for file systems: on the disk and in memory, for each policy, with few descriptors.
+//! Host directories, run through the cases for file systems: on the disk and in memory, for each policy, with few
+//! descriptors.
 
 mod support;
 

@@ -55,8 +55,8 @@
 //! ```
 //!
 //! # Host directories
-//! A tree can show a directory of the host, alone or mounted beside others ([`HostFs`], [`Vfs::host`]): what is cached is walked as
-//! everything here is, the rest is asked of the host. [`HostOptions`] say who else changes the directory.
+//! A tree can show a directory of the host, alone or mounted beside others ([`HostFs`], [`Vfs::host`]): what is cached
+//! is walked as everything here is, the rest is asked of the host. [`HostOptions`] say who else changes the directory.
 //!
 //! ```
 //! # let source = std::env::temp_dir().join(format!("lightfoot-doc-{}", std::process::id()));
@@ -150,8 +150,8 @@ impl Vfs {
         Self { inner: vfs::Vfs::new(fs) }
     }
 
-    /// A tree over the directory of the host at `path`, which others may change: what is cached is asked for again after a second.
-    /// [`HostFs`] with [`HostOptions`] has other ways.
+    /// A tree over the directory of the host at `path`, which others may change: what is cached is asked for again
+    /// after a second. [`HostFs`] with [`HostOptions`] has other ways.
     ///
     /// # Errors
     /// Those of [`HostFs::new`]: `ENOENT`, `ENOTDIR`, `EACCES`...

@@ -71,6 +71,11 @@ fn lock(kind: i32, start: u64, end: u64) -> Result<FileLock, Errno> {
     Ok(FileLock { kind, start, end })
 }
 
+/// What a file that the kernel reads and writes by itself may be opened with: it has no page cache of its own.
+fn without_cache(flags: FopenFlags) -> FopenFlags {
+    flags & !FopenFlags::FOPEN_KEEP_CACHE
+}
+
 impl Transport {
     fn time(&self, op: Op) -> Timer<'_> {
         self.session.metrics().time(op)
@@ -223,7 +228,7 @@ impl Filesystem for Transport {
             let handle = FileHandle(opened.handle);
             let backing = opened.backing.as_ref();
             match backing.and_then(|fd| self.backing(ino.0, opened.handle, || reply.open_backing(fd))) {
-                Some(id) => reply.opened_passthrough(handle, flags, &id),
+                Some(id) => reply.opened_passthrough(handle, without_cache(flags), &id),
                 None => reply.opened(handle, flags),
             }
         });
@@ -421,7 +426,10 @@ impl Filesystem for Transport {
             let handle = FileHandle(opened.handle);
             let backing = opened.backing.as_ref();
             match backing.and_then(|fd| self.backing(entry.node, opened.handle, || reply.open_backing(fd))) {
-                Some(id) => reply.created_passthrough(&entry.entry_ttl, &attr, generation, handle, flags, &id),
+                Some(id) => {
+                    let flags = without_cache(flags);
+                    reply.created_passthrough(&entry.entry_ttl, &attr, generation, handle, flags, &id);
+                }
                 None => reply.created(&entry.entry_ttl, &attr, generation, handle, flags),
             }
         });

@@ -86,7 +86,9 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> R
     }
     let request = Request::of(cred);
     let now = request.now;
-    check(cred, (sb, inode), &held.attr()?, set)?;
+    let before = held.attr()?;
+    check(cred, (sb, inode), &before, set)?;
+    let set = &allowed(cred, &before, set);
     sb.fs.set_attr(&request, inode, set)?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
@@ -161,6 +163,13 @@ fn check_plain(cred: &Credentials, attr: &Attr, set: &SetAttr) -> Result<(), Err
     Ok(())
 }
 
+/// The change without what `cred` cannot set: set-group-id of a group that it is not in.
+fn allowed(cred: &Credentials, attr: &Attr, set: &SetAttr) -> SetAttr {
+    let gid = set.gid.unwrap_or(attr.gid);
+    let keeps = cred.in_group(gid) || cred.capabilities.contains(Capabilities::FSETID);
+    SetAttr { mode: set.mode.map(|mode| if keeps { mode } else { mode & !S_ISGID }), ..*set }
+}
+
 /// Makes the change. A change of owner drops the set-id bits of what is no directory.
 fn apply(cred: &Credentials, attr: &mut Attr, set: &SetAttr, now: i64) {
     if let Some(mode) = set.mode {
@@ -171,9 +180,6 @@ fn apply(cred: &Credentials, attr: &mut Attr, set: &SetAttr, now: i64) {
     }
     attr.uid = set.uid.unwrap_or(attr.uid);
     attr.gid = set.gid.unwrap_or(attr.gid);
-    if set.mode.is_some() && !cred.in_group(attr.gid) && !cred.capabilities.contains(Capabilities::FSETID) {
-        attr.mode &= !S_ISGID;
-    }
     let time = |set, old| match set {
         None => old,
         Some(SetTime::Now) => now,
