@@ -417,6 +417,12 @@ class Mount:
         with open(f"/proc/{self.pid}/status", encoding="ascii") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
 
+    def cpu_s(self):
+        """The processor time that the daemon has taken, all its threads, those that ended too."""
+        with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def open_files(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
