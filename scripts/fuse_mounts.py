@@ -343,9 +343,9 @@ class Mount:
             self.daemon = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=_open_many
             )
-        is_up = (lambda: os.path.isdir(self.dir)) if answers else (lambda: is_mounted(self.dir))
+        is_up = lambda: is_mounted(self.dir) and (not answers or os.path.isdir(self.dir))  # noqa: E731
         there = wait_for(lambda: is_up() or self.daemon.poll() is not None, limit_s)
-        if not there or not is_up() or not is_mounted(self.dir):
+        if not there or not is_up():
             said = self.log_tail()
             self.down(expect_exit=False)
             raise RuntimeError(f"no mount by: {shlex.join(words)}\n{said}")
