@@ -343,9 +343,9 @@ class Mount:
             self.daemon = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=_open_many
             )
-        is_up = (lambda: os.path.isdir(self.dir)) if answers else (lambda: is_mounted(self.dir))
+        is_up = lambda: is_mounted(self.dir) and (not answers or os.path.isdir(self.dir))  # noqa: E731
         there = wait_for(lambda: is_up() or self.daemon.poll() is not None, limit_s)
-        if not there or not is_up() or not is_mounted(self.dir):
+        if not there or not is_up():
             said = self.log_tail()
             self.down(expect_exit=False)
             raise RuntimeError(f"no mount by: {shlex.join(words)}\n{said}")
@@ -416,6 +416,12 @@ class Mount:
         """The daemon's resident memory."""
         with open(f"/proc/{self.pid}/status", encoding="ascii") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
+
+    def cpu_s(self):
+        """The processor time that the daemon has taken, all its threads, those that ended too."""
+        with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))
