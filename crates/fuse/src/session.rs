@@ -324,3 +324,6 @@ impl core::fmt::Debug for Session {
         f.debug_struct("Session").field("nodes", &self.nodes.len()).field("handles", &self.open_handles()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;
