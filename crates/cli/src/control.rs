@@ -21,7 +21,7 @@ use rustix::process::geteuid;
 use std::env;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
@@ -48,6 +48,7 @@ impl Control {
         let path = dir.ok_or_else(|| io::Error::other("no directory for it"))?.join(file_name(device));
         // Nobody else has the device: what is there was left by somebody who has gone.
         let _ = fs::remove_file(&path);
+        path.parent().into_iter().for_each(remove_dead);
         let listener = UnixListener::bind(&path)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         let file = fs::symlink_metadata(&path)?;
@@ -100,7 +101,11 @@ pub(crate) fn ask(mount: &Entry) -> Result<Status, Failure> {
         BufReader::new((&stream).take(LONGEST.1)).read_line(&mut line)?;
         Ok(line)
     };
-    let line = asked().map_err(|error| no_answer(error.into()))?;
+    let line = asked().map_err(|error| match error.kind() {
+        // What a time-out of a socket is called.
+        io::ErrorKind::WouldBlock => no_answer("it took too long".into()),
+        _ => no_answer(error.into()),
+    })?;
     serde_json::from_str(&line).map_err(|_| no_answer(Reason::from("it is of another version")))
 }
 
@@ -142,6 +147,22 @@ fn own_dirs(uid: u32) -> Vec<PathBuf> {
     let usual = PathBuf::from(format!("/run/user/{uid}"));
     let below = said.into_iter().chain([usual]).filter(|dir| dir.is_absolute()).map(|dir| dir.join("lightfoot"));
     below.chain([format!("/tmp/lightfoot-{uid}").into()]).collect()
+}
+
+/// Removes sockets that nobody answers, of mounts that are no more: who was killed has left them.
+fn remove_dead(dir: &Path) {
+    let Ok(files) = fs::read_dir(dir) else { return };
+    let mounted = crate::mount::devices();
+    for file in files.flatten() {
+        let name = file.file_name();
+        let is_mounted = || mounted.iter().any(|&device| name == *file_name(device));
+        let is_socket = file.file_type().is_ok_and(|kind| kind.is_socket());
+        let is_dead =
+            |path| UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if is_socket && !is_mounted() && is_dead(file.path()) {
+            let _ = fs::remove_file(file.path());
+        }
+    }
 }
 
 /// Makes the directory, or finds it to be ours alone.

@@ -20,7 +20,7 @@ pub(crate) struct Completions {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Man {
     /// Write a page for each command into this directory instead, which is made if it is not there
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     dir: Option<PathBuf>,
 
     /// The command whose page is printed, such as ls or lab run
@@ -73,7 +73,8 @@ fn write_all(command: &clap::Command, name: &str, dir: &Path) -> Result<(), Erro
 fn page(command: &clap::Command, name: &str) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     let command = command.clone().disable_help_subcommand(true);
-    clap_mangen::Man::new(command).title(name).render(&mut text)?;
+    let source = concat!("lightfoot ", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(command).title(name).source(source).manual("Lightfoot").render(&mut text)?;
     Ok(text)
 }
 

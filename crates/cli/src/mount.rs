@@ -8,9 +8,9 @@
 //! # Where it comes from
 //! `mount(8)`, `mount.fuse(8)`, `daemon(7)`.
 
+mod alias;
 mod daemon;
 mod failure;
-mod helper;
 mod metrics;
 mod notify;
 mod options;
@@ -18,9 +18,9 @@ mod place;
 mod signals;
 mod table;
 
+pub(crate) use alias::arguments;
 pub(crate) use failure::Failure;
-pub(crate) use helper::arguments;
-pub(crate) use table::Entry;
+pub(crate) use table::{Entry, devices};
 
 use crate::control::{Control, Served};
 use crate::error::Error;
@@ -87,7 +87,7 @@ pub(crate) fn run(mount: &Mount, arguments: &[OsString]) -> Result<(), Error> {
         let result = serve(mount, Some(&mut report));
         return report.ended(result);
     }
-    if mount.daemon { Ok(daemon::start(arguments)?) } else { serve(mount, None) }
+    if mount.daemon && !mount.fake { Ok(daemon::start(arguments)?) } else { serve(mount, None) }
 }
 
 fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
@@ -100,7 +100,7 @@ fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
     // Before there is something to leave behind.
     let mut signals = Signals::listen().map_err(|error| Failure::Signals(error.into()))?;
     let source = words.source_of(&mount.source)?;
-    place::check(&source, &mount.mountpoint, &words)?;
+    place::check(&source, &mount.mountpoint)?;
     let metrics = mount.metrics.as_ref().map(Listener::bind).transpose()?;
     if mount.fake {
         return Ok(());
@@ -109,6 +109,10 @@ fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
     rustix::process::umask(rustix::fs::Mode::empty());
     let mut hosts = Vec::new();
     let tree = source.open_telling(&mut |host| hosts.push(host))?;
+    if words.mount.session.no_open && !hosts.is_empty() {
+        tracing::warn!("directories of the host must know what is opened: no_open is left out");
+        words.mount.session.no_open = false;
+    }
     words.mount.session.ttls = words.ttls(source.ttls());
     if words.mount.name.is_empty() {
         words.mount.name = name(mount, &source);
@@ -119,7 +123,7 @@ fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
     if !words.mount.allow_other {
         tracing::info!("only {} may use it; with -o allow_other everybody", rustix::process::geteuid().as_raw());
     }
-    let hosts = source.host_dirs().map(PathBuf::from).zip(hosts).collect();
+    let hosts = source.host_dirs().map(|host| host.path.to_path_buf()).zip(hosts).collect();
     let served = Arc::new(Served {
         session: mounted.session().clone(),
         source: words.mount.name.clone(),

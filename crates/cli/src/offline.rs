@@ -63,7 +63,7 @@ pub(crate) enum Offline {
     ///
     /// Which side is a source is said by options: with --into SOURCE, FROM are paths of this machine and TO is one of
     /// the source; with --out-of SOURCE it is the other way round; with both, FROM are paths of the one and TO is one of
-    /// the other; with --within SOURCE all are the source's. If TO is a directory, or if there are several FROM, they go
+    /// the other, and options hold for both; with --within SOURCE all are the source's. If TO is a directory, or if there are several FROM, they go
     /// into it under their names; / and . have none, so what is in them goes into TO.
     ///
     /// A symbolic link in the place of a file is replaced, never written through, unless TO itself names it. Symbolic

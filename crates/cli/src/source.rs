@@ -56,7 +56,7 @@ pub(crate) struct SourceArguments {
     /// Relative paths in it start from its own directory. Without a mount at / the root is in memory. Directories to
     /// mount on are made in memory; in a directory of this machine they must be there. A directory whose name begins
     /// with ram: is said as ./ram:x.
-    #[arg(value_name = "SOURCE", verbatim_doc_comment)]
+    #[arg(value_name = "SOURCE", value_hint = clap::ValueHint::AnyPath, verbatim_doc_comment)]
     pub(crate) source: OsString,
 
     /// How SOURCE is used; may be given more than once
@@ -204,8 +204,8 @@ impl Source {
     ) -> Result<(), SourceError> {
         let at = mount.at.as_bytes();
         let below = self.mounts.iter().rev().find(|other| other.is_above(mount));
-        if let Some(Planned { kind: Kind::Ram(..), .. }) = below {
-            make_dirs(context, at)
+        if let Some(Planned { kind: Kind::Ram(..), at: above, .. }) = below {
+            make_dirs(context, at, above.len())
                 .map_err(|errno| mount.wrong(Problem::Mount { at: mount.at.clone(), reason: reason(errno) }))?;
         }
         let (flags, budget) = (MountFlags::default(), mount.mounted.budget);
@@ -228,9 +228,9 @@ impl Source {
     }
 }
 
-/// Makes the directory at the absolute `path`, and those above it that are missing.
-fn make_dirs(context: &vfs::Context, path: &[u8]) -> Result<(), Errno> {
-    let ends = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
+/// Makes the directory at the absolute `path`, and those above it that are missing, but for the first `len` bytes of it.
+fn make_dirs(context: &vfs::Context, path: &[u8], len: usize) -> Result<(), Errno> {
+    let ends = path.iter().enumerate().skip(len + 1).filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
     for end in ends.chain([path.len()]) {
         match context.mkdir(Base::CWD, &path[..end], 0o755) {
             Ok(()) | Err(Errno::EEXIST) => {}

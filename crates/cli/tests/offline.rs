@@ -107,8 +107,18 @@ fn system(dir: &Path, command: &str, arguments: &[&str]) -> String {
 fn long_listings_are_those_of_ls() {
     let source = source();
     let at = text(&source.0);
+    for number in 0..11 {
+        fs::hard_link(source.at("a/f"), source.at(&format!("a/again{number}"))).expect("a link");
+    }
+    // Only root may make devices; everything else is shown without.
+    for (name, major, minor) in [("null", "1", "3"), ("wide", "8", "1000"), ("far", "200", "0")] {
+        let made = Command::new("mknod").arg(source.at(&format!("a/{name}"))).args(["c", major, minor]).output();
+        assert!(made.is_ok(), "there is mknod(1)");
+    }
+    for (name, id) in [("a/again0", Some(12_345_678)), ("a/b", Some(1)), ("a/.hidden", Some(77_777))] {
+        let _ = std::os::unix::fs::chown(source.at(name), id, id);
+    }
     fs::set_permissions(source.at("a/f"), fs::Permissions::from_mode(0o4711)).expect("a mode");
-    fs::hard_link(source.at("a/f"), source.at("a/again")).expect("a link");
     let old = Command::new("touch").args(["-d", "2001-02-03 04:05:06 UTC"]).arg(source.at("a/b/long")).status();
     assert!(old.is_ok_and(|status| status.success()), "touch works");
     for options in ["-l", "-la", "-lA", "-lh", "-lahn", "-li", "-lr", "-lt", "-ltr", "-lS", "-lRa", "-ldi", "-lnSr"] {
@@ -317,6 +327,22 @@ fn a_terminal_gets_columns_and_no_byte_that_it_obeys() {
     let shown = stdout(&output).replace('\r', "");
     assert!(shown.contains("\\033[31mred\\nname"), "{shown:?}");
     assert!(!shown.contains('\u{1b}') && shown.lines().count() < 9, "{shown:?}");
+}
+
+#[test]
+fn a_copy_shows_its_progress_on_a_terminal_and_nowhere_else() {
+    let (source, target) = (source(), Dir::new());
+    fs::write(source.at("great"), vec![b'x'; 4 << 20]).expect("a file");
+    let copy = format!("cp --out-of {} great {}", text(&source.0), text(&target.0));
+    checked(&copy.split(' ').collect::<Vec<_>>());
+    let command = format!("{} {copy}", env!("CARGO_BIN_EXE_lightfoot"));
+    let output = Command::new("script").args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else {
+        eprintln!("SKIPPED: there is no script(1) here");
+        return;
+    };
+    let shown = stdout(&output);
+    assert!(shown.contains("copying") && shown.contains("of 4.00 MiB"), "{shown:?}");
 }
 
 #[test]

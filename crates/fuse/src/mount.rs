@@ -74,6 +74,9 @@ pub enum MountError {
     /// The tree cannot be looked at.
     #[error("the tree has no root that can be shown: {0}")]
     NoRoot(vfs::Errno),
+    /// Root may not mount here.
+    #[error("mounting on {} is not permitted, for root neither: a container must be given CAP_SYS_ADMIN, and a profile that allows mounts", .0.display())]
+    NotPermitted(PathBuf),
     /// The kernel refused.
     #[error("the kernel refused to mount on {}: {}", .mountpoint.display(), plain(.source))]
     Kernel {
@@ -175,10 +178,17 @@ impl Mounted {
     /// Who cannot wait for that ends the process: the kernel then fails what is still asked.
     ///
     /// # Errors
-    /// Those of `umount2(2)`.
+    /// Those of `umount2(2)`; that another mount covers it.
     pub fn unmount(&self) -> io::Result<()> {
         if self.is_over() {
             return Ok(());
+        }
+        // What others mounted on the place after us, or after we went, is not ours to unmount.
+        let on_it = entries_of(&self.mountpoint);
+        let is_ours = |entry: &Entry| entry.device == self.device;
+        if self.device != 0 && !on_it.last().is_some_and(is_ours) {
+            let is_covered = on_it.iter().any(is_ours);
+            return if is_covered { Err(io::Error::other("another mount covers it")) } else { Ok(()) };
         }
         let plain = self.unmount_directly(UnmountFlags::empty());
         match plain {
@@ -301,8 +311,12 @@ fn refused(mountpoint: &Path, source: io::Error) -> MountError {
     }
     // Where `fuser` says more than the reason, the reason comes last.
     let text = source.to_string();
-    let source = match text.rsplit_once("}: ") {
+    if source.kind() == io::ErrorKind::PermissionDenied || text.contains("Operation not permitted") {
+        return MountError::NotPermitted(mountpoint);
+    }
+    let source = match text.trim().rsplit_once("}: ") {
         Some((_, reason)) if !has_errno => io::Error::other(reason.to_owned()),
+        _ if !has_errno => io::Error::other(text.trim().to_owned()),
         _ => source,
     };
     MountError::Kernel { mountpoint, source }
@@ -320,9 +334,14 @@ struct Entry {
     is_ours: bool,
 }
 
-/// What is mounted on `mountpoint`, without asking the file system.
+/// What is mounted on `mountpoint` and is seen, without asking the file system.
 fn entry_of(mountpoint: &Path) -> Option<Entry> {
-    let list = std::fs::read("/proc/self/mountinfo").ok()?;
+    entries_of(mountpoint).pop()
+}
+
+/// All that is mounted on `mountpoint`, of which the last is seen.
+fn entries_of(mountpoint: &Path) -> Vec<Entry> {
+    let list = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     let wanted = mountpoint.as_os_str().as_encoded_bytes();
     let of_line = |line: &[u8]| {
         let mut fields = line.split(|&byte| byte == b' ');
@@ -334,8 +353,7 @@ fn entry_of(mountpoint: &Path) -> Option<Entry> {
         let kind = fields.skip_while(|&field| field != b"-").nth(1)?;
         (at == wanted).then_some(Entry { device, is_ours: kind == b"fuse.lightfoot" })
     };
-    // The last mount on a place is the one that is seen.
-    list.split(|&byte| byte == b'\n').filter_map(of_line).next_back()
+    list.split(|&byte| byte == b'\n').filter_map(of_line).collect()
 }
 
 /// Undoes the octal escapes of `proc_pid_mountinfo(5)`.

@@ -65,7 +65,7 @@ pub struct SessionOptions {
     /// Locks are taken in Lightfoot, where other users of the tree see them; else they are the kernel's own.
     pub locks: bool,
     /// Files are not opened: the kernel reads and writes by node, and saves two requests for each open. For trees that do
-    /// not have to know ([`vfs::FileSystem::wants_opens`]).
+    /// not have to know ([`vfs::FileSystem::wants_opens`]). Who writes is not known then, so each write takes set-id bits away.
     pub no_open: bool,
 }
 

@@ -171,8 +171,9 @@ impl Session {
 
     /// One more lookup of what `held` is.
     pub(crate) fn entry(&self, held: Held) -> Result<Entry, Errno> {
-        let attr = self.shown(&held, held.attr()?);
+        let mut attr = self.shown(&held, held.attr()?);
         let node = self.node_of(held, attr.ino)?;
+        attr.ino = node.id;
         let ttls = &self.options.ttls;
         self.make_room();
         Ok(Entry { node: node.id, generation: node.generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr })
@@ -226,6 +227,13 @@ impl Session {
         }
     }
 
+    /// Attributes of a node as they are to be shown, with the number that it was told with, and for how long they are good.
+    fn shown_of(&self, node: u64, held: &Held, attr: Attr) -> (Attr, Duration) {
+        let attr = self.shown(held, attr);
+        let ino = if node == ROOT_NODE { attr.ino } else { node };
+        (Attr { ino, ..attr }, self.options.ttls.attr)
+    }
+
     /// FORGET: `lookups` fewer of a node. The root is never forgotten.
     pub fn forget(&self, node: u64, lookups: u64) {
         drop(self.nodes.forget(node, lookups));
@@ -250,8 +258,7 @@ impl Session {
     /// `ESTALE`; the file system's.
     pub fn getattr(&self, node: u64) -> Result<(Attr, Duration), Errno> {
         let held = self.node(node)?;
-        let attr = self.shown(&held, held.attr_anew()?);
-        Ok((attr, self.options.ttls.attr))
+        Ok(self.shown_of(node, &held, held.attr_anew()?))
     }
 
     /// SETATTR: changes attributes; a length through `handle` if there is one.
@@ -277,7 +284,7 @@ impl Session {
         let is_nothing = set == SetAttr::default() && handle.is_some();
         let context = self.callers.changing(caller, &set);
         let attr = if is_nothing { held.attr()? } else { context.set_attr_held(&held, &set)? };
-        Ok((self.shown(&held, attr), self.options.ttls.attr))
+        Ok(self.shown_of(node, &held, attr))
     }
 
     /// READLINK.
@@ -317,3 +324,6 @@ impl core::fmt::Debug for Session {
         f.debug_struct("Session").field("nodes", &self.nodes.len()).field("handles", &self.open_handles()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ mod convert;
 mod flags;
 mod operations;
 mod sender;
+mod trace;
 
 use crate::options::MountOptions;
 use crate::session::Session;

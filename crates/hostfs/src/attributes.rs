@@ -22,7 +22,7 @@ use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Acl, AclKind, Attr, Errno, Inode, Request, S_ISGID, S_ISUID, SetAttr, SetTime, SetXattr, StatFs};
+use vfs::{Acl, AclKind, Attr, Errno, Inode, SetAttr, SetTime, SetXattr, StatFs};
 
 /// Longest value of an extended attribute, and longest list of names: `xattr(7)`.
 const LONGEST: usize = 65_536;
@@ -44,7 +44,7 @@ impl Core {
     }
 
     /// See [`vfs::FileSystem::set_attr`].
-    pub(crate) fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+    pub(crate) fn set_attr(&self, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         self.check_writable()?;
         let set = SetAttr { size: None, ..*set };
         if set == SetAttr::default() {
@@ -52,22 +52,7 @@ impl Core {
         }
         let fd = self.some_fd(self.node(inode)?)?;
         let _change = self.change_of(inode);
-        change(&fd, request, &inode.attr(), &set).map_err(errno)
-    }
-
-    /// Takes the set-id bits away that a change of the contents by who has no privilege takes: the host does not do it
-    /// for root.
-    pub(crate) fn contents_changed(&self, request: &Request, inode: &Inode, fd: &OwnedFd) -> Result<(), Errno> {
-        let mode = inode.mode();
-        if mode & (S_ISUID | S_ISGID) == 0 || request.privileged {
-            return Ok(());
-        }
-        let group = if mode & 0o010 != 0 { S_ISGID } else { 0 };
-        let kept = mode & !(S_ISUID | group) & 0o7777;
-        if kept == mode & 0o7777 {
-            return Ok(());
-        }
-        rustix::fs::fchmod(fd, Mode::from_raw_mode(kept)).map_err(errno)
+        change(&fd, &set).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::get_xattr`].
@@ -140,17 +125,13 @@ impl Core {
 
 /// Changes attributes of what `fd` is of, which may be an `O_PATH` descriptor: owner, then mode, then times, for each
 /// may undo what comes before it otherwise.
-fn change(fd: &Arc<OwnedFd>, request: &Request, attr: &Attr, set: &SetAttr) -> Result<(), HostErrno> {
+fn change(fd: &Arc<OwnedFd>, set: &SetAttr) -> Result<(), HostErrno> {
     let path = ProcPath::new(fd.as_fd());
     if set.uid.is_some() || set.gid.is_some() {
         let (uid, gid) = (set.uid.map(Uid::from_raw), set.gid.map(Gid::from_raw));
         rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH)?;
     }
     if let Some(mode) = set.mode {
-        let gid = set.gid.unwrap_or(attr.gid);
-        // Of the caller's groups one is known here; by a supplementary group nobody sets the bit.
-        let keeps = request.privileged || request.gid == gid;
-        let mode = if keeps { mode } else { mode & !S_ISGID };
         rustix::fs::chmod(path.bytes(), Mode::from_raw_mode(mode & 0o7777))?;
     }
     if set.atime.is_some() || set.mtime.is_some() {

@@ -45,8 +45,6 @@ pub(crate) struct Core {
     pub(crate) streams: Streams,
     pub(crate) watches: Option<Watches>,
     pub(crate) daemon: Daemon,
-    /// The umask that the host applies to what is made.
-    pub(crate) umask: u32,
     /// Whether ACLs are read and may be set.
     pub(crate) has_acls: bool,
     /// Whether attributes of the source's file system are on this machine.
@@ -93,7 +91,6 @@ impl Core {
             streams: Streams::new(),
             watches,
             daemon: Daemon::new(options.ownership == Ownership::Caller),
-            umask: host::umask(),
             has_acls: options.acls && host::has_acls(&root_fd),
             is_local: host::is_local(kind),
             root_fd,

@@ -149,8 +149,13 @@ impl Core {
 
     /// Gives back permission bits that the umask of the process took.
     fn give_back_bits(&self, making: &Making<'_>, opened: Option<&OwnedFd>, told: Attr) -> Result<Attr, Errno> {
-        let taken = making.attr.mode & !told.mode & self.umask & PERMISSIONS;
-        if taken == 0 || told.kind() == S_IFLNK {
+        let missing = making.attr.mode & !told.mode & PERMISSIONS;
+        if missing == 0 || told.kind() == S_IFLNK {
+            return Ok(told);
+        }
+        // Not those that an ACL took, or a change of owner.
+        let taken = missing & host::umask();
+        if taken == 0 {
             return Ok(told);
         }
         let mode = told.mode | taken;

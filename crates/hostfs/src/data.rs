@@ -6,8 +6,7 @@
 //! programs may want to execute it. A descriptor for reading stays as long as the budget allows.
 //!
 //! # Limitations
-//! `O_SYNC` and `O_DIRECT` of an open file mean nothing here. Storage that is reserved beyond the end of a file moves
-//! its end: the VFS does not say whether it should stay.
+//! `O_SYNC` and `O_DIRECT` of an open file mean nothing here.
 //!
 //! # How it is locked
 //! Nothing is held while the host is asked; the VFS orders writes of one file.
@@ -23,7 +22,7 @@ use crate::options::Revalidate;
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Allocate, Errno, Inode, OpenFlags, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written};
+use vfs::{Allocate, Errno, Inode, OpenFlags, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written};
 
 /// Bytes that attributes count as one.
 const BLOCK: u64 = 512;
@@ -103,18 +102,11 @@ impl Core {
     }
 
     /// See [`vfs::FileSystem::write_at`].
-    pub(crate) fn write_at(
-        &self,
-        request: &Request,
-        inode: &Inode,
-        offset: u64,
-        data: &[u8],
-    ) -> Result<Written, Errno> {
+    pub(crate) fn write_at(&self, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         // What it takes is asked for when somebody wants to know.
         let _change = self.change_of(inode);
-        self.contents_changed(request, inode, &fd)?;
         let written = loop {
             match rustix::io::pwrite(&fd, data, offset) {
                 Err(rustix::io::Errno::INTR) => {}
@@ -127,11 +119,10 @@ impl Core {
     }
 
     /// See [`vfs::FileSystem::set_len`].
-    pub(crate) fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+    pub(crate) fn set_len(&self, inode: &Inode, len: u64) -> Result<u64, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         let _change = self.change_of(inode);
-        self.contents_changed(request, inode, &fd)?;
         rustix::fs::ftruncate(&fd, len).map_err(errno)?;
         blocks(&fd)
     }
@@ -139,27 +130,27 @@ impl Core {
     /// See [`vfs::FileSystem::allocate`].
     pub(crate) fn allocate(
         &self,
-        request: &Request,
         inode: &Inode,
         how: Allocate,
+        keep_size: bool,
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         let _change = self.change_of(inode);
-        self.contents_changed(request, inode, &fd)?;
+        let kept = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
         let flags = match how {
-            Allocate::Reserve => FallocateFlags::empty(),
+            Allocate::Reserve => kept,
             Allocate::PunchHole => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
-            Allocate::Zero => FallocateFlags::ZERO_RANGE,
+            Allocate::Zero => FallocateFlags::ZERO_RANGE | kept,
         };
         let mut done = rustix::fs::fallocate(&fd, flags, offset, len);
         if how == Allocate::Zero && done == Err(rustix::io::Errno::OPNOTSUPP) {
             // As good, if not as fast: a hole, and storage for it.
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             done = rustix::fs::fallocate(&fd, hole, offset, len)
-                .and_then(|()| rustix::fs::fallocate(&fd, FallocateFlags::empty(), offset, len));
+                .and_then(|()| rustix::fs::fallocate(&fd, kept, offset, len));
         }
         done.map_err(errno)?;
         blocks(&fd)

@@ -2,7 +2,7 @@
 //!
 //! As [`vfs::FileSystem`]; own code.
 
-use crate::{HostFs, watch};
+use crate::HostFs;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use vfs::{
@@ -20,7 +20,6 @@ impl FileSystem for HostFs {
     }
 
     fn mounted(&self, invalidator: Invalidator) {
-        watch::begin(&self.core, &invalidator);
         let _ = self.core.invalidator.set(invalidator);
     }
 
@@ -79,8 +78,8 @@ impl FileSystem for HostFs {
         self.core.rename(from, to, inode, target, flags)
     }
 
-    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
-        self.core.set_attr(request, inode, set)
+    fn set_attr(&self, _request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+        self.core.set_attr(inode, set)
     }
 
     fn attributes(&self, _request: &Request, inode: &Inode) -> Result<Attr, Errno> {
@@ -107,16 +106,24 @@ impl FileSystem for HostFs {
         self.core.read_at(inode, offset, buf)
     }
 
-    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        self.core.write_at(request, inode, offset, data)
+    fn write_at(&self, _request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
+        self.core.write_at(inode, offset, data)
     }
 
-    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        self.core.set_len(request, inode, len)
+    fn set_len(&self, _request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+        self.core.set_len(inode, len)
     }
 
-    fn allocate(&self, request: &Request, inode: &Inode, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
-        self.core.allocate(request, inode, how, offset, len)
+    fn allocate(
+        &self,
+        _request: &Request,
+        inode: &Inode,
+        how: Allocate,
+        keep_size: bool,
+        offset: u64,
+        len: u64,
+    ) -> Result<u64, Errno> {
+        self.core.allocate(inode, how, keep_size, offset, len)
     }
 
     fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {

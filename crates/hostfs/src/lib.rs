@@ -35,6 +35,14 @@
 //! They are the host's. After each change by way of this file system the VFS is told to ask again
 //! ([`vfs::Inode::doubt`]).
 //!
+//! # Limitations
+//! The host is asked as the process, but for what is made ([`Ownership`]): a process of root writes beyond its callers'
+//! quotas, and a host that does not trust root (NFS with `root_squash`) refuses it files that their owners may use. A
+//! file that another program puts into the place of one that is being removed, between two calls, may be removed for
+//! it. A file that somebody replaced within the time for which its name is good is `ESTALE` when it is opened, once;
+//! the next look finds what is there. `O_APPEND`, `O_SYNC` and locks are the VFS's: other programs of the host do not
+//! see them.
+//!
 //! # What the host must have
 //! Linux 5.8 or later with `/proc` mounted; `openat2(2)` is used where it is there.
 //!
@@ -100,7 +108,9 @@ impl HostFs {
     /// Those of `open(2)` on a directory: `ENOENT`, `ENOTDIR`, `EACCES`...; with [`HostOptions::watch`], `EMFILE` where
     /// there may be no more of `inotify(7)`.
     pub fn new(path: impl AsRef<Path>, options: &HostOptions) -> Result<Self, std::io::Error> {
-        Ok(Self { core: Arc::new(Core::new(path.as_ref(), options)?) })
+        let core = Arc::new(Core::new(path.as_ref(), options)?);
+        watch::begin(&core)?;
+        Ok(Self { core })
     }
 
     /// What it holds and did. Counts what is in its tables: for tests and reports.

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use rustix::fs::{FileType, OFlags, RawDir, SeekFrom};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use vfs::{DirEntry, Errno, Inode, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK};
+use vfs::{DirEntry, Errno, Inode, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
 
 /// Streams that are kept.
 const MOST: usize = 16;
@@ -188,7 +188,7 @@ impl Core {
                         let entry_of = DirEntry {
                             name: name.into(),
                             ino: self.identities.shown_ino(stream.dev, entry.ino()),
-                            kind: kind_of(entry.file_type()),
+                            kind: kind_of(entry.file_type(), stream.fd.as_fd(), name),
                         };
                         stream.read.push_back((entry_of, entry.next_entry_cookie()));
                     }
@@ -201,8 +201,8 @@ impl Core {
     }
 }
 
-/// The type of an entry; 0 where the host does not say.
-fn kind_of(kind: FileType) -> u32 {
+/// The type of an entry. Where a listing does not say it, its attributes do.
+fn kind_of(kind: FileType, dir: BorrowedFd<'_>, name: &[u8]) -> u32 {
     match kind {
         FileType::RegularFile => S_IFREG,
         FileType::Directory => S_IFDIR,
@@ -211,6 +211,6 @@ fn kind_of(kind: FileType) -> u32 {
         FileType::Socket => S_IFSOCK,
         FileType::CharacterDevice => S_IFCHR,
         FileType::BlockDevice => S_IFBLK,
-        FileType::Unknown => 0,
+        FileType::Unknown => host::stat_at(dir, name).map_or(0, |stat| u32::from(stat.stx_mode) & S_IFMT),
     }
 }

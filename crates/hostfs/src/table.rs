@@ -34,6 +34,9 @@ const SHARDS: usize = 64;
 /// Records that are kept after their inodes went.
 const COLD: usize = 1024;
 
+/// Room that a shard keeps.
+const LEAST: usize = 64;
+
 /// Takes a number as its own hash.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct AsIs(u64);
@@ -156,7 +159,9 @@ impl Table {
 
     /// Takes a record out.
     pub(crate) fn remove(&self, id: u64) {
-        self.shard(id).lock().remove(&id);
+        let mut shard = self.shard(id).lock();
+        shard.remove(&id);
+        shrink(&mut shard);
     }
 
     /// Keeps the record of a file whose inode went, for a while.
@@ -166,11 +171,20 @@ impl Table {
         cold.push_back(node.id);
         let oldest = if cold.len() > COLD { cold.pop_front() } else { None };
         drop(cold);
-        if let Some(oldest) = oldest
-            && let Entry::Occupied(entry) = self.shard(oldest).lock().entry(oldest)
+        let Some(oldest) = oldest else { return };
+        let mut shard = self.shard(oldest).lock();
+        if let Entry::Occupied(entry) = shard.entry(oldest)
             && entry.get().state().is_cold
         {
             entry.remove();
+            shrink(&mut shard);
         }
+    }
+}
+
+/// Gives back memory of a shard that was much larger. Each removal pays for a part of the next time.
+fn shrink(shard: &mut ByNode) {
+    if shard.capacity() > LEAST && shard.len() < shard.capacity() / 8 {
+        shard.shrink_to(shard.len() * 2);
     }
 }

@@ -232,7 +232,7 @@ impl Core {
 }
 
 /// The thread's work: until it is told to stop.
-pub(crate) fn run(core: &Core, invalidator: &Invalidator) {
+fn run(core: &Core) {
     let Some(watches) = &core.watches else { return };
     // Without a time, nothing depends on events (`Core::valid`).
     let ttl = match core.options.policy {
@@ -262,10 +262,16 @@ pub(crate) fn run(core: &Core, invalidator: &Invalidator) {
                 return;
             }
             read_events(watches, &mut buf, &mut events);
-            events = tell(core, watches, invalidator, events);
+            // What nobody has mounted nobody has cached.
+            events = core.invalidator.get().map_or_else(Events::default, |invalidator| {
+                tell(core, watches, invalidator, core::mem::take(&mut events))
+            });
         }
         // Relaxed: a flag that is never taken back.
-        if watches.is_partial.load(Relaxed) && refreshed.elapsed() >= ttl {
+        if let Some(invalidator) = core.invalidator.get()
+            && watches.is_partial.load(Relaxed)
+            && refreshed.elapsed() >= ttl
+        {
             refreshed = Instant::now();
             watches.note_push();
             invalidator.all();
@@ -369,13 +375,13 @@ impl Core {
 }
 
 /// Begins to read events.
-pub(crate) fn begin(core: &Arc<Core>, invalidator: &Invalidator) {
-    if core.watches.is_none() {
-        return;
+///
+/// # Errors
+/// Those of a thread that cannot be made.
+pub(crate) fn begin(core: &Arc<Core>) -> std::io::Result<()> {
+    if core.watches.is_some() {
+        let core = core.clone();
+        std::thread::Builder::new().name("lightfoot-watch".into()).spawn(move || run(&core))?;
     }
-    let (core, invalidator) = (core.clone(), invalidator.clone());
-    let work = move || run(&core, &invalidator);
-    if let Err(error) = std::thread::Builder::new().name("lightfoot-watch".into()).spawn(work) {
-        tracing::error!(%error, "no thread for events of the host");
-    }
+    Ok(())
 }

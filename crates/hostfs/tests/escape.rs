@@ -5,6 +5,7 @@ mod support;
 use hostfs::{HostFs, HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use support::{TempDir, Tree};
 use vfs::{Errno, OpenFlags};
@@ -75,30 +76,38 @@ impl vfs::FileSystem for Probe {
     }
 }
 
-/// Swaps `d` between a directory and a symbolic link to the outside, while `read` reads `d/f`; how often it got the
-/// secret.
-fn race(source: &std::path::Path, read: impl Fn() -> Option<Vec<u8>>) -> usize {
+/// Swaps `d` between a directory and a symbolic link to the outside, and `f` between a file and a link to the secret,
+/// while `read` reads `d/f` or `f`; how often it got the secret.
+fn race(source: &Path, read: impl Fn(usize) -> Option<Vec<u8>>) -> usize {
+    for (name, target) in [("d", "../outside"), ("f", "../secret")] {
+        if name == "f" {
+            fs::write(source.join("f"), b"inside").unwrap();
+        }
+        symlink(target, source.join(format!("{name}-link"))).unwrap();
+    }
     fs::write(source.join("d/f"), b"inside").unwrap();
-    symlink("../outside", source.join("link")).unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let cwd = rustix::fs::CWD;
+            let exchange = rustix::fs::RenameFlags::EXCHANGE;
             while !done.load(Relaxed) {
-                let exchange = rustix::fs::RenameFlags::EXCHANGE;
-                rustix::fs::renameat_with(cwd, source.join("d"), cwd, source.join("link"), exchange).unwrap();
+                for name in ["d", "f"] {
+                    let link = source.join(format!("{name}-link"));
+                    rustix::fs::renameat_with(cwd, source.join(name), cwd, link, exchange).unwrap();
+                }
             }
         });
         let (mut secrets, mut insides) = (0, 0);
         // Until both were met, so that the race is one.
         for round in 0.. {
-            match read() {
+            match read(round) {
                 Some(text) if text == SECRET => secrets += 1,
                 Some(text) if text == b"inside" => insides += 1,
                 Some(text) => panic!("{text:?}"),
                 None => {}
             }
-            if round >= 3000 && insides > 10 {
+            if round >= 10_000 && insides > 10 {
                 break;
             }
         }
@@ -108,14 +117,26 @@ fn race(source: &std::path::Path, read: impl Fn() -> Option<Vec<u8>>) -> usize {
 }
 
 #[test]
-fn a_directory_that_becomes_a_link_while_it_is_read_leads_to_no_place_outside() {
+fn what_becomes_a_link_while_it_is_opened_leads_to_no_place_outside() {
     let (_dir, source) = with_secret();
+    for number in 0..10 {
+        fs::create_dir(source.join(format!("other{number}"))).unwrap();
+    }
     let options = HostOptions { policy: Revalidate::Always, max_fds: 8, ..HostOptions::default() };
     let tree = Tree::new(&source, &options);
-    assert_eq!(race(&source, || tree.read("/d/f").ok()), 0);
+    let read = |round: usize| {
+        // Other directories take its descriptor, so that it is opened by its name again; what was open to be written to
+        // was closed.
+        for number in 0..10 {
+            let _ = tree.attr(&format!("/other{number}/x"));
+        }
+        let path = if round.is_multiple_of(2) { "/d/f" } else { "/f" };
+        tree.open(path, OpenFlags::RDWR).and_then(|file| support::read_all(&file)).ok()
+    };
+    assert_eq!(race(&source, read), 0);
     // The control: by its path, the host does get there.
     let (_dir, source) = with_secret();
-    assert!(race(&source, || fs::read(source.join("d/f")).ok()) > 0);
+    assert!(race(&source, |round| fs::read(source.join(["d/f", "f"][round % 2])).ok()) > 0);
 }
 
 #[test]
@@ -123,7 +144,7 @@ fn what_is_made_while_a_directory_becomes_a_link_is_made_inside() {
     let (dir, source) = with_secret();
     let tree = Tree::new(&source, &HostOptions { policy: Revalidate::Always, ..HostOptions::default() });
     let made = std::cell::Cell::new(0);
-    race(&source, || {
+    race(&source, |_| {
         let number = made.get();
         made.set(number + 1);
         let _ = tree.write(&format!("/d/new{number}"), b"inside");

@@ -146,3 +146,31 @@ fn a_directory_that_somebody_replaced_is_the_new_one() {
     tree.write("/gone/sub/f", b"older").unwrap();
     assert_eq!(fs::read(source.join("gone/sub/f")).unwrap(), b"older");
 }
+
+#[test]
+fn what_took_the_name_of_a_file_is_not_opened_for_it() {
+    let source = TempDir::new();
+    for name in ["file", "dir"] {
+        fs::create_dir_all(source.join("dir")).unwrap();
+        fs::write(source.join("file"), b"old").unwrap();
+        fs::write(source.join("dir/f"), b"old").unwrap();
+        // Nobody else changes it, as it is told; and nothing of it is open.
+        let tree = Tree::new(&source, &HostOptions { policy: Revalidate::Exclusive, ..HostOptions::default() });
+        let held = tree.at.hold(Base::CWD, format!("/{name}").as_bytes(), false).unwrap();
+        fs::rename(source.join(name), source.join("gone")).unwrap();
+        if name == "dir" {
+            fs::create_dir(source.join("dir")).unwrap();
+            fs::write(source.join("dir/f"), b"new").unwrap();
+            assert_eq!(tree.read("/dir/f"), Err(Errno::ESTALE));
+            // It was told that it does not know: the next look finds what is there.
+            assert_eq!(tree.read("/dir/f").unwrap(), b"new");
+        } else {
+            fs::write(source.join("file"), b"new").unwrap();
+            assert_eq!(tree.at.open_held(&held, OpenFlags::RDONLY).err(), Some(Errno::ESTALE));
+            assert_eq!(tree.read("/file").unwrap(), b"new");
+        }
+        drop(held);
+        let gone = source.join("gone");
+        let _ = fs::remove_file(&gone).or_else(|_| fs::remove_dir_all(&gone));
+    }
+}

@@ -260,7 +260,15 @@ impl FileSystem for RamFs {
         if len > inode.size() { Ok(data.blocks()) } else { Ok(data.cut(self.purse(request), len)) }
     }
 
-    fn allocate(&self, request: &Request, inode: &Inode, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
+    fn allocate(
+        &self,
+        request: &Request,
+        inode: &Inode,
+        how: Allocate,
+        _keep_size: bool,
+        offset: u64,
+        len: u64,
+    ) -> Result<u64, Errno> {
         data_of(inode)?.allocate(self.purse(request), how, offset, len)
     }
 

@@ -197,7 +197,7 @@ fn a_file_that_grows_keeps_what_was_reserved_past_its_end() {
     let file = create(&world.root, "/f").unwrap();
     file.write_at(0, b"x").unwrap();
     world.visit("/f", |ram, request, inode| {
-        assert_eq!(ram.allocate(request, inode, Allocate::Reserve, 0, 5 * PAGE_BYTES), Ok(40));
+        assert_eq!(ram.allocate(request, inode, Allocate::Reserve, false, 0, 5 * PAGE_BYTES), Ok(40));
         assert_eq!(ram.set_len(request, inode, 2 * PAGE_BYTES), Ok(40));
         assert_eq!(ram.set_len(request, inode, 1), Ok(8));
     });

@@ -332,8 +332,16 @@ impl<F: FileSystem + ?Sized> FileSystem for Counting<F> {
         self.inner.set_len(request, inode, len)
     }
 
-    fn allocate(&self, request: &Request, inode: &Inode, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
-        self.inner.allocate(request, inode, how, offset, len)
+    fn allocate(
+        &self,
+        request: &Request,
+        inode: &Inode,
+        how: Allocate,
+        keep_size: bool,
+        offset: u64,
+        len: u64,
+    ) -> Result<u64, Errno> {
+        self.inner.allocate(request, inode, how, keep_size, offset, len)
     }
 
     fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {

@@ -12,7 +12,7 @@ use crate::errno::Errno;
 use crate::fs::Request;
 use crate::inode::Inode;
 use crate::mount::MountFlags;
-use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, set_attr_held, tell_of_dropped_ids};
+use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, drop_set_ids_first, set_attr_held};
 use crate::notify::EventKind;
 use crate::rank::Rank;
 use listing::Listing;
@@ -132,16 +132,16 @@ impl OpenFile {
         let room = MAX_SIZE.checked_sub(offset).filter(|&room| room > 0).ok_or(Errno::EFBIG)?;
         let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let request = Request::of(&self.cred);
+        drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
         let written = self.held.sb().fs.write_at(&request, inode, offset, data)?;
         let end = offset + written.len as u64;
-        let (written_to, before) = (self.held.dentry(), inode.mode());
+        let written_to = self.held.dentry();
         inode.update(|attr| {
             attr.size = attr.size.max(end);
             attr.blocks = written.blocks;
             (attr.mtime, attr.ctime) = (request.now, request.now);
             contents_changed(&self.cred, attr);
         });
-        tell_of_dropped_ids(self.held.sb(), &request, inode, before);
         self.held.sb().touched(EventKind::Modified, written_to);
         Ok((written.len, end))
     }

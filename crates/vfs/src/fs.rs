@@ -405,7 +405,7 @@ pub trait FileSystem: Send + Sync + 'static {
     }
 
     /// Changes the storage of `len` bytes from `offset` on; gives the storage taken then, in units of 512 bytes. The length of the
-    /// file is the VFS's to change.
+    /// file is the VFS's to change; `keep_size` says that it will not, though the range goes beyond.
     ///
     /// # Errors
     /// `EOPNOTSUPP` for what it cannot do; `ENOSPC`, `EDQUOT`...
@@ -414,6 +414,7 @@ pub trait FileSystem: Send + Sync + 'static {
         _request: &Request,
         _inode: &Inode,
         _how: Allocate,
+        _keep_size: bool,
         _offset: u64,
         _len: u64,
     ) -> Result<u64, Errno> {

@@ -18,7 +18,7 @@ mod remove;
 mod rename;
 pub(crate) mod xattr;
 
-pub(crate) use attributes::{MAX_SIZE, contents_changed, set_attr_held, tell_of_dropped_ids};
+pub(crate) use attributes::{MAX_SIZE, contents_changed, drop_set_ids_first, set_attr_held};
 pub use open::OpenFlags;
 
 use crate::context::{Context, Held};

@@ -148,7 +148,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `EOPNOTSUPP` for what it cannot do; `ENOSPC`, `EDQUOT`...
-    fn allocate(&self, _path: &[u8], _how: Allocate, _offset: u64, _len: u64) -> Result<u64, Errno> {
+    fn allocate(&self, _path: &[u8], _how: Allocate, _keep_size: bool, _offset: u64, _len: u64) -> Result<u64, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 
@@ -394,8 +394,16 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         self.back.set_len(&self.path(inode)?.path, len)
     }
 
-    fn allocate(&self, _request: &Request, inode: &Inode, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
-        self.back.allocate(&self.path(inode)?.path, how, offset, len)
+    fn allocate(
+        &self,
+        _request: &Request,
+        inode: &Inode,
+        how: Allocate,
+        keep_size: bool,
+        offset: u64,
+        len: u64,
+    ) -> Result<u64, Errno> {
+        self.back.allocate(&self.path(inode)?.path, how, keep_size, offset, len)
     }
 
     /// No holes are known: all below the end is data.

@@ -8,7 +8,7 @@
 //! The source's words: it only knows which there are.
 
 use super::failure::Failure;
-use crate::source::{Source, SourceError};
+use crate::source::{Source, SourceError, duration, size};
 use fuse::{Checks, MountOptions, Ttls};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,15 +18,11 @@ use std::time::Duration;
 /// A word that is said alone, and what it sets.
 type Switch = (&'static str, fn(&mut MountOptions));
 
-/// A word that needs a value, how one is said, and what it sets. `None`: the value is not understood.
-type Setting = (&'static str, &'static str, fn(&mut Words, &str) -> Option<()>);
-
 /// Words that are said alone.
 const SWITCHES: [Switch; 28] = [
     ("ro", |mount| mount.read_only = true),
     ("rw", |mount| mount.read_only = false),
     ("allow_other", |mount| mount.allow_other = true),
-    ("allow_root", |mount| mount.allow_other = true),
     ("default_permissions", |mount| mount.session.checks = Checks::Kernel),
     ("own_permissions", |mount| mount.session.checks = Checks::Own),
     ("clone_fd", |mount| mount.clone_fd = true),
@@ -39,6 +35,8 @@ const SWITCHES: [Switch; 28] = [
     ("noacl", |mount| mount.acl = false),
     ("locks", |mount| mount.session.locks = true),
     ("nolocks", |mount| mount.session.locks = false),
+    ("no_open", |mount| mount.session.no_open = true),
+    ("open", |mount| mount.session.no_open = false),
     ("suid", |mount| mount.nosuid = false),
     ("nosuid", |mount| mount.nosuid = true),
     ("dev", |mount| mount.nodev = false),
@@ -50,29 +48,26 @@ const SWITCHES: [Switch; 28] = [
     ("relatime", |mount| mount.noatime = false),
     ("strictatime", |mount| mount.noatime = false),
     ("nonempty", |mount| mount.nonempty = true),
-    ("empty", |mount| mount.nonempty = false),
 ];
 
-/// Words with values.
-const SETTINGS: [Setting; 12] = [
-    ("uid", "uid=1000", |words, value| Some(words.mount.session.shown.uid = Some(value.parse().ok()?))),
-    ("gid", "gid=1000", |words, value| Some(words.mount.session.shown.gid = Some(value.parse().ok()?))),
-    ("umask", "umask=022", |words, value| Some(words.mount.session.shown.umask = Some(octal(value)?))),
-    ("entry_timeout", "entry_timeout=0.5", |words, value| Some(words.entry = Some(time(value)?))),
-    ("attr_timeout", "attr_timeout=0.5", |words, value| Some(words.attr = Some(time(value)?))),
-    ("negative_timeout", "negative_timeout=0.5", |words, value| Some(words.negative = Some(time(value)?))),
-    ("ttl", "ttl=500ms", |words, value| Some(words.ttl = Some(time(value)?))),
-    ("threads", "threads=4", |words, value| Some(words.mount.threads = Some(at_least_one(value)?))),
-    ("max_names", "max_names=500000", |words, value| Some(words.mount.session.max_nodes = at_least_one(value)?)),
-    ("max_write", "max_write=1048576", |words, value| {
-        Some(words.mount.max_write = u32::try_from(at_least_one(value)?).ok()?)
-    }),
-    ("max_threads", "max_threads=4", |words, value| Some(words.mount.threads = Some(at_least_one(value)?))),
-    ("fsname", "fsname=NAME", |words, value| Some(words.mount.name = value.into())),
+/// Words with values, and how one is said.
+const SETTINGS: [(&str, &str); 12] = [
+    ("uid", "uid=1000"),
+    ("gid", "gid=1000"),
+    ("umask", "umask=022"),
+    ("entry_timeout", "entry_timeout=0.5"),
+    ("attr_timeout", "attr_timeout=0.5"),
+    ("negative_timeout", "negative_timeout=0.5"),
+    ("ttl", "ttl=500ms"),
+    ("threads", "threads=4"),
+    ("max_threads", "max_threads=4"),
+    ("max_names", "max_names=500000"),
+    ("max_write", "max_write=1048576"),
+    ("fsname", "fsname=NAME"),
 ];
 
 /// Words that the source understands, if it is of the kind that has them.
-const OF_SOURCES: [&str; 18] = [
+const OF_SOURCES: [&str; 17] = [
     "size",
     "nr_blocks",
     "nr_inodes",
@@ -90,7 +85,6 @@ const OF_SOURCES: [&str; 18] = [
     "cross",
     "stay",
     "fds",
-    "ownership",
 ];
 
 /// Words that are for who mounts, not for what is mounted.
@@ -168,12 +162,32 @@ impl Words {
                 return Err(not_understood(key));
             }
             set(&mut self.mount);
-        } else if let Some((_, example, set)) = SETTINGS.iter().find(|(setting, ..)| *setting == key) {
-            value.and_then(|value| set(self, value)).ok_or_else(|| not_understood(example))?;
+        } else if let Some((_, example)) = SETTINGS.iter().find(|(setting, _)| *setting == key) {
+            value.and_then(|value| self.set(key, value)).ok_or_else(|| not_understood(example))?;
         } else if !is_of_others(key) && !OF_SOURCES.contains(&key) {
             return Err(Failure::UnknownWord { word: word.into(), near: near(key) });
         }
         Ok(())
+    }
+
+    /// Does what a word of [`SETTINGS`] says; `None`: the value is not understood.
+    fn set(&mut self, key: &str, value: &str) -> Option<()> {
+        let session = &mut self.mount.session;
+        match key {
+            "uid" => session.shown.uid = Some(value.parse().ok()?),
+            "gid" => session.shown.gid = Some(value.parse().ok()?),
+            "umask" => session.shown.umask = Some(octal(value)?),
+            "entry_timeout" => self.entry = Some(duration(value)?),
+            "attr_timeout" => self.attr = Some(duration(value)?),
+            "negative_timeout" => self.negative = Some(duration(value)?),
+            "ttl" => self.ttl = Some(duration(value)?),
+            "threads" | "max_threads" => self.mount.threads = Some(at_least_one(value)?),
+            "max_names" => session.max_nodes = at_least_one(value)?,
+            "max_write" => self.mount.max_write = u32::try_from(at_least_one(value)?).ok()?,
+            "fsname" => self.mount.name = value.into(),
+            _ => return None,
+        }
+        Some(())
     }
 
     /// The times that were said; those that were not are `otherwise`'s.
@@ -199,11 +213,6 @@ impl Words {
         let own: Vec<_> = own.filter(|word| !is_ram || !word.starts_with("ttl=")).cloned().collect();
         Source::parse(source, &own)
     }
-
-    /// Whether `key` was said to the source.
-    pub(crate) fn tells_source(&self, key: &str) -> bool {
-        self.source.iter().any(|word| word.split('=').next() == Some(key))
-    }
 }
 
 fn is_of_others(key: &str) -> bool {
@@ -211,7 +220,7 @@ fn is_of_others(key: &str) -> bool {
 }
 
 fn at_least_one(value: &str) -> Option<usize> {
-    crate::source::size(value, 0).and_then(|number| usize::try_from(number).ok()).filter(|&number| number > 0)
+    size(value, 0).and_then(|number| usize::try_from(number).ok()).filter(|&number| number > 0)
 }
 
 fn octal(value: &str) -> Option<u32> {
@@ -219,15 +228,10 @@ fn octal(value: &str) -> Option<u32> {
     u32::from_str_radix(value, 8).ok().filter(|mask| is_octal && *mask <= 0o777)
 }
 
-/// Seconds, unless it has a unit.
-fn time(value: &str) -> Option<Duration> {
-    crate::source::duration(value)
-}
-
 /// The words that `key` could have been meant to be, the nearest first; a few.
 fn near(key: &str) -> Vec<&'static str> {
     let switches = SWITCHES.iter().map(|(word, _)| *word);
-    let all = switches.chain(SETTINGS.iter().map(|(word, ..)| *word)).chain(OF_SOURCES).chain(OF_OTHERS);
+    let all = switches.chain(SETTINGS.iter().map(|(word, _)| *word)).chain(OF_SOURCES).chain(OF_OTHERS);
     let is_part = |word: &str| key.len() > 2 && (word.contains(key) || word.len() > 3 && key.contains(word));
     let far = |word: &str| if is_part(word) { 1 } else { distance(key.as_bytes(), word.as_bytes()) };
     let mut near: Vec<_> = all.map(|word| (far(word), word)).filter(|&(far, word)| far <= 1 + word.len() / 4).collect();

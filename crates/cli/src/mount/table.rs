@@ -34,7 +34,7 @@ impl Entry {
         let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
         let at = |wanted: &Path| {
             // The last mount on a place is the one that is seen.
-            table.split(|&byte| byte == b'\n').filter_map(Self::of_line).filter(|entry| entry.at == wanted).last()
+            table.split(|&byte| byte == b'\n').filter_map(Self::of_line).rfind(|entry| entry.at == wanted)
         };
         // What is said as the table has it is found without a look at the place; else the place above it is looked at, and
         // then the place itself.
@@ -59,6 +59,12 @@ impl Entry {
             options.split(',').find_map(|option| option.strip_prefix("user_id=")).and_then(|uid| uid.parse().ok());
         Some(Self { at, device: (major.parse().ok()?, minor.parse().ok()?), uid: uid.unwrap_or(0), kind })
     }
+}
+
+/// The devices of all mounts.
+pub(crate) fn devices() -> Vec<(u32, u32)> {
+    let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    table.split(|&byte| byte == b'\n').filter_map(Entry::of_line).map(|entry| entry.device).collect()
 }
 
 /// An absolute path without `.` and slashes to spare; none if `..` is in it, which may lead elsewhere.

@@ -39,14 +39,16 @@ pub(super) struct Long {
 impl Long {
     /// Writes the lines as `ls -l` does.
     pub(super) fn write(&self, out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
-        let cells: Vec<[String; 6]> = lines.iter().map(|line| self.cells(&line.metadata)).collect();
+        let digits = device_digits(lines);
+        let cells: Vec<[String; 6]> = lines.iter().map(|line| self.cells(&line.metadata, digits)).collect();
         let width = |column: usize| cells.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
         let widths: [usize; 6] = std::array::from_fn(width);
         for (line, [ino, mode, nlink, user, group, size]) in lines.iter().zip(&cells) {
             if self.inodes {
                 write!(out, "{ino:>0$} ", widths[0])?;
             }
-            write!(out, "{mode} {nlink:>0$} {user:<1$} {group:<2$} ", widths[2], widths[3], widths[4])?;
+            let (user, group) = (owner(user, widths[3]), owner(group, widths[4]));
+            write!(out, "{mode} {nlink:>0$} {user} {group} ", widths[2])?;
             write!(out, "{size:>0$} {1} ", widths[5], stamp::short(line.metadata.mtime_ns(), self.now, &self.zone))?;
             self.style.write(out, &line.name)?;
             if let Some(target) = &line.target {
@@ -58,11 +60,11 @@ impl Long {
         Ok(())
     }
 
-    /// Inode, mode, names, user, group, length.
-    fn cells(&self, metadata: &Metadata) -> [String; 6] {
+    /// Inode, mode, names, user, group, length. The numbers of a device take so many digits.
+    fn cells(&self, metadata: &Metadata, (major_digits, minor_digits): (usize, usize)) -> [String; 6] {
         let size = if is_device(metadata.file_type()) {
             let (major, minor) = device_numbers(metadata.rdev());
-            format!("{major}, {minor:>3}")
+            format!("{major:>major_digits$}, {minor:>minor_digits$}")
         } else if self.human {
             human(metadata.len())
         } else {
@@ -83,6 +85,21 @@ impl Long {
         let blocks: u64 = lines.iter().map(|line| line.metadata.blocks()).sum();
         if self.human { human(blocks.saturating_mul(512)) } else { blocks.div_ceil(2).to_string() }
     }
+}
+
+/// An owner in its column: names to the left, numbers to the right.
+fn owner(name: &str, width: usize) -> String {
+    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { format!("{name:>width$}") } else { format!("{name:<width$}") }
+}
+
+/// Digits of the greatest numbers of devices.
+fn device_digits(lines: &[Line]) -> (usize, usize) {
+    let devices = lines.iter().filter(|line| is_device(line.metadata.file_type()));
+    let numbers = devices.map(|line| device_numbers(line.metadata.rdev()));
+    numbers.fold((0, 0), |(major_digits, minor_digits), (major, minor)| {
+        (major_digits.max(major.to_string().len()), minor_digits.max(minor.to_string().len()))
+    })
 }
 
 /// A number of bytes in at most four letters, rounded up: `1.5K`, as `ls -h`.

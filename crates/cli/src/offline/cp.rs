@@ -7,6 +7,11 @@
 //! # What it is not
 //! A step: what fails is told, and the rest is gone on with.
 //!
+//! # Limitations
+//! It works by paths: what is longer than a path can be is told and not copied, and on the host whoever may rename the
+//! directories of TO meanwhile can lead the copy elsewhere, as with `cp(1)`. Hard links become files of their own. Extended
+//! attributes are not copied. Options hold for both sources, if there are two.
+//!
 //! # Where it comes from
 //! `cp(1)` of coreutils, where it does not say otherwise.
 
@@ -34,19 +39,19 @@ use std::os::unix::ffi::OsStrExt;
 #[command(group = clap::ArgGroup::new("side").required(true).multiple(true).args(["into", "out_of", "within"]))]
 pub(crate) struct Cp {
     /// Copy into this source: TO is one of its paths
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_hint = clap::ValueHint::AnyPath, value_name = "SOURCE")]
     into: Option<OsString>,
 
     /// Copy out of this source: FROM are its paths
-    #[arg(long, value_name = "SOURCE")]
+    #[arg(long, value_hint = clap::ValueHint::AnyPath, value_name = "SOURCE")]
     out_of: Option<OsString>,
 
     /// Copy within this source: all are its paths
-    #[arg(long, value_name = "SOURCE", conflicts_with_all = ["into", "out_of"])]
+    #[arg(long, value_hint = clap::ValueHint::AnyPath, value_name = "SOURCE", conflicts_with_all = ["into", "out_of"])]
     within: Option<OsString>,
 
-    /// What to copy, and at the end where to
-    #[arg(required = true, num_args = 2.., value_name = "FROM... TO")]
+    /// FROM, what to copy, once or more; and TO, where to
+    #[arg(required = true, num_args = 2.., value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
     paths: Vec<OsString>,
 
     /// Directories with all that is in them; symbolic links and special files as such

@@ -1,6 +1,7 @@
 //! One file as it is reported: what it is called, and its attributes in the letters of `ls` or as JSON.
 
 use super::stamp;
+use super::text::is_obeyed;
 use lightfoot::fs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
 use lightfoot::{FileType, Metadata};
 use serde::Serialize;
@@ -115,7 +116,15 @@ pub(super) fn json(path: &[u8], metadata: &Metadata, target: Option<&[u8]>) -> S
         target: target.map(String::from_utf8_lossy),
         target_bytes: target.and_then(odd),
     };
-    serde_json::to_string(&record).unwrap_or_default()
+    let text = serde_json::to_string(&record).unwrap_or_default();
+    if !text.contains(is_obeyed) {
+        return text;
+    }
+    // What serde leaves as it is, a terminal may not.
+    let escape = |character: char| {
+        if is_obeyed(character) { format!("\\u{:04x}", u32::from(character)) } else { character.into() }
+    };
+    text.chars().map(escape).collect()
 }
 
 /// A JSON array that is written while its elements are found.

@@ -8,6 +8,9 @@ use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
+/// Bytes of a path that are told.
+const LONGEST: usize = 400;
+
 /// Something that could not be done with a path.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -67,7 +70,12 @@ fn way_out(errno: i32) -> Option<&'static str> {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", OsStr::from_bytes(&self.path))?;
+        let longest = self.path.len().min(LONGEST);
+        if longest < self.path.len() {
+            // Its end says more than its beginning.
+            write!(f, "..")?;
+        }
+        write!(f, "{:?}", OsStr::from_bytes(&self.path[self.path.len() - longest..]))?;
         if let Some(source) = &self.source {
             write!(f, " of {source}")?;
         }
@@ -121,6 +129,8 @@ mod tests {
             let failure = Failure::new("read", b"/a\nb", Some("\"ram\""), error);
             assert_eq!((failure.status(), failure.to_string().as_str()), (status, text));
         }
+        let long = Failure::new("read", &[b'x'; 5000], None, io::Error::from_raw_os_error(36)).to_string();
+        assert!(long.starts_with("..\"xxx") && long.len() < 500, "{long}");
         let of_host = Failure::new("copied", b"/x", None, io::Error::from_raw_os_error(2)).to_string();
         assert_eq!(of_host, "\"/x\" cannot be copied (no such file or directory); name something that is there");
     }

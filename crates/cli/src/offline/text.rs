@@ -38,7 +38,7 @@ pub(super) fn escaped(name: &[u8]) -> String {
                 '\r' => text.push_str("\\r"),
                 '\t' => text.push_str("\\t"),
                 '\0'..='\x7f' if character.is_control() => octal(&mut text, &[character as u8]),
-                _ if character.is_control() || turns_direction(character) => {
+                _ if is_obeyed(character) => {
                     octal(&mut text, character.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 _ => text.push(character),
@@ -49,9 +49,10 @@ pub(super) fn escaped(name: &[u8]) -> String {
     text
 }
 
-/// Marks that change the direction of writing, and ends of lines that are no control characters.
-fn turns_direction(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Control characters, marks that change the direction of writing, and ends of lines that are no control characters.
+pub(super) fn is_obeyed(character: char) -> bool {
+    let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || character.is_control()
 }
 
 fn octal(text: &mut String, bytes: &[u8]) {

@@ -4,13 +4,21 @@ use super::Source;
 use super::host::HostWords;
 use super::plan::Kind;
 use fuse::Ttls;
-use hostfs::Revalidate;
+use hostfs::{MountPoints, Revalidate};
 use std::path::Path;
 use std::time::Duration;
 use vfs::Budget;
 
 /// For how long the kernel believes a directory of which nothing was said.
 const UNSAID: Duration = Duration::from_secs(1);
+
+/// A directory of the host that is shown.
+pub(crate) struct HostDir<'a> {
+    /// Where it is.
+    pub(crate) path: &'a Path,
+    /// Whether what is mounted below is shown too.
+    pub(crate) crosses: bool,
+}
 
 impl Source {
     /// What the caches of the root may hold.
@@ -28,9 +36,11 @@ impl Source {
     }
 
     /// The directories of the host that are shown, in the order in which [`Source::open_telling`] tells of them.
-    pub(crate) fn host_dirs(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn host_dirs(&self) -> impl Iterator<Item = HostDir<'_>> {
         self.mounts.iter().filter_map(|mount| match &mount.kind {
-            Kind::Host(path, ..) => Some(path.as_path()),
+            Kind::Host(path, host, _) => {
+                Some(HostDir { path, crosses: matches!(host.mount_points, Some(MountPoints::Cross)) })
+            }
             Kind::Ram(..) | Kind::File(_) => None,
         })
     }

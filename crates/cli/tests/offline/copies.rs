@@ -83,6 +83,15 @@ fn a_tree_is_the_same_after_the_way_in_and_out() {
 }
 
 #[test]
+fn zeros_are_written_where_something_was_before() {
+    let (original, target) = (awkward(), Dir::new());
+    fs::write(target.at("sparse"), vec![b'y'; 4 << 20]).expect("a file");
+    checked(&["cp", "--out-of", text(&original.0), "a/sparse", text(&target.0)]);
+    let same = fs::read(target.at("sparse")).expect("a copy") == fs::read(original.at("a/sparse")).expect("a file");
+    assert!(same, "the contents differ");
+}
+
+#[test]
 fn what_goes_from_one_source_to_another_need_not_touch_the_host() {
     let (original, other) = (awkward(), Dir::new());
     checked(&["cp", "-rp", "--out-of", text(&original.0), "--into", text(&other.0), "/", "/"]);
@@ -94,6 +103,8 @@ fn what_goes_from_one_source_to_another_need_not_touch_the_host() {
 #[test]
 fn a_copy_goes_where_cp_would_put_it() {
     let (source, target) = (source(), Dir::new());
+    // So that its copy can be written over by who is not root.
+    fs::set_permissions(source.at("a/b/long"), fs::Permissions::from_mode(0o644)).expect("a mode");
     let (from, to) = (text(&source.0), text(&target.0));
     let read = |path: &str| fs::read_to_string(target.at(path)).expect(path);
     checked(&["cp", "--out-of", from, "a/f", to]);
@@ -127,8 +138,17 @@ fn a_copy_that_makes_no_sense_is_told_and_changes_nothing() {
     fs::create_dir_all(target.at("dir/f")).expect("directories");
     fs::write(target.at("file"), "old").expect("a file");
     let (dir, file) = (format!("{to}/dir"), format!("{to}/file"));
+    symlink("nowhere", target.at("dangling")).expect("a link");
+    let fifo = Command::new("mkfifo").arg(target.at("fifo")).status();
+    assert!(fifo.is_ok_and(|status| status.success()), "a FIFO can be made");
+    let (fifo, dangling) = (format!("{to}/fifo"), format!("{to}/dangling"));
     let before = (snapshot(&source.0), snapshot(&target.0));
-    let cases: [(&[&str], &[&str]); 12] = [
+    let cases: [(&[&str], &[&str]); 17] = [
+        (&["--out-of", from, "a/f", &fifo], &["fifo\" cannot be made", "a device or the like"]),
+        (&["--out-of", from, "a/f", &dangling], &["dangling\" cannot be made", "leads nowhere"]),
+        (&["-r", "--within", from, "link", "link"], &["it is what is copied"]),
+        (&["-r", "--out-of", from, "", to], &["\"\" of", "no such file"]),
+        (&["--into", from, &fifo, "/x"], &["fifo\" cannot be copied (it is no regular file)", "--recursive"]),
         (&["--out-of", from, "a", to], &["\"/a\"", "it is a directory", "--recursive"]),
         (&["--out-of", from, "gone", to], &["gone", "no such file"]),
         (&["--out-of", from, "a/f", &dir], &["dir/f\" cannot be made", "there is a directory of that name"]),
@@ -136,8 +156,8 @@ fn a_copy_that_makes_no_sense_is_told_and_changes_nothing() {
         (&["--out-of", from, "a/f", "link", &file], &["file\" cannot be copied into", "no such directory"]),
         (&["--out-of", from, "a/f", &format!("{to}/none/")], &["none/\" cannot be copied into", "make it"]),
         (&["--out-of", from, "a/f", &format!("{to}/none/f")], &["none/f\"", "no such file"]),
-        (&["--within", from, "a/f", "a/f"], &["it is the file that is copied"]),
-        (&["--within", from, "link", "a/f"], &["it is the file that is copied"]),
+        (&["--within", from, "a/f", "a/f"], &["it is what is copied"]),
+        (&["--within", from, "link", "a/f"], &["it is what is copied"]),
         (&["-r", "--within", from, "a", "a/b/c"], &["the copy would lie in what is copied"]),
         (&["-r", "--within", from, "/", "a/c"], &["the copy would lie in what is copied"]),
         (&["--into", from, "-o", "ro", &file, "new"], &["read-only file system", "leave ro out"]),
@@ -161,6 +181,7 @@ fn of_two_that_go_to_one_place_the_first_is_copied() {
 fn a_file_that_is_copied_onto_itself_by_another_way_stays_what_it_is() {
     let source = source();
     let at = text(&source.0);
+    fs::set_permissions(source.at("a/b/long"), fs::Permissions::from_mode(0o644)).expect("a mode");
     let before = plain(snapshot(&source.0));
     assert!(run(&["cp", "--into", at, &format!("{at}/a/b/long"), "a/b/long"]).status.success());
     assert!(run(&["cp", "--out-of", at, "a/b/long", &format!("{at}/a/b/long")]).status.success());

@@ -234,7 +234,7 @@ fn threads_that_look_up_and_forget_the_same_keys_leave_nothing_behind() {
 #[test]
 fn all_go_at_once() {
     let nodes = table();
-    (2..500).for_each(|key| drop(tell(&nodes, key)));
+    (2..500).for_each(|key| _ = tell(&nodes, key));
     let mut all: Vec<u64> = nodes.forget_all().iter().map(|value| **value).collect();
     all.sort_unstable();
     assert_eq!(all, (2..500).collect::<Vec<_>>());

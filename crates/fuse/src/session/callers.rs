@@ -22,11 +22,14 @@ struct Of {
     gid: u32,
     umask: u32,
     groups: Box<[u32]>,
+    /// What is done was checked before: with capabilities, as where the kernel checks.
+    is_checked: bool,
 }
 
 /// See the [module documentation](self).
 pub(super) struct Callers {
     everyone: Context,
+    nobody: Context,
     checks: Checks,
     known: RwLock<HashMap<Of, Arc<Context>>>,
 }
@@ -34,12 +37,21 @@ pub(super) struct Callers {
 impl Callers {
     pub(super) fn new(everyone: Context, checks: Checks) -> Self {
         everyone.set_umask(0);
-        Self { everyone, checks, known: RwLock::default() }
+        let nobody = everyone.fork();
+        let mut cred = Credentials::root();
+        cred.capabilities = cred.capabilities.without(Capabilities::FSETID);
+        nobody.set_credentials(cred);
+        Self { everyone, nobody, checks, known: RwLock::default() }
     }
 
     /// For what needs no right, or one that was checked already.
     pub(super) fn everyone(&self) -> &Context {
         &self.everyone
+    }
+
+    /// For what was checked already, of a caller who is not known: it keeps no set-id bits.
+    pub(super) fn nobody_in_particular(&self) -> &Context {
+        &self.nobody
     }
 
     /// For looking at names: `everyone` where the kernel checks.
@@ -56,7 +68,13 @@ impl Callers {
             Checks::Kernel => Box::default(),
             Checks::Own => groups_of(caller.pid),
         };
-        self.context(Of { uid: caller.uid, gid: caller.gid, umask, groups })
+        self.context(Of { uid: caller.uid, gid: caller.gid, umask, groups, is_checked: self.checks == Checks::Kernel })
+    }
+
+    /// For what was checked already, whoever checks.
+    pub(super) fn checked(&self, caller: &Caller) -> Arc<Context> {
+        let groups = Box::default();
+        self.context(Of { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked: true })
     }
 
     /// For changing attributes: with groups, if they decide which set-id bits stay.
@@ -69,7 +87,8 @@ impl Callers {
 
     /// With the caller's groups.
     pub(super) fn with_groups(&self, caller: &Caller) -> Arc<Context> {
-        self.context(Of { uid: caller.uid, gid: caller.gid, umask: 0, groups: groups_of(caller.pid) })
+        let (groups, is_checked) = (groups_of(caller.pid), self.checks == Checks::Kernel);
+        self.context(Of { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked })
     }
 
     fn context(&self, of: Of) -> Arc<Context> {
@@ -78,7 +97,7 @@ impl Callers {
         }
         let context = self.everyone.fork();
         context.set_umask(of.umask);
-        context.set_credentials(self.credentials(&of));
+        context.set_credentials(credentials(&of));
         let context = Arc::new(context);
         let mut known = self.known.write();
         if known.len() >= MOST {
@@ -86,16 +105,14 @@ impl Callers {
         }
         known.entry(of).or_insert(context).clone()
     }
+}
 
-    fn credentials(&self, of: &Of) -> Credentials {
-        let mut cred = Credentials::user(of.uid, of.gid, &of.groups);
-        cred.capabilities = match self.checks {
-            _ if of.uid == 0 => Capabilities::all(),
-            Checks::Kernel => Capabilities::all().without(Capabilities::FSETID.union(Capabilities::SYS_RESOURCE)),
-            Checks::Own => Capabilities::none(),
-        };
-        cred
+fn credentials(of: &Of) -> Credentials {
+    let mut cred = Credentials::user(of.uid, of.gid, &of.groups);
+    if of.uid != 0 && of.is_checked {
+        cred.capabilities = Capabilities::all().without(Capabilities::FSETID.union(Capabilities::SYS_RESOURCE));
     }
+    cred
 }
 
 /// The supplementary groups of a thread; none if it has gone.

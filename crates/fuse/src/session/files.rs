@@ -6,10 +6,13 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use vfs::{Allocate, Errno, Held, LockInfo, LockKind, LockWait, OpenFile, OpenFlags, SeekFor};
+use vfs::{Allocate, Errno, Held, LockInfo, LockKind, LockWait, MAY_WRITE, OpenFile, OpenFlags, SeekFor};
 
 /// Flags that are handed on to the tree; the kernel sees to the others.
 const HANDED_ON: u32 = 3 | OpenFlags::TRUNC.bits() | OpenFlags::APPEND.bits() | OpenFlags::NOATIME.bits();
+
+/// The last byte of a lock that goes to the end, as the kernel has it: `OFFSET_MAX`.
+const TO_END: u64 = i64::MAX as u64;
 
 /// A file that is open.
 pub(crate) struct Open {
@@ -46,14 +49,13 @@ pub struct FileLock {
     pub kind: LockKind,
     /// First byte.
     pub start: u64,
-    /// Last byte; `u64::MAX` or `i64::MAX`: to the end.
+    /// Last byte; `i64::MAX` or more: to the end, of which `i64::MAX` is told.
     pub end: u64,
 }
 
 impl FileLock {
     fn range(&self) -> core::ops::Range<u64> {
-        let to_end = self.end >= i64::MAX as u64;
-        self.start..if to_end { u64::MAX } else { self.end + 1 }
+        self.start..if self.end >= TO_END { u64::MAX } else { self.end + 1 }
     }
 }
 
@@ -64,7 +66,7 @@ impl Session {
     /// Those of [`vfs::Context::open`]; `ESTALE`.
     pub fn open(&self, caller: &Caller, node: u64, flags: u32) -> Result<Opened, Errno> {
         let held = self.node(node)?;
-        let file = self.open_as(caller, &held, self.own_flags(flags))?;
+        let file = self.open_as(caller, &held, OpenFlags::from_bits(flags & HANDED_ON))?;
         Ok(self.opened(file))
     }
 
@@ -88,11 +90,18 @@ impl Session {
         Ok((entry, self.opened(file)))
     }
 
-    fn open_as(&self, caller: &Caller, held: &Held, flags: OpenFlags) -> Result<OpenFile, Errno> {
-        if flags.can_write() || flags.has(OpenFlags::TRUNC) {
-            return self.callers.making(caller, 0).open_held(held, flags);
+    fn open_as(&self, caller: &Caller, held: &Held, asked: OpenFlags) -> Result<OpenFile, Errno> {
+        let flags = self.own_flags(asked.bits());
+        if !flags.can_write() && !flags.has(OpenFlags::TRUNC) {
+            return self.callers.looking(caller, |context| context.open_held(held, flags));
         }
-        self.callers.looking(caller, |context| context.open_held(held, flags))
+        let context = self.callers.making(caller, 0);
+        if flags.can_read() && !asked.can_read() {
+            // That it is read too is not the caller's doing.
+            context.access_held(held, MAY_WRITE)?;
+            return self.callers.checked(caller).open_held(held, flags);
+        }
+        context.open_held(held, flags)
     }
 
     /// What is opened here for what the kernel opens. Where it collects writes it reads what lies around them, and knows itself where
@@ -125,7 +134,7 @@ impl Session {
         match self.files.get(handle) {
             Some(open) => f(&open.file),
             None if self.options.no_open && handle == 0 => {
-                f(&self.callers.everyone().open_held(&*self.node(node)?, flags)?)
+                f(&self.callers.nobody_in_particular().open_held(&*self.node(node)?, flags)?)
             }
             None => Err(Errno::EBADF),
         }
@@ -233,22 +242,22 @@ impl Session {
     ///
     /// # Errors
     /// `EINVAL`, `ESTALE`; `ENOSYS` if locks are the kernel's own.
-    pub fn getlk(&self, caller: &Caller, node: u64, owner: u64, lock: FileLock) -> Result<Option<FileLock>, Errno> {
-        let file = self.locker(caller, node, owner)?;
+    pub fn getlk(&self, _caller: &Caller, node: u64, owner: u64, lock: FileLock) -> Result<Option<FileLock>, Errno> {
+        let file = self.locker(node, owner)?;
         let found = file.test_lock(lock.kind, lock.range())?;
-        Ok(found.map(|LockInfo { kind, start, end, .. }| FileLock { kind, start, end: end - 1 }))
+        Ok(found.map(|LockInfo { kind, start, end, .. }| FileLock { kind, start, end: (end - 1).min(TO_END) }))
     }
 
     /// SETLK, SETLKW: takes, changes or gives up a lock. With `wait` it may last, for ever; ask on a thread of its own.
     ///
     /// # Errors
     /// `EAGAIN`, `EINVAL`, `ESTALE`; `ENOSYS` if locks are the kernel's own.
-    pub fn setlk(&self, caller: &Caller, node: u64, owner: u64, lock: FileLock, wait: bool) -> Result<(), Errno> {
-        let file = self.locker(caller, node, owner)?;
+    pub fn setlk(&self, _caller: &Caller, node: u64, owner: u64, lock: FileLock, wait: bool) -> Result<(), Errno> {
+        let file = self.locker(node, owner)?;
         file.lock_range(lock.kind, lock.range(), if wait { LockWait::Forever } else { LockWait::Never })
     }
 
-    fn locker(&self, caller: &Caller, node: u64, owner: u64) -> Result<Arc<OpenFile>, Errno> {
+    fn locker(&self, node: u64, owner: u64) -> Result<Arc<OpenFile>, Errno> {
         if !self.options.locks {
             return Err(Errno::ENOSYS);
         }
@@ -256,8 +265,12 @@ impl Session {
             return Ok(file.clone());
         }
         let held = self.node(node)?;
-        let _ = caller;
-        let file = Arc::new(self.callers.everyone().open_held(&held, OpenFlags::RDWR)?);
-        Ok(self.locks.0.lock().entry((node, owner)).or_insert(file).clone())
+        let opened = |flags| self.callers.everyone().open_held(&held, flags);
+        let file = match opened(OpenFlags::RDWR) {
+            // On a read-only mount locks to read are left.
+            Err(Errno::EROFS) => opened(OpenFlags::RDONLY)?,
+            file => file?,
+        };
+        Ok(self.locks.0.lock().entry((node, owner)).or_insert_with(|| Arc::new(file)).clone())
     }
 }

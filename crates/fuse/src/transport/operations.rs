@@ -3,6 +3,7 @@
 use super::Transport;
 use super::convert::{answer, caller, file_attr, kind, set_time};
 use super::flags::configure;
+use super::trace::{Answered, created, escaped, line, node};
 use crate::metrics::{Op, Timer};
 use crate::session::{Entry, FileLock, Opened};
 use fuser::{
@@ -111,7 +112,9 @@ impl Filesystem for Transport {
 
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let timer = self.time(Op::Lookup);
-        match self.session.lookup(&caller(req), parent.0, name.as_bytes()) {
+        let found = self.session.lookup(&caller(req), parent.0, name.as_bytes());
+        line!("LOOKUP\t{parent}\t{}\t->\t{}", escaped(name.as_bytes()), node(&found));
+        match found {
             Ok(entry) => entered(reply, &entry),
             Err(Errno::ENOENT) if !self.session.negative_ttl().is_zero() => {
                 timer.failed(Errno::ENOENT.raw());
@@ -127,8 +130,9 @@ impl Filesystem for Transport {
         }
     }
 
-    fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
+    fn forget(&self, req: &Request, ino: INodeNo, nlookup: u64) {
         let _timer = self.time(Op::Forget);
+        line!("FORGET\t{}\t{ino}\t{nlookup}", req.unique().0);
         self.session.forget(ino.0, nlookup);
     }
 
@@ -170,29 +174,36 @@ impl Filesystem for Transport {
     fn mknod(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
         let timer = self.time(Op::Mknod);
         let made = self.session.mknod(&caller(req), parent.0, name.as_bytes(), (mode, umask), rdev);
+        line!("MKNOD\t{parent}\t{}\t{mode}\t{rdev}\t->\t{}", escaped(name.as_bytes()), node(&made));
         reply!(timer, reply, made, entry => entered(reply, &entry));
     }
 
     fn mkdir(&self, req: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
         let timer = self.time(Op::Mkdir);
         let made = self.session.mkdir(&caller(req), parent.0, name.as_bytes(), (mode, umask));
+        line!("MKDIR\t{parent}\t{}\t->\t{}", escaped(name.as_bytes()), node(&made));
         reply!(timer, reply, made, entry => entered(reply, &entry));
     }
 
     fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let timer = self.time(Op::Unlink);
-        reply!(timer, reply, self.session.unlink(&caller(req), parent.0, name.as_bytes()), () => reply.ok());
+        let done = self.session.unlink(&caller(req), parent.0, name.as_bytes());
+        line!("UNLINK\t{parent}\t{}\t->\t{}", escaped(name.as_bytes()), Answered(done.map(|()| 0)));
+        reply!(timer, reply, done, () => reply.ok());
     }
 
     fn rmdir(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let timer = self.time(Op::Rmdir);
-        reply!(timer, reply, self.session.rmdir(&caller(req), parent.0, name.as_bytes()), () => reply.ok());
+        let done = self.session.rmdir(&caller(req), parent.0, name.as_bytes());
+        line!("RMDIR\t{parent}\t{}\t->\t{}", escaped(name.as_bytes()), Answered(done.map(|()| 0)));
+        reply!(timer, reply, done, () => reply.ok());
     }
 
     fn symlink(&self, req: &Request, parent: INodeNo, link_name: &OsStr, target: &Path, reply: ReplyEntry) {
         let timer = self.time(Op::Symlink);
         let body = target.as_os_str().as_bytes();
         let made = self.session.symlink(&caller(req), parent.0, link_name.as_bytes(), body);
+        line!("SYMLINK\t{parent}\t{}\t->\t{}", escaped(link_name.as_bytes()), node(&made));
         reply!(timer, reply, made, entry => entered(reply, &entry));
     }
 
@@ -208,12 +219,16 @@ impl Filesystem for Transport {
     ) {
         let timer = self.time(Op::Rename);
         let (from, to) = ((parent.0, name.as_bytes()), (newparent.0, newname.as_bytes()));
-        reply!(timer, reply, self.session.rename(&caller(req), from, to, flags.bits()), () => reply.ok());
+        let done = self.session.rename(&caller(req), from, to, flags.bits());
+        let (name, new, flags, answer) = (escaped(from.1), escaped(to.1), flags.bits(), Answered(done.map(|()| 0)));
+        line!("RENAME\t{parent}\t{name}\t{newparent}\t{new}\t{flags}\t->\t{answer}");
+        reply!(timer, reply, done, () => reply.ok());
     }
 
     fn link(&self, req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
         let timer = self.time(Op::Link);
         let made = self.session.link(&caller(req), ino.0, newparent.0, newname.as_bytes());
+        line!("LINK\t{ino}\t{newparent}\t{}\t->\t{}", escaped(newname.as_bytes()), node(&made));
         reply!(timer, reply, made, entry => entered(reply, &entry));
     }
 
@@ -223,7 +238,10 @@ impl Filesystem for Transport {
             timer.failed(Errno::ENOSYS.raw());
             return reply.error(Answer::ENOSYS);
         }
-        reply!(timer, reply, self.session.open(&caller(req), ino.0, flags.0 as u32), opened => {
+        let opened = self.session.open(&caller(req), ino.0, flags.0 as u32);
+        let handle = opened.as_ref().map(|opened| opened.handle).map_err(|errno| *errno);
+        line!("OPEN\t{ino}\t{}\t->\t{}", flags.0, Answered(handle));
+        reply!(timer, reply, opened, opened => {
             let flags = self.open_flags(&opened);
             let handle = FileHandle(opened.handle);
             let backing = opened.backing.as_ref();
@@ -287,6 +305,7 @@ impl Filesystem for Transport {
         reply: ReplyEmpty,
     ) {
         let _timer = self.time(Op::Release);
+        line!("RELEASE\t{ino}\t{fh}");
         self.session.release(ino.0, fh.0, lock_owner.map(|owner| owner.0));
         self.release_backing(ino.0, fh.0);
         reply.ok();
@@ -299,7 +318,9 @@ impl Filesystem for Transport {
 
     fn opendir(&self, req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         let timer = self.time(Op::Opendir);
-        reply!(timer, reply, self.session.opendir(&caller(req), ino.0), handle => {
+        let opened = self.session.opendir(&caller(req), ino.0);
+        line!("OPENDIR\t{ino}\t->\t{}", Answered(opened));
+        reply!(timer, reply, opened, handle => {
             let kept = !self.session.options().ttls.entry.is_zero();
             let cached = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
             reply.opened(FileHandle(handle), if kept { cached } else { FopenFlags::empty() });
@@ -317,6 +338,7 @@ impl Filesystem for Transport {
     fn readdirplus(&self, req: &Request, _ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
         let timer = self.time(Op::Readdirplus);
         let caller = caller(req);
+        line!("READDIRPLUS\t{fh}\t{offset}");
         let listed = self.session.readdir(fh.0, offset, &mut |entry| {
             let name = OsStr::from_bytes(entry.name);
             let is_dots = entry.name == b"." || entry.name == b"..";
@@ -333,6 +355,8 @@ impl Filesystem for Transport {
             if is_full {
                 // It was not told, so it is no lookup.
                 self.session.forget(found.node, 1);
+            } else {
+                line!("LISTED\t{}\t{}\t->\t{}", escaped(entry.name), entry.cookie, found.node);
             }
             !is_full
         });
@@ -341,6 +365,7 @@ impl Filesystem for Transport {
 
     fn releasedir(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
         let _timer = self.time(Op::Releasedir);
+        line!("RELEASEDIR\t{fh}");
         self.session.releasedir(fh.0);
         reply.ok();
     }
@@ -420,6 +445,7 @@ impl Filesystem for Transport {
     ) {
         let timer = self.time(Op::Create);
         let made = self.session.create(&caller(req), parent.0, name.as_bytes(), (mode, umask), flags as u32);
+        line!("CREATE\t{parent}\t{}\t{flags}\t->\t{}", escaped(name.as_bytes()), created(&made));
         reply!(timer, reply, made, (entry, opened) => {
             let (attr, generation) = shown(&entry);
             let flags = self.open_flags(&opened);

@@ -4,7 +4,8 @@
 //! Entries come in batches: from the cache, where all names are in it; from a listing that is kept; from the file system.
 //!
 //! # How it is locked
-//! Where the listing is, is under a mutex of the open directory; each batch is taken under the directory's lock.
+//! Where the listing is, is under a mutex of the open directory, and taken out while entries are given out; each batch is taken
+//! under the directory's lock.
 //!
 //! # Where it comes from
 //! `getdents64(2)`, `telldir(3)`; cookies that stay with their entries, as NFS and FUSE want them.
@@ -22,6 +23,8 @@ use crate::superblock::SuperBlock;
 use prim::atomic::Ordering::Relaxed;
 use prim::shared::Arc;
 use std::collections::VecDeque;
+use sync::MutexGuard;
+use sync::lockdep::Ranked;
 
 /// Entries that a listing takes out under one hold of the directory's lock.
 const LIST_BATCH: usize = 64;
@@ -65,7 +68,7 @@ impl OpenFile {
     /// `ENOTDIR`; `EBADF` on a place opened with `PATH`; the file system's.
     pub fn next_entries(&self) -> Result<Vec<DirEntry>, Errno> {
         let inode = self.listed()?;
-        let mut held = self.held.sb().ranks.lock(Rank::Handle, &self.listing);
+        let mut held = self.listing_lock();
         let listing = held.get_or_insert_default();
         let mut entries = Vec::from(core::mem::take(&mut listing.taken));
         if entries.is_empty() {
@@ -79,17 +82,28 @@ impl OpenFile {
     /// Calls `emit` with the entries that follow the one with the cookie `after` (0: from the start), and the cookie of each,
     /// until that says `false`: the entry was not taken, and is the next. `.` and `..` are not among them.
     ///
-    /// An entry keeps its cookie as long as it has its name. Going on where the last call ended costs no search.
+    /// An entry keeps its cookie as long as it has its name. Going on where the last call ended costs no search. `emit` may do with the
+    /// tree what it likes; who lists the same open directory meanwhile begins anew, where it is told to or at the start.
     ///
     /// # Errors
     /// As for [`OpenFile::next_entries`].
     pub fn entries_after(&self, after: u64, emit: &mut dyn FnMut(&DirEntry, u64) -> bool) -> Result<(), Errno> {
         let inode = self.listed()?;
-        let mut held = self.held.sb().ranks.lock(Rank::Handle, &self.listing);
-        let listing = held.get_or_insert_default();
+        let mut listing = self.listing_lock().take().unwrap_or_default();
         if after == 0 || listing.given != after {
-            **listing = Listing { given: after, cookie: after, ..Listing::default() };
+            *listing = Listing { given: after, cookie: after, ..Listing::default() };
         }
+        let done = self.give_out(inode, &mut listing, emit);
+        **self.listing_lock() = Some(listing);
+        done
+    }
+
+    fn give_out(
+        &self,
+        inode: &Inode,
+        listing: &mut Listing,
+        emit: &mut dyn FnMut(&DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
         loop {
             while let Some((entry, cookie)) = listing.taken.front() {
                 if !emit(entry, *cookie) {
@@ -109,7 +123,11 @@ impl OpenFile {
 
     /// Begins the listing again.
     pub fn rewind(&self) {
-        **self.held.sb().ranks.lock(Rank::Handle, &self.listing) = None;
+        **self.listing_lock() = None;
+    }
+
+    fn listing_lock(&self) -> Ranked<'_, Rank, MutexGuard<'_, Option<Box<Listing>>>> {
+        self.held.sb().ranks.lock(Rank::Handle, &self.listing)
     }
 
     /// The directory that this is.

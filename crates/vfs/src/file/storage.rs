@@ -5,7 +5,7 @@ use crate::attr::{S_IFDIR, S_IFMT, S_IFREG};
 use crate::errno::Errno;
 use crate::fs::{Allocate, Request, SeekFor, SetXattr};
 use crate::mount::StatVfs;
-use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, tell_of_dropped_ids, xattr};
+use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, drop_set_ids_first, xattr};
 use crate::notify::EventKind;
 use crate::rank::Rank;
 use crate::xattr::{XattrUse, check_lengths};
@@ -34,8 +34,8 @@ impl OpenFile {
         let end = offset.checked_add(len).filter(|&end| end <= MAX_SIZE).ok_or(Errno::EFBIG)?;
         let _held = self.held.sb().ranks.lock(Rank::Data, &inode.data_lock);
         let request = Request::of(&self.cred);
-        let blocks = self.held.sb().fs.allocate(&request, inode, how, offset, len)?;
-        let before = inode.mode();
+        drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
+        let blocks = self.held.sb().fs.allocate(&request, inode, how, keep_size, offset, len)?;
         let grows = !keep_size && how != Allocate::PunchHole;
         inode.update(|attr| {
             attr.blocks = blocks;
@@ -45,7 +45,6 @@ impl OpenFile {
             (attr.mtime, attr.ctime) = (request.now, request.now);
             contents_changed(&self.cred, attr);
         });
-        tell_of_dropped_ids(self.held.sb(), &request, inode, before);
         self.held.sb().touched(EventKind::Modified, self.held.dentry());
         Ok(())
     }

@@ -39,8 +39,8 @@ impl Context {
                 S_IFDIR => return Err(Errno::EISDIR),
                 _ => return Err(Errno::EINVAL),
             }
-            // As tmpfs: the length that it has is no change of a file without storage.
-            if set.size == Some(attr.size) && attr.blocks == 0 {
+            // As tmpfs: the length that it has is no change of a file without storage. (For others it changes the times.)
+            if set.size == Some(attr.size) && attr.blocks == 0 && !held.sb().is_limited {
                 return self.change_but_length(held, inode, set);
             }
         }
@@ -52,9 +52,8 @@ impl Context {
     fn change_but_length(&self, held: &Held, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         let (sb, cred, request) = (held.sb(), self.credentials(), self.request());
         let data = sb.ranks.lock(Rank::Data, &inode.data_lock);
-        let before = inode.mode();
+        drop_set_ids_first(&cred, sb, &request, inode)?;
         inode.update(|attr| contents_changed(&cred, attr));
-        tell_of_dropped_ids(sb, &request, inode, before);
         drop(data);
         let rest = SetAttr { size: None, ..*set };
         if rest == SetAttr::default() { Ok(()) } else { set_attr_held(&cred, held, &rest) }
@@ -86,17 +85,18 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &Held, set: &SetAttr) -> R
     }
     let request = Request::of(cred);
     let now = request.now;
-    check(cred, (sb, inode), &held.attr()?, set)?;
+    let before = held.attr()?;
+    check(cred, (sb, inode), &before, set)?;
+    let set = &allowed(cred, &before, set);
     sb.fs.set_attr(&request, inode, set)?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
+        drop_set_ids_first(cred, sb, &request, inode)?;
         let blocks = sb.fs.set_len(&request, inode, size)?;
-        let before = inode.mode();
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
             contents_changed(cred, attr);
         });
-        tell_of_dropped_ids(sb, &request, inode, before);
         sb.touched(EventKind::Modified, held.dentry());
     }
     let _acl = set.mode.filter(|_| inode.has_acl()).map(|_| sb.ranks.lock(Rank::Data, &inode.data_lock));
@@ -161,6 +161,13 @@ fn check_plain(cred: &Credentials, attr: &Attr, set: &SetAttr) -> Result<(), Err
     Ok(())
 }
 
+/// The change without what `cred` cannot set: set-group-id of a group that it is not in.
+fn allowed(cred: &Credentials, attr: &Attr, set: &SetAttr) -> SetAttr {
+    let gid = set.gid.unwrap_or(attr.gid);
+    let keeps = cred.in_group(gid) || cred.capabilities.contains(Capabilities::FSETID);
+    SetAttr { mode: set.mode.map(|mode| if keeps { mode } else { mode & !S_ISGID }), ..*set }
+}
+
 /// Makes the change. A change of owner drops the set-id bits of what is no directory.
 fn apply(cred: &Credentials, attr: &mut Attr, set: &SetAttr, now: i64) {
     if let Some(mode) = set.mode {
@@ -171,9 +178,6 @@ fn apply(cred: &Credentials, attr: &mut Attr, set: &SetAttr, now: i64) {
     }
     attr.uid = set.uid.unwrap_or(attr.uid);
     attr.gid = set.gid.unwrap_or(attr.gid);
-    if set.mode.is_some() && !cred.in_group(attr.gid) && !cred.capabilities.contains(Capabilities::FSETID) {
-        attr.mode &= !S_ISGID;
-    }
     let time = |set, old| match set {
         None => old,
         Some(SetTime::Now) => now,
@@ -197,14 +201,30 @@ pub(crate) fn contents_changed(cred: &Credentials, attr: &mut Attr) {
     }
 }
 
-/// Tells the file system if set-id bits went since the mode was `before`: those that it was not asked to take away.
-pub(crate) fn tell_of_dropped_ids(sb: &SuperBlock, request: &Request, inode: &Inode, before: u32) {
-    let mode = inode.mode();
-    if mode != before {
-        let set = SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() };
-        // The contents have changed all the same.
-        let _ = sb.fs.set_attr(request, inode, &set);
+/// Tells the file system of the set-id bits that a change of the contents by `cred` takes away: before the contents change, so that
+/// nobody runs what is new with the rights of what was.
+///
+/// # Errors
+/// The file system's.
+#[inline]
+pub(crate) fn drop_set_ids_first(
+    cred: &Credentials,
+    sb: &SuperBlock,
+    request: &Request,
+    inode: &Inode,
+) -> Result<(), Errno> {
+    if inode.mode() & (S_ISUID | S_ISGID) == 0 { Ok(()) } else { tell_of_dropped_ids(cred, sb, request, inode) }
+}
+
+#[cold]
+fn tell_of_dropped_ids(cred: &Credentials, sb: &SuperBlock, request: &Request, inode: &Inode) -> Result<(), Errno> {
+    let before = inode.attr();
+    let mut after = before;
+    contents_changed(cred, &mut after);
+    if after.mode == before.mode {
+        return Ok(());
     }
+    sb.fs.set_attr(request, inode, &SetAttr { mode: Some(after.mode & 0o7777), ..SetAttr::default() })
 }
 
 /// Takes away set-user-id, and set-group-id where it means "run as the group" or where `cred` could not set it.

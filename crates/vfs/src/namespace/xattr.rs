@@ -5,7 +5,7 @@
 
 use super::Base;
 use crate::acl::{Acl, AclKind, Acls};
-use crate::attr::{Attr, S_ISGID};
+use crate::attr::{Attr, S_ISGID, SetAttr};
 use crate::context::{Context, Held};
 use crate::cred::{Capabilities, Credentials};
 use crate::dentry::{DIR, Dentry, SLOW_DIR};
@@ -144,25 +144,20 @@ impl SuperBlock {
         let bits = acl.as_ref().filter(|_| kind == AclKind::Access).map(Acl::mode_bits);
         let kept = acl.filter(|acl| kind == AclKind::Default || acl.equiv_mode().is_none());
         self.store_acl(request, inode, kind, kept.as_ref())?;
+        if kind == AclKind::Access {
+            let keeps = cred.in_group(inode.attr().gid) || cred.capabilities.contains(Capabilities::FSETID);
+            let bits = bits.unwrap_or_else(|| inode.mode()) & 0o777;
+            let mode = inode.mode() & 0o7000 & !if keeps { 0 } else { S_ISGID } | bits;
+            self.fs.set_attr(request, inode, &SetAttr { mode: Some(mode), ..SetAttr::default() })?;
+            inode.update(|attr| attr.mode = attr.kind() | mode);
+        }
         let mut acls = inode.acl(&self.domain.read()).cloned().unwrap_or_default();
         match kind {
             AclKind::Access => acls.access = kept,
             AclKind::Default => acls.default = kept,
         }
         self.put_acls(dentry, inode, acls);
-        inode.update(|attr| {
-            attr.ctime = request.now;
-            if let Some(bits) = bits {
-                attr.mode = attr.mode & !0o777 | bits & 0o777;
-            }
-            // Also when there is no ACL any more.
-            if kind == AclKind::Access {
-                let keeps = cred.in_group(attr.gid) || cred.capabilities.contains(Capabilities::FSETID);
-                if !keeps {
-                    attr.mode &= !S_ISGID;
-                }
-            }
-        });
+        inode.update(|attr| attr.ctime = request.now);
         if dentry.has(DIR) {
             change_dir_flags(dentry, 0, 0);
         }

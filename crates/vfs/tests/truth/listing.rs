@@ -247,6 +247,26 @@ fn an_entry_that_stays_is_given_exactly_once_whatever_comes_and_goes_beside_it()
 }
 
 #[test]
+fn who_is_given_an_entry_may_do_with_the_tree_what_it_likes() {
+    for (what, kind) in KINDS {
+        let case = Case::new(kind, 100);
+        let (dir, mut given) = (case.open(), 0);
+        dir.entries_after(0, &mut |entry, cookie| {
+            given += 1;
+            let name = String::from_utf8(entry.name.to_vec()).unwrap();
+            let other = case.context.fork();
+            other.set_credentials(vfs::Credentials::user(5, 5, &[]));
+            case.rename(&name, &format!("seen-{name}"));
+            // The same directory too, which is a listing of its own then.
+            assert!(!after(&dir, cookie, 1).is_empty() || given >= 100);
+            given < 100
+        })
+        .unwrap();
+        assert!(given >= 100, "{what}: {given}");
+    }
+}
+
+#[test]
 fn what_is_no_directory_or_no_open_file_is_not_listed() {
     for (what, kind) in KINDS {
         let case = Case::new(kind, 1);

@@ -277,7 +277,7 @@ impl FileSystem for Store {
         Ok(len.div_ceil(4096) * 8)
     }
 
-    fn allocate(&self, _: &Request, _: &Inode, _: Allocate, _: u64, _: u64) -> Result<u64, Errno> {
+    fn allocate(&self, _: &Request, _: &Inode, _: Allocate, _: bool, _: u64, _: u64) -> Result<u64, Errno> {
         Ok(8)
     }
 

@@ -151,7 +151,8 @@ impl<'j> Job<'j> {
     /// Copies one; says whether there was nothing before.
     fn item(&mut self, item: &Item, facts: &Facts) -> Result<bool, Failure> {
         let failure = |error| Failure::new("made", &item.to, self.to.source(), error);
-        let there = match self.to.facts(&item.to, item.is_named) {
+        let follows = item.is_named && (facts.is_file() || facts.is_dir());
+        let there = match self.to.facts(&item.to, follows) {
             Ok(there) => Some(there),
             Err(error) if error.raw_os_error() == Some(Errno::ENOENT.raw()) => None,
             Err(error) => return Err(failure(error)),
@@ -159,18 +160,20 @@ impl<'j> Job<'j> {
         if facts.is_dir() {
             return self.directory(item, facts, there);
         }
-        if there.is_some_and(|there| there.is_dir()) {
-            return Err(self.in_the_way(item, "there is a directory of that name", "name another place"));
+        if let Some(there) = &there {
+            self.may_replace(item, facts, there)?;
+        } else if follows && self.to.facts(&item.to, false).is_ok() {
+            return Err(self.in_the_way(item, "there is a symbolic link that leads nowhere", "name another place"));
         }
         if facts.is_file() {
             return self.file(item, facts, there).map(|()| there.is_none());
         }
+        let read = |error| Failure::new("read", &item.from, self.from.source(), error);
+        let body = if facts.is_symlink() { Some(self.from.read_link(&item.from).map_err(read)?) } else { None };
         if there.is_some() {
             self.to.remove_file(&item.to).map_err(failure)?;
         }
-        if facts.is_symlink() {
-            let body = self.from.read_link(&item.from);
-            let body = body.map_err(|error| Failure::new("read", &item.from, self.from.source(), error))?;
+        if let Some(body) = body {
             self.to.symlink(&body, &item.to).map_err(failure)?;
         } else {
             let mode = facts.mode & !SPECIAL & !self.to.umask();
@@ -178,6 +181,20 @@ impl<'j> Job<'j> {
         }
         self.finish(item, facts, true).map_err(failure)?;
         Ok(true)
+    }
+
+    /// Whether what is there may go, or be written over, for something that is no directory.
+    fn may_replace(&self, item: &Item, facts: &Facts, there: &Facts) -> Result<(), Failure> {
+        let reason = if there.is_dir() {
+            "there is a directory of that name"
+        } else if std::ptr::addr_eq(self.from, self.to) && there.identity == facts.identity {
+            "it is what is copied"
+        } else if !there.is_file() && !there.is_symlink() && there.kind() != facts.kind() {
+            "there is a device or the like of that name"
+        } else {
+            return Ok(());
+        };
+        Err(self.in_the_way(item, reason, "name another place"))
     }
 
     fn in_the_way(&self, item: &Item, reason: &'static str, way_out: &'static str) -> Failure {
@@ -201,10 +218,6 @@ impl<'j> Job<'j> {
     /// by another way stays what it is.
     fn file(&mut self, item: &Item, facts: &Facts, there: Option<Facts>) -> Result<(), Failure> {
         let made = |error| Failure::new("made", &item.to, self.to.source(), error);
-        let is_one_end = std::ptr::addr_eq(self.from, self.to);
-        if is_one_end && there.is_some_and(|there| there.identity == facts.identity) {
-            return Err(self.in_the_way(item, "it is the file that is copied", "name another place"));
-        }
         if there.is_some_and(|there| !there.is_file()) {
             self.to.remove_file(&item.to).map_err(made)?;
         }

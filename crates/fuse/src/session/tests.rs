@@ -1,0 +1,210 @@
+//! What the kernel is told without having asked, by a sender that writes it down.
+
+use super::*;
+use crate::notices::Notice;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::mpsc::{self, Receiver};
+use vfs::{FileSystem, Inode, Invalidator, MountFlags, NewInode, Request, S_IFDIR, S_IFREG};
+
+const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
+
+/// A file system that others change: `d` is a directory with `f` and `g`, one file; whatever begins with `n` is a file.
+struct Shared(Arc<OnceLock<Invalidator>>);
+
+const ROOT: u64 = 1;
+const D: u64 = 2;
+const F: u64 = 3;
+
+impl FileSystem for Shared {
+    fn root(&self) -> NewInode {
+        new(ROOT, S_IFDIR | 0o755)
+    }
+
+    fn mounted(&self, invalidator: Invalidator) {
+        assert!(self.0.set(invalidator).is_ok());
+    }
+
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+        match (dir.node(), name) {
+            (ROOT, b"d" | b"e") => Ok(new(if name == b"d" { D } else { 4 }, S_IFDIR | 0o755)),
+            (D, b"f" | b"g") => Ok(new(F, S_IFREG | 0o644)),
+            (_, [b'n', number @ ..]) => {
+                Ok(new(100 + str::from_utf8(number).unwrap().parse::<u64>().unwrap(), S_IFREG | 0o644))
+            }
+            _ => Err(Errno::ENOENT),
+        }
+    }
+}
+
+fn new(node: u64, mode: u32) -> NewInode {
+    NewInode { node, attr: Attr { ino: node, mode, nlink: 1, ..Attr::default() }, ..NewInode::default() }
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sent {
+    Entry(u64, Vec<u8>),
+    Inode(u64),
+    All,
+}
+
+fn sent(notice: &Notice) -> Sent {
+    match notice {
+        Notice::InvalEntry { parent, name } => Sent::Entry(*parent, name.to_vec()),
+        Notice::InvalInode { node, offset: 0, len: 0 } => Sent::Inode(*node),
+        Notice::InvalInode { .. } => panic!("{notice:?}"),
+    }
+}
+
+struct Writer(mpsc::Sender<Sent>);
+
+impl Sender for Writer {
+    fn send(&self, notice: &Notice) -> io::Result<()> {
+        drop(self.0.send(sent(notice)));
+        Ok(())
+    }
+
+    fn all(&self) -> io::Result<()> {
+        drop(self.0.send(Sent::All));
+        Ok(())
+    }
+}
+
+struct Case {
+    session: Arc<Session>,
+    vfs: Vfs,
+    tell: Invalidator,
+    told: Receiver<Sent>,
+}
+
+fn case(options: SessionOptions) -> Case {
+    let tell = Arc::new(OnceLock::new());
+    let vfs = Vfs::new(Shared(tell.clone()));
+    let session = Session::new(&vfs, options).unwrap();
+    let (send, told) = mpsc::channel();
+    session.notify_by(Writer(send));
+    Case { session, vfs, tell: tell.get().unwrap().clone(), told }
+}
+
+impl Case {
+    fn look(&self, dir: u64, name: &str) -> u64 {
+        self.session.lookup(&SUPER, dir, name.as_bytes()).unwrap().node
+    }
+
+    /// What was told since it was last asked, without what was told twice.
+    fn told(&self) -> Vec<Sent> {
+        self.session.flush_notices();
+        self.told.try_iter().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+#[test]
+fn the_kernel_is_told_of_what_it_knows_and_of_nothing_else() {
+    let case = case(SessionOptions::default());
+    let tell = &case.tell;
+    // The tree knows d and f; the kernel only the root.
+    case.vfs.context().attr(Base::CWD, b"/d/f", true).unwrap();
+    tell.entry(ROOT, b"d");
+    assert_eq!(case.told(), [Sent::Entry(ROOT_NODE, b"d".into())]);
+    case.vfs.context().attr(Base::CWD, b"/d/f", true).unwrap();
+    tell.entry(D, b"f");
+    tell.inode(D);
+    tell.inode(F);
+    assert_eq!(case.told(), []);
+    let d = case.look(ROOT_NODE, "d");
+    tell.entry(D, b"none");
+    assert_eq!(case.told(), [Sent::Entry(d, b"none".into())], "the kernel may remember that there was none");
+    let f = case.look(d, "f");
+    tell.entry(D, b"f");
+    tell.inode(ROOT);
+    assert_eq!(case.told(), [Sent::Entry(d, b"f".into()), Sent::Inode(ROOT_NODE)]);
+    tell.inode(F);
+    tell.inode(D);
+    assert_eq!(case.told(), [Sent::Inode(d), Sent::Inode(f)]);
+    // What it has forgotten it is not told of.
+    case.session.forget(f, 1);
+    tell.inode(F);
+    assert_eq!(case.told(), []);
+    tell.subtree(D);
+    assert_eq!(case.told(), [Sent::All]);
+    tell.all();
+    assert_eq!(case.told(), [Sent::All]);
+}
+
+#[test]
+fn a_file_with_two_names_is_one_node_that_is_told_of() {
+    let case = case(SessionOptions::default());
+    let d = case.look(ROOT_NODE, "d");
+    let (f, g) = (case.look(d, "f"), case.look(d, "g"));
+    assert_eq!((f, case.session.nodes.lookups(f)), (g, Some(2)));
+    case.tell.inode(F);
+    assert_eq!(case.told(), [Sent::Inode(f)]);
+}
+
+#[test]
+fn what_is_seen_through_two_mounts_is_told_of_for_both() {
+    let case = case(SessionOptions::default());
+    case.vfs.context().bind((Base::CWD, b"/d"), (Base::CWD, b"/e"), MountFlags::default(), false).unwrap();
+    let (d, e) = (case.look(ROOT_NODE, "d"), case.look(ROOT_NODE, "e"));
+    let (f, g) = (case.look(d, "f"), case.look(e, "f"));
+    assert!(d != e && f != g);
+    let both = |one: Sent, other: Sent| Vec::from_iter(BTreeSet::from([one, other]));
+    case.tell.inode(F);
+    assert_eq!(case.told(), both(Sent::Inode(f), Sent::Inode(g)));
+    case.tell.entry(D, b"x");
+    assert_eq!(case.told(), both(Sent::Entry(d, b"x".into()), Sent::Entry(e, b"x".into())));
+    // The first is forgotten, the second keeps its number.
+    case.session.forget(f, 1);
+    assert_eq!(case.look(e, "f"), g);
+    case.tell.inode(F);
+    assert_eq!(case.told(), [Sent::Inode(g)]);
+}
+
+#[test]
+fn everything_is_each_node_and_each_name() {
+    let case = case(SessionOptions::default());
+    let d = case.look(ROOT_NODE, "d");
+    let f = case.look(d, "f");
+    let all: BTreeSet<Sent> = case.session.everything().iter().map(sent).collect();
+    let names = [Sent::Entry(ROOT_NODE, b"d".into()), Sent::Entry(d, b"f".into())];
+    let nodes = [ROOT_NODE, d, f].map(Sent::Inode);
+    assert_eq!(all, names.into_iter().chain(nodes).collect());
+}
+
+#[test]
+fn a_kernel_that_knows_too_much_is_asked_to_let_go_of_what_it_did_not_use() {
+    let case = case(SessionOptions { max_nodes: 10, ..SessionOptions::default() });
+    let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
+    names.iter().take(9).for_each(|name| assert!(case.look(ROOT_NODE, name) > ROOT_NODE));
+    assert_eq!(case.told(), [], "so many it may know");
+    (10..40).for_each(|number| assert!(case.look(ROOT_NODE, &format!("n{number}")) > ROOT_NODE));
+    let told = case.told();
+    assert!(!told.is_empty());
+    for one in told {
+        assert!(matches!(&one, Sent::Entry(ROOT_NODE, name) if name[0] == b'n'), "{one:?}");
+    }
+    assert_eq!(case.session.known_nodes(), 40, "only its forget makes them go");
+}
+
+#[test]
+fn nothing_is_told_after_the_session_s_end() {
+    let Case { session, vfs, tell, told } = case(SessionOptions::default());
+    vfs.context().attr(Base::CWD, b"/d", true).unwrap();
+    session.flush_notices();
+    drop(session);
+    tell.entry(ROOT, b"d");
+    tell.all();
+    assert_eq!(told.iter().collect::<Vec<_>>(), [], "and the sender has gone");
+}
+
+#[test]
+fn a_session_s_end_lets_go_of_all_that_the_kernel_knew() {
+    let case = case(SessionOptions { locks: true, ..SessionOptions::default() });
+    let d = case.look(ROOT_NODE, "d");
+    case.look(d, "f");
+    case.session.opendir(&SUPER, d).unwrap();
+    case.session.end();
+    assert_eq!((case.session.known_nodes(), case.session.open_handles()), (1, 0));
+    let holders = case.vfs.context().holders(Base::CWD, b"/").unwrap();
+    assert!(holders.iter().all(|holder| holder.path == b"/"), "{holders:?}");
+}

@@ -1,0 +1,18 @@
+//! The session without a transport: what a kernel is told and may ask, called directly.
+
+#[path = "session/callers.rs"]
+mod callers;
+#[path = "session/files.rs"]
+mod files;
+#[path = "session/kernel.rs"]
+mod kernel;
+#[path = "session/listing.rs"]
+mod listing;
+#[path = "session/locks.rs"]
+mod locks;
+#[path = "session/nodes.rs"]
+mod nodes;
+#[path = "session/numbers.rs"]
+mod numbers;
+#[path = "session/storm.rs"]
+mod storm;

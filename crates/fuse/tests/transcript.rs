@@ -1,0 +1,253 @@
+//! What a kernel asked once, asked again of a session over a new tree: the same answers, and at the end nothing is left.
+//!
+//! The numbers of a transcript are those of then; each stands for the one that is told now. What the kernel did not take back before
+//! the unmount is forgotten at the end, and has to be as much as was recorded.
+
+use fuse::{Caller, Entry, Gauge, Session, SessionOptions, Ttls};
+use ramfs::RamFs;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vfs::{Base, Errno, Vfs};
+
+const GIT_CLONE: &str = include_str!("transcripts/git-clone.txt");
+
+const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
+
+/// One line: the operation, what it was asked with, what was answered.
+#[derive(Clone)]
+struct Line<'t> {
+    op: &'t str,
+    asked: Vec<&'t str>,
+    answer: Vec<&'t str>,
+}
+
+impl<'t> Line<'t> {
+    fn parse(line: &'t str) -> Self {
+        let mut words = line.split('\t');
+        let op = words.next().unwrap();
+        let asked: Vec<_> = words.by_ref().take_while(|word| *word != "->").collect();
+        Self { op, asked, answer: words.collect() }
+    }
+
+    fn number(&self, at: usize) -> u64 {
+        self.asked[at].parse().unwrap()
+    }
+
+    /// The name at a place: escaped as `escape_ascii` does.
+    fn name(&self, at: usize) -> Vec<u8> {
+        let (mut name, mut rest) = (Vec::new(), self.asked[at].as_bytes());
+        while let Some((&byte, after)) = rest.split_first() {
+            let (byte, len) = match (byte, after.first()) {
+                (b'\\', Some(b'x')) => (u8::from_str_radix(str::from_utf8(&after[1..3]).unwrap(), 16).unwrap(), 3),
+                (b'\\', Some(b't')) => (b'\t', 1),
+                (b'\\', Some(b'n')) => (b'\n', 1),
+                (b'\\', Some(b'r')) => (b'\r', 1),
+                (b'\\', Some(other)) => (*other, 1),
+                _ => (byte, 0),
+            };
+            name.push(byte);
+            rest = &after[len..];
+        }
+        name
+    }
+}
+
+/// A session that is asked what stands in a transcript.
+struct Replay {
+    vfs: Vfs,
+    session: Arc<Session>,
+    /// By the recorded number the one of now, and how often it was told and not forgotten.
+    nodes: BTreeMap<u64, (u64, u64)>,
+    handles: BTreeMap<u64, u64>,
+    directories: BTreeMap<u64, u64>,
+    cookies: BTreeMap<u64, u64>,
+}
+
+impl Replay {
+    fn new() -> Self {
+        let vfs = Vfs::new(RamFs::new());
+        let session = Session::new(&vfs, SessionOptions { ttls: Ttls::LONG, ..SessionOptions::default() }).unwrap();
+        let nodes = BTreeMap::from([(1, (1, 0))]);
+        let (handles, directories, cookies) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::from([(0, 0)]));
+        Self { vfs, session, nodes, handles, directories, cookies }
+    }
+
+    fn node(&self, line: &Line<'_>, at: usize) -> u64 {
+        self.nodes[&line.number(at)].0
+    }
+
+    /// Compares an answer with the recorded one.
+    fn told(&mut self, line: &Line<'_>, entry: Result<&Entry, Errno>) -> Result<(), String> {
+        let recorded = line.answer[0];
+        let matches = match (&entry, recorded.parse::<u64>()) {
+            (Ok(entry), Ok(recorded)) => {
+                let (now, lookups) = self.nodes.entry(recorded).or_insert((entry.node, 0));
+                let is_same = *lookups == 0 || *now == entry.node;
+                (*now, *lookups) = (entry.node, *lookups + 1);
+                is_same
+            }
+            (Err(errno), Err(_)) => format!("{errno:?}") == recorded,
+            _ => false,
+        };
+        if matches { Ok(()) } else { Err(format!("told {recorded}, now {:?}", entry.map(|entry| entry.node))) }
+    }
+
+    fn forget(&mut self, recorded: u64, lookups: u64) -> Result<(), String> {
+        let (now, told) = self.nodes.get_mut(&recorded).ok_or("forgot what was not told")?;
+        *told = told.checked_sub(lookups).ok_or("forgot more than was told")?;
+        self.session.forget(*now, lookups);
+        Ok(())
+    }
+
+    /// Lists as the transport does: entries of which there is no room any more are looked up and forgotten.
+    fn list(&mut self, line: &Line<'_>, listed: &[Line<'_>]) -> Result<(), String> {
+        let (handle, cookie) = (self.directories[&line.number(0)], self.cookies[&line.number(1)]);
+        let (session, mut expected, mut done) = (self.session.clone(), listed.iter(), Ok(()));
+        let answer = session.clone().readdir(handle, cookie, &mut |entry| {
+            if matches!(entry.name, b"." | b"..") {
+                self.cookies.insert(entry.cookie, entry.cookie);
+                return true;
+            }
+            let Some(found) = session.listed_entry(&SUPER, handle, entry) else { return true };
+            let Some(line) = expected.next() else {
+                session.forget(found.node, 1);
+                return false;
+            };
+            if line.name(0) != entry.name {
+                done = Err(format!("listed {}, now {}", line.asked[0], entry.name.escape_ascii()));
+                return false;
+            }
+            self.cookies.insert(line.number(1), entry.cookie);
+            done = self.told(line, Ok(&found));
+            done.is_ok()
+        });
+        done?;
+        if answer.is_ok() && expected.next().is_none() { Ok(()) } else { Err(format!("listed more; now {answer:?}")) }
+    }
+
+    fn create(&mut self, line: &Line<'_>) -> Result<(), String> {
+        let flags = line.asked[2].parse().unwrap();
+        let made = self.session.create(&SUPER, self.node(line, 0), &line.name(1), (0o644, 0), flags);
+        if let (Ok((_, opened)), Some(recorded)) = (&made, line.answer.get(1)) {
+            self.handles.insert(recorded.parse().unwrap(), opened.handle);
+        }
+        self.told(line, made.as_ref().map(|(entry, _)| entry).map_err(|errno| *errno))
+    }
+
+    fn open(&mut self, line: &Line<'_>) -> Result<(), String> {
+        let node = self.node(line, 0);
+        let opened = match line.op {
+            "OPENDIR" => self.session.opendir(&SUPER, node),
+            _ => self.session.open(&SUPER, node, line.asked[1].parse().unwrap()).map(|opened| opened.handle),
+        };
+        let table = if line.op == "OPENDIR" { &mut self.directories } else { &mut self.handles };
+        match (opened, line.answer[0].parse()) {
+            (Ok(handle), Ok(recorded)) => drop(table.insert(recorded, handle)),
+            (Err(errno), Err(_)) if format!("{errno:?}") == line.answer[0] => {}
+            (opened, _) => return Err(format!("opened {}, now {opened:?}", line.answer[0])),
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, line: &Line<'_>, listed: &[Line<'_>]) -> Result<(), String> {
+        let session = self.session.clone();
+        let made = |made: Result<Entry, Errno>, replay: &mut Self| replay.told(line, made.as_ref().map_err(|e| *e));
+        let done = |done: Result<(), Errno>| match done {
+            Ok(()) if line.answer[0] == "0" => Ok(()),
+            Err(errno) if format!("{errno:?}") == line.answer[0] => Ok(()),
+            now => Err(format!("answered {}, now {now:?}", line.answer[0])),
+        };
+        match line.op {
+            "LOOKUP" => made(session.lookup(&SUPER, self.node(line, 0), &line.name(1)), self),
+            "MKDIR" => made(session.mkdir(&SUPER, self.node(line, 0), &line.name(1), (0o755, 0)), self),
+            "MKNOD" => made(session.mknod(&SUPER, self.node(line, 0), &line.name(1), (0o644, 0), 0), self),
+            "SYMLINK" => made(session.symlink(&SUPER, self.node(line, 0), &line.name(1), b"body"), self),
+            "LINK" => made(session.link(&SUPER, self.node(line, 0), self.node(line, 1), &line.name(2)), self),
+            "UNLINK" => done(session.unlink(&SUPER, self.node(line, 0), &line.name(1))),
+            "RMDIR" => done(session.rmdir(&SUPER, self.node(line, 0), &line.name(1))),
+            "RENAME" => {
+                let (from, to) = ((self.node(line, 0), &*line.name(1)), (self.node(line, 2), &*line.name(3)));
+                done(session.rename(&SUPER, from, to, line.number(4) as u32))
+            }
+            "CREATE" => self.create(line),
+            "OPEN" | "OPENDIR" => self.open(line),
+            "RELEASE" => {
+                session.release(self.node(line, 0), self.handles.remove(&line.number(1)).ok_or("not open")?, None);
+                Ok(())
+            }
+            "RELEASEDIR" => {
+                session.releasedir(self.directories.remove(&line.number(0)).ok_or("not open")?);
+                Ok(())
+            }
+            "READDIRPLUS" => self.list(line, listed),
+            "FORGET" | "BATCH_FORGET" => (0..line.asked.len() / 2)
+                .try_for_each(|pair| self.forget(line.number(2 * pair), line.number(2 * pair + 1))),
+            "END" => self.end(line),
+            op => Err(format!("there is no {op}")),
+        }
+    }
+
+    /// The unmount: what the kernel has not taken back.
+    fn end(&mut self, line: &Line<'_>) -> Result<(), String> {
+        let left: Vec<_> =
+            self.nodes.iter().filter(|(_, (_, told))| *told != 0).map(|(node, known)| (*node, known.1)).collect();
+        let (nodes, lookups) = (left.len() as u64, left.iter().map(|(_, told)| told).sum::<u64>());
+        self.session.measure();
+        let counted = (self.session.known_nodes() as u64 - 1, self.session.metrics().get(Gauge::Lookups));
+        if (nodes, lookups) != (line.number(0), line.number(1)) || counted != (nodes, lookups) {
+            return Err(format!("left {:?}, now {nodes} {lookups}, and the session counts {counted:?}", line.asked));
+        }
+        left.into_iter().try_for_each(|(node, told)| self.forget(node, told))
+    }
+}
+
+/// What is left behind: nodes, lookups, handles, forgets too many, places held.
+type Left = (usize, u64, usize, u64, Vec<String>);
+
+fn replay(text: &str) -> Result<Left, String> {
+    let lines: Vec<Line<'_>> = text.lines().filter(|line| !line.starts_with('#')).map(Line::parse).collect();
+    let mut replay = Replay::new();
+    for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.op != "LISTED") {
+        let listed: Vec<_> = lines[number + 1..].iter().take_while(|line| line.op == "LISTED").cloned().collect();
+        let label = |what| format!("line {number}, {} {:?}: {what}", line.op, line.asked);
+        replay.ask(line, &listed).map_err(label)?;
+    }
+    let Replay { vfs, session, .. } = replay;
+    session.measure();
+    let gauge = |gauge| session.metrics().get(gauge);
+    let holders = vfs.context().holders(Base::CWD, b"/").unwrap().into_iter();
+    // Contexts hold the root.
+    let held = holders.map(|holder| String::from_utf8_lossy(&holder.path).into_owned()).filter(|path| path != "/");
+    let open = session.open_handles();
+    Ok((session.known_nodes(), gauge(Gauge::Lookups), open, gauge(Gauge::ExcessForgets), held.collect()))
+}
+
+#[test]
+fn a_clone_and_its_removal_leave_nothing_behind() {
+    assert_eq!(replay(GIT_CLONE), Ok((1, 0, 0, 0, vec![])));
+}
+
+#[test]
+fn a_transcript_that_differs_in_one_line_is_noticed() {
+    let lines: Vec<&str> = GIT_CLONE.lines().collect();
+    // The operation whose first line is changed, and how.
+    type Change = fn(&str) -> String;
+    let changes: [(&str, Change); 8] = [
+        ("FORGET", |_| "#".into()),
+        ("FORGET", |line| format!("{line}0")),
+        ("FORGET", |line| format!("{line}\n{line}")),
+        ("BATCH_FORGET", |line| line.replacen("\t2\t", "\t1\t", 1)),
+        ("RELEASE", |_| "#".into()),
+        ("LISTED", |_| "#".into()),
+        ("LOOKUP", |line| format!("{line}\n{line}").replace("ENOENT", "EIO")),
+        ("UNLINK", |_| "#".into()),
+    ];
+    for (op, change) in changes {
+        let at = lines.iter().position(|line| line.split('\t').next() == Some(op)).unwrap();
+        let changed = change(lines[at]);
+        assert_ne!(changed, lines[at], "{op}");
+        let text: Vec<&str> =
+            lines.iter().enumerate().map(|(n, line)| if n == at { &*changed } else { line }).collect();
+        assert_ne!(replay(&text.join("\n")), Ok((1, 0, 0, 0, vec![])), "{op}: {changed}");
+    }
+}
