@@ -2,8 +2,8 @@
  *
  *   fuse-load stat    DIR DIRS FILES PROCS [absent]  stat of every file of a tree of DIRS x FILES, in a shuffled order
  *   fuse-load make    DIR DIRS FILES                 makes that tree (empty files)
- *   fuse-load create  DIR FILES PROCS one|own        create (and close) FILES files by each process, in one or own directories
- *   fuse-load unlink  DIR FILES PROCS one|own        and their removal
+ *   fuse-load create  DIR FILES PROCS one|own        each process creates (and closes) FILES files
+ *   fuse-load unlink  DIR FILES PROCS one|own        and their removal; in one directory or in own ones
  *   fuse-load write|read|randwrite|randread FILE MIB BLOCK   one process, one file; writes end with fsync
  *
  * Processes start together. Prints nanoseconds an operation (the time from the common start to the last one's end, over

@@ -2,8 +2,8 @@
  *
  * Every name that begins with d is a directory; with - or c there is none, but one with c can be made; all others are
  * regular files. A name's number is a hash of its path. Creations and removals succeed and change nothing, reads give
- * zeros, writes are dropped, listings are empty. Entries and attributes are good for a day, absent names too; its worker threads are libfuse's defaults.
- * Built by fuse_mounts.py with Debian's libfuse3-dev. Not a part of the product.
+ * zeros, writes are dropped, listings are empty. Entries and attributes are good for a day, absent names too; its worker
+ * threads are libfuse's defaults. Built by fuse_mounts.py with Debian's libfuse3-dev. Not a part of the product.
  */
 #define FUSE_USE_VERSION 35
 #include <errno.h>

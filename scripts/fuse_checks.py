@@ -1,5 +1,6 @@
-"""The checks of scripts/fuse-smoke: shell scripts of ordinary use (ORDINARY) and programs (PROGRAMS), each in a directory
-of its own on the mount. Not a program. A check raises when something is wrong, Unsupported when the file system lacks it.
+"""The checks of scripts/fuse-smoke: shell scripts of ordinary use (ORDINARY) and programs (PROGRAMS), each in a
+directory of its own on the mount. Not a program. A check raises when something is wrong, Unsupported when the file
+system lacks it.
 """
 
 import ctypes

@@ -1,7 +1,8 @@
 """What the scripts of mounts share: tools that they install or build, and file systems that they mount and take down.
 
 Not a program. A `Mount` is a directory under test, with the daemon behind it if it has one; the kinds are in KINDS.
-Everything lies in one temporary directory and is unmounted at exit, however the script ends but by SIGKILL. Needs root.
+Everything lies in one temporary directory and is unmounted at exit, however the script ends but by SIGKILL. Needs
+root.
 
 What is built (libfuse's passthrough_hp, the load generator, crates) is kept in TARGET/fuse-tools. Debian's source
 packages are fetched by apt-get with a list of sources of our own, so that the machine's own is left as it is.
