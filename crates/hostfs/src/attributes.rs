@@ -18,10 +18,11 @@ use crate::core::Core;
 use crate::errno::errno;
 use crate::host::ProcPath;
 use crate::identity::change_hash;
-use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
+use rustix::fs::{AtFlags, Gid, Mode, Statx, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 use vfs::{Acl, AclKind, Attr, Errno, Inode, SetAttr, SetTime, SetXattr, StatFs};
 
 /// Longest value of an extended attribute, and longest list of names: `xattr(7)`.
@@ -29,6 +30,9 @@ const LONGEST: usize = 65_536;
 
 /// The room that is tried first.
 const MOSTLY: usize = 512;
+
+/// For so long after it a change may not have been noted.
+const FRESH: Duration = Duration::from_millis(50);
 
 /// What names of ACLs begin with.
 const ACL: &[u8] = b"system.posix_acl_";
@@ -43,8 +47,7 @@ impl Core {
         node.end_asking();
         let stat = stat?;
         node.note_told(change_hash(&stat));
-        if are_two {
-            // The older answer may be the last to be taken: then there is a further question.
+        if are_two || is_fresh(&stat) {
             self.doubt(inode);
         }
         Ok(self.identities.attr(&stat))
@@ -128,6 +131,14 @@ impl Core {
             name_max: u32::try_from(told.f_namelen).unwrap_or(255),
         })
     }
+}
+
+/// Whether a file changed just now: by a change that the VFS may not have noted yet, and that it would then count
+/// twice. As with the index of git, what changed too near to the question is asked for again.
+fn is_fresh(stat: &Statx) -> bool {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let changed = Duration::new(stat.stx_ctime.tv_sec.try_into().unwrap_or(0), stat.stx_ctime.tv_nsec);
+    now.abs_diff(changed) < FRESH
 }
 
 /// Changes attributes of what `fd` is of, which may be an `O_PATH` descriptor: owner, then mode, then times, for each

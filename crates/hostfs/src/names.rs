@@ -12,6 +12,7 @@
 //! # Where it comes from
 //! Own code.
 
+use crate::change::Name;
 use crate::core::Core;
 use crate::errno::errno;
 use crate::host::{self, ProcPath, check_name};
@@ -104,7 +105,8 @@ impl Core {
                 return Err(error);
             }
             (Err(error), None) => return Err(error),
-            (Ok(()), _) => {}
+            (Ok(()), Some(())) => pin_again(node, at),
+            (Ok(()), None) => {}
         }
         change.leads(at, None);
         Ok(())
@@ -163,6 +165,9 @@ impl Core {
             }
             return Err(errno(error));
         }
+        if let (Some(target), Some(())) = (replaced, pin) {
+            pin_again(target, new_at);
+        }
         node.state().place(new_dir.node(), new);
         if let Some(target) = target_node.filter(|_| is_exchange) {
             target.state().place(old_dir.node(), old);
@@ -181,7 +186,7 @@ impl Core {
         }
         match self.place(node)? {
             Some((dir, name)) => host::read_link(dir.as_fd(), &name, inode.size()),
-            None => Err(Errno::ESTALE),
+            None => Err(self.stale(node.id)),
         }
     }
 
@@ -223,5 +228,13 @@ impl Core {
         if let (Some((dir, name)), Some(invalidator)) = (place, self.invalidator.get()) {
             invalidator.entry(dir, &name);
         }
+    }
+}
+
+/// Holds a file that lost its name, if a lookup that found it just before took that back.
+fn pin_again(node: &Node, (dir, name): Name<'_>) {
+    let mut state = node.state();
+    if state.is_at(dir, name) {
+        state.is_pinned = true;
     }
 }

@@ -226,7 +226,7 @@ impl Core {
             self.check_identity(node, fd.as_fd())?;
             return Ok(fd);
         }
-        let data = node.state().data.clone().ok_or(Errno::ESTALE)?;
+        let data = node.state().data.clone().ok_or_else(|| self.stale(node.id))?;
         host::reopen(data.as_fd(), flags).map_err(errno)
     }
 
@@ -249,7 +249,7 @@ impl Core {
         if let Some(fd) = self.any_fd(node) {
             return host::stat_fd(fd.as_fd()).map_err(errno);
         }
-        let Some((dir, name)) = self.place(node)? else { return Err(Errno::ESTALE) };
+        let Some((dir, name)) = self.place(node)? else { return Err(self.stale(node.id)) };
         match self.stat_at(dir.as_fd(), &name) {
             Ok(stat) if self.identities.is(&stat, node.id, node.ino) => Ok(stat),
             Ok(_) | Err(Errno::ENOENT) => Err(self.stale(node.id)),

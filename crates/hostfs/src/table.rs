@@ -139,7 +139,7 @@ impl Table {
         node.note_told(change_hash(at.stat));
         let mut state = node.state();
         state.is_cold = false;
-        if state.is_at(at.parent, at.name) || self.moves() != at.moves {
+        if self.moves() != at.moves {
             return false;
         }
         state.place(at.parent, at.name);
