@@ -114,6 +114,7 @@ fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
         words.mount.session.no_open = false;
     }
     words.mount.session.ttls = words.ttls(source.ttls());
+    words.mount.session.max_nodes = words.max_names(source.max_names());
     if words.mount.name.is_empty() {
         words.mount.name = name(mount, &source);
     }

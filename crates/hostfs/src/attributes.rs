@@ -38,8 +38,15 @@ impl Core {
     pub(crate) fn attributes(&self, inode: &Inode) -> Result<Attr, Errno> {
         let node = self.node(inode)?;
         node.set_doubted(false);
-        let stat = self.stat(node)?;
+        let are_two = node.begin_asking();
+        let stat = self.stat(node);
+        node.end_asking();
+        let stat = stat?;
         node.note_told(change_hash(&stat));
+        if are_two {
+            // The older answer may be the last to be taken: then there is a further question.
+            self.doubt(inode);
+        }
         Ok(self.identities.attr(&stat))
     }
 

@@ -28,7 +28,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use vfs::{AclKind, Attr, Errno, Inode, Invalidator, NewInode, Valid};
+use vfs::{AclKind, Attr, Errno, Inode, Invalidator, NewInode, S_IFDIR, S_IFMT, Valid};
 
 /// See the [module documentation](self).
 pub(crate) struct Core {
@@ -205,16 +205,22 @@ impl Core {
         self.has_excluded.store(true, Relaxed);
     }
 
-    /// For how long is good what the host said of a file in `dir`.
-    pub(crate) fn valid(&self, dir: &Node, stat: &Statx) -> Valid {
+    /// For how long is good what the host said of a file in `dir`, which has this node.
+    pub(crate) fn valid(&self, dir: &Node, node: u64, stat: &Statx) -> Valid {
         match self.options.policy {
             Revalidate::Exclusive => Valid::UntilTold,
             Revalidate::Always => Valid::For(0),
+            Revalidate::Ttl(ttl) if self.watches.is_none() => Valid::For(nanoseconds(ttl)),
             Revalidate::Ttl(ttl) => {
-                // A change by another name of the file is told to that name's directory.
-                let has_one_name = stat.stx_nlink == 1 || u32::from(stat.stx_mode) & vfs::S_IFMT == vfs::S_IFDIR;
-                let is_told = self.watches.is_some() && has_one_name && dir.state().watch != 0;
-                if is_told { Valid::UntilTold } else { Valid::For(nanoseconds(ttl)) }
+                let is_dir = u32::from(stat.stx_mode) & S_IFMT == S_IFDIR;
+                // What changes in a directory changes it, which is told to who watches it; a change by another name of a file is
+                // told to who watches the directory of that name.
+                let is_told = if is_dir {
+                    self.table.get(node).is_some_and(|node| node.state().watch != 0)
+                } else {
+                    stat.stx_nlink == 1
+                };
+                if is_told && dir.state().watch != 0 { Valid::UntilTold } else { Valid::For(nanoseconds(ttl)) }
             }
         }
     }

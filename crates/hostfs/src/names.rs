@@ -41,7 +41,7 @@ impl Core {
         let node = self.sighted(&Sighting { stat: &stat, parent: dir.id, name, moves });
         self.told(dir.id, name, Some(node), false);
         let attr = self.identities.attr(&stat);
-        let mut new = NewInode { node, attr, valid: self.valid(dir, &stat), ..NewInode::default() };
+        let mut new = NewInode { node, attr, valid: self.valid(dir, node, &stat), ..NewInode::default() };
         if self.has_acls && attr.kind() != S_IFLNK {
             new.access_acl = self.acl(&fd, name, AclKind::Access)?;
             new.default_acl = if attr.is_dir() { self.acl(&fd, name, AclKind::Default)? } else { None };
@@ -195,12 +195,14 @@ impl Core {
         if Arc::ptr_eq(&node, &self.root) || Arc::strong_count(&node) > own {
             return;
         }
-        let (closing, is_gone, watch) = {
+        let (closing, is_gone, watch, place) = {
             let mut state = node.state();
             let fds = self.budget.take_all(&mut state);
             state.opens = 0;
             let watch = core::mem::take(&mut state.watch);
-            (fds, state.is_pinned, watch)
+            // Its place is looked at if an answer may depend on the watch.
+            let place = (watch != 0 && !state.is_pinned).then(|| (state.parent, state.name.clone()));
+            (fds, state.is_pinned, watch, place)
         };
         drop(closing);
         node.set_doubted(false);
@@ -216,6 +218,10 @@ impl Core {
             self.table.remove(node.id);
         } else {
             self.table.cool(&node);
+        }
+        // An inode may have begun with the node just now, by an answer that is good as long as the directory is watched.
+        if let (Some((dir, name)), Some(invalidator)) = (place, self.invalidator.get()) {
+            invalidator.entry(dir, &name);
         }
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Node {
     used: AtomicBool,
     /// Whether the VFS will ask for its attributes before it shows them.
     is_doubted: AtomicBool,
+    /// Whether its attributes are being asked for.
+    is_asked: AtomicBool,
     /// A hash of the attributes that the VFS was told last.
     told: AtomicU32,
 }
@@ -95,6 +97,7 @@ impl Node {
             state: Mutex::new(state),
             used: AtomicBool::new(false),
             is_doubted: AtomicBool::new(false),
+            is_asked: AtomicBool::new(false),
             told: AtomicU32::new(0),
         }
     }
@@ -120,6 +123,16 @@ impl Node {
     /// Says that the VFS will ask for attributes, or that it is being told them: before the host is asked.
     pub(crate) fn set_doubted(&self, is_doubted: bool) {
         self.is_doubted.store(is_doubted, Relaxed);
+    }
+
+    /// Notes that its attributes are asked for. `true`: they are already, and nobody knows whose answer comes first.
+    pub(crate) fn begin_asking(&self) -> bool {
+        self.is_asked.swap(true, Relaxed)
+    }
+
+    /// Ends what [`Node::begin_asking`] began.
+    pub(crate) fn end_asking(&self) {
+        self.is_asked.store(false, Relaxed);
     }
 
     /// Whether the VFS knows attributes with this hash, or will ask for them.

@@ -105,7 +105,8 @@ fn what_others_change_in_watched_directories_is_told() {
 
 #[test]
 fn a_warm_tree_that_is_watched_or_exclusive_asks_nothing() {
-    for (policy, watch) in [(Revalidate::Exclusive, false), (Revalidate::Ttl(Duration::ZERO), true)] {
+    // A directory is watched when something in it was asked for, so it is itself asked for once more.
+    for (policy, watch, again) in [(Revalidate::Exclusive, false, 0), (Revalidate::Ttl(Duration::ZERO), true, 5)] {
         let source = TempDir::new();
         for number in 0..50 {
             fs::create_dir_all(source.join(format!("d{}", number % 5))).unwrap();
@@ -125,7 +126,7 @@ fn a_warm_tree_that_is_watched_or_exclusive_asks_nothing() {
         let before = (counts.lookups(), counts.revalidations());
         walk();
         assert_eq!((counts.lookups(), counts.revalidations()), before, "{policy:?}");
-        assert_eq!(before, (105, 0));
+        assert_eq!(before, (105, again));
     }
 }
 

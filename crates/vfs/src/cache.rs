@@ -55,6 +55,14 @@ pub struct Budget {
     pub listings: u64,
 }
 
+impl Budget {
+    /// So many entries with names of 32 bytes and less fit into it.
+    #[must_use]
+    pub fn names(&self) -> u64 {
+        self.entries.max(LEAST) / SLOT
+    }
+}
+
 impl Default for Budget {
     /// 256 MiB of entries (a million), 32 MiB of negative ones, 32 MiB of listings.
     fn default() -> Self {

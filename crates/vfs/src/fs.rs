@@ -15,6 +15,10 @@
 //! Linux's `inode_operations`, `dentry_operations` (`d_revalidate`, `d_hash`, `d_compare`), `file_operations` and `super_operations`;
 //! how long an answer is good is FUSE's `entry_timeout`.
 
+mod asked;
+
+pub use asked::{Allocate, RenameFlags, SeekFor, SetXattr};
+
 use crate::acl::Acl;
 use crate::attr::{Attr, SetAttr};
 use crate::cred::Credentials;
@@ -23,6 +27,8 @@ use crate::file::DirEntry;
 use crate::inode::Inode;
 use crate::invalidate::Invalidator;
 use crate::namespace::OpenFlags;
+use prim::shared::Arc;
+use std::os::fd::OwnedFd;
 
 /// Who asks, and when.
 #[derive(Clone, Copy, Debug)]
@@ -90,53 +96,6 @@ pub struct Written {
     pub blocks: u64,
 }
 
-/// Flags of `renameat2(2)`, by Linux's numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RenameFlags(u32);
-
-impl RenameFlags {
-    /// Fail with `EEXIST` if the new name is there.
-    pub const NOREPLACE: Self = Self(1);
-    /// Both names are there and change places.
-    pub const EXCHANGE: Self = Self(2);
-
-    /// Flags out of Linux's numbers; `None` for others than these.
-    #[must_use]
-    pub const fn from_bits(bits: u32) -> Option<Self> {
-        if bits & !3 == 0 { Some(Self(bits)) } else { None }
-    }
-
-    /// The numbers again.
-    #[must_use]
-    pub const fn bits(self) -> u32 {
-        self.0
-    }
-
-    /// Those of either.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` are here.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
-
-/// Whether an extended attribute must be new or must be there: `setxattr(2)`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SetXattr {
-    /// Either.
-    #[default]
-    Any,
-    /// `EEXIST` if it is there: `XATTR_CREATE`.
-    Create,
-    /// `ENODATA` if it is not: `XATTR_REPLACE`.
-    Replace,
-}
-
 /// What a file system has and has left: `statvfs(3)` without the mount's flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StatFs {
@@ -156,26 +115,6 @@ pub struct StatFs {
     pub files_free: u64,
     /// Longest name.
     pub name_max: u32,
-}
-
-/// What `fallocate(2)` does with a range.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Allocate {
-    /// Makes sure that it has storage; zeros where there was none.
-    Reserve,
-    /// Gives its storage back: it reads as zeros.
-    PunchHole,
-    /// Makes it read as zeros; it has storage.
-    Zero,
-}
-
-/// What `lseek(2)` looks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SeekFor {
-    /// The next byte that has storage.
-    Data,
-    /// The next hole; the end of the file is one.
-    Hole,
 }
 
 /// How a file system hashes and compares names, where that is not byte by byte: case-insensitive directories.
@@ -376,7 +315,7 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// A file of the host that holds the contents of `inode`, which is open with `flags`, byte for byte: a kernel may read and
     /// write there without asking. `None` if there is none.
-    fn backing(&self, _inode: &Inode, _flags: OpenFlags) -> Option<std::sync::Arc<std::os::fd::OwnedFd>> {
+    fn backing(&self, _inode: &Inode, _flags: OpenFlags) -> Option<Arc<OwnedFd>> {
         None
     }
 

@@ -38,7 +38,7 @@ pub struct Invalidator {
 }
 
 /// Who keeps copies of what the cache holds, such as a kernel behind FUSE, and is told what file systems push. Called from where
-/// the file system pushes, perhaps inside of an RCU section: it must not block, nor call the file system.
+/// the file system pushes, perhaps inside of an RCU section, one push at a time: it must not block, nor call the file system.
 pub trait Observer: Send + Sync + 'static {
     /// What `name` in the directory leads to is in doubt.
     fn entry(&self, dir: &Identity, name: &[u8]);
@@ -52,19 +52,30 @@ pub trait Observer: Send + Sync + 'static {
 
 /// The observers of a tree.
 #[derive(Default)]
-pub(crate) struct Observers(Mutex<Vec<std::sync::Weak<dyn Observer>>>);
+pub(crate) struct Observers(Mutex<Vec<Box<dyn Observing>>>);
+
+/// An observer of whatever type, if it is still there.
+trait Observing: Send + Sync {
+    /// Calls `what` with it; `false`: it has gone.
+    fn tell(&self, what: &dyn Fn(&dyn Observer)) -> bool;
+}
+
+impl<O: Observer> Observing for Weak<O> {
+    fn tell(&self, what: &dyn Fn(&dyn Observer)) -> bool {
+        self.upgrade().is_some_and(|observer| {
+            what(&*observer);
+            true
+        })
+    }
+}
 
 impl Observers {
-    pub(crate) fn add(&self, observer: std::sync::Weak<dyn Observer>) {
-        let mut all = self.0.lock();
-        all.retain(|one| one.strong_count() != 0);
-        all.push(observer);
+    pub(crate) fn add<O: Observer>(&self, observer: &Arc<O>) {
+        self.0.lock().push(Box::new(Arc::downgrade(observer)));
     }
 
     fn tell(&self, what: impl Fn(&dyn Observer)) {
-        let all: Vec<std::sync::Arc<dyn Observer>> =
-            self.0.lock().iter().filter_map(std::sync::Weak::upgrade).collect();
-        all.iter().for_each(|one| what(&**one));
+        self.0.lock().retain(|one| one.tell(&what));
     }
 }
 

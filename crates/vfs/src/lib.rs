@@ -32,6 +32,7 @@ mod dentry;
 mod errno;
 mod events;
 mod file;
+mod flag_set;
 mod fs;
 mod inode;
 mod inode_table;
@@ -121,8 +122,7 @@ impl Vfs {
     }
 
     /// Has `observer`, as long as it is there, told what file systems push by their [`Invalidator`].
-    pub fn observe(&self, observer: &std::sync::Arc<impl Observer>) {
-        let observer: std::sync::Weak<dyn Observer> = std::sync::Arc::downgrade(observer) as _;
+    pub fn observe(&self, observer: &Arc<impl Observer>) {
         self.tree.observers.add(observer);
     }
 

@@ -26,6 +26,7 @@ pub use list::{Holder, MountInfo, StatVfs};
 pub(crate) use namespace::Namespace;
 
 use crate::dentry::Dentry;
+use crate::flag_set::flag_set;
 use crate::slot::Pinned;
 use crate::superblock::SuperBlock;
 use prim::PerCpu;
@@ -41,6 +42,8 @@ use sync::{PerCpuArc, PerCpuOwner, PerCpuRef, PerCpuRwLock};
 /// Flags of a mount, by the numbers of `mount(2)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MountFlags(u32);
+
+flag_set!(MountFlags);
 
 impl MountFlags {
     /// Nothing is changed through this mount: `EROFS`.
@@ -68,47 +71,19 @@ impl MountFlags {
     pub const fn from_bits(bits: u32) -> Option<Self> {
         if bits & !Self::ALL == 0 { Some(Self(bits)) } else { None }
     }
-
-    /// The numbers again.
-    #[must_use]
-    pub const fn bits(self) -> u32 {
-        self.0
-    }
-
-    /// Those of either.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` are here.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
 }
 
 /// How something is unmounted, by the numbers of `umount2(2)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UnmountFlags(u32);
 
+flag_set!(UnmountFlags);
+
 impl UnmountFlags {
     /// Take it away now, with what is mounted on it; what is open stays usable: `MNT_DETACH`.
     pub const DETACH: Self = Self(2);
     /// Do not follow a symbolic link: `UMOUNT_NOFOLLOW`.
     pub const NOFOLLOW: Self = Self(8);
-
-    /// Those of either.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` are here.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
 }
 
 /// A mount as its parent owns it.

@@ -68,8 +68,13 @@ impl Found<'_> {
         if inode.is_doubted() { self.attr_asked(inode) } else { Ok(inode.attr()) }
     }
 
+    /// The attributes of an inode that is in doubt.
+    ///
+    /// # Errors
+    /// As for [`Found::attr`].
     #[cold]
-    fn attr_asked(&self, inode: &Inode) -> Result<Attr, Errno> {
+    #[inline(never)]
+    pub(crate) fn attr_asked(&self, inode: &Inode) -> Result<Attr, Errno> {
         if self.is_held() { self.sb().attr_now(inode) } else { Err(self.ask_again(Fallback::Attributes)) }
     }
 }

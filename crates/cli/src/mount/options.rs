@@ -126,6 +126,7 @@ pub(crate) struct Words {
     entry: Option<Duration>,
     attr: Option<Duration>,
     negative: Option<Duration>,
+    names: Option<usize>,
 }
 
 impl Words {
@@ -182,12 +183,17 @@ impl Words {
             "negative_timeout" => self.negative = Some(duration(value)?),
             "ttl" => self.ttl = Some(duration(value)?),
             "threads" | "max_threads" => self.mount.threads = Some(at_least_one(value)?),
-            "max_names" => session.max_nodes = at_least_one(value)?,
+            "max_names" => self.names = Some(at_least_one(value)?),
             "max_write" => self.mount.max_write = u32::try_from(at_least_one(value)?).ok()?,
             "fsname" => self.mount.name = value.into(),
             _ => return None,
         }
         Some(())
+    }
+
+    /// How many names the kernel may know.
+    pub(crate) fn max_names(&self, otherwise: usize) -> usize {
+        self.names.unwrap_or(otherwise)
     }
 
     /// The times that were said; those that were not are `otherwise`'s.

@@ -20,6 +20,9 @@ pub(crate) struct HostDir<'a> {
     pub(crate) crosses: bool,
 }
 
+/// A kernel that knows more names than this is asked to let go of some.
+const MOST_NAMES: usize = 500_000;
+
 impl Source {
     /// What the caches of the root may hold.
     pub(crate) fn budget(&self) -> Budget {
@@ -33,6 +36,13 @@ impl Source {
             Kind::Host(_, host, _) => believed(host),
         });
         each.min().map_or(Ttls::LONG, Ttls::all)
+    }
+
+    /// How many names a kernel may know: what it knows is held, and must leave room in the caches of directories.
+    pub(crate) fn max_names(&self) -> usize {
+        let hosts = self.mounts.iter().filter(|mount| matches!(mount.kind, Kind::Host(..)));
+        let fit = hosts.map(|mount| usize::try_from(mount.mounted.budget.names()).unwrap_or(usize::MAX) / 2);
+        fit.min().unwrap_or(usize::MAX).min(MOST_NAMES)
     }
 
     /// The directories of the host that are shown, in the order in which [`Source::open_telling`] tells of them.

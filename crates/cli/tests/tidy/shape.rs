@@ -8,7 +8,8 @@ const FILE_LINES: usize = 500;
 const FILE_LINES_AT_MOST: usize = 800;
 
 /// Files that may be longer than [`FILE_LINES`] (never than [`FILE_LINES_AT_MOST`]), and why.
-const LONG_FILES: &[(&str, &str)] = &[];
+const LONG_FILES: &[(&str, &str)] =
+    &[("crates/fuse/src/transport/operations.rs", "one implementation of a trait of forty methods, each a few lines")];
 
 /// File names that say nothing: whatever has no home would end up there.
 const NAMES_OF_NOTHING: [&str; 9] = ["utils", "util", "common", "types", "helpers", "helper", "misc", "stuff", "tools"];

@@ -1,5 +1,5 @@
 //! A line for each request that changes what the kernel knows or has open, at level TRACE of the target [`TARGET`]: what
-//! `examples/transcript.rs` records and `tests/transcript.rs` replays.
+//! `crates/fuse/examples/transcript.rs` records and `crates/fuse/tests/transcript.rs` replays.
 //!
 //! Words stand between tabs: the operation, what it was asked with, and after `->` what was answered, a number or an errno. Where
 //! nobody records, a line costs one load and a branch.

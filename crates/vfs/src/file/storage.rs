@@ -9,6 +9,8 @@ use crate::namespace::{MAX_SIZE, OpenFlags, contents_changed, drop_set_ids_first
 use crate::notify::EventKind;
 use crate::rank::Rank;
 use crate::xattr::{XattrUse, check_lengths};
+use prim::shared::Arc;
+use std::os::fd::OwnedFd;
 
 impl OpenFile {
     /// Changes the storage of `len` bytes from `offset` on: `fallocate(2)`. Unless `keep_size`, a range that goes beyond the end
@@ -80,7 +82,7 @@ impl OpenFile {
 
     /// The file of the host that holds the contents: [`crate::FileSystem::backing`].
     #[must_use]
-    pub fn backing(&self) -> Option<std::sync::Arc<std::os::fd::OwnedFd>> {
+    pub fn backing(&self) -> Option<Arc<OwnedFd>> {
         self.held.sb().fs.backing(self.inode().ok()?, self.flags)
     }
 

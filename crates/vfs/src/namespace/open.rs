@@ -9,6 +9,7 @@ use crate::dcache::Fresh;
 use crate::dentry::{DIR, Dentry, LINK, MOUNTED};
 use crate::errno::Errno;
 use crate::file::OpenFile;
+use crate::flag_set::flag_set;
 use crate::mount::{Mount, MountFlags};
 use crate::permission::{may, may_block, mount_allows};
 use crate::walk::arrive::protected_link;
@@ -18,6 +19,8 @@ use crate::walk::resolve::Resolve;
 /// Flags of `open(2)`, by Linux's numbers on x86-64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OpenFlags(u32);
+
+flag_set!(OpenFlags);
 
 impl OpenFlags {
     /// Read only.
@@ -52,24 +55,6 @@ impl OpenFlags {
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
-    }
-
-    /// The numbers again.
-    #[must_use]
-    pub const fn bits(self) -> u32 {
-        self.0
-    }
-
-    /// Those of either.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` are here.
-    #[must_use]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
     }
 
     /// Whether the file can be read.

@@ -32,7 +32,14 @@ impl Context {
         follow: bool,
         make: impl Fn(Attr, u64) -> R,
     ) -> Result<R, E> {
-        self.resolve(base, path, follow, |found| Ok(make(found.attr()?, found.mount.get().dev)))
+        self.resolve(base, path, follow, |found| {
+            let (inode, dev) = (found.inode()?, found.mount.get().dev);
+            // Not `found.attr()`: what that gives would go through memory.
+            if inode.is_doubted() {
+                return Ok(make(found.attr_asked(inode)?, dev));
+            }
+            Ok(make(inode.attr(), dev))
+        })
     }
 
     /// Checks that this context may do `mask` (of `MAY_*`; 0: that the file is there): `faccessat2(2)` with `AT_EACCESS`,

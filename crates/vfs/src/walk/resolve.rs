@@ -12,6 +12,7 @@
 
 use crate::context::{Held, Place};
 use crate::errno::Errno;
+use crate::flag_set::flag_set;
 use crate::rank::Rank;
 use crate::tree::Tree;
 use sync::rcu::ReadGuard;
@@ -19,6 +20,8 @@ use sync::rcu::ReadGuard;
 /// Flags of `openat2(2)`'s `resolve`, by Linux's numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Resolve(u32);
+
+flag_set!(Resolve);
 
 impl Resolve {
     /// Cross no mount point, down or up: `EXDEV`.
@@ -42,25 +45,6 @@ impl Resolve {
     /// `EINVAL` for others than these, and for both `BENEATH` and `IN_ROOT`.
     pub const fn from_bits(bits: u32) -> Result<Self, Errno> {
         if bits & !63 != 0 || bits & 24 == 24 { Err(Errno::EINVAL) } else { Ok(Self(bits)) }
-    }
-
-    /// The numbers again.
-    #[must_use]
-    pub const fn bits(self) -> u32 {
-        self.0
-    }
-
-    /// Those of either.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Whether all of `other` are here.
-    #[must_use]
-    #[inline(always)]
-    pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
     }
 
     /// Whether none is here.

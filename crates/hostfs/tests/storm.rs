@@ -1,0 +1,182 @@
+//! A tree and others change one directory at the same time, with few descriptors. Nothing breaks, and when it is quiet the tree shows
+//! what is there. `LIGHTFOOT_SEED` replays what each thread does, not when.
+
+mod support;
+
+use hostfs::{HostOptions, Revalidate};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+use support::{TempDir, Tree};
+use vfs::{Base, Errno, OpenFlags};
+
+const STEPS: usize = 3000;
+
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+
+    fn path(&mut self) -> String {
+        let deep = 1 + self.below(3);
+        (0..deep).map(|_| format!("/{}", ["a", "b", "c", "d", "e"][self.below(5) as usize])).collect()
+    }
+}
+
+/// What may be answered while names come and go.
+const ALLOWED: [Errno; 10] = [
+    Errno::ENOENT,
+    Errno::EEXIST,
+    Errno::ENOTDIR,
+    Errno::EISDIR,
+    Errno::ENOTEMPTY,
+    Errno::ESTALE,
+    Errno::EINVAL,
+    Errno::ELOOP,
+    Errno::EPERM,
+    Errno::EBUSY,
+];
+
+fn by_the_tree(tree: &Tree, mut rng: Rng) {
+    for step in 0..STEPS {
+        let (path, other) = (rng.path(), rng.path());
+        let cwd = Base::CWD;
+        let what = rng.below(11);
+        let done = match what {
+            0 => tree.mkdir(&path),
+            1 => tree.write(&path, path.as_bytes()),
+            2 => tree.read(&path).map(drop),
+            3 => tree.unlink(&path),
+            4 => tree.at.rmdir(cwd, path.as_bytes()),
+            5 => tree.rename(&path, &other),
+            6 => tree.at.link((cwd, path.as_bytes(), false), (cwd, other.as_bytes())),
+            7 => tree.at.symlink(b"a/b", cwd, path.as_bytes()),
+            8 => tree.names(&path).map(drop),
+            9 => tree.open(&path, OpenFlags::RDWR).and_then(|file| {
+                let _ = tree.unlink(&path);
+                file.write_at(0, b"more")?;
+                support::read_all(&file).map(drop)
+            }),
+            _ => tree.attr(&path).map(drop),
+        };
+        let is_fine = done.is_ok() || done.is_err_and(|errno| ALLOWED.contains(&errno));
+        assert!(is_fine, "step {step}: {what} {path} {other}: {done:?}");
+    }
+}
+
+fn by_others(source: &Path, mut rng: Rng) {
+    for _ in 0..STEPS {
+        let (path, other) = (source.join(&rng.path()[1..]), source.join(&rng.path()[1..]));
+        let _ = match rng.below(7) {
+            0 => fs::create_dir(path),
+            1 => fs::write(path, b"of others"),
+            2 => fs::remove_file(path),
+            3 => fs::remove_dir(path),
+            4 => fs::rename(path, other),
+            5 => fs::hard_link(path, other),
+            _ => std::os::unix::fs::symlink("c", path),
+        };
+    }
+}
+
+/// What differs between the tree and the host, of all that is below a directory.
+fn difference(tree: &Tree, source: &Path) -> Option<String> {
+    let mut open = vec![String::new()];
+    while let Some(dir) = open.pop() {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(source.join(dir.trim_start_matches('/'))).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let path = format!("{dir}/{name}");
+            let host = fs::symlink_metadata(source.join(&path[1..])).unwrap();
+            let expected = (host.ino(), host.mode(), host.nlink(), host.size());
+            let came = tree.attr(&path).map(|attr| (attr.ino, attr.mode, u64::from(attr.nlink), attr.size));
+            if came != Ok(expected) {
+                return Some(format!("{path}: expected {expected:?}, came {came:?}"));
+            }
+            if host.is_file() && tree.read(&path).ok() != fs::read(source.join(&path[1..])).ok() {
+                return Some(format!("contents of {path}"));
+            }
+            if host.is_dir() {
+                open.push(path);
+            }
+            names.push(name);
+        }
+        names.sort_unstable();
+        let path = if dir.is_empty() { "/" } else { &dir };
+        let came = tree.names(path);
+        if came.as_ref() != Ok(&names) {
+            return Some(format!("names in {path}: expected {names:?}, came {came:?}"));
+        }
+    }
+    None
+}
+
+fn storm(options: &HostOptions, seed: u64) -> (TempDir, Tree) {
+    eprintln!("LIGHTFOOT_SEED={seed} {options:?}");
+    let source = TempDir::new();
+    let tree = Tree::new(&source, options);
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let tree = &tree;
+            scope.spawn(move || by_the_tree(tree, Rng((seed + 2 * thread) | 1)));
+        }
+        let source = &source;
+        scope.spawn(move || by_others(source, Rng((seed + 100) | 1)));
+    });
+    (source, tree)
+}
+
+fn seed() -> u64 {
+    let from_clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
+    std::env::var("LIGHTFOOT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(from_clock)
+}
+
+#[test]
+fn a_tree_that_always_asks_shows_what_is_there_after_a_storm() {
+    let options = HostOptions { policy: Revalidate::Always, max_fds: 8, ..HostOptions::default() };
+    for round in 0..4 {
+        let (source, tree) = storm(&options, seed() + round * 1000);
+        assert_eq!(difference(&tree, &source), None);
+    }
+}
+
+#[test]
+fn a_tree_that_is_told_shows_what_is_there_after_a_storm() {
+    let policy = Revalidate::Ttl(Duration::from_secs(100_000));
+    let options = HostOptions { policy, watch: true, max_fds: 64, ..HostOptions::default() };
+    for round in 0..4 {
+        let (source, tree) = storm(&options, seed() + round * 1000);
+        let mut last = None;
+        for _ in 0..20_000 {
+            last = difference(&tree, &source);
+            if last.is_none() {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        assert_eq!(last, None);
+    }
+}
+
+#[test]
+fn a_storm_leaves_nothing_behind() {
+    let options = HostOptions { policy: Revalidate::Always, max_fds: 16, ..HostOptions::default() };
+    let (source, tree) = storm(&options, seed());
+    for entry in fs::read_dir(&*source).unwrap() {
+        let path = entry.unwrap().path();
+        let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+    }
+    for name in ["a", "b", "c", "d", "e"] {
+        assert_eq!(tree.attr(&format!("/{name}")).err(), Some(Errno::ENOENT));
+    }
+    tree.vfs.barrier();
+    let stats = tree.host.stats();
+    // Those that were evicted last are kept for a while, without descriptors; and so are listings.
+    assert!(stats.nodes <= 1024 + 64 && stats.open_fds <= 4, "{stats:?}");
+}
