@@ -71,7 +71,8 @@ pub struct Entry {
     pub attr_ttl: Duration,
 }
 
-/// See the [module documentation](self).
+/// What a kernel knows of a tree, and what it asks: one method for each operation of FUSE, whatever carries it. Any number of
+/// threads may call them.
 pub struct Session {
     options: SessionOptions,
     callers: Callers,

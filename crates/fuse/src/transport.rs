@@ -20,7 +20,9 @@ use crate::options::MountOptions;
 use crate::session::Session;
 use fuser::BackingId;
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 pub(crate) use flags::mount_config;
@@ -32,13 +34,21 @@ pub(crate) struct Transport {
     options: MountOptions,
     /// Files that the kernel reads and writes by itself: one registration for all that have a file open.
     backings: Mutex<HashMap<u64, Weak<BackingId>>>,
+    /// The kernel refused one: it is not asked again.
+    is_refused: AtomicBool,
     /// Which handle uses which.
     used: Mutex<HashMap<u64, Arc<BackingId>>>,
 }
 
 impl Transport {
     pub(crate) fn new(session: Arc<Session>, options: MountOptions) -> Self {
-        Self { session, options, backings: Mutex::default(), used: Mutex::default() }
+        Self {
+            session,
+            options,
+            backings: Mutex::default(),
+            is_refused: AtomicBool::new(false),
+            used: Mutex::default(),
+        }
     }
 
     /// The registration of the file behind `node`, made by `open` if there is none; `None` if the kernel will have none.
@@ -48,6 +58,10 @@ impl Transport {
         handle: u64,
         open: impl FnOnce() -> std::io::Result<BackingId>,
     ) -> Option<Arc<BackingId>> {
+        // Relaxed, here and below: at worst it is asked once more.
+        if self.is_refused.load(Relaxed) {
+            return None;
+        }
         let known = self.backings.lock().get(&node).and_then(Weak::upgrade);
         let backing = match known {
             Some(known) => known,
@@ -59,6 +73,7 @@ impl Transport {
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the kernel takes no backing file");
+                    self.is_refused.store(is_for_good(&error), Relaxed);
                     return None;
                 }
             },
@@ -76,4 +91,11 @@ impl Transport {
             backings.remove(&node);
         }
     }
+}
+
+/// Whether the kernel will take no backing file of this mount: it cannot, we may not, or what is behind is stacked too high itself.
+fn is_for_good(error: &std::io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    let reasons = [Errno::PERM, Errno::INVAL, Errno::NOTTY, Errno::NOSYS, Errno::OPNOTSUPP, Errno::LOOP];
+    errno.is_some_and(|errno| reasons.contains(&errno))
 }

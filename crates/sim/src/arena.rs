@@ -166,6 +166,21 @@ unsafe impl GlobalAlloc for Arena {
     }
 
     // SAFETY: as the trait asks.
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if heap().is_none() {
+            // SAFETY: the caller's promise. The system does not touch what is zero already.
+            return unsafe { System.alloc_zeroed(layout) };
+        }
+        // SAFETY: the caller's promise.
+        let block = unsafe { self.alloc(layout) };
+        if !block.is_null() {
+            // SAFETY: the block has so many bytes.
+            unsafe { core::ptr::write_bytes(block, 0, layout.size()) };
+        }
+        block
+    }
+
+    // SAFETY: as the trait asks.
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if !is_heap(block.addr()) {
             // SAFETY: the caller's promise; what is not the arena's is the system's.

@@ -9,7 +9,7 @@
 
 use super::failure::Failure;
 use crate::source::{Source, SourceError, duration, size};
-use fuse::{Checks, MountOptions, Ttls};
+use fuse::{Checks, MountOptions, SessionOptions, Ttls};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -27,9 +27,10 @@ const SWITCHES: [Switch; 28] = [
     ("own_permissions", |mount| mount.session.checks = Checks::Own),
     ("clone_fd", |mount| mount.clone_fd = true),
     ("no_clone_fd", |mount| mount.clone_fd = false),
-    ("writeback", |mount| mount.session.writeback = true),
+    // The kernel does one or the other.
+    ("writeback", |mount| (mount.session.writeback, mount.session.passthrough) = (true, false)),
     ("nowriteback", |mount| mount.session.writeback = false),
-    ("passthrough", |mount| mount.session.passthrough = true),
+    ("passthrough", |mount| (mount.session.passthrough, mount.session.writeback) = (true, false)),
     ("nopassthrough", |mount| mount.session.passthrough = false),
     ("acl", |mount| mount.acl = true),
     ("noacl", |mount| mount.acl = false),
@@ -136,8 +137,10 @@ impl Words {
     /// # Errors
     /// The first word that is not understood.
     pub(crate) fn parse(texts: &[String], is_sloppy: bool) -> Result<Self, Failure> {
-        let mut words =
-            Self { mount: MountOptions { name: String::new(), ..MountOptions::default() }, ..Self::default() };
+        // Where there is a file of the host, and a kernel that can: it is never slower, and reads much faster.
+        let session = SessionOptions { passthrough: true, ..SessionOptions::default() };
+        let mount = MountOptions { name: String::new(), session, ..MountOptions::default() };
+        let mut words = Self { mount, ..Self::default() };
         let pieces = texts.iter().flat_map(|text| text.split(',')).map(str::trim);
         for word in pieces.filter(|piece| !piece.is_empty()) {
             match words.add(word) {
