@@ -171,6 +171,6 @@ impl Failure {
 fn meant(near: &[&str]) -> String {
     match near {
         [] => String::new(),
-        near => format!("; is {} meant?", near.join(" or ")),
+        near => format!(" (is {} meant?)", near.join(" or ")),
     }
 }
