@@ -213,8 +213,8 @@ impl Core {
             Revalidate::Ttl(ttl) if self.watches.is_none() => Valid::For(nanoseconds(ttl)),
             Revalidate::Ttl(ttl) => {
                 let is_dir = u32::from(stat.stx_mode) & S_IFMT == S_IFDIR;
-                // What changes in a directory changes it, which is told to who watches it; a change by another name of a file is
-                // told to who watches the directory of that name.
+                // What changes in a directory changes it, which is told to who watches it; a change by another name of
+                // a file is told to who watches the directory of that name.
                 let is_told = if is_dir {
                     self.table.get(node).is_some_and(|node| node.state().watch != 0)
                 } else {

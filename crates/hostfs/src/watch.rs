@@ -370,7 +370,8 @@ impl Core {
     /// Whether the VFS knows what `stat` says of a file, or will ask for it. What has no record it does not know at
     /// all.
     fn knows(&self, node: u64, stat: &Statx) -> bool {
-        self.table.get(node).is_none_or(|node| node.knows(change_hash(stat)))
+        // The table, this function and the inode. With a second inode, it is not known which of them is meant.
+        self.table.get(node).is_none_or(|node| Arc::strong_count(&node) <= 3 && node.knows(change_hash(stat)))
     }
 }
 
