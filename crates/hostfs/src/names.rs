@@ -76,11 +76,16 @@ impl Core {
                 rustix::fs::linkat(rustix::fs::CWD, path.bytes(), &to, name, AtFlags::SYMLINK_FOLLOW).map_err(errno)?;
             }
         }
-        let is_reachable = {
+        let (is_reachable, former) = {
             let mut state = node.state();
+            let former = (state.parent, state.name.clone());
             state.place(dir.node(), name);
-            core::mem::take(&mut state.is_pinned)
+            (core::mem::take(&mut state.is_pinned), former)
         };
+        // Its former name is no longer told of all that changes the file.
+        if let (Some(_), Some(invalidator)) = (&self.watches, self.invalidator.get()) {
+            invalidator.entry(former.0, &former.1);
+        }
         if is_reachable {
             self.budget.queue(node);
         }

@@ -68,7 +68,10 @@ impl Core {
         for node in closed.iter().rev() {
             let is_last = Arc::ptr_eq(node, &closed[0]);
             let flags = if is_last { OFlags::PATH } else { OFlags::PATH | OFlags::DIRECTORY };
-            let opened = self.open_named(node, fd.as_fd(), flags)?;
+            let opened = self.open_named(node, fd.as_fd(), flags);
+            // What is below a place that is not there is not there either.
+            let opened =
+                opened.map_err(|error| if error == Errno::ESTALE { self.stale(closed[0].id) } else { error })?;
             fd = self.keep_path(node, opened);
         }
         Ok(fd)
@@ -157,7 +160,9 @@ impl Core {
             (state.parent, state.name.clone())
         };
         let parent = self.table.get(parent).ok_or_else(|| self.orphan(node.id, parent))?;
-        Ok(Some((self.path_fd(&parent)?, name)))
+        let fd =
+            self.path_fd(&parent).map_err(|error| if error == Errno::ESTALE { self.stale(node.id) } else { error })?;
+        Ok(Some((fd, name)))
     }
 
     /// A descriptor of a file that is there now: of its contents or its path.

@@ -332,9 +332,14 @@ fn tell(core: &Core, watches: &Watches, invalidator: &Invalidator, events: Event
         }
         let stat = core.stat_in(*dir, name);
         let node = stat.as_ref().ok().map(|stat| core.identities.node(stat));
-        if *comes_or_goes && !(is_certain(&stat) && watches.has_said(*dir, name, node)) {
+        let is_known = is_certain(&stat) && watches.has_said(*dir, name, node);
+        // The VFS takes what it made for good until told, but not all of that is told.
+        let is_told = stat.as_ref().map_or(true, |stat| core.is_told(node.unwrap_or(0), stat));
+        if *comes_or_goes && !(is_known && is_told) {
             watches.note_push();
             invalidator.entry(*dir, name);
+        }
+        if *comes_or_goes && !is_known {
             inodes.insert(*dir);
         }
         if let (Ok(stat), Some(node)) = (&stat, node)
