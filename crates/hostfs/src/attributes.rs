@@ -32,7 +32,7 @@ const LONGEST: usize = 65_536;
 const MOSTLY: usize = 512;
 
 /// For so long after it a change may not have been noted.
-const FRESH: Duration = Duration::from_millis(50);
+const FRESH: Duration = Duration::from_millis(200);
 
 /// What names of ACLs begin with.
 const ACL: &[u8] = b"system.posix_acl_";

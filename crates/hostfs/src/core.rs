@@ -212,16 +212,20 @@ impl Core {
             Revalidate::Always => Valid::For(0),
             Revalidate::Ttl(ttl) if self.watches.is_none() => Valid::For(nanoseconds(ttl)),
             Revalidate::Ttl(ttl) => {
-                let is_dir = u32::from(stat.stx_mode) & S_IFMT == S_IFDIR;
-                // What changes in a directory changes it, which is told to who watches it; a change by another name of a file is
-                // told to who watches the directory of that name.
-                let is_told = if is_dir {
-                    self.table.get(node).is_some_and(|node| node.state().watch != 0)
-                } else {
-                    stat.stx_nlink == 1
-                };
+                let is_told = self.is_told(node, stat);
                 if is_told && dir.state().watch != 0 { Valid::UntilTold } else { Valid::For(nanoseconds(ttl)) }
             }
+        }
+    }
+
+    /// Whether changes of a file are told to who watches its directory. What changes in a directory changes it, which
+    /// is told to who watches it itself; a change by another name of a file is told to who watches the directory of
+    /// that name.
+    pub(crate) fn is_told(&self, node: u64, stat: &Statx) -> bool {
+        if u32::from(stat.stx_mode) & S_IFMT == S_IFDIR {
+            self.table.get(node).is_some_and(|node| node.state().watch != 0)
+        } else {
+            stat.stx_nlink == 1
         }
     }
 

@@ -76,11 +76,16 @@ impl Core {
                 rustix::fs::linkat(rustix::fs::CWD, path.bytes(), &to, name, AtFlags::SYMLINK_FOLLOW).map_err(errno)?;
             }
         }
-        let is_reachable = {
+        let (is_reachable, former) = {
             let mut state = node.state();
+            let former = (state.parent, state.name.clone());
             state.place(dir.node(), name);
-            core::mem::take(&mut state.is_pinned)
+            (core::mem::take(&mut state.is_pinned), former)
         };
+        // Its former name is no longer told of all that changes the file.
+        if let (Some(_), Some(invalidator)) = (&self.watches, self.invalidator.get()) {
+            invalidator.entry(former.0, &former.1);
+        }
         if is_reachable {
             self.budget.queue(node);
         }
@@ -194,6 +199,8 @@ impl Core {
     pub(crate) fn evict(&self, inode: &Inode) {
         let attached = inode.data::<Arc<Node>>();
         let Some(node) = attached.cloned().or_else(|| self.table.get(inode.node())) else { return };
+        // Another inode with this node may not be.
+        node.set_doubted(false);
         // The table, this function, and the inode that goes: others are of another inode with this node, a directory
         // that moved behind the cache.
         let own = 2 + usize::from(attached.is_some());
@@ -210,7 +217,6 @@ impl Core {
             (fds, state.is_pinned, watch, place)
         };
         drop(closing);
-        node.set_doubted(false);
         if inode.mode() & S_IFMT == S_IFDIR {
             self.streams.end(node.id);
         }
@@ -220,11 +226,12 @@ impl Core {
             watches.remove(watch);
         }
         if is_gone {
-            self.table.remove(node.id);
+            self.table.remove(&node, own);
         } else {
             self.table.cool(&node);
         }
-        // An inode may have begun with the node just now, by an answer that is good as long as the directory is watched.
+        // An inode may have begun with the node just now, by an answer that is good as long as the directory is
+        // watched.
         if let (Some((dir, name)), Some(invalidator)) = (place, self.invalidator.get()) {
             invalidator.entry(dir, &name);
         }

@@ -43,6 +43,7 @@ impl Core {
 
     #[cold]
     fn open_path(&self, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        let node = &self.table.current(node);
         // What is closed on the way up is opened on the way down.
         let mut closed = vec![node.clone()];
         let mut at = node.clone();
@@ -54,7 +55,7 @@ impl Core {
                 }
                 state.parent
             };
-            at = self.table.get(parent).ok_or_else(|| self.stale(at.id))?;
+            at = self.table.get(parent).ok_or_else(|| self.orphan(at.id, parent))?;
             if closed.len() == DEEPEST {
                 return Err(self.stale(node.id));
             }
@@ -67,7 +68,10 @@ impl Core {
         for node in closed.iter().rev() {
             let is_last = Arc::ptr_eq(node, &closed[0]);
             let flags = if is_last { OFlags::PATH } else { OFlags::PATH | OFlags::DIRECTORY };
-            let opened = self.open_named(node, fd.as_fd(), flags)?;
+            let opened = self.open_named(node, fd.as_fd(), flags);
+            // What is below a place that is not there is not there either.
+            let opened =
+                opened.map_err(|error| if error == Errno::ESTALE { self.stale(closed[0].id) } else { error })?;
             fd = self.keep_path(node, opened);
         }
         Ok(fd)
@@ -108,6 +112,13 @@ impl Core {
         if self.identities.is(&stat, node.id, node.ino) { Ok(stat) } else { Err(self.stale(node.id)) }
     }
 
+    /// That a file's directory is not known any more: both are looked up again.
+    #[cold]
+    fn orphan(&self, node: u64, parent: u64) -> Errno {
+        let _ = self.stale(parent);
+        self.stale(node)
+    }
+
     /// That a known file's name leads nowhere, or to a symbolic link or a mount point by now, means that the file is
     /// not there.
     #[cold]
@@ -139,7 +150,8 @@ impl Core {
     ///
     /// # Errors
     /// `ESTALE` if the directory is not known any more; those of [`Core::path_fd`].
-    pub(crate) fn place(&self, node: &Node) -> Result<Option<Place>, Errno> {
+    pub(crate) fn place(&self, node: &Arc<Node>) -> Result<Option<Place>, Errno> {
+        let node = &self.table.current(node);
         let (parent, name) = {
             let state = node.state();
             if state.is_pinned {
@@ -147,8 +159,10 @@ impl Core {
             }
             (state.parent, state.name.clone())
         };
-        let parent = self.table.get(parent).ok_or_else(|| self.stale(node.id))?;
-        Ok(Some((self.path_fd(&parent)?, name)))
+        let parent = self.table.get(parent).ok_or_else(|| self.orphan(node.id, parent))?;
+        let fd =
+            self.path_fd(&parent).map_err(|error| if error == Errno::ESTALE { self.stale(node.id) } else { error })?;
+        Ok(Some((fd, name)))
     }
 
     /// A descriptor of a file that is there now: of its contents or its path.
@@ -214,7 +228,7 @@ impl Core {
     }
 
     /// Opens the contents: by the path descriptor if there is one, else by the name.
-    fn open_data_as(&self, node: &Node, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_data_as(&self, node: &Arc<Node>, flags: OFlags) -> Result<OwnedFd, Errno> {
         // What took the name of a regular file may be a terminal, or a FIFO without a writer.
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         let path = node.state().path.clone();

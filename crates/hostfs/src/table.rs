@@ -157,11 +157,21 @@ impl Table {
         self.shard(node.id).lock().insert(node.id, node);
     }
 
-    /// Takes a record out.
-    pub(crate) fn remove(&self, id: u64) {
-        let mut shard = self.shard(id).lock();
-        shard.remove(&id);
-        shrink(&mut shard);
+    /// The record that stands for a file now, if this one was taken out and the file was found again.
+    pub(crate) fn current(&self, node: &Arc<Node>) -> Arc<Node> {
+        self.get(node.id).unwrap_or_else(|| node.clone())
+    }
+
+    /// Takes a record out that has so many users, but not another of its node.
+    pub(crate) fn remove(&self, node: &Arc<Node>, users: usize) {
+        let mut shard = self.shard(node.id).lock();
+        if let Entry::Occupied(entry) = shard.entry(node.id)
+            && Arc::ptr_eq(entry.get(), node)
+            && Arc::strong_count(node) <= users
+        {
+            entry.remove();
+            shrink(&mut shard);
+        }
     }
 
     /// Keeps the record of a file whose inode went, for a while.
@@ -175,6 +185,8 @@ impl Table {
         let mut shard = self.shard(oldest).lock();
         if let Entry::Occupied(entry) = shard.entry(oldest)
             && entry.get().state().is_cold
+            // Nobody took it up meanwhile.
+            && Arc::strong_count(entry.get()) == 1
         {
             entry.remove();
             shrink(&mut shard);

@@ -332,9 +332,14 @@ fn tell(core: &Core, watches: &Watches, invalidator: &Invalidator, events: Event
         }
         let stat = core.stat_in(*dir, name);
         let node = stat.as_ref().ok().map(|stat| core.identities.node(stat));
-        if *comes_or_goes && !(is_certain(&stat) && watches.has_said(*dir, name, node)) {
+        let is_known = is_certain(&stat) && watches.has_said(*dir, name, node);
+        // The VFS takes what it made for good until told, but not all of that is told.
+        let is_told = stat.as_ref().map_or(true, |stat| core.is_told(node.unwrap_or(0), stat));
+        if *comes_or_goes && !(is_known && is_told) {
             watches.note_push();
             invalidator.entry(*dir, name);
+        }
+        if *comes_or_goes && !is_known {
             inodes.insert(*dir);
         }
         if let (Ok(stat), Some(node)) = (&stat, node)
@@ -370,7 +375,8 @@ impl Core {
     /// Whether the VFS knows what `stat` says of a file, or will ask for it. What has no record it does not know at
     /// all.
     fn knows(&self, node: u64, stat: &Statx) -> bool {
-        self.table.get(node).is_none_or(|node| node.knows(change_hash(stat)))
+        // The table, this function and the inode. With a second inode, it is not known which of them is meant.
+        self.table.get(node).is_none_or(|node| Arc::strong_count(&node) <= 3 && node.knows(change_hash(stat)))
     }
 }
 
