@@ -5,7 +5,7 @@
 //! arrival to its reply.
 //!
 //! # How it is locked
-//! Backing files of the kernel's own reading and writing are in a table with a lock, held for no call.
+//! Backing files of the kernel's own reading and writing are in a table with a lock, under which the kernel is told of one.
 //!
 //! # Where it comes from
 //! `linux/fuse.h`; which capabilities are asked for, and why, is in `flags`.
@@ -62,22 +62,18 @@ impl Transport {
         if self.is_refused.load(Relaxed) {
             return None;
         }
-        let known = self.backings.lock().get(&node).and_then(Weak::upgrade);
-        let backing = match known {
-            Some(known) => known,
-            None => match open() {
-                Ok(id) => {
-                    let id = Arc::new(id);
-                    self.backings.lock().insert(node, Arc::downgrade(&id));
-                    id
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "the kernel takes no backing file");
-                    self.is_refused.store(is_for_good(&error), Relaxed);
-                    return None;
-                }
-            },
+        // Held while the kernel is asked: of two that open a file at once, the kernel refuses the second registration.
+        let mut backings = self.backings.lock();
+        let known = backings.get(&node).and_then(Weak::upgrade);
+        let backing = match known.map_or_else(|| open().map(Arc::new), Ok) {
+            Ok(id) => id,
+            Err(error) => {
+                tracing::debug!(%error, "the kernel takes no backing file");
+                self.is_refused.store(is_for_good(&error), Relaxed);
+                return None;
+            }
         };
+        backings.insert(node, Arc::downgrade(&backing));
         self.used.lock().insert(handle, backing.clone());
         Some(backing)
     }

@@ -188,3 +188,32 @@ fn credentials_and_umask_are_the_callers() {
     assert!(!run("cat open/roots"));
     assert!(!run("rm -f open/roots"), "sticky");
 }
+
+#[test]
+fn files_that_the_kernel_reads_by_itself_are_opened_by_many_at_once() {
+    let source = std::env::temp_dir().join(format!("lightfoot-source-{}", std::process::id()));
+    fs::create_dir_all(&source).unwrap();
+    fs::write(source.join("file"), b"first").unwrap();
+    let vfs = Vfs::new(hostfs::HostFs::new(&source, &hostfs::HostOptions::default()).unwrap());
+    let options =
+        MountOptions { session: SessionOptions { passthrough: true, ..session() }, ..MountOptions::default() };
+    if let Some(mount) = Mount::new(&vfs, &options) {
+        let path = mount.path("file");
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| {
+                    for _ in 0..300 {
+                        assert_eq!(&fs::read(&path).unwrap()[..5], b"first");
+                    }
+                });
+            }
+        });
+        let mut file = fs::File::options().append(true).open(&path).unwrap();
+        file.write_all(b", second").unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 13);
+        drop(file);
+        assert_eq!((fs::read(&path).unwrap(), fs::metadata(&path).unwrap().len()), (b"first, second".to_vec(), 13));
+        assert_eq!(fs::read(source.join("file")).unwrap(), b"first, second");
+    }
+    fs::remove_dir_all(&source).unwrap();
+}
