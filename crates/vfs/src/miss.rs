@@ -280,6 +280,12 @@ impl SuperBlock {
         Ok(entry.filter(|entry| is_positive(entry)))
     }
 
+    /// The directory `name` of the locked directory `dir` as it is cached, if [`SuperBlock::find_locked`] would ask about it: if it is
+    /// another by then, it is taken out with all below it.
+    pub(crate) fn doubted_dir(&self, dir: &Dentry, name: &[u8], hash: u64) -> Option<&Dentry> {
+        self.cached(dir, name, hash).filter(|entry| !is_good(entry) && is_positive(entry) && entry.has(DIR))
+    }
+
     /// Lets an entry be asked for again if the file system pushed anything since `pushes` was read: what it told may be from before.
     fn doubt_if_pushed(&self, pushes: u32, entry: Option<&Dentry>) {
         // ORDERING: the fence pairs with that of `Invalidator::push`: either the push is seen here, or what was just stored is seen,

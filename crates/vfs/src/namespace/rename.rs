@@ -129,10 +129,29 @@ impl Context {
     fn rename_locked(&self, ends: &Ends<'_, '_>) -> Result<Done, Errno> {
         let (old_dir, old_last, old_hash) = ends.old;
         let (new_dir, new_last, new_hash) = ends.new;
+        let (moved_above, target_above) = match doubted_above(ends) {
+            Some(_) if !ends.ordered => return Ok(Done::NeedsOrder),
+            above => above.unwrap_or_default(),
+        };
+        let exchange = ends.flags.has(RenameFlags::EXCHANGE);
+        let refusal = |is_there: bool, errno| match is_there {
+            true if ends.flags.has(RenameFlags::NOREPLACE) => Errno::EEXIST,
+            false if exchange => Errno::ENOENT,
+            _ => errno,
+        };
+        if moved_above {
+            let target = self.find_in(ends.sb, new_dir, &new_last, new_hash)?;
+            return Err(refusal(target.is_some(), Errno::EINVAL));
+        }
         let moved = self.find_in(ends.sb, old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
+        if target_above {
+            let slash = !moved.has(DIR) && (old_last.slash || (!exchange && new_last.slash));
+            let errno = if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY };
+            let refused = refusal(true, errno);
+            return Err(if slash && refused != Errno::EEXIST { Errno::ENOTDIR } else { refused });
+        }
         let target = self.find_in(ends.sb, new_dir, &new_last, new_hash)?;
         let (is_dir, target_is_dir) = (moved.has(DIR), target.is_some_and(|target| target.has(DIR)));
-        let exchange = ends.flags.has(RenameFlags::EXCHANGE);
         if target.is_some() && ends.flags.has(RenameFlags::NOREPLACE) {
             return Err(Errno::EEXIST);
         }
@@ -252,6 +271,21 @@ impl Context {
         sb.moved(b, (new_dir, new_last.name), (old_dir, old_last.name), b_dir);
         Ok(Done::Yes)
     }
+}
+
+/// Whether what is moved, and what is replaced, are directories above the other end that the file system would be asked about. If one
+/// were another by now it would be taken out of the cache with all below it, and so with a directory whose lock is held here: it is
+/// taken for what it was. `None`: neither is to be asked about.
+fn doubted_above(ends: &Ends<'_, '_>) -> Option<(bool, bool)> {
+    let doubted = |(dir, last, hash): &(&Dentry, Last<'_>, u64)| ends.sb.doubted_dir(dir, last.name, *hash);
+    let (moved, target) = (doubted(&ends.old), doubted(&ends.new));
+    if !ends.are_two || (moved.is_none() && target.is_none()) {
+        return None;
+    }
+    let above = |entry: Option<&Dentry>, other: &Dentry| {
+        entry.is_some_and(|entry| core::ptr::eq(entry, other) || is_below(other, entry))
+    };
+    Some((above(moved, ends.new.0), above(target, ends.old.0)))
 }
 
 /// What became of a rename whose directories are locked.
