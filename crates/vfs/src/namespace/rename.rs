@@ -129,10 +129,22 @@ impl Context {
     fn rename_locked(&self, ends: &Ends<'_, '_>) -> Result<Done, Errno> {
         let (old_dir, old_last, old_hash) = ends.old;
         let (new_dir, new_last, new_hash) = ends.new;
-        let (moved_above, target_above) = match doubted_above(ends) {
+        match doubted_above(ends) {
             Some(_) if !ends.ordered => return Ok(Done::NeedsOrder),
-            above => above.unwrap_or_default(),
-        };
+            Some((false, false)) | None => {}
+            Some((moved_above, _)) => return Err(self.refused_for_doubt(ends, moved_above)?),
+        }
+        let moved = self.find_in(ends.sb, old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
+        let target = self.find_in(ends.sb, new_dir, &new_last, new_hash)?;
+        self.rename_found(ends, moved, target)
+    }
+
+    /// Why a rename is refused of which one end is above the other and is not to be asked about ([`doubted_above`]): what is moved if
+    /// `moved_above` says so, else what is replaced.
+    #[cold]
+    fn refused_for_doubt(&self, ends: &Ends<'_, '_>, moved_above: bool) -> Result<Errno, Errno> {
+        let (old_dir, old_last, old_hash) = ends.old;
+        let (new_dir, new_last, new_hash) = ends.new;
         let exchange = ends.flags.has(RenameFlags::EXCHANGE);
         let refusal = |is_there: bool, errno| match is_there {
             true if ends.flags.has(RenameFlags::NOREPLACE) => Errno::EEXIST,
@@ -141,16 +153,18 @@ impl Context {
         };
         if moved_above {
             let target = self.find_in(ends.sb, new_dir, &new_last, new_hash)?;
-            return Err(refusal(target.is_some(), Errno::EINVAL));
+            return Ok(refusal(target.is_some(), Errno::EINVAL));
         }
         let moved = self.find_in(ends.sb, old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
-        if target_above {
-            let slash = !moved.has(DIR) && (old_last.slash || (!exchange && new_last.slash));
-            let errno = if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY };
-            let refused = refusal(true, errno);
-            return Err(if slash && refused != Errno::EEXIST { Errno::ENOTDIR } else { refused });
-        }
-        let target = self.find_in(ends.sb, new_dir, &new_last, new_hash)?;
+        let slash = !moved.has(DIR) && (old_last.slash || (!exchange && new_last.slash));
+        let refused = refusal(true, if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+        Ok(if slash && refused != Errno::EEXIST { Errno::ENOTDIR } else { refused })
+    }
+
+    /// The rename of what was found at its ends.
+    fn rename_found(&self, ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>) -> Result<Done, Errno> {
+        let ((old_dir, old_last, _), (new_dir, new_last, _)) = (ends.old, ends.new);
+        let exchange = ends.flags.has(RenameFlags::EXCHANGE);
         let (is_dir, target_is_dir) = (moved.has(DIR), target.is_some_and(|target| target.has(DIR)));
         if target.is_some() && ends.flags.has(RenameFlags::NOREPLACE) {
             return Err(Errno::EEXIST);
