@@ -80,6 +80,7 @@ pub struct Session {
     files: Handles<files::Open>,
     directories: Handles<OpenFile>,
     locks: files::Locks,
+    backed: files::Backed,
     /// The device of the root: inode numbers of other devices are shown mixed with theirs.
     root_dev: u64,
     /// Whether a node ever had to have another id than its inode number.
@@ -106,6 +107,7 @@ impl Session {
             files: Handles::new(),
             directories: Handles::new(),
             locks: files::Locks::default(),
+            backed: files::Backed::default(),
             root_dev,
             has_others: AtomicBool::new(false),
             metrics: Arc::new(Metrics::new()),
@@ -172,7 +174,9 @@ impl Session {
 
     /// One more lookup of what `held` is.
     pub(crate) fn entry(&self, held: Held) -> Result<Entry, Errno> {
-        let mut attr = self.shown(&held, held.attr()?);
+        // What the kernel writes by itself nobody has told the tree of.
+        let is_backed = self.options.passthrough && self.backed.has(&held);
+        let mut attr = self.shown(&held, if is_backed { held.attr_anew()? } else { held.attr()? });
         let node = self.node_of(held, attr.ino)?;
         attr.ino = node.id;
         let ttls = &self.options.ttls;

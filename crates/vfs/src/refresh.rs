@@ -96,6 +96,13 @@ impl Held {
         self.sb().ask_for_attr(self.inode()?)
     }
 
+    /// Says that its attributes may have changed without the file system's knowing, as [`Inode::doubt`] does.
+    pub fn doubt(&self) {
+        if let Ok(inode) = self.inode() {
+            inode.doubt();
+        }
+    }
+
     /// A number that no other inode of this tree has as long as this is held; all names of a file have one.
     #[must_use]
     pub fn identity(&self) -> u64 {

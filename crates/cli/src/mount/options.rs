@@ -9,7 +9,7 @@
 
 use super::failure::Failure;
 use crate::source::{Source, SourceError, duration, size};
-use fuse::{Checks, MountOptions, SessionOptions, Ttls};
+use fuse::{Checks, MountOptions, Ttls};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -137,9 +137,7 @@ impl Words {
     /// # Errors
     /// The first word that is not understood.
     pub(crate) fn parse(texts: &[String], is_sloppy: bool) -> Result<Self, Failure> {
-        // Where there is a file of the host, and a kernel that can: it is never slower, and reads much faster.
-        let session = SessionOptions { passthrough: true, ..SessionOptions::default() };
-        let mount = MountOptions { name: String::new(), session, ..MountOptions::default() };
+        let mount = MountOptions { name: String::new(), ..MountOptions::default() };
         let mut words = Self { mount, ..Self::default() };
         let pieces = texts.iter().flat_map(|text| text.split(',')).map(str::trim);
         for word in pieces.filter(|piece| !piece.is_empty()) {

@@ -3,6 +3,7 @@
 use super::{Caller, Entry, Session};
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,33 @@ const TO_END: u64 = i64::MAX as u64;
 /// A file that is open.
 pub(crate) struct Open {
     pub(super) file: OpenFile,
+    /// The kernel may write to the host's file without asking.
+    is_backed: bool,
+}
+
+/// Inodes that the kernel may change without asking, by [identity](Held::identity), and how many handles let it.
+#[derive(Default)]
+pub(crate) struct Backed(Mutex<HashMap<u64, usize>>);
+
+impl Backed {
+    /// Whether what is known of it may be old at any time.
+    pub(super) fn has(&self, held: &Held) -> bool {
+        self.0.lock().contains_key(&held.identity())
+    }
+
+    fn begin(&self, held: &Held) {
+        *self.0.lock().entry(held.identity()).or_default() += 1;
+    }
+
+    fn end(&self, held: &Held) {
+        if let Slot::Occupied(mut handles) = self.0.lock().entry(held.identity()) {
+            *handles.get_mut() -= 1;
+            if *handles.get() == 0 {
+                handles.remove();
+            }
+        }
+        held.doubt();
+    }
 }
 
 /// What the kernel is told of a file that was opened.
@@ -120,7 +148,11 @@ impl Session {
     fn opened(&self, file: OpenFile) -> Opened {
         let backing = if self.options.passthrough { file.backing() } else { None };
         let keep_cache = self.options.ttls.attr > Duration::ZERO;
-        Opened { handle: self.files.insert(Open { file }), keep_cache, backing }
+        let is_backed = backing.is_some();
+        if is_backed {
+            self.backed.begin(file.held());
+        }
+        Opened { handle: self.files.insert(Open { file, is_backed }), keep_cache, backing }
     }
 
     /// Calls `f` with an open file: that of `handle`, or without one (`no_open`) the node's, opened for this call.
@@ -231,6 +263,9 @@ impl Session {
     /// RELEASE: the last descriptor of a handle was closed; `flock_owner`: it had locks of `flock(2)`, which are the owner's own.
     pub fn release(&self, node: u64, handle: u64, flock_owner: Option<u64>) {
         let closed = self.files.remove(handle);
+        if let Some(open) = closed.as_ref().filter(|open| open.is_backed) {
+            self.backed.end(open.file.held());
+        }
         if let Some(owner) = flock_owner {
             let locks = self.locks.0.lock().remove(&(node, owner));
             drop(locks);
