@@ -220,6 +220,11 @@ impl Session {
         if dev == self.root_dev { ino } else { ino ^ dev << 48 }
     }
 
+    /// The inode number that `held` is shown with.
+    fn shown_ino_of(&self, held: &Held) -> Result<u64, Errno> {
+        Ok(self.shown_ino(held.dev(), held.attr()?.ino))
+    }
+
     /// Attributes as they are to be shown.
     fn shown(&self, held: &Held, attr: Attr) -> Attr {
         let shown = &self.options.shown;

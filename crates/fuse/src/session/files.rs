@@ -7,7 +7,7 @@ use std::collections::hash_map::Entry as Slot;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use vfs::{Allocate, Errno, Held, LockInfo, LockKind, LockWait, MAY_WRITE, OpenFile, OpenFlags, SeekFor};
+use vfs::{Allocate, Base, Errno, Held, LockInfo, LockKind, LockWait, MAY_WRITE, OpenFile, OpenFlags, SeekFor};
 
 /// Flags that are handed on to the tree; the kernel sees to the others.
 const HANDED_ON: u32 = 3 | OpenFlags::TRUNC.bits() | OpenFlags::APPEND.bits() | OpenFlags::NOATIME.bits();
@@ -64,6 +64,12 @@ pub struct Opened {
 pub(crate) struct Locks(Mutex<HashMap<(u64, u64), Arc<OpenFile>>>);
 
 impl Locks {
+    /// Gives up all that `owner` has on `node`.
+    fn end(&self, node: u64, owner: u64) {
+        let file = self.0.lock().remove(&(node, owner));
+        drop(file);
+    }
+
     pub(super) fn clear(&self) {
         let all = core::mem::take(&mut *self.0.lock());
         drop(all);
@@ -107,13 +113,13 @@ impl Session {
         caller: &Caller,
         parent: u64,
         name: &[u8],
-        mode: (u32, u32),
+        (mode, umask): (u32, u32),
         flags: u32,
     ) -> Result<(Entry, Opened), Errno> {
         let dir = self.node(parent)?;
         let exclusive = OpenFlags::from_bits(flags & OpenFlags::EXCL.bits());
         let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(exclusive);
-        let file = self.create_file(caller, &dir, name, mode, flags)?;
+        let file = self.callers.making(caller, umask).open(Base::at(&dir), name, flags, mode)?;
         let entry = self.entry(file.held().clone())?;
         Ok((entry, self.opened(file)))
     }
@@ -255,8 +261,7 @@ impl Session {
         if !self.options.locks {
             return Err(Errno::ENOSYS);
         }
-        let closed = self.locks.0.lock().remove(&(node, lock_owner));
-        drop(closed);
+        self.locks.end(node, lock_owner);
         Ok(())
     }
 
@@ -267,8 +272,7 @@ impl Session {
             self.backed.end(open.file.held());
         }
         if let Some(owner) = flock_owner {
-            let locks = self.locks.0.lock().remove(&(node, owner));
-            drop(locks);
+            self.locks.end(node, owner);
         }
         drop(closed);
     }

@@ -45,7 +45,7 @@ impl Session {
     pub fn readdir(&self, handle: u64, cookie: u64, emit: &mut dyn FnMut(&Listed<'_>) -> bool) -> Result<(), Errno> {
         let Some(directory) = self.directories.get(handle) else { return Err(Errno::EBADF) };
         let held = directory.held();
-        let own = self.shown_ino(held.dev(), held.attr()?.ino);
+        let own = self.shown_ino_of(held)?;
         if cookie == 0 && !emit(&Listed { name: b".", ino: own, kind: vfs::S_IFDIR, cookie: DOT }) {
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl Session {
 
     fn parent_ino(&self, held: &Held) -> u64 {
         let parent = self.callers.everyone().hold(Base::at(held), b"..", false);
-        parent.and_then(|parent| Ok(self.shown(&parent, parent.attr()?).ino)).unwrap_or(super::ROOT_NODE)
+        parent.and_then(|parent| self.shown_ino_of(&parent)).unwrap_or(super::ROOT_NODE)
     }
 
     /// What READDIRPLUS tells besides a name: a lookup of it, but for `.` and `..`. Names that went meanwhile are `None`.

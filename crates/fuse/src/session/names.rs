@@ -2,10 +2,10 @@
 
 use super::{Caller, Entry, Session};
 use std::time::Duration;
-use vfs::{Base, Context, Errno, Held, OpenFlags, RenameFlags};
+use vfs::{Base, Context, Errno, RenameFlags};
 
 impl Session {
-    /// LOOKUP. `Err(Some(ttl))`... is said by [`Session::negative_ttl`]: `ENOENT` may be remembered as long as that.
+    /// LOOKUP. An `ENOENT` may be remembered for [`Session::negative_ttl`].
     ///
     /// # Errors
     /// `ESTALE`; those of a walk of one step.
@@ -109,17 +109,5 @@ impl Session {
         let flags = RenameFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
         let (from, to) = (self.node(from)?, self.node(to)?);
         self.callers.making(caller, 0).rename((Base::at(&from), name), (Base::at(&to), new_name), flags)
-    }
-
-    /// What CREATE makes and opens, or opens if it is there.
-    pub(super) fn create_file(
-        &self,
-        caller: &Caller,
-        dir: &Held,
-        name: &[u8],
-        (mode, umask): (u32, u32),
-        flags: OpenFlags,
-    ) -> Result<vfs::OpenFile, Errno> {
-        self.callers.making(caller, umask).open(Base::at(dir), name, flags, mode)
     }
 }

@@ -72,8 +72,7 @@ impl Session {
     /// What makes the kernel let go of a name.
     fn let_go(&self, held: &Held) -> Option<Notice> {
         let (parent, name) = held.parent_and_name()?;
-        let ino = self.shown_ino(parent.dev(), parent.attr().ok()?.ino);
-        let nodes = self.nodes_of(parent.identity(), ino);
+        let nodes = self.nodes_of(parent.identity(), self.shown_ino_of(&parent).ok()?);
         let (parent, _) = nodes.into_iter().find(|(_, known)| known.mount_id() == parent.mount_id())?;
         Some(Notice::InvalEntry { parent, name })
     }
