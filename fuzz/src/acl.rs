@@ -25,7 +25,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(Acl::from_xattr(&again), Ok(Some(acl.clone())));
     check_modes(&acl, mode);
     let cred = Credentials::user(uid, gid, &[group]);
-    // Who may all may each.
+    // A caller that gets several permissions together gets each of them alone.
     for mask in 0..8 {
         let each = [1, 2, 4].into_iter().filter(|bit| mask & bit != 0).all(|bit| acl.may(&cred, 1, 1, bit).is_ok());
         assert!(acl.may(&cred, 1, 1, mask).is_err() || each, "{acl:?} {cred:?} {mask}");

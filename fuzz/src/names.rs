@@ -5,7 +5,7 @@ use ramfs::{RamFs, RamOptions};
 use std::collections::BTreeMap;
 use vfs::{Base, Context, Errno, OpenFlags, RenameFlags, S_IFREG, Vfs};
 
-/// Pieces of names: letters whose cases differ in length, or that have more than two, and bytes that are no UTF-8.
+/// Pieces of names: letters whose cases differ in length, or that have more than two, and bytes that are not UTF-8.
 const PIECES: &[&[u8]] = &[
     b"a",
     b"A",
@@ -47,7 +47,7 @@ fn known(name: &[u8]) -> Known {
     }
 }
 
-/// A name of up to four pieces, or of raw bytes; `None` for what is no name, or one too long for this test.
+/// A name of up to four pieces, or of raw bytes; `None` for bytes that are not a name, and for a name that is too long for this test.
 fn name(input: &mut Input<'_>) -> Option<Vec<u8>> {
     let shape = input.byte();
     let name = if shape & 0x80 == 0 {
@@ -121,7 +121,7 @@ fn rename(
         assert_eq!(answer, Err(Errno::ENOENT), "{old:?} {new:?} {flags:?}");
         return;
     };
-    if flags.has(RenameFlags::EXCHANGE) {
+    if flags.contains(RenameFlags::EXCHANGE) {
         assert_eq!(answer.is_ok(), onto.is_some(), "{old:?} {new:?}: {answer:?}");
         if let (Ok(()), Some((_, other))) = (answer, onto)
             && !same
@@ -134,7 +134,7 @@ fn rename(
         model.remove(&known(old));
         model.insert(known(&new), (new, ino));
     } else {
-        assert!(flags.has(RenameFlags::NOREPLACE) && onto.is_some(), "{old:?} {new:?}: {answer:?}");
+        assert!(flags.contains(RenameFlags::NOREPLACE) && onto.is_some(), "{old:?} {new:?}: {answer:?}");
     }
 }
 

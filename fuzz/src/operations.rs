@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use testkit::{Counting, Counts};
 use vfs::{
-    Base, Context, Credentials, Errno, Held, MountFlags, OpenFile, OpenFlags, RenameFlags, Resolve, S_IFDIR, S_IFIFO,
+    Base, Context, Credentials, Errno, OwnedPlace, MountFlags, OpenFile, OpenFlags, RenameFlags, Resolve, S_IFDIR, S_IFIFO,
     S_IFMT, SetAttr, SetXattr, UnmountFlags, Vfs,
 };
 
@@ -43,11 +43,11 @@ struct World {
     contexts: Vec<Context>,
     current: usize,
     files: [Option<OpenFile>; 4],
-    held: [Option<Held>; 2],
+    held: [Option<OwnedPlace>; 2],
     pivoted: bool,
 }
 
-/// Runs the operations that the input says.
+/// Runs the operations that the input encodes.
 pub fn run(data: &[u8]) {
     let (fs, counts) = Counting::of(Box::new(RamFs::new()));
     let systems = vec![counts];
@@ -97,7 +97,7 @@ impl World {
     fn step(&mut self, input: &mut Input<'_>) -> Result<(), Errno> {
         let kind = input.byte();
         let context = &self.contexts[self.current];
-        let resolve = Resolve::from_bits(((u32::from(kind) >> 6) * 8) & 24).unwrap_or_default();
+        let resolve = Resolve::from_linux(((u32::from(kind) >> 6) * 8) & 24).unwrap_or_default();
         let base = match &self.held[usize::from(kind >> 5) & 1] {
             Some(held) if kind & 0x80 != 0 => Base::at(held).within(resolve),
             _ => Base::CWD,
@@ -108,12 +108,12 @@ impl World {
             0 => context.mkdir(base, &a, u32::from(b) << 1)?,
             1 | 2 => {
                 let flags =
-                    OpenFlags::CREAT.union(OpenFlags::from_bits(u32::from(b) & 3)).bits() | u32::from(b & 0xf8) << 4;
+                    OpenFlags::CREAT.union(OpenFlags::from_bits_retain(u32::from(b) & 3)).bits() | u32::from(b & 0xf8) << 4;
                 self.files[usize::from(b >> 2) & 3] =
-                    Some(context.open(base, &a, OpenFlags::from_bits(flags), 0o644)?);
+                    Some(context.open(base, &a, OpenFlags::from_bits_retain(flags), 0o644)?);
             }
             3 => {
-                let flags = OpenFlags::from_bits(input.word() << 6 | u32::from(b) & 3);
+                let flags = OpenFlags::from_bits_retain(input.word() << 6 | u32::from(b) & 3);
                 self.files[usize::from(b >> 2) & 3] = Some(context.open(base, &a, flags, 0o600)?);
             }
             4 => {
@@ -287,7 +287,7 @@ fn unmount_all(context: &Context) {
 #[derive(Default)]
 struct Reached {
     names: usize,
-    /// Of each file that is no directory: its link count, and the names found.
+    /// For each file that is not a directory: its link count, and the number of names found.
     links: BTreeMap<u64, (u32, u32)>,
     dirs: u64,
 }

@@ -5,13 +5,13 @@ use crate::static_fs::StaticFs;
 use crate::tree::{Kind, MOUNT, NODES, PIECES, STARTS, SlowWalk, is_second, path_of};
 use ramfs::RamFs;
 use std::sync::OnceLock;
-use vfs::{Base, Context, Credentials, Errno, Held, MountFlags, OpenFlags, Resolve, S_IFREG, SetAttr, Vfs};
+use vfs::{Base, Context, Credentials, Errno, OwnedPlace, MountFlags, OpenFlags, Resolve, S_IFREG, SetAttr, Vfs};
 
 /// One of the two trees, as root and as a user see it.
 struct Side {
     _vfs: Vfs,
     contexts: [Context; 2],
-    starts: Vec<Held>,
+    starts: Vec<OwnedPlace>,
 }
 
 /// The path of a node from the root of both file systems.
@@ -51,7 +51,7 @@ impl Side {
         Self::new(vfs, context)
     }
 
-    /// All names asked for each time.
+    /// Every name is looked up anew each time.
     fn asked() -> Self {
         let vfs = Vfs::new(StaticFs(0));
         let context = vfs.context();
@@ -96,7 +96,7 @@ pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let (flags, resolve, open_flags) = (input.byte(), input.byte() & 0x1f, input.word());
     let (follow, is_user, start) = (flags & 1 != 0, flags & 2 != 0, usize::from(flags >> 2) % STARTS.len());
-    let Ok(resolve) = Resolve::from_bits(resolve.into()) else { return };
+    let Ok(resolve) = Resolve::from_linux(resolve.into()) else { return };
     let path = path(&mut input);
     let expected = if path.contains(&0) {
         Err(Errno::EINVAL)
@@ -118,7 +118,7 @@ pub fn run(data: &[u8]) {
         assert_eq!(opened, expected, "open: {}", what());
         if let (Ok(_), false) = (expected, is_user) {
             // Of a scoped walk, the path from the root of its scope.
-            let scoped = resolve.has(Resolve::BENEATH) || resolve.has(Resolve::IN_ROOT);
+            let scoped = resolve.contains(Resolve::BENEATH) || resolve.contains(Resolve::IN_ROOT);
             let from = if scoped { Base::at(&side.starts[start]).within(Resolve::IN_ROOT) } else { Base::CWD };
             let canonical = context.canonical(base, &path).map(|path| context.attr(from, &path, false).map(node));
             let followed = context.attr(base, &path, true).map(node);
@@ -127,6 +127,6 @@ pub fn run(data: &[u8]) {
         // Any other way to open: an answer, whatever it is. (Nothing is made or cut, so the tree stays.)
         let harmless = !(OpenFlags::CREAT.bits() | OpenFlags::TRUNC.bits() | OpenFlags::TMPFILE.bits());
         let harmless = ((open_flags << 4) & harmless) | (OpenFlags::DIRECTORY.bits() * (open_flags & 1));
-        drop(context.open(base, &path, OpenFlags::from_bits(harmless), 0));
+        drop(context.open(base, &path, OpenFlags::from_bits_retain(harmless), 0));
     }
 }

@@ -2,13 +2,13 @@
 //! ref-walk.
 
 use crate::tree::{Kind, NODES, find};
-use vfs::{Attr, Errno, FileSystem, Inode, NewInode, Request, S_IFDIR, S_IFLNK, S_IFREG, Valid};
+use vfs::{Attr, Errno, FileSystem, FsTraits, Inode, NewInode, Request, S_IFDIR, S_IFLNK, S_IFREG, Valid};
 
 /// The file system whose root is this node.
 #[derive(Debug)]
 pub struct StaticFs(pub usize);
 
-/// The attributes of a node. The group says which it is.
+/// The attributes of a node. The group is 1000 plus the number of the node.
 #[must_use]
 pub fn attr_of(node: usize) -> Attr {
     let (mode, size) = match NODES[node].kind {
@@ -33,8 +33,8 @@ impl FileSystem for StaticFs {
         inode_of(self.0)
     }
 
-    fn default_valid(&self) -> Valid {
-        Valid::For(0)
+    fn traits(&self) -> FsTraits {
+        FsTraits { valid: Valid::For(0), ..FsTraits::default() }
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {

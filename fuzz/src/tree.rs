@@ -1,5 +1,5 @@
 //! The fixed trees that paths are walked in, and the slow walk over them: a plain reading of `path_resolution(7)` and
-//! `openat2(2)` on a table, one component after the other, which knows nothing of caches.
+//! `openat2(2)` on a table, one component after the other, without caches.
 
 use vfs::{Errno, Resolve};
 
@@ -113,7 +113,7 @@ pub struct SlowWalk {
     /// Where it started, if it is scoped; else the root of the tree.
     root: usize,
     resolve: Resolve,
-    /// Whether directories of root's that nobody else may search are searched.
+    /// Whether directories are searched that only root may search.
     is_root: bool,
     links: u32,
 }
@@ -130,10 +130,10 @@ impl SlowWalk {
         if path.len() > vfs::PATH_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        let is_scoped = resolve.has(Resolve::BENEATH) || resolve.has(Resolve::IN_ROOT);
+        let is_scoped = resolve.contains(Resolve::BENEATH) || resolve.contains(Resolve::IN_ROOT);
         let mut walk = Self { root: if is_scoped { start } else { 0 }, resolve, is_root, links: 0 };
         let at = match path[0] {
-            b'/' if resolve.has(Resolve::BENEATH) => return Err(Errno::EXDEV),
+            b'/' if resolve.contains(Resolve::BENEATH) => return Err(Errno::EXDEV),
             b'/' => walk.root,
             _ => start,
         };
@@ -168,7 +168,7 @@ impl SlowWalk {
         match name {
             b"." => Ok(dir),
             b".." if dir == self.root => self.leave_root(dir),
-            b".." if dir == MOUNT.1 && self.resolve.has(Resolve::NO_XDEV) => Err(Errno::EXDEV),
+            b".." if dir == MOUNT.1 && self.resolve.contains(Resolve::NO_XDEV) => Err(Errno::EXDEV),
             b".." if dir == MOUNT.1 => Ok(NODES[MOUNT.0].parent),
             b".." => Ok(NODES[dir].parent),
             name if name.len() > vfs::NAME_MAX => Err(Errno::ENAMETOOLONG),
@@ -177,26 +177,26 @@ impl SlowWalk {
     }
 
     fn leave_root(&self, root: usize) -> Result<usize, Errno> {
-        if self.resolve.has(Resolve::BENEATH) { Err(Errno::EXDEV) } else { Ok(root) }
+        if self.resolve.contains(Resolve::BENEATH) { Err(Errno::EXDEV) } else { Ok(root) }
     }
 
     fn child(&self, dir: usize, name: &[u8]) -> Result<usize, Errno> {
         match find(dir, name) {
             None => Err(Errno::ENOENT),
-            Some(node) if node == MOUNT.0 && self.resolve.has(Resolve::NO_XDEV) => Err(Errno::EXDEV),
+            Some(node) if node == MOUNT.0 && self.resolve.contains(Resolve::NO_XDEV) => Err(Errno::EXDEV),
             Some(node) if node == MOUNT.0 => Ok(MOUNT.1),
             Some(node) => Ok(node),
         }
     }
 
     fn follow(&mut self, dir: usize, link: usize, body: &str) -> Result<usize, Errno> {
-        if self.links >= MAX_LINKS || self.resolve.has(Resolve::NO_SYMLINKS) {
+        if self.links >= MAX_LINKS || self.resolve.contains(Resolve::NO_SYMLINKS) {
             return Err(Errno::ELOOP);
         }
         self.links += 1;
         let start = match body.starts_with('/') {
-            true if self.resolve.has(Resolve::BENEATH) => return Err(Errno::EXDEV),
-            true if self.resolve.has(Resolve::NO_XDEV) && is_second(self.root) != is_second(link) => {
+            true if self.resolve.contains(Resolve::BENEATH) => return Err(Errno::EXDEV),
+            true if self.resolve.contains(Resolve::NO_XDEV) && is_second(self.root) != is_second(link) => {
                 return Err(Errno::EXDEV);
             }
             true => self.root,

@@ -1,23 +1,27 @@
-//! The control socket of a mount: where its process is asked how it is.
+//! Mounts of Lightfoot from outside: finding them, and requesting their status through a control socket.
 //!
 //! # What it is
 //! A Unix socket named after the mount's device, `lightfoot/mount-MAJOR:MINOR.sock` in `/run` for root and in
-//! `$XDG_RUNTIME_DIR` for others (else `/tmp/lightfoot-UID`). Who asks sends a line, `snapshot`, and gets a line of JSON, a
-//! [`Status`]. The directory is its owner's alone, so nobody else can ask.
+//! `$XDG_RUNTIME_DIR` for others (else `/tmp/lightfoot-UID`). A client sends a line, `snapshot`, and receives a line of JSON, a
+//! [`Status`]. Only its owner can enter the directory of the socket, so nobody else can connect.
 //!
 //! # What it is not
-//! A way to change anything.
+//! A way to change a mount.
 //!
 //! # How it is locked
-//! Not at all: one thread answers one after the other, and none waits for longer than [`PATIENCE`].
+//! Not at all: one thread serves one client after the other, and waits for none longer than [`TIMEOUT`].
 
+mod find;
 mod status;
 
-pub(crate) use status::{HostStatus, Served, Status};
+pub(crate) use find::find;
+pub(crate) use status::{HostStatus, ServedMount, Status};
 
-use crate::error::Reason;
-use crate::mount::{Entry, Failure};
-use rustix::process::geteuid;
+use crate::reason::{CommandError, Reason, show};
+use fuse::mountinfo::{self, MountInfo};
+use rustix::fs::{major, minor};
+use rustix::io::Errno;
+use rustix::process::{Pid, geteuid};
 use std::env;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -27,101 +31,149 @@ use std::path::{Path, PathBuf};
 use std::sync::Weak;
 use std::thread;
 use std::time::Duration;
+use thiserror::Error;
 
-/// How long one who asks or answers may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long one side waits for the other.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest line that is read of who asks, and of who answers.
-const LONGEST: (u64, u64) = (64, 64 << 20);
+/// The longest request, in bytes.
+const MAX_REQUEST: u64 = 64;
 
-/// A socket that answers; it is removed when this is dropped.
-pub(crate) struct Control {
-    path: PathBuf,
-    /// Device and number of its file: another mount may have taken the name.
-    own: (u64, u64),
+/// The longest reply, in bytes.
+const MAX_REPLY: u64 = 64 << 20;
+
+/// Why a mount cannot be found, or does not report its status.
+#[derive(Debug, Error)]
+pub(crate) enum ControlError {
+    /// Nothing is mounted there.
+    #[error("{}: not a mount point (`findmnt -t fuse.lightfoot` lists the mounts of Lightfoot)", show(.0))]
+    NotMounted(PathBuf),
+
+    /// Something else is mounted there.
+    #[error("{}: a mount of {fs_type}, not of Lightfoot (`findmnt -t fuse.lightfoot` lists those)", show(.path))]
+    OtherMount {
+        /// Where.
+        path: PathBuf,
+        /// The type of its file system.
+        fs_type: String,
+    },
+
+    /// Its process does not reply.
+    #[error(
+        "{}: no reply from its process on {}: {reason} (run this as its owner or as root; if the process has died, unmount)",
+        show(.path),
+        show(.socket)
+    )]
+    NoReply {
+        /// The mount.
+        path: PathBuf,
+        /// The last socket that was tried.
+        socket: PathBuf,
+        /// Why not.
+        reason: Reason,
+    },
 }
 
-impl Control {
-    /// Answers for `served` from now on, on a thread of its own.
-    pub(crate) fn serve(served: Weak<Served>, device: (u32, u32)) -> io::Result<Self> {
-        let dir = own_dirs(geteuid().as_raw()).into_iter().find(|dir| make_own(dir).is_ok());
+impl CommandError for ControlError {
+    fn status(&self) -> u8 {
+        match self {
+            Self::NotMounted(_) | Self::OtherMount { .. } => 2,
+            Self::NoReply { .. } => 1,
+        }
+    }
+}
+
+/// The file of a socket that a thread serves; removed when this is dropped.
+pub(crate) struct ControlSocket {
+    path: PathBuf,
+    /// Device and inode number of the file, because another mount may have taken the name since.
+    file: (u64, u64),
+}
+
+impl ControlSocket {
+    /// Starts a thread that reports the status of `mount`, until that is dropped.
+    ///
+    /// # Errors
+    /// If no directory for the socket can be created, or the thread cannot.
+    pub(crate) fn serve(mount: Weak<ServedMount>, device: u64) -> io::Result<Self> {
+        let dir = socket_dirs(geteuid().as_raw()).into_iter().find(|dir| make_private(dir).is_ok());
         let path = dir.ok_or_else(|| io::Error::other("no directory for it"))?.join(file_name(device));
-        // Nobody else has the device: what is there was left by somebody who has gone.
+        // A device number has one mount, so an existing file is left over from one that ended.
         let _ = fs::remove_file(&path);
         path.parent().into_iter().for_each(remove_dead);
         let listener = UnixListener::bind(&path)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         let file = fs::symlink_metadata(&path)?;
-        let answer_all = move || {
-            for asking in listener.incoming() {
-                let Some(served) = served.upgrade() else { return };
-                if let Err(error) = asking.and_then(|stream| answer(&stream, &served)) {
-                    tracing::debug!(%error, "who asked was not answered");
+        let reply_all = move || {
+            for client in listener.incoming() {
+                let Some(mount) = mount.upgrade() else { return };
+                if let Err(error) = client.and_then(|stream| reply(&stream, &mount)) {
+                    tracing::debug!(%error, "no reply to a client of the control socket");
                 }
             }
         };
-        thread::Builder::new().name("lightfoot-ctl".into()).spawn(answer_all)?;
-        Ok(Self { path, own: (file.dev(), file.ino()) })
+        thread::Builder::new().name("lightfoot-ctl".into()).spawn(reply_all)?;
+        Ok(Self { path, file: (file.dev(), file.ino()) })
     }
 }
 
-impl Drop for Control {
+impl Drop for ControlSocket {
     fn drop(&mut self) {
-        let is_own = fs::symlink_metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.own);
+        let is_own = fs::symlink_metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.file);
         if is_own {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-fn answer(mut stream: &UnixStream, served: &Served) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn reply(mut stream: &UnixStream, mount: &ServedMount) -> io::Result<()> {
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut line = String::new();
-    BufReader::new(stream.take(LONGEST.0)).read_line(&mut line)?;
+    BufReader::new(stream.take(MAX_REQUEST)).read_line(&mut line)?;
     let mut reply = match line.trim_end() {
-        "snapshot" => serde_json::to_string(&served.status())?,
-        _ => r#"{"error":"say: snapshot"}"#.into(),
+        "snapshot" => serde_json::to_string(&mount.status())?,
+        _ => r#"{"error":"unknown request (use snapshot)"}"#.into(),
     };
     reply.push('\n');
     stream.write_all(reply.as_bytes())
 }
 
-/// How the mount is.
+/// The status of a mount, from its process.
 ///
 /// # Errors
-/// If its process does not answer.
-pub(crate) fn ask(mount: &Entry) -> Result<Status, Failure> {
+/// If the process does not reply.
+pub(crate) fn status(mount: &MountInfo) -> Result<Status, ControlError> {
     let (stream, socket) = connect(mount)?;
-    let no_answer = |reason| Failure::NoAnswer { path: mount.at.clone(), socket: socket.clone(), reason };
-    let asked = || -> io::Result<String> {
-        stream.set_read_timeout(Some(PATIENCE))?;
+    let no_reply = |reason| ControlError::NoReply { path: mount.mountpoint.clone(), socket: socket.clone(), reason };
+    let request = || -> io::Result<String> {
+        stream.set_read_timeout(Some(TIMEOUT))?;
         (&stream).write_all(b"snapshot\n")?;
         let mut line = String::new();
-        BufReader::new((&stream).take(LONGEST.1)).read_line(&mut line)?;
+        BufReader::new((&stream).take(MAX_REPLY)).read_line(&mut line)?;
         Ok(line)
     };
-    let line = asked().map_err(|error| match error.kind() {
-        // What a time-out of a socket is called.
-        io::ErrorKind::WouldBlock => no_answer("it took too long".into()),
-        _ => no_answer(error.into()),
+    let line = request().map_err(|error| match error.kind() {
+        // A timeout of a socket.
+        io::ErrorKind::WouldBlock => no_reply("timed out".into()),
+        _ => no_reply(error.into()),
     })?;
-    serde_json::from_str(&line).map_err(|_| no_answer(Reason::from("it is of another version")))
+    serde_json::from_str(&line).map_err(|_| no_reply("it runs another version of lightfoot".into()))
 }
 
-/// The process that answers for the mount, if it can be asked.
-pub(crate) fn process_of(mount: &Entry) -> Option<rustix::process::Pid> {
+/// The process that serves the mount, if its socket can be reached.
+pub(crate) fn process_of(mount: &MountInfo) -> Option<Pid> {
     let (stream, _) = connect(mount).ok()?;
     Some(rustix::net::sockopt::socket_peercred(&stream).ok()?.pid)
 }
 
-fn connect(mount: &Entry) -> Result<(UnixStream, PathBuf), Failure> {
+fn connect(mount: &MountInfo) -> Result<(UnixStream, PathBuf), ControlError> {
     let name = file_name(mount.device);
-    let places: Vec<PathBuf> = own_dirs(mount.uid).into_iter().map(|dir| dir.join(&name)).collect();
-    let mut reason = io::Error::from(io::ErrorKind::NotFound);
+    let places: Vec<PathBuf> = socket_dirs(mount.uid).into_iter().map(|dir| dir.join(&name)).collect();
+    let mut reason = io::Error::from(Errno::NOENT);
     let mut socket = places.first().cloned().unwrap_or_default();
     for place in places {
-        // Who may not look there learns that instead of that nothing is there.
+        // Report "permission denied" for one place rather than "not found" for another.
         match fs::symlink_metadata(&place) {
             Ok(file) if file.uid() == mount.uid || file.uid() == 0 => match UnixStream::connect(&place) {
                 Ok(stream) => return Ok((stream, place)),
@@ -131,31 +183,31 @@ fn connect(mount: &Entry) -> Result<(UnixStream, PathBuf), Failure> {
             _ => {}
         }
     }
-    Err(Failure::NoAnswer { path: mount.at.clone(), socket, reason: reason.into() })
+    Err(ControlError::NoReply { path: mount.mountpoint.clone(), socket, reason: reason.into() })
 }
 
-fn file_name((major, minor): (u32, u32)) -> String {
-    format!("mount-{major}:{minor}.sock")
+fn file_name(device: u64) -> String {
+    format!("mount-{}:{}.sock", major(device), minor(device))
 }
 
-/// Where sockets of the user are, the best place first.
-fn own_dirs(uid: u32) -> Vec<PathBuf> {
+/// The directories for sockets of a user, the preferred one first.
+fn socket_dirs(uid: u32) -> Vec<PathBuf> {
     if uid == 0 {
         return vec!["/run/lightfoot".into(), "/tmp/lightfoot-0".into()];
     }
-    let said = env::var_os("XDG_RUNTIME_DIR").filter(|_| uid == geteuid().as_raw()).map(PathBuf::from);
+    let of_session = env::var_os("XDG_RUNTIME_DIR").filter(|_| uid == geteuid().as_raw()).map(PathBuf::from);
     let usual = PathBuf::from(format!("/run/user/{uid}"));
-    let below = said.into_iter().chain([usual]).filter(|dir| dir.is_absolute()).map(|dir| dir.join("lightfoot"));
-    below.chain([format!("/tmp/lightfoot-{uid}").into()]).collect()
+    let runtime = of_session.into_iter().chain([usual]).filter(|dir| dir.is_absolute());
+    runtime.map(|dir| dir.join("lightfoot")).chain([format!("/tmp/lightfoot-{uid}").into()]).collect()
 }
 
-/// Removes sockets that nobody answers, of mounts that are no more: who was killed has left them.
+/// Removes sockets of mounts that no longer exist: a killed process leaves its socket.
 fn remove_dead(dir: &Path) {
     let Ok(files) = fs::read_dir(dir) else { return };
-    let mounted = crate::mount::devices();
+    let mounted = mountinfo::list().unwrap_or_default();
     for file in files.flatten() {
         let name = file.file_name();
-        let is_mounted = || mounted.iter().any(|&device| name == *file_name(device));
+        let is_mounted = || mounted.iter().any(|mount| name == *file_name(mount.device));
         let is_socket = file.file_type().is_ok_and(|kind| kind.is_socket());
         let is_dead =
             |path| UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
@@ -165,13 +217,13 @@ fn remove_dead(dir: &Path) {
     }
 }
 
-/// Makes the directory, or finds it to be ours alone.
-fn make_own(dir: &Path) -> io::Result<()> {
+/// Creates the directory for this user alone, or checks that an existing one is.
+fn make_private(dir: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
     let found = fs::symlink_metadata(dir)?;
-    let is_own = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0;
-    if is_own { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    let is_private = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0;
+    if is_private { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }

@@ -1,40 +1,65 @@
-//! The log of a mount: what `tracing` is told, and by a bridge what `fuser` tells `log`.
+//! The log of a mount: events of `tracing`, and through a bridge those that `fuser` writes to `log`.
 //!
-//! Lines of text or of JSON on standard error, or at the end of a file. Which are written is said by `--log-level`, else by
-//! `$LIGHTFOOT_LOG`, in the words of `tracing-subscriber`'s filters: a level, or levels for parts (`info,fuse=debug`).
+//! Lines of text or JSON on standard error, or appended to a file. `--log-level` selects them, else `$LIGHTFOOT_LOG`. Both
+//! take a level, and levels for single parts: `info,fuse=debug`. `RUST_LOG` is ignored. A level or part that does not exist
+//! is an error.
 
-use crate::mount::Failure;
+use crate::reason::{Reason, show};
 use clap::{Args, ValueEnum};
 use std::env;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tracing_subscriber::EnvFilter;
+use thiserror::Error;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
 
-/// Where the level is looked for if it is not on the command line.
+/// The environment variable that is read if `--log-level` is not given.
 const VARIABLE: &str = "LIGHTFOOT_LOG";
 
-/// What is written where.
+/// The parts that can have a level, and the targets of `tracing` that they log with.
+const PARTS: [(&str, &[&str]); 5] = [
+    ("lightfoot", &["lightfoot"]),
+    ("fuse", &["lightfoot_fuse"]),
+    ("hostfs", &["lightfoot_hostfs"]),
+    ("vfs", &["lightfoot_vfs"]),
+    ("fuser", &["fuser", SESSION_END]),
+];
+
+/// Reports the end of each connection to the kernel as a warning, also after an ordinary unmount.
+const SESSION_END: &str = "fuser::session";
+
+const LEVELS: [(&str, LevelFilter); 6] = [
+    ("off", LevelFilter::OFF),
+    ("error", LevelFilter::ERROR),
+    ("warn", LevelFilter::WARN),
+    ("info", LevelFilter::INFO),
+    ("debug", LevelFilter::DEBUG),
+    ("trace", LevelFilter::TRACE),
+];
+
+/// What is logged, how and where.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LogArguments {
-    /// What is logged: error, warn, info, debug, trace or off, or for parts: info,fuse=debug [default: $LIGHTFOOT_LOG, else
-    /// info, and warn with --daemon]
+    /// What is logged: error, warn, info, debug, trace or off; for one part: info,fuse=debug [default: $LIGHTFOOT_LOG,
+    /// else info, or warn with --daemon]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log_level: Option<String>,
 
-    /// How a line of the log looks
+    /// Format of the log's lines
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 
-    /// Where the log is appended to [default: standard error; nowhere once in the background]
+    /// Append the log to FILE [default: standard error; with --daemon nothing is logged once it is mounted]
     #[arg(long, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
 }
 
-/// How a line of the log looks.
+/// Format of the log's lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people.
@@ -43,27 +68,138 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Begins to log, for the rest of the process; what nobody says otherwise is logged from `otherwise` on.
+/// Why there is no log.
+#[derive(Debug, Error)]
+pub(crate) enum LogError {
+    /// A level that does not exist.
+    #[error("invalid log level {level:?}{} (use error, warn, info, debug, trace or off)", place(*.is_from_environment))]
+    Level {
+        /// What was given.
+        level: String,
+        /// Whether it comes from [`VARIABLE`].
+        is_from_environment: bool,
+    },
+
+    /// A level for a part that does not exist.
+    #[error(
+        "invalid log level {item:?}{}: no part {part:?} (use lightfoot, fuse, hostfs, vfs or fuser)",
+        place(*.is_from_environment)
+    )]
+    Part {
+        /// What was given.
+        item: String,
+        /// What stands before its `=`.
+        part: String,
+        /// Whether it comes from [`VARIABLE`].
+        is_from_environment: bool,
+    },
+
+    /// The file cannot be opened.
+    #[error("{}: cannot write the log: {reason} (name a file that you may write)", show(.path))]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: Reason,
+    },
+}
+
+fn place(is_from_environment: bool) -> &'static str {
+    if is_from_environment { " in $LIGHTFOOT_LOG" } else { "" }
+}
+
+/// Starts to log, until the process ends; from `default` on if neither the command line nor the environment has a level.
 ///
 /// # Errors
-/// If the file cannot be written, or the level is none.
-pub(crate) fn start(arguments: &LogArguments, otherwise: &str) -> Result<(), Failure> {
-    let said = arguments.log_level.clone().or_else(|| env::var(VARIABLE).ok()).filter(|level| !level.is_empty());
-    let level = said.unwrap_or_else(|| otherwise.into());
-    let filter = EnvFilter::try_new(&level).map_err(|_| Failure::LogLevel(level))?;
-    let writer = arguments.log_file.as_deref().map_or_else(|| Ok(BoxMakeWriter::new(io::stderr)), file)?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
-    // It fails where somebody logs already, who may go on.
-    let _ = match arguments.log_format {
-        LogFormat::Text => lines.finish().try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),
+/// If a level or part does not exist, or the file cannot be written.
+pub(crate) fn start(arguments: &LogArguments, default: LevelFilter) -> Result<(), LogError> {
+    let variable = || env::var(VARIABLE).ok().filter(|levels| !levels.is_empty());
+    let filter = match (&arguments.log_level, variable()) {
+        (Some(levels), _) => filter(levels, default, false)?,
+        (None, Some(levels)) => filter(&levels, default, true)?,
+        (None, None) => with_default(default),
     };
+    let writer = arguments.log_file.as_deref().map_or_else(|| Ok(BoxMakeWriter::new(io::stderr)), file)?;
+    let lines = fmt::layer().with_writer(writer);
+    let lines = match arguments.log_format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    // Fails only if a subscriber is set already, which then goes on.
+    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
     Ok(())
 }
 
-fn file(path: &Path) -> Result<BoxMakeWriter, Failure> {
+/// `level` for all parts.
+fn with_default(level: LevelFilter) -> Targets {
+    let of_session_end = if level > LevelFilter::INFO { level } else { level.min(LevelFilter::ERROR) };
+    // Each target separately, because `lightfoot` is a prefix of others.
+    let targets = PARTS.iter().flat_map(|(_, targets)| targets.iter().map(|&target| (target, level)));
+    Targets::new().with_default(level).with_targets(targets).with_target(SESSION_END, of_session_end)
+}
+
+/// The filter that `levels` describes: levels and `PART=LEVEL`, with commas between them.
+fn filter(levels: &str, default: LevelFilter, is_from_environment: bool) -> Result<Targets, LogError> {
+    let level = |text: &str| {
+        let found = LEVELS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+        found.map(|&(_, level)| level).ok_or_else(|| LogError::Level { level: text.into(), is_from_environment })
+    };
+    let mut general = default;
+    let mut of_parts = Vec::new();
+    for item in levels.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        let Some((part, of_part)) = item.split_once('=') else {
+            general = level(item)?;
+            continue;
+        };
+        let known = PARTS.iter().find(|(name, _)| *name == part);
+        let Some((_, targets)) = known else {
+            return Err(LogError::Part { item: item.into(), part: part.into(), is_from_environment });
+        };
+        let of_part = level(of_part)?;
+        of_parts.extend(targets.iter().map(|&target| (target, of_part)));
+    }
+    Ok(with_default(general).with_targets(of_parts))
+}
+
+fn file(path: &Path) -> Result<BoxMakeWriter, LogError> {
     let opened = File::options().append(true).create(true).open(path);
-    let file = opened.map_err(|error| Failure::LogFile { path: path.into(), reason: error.into() })?;
+    let file = opened.map_err(|error| LogError::File { path: path.into(), reason: error.into() })?;
     // Each line is one write at the end of the file, so lines of several processes do not mix.
     Ok(BoxMakeWriter::new(Arc::new(file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn levels_select_what_is_logged() {
+        let filter = |levels: &str| filter(levels, LevelFilter::INFO, false).expect(levels);
+        assert!(filter("").would_enable("lightfoot::mount", &Level::INFO));
+        assert!(!filter("warn").would_enable("lightfoot::mount", &Level::INFO));
+        assert!(filter("DEBUG").would_enable("lightfoot_vfs::walk", &Level::DEBUG));
+        let one = filter("warn, fuse=debug");
+        assert!(
+            one.would_enable("lightfoot_fuse::session", &Level::DEBUG)
+                && !one.would_enable("lightfoot_hostfs", &Level::INFO)
+        );
+        assert!(!filter("warn,lightfoot=debug").would_enable("lightfoot_fuse::session", &Level::DEBUG));
+        assert!(filter("off,hostfs=info").would_enable("lightfoot_hostfs::watch", &Level::INFO));
+        assert!(!filter("info").would_enable(SESSION_END, &Level::WARN));
+        assert!(filter("fuser=trace").would_enable(SESSION_END, &Level::TRACE));
+        assert!(filter("debug").would_enable(SESSION_END, &Level::DEBUG));
+    }
+
+    #[test]
+    fn a_level_or_part_that_does_not_exist_is_an_error() {
+        let error = |levels: &str, is_from_environment| {
+            filter(levels, LevelFilter::INFO, is_from_environment).expect_err(levels).to_string()
+        };
+        assert_eq!(error("x", false), "invalid log level \"x\" (use error, warn, info, debug, trace or off)");
+        assert!(error("info,y", true).starts_with("invalid log level \"y\" in $LIGHTFOOT_LOG (use "));
+        assert!(error("fuse=loud", false).starts_with("invalid log level \"loud\" (use "));
+        assert!(error("a=b=c", false).contains("no part \"a\" (use lightfoot, fuse"));
+        assert!(error("fuse=debug=", false).contains("\"debug=\""));
+    }
 }

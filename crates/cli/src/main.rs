@@ -1,65 +1,58 @@
-//! The command `lightfoot`: works on trees without mounting them, and measures Lightfoot beside the kernel.
+//! The command `lightfoot`: mounts trees and shows their statistics.
 //!
-//! Exit status: 0; 1 if something failed that the caller has no hand in; 2 for input that cannot be worked with, with one
-//! sentence that says how to mend it; 128 and the number of a signal that ended it.
+//! Exit status: 0; 1 for a failure that the user cannot correct; 2 for wrong input, with a sentence that says what to do;
+//! 128 + N if signal N ended it.
+//!
+//! Each module imports only modules of the rows above its own:
+//!
+//! 1. `reason`
+//! 2. `output`, `logging`, `options`
+//! 3. `control`, `source`
+//! 4. `stats`, `unmount`
+//! 5. `mount`
+//! 6. `manual`
+//! 7. `arguments`
 
 #![forbid(unsafe_code)]
 
 mod arguments;
-mod bench;
-mod cases;
 mod control;
-mod copy;
-mod error;
-mod interrupt;
-mod lab;
 mod logging;
-mod machine;
 mod manual;
-mod measure;
 mod mount;
-mod offline;
-mod paths;
-mod plot;
-mod progress;
-mod report;
-mod scratch;
+mod options;
+mod output;
+mod reason;
 mod source;
 mod stats;
-mod tree;
 mod unmount;
 
-use arguments::{Arguments, Command};
-use clap::Parser;
-use error::Error;
+use arguments::{Arguments, CommandArguments};
+use clap::{CommandFactory, Parser};
+use reason::CommandError;
 use std::env;
 use std::io;
 use std::process::ExitCode;
 
-/// Outside of a simulation it is the system's.
-#[global_allocator]
-static ARENA: sim::Arena = sim::Arena;
-
 fn main() -> ExitCode {
     let out = &mut io::stdout().lock();
     let arguments = mount::arguments(env::args_os().collect());
-    let done = match Arguments::parse_from(&arguments).command {
-        Command::Bench(bench) => bench::run(&bench, out),
-        Command::Lab(lab) => lab::run(&lab, out),
-        Command::Mount(mount) => mount::run(&mount, arguments.get(1..).unwrap_or_default()),
-        Command::Unmount(unmount) => unmount::run(&unmount),
-        Command::Stats(stats) => stats::run(&stats, out),
-        Command::Top(top) => stats::top(&top, out),
-        Command::Offline(offline) => offline::run(&offline, out),
-        Command::Completions(completions) => manual::complete(&completions, out),
-        Command::Man(man) => manual::run(&man, out),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Error::Told(status)) => ExitCode::from(status),
-        Err(error) => {
-            eprintln!("lightfoot: {error}");
-            ExitCode::from(error.status())
+    match Arguments::parse_from(&arguments).command {
+        CommandArguments::Mount(mount) => exit_code(mount::run(&mount, &arguments)),
+        CommandArguments::Unmount(unmount) => exit_code(unmount::run(&unmount)),
+        CommandArguments::Stats(stats) => exit_code(stats::run(&stats, out)),
+        CommandArguments::Top(top) => exit_code(stats::top(&top, out)),
+        CommandArguments::Completions(completions) => {
+            exit_code(manual::complete(&completions, Arguments::command(), out))
         }
+        CommandArguments::Man(man) => exit_code(manual::run(&man, Arguments::command(), out)),
     }
+}
+
+fn exit_code<E: CommandError>(result: Result<(), E>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    if !error.is_reported() {
+        eprintln!("lightfoot: {error}");
+    }
+    ExitCode::from(error.status())
 }

@@ -1,87 +1,117 @@
-//! `lightfoot completions` and `lightfoot man`: what is made of the command line's description.
+//! `lightfoot completions` and `lightfoot man`: shell completions and manual pages, made from the command line's description.
 
-use crate::arguments::Arguments;
-use crate::error::Error;
-use clap::CommandFactory;
+use crate::output::{OutputError, print};
+use crate::reason::{CommandError, Reason, show};
+use clap::Command;
 use clap_complete::Shell;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
-/// What `lightfoot completions` is asked.
+/// Arguments of `lightfoot completions`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Completions {
-    /// The shell; its manual says where such a file belongs
+    /// The shell; its manual says where to save them
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 
-/// What `lightfoot man` is asked.
+/// Arguments of `lightfoot man`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Man {
-    /// Write a page for each command into this directory instead, which is made if it is not there
+    /// Write the pages of all commands into DIR, and create it if it is missing
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     dir: Option<PathBuf>,
 
-    /// The command whose page is printed, such as ls or lab run
+    /// The command whose page to print, such as mount
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
-    command: Vec<String>,
+    command: Option<String>,
 }
 
-/// Prints what completes the arguments.
-pub(crate) fn complete(completions: &Completions, out: &mut impl Write) -> Result<(), Error> {
-    let mut command = Arguments::command();
+/// Why there is no page, or no completions.
+#[derive(Debug, Error)]
+pub(crate) enum ManualError {
+    /// There is no such command.
+    #[error("unknown command {name:?} (use {})", .known.join(", "))]
+    UnknownCommand {
+        /// As it was given.
+        name: String,
+        /// The commands that exist.
+        known: Vec<String>,
+    },
+
+    /// A page cannot be written.
+    #[error("{}: cannot write manual pages: {reason} (use a directory that you may write)", show(.path))]
+    Save {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why not.
+        reason: Reason,
+    },
+
+    /// They cannot be printed.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+impl CommandError for ManualError {
+    fn status(&self) -> u8 {
+        match self {
+            Self::UnknownCommand { .. } | Self::Save { .. } => 2,
+            Self::Output(_) => 1,
+        }
+    }
+}
+
+/// Prints completions of `root`, the description of the command line.
+pub(crate) fn complete(completions: &Completions, mut root: Command, out: &mut impl Write) -> Result<(), ManualError> {
     let mut text = Vec::new();
-    clap_complete::generate(completions.shell, &mut command, "lightfoot", &mut text);
-    print(&text, out)
+    clap_complete::generate(completions.shell, &mut root, "lightfoot", &mut text);
+    print(&text, out)?;
+    Ok(())
 }
 
-/// Prints or writes manual pages.
-pub(crate) fn run(man: &Man, out: &mut impl Write) -> Result<(), Error> {
-    let mut root = Arguments::command();
+/// Prints a page of `root`, the description of the command line, or writes all.
+pub(crate) fn run(man: &Man, mut root: Command, out: &mut impl Write) -> Result<(), ManualError> {
     root.build();
     if let Some(dir) = &man.dir {
-        let save = |path: &Path, error: io::Error| Error::Save { path: path.into(), reason: error.into() };
-        fs::create_dir_all(dir).map_err(|error| save(dir, error))?;
-        return write_all(&root, "lightfoot", dir);
+        return write_all(&root, dir);
     }
-    let mut command = &root;
-    let mut name = String::from("lightfoot");
-    for part in &man.command {
-        let there = || command.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
-        let Some(below) = command.find_subcommand(part) else {
-            let there = there().collect::<Vec<_>>().join(", ");
-            return Err(Error::NoSuchCommand { asked: part.clone(), of: name, there });
-        };
-        command = below;
-        name = format!("{name}-{part}");
-    }
-    print(&page(command, &name).map_err(|error| Error::Output(error.into()))?, out)
+    let text = match &man.command {
+        None => page(&root, "lightfoot"),
+        Some(name) => {
+            let Some(command) = root.find_subcommand(name) else {
+                let known = documented(&root).map(|command| command.get_name().to_owned()).collect();
+                return Err(ManualError::UnknownCommand { name: name.clone(), known });
+            };
+            page(command, &format!("lightfoot-{}", command.get_name()))
+        }
+    };
+    print(&text, out)?;
+    Ok(())
 }
 
-/// Writes the page of `command` and of all below it.
-fn write_all(command: &clap::Command, name: &str, dir: &Path) -> Result<(), Error> {
-    let path = dir.join(format!("{name}.1"));
-    let written = page(command, name).and_then(|text| fs::write(&path, text));
-    written.map_err(|error| Error::Save { path, reason: error.into() })?;
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help") {
-        write_all(below, &format!("{name}-{}", below.get_name()), dir)?;
+fn write_all(root: &Command, dir: &Path) -> Result<(), ManualError> {
+    let failed = |path: &Path, error: io::Error| ManualError::Save { path: path.into(), reason: error.into() };
+    fs::create_dir_all(dir).map_err(|error| failed(dir, error))?;
+    let below = documented(root).map(|command| (command, format!("lightfoot-{}", command.get_name())));
+    for (command, name) in [(root, "lightfoot".to_owned())].into_iter().chain(below) {
+        let path = dir.join(format!("{name}.1"));
+        fs::write(&path, page(command, &name)).map_err(|error| failed(&path, error))?;
     }
     Ok(())
 }
 
-fn page(command: &clap::Command, name: &str) -> io::Result<Vec<u8>> {
+fn documented(root: &Command) -> impl Iterator<Item = &Command> {
+    root.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+}
+
+fn page(command: &Command, name: &str) -> Vec<u8> {
     let mut text = Vec::new();
     let command = command.clone().disable_help_subcommand(true);
     let source = concat!("lightfoot ", env!("CARGO_PKG_VERSION"));
-    clap_mangen::Man::new(command).title(name).source(source).manual("Lightfoot").render(&mut text)?;
-    Ok(text)
-}
-
-fn print(text: &[u8], out: &mut impl Write) -> Result<(), Error> {
-    match out.write_all(text).and_then(|()| out.flush()) {
-        // Whoever reads has read enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Error::Output(error.into())),
-    }
+    let page = clap_mangen::Man::new(command).title(name).source(source).manual("Lightfoot");
+    page.render(&mut text).expect("memory can be written");
+    text
 }

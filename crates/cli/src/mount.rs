@@ -1,77 +1,89 @@
-//! `lightfoot mount`: a source becomes a mount, until somebody unmounts it or a signal asks for the end.
+//! `lightfoot mount`: mounts a tree and serves it, until it is unmounted or a signal arrives.
 //!
 //! # What it is
-//! The order of things: words are understood, signals listened to, the source opened, the tree mounted; then whoever waits
-//! is told ([`notify`], [`daemon`]), and the main thread waits. A first signal unmounts, so that who has files open may end
-//! first; a second one ends at once.
+//! The order of steps: parse options, listen for signals, create the mount point, open the source, mount. Then it reports
+//! that the mount is ready ([`notify`], [`daemon`], [`hints`]), and the main thread waits. The first signal unmounts, and
+//! leaves programs that have files open time to close them; the second ends the process at once.
 //!
 //! # Where it comes from
 //! `mount(8)`, `mount.fuse(8)`, `daemon(7)`.
 
 mod alias;
 mod daemon;
-mod failure;
-mod metrics;
+mod error;
+mod hints;
+mod http;
+mod mountpoint;
 mod notify;
-mod options;
-mod place;
+mod overlap;
 mod signals;
-mod table;
 
 pub(crate) use alias::arguments;
-pub(crate) use failure::Failure;
-pub(crate) use table::{Entry, devices};
 
-use crate::control::{Control, Served};
-use crate::error::Error;
+use crate::control::{ControlSocket, ServedMount};
 use crate::logging::{self, LogArguments};
-use crate::source::Source;
+use crate::options;
+use crate::source::{Source, SourceAndSettings};
 use clap::Args;
 use daemon::Report;
+use error::ServeError;
 use fuse::Mounted;
-use metrics::{Address, Listener, Socket};
-use options::Words;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use http::{Address, HttpListener, SocketFile};
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use signals::{Signals, Woken};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tracing_subscriber::filter::LevelFilter;
 
-/// What `lightfoot mount` is asked.
+/// Arguments of `lightfoot mount`.
 #[derive(Args, Clone, Debug)]
+#[command(after_long_help = options::help())]
 pub(crate) struct Mount {
-    /// ram:[WORD,WORD..], a directory of this machine, or a TOML file that names several mounts
-    #[arg(value_name = "SOURCE")]
+    /// ram:[OPTION,..] for a tree in memory, a directory, or a TOML file that combines several of both
+    ///
+    /// A TOML file has the mounts of one tree:
+    ///
+    ///     [[mount]]
+    ///     at = "/"
+    ///     source = "ram:size=1g"
+    ///
+    ///     [[mount]]
+    ///     at = "/src"
+    ///     source = "/home/x/src"
+    ///     options = "ro,ttl=1s"
+    #[arg(value_name = "SOURCE", verbatim_doc_comment)]
     source: OsString,
 
-    /// The directory to mount on
+    /// The directory to mount on; created if it is missing, and removed again at the end
     #[arg(value_name = "MOUNTPOINT")]
     mountpoint: PathBuf,
 
-    /// Options, as in /etc/fstab; docs/mounting.md has them all. Of the mount: ro, allow_other, own_permissions, uid=N, gid=N,
-    /// umask=N, ttl=TIME, entry_timeout=S, attr_timeout=S, negative_timeout=S, threads=N, no_clone_fd, writeback,
-    /// passthrough, noacl, locks, nosuid, nodev, noexec, noatime, nonempty, max_names=N, max_write=BYTES. Of SOURCE: see
-    /// `lightfoot ls --help`
-    #[arg(short = 'o', long = "options", value_name = "WORD,WORD..")]
+    /// Options, as in /etc/fstab; --help lists them. The later of two that contradict each other holds
+    #[arg(short = 'o', long = "options", value_name = "OPTION,..")]
     options: Vec<String>,
 
     /// Go to the background once it is mounted
     #[arg(long)]
     daemon: bool,
 
-    /// Serve metrics for Prometheus over HTTP: an address and a port, a port of 127.0.0.1, or unix:PATH
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    /// Serve metrics for Prometheus over HTTP on ADDRESS:PORT, on PORT of 127.0.0.1, or on unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
     metrics: Option<Address>,
 
-    /// Do everything but mount
+    /// Fail if the mount point does not exist, as mount(8) does
+    #[arg(long)]
+    no_create: bool,
+
+    /// Check everything, but do not mount
     #[arg(short, long)]
     fake: bool,
 
-    /// Leave out options that nobody knows
+    /// Ignore unknown options
     #[arg(long)]
     sloppy: bool,
 
-    /// Say to the parent how it went.
+    /// Report to the parent process when it is mounted.
     #[arg(long, hide = true)]
     reporting: bool,
 
@@ -79,119 +91,136 @@ pub(crate) struct Mount {
     log: LogArguments,
 }
 
-/// Mounts, and returns when the mount has gone; with `--daemon`, when it is there. `arguments` are the command's own, to be
-/// said again to a process in the background.
-pub(crate) fn run(mount: &Mount, arguments: &[OsString]) -> Result<(), Error> {
+/// Mounts, and returns when the mount has ended; with `--daemon`, when it is ready. `arguments` are those of this process,
+/// with which the one in the background is started.
+pub(crate) fn run(mount: &Mount, arguments: &[OsString]) -> Result<(), ServeError> {
+    let (program, arguments) = arguments.split_at(1.min(arguments.len()));
     if mount.reporting {
         let mut report = Report::begin();
-        let result = serve(mount, Some(&mut report));
+        let result = serve(mount, Ready::Report(&mut report));
         return report.ended(result);
     }
-    if mount.daemon && !mount.fake { Ok(daemon::start(arguments)?) } else { serve(mount, None) }
+    if mount.daemon && !mount.fake {
+        return daemon::start(arguments);
+    }
+    serve(mount, Ready::Hints(program.first().map_or("lightfoot".as_ref(), OsString::as_os_str)))
 }
 
-fn serve(mount: &Mount, report: Option<&mut Report>) -> Result<(), Error> {
-    logging::start(
-        &mount.log,
-        if report.is_some() { "warn,fuser::session=error" } else { "info,fuser::session=error" },
-    )?;
-    let mut words = Words::parse(&mount.options, mount.sloppy)?;
+/// What to do when the mount is ready.
+enum Ready<'a> {
+    /// Report to the parent process.
+    Report(&'a mut Report),
+    /// Print what to try next, with this name of the program.
+    Hints(&'a std::ffi::OsStr),
+}
+
+fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
+    let is_in_background = matches!(ready, Ready::Report(_));
+    logging::start(&mount.log, if is_in_background { LevelFilter::WARN } else { LevelFilter::INFO })?;
+    let SourceAndSettings { source, mut settings } = Source::parse(&mount.source, &mount.options, mount.sloppy)?;
     raise_open_files();
-    // Before there is something to leave behind.
-    let mut signals = Signals::listen().map_err(|error| Failure::Signals(error.into()))?;
-    let source = words.source_of(&mount.source)?;
-    place::check(&source, &mount.mountpoint)?;
-    let metrics = mount.metrics.as_ref().map(Listener::bind).transpose()?;
+    // Before there is anything that a signal would leave behind.
+    let mut signals = Signals::listen().map_err(|error| ServeError::Signals(error.into()))?;
+    let metrics = mount.metrics.as_ref().map(HttpListener::bind).transpose()?;
     if mount.fake {
-        return Ok(());
+        return overlap::check(&source, &mount.mountpoint);
     }
-    // Callers' umasks have been applied when modes come here.
+    let _created = if mount.no_create { None } else { mountpoint::create(&mount.mountpoint)? };
+    overlap::check(&source, &mount.mountpoint)?;
+    // The kernel has applied the umask of the caller to the modes in its requests.
     rustix::process::umask(rustix::fs::Mode::empty());
     let mut hosts = Vec::new();
-    let tree = source.open_telling(&mut |host| hosts.push(host))?;
-    if words.mount.session.no_open && !hosts.is_empty() {
-        tracing::warn!("directories of the host must know what is opened: no_open is left out");
-        words.mount.session.no_open = false;
+    let tree = source.open(&mut |host| hosts.push(host))?;
+    if settings.mount.session.no_open && !hosts.is_empty() {
+        tracing::warn!("no_open ignored: a directory must be notified when files are opened");
+        settings.mount.session.no_open = false;
     }
-    words.mount.session.ttls = words.ttls(source.ttls());
-    words.mount.session.max_nodes = words.max_names(source.max_names());
-    if words.mount.name.is_empty() {
-        words.mount.name = name(mount, &source);
+    settings.mount.session.ttls = settings.ttls(source.ttls());
+    settings.mount.session.max_nodes = settings.max_names(source.max_names());
+    if settings.mount.name.is_empty() {
+        settings.mount.name = name(mount, &source);
     }
-    let mounted = fuse::mount(&tree, &mount.mountpoint, &words.mount).map_err(Failure::Fuse)?;
-    // A name that leads back here would have the file system ask itself.
+    let mounted = fuse::mount(&tree, &mount.mountpoint, &settings.mount)?;
+    // A request of ours that entered our own mount would wait for itself.
     hosts.iter().for_each(|host| host.exclude_dev(mounted.device()));
-    if !words.mount.allow_other {
-        tracing::info!("only {} may use it; with -o allow_other everybody", rustix::process::geteuid().as_raw());
+    if !settings.mount.allow_other {
+        tracing::info!("only user {} may use the mount (-o allow_other lets others)", geteuid().as_raw());
     }
-    let hosts = source.host_dirs().map(|host| host.path.to_path_buf()).zip(hosts).collect();
-    let served = Arc::new(Served {
+    let hosts = source.directories().map(|host| host.path.to_path_buf()).zip(hosts).collect();
+    let served = Arc::new(ServedMount {
         session: mounted.session().clone(),
-        source: words.mount.name.clone(),
+        source: settings.mount.name.clone(),
         mountpoint: mounted.mountpoint().into(),
         budget: source.budget(),
         hosts,
     });
-    let _answering = answer(&served, metrics, mounted.device());
-    if let Some(report) = report
-        && let Err(error) = report.mounted()
-    {
-        tracing::warn!(%error, "not wholly in the background");
+    let _reporting = report_status(&served, metrics, mounted.device());
+    match ready {
+        Ready::Report(report) => {
+            if let Err(error) = report.mounted() {
+                tracing::warn!(%error, "cannot close the terminal or leave the directory");
+            }
+        }
+        Ready::Hints(program) => hints::print(program, &served),
     }
     notify::ready(&format!("{} is mounted", mounted.mountpoint().display()));
     wait(mounted, &mut signals)
 }
 
-/// Answers those who ask how it is; until what it gives is dropped.
-fn answer(served: &Arc<Served>, metrics: Option<Listener>, device: u64) -> (Option<Control>, Option<Socket>) {
-    let numbers = (rustix::fs::major(device), rustix::fs::minor(device));
-    let control = Control::serve(Arc::downgrade(served), numbers).inspect_err(|error| {
-        tracing::warn!(%error, "there is no control socket: lightfoot stats and top cannot ask");
-    });
-    let socket = metrics.map(|listener| listener.serve(Arc::downgrade(served))).transpose().inspect_err(|error| {
-        tracing::warn!(%error, "no thread serves metrics");
-    });
-    (control.ok(), socket.ok().flatten().flatten())
+/// Files of sockets that other processes request the status from, as long as this is kept.
+struct StatusSockets {
+    _control: Option<ControlSocket>,
+    _http: Option<SocketFile>,
 }
 
-/// Waits until the mount has gone, and unmounts it at a signal.
-fn wait(mounted: Mounted, signals: &mut Signals) -> Result<(), Error> {
+fn report_status(mount: &Arc<ServedMount>, metrics: Option<HttpListener>, device: u64) -> StatusSockets {
+    let control = ControlSocket::serve(Arc::downgrade(mount), device).inspect_err(|error| {
+        tracing::warn!(%error, "no control socket: lightfoot stats and top cannot show this mount");
+    });
+    let http = metrics.map(|listener| listener.serve(Arc::downgrade(mount))).transpose().inspect_err(|error| {
+        tracing::warn!(%error, "no thread for metrics");
+    });
+    StatusSockets { _control: control.ok(), _http: http.ok().flatten().flatten() }
+}
+
+/// Waits until the mount has ended, and unmounts it at a signal.
+fn wait(mounted: Mounted, signals: &mut Signals) -> Result<(), ServeError> {
     let mut is_ending = false;
     loop {
-        match signals.wait(mounted.end()).map_err(|error| Failure::Signals(error.into()))? {
+        match signals.wait(mounted.end()).map_err(|error| ServeError::Signals(error.into()))? {
             Woken::Ended => break,
-            Woken::Signal(signal) if is_ending => return Err(Failure::Forced(signal).into()),
+            Woken::Signal(signal) if is_ending => return Err(ServeError::Killed(signal)),
             Woken::Signal(signal) => {
                 is_ending = true;
                 notify::stopping();
                 tracing::info!(signal, "unmounting");
                 if let Err(error) = mounted.unmount() {
-                    tracing::error!(%error, "cannot unmount; another signal ends the process, and leaves a dead mount");
+                    tracing::error!(%error, "cannot unmount (a second signal ends the process and leaves a dead mount)");
                 }
             }
         }
     }
     notify::stopping();
-    mounted.wait().map_err(|error| Failure::Server(error.into()))?;
+    mounted.wait().map_err(|error| ServeError::Server(error.into()))?;
     tracing::info!("unmounted");
     Ok(())
 }
 
-/// What stands first in a list of mounts: what was said for a tree in memory, so that `mount -a` knows it again.
+/// The name in a list of mounts: a tree in memory as it was given, so that `mount -a` recognizes it.
 fn name(mount: &Mount, source: &Source) -> String {
-    let said = mount.source.to_string_lossy();
-    let name = if said.starts_with("ram:") { said } else { source.name().to_string_lossy() };
-    // `fusermount3` has a comma for the end of it.
+    let given = mount.source.to_string_lossy();
+    let name = if given.starts_with("ram:") { given } else { source.name().to_string_lossy() };
+    // `fusermount3` takes a comma for the end of the name.
     name.split(',').next().unwrap_or_default().into()
 }
 
-/// Lets the process have as many open files as it may have: a host directory keeps many.
+/// Raises the limit of open files to the hard limit: a directory keeps many open.
 fn raise_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if limit.current != limit.maximum
         && let Err(error) = setrlimit(Resource::Nofile, raised)
     {
-        tracing::debug!(%error, "the limit of open files stays");
+        tracing::debug!(%error, "cannot raise the limit of open files");
     }
 }

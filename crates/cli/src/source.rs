@@ -1,196 +1,195 @@
-//! SOURCE: what a tree is made of, as it is said on the command line.
+//! SOURCE: the tree that a command line names.
 //!
 //! # What it is
-//! One of three: `ram:` and words, for a tree in memory; a directory of the host; a TOML file that names several of
-//! these and where in one tree they are. [`Source::parse`] finds out which, without touching what it names;
-//! [`Source::open`] makes the tree.
+//! One of three: `ram:LIST`, a tree in memory; a directory of this machine; a TOML file that combines several of these into
+//! one tree. [`Source::parse`] finds out which; [`Source::open`] makes the tree.
 //!
-//! A directory whose name begins with `ram:` is said as `./ram:x`.
+//! A directory whose name begins with `ram:` is written `./ram:x`.
 //!
 //! # What it is not
-//! Mounted anywhere: that is `lightfoot mount`'s to do with the tree.
-//!
-//! # Where it comes from
-//! The words are those of `mount(8)` and `tmpfs(5)`, where these have such words.
+//! A mount: `lightfoot mount` mounts the tree.
 
-mod host;
 mod kernel;
-mod plan;
-mod words;
+mod mounts_file;
 
-pub(crate) use plan::Place;
-pub(crate) use words::{duration, size};
-
-use crate::error::Reason;
-use host::HostWords;
-use hostfs::{HostFs, HostHandle};
+use crate::options::{OptionError, Owner, Place, Settings};
+use crate::reason::{Reason, show};
+use hostfs::{HostFs, HostHandle, HostOptions};
 use lightfoot::{MountFlags, RamFs};
-use plan::{Kind, Planned};
+use mounts_file::Origin;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use vfs::{Base, Errno, Vfs};
-use words::WordError;
+use vfs::{Base, Context, Errno, Vfs};
 
-/// What begins a tree in memory.
+/// The beginning of a SOURCE that is a tree in memory.
 const RAM: &str = "ram:";
 
-/// Which tree, for every command that has one.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct SourceArguments {
-    /// ram:[WORD,WORD..], a directory of this machine, or a TOML file that names several mounts
-    ///
-    /// A file of mounts says of each where it is (at), what (source) and how (options):
-    ///
-    ///     [[mount]]
-    ///     at = "/"
-    ///     source = "ram:size=1g"
-    ///
-    ///     [[mount]]
-    ///     at = "/src"
-    ///     source = "/home/x/src"
-    ///     options = "ro,ttl=1s"
-    ///
-    /// Relative paths in it start from its own directory. Without a mount at / the root is in memory. Directories to
-    /// mount on are made in memory; in a directory of this machine they must be there. A directory whose name begins
-    /// with ram: is said as ./ram:x.
-    #[arg(value_name = "SOURCE", value_hint = clap::ValueHint::AnyPath, verbatim_doc_comment)]
-    pub(crate) source: OsString,
-
-    /// How SOURCE is used; may be given more than once
-    #[command(flatten)]
-    pub(crate) words: WordArguments,
-}
-
-/// How a source is used.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct WordArguments {
-    /// Options of SOURCE, such as ro or ttl=1s; for a directory: ttl=TIME, always, exclusive, watch, nowatch, cross,
-    /// stay, fds=N; in memory: size=BYTES, nr_inodes=N, mode=OCTAL, uid=N, gid=N; for both: ro, nosuid, nodev, noexec,
-    /// cache=BYTES
-    #[arg(short = 'o', long = "options", value_name = "WORD,WORD..")]
-    pub(crate) options: Vec<String>,
-}
-
-/// What a tree is made of.
+/// A tree to make.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     name: OsString,
-    /// Each after what it is mounted on; the first is the root.
-    mounts: Vec<Planned>,
+    /// Each after the one that it is mounted on; the first is the root.
+    mounts: Vec<PlannedMount>,
+}
+
+/// A command line's source, and what its options set of the mount.
+#[derive(Debug)]
+pub(crate) struct SourceAndSettings {
+    /// The tree to make.
+    pub(crate) source: Source,
+    /// Of the mount.
+    pub(crate) settings: Settings,
+}
+
+/// One mount inside the tree.
+#[derive(Clone, Debug)]
+struct PlannedMount {
+    /// Where, as an absolute path without a slash at its end.
+    at: String,
+    kind: Kind,
+    settings: Settings,
+    /// Where it was written, if not on the command line.
+    origin: Option<Origin>,
+}
+
+/// What a SOURCE names.
+enum Named {
+    Kind(Kind),
+    /// A file of mounts, by its absolute path.
+    MountsFile(PathBuf),
+}
+
+/// What can be mounted in a tree.
+#[derive(Clone, Debug)]
+enum Kind {
+    /// A tree in memory.
+    Ram,
+    /// A directory, by its absolute path.
+    Directory(PathBuf),
 }
 
 /// Why there is no tree.
 #[derive(Debug, Error)]
-#[error("{}{problem}", place.as_ref().map_or(String::new(), |place| format!("{place}: ")))]
+#[error("{}{problem}", origin.as_ref().map_or(String::new(), |origin| format!("{origin}: ")))]
 pub(crate) struct SourceError {
-    /// Where it was said, if not on the command line.
-    place: Option<Place>,
-    problem: Problem,
+    /// Where it was written, if not on the command line.
+    origin: Option<Origin>,
+    problem: Box<Problem>,
 }
 
-/// What is wrong.
+/// What is wrong with a source.
 #[derive(Debug, Error)]
 enum Problem {
-    #[error("there is no {0:?}; name a directory, a TOML file of mounts, or {RAM} for a tree in memory")]
+    #[error("{}: no such directory or file (use a directory, a TOML file of mounts, or {RAM} for memory)", show(.0))]
     Missing(PathBuf),
 
-    #[error("{0:?} is no directory; name a directory, a TOML file of mounts, or {RAM} for a tree in memory")]
-    NoDirectory(PathBuf),
+    #[error("{}: not a directory (use a directory, a TOML file of mounts, or {RAM} for memory)", show(.0))]
+    NotADirectory(PathBuf),
 
-    #[error("{path:?} cannot be used ({reason}); name a directory that you may read")]
+    #[error("{}: {reason} (use a directory that you may read)", show(.path))]
     Unusable { path: PathBuf, reason: Reason },
 
     #[error("{0}")]
-    Word(#[from] WordError),
+    Option(#[from] OptionError),
 
-    #[error("options are given for each [[mount]] of {0:?}, not beside it; write them there")]
-    OptionsOfFile(PathBuf),
+    #[error("{error}; each source has its own `options` in {}", show(.path))]
+    OptionOfFile { error: OptionError, path: PathBuf },
 
-    #[error("{0:?} cannot be read ({1}); name a file that you may read")]
-    Unreadable(PathBuf, Reason),
+    #[error("{}: cannot read the file of mounts: {reason}", show(.path))]
+    Unreadable { path: PathBuf, reason: Reason },
 
-    #[error("{0}; see lightfoot ls --help for what such a file says")]
+    #[error("{0} (docs/mounting.md describes the format)")]
     Toml(String),
 
-    #[error("{0:?} is no place in a tree; say an absolute path without . and .., such as /src")]
-    BadPlace(String),
+    #[error("invalid mount point {0:?} (use an absolute path without . and .., such as /src)")]
+    BadMountPoint(String),
 
-    #[error("two mounts at {0:?} would hide one another; leave one out")]
+    #[error("two mounts at {0:?}: one would hide the other (remove one)")]
     TwiceAt(String),
 
-    #[error("{0:?} names mounts itself; name a directory or {RAM} here, and put its mounts into this file")]
+    #[error("{}: a file of mounts inside another (copy its mounts into this file)", show(.0))]
     Nested(PathBuf),
 
-    #[error("there is no directory {at:?} to mount on in {on:?} ({reason}); make it there, or choose another place")]
+    #[error("no directory {at:?} to mount on in {on}: {reason} (create it there, or use another mount point)")]
     NoMountPoint { at: String, on: String, reason: Reason },
 
-    #[error("nothing can be mounted at {at:?} ({reason}); choose another place")]
+    #[error("cannot mount at {at:?}: {reason} (use another mount point)")]
     Mount { at: String, reason: Reason },
 }
 
 impl Source {
-    /// What `source` names, used as `options` say, each of which may have several words.
+    /// The tree that `source` names, with the lists of options that follow `-o`. With `is_sloppy`, unknown options there are
+    /// ignored.
     ///
     /// # Errors
-    /// If it names nothing of the kind, or a word is none.
-    pub(crate) fn parse(source: &OsStr, options: &[String]) -> Result<Self, SourceError> {
-        let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        let kind = Kind::of(source, Path::new(""), &options).map_err(at_command_line)?;
-        let name = kind.name();
-        if let Kind::File(path) = kind {
-            if options.iter().any(|words| !words.is_empty()) {
-                return Err(at_command_line(Problem::OptionsOfFile(path)));
+    /// If `source` does not exist, or an option cannot be used.
+    pub(crate) fn parse(source: &OsStr, lists: &[String], is_sloppy: bool) -> Result<SourceAndSettings, SourceError> {
+        let named = Named::of(source, Path::new("")).map_err(on_command_line)?;
+        let mut settings = Settings::new();
+        let owner = match &named {
+            Named::Kind(kind) => {
+                kind.add_own_options(source, &mut settings).map_err(on_command_line)?;
+                Some(kind.owner())
             }
-            return Ok(Self { name, mounts: plan::read(&path)? });
+            Named::MountsFile(_) => None,
+        };
+        for list in lists {
+            let added = settings.add(list, Place::CommandLine(owner), is_sloppy);
+            added.map_err(|error| match (&named, error) {
+                (Named::MountsFile(path), error @ OptionError::Misplaced { .. }) => {
+                    on_command_line(Problem::OptionOfFile { error, path: path.clone() })
+                }
+                (_, error) => on_command_line(error),
+            })?;
         }
-        let mounted = kind.mounted();
-        Ok(Self { name, mounts: vec![Planned { at: "/".into(), kind, mounted, place: None }] })
+        let source = match named {
+            Named::Kind(kind) => {
+                let (name, settings) = (kind.name(), settings.clone());
+                Self { name, mounts: vec![PlannedMount { at: "/".into(), kind, settings, origin: None }] }
+            }
+            Named::MountsFile(path) => Self { mounts: mounts_file::read(&path)?, name: path.into() },
+        };
+        Ok(SourceAndSettings { source, settings })
     }
 
-    /// What a table of mounts calls it: `ram`, or the absolute path of the directory or file.
+    /// Its name in a list of mounts: `ram`, or the absolute path of the directory or file.
     pub(crate) fn name(&self) -> &OsStr {
         &self.name
     }
 
-    /// Makes the tree. Its contexts are root's until they are given other credentials.
+    /// Makes the tree. Its contexts have root's credentials. `add_host` receives a handle of each directory of this
+    /// machine, in the order of [`Source::directories`].
     ///
     /// # Errors
-    /// If a directory is not there or may not be used, or a mount point is not there.
-    pub(crate) fn open(&self) -> Result<Vfs, SourceError> {
-        self.open_telling(&mut |_| {})
-    }
-
-    /// The same; `tell` is given a handle of each directory of the host, for statistics and for devices that are not to
-    /// be entered.
-    ///
-    /// # Errors
-    /// As for [`Source::open`].
-    pub(crate) fn open_telling(&self, tell: &mut dyn FnMut(HostHandle)) -> Result<Vfs, SourceError> {
-        let mut open_host = |mount: &Planned, path: &Path, words: &HostWords| {
-            let fs = words.open(path).map_err(|error| mount.unusable(path, error))?;
-            tell(fs.handle());
+    /// If a directory cannot be used, or a mount point inside the tree does not exist.
+    pub(crate) fn open(&self, add_host: &mut dyn FnMut(HostHandle)) -> Result<Vfs, SourceError> {
+        let mut open_directory = |mount: &PlannedMount, path: &Path| {
+            let fs = mount
+                .open_directory(path)
+                .map_err(|error| mount.wrong(Problem::Unusable { path: path.into(), reason: error.into() }))?;
+            add_host(fs.handle());
             Ok(fs)
         };
         let Some((root, others)) = self.mounts.split_first() else {
             return Ok(Vfs::new(RamFs::new()));
         };
-        let budget = root.mounted.budget;
+        let budget = root.settings.budget;
         let vfs = match &root.kind {
-            Kind::Ram(options, _) => Vfs::with_budget(RamFs::with_options(options), budget),
-            Kind::Host(path, words, _) => Vfs::with_budget(open_host(root, path, words)?, budget),
-            Kind::File(path) => return Err(root.wrong(Problem::Nested(path.clone()))),
+            Kind::Ram => Vfs::with_budget(RamFs::with_options(&root.settings.ram), budget),
+            Kind::Directory(path) => Vfs::with_budget(open_directory(root, path)?, budget),
         };
         let context = vfs.context();
         for mount in others {
-            self.attach(&context, mount, &mut open_host)?;
+            self.attach(&context, mount, &mut open_directory)?;
         }
-        // At the end, because mount points are made in what may be read-only.
-        for mount in self.mounts.iter().filter(|mount| mount.mounted.flags != MountFlags::default()) {
-            let flagged = context.remount(Base::CWD, mount.at.as_bytes(), mount.mounted.flags);
-            flagged.map_err(|errno| mount.wrong(Problem::Mount { at: mount.at.clone(), reason: reason(errno) }))?;
+        // At the end, because mount points are created in trees that may become read-only.
+        for mount in self.mounts.iter().filter(|mount| mount.settings.flags != MountFlags::default()) {
+            let flagged = context.remount(Base::CWD, mount.at.as_bytes(), mount.settings.flags);
+            flagged.map_err(|errno| mount.cannot_mount(errno))?;
         }
         Ok(vfs)
     }
@@ -198,38 +197,32 @@ impl Source {
     /// Mounts one that is not the root.
     fn attach(
         &self,
-        context: &vfs::Context,
-        mount: &Planned,
-        open_host: &mut dyn FnMut(&Planned, &Path, &HostWords) -> Result<HostFs, SourceError>,
+        context: &Context,
+        mount: &PlannedMount,
+        open_directory: &mut dyn FnMut(&PlannedMount, &Path) -> Result<HostFs, SourceError>,
     ) -> Result<(), SourceError> {
         let at = mount.at.as_bytes();
         let below = self.mounts.iter().rev().find(|other| other.is_above(mount));
-        if let Some(Planned { kind: Kind::Ram(..), at: above, .. }) = below {
-            make_dirs(context, at, above.len())
-                .map_err(|errno| mount.wrong(Problem::Mount { at: mount.at.clone(), reason: reason(errno) }))?;
+        if let Some(PlannedMount { kind: Kind::Ram, at: above, .. }) = below {
+            make_dirs(context, at, above.len()).map_err(|errno| mount.cannot_mount(errno))?;
         }
-        let (flags, budget) = (MountFlags::default(), mount.mounted.budget);
+        let (flags, budget) = (MountFlags::default(), mount.settings.budget);
         let attached = match &mount.kind {
-            Kind::Ram(options, _) => context.mount_with(RamFs::with_options(options), Base::CWD, at, flags, budget),
-            Kind::Host(path, words, _) => {
-                context.mount_with(open_host(mount, path, words)?, Base::CWD, at, flags, budget)
-            }
-            Kind::File(path) => return Err(mount.wrong(Problem::Nested(path.clone()))),
+            Kind::Ram => context.mount_with(RamFs::with_options(&mount.settings.ram), Base::CWD, at, flags, budget),
+            Kind::Directory(path) => context.mount_with(open_directory(mount, path)?, Base::CWD, at, flags, budget),
         };
-        attached.map_err(|errno| {
-            let (at, on) = (mount.at.clone(), below.map_or(OsString::new(), |below| below.kind.name()));
-            mount.wrong(match errno {
-                Errno::ENOENT | Errno::ENOTDIR => {
-                    Problem::NoMountPoint { at, on: on.to_string_lossy().into(), reason: reason(errno) }
-                }
-                errno => Problem::Mount { at, reason: reason(errno) },
-            })
+        attached.map_err(|errno| match errno {
+            Errno::ENOENT | Errno::ENOTDIR => {
+                let on = below.map_or(String::new(), |below| show(Path::new(&below.kind.name())));
+                mount.wrong(Problem::NoMountPoint { at: mount.at.clone(), on, reason: reason(errno) })
+            }
+            errno => mount.cannot_mount(errno),
         })
     }
 }
 
-/// Makes the directory at the absolute `path`, and those above it that are missing, but for the first `len` bytes of it.
-fn make_dirs(context: &vfs::Context, path: &[u8], len: usize) -> Result<(), Errno> {
+/// Creates the directory at the absolute `path`, and missing ones above it, except for the first `len` bytes.
+fn make_dirs(context: &Context, path: &[u8], len: usize) -> Result<(), Errno> {
     let ends = path.iter().enumerate().skip(len + 1).filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
     for end in ends.chain([path.len()]) {
         match context.mkdir(Base::CWD, &path[..end], 0o755) {
@@ -240,46 +233,84 @@ fn make_dirs(context: &vfs::Context, path: &[u8], len: usize) -> Result<(), Errn
     Ok(())
 }
 
-impl Kind {
+impl PlannedMount {
+    /// Whether `other` is mounted somewhere below this one.
+    fn is_above(&self, other: &Self) -> bool {
+        self.at != other.at && (self.at == "/" || Path::new(&other.at).starts_with(&self.at))
+    }
+
+    fn open_directory(&self, path: &Path) -> io::Result<HostFs> {
+        let (host, usual) = (&self.settings.host, HostOptions::default());
+        let options = HostOptions {
+            policy: host.policy.unwrap_or(usual.policy),
+            mount_points: host.mount_points.unwrap_or(usual.mount_points),
+            max_fds: host.max_fds.unwrap_or(usual.max_fds),
+            watch: host.watch.unwrap_or(usual.watch),
+            read_only: self.settings.flags.bits() & MountFlags::RDONLY.bits() != 0,
+            ..usual
+        };
+        HostFs::new(path, &options)
+    }
+
+    fn wrong(&self, problem: Problem) -> SourceError {
+        SourceError { origin: self.origin.clone(), problem: Box::new(problem) }
+    }
+
+    fn cannot_mount(&self, errno: Errno) -> SourceError {
+        self.wrong(Problem::Mount { at: self.at.clone(), reason: reason(errno) })
+    }
+}
+
+impl Named {
     /// What `source` names; relative paths start from `from`.
-    fn of(source: &OsStr, from: &Path, options: &[&str]) -> Result<Self, Problem> {
-        if let Some(words) = source.as_bytes().strip_prefix(RAM.as_bytes()) {
-            let words = String::from_utf8_lossy(words);
-            let texts: Vec<&str> = [&*words].into_iter().chain(options.iter().copied()).collect();
-            let (ram, mounted) = words::of_ram(&texts, own_ids())?;
-            return Ok(Self::Ram(ram, mounted));
+    fn of(source: &OsStr, from: &Path) -> Result<Self, Problem> {
+        if source.as_bytes().starts_with(RAM.as_bytes()) {
+            return Ok(Self::Kind(Kind::Ram));
         }
         let path = from.join(source);
-        let metadata = match fs::metadata(&path) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(Problem::Missing(path)),
-            Err(error) => return Err(Problem::Unusable { path, reason: error.into() }),
+        let unusable = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => Problem::Missing(path.clone()),
+            _ => Problem::Unusable { path: path.clone(), reason: error.into() },
         };
-        // So that it stays what it is when the process goes elsewhere.
-        let path = match fs::canonicalize(&path) {
-            Ok(path) => path,
-            Err(error) => return Err(Problem::Unusable { path, reason: error.into() }),
-        };
+        let metadata = fs::metadata(&path).map_err(unusable)?;
+        // Absolute, because a process in the background changes its working directory.
+        let absolute = fs::canonicalize(&path).map_err(unusable)?;
         if metadata.is_dir() {
-            let (host, mounted) = words::of_host(options)?;
-            Ok(Self::Host(path, host, mounted))
+            Ok(Self::Kind(Kind::Directory(absolute)))
         } else if metadata.is_file() {
-            Ok(Self::File(path))
+            Ok(Self::MountsFile(absolute))
         } else {
-            Err(Problem::NoDirectory(path))
+            Err(Problem::NotADirectory(path))
         }
     }
 }
 
-/// To whom a tree in memory belongs: who runs this, as with a tmpfs.
-fn own_ids() -> (u32, u32) {
-    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw())
+impl Kind {
+    /// Adds the options in `source` itself, which only a tree in memory has.
+    fn add_own_options(&self, source: &OsStr, settings: &mut Settings) -> Result<(), OptionError> {
+        let Some(list) = source.as_bytes().strip_prefix(RAM.as_bytes()) else { return Ok(()) };
+        settings.add(&String::from_utf8_lossy(list), Place::Source(self.owner()), false)
+    }
+
+    fn owner(&self) -> Owner {
+        match self {
+            Self::Ram => Owner::Ram,
+            Self::Directory(_) => Owner::Directory,
+        }
+    }
+
+    fn name(&self) -> OsString {
+        match self {
+            Self::Ram => "ram".into(),
+            Self::Directory(path) => path.into(),
+        }
+    }
 }
 
-fn at_command_line(problem: Problem) -> SourceError {
-    SourceError { place: None, problem }
+fn on_command_line(problem: impl Into<Problem>) -> SourceError {
+    SourceError { origin: None, problem: Box::new(problem.into()) }
 }
 
 fn reason(errno: Errno) -> Reason {
-    std::io::Error::from_raw_os_error(errno.raw()).into()
+    io::Error::from_raw_os_error(errno.raw()).into()
 }

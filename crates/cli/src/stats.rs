@@ -1,4 +1,4 @@
-//! `lightfoot stats` and `lightfoot top`: how a mount is, once or again and again.
+//! `lightfoot stats` and `lightfoot top`: statistics of a mount, once or repeatedly.
 
 mod page;
 mod prometheus;
@@ -8,19 +8,20 @@ mod units;
 pub(crate) use prometheus::text as prometheus;
 pub(crate) use screen::{Top, run as top};
 
-use crate::control;
-use crate::error::Error;
-use crate::mount::Entry;
+use crate::control::{self, ControlError};
+use crate::output::{OutputError, print};
+use crate::reason::CommandError;
 use clap::Args;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
+use thiserror::Error;
 
-/// What `lightfoot stats` is asked.
+/// Arguments of `lightfoot stats`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Stats {
-    /// Where it is mounted
+    /// A mount of Lightfoot
     #[arg(value_name = "MOUNTPOINT")]
     mountpoint: PathBuf,
 
@@ -28,42 +29,56 @@ pub(crate) struct Stats {
     #[arg(long, conflicts_with = "prometheus")]
     json: bool,
 
-    /// Print what Prometheus reads
+    /// Print the text format of Prometheus
     #[arg(long)]
     prometheus: bool,
 
-    /// What happens in so many seconds from now, instead of since it was mounted
+    /// Count what happens during the next SECONDS, instead of everything since it was mounted
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     interval: Option<Duration>,
 }
 
-/// Asks once, or at both ends of an interval, and prints it.
-pub(crate) fn run(stats: &Stats, out: &mut impl Write) -> Result<(), Error> {
-    let mount = Entry::find(&stats.mountpoint)?;
-    let mut status = control::ask(&mount)?;
-    if let Some(interval) = stats.interval {
-        thread::sleep(interval);
-        status = control::ask(&mount)?.since(&status);
-    }
-    let written = if stats.json {
-        serde_json::to_writer_pretty(&mut *out, &status).map_err(io::Error::from).and_then(|()| writeln!(out))
-    } else if stats.prometheus {
-        out.write_all(prometheus(&status).as_bytes())
-    } else {
-        out.write_all(page::full(&status).as_bytes())
-    };
-    finish(written.and_then(|()| out.flush()))
+/// Why there are no statistics.
+#[derive(Debug, Error)]
+pub(crate) enum StatsError {
+    /// The mount was not found, or does not reply.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+
+    /// They cannot be printed.
+    #[error(transparent)]
+    Output(#[from] OutputError),
 }
 
-/// Who reads no further ends us like everybody.
-fn finish(written: io::Result<()>) -> Result<(), Error> {
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| Error::Output(error.into())),
+impl CommandError for StatsError {
+    fn status(&self) -> u8 {
+        match self {
+            Self::Control(error) => error.status(),
+            Self::Output(_) => 1,
+        }
     }
+}
+
+/// Prints the status of a mount, or what happens there during an interval.
+pub(crate) fn run(stats: &Stats, out: &mut impl Write) -> Result<(), StatsError> {
+    let mount = control::find(&stats.mountpoint)?;
+    let mut status = control::status(&mount)?;
+    if let Some(interval) = stats.interval {
+        thread::sleep(interval);
+        status = control::status(&mount)?.since(&status);
+    }
+    let text = if stats.json {
+        serde_json::to_string_pretty(&status).map_err(OutputError::from)? + "\n"
+    } else if stats.prometheus {
+        prometheus(&status)
+    } else {
+        page::full(&status)
+    };
+    print(text.as_bytes(), out)?;
+    Ok(())
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|seconds| !seconds.is_zero()).ok_or_else(|| "say a number of seconds, such as 1 or 0.5".into())
+    seconds.filter(|seconds| !seconds.is_zero()).ok_or_else(|| "use a number of seconds, such as 1 or 0.5".into())
 }

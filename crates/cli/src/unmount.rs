@@ -1,11 +1,11 @@
-//! `lightfoot unmount`: ends a mount of Lightfoot, and waits until what was written is where it belongs.
+//! `lightfoot unmount`: ends a mount of Lightfoot, and waits until its process has written everything and ended.
 //!
-//! As root by `umount2(2)`, else by `fusermount3`. What is not Lightfoot's is left alone.
+//! Root unmounts with `umount2(2)`, other users with `fusermount3`. Mounts of other file systems are refused.
 
-use crate::control;
-use crate::error::{Error, Reason};
-use crate::mount::{Entry, Failure};
+use crate::control::{self, ControlError};
+use crate::reason::{CommandError, Reason, shell_word, show};
 use clap::Args;
+use fuse::mountinfo::MountInfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
@@ -14,64 +14,109 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Command;
+use thiserror::Error;
 
-/// How long the process behind a mount may take to end, in seconds.
-const PATIENCE_S: i64 = 10;
+/// How long the process of a mount may take to end, in seconds.
+const TIMEOUT_S: i64 = 10;
 
-/// What `lightfoot unmount` is asked.
+/// Arguments of `lightfoot unmount`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Unmount {
-    /// Where it is mounted
+    /// A mount of Lightfoot
     #[arg(value_name = "MOUNTPOINT")]
     mountpoint: PathBuf,
 
-    /// Take it away at once, though files are open: who has them open may end first, and then the mount does
+    /// Detach it now, although files are open; its process ends when they are closed
     #[arg(short, long)]
     lazy: bool,
 }
 
-/// Unmounts, and waits for the end of the process that answered.
-pub(crate) fn run(unmount: &Unmount) -> Result<(), Error> {
-    let mount = Entry::find(&unmount.mountpoint)?;
+/// Why it is still mounted.
+#[derive(Debug, Error)]
+pub(crate) enum UnmountError {
+    /// It was not found.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+
+    /// Files are open.
+    #[error("{}: in use (close its files, which `fuser -vm {}` lists, or use --lazy)", show(.0), shell_word(.0))]
+    InUse(PathBuf),
+
+    /// Another user mounted it.
+    #[error("{}: mounted by user {uid} (unmount it as that user or as root)", show(.path))]
+    OtherUser {
+        /// Where.
+        path: PathBuf,
+        /// The user.
+        uid: u32,
+    },
+
+    /// There is no helper.
+    #[error("{}: fusermount3 not found, which other users than root need (install the package fuse3)", show(.0))]
+    NoHelper(PathBuf),
+
+    /// The kernel or the helper refused.
+    #[error("{}: cannot unmount: {reason} (`lightfoot unmount --lazy` detaches it)", show(.path))]
+    Refused {
+        /// Where.
+        path: PathBuf,
+        /// What the kernel or the helper reported.
+        reason: Reason,
+    },
+}
+
+impl CommandError for UnmountError {
+    fn status(&self) -> u8 {
+        match self {
+            Self::Control(error) => error.status(),
+            Self::InUse(_) | Self::OtherUser { .. } | Self::NoHelper(_) => 2,
+            Self::Refused { .. } => 1,
+        }
+    }
+}
+
+/// Unmounts, and waits for the end of the process that served the mount.
+pub(crate) fn run(unmount: &Unmount) -> Result<(), UnmountError> {
+    let mount = control::find(&unmount.mountpoint)?;
     let process = control::process_of(&mount).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     let flags = if unmount.lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
-    match rustix::mount::unmount(&mount.at, flags | UnmountFlags::NOFOLLOW) {
+    match rustix::mount::unmount(&mount.mountpoint, flags | UnmountFlags::NOFOLLOW) {
         Ok(()) => {}
         Err(Errno::PERM) if mount.uid != geteuid().as_raw() => {
-            return Err(Failure::NotYours { path: mount.at, uid: mount.uid }.into());
+            return Err(UnmountError::OtherUser { path: mount.mountpoint, uid: mount.uid });
         }
-        Err(Errno::PERM) => by_helper(&mount, unmount.lazy)?,
-        Err(Errno::BUSY) => return Err(Failure::InUse(mount.at).into()),
+        Err(Errno::PERM) => unmount_by_helper(&mount, unmount.lazy)?,
+        Err(Errno::BUSY) => return Err(UnmountError::InUse(mount.mountpoint)),
         Err(errno) => {
-            return Err(Failure::Unmount { path: mount.at, reason: io::Error::from(errno).into() }.into());
+            return Err(UnmountError::Refused { path: mount.mountpoint, reason: io::Error::from(errno).into() });
         }
     }
     if let Some(process) = process.filter(|_| !unmount.lazy)
         && !has_ended(&process)
     {
-        eprintln!("lightfoot: {:?} is unmounted; its process has more to do, and ends by itself", mount.at);
+        eprintln!("lightfoot: {}: unmounted; its process is still running and ends by itself", show(&mount.mountpoint));
     }
     Ok(())
 }
 
-fn by_helper(mount: &Entry, is_lazy: bool) -> Result<(), Failure> {
-    let refused = |reason: Reason| Failure::Unmount { path: mount.at.clone(), reason };
+fn unmount_by_helper(mount: &MountInfo, is_lazy: bool) -> Result<(), UnmountError> {
+    let refused = |reason: Reason| UnmountError::Refused { path: mount.mountpoint.clone(), reason };
     let mut helper = Command::new("fusermount3");
-    helper.arg("-u").args(is_lazy.then_some("-z")).arg("--").arg(&mount.at);
-    let ended = helper.output().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => refused("the helper fusermount3 is not there: install the package fuse3".into()),
+    helper.arg("-u").args(is_lazy.then_some("-z")).arg("--").arg(&mount.mountpoint);
+    let output = helper.output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => UnmountError::NoHelper(mount.mountpoint.clone()),
         _ => refused(error.into()),
     })?;
-    let said = String::from_utf8_lossy(&ended.stderr);
-    match said.trim() {
-        _ if ended.status.success() => Ok(()),
-        said if said.contains("busy") => Err(Failure::InUse(mount.at.clone())),
-        said => Err(refused(said.trim_start_matches("fusermount3: ").into())),
+    let message = String::from_utf8_lossy(&output.stderr);
+    match message.trim() {
+        _ if output.status.success() => Ok(()),
+        message if message.contains("busy") => Err(UnmountError::InUse(mount.mountpoint.clone())),
+        message => Err(refused(message.trim_start_matches("fusermount3: ").into())),
     }
 }
 
-/// Whether the process has ended, once it had time to.
+/// Waits for the end of the process; whether it ended in time.
 fn has_ended(process: &OwnedFd) -> bool {
-    let patience = Timespec { tv_sec: PATIENCE_S, tv_nsec: 0 };
-    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&patience)).is_ok_and(|ended| ended > 0)
+    let timeout = Timespec { tv_sec: TIMEOUT_S, tv_nsec: 0 };
+    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&timeout)).is_ok_and(|ended| ended > 0)
 }

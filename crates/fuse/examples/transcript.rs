@@ -1,5 +1,5 @@
-//! Mounts an empty tree in memory, as `ram` does, on the directory that is named, and writes down what the kernel asks and is told,
-//! a line each, until somebody unmounts it. `crates/fuse/tests/transcripts` has what it wrote.
+//! Mounts an empty tree in memory until it is unmounted, and prints a line for each request that changes the kernel's nodes or
+//! handles: `transcript MOUNTPOINT`. `crates/fuse/tests/transcripts` has its output.
 
 use std::fmt::{Debug, Write};
 use std::io::Write as _;
@@ -23,7 +23,7 @@ impl Visit for Text {
 
 impl Subscriber for Recorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "fuse::transcript" || *metadata.level() <= Level::WARN
+        metadata.target() == "lightfoot_fuse::transcript" || *metadata.level() <= Level::WARN
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -46,12 +46,20 @@ impl Subscriber for Recorder {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mountpoint = std::env::args_os().nth(1).ok_or("say where to mount: transcript MOUNTPOINT")?;
+    let mountpoint = std::env::args_os().nth(1).ok_or("usage: transcript MOUNTPOINT")?;
     tracing::subscriber::set_global_default(Recorder)?;
     let tree = vfs::Vfs::new(ramfs::RamFs::new());
-    let session = fuse::SessionOptions { ttls: fuse::Ttls::LONG, ..fuse::SessionOptions::default() };
+    let session = lightfoot_fuse::SessionOptions {
+        ttls: lightfoot_fuse::Ttls::LONG,
+        ..lightfoot_fuse::SessionOptions::default()
+    };
     // One thread, so that lines stand in the order of what was done.
-    let options = fuse::MountOptions { session, threads: Some(1), clone_fd: false, ..fuse::MountOptions::default() };
-    fuse::mount(&tree, mountpoint.as_ref(), &options)?.wait()?;
+    let options = lightfoot_fuse::MountOptions {
+        session,
+        threads: Some(1),
+        clone_fd: false,
+        ..lightfoot_fuse::MountOptions::default()
+    };
+    lightfoot_fuse::mount(&tree, mountpoint.as_ref(), &options)?.wait()?;
     Ok(())
 }

@@ -1,20 +1,19 @@
-//! Handles: what the kernel has open, by number.
+//! Handles: the open files and directories of the kernel, by number.
 //!
 //! # What it is
-//! An open answers with a number that reads, writes and the release name later. The number's lower half is a place, its
-//! upper half says how often the place was used: so a number that was released is known as such, and does not lead to
-//! the file that was opened since.
+//! The reply to an open has a number, which later reads, writes and the release use. The lower half of the number is a slot
+//! and a shard, the upper half a generation, which changes when the slot is used again. So a number that was released never
+//! leads to a file that was opened later.
 //!
 //! # What it is not
-//! A count of users: [`Handles::remove`] ends the number, and what it led to lives on with the requests that still have
-//! it.
+//! A count of users: after [`Handles::remove`] the value lives on while requests use it.
 //!
 //! # How it is locked
-//! Sixteen shards with a [`Mutex`] each. A handle lies in the shard of the thread that opened it, whose number is part
-//! of its own. Values are dropped with no lock held.
+//! Sixteen shards with a [`Mutex`] each. A handle is in the shard of the thread that opened it. Values are dropped without a
+//! lock.
 //!
 //! # Limitations
-//! A place that was used 2^32 times begins again. A shard has room for 2^28 handles at once.
+//! The generation of a slot begins again after 2^32 uses. A shard has at most 2^28 handles at once.
 
 use core::fmt;
 use prim::cpu;
@@ -26,28 +25,28 @@ const SHARDS: usize = 1 << SHARD_BITS;
 
 /// Open handles; see the module's description.
 pub(crate) struct Handles<T> {
-    shards: Box<[Line<T>]>,
+    shards: Box<[HandleShard<T>]>,
 }
 
-/// Two cache lines, for the prefetcher fetches in pairs.
+/// Two cache lines, since the prefetcher fetches pairs.
 #[repr(align(128))]
-struct Line<T>(Mutex<Shard<T>>);
+struct HandleShard<T>(Mutex<Slots<T>>);
 
-struct Shard<T> {
-    places: Vec<Place<T>>,
+struct Slots<T> {
+    slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }
 
-struct Place<T> {
-    /// Of the number that is in use, or of the next one; never 0.
+struct Slot<T> {
+    /// The generation of the current number, or of the next one; never 0.
     generation: u32,
     held: Option<Arc<T>>,
 }
 
 impl<T> Handles<T> {
-    /// No handle.
+    /// An empty table.
     pub(crate) fn new() -> Self {
-        let shard = |_| Line(Mutex::new(Shard { places: Vec::new(), free: Vec::new() }));
+        let shard = |_| HandleShard(Mutex::new(Slots { slots: Vec::new(), free: Vec::new() }));
         Self { shards: (0..SHARDS).map(shard).collect() }
     }
 
@@ -57,38 +56,38 @@ impl<T> Handles<T> {
         let at = cpu::id() % SHARDS;
         let mut held = self.shards[at].0.lock();
         let index = held.free.pop().unwrap_or_else(|| {
-            held.places.push(Place { generation: 1, held: None });
-            (held.places.len() - 1) as u32
+            held.slots.push(Slot { generation: 1, held: None });
+            (held.slots.len() - 1) as u32
         });
-        let place = &mut held.places[index as usize];
-        place.held = Some(value);
-        u64::from(place.generation) << 32 | u64::from(index << SHARD_BITS) | at as u64
+        let slot = &mut held.slots[index as usize];
+        slot.held = Some(value);
+        u64::from(slot.generation) << 32 | u64::from(index << SHARD_BITS) | at as u64
     }
 
-    /// What `handle` leads to. `None` if it was not given out, or was removed: `EBADF`.
+    /// The value of `handle`. `None` if the handle is not open: `EBADF`.
     #[inline]
     pub(crate) fn get(&self, handle: u64) -> Option<Arc<T>> {
-        self.shards[shard_of(handle)].0.lock().place(handle)?.held.clone()
+        self.shards[shard_of(handle)].0.lock().slot(handle)?.held.clone()
     }
 
-    /// Ends `handle`. `None` as for [`get`](Self::get).
+    /// Removes `handle` and returns its value. `None` as for [`get`](Self::get).
     pub(crate) fn remove(&self, handle: u64) -> Option<Arc<T>> {
         let mut held = self.shards[shard_of(handle)].0.lock();
-        let value = held.place(handle)?.close();
+        let value = held.slot(handle)?.close();
         if value.is_some() {
             held.free.push(index_of(handle));
         }
         value
     }
 
-    /// Ends all handles and returns what they led to: at the unmount, for those that the kernel did not release.
+    /// Removes all handles and returns their values: at the unmount, for those that the kernel did not release.
     pub(crate) fn drain(&self) -> Vec<Arc<T>> {
         let mut all = Vec::new();
         for shard in &self.shards {
             let mut held = shard.0.lock();
-            let Shard { places, free } = &mut *held;
-            for (index, place) in (0..).zip(places) {
-                if let Some(value) = place.close() {
+            let Slots { slots, free } = &mut *held;
+            for (index, slot) in (0..).zip(slots) {
+                if let Some(value) = slot.close() {
                     all.push(value);
                     free.push(index);
                 }
@@ -97,26 +96,26 @@ impl<T> Handles<T> {
         all
     }
 
-    /// How many there are, shard by shard.
+    /// The number of handles, shard by shard.
     pub(crate) fn len(&self) -> usize {
-        let open = |shard: &Line<T>| {
+        let open = |shard: &HandleShard<T>| {
             let held = shard.0.lock();
-            held.places.len() - held.free.len()
+            held.slots.len() - held.free.len()
         };
         self.shards.iter().map(open).sum()
     }
 }
 
-impl<T> Shard<T> {
-    /// The place of `handle`, if it is of the generation that the place has.
-    fn place(&mut self, handle: u64) -> Option<&mut Place<T>> {
-        let place = self.places.get_mut(index_of(handle) as usize)?;
-        (u64::from(place.generation) == handle >> 32).then_some(place)
+impl<T> Slots<T> {
+    /// The slot of `handle`, if the generations agree.
+    fn slot(&mut self, handle: u64) -> Option<&mut Slot<T>> {
+        let slot = self.slots.get_mut(index_of(handle) as usize)?;
+        (u64::from(slot.generation) == handle >> 32).then_some(slot)
     }
 }
 
-impl<T> Place<T> {
-    /// Takes the value out; the number that led to it leads nowhere from now on.
+impl<T> Slot<T> {
+    /// Takes the value out, and ends the number.
     fn close(&mut self) -> Option<Arc<T>> {
         let value = self.held.take()?;
         self.generation = self.generation.checked_add(1).unwrap_or(1);
@@ -166,12 +165,12 @@ mod tests {
             }
         }
         assert_eq!(stale.iter().filter_map(|&handle| handles.get(handle)).collect::<Vec<_>>(), [Arc::new(999)]);
-        // One place was used for all.
+        // One slot was used for all.
         assert_eq!(stale.iter().map(|handle| *handle as u32).collect::<BTreeSet<u32>>().len(), 1);
     }
 
     #[test]
-    fn a_number_that_was_not_given_out_leads_nowhere() {
+    fn an_unknown_number_has_no_value() {
         let handles = Handles::new();
         let real = handles.insert(());
         for handle in [0, 1, real + (1 << SHARD_BITS), real + (1 << 32), real & 0xFFFF_FFFF, u64::MAX] {
@@ -194,16 +193,16 @@ mod tests {
 
     #[test]
     fn a_value_is_dropped_with_no_lock_held() {
-        struct Asks(Arc<Handles<Asks>>);
-        impl Drop for Asks {
+        struct LocksOnDrop(Arc<Handles<LocksOnDrop>>);
+        impl Drop for LocksOnDrop {
             fn drop(&mut self) {
                 self.0.len();
             }
         }
         let handles = Arc::new(Handles::new());
-        let handle = handles.insert(Asks(handles.clone()));
+        let handle = handles.insert(LocksOnDrop(handles.clone()));
         drop(handles.remove(handle));
-        handles.insert(Asks(handles.clone()));
+        handles.insert(LocksOnDrop(handles.clone()));
         drop(handles.drain());
         assert_eq!(handles.len(), 0);
     }

@@ -1,37 +1,41 @@
-//! Lightfoot through FUSE: a tree of [`vfs`] becomes a mount that any program can use.
+//! Lightfoot through FUSE: mounts a tree of [`vfs`], so that any program can use it.
 //!
 //! # What it is
-//! Two layers. The [`Session`] knows what the kernel knows (nodes, how often each was looked up, open handles) and answers
-//! operations; it does not know how they arrive. The transport carries them over `/dev/fuse`. [`mount`] puts both together.
+//! Two layers. The [`Session`] implements the operations of FUSE on a tree. It keeps the kernel's state (nodes, their lookup
+//! counts, open handles) and does not depend on how requests arrive. The transport reads requests from `/dev/fuse`. [`mount`]
+//! combines both.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let tree = vfs::Vfs::new(ramfs::RamFs::new());
-//! let mounted = fuse::mount(&tree, "/mnt".as_ref(), &fuse::MountOptions::default())?;
-//! mounted.wait()?; // until somebody unmounts it
+//! let mounted = lightfoot_fuse::mount(&tree, "/mnt".as_ref(), &lightfoot_fuse::MountOptions::default())?;
+//! mounted.wait()?; // until it is unmounted
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! # How it is locked
-//! `nodes` and `handles` have locks in shards, held for no call into the tree. Notices to the kernel leave by a queue with a thread
-//! of its own, never from a handler.
+//! `nodes` and `handles` have sharded locks, which no thread holds during a call into the tree. A separate thread sends
+//! notices to the kernel; a handler never does.
 //!
 //! # Where it comes from
-//! `Documentation/filesystems/fuse.rst` of Linux; libfuse's low-level interface.
+//! `Documentation/filesystems/fuse.rst` in Linux; libfuse's low-level interface.
 
 #![forbid(unsafe_code)]
 
 mod handles;
 mod metrics;
 mod mount;
+pub mod mountinfo;
 mod nodes;
 mod notices;
 mod options;
+pub mod prometheus;
+pub mod reason;
 mod session;
 mod transport;
 
 pub use metrics::{Gauge, Metrics, Op, OpStats, Snapshot};
-pub use mount::{MountError, Mounted, device_of, mount};
+pub use mount::{MountError, Mounted, mount};
 pub use options::{Checks, MountOptions, SessionOptions, Shown, Ttls};
-pub use session::{Caller, Entry, FileLock, Listed, Opened, ROOT_NODE, Session};
+pub use session::{Caller, Entry, FileLock, Listed, NameIn, NewMode, Opened, ROOT_NODE, Session};

@@ -1,26 +1,25 @@
-//! Metrics: how often each operation was asked for, how it ended and how long it took.
+//! Metrics: count, result and latency of each operation.
 //!
 //! # What it is
-//! [`Metrics::time`] gives a guard that records its operation when it is dropped. Threads record into shards of their
-//! own, so that they do not share lines; [`Metrics::snapshot`] adds the shards up. A snapshot can be sent elsewhere,
-//! subtracted from a later one, and written down for Prometheus.
+//! [`Metrics::time`] returns a guard that records its operation on drop. Each thread records into its own shard, so that
+//! threads share no cache lines; [`Metrics::snapshot`] adds the shards up. A snapshot can be serialized, subtracted from a
+//! later one, and written as text for Prometheus.
 //!
 //! # What it is not
-//! A trace: single operations are not kept. Nor exact: lengths of time are kept to within 1/16, counts and sums
-//! exactly.
+//! A trace: it does not keep single operations. Latencies are exact to 1/16; counts and sums are exact.
 //!
 //! # How it is locked
-//! A [`Mutex`] for each of 32 shards, chosen by the thread's index and held for one record: hardly ever waited for. A
-//! snapshot takes them one by one, so what is recorded meanwhile is in it or not.
+//! A [`Mutex`] for each of 32 shards, chosen by the thread's index and held for one record, so threads hardly ever wait. A
+//! snapshot locks one shard after the other, so it may or may not have what is recorded meanwhile.
 //!
 //! # Memory
-//! About 4 KiB for each operation that a shard has seen.
+//! About 4 KiB for each operation in each shard that has recorded it.
 //!
 //! # Source
 //! Gil Tene's HdrHistogram; the text exposition format 0.0.4 of Prometheus.
 
+mod exposition;
 mod op;
-mod prometheus;
 mod snapshot;
 
 pub use op::{Gauge, Op};
@@ -36,27 +35,27 @@ use sync::Mutex;
 
 const SHARDS: usize = 32;
 
-/// The longest time that is told from longer ones: 68 seconds.
+/// The longest latency that is recorded as such, 68 seconds; longer ones count as this.
 const LONGEST_NS: u64 = 1 << 36;
 
-/// Digits of a recorded time that are right.
+/// Significant decimal digits of a recorded latency.
 const DIGITS: u8 = 1;
 
-/// Errors of an operation that are counted by number, one errno each; others count as errors alone.
+/// The number of errnos that are counted one by one for each operation and shard. Others only count as errors.
 const ERRNOS: usize = 32;
 
 /// Counters of one session; see the module's description.
 pub struct Metrics {
-    shards: Box<[Line]>,
+    shards: Box<[MetricShard]>,
     gauges: [AtomicU64; Gauge::ALL.len()],
     began_ns: i64,
 }
 
-/// Two cache lines, for the prefetcher fetches in pairs.
+/// Two cache lines, since the prefetcher fetches pairs.
 #[repr(align(128))]
-struct Line(Mutex<Box<[Option<Box<Record>>]>>);
+struct MetricShard(Mutex<Box<[Option<Box<Record>>]>>);
 
-/// What one shard knows of one operation.
+/// One operation in one shard.
 struct Record {
     times: Histogram<u64>,
     sum_ns: u64,
@@ -69,7 +68,7 @@ impl Metrics {
     /// All zero.
     #[must_use]
     pub fn new() -> Self {
-        let line = |_| Line(Mutex::new(Op::ALL.iter().map(|_| None).collect()));
+        let line = |_| MetricShard(Mutex::new(Op::ALL.iter().map(|_| None).collect()));
         Self {
             shards: (0..SHARDS).map(line).collect(),
             gauges: [const { AtomicU64::new(0) }; Gauge::ALL.len()],
@@ -77,9 +76,9 @@ impl Metrics {
         }
     }
 
-    /// Begins to time an operation, which ends where the guard is dropped.
+    /// Starts the timer of an operation, which the guard records on drop.
     #[inline]
-    #[must_use = "dropped at once, it times nothing"]
+    #[must_use = "a timer that is dropped at once measures nothing"]
     pub fn time(&self, op: Op) -> Timer<'_> {
         Timer { metrics: self, op, began_ns: clock::monotonic_ns(), errno: Cell::new(0) }
     }
@@ -98,7 +97,7 @@ impl Metrics {
 
     /// Sets a gauge.
     pub fn set(&self, gauge: Gauge, value: u64) {
-        // Relaxed, here and below: figures, that order nothing.
+        // Relaxed, here and below: figures, which order nothing.
         self.gauges[gauge as usize].store(value, Relaxed);
     }
 
@@ -107,14 +106,13 @@ impl Metrics {
         self.gauges[gauge as usize].fetch_add(by, Relaxed);
     }
 
-    /// What a gauge is at.
+    /// The value of a gauge.
     #[must_use]
     pub fn get(&self, gauge: Gauge) -> u64 {
         self.gauges[gauge as usize].load(Relaxed)
     }
 
-    /// All that was recorded so far, without operations that nobody asked for. The sections of the caches and of the
-    /// walk are empty: the caller fills them.
+    /// All that was recorded so far; operations without a record are left out. The caller fills in `cache` and `fallbacks`.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let ops = Op::ALL.iter().filter_map(|&op| self.op(op)).collect();
@@ -147,7 +145,7 @@ impl Metrics {
 }
 
 impl Record {
-    /// `None` would be bounds that the histogram refuses, which these are not.
+    /// `None` only if the histogram refuses the bounds, which it does not.
     fn new() -> Option<Self> {
         let times = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok()?;
         Some(Self { times, sum_ns: 0, max_ns: 0, errors: 0, errnos: Vec::new() })
@@ -181,7 +179,7 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// An operation under way; recorded on drop, also when unwinding. Made by [`Metrics::time`].
+/// An operation under way, recorded on drop, also during a panic. See [`Metrics::time`].
 #[derive(Debug)]
 pub struct Timer<'a> {
     metrics: &'a Metrics,
@@ -191,7 +189,7 @@ pub struct Timer<'a> {
 }
 
 impl Timer<'_> {
-    /// The operation ends with `errno`; 0 takes that back.
+    /// Sets the errno that the operation ends with; 0 for success.
     pub fn failed(&self, errno: i32) {
         self.errno.set(errno);
     }

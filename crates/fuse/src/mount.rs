@@ -1,15 +1,17 @@
-//! Mounting: from a tree and a directory to a mount that answers, and to its end.
+//! Mounting: checks the mount point, mounts a tree, and unmounts it.
 //!
 //! # What it is
-//! [`mount`] looks at the mount point first, so that what is wrong is said in terms of it; has the kernel mount (directly as root, by
-//! `fusermount3` otherwise); and runs the transport on threads of its own. [`Mounted`] ends it.
+//! [`mount`] checks the mount point first, so that an error names what is wrong with it. Then the kernel mounts: directly for
+//! root, by `fusermount3` for others. Threads of this process serve the requests. [`Mounted`] unmounts.
 //!
 //! # Where it comes from
 //! `fuse(4)`, `mount.fuse(8)`, `umount2(2)`.
 
 mod direct;
 
+use crate::mountinfo::{self, MountInfo};
 use crate::options::MountOptions;
+use crate::reason::without_number;
 use crate::session::Session;
 use crate::transport::{KernelSender, Transport, mount_config};
 use parking_lot::Mutex;
@@ -23,88 +25,88 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use vfs::Vfs;
 
-/// Why a tree could not be mounted, in a sentence that says what to do.
+/// Why mounting failed: `what: why (what to do)`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// There is no `/dev/fuse`.
+    /// `/dev/fuse` does not exist.
     #[error(
-        "/dev/fuse is not there: load the kernel's module with `modprobe fuse`, or let the container have the device"
+        "/dev/fuse: no such device (load the kernel module with `modprobe fuse`, or give the container the device)"
     )]
     NoDevice,
     /// `/dev/fuse` cannot be opened.
-    #[error("/dev/fuse cannot be opened ({}): run as root, or let your user read and write the device", plain(.0))]
+    #[error("/dev/fuse: {} (run as root, or let your user read and write the device)", without_number(.0))]
     DeviceRefused(io::Error),
-    /// Only root may mount directly, and there is no helper.
-    #[error("mounting needs root or the helper fusermount3, which is not there: install the package fuse3")]
+    /// Only root may mount directly, and the helper is not installed.
+    #[error("fusermount3: not found (install the package fuse3, or run as root)")]
     NoHelper,
     /// The helper refused.
-    #[error("fusermount3 refused to mount on {}: {message}", .mountpoint.display())]
+    #[error("{}: fusermount3 refused to mount: {message}", .mountpoint.display())]
     Refused {
-        /// Where.
+        /// The mount point.
         mountpoint: PathBuf,
-        /// What it said.
+        /// The helper's message.
         message: String,
     },
-    /// The mount point is not there, or cannot be looked at.
-    #[error("the mount point {} cannot be used ({}): {}", .mountpoint.display(), plain(.source), way_out(.source))]
+    /// The mount point does not exist or cannot be accessed.
+    #[error("{}: {} ({})", .mountpoint.display(), without_number(.source), advice(.source))]
     NoMountpoint {
-        /// Where.
+        /// The mount point.
         mountpoint: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The mount point is no directory.
-    #[error("the mount point {} is not a directory", .0.display())]
+    /// The mount point is not a directory.
+    #[error("{}: not a directory", .0.display())]
     NotADirectory(PathBuf),
-    /// The mount point holds something that would be hidden.
-    #[error("the mount point {} is not empty; what it holds would be hidden: empty it, or say `-o nonempty`", .0.display())]
+    /// The mount point has entries, which the mount would hide.
+    #[error("{}: not empty (empty the directory, or hide its entries with `-o nonempty`)", .0.display())]
     NotEmpty(PathBuf),
-    /// A tree of Lightfoot is mounted there already.
-    #[error("{} is a mount of Lightfoot already; unmount it with `lightfoot unmount`, or say `-o nonempty` to cover it", .0.display())]
+    /// Lightfoot is mounted there already.
+    #[error("{}: already a mount of Lightfoot (run `lightfoot unmount`, or cover it with `-o nonempty`)", .0.display())]
     Mounted(PathBuf),
-    /// A server that died left its mount behind, and it could not be cleaned up.
-    #[error("{} is a mount whose server has gone, and it cannot be unmounted ({}): `umount -l {}`", .mountpoint.display(), plain(.source), .mountpoint.display())]
+    /// The server of an earlier mount has exited, and that mount could not be unmounted.
+    #[error("{}: a mount whose server has exited; unmounting it failed: {} (run `umount -l {}`)", .mountpoint.display(), without_number(.source), .mountpoint.display())]
     Stale {
-        /// Where.
+        /// The mount point.
         mountpoint: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The tree cannot be looked at.
-    #[error("the tree has no root that can be shown: {0}")]
+    /// The root directory of the tree cannot be opened.
+    #[error("the root directory of the tree: {0}")]
     NoRoot(vfs::Errno),
-    /// Root may not mount here.
-    #[error("mounting on {} is not permitted, for root neither: a container must be given CAP_SYS_ADMIN, and a profile that allows mounts", .0.display())]
+    /// The process may not mount.
+    #[error("{}: not permitted to mount (a container needs CAP_SYS_ADMIN and a security profile that allows mounts)", .0.display())]
     NotPermitted(PathBuf),
     /// The kernel refused.
-    #[error("the kernel refused to mount on {}: {}", .mountpoint.display(), plain(.source))]
+    #[error("{}: the kernel refused to mount: {}", .mountpoint.display(), without_number(.source))]
     Kernel {
-        /// Where.
+        /// The mount point.
         mountpoint: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A tree that is mounted. It is unmounted when this is dropped.
+/// A mounted tree. A drop unmounts it.
 #[derive(Debug)]
 pub struct Mounted {
     session: Arc<Session>,
     mountpoint: PathBuf,
     device: u64,
-    /// Where a helper mounted, it has to unmount.
+    /// For mounts by the helper, which must also unmount them.
     unmounter: Mutex<fuser::SessionUnmounter>,
     end: io::PipeReader,
     server: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// Mounts `vfs` on the directory `mountpoint`, which is answered for from then on by threads of this process.
+/// Mounts `vfs` on the directory `mountpoint`. Threads of this process serve its requests.
 ///
-/// A mount that a dead server left there is unmounted first.
+/// Unmounts first what a server that has exited left there.
 ///
 /// # Errors
-/// [`MountError`] says which, and what to do.
+/// See [`MountError`].
 pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mounted, MountError> {
     let at = || mountpoint.to_path_buf();
     clean_up_stale(mountpoint)?;
@@ -131,73 +133,75 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
         server.run()
     };
     let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve).map_err(kernel)?;
-    let device = device_of(&full).unwrap_or(0);
+    let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
     tracing::info!(mountpoint = %full.display(), "mounted");
     Ok(Mounted { session, mountpoint: full, device, unmounter, end, server: Some(server) })
 }
 
-/// Mounts, directly or by the helper, and greets the kernel.
+/// Mounts, directly or by the helper, and negotiates the protocol with the kernel.
 fn serve(transport: Transport, mountpoint: &Path, options: &MountOptions) -> io::Result<fuser::Session<Transport>> {
     let config = mount_config(options);
     let Some(device) = direct::mount_directly(mountpoint, options)? else {
         return fuser::Session::new(transport, mountpoint, &config);
     };
-    let greeted = fuser::Session::from_fd(transport, device, config.acl, config.clone());
-    if greeted.is_err() {
+    let session = fuser::Session::from_fd(transport, device, config.acl, config.clone());
+    if session.is_err() {
         let _ = unmount(mountpoint, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
     }
-    greeted
+    session
 }
 
 impl Mounted {
-    /// The session behind it.
+    /// The session that serves the mount.
     #[must_use]
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
 
-    /// Where it is mounted.
+    /// The mount point, absolute and without symbolic links.
     #[must_use]
     pub fn mountpoint(&self) -> &Path {
         &self.mountpoint
     }
 
-    /// The number of its device, as `/proc/self/mountinfo` has it: major and minor as `makedev(3)`; 0 if it could not be found.
+    /// The device number of the mount, as in `makedev(3)`; 0 if `/proc/self/mountinfo` does not list the mount.
     #[must_use]
     pub fn device(&self) -> u64 {
         self.device
     }
 
-    /// What becomes readable, for `poll(2)`, when the server ends: the mount is gone, by whatever means.
+    /// A descriptor for `poll(2)` that becomes readable when the mount is gone, for any reason, and the server has ended.
     #[must_use]
     pub fn end(&self) -> BorrowedFd<'_> {
         self.end.as_fd()
     }
 
-    /// Unmounts; with files open, as soon as the last is closed for who uses them, at once for everybody else (`MNT_DETACH`).
-    /// Who cannot wait for that ends the process: the kernel then fails what is still asked.
+    /// Unmounts. If files are open, detaches the mount (`MNT_DETACH`): open files work until they are closed, and then the
+    /// server ends. To end it earlier, exit the process; the kernel then fails all requests.
     ///
     /// # Errors
-    /// Those of `umount2(2)`; that another mount covers it.
+    /// Those of `umount2(2)`; an error without errno if another mount covers this one.
     pub fn unmount(&self) -> io::Result<()> {
         if self.is_over() {
             return Ok(());
         }
-        // What others mounted on the place after us, or after we went, is not ours to unmount.
-        let on_it = entries_of(&self.mountpoint);
-        let is_ours = |entry: &Entry| entry.device == self.device;
-        if self.device != 0 && !on_it.last().is_some_and(is_ours) {
-            let is_covered = on_it.iter().any(is_ours);
+        // Another process may have mounted on top of this mount, or on the mount point after this mount was gone.
+        let is_ours = |mount: &MountInfo| mount.device == self.device;
+        if self.device != 0
+            && let Ok(mounts) = mountinfo::stack(&self.mountpoint)
+            && !mounts.last().is_some_and(is_ours)
+        {
+            let is_covered = mounts.iter().any(is_ours);
             return if is_covered { Err(io::Error::other("another mount covers it")) } else { Ok(()) };
         }
-        let plain = self.unmount_directly(UnmountFlags::empty());
-        match plain {
+        let done = self.unmount_directly(UnmountFlags::empty());
+        match done {
             Err(Errno::BUSY) => {
-                tracing::info!(mountpoint = %self.mountpoint.display(), "busy: detached, and closed for who still uses it");
+                tracing::info!(mountpoint = %self.mountpoint.display(), "busy: detached; it ends when the last file is closed");
                 self.unmount_directly(UnmountFlags::DETACH)?;
             }
             Err(Errno::PERM) => self.unmounter.lock().unmount()?,
-            // Somebody else was faster.
+            // Another process has unmounted it.
             Err(Errno::INVAL | Errno::NOENT) | Ok(()) => {}
             Err(other) => return Err(other.into()),
         }
@@ -208,16 +212,16 @@ impl Mounted {
         unmount(&self.mountpoint, flags | UnmountFlags::NOFOLLOW)
     }
 
-    /// Whether the server has ended: the mount is gone, by whatever means.
+    /// Whether the mount is gone, for any reason, and the server has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.server.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits until the mount is gone, by whatever means.
+    /// Waits until the mount is gone, for any reason.
     ///
     /// # Errors
-    /// What ended the server, if it was an error.
+    /// The error that ended the server.
     pub fn wait(mut self) -> io::Result<()> {
         let server = self.server.take().map(JoinHandle::join);
         match server {
@@ -231,14 +235,13 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         if let Err(error) = self.unmount() {
-            tracing::warn!(%error, mountpoint = %self.mountpoint.display(), "not unmounted");
+            tracing::warn!(%error, mountpoint = %self.mountpoint.display(), "unmounting failed");
         }
     }
 }
 
-/// Unmounts what a server that died left on `mountpoint`: nothing can be done there but that.
+/// Unmounts a mount on `mountpoint` whose server has exited. Every other operation on it fails with `ENOTCONN`.
 fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
-    // `ENOTCONN`, "Transport endpoint is not connected".
     let is_stale = |path: &Path| {
         let looked = path.symlink_metadata();
         looked.is_err_and(|error| error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()))
@@ -246,7 +249,7 @@ fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
     if !is_stale(mountpoint) {
         return Ok(());
     }
-    tracing::warn!(mountpoint = %mountpoint.display(), "the server of a former mount has gone: unmounting what it left");
+    tracing::warn!(mountpoint = %mountpoint.display(), "unmounting an earlier mount, whose server has exited");
     let done = unmount(mountpoint, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
     if done.is_err() {
         let _ = Command::new("fusermount3").arg("-uz").arg("--").arg(mountpoint).output();
@@ -258,10 +261,10 @@ fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
     }
 }
 
-/// Whether nothing is there that would be hidden.
+/// Checks that the mount hides nothing.
 fn check_is_free(mountpoint: &Path, full: &Path) -> Result<(), MountError> {
     let at = || mountpoint.to_path_buf();
-    if entry_of(full).is_some_and(|entry| entry.is_ours) {
+    if mountinfo::top(full).is_ok_and(|mount| mount.is_some_and(|mount| mount.is_lightfoot())) {
         return Err(MountError::Mounted(at()));
     }
     let unusable = |source| MountError::NoMountpoint { mountpoint: at(), source };
@@ -273,7 +276,7 @@ fn check_is_free(mountpoint: &Path, full: &Path) -> Result<(), MountError> {
     Ok(())
 }
 
-/// Whether the device is there and may be opened; what `fusermount3` opens for us need not be ours to open.
+/// Checks that this process can open the device.
 fn check_device() -> Result<(), MountError> {
     let opened = std::fs::File::options().read(true).write(true).open("/dev/fuse");
     match opened {
@@ -283,21 +286,16 @@ fn check_device() -> Result<(), MountError> {
     }
 }
 
-/// What went wrong, without the number.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
-}
-
-/// What to do about a mount point that cannot be used.
-fn way_out(error: &io::Error) -> &'static str {
+/// What the user can do about a mount point that cannot be used.
+fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::NotFound => "make it with `mkdir -p`",
-        io::ErrorKind::PermissionDenied => "choose one that is yours",
-        _ => "choose another",
+        io::ErrorKind::NotFound => "create it with `mkdir -p`",
+        io::ErrorKind::PermissionDenied => "use a directory of your own",
+        _ => "use another directory",
     }
 }
 
+/// The error of a mount that the kernel or the helper refused.
 fn refused(mountpoint: &Path, source: io::Error) -> MountError {
     let mountpoint = mountpoint.to_path_buf();
     let has_errno = source.raw_os_error().is_some();
@@ -309,7 +307,7 @@ fn refused(mountpoint: &Path, source: io::Error) -> MountError {
             return MountError::Refused { mountpoint, message: source.to_string().trim().to_owned() };
         }
     }
-    // Where `fuser` says more than the reason, the reason comes last.
+    // `fuser` puts the reason at the end of its messages.
     let text = source.to_string();
     if source.kind() == io::ErrorKind::PermissionDenied || text.contains("Operation not permitted") {
         return MountError::NotPermitted(mountpoint);
@@ -320,75 +318,4 @@ fn refused(mountpoint: &Path, source: io::Error) -> MountError {
         _ => source,
     };
     MountError::Kernel { mountpoint, source }
-}
-
-/// The device number of the mount on `mountpoint`, without asking the file system: from `/proc/self/mountinfo`.
-#[must_use]
-pub fn device_of(mountpoint: &Path) -> Option<u64> {
-    entry_of(mountpoint).map(|entry| entry.device)
-}
-
-/// A line of `/proc/self/mountinfo`.
-struct Entry {
-    device: u64,
-    is_ours: bool,
-}
-
-/// What is mounted on `mountpoint` and is seen, without asking the file system.
-fn entry_of(mountpoint: &Path) -> Option<Entry> {
-    entries_of(mountpoint).pop()
-}
-
-/// All that is mounted on `mountpoint`, of which the last is seen.
-fn entries_of(mountpoint: &Path) -> Vec<Entry> {
-    let list = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let wanted = mountpoint.as_os_str().as_encoded_bytes();
-    let of_line = |line: &[u8]| {
-        let mut fields = line.split(|&byte| byte == b' ');
-        let device = std::str::from_utf8(fields.nth(2)?).ok()?.to_owned();
-        let at = unescape(fields.nth(1)?);
-        let (major, minor) = device.split_once(':')?;
-        let device = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
-        // After optional fields and a hyphen.
-        let kind = fields.skip_while(|&field| field != b"-").nth(1)?;
-        (at == wanted).then_some(Entry { device, is_ours: kind == b"fuse.lightfoot" })
-    };
-    list.split(|&byte| byte == b'\n').filter_map(of_line).collect()
-}
-
-/// Undoes the octal escapes of `proc_pid_mountinfo(5)`.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&byte, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|_| byte == b'\\');
-        let octal = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        match octal {
-            Some(byte) => {
-                plain.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                plain.push(byte);
-                rest = after;
-            }
-        }
-    }
-    plain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escapes_of_mountinfo_are_undone() {
-        assert_eq!(unescape(b"/a\\040b\\134c\\n"), b"/a b\\c\\n");
-    }
-
-    #[test]
-    fn the_root_has_a_device() {
-        assert!(device_of(Path::new("/")).is_some());
-        assert!(device_of(Path::new("/no/such/mount")).is_none());
-    }
 }

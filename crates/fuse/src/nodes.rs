@@ -1,27 +1,28 @@
-//! Nodes: what the kernel knows by number, and how often it was told.
+//! Nodes: the files that the kernel names by number, with the count of its lookups of each.
 //!
 //! # What it is
-//! FUSE names files by a node id. Each answer to a lookup tells the kernel of a node once more, and a forget takes back
-//! so many of these at once; when none is left the kernel will not use the number again, and the node goes. The caller
-//! chooses the id (a file's inode number, so that it is the same when the file is found again), and the table says if
-//! another file that the kernel knows has it.
+//! FUSE names files by a node id. Each reply to a lookup adds one to the kernel's count for a node. A forget subtracts from
+//! it; at 0 the kernel does not use the number again, and the node is removed. The caller chooses the id (the file's inode
+//! number, so that the id is the same when the file is found again). The table reports if another file that the kernel
+//! knows has it.
 //!
 //! # What it is not
-//! A cache: what is in it is there because the kernel has it. [`Nodes::coldest`] says which nodes were not asked for
-//! lately, so that the kernel can be asked to let go of them; only its forget makes them go.
+//! A cache: a node is here because the kernel has it. [`Nodes::coldest`] finds nodes that were not used lately, so that
+//! the session can ask the kernel to drop them. Only the kernel's forget removes a node.
 //!
 //! # How it is locked
-//! By the hash of its id a node belongs to one of 64 shards: one [`Mutex`] for all that is known of it, held for one step
-//! through the table or one slot. No lock is held where values are made or dropped;
-//! they are cloned under it, so that should be cheap, an `Arc` say. The root lies beside the shards: no lock at all.
+//! The hash of its id assigns a node to one of 64 shards. One [`Mutex`] protects a shard; it is held for one operation or
+//! for a window of slots. Values are made and dropped without a lock. They are cloned under it, so a clone should be
+//! cheap: an `Arc`. The root is outside of the shards and needs no lock.
 //!
-//! A forget and a lookup of one id meet in its shard, and the count is raised where the node was found and lowered
-//! where it is removed, each in one section. So a lookup that comes first keeps the node, and one that comes second
-//! does not find it and makes a new one: never an answer with a number that is gone, and no count lost.
+//! A forget and a lookup of one id take the same lock. A lookup finds the node and raises its count in one critical
+//! section; a forget lowers the count and removes the node in one critical section. If the lookup is first, the node
+//! stays. If it is second, it does not find the node and makes a new one. So no reply has a number that is gone, and no
+//! count is lost.
 //!
 //! # Memory
-//! Beside id and value 28 to 40 bytes a node: 16 in its slot, 1 in the chunk that has the slot, 5 to 11 in the shard's
-//! index, the rest from what alignment adds. An empty table has 8 KiB; a shard with one node about 1.5 KiB more.
+//! Beside id and value 25 to 32 bytes a node from 10,000 nodes on: 16 in its slot, the rest for slots in reserve and for the
+//! index. An empty table has 8 KiB; a shard with one node has 0.6 KiB more.
 //!
 //! # Source
 //! `nlookup` in Linux's `fs/fuse/inode.c` and `FUSE_FORGET` in `fuse(4)`; the second chance is Corbató's clock (1968).
@@ -35,20 +36,20 @@ mod shard;
 use core::fmt;
 use prim::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use prim::seed;
-use shard::{Forgotten, Shard, Told};
+use shard::{Key, Lookup, Shard};
 use sync::Mutex;
 
 /// The id of the root, which the kernel knows without a lookup and never forgets.
 pub(crate) const ROOT: u64 = 1;
 
-/// Places with a lock of their own. (loom tracks every lock.)
+/// Shards, each with its own lock. (loom tracks every lock.)
 const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = if cfg!(loom) { 0 } else { 6 };
 
-/// Chunks of 32 slots that the clock looks at before it gives the shard's lock back.
-const CHUNKS_AT_ONCE: usize = 64;
+/// Slots that the clock or a visit looks at before it releases the shard's lock.
+const WINDOW: usize = 1024;
 
-/// How the kernel names a node: a number may be used again when its node is gone, with another generation.
+/// How the kernel names a node. When the node is gone the number may be used again with another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeId {
     pub(crate) id: u64,
@@ -58,29 +59,30 @@ pub(crate) struct NodeId {
 /// The table; see the module's description. `V` is what requests need of a file.
 pub(crate) struct Nodes<V> {
     root: V,
-    shards: Box<[Line<V>]>,
+    shards: Box<[NodeShard<V>]>,
     seed: u64,
-    /// Nodes in all shards. One word for all: it moves only where a node comes or goes.
+    /// Nodes in all shards. Changes only where a node is added or removed.
     known: AtomicUsize,
-    /// Nodes that were ever made: generations.
+    /// The next generation: nodes that were ever made.
     made: AtomicU32,
-    /// Lookups that were forgotten and never told.
+    /// Lookups that the kernel took back without having been given them.
     excess: AtomicU64,
     /// The shard that the clock looks at next.
     hand: AtomicUsize,
 }
 
-/// Two cache lines, for the prefetcher fetches in pairs.
+/// Two cache lines, since the prefetcher fetches pairs.
 #[repr(align(128))]
-struct Line<V>(Mutex<Shard<V>>);
+struct NodeShard<V>(Mutex<Shard<V>>);
 
 impl<V: Clone> Nodes<V> {
-    /// A table that knows the root alone.
+    /// A table that has only the root.
     pub(crate) fn new(root: V) -> Self {
+        let seed = seed::random_u64();
         Self {
             root,
-            shards: (0..SHARDS).map(|_| Line(Mutex::new(Shard::new()))).collect(),
-            seed: seed::random_u64(),
+            shards: (0..SHARDS).map(|_| NodeShard(Mutex::new(Shard::new(seed)))).collect(),
+            seed,
             known: AtomicUsize::new(0),
             made: AtomicU32::new(0),
             excess: AtomicU64::new(0),
@@ -88,9 +90,9 @@ impl<V: Clone> Nodes<V> {
         }
     }
 
-    /// The kernel is told once more of the node `id` (not the root's, and not 0): raises its count, from 0 if it is not
-    /// known. Then `make` is called, with no lock held; its value is dropped if another thread has made the node meanwhile.
-    /// `None`: another file has the id; `is_same` says whether a value is of the file that is meant.
+    /// Counts one more lookup of the node `id` (neither the root's nor 0). If the node is unknown, adds it with the value
+    /// that `make` returns. `make` runs without a lock; its value is dropped if another thread adds the node meanwhile.
+    /// `None`: another file has the id. `is_same` decides whether a value belongs to the file of this lookup.
     pub(crate) fn look_up(
         &self,
         id: u64,
@@ -100,179 +102,169 @@ impl<V: Clone> Nodes<V> {
         if id <= ROOT {
             return None;
         }
-        let (shard, tag) = self.place(id);
-        let named = |generation: u32| NodeId { id, generation: generation.into() };
-        // A block of its own: the lock is not held while `make` runs.
-        let known = { shard.lock().tell(tag, id, &is_same) };
-        match known {
-            Told::Known(generation, value) => return Some((named(generation), value)),
-            Told::Another => return None,
-            Told::Unknown => {}
-        }
-        let made = make();
-        let mut held = shard.lock();
-        // Again, for another lookup may have come between the sections.
-        match held.tell(tag, id, &is_same) {
-            Told::Known(generation, value) => {
-                drop(held);
-                Some((named(generation), value))
-            }
-            Told::Another => {
-                drop(held);
-                None
-            }
-            Told::Unknown => {
-                // Relaxed, here and below: figures, that order nothing. Inside the section, so that the sum never goes below 0.
-                let generation = self.made.fetch_add(1, Relaxed);
-                self.known.fetch_add(1, Relaxed);
-                held.add((tag, id), generation, made.clone());
-                drop(held);
-                Some((named(generation), made))
-            }
+        let (shard, key) = self.place(id);
+        let found = shard.lock().look_up(key, &is_same);
+        let found = match found {
+            Lookup::Unknown => self.add(shard, key, is_same, &make()),
+            found => found,
+        };
+        match found {
+            Lookup::Known(generation, value) => Some((NodeId { id, generation: generation.into() }, value)),
+            Lookup::Taken | Lookup::Unknown => None,
         }
     }
 
-    /// The node with the number `id`, for a request that names it; marks it as used. `None` if the kernel was told of no
-    /// such node, or has forgotten it.
+    /// Adds a node. (`value` is borrowed, so that the caller drops it without a lock.)
+    fn add(&self, shard: &Mutex<Shard<V>>, key: Key, is_same: impl Fn(&V) -> bool, value: &V) -> Lookup<V> {
+        let mut locked = shard.lock();
+        // Again, since another lookup may have come between the critical sections.
+        match locked.look_up(key, is_same) {
+            Lookup::Unknown => {
+                // Relaxed, here and below: figures, which order nothing. Under the lock, so that the sum never falls below 0.
+                let generation = self.made.fetch_add(1, Relaxed);
+                self.known.fetch_add(1, Relaxed);
+                locked.add(key, generation, value.clone());
+                Lookup::Known(generation, value.clone())
+            }
+            found => found,
+        }
+    }
+
+    /// The node `id`, for a request that names it; marks it as used. `None` if the kernel does not know such a node, or
+    /// has forgotten it.
     #[inline]
     pub(crate) fn get(&self, id: u64) -> Option<V> {
         if id == ROOT {
             return Some(self.root.clone());
         }
-        let (shard, tag) = self.place(id);
-        let mut held = shard.lock();
-        held.get(tag, id)
+        let (shard, key) = self.place(id);
+        let mut locked = shard.lock();
+        locked.get(key)
     }
 
-    /// The node `id`, if the kernel knows it, for a word to the kernel about it. Counts and marks nothing.
+    /// The node `id`, if the kernel knows it, for a notice about it. Counts and marks nothing.
     pub(crate) fn find(&self, id: u64) -> Option<(NodeId, V)> {
         if id == ROOT {
             return Some((NodeId { id: ROOT, generation: 0 }, self.root.clone()));
         }
-        let (shard, tag) = self.place(id);
-        let found = shard.lock().find(tag, id);
+        let (shard, key) = self.place(id);
+        let found = shard.lock().find(key);
         found.map(|(generation, value)| (NodeId { id, generation: generation.into() }, value))
     }
 
-    /// The kernel takes back `lookups` of what it was told of `id`. When none is left the node goes, and its value is
-    /// handed to the caller, who drops it where it holds no lock. More than was told counts as all, and so does a number
-    /// that is not known: that is counted, and logged the first time. Of the root nothing is counted.
+    /// The kernel takes back `lookups` lookups of `id`. At 0 the node is removed and its value returned, so that the caller
+    /// drops it without a lock. More lookups than were counted, and an unknown id, remove what there is; they are counted,
+    /// and logged the first time. Does nothing for the root.
     pub(crate) fn forget(&self, id: u64, lookups: u64) -> Option<V> {
         if id == ROOT || lookups == 0 {
             return None;
         }
-        let (shard, tag) = self.place(id);
-        let forgotten = {
-            let mut held = shard.lock();
-            let forgotten = held.forget(tag, id, lookups);
-            if matches!(forgotten, Forgotten::Gone(..)) {
+        let (shard, key) = self.place(id);
+        let (gone, excess) = {
+            let mut locked = shard.lock();
+            let (gone, excess) = locked.forget(key, lookups);
+            if gone.is_some() {
                 self.known.fetch_sub(1, Relaxed);
             }
-            forgotten
+            (gone, excess)
         };
-        match forgotten {
-            Forgotten::Stays => None,
-            Forgotten::Gone(value, excess) => {
-                if excess != 0 {
-                    self.too_many(id, excess);
-                }
-                Some(value)
-            }
-            Forgotten::Unknown => {
-                self.too_many(id, lookups);
-                None
-            }
+        if excess != 0 {
+            self.too_many(id, excess);
         }
+        gone
     }
 
-    /// The kernel knows nothing any more: all nodes but the root go, and their values are handed to the caller.
+    /// The kernel has dropped everything: removes all nodes but the root and returns their values.
     pub(crate) fn forget_all(&self) -> Vec<V> {
         let mut all = Vec::new();
         for shard in &self.shards {
-            let mut held = shard.0.lock();
+            let mut locked = shard.0.lock();
             let before = all.len();
-            held.take_all(&mut all);
+            locked.take_all(&mut all);
             self.known.fetch_sub(all.len() - before, Relaxed);
         }
         all
     }
 
-    /// How often the kernel was told of `id` and has not taken back; 1 for the root.
+    /// The kernel's count for `id`; 1 for the root.
     #[cfg(any(test, loom))]
     pub(crate) fn lookups(&self, id: u64) -> Option<u64> {
         if id == ROOT {
             return Some(1);
         }
-        let (shard, tag) = self.place(id);
-        let held = shard.lock();
-        held.lookups(tag, id)
+        let (shard, key) = self.place(id);
+        let locked = shard.lock();
+        locked.lookups(key)
     }
 
-    /// Nodes that are known, the root among them. One load.
+    /// The number of nodes, with the root. One load.
     pub(crate) fn len(&self) -> usize {
         self.known.load(Relaxed) + 1
     }
 
-    /// The sum of all counts, shard by shard; the root's is not in it.
+    /// The sum of all counts but the root's, shard by shard.
     pub(crate) fn total_lookups(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.0.lock().told()).sum()
+        self.shards.iter().map(|shard| shard.0.lock().total_lookups()).sum()
     }
 
     /// Bytes of the table without what values point to, shard by shard.
     #[cfg(any(test, loom))]
     pub(crate) fn bytes(&self) -> usize {
-        let below = |shard: &Line<V>| shard.0.lock().bytes();
-        size_of::<Self>() + self.shards.iter().map(|shard| size_of::<Line<V>>() + below(shard)).sum::<usize>()
+        let below = |shard: &NodeShard<V>| shard.0.lock().bytes();
+        size_of::<Self>() + self.shards.iter().map(|shard| size_of::<NodeShard<V>>() + below(shard)).sum::<usize>()
     }
 
-    /// How many lookups the kernel took back that it was never told. Not 0: one of the two miscounts.
+    /// How many lookups the kernel took back in excess of its counts. Not 0: one of the two sides miscounts.
     pub(crate) fn excess_forgets(&self) -> u64 {
         self.excess.load(Relaxed)
     }
 
-    /// Up to `n` nodes that nobody asked for since the clock last came by, pushed to `out`: the hand goes over the slots,
-    /// takes the mark off those that were used, and gives those that had none. Ends after one round at the latest, so
-    /// fewer than `n` come out where most nodes were used; the next call finds more. They stay until the kernel forgets
-    /// them. Never the root.
+    /// Appends to `out` up to `n` nodes that no request used since the clock last came by. The hand goes over the slots,
+    /// takes the mark off each node that was used, and takes the node that had no mark. It stops after one round at the
+    /// latest, so fewer than `n` nodes come out if most were used; the next call finds more. The nodes stay until the
+    /// kernel forgets them. Never the root.
     pub(crate) fn coldest(&self, n: usize, out: &mut Vec<(u64, V)>) {
         let full = out.len().saturating_add(n);
         for _ in 0..SHARDS {
             if out.len() >= full {
                 return;
             }
-            // Relaxed: two hands at one shard do no harm.
+            // Relaxed: two hands in one shard do no harm.
             let at = self.hand.fetch_add(1, Relaxed) % SHARDS;
-            // A part from each shard, so that the clock goes round in all of them alike.
+            // A part from each shard, so that the clock runs equally fast in all of them.
             let enough = full.min(out.len() + n.div_ceil(SHARDS));
             self.sweep(at, enough, out);
         }
     }
 
-    /// The clock in one shard, until `out` is `enough` long or it has gone round.
+    /// The clock in one shard, until `out` has `enough` nodes or the hand has gone round.
     fn sweep(&self, at: usize, enough: usize, out: &mut Vec<(u64, V)>) {
-        let mut left = self.shards[at].0.lock().chunks();
+        let mut left = self.shards[at].0.lock().slots();
         while left > 0 && out.len() < enough {
-            let mut held = self.shards[at].0.lock();
-            for _ in 0..left.min(CHUNKS_AT_ONCE) {
+            let mut locked = self.shards[at].0.lock();
+            for _ in 0..left.min(WINDOW) {
                 if out.len() >= enough {
                     return;
                 }
-                held.sweep(enough - out.len(), |id, value| out.push((id, value.clone())));
+                out.extend(locked.sweep().map(|(id, value)| (id, value.clone())));
                 left -= 1;
             }
         }
     }
 
-    /// Calls `f` for the root and then for every node, with no lock held: what comes or goes meanwhile may be left out.
+    /// Calls `f` for the root and for every node, without a lock. May leave out nodes that are added or removed meanwhile,
+    /// and may visit a node twice while others are removed.
     pub(crate) fn for_each(&self, mut f: impl FnMut(u64, V)) {
         f(ROOT, self.root.clone());
         let mut few = Vec::new();
         for shard in &self.shards {
-            let mut chunk = 0;
-            // (A condition's guard does not live on in the loop, so the lock is given back before `f`.)
-            while shard.0.lock().clone_chunk(chunk, &mut few) {
+            // Downwards: a node that moves meanwhile moves to a lower slot, so none is left out.
+            let mut end = shard.0.lock().slots();
+            while end > 0 {
+                let start = end.saturating_sub(WINDOW);
+                shard.0.lock().clone_slots(start..end, &mut few);
                 few.drain(..).for_each(|(id, value)| f(id, value));
-                chunk += 1;
+                end = start;
             }
         }
     }
@@ -283,17 +275,16 @@ impl<V: Clone> Nodes<V> {
         // (loom's test includes this file where there is no `tracing`.)
         #[cfg(not(loom))]
         if before == 0 {
-            tracing::warn!(id, lookups, "the kernel forgot a node more often than it was told of it");
+            tracing::warn!(id, lookups, "the kernel took back more lookups of a node than it was given");
         }
         let _ = (before, id);
     }
 
-    /// The shard of an id, and what it has of the id's hash: bits that did not choose the shard. Folded multiplication by a
-    /// seed that others do not know; source: wyhash (Wang Yi, 2019).
-    fn place(&self, id: u64) -> (&Mutex<Shard<V>>, u32) {
-        let product = u128::from(id ^ self.seed) * u128::from(self.seed | 1);
-        let hash = (product as u64 ^ (product >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (&self.shards[(hash >> 58) as usize & (SHARDS - 1)].0, (hash >> 24) as u32)
+    /// The shard of an id, and the id with its hash. The index of a shard uses the lowest and the highest bits of the
+    /// hash, so bits in the middle choose the shard.
+    fn place(&self, id: u64) -> (&Mutex<Shard<V>>, Key) {
+        let key = Key::new(id, self.seed);
+        (&self.shards[(key.hash >> 40) as usize % SHARDS].0, key)
     }
 }
 

@@ -1,26 +1,26 @@
-//! Notices: what the kernel is told without having asked, from a thread of its own.
+//! Notices: messages to the kernel that no request asked for, and the thread that sends them.
 //!
 //! # What it is
-//! A queue of names and nodes that the kernel shall no longer believe, and the thread that tells it. A notice about a
-//! directory waits in the kernel for that directory's lock, which a process may hold that itself waits for this
-//! server's answer: who sends from the thread that should answer waits for itself. So handlers, and file systems that
-//! push, only [push](Notices::push), which never waits.
+//! A queue of names and nodes that the kernel must invalidate, and the thread that sends them. A notice about a directory
+//! waits in the kernel for that directory's lock. A process may hold that lock while it waits for a reply of this server. So
+//! a thread that serves requests must not send notices: it would wait for itself. Handlers, and file systems that report
+//! changes, only [push](Notices::push), which never waits.
 //!
 //! # What it is not
-//! Lossy: a queue that is full turns into one mark, "everything", which stands for all that was in it and for all that
-//! comes until the thread gets to it. The kernel then loses more than it had to. Nor are notices a barrier: a push says
-//! that the kernel will be told. [`Notices::flush`] waits until it was.
+//! Lossy: a queue that is full becomes one mark, "everything", which covers all notices in it and all that come until the
+//! thread sends it. The kernel then drops more than it had to. Nor a barrier: [`Notices::push`] returns before the kernel has
+//! the notice. [`Notices::flush`] waits until it has.
 //!
 //! # How it is locked
-//! One mutex around the queue, held to put in and to take out, never while sending. The thread sleeps on one condition,
-//! who flushes on another.
+//! One mutex around the queue, held to put in and to take out, never while sending. The thread sleeps on one condition
+//! variable, flushes on another.
 //!
 //! # The end
-//! A drop sets a stop flag under the mutex. If the thread is not sending it cannot begin to, so it ends at once and is
-//! joined. If it is sending, the call may wait in the kernel for as long as the connection lives: joining it from the
-//! code that is about to close the connection would wait for ever. So it is let go; it owns all that it needs, sends
-//! nothing more, and ends when its call returns, which the end of the connection makes sure of: the kernel fails every
-//! request then, and their locks are given back.
+//! A drop sets a stop flag under the mutex. If the thread is not sending, it cannot start to, so it ends at once and the drop
+//! joins it. If it is sending, the call may block in the kernel as long as the connection lives, and the code that drops the
+//! queue is about to close the connection: a join could wait for ever. So the drop detaches the thread. The thread owns all
+//! that it needs, sends nothing more, and ends when its call returns. The end of the connection makes it return: the kernel
+//! then fails every request, which releases their locks.
 //!
 //! # Source
 //! `FUSE_NOTIFY_INVAL_ENTRY` and `FUSE_NOTIFY_INVAL_INODE` in Linux's `fs/fuse/dev.c`; the warning
@@ -35,28 +35,28 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// After this long a call is worth a warning: the kernel waits for a lock, perhaps for good.
+/// A call that takes longer is logged: the kernel waits for a lock, perhaps for ever.
 pub(crate) const SLOW: Duration = Duration::from_millis(500);
 
-/// The errno of what the kernel does not know, which is as good as having told it.
+/// The kernel does not know the name or node, so there is nothing to invalidate.
 const ENOENT: i32 = 2;
 
-/// What the kernel shall no longer believe.
+/// What the kernel must invalidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// That `name` in the directory `parent` is, or is not, what it was.
+    /// The name `name` in the directory `parent`, whether it exists or not.
     InvalEntry { parent: u64, name: Box<[u8]> },
-    /// The attributes of `node`, and of its data `len` bytes from `offset` on: 0 for all behind it; a negative offset
-    /// for the attributes alone.
+    /// The attributes of `node`, and `len` bytes of its cached data from `offset` on. `len` 0: up to the end. A negative
+    /// `offset`: only the attributes.
     InvalInode { node: u64, offset: i64, len: i64 },
 }
 
-/// The way to the kernel. Called by the queue's thread alone, with no lock held; may take its time.
+/// The connection to the kernel. Only the queue's thread calls it, without a lock; the calls may block.
 pub(crate) trait Sender: Send + 'static {
-    /// Tells the kernel of one. `ENOENT`: it did not know it, which is as good. Other errors are counted and logged.
+    /// Sends one notice. `ENOENT` counts as success. Other errors are counted and logged.
     fn send(&self, notice: &Notice) -> io::Result<()>;
 
-    /// Makes the kernel believe nothing that it has cached.
+    /// Invalidates all that the kernel has cached.
     fn all(&self) -> io::Result<()>;
 }
 
@@ -68,9 +68,9 @@ pub(crate) struct Notices {
 
 struct Shared {
     state: Mutex<State>,
-    /// There is something to send, or to stop for.
+    /// Signalled when the thread must send or stop.
     work: Condvar,
-    /// There is nothing left to send, or the thread has ended.
+    /// Signalled when all is sent, or the thread has ended.
     idle: Condvar,
     metrics: Arc<Metrics>,
     capacity: usize,
@@ -80,13 +80,13 @@ struct Shared {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Notice>,
-    /// Stands for more notices than the queue had room for, which is empty then.
+    /// Takes the place of more notices than fit into the queue, which is then empty.
     is_everything: bool,
-    /// When the call under way began.
+    /// When the current call began.
     sending_since_ns: Option<i64>,
-    /// That call was warned about.
+    /// The current call was logged as slow.
     is_warned: bool,
-    /// Nothing is sent any more.
+    /// The thread must send nothing more.
     is_stopped: bool,
     has_ended: bool,
 }
@@ -116,8 +116,7 @@ impl Notices {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Sees to it that the kernel is told. Does not wait; fit for handlers and under locks. What equals the notice
-    /// queued last is that notice.
+    /// Queues a notice, unless it equals the last one in the queue. Never waits, so handlers may call it, also under locks.
     pub(crate) fn push(&self, notice: Notice) {
         let blocked_ns = {
             let mut state = self.shared.lock();
@@ -136,13 +135,16 @@ impl Notices {
             self.shared.work.notify_one();
             self.shared.newly_slow(&mut state)
         };
-        // Said here, for a call that never returns could not say so itself.
+        // Logged here, since a call that never returns is never logged by its own thread.
         if let Some(ns) = blocked_ns {
-            tracing::warn!(ms = ns / 1_000_000, "the kernel has not taken a notice yet: somebody holds the directory");
+            tracing::warn!(
+                ms = ns / 1_000_000,
+                "a notice is still blocked in the kernel: a process holds the lock of the directory"
+            );
         }
     }
 
-    /// Sees to it that the kernel is told that everything is in doubt.
+    /// Queues the invalidation of everything. Never waits.
     pub(crate) fn push_all(&self) {
         let mut state = self.shared.lock();
         if !state.is_stopped && !state.has_ended {
@@ -152,13 +154,14 @@ impl Notices {
         }
     }
 
-    /// Whether so much waits to be sent that what can wait should not be added.
+    /// Whether the queue is more than half full, so that notices of low priority should wait.
     pub(crate) fn is_behind(&self) -> bool {
         let state = self.shared.lock();
         state.is_everything || state.queue.len() * 2 > self.shared.capacity
     }
 
-    /// Waits until all that was pushed before was sent, or the thread has ended. Not for handlers, nor for a sender.
+    /// Waits until all notices that were queued before are sent, or the thread has ended. Handlers and senders must not call
+    /// it.
     pub(crate) fn flush(&self) {
         let is_busy = |state: &mut State| {
             let is_empty = state.queue.is_empty() && !state.is_everything && state.sending_since_ns.is_none();
@@ -167,7 +170,7 @@ impl Notices {
         drop(self.shared.idle.wait_while(self.shared.lock(), is_busy).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Whether the thread was sending when it was told to stop.
+    /// Makes the thread stop. Returns whether it was sending.
     fn stop(&self) -> bool {
         let mut state = self.shared.lock();
         state.is_stopped = true;
@@ -178,7 +181,7 @@ impl Notices {
     }
 
     fn join(&mut self) {
-        // It panicked if the sender did, which said so.
+        // An error means that the sender has panicked, which the panic hook has reported.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -193,7 +196,7 @@ impl Drop for Notices {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under the mutex would leave nothing half done.
+        // A panic under the mutex leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -217,7 +220,7 @@ impl Shared {
             return None;
         }
         let task = if state.is_everything {
-            // From here on pushes are queued: this call may not cover them.
+            // This call may not cover pushes from here on, so they are queued.
             state.is_everything = false;
             Task::All
         } else {
@@ -227,9 +230,9 @@ impl Shared {
         Some(task)
     }
 
-    /// Ends the task that was under way; without a notice it was "everything".
+    /// Ends the current task. `None`: it was "everything".
     fn sent(&self, what: Option<&Notice>, result: io::Result<()>) {
-        // Counted before the call is marked as done, so that who flushes finds it counted.
+        // Counted before the call is marked as done, so that a flush returns with it counted.
         let failure = result.err().filter(|error| error.raw_os_error() != Some(ENOENT));
         self.metrics.add(Gauge::NoticesSent, 1);
         self.metrics.add(Gauge::NoticesFailed, failure.is_some().into());
@@ -244,16 +247,16 @@ impl Shared {
             (slow_ns, was_warned)
         };
         if let Some(ns) = slow_ns {
-            tracing::warn!(ms = ns / 1_000_000, ?what, "the kernel took long over a notice");
+            tracing::warn!(ms = ns / 1_000_000, ?what, "a notice took long");
         } else if was_warned {
-            tracing::warn!(?what, "the kernel has taken the notice at last");
+            tracing::warn!(?what, "a notice that was blocked has returned");
         }
         if let Some(error) = failure {
-            tracing::debug!(%error, ?what, "the kernel refused a notice");
+            tracing::debug!(%error, ?what, "a notice failed");
         }
     }
 
-    /// How long the call under way has lasted, if that is long and nobody has said so yet. Counts it.
+    /// How long the current call has lasted, if that is long and was not reported yet. Counts it.
     fn newly_slow(&self, state: &mut State) -> Option<u64> {
         let since = state.sending_since_ns.filter(|_| !state.is_warned)?;
         let ns = u64::try_from(clock::monotonic_ns() - since).unwrap_or(0);
@@ -266,7 +269,7 @@ impl Shared {
     }
 }
 
-/// Says that the thread has ended, also by a panic of the sender: nobody waits for it, and nothing is queued for it.
+/// Marks the thread as ended, also after a panic of the sender: nothing waits for it, and nothing is queued for it.
 struct Ended<'a>(&'a Shared);
 
 impl Drop for Ended<'_> {

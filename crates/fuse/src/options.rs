@@ -1,71 +1,72 @@
-//! What a mount is asked to be.
+//! Options of sessions and mounts.
 
 use std::time::Duration;
 
-/// Who decides what a caller may do.
+/// Which side checks permissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checks {
-    /// The kernel, by mode and ACL: `default_permissions` of `mount.fuse(8)`. It checks names that it has cached too.
+    /// The kernel, by mode and ACL: `default_permissions` of `mount.fuse(8)`. It also checks names that it has cached.
     #[default]
     Kernel,
-    /// Lightfoot, with the caller's supplementary groups (read from `/proc`, so for each request that needs them). A directory's
-    /// search permission is checked when a name is looked up, not when the kernel uses a name that it has cached: with several
-    /// users, set `entry_ttl` to 0.
+    /// Lightfoot, with the caller's supplementary groups, read from `/proc` for each request that needs them. It checks the
+    /// search permission of a directory when a name is looked up, but not when the kernel uses a cached name. If several
+    /// users share the mount, set `entry` of [`Ttls`] to 0.
     Own,
 }
 
-/// How attributes are shown, whatever they are: `uid=`, `gid=`, `umask=` of `mount.fuse(8)`.
+/// Overrides of attributes: `uid=`, `gid=` and `umask=` of `mount.fuse(8)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// Owner of all files.
     pub uid: Option<u32>,
     /// Group of all files.
     pub gid: Option<u32>,
-    /// All files have the permissions that this leaves of 0777.
+    /// All files have the permission bits `0o777 & !umask`.
     pub umask: Option<u32>,
 }
 
-/// For how long the kernel may use what it was told.
+/// How long the kernel may cache what it learns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ttls {
-    /// What a name leads to.
+    /// The file that a name leads to.
     pub entry: Duration,
     /// Attributes.
     pub attr: Duration,
-    /// That a name is not there.
+    /// That a name does not exist.
     pub negative: Duration,
 }
 
 impl Ttls {
-    /// For a tree that nobody else changes, or that is told of changes: a day.
+    /// A day: for a tree that only this mount changes, or whose file systems report changes.
     pub const LONG: Self = Self::all(Duration::from_secs(24 * 3600));
 
-    /// The same time for everything.
+    /// One time for all three.
     #[must_use]
     pub const fn all(ttl: Duration) -> Self {
         Self { entry: ttl, attr: ttl, negative: ttl }
     }
 }
 
-/// What a session is asked to be, whatever carries it.
+/// Options of a session, for any transport.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
-    /// Who decides what a caller may do.
+    /// Which side checks permissions.
     pub checks: Checks,
-    /// How attributes are shown.
+    /// Overrides of attributes.
     pub shown: Shown,
-    /// For how long the kernel may use what it was told.
+    /// How long the kernel may cache what it learns.
     pub ttls: Ttls,
-    /// The kernel may know so many names before it is asked to let go of some.
+    /// The number of nodes above which the session asks the kernel to drop some.
     pub max_nodes: usize,
-    /// The kernel collects writes and knows sizes and times by itself. Then files opened to write can be read.
+    /// The kernel collects writes and keeps sizes and times meanwhile. Files opened for writing are then readable too.
     pub writeback: bool,
-    /// Files of the host behind the tree are handed to the kernel, which reads and writes them by itself.
+    /// The kernel reads and writes the backing files of a host directory without requests.
     pub passthrough: bool,
-    /// Locks are taken in Lightfoot, where other users of the tree see them; else they are the kernel's own.
+    /// Locks are taken in the tree, where its other users see them. Otherwise the kernel keeps the locks of this mount.
     pub locks: bool,
-    /// Files are not opened: the kernel reads and writes by node, and saves two requests for each open. For trees that do
-    /// not have to know ([`vfs::FileSystem::wants_opens`]). Who writes is not known then, so each write takes set-id bits away.
+    /// The kernel sends no OPEN and RELEASE and reads and writes by node, which saves two requests for each open. For file
+    /// systems without [`vfs::FsTraits::wants_opens`]. The caller of a write is then unknown, so each write clears
+    /// set-id bits.
     pub no_open: bool,
 }
 
@@ -84,32 +85,32 @@ impl Default for SessionOptions {
     }
 }
 
-/// What a mount is asked to be.
+/// Options of a mount.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
-    /// The session behind it.
+    /// The session's options.
     pub session: SessionOptions,
-    /// What stands first in a list of mounts.
+    /// The source, the first column of a list of mounts.
     pub name: String,
-    /// Other users than the one who mounts may use it. (For others than root `/etc/fuse.conf` must say `user_allow_other`.)
+    /// Other users may use the mount. (If root does not mount, `/etc/fuse.conf` must have `user_allow_other`.)
     pub allow_other: bool,
-    /// The mount point may hold files, which are hidden then, or be a mount of Lightfoot.
+    /// The mount point may have entries, which the mount hides, or may be a mount of Lightfoot.
     pub nonempty: bool,
-    /// Nothing can be changed.
+    /// All changes fail with `EROFS`.
     pub read_only: bool,
-    /// Set-id bits mean nothing.
+    /// Set-id bits have no effect.
     pub nosuid: bool,
-    /// Devices are not opened.
+    /// Devices cannot be opened.
     pub nodev: bool,
-    /// Nothing is executed.
+    /// Files cannot be executed.
     pub noexec: bool,
-    /// Reading a file does not change when it was read.
+    /// Reading does not change access times.
     pub noatime: bool,
-    /// ACLs are obeyed by the kernel. Only with [`Checks::Kernel`].
+    /// The kernel applies ACLs. Only with [`Checks::Kernel`].
     pub acl: bool,
-    /// Threads that answer; `None`: one for each CPU, two at least and eight at most.
+    /// Threads that serve requests. `None`: one for each CPU, at least 2 and at most 8.
     pub threads: Option<usize>,
-    /// Each thread has its own channel to the kernel.
+    /// Each thread has its own descriptor of `/dev/fuse`.
     pub clone_fd: bool,
     /// Longest read and write, in bytes.
     pub max_write: u32,

@@ -1,25 +1,25 @@
-//! A session: what a kernel knows of a tree, and what it asks, whatever carries the questions.
+//! Sessions: the operations of FUSE on a tree, for any transport.
 //!
 //! # What it is
-//! One method for each operation of FUSE, in terms of node ids, handles and names; none of them knows how requests arrive or
-//! answers leave, so a transport over `/dev/fuse`, over io_uring or over a virtio queue has only to translate. A node holds a
-//! place of the tree ([`vfs::Held`]), so it stays what it is when its name moves or goes.
+//! One method for each operation, in terms of node ids, handles and names. The methods do not depend on how requests arrive
+//! and replies leave, so a transport over `/dev/fuse`, io_uring or a virtio queue only translates. A node holds a place of
+//! the tree ([`vfs::OwnedPlace`]), so it stays the same file when its name moves or goes.
 //!
 //! # What it is not
-//! A cache: names, attributes and the kernel's page cache have theirs already.
+//! A cache: the tree and the kernel cache names, attributes and pages.
 //!
 //! # How it is locked
-//! Tables of nodes and handles have their own locks, never held during a call into the tree. Everything else is fixed from the
-//! beginning. Methods may be called by any number of threads.
+//! The tables of nodes and handles have their own locks, which no thread holds during a call into the tree. All else is fixed
+//! by [`Session::new`]. Any number of threads may call the methods.
 //!
 //! # Where it comes from
-//! `linux/fuse.h`, `Documentation/filesystems/fuse.rst`; libfuse's low-level interface, whose operations these are.
+//! `linux/fuse.h`, `Documentation/filesystems/fuse.rst`; the operations are those of libfuse's low-level interface.
 
 mod callers;
 mod files;
 mod listing;
 mod names;
-mod pushes;
+mod observer;
 mod xattrs;
 
 pub use files::{FileLock, Opened};
@@ -34,56 +34,89 @@ use callers::Callers;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use vfs::{Attr, Base, Errno, Held, OpenFile, SetAttr, StatVfs, Vfs};
+use vfs::{Attr, Base, Errno, OpenFile, OwnedPlace, SetAttr, StatVfs, Vfs};
 
-/// Notices that wait to be sent at most; beyond, the kernel is told that everything is in doubt.
+/// The longest queue of notices. When it is full, one notice for everything takes its place.
 const QUEUED_NOTICES: usize = 4096;
 
-/// Ids from here on are of nodes that cannot have their inode numbers.
+/// Ids from here on are for nodes whose inode number another node has.
 const OTHER: u64 = 1 << 62;
 
-/// The root directory's node.
-pub const ROOT_NODE: u64 = 1;
+/// The node of the root directory.
+pub const ROOT_NODE: u64 = crate::nodes::ROOT;
 
-/// Who asks.
+/// The process that sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// Effective user.
     pub uid: u32,
     /// Effective group.
     pub gid: u32,
-    /// Thread, to find supplementary groups by; 0 if unknown.
+    /// Thread, whose supplementary groups `/proc` has; 0 if unknown.
     pub pid: u32,
 }
 
-/// A name that was found: one more lookup of its node, until it is forgotten.
+/// The mode of a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewMode {
+    /// Type and permission bits, as in `mknod(2)`.
+    pub mode: u32,
+    /// Permission bits that are taken away, unless the directory has a default ACL.
+    pub umask: u32,
+}
+
+impl NewMode {
+    /// `mode` without `umask`.
+    #[must_use]
+    pub const fn new(mode: u32, umask: u32) -> Self {
+        Self { mode, umask }
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameIn<'n> {
+    /// Node of the directory.
+    pub parent: u64,
+    /// The name: one component of a path.
+    pub name: &'n [u8],
+}
+
+impl<'n> NameIn<'n> {
+    /// `name` in the directory `parent`.
+    #[must_use]
+    pub const fn new(parent: u64, name: &'n [u8]) -> Self {
+        Self { parent, name }
+    }
+}
+
+/// The reply to a lookup. It adds one to the lookup count of its node, until the kernel forgets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Node id.
     pub node: u64,
-    /// Which use of the id it is.
+    /// Tells apart nodes that had the id one after the other.
     pub generation: u64,
-    /// Attributes as they are to be shown.
+    /// Attributes, with the overrides of [`SessionOptions::shown`].
     pub attr: Attr,
-    /// How long the name is good.
+    /// How long the kernel may cache the name.
     pub entry_ttl: Duration,
-    /// How long the attributes are good.
+    /// How long the kernel may cache the attributes.
     pub attr_ttl: Duration,
 }
 
-/// What a kernel knows of a tree, and what it asks: one method for each operation of FUSE, whatever carries it. Any number of
-/// threads may call them.
+/// The operations of FUSE on a tree, one method each. Any number of threads may call them.
 pub struct Session {
     options: SessionOptions,
     callers: Callers,
-    nodes: Nodes<Arc<Held>>,
-    files: Handles<files::Open>,
+    nodes: Nodes<Arc<OwnedPlace>>,
+    files: Handles<files::OpenHandle>,
     directories: Handles<OpenFile>,
     locks: files::Locks,
     backed: files::Backed,
-    /// The device of the root: inode numbers of other devices are shown mixed with theirs.
+    /// The root's device. The inode numbers of other devices are mixed with the device number.
     root_dev: u64,
-    /// Whether a node ever had to have another id than its inode number.
+    /// Whether a node ever had an id other than its inode number.
     has_others: AtomicBool,
     metrics: Arc<Metrics>,
     notices: OnceLock<Notices>,
@@ -91,10 +124,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that shows `vfs` from its root on.
+    /// A session for the whole tree `vfs`.
     ///
     /// # Errors
-    /// Those of looking at the root.
+    /// Those of opening the root directory.
     pub fn new(vfs: &Vfs, options: SessionOptions) -> Result<Arc<Self>, Errno> {
         let callers = Callers::new(vfs.context(), options.checks);
         let root = callers.everyone().hold(Base::CWD, b"/", true)?;
@@ -118,21 +151,23 @@ impl Session {
         Ok(session)
     }
 
-    /// Begins to tell the kernel by `sender`, on a thread of its own, what changes behind it. Once.
+    /// Starts a thread that sends notices of changes by `sender`. Must be called at most once.
     pub(crate) fn notify_by(&self, sender: impl Sender) {
         match Notices::start(sender, QUEUED_NOTICES, self.metrics.clone()) {
             Ok(notices) => drop(self.notices.set(notices)),
-            Err(error) => tracing::warn!(%error, "no thread for notices: the kernel is not told of changes behind it"),
+            Err(error) => {
+                tracing::warn!(%error, "the kernel will not learn of changes behind it: no thread for notices")
+            }
         }
     }
 
-    /// What the session was asked to be.
+    /// Its options.
     #[must_use]
     pub fn options(&self) -> &SessionOptions {
         &self.options
     }
 
-    /// What it counts.
+    /// Its metrics.
     #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
@@ -144,19 +179,19 @@ impl Session {
         &self.vfs
     }
 
-    /// Nodes that the kernel knows, the root among them.
+    /// Number of nodes that the kernel knows, with the root.
     #[must_use]
     pub fn known_nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Files and directories that are open.
+    /// Number of open files and directories.
     #[must_use]
     pub fn open_handles(&self) -> usize {
         self.files.len() + self.directories.len()
     }
 
-    /// Puts what changes by itself into the metrics.
+    /// Updates the gauges of nodes and handles.
     pub fn measure(&self) {
         self.metrics.set(Gauge::Nodes, self.nodes.len() as u64);
         self.metrics.set(Gauge::Lookups, self.nodes.total_lookups());
@@ -164,17 +199,17 @@ impl Session {
         self.metrics.set(Gauge::Handles, self.open_handles() as u64);
     }
 
-    /// The place of a node.
+    /// The place of the node `id`.
     ///
     /// # Errors
-    /// `ESTALE`: no such node.
-    pub(crate) fn node(&self, id: u64) -> Result<Arc<Held>, Errno> {
+    /// `ESTALE`: the kernel does not know such a node.
+    pub(crate) fn node(&self, id: u64) -> Result<Arc<OwnedPlace>, Errno> {
         self.nodes.get(id).ok_or(Errno::ESTALE)
     }
 
-    /// One more lookup of what `held` is.
-    pub(crate) fn entry(&self, held: Held) -> Result<Entry, Errno> {
-        // What the kernel writes by itself nobody has told the tree of.
+    /// The reply to a lookup that found `held`.
+    pub(crate) fn entry(&self, held: OwnedPlace) -> Result<Entry, Errno> {
+        // The tree does not learn of writes by passthrough.
         let is_backed = self.options.passthrough && self.backed.has(&held);
         let mut attr = self.shown(&held, if is_backed { held.attr_anew()? } else { held.attr()? });
         let node = self.node_of(held, attr.ino)?;
@@ -184,49 +219,50 @@ impl Session {
         Ok(Entry { node: node.id, generation: node.generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr })
     }
 
-    /// The node of `held`, told once more: its inode number is the id, so that the kernel sees one number before and after it has
-    /// forgotten it. If another node has that (the root's number, or one inode on two mounts), one made of its place in memory.
+    /// Counts one more lookup of the node of `held`. The id is the inode number, so that it is the same after the kernel has
+    /// forgotten the node. If another node has that id (it is the root's, or two mounts show one inode), the id is made from
+    /// the inode's address.
     ///
     /// # Errors
-    /// `EIO`: a fifth mount shows the inode.
-    fn node_of(&self, held: Held, ino: u64) -> Result<NodeId, Errno> {
+    /// `EIO`: the session shows the inode through five mounts.
+    fn node_of(&self, held: OwnedPlace, ino: u64) -> Result<NodeId, Errno> {
         let (inode, mount) = (held.identity(), held.mount_id());
-        let is_same = |known: &Arc<Held>| known.identity() == inode && known.mount_id() == mount;
+        let is_same = |known: &Arc<OwnedPlace>| known.identity() == inode && known.mount_id() == mount;
         let held = Arc::new(held);
         let others = other_ids(inode);
         // Relaxed: the table's locks order what is looked for there.
         let has_others = self.has_others.load(Relaxed);
         let known_other = others.clone().filter(|_| has_others);
         let known_other = known_other.filter(|id| self.nodes.find(*id).is_some_and(|(_, known)| is_same(&known)));
-        let told = known_other.chain([ino]).chain(others).find_map(|id| {
-            let told = self.nodes.look_up(id, is_same, || held.clone());
-            if told.is_none() {
+        let found = known_other.chain([ino]).chain(others).find_map(|id| {
+            let found = self.nodes.look_up(id, is_same, || held.clone());
+            if found.is_none() {
                 self.has_others.store(true, Relaxed);
             }
-            told
+            found
         });
-        told.map(|(node, _)| node).ok_or(Errno::EIO)
+        found.map(|(node, _)| node).ok_or(Errno::EIO)
     }
 
-    /// The nodes of an inode, which shows the number `ino`: one for each mount that the kernel saw it through.
-    fn nodes_of(&self, inode: u64, ino: u64) -> Vec<(u64, Arc<Held>)> {
+    /// The nodes of an inode with the shown number `ino`: one for each mount through which the kernel looked it up.
+    fn nodes_of(&self, inode: u64, ino: u64) -> Vec<(u64, Arc<OwnedPlace>)> {
         let others = other_ids(inode).filter(|_| self.has_others.load(Relaxed));
         let known = [ROOT_NODE, ino].into_iter().chain(others).filter_map(|id| Some((id, self.nodes.find(id)?.1)));
         known.filter(|(_, known)| known.identity() == inode).collect()
     }
 
-    /// The inode number that is shown: those of other file systems than the root's are mixed with their device's.
+    /// The inode number in replies: mixed with the device number unless the file is on the root's device.
     fn shown_ino(&self, dev: u64, ino: u64) -> u64 {
         if dev == self.root_dev { ino } else { ino ^ dev << 48 }
     }
 
-    /// The inode number that `held` is shown with.
-    fn shown_ino_of(&self, held: &Held) -> Result<u64, Errno> {
+    /// The inode number of `held` in replies.
+    fn shown_ino_of(&self, held: &OwnedPlace) -> Result<u64, Errno> {
         Ok(self.shown_ino(held.dev(), held.attr()?.ino))
     }
 
-    /// Attributes as they are to be shown.
-    fn shown(&self, held: &Held, attr: Attr) -> Attr {
+    /// Attributes for a reply.
+    fn shown(&self, held: &OwnedPlace, attr: Attr) -> Attr {
         let shown = &self.options.shown;
         Attr {
             ino: self.shown_ino(held.dev(), attr.ino),
@@ -237,19 +273,19 @@ impl Session {
         }
     }
 
-    /// Attributes of a node as they are to be shown, with the number that it was told with, and for how long they are good.
-    fn shown_of(&self, node: u64, held: &Held, attr: Attr) -> (Attr, Duration) {
+    /// Attributes of a node for a reply, with the node's id, and how long the kernel may cache them.
+    fn shown_of(&self, node: u64, held: &OwnedPlace, attr: Attr) -> (Attr, Duration) {
         let attr = self.shown(held, attr);
         let ino = if node == ROOT_NODE { attr.ino } else { node };
         (Attr { ino, ..attr }, self.options.ttls.attr)
     }
 
-    /// FORGET: `lookups` fewer of a node. The root is never forgotten.
+    /// FORGET: takes `lookups` off the count of a node. The root is never forgotten.
     pub fn forget(&self, node: u64, lookups: u64) {
         drop(self.nodes.forget(node, lookups));
     }
 
-    /// DESTROY: the kernel has gone, and with it all that it knew and had open, which it does not take back one by one.
+    /// DESTROY: drops all nodes, handles and locks, which the kernel does not release one by one.
     pub fn end(&self) {
         drop(self.files.drain());
         drop(self.directories.drain());
@@ -257,21 +293,22 @@ impl Session {
         drop(self.nodes.forget_all());
     }
 
-    /// Waits until the kernel was told all that was to be told. Not for who answers the kernel.
+    /// Waits until all queued notices are sent. A thread that serves requests must not call it: a notice can wait in the
+    /// kernel for that thread's reply.
     pub fn flush_notices(&self) {
         self.notices.get().into_iter().for_each(Notices::flush);
     }
 
-    /// GETATTR: attributes, and for how long they are good.
+    /// GETATTR: attributes, and how long the kernel may cache them.
     ///
     /// # Errors
-    /// `ESTALE`; the file system's.
+    /// `ESTALE`; those of the file system.
     pub fn getattr(&self, node: u64) -> Result<(Attr, Duration), Errno> {
         let held = self.node(node)?;
         Ok(self.shown_of(node, &held, held.attr_anew()?))
     }
 
-    /// SETATTR: changes attributes; a length through `handle` if there is one.
+    /// SETATTR: changes attributes; the length through `handle` if that is open for writing.
     ///
     /// # Errors
     /// `ESTALE`; those of [`vfs::Context::set_attr`].
@@ -300,7 +337,7 @@ impl Session {
     /// READLINK.
     ///
     /// # Errors
-    /// `ESTALE`; `EINVAL` if it is no symbolic link; the file system's.
+    /// `ESTALE`; `EINVAL` if the node is not a symbolic link; those of the file system.
     pub fn readlink(&self, node: u64) -> Result<Vec<u8>, Errno> {
         self.callers.everyone().read_link_held(&*self.node(node)?)
     }
@@ -308,12 +345,12 @@ impl Session {
     /// STATFS.
     ///
     /// # Errors
-    /// `ESTALE`; `ENOSYS` if the file system cannot say.
+    /// `ESTALE`; `ENOSYS` if the file system does not support it.
     pub fn statfs(&self, node: u64) -> Result<StatVfs, Errno> {
         self.node(node)?.statvfs()
     }
 
-    /// ACCESS: whether `caller` may do `mask`.
+    /// ACCESS: checks the permissions `mask` for `caller`.
     ///
     /// # Errors
     /// `EACCES`, `EROFS`, `ESTALE`.
@@ -323,7 +360,8 @@ impl Session {
     }
 }
 
-/// Ids of nodes that cannot have their inode numbers: made of the address of the inode, which nobody else has as long as it is held.
+/// Ids for nodes whose inode number another node has. They are made from the inode's address, which is unique while the node
+/// holds the inode.
 fn other_ids(inode: u64) -> impl Iterator<Item = u64> + Clone {
     // Inodes are aligned to 64 bytes: two bits are free.
     (0..4).map(move |which| OTHER | inode >> 4 | which)

@@ -1,97 +1,77 @@
-//! The transport over `/dev/fuse`, by the crate `fuser`, none of whose types is seen outside.
+//! The transport over `/dev/fuse`, by the crate `fuser`, whose types stay inside this module.
 //!
 //! # What it is
-//! Translation: each request becomes one call of the [`Session`], its answer a reply. Time is taken here, from the request's
-//! arrival to its reply.
-//!
-//! # How it is locked
-//! Backing files of the kernel's own reading and writing are in a table with a lock, under which the kernel is told of one.
+//! Translation: each request becomes one call of the [`Session`], whose result becomes a reply. Requests are timed here, from
+//! before the call until the reply is sent.
 //!
 //! # Where it comes from
-//! `linux/fuse.h`; which capabilities are asked for, and why, is in `flags`.
+//! `linux/fuse.h`. The capabilities that are requested, and why, are in `flags`.
 
 mod convert;
 mod flags;
 mod operations;
+mod passthrough;
+mod reply;
 mod sender;
 mod trace;
 
 use crate::options::MountOptions;
 use crate::session::Session;
-use fuser::BackingId;
-use parking_lot::Mutex;
-use rustix::io::Errno;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use convert::{caller, file_attr};
+use fuser::{FileHandle, Generation, INodeNo, ReplyDirectoryPlus, Request};
+use passthrough::Backings;
+use reply::shown;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::time::Duration;
+use trace::{escaped, line};
+use vfs::{Attr, Errno};
 
 pub(crate) use flags::mount_config;
 pub(crate) use sender::KernelSender;
 
-/// What `fuser` calls.
+/// The handlers that `fuser` calls.
 pub(crate) struct Transport {
     session: Arc<Session>,
     options: MountOptions,
-    /// Files that the kernel reads and writes by itself: one registration for all that have a file open.
-    backings: Mutex<HashMap<u64, Weak<BackingId>>>,
-    /// The kernel refused one: it is not asked again.
-    is_refused: AtomicBool,
-    /// Which handle uses which.
-    used: Mutex<HashMap<u64, Arc<BackingId>>>,
+    backings: Backings,
 }
 
 impl Transport {
     pub(crate) fn new(session: Arc<Session>, options: MountOptions) -> Self {
-        Self {
-            session,
-            options,
-            backings: Mutex::default(),
-            is_refused: AtomicBool::new(false),
-            used: Mutex::default(),
-        }
+        Self { session, options, backings: Backings::default() }
     }
 
-    /// The registration of the file behind `node`, made by `open` if there is none; `None` if the kernel will have none.
-    fn backing(
+    /// Fills a reply to READDIRPLUS with names and their entries.
+    fn list_entries(
         &self,
-        node: u64,
-        handle: u64,
-        open: impl FnOnce() -> std::io::Result<BackingId>,
-    ) -> Option<Arc<BackingId>> {
-        // Relaxed, here and below: at worst it is asked once more.
-        if self.is_refused.load(Relaxed) {
-            return None;
-        }
-        // Held while the kernel is asked: of two that open a file at once, the kernel refuses the second registration.
-        let mut backings = self.backings.lock();
-        let known = backings.get(&node).and_then(Weak::upgrade);
-        let backing = match known.map_or_else(|| open().map(Arc::new), Ok) {
-            Ok(id) => id,
-            Err(error) => {
-                tracing::debug!(%error, "the kernel takes no backing file");
-                self.is_refused.store(is_for_good(&error), Relaxed);
-                return None;
+        req: &Request,
+        fh: FileHandle,
+        offset: u64,
+        reply: &mut ReplyDirectoryPlus,
+    ) -> Result<(), Errno> {
+        let caller = caller(req);
+        line!("READDIRPLUS\t{fh}\t{offset}");
+        self.session.readdir(fh.0, offset, &mut |listed| {
+            let name = OsStr::from_bytes(listed.name);
+            let is_dots = listed.name == b"." || listed.name == b"..";
+            let found = if is_dots { None } else { self.session.listed_entry(&caller, fh.0, listed) };
+            let Some(found) = found else {
+                // Node 0: the kernel takes the name, and looks it up when it needs more.
+                let attr = Attr { ino: listed.ino, mode: listed.kind, ..Attr::default() };
+                let attr = file_attr(&attr, listed.ino);
+                return !reply.add(INodeNo(0), listed.cookie, name, &Duration::ZERO, &attr, Generation(0));
+            };
+            let (attr, generation) = shown(&found);
+            let is_full = reply.add(INodeNo(found.node), listed.cookie, name, &found.entry_ttl, &attr, generation);
+            if is_full {
+                // The kernel does not get the entry, so it does not count the lookup.
+                self.session.forget(found.node, 1);
+            } else {
+                line!("LISTED\t{}\t{}\t->\t{}", escaped(listed.name), listed.cookie, found.node);
             }
-        };
-        backings.insert(node, Arc::downgrade(&backing));
-        self.used.lock().insert(handle, backing.clone());
-        Some(backing)
+            !is_full
+        })
     }
-
-    /// The handle was released.
-    fn release_backing(&self, node: u64, handle: u64) {
-        let Some(used) = self.used.lock().remove(&handle) else { return };
-        drop(used);
-        let mut backings = self.backings.lock();
-        if backings.get(&node).is_some_and(|id| id.strong_count() == 0) {
-            backings.remove(&node);
-        }
-    }
-}
-
-/// Whether the kernel will take no backing file of this mount: it cannot, we may not, or what is behind is stacked too high itself.
-fn is_for_good(error: &std::io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
-    let reasons = [Errno::PERM, Errno::INVAL, Errno::NOTTY, Errno::NOSYS, Errno::OPNOTSUPP, Errno::LOOP];
-    errno.is_some_and(|errno| reasons.contains(&errno))
 }

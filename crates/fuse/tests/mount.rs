@@ -1,23 +1,27 @@
-//! Mounts that the kernel uses: what only a kernel can show. Needs root and `/dev/fuse`; says SKIPPED without them.
+//! Mounts in the kernel: behaviour that a session alone cannot show. Prints SKIPPED without root or `/dev/fuse`.
 
-use fuse::{MountOptions, Mounted, SessionOptions, Ttls};
+use lightfoot_fuse::{MountOptions, Mounted, Op, SessionOptions, Ttls};
+use prim::clock::monotonic_ns;
 use ramfs::RamFs;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use vfs::Vfs;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
+use vfs::{
+    Attr, Errno, FileSystem, FsTraits, Inode, NewInode, OpenFlags, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Vfs,
+};
 
-/// A mount on a directory of its own, both gone with it.
+/// A mount on a new directory; a drop removes both.
 struct Mount {
     mounted: Option<Mounted>,
     at: PathBuf,
 }
 
 impl Mount {
-    /// `None`, with a line that says so, where nothing can be mounted.
+    /// `None`, with the line SKIPPED, if this process cannot mount.
     fn new(vfs: &Vfs, options: &MountOptions) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
@@ -27,7 +31,7 @@ impl Mount {
         let number = NUMBER.fetch_add(1, Relaxed);
         let at = std::env::temp_dir().join(format!("lightfoot-mount-{}-{number}", std::process::id()));
         fs::create_dir(&at).unwrap();
-        let mounted = fuse::mount(vfs, &at, options).expect("root may mount");
+        let mounted = lightfoot_fuse::mount(vfs, &at, options).expect("root may mount");
         Some(Self { mounted: Some(mounted), at })
     }
 
@@ -59,7 +63,7 @@ fn long() -> MountOptions {
     MountOptions { session: session(), ..MountOptions::default() }
 }
 
-/// Waits for what another thread brings about; not for ever.
+/// Waits, with a limit, until another thread makes `is_so` true.
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let came = (0..3_000_000).any(|_| {
         std::thread::yield_now();
@@ -69,7 +73,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn files_and_links_are_what_the_kernel_says_they_are() {
+fn the_kernel_sees_files_and_links_as_they_are() {
     let vfs = ram();
     let Some(mount) = Mount::new(&vfs, &long()) else { return };
     fs::create_dir(mount.path("dir")).unwrap();
@@ -135,7 +139,7 @@ fn a_listing_of_many_names_has_each_once() {
 }
 
 #[test]
-fn the_kernel_lets_go_of_names_when_it_knows_too_many() {
+fn the_kernel_drops_names_when_it_has_too_many() {
     let vfs = ram();
     let options = MountOptions { session: SessionOptions { max_nodes: 500, ..session() }, ..MountOptions::default() };
     let Some(mount) = Mount::new(&vfs, &options) else { return };
@@ -146,7 +150,7 @@ fn the_kernel_lets_go_of_names_when_it_knows_too_many() {
         most = most.max(session.known_nodes());
     }
     println!("at most {most} of 5000 names were known");
-    // Each lookup asks for some to go.
+    // Each lookup makes the session ask the kernel to drop some.
     let mut number = 0;
     wait_for("the kernel lets go", || {
         number += 1;
@@ -190,7 +194,7 @@ fn credentials_and_umask_are_the_callers() {
 }
 
 #[test]
-fn files_that_the_kernel_reads_by_itself_are_opened_by_many_at_once() {
+fn many_threads_open_a_file_with_passthrough_at_once() {
     let source = std::env::temp_dir().join(format!("lightfoot-source-{}", std::process::id()));
     fs::create_dir_all(&source).unwrap();
     fs::write(source.join("file"), b"first").unwrap();
@@ -216,4 +220,103 @@ fn files_that_the_kernel_reads_by_itself_are_opened_by_many_at_once() {
         assert_eq!(fs::read(source.join("file")).unwrap(), b"first, second");
     }
     fs::remove_dir_all(&source).unwrap();
+}
+
+/// A gate that stops the next call of the file system, if it is armed.
+#[derive(Default)]
+struct Gate {
+    is_armed: AtomicBool,
+    /// How long the last call was stopped.
+    stopped_ns: AtomicU64,
+    way: Mutex<Option<Way>>,
+}
+
+/// The channels by which a stopped call reports that it has arrived, and waits for the gate to open.
+struct Way {
+    arrived: mpsc::Sender<()>,
+    opened: mpsc::Receiver<()>,
+}
+
+impl Gate {
+    fn pass(&self) {
+        if self.is_armed.swap(false, Relaxed) {
+            let began_ns = monotonic_ns();
+            let way = self.way.lock().unwrap();
+            let way = way.as_ref().expect("the test has set it");
+            way.arrived.send(()).unwrap();
+            way.opened.recv().unwrap();
+            self.stopped_ns.store((monotonic_ns() - began_ns) as u64, Relaxed);
+        }
+    }
+}
+
+/// A file system with one file, `f`. Calls that open or change the file pass the gate.
+struct Gated(Arc<Gate>);
+
+fn inode(node: u64, mode: u32) -> NewInode {
+    NewInode { node, attr: Attr { ino: node, mode, nlink: 1, ..Attr::default() }, ..NewInode::default() }
+}
+
+impl FileSystem for Gated {
+    fn root(&self) -> NewInode {
+        inode(1, S_IFDIR | 0o755)
+    }
+
+    fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+        if name == b"f" { Ok(inode(2, S_IFREG | 0o644)) } else { Err(Errno::ENOENT) }
+    }
+
+    fn set_attr(&self, _: &Request, _: &Inode, _: &SetAttr) -> Result<(), Errno> {
+        self.0.pass();
+        Ok(())
+    }
+
+    fn traits(&self) -> FsTraits {
+        FsTraits { wants_opens: true, ..FsTraits::default() }
+    }
+
+    fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<(), Errno> {
+        self.0.pass();
+        Ok(())
+    }
+
+    fn statfs(&self) -> Result<StatFs, Errno> {
+        Ok(StatFs::default())
+    }
+}
+
+#[test]
+fn the_time_of_a_request_includes_its_work() {
+    let gate = Arc::new(Gate::default());
+    let (arrived, arrives) = mpsc::channel();
+    let (open, opened) = mpsc::channel();
+    *gate.way.lock().unwrap() = Some(Way { arrived, opened });
+    let options = MountOptions { session: SessionOptions { locks: true, ..session() }, ..MountOptions::default() };
+    let Some(mount) = Mount::new(&Vfs::new(Gated(gate.clone())), &options) else { return };
+    let path = mount.path("f");
+    let file = fs::File::options().read(true).write(true).open(&path).unwrap();
+    let lock = rustix::process::Flock::from(rustix::process::FlockType::WriteLock);
+    let requests: [(Op, &(dyn Fn() + Sync)); 3] = [
+        (Op::Setattr, &|| fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap()),
+        // The session opens the file to test locks.
+        (Op::Getlk, &|| assert!(rustix::process::fcntl_getlk(&file, &lock).unwrap().is_none())),
+        (Op::Open, &|| drop(fs::File::open(&path).unwrap())),
+    ];
+    let metrics = mount.mounted().session().metrics();
+    for (op, request) in requests {
+        let before = metrics.snapshot();
+        gate.is_armed.store(true, Relaxed);
+        std::thread::scope(|s| {
+            s.spawn(request);
+            arrives.recv().unwrap();
+            // Each of these is a request, so that much more time passes than a reply takes.
+            (0..100).for_each(|_| _ = rustix::fs::statfs(&mount.at).unwrap());
+            open.send(()).unwrap();
+        });
+        let recorded = || metrics.snapshot().since(&before).ops.into_iter().find(|stats| stats.name == op.name());
+        wait_for("the request is recorded", || recorded().is_some());
+        let (stats, stopped_ns) = (recorded().unwrap(), gate.stopped_ns.load(Relaxed));
+        assert_eq!(stats.count, 1, "{op:?}");
+        assert!(stats.sum_ns >= stopped_ns, "{op:?}: {} ns of at least {stopped_ns} ns", stats.sum_ns);
+    }
 }

@@ -1,4 +1,4 @@
-//! The session without a transport: what a kernel is told and may ask, called directly.
+//! The session without a transport: the tests call its operations directly.
 
 #[path = "session/callers.rs"]
 mod callers;

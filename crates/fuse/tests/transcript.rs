@@ -1,9 +1,9 @@
-//! What a kernel asked once, asked again of a session over a new tree: the same answers, and at the end nothing is left.
+//! Replays the requests of a kernel with a session over a new tree: the replies are the same, and nothing is left at the end.
 //!
-//! The numbers of a transcript are those of then; each stands for the one that is told now. What the kernel did not take back before
-//! the unmount is forgotten at the end, and has to be as much as was recorded.
+//! Node ids and handles in a transcript stand for those of this run. The test forgets at the end what the kernel had not
+//! forgotten at the unmount; it must be as much as was recorded.
 
-use fuse::{Caller, Entry, Gauge, Session, SessionOptions, Ttls};
+use lightfoot_fuse::{Caller, Entry, Gauge, NameIn, NewMode, Session, SessionOptions, Ttls};
 use ramfs::RamFs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ const GIT_CLONE: &str = include_str!("transcripts/git-clone.txt");
 
 const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
 
-/// One line: the operation, what it was asked with, what was answered.
+/// One line: the operation, its arguments, the reply.
 #[derive(Clone)]
 struct Line<'t> {
     op: &'t str,
-    asked: Vec<&'t str>,
+    args: Vec<&'t str>,
     answer: Vec<&'t str>,
 }
 
@@ -25,17 +25,17 @@ impl<'t> Line<'t> {
     fn parse(line: &'t str) -> Self {
         let mut words = line.split('\t');
         let op = words.next().unwrap();
-        let asked: Vec<_> = words.by_ref().take_while(|word| *word != "->").collect();
-        Self { op, asked, answer: words.collect() }
+        let args: Vec<_> = words.by_ref().take_while(|word| *word != "->").collect();
+        Self { op, args, answer: words.collect() }
     }
 
     fn number(&self, at: usize) -> u64 {
-        self.asked[at].parse().unwrap()
+        self.args[at].parse().unwrap()
     }
 
-    /// The name at a place: escaped as `escape_ascii` does.
+    /// Argument `at` as a name, without the escapes of `escape_ascii`.
     fn name(&self, at: usize) -> Vec<u8> {
-        let (mut name, mut rest) = (Vec::new(), self.asked[at].as_bytes());
+        let (mut name, mut rest) = (Vec::new(), self.args[at].as_bytes());
         while let Some((&byte, after)) = rest.split_first() {
             let (byte, len) = match (byte, after.first()) {
                 (b'\\', Some(b'x')) => (u8::from_str_radix(str::from_utf8(&after[1..3]).unwrap(), 16).unwrap(), 3),
@@ -52,11 +52,11 @@ impl<'t> Line<'t> {
     }
 }
 
-/// A session that is asked what stands in a transcript.
+/// A session that serves the requests of a transcript.
 struct Replay {
     vfs: Vfs,
     session: Arc<Session>,
-    /// By the recorded number the one of now, and how often it was told and not forgotten.
+    /// The current node of each recorded node, and its lookup count.
     nodes: BTreeMap<u64, (u64, u64)>,
     handles: BTreeMap<u64, u64>,
     directories: BTreeMap<u64, u64>,
@@ -76,8 +76,8 @@ impl Replay {
         self.nodes[&line.number(at)].0
     }
 
-    /// Compares an answer with the recorded one.
-    fn told(&mut self, line: &Line<'_>, entry: Result<&Entry, Errno>) -> Result<(), String> {
+    /// Compares a reply with the recorded one, and counts the lookup.
+    fn compare(&mut self, line: &Line<'_>, entry: Result<&Entry, Errno>) -> Result<(), String> {
         let recorded = line.answer[0];
         let matches = match (&entry, recorded.parse::<u64>()) {
             (Ok(entry), Ok(recorded)) => {
@@ -89,17 +89,17 @@ impl Replay {
             (Err(errno), Err(_)) => format!("{errno:?}") == recorded,
             _ => false,
         };
-        if matches { Ok(()) } else { Err(format!("told {recorded}, now {:?}", entry.map(|entry| entry.node))) }
+        if matches { Ok(()) } else { Err(format!("recorded {recorded}, now {:?}", entry.map(|entry| entry.node))) }
     }
 
     fn forget(&mut self, recorded: u64, lookups: u64) -> Result<(), String> {
-        let (now, told) = self.nodes.get_mut(&recorded).ok_or("forgot what was not told")?;
-        *told = told.checked_sub(lookups).ok_or("forgot more than was told")?;
+        let (now, count) = self.nodes.get_mut(&recorded).ok_or("forgot an unknown node")?;
+        *count = count.checked_sub(lookups).ok_or("forgot more lookups than were counted")?;
         self.session.forget(*now, lookups);
         Ok(())
     }
 
-    /// Lists as the transport does: entries of which there is no room any more are looked up and forgotten.
+    /// Lists as the transport does: looks up and forgets entries that do not fit.
     fn list(&mut self, line: &Line<'_>, listed: &[Line<'_>]) -> Result<(), String> {
         let (handle, cookie) = (self.directories[&line.number(0)], self.cookies[&line.number(1)]);
         let (session, mut expected, mut done) = (self.session.clone(), listed.iter(), Ok(()));
@@ -114,11 +114,11 @@ impl Replay {
                 return false;
             };
             if line.name(0) != entry.name {
-                done = Err(format!("listed {}, now {}", line.asked[0], entry.name.escape_ascii()));
+                done = Err(format!("listed {}, now {}", line.args[0], entry.name.escape_ascii()));
                 return false;
             }
             self.cookies.insert(line.number(1), entry.cookie);
-            done = self.told(line, Ok(&found));
+            done = self.compare(line, Ok(&found));
             done.is_ok()
         });
         done?;
@@ -126,19 +126,19 @@ impl Replay {
     }
 
     fn create(&mut self, line: &Line<'_>) -> Result<(), String> {
-        let flags = line.asked[2].parse().unwrap();
-        let made = self.session.create(&SUPER, self.node(line, 0), &line.name(1), (0o644, 0), flags);
+        let flags = line.args[2].parse().unwrap();
+        let made = self.session.create(&SUPER, self.node(line, 0), &line.name(1), NewMode::new(0o644, 0), flags);
         if let (Ok((_, opened)), Some(recorded)) = (&made, line.answer.get(1)) {
             self.handles.insert(recorded.parse().unwrap(), opened.handle);
         }
-        self.told(line, made.as_ref().map(|(entry, _)| entry).map_err(|errno| *errno))
+        self.compare(line, made.as_ref().map(|(entry, _)| entry).map_err(|errno| *errno))
     }
 
     fn open(&mut self, line: &Line<'_>) -> Result<(), String> {
         let node = self.node(line, 0);
         let opened = match line.op {
             "OPENDIR" => self.session.opendir(&SUPER, node),
-            _ => self.session.open(&SUPER, node, line.asked[1].parse().unwrap()).map(|opened| opened.handle),
+            _ => self.session.open(&SUPER, node, line.args[1].parse().unwrap()).map(|opened| opened.handle),
         };
         let table = if line.op == "OPENDIR" { &mut self.directories } else { &mut self.handles };
         match (opened, line.answer[0].parse()) {
@@ -149,9 +149,9 @@ impl Replay {
         Ok(())
     }
 
-    fn ask(&mut self, line: &Line<'_>, listed: &[Line<'_>]) -> Result<(), String> {
+    fn serve(&mut self, line: &Line<'_>, listed: &[Line<'_>]) -> Result<(), String> {
         let session = self.session.clone();
-        let made = |made: Result<Entry, Errno>, replay: &mut Self| replay.told(line, made.as_ref().map_err(|e| *e));
+        let made = |made: Result<Entry, Errno>, replay: &mut Self| replay.compare(line, made.as_ref().map_err(|e| *e));
         let done = |done: Result<(), Errno>| match done {
             Ok(()) if line.answer[0] == "0" => Ok(()),
             Err(errno) if format!("{errno:?}") == line.answer[0] => Ok(()),
@@ -159,14 +159,15 @@ impl Replay {
         };
         match line.op {
             "LOOKUP" => made(session.lookup(&SUPER, self.node(line, 0), &line.name(1)), self),
-            "MKDIR" => made(session.mkdir(&SUPER, self.node(line, 0), &line.name(1), (0o755, 0)), self),
-            "MKNOD" => made(session.mknod(&SUPER, self.node(line, 0), &line.name(1), (0o644, 0), 0), self),
+            "MKDIR" => made(session.mkdir(&SUPER, self.node(line, 0), &line.name(1), NewMode::new(0o755, 0)), self),
+            "MKNOD" => made(session.mknod(&SUPER, self.node(line, 0), &line.name(1), NewMode::new(0o644, 0), 0), self),
             "SYMLINK" => made(session.symlink(&SUPER, self.node(line, 0), &line.name(1), b"body"), self),
             "LINK" => made(session.link(&SUPER, self.node(line, 0), self.node(line, 1), &line.name(2)), self),
             "UNLINK" => done(session.unlink(&SUPER, self.node(line, 0), &line.name(1))),
             "RMDIR" => done(session.rmdir(&SUPER, self.node(line, 0), &line.name(1))),
             "RENAME" => {
-                let (from, to) = ((self.node(line, 0), &*line.name(1)), (self.node(line, 2), &*line.name(3)));
+                let (name, new) = (line.name(1), line.name(3));
+                let (from, to) = (NameIn::new(self.node(line, 0), &name), NameIn::new(self.node(line, 2), &new));
                 done(session.rename(&SUPER, from, to, line.number(4) as u32))
             }
             "CREATE" => self.create(line),
@@ -180,28 +181,28 @@ impl Replay {
                 Ok(())
             }
             "READDIRPLUS" => self.list(line, listed),
-            "FORGET" | "BATCH_FORGET" => (0..line.asked.len() / 2)
+            "FORGET" | "BATCH_FORGET" => (0..line.args.len() / 2)
                 .try_for_each(|pair| self.forget(line.number(2 * pair), line.number(2 * pair + 1))),
             "END" => self.end(line),
             op => Err(format!("there is no {op}")),
         }
     }
 
-    /// The unmount: what the kernel has not taken back.
+    /// The unmount: compares what the kernel has not forgotten.
     fn end(&mut self, line: &Line<'_>) -> Result<(), String> {
         let left: Vec<_> =
-            self.nodes.iter().filter(|(_, (_, told))| *told != 0).map(|(node, known)| (*node, known.1)).collect();
-        let (nodes, lookups) = (left.len() as u64, left.iter().map(|(_, told)| told).sum::<u64>());
+            self.nodes.iter().filter(|(_, (_, lookups))| *lookups != 0).map(|(node, known)| (*node, known.1)).collect();
+        let (nodes, lookups) = (left.len() as u64, left.iter().map(|(_, lookups)| lookups).sum::<u64>());
         self.session.measure();
         let counted = (self.session.known_nodes() as u64 - 1, self.session.metrics().get(Gauge::Lookups));
         if (nodes, lookups) != (line.number(0), line.number(1)) || counted != (nodes, lookups) {
-            return Err(format!("left {:?}, now {nodes} {lookups}, and the session counts {counted:?}", line.asked));
+            return Err(format!("left {:?}, now {nodes} {lookups}, and the session counts {counted:?}", line.args));
         }
-        left.into_iter().try_for_each(|(node, told)| self.forget(node, told))
+        left.into_iter().try_for_each(|(node, lookups)| self.forget(node, lookups))
     }
 }
 
-/// What is left behind: nodes, lookups, handles, forgets too many, places held.
+/// What is left: nodes, lookups, handles, forgets in excess, held places.
 type Left = (usize, u64, usize, u64, Vec<String>);
 
 fn replay(text: &str) -> Result<Left, String> {
@@ -209,8 +210,8 @@ fn replay(text: &str) -> Result<Left, String> {
     let mut replay = Replay::new();
     for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.op != "LISTED") {
         let listed: Vec<_> = lines[number + 1..].iter().take_while(|line| line.op == "LISTED").cloned().collect();
-        let label = |what| format!("line {number}, {} {:?}: {what}", line.op, line.asked);
-        replay.ask(line, &listed).map_err(label)?;
+        let label = |what| format!("line {number}, {} {:?}: {what}", line.op, line.args);
+        replay.serve(line, &listed).map_err(label)?;
     }
     let Replay { vfs, session, .. } = replay;
     session.measure();

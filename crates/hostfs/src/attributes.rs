@@ -1,56 +1,52 @@
-//! Attributes, and extended ones.
+//! Attributes and extended attributes.
 //!
 //! # What it is
-//! Attributes are asked for by a descriptor if one is open, else by directory and name, and are the file's only if it
-//! is the same. They are changed through a descriptor; what takes none with `O_PATH` goes through `/proc/self/fd`.
+//! Attributes are read by a descriptor if one is open, otherwise by directory and name; then they count only if the
+//! file is the right one. They are changed through a descriptor; calls that refuse an `O_PATH` descriptor use
+//! `/proc/self/fd`.
 //!
-//! POSIX ACLs are read with a lookup only if [`crate::HostOptions::acls`] says so, for that is a second call for each
-//! file and a third for each directory. Otherwise they are shown and not heeded, and, so that nobody relies on them,
-//! not set.
+//! A lookup reads POSIX ACLs only if [`crate::HostOptions::acls`] is set, since that is a second call for each file and a
+//! third for each directory. Otherwise ACLs can be read and have no effect; so that no program relies on them, they
+//! cannot be set.
 //!
 //! # How it is locked
-//! Nothing is held while the host is asked.
+//! No lock is held during a call to the host.
 //!
 //! # Where it comes from
 //! `statx(2)`, `utimensat(2)`, `xattr(7)`.
 
-use crate::core::Core;
 use crate::errno::errno;
-use crate::host::ProcPath;
+use crate::host::{self, ProcPath};
 use crate::identity::change_hash;
-use rustix::fs::{AtFlags, Gid, Mode, Statx, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
+use crate::shared::Shared;
+use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-use vfs::{Acl, AclKind, Attr, Errno, Inode, SetAttr, SetTime, SetXattr, StatFs};
+use std::time::SystemTime;
+use vfs::{Attr, Errno, Inode, SetAttr, SetTime, SetXattr, StatFs};
 
-/// Longest value of an extended attribute, and longest list of names: `xattr(7)`.
-const LONGEST: usize = 65_536;
+/// How long after a change the VFS may not have noted it yet, in nanoseconds.
+const FRESH_NS: u64 = 200_000_000;
 
-/// The room that is tried first.
-const MOSTLY: usize = 512;
-
-/// For so long after it a change may not have been noted.
-const FRESH: Duration = Duration::from_millis(200);
-
-/// What names of ACLs begin with.
+/// The prefix of the ACLs' names.
 const ACL: &[u8] = b"system.posix_acl_";
 
-impl Core {
+impl Shared {
     /// See [`vfs::FileSystem::attributes`].
     pub(crate) fn attributes(&self, inode: &Inode) -> Result<Attr, Errno> {
         let node = self.node(inode)?;
-        node.set_doubted(false);
-        let are_two = node.begin_asking();
+        node.set_stale(false);
+        let are_two = node.begin_query();
         let stat = self.stat(node);
-        node.end_asking();
+        node.end_query();
         let stat = stat?;
-        node.note_told(change_hash(&stat));
-        if are_two || is_fresh(&stat) {
-            self.doubt(inode);
+        node.note_reported(change_hash(&stat));
+        let attr = self.identities.attr(&stat);
+        if are_two || is_fresh(&attr) {
+            self.mark_stale(inode);
         }
-        Ok(self.identities.attr(&stat))
+        Ok(attr)
     }
 
     /// See [`vfs::FileSystem::set_attr`].
@@ -60,16 +56,16 @@ impl Core {
         if set == SetAttr::default() {
             return Ok(());
         }
-        let fd = self.some_fd(self.node(inode)?)?;
-        let _change = self.change_of(inode);
+        let fd = self.proc_fd(self.node(inode)?)?;
+        let _change = self.begin_change_of(inode);
         change(&fd, &set).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::get_xattr`].
     pub(crate) fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
-        let fd = self.some_fd(self.node(inode)?)?;
+        let fd = self.proc_fd(self.node(inode)?)?;
         let path = ProcPath::new(&fd);
-        grown(|buf| rustix::fs::getxattr(path.bytes(), name, buf))
+        host::xattr(|buf| rustix::fs::getxattr(path.bytes(), name, buf))
     }
 
     /// See [`vfs::FileSystem::set_xattr`].
@@ -78,71 +74,57 @@ impl Core {
         if name.starts_with(ACL) && !self.has_acls {
             return Err(Errno::EOPNOTSUPP);
         }
-        let fd = self.some_fd(self.node(inode)?)?;
+        let fd = self.proc_fd(self.node(inode)?)?;
         let flags = match how {
             SetXattr::Any => XattrFlags::empty(),
             SetXattr::Create => XattrFlags::CREATE,
             SetXattr::Replace => XattrFlags::REPLACE,
         };
-        let _change = self.change_of(inode);
+        let _change = self.begin_change_of(inode);
         rustix::fs::setxattr(ProcPath::new(&fd).bytes(), name, value, flags).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::remove_xattr`].
     pub(crate) fn remove_xattr(&self, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
         self.check_writable()?;
-        let fd = self.some_fd(self.node(inode)?)?;
-        let _change = self.change_of(inode);
+        let fd = self.proc_fd(self.node(inode)?)?;
+        let _change = self.begin_change_of(inode);
         rustix::fs::removexattr(ProcPath::new(&fd).bytes(), name).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::list_xattrs`].
     pub(crate) fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
-        let fd = self.some_fd(self.node(inode)?)?;
+        let fd = self.proc_fd(self.node(inode)?)?;
         let path = ProcPath::new(&fd);
-        let names = grown(|buf| rustix::fs::listxattr(path.bytes(), buf))?;
+        let names = host::xattr(|buf| rustix::fs::listxattr(path.bytes(), buf))?;
         let names = names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(Into::into).collect())
     }
 
-    /// The ACL of `name` in `dir`, if it has one.
-    pub(crate) fn acl(&self, dir: &OwnedFd, name: &[u8], kind: AclKind) -> Result<Option<Acl>, Errno> {
-        let mut path = ProcPath::new(dir).bytes().to_vec();
-        path.push(b'/');
-        path.extend_from_slice(name);
-        match grown(|buf| rustix::fs::lgetxattr(&*path, kind.xattr_name(), buf)) {
-            Ok(value) => Acl::from_xattr(&value),
-            Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     /// See [`vfs::FileSystem::statfs`].
     pub(crate) fn statfs(&self) -> Result<StatFs, Errno> {
-        let told = rustix::fs::fstatfs(&self.root_fd).map_err(errno)?;
+        let stat = rustix::fs::fstatfs(&self.root_fd).map_err(errno)?;
         Ok(StatFs {
-            kind: told.f_type as u64,
-            block_size: u32::try_from(told.f_bsize).unwrap_or(4096),
-            blocks: told.f_blocks,
-            blocks_free: told.f_bfree,
-            blocks_available: told.f_bavail,
-            files: told.f_files,
-            files_free: told.f_ffree,
-            name_max: u32::try_from(told.f_namelen).unwrap_or(255),
+            kind: stat.f_type as u64,
+            block_size: u32::try_from(stat.f_bsize).unwrap_or(4096),
+            blocks: stat.f_blocks,
+            blocks_free: stat.f_bfree,
+            blocks_available: stat.f_bavail,
+            files: stat.f_files,
+            files_free: stat.f_ffree,
+            name_max: u32::try_from(stat.f_namelen).unwrap_or(255),
         })
     }
 }
 
-/// Whether a file changed just now: by a change that the VFS may not have noted yet, and that it would then count
-/// twice. As with the index of git, what changed too near to the question is asked for again.
-fn is_fresh(stat: &Statx) -> bool {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let changed = Duration::new(stat.stx_ctime.tv_sec.try_into().unwrap_or(0), stat.stx_ctime.tv_nsec);
-    now.abs_diff(changed) < FRESH
+/// Whether a file changed so recently that the VFS may not have noted the change yet; it would then count the change
+/// twice. As in git's index, attributes that changed shortly before the query are requested again.
+fn is_fresh(attr: &Attr) -> bool {
+    vfs::from_system_time(SystemTime::now()).abs_diff(attr.ctime) < FRESH_NS
 }
 
-/// Changes attributes of what `fd` is of, which may be an `O_PATH` descriptor: owner, then mode, then times, for each
-/// may undo what comes before it otherwise.
+/// Changes attributes through `fd`, which may be an `O_PATH` descriptor. First the owner, which may clear mode bits, then
+/// the mode, then the times.
 fn change(fd: &Arc<OwnedFd>, set: &SetAttr) -> Result<(), HostErrno> {
     let path = ProcPath::new(fd.as_fd());
     if set.uid.is_some() || set.gid.is_some() {
@@ -167,20 +149,4 @@ fn timespec(time: Option<SetTime>) -> Timespec {
             Timespec { tv_sec: ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }
         }
     }
-}
-
-/// What `read` puts into a buffer, which is made as large as it must be.
-fn grown(read: impl Fn(&mut [u8]) -> Result<usize, HostErrno>) -> Result<Box<[u8]>, Errno> {
-    for room in [MOSTLY, LONGEST] {
-        let mut buf = vec![0; room];
-        match read(&mut buf) {
-            Ok(len) => {
-                buf.truncate(len);
-                return Ok(buf.into());
-            }
-            Err(HostErrno::RANGE) => {}
-            Err(error) => return Err(errno(error)),
-        }
-    }
-    Err(Errno::E2BIG)
 }

@@ -1,17 +1,17 @@
-//! Whose name is on what is made.
+//! The owner of new files.
 //!
 //! # What it is
-//! A thread of root's that takes a caller's effective user and group for one call to the host, so that the host gives
-//! the new file to the caller, takes its quota, and lets the directory hand on its group. The thread has none of root's
-//! capabilities meanwhile. Nothing is done if the caller is who the process is already.
+//! A thread of a root process takes a caller's effective user and group for one call to the host. The host then gives
+//! the new file to the caller, charges the caller's quota, and lets the directory pass on its group. Meanwhile the thread
+//! has none of root's capabilities. If the caller is the process's own user and group, nothing is switched.
 //!
 //! # What it is not
-//! The caller's supplementary groups: whoever may write to a directory by one of those only is refused by the host, and
-//! [`crate::Ownership::Caller`] says what is done then.
+//! The caller's supplementary groups: a caller that may write to a directory only by one of those is refused by the
+//! host. [`crate::Ownership::Caller`] describes that case.
 //!
 //! # How it is locked
-//! Not at all: Linux keeps credentials for each thread, and the calls are those of the kernel, not of a C library that
-//! tells all threads.
+//! Not at all: Linux keeps credentials for each thread, and these are the kernel's calls, not those of a C library, which
+//! change all threads.
 //!
 //! # Where it comes from
 //! `setresuid(2)`, "C library/kernel differences"; `lo_change_cred` in libfuse's `passthrough_ll`.
@@ -19,16 +19,16 @@
 use rustix::fs::{Gid, Uid};
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
-/// Who the process is.
+/// The user and group of the process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Daemon {
     uid: Uid,
     gid: Gid,
-    /// Whether it takes callers' names.
+    /// Whether threads switch to the caller's.
     is_switching: bool,
 }
 
-/// A thread that has a caller's name. It takes its own again when this is dropped.
+/// A thread with a caller's user and group; dropping this switches it back.
 pub(crate) struct Switched {
     uid: Uid,
     gid: Gid,
@@ -40,14 +40,14 @@ impl Daemon {
         Self { uid, gid, is_switching: is_switching && uid.is_root() }
     }
 
-    /// Takes a caller's name; `None` if there is nothing to take, or it is refused.
+    /// Switches this thread to a caller's user and group; `None` if that is not wanted or fails.
     pub(crate) fn switch(&self, uid: u32, gid: u32) -> Option<Switched> {
         let is_own = (uid, gid) == (self.uid.as_raw(), self.gid.as_raw());
         // All ones mean "as it is" to the host.
         if !self.is_switching || is_own || uid == u32::MAX || gid == u32::MAX {
             return None;
         }
-        // The group first: it takes root to change it.
+        // The group first: only root may change it.
         set_thread_res_gid(None, Gid::from_raw(gid), None).ok()?;
         let switched = Switched { uid: self.uid, gid: self.gid };
         set_thread_res_uid(None, Uid::from_raw(uid), None).ok()?;
@@ -57,12 +57,12 @@ impl Daemon {
 
 impl Drop for Switched {
     fn drop(&mut self) {
-        // The saved user is root, so neither can be refused; a filter of system calls that lets one way pass and not
-        // the other would leave a thread that can do less, not more.
+        // The saved user is root, so neither call can fail. A system call filter that allows only the way there would leave
+        // a thread with fewer rights, not more.
         let uid = set_thread_res_uid(None, self.uid, None);
         let gid = set_thread_res_gid(None, self.gid, None);
         if let Err(error) = uid.and(gid) {
-            tracing::error!(%error, "a thread could not take its own user again");
+            tracing::error!(%error, "setresuid: a thread could not switch back to the user of the process");
         }
     }
 }

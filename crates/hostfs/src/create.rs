@@ -1,11 +1,11 @@
-//! Making files.
+//! New files.
 //!
 //! # What it is
-//! The call that makes the kind, as the caller if so asked, and a `statx(2)` that says what came of it. A regular file
-//! is made by opening it, and its descriptor is kept for the open that mostly follows.
+//! The call that makes a file of the requested type, as the caller if the options say so, and a `statx(2)` of the
+//! result. A regular file is made by opening it; its descriptor is kept for the open that usually follows.
 //!
 //! The VFS has applied the caller's umask. The host applies that of the process once more (unless the directory has a
-//! default ACL), so a front end sets it to 0; otherwise the bits that it took are given back by a further call.
+//! default ACL), so a front end sets it to 0. Otherwise a further call restores the bits that it removed.
 //!
 //! # How it is locked
 //! As [`crate::names`].
@@ -13,10 +13,10 @@
 //! # Where it comes from
 //! `open(2)`, `mknod(2)`, `umask(2)`; own code.
 
-use crate::core::Core;
 use crate::errno::errno;
 use crate::host::{self, ProcPath};
-use crate::node::{READ, WRITE};
+use crate::node::{NameAt, READ, WRITE};
+use crate::shared::Shared;
 use crate::table::Sighting;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno as HostErrno;
@@ -26,7 +26,7 @@ use vfs::{Attr, Errno, Inode, Request, S_IFDIR, S_IFLNK, S_IFREG};
 /// Permission bits.
 const PERMISSIONS: u32 = 0o7777;
 
-/// What is made where.
+/// A file to make.
 struct Making<'a> {
     dir: BorrowedFd<'a>,
     name: &'a [u8],
@@ -34,7 +34,7 @@ struct Making<'a> {
     link_body: Option<&'a [u8]>,
 }
 
-impl Core {
+impl Shared {
     /// See [`vfs::FileSystem::create`].
     pub(crate) fn create(
         &self,
@@ -46,27 +46,27 @@ impl Core {
     ) -> Result<u64, Errno> {
         let fd = self.dir_fd(dir, name)?;
         let making = Making { dir: fd.as_fd(), name, attr, link_body };
-        let name_at = (dir.node(), name);
-        let change = self.change([Some(name_at), None], [Some(dir), None, None, None]);
+        let at = NameAt { dir: dir.node(), name };
+        let change = self.begin_change([Some(at), None], [Some(dir), None, None, None]);
         let moves = self.table.moves();
         let opened = self.make_as_caller(request, &making)?;
         let stat = match &opened {
             Some(opened) => host::stat_fd(opened.as_fd()).map_err(errno)?,
             None => self.stat_at(fd.as_fd(), name)?,
         };
-        let told = self.identities.attr(&stat);
-        let told = self.give_back_bits(&making, opened.as_ref(), told)?;
-        let at = Sighting { stat: &stat, parent: dir.node(), name, moves };
+        let made = self.identities.attr(&stat);
+        let made = self.restore_bits(&making, opened.as_ref(), made)?;
+        let sighting = Sighting { stat: &stat, at, moves };
         let node = match opened {
-            None => self.sighted(&at),
+            None => self.note_sighting(&sighting),
             Some(opened) => {
-                let node = self.table.made(&self.identities, &at).ok_or(Errno::EIO)?;
+                let node = self.table.add_created(&self.identities, &sighting).ok_or(Errno::EIO)?;
                 self.keep_data(&node, opened, READ | WRITE);
                 node.id
             }
         };
-        *attr = told;
-        change.leads(name_at, Some(node));
+        *attr = made;
+        change.note_result(at, Some(node));
         Ok(node)
     }
 
@@ -81,12 +81,12 @@ impl Core {
         };
         let opened = self.as_caller(request, &making, make)?.ok_or(Errno::EIO)?;
         let stat = host::stat_fd(opened.as_fd()).map_err(errno)?;
-        let told = self.give_back_bits(&making, Some(&opened), self.identities.attr(&stat))?;
-        let at = Sighting { stat: &stat, parent: 0, name: b"", moves: self.table.moves() };
-        let node = self.table.made(&self.identities, &at).ok_or(Errno::EIO)?;
+        let made = self.restore_bits(&making, Some(&opened), self.identities.attr(&stat))?;
+        let sighting = Sighting { stat: &stat, at: NameAt { dir: 0, name: b"" }, moves: self.table.moves() };
+        let node = self.table.add_created(&self.identities, &sighting).ok_or(Errno::EIO)?;
         node.state().is_pinned = true;
         self.keep_data(&node, opened, READ | WRITE);
-        *attr = told;
+        *attr = made;
         Ok(node.id)
     }
 
@@ -94,7 +94,7 @@ impl Core {
         self.as_caller(request, making, |making| self.make(making))
     }
 
-    /// Makes a file in the caller's name.
+    /// Makes a file as the caller.
     fn as_caller(
         &self,
         request: &Request,
@@ -107,7 +107,7 @@ impl Core {
         let made = make(making);
         drop(switched);
         match made {
-            // The VFS allows it: by a supplementary group, or a capability.
+            // The VFS has allowed it: by a supplementary group or a capability.
             Err(HostErrno::ACCESS | HostErrno::PERM) => {
                 let made = make(making).map_err(errno)?;
                 self.give_to_caller(making, made.as_ref())?;
@@ -117,7 +117,7 @@ impl Core {
         }
     }
 
-    /// Makes a file in the name of the thread.
+    /// Makes a file as the thread's user and group.
     fn make(&self, making: &Making<'_>) -> Result<Option<OwnedFd>, HostErrno> {
         let Making { dir, name, attr, link_body } = making;
         let mode = Mode::from_raw_mode(attr.mode & PERMISSIONS);
@@ -136,7 +136,7 @@ impl Core {
         Ok(None)
     }
 
-    /// Gives what the process made to the caller.
+    /// Gives a file that the process made to the caller.
     fn give_to_caller(&self, making: &Making<'_>, made: Option<&OwnedFd>) -> Result<(), Errno> {
         let attr = making.attr;
         let (uid, gid) = (Uid::from_raw(attr.uid), Gid::from_raw(attr.gid));
@@ -147,18 +147,18 @@ impl Core {
         given.map_err(errno)
     }
 
-    /// Gives back permission bits that the umask of the process took.
-    fn give_back_bits(&self, making: &Making<'_>, opened: Option<&OwnedFd>, told: Attr) -> Result<Attr, Errno> {
-        let missing = making.attr.mode & !told.mode & PERMISSIONS;
-        if missing == 0 || told.kind() == S_IFLNK {
-            return Ok(told);
+    /// Restores the permission bits that the umask of the process removed from a new file with the attributes `made`.
+    fn restore_bits(&self, making: &Making<'_>, opened: Option<&OwnedFd>, made: Attr) -> Result<Attr, Errno> {
+        let missing = making.attr.mode & !made.mode & PERMISSIONS;
+        if missing == 0 || made.kind() == S_IFLNK {
+            return Ok(made);
         }
-        // Not those that an ACL took, or a change of owner.
-        let taken = missing & host::umask();
-        if taken == 0 {
-            return Ok(told);
+        // Not the bits that an ACL or a change of the owner removed.
+        let removed = missing & host::umask();
+        if removed == 0 {
+            return Ok(made);
         }
-        let mode = told.mode | taken;
+        let mode = made.mode | removed;
         let bits = Mode::from_raw_mode(mode & PERMISSIONS);
         match opened {
             Some(fd) => rustix::fs::fchmod(fd, bits).map_err(errno)?,
@@ -167,6 +167,6 @@ impl Core {
                 rustix::fs::chmod(ProcPath::new(&fd).bytes(), bits).map_err(errno)?;
             }
         }
-        Ok(Attr { mode, ..told })
+        Ok(Attr { mode, ..made })
     }
 }

@@ -1,50 +1,51 @@
 //! Contents: open, read, write, storage.
 //!
 //! # What it is
-//! A file has one descriptor for its contents, for reading and writing if anybody writes. It stays open while the file
-//! is. What was opened for writing is closed with the last release unless nobody else changes the directory: other
-//! programs may want to execute it. A descriptor for reading stays as long as the budget allows.
+//! A file has at most one descriptor for its contents, for reading, or for both once a thread writes. It stays open
+//! while the file is open. A descriptor for writing is closed with the last release, as other programs may want to
+//! execute the file; not if nothing else changes the directory. A descriptor for reading stays as long as the budget
+//! allows.
 //!
 //! # Limitations
-//! `O_SYNC` and `O_DIRECT` of an open file mean nothing here.
+//! `O_SYNC` and `O_DIRECT` of an open file have no effect here.
 //!
 //! # How it is locked
-//! Nothing is held while the host is asked; the VFS orders writes of one file.
+//! No lock is held during a call to the host; the VFS orders the writes of one file.
 //!
 //! # Where it comes from
 //! `pread(2)`, `fallocate(2)`, `lseek(2)`.
 
-use crate::core::Core;
 use crate::errno::errno;
 use crate::host;
-use crate::node::{READ, WRITE};
+use crate::node::{Node, READ, WRITE};
 use crate::options::Revalidate;
+use crate::shared::Shared;
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use vfs::{Allocate, Errno, Inode, OpenFlags, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written};
 
-/// Bytes that attributes count as one.
+/// The unit of `st_blocks`, in bytes.
 const BLOCK: u64 = 512;
 
-/// Bytes that a file system gives at once, mostly.
+/// The unit in which most file systems allocate storage, in bytes.
 const PAGE: u64 = 4096;
 
-impl Core {
+impl Shared {
     /// See [`vfs::FileSystem::open`].
     pub(crate) fn open(&self, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
         let read = if flags.can_read() { READ } else { 0 };
-        let cuts = flags.has(OpenFlags::TRUNC);
+        let cuts = flags.contains(OpenFlags::TRUNC);
         let write = if flags.can_write() || cuts { WRITE } else { 0 };
         if write != 0 {
             self.check_writable()?;
         }
         let node = self.node(inode)?;
-        // Held first, so that what is opened is not closed for want of room.
+        // Held first, so that the budget does not close the new descriptor.
         node.state().opens += 1;
         let opened = self.data_fd(node, read | write);
         if let Err(error) = opened {
-            self.closed(node);
+            self.end_open(node);
             return Err(error);
         }
         Ok(())
@@ -53,11 +54,12 @@ impl Core {
     /// See [`vfs::FileSystem::release`].
     pub(crate) fn release(&self, inode: &Inode) {
         if let Ok(node) = self.node(inode) {
-            self.closed(node);
+            self.end_open(node);
         }
     }
 
-    fn closed(&self, node: &Arc<crate::node::Node>) {
+    /// Ends one open of a file.
+    fn end_open(&self, node: &Arc<Node>) {
         let closing = {
             let mut state = node.state();
             state.opens = state.opens.saturating_sub(1);
@@ -65,7 +67,7 @@ impl Core {
                 return;
             }
             let may_go = state.access & WRITE != 0 && self.options.policy != Revalidate::Exclusive;
-            // It may be all that is left of the file.
+            // If the file has no name, this may be its only descriptor.
             let is_last = state.is_pinned && state.path.is_none();
             if may_go && !is_last {
                 state.access = 0;
@@ -93,7 +95,7 @@ impl Core {
     pub(crate) fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         let fd = self.data_fd(self.node(inode)?, READ)?;
         loop {
-            // Less than was asked for is the end of a regular file.
+            // A short read means the end of a regular file.
             match rustix::io::pread(&fd, &mut *buf, offset) {
                 Err(rustix::io::Errno::INTR) => {}
                 done => return done.map_err(errno),
@@ -105,8 +107,8 @@ impl Core {
     pub(crate) fn write_at(&self, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
-        // What it takes is asked for when somebody wants to know.
-        let _change = self.change_of(inode);
+        // The exact storage is read with the attributes, when they are requested.
+        let _change = self.begin_change_of(inode);
         let written = loop {
             match rustix::io::pwrite(&fd, data, offset) {
                 Err(rustix::io::Errno::INTR) => {}
@@ -122,7 +124,7 @@ impl Core {
     pub(crate) fn set_len(&self, inode: &Inode, len: u64) -> Result<u64, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
-        let _change = self.change_of(inode);
+        let _change = self.begin_change_of(inode);
         rustix::fs::ftruncate(&fd, len).map_err(errno)?;
         blocks(&fd)
     }
@@ -138,7 +140,7 @@ impl Core {
     ) -> Result<u64, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
-        let _change = self.change_of(inode);
+        let _change = self.begin_change_of(inode);
         let kept = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
         let flags = match how {
             Allocate::Reserve => kept,
@@ -147,7 +149,7 @@ impl Core {
         };
         let mut done = rustix::fs::fallocate(&fd, flags, offset, len);
         if how == Allocate::Zero && done == Err(rustix::io::Errno::OPNOTSUPP) {
-            // As good, if not as fast: a hole, and storage for it.
+            // Slower, with the same result: a hole, and storage for it.
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             done = rustix::fs::fallocate(&fd, hole, offset, len)
                 .and_then(|()| rustix::fs::fallocate(&fd, kept, offset, len));
@@ -159,7 +161,7 @@ impl Core {
     /// See [`vfs::FileSystem::seek`].
     pub(crate) fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
         let fd = self.data_fd(self.node(inode)?, READ)?;
-        // Nobody else uses the descriptor's own position.
+        // No other call uses the descriptor's position.
         let to = match what {
             SeekFor::Data => SeekFrom::Data(offset),
             SeekFor::Hole => SeekFrom::Hole(offset),
@@ -195,7 +197,7 @@ impl Core {
     }
 }
 
-/// What a file takes.
+/// The storage that a file takes, in units of 512 bytes.
 fn blocks(fd: &OwnedFd) -> Result<u64, Errno> {
     host::stat_fd(fd.as_fd()).map(|stat| stat.stx_blocks).map_err(errno)
 }

@@ -1,12 +1,12 @@
-//! Error numbers of the host, as the VFS has them: the same.
+//! Error numbers of the host and of the VFS: the same numbers, two types.
 //!
 //! Own code.
 
-use rustix::io::Errno as Host;
+use rustix::io::Errno as HostErrno;
 use vfs::Errno;
 
-/// The VFS's number for the host's.
+/// Converts the host's number.
 #[cold]
-pub(crate) fn errno(host: Host) -> Errno {
+pub(crate) fn errno(host: HostErrno) -> Errno {
     Errno::from_raw(host.raw_os_error())
 }

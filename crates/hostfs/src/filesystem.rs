@@ -1,46 +1,44 @@
-//! The face to the VFS: each call handed to the file where it is done.
+//! The implementation of [`vfs::FileSystem`]: each method forwards to the module that does the work.
 //!
-//! As [`vfs::FileSystem`]; own code.
+//! Own code.
 
 use crate::HostFs;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use vfs::{
-    Allocate, Attr, DirEntry, Errno, FileSystem, Inode, Invalidator, NewInode, OpenFlags, RenameFlags, Request,
-    SeekFor, SetAttr, SetXattr, StatFs, Valid, Written,
+    Allocate, Attr, DirEntry, Errno, FileSystem, FsTraits, Inode, Invalidator, NewInode, OpenFlags, RenameFlags,
+    Request, SeekFor, SetAttr, SetXattr, StatFs, Written,
 };
 
 impl FileSystem for HostFs {
     fn root(&self) -> NewInode {
-        self.core.root_inode()
-    }
-
-    fn type_name(&self) -> &str {
-        "host"
+        self.shared.root_inode()
     }
 
     fn mounted(&self, invalidator: Invalidator) {
-        let _ = self.core.invalidator.set(invalidator);
+        let _ = self.shared.invalidator.set(invalidator);
     }
 
-    fn caches_listings(&self) -> bool {
-        self.core.caches_listings()
-    }
-
-    fn default_valid(&self) -> Valid {
-        self.core.default_valid()
+    fn traits(&self) -> FsTraits {
+        FsTraits {
+            type_name: "host".into(),
+            keeps_listings: self.shared.keeps_listings(),
+            valid: self.shared.default_valid(),
+            wants_opens: true,
+            ..FsTraits::default()
+        }
     }
 
     fn lookup(&self, _request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
-        self.core.lookup(dir, name)
+        self.shared.lookup(dir, name)
     }
 
     fn read_link(&self, _request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno> {
-        self.core.read_link(inode)
+        self.shared.read_link(inode)
     }
 
     fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
-        self.core.read_dir(dir, after, emit)
+        self.shared.read_dir(dir, after, emit)
     }
 
     fn create(
@@ -51,19 +49,19 @@ impl FileSystem for HostFs {
         attr: &mut Attr,
         link_body: Option<&[u8]>,
     ) -> Result<u64, Errno> {
-        self.core.create(request, dir, name, attr, link_body)
+        self.shared.create(request, dir, name, attr, link_body)
     }
 
     fn create_unnamed(&self, request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno> {
-        self.core.create_unnamed(request, dir, attr)
+        self.shared.create_unnamed(request, dir, attr)
     }
 
     fn link(&self, _request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.core.link(dir, name, inode)
+        self.shared.link(dir, name, inode)
     }
 
     fn unlink(&self, _request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.core.unlink(dir, name, inode)
+        self.shared.unlink(dir, name, inode)
     }
 
     fn rename(
@@ -75,43 +73,39 @@ impl FileSystem for HostFs {
         target: Option<&Inode>,
         flags: RenameFlags,
     ) -> Result<(), Errno> {
-        self.core.rename(from, to, inode, target, flags)
+        self.shared.rename(from, to, inode, target, flags)
     }
 
     fn set_attr(&self, _request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
-        self.core.set_attr(inode, set)
+        self.shared.set_attr(inode, set)
     }
 
     fn attributes(&self, _request: &Request, inode: &Inode) -> Result<Attr, Errno> {
-        self.core.attributes(inode)
-    }
-
-    fn wants_opens(&self) -> bool {
-        true
+        self.shared.attributes(inode)
     }
 
     fn open(&self, _request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
-        self.core.open(inode, flags)
+        self.shared.open(inode, flags)
     }
 
     fn release(&self, inode: &Inode, _flags: OpenFlags) {
-        self.core.release(inode);
+        self.shared.release(inode);
     }
 
     fn backing(&self, inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>> {
-        self.core.backing(inode, flags)
+        self.shared.backing(inode, flags)
     }
 
     fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        self.core.read_at(inode, offset, buf)
+        self.shared.read_at(inode, offset, buf)
     }
 
     fn write_at(&self, _request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        self.core.write_at(inode, offset, data)
+        self.shared.write_at(inode, offset, data)
     }
 
     fn set_len(&self, _request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        self.core.set_len(inode, len)
+        self.shared.set_len(inode, len)
     }
 
     fn allocate(
@@ -123,23 +117,23 @@ impl FileSystem for HostFs {
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
-        self.core.allocate(inode, how, keep_size, offset, len)
+        self.shared.allocate(inode, how, keep_size, offset, len)
     }
 
     fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
-        self.core.seek(inode, offset, what)
+        self.shared.seek(inode, offset, what)
     }
 
     fn sync(&self, inode: &Inode, data_only: bool) -> Result<(), Errno> {
-        self.core.sync(inode, data_only)
+        self.shared.sync(inode, data_only)
     }
 
     fn sync_all(&self) -> Result<(), Errno> {
-        self.core.sync_all()
+        self.shared.sync_all()
     }
 
     fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
-        self.core.get_xattr(inode, name)
+        self.shared.get_xattr(inode, name)
     }
 
     fn set_xattr(
@@ -150,22 +144,22 @@ impl FileSystem for HostFs {
         value: &[u8],
         how: SetXattr,
     ) -> Result<(), Errno> {
-        self.core.set_xattr(inode, name, value, how)
+        self.shared.set_xattr(inode, name, value, how)
     }
 
     fn remove_xattr(&self, _request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
-        self.core.remove_xattr(inode, name)
+        self.shared.remove_xattr(inode, name)
     }
 
     fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
-        self.core.list_xattrs(inode)
+        self.shared.list_xattrs(inode)
     }
 
     fn statfs(&self) -> Result<StatFs, Errno> {
-        self.core.statfs()
+        self.shared.statfs()
     }
 
     fn evict(&self, inode: &Inode) {
-        self.core.evict(inode);
+        self.shared.evict(inode);
     }
 }

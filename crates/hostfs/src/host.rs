@@ -1,29 +1,29 @@
 //! The host: system calls in the form that is used here.
 //!
 //! # What it is
-//! Each function is one call, but for what is said at it. Names are single components: not empty, not `.` or `..`,
-//! without a slash. A single component below a descriptor leads nowhere else unless it is a symbolic link or a mount
-//! point; links are never followed, mount points only where they may be.
+//! Each function is one call, unless its documentation says otherwise. Names are single components: not empty, not `.`
+//! or `..`, without a slash. A single component below a descriptor leads elsewhere only as a symbolic link or a mount
+//! point. Links are never followed, mount points only where the options allow it.
 //!
 //! # How it is locked
 //! Not at all.
 //!
 //! # Where it comes from
-//! `openat2(2)`, `statx(2)`, `proc(5)`: `/proc/self/fd` stands in for calls that take no `O_PATH` descriptor.
+//! `openat2(2)`, `statx(2)`, `proc(5)`: `/proc/self/fd` serves the calls that accept no `O_PATH` descriptor.
 
 use crate::errno::errno;
-use crate::identity::ASKED;
+use crate::identity::STATX_MASK;
 use rustix::fs::{AtFlags, FsWord, Mode, OFlags, ResolveFlags, Statx};
 use rustix::io::Errno as HostErrno;
 use std::fmt::Write as _;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use vfs::Errno;
+use vfs::{Acl, AclKind, Errno};
 
-/// `openat2(2)` answers `EAGAIN` where a rename might lead out of bounds; it is asked again so often.
-const TRIES: usize = 8;
+/// Attempts of `openat2(2)`, which fails with `EAGAIN` if a rename at that moment might lead out of bounds.
+const MAX_TRIES: usize = 8;
 
-/// Types of file systems whose attributes are on this machine: asking costs no round trip, and `AT_STATX_DONT_SYNC` no
-/// freshness. ext4, tmpfs, ramfs, XFS, Btrfs, F2FS, overlayfs, ZFS, bcachefs, SquashFS, EROFS: `statfs(2)`.
+/// Types of file systems whose attributes are on this machine: a query costs no round trip, and its answer is fresh even
+/// with `AT_STATX_DONT_SYNC`. ext4, tmpfs, ramfs, XFS, Btrfs, F2FS, overlayfs, ZFS, bcachefs, SquashFS, EROFS: `statfs(2)`.
 const LOCAL: [FsWord; 11] = [
     0xEF53,
     0x0102_1994,
@@ -55,21 +55,21 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
     if is_plain { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
-/// Attributes of `name` in `dir`; a symbolic link's own. Never waits for a server: what stands on a mount point may be
-/// known by what it said last.
+/// Attributes of `name` in `dir`; of a symbolic link itself. Never waits for a server: those of a mount point may be the
+/// last ones that the server reported.
 pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, HostErrno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
-    rustix::fs::statx(dir, name, flags, ASKED)
+    rustix::fs::statx(dir, name, flags, STATX_MASK)
 }
 
-/// The same as its server knows it now.
+/// The same, requested from the server.
 pub(crate) fn stat_at_synced(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, HostErrno> {
-    rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, ASKED)
+    rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, STATX_MASK)
 }
 
-/// Attributes of what a descriptor is of.
+/// Attributes of a descriptor's file.
 pub(crate) fn stat_fd(fd: BorrowedFd<'_>) -> Result<Statx, HostErrno> {
-    rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, ASKED)
+    rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, STATX_MASK)
 }
 
 /// How names are opened.
@@ -81,7 +81,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Finds out what the host has.
+    /// Probes the host.
     pub(crate) fn new(dir: BorrowedFd<'_>, crosses: bool) -> Self {
         let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         if !crosses {
@@ -89,12 +89,12 @@ impl Opening {
         }
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let tried = rustix::fs::openat2(dir, c".", flags, Mode::empty(), resolve);
-        // A filter of system calls may answer EPERM.
+        // A system call filter may return EPERM.
         let has_openat2 = !matches!(tried, Err(HostErrno::NOSYS | HostErrno::PERM));
         Self { resolve, has_openat2 }
     }
 
-    /// Opens `name` in `dir`, which is a component or `.`; never a symbolic link unless with `O_PATH`.
+    /// Opens `name` in `dir`, which is a component or `.`; a symbolic link only with `O_PATH`.
     pub(crate) fn open(
         &self,
         dir: BorrowedFd<'_>,
@@ -107,7 +107,7 @@ impl Opening {
         if !self.has_openat2 {
             return rustix::fs::openat(dir, name, flags, mode);
         }
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             match rustix::fs::openat2(dir, name, flags, mode, self.resolve) {
                 Err(HostErrno::AGAIN) => {}
                 done => return done,
@@ -117,13 +117,13 @@ impl Opening {
     }
 }
 
-/// A path that leads to what a descriptor is of, also of one with `O_PATH`.
+/// A path that leads to a descriptor's file, also for an `O_PATH` descriptor.
 pub(crate) struct ProcPath([u8; 32], usize);
 
 impl ProcPath {
     pub(crate) fn new(fd: impl AsFd) -> Self {
         let mut path = Self([0; 32], 0);
-        // 14 bytes and at most 10 of a number fit.
+        // 14 bytes and a number of at most 10 digits fit.
         let _ = write!(path, "/proc/self/fd/{}", fd.as_fd().as_raw_fd());
         path
     }
@@ -143,15 +143,15 @@ impl core::fmt::Write for ProcPath {
     }
 }
 
-/// Opens what a descriptor is of once more: it may have no name any more.
+/// Opens a descriptor's file once more; it may have lost its name.
 pub(crate) fn reopen(fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, HostErrno> {
     rustix::fs::open(ProcPath::new(fd).bytes(), flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
 }
 
-/// The body of a symbolic link: `name` in `dir`, or with an empty name what `dir` is of. One call unless it is long.
+/// The body of a symbolic link: `name` in `dir`, or `dir` itself with an empty name. One call unless it is long.
 ///
 /// # Errors
-/// `ESTALE` if it is none.
+/// `ESTALE` if the file is not a symbolic link.
 pub(crate) fn read_link(dir: BorrowedFd<'_>, name: &[u8], size: u64) -> Result<Box<[u8]>, Errno> {
     let most = vfs::PATH_MAX + 1;
     let mut room = usize::try_from(size).unwrap_or(most).saturating_add(1).clamp(64, most);
@@ -171,8 +171,8 @@ pub(crate) fn read_link(dir: BorrowedFd<'_>, name: &[u8], size: u64) -> Result<B
 
 /// Whether the file system of a directory has ACLs.
 pub(crate) fn has_acls(dir: &OwnedFd) -> bool {
-    let asked = rustix::fs::fgetxattr(dir, c"system.posix_acl_access", &mut [0u8; 0][..]);
-    !matches!(asked, Err(HostErrno::OPNOTSUPP))
+    let probed = rustix::fs::fgetxattr(dir, c"system.posix_acl_access", &mut [0u8; 0][..]);
+    !matches!(probed, Err(HostErrno::OPNOTSUPP))
 }
 
 /// The umask of the process; 0 if it cannot be read.
@@ -180,4 +180,44 @@ pub(crate) fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0)
+}
+
+/// Longest value of an extended attribute, and longest list of names: `xattr(7)`.
+const MAX_XATTR: usize = 65_536;
+
+/// The size of the buffer that is tried first.
+const FIRST_XATTR: usize = 512;
+
+/// The result of `read`, which fills a buffer and fails with `ERANGE` if it is too small. One call, or two.
+///
+/// # Errors
+/// Those of `read`; `E2BIG`.
+pub(crate) fn xattr(read: impl Fn(&mut [u8]) -> Result<usize, HostErrno>) -> Result<Box<[u8]>, Errno> {
+    for room in [FIRST_XATTR, MAX_XATTR] {
+        let mut buf = vec![0; room];
+        match read(&mut buf) {
+            Ok(len) => {
+                buf.truncate(len);
+                return Ok(buf.into());
+            }
+            Err(HostErrno::RANGE) => {}
+            Err(error) => return Err(errno(error)),
+        }
+    }
+    Err(Errno::E2BIG)
+}
+
+/// The ACL of `name` in `dir`, if it has one.
+///
+/// # Errors
+/// Those of `lgetxattr(2)`; `EINVAL` for a value that is not an ACL.
+pub(crate) fn acl(dir: &OwnedFd, name: &[u8], kind: AclKind) -> Result<Option<Acl>, Errno> {
+    let mut path = ProcPath::new(dir).bytes().to_vec();
+    path.push(b'/');
+    path.extend_from_slice(name);
+    match xattr(|buf| rustix::fs::lgetxattr(&*path, kind.xattr_name(), buf)) {
+        Ok(value) => Acl::from_xattr(&value),
+        Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(None),
+        Err(error) => Err(error),
+    }
 }

@@ -1,13 +1,13 @@
-//! Which file it is, and what the host says of it.
+//! Which file it is: nodes, inode numbers and attributes from `statx(2)`.
 //!
 //! # What it is
-//! The node that the VFS knows a file by is a keyed hash of its device, inode number, type and time of birth: a number
-//! that the host gives to another file later is another node. So a record of a file that was dropped is the same when
-//! it is found again.
+//! The node by which the VFS identifies a file is a keyed hash of its device, inode number, type and time of birth. So a
+//! number that the host reuses for another file gives another node, and the record of a file that was dropped gets the
+//! same node when the file is found again.
 //!
 //! # What it is not
-//! Proof where the host keeps no time of birth: there, a number that was freed and used again for a file of the same
-//! type within the life of a record is taken for the same file, unless a descriptor holds it.
+//! Proof, where the host keeps no time of birth: there, a number that the host reuses for a file of the same type within
+//! the life of a record passes for the same file, unless a descriptor holds the first one.
 //!
 //! # How it is locked
 //! Not at all: plain values.
@@ -18,11 +18,11 @@
 use rustix::fs::{Statx, StatxFlags, StatxTimestamp};
 use vfs::{Attr, S_IFMT};
 
-/// Nodes that files whose hashes are one may have after it.
+/// The number of successive nodes that files with the same hash may have.
 pub(crate) const NEIGHBOURS: u64 = 4;
 
-/// What `statx(2)` is asked for.
-pub(crate) const ASKED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
+/// The fields that are requested from `statx(2)`.
+pub(crate) const STATX_MASK: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 
 /// How nodes are made.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Identities {
     key: u64,
     /// The source's device.
     dev: u64,
-    /// Whether a file keeps its time of birth. (overlayfs gives a file another one when it copies it up.)
+    /// Whether a file keeps its time of birth. (overlayfs changes it when it copies a file up.)
     has_btime: bool,
 }
 
@@ -44,7 +44,7 @@ impl Identities {
         self.dev
     }
 
-    /// The node of a file, unless another file has it already.
+    /// The node of a file, if no other file has it already.
     pub(crate) fn node(&self, stat: &Statx) -> u64 {
         let born =
             if self.has_btime && stat.stx_mask & StatxFlags::BTIME.bits() != 0 { ns(&stat.stx_btime) } else { 0 };
@@ -55,17 +55,17 @@ impl Identities {
         hash.max(1)
     }
 
-    /// Whether `stat` is of the file that has this node and number.
+    /// Whether `stat` belongs to the file with this node and inode number.
     pub(crate) fn is(&self, stat: &Statx, node: u64, ino: u64) -> bool {
         stat.stx_ino == ino && node.wrapping_sub(self.node(stat)) < NEIGHBOURS
     }
 
-    /// An inode number that no other device's file has.
+    /// An inode number that no file of another device has.
     pub(crate) fn shown_ino(&self, dev: u64, ino: u64) -> u64 {
         if dev == self.dev {
             return ino;
         }
-        // The upper half alone: numbers of one device stay apart, and those of most file systems are small.
+        // Only the upper half changes: the numbers of one device stay distinct, and most file systems' are small.
         ino ^ fold(dev ^ self.dev, 0x94D0_49BB_1331_11EB) << 32
     }
 
@@ -77,7 +77,7 @@ impl Identities {
             nlink: stat.stx_nlink,
             uid: stat.stx_uid,
             gid: stat.stx_gid,
-            // 32 bits hold what Linux has: 12 bits of major, 20 of minor.
+            // Linux has 12 bits of major and 20 bits of minor number.
             rdev: rustix::fs::makedev(stat.stx_rdev_major, stat.stx_rdev_minor) as u32,
             size: stat.stx_size,
             blocks: stat.stx_blocks,
@@ -88,7 +88,7 @@ impl Identities {
     }
 }
 
-/// A hash of what changes with any change of a file.
+/// A hash of the fields that change with every change of a file.
 pub(crate) fn change_hash(stat: &Statx) -> u32 {
     let times = fold(ns(&stat.stx_ctime) as u64, 0x9E37_79B9_7F4A_7C15) ^ ns(&stat.stx_mtime) as u64;
     (fold(times ^ stat.stx_size, 0xBF58_476D_1CE4_E5B9) >> 16) as u32

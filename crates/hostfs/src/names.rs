@@ -1,56 +1,59 @@
 //! Names: lookup, link, unlink, rename.
 //!
 //! # What it is
-//! A lookup is one `statx(2)` by the directory's descriptor and the name; it opens nothing. What loses its name while
-//! the VFS may have it is opened first, so that it can still be used.
+//! A lookup is one `statx(2)` by the directory's descriptor and the name; it opens nothing. Before a file loses its name
+//! while the VFS may have it, the file is opened, so that it can still be used.
 //!
 //! # How it is locked
-//! Nothing is held while the host is asked. A lookup that ran beside a rename or a removal does not take back what
-//! those said of places ([`crate::table::Table::note_move`]). The VFS holds the directories' locks while it changes
-//! them.
+//! No lock is held during a call to the host. A lookup that ran beside a rename or a removal does not overwrite the place
+//! that those recorded ([`crate::table::Table::note_move`]). The VFS holds the directories' locks while it changes them.
 //!
 //! # Where it comes from
 //! Own code.
 
-use crate::change::Name;
-use crate::core::Core;
+use crate::descriptors::Place;
 use crate::errno::errno;
 use crate::host::{self, ProcPath, check_name};
-use crate::node::Node;
+use crate::node::{NameAt, Node};
+use crate::shared::Shared;
 use crate::table::Sighting;
 use rustix::fs::{AtFlags, OFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use vfs::{AclKind, Errno, Inode, NewInode, RenameFlags, S_IFDIR, S_IFLNK, S_IFMT};
 
-impl Core {
+impl Shared {
     /// See [`vfs::FileSystem::lookup`]; also for revalidation.
     pub(crate) fn lookup(&self, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
         check_name(name).map_err(|_| Errno::ENOENT)?;
-        self.doubt_root(dir);
+        self.mark_root_stale(dir);
         let dir = self.node(dir)?;
         let fd = self.path_fd(dir)?;
         self.watch(dir, &fd);
+        let at = NameAt { dir: dir.id, name };
         let moves = self.table.moves();
         let stat = match self.stat_at(fd.as_fd(), name) {
             Ok(stat) => stat,
             Err(error) => {
-                self.told(dir.id, name, None, false);
+                self.note_reported(at, None, false);
                 return Err(error);
             }
         };
-        let node = self.sighted(&Sighting { stat: &stat, parent: dir.id, name, moves });
-        self.told(dir.id, name, Some(node), false);
+        let node = self.note_sighting(&Sighting { stat: &stat, at, moves });
+        self.note_reported(at, Some(node), false);
         let attr = self.identities.attr(&stat);
         let mut new = NewInode { node, attr, valid: self.valid(dir, node, &stat), ..NewInode::default() };
         if self.has_acls && attr.kind() != S_IFLNK {
-            new.access_acl = self.acl(&fd, name, AclKind::Access)?;
-            new.default_acl = if attr.is_dir() { self.acl(&fd, name, AclKind::Default)? } else { None };
+            new.access_acl = host::acl(&fd, name, AclKind::Access)?;
+            new.default_acl = if attr.is_dir() { host::acl(&fd, name, AclKind::Default)? } else { None };
         }
         Ok(new)
     }
 
-    /// The descriptor of a directory that is about to change.
+    /// The descriptor of a directory in which `name` is about to change.
+    ///
+    /// # Errors
+    /// `EROFS`, `EINVAL` for a name that is not one; those of [`Shared::path_fd`].
     pub(crate) fn dir_fd(&self, dir: &Inode, name: &[u8]) -> Result<Arc<OwnedFd>, Errno> {
         self.check_writable()?;
         check_name(name)?;
@@ -64,14 +67,14 @@ impl Core {
     pub(crate) fn link(&self, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
         let to = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
-        let at = (dir.node(), name);
-        let change = self.change([Some(at), None], [Some(dir), Some(inode), None, None]);
+        let at = NameAt { dir: dir.node(), name };
+        let change = self.begin_change([Some(at), None], [Some(dir), Some(inode), None, None]);
         match self.place(node)? {
-            Some((from, old)) => {
+            Some(Place { dir: from, name: old }) => {
                 rustix::fs::linkat(&from, &*old, &to, name, AtFlags::empty()).map_err(errno)?;
             }
             None => {
-                let fd = self.some_fd(node)?;
+                let fd = self.proc_fd(node)?;
                 let path = ProcPath::new(&fd);
                 rustix::fs::linkat(rustix::fs::CWD, path.bytes(), &to, name, AtFlags::SYMLINK_FOLLOW).map_err(errno)?;
             }
@@ -79,17 +82,17 @@ impl Core {
         let (is_reachable, former) = {
             let mut state = node.state();
             let former = (state.parent, state.name.clone());
-            state.place(dir.node(), name);
+            state.set_place(at);
             (core::mem::take(&mut state.is_pinned), former)
         };
-        // Its former name is no longer told of all that changes the file.
+        // A watch of the former name's directory no longer reports all changes of the file.
         if let (Some(_), Some(invalidator)) = (&self.watches, self.invalidator.get()) {
             invalidator.entry(former.0, &former.1);
         }
         if is_reachable {
             self.budget.queue(node);
         }
-        change.leads(at, Some(node.id));
+        change.note_result(at, Some(node.id));
         Ok(())
     }
 
@@ -98,9 +101,9 @@ impl Core {
         let fd = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
         let is_dir = inode.mode() & S_IFMT == S_IFDIR;
-        let at = (dir.node(), name);
-        let change = self.change([Some(at), None], [Some(dir), Some(inode), None, None]);
-        let pin = self.pin(node, &fd, dir.node(), name);
+        let at = NameAt { dir: dir.node(), name };
+        let change = self.begin_change([Some(at), None], [Some(dir), Some(inode), None, None]);
+        let pin = self.pin(node, &fd, at);
         let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let done = rustix::fs::unlinkat(&fd, name, flags).map_err(errno);
         self.table.note_move();
@@ -113,23 +116,23 @@ impl Core {
             (Ok(()), Some(())) => pin_again(node, at),
             (Ok(()), None) => {}
         }
-        change.leads(at, None);
+        change.note_result(at, None);
         Ok(())
     }
 
-    /// Holds a file that is about to lose the name by which it is known, and opens it if nothing of it is open. Where
-    /// that fails the name goes all the same: then the file is out of reach. `None`: it is known by another name, or
-    /// held already.
-    fn pin(&self, node: &Arc<Node>, dir: &Arc<OwnedFd>, parent: u64, name: &[u8]) -> Option<()> {
+    /// Pins a file that is about to lose its recorded name, and opens it if it has no descriptor. If the open fails, the
+    /// name goes nevertheless, and the file can no longer be reached. `None`: the file has another recorded name, or is
+    /// pinned already.
+    fn pin(&self, node: &Arc<Node>, dir: &Arc<OwnedFd>, at: NameAt<'_>) -> Option<()> {
         let is_open = {
             let mut state = node.state();
-            if state.is_pinned || !state.is_at(parent, name) {
+            if state.is_pinned || !state.is_at(at) {
                 return None;
             }
             state.is_pinned = true;
             state.fds() != 0
         };
-        if !is_open && let Ok(opened) = self.open_at(dir.as_fd(), name, OFlags::PATH, 0) {
+        if !is_open && let Ok(opened) = self.open_at(dir.as_fd(), at.name, OFlags::PATH, 0) {
             self.keep_path(node, opened);
         }
         Some(())
@@ -152,11 +155,13 @@ impl Core {
         let (from, to) = (self.dir_fd(old_dir, old)?, self.dir_fd(new_dir, new)?);
         let node = self.node(inode)?;
         let target_node = target.map(|target| self.node(target)).transpose()?;
-        let is_exchange = flags.has(RenameFlags::EXCHANGE);
-        let (old_at, new_at) = ((old_dir.node(), old), (new_dir.node(), new));
-        let change = self.change([Some(old_at), Some(new_at)], [Some(old_dir), Some(new_dir), Some(inode), target]);
+        let is_exchange = flags.contains(RenameFlags::EXCHANGE);
+        let old_at = NameAt { dir: old_dir.node(), name: old };
+        let new_at = NameAt { dir: new_dir.node(), name: new };
+        let change =
+            self.begin_change([Some(old_at), Some(new_at)], [Some(old_dir), Some(new_dir), Some(inode), target]);
         let replaced = target_node.filter(|_| !is_exchange);
-        let pin = replaced.and_then(|target| self.pin(target, &to, new_dir.node(), new));
+        let pin = replaced.and_then(|target| self.pin(target, &to, new_at));
         let done = if flags.bits() == 0 {
             rustix::fs::renameat(&from, old, &to, new)
         } else {
@@ -173,25 +178,25 @@ impl Core {
         if let (Some(target), Some(())) = (replaced, pin) {
             pin_again(target, new_at);
         }
-        node.state().place(new_dir.node(), new);
+        node.state().set_place(new_at);
         if let Some(target) = target_node.filter(|_| is_exchange) {
-            target.state().place(old_dir.node(), old);
+            target.state().set_place(old_at);
         }
         let left = target_node.filter(|_| is_exchange).map(|target| target.id);
-        change.leads(old_at, left);
-        change.leads(new_at, Some(node.id));
+        change.note_result(old_at, left);
+        change.note_result(new_at, Some(node.id));
         Ok(())
     }
 
     /// See [`vfs::FileSystem::read_link`].
     pub(crate) fn read_link(&self, inode: &Inode) -> Result<Box<[u8]>, Errno> {
         let node = self.node(inode)?;
-        if let Some(fd) = self.any_fd(node) {
+        if let Some(fd) = self.open_fd(node) {
             return host::read_link(fd.as_fd(), b"", inode.size());
         }
         match self.place(node)? {
-            Some((dir, name)) => host::read_link(dir.as_fd(), &name, inode.size()),
-            None => Err(self.stale(node.id)),
+            Some(Place { dir, name }) => host::read_link(dir.as_fd(), &name, inode.size()),
+            None => Err(self.estale(node.id)),
         }
     }
 
@@ -199,10 +204,10 @@ impl Core {
     pub(crate) fn evict(&self, inode: &Inode) {
         let attached = inode.data::<Arc<Node>>();
         let Some(node) = attached.cloned().or_else(|| self.table.get(inode.node())) else { return };
-        // Another inode with this node may not be.
-        node.set_doubted(false);
-        // The table, this function, and the inode that goes: others are of another inode with this node, a directory
-        // that moved behind the cache.
+        // If another inode has this node, its attributes may not be stale.
+        node.set_stale(false);
+        // The table, this function, and the evicted inode. A further reference belongs to another inode with this node: a
+        // directory that moved behind the cache.
         let own = 2 + usize::from(attached.is_some());
         if Arc::ptr_eq(&node, &self.root) || Arc::strong_count(&node) > own {
             return;
@@ -212,7 +217,7 @@ impl Core {
             let fds = self.budget.take_all(&mut state);
             state.opens = 0;
             let watch = core::mem::take(&mut state.watch);
-            // Its place is looked at if an answer may depend on the watch.
+            // The place is invalidated below, as an answer may depend on the watch.
             let place = (watch != 0 && !state.is_pinned).then(|| (state.parent, state.name.clone()));
             (fds, state.is_pinned, watch, place)
         };
@@ -228,9 +233,9 @@ impl Core {
         if is_gone {
             self.table.remove(&node, own);
         } else {
-            self.table.cool(&node);
+            self.table.mark_cold(&node);
         }
-        // An inode may have begun with the node just now, by an answer that is good as long as the directory is
+        // A new inode may have started with the node just now, from an answer that is valid as long as the directory is
         // watched.
         if let (Some((dir, name)), Some(invalidator)) = (place, self.invalidator.get()) {
             invalidator.entry(dir, &name);
@@ -238,10 +243,10 @@ impl Core {
     }
 }
 
-/// Holds a file that lost its name, if a lookup that found it just before took that back.
-fn pin_again(node: &Node, (dir, name): Name<'_>) {
+/// Pins a file that lost its name once more, if a lookup that found it just before has unpinned it.
+fn pin_again(node: &Node, at: NameAt<'_>) {
     let mut state = node.state();
-    if state.is_at(dir, name) {
+    if state.is_at(at) {
         state.is_pinned = true;
     }
 }

@@ -1,84 +1,92 @@
-//! What is known of one file of the host.
+//! The record of one file of the host.
 //!
 //! # What it is
-//! A record for each inode that the VFS may have: where it was found last (parent and name), and the descriptors of it
-//! that are open. Most have none: a file is found again by its parent's descriptor and its name. What has no name any
-//! more is *pinned*: its descriptor is all that is left of it.
+//! A record for each inode that the VFS may have: where the file was found last (directory and name), and its open
+//! descriptors. Most records have none: a file is found again by its directory's descriptor and its name. A file whose
+//! name is gone is *pinned*: only its descriptor still leads to it.
 //!
 //! # Size
-//! A record takes 104 bytes with its counts, its name's bytes, and 17 bytes in the table (more before the table grows).
+//! A record takes 104 bytes with its reference counts, the bytes of its name, and 17 bytes in the table (more before
+//! the table grows).
 //!
 //! # How it is locked
-//! One mutex, held for no call to the host. It is inside of the table's and outside of none; the budget's is taken
-//! before it.
+//! One mutex, never held during a call to the host. It nests inside the table's and the budget's locks and is a leaf.
 //!
 //! # Where it comes from
-//! `lo_inode` of libfuse's `passthrough_ll`, which holds a descriptor for each; own code.
+//! `lo_inode` of libfuse's `passthrough_ll`, which keeps a descriptor for each file; own code.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What a descriptor may be used for.
+/// Access of a descriptor: it can read.
 pub(crate) const READ: u8 = 1;
-/// The same.
+/// Access of a descriptor: it can write.
 pub(crate) const WRITE: u8 = 2;
+
+/// A name in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NameAt<'a> {
+    /// The directory's node.
+    pub(crate) dir: u64,
+    pub(crate) name: &'a [u8],
+}
 
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// What the VFS knows it by.
+    /// The node by which the VFS identifies the file.
     pub(crate) id: u64,
     /// The host's inode number.
     pub(crate) ino: u64,
-    /// Whether it is on another device than the source.
+    /// Whether the file is on another device than the source.
     pub(crate) is_elsewhere: bool,
     state: Mutex<State>,
-    /// Whether a descriptor was used since the budget's clock came by.
+    /// Whether a descriptor was used since the budget's hand passed.
     used: AtomicBool,
-    /// Whether the VFS will ask for its attributes before it shows them.
-    is_doubted: AtomicBool,
-    /// Whether its attributes are being asked for.
-    is_asked: AtomicBool,
-    /// A hash of the attributes that the VFS was told last.
-    told: AtomicU32,
+    /// Whether the VFS will request attributes before it shows them.
+    is_stale: AtomicBool,
+    /// Whether a thread is requesting the attributes from the host.
+    is_queried: AtomicBool,
+    /// A hash of the attributes that the VFS was given last.
+    reported: AtomicU32,
 }
 
-/// What changes of a record.
+/// The part of a record that changes.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// The directory that it was found in last.
+    /// The directory where the file was found last.
     pub(crate) parent: u64,
     /// Its name there.
     pub(crate) name: Box<[u8]>,
     /// An `O_PATH` descriptor.
     pub(crate) path: Option<Arc<OwnedFd>>,
-    /// A descriptor for its contents.
+    /// A descriptor for the contents.
     pub(crate) data: Option<Arc<OwnedFd>>,
-    /// How often it is open.
+    /// How many times the VFS has the file open.
     pub(crate) opens: u32,
-    /// The watch on it; 0: none.
+    /// The inotify watch on it; 0: none.
     pub(crate) watch: i32,
-    /// What `data` may be used for.
+    /// The access of `data`: [`READ`], [`WRITE`] or both.
     pub(crate) access: u8,
-    /// Its descriptors stay: it has no name that is known.
+    /// The descriptors must stay open: the file has no known name.
     pub(crate) is_pinned: bool,
-    /// The budget's clock comes by.
+    /// The record is in the budget's ring.
     pub(crate) is_queued: bool,
-    /// The VFS let its inode go.
+    /// The VFS evicted the inode.
     pub(crate) is_cold: bool,
-    /// No watch is to be tried (again).
+    /// The directory could not be watched; do not try again.
     pub(crate) is_unwatched: bool,
-    /// A descriptor was closed for want of room.
+    /// The budget closed a descriptor.
     pub(crate) was_closed: bool,
 }
 
 impl Node {
-    pub(crate) fn new(id: u64, ino: u64, is_elsewhere: bool, (parent, name): (u64, &[u8])) -> Self {
+    pub(crate) fn new(id: u64, ino: u64, is_elsewhere: bool, at: NameAt<'_>) -> Self {
         let state = State {
-            parent,
-            name: name.into(),
+            parent: at.dir,
+            name: at.name.into(),
             path: None,
             data: None,
             opens: 0,
@@ -96,9 +104,9 @@ impl Node {
             is_elsewhere,
             state: Mutex::new(state),
             used: AtomicBool::new(false),
-            is_doubted: AtomicBool::new(false),
-            is_asked: AtomicBool::new(false),
-            told: AtomicU32::new(0),
+            is_stale: AtomicBool::new(false),
+            is_queried: AtomicBool::new(false),
+            reported: AtomicU32::new(0),
         }
     }
 
@@ -106,38 +114,39 @@ impl Node {
         self.state.lock()
     }
 
-    /// Says to the budget's clock that a descriptor was used.
+    /// Notes for the budget's hand that a descriptor was used.
     pub(crate) fn note_use(&self) {
-        // Relaxed: a hint. Written only if it changes, so that readers share the line.
+        // Relaxed: a hint. Stored only if it changes, so that readers share the line.
         if !self.used.load(Relaxed) {
             self.used.store(true, Relaxed);
         }
     }
 
-    /// Says that the VFS was told attributes with this hash.
-    pub(crate) fn note_told(&self, hash: u32) {
-        // Relaxed, here and below: a change that is not seen for what it is, is told once more.
-        self.told.store(hash, Relaxed);
+    /// Notes that the VFS was given attributes with this hash.
+    pub(crate) fn note_reported(&self, hash: u32) {
+        // Relaxed, here and below: if a change is missed, one invalidation too many follows.
+        self.reported.store(hash, Relaxed);
     }
 
-    /// Says that the VFS will ask for attributes, or that it is being told them: before the host is asked.
-    pub(crate) fn set_doubted(&self, is_doubted: bool) {
-        self.is_doubted.store(is_doubted, Relaxed);
+    /// Sets whether the VFS will request attributes. Cleared before the host is queried for them.
+    pub(crate) fn set_stale(&self, is_stale: bool) {
+        self.is_stale.store(is_stale, Relaxed);
     }
 
-    /// Notes that its attributes are asked for. `true`: they are already, and nobody knows whose answer comes first.
-    pub(crate) fn begin_asking(&self) -> bool {
-        self.is_asked.swap(true, Relaxed)
+    /// Begins a query for attributes. Returns whether another one was running: then the order of the two answers is
+    /// unknown.
+    pub(crate) fn begin_query(&self) -> bool {
+        self.is_queried.swap(true, Relaxed)
     }
 
-    /// Ends what [`Node::begin_asking`] began.
-    pub(crate) fn end_asking(&self) {
-        self.is_asked.store(false, Relaxed);
+    /// Ends what [`Node::begin_query`] began.
+    pub(crate) fn end_query(&self) {
+        self.is_queried.store(false, Relaxed);
     }
 
-    /// Whether the VFS knows attributes with this hash, or will ask for them.
-    pub(crate) fn knows(&self, hash: u32) -> bool {
-        self.is_doubted.load(Relaxed) || self.told.load(Relaxed) == hash
+    /// Whether the VFS has attributes with this hash, or will request them.
+    pub(crate) fn is_current(&self, hash: u32) -> bool {
+        self.is_stale.load(Relaxed) || self.reported.load(Relaxed) == hash
     }
 
     /// Whether a descriptor was used since the last call.
@@ -148,26 +157,26 @@ impl Node {
 }
 
 impl State {
-    /// How many descriptors it has.
+    /// The number of open descriptors.
     pub(crate) fn fds(&self) -> usize {
         usize::from(self.path.is_some()) + usize::from(self.data.is_some())
     }
 
-    /// Whether its descriptors may not be closed now.
+    /// Whether the descriptors must stay open now.
     pub(crate) fn is_held(&self) -> bool {
         self.is_pinned || self.opens != 0
     }
 
-    /// Whether it is where it is said to be.
-    pub(crate) fn is_at(&self, parent: u64, name: &[u8]) -> bool {
-        self.parent == parent && *self.name == *name
+    /// Whether the file was found at this name last.
+    pub(crate) fn is_at(&self, at: NameAt<'_>) -> bool {
+        self.parent == at.dir && *self.name == *at.name
     }
 
-    /// Says where it is.
-    pub(crate) fn place(&mut self, parent: u64, name: &[u8]) {
-        self.parent = parent;
-        if *self.name != *name {
-            self.name = name.into();
+    /// Notes the name at which the file is.
+    pub(crate) fn set_place(&mut self, at: NameAt<'_>) {
+        self.parent = at.dir;
+        if *self.name != *at.name {
+            self.name = at.name.into();
         }
     }
 }

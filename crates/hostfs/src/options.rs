@@ -1,48 +1,47 @@
 //! How a host directory is shown.
 //!
-//! Plain values, set once. Own code; the words are those of FUSE (`entry_timeout`) and of `mount(8)`.
+//! Plain values, set once. Own code; the terms are those of FUSE (`entry_timeout`) and of `mount(8)`.
 
 use core::time::Duration;
 
-/// Most descriptors that [`HostOptions::default`] asks for.
-const MOST_FDS: u64 = 16_384;
+/// The largest budget of [`HostOptions::default`].
+const MAX_DEFAULT_FDS: u64 = 16_384;
 
-/// Descriptors that are asked for where the limit of the process is not known.
-const SOME_FDS: u64 = 512;
+/// The budget if the process has no limit.
+const UNLIMITED_FDS: u64 = 512;
 
-/// For how long the default takes an answer of the host for good.
+/// The default of [`Revalidate::Ttl`].
 const DEFAULT_TTL: Duration = Duration::from_secs(1);
 
 /// How a host directory is shown; see each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostOptions {
-    /// Who else changes the directory, and so for how long an answer of the host is good. Default: [`Revalidate::Ttl`]
-    /// of a second.
+    /// How long an answer of the host may be cached, which depends on what else changes the directory. Default:
+    /// [`Revalidate::Ttl`] of one second.
     pub policy: Revalidate,
-    /// What is done about mount points below the source. Default: [`MountPoints::Stay`].
+    /// How mount points below the source are shown. Default: [`MountPoints::Stay`].
     pub mount_points: MountPoints,
-    /// Descriptors that are kept open at most, besides those of files that are open and of files that were removed
-    /// while they are in use. At least 8 are used. Default: half of what the process may have (`RLIMIT_NOFILE`), at
-    /// most 16384.
+    /// Descriptors that are kept open at most, besides those of open files and of files that were removed while in use.
+    /// At least 8. Default: half of the limit of the process (`RLIMIT_NOFILE`), at most 16384.
     pub max_fds: usize,
     /// Refuses all changes with `EROFS`. Default: `false`.
     pub read_only: bool,
-    /// Whose what is made is. Default: [`Ownership::Caller`] for a process of root, [`Ownership::Daemon`] for others.
+    /// The owner of new files. Default: [`Ownership::Caller`] for a process of root, [`Ownership::Daemon`] for others.
     pub ownership: Ownership,
-    /// Heeds POSIX ACLs: each lookup of a file reads its ACL, and of a directory two, by as many system calls more.
-    /// Without, a file's mode alone decides who may do what with it (whose group bits are the mask of an ACL, if it has
-    /// one), and giving it an ACL is `EOPNOTSUPP`. Nothing is asked where the source's file system has none. Default:
-    /// `false`.
+    /// Applies POSIX ACLs. Each lookup then reads the ACL of a file, or both of a directory, with one more system call
+    /// for each. Without this, permissions follow from a file's mode alone (whose group bits are the mask of its ACL, if
+    /// it has one), and setting an ACL fails with `EOPNOTSUPP`. Has no effect if the source's file system has no ACLs.
+    /// Default: `false`.
     pub acls: bool,
-    /// Asks the host by `inotify(7)` to say what others change. With [`Revalidate::Ttl`], what is in watched
-    /// directories is then good until the host says otherwise. Default: `false`.
+    /// Watches directories by `inotify(7)`. With [`Revalidate::Ttl`], the contents of watched directories are then cached
+    /// until the host reports a change. Default: `false`.
     pub watch: bool,
 }
 
 impl Default for HostOptions {
     fn default() -> Self {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-        let fds = limit.map_or(SOME_FDS, |limit| limit / 2).min(MOST_FDS);
+        let fds = limit.map_or(UNLIMITED_FDS, |limit| limit / 2).min(MAX_DEFAULT_FDS);
         let is_root = rustix::process::geteuid().is_root();
         Self {
             policy: Revalidate::Ttl(DEFAULT_TTL),
@@ -56,38 +55,37 @@ impl Default for HostOptions {
     }
 }
 
-/// For how long an answer of the host is good.
+/// How long an answer of the host may be cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revalidate {
-    /// Until this file system changes it: nobody else does. Whole listings are kept.
+    /// Until this file system makes a change: no other program changes the directory. Whole listings are cached, too.
     Exclusive,
-    /// For so long. With [`HostOptions::watch`]: in directories that cannot be watched, and for files with several
-    /// names.
+    /// For this time. With [`HostOptions::watch`], it applies only to directories that cannot be watched and to files with
+    /// several names.
     Ttl(Duration),
-    /// Not at all: the host is asked each time. [`HostOptions::watch`] adds nothing.
+    /// Not at all: each use is a request to the host. [`HostOptions::watch`] has no effect.
     Always,
 }
 
-/// What is done about mount points below the source.
+/// How mount points below the source are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MountPoints {
-    /// What is mounted below is shown. Inode numbers are mixed with the device there, so that they stay unique; a
-    /// listing says the number of the directory that is covered, as the host's does.
+    /// Mounted file systems are shown. Their inode numbers are mixed with the device, so that they stay unique; a listing
+    /// has the number of the covered directory, as on the host.
     Cross,
-    /// What is mounted below is not entered: such a name is `EXDEV`, though listings have it. What the mount covers is
-    /// not seen.
+    /// Mounted file systems are not entered: a lookup of a mount point fails with `EXDEV`, though listings contain it. The
+    /// covered directory is not shown either.
     #[default]
     Stay,
 }
 
-/// Whose what is made is.
+/// The owner of new files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// The caller's: the thread takes the caller's user and group while it makes something, so that owner, quota and
-    /// directories that hand on their group are right. Where that is refused (the caller is allowed by a supplementary
-    /// group), it is made by the process and then given to the caller. Only a process of root can; for others it is
-    /// [`Ownership::Daemon`].
+    /// The caller. The thread takes the caller's user and group while it makes a file, so that owner, quota and
+    /// inherited groups are right. If the host then refuses (the caller has access by a supplementary group), the process
+    /// makes the file and gives it to the caller. Needs a root process; otherwise the same as [`Ownership::Daemon`].
     Caller,
-    /// The process's.
+    /// The user and group of the process.
     Daemon,
 }

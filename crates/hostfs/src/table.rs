@@ -1,25 +1,26 @@
 //! The records of all files that the VFS may have, by node.
 //!
 //! # What it is
-//! A hash table in shards. A node is a keyed hash already ([`crate::identity`]), so it is not hashed again. Two files
-//! whose hashes are one, which is improbable beyond measure, lie beside each other.
+//! A hash table in shards. A node is a keyed hash already ([`crate::identity`]), so the table does not hash it again.
+//! Two files with the same hash, which is extremely unlikely, get neighbouring nodes.
 //!
-//! A file system is not told whether an answer to a lookup was used, so an inode may begin with a node just when the
-//! inode before it with that node ends. So records whose inodes were evicted are kept for a while ([`COLD`] of them).
+//! A file system does not learn whether the VFS used the answer to a lookup, so a new inode may start with a node just
+//! when the previous inode with that node ends. Therefore the table keeps the records of evicted inodes for a while
+//! ([`MAX_COLD`] of them).
 //!
 //! # Limitations
-//! An answer that the VFS threw away, and whose file was gone when it asked again, leaves a record until the file
-//! system ends.
+//! If the VFS discarded an answer and the file was gone at the next lookup, the record stays until the file system
+//! ends.
 //!
 //! # How it is locked
-//! A mutex for each shard, held for no call to the host; a record's own lock is inside of it. One for the order of the
-//! cold ones, inside of which nothing is taken.
+//! A mutex for each shard, never held during a call to the host; a record's own lock nests inside it. One mutex around
+//! the queue of cold records, a leaf.
 //!
 //! # Where it comes from
 //! As `vfs::PathAdapter`; own code.
 
 use crate::identity::{Identities, NEIGHBOURS, change_hash, dev_of};
-use crate::node::Node;
+use crate::node::{NameAt, Node};
 use core::hash::{BuildHasherDefault, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
@@ -28,16 +29,16 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Parts with a lock of their own.
+/// Parts of the table, each with its lock.
 const SHARDS: usize = 64;
 
-/// Records that are kept after their inodes went.
-const COLD: usize = 1024;
+/// Records that are kept after the eviction of their inodes.
+const MAX_COLD: usize = 1024;
 
-/// Room that a shard keeps.
-const LEAST: usize = 64;
+/// The smallest capacity to which a shard shrinks.
+const MIN_CAPACITY: usize = 64;
 
-/// Takes a number as its own hash.
+/// A hasher for keys that are hashes already.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct AsIs(u64);
 
@@ -65,16 +66,16 @@ type ByNode = HashMap<u64, Arc<Node>, BuildHasherDefault<AsIs>>;
 pub(crate) struct Table {
     shards: Box<[Mutex<ByNode>]>,
     cold: Mutex<VecDeque<u64>>,
-    /// How often names moved or went by this file system.
+    /// How many names this file system has moved or removed.
     moves: AtomicU64,
 }
 
-/// A file that was found at a place when names had moved so often.
+/// A file that was found at a name.
 #[derive(Clone, Copy)]
 pub(crate) struct Sighting<'a> {
     pub(crate) stat: &'a Statx,
-    pub(crate) parent: u64,
-    pub(crate) name: &'a [u8],
+    pub(crate) at: NameAt<'a>,
+    /// [`Table::moves`] from before the host was queried.
     pub(crate) moves: u64,
 }
 
@@ -85,25 +86,25 @@ impl Table {
     }
 
     fn shard(&self, id: u64) -> &Mutex<ByNode> {
-        // The table inside takes its bits from both ends.
+        // The map inside uses the bits at both ends.
         &self.shards[(id >> 24) as usize % SHARDS]
     }
 
-    /// How many records there are.
+    /// The number of records.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// How often names moved. Read before the host is asked for a name.
+    /// How many names have moved or gone. Read before a query to the host about a name.
     pub(crate) fn moves(&self) -> u64 {
-        // Relaxed: what is read is compared under a record's lock, and a rename adds before it takes that lock.
+        // Relaxed: the value is compared under a record's lock, and a rename adds before it takes that lock.
         self.moves.load(Relaxed)
     }
 
-    /// A name moved or went: what lookups that run now will find is not where it was. Called after the host was, and
-    /// before records are changed.
+    /// Notes that a name moved or went: the answers of lookups that run now no longer tell where a file is. Called
+    /// after the host has done it and before records change.
     pub(crate) fn note_move(&self) {
-        // Relaxed: as above.
+        // Relaxed: see `moves`.
         self.moves.fetch_add(1, Relaxed);
     }
 
@@ -111,44 +112,44 @@ impl Table {
         self.shard(id).lock().get(&id).cloned()
     }
 
-    /// The record of a file that was found; a new one if there is none. `reachable` is called with a pinned record that
-    /// has a name again.
-    pub(crate) fn sighted(&self, identities: &Identities, at: &Sighting<'_>) -> (u64, bool) {
-        let mut id = identities.node(at.stat);
+    /// The node of a file that was found; makes its record if there is none. The flag says whether the record was
+    /// pinned and now has a name again.
+    pub(crate) fn note_sighting(&self, identities: &Identities, sighting: &Sighting<'_>) -> (u64, bool) {
+        let Sighting { stat, at, .. } = *sighting;
+        let mut id = identities.node(stat);
         for _ in 0..NEIGHBOURS {
             match self.shard(id).lock().entry(id) {
                 Entry::Vacant(vacant) => {
-                    let is_elsewhere = dev_of(at.stat) != identities.dev();
-                    let node = Node::new(id, at.stat.stx_ino, is_elsewhere, (at.parent, at.name));
-                    node.note_told(change_hash(at.stat));
+                    let node = Node::new(id, stat.stx_ino, dev_of(stat) != identities.dev(), at);
+                    node.note_reported(change_hash(stat));
                     vacant.insert(Arc::new(node));
                     return (id, false);
                 }
-                Entry::Occupied(found) if found.get().ino == at.stat.stx_ino => {
-                    return (id, self.seen_again(found.get(), at));
+                Entry::Occupied(found) if found.get().ino == stat.stx_ino => {
+                    return (id, self.note_again(found.get(), sighting));
                 }
                 Entry::Occupied(_) => id = id.wrapping_add(1).max(1),
             }
         }
-        // Four files of one hash: the last two are taken for one.
+        // Four files with the same hash: the last two count as one file.
         (id.wrapping_sub(1).max(1), false)
     }
 
-    /// Notes where a known file was seen. `true`: it was pinned, and has a name again.
-    fn seen_again(&self, node: &Node, at: &Sighting<'_>) -> bool {
-        node.note_told(change_hash(at.stat));
+    /// Notes where a file with a record was found. Returns whether it was pinned and now has a name again.
+    fn note_again(&self, node: &Node, sighting: &Sighting<'_>) -> bool {
+        node.note_reported(change_hash(sighting.stat));
         let mut state = node.state();
         state.is_cold = false;
-        if self.moves() != at.moves {
+        if self.moves() != sighting.moves {
             return false;
         }
-        state.place(at.parent, at.name);
+        state.set_place(sighting.at);
         core::mem::take(&mut state.is_pinned)
     }
 
-    /// Adds the record of a file that was made and that nobody knows yet.
-    pub(crate) fn made(&self, identities: &Identities, at: &Sighting<'_>) -> Option<Arc<Node>> {
-        let (id, _) = self.sighted(identities, at);
+    /// Makes the record of a file that was just created.
+    pub(crate) fn add_created(&self, identities: &Identities, sighting: &Sighting<'_>) -> Option<Arc<Node>> {
+        let (id, _) = self.note_sighting(identities, sighting);
         self.get(id)
     }
 
@@ -157,12 +158,12 @@ impl Table {
         self.shard(node.id).lock().insert(node.id, node);
     }
 
-    /// The record that stands for a file now, if this one was taken out and the file was found again.
+    /// The record that the table has for a file now: another one if this one was removed and the file was found again.
     pub(crate) fn current(&self, node: &Arc<Node>) -> Arc<Node> {
         self.get(node.id).unwrap_or_else(|| node.clone())
     }
 
-    /// Takes a record out that has so many users, but not another of its node.
+    /// Removes this record, unless it has more than `users` references.
     pub(crate) fn remove(&self, node: &Arc<Node>, users: usize) {
         let mut shard = self.shard(node.id).lock();
         if let Entry::Occupied(entry) = shard.entry(node.id)
@@ -174,18 +175,18 @@ impl Table {
         }
     }
 
-    /// Keeps the record of a file whose inode went, for a while.
-    pub(crate) fn cool(&self, node: &Node) {
+    /// Marks the record of a file whose inode was evicted; it is removed when [`MAX_COLD`] others followed.
+    pub(crate) fn mark_cold(&self, node: &Node) {
         node.state().is_cold = true;
         let mut cold = self.cold.lock();
         cold.push_back(node.id);
-        let oldest = if cold.len() > COLD { cold.pop_front() } else { None };
+        let oldest = if cold.len() > MAX_COLD { cold.pop_front() } else { None };
         drop(cold);
         let Some(oldest) = oldest else { return };
         let mut shard = self.shard(oldest).lock();
         if let Entry::Occupied(entry) = shard.entry(oldest)
             && entry.get().state().is_cold
-            // Nobody took it up meanwhile.
+            // Only the table refers to it.
             && Arc::strong_count(entry.get()) == 1
         {
             entry.remove();
@@ -194,9 +195,9 @@ impl Table {
     }
 }
 
-/// Gives back memory of a shard that was much larger. Each removal pays for a part of the next time.
+/// Frees memory of a shard that was much larger before. The removals since then pay for the copying.
 fn shrink(shard: &mut ByNode) {
-    if shard.capacity() > LEAST && shard.len() < shard.capacity() / 8 {
+    if shard.capacity() > MIN_CAPACITY && shard.len() < shard.capacity() / 8 {
         shard.shrink_to(shard.len() * 2);
     }
 }

@@ -1,26 +1,26 @@
-//! The same operations on a tree over a host directory and on another directory by the kernel: the same answers, and in
-//! the end the same files. `LIGHTFOOT_SEED` replays a run.
+//! The same random operations on a tree over a host directory and, by the kernel, on another directory. The answers must
+//! be the same, and the files at the end. `LIGHTFOOT_SEED` replays a run.
 
 mod support;
 
-use hostfs::{HostOptions, Revalidate};
+use lightfoot_hostfs::{HostOptions, Revalidate};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use support::{TempDir, Tree};
+use support::Tree;
 use vfs::{Base, Errno, OpenFlags, RenameFlags, SetAttr};
 
 const STEPS: usize = 6000;
 
-/// What an operation answered.
+/// The result of an operation.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
-    /// How many, and a hash.
+    /// The number of bytes and their hash.
     Bytes(usize, u64),
     Names(Vec<String>),
-    /// Type, permission bits, links, owner, length of what is no directory.
+    /// Type, permission bits, links, owner, length unless it is a directory.
     Attr(u32, u32, (u32, u32), u64),
     Refused(i32),
 }
@@ -52,14 +52,12 @@ enum Op {
     ReadLink(String),
 }
 
-struct Rng(u64);
+/// Chooses operations.
+struct Chooser(fastrand::Rng);
 
-impl Rng {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % most
+impl Chooser {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0.u64(..end)
     }
 
     /// Up to three components of few names, so that paths meet.
@@ -127,7 +125,7 @@ fn ours(tree: &Tree, op: &Op) -> Result<Outcome, Errno> {
     }
 }
 
-/// `open(2)`, where nobody is behind a FIFO: the VFS opens none.
+/// `open(2)` that refuses a FIFO, as the VFS does.
 fn open(path: &Path, flags: OFlags, mode: u32) -> rustix::io::Result<std::os::fd::OwnedFd> {
     let file = rustix::fs::open(path, flags | OFlags::NONBLOCK, Mode::from_raw_mode(mode))?;
     let is_fifo = rustix::fs::fstat(&file)?.st_mode & 0o170_000 == 0o010_000;
@@ -164,7 +162,7 @@ fn kernels(root: &Path, op: &Op) -> rustix::io::Result<Outcome> {
             }
         }
         Op::Cut(path, len) => {
-            // truncate(2), which knows that a FIFO has no length.
+            // As truncate(2), which fails with EINVAL on a FIFO.
             let opened = open(&at(path), OFlags::WRONLY, 0);
             let file = opened
                 .map_err(|error| if error == rustix::io::Errno::NXIO { rustix::io::Errno::INVAL } else { error })?;
@@ -205,18 +203,18 @@ fn kernels(root: &Path, op: &Op) -> rustix::io::Result<Outcome> {
     })
 }
 
-/// What lies below a directory of the host: paths, attributes, contents.
+/// All files below a directory of the host: paths, attributes, contents.
 fn all_below(dir: &Path) -> Vec<(PathBuf, u32, u64, u64, Vec<u8>)> {
     let mut found = Vec::new();
     let mut open = vec![dir.to_path_buf()];
     while let Some(at) = open.pop() {
         for entry in std::fs::read_dir(at).unwrap() {
             let path = entry.unwrap().path();
-            let told = path.symlink_metadata().unwrap();
-            let contents = if told.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
-            let size = if told.is_dir() { 0 } else { told.size() };
-            found.push((path.strip_prefix(dir).unwrap().into(), told.mode(), told.nlink(), size, contents));
-            if told.is_dir() {
+            let metadata = path.symlink_metadata().unwrap();
+            let contents = if metadata.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+            let size = if metadata.is_dir() { 0 } else { metadata.size() };
+            found.push((path.strip_prefix(dir).unwrap().into(), metadata.mode(), metadata.nlink(), size, contents));
+            if metadata.is_dir() {
                 open.push(path);
             }
         }
@@ -227,17 +225,17 @@ fn all_below(dir: &Path) -> Vec<(PathBuf, u32, u64, u64, Vec<u8>)> {
 
 fn check(parent: &Path, policy: Revalidate, watch: bool, seed: u64) {
     eprintln!("LIGHTFOOT_SEED={seed} {policy:?} in {}", parent.display());
-    let (source, other) = (TempDir::under(parent), TempDir::under(parent));
+    let (source, other) = (support::dir_in(parent), support::dir_in(parent));
     let options = HostOptions { policy, watch, max_fds: 12, ..HostOptions::default() };
     let tree = Tree::new(&source, &options);
-    let mut rng = Rng(seed | 1);
+    let mut chooser = Chooser(fastrand::Rng::with_seed(seed));
     for step in 0..STEPS {
-        let op = rng.op();
+        let op = chooser.op();
         let came = ours(&tree, &op).unwrap_or_else(|errno| Outcome::Refused(errno.raw()));
-        let expected = kernels(&other, &op).unwrap_or_else(|errno| Outcome::Refused(errno.raw_os_error()));
+        let expected = kernels(other.path(), &op).unwrap_or_else(|errno| Outcome::Refused(errno.raw_os_error()));
         assert_eq!(came, expected, "seed {seed}, step {step}, {op:?}");
     }
-    assert_eq!(all_below(&source), all_below(&other), "seed {seed}");
+    assert_eq!(all_below(source.path()), all_below(other.path()), "seed {seed}");
 }
 
 #[test]
@@ -246,8 +244,7 @@ fn a_tree_over_a_host_directory_answers_as_the_kernel() {
         return;
     }
     rustix::process::umask(Mode::empty());
-    let from_clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
-    let seed = std::env::var("LIGHTFOOT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(from_clock);
+    let seed = support::seed();
     let policies = [Revalidate::Exclusive, Revalidate::Always, Revalidate::Ttl(Duration::from_millis(1))];
     for parent in [std::env::temp_dir(), "/dev/shm".into()] {
         for policy in policies {

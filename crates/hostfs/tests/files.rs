@@ -1,20 +1,20 @@
-//! Contents, extended attributes, and a source that is only read.
+//! Contents, extended attributes, and read-only sources.
 
 mod support;
 
-use hostfs::{HostOptions, Revalidate};
+use lightfoot_hostfs::{HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use support::{TempDir, Tree};
+use support::Tree;
 use vfs::{Allocate, Base, Errno, OpenFlags, SeekFor, SetAttr, SetTime, SetXattr};
 
 const RDWR: OpenFlags = OpenFlags::RDWR;
 
 #[test]
-fn a_read_only_source_is_read_and_not_changed() {
-    let source = TempDir::new();
-    fs::create_dir(source.join("d")).unwrap();
-    fs::write(source.join("x"), b"text").unwrap();
+fn a_read_only_source_refuses_changes() {
+    let source = support::temp_dir();
+    fs::create_dir(source.path().join("d")).unwrap();
+    fs::write(source.path().join("x"), b"text").unwrap();
     let tree = Tree::new(&source, &HostOptions { read_only: true, ..HostOptions::default() });
     let (at, cwd) = (&tree.at, Base::CWD);
     assert_eq!(tree.read("/x").unwrap(), b"text");
@@ -39,27 +39,27 @@ fn a_read_only_source_is_read_and_not_changed() {
     for (number, done) in refused.into_iter().enumerate() {
         assert_eq!(done, Err(Errno::EROFS), "{number}");
     }
-    assert_eq!(fs::read(source.join("x")).unwrap(), b"text");
-    assert_eq!(fs::read_dir(&*source).unwrap().count(), 2);
+    assert_eq!(fs::read(source.path().join("x")).unwrap(), b"text");
+    assert_eq!(fs::read_dir(&source).unwrap().count(), 2);
 }
 
 #[test]
 fn contents_are_those_of_the_host_both_ways() {
-    let source = TempDir::new();
+    let source = support::temp_dir();
     let tree = Tree::new(&source, &HostOptions { policy: Revalidate::Always, ..HostOptions::default() });
-    fs::write(source.join("x"), b"of the host").unwrap();
+    fs::write(source.path().join("x"), b"of the host").unwrap();
     let file = tree.open("/x", RDWR).unwrap();
     file.write_at(3, b"THE").unwrap();
-    assert_eq!(fs::read(source.join("x")).unwrap(), b"of THE host");
-    let host = fs::OpenOptions::new().write(true).open(source.join("x")).unwrap();
+    assert_eq!(fs::read(source.path().join("x")).unwrap(), b"of THE host");
+    let host = fs::OpenOptions::new().write(true).open(source.path().join("x")).unwrap();
     host.write_all_at(b"OF", 0).unwrap();
     assert_eq!(support::read_all(&file).unwrap(), b"OF THE host");
-    // What others appended is not written over.
+    // A write appends after data that another program appended.
     let appending = tree.open("/x", RDWR.union(OpenFlags::APPEND)).unwrap();
     host.write_all_at(b" and more", 11).unwrap();
     tree.attr("/x").unwrap();
     appending.write_at(0, b"!").unwrap();
-    assert_eq!(fs::read(source.join("x")).unwrap(), b"OF THE host and more!");
+    assert_eq!(fs::read(source.path().join("x")).unwrap(), b"OF THE host and more!");
     let backing = file.backing().unwrap();
     let mut buf = [0; 6];
     rustix::io::pread(&backing, &mut buf, 3).unwrap();
@@ -67,15 +67,15 @@ fn contents_are_those_of_the_host_both_ways() {
 }
 
 #[test]
-fn holes_are_the_hosts() {
-    let source = TempDir::new();
+fn holes_are_those_of_the_host() {
+    let source = support::temp_dir();
     let tree = Tree::new(&source, &HostOptions::default());
     let file = tree.open("/x", RDWR.union(OpenFlags::CREAT)).unwrap();
     file.write_at(1 << 20, b"data").unwrap();
     assert_eq!(file.seek_for(SeekFor::Data, 0), Ok(1 << 20));
     assert_eq!(file.seek_for(SeekFor::Hole, 0), Ok(0));
     assert_eq!(file.seek_for(SeekFor::Hole, 1 << 20), Ok((1 << 20) + 4));
-    let blocks = |name: &str| fs::metadata(source.join(name)).unwrap().blocks();
+    let blocks = |name: &str| fs::metadata(source.path().join(name)).unwrap().blocks();
     assert!(blocks("x") <= 16, "{}", blocks("x"));
     file.allocate(Allocate::Reserve, false, 0, 1 << 20).unwrap();
     assert!(blocks("x") >= 2048, "{}", blocks("x"));
@@ -87,8 +87,8 @@ fn holes_are_the_hosts() {
 }
 
 #[test]
-fn extended_attributes_are_the_hosts() {
-    let source = TempDir::new();
+fn extended_attributes_are_those_of_the_host() {
+    let source = support::temp_dir();
     let tree = Tree::new(&source, &HostOptions::default());
     tree.write("/x", b"").unwrap();
     tree.mkdir("/d").unwrap();
@@ -96,11 +96,12 @@ fn extended_attributes_are_the_hosts() {
         let path = format!("/{name}");
         tree.at.set_xattr(Base::CWD, path.as_bytes(), false, b"user.a", b"value", SetXattr::Any).unwrap();
         let mut value = [0; 16];
-        let len = rustix::fs::getxattr(source.join(name), "user.a", &mut value).unwrap();
+        let len = rustix::fs::getxattr(source.path().join(name), "user.a", &mut value).unwrap();
         assert_eq!(&value[..len], b"value");
-        rustix::fs::setxattr(source.join(name), "user.b", &[7; 5000][..2000], rustix::fs::XattrFlags::empty()).unwrap();
-        let told = tree.at.get_xattr(Base::CWD, path.as_bytes(), false, b"user.b").unwrap();
-        assert_eq!(&*told, &[7; 2000]);
+        rustix::fs::setxattr(source.path().join(name), "user.b", &[7; 5000][..2000], rustix::fs::XattrFlags::empty())
+            .unwrap();
+        let value = tree.at.get_xattr(Base::CWD, path.as_bytes(), false, b"user.b").unwrap();
+        assert_eq!(&*value, &[7; 2000]);
         let mut names = tree.at.list_xattrs(Base::CWD, path.as_bytes(), false).unwrap();
         names.sort_unstable();
         assert_eq!(names, [Box::from(*b"user.a"), Box::from(*b"user.b")]);
@@ -121,11 +122,11 @@ fn acl() -> Vec<u8> {
 }
 
 #[test]
-fn acls_of_the_host_are_heeded_if_asked_for_and_else_not_set() {
+fn acls_of_the_host_apply_with_the_option_and_cannot_be_set_without_it() {
     const NAME: &[u8] = b"system.posix_acl_access";
-    let source = TempDir::new();
-    fs::write(source.join("x"), b"text").unwrap();
-    let set = rustix::fs::setxattr(source.join("x"), NAME, &acl(), rustix::fs::XattrFlags::empty());
+    let source = support::temp_dir();
+    fs::write(source.path().join("x"), b"text").unwrap();
+    let set = rustix::fs::setxattr(source.path().join("x"), NAME, &acl(), rustix::fs::XattrFlags::empty());
     if set.is_err() || !rustix::process::geteuid().is_root() {
         return;
     }
@@ -137,7 +138,7 @@ fn acls_of_the_host_are_heeded_if_asked_for_and_else_not_set() {
             tree.at.set_credentials(vfs::Credentials::root());
             read
         };
-        // The user by the ACL alone; the file's group not, though the mode's group bits, the mask, would let it.
+        // Only the ACL lets the user in. The file's group may not read, though the mode's group bits (the mask) would allow it.
         assert_eq!((may(12_345, 1), may(1, 0)), (heeded, !heeded));
         tree.write("/y", b"").unwrap();
         let set = tree.at.set_xattr(Base::CWD, b"/y", false, NAME, &acl(), SetXattr::Any);
@@ -147,35 +148,35 @@ fn acls_of_the_host_are_heeded_if_asked_for_and_else_not_set() {
 }
 
 #[test]
-fn a_program_that_runs_is_not_written_to() {
-    let source = TempDir::new();
-    fs::copy("/bin/sleep", source.join("sleep")).unwrap();
-    let mut running = std::process::Command::new(source.join("sleep")).arg("1000").spawn().unwrap();
+fn a_running_program_is_not_written_to() {
+    let source = support::temp_dir();
+    fs::copy("/bin/sleep", source.path().join("sleep")).unwrap();
+    let mut running = std::process::Command::new(source.path().join("sleep")).arg("1000").spawn().unwrap();
     let tree = Tree::new(&source, &HostOptions::default());
     let refused = tree.open("/sleep", RDWR).map(drop);
     let read = tree.open("/sleep", OpenFlags::RDONLY).map(drop);
     running.kill().unwrap();
     running.wait().unwrap();
     assert_eq!((refused, read), (Err(Errno::ETXTBSY), Ok(())));
-    // And what was written can be run, when it is closed.
+    // A program that was written can be executed once it is closed.
     drop(tree.open("/sleep", RDWR).unwrap());
-    let mut running = std::process::Command::new(source.join("sleep")).arg("1000").spawn().unwrap();
+    let mut running = std::process::Command::new(source.path().join("sleep")).arg("1000").spawn().unwrap();
     running.kill().unwrap();
     running.wait().unwrap();
 }
 
 #[test]
-fn long_links_and_large_directories_come_whole() {
-    let source = TempDir::new();
+fn long_links_and_large_directories_are_read_completely() {
+    let source = support::temp_dir();
     let body = "x/".repeat(2000);
-    std::os::unix::fs::symlink(&body, source.join("long")).unwrap();
+    std::os::unix::fs::symlink(&body, source.path().join("long")).unwrap();
     for number in 0..3000 {
-        fs::write(source.join(format!("{number:0>200}")), b"").unwrap();
+        fs::write(source.path().join(format!("{number:0>200}")), b"").unwrap();
     }
     let tree = Tree::new(&source, &HostOptions::default());
     assert_eq!(tree.at.read_link(Base::CWD, b"/long").unwrap(), body.as_bytes());
     assert_eq!(tree.names("/").unwrap().len(), 3001);
-    // Two listings at once do not disturb one another.
+    // Two listings at the same time do not disturb each other.
     let open = || tree.open("/", OpenFlags::DIRECTORY).unwrap();
     let (a, b) = (open(), open());
     let (mut in_a, mut in_b) = (0, 0);

@@ -1,16 +1,16 @@
-//! What is mounted below the source. Nothing to do without the right to mount.
+//! Mount points below the source. Skipped without the right to mount.
 
 mod support;
 
-use hostfs::{HostOptions, MountPoints, Revalidate};
+use lightfoot_hostfs::{HostOptions, MountPoints, Revalidate};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use support::{TempDir, Tree};
+use support::Tree;
 use vfs::{Base, Errno};
 
-/// Something that is mounted as long as this is there.
+/// A mount; dropping this unmounts it.
 struct Mounted(PathBuf);
 
 impl Drop for Mounted {
@@ -30,9 +30,9 @@ fn options(mount_points: MountPoints) -> HostOptions {
 }
 
 #[test]
-fn what_is_mounted_below_is_not_entered_unless_it_may_be() {
-    let source = TempDir::new();
-    let Some(mounted) = tmpfs(source.join("m")) else { return };
+fn mount_points_are_entered_only_with_the_option() {
+    let source = support::temp_dir();
+    let Some(mounted) = tmpfs(source.path().join("m")) else { return };
     fs::write(mounted.0.join("f"), b"below").unwrap();
     fs::create_dir(mounted.0.join("d")).unwrap();
     let tree = Tree::new(&source, &options(MountPoints::Stay));
@@ -46,38 +46,38 @@ fn what_is_mounted_below_is_not_entered_unless_it_may_be() {
     tree.write("/m/d/g", b"made").unwrap();
     assert_eq!(fs::read(mounted.0.join("d/g")).unwrap(), b"made");
     assert_eq!(tree.rename("/m/f", "/f"), Err(Errno::EXDEV));
-    // Numbers there are not those of the source, and listings say the same.
-    let told = tree.attr("/m/d").unwrap().ino;
-    assert_ne!(told, fs::metadata(mounted.0.join("d")).unwrap().ino());
+    // Inode numbers there differ from those of the source, and listings have the same numbers.
+    let ino = tree.attr("/m/d").unwrap().ino;
+    assert_ne!(ino, fs::metadata(mounted.0.join("d")).unwrap().ino());
     let dir = tree.open("/m", vfs::OpenFlags::DIRECTORY).unwrap();
     let listed: Vec<_> = dir.next_entries().unwrap().into_iter().map(|entry| (entry.name, entry.ino)).collect();
-    assert!(listed.contains(&(Box::from(*b"d"), told)), "{listed:?} {told}");
+    assert!(listed.contains(&(Box::from(*b"d"), ino)), "{listed:?} {ino}");
 }
 
 #[test]
-fn what_is_bound_below_is_a_mount_point_though_its_device_is_the_same() {
-    let source = TempDir::new();
-    fs::create_dir(source.join("d")).unwrap();
-    fs::write(source.join("d/f"), b"text").unwrap();
-    fs::create_dir(source.join("m")).unwrap();
-    if mount_bind(&*source, source.join("m")).is_err() {
+fn a_bind_mount_on_the_same_device_is_a_mount_point() {
+    let source = support::temp_dir();
+    fs::create_dir(source.path().join("d")).unwrap();
+    fs::write(source.path().join("d/f"), b"text").unwrap();
+    fs::create_dir(source.path().join("m")).unwrap();
+    if mount_bind(source.path(), source.path().join("m")).is_err() {
         return;
     }
-    let _mounted = Mounted(source.join("m"));
+    let _mounted = Mounted(source.path().join("m"));
     let tree = Tree::new(&source, &options(MountPoints::Stay));
     assert_eq!(tree.attr("/m/d").err(), Some(Errno::EXDEV));
     assert_eq!(tree.read("/d/f").unwrap(), b"text");
-    // A file over a file.
-    fs::write(source.join("d/g"), b"covered").unwrap();
-    mount_bind(source.join("d/f"), source.join("d/g")).unwrap();
-    let _file = Mounted(source.join("d/g"));
+    // A bind mount of a file.
+    fs::write(source.path().join("d/g"), b"covered").unwrap();
+    mount_bind(source.path().join("d/f"), source.path().join("d/g")).unwrap();
+    let _file = Mounted(source.path().join("d/g"));
     assert_eq!(tree.read("/d/g"), Err(Errno::EXDEV));
 }
 
 #[test]
-fn a_device_that_is_kept_out_is_not_entered_in_any_way() {
-    let source = TempDir::new();
-    let Some(mounted) = tmpfs(source.join("m")) else { return };
+fn an_excluded_device_is_not_entered() {
+    let source = support::temp_dir();
+    let Some(mounted) = tmpfs(source.path().join("m")) else { return };
     fs::write(mounted.0.join("f"), b"below").unwrap();
     for mount_points in [MountPoints::Stay, MountPoints::Cross] {
         let tree = Tree::new(&source, &options(mount_points));
@@ -88,13 +88,13 @@ fn a_device_that_is_kept_out_is_not_entered_in_any_way() {
 }
 
 #[test]
-fn what_is_mounted_while_a_tree_is_used_is_seen_as_such() {
-    let source = TempDir::new();
-    fs::create_dir(source.join("m")).unwrap();
-    fs::write(source.join("m/f"), b"covered").unwrap();
+fn a_mount_that_appears_while_a_tree_is_used_is_recognised() {
+    let source = support::temp_dir();
+    fs::create_dir(source.path().join("m")).unwrap();
+    fs::write(source.path().join("m/f"), b"covered").unwrap();
     let tree = Tree::new(&source, &options(MountPoints::Stay));
     assert_eq!(tree.read("/m/f").unwrap(), b"covered");
-    let Some(mounted) = tmpfs(source.join("m")) else { return };
+    let Some(mounted) = tmpfs(source.path().join("m")) else { return };
     assert_eq!(tree.read("/m/f"), Err(Errno::EXDEV));
     drop(mounted);
     assert_eq!(tree.read("/m/f").unwrap(), b"covered");

@@ -1,11 +1,12 @@
-//! Whose what is made is. Only a process of root has a choice; as another user, these tests show what it makes.
+//! The owner of new files. Only a root process has a choice; as another user, these tests skip that part.
 
 mod support;
 
-use hostfs::{HostOptions, Ownership, Revalidate};
+use lightfoot_hostfs::{HostOptions, Ownership, Revalidate};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
-use support::{TempDir, Tree};
+use support::Tree;
+use tempfile::TempDir;
 use vfs::{Base, Capabilities, Credentials, Errno, OpenFlags, SetAttr};
 
 const USER: u32 = 12_345;
@@ -17,19 +18,19 @@ fn is_root() -> bool {
 }
 
 fn owner(source: &TempDir, name: &str) -> (u32, u32) {
-    let told = fs::symlink_metadata(source.join(name)).unwrap();
-    (told.uid(), told.gid())
+    let metadata = fs::symlink_metadata(source.path().join(name)).unwrap();
+    (metadata.uid(), metadata.gid())
 }
 
-/// A tree in which an ordinary user works.
+/// A tree and a context with an ordinary user's credentials.
 fn as_user(source: &TempDir, ownership: Ownership) -> Tree {
-    fs::set_permissions(&**source, fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(source, fs::Permissions::from_mode(0o777)).unwrap();
     let tree = Tree::new(source, &HostOptions { ownership, policy: Revalidate::Always, ..HostOptions::default() });
     tree.at.set_credentials(Credentials::user(USER, GROUP, &[SUPPLEMENTARY]));
     tree
 }
 
-/// One of each kind.
+/// Makes one file of each type.
 fn make_all(tree: &Tree, dir: &str) {
     let cwd = Base::CWD;
     tree.write(&format!("{dir}/file"), b"text").unwrap();
@@ -41,107 +42,107 @@ fn make_all(tree: &Tree, dir: &str) {
 const KINDS: [&str; 4] = ["file", "dir", "link", "fifo"];
 
 #[test]
-fn what_a_caller_makes_is_the_callers() {
+fn a_new_file_belongs_to_the_caller() {
     if !is_root() {
         return;
     }
-    let source = TempDir::new();
+    let source = support::temp_dir();
     let tree = as_user(&source, Ownership::Caller);
     make_all(&tree, "");
     for name in KINDS {
         assert_eq!(owner(&source, name), (USER, GROUP), "{name}");
-        let told = tree.attr(&format!("/{name}")).unwrap();
-        assert_eq!((told.uid, told.gid), (USER, GROUP), "{name}");
+        let attr = tree.attr(&format!("/{name}")).unwrap();
+        assert_eq!((attr.uid, attr.gid), (USER, GROUP), "{name}");
     }
-    // Back to itself after each.
+    // Each call has switched back.
     assert!(is_root());
     let unnamed = tree.open("/", OpenFlags::TMPFILE.union(OpenFlags::RDWR)).unwrap();
     assert_eq!(unnamed.attr().map(|attr| (attr.uid, attr.gid)), Ok((USER, GROUP)));
 }
 
 #[test]
-fn a_directory_hands_on_its_group() {
+fn a_directory_passes_on_its_group() {
     if !is_root() {
         return;
     }
-    let source = TempDir::new();
-    fs::create_dir(source.join("d")).unwrap();
-    chown(source.join("d"), Some(0), Some(777)).unwrap();
-    fs::set_permissions(source.join("d"), fs::Permissions::from_mode(0o2777)).unwrap();
+    let source = support::temp_dir();
+    fs::create_dir(source.path().join("d")).unwrap();
+    chown(source.path().join("d"), Some(0), Some(777)).unwrap();
+    fs::set_permissions(source.path().join("d"), fs::Permissions::from_mode(0o2777)).unwrap();
     let tree = as_user(&source, Ownership::Caller);
     make_all(&tree, "/d");
     for name in KINDS {
         assert_eq!(owner(&source, &format!("d/{name}")), (USER, 777), "{name}");
         assert_eq!(tree.attr(&format!("/d/{name}")).unwrap().gid, 777, "{name}");
     }
-    assert_eq!(fs::metadata(source.join("d/dir")).unwrap().mode() & 0o7777, 0o2755);
+    assert_eq!(fs::metadata(source.path().join("d/dir")).unwrap().mode() & 0o7777, 0o2755);
 }
 
 #[test]
-fn who_is_allowed_by_a_supplementary_group_owns_what_is_made() {
+fn a_caller_with_access_by_a_supplementary_group_owns_the_new_file() {
     if !is_root() {
         return;
     }
-    let source = TempDir::new();
+    let source = support::temp_dir();
     let tree = as_user(&source, Ownership::Caller);
-    fs::create_dir(source.join("d")).unwrap();
-    chown(source.join("d"), Some(0), Some(SUPPLEMENTARY)).unwrap();
-    fs::set_permissions(source.join("d"), fs::Permissions::from_mode(0o770)).unwrap();
+    fs::create_dir(source.path().join("d")).unwrap();
+    chown(source.path().join("d"), Some(0), Some(SUPPLEMENTARY)).unwrap();
+    fs::set_permissions(source.path().join("d"), fs::Permissions::from_mode(0o770)).unwrap();
     make_all(&tree, "/d");
     for name in KINDS {
         assert_eq!(owner(&source, &format!("d/{name}")), (USER, GROUP), "{name}");
     }
-    // Who is not allowed makes nothing.
+    // A caller without access makes nothing.
     tree.at.set_credentials(Credentials::user(USER, GROUP, &[]));
     assert_eq!(tree.write("/d/other", b""), Err(Errno::EACCES));
-    assert!(!source.join("d/other").exists());
+    assert!(!source.path().join("d/other").exists());
 }
 
 #[test]
-fn a_daemon_keeps_what_it_makes() {
-    let source = TempDir::new();
+fn with_daemon_ownership_new_files_belong_to_the_process() {
+    let source = support::temp_dir();
     let tree = as_user(&source, Ownership::Daemon);
     make_all(&tree, "");
     let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     for name in KINDS {
         assert_eq!(owner(&source, name), own, "{name}");
-        let told = tree.attr(&format!("/{name}")).unwrap();
-        assert_eq!((told.uid, told.gid), own, "{name}");
+        let attr = tree.attr(&format!("/{name}")).unwrap();
+        assert_eq!((attr.uid, attr.gid), own, "{name}");
     }
 }
 
 #[test]
-fn modes_are_those_asked_for() {
-    let source = TempDir::new();
+fn modes_are_as_requested() {
+    let source = support::temp_dir();
     let tree = Tree::new(&source, &HostOptions::default());
-    // Whatever the umask of the process is.
+    // Independent of the umask of the process.
     for mode in [0o777, 0o666, 0o640, 0o4755, 0o1777] {
         let (file, dir) = (format!("f{mode:o}"), format!("d{mode:o}"));
         drop(tree.at.open(Base::CWD, format!("/{file}").as_bytes(), OpenFlags::RDWR.union(OpenFlags::CREAT), mode));
         tree.at.mkdir(Base::CWD, format!("/{dir}").as_bytes(), mode).unwrap();
-        assert_eq!(fs::metadata(source.join(&file)).unwrap().mode() & 0o7777, mode);
+        assert_eq!(fs::metadata(source.path().join(&file)).unwrap().mode() & 0o7777, mode);
         assert_eq!(tree.attr(&format!("/{file}")).unwrap().mode & 0o7777, mode);
-        assert_eq!(fs::metadata(source.join(&dir)).unwrap().mode() & 0o7777, mode & 0o1777);
+        assert_eq!(fs::metadata(source.path().join(&dir)).unwrap().mode() & 0o7777, mode & 0o1777);
     }
 }
 
 #[test]
-fn a_write_by_another_takes_set_id_bits_on_the_host_too() {
+fn a_write_by_another_user_clears_set_id_bits_on_the_host_too() {
     if !is_root() {
         return;
     }
-    let source = TempDir::new();
+    let source = support::temp_dir();
     let tree = as_user(&source, Ownership::Caller);
     for (mode, left) in [(0o6777, 0o0777), (0o2767, 0o2767), (0o4766, 0o0766)] {
-        fs::write(source.join("x"), b"program").unwrap();
-        fs::set_permissions(source.join("x"), fs::Permissions::from_mode(mode)).unwrap();
+        fs::write(source.path().join("x"), b"program").unwrap();
+        fs::set_permissions(source.path().join("x"), fs::Permissions::from_mode(mode)).unwrap();
         let file = tree.open("/x", OpenFlags::WRONLY).unwrap();
         file.write_at(0, b"other").unwrap();
         let mask = 0o5777;
-        assert_eq!(fs::metadata(source.join("x")).unwrap().mode() & mask, left & mask, "{mode:o}");
-        assert_eq!(fs::metadata(source.join("x")).unwrap().mode() & 0o4000, 0, "{mode:o}");
+        assert_eq!(fs::metadata(source.path().join("x")).unwrap().mode() & mask, left & mask, "{mode:o}");
+        assert_eq!(fs::metadata(source.path().join("x")).unwrap().mode() & 0o4000, 0, "{mode:o}");
         drop(file);
-        fs::remove_file(source.join("x")).unwrap();
+        fs::remove_file(source.path().join("x")).unwrap();
     }
 }
 
@@ -150,7 +151,7 @@ fn a_change_of_owner_reaches_the_host() {
     if !is_root() {
         return;
     }
-    let source = TempDir::new();
+    let source = support::temp_dir();
     let tree = Tree::new(&source, &HostOptions::default());
     make_all(&tree, "");
     for name in KINDS {
@@ -158,7 +159,7 @@ fn a_change_of_owner_reaches_the_host() {
         tree.at.set_attr(Base::CWD, format!("/{name}").as_bytes(), false, &set).unwrap();
         assert_eq!(owner(&source, name), (USER, GROUP), "{name}");
     }
-    // Without the capability, only the owner may, and not to others.
+    // Without the capability only the owner may, and only to its groups.
     let mut cred = Credentials::user(USER, GROUP, &[]);
     cred.capabilities = Capabilities::none();
     tree.at.set_credentials(cred);

@@ -1,12 +1,12 @@
-//! What is seen of changes by others, under each policy, and how often the host is asked.
+//! Caching policies: which changes by other programs are seen, and how many requests go to the host.
 
 mod support;
 
-use hostfs::{HostFs, HostOptions, Revalidate};
+use lightfoot_hostfs::{HostFs, HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
-use support::{TempDir, Tree};
+use support::Tree;
 use testkit::Counting;
 use vfs::{Base, Errno, OpenFlags, Vfs};
 
@@ -17,7 +17,7 @@ fn options(policy: Revalidate, watch: bool) -> HostOptions {
     HostOptions { policy, watch, ..HostOptions::default() }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 fn until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..2_000_000 {
         if holds() {
@@ -25,11 +25,11 @@ fn until(what: &str, holds: impl Fn() -> bool) {
         }
         std::thread::yield_now();
     }
-    panic!("it never came: {what}");
+    panic!("timeout: {what}");
 }
 
 #[test]
-fn a_policy_says_whether_changes_by_others_are_seen() {
+fn the_policy_decides_whether_changes_by_others_are_seen() {
     let cases = [
         (Revalidate::Exclusive, false),
         (Revalidate::Ttl(LONG), false),
@@ -38,45 +38,45 @@ fn a_policy_says_whether_changes_by_others_are_seen() {
         (Revalidate::Always, true),
     ];
     for (policy, is_seen) in cases {
-        let source = TempDir::new();
-        fs::write(source.join("changed"), b"old").unwrap();
-        fs::write(source.join("removed"), b"old").unwrap();
+        let source = support::temp_dir();
+        fs::write(source.path().join("changed"), b"old").unwrap();
+        fs::write(source.path().join("removed"), b"old").unwrap();
         let tree = Tree::new(&source, &options(policy, false));
         assert_eq!(tree.attr("/changed").unwrap().size, 3);
         assert_eq!(tree.attr("/removed").unwrap().size, 3);
         assert_eq!(tree.attr("/made").err(), Some(Errno::ENOENT));
         assert_eq!(tree.names("/").unwrap(), ["changed", "removed"]);
-        fs::write(source.join("changed"), b"longer").unwrap();
-        fs::remove_file(source.join("removed")).unwrap();
-        fs::write(source.join("made"), b"new").unwrap();
+        fs::write(source.path().join("changed"), b"longer").unwrap();
+        fs::remove_file(source.path().join("removed")).unwrap();
+        fs::write(source.path().join("made"), b"new").unwrap();
         let seen =
             (tree.attr("/changed").unwrap().size == 6, tree.attr("/removed").is_err(), tree.attr("/made").is_ok());
         assert_eq!(seen, (is_seen, is_seen, is_seen), "{policy:?}");
-        // Listings are kept where nobody else changes anything, and else asked for.
+        // Listings are cached only if no other program changes anything.
         let listed = if policy == Revalidate::Exclusive { ["changed", "removed"] } else { ["changed", "made"] };
         assert_eq!(tree.names("/").unwrap(), listed, "{policy:?}");
     }
 }
 
 #[test]
-fn the_root_is_asked_for_its_attributes_as_what_is_in_it() {
-    let source = TempDir::new();
+fn the_attributes_of_the_root_follow_the_policy_too() {
+    let source = support::temp_dir();
     let tree = Tree::new(&source, &options(Revalidate::Always, false));
     let _ = tree.attr("/x");
-    fs::create_dir(source.join("d")).unwrap();
-    fs::set_permissions(&*source, fs::Permissions::from_mode(0o750)).unwrap();
+    fs::create_dir(source.path().join("d")).unwrap();
+    fs::set_permissions(&source, fs::Permissions::from_mode(0o750)).unwrap();
     let _ = tree.attr("/x");
     let root = tree.attr("/").unwrap();
     assert_eq!((root.mode & 0o777, root.nlink), (0o750, 3));
 }
 
 #[test]
-fn what_others_change_in_watched_directories_is_told() {
-    let source = TempDir::new();
-    fs::create_dir(source.join("d")).unwrap();
-    fs::write(source.join("d/changed"), b"old").unwrap();
-    fs::write(source.join("d/removed"), b"old").unwrap();
-    fs::write(source.join("d/moved"), b"old").unwrap();
+fn changes_by_others_in_watched_directories_are_seen() {
+    let source = support::temp_dir();
+    fs::create_dir(source.path().join("d")).unwrap();
+    fs::write(source.path().join("d/changed"), b"old").unwrap();
+    fs::write(source.path().join("d/removed"), b"old").unwrap();
+    fs::write(source.path().join("d/moved"), b"old").unwrap();
     let tree = Tree::new(&source, &options(Revalidate::Ttl(LONG), true));
     for name in ["changed", "removed", "moved"] {
         assert_eq!(tree.attr(&format!("/d/{name}")).unwrap().size, 3);
@@ -86,11 +86,11 @@ fn what_others_change_in_watched_directories_is_told() {
     assert_eq!(tree.names("/d").unwrap(), ["changed", "moved", "removed"]);
     let links = tree.attr("/d").unwrap().nlink;
     assert_eq!(tree.host.stats().watches, 2);
-    fs::write(source.join("d/changed"), b"longer").unwrap();
-    fs::remove_file(source.join("d/removed")).unwrap();
-    fs::write(source.join("d/made"), b"new").unwrap();
-    fs::rename(source.join("d/moved"), source.join("d/moved-to")).unwrap();
-    fs::create_dir(source.join("d/dir")).unwrap();
+    fs::write(source.path().join("d/changed"), b"longer").unwrap();
+    fs::remove_file(source.path().join("d/removed")).unwrap();
+    fs::write(source.path().join("d/made"), b"new").unwrap();
+    fs::rename(source.path().join("d/moved"), source.path().join("d/moved-to")).unwrap();
+    fs::create_dir(source.path().join("d/dir")).unwrap();
     until("a longer file", || tree.attr("/d/changed").is_ok_and(|attr| attr.size == 6));
     until("no file", || tree.attr("/d/removed") == Err(Errno::ENOENT));
     until("a file", || tree.attr("/d/made").is_ok());
@@ -98,21 +98,21 @@ fn what_others_change_in_watched_directories_is_told() {
     until("a name that came", || tree.attr("/d/moved-to").is_ok());
     until("a listing", || tree.names("/d").unwrap() == ["changed", "dir", "made", "moved-to"]);
     until("links", || tree.attr("/d").unwrap().nlink == links + 1);
-    fs::set_permissions(source.join("d/made"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(source.path().join("d/made"), fs::Permissions::from_mode(0o600)).unwrap();
     until("a mode", || tree.attr("/d/made").unwrap().mode & 0o777 == 0o600);
-    assert!(tree.host.stats().pushes > 0);
+    assert!(tree.host.stats().invalidations > 0);
 }
 
 #[test]
-fn a_warm_tree_that_is_watched_or_exclusive_asks_nothing() {
-    // A directory is watched when something in it was asked for, so it is itself asked for once more.
+fn a_warm_tree_that_is_watched_or_exclusive_sends_no_requests() {
+    // A directory is watched after the first lookup in it, so one more lookup of the directory itself follows.
     for (policy, watch, again) in [(Revalidate::Exclusive, false, 0), (Revalidate::Ttl(Duration::ZERO), true, 5)] {
-        let source = TempDir::new();
+        let source = support::temp_dir();
         for number in 0..50 {
-            fs::create_dir_all(source.join(format!("d{}", number % 5))).unwrap();
-            fs::write(source.join(format!("d{}/f{number}", number % 5)), b"text").unwrap();
+            fs::create_dir_all(source.path().join(format!("d{}", number % 5))).unwrap();
+            fs::write(source.path().join(format!("d{}/f{number}", number % 5)), b"text").unwrap();
         }
-        let (fs, counts) = Counting::of(Box::new(HostFs::new(&*source, &options(policy, watch)).unwrap()));
+        let (fs, counts) = Counting::of(Box::new(HostFs::new(&source, &options(policy, watch)).unwrap()));
         let tree = Vfs::new(fs);
         let at = tree.context();
         let walk = || {
@@ -131,8 +131,8 @@ fn a_warm_tree_that_is_watched_or_exclusive_asks_nothing() {
 }
 
 #[test]
-fn watches_end_with_what_they_watch() {
-    let source = TempDir::new();
+fn watches_end_with_their_directories() {
+    let source = support::temp_dir();
     let tree = Tree::new(&source, &options(Revalidate::Ttl(LONG), true));
     for number in 0..20 {
         let dir = format!("/d{number}");
@@ -149,38 +149,38 @@ fn watches_end_with_what_they_watch() {
 }
 
 #[test]
-fn a_lost_event_puts_everything_in_doubt() {
-    let source = TempDir::new();
+fn a_lost_event_invalidates_everything() {
+    let source = support::temp_dir();
     let most: usize = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
-    fs::write(source.join("x"), b"old").unwrap();
+    fs::write(source.path().join("x"), b"old").unwrap();
     let tree = Tree::new(&source, &options(Revalidate::Ttl(LONG), true));
     assert_eq!(tree.attr("/x").unwrap().size, 3);
-    // More events than the queue takes, if nobody reads them fast enough; those of two files are not merged.
+    // More events than the queue holds, unless the thread reads fast enough. Events of two files are not merged.
     for _ in 0..most {
-        fs::write(source.join("a"), b"").unwrap();
-        fs::write(source.join("b"), b"").unwrap();
+        fs::write(source.path().join("a"), b"").unwrap();
+        fs::write(source.path().join("b"), b"").unwrap();
     }
-    fs::write(source.join("x"), b"longer").unwrap();
+    fs::write(source.path().join("x"), b"longer").unwrap();
     until("what changed when events were lost", || tree.attr("/x").unwrap().size == 6);
 }
 
 #[test]
-fn a_file_with_two_names_is_asked_for_though_its_directory_is_watched() {
-    let source = TempDir::new();
-    fs::create_dir(source.join("d")).unwrap();
-    fs::write(source.join("x"), b"old").unwrap();
-    fs::hard_link(source.join("x"), source.join("d/y")).unwrap();
+fn a_file_with_two_names_is_revalidated_though_its_directory_is_watched() {
+    let source = support::temp_dir();
+    fs::create_dir(source.path().join("d")).unwrap();
+    fs::write(source.path().join("x"), b"old").unwrap();
+    fs::hard_link(source.path().join("x"), source.path().join("d/y")).unwrap();
     let tree = Tree::new(&source, &options(Revalidate::Ttl(Duration::ZERO), true));
     assert_eq!(tree.attr("/x").unwrap().size, 3);
-    // By the other name, of whose directory nothing is known.
-    fs::write(source.join("d/y"), b"longer").unwrap();
+    // By the other name, whose directory is not watched.
+    fs::write(source.path().join("d/y"), b"longer").unwrap();
     assert_eq!(tree.attr("/x").unwrap().size, 6);
 }
 
 #[test]
 fn attributes_after_a_change_are_those_of_the_host() {
     use std::os::unix::fs::MetadataExt as _;
-    let source = TempDir::new();
+    let source = support::temp_dir();
     let tree = Tree::new(&source, &options(Revalidate::Exclusive, false));
     tree.mkdir("/d").unwrap();
     let file = tree.open("/d/f", OpenFlags::RDWR.union(OpenFlags::CREAT)).unwrap();
@@ -189,7 +189,7 @@ fn attributes_after_a_change_are_those_of_the_host() {
     tree.rename("/d/g", "/h").unwrap();
     tree.mkdir("/d/sub").unwrap();
     for path in ["/", "/d", "/d/f", "/h", "/d/sub"] {
-        let (ours, host) = (tree.attr(path).unwrap(), fs::metadata(source.join(&path[1..])).unwrap());
+        let (ours, host) = (tree.attr(path).unwrap(), fs::metadata(source.path().join(&path[1..])).unwrap());
         let ns = |seconds: i64, ns: i64| seconds * 1_000_000_000 + ns;
         assert_eq!(
             (ours.ino, ours.mode, ours.nlink, ours.size, ours.blocks),
@@ -202,10 +202,10 @@ fn attributes_after_a_change_are_those_of_the_host() {
 }
 
 #[test]
-fn its_own_changes_are_not_told_to_it() {
+fn own_changes_cause_no_invalidations() {
     const ROUNDS: usize = 300;
-    let source = TempDir::new();
-    fs::write(source.join("last"), b"old").unwrap();
+    let source = support::temp_dir();
+    fs::write(source.path().join("last"), b"old").unwrap();
     let tree = Tree::new(&source, &options(Revalidate::Ttl(LONG), true));
     tree.attr("/last").unwrap();
     for number in 0..ROUNDS {
@@ -219,11 +219,11 @@ fn its_own_changes_are_not_told_to_it() {
             tree.unlink(&other).unwrap();
         }
     }
-    // When a change by others is seen, the events before it were read.
-    fs::write(source.join("last"), b"longer").unwrap();
+    // Once a change by another program is seen, the thread has read all events before it.
+    fs::write(source.path().join("last"), b"longer").unwrap();
     until("the last change", || tree.attr("/last").unwrap().size == 6);
     let stats = tree.host.stats();
-    // A change is told if its event comes before the call that made it has returned: that happens, but not often.
-    assert!(stats.pushes < ROUNDS as u64 / 10, "{stats:?}");
+    // An own change causes an invalidation if its event is read before the call has returned; that is rare.
+    assert!(stats.invalidations < ROUNDS as u64 / 10, "{stats:?}");
     assert_eq!(tree.names("/").unwrap().len(), 2 * ROUNDS - ROUNDS / 2 + 1);
 }

@@ -1,35 +1,26 @@
-//! A tree and others change one directory at the same time, with few descriptors. Nothing breaks, and when it is quiet the tree shows
-//! what is there. `LIGHTFOOT_SEED` replays what each thread does, not when.
+//! A tree and another program change one directory at the same time, with few descriptors. No operation fails in an
+//! unexpected way, and afterwards the tree shows the state of the host. `LIGHTFOOT_SEED` replays the operations of each
+//! thread, not their interleaving.
 
 mod support;
 
-use hostfs::{HostOptions, Revalidate};
+use fastrand::Rng;
+use lightfoot_hostfs::{HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
-use support::{TempDir, Tree};
+use support::Tree;
+use tempfile::TempDir;
 use vfs::{Base, Errno, OpenFlags};
 
 const STEPS: usize = 3000;
 
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % most
-    }
-
-    fn path(&mut self) -> String {
-        let deep = 1 + self.below(3);
-        (0..deep).map(|_| format!("/{}", ["a", "b", "c", "d", "e"][self.below(5) as usize])).collect()
-    }
+fn path(rng: &mut Rng) -> String {
+    (0..rng.usize(1..4)).map(|_| format!("/{}", ["a", "b", "c", "d", "e"][rng.usize(..5)])).collect()
 }
 
-/// What may be answered while names come and go.
+/// Errors that are expected while names appear and disappear.
 const ALLOWED: [Errno; 10] = [
     Errno::ENOENT,
     Errno::EEXIST,
@@ -45,9 +36,9 @@ const ALLOWED: [Errno; 10] = [
 
 fn by_the_tree(tree: &Tree, mut rng: Rng) {
     for step in 0..STEPS {
-        let (path, other) = (rng.path(), rng.path());
+        let (path, other) = (path(&mut rng), path(&mut rng));
         let cwd = Base::CWD;
-        let what = rng.below(11);
+        let what = rng.u32(..11);
         let done = match what {
             0 => tree.mkdir(&path),
             1 => tree.write(&path, path.as_bytes()),
@@ -72,8 +63,8 @@ fn by_the_tree(tree: &Tree, mut rng: Rng) {
 
 fn by_others(source: &Path, mut rng: Rng) {
     for _ in 0..STEPS {
-        let (path, other) = (source.join(&rng.path()[1..]), source.join(&rng.path()[1..]));
-        let _ = match rng.below(7) {
+        let (path, other) = (source.join(&path(&mut rng)[1..]), source.join(&path(&mut rng)[1..]));
+        let _ = match rng.u32(..7) {
             0 => fs::create_dir(path),
             1 => fs::write(path, b"of others"),
             2 => fs::remove_file(path),
@@ -85,7 +76,7 @@ fn by_others(source: &Path, mut rng: Rng) {
     }
 }
 
-/// What differs between the tree and the host, of all that is below a directory.
+/// The first difference between the tree and the host, of all files below a directory.
 fn difference(tree: &Tree, source: &Path) -> Option<String> {
     let mut open = vec![String::new()];
     while let Some(dir) = open.pop() {
@@ -119,43 +110,38 @@ fn difference(tree: &Tree, source: &Path) -> Option<String> {
 
 fn storm(options: &HostOptions, seed: u64) -> (TempDir, Tree) {
     eprintln!("LIGHTFOOT_SEED={seed} {options:?}");
-    let source = TempDir::new();
+    let source = support::temp_dir();
     let tree = Tree::new(&source, options);
     std::thread::scope(|scope| {
         for thread in 0..3 {
             let tree = &tree;
-            scope.spawn(move || by_the_tree(tree, Rng((seed + 2 * thread) | 1)));
+            scope.spawn(move || by_the_tree(tree, Rng::with_seed(seed + thread)));
         }
-        let source = &source;
-        scope.spawn(move || by_others(source, Rng((seed + 100) | 1)));
+        let source = source.path();
+        scope.spawn(move || by_others(source, Rng::with_seed(seed + 100)));
     });
     (source, tree)
 }
 
-fn seed() -> u64 {
-    let from_clock = || std::time::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64);
-    std::env::var("LIGHTFOOT_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(from_clock)
-}
-
 #[test]
-fn a_tree_that_always_asks_shows_what_is_there_after_a_storm() {
+fn a_tree_that_always_revalidates_shows_the_host_after_a_storm() {
     let options = HostOptions { policy: Revalidate::Always, max_fds: 8, ..HostOptions::default() };
     for round in 0..4 {
-        let (source, tree) = storm(&options, seed() + round * 1000);
-        assert_eq!(difference(&tree, &source), None);
+        let (source, tree) = storm(&options, support::seed() + round * 1000);
+        assert_eq!(difference(&tree, source.path()), None);
     }
 }
 
 #[test]
-fn a_tree_that_is_told_shows_what_is_there_after_a_storm() {
-    // The time of what has several names, which may change by a name that nobody asked for.
+fn a_watched_tree_shows_the_host_after_a_storm() {
+    // The time applies to files with several names, which may change by a name that was never looked up.
     let policy = Revalidate::Ttl(Duration::from_millis(10));
     let options = HostOptions { policy, watch: true, max_fds: 64, ..HostOptions::default() };
     for round in 0..4 {
-        let (source, tree) = storm(&options, seed() + round * 1000);
+        let (source, tree) = storm(&options, support::seed() + round * 1000);
         let mut last = None;
         for _ in 0..5_000 {
-            last = difference(&tree, &source);
+            last = difference(&tree, source.path());
             if last.is_none() {
                 break;
             }
@@ -168,8 +154,8 @@ fn a_tree_that_is_told_shows_what_is_there_after_a_storm() {
 #[test]
 fn a_storm_leaves_nothing_behind() {
     let options = HostOptions { policy: Revalidate::Always, max_fds: 16, ..HostOptions::default() };
-    let (source, tree) = storm(&options, seed());
-    for entry in fs::read_dir(&*source).unwrap() {
+    let (source, tree) = storm(&options, support::seed());
+    for entry in fs::read_dir(&source).unwrap() {
         let path = entry.unwrap().path();
         let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
     }
@@ -178,20 +164,20 @@ fn a_storm_leaves_nothing_behind() {
     }
     tree.vfs.barrier();
     let stats = tree.host.stats();
-    // Those that were evicted last are kept for a while, without descriptors; and so are listings.
+    // The records evicted last are kept for a while without descriptors, and so are streams of listings.
     assert!(stats.nodes <= 1024 + 64 && stats.open_fds <= 4, "{stats:?}");
 }
 
 #[test]
-fn a_rename_over_what_was_above_its_directory_does_not_wait_for_itself() {
-    let source = TempDir::new();
+fn a_rename_over_a_former_ancestor_does_not_wait_for_itself() {
+    let source = support::temp_dir();
     let tree = Tree::new(&source, &HostOptions { policy: Revalidate::Always, ..HostOptions::default() });
     tree.mkdir("/a").unwrap();
     tree.mkdir("/a/b").unwrap();
     tree.write("/a/b/x", b"").unwrap();
     let held = tree.at.hold(Base::CWD, b"/a/b", true).unwrap();
-    fs::rename(source.join("a"), source.join("moved")).unwrap();
-    fs::write(source.join("a"), b"a file now").unwrap();
+    fs::rename(source.path().join("a"), source.path().join("moved")).unwrap();
+    fs::write(source.path().join("a"), b"a file now").unwrap();
     let moved = tree.at.rename((Base::from(&held), b"x"), (Base::CWD, b"/a"), vfs::RenameFlags::default());
     assert_eq!(moved, Err(Errno::ENOTEMPTY));
 }

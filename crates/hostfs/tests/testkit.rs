@@ -1,12 +1,11 @@
-//! Host directories, run through the cases for file systems: on the disk and in memory, for each policy, with few descriptors.
+//! testkit's cases over host directories: on disk and in memory, for each policy, with few descriptors.
 
 mod support;
 
-use hostfs::{HostFs, HostOptions, Revalidate};
+use lightfoot_hostfs::{HostFs, HostOptions, Revalidate};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::TempDir;
 use testkit::{Features, Outside, Subject};
 
 /// Changes the host directory behind the tree's back.
@@ -22,19 +21,19 @@ impl Outside for Hand {
     }
 }
 
-/// All cases over directories below `parent`. Those of changes from outside have nothing to do where these are not seen at once.
+/// Runs all cases over directories below `parent`. Cases with outside changes run only if the policy shows these at once.
 fn passes_below(parent: &Path, options: &HostOptions) {
     let dirs = Arc::new(Mutex::new(Vec::new()));
     let make = || {
-        let dir = TempDir::under(parent);
-        let fs = HostFs::new(&*dir, options).unwrap();
-        let hand = Hand(dir.to_path_buf());
+        let dir = support::dir_in(parent);
+        let fs = HostFs::new(&dir, options).unwrap();
+        let hand = Hand(dir.path().to_path_buf());
         dirs.lock().unwrap().push(dir);
         if options.policy == Revalidate::Always { Subject::with_outside(fs, hand) } else { fs.into() }
     };
     let report = testkit::run(make, Features::all());
     let mut failed = report.failed();
-    // Files are given to others in it, which takes a process of root.
+    // This case changes owners, which needs a root process.
     if !rustix::process::geteuid().is_root() {
         failed.retain(|name| *name != "modes_owners_and_times_are_kept");
     }
@@ -51,7 +50,7 @@ fn options(policy: Revalidate) -> HostOptions {
 }
 
 #[test]
-fn a_directory_that_is_always_asked_passes_all_cases() {
+fn a_directory_that_is_always_revalidated_passes_all_cases() {
     passes(&options(Revalidate::Always));
 }
 
@@ -61,7 +60,7 @@ fn an_exclusive_directory_passes_all_cases() {
 }
 
 #[test]
-fn a_directory_whose_answers_are_good_for_a_time_passes_all_cases() {
+fn a_directory_whose_answers_are_cached_for_a_time_passes_all_cases() {
     passes(&options(Revalidate::Ttl(Duration::from_secs(1))));
     passes(&options(Revalidate::Ttl(Duration::from_micros(10))));
 }
@@ -79,6 +78,6 @@ fn a_directory_with_few_descriptors_passes_all_cases() {
 }
 
 #[test]
-fn a_directory_whose_acls_are_heeded_passes_all_cases() {
+fn a_directory_whose_acls_apply_passes_all_cases() {
     passes(&HostOptions { acls: true, ..options(Revalidate::Always) });
 }

@@ -4,14 +4,12 @@
 //! `cargo bench -p lightfoot --bench fallbacks`: prints a table in Markdown; some seconds. The first argument that is a
 //! number is that of the walks in the storm (4000000). `tests/fallbacks.rs` checks the same workloads, smaller.
 
-#[path = "../tests/fallbacks/own_names.rs"]
-mod own_names;
 #[path = "../tests/fallbacks/workload.rs"]
 mod workload;
 
 use lightfoot::{Context, Fallback, Vfs};
-use own_names::OwnNames;
 use std::cell::RefCell;
+use testkit::{Store, StoreOptions};
 use workload::{Copy, Counts};
 
 const SOURCES: usize = 500;
@@ -23,9 +21,9 @@ const NAMES: usize = 1_000_000;
 fn rows(passes: &[&str], grow: impl Fn(&Context), work: impl Fn(&Vfs) -> u64) {
     let ram = Vfs::ram();
     grow(&ram.context());
-    let names = OwnNames::new();
-    grow(&names.tree().context());
-    for (fs, vfs) in [("ramfs", ram), ("own names", names.tree())] {
+    let names = Store::new(StoreOptions::default());
+    grow(&Vfs::new(names.clone()).context());
+    for (fs, vfs) in [("ramfs", ram), ("own names", Vfs::new(names.clone()))] {
         for pass in passes {
             let counts = Counts::of(&vfs, &work);
             let reasons: Vec<String> = counts.reasons.iter().map(u64::to_string).collect();

@@ -1,8 +1,7 @@
-//! A file system of one's own: a read-only one over a list of paths and contents, as a program would embed its assets.
+//! A read-only file system over a list of paths and contents, as a program would embed its assets.
 //!
-//! Three questions are enough for that: what is this name, what is in this directory, which bytes are there.
-//! Everything else (paths, `..`, permissions, caching, open files) is the VFS's, and what a file system does not
-//! implement is refused.
+//! Three requests are enough: look up a name, list a directory, read bytes of a file. The VFS does the rest (paths,
+//! `..`, permissions, caching, open files). Requests that the file system does not implement fail.
 //!
 //! Run it with `cargo run --release -p lightfoot --example own_fs`.
 
@@ -12,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// A file or directory. Its place in the list is its *node*: the word by which the VFS names it to us.
+/// A file or directory. Its place in the list is its *node*: the number that the VFS uses for it.
 struct Node {
     name: &'static str,
     parent: usize,
@@ -80,8 +79,8 @@ impl FileSystem for Assets {
         self.find(dir.node() as usize, name).map(|place| self.describe(place)).ok_or(Errno::ENOENT)
     }
 
-    /// Entries after the one whose cookie was `after`. A cookie is above 0, and an entry keeps its own: a place will
-    /// do.
+    /// Entries after the one with the cookie `after`. A cookie is above 0 and stays the same for an entry: its place in
+    /// the list is enough.
     fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
         for (place, node) in self.children(dir.node() as usize).filter(|(place, _)| *place as u64 > after) {
             let kind = if node.contents.is_some() { S_IFREG } else { S_IFDIR };

@@ -1,7 +1,7 @@
 //! Threads that resolve paths in one tree: prints lookups per second for 1, 2, 4, ... threads, once with each thread at
 //! files of its own choice and once with all at one single file.
 //!
-//! The figures are for a first look: threads are not pinned and other processes count. `lightfoot bench` measures with
+//! The figures are for a first look: threads are not pinned and other processes count. `lightfoot-lab bench` measures with
 //! care. Run it with `cargo run --release -p lightfoot --example threads`; an argument is the most threads to use.
 
 use lightfoot::{Context, Fallback, Vfs};

@@ -1,17 +1,18 @@
-//! The context: whose eyes look, and from which root.
+//! The context of operations: root and working directory, credentials, umask.
 //!
 //! # What it is
-//! Root directory, working directory, credentials, umask, and the namespace of mounts that they are in. What can be
-//! done with paths is in [`View`], which a context is.
+//! Root directory, working directory, credentials, umask, and the mount namespace that they are in. The operations on
+//! paths are in [`View`], to which a context dereferences.
 //!
 //! # What it is not
-//! Copied by a clone: two names of one context would change under one another. [`Context::fork`] says what it does.
+//! `Clone`: a clone would either share the state or copy it, and the name does not show which. [`Context::fork`]
+//! copies.
 //!
 //! # How it is locked
-//! By the core, see its `context`: changes are seen whole, and by walks that begin after them.
+//! By the core, see its `context`: a change is atomic, and walks that begin after it see it.
 //!
 //! # Where it comes from
-//! What `clone(2)` shares or copies of a process by `CLONE_FS` and `CLONE_NEWNS`.
+//! The state of a process that `clone(2)` shares or copies by `CLONE_FS` and `CLONE_NEWNS`.
 
 use crate::dir::Dir;
 use crate::error;
@@ -24,10 +25,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use vfs::{Credentials, MountInfo, Policy};
 
-/// Through whose eyes a tree is seen: root and working directory, credentials, umask. See the [crate
-/// documentation](crate). Every operation on paths is a method of [`View`], and so of this.
+/// How a tree is used: root and working directory, credentials, umask. See the [crate documentation](crate). Every
+/// operation on paths is a method of [`View`], and so of this.
 ///
-/// It lives as long as a [`Dir`] that came from it does.
+/// Each [`Dir`] that came from it keeps it alive.
 #[derive(Debug)]
 pub struct Context {
     view: View,
@@ -51,7 +52,7 @@ impl Context {
         &self.view.inner
     }
 
-    // ---- who
+    // ---- credentials
 
     /// A context that shares nothing with this one but the tree, with other credentials.
     #[must_use]
@@ -84,7 +85,7 @@ impl Context {
         self.inner().umask()
     }
 
-    /// Replaces the mask of creation modes and gives the old one: `umask(2)`.
+    /// Replaces the mask of creation modes and returns the old one: `umask(2)`.
     pub fn set_umask(&self, mask: u32) -> u32 {
         self.inner().set_umask(mask)
     }
@@ -100,14 +101,14 @@ impl Context {
         self.inner().set_policy(policy);
     }
 
-    /// How long an operation waits for its file system at most, to answer `ETIMEDOUT` then; `None`, which a new context
-    /// has: as long as it takes. More than 584 years are as long as it takes, too.
-    pub fn set_patience(&self, patience: Option<Duration>) {
-        let ns = patience.and_then(|patience| u64::try_from(patience.as_nanos()).ok());
-        self.inner().set_patience_ns(ns);
+    /// The longest time that an operation waits for its file system before it fails with `ETIMEDOUT`. `None`, the
+    /// default, and more than 584 years mean no limit.
+    pub fn set_timeout(&self, timeout: Option<Duration>) {
+        let ns = timeout.and_then(|timeout| u64::try_from(timeout.as_nanos()).ok());
+        self.inner().set_timeout_ns(ns);
     }
 
-    // ---- where
+    // ---- directories
 
     /// Changes the working directory: `chdir(2)`.
     ///
@@ -143,24 +144,24 @@ impl Context {
 
     // ---- mounts
 
-    /// All mounts that this context's root leads to, each after what it is mounted on: `/proc/self/mountinfo`.
+    /// All mounts reachable from this context's root, each after its parent: `/proc/self/mountinfo`.
     #[must_use]
     pub fn mounts(&self) -> Vec<MountInfo> {
         self.inner().mounts()
     }
 
     /// Makes the mount at `new_root` the root of this context's namespace and of this context, and mounts the old root
-    /// at `put_old`: `pivot_root(2)`. Other contexts keep their roots, which are then seen at `put_old`. `put_old` may
-    /// be `new_root` itself: the old root is then mounted over the new one, to be unmounted.
+    /// at `put_old`: `pivot_root(2)`. Other contexts keep their roots, which are then at `put_old`. `put_old` may be
+    /// `new_root` itself: the old root is then mounted over the new one, and must be unmounted.
     ///
     /// # Errors
-    /// `EPERM`; `ENOTDIR`; `EINVAL` if `new_root` is no mount point, `put_old` not at or below it, or this context's
-    /// root none; `EBUSY` if `new_root` or `put_old` is on the root mount.
+    /// `EPERM`; `ENOTDIR`; `EINVAL` if `new_root` or this context's root is not a mount point, or `put_old` not at or
+    /// below `new_root`; `EBUSY` if `new_root` or `put_old` is on the root mount.
     pub fn pivot_root(&self, new_root: impl AsPath, put_old: impl AsPath) -> io::Result<()> {
         self.inner().pivot_root(new_root.as_path_bytes(), put_old.as_path_bytes()).map_err(error)
     }
 
-    /// Gives this context a namespace of its own, a copy: what is mounted in one from now on is not seen in the other.
+    /// Gives this context its own mount namespace, a copy: later mounts in one do not appear in the other.
     /// `unshare(2)` with `CLONE_NEWNS`, and all mounts private.
     ///
     /// # Errors

@@ -10,19 +10,19 @@ use crate::view::View;
 use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
-use vfs::{Errno, Held, OpenFlags, Resolve};
+use vfs::{Errno, OpenFlags, OwnedPlace, Resolve};
 
-/// A handle of a directory, and the context that it is used by: relative paths start there, wherever it is moved. Every
+/// A handle of a directory, with its context: relative paths start there, also after the directory was moved. Every
 /// operation of [`View`] is a method of it.
 ///
-/// It comes from [`View::open_dir`], and is what `openat(2)` and its kin take: its credentials, umask and namespace are
-/// those that the context has when it is used. A clone is the same handle again.
+/// [`View::open_dir`] returns it; it corresponds to the directory descriptor of `openat(2)`. An operation uses the
+/// credentials, umask and namespace that the context has at that time. A clone refers to the same directory.
 ///
 /// # How far it reaches
-/// A plain `Dir` is a place to start from and nothing more: `..`, absolute paths and symbolic links lead out of it. One
-/// from [`Dir::scoped`] is what `cap_std::fs::Dir` is, by `openat2(2)`'s `RESOLVE_BENEATH`: nothing that is done with
-/// it, or with a `Dir` that it opens, reaches what is not below it, even while others move directories. [`Dir::within`]
-/// sets any of those flags. Limits are kept and can only become narrower.
+/// A plain `Dir` is only a starting point: `..`, absolute paths and symbolic links lead out of it. One from
+/// [`Dir::scoped`] is like `cap_std::fs::Dir`, by `openat2(2)`'s `RESOLVE_BENEATH`: no operation on it, or on a `Dir`
+/// that it opens, leaves the directory, even while others move directories. [`Dir::within`] sets any of those flags.
+/// Limits stay and can only become narrower.
 ///
 /// ```
 /// let vfs = lightfoot::Vfs::ram();
@@ -35,13 +35,13 @@ use vfs::{Errno, Held, OpenFlags, Resolve};
 /// for escape in ["../x", "/srv", "out"] {
 ///     assert_eq!(site.metadata(escape).unwrap_err().raw_os_error(), Some(18)); // EXDEV
 /// }
-/// ctx.rename("/srv/site", "/srv/old")?; // the handle stays what it is
+/// ctx.rename("/srv/site", "/srv/old")?; // the handle still refers to the directory
 /// assert_eq!(site.read_to_string("index.html")?, "hello");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Dir {
-    /// It starts from a directory that is held.
+    /// The view of a directory.
     view: View,
 }
 
@@ -62,7 +62,7 @@ impl Dir {
     /// The directory that `file` is, used by `context`.
     ///
     /// # Errors
-    /// `ENOTDIR`. If the context is of another tree, whatever is done with it is `EXDEV`.
+    /// `ENOTDIR`. If the context belongs to another tree, every operation fails with `EXDEV`.
     pub fn from_file(context: &Context, file: &File) -> io::Result<Dir> {
         if !file.metadata()?.is_dir() {
             return Err(error(Errno::ENOTDIR));
@@ -70,29 +70,29 @@ impl Dir {
         Ok(Self::new(context.at(file.inner().held().clone(), Resolve::default())))
     }
 
-    /// The same directory, for walks that go no further than `limits` and the limits that it has say: `openat2(2)`.
+    /// The same directory, with `limits` added to the limits of its walks: `openat2(2)`.
     ///
     /// # Errors
     /// `EINVAL` for `BENEATH` and `IN_ROOT` together.
     pub fn within(&self, limits: Resolve) -> io::Result<Dir> {
-        let limits = Resolve::from_bits(self.limits().bits() | limits.bits()).map_err(error)?;
+        let limits = Resolve::from_linux(self.limits().bits() | limits.bits()).map_err(error)?;
         Ok(Self::new(self.view.at(self.place()?.clone(), limits)))
     }
 
     /// The same directory, for walks that stay below it: an absolute path or symbolic link, or a `..` that leads out,
-    /// is `EXDEV`. If it has `IN_ROOT` it is scoped already, and stays what it is.
+    /// fails with `EXDEV`. A directory with `IN_ROOT` is scoped already; its limits do not change.
     #[must_use]
     pub fn scoped(&self) -> Dir {
         self.within(Resolve::BENEATH).unwrap_or_else(|_| self.clone())
     }
 
-    /// How far its walks go.
+    /// The limits of its walks.
     #[must_use]
     pub fn resolve(&self) -> Resolve {
         self.limits()
     }
 
-    /// Its attributes: `fstat(2)`. No permission is asked for.
+    /// Its attributes: `fstat(2)`. Needs no permission.
     ///
     /// # Errors
     /// None in practice.
@@ -110,16 +110,16 @@ impl Dir {
         self.read_dir(".")
     }
 
-    /// Its path now, from the context's root; ` (deleted)` behind it if its name has gone, `(unreachable)` before it if
-    /// the root does not lead to it. For people: it may be another at the next moment.
+    /// Its current path from the context's root, with ` (deleted)` after it if it was removed, `(unreachable)` before
+    /// it if it is not below the root. For messages: the path may change at any time.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.held().map(|held| path_buf(self.inner.path_of(held))).unwrap_or_default()
     }
 
-    /// Removes this directory, which is empty, whatever its name is.
+    /// Removes this directory, which must be empty, under its current name.
     ///
-    /// The name is looked for in the directory above; if that changes meanwhile this may fail, as `cap_std`'s may.
+    /// The name is searched in the parent directory; a concurrent change there may make this fail, as with `cap_std`.
     ///
     /// # Errors
     /// Those of `rmdir(2)`; `ENOENT` if it has no name any more; `EBUSY` for a root or a mount point.
@@ -140,8 +140,8 @@ impl Dir {
         Err(error(Errno::ENOENT))
     }
 
-    /// Removes all that is in this directory, and it: [`Dir::remove_open_dir`] after what [`View::remove_dir_all`]
-    /// does.
+    /// Removes the contents of this directory as [`View::remove_dir_all`] does, then the directory itself, as
+    /// [`Dir::remove_open_dir`] does.
     ///
     /// # Errors
     /// As for both.
@@ -151,7 +151,7 @@ impl Dir {
         self.remove_open_dir()
     }
 
-    fn place(&self) -> io::Result<&Held> {
+    fn place(&self) -> io::Result<&OwnedPlace> {
         self.held().ok_or_else(|| error(Errno::EBADF))
     }
 }

@@ -1,10 +1,10 @@
-//! How to make a directory.
+//! Options for making a directory.
 
 use crate::path::AsPath;
 use crate::view::View;
 use std::io;
 
-/// How to make a directory: `std`'s builder with its Unix mode.
+/// Options for making a directory: `std`'s builder with its Unix mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirBuilder {
     recursive: bool,
@@ -24,13 +24,13 @@ impl DirBuilder {
         Self { recursive: false, mode: 0o777 }
     }
 
-    /// Whether directories above it that are missing are made too, and one that is there already is right.
+    /// Whether missing parents are made too, and a directory that exists is accepted.
     pub fn recursive(&mut self, recursive: bool) -> &mut Self {
         self.recursive = recursive;
         self
     }
 
-    /// Permission bits of all that are made, before the umask.
+    /// Permission bits of the directories that are made, before the umask.
     pub fn mode(&mut self, mode: u32) -> &mut Self {
         self.mode = mode;
         self
@@ -46,7 +46,7 @@ impl DirBuilder {
 }
 
 impl View {
-    /// Makes a directory as `builder` says.
+    /// Makes a directory with the options of `builder`.
     ///
     /// # Errors
     /// As for [`DirBuilder::create`].

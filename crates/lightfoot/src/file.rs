@@ -1,13 +1,12 @@
 //! Open files.
 //!
 //! # What it is
-//! An open file of the core and a position: what `open(2)` calls an open file description. `position` reads and writes
-//! there, `at` elsewhere, `storage` is about room and extended attributes, `locks` about locks, `options` about
-//! opening.
+//! An open file of the core and a position: an open file description of `open(2)`. Submodules: `position` (reading and
+//! writing at the position), `at` (at an offset), `storage` (allocation, extended attributes), `locks`, `options`.
 //!
 //! # How it is locked
-//! The position has a mutex, held across a read or a write, as Linux holds `f_pos_lock`: what goes on from the position
-//! is one step after another. Contents have a lock of the core's.
+//! The position has a mutex, held across a read or a write, as Linux holds `f_pos_lock`: operations at the position run
+//! one after another. A lock of the core protects the contents.
 //!
 //! # Where it comes from
 //! `std::fs::File`, method by method (`docs/std-fs.md`).
@@ -31,16 +30,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 use vfs::{OpenFile, SetAttr};
 
-/// An open file. It stays what it is when its name goes or moves.
+/// An open file. It stays valid when its name is removed or renamed.
 ///
-/// Reading and writing go on from a position of its own; `&File` reads and writes too, so threads can share one. What
-/// may be done was decided when it was opened: it goes on with the credentials of then.
+/// Reads and writes start at its position; `&File` implements them too, so threads can share one. Permission is checked
+/// when the file is opened, and operations use the credentials of that time.
 #[derive(Debug)]
 pub struct File {
     shared: Arc<Shared>,
 }
 
-/// What clones of a file share.
+/// The state that clones of a file share.
 #[derive(Debug)]
 struct Shared {
     inner: OpenFile,
@@ -58,7 +57,7 @@ impl File {
     }
 
     fn position(&self) -> MutexGuard<'_, u64> {
-        // The position is a number: whole even if a thread panicked with it.
+        // The position is a number: valid even if a thread panicked with it.
         self.shared.position.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -70,7 +69,7 @@ impl File {
         view.open(path)
     }
 
-    /// Opens for writing; makes the file, or cuts it to nothing.
+    /// Opens for writing; creates the file or truncates it.
     ///
     /// # Errors
     /// As for [`OpenOptions::open`].
@@ -78,7 +77,7 @@ impl File {
         view.create(path)
     }
 
-    /// Makes a file that must not be there, open for reading and writing.
+    /// Creates a file, which must not exist, for reading and writing.
     ///
     /// # Errors
     /// As for [`OpenOptions::open`].
@@ -92,8 +91,8 @@ impl File {
         OpenOptions::new()
     }
 
-    /// The same open file once more: `dup(2)`. Both have one position and the same locks, which go with the last of
-    /// them.
+    /// Another handle of the same open file: `dup(2)`. Both share the position and the locks, which are released with
+    /// the last of them.
     ///
     /// # Errors
     /// None; the form is `std`'s.
@@ -109,13 +108,13 @@ impl File {
         self.inner().attr().map(|attr| Metadata::new(attr, self.inner().dev())).map_err(error)
     }
 
-    /// Its path now; with ` (deleted)` after it if its name has gone.
+    /// Its current path, with ` (deleted)` after it if its name was removed.
     #[must_use]
     pub fn path(&self, context: &Context) -> PathBuf {
         path_buf(context.inner.path_of_file(self.inner()))
     }
 
-    /// Cuts the file to `len` bytes or lets a hole follow its contents: `ftruncate(2)`.
+    /// Truncates the file to `len` bytes, or extends it with a hole: `ftruncate(2)`.
     ///
     /// # Errors
     /// `EINVAL` if not open for writing or beyond the longest length.
@@ -126,7 +125,7 @@ impl File {
     /// Changes the permission bits: `fchmod(2)`.
     ///
     /// # Errors
-    /// `EPERM` if who opened it is not the owner.
+    /// `EPERM` if the user that opened it is not the owner.
     pub fn set_permissions(&self, permissions: Permissions) -> io::Result<()> {
         self.set_attr(&SetAttr { mode: Some(permissions.mode()), ..SetAttr::default() })
     }
@@ -142,7 +141,7 @@ impl File {
     /// Changes the times: `futimens(3)`.
     ///
     /// # Errors
-    /// `EPERM` if who opened it is not the owner, `EACCES` if it may not write either.
+    /// `EPERM` if the user that opened it is not the owner, `EACCES` if that user must not write either.
     pub fn set_times(&self, times: FileTimes) -> io::Result<()> {
         if times == FileTimes::new() { Ok(()) } else { self.set_attr(&times.to_set()) }
     }
@@ -159,11 +158,10 @@ impl File {
         self.inner().set_attr(set).map_err(error)
     }
 
-    /// Brings contents and attributes to where they outlive the machine, if the file system has such a place:
-    /// `fsync(2)`.
+    /// Writes contents and attributes to permanent storage, if the file system has any: `fsync(2)`.
     ///
     /// # Errors
-    /// The file system's; `EBADF` on a place opened with `O_PATH`.
+    /// The file system's; `EBADF` on a file opened with `O_PATH`.
     pub fn sync_all(&self) -> io::Result<()> {
         self.inner().sync(false).map_err(error)
     }

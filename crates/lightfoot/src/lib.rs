@@ -18,7 +18,7 @@
 //!
 //! let mut file = lightfoot::OpenOptions::new().append(true).open(&ctx, "/etc/conf")?;
 //! file.write_all(b"size = 3\n")?;
-//! ctx.rename("/etc/app", "/etc/application")?; // the open file stays what it is
+//! ctx.rename("/etc/app", "/etc/application")?; // the open file stays valid
 //! assert_eq!(file.metadata()?.len(), 24);
 //! assert_eq!(ctx.metadata("/etc/conf").unwrap_err().raw_os_error(), Some(2)); // ENOENT: the link dangles now
 //! # Ok::<(), std::io::Error>(())
@@ -26,18 +26,18 @@
 //!
 //! # The pieces
 //! - [`Vfs`]: one tree. Cloning it shares the tree.
-//! - [`Context`]: through whose eyes: root and working directory, credentials, umask. Share one among threads by
-//!   reference, or give each its own.
+//! - [`Context`]: root and working directory, credentials, umask. Share one among threads by reference, or give each
+//!   thread its own.
 //! - [`Dir`]: a directory that paths start from, with limits of how far they lead.
-//! - [`View`]: every operation on paths. A `Context` and a `Dir` are one, so all its methods are theirs.
-//! - [`File`], [`OpenOptions`]: contents. A file stays open and whole when its name goes or moves.
+//! - [`View`]: every operation on paths. `Context` and `Dir` dereference to it, so they have all its methods.
+//! - [`File`], [`OpenOptions`]: contents. An open file stays valid when its name is removed or renamed.
 //! - [`Metadata`], [`ReadDir`], [`Permissions`], [`DirBuilder`]: as in `std`.
 //!
 //! `docs/std-fs.md` in the repository compares with `std::fs` and `cap_std::fs::Dir`, method by method.
 //!
 //! # Mounts
-//! A tree begins with one file system; others are mounted in it ([`View::mount`]), and parts of it are shown at other
-//! places ([`View::bind`]), each with [`MountFlags`] of its own.
+//! A tree begins with one file system. [`View::mount`] mounts others in it, [`View::bind`] shows parts of it at other
+//! places. Each mount has its own [`MountFlags`].
 //!
 //! ```
 //! use lightfoot::{MountFlags, RamFs, UnmountFlags, Vfs};
@@ -55,8 +55,8 @@
 //! ```
 //!
 //! # Host directories
-//! A tree can show a directory of the host, alone or mounted beside others ([`HostFs`], [`Vfs::host`]): what is cached
-//! is walked as everything here is, the rest is asked of the host. [`HostOptions`] say who else changes the directory.
+//! A tree can show a directory of the host, alone or mounted beside others ([`HostFs`], [`Vfs::host`]). Walks use what
+//! is cached and get the rest from the host. [`HostOptions`] say whether other programs change the directory.
 //!
 //! ```
 //! # let source = std::env::temp_dir().join(format!("lightfoot-doc-{}", std::process::id()));
@@ -75,9 +75,9 @@
 //! byte but NUL and `/`; at most 255 bytes a name and 4095 a path.
 //!
 //! # Errors
-//! [`std::io::Error`] with the error number that Linux would answer: `error.raw_os_error()` is the `errno`, [`Errno`]
-//! has names for them. Which of several is answered is Linux's choice too; the tests compare call by call with the
-//! kernel. Where in the path it went wrong, [`View::explain`] finds out.
+//! [`std::io::Error`] with the error number that Linux would return: `error.raw_os_error()` is the `errno`, [`Errno`]
+//! has names for them. If several errors apply, it is the one that Linux returns; the tests compare call by call with
+//! the kernel. [`View::explain`] finds the component of the path that failed.
 
 #![forbid(unsafe_code)]
 
@@ -101,18 +101,18 @@ pub use ramfs::{RamFs, RamLimits, RamOptions, UserLimits};
 pub use read_dir::{DirEntry, ReadDir};
 pub use std::fs::TryLockError;
 pub use vfs::{
-    Allocate, CacheStats, Capabilities, Credentials, DEFAULT_QUEUED_EVENTS, Errno, Event, EventKind, Fallback,
+    Allocate, Budget, CacheStats, Capabilities, Credentials, DEFAULT_QUEUED_EVENTS, Errno, Event, EventKind, Fallback,
     FileSystem, Holder, LockInfo, LockKind, LockWait, MountFlags, MountInfo, Policy, RcuStats, RenameFlags, Resolve,
     Scope, SetXattr, StatFs, StatVfs, UnmountFlags, Watch,
 };
 pub use view::{View, WalkFailure};
 
-/// What an implementor of [`FileSystem`] needs.
+/// Types for implementors of [`FileSystem`].
 pub mod fs {
     pub use vfs::{
-        Allocate, Attr, DirEntry, FileSystem, Inode, Invalidator, NameRules, NewInode, Permission, RenameFlags,
-        Request, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SeekFor, SetAttr, SetTime,
-        SetXattr, StatFs, Valid, Written,
+        Allocate, Attr, DirEntry, FileSystem, FsTraits, Inode, Invalidator, Layer, NameRules, NewInode, PathAdapter,
+        PathEntry, PathFileSystem, Permission, RenameFlags, Request, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK,
+        S_IFMT, S_IFREG, S_IFSOCK, SeekFor, SetAttr, SetTime, SetXattr, StatFs, Valid, Written,
     };
 }
 
@@ -122,10 +122,10 @@ pub const X_OK: u32 = vfs::MAY_EXEC;
 pub const W_OK: u32 = vfs::MAY_WRITE;
 /// Checks that [`View::access`] makes: read.
 pub const R_OK: u32 = vfs::MAY_READ;
-/// Checks that [`View::access`] makes: that the file is there.
+/// Checks that [`View::access`] makes: that the file exists.
 pub const F_OK: u32 = 0;
 
-/// One tree: a file system and its caches. It goes when its last handle, context and open file have gone.
+/// One tree: a file system and its caches. It is dropped with its last handle, context and open file.
 #[derive(Clone, Debug)]
 pub struct Vfs {
     inner: vfs::Vfs,
@@ -150,8 +150,23 @@ impl Vfs {
         Self { inner: vfs::Vfs::new(fs) }
     }
 
-    /// A tree over the directory of the host at `path`, which others may change: what is cached is asked for again
-    /// after a second. [`HostFs`] with [`HostOptions`] has other ways.
+    /// A tree over a file system of your own, whose cache holds at most `budget`. [`View::mount_with_budget`] does the
+    /// same for a file system that is mounted in a tree.
+    ///
+    /// ```
+    /// use lightfoot::{Budget, RamFs, Vfs};
+    ///
+    /// let budget = Budget { negatives: 4 << 20, ..Budget::default() };
+    /// let vfs = Vfs::with_budget(RamFs::new(), budget);
+    /// # vfs.context();
+    /// ```
+    #[must_use]
+    pub fn with_budget(fs: impl FileSystem, budget: Budget) -> Self {
+        Self { inner: vfs::Vfs::with_budget(fs, budget) }
+    }
+
+    /// A tree over the directory of the host at `path`, which other programs may change: cached entries are revalidated
+    /// after a second. [`HostFs`] with [`HostOptions`] has other choices.
     ///
     /// # Errors
     /// Those of [`HostFs::new`]: `ENOENT`, `ENOTDIR`, `EACCES`...
@@ -165,13 +180,13 @@ impl Vfs {
         Context::new(self.inner.context())
     }
 
-    /// How often walks had to leave the store-free mode for `reason`.
+    /// How often walks left the store-free mode for `reason`.
     #[must_use]
     pub fn fallbacks(&self, reason: Fallback) -> u64 {
         self.inner.fallbacks(reason)
     }
 
-    /// What the caches hold. Looks at every entry: for tests and reports.
+    /// Statistics of the caches. Visits every entry: for tests and reports.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         self.inner.stats()
@@ -183,7 +198,7 @@ impl Vfs {
         self.inner.rcu_stats()
     }
 
-    /// Waits until everything that was freed before, but kept for readers, has really gone.
+    /// Waits until everything that was retired before this call is freed.
     pub fn barrier(&self) {
         self.inner.barrier();
     }

@@ -1,8 +1,11 @@
 //! Metadata, shaped like `std`'s with the methods of its `MetadataExt`.
 
 use std::io;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use vfs::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SetAttr, SetTime};
+use std::time::SystemTime;
+use vfs::{
+    Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SetAttr, SetTime, from_system_time,
+    to_system_time,
+};
 
 /// Bytes of a page.
 const BLOCK_BYTES: u64 = 4096;
@@ -65,7 +68,7 @@ impl Metadata {
     /// # Errors
     /// None; the form is `std`'s.
     pub fn modified(&self) -> io::Result<SystemTime> {
-        Ok(system_time(self.attr.mtime))
+        Ok(to_system_time(self.attr.mtime))
     }
 
     /// Time of the last access, as far as it is recorded (relatime).
@@ -73,19 +76,19 @@ impl Metadata {
     /// # Errors
     /// None; the form is `std`'s.
     pub fn accessed(&self) -> io::Result<SystemTime> {
-        Ok(system_time(self.attr.atime))
+        Ok(to_system_time(self.attr.atime))
     }
 
-    /// Unsupported: no file system here records when a file was made, as those of Linux that answer `statx(2)` without
-    /// `STATX_BTIME`.
+    /// Unsupported: no file system here records the creation time, like those of Linux that return from `statx(2)`
+    /// without `STATX_BTIME`.
     ///
     /// # Errors
-    /// [`Unsupported`](io::ErrorKind::Unsupported), always, as `std` answers there.
+    /// [`Unsupported`](io::ErrorKind::Unsupported), always, as `std` returns there.
     pub fn created(&self) -> io::Result<SystemTime> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// The number of its file system, which no other of the tree has.
+    /// The number of its file system, unique in the tree.
     #[must_use]
     pub fn dev(&self) -> u64 {
         self.dev
@@ -139,7 +142,7 @@ impl Metadata {
         self.attr.blocks
     }
 
-    /// The size of pieces in which it is best read and written: a page. (A file system does not say.)
+    /// The preferred size of reads and writes: a page. (File systems do not report one.)
     #[must_use]
     pub fn blksize(&self) -> u64 {
         BLOCK_BYTES
@@ -151,7 +154,7 @@ impl Metadata {
         self.attr.atime.div_euclid(SECOND_NS)
     }
 
-    /// What [`Metadata::atime`] leaves, in nanoseconds.
+    /// The nanoseconds beyond the seconds of [`Metadata::atime`].
     #[must_use]
     pub fn atime_nsec(&self) -> i64 {
         self.attr.atime.rem_euclid(SECOND_NS)
@@ -163,7 +166,7 @@ impl Metadata {
         self.attr.mtime.div_euclid(SECOND_NS)
     }
 
-    /// What [`Metadata::mtime`] leaves, in nanoseconds.
+    /// The nanoseconds beyond the seconds of [`Metadata::mtime`].
     #[must_use]
     pub fn mtime_nsec(&self) -> i64 {
         self.attr.mtime.rem_euclid(SECOND_NS)
@@ -175,7 +178,7 @@ impl Metadata {
         self.attr.ctime.div_euclid(SECOND_NS)
     }
 
-    /// What [`Metadata::ctime`] leaves, in nanoseconds.
+    /// The nanoseconds beyond the seconds of [`Metadata::ctime`].
     #[must_use]
     pub fn ctime_nsec(&self) -> i64 {
         self.attr.ctime.rem_euclid(SECOND_NS)
@@ -261,7 +264,7 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Permissions out of a mode; only the bits 07777 count.
+    /// Permissions from a mode; other bits than 07777 are ignored.
     #[must_use]
     pub fn from_mode(mode: u32) -> Self {
         Self { mode }
@@ -278,19 +281,19 @@ impl Permissions {
         self.mode = mode;
     }
 
-    /// Whether nobody may write.
+    /// Whether no class of users may write.
     #[must_use]
     pub fn readonly(&self) -> bool {
         self.mode & 0o222 == 0
     }
 
-    /// Takes write permission from all, or gives it to all.
+    /// Removes write permission from all, or grants it to all.
     pub fn set_readonly(&mut self, readonly: bool) {
         self.mode = if readonly { self.mode & !0o222 } else { self.mode | 0o222 };
     }
 }
 
-/// Times to set on a file; one that is not given stays: `utimensat(2)`.
+/// Times to set on a file; a time that is not set here stays: `utimensat(2)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTimes {
     pub(crate) atime: Option<SetTime>,
@@ -304,7 +307,7 @@ impl FileTimes {
         Self::default()
     }
 
-    /// Both times to the current one: what `touch(1)` does; who may write may do it.
+    /// Both times to the current time, as `touch(1)`. Write permission suffices.
     #[must_use]
     pub fn now() -> Self {
         Self { atime: Some(SetTime::Now), mtime: Some(SetTime::Now) }
@@ -317,39 +320,14 @@ impl FileTimes {
     /// Sets the access time.
     #[must_use]
     pub fn set_accessed(mut self, time: SystemTime) -> Self {
-        self.atime = Some(SetTime::At(nanoseconds(time)));
+        self.atime = Some(SetTime::At(from_system_time(time)));
         self
     }
 
     /// Sets the modification time.
     #[must_use]
     pub fn set_modified(mut self, time: SystemTime) -> Self {
-        self.mtime = Some(SetTime::At(nanoseconds(time)));
+        self.mtime = Some(SetTime::At(from_system_time(time)));
         self
-    }
-}
-
-fn system_time(ns: i64) -> SystemTime {
-    let distance = Duration::from_nanos(ns.unsigned_abs());
-    if ns >= 0 { UNIX_EPOCH + distance } else { UNIX_EPOCH - distance }
-}
-
-/// Nanoseconds since the epoch; times too far away become the farthest (the years 1677 and 2262).
-fn nanoseconds(time: SystemTime) -> i64 {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_survive_the_way_there_and_back() {
-        for ns in [0, 1, -1, 1_700_000_000_123_456_789, -86_400_000_000_000, i64::MAX, i64::MIN + 1] {
-            assert_eq!(nanoseconds(system_time(ns)), ns);
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! What can be a path.
+//! Types that are paths.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,14 +1,14 @@
-//! Listings.
+//! Listings of directories.
 //!
 //! # What it is
-//! An open directory that gives its entries some at a time, and entries that can be used from it: what an entry does is
-//! done by its name from the directory that was listed, wherever that is by then.
+//! An open directory that returns its entries in batches, and its entries. Operations on an entry use its name in the
+//! directory that was listed, also after that was moved.
 //!
 //! # How it is locked
 //! By the core, for each batch.
 //!
 //! # Where it comes from
-//! `std::fs::ReadDir`, and `cap_std::fs::DirEntry` for what an entry can do.
+//! `std::fs::ReadDir`, and `cap_std::fs::DirEntry` for the operations of an entry.
 
 use crate::dir::Dir;
 use crate::error;
@@ -26,7 +26,7 @@ use vfs::OpenFile;
 
 /// The entries of a directory, without `.` and `..`, in no particular order.
 ///
-/// An entry that is there all the while is given exactly once, whatever comes and goes beside it.
+/// An entry that exists during the whole listing is returned exactly once, even if others come and go.
 #[derive(Debug)]
 pub struct ReadDir {
     dir: OpenFile,
@@ -40,7 +40,7 @@ pub struct ReadDir {
 struct Listed {
     /// From there.
     view: View,
-    /// As it was given.
+    /// The path that the caller used.
     path: PathBuf,
 }
 
@@ -76,7 +76,7 @@ impl Iterator for ReadDir {
     }
 }
 
-/// One entry of a directory, as it was when it was listed. It keeps the directory.
+/// One entry of a directory, as it was when it was listed. It keeps the directory open.
 #[derive(Clone)]
 pub struct DirEntry {
     listed: Arc<Listed>,
@@ -98,7 +98,7 @@ impl DirEntry {
         &self.name
     }
 
-    /// The directory's path, as it was given, and the name.
+    /// The directory's path, as the caller wrote it, and the name.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.listed.path.join(&self.name)
@@ -118,7 +118,7 @@ impl DirEntry {
         self.ino
     }
 
-    /// Metadata of what has the name in that directory now; a symbolic link is not followed.
+    /// Metadata of the file that has the name in that directory now; a symbolic link is not followed.
     ///
     /// # Errors
     /// As for [`View::symlink_metadata`].
@@ -134,7 +134,7 @@ impl DirEntry {
         self.listed.view.open(&self.name)
     }
 
-    /// Opens it as `options` say.
+    /// Opens it with `options`.
     ///
     /// # Errors
     /// As for [`OpenOptions::open`].
@@ -150,7 +150,7 @@ impl DirEntry {
         self.listed.view.open_dir(&self.name)
     }
 
-    /// Removes it, if it is no directory.
+    /// Removes it, if it is not a directory.
     ///
     /// # Errors
     /// As for [`View::remove_file`].

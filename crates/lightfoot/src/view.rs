@@ -1,21 +1,22 @@
-//! A view: through whose eyes paths are walked, and where they start. Every operation on paths is here, once.
+//! A view: the context and the start of path walks. Every operation on paths is a method of it.
 //!
 //! # What it is
-//! A context of the core, a directory that relative paths start from (or the context's working directory), and how far
-//! walks may go. [`Context`](crate::Context) and [`Dir`] are both one, by `Deref`: so they have the same operations.
-//! The operations are in files by kind: `files` (contents), `names`, `remove_all`, `attributes`, `mounts`, `explain`.
+//! A context of the core, a directory that relative paths start from (or the context's working directory), and limits
+//! of walks. [`Context`](crate::Context) and [`Dir`] dereference to it, so they have the same operations. The
+//! operations are in files by kind: `files` (contents), `names`, `remove_all`, `attributes`, `mounts`, `explain`.
 //!
 //! # What it is not
-//! A path: it goes on to mean its directory wherever that moves.
+//! A path: it refers to its directory also after that was moved.
 //!
 //! # How it is locked
-//! Not at all: it does not change. What it refers to does, see `docs/locking.md`.
+//! Not at all: it does not change. For the objects that it refers to see `docs/locking.md`.
 //!
 //! # Where it comes from
 //! `openat(2)` and its kin for the handles, `std::fs` and `cap_std::fs::Dir` for the shape. `docs/std-fs.md` compares
 //! method by method.
 
 mod attributes;
+mod batch;
 mod explain;
 mod files;
 mod mounts;
@@ -33,9 +34,9 @@ use crate::read_dir::ReadDir;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vfs::{Base, Errno, Held, OpenFile, OpenFlags, Resolve};
+use vfs::{Base, Errno, OpenFile, OpenFlags, OwnedPlace, Resolve};
 
-/// What [`Context`](crate::Context) and [`Dir`] have in common: every operation on paths.
+/// The common part of [`Context`](crate::Context) and [`Dir`]: every operation on paths.
 ///
 /// A relative path starts from the context's working directory, or from the `Dir`. An absolute path starts from the
 /// context's root directory, unless the `Dir` is scoped.
@@ -47,7 +48,7 @@ use vfs::{Base, Errno, Held, OpenFile, OpenFlags, Resolve};
 pub struct View {
     pub(crate) inner: Arc<vfs::Context>,
     /// `None`: the working directory, without limits.
-    from: Option<(Held, Resolve)>,
+    from: Option<(OwnedPlace, Resolve)>,
 }
 
 impl View {
@@ -56,12 +57,12 @@ impl View {
         Self { inner, from: None }
     }
 
-    /// The same eyes from a directory, or a file that may turn out not to be one.
-    pub(crate) fn at(&self, held: Held, resolve: Resolve) -> Self {
+    /// The same context, from a directory, or a file that may turn out not to be one.
+    pub(crate) fn at(&self, held: OwnedPlace, resolve: Resolve) -> Self {
         Self { inner: self.inner.clone(), from: Some((held, resolve)) }
     }
 
-    /// Where walks start and how far they go.
+    /// The start and the limits of walks.
     pub(crate) fn base(&self) -> Base<'_> {
         match &self.from {
             None => Base::CWD,
@@ -69,17 +70,17 @@ impl View {
         }
     }
 
-    /// How far walks go.
+    /// The limits of walks.
     pub(crate) fn limits(&self) -> Resolve {
         self.from.as_ref().map_or(Resolve::default(), |from| from.1)
     }
 
-    /// The directory that a [`Dir`] is; `None` for a context.
-    pub(crate) fn held(&self) -> Option<&Held> {
+    /// The directory of a [`Dir`]; `None` for a context.
+    pub(crate) fn held(&self) -> Option<&OwnedPlace> {
         self.from.as_ref().map(|from| &from.0)
     }
 
-    // ---- questions
+    // ---- queries
 
     /// Attributes; symbolic links are followed: `stat(2)`. Writes to no shared memory if the path is cached.
     ///
@@ -92,13 +93,13 @@ impl View {
     }
 
     /// [`View::metadata`] of a context, compiled once. The walk is inlined here, so that the result is written once, to
-    /// its place; and with its start known, so that nothing is asked about limits.
+    /// its place; its start is known, so that it does not check limits.
     #[inline(never)]
     fn stat(&self, path: &[u8]) -> io::Result<Metadata> {
         self.inner.attr_as(Base::CWD, path, true, Metadata::new)
     }
 
-    /// The same from anywhere.
+    /// The same from any start.
     #[inline(never)]
     fn stat_from(&self, path: &[u8], follow: bool) -> io::Result<Metadata> {
         self.inner.attr_as(self.base(), path, follow, Metadata::new)
@@ -157,23 +158,23 @@ impl View {
         self.inner.access(self.base(), path.as_path_bytes(), true, bits).map_err(error)
     }
 
-    /// What a symbolic link says: `readlink(2)`.
+    /// The target of a symbolic link: `readlink(2)`.
     ///
     /// # Errors
-    /// `EINVAL` if it is no symbolic link.
+    /// `EINVAL` if it is not a symbolic link.
     pub fn read_link(&self, path: impl AsPath) -> io::Result<PathBuf> {
         self.inner.read_link(self.base(), path.as_path_bytes()).map(path_buf).map_err(error)
     }
 
-    /// The path without symbolic links, `.` and `..`: `realpath(3)`. Absolute, but of a `Dir` with `BENEATH` relative
-    /// to it (`.` for itself), so that it can be walked again from there. With `IN_ROOT` it begins with the slash that
-    /// the `Dir` is.
+    /// The path without symbolic links, `.` and `..`: `realpath(3)`. Absolute; with `BENEATH` relative to the `Dir`
+    /// (`.` for the `Dir` itself), so that it can be walked again from there. With `IN_ROOT` its first slash is the
+    /// `Dir`.
     ///
     /// # Errors
     /// Those of every walk.
     pub fn canonicalize(&self, path: impl AsPath) -> io::Result<PathBuf> {
         let mut path = self.inner.canonical(self.base(), path.as_path_bytes()).map_err(error)?;
-        if self.limits().has(Resolve::BENEATH) && path.first() == Some(&b'/') {
+        if self.limits().contains(Resolve::BENEATH) && path.first() == Some(&b'/') {
             path.remove(0);
             if path.is_empty() {
                 path.push(b'.');
@@ -196,8 +197,8 @@ impl View {
     }
 
     /// A handle of the directory at `path`, from which paths can start: `openat(2)` with `O_PATH` and `O_DIRECTORY`. It
-    /// asks for no permission on the directory itself; whatever is done from there does. Limits of this view hold for
-    /// it too, from there on.
+    /// needs no permission on the directory itself; operations from there do. The handle has the limits of this view,
+    /// counted from its directory.
     ///
     /// # Errors
     /// `ENOTDIR`.
@@ -221,8 +222,8 @@ impl View {
     }
 
     /// Watches what `path` leads to: a file, a directory and its entries, or with [`Scope::Subtree`](crate::Scope) all
-    /// below it on its file system. At most `capacity` events wait; then one overflow does. The watch holds the place,
-    /// as an open file would.
+    /// below it on its file system. The queue holds at most `capacity` events, then one overflow event. The watch keeps
+    /// the place busy, as an open file does.
     ///
     /// # Errors
     /// `EACCES` without read permission.

@@ -1,6 +1,6 @@
 //! Differential tests of ACLs and of the rules of extended attributes against the running kernel, on its tmpfs.
 //!
-//! Random ACLs are set on a file of the kernel's; threads that took off root's credentials ask it what they may do.
+//! Random ACLs are set on a file of the kernel's; threads without root's credentials check their access with it.
 //! Needs root, and `user.` attributes on tmpfs (Linux 6.6): without them a test says so and ends.
 
 mod namespace {
@@ -11,34 +11,31 @@ use namespace::rng::Rng;
 use rustix::fs::{self as sys, Access, AtFlags, CWD, FileType, Gid, Mode, Uid, XattrFlags};
 use rustix::thread as sys_thread;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use tempfile::TempDir;
 use vfs::xattr::{XattrUse, acl_to_set, may_get_acl, may_use};
 use vfs::{Acl, AclKind, Attr, Credentials, Errno};
 
 /// Ids that files, entries and callers are made of: few, so that they meet.
 const IDS: [u32; 5] = [1, 5, 6, 7, 70_000];
 
-/// A directory of the kernel's tmpfs, gone when dropped.
-struct Place(PathBuf);
+/// A directory of the kernel's tmpfs, removed when dropped.
+struct Place(TempDir);
 
 impl Place {
-    /// `None` if nothing can be asked here.
+    /// `None` if the kernel's answers cannot be had here.
     fn new(name: &str) -> Option<Self> {
-        let place = Self(Path::new("/dev/shm").join(format!("lightfoot-acl-{name}-{}", std::process::id())));
-        let made = rustix::process::geteuid().is_root() && std::fs::create_dir(&place.0).is_ok();
-        let can_ask = made && sys::setxattr(&place.0, "user.probe", b"", XattrFlags::empty()).is_ok();
-        if !can_ask {
-            eprintln!("{name}: not asked: needs root and a tmpfs with user attributes at /dev/shm");
+        let dir = tempfile::Builder::new().prefix("lightfoot-acl-").tempdir_in("/dev/shm").ok();
+        let dir = dir.filter(|dir| {
+            let is_root = rustix::process::geteuid().is_root();
+            is_root && sys::setxattr(dir.path(), "user.probe", b"", XattrFlags::empty()).is_ok()
+        });
+        let Some(dir) = dir else {
+            eprintln!("{name}: skipped: needs root and a tmpfs with user attributes at /dev/shm");
             return None;
-        }
-        set_mode(&place.0, 0o755);
-        Some(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        };
+        set_mode(dir.path(), 0o755);
+        Some(Self(dir))
     }
 }
 
@@ -132,7 +129,7 @@ type Asked = (Credentials, Vec<bool>);
 #[test]
 fn an_acl_lets_in_whom_the_kernel_lets_in() {
     let Some(place) = Place::new("access") else { return };
-    let file = place.0.join("f");
+    let file = place.0.path().join("f");
     std::fs::write(&file, "").unwrap();
     for seed in 0..400 {
         let mut random = Rng::new(seed);
@@ -169,7 +166,7 @@ fn an_acl_lets_in_whom_the_kernel_lets_in() {
 #[test]
 fn what_is_made_inherits_as_in_the_kernel() {
     let Some(place) = Place::new("inherit") else { return };
-    let (dir, inner, file) = (place.0.join("d"), place.0.join("d/d"), place.0.join("d/f"));
+    let (dir, inner, file) = (place.0.path().join("d"), place.0.path().join("d/d"), place.0.path().join("d/f"));
     std::fs::create_dir(&dir).unwrap();
     for seed in 0..400 {
         let mut random = Rng::new(seed);
@@ -193,7 +190,7 @@ fn what_is_made_inherits_as_in_the_kernel() {
 #[test]
 fn values_are_refused_as_the_kernel_does() {
     let Some(place) = Place::new("values") else { return };
-    let (file, dir) = (place.0.join("f"), place.0.join("d"));
+    let (file, dir) = (place.0.path().join("f"), place.0.path().join("d"));
     std::fs::write(&file, "").unwrap();
     std::fs::create_dir(&dir).unwrap();
     for (seed, callers) in (0..3000).map(|seed| (seed, [Credentials::root(), Credentials::user(7, 7, &[])])) {
@@ -212,8 +209,9 @@ fn values_are_refused_as_the_kernel_does() {
 #[test]
 fn names_are_refused_as_the_kernel_does() {
     let Some(place) = Place::new("names") else { return };
-    let (file, hidden, dir, sticky) = (place.0.join("f"), place.0.join("h"), place.0.join("d"), place.0.join("s"));
-    let (fifo, link) = (place.0.join("p"), place.0.join("l"));
+    let (file, hidden, dir, sticky) =
+        (place.0.path().join("f"), place.0.path().join("h"), place.0.path().join("d"), place.0.path().join("s"));
+    let (fifo, link) = (place.0.path().join("p"), place.0.path().join("l"));
     for path in [&file, &hidden] {
         std::fs::write(path, "").unwrap();
     }

@@ -15,7 +15,7 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use vfs::{Attr, Errno, FileSystem, Inode, NewInode, RenameFlags, Request, SetAttr, Written};
+use vfs::{Attr, Errno, FileSystem, Inode, Layer, Request, SetAttr, Written};
 
 /// What happened to inodes and their data.
 #[derive(Debug, Default)]
@@ -61,17 +61,11 @@ impl Counting {
     }
 }
 
-impl FileSystem for Counting {
-    fn root(&self) -> NewInode {
-        self.inner.root()
-    }
+impl Layer for Counting {
+    type Inner = RamFs;
 
-    fn names_in_cache(&self) -> bool {
-        true
-    }
-
-    fn entry_size(&self) -> u64 {
-        self.inner.entry_size()
+    fn inner(&self) -> &RamFs {
+        &self.inner
     }
 
     fn create(
@@ -84,26 +78,6 @@ impl FileSystem for Counting {
     ) -> Result<u64, Errno> {
         self.counts.created.fetch_add(1, SeqCst);
         self.inner.create(request, dir, name, attr, body)
-    }
-
-    fn link(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    fn rename(
-        &self,
-        _: &Request,
-        _: (&Inode, &[u8]),
-        _: (&Inode, &[u8]),
-        _: &Inode,
-        _: Option<&Inode>,
-        _: RenameFlags,
-    ) -> Result<(), Errno> {
-        Ok(())
     }
 
     fn set_attr(&self, _: &Request, inode: &Inode, _: &SetAttr) -> Result<(), Errno> {
@@ -135,7 +109,7 @@ impl FileSystem for Counting {
     }
 }
 
-/// Reads what [`Counting`] says of an open file.
+/// Reads what [`Counting`] reports of an open file.
 fn data_of(file: &File) -> u64 {
     let mut bytes = [0; 8];
     assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 8);
@@ -295,11 +269,11 @@ fn a_long_name_is_freed_when_it_goes_or_becomes_short() {
     check("removing", &|| context.remove_file(long("c")).unwrap(), 200);
 }
 
-/// How long a test waits for what must come before it says that it does not.
+/// How long a test waits for an event that must come, before it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Drops what keeps a tree alive in the order of `order`, each on a thread of its own if `elsewhere`; the file stays
-/// readable as long as it is there, and the tree goes with the last.
+/// Drops the handles that keep a tree alive in the order of `order`, each on a separate thread if `elsewhere`. The file
+/// stays readable until its handle is dropped. The last drop frees the tree.
 fn check_drop_order(order: [usize; 5], elsewhere: bool, replaced: bool) {
     let (vfs, counts, gone) = Counting::tree();
     let context = vfs.context();

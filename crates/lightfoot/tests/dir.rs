@@ -273,7 +273,7 @@ fn a_handle_works_under_the_credentials_that_its_context_has_then() {
     assert_eq!(errno(dir.write("by-user", "")), is(Errno::EACCES));
     ctx.set_permissions("/in", Permissions::from_mode(0o600)).unwrap();
     assert_eq!((errno(dir.metadata("file")), dir.dir_metadata().unwrap().mode() & 0o777), (is(Errno::EACCES), 0o600));
-    // Opening asks for no permission on the directory itself.
+    // Opening needs no permission on the directory itself.
     assert_eq!(errno(user.open_dir("/in").unwrap().entries()), is(Errno::EACCES));
 }
 

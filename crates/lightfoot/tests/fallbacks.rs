@@ -2,13 +2,11 @@
 //!
 //! `benches/fallbacks.rs` runs the same workloads, larger, and prints their figures.
 
-#[path = "fallbacks/own_names.rs"]
-mod own_names;
 #[path = "fallbacks/workload.rs"]
 mod workload;
 
 use lightfoot::{Context, Fallback, Vfs};
-use own_names::OwnNames;
+use testkit::{Store, StoreOptions};
 use workload::{Copy, Counts};
 
 /// A tree that `grow` has grown: in memory, and on a file system that keeps its own names, of which nothing is cached
@@ -16,9 +14,9 @@ use workload::{Copy, Counts};
 fn trees(grow: impl Fn(&Context)) -> [(&'static str, Vfs); 2] {
     let ram = Vfs::ram();
     grow(&ram.context());
-    let names = OwnNames::new();
-    grow(&names.tree().context());
-    [("ramfs", ram), ("own names", names.tree())]
+    let names = Store::new(StoreOptions::default());
+    grow(&Vfs::new(names.clone()).context());
+    [("ramfs", ram), ("own names", Vfs::new(names.clone()))]
 }
 
 /// Of misses as many as said, and none for any other reason.
@@ -42,7 +40,7 @@ fn a_warm_storm_of_lstats_and_of_names_that_are_not_there_never_leaves_rcu_walk(
 fn each_name_that_is_not_cached_is_one_miss_and_the_walk_goes_on_from_there() {
     let copy = Copy::new(2_000, 140);
     for (fs, vfs) in trees(|context| copy.grow(context)) {
-        // On ramfs every name is cached, and so is that there are no others.
+        // On ramfs every name is cached, and so is the absence of any other name.
         let uncached = if fs == "ramfs" { 0 } else { 2_000 + 140 + 140 };
         let cold = Counts::of(&vfs, |vfs| copy.status(vfs));
         assert_eq!(cold, Counts { walks: 2_140, reasons: only_misses(uncached) }, "{fs}");
@@ -51,12 +49,12 @@ fn each_name_that_is_not_cached_is_one_miss_and_the_walk_goes_on_from_there() {
 
 #[test]
 fn a_deep_path_that_is_not_cached_is_one_miss_a_component() {
-    let names = OwnNames::new();
-    workload::grow_lanes(&names.tree().context(), 2);
-    let vfs = names.tree();
+    let names = Store::new(StoreOptions::default());
+    workload::grow_lanes(&Vfs::new(names.clone()).context(), 2);
+    let vfs = Vfs::new(names.clone());
     let context = vfs.context();
     let look = |path: &str| context.symlink_metadata(path).is_ok();
-    // What is cached of the path already is not asked for again.
+    // Components of the path that are cached already are not looked up again.
     for (path, found, misses) in [
         ("/lane-0/one/two", true, 3),
         ("/lane-0/one/two/three/four/five/six/file", true, 5),

@@ -14,7 +14,7 @@ use lightfoot::{
 use std::io;
 use std::path::Path;
 
-const NONE: MountFlags = MountFlags::from_bits(0).unwrap();
+const NONE: MountFlags = MountFlags::empty();
 
 fn errno<T>(result: io::Result<T>) -> Option<i32> {
     result.err().map(|failed| failed.raw_os_error().expect("an error with a number"))
@@ -388,7 +388,7 @@ fn an_unmount_waits_for_namespaces_that_go_meanwhile_and_they_do_not_wait_for_it
     ctx.mount(RamFs::new(), "/m", NONE).unwrap();
     for _ in 0..20 {
         let other = ctx.fork();
-        // The second copy leaves the first to whoever frees the state that had it.
+        // The second copy replaces the first, which is freed with the state that held it.
         other.unshare_mounts().unwrap();
         other.unshare_mounts().unwrap();
         let held = ctx.open_dir("/m").unwrap();

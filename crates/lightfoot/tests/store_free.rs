@@ -1,9 +1,11 @@
 //! Proof that a cached lookup writes to no shared memory: the test starts itself again as another process, which builds a
 //! tree, makes the memory of the dentry cache and of its hash table read-only, and then looks names up. A store to either
-//! ends that process with SIGSEGV, as it must when something is asked that does store.
+//! ends that process with SIGSEGV, as it must when a query does store.
 //!
 //! What stays writable is small: each thread's own line of the RCU domain, counters, the heap's small blocks. The cache's
 //! memory is known by size and by the moment when it was mapped.
+
+#![allow(unsafe_code, reason = "it makes the cache's memory read-only")]
 
 #[allow(dead_code, reason = "each test root uses its own part")]
 #[path = "namespace/rng.rs"]
@@ -31,10 +33,10 @@ const LOOKUPS: usize = 50_000;
 /// Blocks of the cache are larger, what may stay writable is smaller.
 const LARGE: usize = 256 << 10;
 
-/// Something that is asked of a context.
+/// A query to a context.
 type Control = fn(&Context);
 
-/// What stores to the cache, and is asked of it in a frozen process to see that process die.
+/// A query that stores to the cache. In a frozen process it must end the process.
 const CONTROLS: [(&str, Control); 6] = [
     ("create", |context| context.mknod("/t/new", 0o644, 0).unwrap()),
     ("open", |context| drop(context.open("/t/d0/e0/f0").unwrap())),
@@ -57,7 +59,7 @@ fn what_does_write_to_the_cache_is_caught() {
     }
 }
 
-/// Runs the test `name` again in a process of its own with a role.
+/// Runs the test `name` again in a separate process with a role.
 fn check(name: &str, role: &str, is_right: impl Fn(ExitStatus) -> bool) {
     if let Ok(role) = std::env::var(ROLE) {
         be(&role);
@@ -68,7 +70,7 @@ fn check(name: &str, role: &str, is_right: impl Fn(ExitStatus) -> bool) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(ROLE, role)
-        // Each large block gets a mapping of its own, however many were freed before.
+        // Each large block gets its own mapping, however many were freed before.
         .env("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=32768")
         .env("MALLOC_MMAP_THRESHOLD_", "32768")
         .output()

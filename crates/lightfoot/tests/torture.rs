@@ -16,8 +16,5 @@ mod race;
 #[allow(dead_code, reason = "each test root uses its own part")]
 #[path = "namespace/rng.rs"]
 mod rng;
-#[allow(dead_code, reason = "each test root uses its own part")]
-#[path = "../../vfs/tests/lookup_fs/store.rs"]
-mod store;
 #[path = "torture/whole.rs"]
 mod whole;

@@ -12,10 +12,10 @@ pub use loom::sync::atomic::{
     Ordering, fence,
 };
 
-/// A fence against the compiler alone. loom has no weaker fence to offer than the real one, so code that relies on
-/// this must use its fall-back (a full fence) under loom.
+/// A fence for the compiler only. loom has no such fence, so code that relies on this must use its fall-back, a full
+/// fence, under loom.
 #[cfg(loom)]
 pub fn compiler_fence(order: Ordering) {
-    // ORDERING: the caller's; its own comment names the partner.
+    // ORDERING: the caller's; the comment there names the partner.
     fence(order);
 }

@@ -3,8 +3,8 @@
 //!
 //! Source: liburcu's `memb` flavour; `membarrier(2)`.
 
-/// Registers the process for [`all_threads`]. `false`: the kernel has no such call or refuses it (seccomp), or the
-/// build is for loom, which cannot model it; use full fences on both sides.
+/// Registers the process for [`all_threads`]. Returns `false` if the kernel lacks the call or refuses it (seccomp), and
+/// under loom, which cannot model it: use full fences on both sides then.
 #[must_use]
 pub fn register() -> bool {
     #[cfg(not(loom))]
@@ -15,7 +15,8 @@ pub fn register() -> bool {
 
 /// Makes every thread of this process that runs now execute a full fence before this returns.
 ///
-/// Some 0.3 us with idle CPUs, 11 us with a busy one. `false`: refused (never, once [`register`] said `true`).
+/// Takes about 0.3 us with idle CPUs, 11 us with a busy one. Returns `false` if the kernel refuses, which it never does
+/// after [`register`] returned `true`.
 #[must_use]
 pub fn all_threads() -> bool {
     #[cfg(not(loom))]

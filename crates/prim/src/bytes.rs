@@ -1,6 +1,6 @@
-//! Sixteen bytes at once: what the machine's vector unit does better than a loop.
+//! Sixteen bytes at once, with the vector unit where there is one.
 
-/// The 16 bytes of `bytes` from `at` on, lowest first; `None` if they are not all there.
+/// The 16 bytes of `bytes` from `at` on, lowest first; `None` if `bytes` ends before.
 #[inline(always)]
 #[must_use]
 pub fn load_16(bytes: &[u8], at: usize) -> Option<u128> {
@@ -27,6 +27,10 @@ pub fn matches(bytes: u128, wanted: u8) -> u32 {
     matches_plain(bytes, wanted)
 }
 
+/// [`matches`] by vector instructions.
+///
+/// # Safety
+/// The CPU has SSE2.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sse2")]

@@ -1,4 +1,4 @@
-//! The only clock. A simulated machine answers with virtual time.
+//! The only clock. A simulated machine returns virtual time.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 

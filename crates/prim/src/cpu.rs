@@ -1,9 +1,9 @@
-//! The per-CPU index. In production it is a small dense number that one thread owns from its first use until it ends
-//! and that is then given to another, so a per-CPU slot has exactly one writer at any time and needs no
-//! read-modify-write. (A kernel turns preemption off instead; user space cannot.)
+//! The per-CPU index. In production it is a small dense number. A thread owns one from its first use until it ends;
+//! then another thread may get it. So a per-CPU slot has exactly one writer at any time and needs no read-modify-write.
+//! (A kernel disables preemption instead; user space cannot.)
 
-/// "This thread owns no index": before the first use, and in thread-local destructors that run after the index was
-/// given back.
+/// The thread does not own an index: before the first use, and in thread-local destructors that run after it was
+/// returned.
 #[cfg(not(loom))]
 const NONE: u32 = u32::MAX;
 
@@ -19,10 +19,10 @@ mod imp {
         static LEASE: Lease = const { Lease };
     }
 
-    /// Indexes that were given back, and the lowest one never given out.
+    /// Returned indexes, and the lowest index that was never used.
     static FREE: Mutex<(BTreeSet<u32>, u32)> = Mutex::new((BTreeSet::new(), 0));
 
-    /// Gives the index back when the thread ends. The mutex orders the last writes of the old owner before the first
+    /// Returns the index when the thread ends. The mutex orders the last writes of the old owner before the first
     /// reads of the new one.
     struct Lease;
 
@@ -103,14 +103,14 @@ pub fn id() -> usize {
 }
 
 /// Whether the calling thread still owns index `id`. `false` in a thread-local destructor that runs after the index
-/// was given back: per-CPU state of that index then belongs to somebody else.
+/// was returned: per-CPU state of that index may then belong to another thread.
 #[inline(always)]
 #[must_use]
 pub fn is(id: usize) -> bool {
     imp::is(id)
 }
 
-/// One more than the highest index given out so far.
+/// One more than the highest index used so far.
 #[must_use]
 pub fn count() -> usize {
     imp::count()

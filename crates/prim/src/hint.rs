@@ -1,4 +1,5 @@
-//! Spin hints. A wait is a condition handed over, so that a simulated machine can evaluate it when a line changes.
+//! Spin hints. A wait takes its condition as a closure, so that a simulated machine can evaluate it when a line
+//! changes.
 
 /// One pause of a spin loop.
 #[inline(always)]
@@ -9,7 +10,7 @@ pub fn spin_loop() {
     loom::thread::yield_now();
 }
 
-/// Turns of pause before a waiter offers its CPU to others: a holder that was preempted needs one to go on.
+/// Pauses before a waiter yields its CPU: a preempted lock holder needs one to continue.
 #[cfg(not(loom))]
 const TURNS_BEFORE_YIELD: u32 = 256;
 
@@ -26,7 +27,7 @@ pub fn spin_until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Waits at most `turns` pauses until `condition` (loads only) holds; says whether it held.
+/// Waits at most `turns` pauses until `condition` (loads only) holds; returns whether it held.
 #[inline]
 pub fn spin_until_bounded(turns: u32, mut condition: impl FnMut() -> bool) -> bool {
     for _ in 0..turns {
@@ -38,7 +39,7 @@ pub fn spin_until_bounded(turns: u32, mut condition: impl FnMut() -> bool) -> bo
     condition()
 }
 
-/// Asks for the cache line at `target` ahead of its use. The address need not be valid: a prefetch never faults.
+/// Prefetches the cache line at `target`. The address need not be valid: a prefetch never faults.
 #[inline(always)]
 pub fn prefetch<T>(target: *const T) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]

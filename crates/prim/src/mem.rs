@@ -1,13 +1,13 @@
-//! Memory: advice, which a simulated machine ignores, and how much there is.
+//! Memory: advice, which a simulated machine ignores, and its size.
 
-/// Asks the system to back `len` bytes at `start` by huge pages where it can (`MADV_HUGEPAGE`). Advice only: a refusal
-/// is ignored. Memory that is not page-aligned is trimmed inwards by the kernel's own check (it answers `EINVAL`).
+/// Requests huge pages for `len` bytes at `start` (`MADV_HUGEPAGE`). Advice only: a refusal is ignored, also the
+/// `EINVAL` for a start that is not page-aligned.
 pub fn advise_huge(start: *mut u8, len: usize) {
     // SAFETY: MADV_HUGEPAGE changes how memory is backed, never what it holds.
     let _ = unsafe { rustix::mm::madvise(start.cast(), len, rustix::mm::Advice::LinuxHugepage) };
 }
 
-/// Bytes of memory that the machine has (`MemTotal`), whatever is in use.
+/// Bytes of memory of the machine (`MemTotal`), used or not.
 #[must_use]
 pub fn total_bytes() -> u64 {
     let info = rustix::system::sysinfo();

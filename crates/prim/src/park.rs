@@ -1,12 +1,13 @@
-//! Parking on a word: sleep while a 32-bit atomic holds an expected value, be woken by whoever changes it.
+//! Parking on a word: a thread sleeps while a 32-bit atomic holds an expected value; the thread that changes it wakes
+//! it.
 //!
-//! The shape is futex(2)'s: the check of the word and the going to sleep are one step, so a waker that changes the
-//! word first and unparks after can never be missed. Waking without a cause is allowed; callers loop.
+//! As with futex(2), the check of the word and falling asleep are one step, so a thread never misses a waker that
+//! changes the word first and unparks after. Spurious wake-ups are allowed; callers loop.
 
 use crate::atomic::AtomicU32;
 use core::time::Duration;
 
-/// Sleeps while `word` holds `expected`; returns when woken, when the word differs, or for no reason.
+/// Sleeps while `word` holds `expected`; returns when woken, when the word differs, or spuriously.
 pub fn park(word: &AtomicU32, expected: u32) {
     park_for(word, expected, None);
 }
@@ -60,7 +61,7 @@ mod imp {
         true
     }
 
-    /// Wakes every thread parked on `word` (under loom on any word: a wake without a cause is allowed).
+    /// Wakes every thread parked on `word` (under loom on any word: spurious wake-ups are allowed).
     pub fn unpark_one(word: &AtomicU32) {
         unpark_all(word);
     }

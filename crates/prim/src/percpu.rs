@@ -1,14 +1,14 @@
 //! An array with one slot per CPU index, grown without moving.
 //!
-//! Slots of the first [`FIRST`] indexes exist from the start and are one bound check away; later ones live in segments
-//! that double in size and are made at first use. A slot is written by its owner only and may be read by all.
+//! Slots of the first [`FIRST`] indexes exist from the start and cost one bound check. Later ones are in segments that
+//! double in size and are made at first use. Only its owner writes a slot; all threads may read it.
 //!
-//! The simulated machine's array is this file, compiled once more in its crate: slots lie where production has them.
+//! The simulator's crate compiles this file too, so its slots have the same places in memory.
 
 use crate::{cpu, uncharged};
 use std::sync::OnceLock;
 
-/// Slots that exist from the start. (loom tracks every atomic, and a model has few threads.)
+/// Slots that exist from the start. Few under loom, which tracks every atomic; a model has few threads.
 const FIRST: usize = if cfg!(loom) { 4 } else { 32 };
 
 /// Segments behind the first: 32, 64, 128, ... slots; enough for two million threads.
@@ -22,7 +22,8 @@ pub struct PerCpu<T> {
 }
 
 impl<T> PerCpu<T> {
-    /// An array whose slots are made by `make`, some now and the rest when first used. Making slots is not charged.
+    /// An array whose slots `make` makes, some now and the others at first use. A simulated machine does not charge for
+    /// it.
     #[must_use]
     pub fn new(make: fn() -> T) -> Self {
         let first = uncharged(|| (0..FIRST).map(|_| make()).collect());
@@ -35,10 +36,10 @@ impl<T> PerCpu<T> {
         self.get(cpu::id())
     }
 
-    /// The slot of index `id`, made if it is not there yet.
+    /// The slot of index `id`, made if it does not exist yet.
     ///
     /// # Panics
-    /// With an index beyond two million, which [`cpu::id`] never gives out.
+    /// If `id` is beyond two million, which [`cpu::id`] never returns.
     #[inline(always)]
     pub fn get(&self, id: usize) -> &T {
         match self.first.get(id) {
@@ -52,7 +53,8 @@ impl<T> PerCpu<T> {
     fn get_later(&self, id: usize) -> &T {
         // Segment k holds indexes FIRST << k .. FIRST << (k + 1).
         let k = (id / FIRST).ilog2() as usize;
-        // Uncharged: a simulated thread is then not suspended inside the once-lock, where another would wait for it for good.
+        // Uncharged, so that a simulated thread is not suspended inside the once-lock: another would wait for it for
+        // ever.
         let make = || uncharged(|| (0..FIRST << k).map(|_| (self.make)()).collect());
         &self.more[k].get_or_init(make)[id - (FIRST << k)]
     }

@@ -1,9 +1,9 @@
-//! What the time goes to: a tag for the work at hand. In production it compiles to nothing; a simulated machine adds
-//! virtual time up by tag, each nanosecond under the innermost one.
+//! A profile of time by kind of work. In production it compiles to nothing; a simulated machine adds up virtual time by
+//! tag, each nanosecond under the innermost tag.
 //!
 //! Source: the shares of spin time that published profiles give (`perf`, `oprofile`), which are by function.
 
-/// What a thread is doing.
+/// A kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tag {
@@ -11,7 +11,7 @@ pub enum Tag {
     Other,
     /// The program that uses the file system.
     User,
-    /// The file system and what lies around it.
+    /// The file system and the code around it.
     Kernel,
     /// Acquiring a spinning lock.
     SpinLock,
@@ -23,18 +23,18 @@ pub enum Tag {
     Mutex,
     /// Acquiring a sleeping reader/writer lock that was not free.
     RwSem,
-    /// Taking and giving back references.
+    /// Taking and dropping references.
     Ref,
     /// Going to sleep and waking up.
     Sleep,
 }
 
 impl Tag {
-    /// How many tags there are; each as `usize` is below it.
+    /// The number of tags; each tag as `usize` is below it.
     pub const COUNT: usize = Self::Sleep as usize + 1;
 }
 
-/// Until it is dropped, the thread's time goes to the tag it was made with.
+/// Counts the thread's time under a tag until it is dropped.
 #[derive(Debug)]
 #[must_use = "the tag lasts as long as the scope"]
 pub struct Scope {
@@ -43,7 +43,7 @@ pub struct Scope {
 }
 
 impl Drop for Scope {
-    /// Restores the tag before.
+    /// Restores the previous tag.
     #[inline(always)]
     fn drop(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! Random seeds, for hash keys. A simulated machine answers from its own seed, so that a run replays.
+//! Random seeds, for hash keys. A simulated machine derives them from its own seed, so that a run replays.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 

@@ -5,7 +5,7 @@ pub use loom::thread::JoinHandle;
 #[cfg(not(loom))]
 pub use std::thread::JoinHandle;
 
-/// Starts a named background thread. `None`: the system has no room for one.
+/// Starts a named background thread; `None` if the system cannot start one.
 #[must_use]
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     #[cfg(not(loom))]
@@ -17,7 +17,7 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Option<JoinHan
     }
 }
 
-/// Offers the CPU to other threads.
+/// Yields the CPU to other threads.
 pub fn yield_now() {
     #[cfg(not(loom))]
     std::thread::yield_now();

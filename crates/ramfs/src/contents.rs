@@ -1,8 +1,8 @@
 //! The contents of one file: pages by number, with holes between.
 //!
 //! # What it is not
-//! It does not know how long the file is: past the end lies nothing, or pages of zeros that were reserved. It counts
-//! nothing against a limit: what takes pages asks first, what gives them back says how many.
+//! Aware of the file's length: past the end there is nothing, or reserved pages of zeros. It does not apply limits: the
+//! methods that take pages call back first, those that free pages return how many.
 //!
 //! # How it is locked
 //! By the caller.
@@ -14,7 +14,7 @@ use vfs::Errno;
 /// Bytes of a page.
 const PAGE: usize = 4096;
 
-/// The same, as lengths of files are counted.
+/// The same, in the type of file lengths.
 pub(crate) const PAGE_BYTES: u64 = PAGE as u64;
 
 /// Units of 512 bytes in a page.
@@ -48,8 +48,8 @@ impl Contents {
         }
     }
 
-    /// Writes `data` at `offset`; gives how much of it. `room` is asked for each page that is missing: what it
-    /// refuses ends the write, and is the answer if nothing was written.
+    /// Writes `data` at `offset` and returns the number of bytes. Calls `room` before each new page: its first error ends
+    /// the write, and is the result if nothing was written.
     pub(crate) fn write(
         &mut self,
         offset: u64,
@@ -70,7 +70,7 @@ impl Contents {
         Ok(data.len())
     }
 
-    /// Forgets all from `len` on; gives the number of bytes of storage that this frees.
+    /// Drops everything from `len` on; returns the number of bytes of storage that this frees.
     pub(crate) fn cut(&mut self, len: u64) -> u64 {
         let (number, within) = place(len);
         let gone = self.pages.split_off(&if within == 0 { number } else { number + 1 });
@@ -80,21 +80,21 @@ impl Contents {
         gone.len() as u64 * PAGE_BYTES
     }
 
-    /// Bytes of storage that [`Contents::reserve`] would take for what touches `range`.
+    /// Bytes of storage that [`Contents::reserve`] would take for `range`.
     pub(crate) fn missing(&self, range: &Range<u64>) -> u64 {
         let touched = touched(range);
         let there = self.pages.range(touched.clone()).count() as u64;
         (touched.end - touched.start - there).saturating_mul(PAGE_BYTES)
     }
 
-    /// Gives storage to all that `range` touches.
+    /// Gives storage to every page that `range` touches.
     pub(crate) fn reserve(&mut self, range: &Range<u64>) {
         for number in touched(range) {
             self.pages.entry(number).or_insert_with(|| Box::new([0; PAGE]));
         }
     }
 
-    /// Makes `range` read as zeros where it has storage, and leaves that.
+    /// Makes `range` read as zeros; its storage stays.
     pub(crate) fn zero(&mut self, range: &Range<u64>) {
         for (&number, page) in self.pages.range_mut(touched(range)) {
             let start = number * PAGE_BYTES;
@@ -103,7 +103,7 @@ impl Contents {
         }
     }
 
-    /// Makes `range` read as zeros and frees the pages that it covers; gives the number of bytes of storage.
+    /// Makes `range` read as zeros and frees the pages inside it; returns the number of bytes of storage that this frees.
     pub(crate) fn punch(&mut self, range: &Range<u64>) -> u64 {
         self.zero(range);
         let (first, end) = (range.start.div_ceil(PAGE_BYTES), range.end / PAGE_BYTES);
@@ -156,7 +156,7 @@ fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, Range<usi
 mod tests {
     use super::*;
 
-    /// What a `Contents` should say, by a byte of its own for each byte: value, and whether its page has storage.
+    /// A model of `Contents`: each byte, and for each page whether it has storage.
     struct Plain {
         bytes: Vec<u8>,
         stored: Vec<bool>,
@@ -169,7 +169,7 @@ mod tests {
             }
         }
 
-        /// Frees the pages that lie in `range` whole.
+        /// Frees the pages inside `range`.
         fn free(&mut self, range: &Range<usize>) {
             for number in range.start.div_ceil(PAGE)..range.end / PAGE {
                 self.stored[number] = false;
@@ -178,14 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_what_a_plain_vector_would_hold() {
+    fn contents_agree_with_a_plain_vector() {
         const LEN: usize = 10 * PAGE;
         let (mut contents, mut plain) = (Contents::default(), Plain { bytes: vec![0; LEN], stored: vec![false; 10] });
-        let mut random = 3u64;
-        let mut next = move |below: usize| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 33) as usize % below
-        };
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut next = move |end: usize| random.usize(..end);
         for step in 0..4000 {
             let at = next(LEN);
             let at = if next(3) == 0 { at / PAGE * PAGE } else { at };
@@ -260,13 +257,13 @@ mod tests {
         };
         assert_eq!(contents.write(100, &[7; 3 * PAGE], &mut room), Ok(2 * PAGE - 100));
         assert_eq!(contents.write(2 * PAGE_BYTES, b"x", &mut room), Err(Errno::ENOSPC));
-        // What has storage needs no room.
+        // A write to pages with storage needs no room.
         assert_eq!(contents.write(0, &[8; 3 * PAGE], &mut room), Ok(2 * PAGE));
         assert_eq!(contents.bytes(), 2 * PAGE_BYTES);
     }
 
     #[test]
-    fn the_last_bytes_that_a_file_can_have_are_no_trouble() {
+    fn the_last_bytes_that_a_file_can_have_are_handled() {
         let mut contents = Contents::default();
         let end = i64::MAX as u64;
         assert_eq!(contents.write(end - 1, b"x", || Ok(())), Ok(1));

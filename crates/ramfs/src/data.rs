@@ -1,16 +1,16 @@
-//! What the file system keeps behind one inode: contents and extended attributes, and who pays for them.
+//! The data of one inode: contents, extended attributes, and the user who is charged for them.
 //!
 //! # What it is
-//! [`Data`] comes to an inode with its first byte or attribute; one that has neither has none. Everything it takes, it
-//! takes from the [`Limits`] first.
+//! An inode gets its [`Data`] with the first byte or attribute; an inode with neither has none. Storage is charged to the
+//! [`Limits`] before it is used.
 //!
 //! # How it is locked
-//! One mutex for all of it; under it, what `limits` locks.
+//! One mutex for all of it; the locks of `limits` nest inside.
 //!
 //! # Limitations
-//! Who pays follows `chown(2)` by the order in which the file system is told. Two at once that are told in one order
-//! and take effect in the other leave the charge with the first; it is given back to whom it was taken from all the
-//! same.
+//! The charge follows `chown(2)` in the order of the calls of `set_attr`. If two calls run at once and their changes take
+//! effect in the other order, the charge stays with the wrong one of the two owners. It is returned to the account from
+//! which it was taken in any case.
 
 use crate::contents::{Contents, PAGE_BYTES};
 use crate::limits::{Amount, Limits, Payer};
@@ -26,13 +26,13 @@ pub(crate) struct Data {
 
 #[derive(Debug)]
 struct State {
-    /// Who pays: the owner of the file when this was made, and whoever became it since.
+    /// The user who is charged: the file's owner, as of the last call of [`Data::set_owner`].
     owner: u32,
     contents: Contents,
     xattrs: Xattrs,
 }
 
-/// Where storage comes from, for one call.
+/// The limits to which one call charges storage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Purse<'l> {
     pub(crate) limits: &'l Limits,
@@ -51,7 +51,7 @@ impl Purse<'_> {
 }
 
 impl Data {
-    /// Nothing yet, of a file that belongs to `owner`.
+    /// Empty data of a file that belongs to `owner`.
     pub(crate) fn new(owner: u32) -> Self {
         Self { state: Mutex::new(State { owner, contents: Contents::default(), xattrs: Xattrs::default() }) }
     }
@@ -61,14 +61,14 @@ impl Data {
         self.state.lock().contents.read(offset, buf);
     }
 
-    /// Writes at `offset` what there is room for: `ENOSPC`, `EDQUOT` if there is none.
+    /// Writes at `offset` as much as there is room for: `ENOSPC`, `EDQUOT` if there is none.
     pub(crate) fn write(&self, purse: Purse<'_>, offset: u64, data: &[u8]) -> Result<Written, Errno> {
         let state = &mut *self.state.lock();
         let len = state.contents.write(offset, data, || purse.take(state.owner, PAGE_BYTES))?;
         Ok(Written { len, blocks: state.contents.blocks() })
     }
 
-    /// Forgets all from `len` on; gives the storage taken then, in units of 512 bytes.
+    /// Drops everything from `len` on; returns the storage that remains, in units of 512 bytes.
     pub(crate) fn cut(&self, purse: Purse<'_>, len: u64) -> u64 {
         let state = &mut *self.state.lock();
         let freed = state.contents.cut(len);
@@ -81,7 +81,7 @@ impl Data {
         self.state.lock().contents.blocks()
     }
 
-    /// Changes the storage of `len` bytes from `offset` on, of all or of nothing: `ENOSPC`, `EDQUOT`, `EFBIG`.
+    /// Changes the storage of `len` bytes from `offset` on, or of none of them: `ENOSPC`, `EDQUOT`, `EFBIG`.
     pub(crate) fn allocate(&self, purse: Purse<'_>, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
         let range = offset..offset.checked_add(len).ok_or(Errno::EFBIG)?;
         let state = &mut *self.state.lock();
@@ -98,7 +98,7 @@ impl Data {
         Ok(state.contents.blocks())
     }
 
-    /// The first offset from `offset` on that has storage, or that has none: `None` if there is no such before the end.
+    /// The first offset from `offset` on with storage, or without; `None` if there is none before the end.
     pub(crate) fn seek(&self, offset: u64, what: SeekFor) -> Option<u64> {
         let state = self.state.lock();
         match what {
@@ -127,7 +127,7 @@ impl Data {
         Ok(())
     }
 
-    /// Takes an extended attribute away: `ENODATA`.
+    /// Removes an extended attribute: `ENODATA`.
     pub(crate) fn remove_xattr(&self, purse: Purse<'_>, name: &[u8]) -> Result<(), Errno> {
         let state = &mut *self.state.lock();
         let before = state.xattrs.bytes();
@@ -136,7 +136,7 @@ impl Data {
         Ok(())
     }
 
-    /// Lets `uid` pay for this and for `beside`, what the inode takes without it: `EDQUOT`.
+    /// Charges `uid` from now on for this data, and for `beside`, the inode without its data: `EDQUOT`.
     pub(crate) fn set_owner(&self, purse: Purse<'_>, uid: u32, beside: Amount) -> Result<(), Errno> {
         let state = &mut *self.state.lock();
         if state.owner != uid {
@@ -147,7 +147,7 @@ impl Data {
         Ok(())
     }
 
-    /// Who pays, and for how many bytes.
+    /// The user who is charged, and the number of bytes.
     pub(crate) fn charge(&self) -> (u32, u64) {
         let state = self.state.lock();
         (state.owner, state.bytes())

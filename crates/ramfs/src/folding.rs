@@ -1,4 +1,4 @@
-//! Names that are one whatever the case of their letters.
+//! Case-insensitive names.
 //!
 //! # What it is
 //! Names in UTF-8 are compared by the lower case of each character (Unicode's simple and special mappings, without
@@ -25,7 +25,7 @@ impl NameRules for Folding {
         let mut hash = Hash { key, state: key };
         match core::str::from_utf8(name) {
             Ok(name) => name.chars().flat_map(char::to_lowercase).for_each(|letter| hash.add(letter.into())),
-            // Past all characters, so that no byte is taken for one.
+            // Above all characters, so that no byte hashes as one.
             Err(_) => name.iter().for_each(|&byte| hash.add(LETTERS + u32::from(byte))),
         }
         hash.state

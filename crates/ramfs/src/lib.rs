@@ -3,16 +3,17 @@
 //! # What it is
 //! Names live in the VFS's dentry cache and attributes in its inodes, as in Linux's ramfs; this crate holds contents
 //! and extended attributes (`data`, over `contents` and `xattrs`), counts them against limits (`limits`), and gives
-//! out inode numbers. Directories report 20 bytes an entry, as tmpfs does.
+//! out inode numbers. A directory's length is 20 bytes for each entry, as on tmpfs.
 //!
 //! # What it is not
-//! Nothing survives the process. A further hard link takes nothing (on tmpfs it takes an inode).
+//! Persistent: nothing survives the process. A further hard link is not counted (on tmpfs it counts as an inode).
 //!
 //! # How it is locked
-//! What lies behind each file has a mutex of its own. Inode numbers, bytes and inodes come from per-CPU stocks, so that
-//! threads which make and fill files share no line for it until little is left.
+//! A mutex for each file's data. Inode numbers, bytes and inodes come from per-CPU stocks, so that threads that make and
+//! fill files share no cache line for it until little is left.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod contents;
 mod data;
@@ -29,8 +30,8 @@ use limits::{Amount, Limits, Payer};
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use vfs::{
-    Allocate, Attr, Errno, FileSystem, Inode, NameRules, NewInode, RenameFlags, Request, S_IFDIR, S_IFLNK, SeekFor,
-    SetAttr, SetXattr, StatFs, Written,
+    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, NameRules, NewInode, RenameFlags, Request, S_IFDIR, S_IFLNK,
+    SeekFor, SetAttr, SetXattr, StatFs, Written,
 };
 
 /// Inode numbers that one CPU index takes at a time.
@@ -42,10 +43,10 @@ const ENTRY_SIZE: u64 = 20;
 /// The length of an empty directory: tmpfs counts `.` and `..`.
 const EMPTY_SIZE: u64 = 2 * ENTRY_SIZE;
 
-/// A symbolic link of so many bytes or more takes a page, as on tmpfs.
+/// A symbolic link of this many bytes or more takes a page, as on tmpfs.
 const LONG_LINK: u64 = 128;
 
-/// How a file system is made.
+/// Options of a new file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RamOptions {
     /// Permission bits of the root directory (07777).
@@ -54,10 +55,10 @@ pub struct RamOptions {
     pub uid: u32,
     /// Its group.
     pub gid: u32,
-    /// What may be taken in all, and by each user.
+    /// The limits of all users together and of each user.
     pub limits: RamLimits,
-    /// Whether names that differ in case alone are one: by the lower case of each character if they are UTF-8, else
-    /// byte by byte.
+    /// Whether names that differ only in case are the same name: names in UTF-8 are compared by the lower case of each
+    /// character, others byte by byte.
     pub case_insensitive: bool,
 }
 
@@ -74,15 +75,15 @@ pub struct RamFs {
     root: Attr,
     limits: Limits,
     case_insensitive: bool,
-    /// The first inode number that no range holds.
+    /// The first inode number that is in no range yet.
     next_range: AtomicU64,
-    own_range: PerCpu<Range>,
+    own_range: PerCpu<InoRange>,
 }
 
 /// The next inode number of one CPU index; at a multiple of [`INO_BATCH`] the range is used up.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Range(AtomicU64);
+struct InoRange(AtomicU64);
 
 impl RamFs {
     /// An empty file system with the [default options](RamOptions).
@@ -103,7 +104,7 @@ impl RamFs {
         Self::with_options(&RamOptions { limits, ..RamOptions::default() })
     }
 
-    /// An empty file system. The root directory is there, whatever the limits.
+    /// An empty file system. The root directory exists whatever the limits are.
     #[must_use]
     pub fn with_options(options: &RamOptions) -> Self {
         let &RamOptions { mode, uid, gid, case_insensitive, limits } = options;
@@ -111,7 +112,7 @@ impl RamFs {
         let inodes = limits.inodes.map(|inodes| inodes.max(1));
         let limits = Limits::new(&RamLimits { inodes, ..limits });
         let taken = limits.take(Payer { uid, privileged: true }, Amount { bytes: 0, inodes: 1 });
-        debug_assert!(taken.is_ok(), "there is room for one");
+        debug_assert!(taken.is_ok(), "the limit is at least one inode");
         Self {
             root: Attr {
                 ino: 1,
@@ -128,14 +129,14 @@ impl RamFs {
             limits,
             case_insensitive,
             next_range: AtomicU64::new(INO_BATCH),
-            own_range: PerCpu::new(|| Range(AtomicU64::new(0))),
+            own_range: PerCpu::new(|| InoRange(AtomicU64::new(0))),
         }
     }
 
-    /// A number that no inode of this file system has had.
+    /// A number that no inode of this file system has had before.
     fn next_ino(&self) -> u64 {
         let own = &self.own_range.this().0;
-        // Relaxed: the range is this thread's own; the shared counter only has to give each range once.
+        // Relaxed: only this thread uses the range; the shared counter only has to give each range once.
         let mut ino = own.load(Relaxed);
         if ino.is_multiple_of(INO_BATCH) {
             ino = self.next_range.fetch_add(INO_BATCH, Relaxed);
@@ -144,7 +145,7 @@ impl RamFs {
         ino
     }
 
-    /// Takes what an inode with `attr` takes, and fills in what the file system says of it.
+    /// Charges for an inode with these attributes, and fills in its number, storage and length.
     fn make(&self, request: &Request, attr: &mut Attr) -> Result<u64, Errno> {
         let amount = without_data(attr);
         self.limits.take(Payer { uid: attr.uid, privileged: request.privileged }, amount)?;
@@ -161,13 +162,13 @@ impl RamFs {
     }
 }
 
-/// What an inode takes beside its [`Data`]: itself, and a long link's body.
+/// The charge for an inode without its [`Data`]: the inode and the body of a long link.
 fn without_data(attr: &Attr) -> Amount {
     let is_long = attr.kind() == S_IFLNK && attr.size >= LONG_LINK;
     Amount { bytes: if is_long { PAGE_BYTES } else { 0 }, inodes: 1 }
 }
 
-/// The data of an inode, made if there is none yet: `EIO` if another file system's is there, which would be a defect.
+/// The data of an inode, made if there is none yet. `EIO` if it has another file system's data, which would be a bug.
 fn data_of(inode: &Inode) -> Result<&Data, Errno> {
     inode.data_or(|| Data::new(inode.attr().uid)).ok_or(Errno::EIO)
 }
@@ -183,16 +184,9 @@ impl FileSystem for RamFs {
         NewInode { node: self.root.ino, attr: self.root, ..Default::default() }
     }
 
-    fn names_in_cache(&self) -> bool {
-        true
-    }
-
-    fn entry_size(&self) -> u64 {
-        ENTRY_SIZE
-    }
-
-    fn name_rules(&self) -> Option<Box<dyn NameRules>> {
-        self.case_insensitive.then(|| Box::new(Folding) as Box<dyn NameRules>)
+    fn traits(&self) -> FsTraits {
+        let name_rules = self.case_insensitive.then(|| Box::new(Folding) as Box<dyn NameRules>);
+        FsTraits { names_in_cache: true, entry_size: ENTRY_SIZE, name_rules, ..FsTraits::default() }
     }
 
     fn create(

@@ -1,21 +1,21 @@
-//! What a file system in memory may take: bytes and inodes, in all and for each user.
+//! Limits of a file system in memory: bytes and inodes, of all users together and of each user.
 //!
 //! # What it is
-//! [`Limits`] counts what is taken. Both totals are a [`Room`] each: threads take from a stock of their own, which
-//! they fill from what is shared, many units at a time; before anyone is refused, all stocks are collected, so that
-//! the count is exact when it matters. What single users have taken stands in [`Quotas`], if there are such limits.
+//! [`Limits`] counts what is in use. Each of the two totals is a [`Room`]: a thread takes units from the stock of its CPU
+//! index and refills that from the shared rest, many units at a time. Before a request is refused, the thread collects
+//! all stocks, so that the count is exact near the limit. [`Quotas`] counts for each user, if users have limits.
 //!
 //! # What it is not
 //! A measure of memory: it counts pages, attributes and inodes, not what keeps them.
 //!
 //! # How it is locked
-//! A stock is an atomic number of one CPU index, moved by whoever runs there and by who collects. What is shared, and
-//! the way between it and the stocks, has a mutex. Users have one for each share of the ids. Nothing is locked
-//! inside.
+//! A stock is an atomic number of one CPU index, changed by the threads with that index and by collecting threads. A mutex
+//! covers the shared rest and transfers between it and the stocks. Users have one mutex for each share of the ids. All are
+//! leaves.
 //!
 //! # Where it comes from
-//! tmpfs (`size=`, `nr_inodes=`, `usrquota_block_hardlimit=`) and its errors: the total is asked before the quota.
-//! Stocks are Linux's `percpu_counter` turned around: exact near the limit, where that one sums up.
+//! tmpfs (`size=`, `nr_inodes=`, `usrquota_block_hardlimit=`) and its errors: the total is checked before the quota.
+//! Stocks are Linux's `percpu_counter` the other way round: they are exact near the limit, where that one sums up.
 //!
 //! # Limitations
 //! Threads of one user share a lock if there are quotas (Linux has one, too).
@@ -33,28 +33,28 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// Longest name.
 const NAME_MAX: u32 = 255;
 
-/// The most that a stock is filled with: bytes (64 pages), inodes.
+/// The most units in a stock after a refill: bytes (64 pages), inodes.
 const STOCK_BYTES: u64 = 64 * PAGE_BYTES;
 const STOCK_INODES: u64 = 1024;
 
-/// A stock is filled with no more than this part of what is shared.
+/// A stock is refilled with at most this part of the shared rest.
 const STOCK_PART: u64 = 64;
 
-/// Shares of the user ids, each with a lock of its own.
+/// Shares of the user ids, each with its lock.
 const SHARES: usize = 64;
 
-/// What may be taken in all.
+/// Limits of all users together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RamLimits {
-    /// Bytes of contents and extended attributes; `None`: as much as there is.
+    /// Bytes of contents and extended attributes; `None`: no limit.
     pub bytes: Option<u64>,
     /// Files of any type, the root directory among them; `None`: no limit.
     pub inodes: Option<u64>,
-    /// What each user may take; `None`: users are not told apart.
+    /// Limits of each user; `None`: users are not counted separately.
     pub per_user: Option<UserLimits>,
 }
 
-/// What each user may take: what lies in files that belong to it, whoever wrote it.
+/// Limits of each user, for the files that the user owns, whichever user wrote them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UserLimits {
     /// Bytes; `None`: no limit.
@@ -64,7 +64,7 @@ pub struct UserLimits {
 }
 
 impl RamLimits {
-    /// No limit at all; `statfs(2)` then reports a size of 0, as that of tmpfs does.
+    /// No limits; `statfs(2)` then reports a size of 0, as that of tmpfs does.
     #[must_use]
     pub const fn none() -> Self {
         Self { bytes: None, inodes: None, per_user: None }
@@ -79,19 +79,19 @@ impl Default for RamLimits {
     }
 }
 
-/// What is taken or given back.
+/// An amount of storage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Amount {
     pub(crate) bytes: u64,
     pub(crate) inodes: u64,
 }
 
-/// On whose account something is taken.
+/// The account that is charged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payer {
     /// The owner of the file.
     pub(crate) uid: u32,
-    /// Whether the limit of the user does not hold (`CAP_SYS_RESOURCE`); it is counted all the same.
+    /// Whether the user's limit does not apply (`CAP_SYS_RESOURCE`). The usage is counted nevertheless.
     pub(crate) privileged: bool,
 }
 
@@ -112,7 +112,7 @@ impl Limits {
         }
     }
 
-    /// Whether users are told apart.
+    /// Whether users are counted separately.
     pub(crate) fn has_quotas(&self) -> bool {
         self.users.is_some()
     }
@@ -133,7 +133,7 @@ impl Limits {
         })
     }
 
-    /// Gives back what was taken on the account of `uid`.
+    /// Returns `amount` to the account of `uid`.
     pub(crate) fn give(&self, uid: u32, amount: Amount) {
         if let Some(users) = &self.users {
             users.give(uid, amount);
@@ -151,7 +151,7 @@ impl Limits {
         Ok(())
     }
 
-    /// What there is, and what is left.
+    /// The totals and the free rest.
     pub(crate) fn statfs(&self) -> StatFs {
         let blocks_free = self.bytes.free() / PAGE_BYTES;
         StatFs {
@@ -171,16 +171,16 @@ impl Limits {
 #[derive(Debug)]
 struct Room {
     limit: Option<u64>,
-    /// The most that a single call may take if there is no limit: all that the machine has.
+    /// The most that a single call may take if there is no limit: the machine's memory.
     most: u64,
-    /// The most that a stock is filled with.
+    /// The most units in a stock after a refill.
     fill: u64,
-    /// Units that lie in no stock.
+    /// Free units that are in no stock.
     shared: Mutex<u64>,
     own: PerCpu<Stock>,
 }
 
-/// Units that one CPU index has to give away.
+/// Free units of one CPU index.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Stock(AtomicU64);
@@ -191,13 +191,13 @@ impl Room {
         Self { limit, most: prim::mem::total_bytes(), fill, shared, own: PerCpu::new(|| Stock(AtomicU64::new(0))) }
     }
 
-    /// Takes `units`, if there are as many.
+    /// Takes `units` if there are enough.
     fn take(&self, units: u64) -> bool {
         if units == 0 || self.limit.is_none() {
             return units <= self.most;
         }
         let own = &self.own.this().0;
-        // Relaxed, here and below: counts only. What they stand for is handed on by other locks.
+        // Relaxed, here and below: counts only. Other locks order the use of the storage itself.
         let mut has = own.load(Relaxed);
         while has >= units {
             match own.compare_exchange(has, has - units, Relaxed, Relaxed) {
@@ -211,7 +211,7 @@ impl Room {
     #[cold]
     fn take_shared(&self, units: u64) -> bool {
         let mut shared = self.shared.lock();
-        // More than one round if units come to stocks already visited while they go from others.
+        // More than one round if threads return units to stocks that were visited already.
         while *shared < units {
             let found: u64 = self.own.iter().map(|stock| stock.0.swap(0, Relaxed)).sum();
             if found == 0 {
@@ -226,7 +226,7 @@ impl Room {
         true
     }
 
-    /// Gives back `units` that were taken.
+    /// Returns `units` that were taken.
     fn give(&self, units: u64) {
         if self.limit.is_none() || units == 0 {
             return;
@@ -238,21 +238,21 @@ impl Room {
         }
     }
 
-    /// Units left; exact if nobody takes or gives meanwhile.
+    /// Free units; exact if no thread takes or returns any meanwhile.
     fn free(&self) -> u64 {
         let shared = self.shared.lock();
         self.own.iter().map(|stock| stock.0.load(Relaxed)).sum::<u64>() + *shared
     }
 }
 
-/// What each user has taken.
+/// The usage of each user.
 #[derive(Debug)]
 struct Quotas {
     limit: UserLimits,
     shares: Box<[Share]>,
 }
 
-/// The users of one share of the ids. One who has nothing has no entry.
+/// The users of one share of the ids. A user without usage has no entry.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Share(Mutex<BTreeMap<u32, Amount>>);
@@ -270,7 +270,7 @@ impl Quotas {
         let mut users = self.share(payer.uid).lock();
         let used = users.get(&payer.uid).copied().unwrap_or_default();
         let after = Amount { bytes: used.bytes + amount.bytes, inodes: used.inodes + amount.inodes };
-        // Who is above the limit may still take nothing of that.
+        // A user above one limit may still take the other kind: taking 0 units is never over a limit.
         let over = |take: u64, after: u64, limit: Option<u64>| take > 0 && limit.is_some_and(|limit| after > limit);
         let refused =
             over(amount.bytes, after.bytes, self.limit.bytes) || over(amount.inodes, after.inodes, self.limit.inodes);

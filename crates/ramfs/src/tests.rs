@@ -1,48 +1,26 @@
-//! The file system under a VFS: what operations on paths take and give back.
+//! The file system in a tree: the storage that operations on paths take and return.
 
 use super::*;
 use std::sync::{Arc, Mutex};
-use vfs::{Base, Context, Credentials, OpenFile, OpenFlags, Vfs};
+use vfs::{Base, Context, Credentials, Layer, OpenFile, OpenFlags, Vfs};
 
 const PAGE: usize = PAGE_BYTES as usize;
 
-/// What a test does with an inode.
+/// A test's work with an inode.
 type Visit = Box<dyn FnOnce(&RamFs, &Request, &Inode) + Send>;
 
-/// A file system that the test also has in hand. Only the VFS has inodes: a test comes to one by a change of
-/// attributes.
+/// A file system to which the test has access, too. Only the VFS has inodes, so a test gets one in `set_attr`.
 #[derive(Clone)]
 struct InHand {
     ram: Arc<RamFs>,
     visit: Arc<Mutex<Option<Visit>>>,
 }
 
-impl FileSystem for InHand {
-    fn root(&self) -> NewInode {
-        self.ram.root()
-    }
+impl Layer for InHand {
+    type Inner = RamFs;
 
-    fn names_in_cache(&self) -> bool {
-        true
-    }
-
-    fn create(
-        &self,
-        request: &Request,
-        dir: &Inode,
-        name: &[u8],
-        attr: &mut Attr,
-        body: Option<&[u8]>,
-    ) -> Result<u64, Errno> {
-        self.ram.create(request, dir, name, attr, body)
-    }
-
-    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.ram.link(request, dir, name, inode)
-    }
-
-    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.ram.unlink(request, dir, name, inode)
+    fn inner(&self) -> &RamFs {
+        &self.ram
     }
 
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
@@ -51,25 +29,9 @@ impl FileSystem for InHand {
         }
         self.ram.set_attr(request, inode, set)
     }
-
-    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        self.ram.read_at(inode, offset, buf)
-    }
-
-    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        self.ram.write_at(request, inode, offset, data)
-    }
-
-    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        self.ram.set_len(request, inode, len)
-    }
-
-    fn evict(&self, inode: &Inode) {
-        self.ram.evict(inode);
-    }
 }
 
-/// A tree over a file system in hand, and a context in it.
+/// A tree over an [`InHand`], and a context in it.
 struct World {
     fs: InHand,
     vfs: Vfs,
@@ -177,7 +139,7 @@ fn a_user_has_as_much_as_the_quota_says() {
     create(&one, "/1b").unwrap();
     assert_eq!(create(&one, "/1c").err(), Some(Errno::EDQUOT));
     create(&two, "/2").unwrap().write_at(0, b"x").unwrap();
-    // Whoever has the file pays, whoever writes; root may give it away though the new owner has no room for it.
+    // The file's owner is charged, whichever user writes. Root may give the file to a user without room for it.
     world.root.set_attr(Base::CWD, b"/1a", true, &SetAttr { uid: Some(2), ..SetAttr::default() }).unwrap();
     assert_eq!(create(&two, "/2b").err(), Some(Errno::EDQUOT));
     assert!(create(&one, "/1c").is_ok());
@@ -251,9 +213,9 @@ fn options_say_what_the_root_is_and_how_names_are_compared() {
     let fs = RamFs::with_options(&RamOptions { mode: 0o41_777, uid: 3, gid: 4, ..RamOptions::default() });
     let attr = fs.root().attr;
     assert_eq!((attr.mode, attr.uid, attr.gid), (S_IFDIR | 0o1777, 3, 4));
-    assert!(fs.name_rules().is_none());
+    assert!(fs.traits().name_rules.is_none());
     let folding = RamFs::with_options(&RamOptions { case_insensitive: true, ..RamOptions::default() });
-    assert!(folding.name_rules().is_some_and(|rules| rules.equal(b"A", b"a")));
+    assert!(folding.traits().name_rules.is_some_and(|rules| rules.equal(b"A", b"a")));
     // The root is there, whatever the limits.
     let stat = RamFs::with_limits(limits(0, 0)).statfs().unwrap();
     assert_eq!((stat.files, stat.files_free), (1, 0));

@@ -1,7 +1,7 @@
-//! The extended attributes of one file: names and values, as they came.
+//! The extended attributes of one file: names and values.
 //!
 //! # What it is not
-//! A judge of names: the VFS has checked them, and who may use them. An ACL is a value as any other.
+//! A check of names and permissions: the VFS has done that. An ACL is a value like any other.
 //!
 //! # How it is locked
 //! By the caller.
@@ -9,19 +9,19 @@
 use std::collections::BTreeMap;
 use vfs::{Errno, SetXattr};
 
-/// What an attribute takes beside its name and its value, in bytes.
+/// Bytes that an attribute counts besides its name and its value.
 const OVERHEAD: u64 = 64;
 
 /// Names with their values.
 #[derive(Debug, Default)]
 pub(crate) struct Xattrs {
     values: BTreeMap<Box<[u8]>, Box<[u8]>>,
-    /// What they take together.
+    /// Bytes that they count together.
     bytes: u64,
 }
 
 impl Xattrs {
-    /// What all of them take.
+    /// Bytes that all of them count.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -31,7 +31,7 @@ impl Xattrs {
         self.values.get(name).cloned().ok_or(Errno::ENODATA)
     }
 
-    /// What [`Xattrs::bytes`] will be after setting `name`: `EEXIST`, `ENODATA` as `how` says.
+    /// What [`Xattrs::bytes`] will be after setting `name`: `EEXIST`, `ENODATA`, depending on `how`.
     pub(crate) fn bytes_with(&self, name: &[u8], value: &[u8], how: SetXattr) -> Result<u64, Errno> {
         let old = self.values.get(name);
         match (how, old) {
@@ -47,7 +47,7 @@ impl Xattrs {
         self.bytes = self.bytes - old.map_or(0, |old| cost(name, &old)) + cost(name, value);
     }
 
-    /// Takes `name` away: `ENODATA`.
+    /// Removes `name`: `ENODATA`.
     pub(crate) fn remove(&mut self, name: &[u8]) -> Result<(), Errno> {
         let old = self.values.remove(name).ok_or(Errno::ENODATA)?;
         self.bytes -= cost(name, &old);
@@ -60,7 +60,7 @@ impl Xattrs {
     }
 }
 
-/// What one attribute takes.
+/// Bytes that one attribute counts.
 fn cost(name: &[u8], value: &[u8]) -> u64 {
     OVERHEAD + name.len() as u64 + value.len() as u64
 }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_takes_nothing() {
+    fn a_removed_attribute_counts_nothing() {
         let mut xattrs = Xattrs::default();
         xattrs.set(b"user.a", b"1");
         xattrs.set(b"user.b", &[0; 100]);

@@ -1,9 +1,9 @@
-//! The file system in memory, run through the cases for file systems.
+//! testkit's cases over the file system in memory.
 
-use ramfs::{RamFs, RamLimits};
+use lightfoot_ramfs::{RamFs, RamLimits};
 use testkit::Features;
 
-/// Room for so many bytes.
+/// Bytes that there is room for.
 const ROOM: u64 = 16 << 20;
 
 fn small() -> RamFs {

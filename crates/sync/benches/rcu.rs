@@ -5,16 +5,17 @@
 //! retire table also shows the CPU time of the whole process per turn, because some free on another thread.
 
 #![cfg(not(loom))]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
 use crossbeam_epoch as epoch;
+use lightfoot_sync::PerCpuOwner;
+use lightfoot_sync::rcu::{RawRcu, Rcu, RcuDomain};
 use rustix::time::{ClockId, clock_gettime};
 use seize::Guard as _;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicPtr, Ordering::*};
 use std::sync::{Arc, Barrier, RwLock};
 use std::thread;
-use sync::PerCpuOwner;
-use sync::rcu::{RawRcu, Rcu, RcuDomain};
 
 const ROUNDS: usize = 31;
 const THREADS: [usize; 2] = [1, 2];

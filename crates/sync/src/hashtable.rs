@@ -1,14 +1,14 @@
 //! An intrusive hash table with lock-free readers that grows and shrinks by steps.
 //!
 //! # What it is
-//! An array of chains. Readers walk a chain under an RCU read section and store nothing. Writers hold the lock bit of one
-//! bucket. Nodes may be freed and reused while readers stand on them (see [`crate::slab`]), so a reader can be carried from
-//! its chain into another one; the last link of a chain therefore names its bucket, and a reader that ends in a foreign
-//! bucket knows that it has missed something (Linux's "nulls" lists).
+//! An array of chains. Readers walk a chain under an RCU read section and store nothing. Writers hold the lock bit of
+//! one bucket. Nodes may be freed and reused while readers stand on them (see [`crate::slab`]), so a reader can be
+//! carried from its chain into another one. The last link of a chain therefore names its bucket, and a reader that ends
+//! in a foreign bucket detects that it may have missed a node (Linux's "nulls" lists).
 //!
 //! # What it is not
-//! It does not keep equal keys apart and knows no keys at all: the caller hands in a hash and a predicate, and makes
-//! sure by its own lock that one key is inserted once.
+//! It does not know keys: the caller passes a hash and a predicate, and ensures by its own lock that one key is
+//! inserted once.
 //!
 //! # State of a word
 //! A chain is a bucket word and the `next` words of its nodes:
@@ -18,25 +18,25 @@
 //! | bucket or next | `address + 1` | the next node (`PTR` is bit 0; nodes are aligned) |
 //! | bucket | `0` | empty chain |
 //! | next | address of the bucket | end of that bucket's chain |
-//! | bucket | `4` (`MOVED`) | every node went to the next table; final |
-//! | bucket | any but the last, `+ 2` (`LOCK`) | a writer is at work; readers ignore the bit |
+//! | bucket | `4` (`MOVED`) | every node was moved to the next table; final |
+//! | bucket | any but the last, `+ 2` (`LOCK`) | a writer holds the bucket; readers ignore the bit |
 //!
 //! # Growing
-//! A table of twice (or half) the buckets hangs off the current one; each insert and remove then moves `STEP` buckets.
-//! A bucket is moved under its lock from the tail on: the last node is first linked into its new chain, then cut off the
-//! old one, so a node is at every moment on its old chain or its new one, and a reader that searches the old chain, then the
-//! new one, and so on for as long as there is a next table, cannot miss it. No lookup ever waits.
+//! A table of twice (or half) the buckets is linked from the current one; each insert and remove then moves `STEP`
+//! buckets. A bucket is moved under its lock from the tail on: its last node is first linked into the new chain, then
+//! cut off the old one, so at every moment a node is on its old or its new chain. A reader that searches the old chain,
+//! then the new one, and so on while there is a next table, cannot miss it. A lookup never waits.
 //!
 //! # How it is locked
-//! One bucket lock at a time, but for a move: old bucket, then new bucket. The resize mutex is only ever tried.
+//! One bucket lock at a time, except for a move: old bucket, then new bucket. The resize mutex is only ever tried.
 //!
 //! # Invariants
 //! 1. A node on a chain is valid memory of type `N` for the whole of any read section that could reach it: the contract
 //!    of [`HashTable::insert`].
 //! 2. A node's `next` word and the words of a bucket's chain are written only under that bucket's lock (before the node
 //!    is inserted: by the inserter).
-//! 3. Nodes are linked at the head only, so whoever is carried from one chain back into it sees all of it.
-//! 4. A table is freed a grace period after `current` left it, and `current` leaves it only when all buckets are moved.
+//! 3. Nodes are linked at the head only, so a reader that is carried from one chain back into it sees all of it.
+//! 3. Nodes are linked at the head only, so a reader that is carried from one chain back into it sees all of it.
 //!
 //! # Where it comes from
 //! `Documentation/RCU/rculist_nulls.rst` (Eric Dumazet); hlist_bl and dcache's bucket bit lock (Nick Piggin, 2011);
@@ -56,12 +56,12 @@ use prim::atomic::{
 };
 use table::{End, LOCK, MOVED, PTR, Table, end_of, lock_bucket, node_of, scan, set, word_of};
 
-/// Buckets that each insert or remove moves while the table changes size. (Under loom all is small, so that a model of few
+/// Buckets that each insert or remove moves while the table changes size. (Small under loom, so that a model of few
 /// nodes sees a table grow.)
 const STEP: usize = if cfg!(loom) { 1 } else { 32 };
 /// A table up to this many buckets is moved whole by the thread that starts the change.
 const MOVED_AT_ONCE: usize = if cfg!(loom) { 1 } else { 4096 };
-/// A table with fewer nodes than one for so many buckets shrinks.
+/// A table with more than this many buckets for each node shrinks.
 const SPARSE: usize = if cfg!(loom) { 2 } else { 8 };
 /// Inserts (net) on one CPU index before it adds them to the shared count.
 const COUNT_BATCH: isize = if cfg!(loom) { 1 } else { 64 };
@@ -71,10 +71,10 @@ pub trait HashNode: Send + Sync + Sized {
     /// What a hash depends on besides the node: a secret of the instance.
     type Key: Send + Sync;
 
-    /// The link word. It is the table's while the node is inserted; a removed node keeps its last value.
+    /// The link word. The table owns it while the node is inserted; a removed node keeps its last value.
     fn next(&self) -> &AtomicUsize;
 
-    /// The hash under which the node is inserted, again; called when buckets are moved, under the bucket's lock.
+    /// Returns again the hash under which the node was inserted. Called under the bucket's lock when buckets are moved.
     fn hash(&self, key: &Self::Key, guard: &ReadGuard<'_>) -> u64;
 }
 
@@ -83,7 +83,7 @@ pub struct HashTable<N: HashNode> {
     current: AtomicPtr<Table>,
     key: N::Key,
     min_buckets: usize,
-    /// Taken with `try_lock` by whoever starts a change of size.
+    /// A thread that starts a change of size takes it with `try_lock`.
     resize: Mutex<()>,
     count: AtomicIsize,
     uncounted: PerCpu<Uncounted>,
@@ -113,30 +113,30 @@ impl<N> Clone for View<'_, N> {
 impl<N> Copy for View<'_, N> {}
 
 impl<'g, N: HashNode> View<'g, N> {
-    /// The first node for which `matches` holds on the chain of `hash`, or `None`: not found *or* disturbed by a writer;
-    /// [`HashTable::find_slow`] tells which. `at_head` gets the address of the chain's first node, for a prefetch; it may
-    /// be no node at all.
+    /// The first node on the chain of `hash` for which `matches` holds. `None`: there is none, *or* a writer disturbed
+    /// the search; [`HashTable::find_slow`] decides which. `at_head` gets the address of the chain's first node, for a
+    /// prefetch; it need not be the address of a node.
     #[inline(always)]
     pub fn find(&self, hash: u64, at_head: impl FnOnce(*const N), matches: impl FnMut(&'g N) -> bool) -> Option<&'g N> {
         let bucket = self.bucket(hash);
-        // ORDERING: Acquire, pairs with the Release stores of `set` in `insert`, `remove` and `move_bucket`: what the node
-        // held when it was linked is seen.
+        // ORDERING: Acquire, pairs with the Release stores of `set` in `insert`, `remove` and `move_bucket`: this sees
+        // what the node held when it was linked.
         let head = bucket.load(Acquire) & !LOCK;
         at_head(head.wrapping_sub(PTR) as *const N);
         scan(head, matches).ok()
     }
 
-    /// Asks for the line of the bucket of `hash` ahead of its use.
+    /// Prefetches the cache line of the bucket of `hash`.
     #[inline(always)]
     pub fn ask_for_bucket(&self, hash: u64) {
         prim::hint::prefetch(core::ptr::from_ref(self.bucket(hash)).cast::<u8>());
     }
 
-    /// Asks for the line of the first node on the chain of `hash` ahead of its use, when its bucket has come; `at_head` gets its
-    /// address, as in [`View::find`].
+    /// Prefetches the first node on the chain of `hash`, once its bucket is in the cache; `at_head` gets its address,
+    /// as in [`View::find`].
     #[inline(always)]
     pub fn ask_for_head(&self, hash: u64, at_head: impl FnOnce(*const N)) {
-        // Relaxed: for prefetches alone; nothing is read through it.
+        // Relaxed: only for prefetches; nothing is read through it.
         let head = (self.bucket(hash).load(Relaxed) & !LOCK).wrapping_sub(PTR) as *const N;
         prim::hint::prefetch(head.cast::<u8>());
         at_head(head);
@@ -151,7 +151,7 @@ impl<'g, N: HashNode> View<'g, N> {
 }
 
 impl<N: HashNode> HashTable<N> {
-    /// An empty table of at least `min_buckets` buckets, below which it never shrinks.
+    /// An empty table of at least `min_buckets` buckets; it never shrinks below that.
     #[must_use]
     pub fn new(min_buckets: usize, key: N::Key) -> Self {
         let min_buckets = min_buckets.next_power_of_two();
@@ -166,7 +166,7 @@ impl<N: HashNode> HashTable<N> {
         }
     }
 
-    /// The table for the lookups of one read section. The guard must be of the domain that writers pass in.
+    /// The table for the lookups of one read section. The guard must be of the domain that writers pass.
     #[inline(always)]
     pub fn view<'g>(&'g self, _guard: &'g ReadGuard<'_>) -> View<'g, N> {
         let table = self.table();
@@ -175,14 +175,15 @@ impl<N: HashNode> HashTable<N> {
 
     #[inline(always)]
     fn table(&self) -> &Table {
-        // ORDERING: Acquire, pairs with the Release store of `current` in `finish`: the buckets of a new table are seen.
+        // ORDERING: Acquire, pairs with the Release store of `current` in `finish`: this sees the buckets of a new
+        // table.
         let table = self.current.load(Acquire);
         // SAFETY: invariant 4, all callers are in a read section (or have `&mut self`).
         unsafe { &*table }
     }
 
-    /// Finds a node for certain: whatever writers do meanwhile, a node that is on its chain throughout is found, and
-    /// `None` means that at some moment during the call no node matched.
+    /// Finds a node whatever writers do meanwhile: a node that is on its chain throughout is found, and `None` means
+    /// that at some moment during the call no node matched.
     #[cold]
     pub fn find_slow<'g>(
         &'g self,
@@ -196,9 +197,9 @@ impl<N: HashNode> HashTable<N> {
                 Ok(node) => return Some(node),
                 Err(end) => end,
             };
-            // A node leaves a table for the next one only, so one that is on no chain of the tables up to here, each searched
-            // after the one before it, is in a later one. There may be several: `table` can have been moved, and the next one
-            // be on the move already.
+            // A node leaves a table only for the next one, so a node that is on no chain of the tables up to here, each
+            // searched after the one before it, is in a later one. There may be several: `table` can have been moved
+            // completely while the next one is being moved.
             table = match (end, table.successor()) {
                 (End::Own, None) => return None,
                 (End::Own | End::Moved, Some(next)) => next,
@@ -214,17 +215,18 @@ impl<N: HashNode> HashTable<N> {
     ///
     /// # Safety
     /// `node` is on no chain; it stays valid memory of type `N` until the table is dropped, or until it is removed and
-    /// a grace period of the domain of `guard` has passed; `node.hash(key)` gives `hash` while it is inserted.
+    /// a grace period of the domain of `guard` has passed; `node.hash(key)` returns `hash` while it is inserted.
     pub unsafe fn insert(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, node: &N, hash: u64) {
         let (bucket, word) = self.lock(hash);
         let next = if word == 0 { end_of(bucket) } else { word };
-        // Release although the node is not linked yet: a reader may still stand on its former life (see `set`).
+        // Release although the node is not linked yet: a reader may still be on this memory's former node (see `set`).
         set(node.next(), next);
         set(bucket, word_of(node));
         self.account(domain, guard, 1);
     }
 
-    /// Unlinks `node` from the chain of `hash`. Readers that stand on it go on along its old link. `false`: it was not there.
+    /// Unlinks `node` from the chain of `hash`. Readers that are on it go on along its old link. `false`: it was not
+    /// there.
     pub fn remove(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, node: &N, hash: u64) -> bool {
         let (bucket, head) = self.lock(hash);
         let target = word_of(node);
@@ -247,7 +249,7 @@ impl<N: HashNode> HashTable<N> {
         found
     }
 
-    /// Nodes in the table, to within `COUNT_BATCH` a CPU index.
+    /// Nodes in the table, to within `COUNT_BATCH` for each CPU index.
     #[must_use]
     pub fn len_hint(&self) -> usize {
         self.count.load(Relaxed).max(0) as usize
@@ -261,7 +263,8 @@ impl<N: HashNode> HashTable<N> {
         (bytes(table) + table.successor().map_or(0, bytes), table.mask + 1)
     }
 
-    /// Locks the bucket that holds the nodes of `hash`, in whichever table that is; gives its word without the lock.
+    /// Locks the bucket that holds the nodes of `hash`, in whichever table that is. Returns its word without the lock
+    /// bit.
     #[inline]
     fn lock(&self, hash: u64) -> (&AtomicUsize, usize) {
         let mut table = self.table();
@@ -278,7 +281,7 @@ impl<N: HashNode> HashTable<N> {
     #[inline]
     fn account(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, by: isize) {
         let own = &self.uncounted.this().0;
-        // Relaxed: the slot is this thread's own; the count is a hint.
+        // Relaxed: only this thread writes the slot; the count is a hint.
         let net = own.load(Relaxed) + by;
         if net.abs() < COUNT_BATCH {
             own.store(net, Relaxed);
@@ -306,7 +309,7 @@ impl<N: HashNode> HashTable<N> {
         if !core::ptr::eq(table, self.table()) || table.successor().is_some() {
             return;
         }
-        // ORDERING: Release, pairs with the Acquire load in `successor`: the empty buckets of the new table are seen.
+        // ORDERING: Release, pairs with the Acquire load in `successor`, which sees the empty buckets of the new table.
         table.next.store(Table::new(wanted), Release);
         let next = table.successor().expect("just stored");
         if buckets <= MOVED_AT_ONCE {
@@ -314,11 +317,11 @@ impl<N: HashNode> HashTable<N> {
         }
     }
 
-    /// Moves up to `limit` buckets, with one write to each of the two words that all movers share; whoever moves the last
-    /// one makes `next` the current table.
+    /// Moves up to `limit` buckets, with one write to each of the two words that all movers share. The thread that
+    /// moves the last bucket makes `next` the current table.
     #[cold]
     fn move_buckets(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, table: &Table, next: &Table, limit: usize) {
-        // Relaxed: a ticket for a run of buckets; each bucket's lock orders the rest.
+        // Relaxed: claims a run of buckets; each bucket's lock orders the rest.
         let first = table.cursor.fetch_add(limit, Relaxed);
         if first > table.mask {
             table.cursor.store(table.mask + 1, Relaxed);
@@ -328,8 +331,8 @@ impl<N: HashNode> HashTable<N> {
         for index in first..end {
             self.move_bucket(table.at(index), next, guard);
         }
-        // ORDERING: AcqRel, with the same by the other movers: who takes it to zero has seen all their moves, and
-        // publishes them by `finish`.
+        // ORDERING: AcqRel, with the same by the other movers: the thread that takes it to zero has seen all their
+        // moves, and publishes them by `finish`.
         if table.left.fetch_sub(end - first, AcqRel) == end - first {
             self.finish(domain, table, next);
         }
@@ -349,7 +352,8 @@ impl<N: HashNode> HashTable<N> {
             let Some(word) = lock_bucket(target) else {
                 unreachable!("the next table is not moved before this one is")
             };
-            // ORDERING: Release, pairs with the Acquire loads of `scan`: a reader carried along this link sees the nodes there.
+            // ORDERING: Release, pairs with the Acquire loads of `scan`: a reader carried along this link sees the
+            // nodes there.
             last.next().store(if word == 0 { end_of(target) } else { word }, Release);
             set(target, word_of(last));
             match before {
@@ -375,7 +379,7 @@ impl<N: HashNode> Drop for HashTable<N> {
     fn drop(&mut self) {
         let mut table = self.current.load(Relaxed);
         while !table.is_null() {
-            // SAFETY: made by `Table::new`, and nobody reads the table any more.
+            // SAFETY: made by `Table::new`; `&mut self` excludes readers.
             let owned = unsafe { Box::from_raw(table) };
             table = owned.next.load(Relaxed);
         }

@@ -1,24 +1,24 @@
 //! Lock ranks, checked in debug builds.
 //!
 //! # What it is
-//! Each crate has one table of ranks, an enum that implements [`Rank`]: whoever holds a lock may take locks further
-//! down the table only. A [`Checker`] belongs to an instance and knows, for each thread, which ranks of that instance it
-//! holds; a lock taken against the order panics at once, with both names, whether or not it would have blocked. Outside
-//! of debug builds, and under loom, nothing of this is left: the checker and its guards are empty.
+//! Each crate has one table of ranks, an enum that implements [`Rank`]: a thread that holds a lock may take only locks
+//! further down the table. A [`Checker`] belongs to an instance and records which ranks of that instance each thread
+//! holds. A lock taken against the order panics at once, with both names, whether or not it would have blocked. In
+//! release builds and under loom the checker and its guards are empty.
 //!
 //! # What it is not
-//! A search for cycles among lock classes seen at run time, which is what Linux's lockdep does: here the order is written
-//! down beforehand. It does not see locks for which nobody asks, nor locks of two instances.
+//! A search for cycles among lock classes seen at run time, as Linux's lockdep is: here the order is written down
+//! beforehand. It sees neither locks taken without a checker nor the order between locks of two instances.
 //!
 //! # How it is locked
-//! Not at all: each thread counts in the slot of its own CPU index.
+//! Not at all: each thread counts in its CPU index's slot.
 //!
 //! # Source
-//! Ranks: the lock hierarchies of multiprocessor UNIX, e.g. C. Schimmel, "UNIX Systems for Modern Architectures" (1994),
-//! chapter 9. The name: Linux's `Documentation/locking/lockdep-design.rst`.
+//! Ranks: the lock hierarchies of multiprocessor UNIX, e.g. C. Schimmel, "UNIX Systems for Modern Architectures"
+//! (1994), chapter 9. The name: Linux's `Documentation/locking/lockdep-design.rst`.
 //!
 //! ```
-//! use sync::lockdep::{Checker, Rank};
+//! use lightfoot_sync::lockdep::{Checker, Rank};
 //!
 //! #[derive(Clone, Copy)]
 //! enum Order { Outer, Inner }
@@ -32,7 +32,7 @@
 //! }
 //!
 //! let checker = Checker::new();
-//! let (outer, inner) = (sync::Mutex::new(1), sync::SpinLock::new(2));
+//! let (outer, inner) = (lightfoot_sync::Mutex::new(1), lightfoot_sync::SpinLock::new(2));
 //! let held = checker.lock(Order::Outer, &outer);
 //! assert_eq!(**held + **checker.lock(Order::Inner, &inner), 3);
 //! ```
@@ -44,16 +44,16 @@ use core::ops::{Deref, DerefMut};
 #[cfg(all(debug_assertions, not(loom)))]
 use held::HeldRanks;
 
-/// A place in a crate's order of locks.
+/// A position in a crate's order of locks.
 pub trait Rank: Copy {
-    /// What the ranks are called, outermost first.
+    /// The names of the ranks, outermost first.
     const NAMES: &'static [&'static str];
 
     /// The index of this rank in [`NAMES`](Self::NAMES).
     fn level(self) -> usize;
 }
 
-/// Which ranks each thread holds of one instance; see the module's description. At most 16 ranks.
+/// The ranks of one instance that each thread holds; see the module's description. At most 16 ranks.
 pub struct Checker<R> {
     #[cfg(all(debug_assertions, not(loom)))]
     held: prim::PerCpu<HeldRanks>,
@@ -61,7 +61,7 @@ pub struct Checker<R> {
 }
 
 impl<R: Rank> Checker<R> {
-    /// A checker; nobody holds anything.
+    /// A checker with no rank held.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -71,17 +71,18 @@ impl<R: Rank> Checker<R> {
         }
     }
 
-    /// The calling thread is about to take a lock of rank `rank`, and holds it until the answer is dropped.
+    /// Records that the calling thread is about to take a lock of rank `rank`, and holds it until the result is
+    /// dropped.
     ///
     /// # Panics
-    /// In debug builds, if the thread holds a lock of the same rank or of one further down.
+    /// In debug builds, if the thread holds a lock of the same rank or a rank further down.
     #[inline(always)]
     pub fn acquire(&self, rank: R) -> Held<'_, R> {
         self.check(rank, rank.level());
         self.hold(rank)
     }
 
-    /// As [`acquire`](Self::acquire), for a lock beside others of the same rank. The caller has put them in order:
+    /// As [`acquire`](Self::acquire), for a lock beside others of the same rank, which the caller takes in order:
     /// ancestors first, else by address.
     ///
     /// # Panics
@@ -102,7 +103,7 @@ impl<R: Rank> Checker<R> {
         Ranked { guard: lock.lock(), _held: held }
     }
 
-    /// Takes `lock` beside others of its rank, which is `rank`.
+    /// Takes `lock`, which has rank `rank`, beside others of its rank.
     ///
     /// # Panics
     /// As [`acquire_nested`](Self::acquire_nested).
@@ -121,7 +122,7 @@ impl<R: Rank> Checker<R> {
     fn check(&self, rank: R, first_refused: usize) {
         #[cfg(all(debug_assertions, not(loom)))]
         if let Some(level) = prim::uncharged(|| self.held.this().innermost()).filter(|&level| level >= first_refused) {
-            panic!("lock order: {} is asked for under {}", R::NAMES[rank.level()], R::NAMES[level]);
+            panic!("lock order: {} taken under {}", R::NAMES[rank.level()], R::NAMES[level]);
         }
         #[cfg(not(all(debug_assertions, not(loom))))]
         let _ = (rank, first_refused);
@@ -154,7 +155,7 @@ impl<R: Rank> core::fmt::Debug for Checker<R> {
     }
 }
 
-/// The calling thread holds a lock of this rank; until it is dropped.
+/// The calling thread holds a lock of this rank until this is dropped.
 #[must_use = "the rank is held as long as this exists"]
 pub struct Held<'a, R: Rank> {
     #[cfg(all(debug_assertions, not(loom)))]
@@ -180,7 +181,7 @@ impl<R: Rank> core::fmt::Debug for Held<'_, R> {
 }
 
 /// The guard of a lock, and its rank.
-#[must_use = "the lock is given back when the guard is dropped"]
+#[must_use = "the lock is released when the guard is dropped"]
 pub struct Ranked<'a, R: Rank, G> {
     /// Before `_held`: fields drop in order.
     guard: G,
@@ -219,7 +220,7 @@ mod held {
     pub(super) struct HeldRanks([AtomicU32; 16]);
 
     impl HeldRanks {
-        /// The level furthest down of which there is one.
+        /// The level furthest down of which the thread holds a lock.
         pub(super) fn innermost(&self) -> Option<usize> {
             self.0.iter().rposition(|count| count.load(Relaxed) != 0)
         }
@@ -254,8 +255,8 @@ mod tests {
         }
     }
 
-    /// Takes the ranks one after another (`true`: beside others of its rank). What the last one's panic said, if it
-    /// panicked; the others must not.
+    /// Takes the ranks one after another (`true`: beside others of its rank). Returns the message of the last one's
+    /// panic, if it panicked; the others must not.
     fn take(ranks: &[(Order, bool)]) -> Option<String> {
         let checker = Checker::new();
         let acquire = |&(rank, nested): &(Order, bool)| match nested {
@@ -273,9 +274,8 @@ mod tests {
 
     #[test]
     fn locks_are_taken_down_the_table_only() {
-        let refused = |asked: &str, held: &str| {
-            cfg!(debug_assertions).then(|| format!("lock order: {asked} is asked for under {held}"))
-        };
+        let refused =
+            |asked: &str, held: &str| cfg!(debug_assertions).then(|| format!("lock order: {asked} taken under {held}"));
         type Case = (&'static [(Order, bool)], Option<String>);
         let cases: [Case; 8] = [
             (&[(Top, false), (Middle, false), (Bottom, false)], None),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_is_free_again_when_its_guard_went_in_whatever_order() {
+    fn a_rank_is_free_again_whatever_the_order_of_the_guards() {
         let checker = Checker::new();
         let (top, bottom) = (checker.acquire(Top), checker.acquire(Bottom));
         drop(top);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ranked_lock_is_given_back_with_its_rank() {
+    fn a_ranked_lock_is_released_with_its_rank() {
         let (checker, lock) = (Checker::new(), crate::Mutex::new(1));
         **checker.lock(Middle, &lock) += 1;
         drop(checker.lock_nested(Middle, &lock));

@@ -1,45 +1,44 @@
 //! A spinlock and a reference count in one word.
 //!
 //! # What it is
-//! The count is moved by one fetch-add or fetch-sub, whether the lock is held or not: 29 ns for a get and put shared by
-//! two threads, where a compare-exchange loop takes 73 ns (performance.md). The lock serialises its holders. An object
-//! is *alive* or *dead*; who has it alive in its last state kills it by one compare-exchange that names the count.
+//! One fetch-add or fetch-sub moves the count, whether the lock is held or not: a get and a put shared by two threads
+//! took 29 ns, and 73 ns as a compare-exchange loop (2 CPUs). The lock serialises its holders. An object is *alive* or
+//! *dead*; a thread kills it by one compare-exchange that names the count.
 //!
 //! # What it is not
 //! Linux's lockref in one point: there the count stands still while the lock is held; **here the count may move while
-//! the lock is held**. What the lock does stop is death: [`LockRef::try_kill`] wants the lock free, so an object that
-//! was alive under its lock stays alive until the lock is given back (or its holder says
-//! [`mark_dead`](LockRefGuard::mark_dead)). Nor does it free anything: what zero means is the caller's business. An
-//! alive object with count zero is usual (a cached dentry nobody uses).
-//!
+//! the lock is held**. What the lock does stop is death: [`LockRef::try_kill`] requires the lock to be free, so an
+//! object that was alive under its lock stays alive until the lock is released (or its holder calls
+//! [`mark_dead`](LockRefGuard::mark_dead)). It frees nothing either: the caller decides what zero means. An alive
+//! object with count zero is usual (a cached dentry without users).
 //! # State
 //! | bits 63..32 | bits 31..2 | bit 1 `DEAD`             | bit 0 `LOCKED` |
-//! |-------------|------------|--------------------------|----------------|
-//! | count       | zero       | nobody gets a reference  | the lock       |
-//!
+//! | bits 63..32 | bits 31..2 | bit 1 `DEAD`                   | bit 0 `LOCKED` |
+//! |-------------|------------|--------------------------------|----------------|
+//! | count       | zero       | a thread can get no reference  | the lock       |
 //! | from                      | by                     | to                             |
 //! |---------------------------|------------------------|--------------------------------|
 //! | alive, n                  | `get`, `get_not_dead`; `get_not_zero` if n > 0 | alive, n + 1 |
 //! | alive, n                  | `put`; `put_or_lock` if n > 1 | alive, n - 1            |
 //! | alive, 1, free            | `put_or_lock`          | alive, 1, locked by the caller |
 //! | alive, expected, free     | `try_kill(expected)`   | dead, 0                        |
-//! | alive, expected, own lock | `mark_dead(expected)`  | dead, 0, locked still          |
+//! | alive, expected, own lock | `mark_dead(expected)`  | dead, 0, still locked          |
 //! | dead, s                   | `get_not_dead`         | dead, s + 1, and back at once  |
 //! | dead, s                   | `revive(n)`            | alive, s + n                   |
 //!
 //! # Strays
-//! `get_not_dead` learns that the object is dead only after it has counted itself, and takes the count back. So the
-//! count of a dead object is the number of such *strays*. Objects live in type-stable memory and may be revived at
-//! once, with strays still out; `revive` therefore adds, never stores, and for the moment until it is taken back a
-//! stray counts as a reference of the revived object. It does no harm while it is there: `try_kill` and `mark_dead`
-//! fail, as with any reference more. And it may be the last to leave, as [`GetNotDead::DeadLast`] tells.
+//! `get_not_dead` learns that the object is dead only after it has added one to the count, and subtracts it again. So
+//! the count of a dead object is the number of such *strays*. Objects live in type-stable memory and may be revived at
+//! once, before all strays are subtracted. So `revive` adds and never stores, and a stray counts as a reference of the
+//! revived object until it is subtracted. While it is there `try_kill` and `mark_dead` fail, as with any other
+//! reference. And it may be the last to leave, which [`GetNotDead::DeadLast`] reports.
 //!
 //! # Being last
-//! `put` says `true` when it took the count of an alive object to zero. That is news of the past: by now another may
-//! have got, put and been told the same, or killed the object, or killed and revived it. So who is told acts only
-//! through [`try_kill`](LockRef::try_kill)`(0)`, or under a lock of its own that getters take too. Who kills owns the
-//! object *as it then is*: read what it is after the kill, do not remember it from before. (Where references come by
-//! `get` alone, `true` is final, as in an `Arc`.)
+//! `put` returns `true` when it took the count of an alive object to zero. That describes the past: since then another
+//! thread may have got and put a reference and received `true` too, or killed the object, or killed and revived it. So
+//! a caller that receives `true` acts only through [`try_kill`](LockRef::try_kill)`(0)`, or under its own lock that
+//! getters take too. The thread that kills owns the object *as it is then*: read its state after the kill, not before.
+//! (Where all references come from `get`, `true` is final, as in an `Arc`.)
 //!
 //! # Orderings
 //! Every change is a read-modify-write, so each continues the release sequences before it.
@@ -57,11 +56,11 @@
 //! 2013). Counting by fetch-add and reading the state from what it returns: Linux's `rcuref` (Thomas Gleixner, 2023).
 //!
 //! # Limitations
-//! Waiters for the lock are not queued. Who would make a count exceed 2^31, or puts a reference that
-//! is not there, panics; the count stays as it was.
+//! Waiters for the lock are not queued. A call that would make a count exceed 2^31, or that puts a reference which does
+//! not exist, panics and leaves the count as it was.
 //!
 //! ```
-//! use sync::{GetNotDead, LockRef};
+//! use lightfoot_sync::{GetNotDead, LockRef};
 //!
 //! let d = LockRef::new(1);
 //! d.get();
@@ -88,7 +87,7 @@ const LOCKED: u64 = 1;
 const DEAD: u64 = 2;
 /// One reference.
 const ONE: u64 = 1 << 32;
-/// Counts from here on are refused. The other half is room for the gets that are on their way to being refused.
+/// Counts from here on are refused. The other half is room for gets that are about to be refused.
 const LIMIT: u64 = 1 << 63;
 const OVERFLOW: &str = "overflow: 2^31 references to one object";
 const UNDERFLOW: &str = "underflow: a reference was put twice";
@@ -107,15 +106,15 @@ pub struct LockRef(AtomicU64);
 
 /// What [`LockRef::get_not_dead`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a reference that was got must be put, and who is last must act on it"]
+#[must_use = "a reference that was got must be put, and the last user must act on it"]
 pub enum GetNotDead {
     /// The caller holds a reference.
     Got,
     /// The object was dead. The caller holds nothing.
     Dead,
-    /// The object was dead and the caller holds nothing; but meanwhile the object was revived and its references were
-    /// put, so that the caller, taking back its stray count, took the count to zero. It must do what it would do after
-    /// a [`put`](LockRef::put) that said `true`: nobody else was told of this zero.
+    /// The object was dead and the caller holds nothing. But meanwhile the object was revived and its references were
+    /// put, so the caller took the count to zero when it subtracted its stray. It must do what it would do after a
+    /// [`put`](LockRef::put) that returned `true`: no other thread received this zero.
     DeadLast,
 }
 
@@ -134,7 +133,7 @@ impl LockRef {
         Self(AtomicU64::new(DEAD))
     }
 
-    /// One reference more. The caller holds one already, so the object stays alive. Panics at 2^31 references.
+    /// Adds a reference. The caller holds one already, so the object stays alive. Panics at 2^31 references.
     #[inline(always)]
     pub fn get(&self) {
         // Relaxed: the caller's own reference orders everything before this one.
@@ -145,11 +144,11 @@ impl LockRef {
         debug_assert!(old & DEAD == 0, "get of a dead object");
     }
 
-    /// A reference, unless the object is dead. Whether it is locked does not matter. Panics at 2^31 references.
+    /// Gets a reference, unless the object is dead. It may be locked. Panics at 2^31 references.
     #[inline(always)]
     pub fn get_not_dead(&self) -> GetNotDead {
-        // ORDERING: Acquire pairs with the Release in `revive` (a reference sees the object it is to) and with that in
-        // `try_kill` and `mark_dead` (who is refused sees what the killer did before).
+        // ORDERING: Acquire pairs with the Release in `revive` (a thread with a reference sees the revived object) and
+        // with that in `try_kill` and `mark_dead` (a refused thread sees what the killer did before).
         let old = self.0.fetch_add(ONE, Acquire);
         if old & (DEAD | LIMIT) == 0 {
             return GetNotDead::Got;
@@ -157,29 +156,29 @@ impl LockRef {
         self.undo(old)
     }
 
-    /// Takes back the count that `get_not_dead` added to `old`.
+    /// Subtracts the stray that `get_not_dead` added to `old`.
     #[cold]
     fn undo(&self, old: u64) -> GetNotDead {
         if old & DEAD == 0 {
             self.refuse(ONE.wrapping_neg(), OVERFLOW);
         }
-        // Relaxed: a stray touched nothing of the object; as a read-modify-write it passes on what others released.
+        // Relaxed: a stray read nothing of the object; as a read-modify-write it continues the release sequence.
         let old = self.0.fetch_sub(ONE, Relaxed);
         if old & DEAD != 0 || count_of(old) != 1 {
             return GetNotDead::Dead;
         }
-        // ORDERING: the Acquire fence pairs with the Release in `put` and `put_or_lock`: who is last sees what all
+        // ORDERING: the Acquire fence pairs with the Release in `put` and `put_or_lock`: the last user sees what all
         // others did.
         fence(Acquire);
         GetNotDead::DeadLast
     }
 
-    /// A reference, if the object is alive and somebody has one. A stray count passes for a reference here: what the
-    /// caller then has is sound, only less exclusive than it hoped. Panics at 2^31 references.
+    /// Gets a reference, if the object is alive and its count is not zero. A stray counts as a reference here: the
+    /// caller's reference is sound, but it may be the only one. Panics at 2^31 references.
     #[inline]
     #[must_use = "a reference that was got must be put"]
     pub fn get_not_zero(&self) -> bool {
-        // Relaxed: a guess, which the compare-exchange checks; a refusal gives the caller nothing.
+        // Relaxed: a guess, which the compare-exchange checks; a refused caller gets nothing.
         let mut old = self.0.load(Relaxed);
         loop {
             if old & DEAD != 0 || count_of(old) == 0 {
@@ -188,7 +187,7 @@ impl LockRef {
             if old >= LIMIT {
                 self.refuse(0, OVERFLOW);
             }
-            // ORDERING: Acquire pairs with the Release in `revive`: a reference sees the object it is to.
+            // ORDERING: Acquire pairs with the Release in `revive`: a thread with a reference sees the revived object.
             match self.0.compare_exchange_weak(old, old + ONE, Acquire, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => old = now,
@@ -196,13 +195,13 @@ impl LockRef {
         }
     }
 
-    /// Gives back the caller's reference; says whether that took the count to zero. See "Being last" at
-    /// the module. Panics when there was none.
+    /// Puts the caller's reference. Returns whether that took the count to zero; see "Being last" at the module. Panics
+    /// if the count was zero.
     #[inline(always)]
-    #[must_use = "who is last must act on it"]
+    #[must_use = "the last user must act on it"]
     pub fn put(&self) -> bool {
         // ORDERING: Release pairs with the Acquire fence in `put` and `undo` at zero, and with the Acquire in
-        // `put_or_lock`, `try_kill` and `mark_dead`: who has the object alone sees what this holder did.
+        // `put_or_lock`, `try_kill` and `mark_dead`: a thread that has the object alone sees what this holder did.
         let old = self.0.fetch_sub(ONE, Release);
         if old < 2 * ONE { self.put_last(old) } else { false }
     }
@@ -213,15 +212,15 @@ impl LockRef {
             self.refuse(ONE, UNDERFLOW);
         }
         debug_assert!(old & DEAD == 0, "put of a dead object");
-        // ORDERING: the Acquire fence pairs with the Release in `put` and `put_or_lock`: who is last sees what all
+        // ORDERING: the Acquire fence pairs with the Release in `put` and `put_or_lock`: the last user sees what all
         // others did.
         fence(Acquire);
         true
     }
 
-    /// Gives back the caller's reference, unless it is the only one: then takes the lock instead and the caller still
-    /// holds the reference. Others may get references while the caller has the lock; `mark_dead(1)` says whether they
-    /// did. Panics when there was none.
+    /// Puts the caller's reference, unless it is the only one: then it takes the lock instead, and the caller still
+    /// holds the reference. Other threads may get references while the caller has the lock; `mark_dead(1)` fails if
+    /// they did. Panics if the count was zero.
     #[must_use = "with a guard, the caller still holds the reference"]
     pub fn put_or_lock(&self) -> Option<LockRefGuard<'_>> {
         loop {
@@ -236,14 +235,15 @@ impl LockRef {
                 }
                 1 => {
                     // ORDERING: Acquire pairs with the Release in `LockRefGuard::drop` (this section follows the last
-                    // one) and in `put` and `put_or_lock` (who has the object alone sees what the others did).
+                    // one) and in `put` and `put_or_lock` (a thread that has the object alone sees what the others
+                    // did).
                     if self.0.compare_exchange_weak(old, old | LOCKED, Acquire, Relaxed).is_ok() {
                         return Some(self.locked());
                     }
                 }
                 _ => {
                     // ORDERING: Release pairs with the Acquire in `put_or_lock`, `try_kill` and `mark_dead` and the
-                    // fences in `put` and `undo` at zero: who has the object alone sees what this holder did.
+                    // fences in `put` and `undo` at zero: a thread that has the object alone sees what this holder did.
                     if self.0.compare_exchange_weak(old, old - ONE, Release, Relaxed).is_ok() {
                         return None;
                     }
@@ -252,10 +252,10 @@ impl LockRef {
         }
     }
 
-    /// Takes the lock, spinning. The object may be dead: ask the guard. If it is not, it stays alive until the lock is
-    /// given back. The count may move all the same.
+    /// Takes the lock, spinning. The object may be dead; [`LockRefGuard::is_dead`] returns whether it is. An object
+    /// that is alive stays alive until the lock is released, but its count may move.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn lock(&self) -> LockRefGuard<'_> {
         loop {
             // ORDERING: Acquire pairs with the Release in `LockRefGuard::drop`: this section follows the last one.
@@ -274,30 +274,30 @@ impl LockRef {
         LockRefGuard { lock: self, not_send: PhantomData }
     }
 
-    /// Kills the object if it is alive, not locked, and has exactly `expected` references, all of them the caller's;
-    /// they are gone then. One attempt: a refusal may be due to a stray.
+    /// Kills the object if it is alive, not locked, and has exactly `expected` references, all of them the caller's.
+    /// They are gone then. One attempt: it may fail because of a stray.
     #[inline]
     #[must_use]
     pub fn try_kill(&self, expected: u32) -> bool {
         // ORDERING: AcqRel. Acquire pairs with the Release in `put`, `put_or_lock`, `revive` and `LockRefGuard::drop`:
-        // the killer sees what its maker and former holders did. Release pairs with the Acquire in `get_not_dead`
-        // and `is_dead`: who finds the object dead sees what the killer did before.
+        // the killer sees what its maker and former holders did. Release pairs with the Acquire in `get_not_dead` and
+        // `is_dead`: a thread that finds the object dead sees what the killer did before.
         self.0.compare_exchange(u64::from(expected) << 32, DEAD, AcqRel, Relaxed).is_ok()
     }
 
-    /// Makes a dead object alive, with `count` references for the caller (and the strays that are out). Only whoever
-    /// killed or made it may. Panics with 2^31 or more.
+    /// Makes a dead object alive, with `count` references for the caller (plus the strays). Only the thread that killed
+    /// or made the object may call this. Panics with 2^31 or more.
     #[inline]
     pub fn revive(&self, count: u32) {
-        // DEAD is set, so taking it off borrows nothing from its neighbours.
+        // DEAD is set, so subtracting it borrows nothing from its neighbours.
         let change = references(count).wrapping_sub(DEAD);
         // ORDERING: Release pairs with the Acquire in `get_not_dead`, `get_not_zero`, `is_dead`, `try_kill` and
-        // `mark_dead`: who gets a reference, or kills, sees the object as it was made.
+        // `mark_dead`: a thread that gets a reference, or kills, sees the object as it was made.
         let old = self.0.fetch_add(change, Release);
-        debug_assert!(old & DEAD != 0, "revival of what is alive");
+        debug_assert!(old & DEAD != 0, "revive of an object that is alive");
     }
 
-    /// The references now, strays included; for show, or for those whom the caller excludes from moving it.
+    /// The references now, strays included; for display, or for a caller that excludes the threads that change it.
     #[inline]
     #[must_use]
     pub fn count(&self) -> u32 {
@@ -305,16 +305,16 @@ impl LockRef {
         count_of(self.0.load(Relaxed))
     }
 
-    /// Whether the object is dead. It stays so until its killer revives it.
+    /// Whether the object is dead. It stays dead until its killer revives it.
     #[inline]
     #[must_use]
     pub fn is_dead(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release in `try_kill` and `mark_dead` (who finds it dead sees what the
-        // killer did before) and in `revive` (who finds it alive sees it as it was made).
+        // ORDERING: Acquire pairs with the Release in `try_kill` and `mark_dead` (a thread that finds it dead sees what
+        // the killer did before) and in `revive` (a thread that finds it alive sees it as it was made).
         self.0.load(Acquire) & DEAD != 0
     }
 
-    /// Whether somebody holds the lock now.
+    /// Whether a thread holds the lock now.
     #[inline]
     #[must_use]
     pub fn is_locked(&self) -> bool {
@@ -322,7 +322,7 @@ impl LockRef {
         self.0.load(Relaxed) & LOCKED != 0
     }
 
-    /// Panics, after the count was put right by adding `change`.
+    /// Panics, after it has corrected the count by adding `change`.
     #[cold]
     #[inline(never)]
     fn refuse(&self, change: u64, why: &str) -> ! {
@@ -331,46 +331,46 @@ impl LockRef {
     }
 }
 
-/// `count` references as they stand in the word.
+/// `count` references, at their position in the word.
 #[inline]
 fn references(count: u32) -> u64 {
     assert!(count < 1 << 31, "reference count {OVERFLOW}");
     u64::from(count) << 32
 }
 
-/// The lock of a [`LockRef`], held; given back on drop, also when unwinding.
+/// The lock of a [`LockRef`], held; released on drop, also when unwinding.
 #[derive(Debug)]
-#[must_use = "the lock is given back when the guard is dropped"]
+#[must_use = "the lock is released when the guard is dropped"]
 pub struct LockRefGuard<'a> {
     lock: &'a LockRef,
-    /// Whoever took a spinning lock gives it back.
+    /// The thread that took a spinning lock releases it.
     not_send: PhantomData<*const ()>,
 }
 
 impl LockRefGuard<'_> {
-    /// The references at this moment; the lock does not stop them from moving.
+    /// The references at this moment; the lock does not stop them from changing.
     #[inline]
     #[must_use]
     pub fn count(&self) -> u32 {
         self.lock.count()
     }
 
-    /// Whether the object is dead. `false` holds until the lock is given back.
+    /// Whether the object is dead. `false` holds until the lock is released.
     #[inline]
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.lock.is_dead()
     }
 
-    /// Kills the object if it is alive and has exactly `expected` references, all of them the caller's; they are gone
-    /// then. The lock stays held. `false`: somebody else has a reference (or a stray is out), or it was dead.
+    /// Kills the object if it is alive and has exactly `expected` references, all of them the caller's. They are gone
+    /// then. The lock stays held. `false`: another thread has a reference (or there is a stray), or it was dead.
     #[inline]
     #[must_use]
     pub fn mark_dead(&mut self, expected: u32) -> bool {
         let alive = u64::from(expected) << 32 | LOCKED;
         // ORDERING: AcqRel. Acquire pairs with the Release in `put`, `put_or_lock` and `revive`: the killer sees what
-        // its maker and former holders did. Release pairs with the Acquire in `get_not_dead` and `is_dead`: who
-        // finds the object dead sees what the killer did before.
+        // its maker and former holders did. Release pairs with the Acquire in `get_not_dead` and `is_dead`: a thread
+        // that finds the object dead sees what the killer did before.
         self.lock.0.compare_exchange(alive, DEAD | LOCKED, AcqRel, Relaxed).is_ok()
     }
 }
@@ -406,13 +406,13 @@ mod tests {
         check(&d, 4, false, true);
         assert_eq!(guard.count(), 4);
         assert!(!d.put() && !d.put() && !d.put() && d.put());
-        assert!(!d.get_not_zero(), "nobody has one");
+        assert!(!d.get_not_zero(), "no references");
         drop(guard);
         check(&d, 0, false, false);
     }
 
     #[test]
-    fn a_kill_wants_the_lock_free_and_the_count_exact() {
+    fn a_kill_requires_the_lock_free_and_the_count_exact() {
         let d = LockRef::new(2);
         assert!(!d.try_kill(1));
         let guard = d.lock();
@@ -453,14 +453,14 @@ mod tests {
         std::thread::scope(|s| {
             let guard = d.lock();
             let waiter = s.spawn(|| d.put_or_lock().is_none());
-            d.get(); // the lock is not given back: the waiter leaves because of this
+            d.get(); // the lock stays held: the waiter leaves because of this
             assert!(waiter.join().unwrap() && guard.count() == 1);
         });
         check(&d, 1, false, false);
     }
 
     #[test]
-    fn a_revived_object_keeps_its_strays_and_tells_the_last_of_them() {
+    fn a_revived_object_keeps_its_strays_and_reports_the_last_of_them() {
         let d = LockRef::new_dead();
         let before = d.0.fetch_add(ONE, Relaxed); // a stray, caught in the middle of `get_not_dead`
         let guard = d.lock();
@@ -474,7 +474,7 @@ mod tests {
 
         let before = d.0.fetch_add(ONE, Relaxed);
         d.revive(1);
-        assert_eq!(d.undo(before), GetNotDead::Dead, "a holder is left");
+        assert_eq!(d.undo(before), GetNotDead::Dead, "one holder remains");
         check(&d, 1, false, false);
     }
 

@@ -1,26 +1,26 @@
 //! Lock statistics: how often a lock is taken, how long it is held, and how long threads wait for it.
 //!
 //! # What it is
-//! A [`Class`] counts for all locks that share it; [`Measured`] is a raw lock that reports to a class; a [`Row`] is what
-//! Lockmeter printed of one, and a [`Table`] prints rows in its columns. A class is off at first: its locks then pay one
-//! relaxed load of a word that nobody writes when they are taken, and one of their own when they are given back. Locks
-//! that are not wrapped pay nothing.
+//! A [`Class`] counts for all locks that share it, [`Measured`] is a raw lock that reports to a class, a [`Row`] has
+//! Lockmeter's columns for a class, and a [`Table`] prints rows. A class is off at first: taking one of its locks then
+//! costs one relaxed load of a word that no thread writes, releasing it one relaxed load of a word beside the lock.
+//! Locks that are not wrapped cost nothing more.
 //!
 //! # What it is not
-//! Exact at its edges: a hold that begins before [`Class::reset`] and ends after it is counted whole, and a table is a sum
-//! over threads that go on meanwhile. Nor without influence when it is on: two readings of the clock a section, and
-//! a waiter tries the lock once more than it would.
+//! Exact at its edges: a hold that begins before [`Class::reset`] and ends after it is counted whole, and a table is a
+//! sum over threads that keep running. A class that is on also costs time: two readings of the clock for each section,
+//! and each waiter tries the lock once more.
 //!
 //! # How it is locked
-//! Not at all: a thread counts in the slot of its own CPU index, and readers add the slots up.
+//! Not at all: a thread counts in its CPU index's slot, and readers add up the slots.
 //!
 //! # State of a class
 //! | bits 31..1                                   | bit 0  |
 //! |----------------------------------------------|--------|
 //! | period: steps with each [`Class::reset`]     | 1: on  |
 //!
-//! A slot belongs to one period. Its owner empties it before it counts for another, and readers skip those of past ones: so
-//! a reset needs no write to other threads' slots.
+//! A slot belongs to one period. Its owner empties it before it counts for another, and readers skip those of past
+//! ones: so a reset needs no write to other threads' slots.
 //!
 //! # Orderings
 //! | here                             | partner                            |
@@ -32,14 +32,14 @@
 //! Linux Showcase, 2000).
 //!
 //! # Limitations
-//! Lockmeter's column of refused tries is left out: what is not taken is not counted.
+//! Lockmeter's column of failed tries is missing: only acquisitions are counted.
 //!
 //! ```
-//! use sync::lockstat::{Class, Measured, Row, Table};
-//! use sync::{Lock, TicketLock};
+//! use lightfoot_sync::lockstat::{Class, Measured, Row, Table};
+//! use lightfoot_sync::{Lock, TasLock};
 //!
 //! let class = Class::new("counter");
-//! let lock: Lock<Measured<TicketLock>, _> = Lock::with_raw(Measured::of(&class), 0);
+//! let lock: Lock<Measured<TasLock>, _> = Lock::with_raw(Measured::of(&class), 0);
 //! class.enable();
 //! *lock.lock() += 1;
 //! let counts = class.counts();
@@ -84,50 +84,50 @@ pub struct Counts {
 /// A class of locks; see the module's description.
 #[repr(align(128))]
 pub struct Class {
-    /// On a line that is not written otherwise: not even by clones of the handle, thanks to the alignment.
+    /// On its own cache line, thanks to the alignment: clones of the handle do not write to it either.
     state: AtomicU32,
     name: &'static str,
     slots: PerCpu<Slot>,
 }
 
 impl Class {
-    /// A class with nothing counted, off.
+    /// A class that is off, with all counts zero.
     #[must_use]
     pub fn new(name: &'static str) -> Arc<Self> {
         uncharged(|| Arc::new(Self { state: AtomicU32::new(0), name, slots: PerCpu::new(Slot::default) }))
     }
 
-    /// What it was called.
+    /// Its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Counts from now on, added to what was counted before.
+    /// Counts from now on, added to the counts so far.
     pub fn enable(&self) {
         // Relaxed: the flag orders nothing.
         uncharged(|| self.state.fetch_or(ON, Relaxed));
     }
 
-    /// Counts no more holds and waits than have begun.
+    /// Stops counting holds and waits that begin from now on.
     pub fn disable(&self) {
         // Relaxed: the flag orders nothing.
         uncharged(|| self.state.fetch_and(!ON, Relaxed));
     }
 
-    /// Forgets what was counted.
+    /// Sets all counts to zero.
     pub fn reset(&self) {
-        // Relaxed: whoever counts in the old period, not having seen this, is forgotten too.
+        // Relaxed: what a thread that has not seen this counts in the old period is dropped too.
         uncharged(|| self.state.fetch_add(PERIOD, Relaxed));
     }
 
-    /// The sums of now.
+    /// The sums now.
     #[must_use]
     pub fn counts(&self) -> Counts {
         uncharged(|| {
             // Relaxed: a period is a number.
             let period = self.state.load(Relaxed) & !ON;
-            // ORDERING: Acquire pairs with the Release in `Slot::enter`: a slot of this period shows nothing older.
+            // ORDERING: Acquire pairs with the Release in `Slot::enter`: a slot of this period shows no older counts.
             let of_now = self.slots.iter().filter(|slot| slot.period.load(Acquire) == period);
             of_now.fold(Counts::default(), |mut sum, slot| {
                 sum.acquisitions += slot.acquisitions.load(Relaxed);
@@ -161,7 +161,7 @@ impl core::fmt::Debug for Class {
     }
 }
 
-/// What one CPU index counted. Written by the thread that owns the index only.
+/// What one CPU index counted. Only the thread that owns the index writes it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Slot {
@@ -186,7 +186,7 @@ impl Slot {
         for counter in [&self.wait_ns, &self.wait_max_ns] {
             counter.store(0, Relaxed);
         }
-        // ORDERING: Release pairs with the Acquire in `Class::counts`: who sees the period sees the zeros.
+        // ORDERING: Release pairs with the Acquire in `Class::counts`: a thread that sees the period sees the zeros.
         self.period.store(period, Release);
     }
 
@@ -205,12 +205,12 @@ impl Slot {
     }
 }
 
-/// Adds to a counter that one thread writes.
+/// Adds to a counter that only this thread writes.
 fn add(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed) + n, Relaxed);
 }
 
-/// Raises a maximum that one thread writes.
+/// Raises a maximum that only this thread writes.
 fn raise(max: &AtomicU64, n: u64) {
     max.store(max.load(Relaxed).max(n), Relaxed);
 }
@@ -219,7 +219,7 @@ fn raise(max: &AtomicU64, n: u64) {
 #[derive(Debug)]
 pub struct Measured<R> {
     raw: R,
-    /// When the hold that is being measured began; [`UNMEASURED`]. Written by the holder only.
+    /// When the measured hold began, or [`UNMEASURED`]. Only the holder writes it.
     held_since_ns: AtomicI64,
     class: Option<Arc<Class>>,
 }
@@ -250,7 +250,7 @@ impl<R: RawLock> Measured<R> {
         self.taken(class, Some(asked));
     }
 
-    /// The lock was taken: at once, or after it was asked for at `asked`.
+    /// Counts an acquisition: at once, or after a wait that began at `asked`.
     #[cold]
     fn taken(&self, class: &Class, asked: Option<i64>) {
         uncharged(|| {
@@ -261,7 +261,7 @@ impl<R: RawLock> Measured<R> {
         });
     }
 
-    /// The lock, held since then, is about to be given back.
+    /// Counts the end of a hold that began at `since`.
     #[cold]
     fn give_back(&self, since: i64) {
         uncharged(|| {
@@ -323,7 +323,7 @@ mod tests {
     /// A lock that is not free at the first try.
     struct Reluctant(TasLock, AtomicU32);
 
-    // SAFETY: that of the lock inside; `try_lock` says no more often.
+    // SAFETY: that of the lock inside; `try_lock` only fails more often.
     unsafe impl RawLock for Reluctant {
         fn new() -> Self {
             Self(TasLock::new(), AtomicU32::new(0))
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn who_found_the_lock_taken_has_waited() {
+    fn a_thread_that_found_the_lock_taken_has_waited() {
         let class = Class::new("test");
         let lock = lock_of::<Reluctant>(&class);
         class.enable();

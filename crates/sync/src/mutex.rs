@@ -1,9 +1,9 @@
-//! A lock that sleeps: four bytes, one compare-exchange to take, one swap to give back.
+//! A lock that sleeps: four bytes, one compare-exchange to take, one swap to release.
 //!
 //! # What it is
-//! [`RawMutex`] is the bare word; [`Mutex`] puts it around its data, which may be `()`. A waiter spins for a
-//! moment while the holder looks as if it were about to finish, then parks on the word. The third state keeps a
-//! release without sleepers free of system calls.
+//! [`RawMutex`] is the bare word; [`Mutex`] puts it around its data, which may be `()`. A waiter spins briefly while
+//! the lock is held without sleepers, then parks on the word. The third state keeps a release without sleepers free of
+//! system calls.
 //!
 //! # What it is not
 //! Fair: a newcomer may overtake a woken sleeper. A panic in a section frees it without a mark (no poisoning).
@@ -12,8 +12,8 @@
 //! | word | meaning                                          |
 //! |------|--------------------------------------------------|
 //! | 0    | free                                             |
-//! | 1    | held, nobody sleeps                              |
-//! | 2    | held, somebody may sleep: who gives back wakes   |
+//! | 1    | held, no sleepers                                |
+//! | 2    | held, maybe with sleepers: `unlock` wakes one    |
 //!
 //! # Orderings
 //! | here                                      | partner                    |
@@ -21,22 +21,22 @@
 //! | `RawMutex::try_lock`: cmpxchg, Acquire    | `unlock`: swap, Release    |
 //! | `RawMutex::lock_slow`: swap, Acquire      | `unlock`: swap, Release    |
 //!
-//! No wake is lost: a sleeper swaps in 2 and parks while the word is 2; every change away from 2 is by `unlock`, which
-//! sees the 2 it took out and wakes one. The one it wakes swaps in 2 again, for it cannot know whether others sleep.
+//! No wake is lost: a sleeper swaps in 2 and parks while the word is 2. Every change away from 2 is by `unlock`, which
+//! sees the 2 that it took out and wakes one sleeper. That sleeper swaps in 2 again, for there may be others.
 //!
 //! # Invariants
-//! 1. The word leaves 0 only in `try_lock` and `lock_slow`; whoever did that holds the lock.
+//! 1. The word leaves 0 only in `try_lock` and `lock_slow`; the thread that changed it holds the lock.
 //! 2. The word becomes 0 only in `unlock`, which only the holder may call.
 //!
 //! # Source
 //! Ulrich Drepper, "Futexes Are Tricky" (2011), mutex 3.
 //!
 //! # Limitations
-//! `unlock` may wake a sleeper on the word's address after the next holder freed its memory: a wake without a cause,
-//! which every parking loop must allow for anyway.
+//! `unlock` may wake a sleeper on the word's address after the next holder freed its memory: a spurious wake, which
+//! every parking loop must allow for anyway.
 //!
 //! ```
-//! let names = sync::Mutex::new(vec!["a"]);
+//! let names = lightfoot_sync::Mutex::new(vec!["a"]);
 //! names.lock().push("b");
 //! assert_eq!(names.into_inner(), ["a", "b"]);
 //! ```
@@ -110,7 +110,7 @@ impl RawMutex {
     fn lock_slow(&self) {
         let _scope = scope(Tag::Mutex);
         lockstat::contended(self);
-        // Relaxed: only a hint; the exchanges below decide. With sleepers there is no point in waiting for the holder.
+        // Relaxed: only a hint; the exchanges below decide. Where others sleep already, spinning gains nothing.
         spin_until_bounded(TURNS, || self.0.load(Relaxed) != HELD);
         if self.try_lock() {
             return;

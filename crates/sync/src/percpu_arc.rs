@@ -1,16 +1,16 @@
-//! A reference count that many threads take and give back without writing a shared line.
+//! A reference count that many threads change without writing to a shared cache line.
 //!
 //! # What it is
 //! An `Arc` for one hot, long-lived object with one owner (a mount, a superblock). While the [`PerCpuOwner`] lives,
-//! cloning and dropping a [`PerCpuArc`] add to and subtract from a counter of the calling CPU; only the sum of all
-//! counters means something, and nobody needs it: the owner's own reference keeps the object. Dropping the owner
-//! switches to one atomic count, and the last reference drops the value, on whichever thread that is.
-//! The owner can be *sealed*, too: the switch is made, the references are counted, and no [`PerCpuRef`] becomes a
-//! reference any more until it is unsealed. That is how an owner learns whether anybody else is there.
+//! cloning and dropping a [`PerCpuArc`] add to and subtract from a counter of the calling CPU. Only the sum of all
+//! counters has a meaning, and it is not needed, because the owner's reference keeps the object alive. Dropping the
+//! owner switches to one atomic count, and the last reference drops the value, on whichever thread that is. An owner
+//! can also be *sealed*: that makes the switch, counts the references, and refuses to turn a [`PerCpuRef`] into a
+//! reference until it is unsealed. So an owner can find out whether other references exist.
 //!
 //! # What it is not
 //! A replacement for `Arc`: it takes some 4 KiB, and the owner's drop and seal wait for a (short) grace period. There
-//! are no weak references, and the count can be read by sealing alone.
+//! are no weak references, and only sealing reads the count.
 //!
 //! # State
 //! ```text
@@ -20,30 +20,29 @@
 //! sealed    true    1 + r (the owner's, and all)    unused        central +- 1                   None
 //! gone      true    r                               unused        central +- 1; 0 drops it all   None
 //! ```
-//! `r` references exist; open, `r = s + c`, and `c` is not 0 after an unsealing only. Who has not seen a change of
-//! `closed` yet may still do what the row before says.
+//! `r` references exist. While open, `r = s + c`; `c` can differ from 0 only after an unsealing. A thread that has not
+//! seen a change of `closed` yet may still act as in the row before.
 //!
-//! The switch (a drop's or a seal's) sets `closed`, waits for a grace period of the object's own readers - every clone
-//! or drop is a read section, so afterwards none uses a counter any more - and adds `s - BIAS` to the central count.
-//! Until then `BIAS` keeps that from reaching 0, afterwards the owner's own reference does, which a drop gives up with
-//! it.
-//! Unsealing adds `BIAS - s` and unsets `closed`: the counters stay as they were, each its thread's own.
+//! The switch (by a drop or a seal) sets `closed`, waits for a grace period of the object's own readers, and adds
+//! `s - BIAS` to the central count. Every clone or drop is a read section, so after the grace period no thread uses a
+//! counter. Until then `BIAS` keeps the central count from reaching 0; afterwards the owner's reference does, which a
+//! drop gives up in the same step. Unsealing adds `BIAS - s` and clears `closed`; the counters keep their values.
 //!
 //! # Invariants
 //! 1. A handle ([`PerCpuOwner`], [`PerCpuArc`]) owns one reference: `body` is valid while it lives. A [`PerCpuRef`]
 //!    borrows one that does.
-//! 2. `central` reaches 0 once, when no handle is left, and whoever brings it there frees `body` and touches it last:
-//!    a thread that gives its reference back in the central count has left its read section before, and one that does
-//!    so in a counter is still in its section, which the switch waits for.
-//! 3. A counter is written by the thread that owns its index, inside a read section that saw `closed` unset. So from
-//!    the end of a switch's grace period to an unsealing nobody writes one: `s` is the same at both.
-//! 4. `closed` is written, and `BIAS` and `s` are added and subtracted, under the lock of `sealed` or in the owner's
+//! 2. `central` reaches 0 once, when no handle is left, and the thread that brings it there frees `body` and touches it
+//!    last: a thread that drops its reference in the central count has left its read section before, and one that drops
+//!    it in a counter is still in its section, which the switch waits for.
+//! 3. Only the thread that owns its index writes a counter, inside a read section that saw `closed` unset. So from the
+//!    end of a switch's grace period to an unsealing no thread writes one: `s` is the same at both.
+//! 4. `closed` changes, and `BIAS` and `s` are added and subtracted, only under the lock of `sealed` or in the owner's
 //!    drop.
 //!
 //! # Source
-//! Linux `percpu-ref` (Kent Overstreet, Tejun Heo, 2013). Differs in that the grace period is the object's own and
-//! that the kill waits for it, so it may be done inside read sections of any [`RcuDomain`](crate::rcu::RcuDomain). The
-//! seal is its `percpu_ref_kill` followed by `percpu_ref_reinit`; the borrow is `triomphe`'s `ArcBorrow`.
+//! Linux `percpu-ref` (Kent Overstreet, Tejun Heo, 2013). It differs in that the grace period is the object's own and
+//! the kill waits for it, so it may run inside read sections of any [`RcuDomain`](crate::rcu::RcuDomain). The seal is
+//! its `percpu_ref_kill` followed by `percpu_ref_reinit`; the borrow is `triomphe`'s `ArcBorrow`.
 
 use crate::mutex::Mutex;
 use crate::rcu::readers::Readers;
@@ -56,10 +55,10 @@ use prim::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
-/// More than there can be references.
+/// More than the largest number of references.
 const BIAS: i64 = 1 << 62;
 
-/// One CPU's share of the count: its clones less its drops. Lives in the line of its reader slot.
+/// One CPU's share of the count: its clones less its drops. In the cache line of its reader slot.
 #[derive(Default)]
 struct Counter(AtomicI64);
 
@@ -80,18 +79,18 @@ struct Body<T> {
     readers: Readers<Counter>,
     closed: AtomicBool,
     central: AtomicI64,
-    /// Whether the owner is sealed. Held for the length of a change (invariant 4).
+    /// Whether the owner is sealed. Locked for the length of a change (invariant 4).
     sealed: Mutex<bool>,
     value: T,
 }
 
 impl<T> Body<T> {
-    /// Adds `n` to the own CPU's counter; `false`, and nothing done, if the owner is sealed or gone.
+    /// Adds `n` to the calling CPU's counter. `false`, with nothing done, if the owner is sealed or gone.
     #[inline(always)]
     fn add_on_cpu(&self, n: i64) -> bool {
         let section = self.readers.enter();
-        // Relaxed: the grace period of the switch orders it: a section that it does not wait for sees the flag. Who
-        // sees an unsealing late uses the central count once more, which is right at any time.
+        // Relaxed: the grace period of the switch orders it: a section that it does not wait for sees the flag. A
+        // thread that sees an unsealing late uses the central count once more, which is always correct.
         let open = !self.closed.load(Relaxed);
         if open {
             section.own().add(n);
@@ -99,8 +98,8 @@ impl<T> Body<T> {
         open
     }
 
-    /// Makes every clone and drop from now on use the central count. Waits for those that are being executed right now,
-    /// no longer. Answers what has to be added to the central count; see the state table.
+    /// Makes every clone and drop from now on use the central count. Waits for those that are running now, no longer.
+    /// Returns what must be added to the central count; see the state table.
     fn close(&self) -> i64 {
         // Relaxed: see `add_on_cpu`.
         self.closed.store(true, Relaxed);
@@ -112,7 +111,7 @@ impl<T> Body<T> {
         self.counted() - BIAS
     }
 
-    /// The sum of the counters, which nobody writes meanwhile (invariant 3).
+    /// The sum of the counters, which no thread writes meanwhile (invariant 3).
     fn counted(&self) -> i64 {
         // Relaxed: the grace period of the switch ordered them.
         self.readers.iter().fold(0i64, |sum, counter| sum.wrapping_add(counter.0.load(Relaxed)))
@@ -124,7 +123,7 @@ impl<T> Body<T> {
 fn try_get<T>(body: NonNull<Body<T>>) -> Option<PerCpuArc<T>> {
     // SAFETY: invariant 1: the handle that the caller has or borrows lives.
     let taken = unsafe { body.as_ref() }.add_on_cpu(1);
-    // Made if taken only: its drop would give back what was never taken.
+    // Made only if taken: its drop would subtract a reference that was never added.
     taken.then(|| PerCpuArc { body, owned: PhantomData })
 }
 
@@ -134,23 +133,24 @@ fn get<T>(body: NonNull<Body<T>>) -> PerCpuArc<T> {
     // SAFETY: invariant 1: the caller's handle lives.
     let shared = unsafe { body.as_ref() };
     if !shared.add_on_cpu(1) {
-        // Relaxed: made from a living reference, which orders it against the last drop.
+        // Relaxed: the living reference it is made from orders it before the last drop.
         shared.central.fetch_add(1, Relaxed);
     }
     PerCpuArc { body, owned: PhantomData }
 }
 
-/// Gives references back in the central count: adds `n`, frees the body if that makes 0.
+/// Drops references in the central count: adds `n`, and frees the body if that makes 0.
 ///
 /// # Safety
-/// The caller gives up a reference with this and uses the body no more.
+/// The caller gives up a reference with this call and does not use the body after it.
 #[cold]
 unsafe fn put_central<T>(body: NonNull<Body<T>>, n: i64) {
-    // SAFETY: invariant 1: the reference being given up is still there.
+    // SAFETY: invariant 1: the reference that the caller gives up still exists.
     let central = unsafe { &body.as_ref().central };
-    // ORDERING: AcqRel pairs with itself in other calls, and with the Acquire in `PerCpuOwner::seal`: whoever frees, or
-    // finds no reference left, sees what all others did before they let go. (What was let go in a counter comes with
-    // the grace period of the switch, which is made by a sealer or by a drop that then comes through here.)
+    // ORDERING: AcqRel pairs with itself in other calls, and with the Acquire in `PerCpuOwner::seal`: the thread that
+    // frees, or finds no reference left, sees what all others did before they dropped theirs. (References dropped in a
+    // counter are ordered by the grace period of the switch; a sealer, or a drop that then comes through here, makes
+    // it.)
     if central.fetch_add(n, AcqRel) + n == 0 {
         // SAFETY: invariant 2.
         drop(unsafe { Box::from_raw(body.as_ptr()) });
@@ -160,7 +160,7 @@ unsafe fn put_central<T>(body: NonNull<Body<T>>, n: i64) {
 /// The owner of a value with a per-CPU reference count. Dropping it leaves the value to the last [`PerCpuArc`].
 ///
 /// ```
-/// let owner = sync::PerCpuOwner::new(String::from("root"));
+/// let owner = lightfoot_sync::PerCpuOwner::new(String::from("root"));
 /// let share = owner.share();
 /// drop(owner);
 /// assert_eq!(share.clone().as_str(), "root");
@@ -176,14 +176,14 @@ pub struct PerCpuArc<T> {
     owned: PhantomData<Body<T>>,
 }
 
-/// A borrowed value from which a reference can be made: as `&PerCpuArc<T>`, without the way through a pointer to it,
-/// and to be had from the owner, too. Made by [`PerCpuOwner::borrow`] and [`PerCpuArc::borrow`].
+/// A borrowed value from which a reference can be made. It is like `&PerCpuArc<T>` with one pointer less to follow, and
+/// the owner can lend one too. Made by [`PerCpuOwner::borrow`] and [`PerCpuArc::borrow`].
 pub struct PerCpuRef<'a, T> {
     body: NonNull<Body<T>>,
     handle: PhantomData<&'a PerCpuArc<T>>,
 }
 
-// SAFETY: as `Arc<T>`: a handle gives out `&T` on any thread (`T: Sync`), and the last one drops the `T` where it is
+// SAFETY: as `Arc<T>`: a handle lends `&T` on any thread (`T: Sync`), and the last one drops the `T` on its thread
 // (`T: Send`). The body's other fields are `Sync`.
 unsafe impl<T: Send + Sync> Send for PerCpuOwner<T> {}
 // SAFETY: as above.
@@ -198,7 +198,7 @@ unsafe impl<T: Send + Sync> Send for PerCpuRef<'_, T> {}
 unsafe impl<T: Send + Sync> Sync for PerCpuRef<'_, T> {}
 
 impl<T> PerCpuOwner<T> {
-    /// Moves `value` to the heap, with counters.
+    /// Moves `value` to the heap, with its counters.
     #[must_use]
     pub fn new(value: T) -> Self {
         let body = Box::new(Body {
@@ -211,30 +211,29 @@ impl<T> PerCpuOwner<T> {
         Self { body: NonNull::from(Box::leak(body)), owned: PhantomData }
     }
 
-    /// A shared reference. Of a sealed owner too: then it is counted in the central count, and whoever sealed it must
-    /// reckon with one more than [`PerCpuOwner::seal`] said.
+    /// A shared reference. A sealed owner makes one too and counts it in the central count, so the number that
+    /// [`PerCpuOwner::seal`] returned is then one too low.
     #[inline(always)]
     #[must_use]
     pub fn share(&self) -> PerCpuArc<T> {
         get(self.body)
     }
 
-    /// The value, with the possibility of a reference.
+    /// The value, borrowed; a reference can be made from it.
     #[inline(always)]
     #[must_use]
     pub fn borrow(&self) -> PerCpuRef<'_, T> {
         PerCpuRef { body: self.body, handle: PhantomData }
     }
 
-    /// Seals the owner and answers how many references exist. From its return to the next [`PerCpuOwner::unseal`] no
-    /// [`PerCpuRef::to_arc`] succeeds, so that new references come from existing ones alone, or from
-    /// [`PerCpuOwner::share`], which whoever sealed it has to leave alone meanwhile. If the answer is 0 there are none
-    /// and there will be none, and what their holders did happened before. Otherwise the number may have changed by
-    /// the time the caller looks at it.
+    /// Seals the owner and returns how many references exist. From its return to the next [`PerCpuOwner::unseal`] no
+    /// [`PerCpuRef::to_arc`] succeeds, so new references come only from existing ones, or from [`PerCpuOwner::share`],
+    /// which the caller must not use meanwhile. If the result is 0, no reference exists or can be made, and all that
+    /// their holders did happened before. Otherwise the number may have changed by the time the caller looks at it.
     ///
-    /// Waits for clones and drops that are being executed right now, no longer. Of an owner that is sealed already it
-    /// answers the number anew. Callers serialise the sealing and unsealing of one owner, or one unseals what the other
-    /// relies on; no memory rule is broken if they do not.
+    /// Waits for clones and drops that are running now, no longer. For an owner that is sealed already it returns the
+    /// current number. Callers must serialise the sealing and unsealing of one owner, or one ends the seal that another
+    /// relies on; memory safety does not depend on it.
     #[must_use = "unless it is 0 there are references"]
     pub fn seal(&self) -> i64 {
         // SAFETY: invariant 1.
@@ -242,21 +241,21 @@ impl<T> PerCpuOwner<T> {
         let mut sealed = body.sealed.lock();
         let change = if *sealed { 0 } else { body.close() };
         *sealed = true;
-        // ORDERING: Acquire pairs with the AcqRel in `put_central`: who finds no reference left sees what the holders
-        // did. (What they let go in a counter comes with the grace period.)
+        // ORDERING: Acquire pairs with the AcqRel in `put_central`: a thread that finds no reference left sees what the
+        // holders did. (References dropped in a counter are ordered by the grace period.)
         body.central.fetch_add(change, Acquire) + change - 1
     }
 
-    /// Ends what [`PerCpuOwner::seal`] began: references are counted on the own CPU again, and [`PerCpuRef::to_arc`]
-    /// succeeds. Does nothing to an owner that is not sealed, but debug builds panic: somebody else unsealed it.
+    /// Ends what [`PerCpuOwner::seal`] began: references are counted on their CPU again, and [`PerCpuRef::to_arc`]
+    /// succeeds. Does nothing to an owner that is not sealed; debug builds panic, since another caller has unsealed it.
     pub fn unseal(&self) {
         // SAFETY: invariant 1.
         let body = unsafe { self.body.as_ref() };
         let mut sealed = body.sealed.lock();
-        debug_assert!(*sealed, "unsealed by somebody else");
+        debug_assert!(*sealed, "unsealed by another caller");
         if *sealed {
-            // Relaxed: the owner's reference keeps the count above 0 before and after, in whichever order others see
-            // this and the flag.
+            // Relaxed: the owner's reference keeps the count above 0 before and after, in whichever order other threads
+            // see this and the flag.
             body.central.fetch_add(BIAS - body.counted(), Relaxed);
             body.closed.store(false, Relaxed);
             *sealed = false;
@@ -265,13 +264,13 @@ impl<T> PerCpuOwner<T> {
 }
 
 impl<T> Drop for PerCpuOwner<T> {
-    /// Switches to the atomic count for good, if a seal has not done so. Waits for clones and drops that are being
-    /// executed right now, no longer.
+    /// Switches to the atomic count for good, if a seal has not done so. Waits for clones and drops that are running
+    /// now, no longer.
     fn drop(&mut self) {
         // SAFETY: invariant 1.
         let body = unsafe { self.body.as_ref() };
         let change = if *body.sealed.lock() { 0 } else { body.close() };
-        // SAFETY: the owner's own reference is the one given up.
+        // SAFETY: this gives up the owner's reference.
         unsafe { put_central(self.body, change - 1) };
     }
 }
@@ -288,7 +287,7 @@ impl<T> Drop for PerCpuArc<T> {
     fn drop(&mut self) {
         // SAFETY: invariant 1.
         if !unsafe { self.body.as_ref() }.add_on_cpu(-1) {
-            // SAFETY: this reference is the one given up, and the read section is over.
+            // SAFETY: this gives up this reference, and the read section is over.
             unsafe { put_central(self.body, -1) };
         }
     }
@@ -301,7 +300,7 @@ impl<T> PerCpuArc<T> {
         self.body == other.body
     }
 
-    /// The value, with the possibility of another reference.
+    /// The value, borrowed; another reference can be made from it.
     #[inline(always)]
     #[must_use]
     pub fn borrow(&self) -> PerCpuRef<'_, T> {
@@ -318,10 +317,10 @@ impl<'a, T> PerCpuRef<'a, T> {
         &unsafe { self.body.as_ref() }.value
     }
 
-    /// A reference, at the cost of a clone; `None` if the owner is sealed or gone.
+    /// A reference, at the cost of a clone. `None` if the owner is sealed or gone.
     ///
     /// ```
-    /// let owner = sync::PerCpuOwner::new(1);
+    /// let owner = lightfoot_sync::PerCpuOwner::new(1);
     /// assert!(owner.borrow().to_arc().is_some());
     /// assert_eq!(owner.seal(), 0);
     /// assert!(owner.borrow().to_arc().is_none());
@@ -452,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_that_nobody_is_there_is_alone_until_it_unseals() {
+    fn a_sealer_that_finds_no_reference_is_alone_until_it_unseals() {
         let (inside, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let owner = PerCpuOwner::new(());
         std::thread::scope(|s| {

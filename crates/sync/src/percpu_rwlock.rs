@@ -1,23 +1,23 @@
-//! A reader/writer lock whose readers write their own cache line only.
+//! A reader/writer lock whose readers write only to their own cache line.
 //!
 //! # What it is
-//! One slot for each CPU index. A reader takes its own slot, which costs one read-modify-write on a line that nobody
-//! else writes while there is no writer; a writer takes all of them, in the order of the indexes. For data that every
-//! thread reads all the time and that hardly ever changes.
+//! One slot for each CPU index. A reader takes its own slot: one read-modify-write on a cache line that no other thread
+//! writes while there is no writer. A writer takes all slots, in the order of the indexes. For data that every thread
+//! reads all the time and that hardly ever changes.
 //!
-//! All wait by spinning, so it may be taken where spinlocks are held; keep sections short, and do not sleep in them.
+//! All waiting is by spinning, so the lock may be taken under spinlocks; keep sections short, and do not sleep in them.
 //!
 //! # What it is not
-//! Fair to readers: they wait for as long as writers follow one another. Cheap to write: a writer takes the line of
-//! every thread that ever read (of their indexes, which are reused). Small: 4 KiB, and 128 bytes for each index beyond
-//! the thirty-second. Readers that should not write at all want [`rcu`](crate::rcu).
+//! Fair to readers: they wait for as long as writers follow one another. Cheap to write: a writer takes the cache line
+//! of every CPU index that ever read. Small: 4 KiB, and 128 bytes for each index beyond the thirty-second. For readers
+//! that should not write at all there is [`rcu`](crate::rcu).
 //!
 //! # State
 //! | bits of a slot | 31     | 30..2            | 1 `JOINED`               | 0 `WRITER`                      |
 //! |----------------|--------|------------------|--------------------------|---------------------------------|
-//! | meaning        | panics | readers that are in | writers know of the slot | a writer is in, or next      |
+//! | meaning        | panics | readers that are in | writers take the slot    | a writer is in, or next         |
 //!
-//! A slot begins as 0. Its first reader joins: sets `JOINED` under the writers' lock. Writers pass over slots that have
+//! A slot begins as 0. Its first reader joins it: sets `JOINED` under the writers' lock. Writers skip slots that have
 //! not joined.
 //!
 //! # Orderings
@@ -29,28 +29,28 @@
 //! | writer after writer; joining              | those of the writers' [`SpinLock`]         |
 //!
 //! # Invariants
-//! 1. `WRITER` is set and unset, and `JOINED` set, by the holder of `writers` only. `JOINED` stays.
+//! 1. Only the holder of `writers` sets and clears `WRITER`, and sets `JOINED`. `JOINED` stays.
 //! 2. A reader is in when it has added its share to a slot that had `JOINED` and not `WRITER`, or that had a reader in
 //!    it (its own thread's outer section, or the guard of a thread that had the index before).
 //! 3. A writer is in when it has set `WRITER` in each slot that has joined and has then seen each without readers.
-//!    From then on no reader comes in: into a slot that has joined not, by 2, for a slot that was seen empty has no
-//!    reader that a second could follow; into one that has not joined neither, for it would have to join first, which
-//!    takes `writers`, and the writer has that until it is out.
+//!    From then on no reader comes in. Not into a slot that has joined, by 2: a slot that was seen empty has no reader
+//!    that a second could follow. Nor into another slot: it would have to join first, which takes `writers`, and the
+//!    writer holds that until it is out.
 //! 4. A writer sees every slot that joined before it took `writers`, also one in a segment made since: the joiner
 //!    found the segment made, and `writers` orders that before this writer's look at the segments. A segment made
-//!    while a writer is in holds slots that have not joined; it is passed over on the way in as on the way out.
+//!    while a writer is in holds slots that have not joined; the writer skips it on the way in and on the way out.
 //!
 //! # Source
 //! Linux's `brlock` (Ingo Molnar, 1999) and the `vfsmount` lock of Nick Piggin's scalability work (2009), later
-//! `lglock`. Differs in that a slot is a thread's and not a CPU's, hence that slots come into being while the lock is
-//! in use, and that reading nests.
+//! `lglock`. It differs in that a slot belongs to a thread and not to a CPU; so slots are added while the lock is in
+//! use, and reading nests.
 //!
 //! # Limitations
-//! A thread that reads without a pause cannot keep a writer out, but one that nests sections so that it never leaves
-//! the outermost can. A guard that is forgotten keeps writers out for ever.
+//! A thread that nests its sections so that it never leaves the outermost one keeps writers out. So does a guard that
+//! is forgotten (`mem::forget`).
 //!
 //! ```
-//! let mounts = sync::PerCpuRwLock::new(vec!["/"]);
+//! let mounts = lightfoot_sync::PerCpuRwLock::new(vec!["/"]);
 //! mounts.write().push("/proc");
 //! let outer = mounts.read();
 //! assert_eq!(mounts.read().len(), outer.len());
@@ -71,27 +71,27 @@ use prim::lockstat;
 
 /// A writer has the slot, or waits for its readers to leave.
 const WRITER: u32 = 1;
-/// Writers know of the slot.
+/// Writers take the slot.
 const JOINED: u32 = 2;
 /// One reader.
 const READER: u32 = 4;
 
-/// So many readers in one slot that the next could flow over: guards were forgotten by the hundred million.
+/// Readers in one slot at which it panics, before the count overflows: only forgotten guards can be so many.
 const FULL: u32 = 1 << 31;
 
-/// One index's share; two lines, so that the adjacent-line prefetcher does not make neighbours share.
+/// One index's share; two cache lines, so that the adjacent-line prefetcher does not make neighbours share.
 #[derive(Default)]
 #[repr(align(128))]
 struct Slot(AtomicU32);
 
 impl Slot {
     fn has_joined(&self) -> bool {
-        // Relaxed: who holds `writers` has it by that lock (invariant 1).
+        // Relaxed: the caller holds `writers`, which orders it (invariant 1).
         self.0.load(Relaxed) & JOINED != 0
     }
 }
 
-/// A reader/writer lock around a `T`, with a line for each reader; see the module's description.
+/// A reader/writer lock around a `T`, with a cache line for each reader; see the module's description.
 pub struct PerCpuRwLock<T> {
     slots: PerCpu<Slot>,
     /// Held by a writer for its whole section, and by a slot that joins.
@@ -115,7 +115,7 @@ impl<T> PerCpuRwLock<T> {
     /// # Panics
     /// With half a billion readers in one thread, which only forgotten guards can be.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn read(&self) -> PerCpuReadGuard<'_, T> {
         let slot = self.slots.this();
         // ORDERING: Acquire pairs with the Release in `PerCpuWriteGuard::drop`: this section follows the last writer's.
@@ -142,7 +142,7 @@ impl<T> PerCpuRwLock<T> {
             lockstat::contended(self);
             if seen & JOINED == 0 {
                 let _no_writer = self.writers.lock();
-                // Relaxed: for writers, whom the lock orders.
+                // Relaxed: for writers, which the lock orders.
                 slot.0.fetch_or(JOINED, Relaxed);
             }
             // Relaxed: only waits; the exchange orders.
@@ -151,8 +151,8 @@ impl<T> PerCpuRwLock<T> {
         }
     }
 
-    /// Comes in as the writer, spinning: one at a time, and with no reader. Who reads already waits for itself.
-    #[must_use = "the lock is given back when the guard is dropped"]
+    /// Comes in as the writer, spinning: one at a time, and with no reader. A thread that reads already deadlocks.
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn write(&self) -> PerCpuWriteGuard<'_, T> {
         let writers = self.writers.lock();
         for slot in self.joined() {
@@ -190,17 +190,17 @@ impl<T: Default> Default for PerCpuRwLock<T> {
     }
 }
 
-/// A [`PerCpuRwLock`], held for reading; given back on drop, also when unwinding.
-#[must_use = "the lock is given back when the guard is dropped"]
+/// A [`PerCpuRwLock`], held for reading; released on drop, also when unwinding.
+#[must_use = "the lock is released when the guard is dropped"]
 pub struct PerCpuReadGuard<'a, T> {
-    /// The slot that was taken, whoever owns its index when the guard is dropped.
+    /// The slot that was taken; its index may have another owner when the guard is dropped.
     slot: &'a Slot,
     data: &'a UnsafeCell<T>,
-    /// Whoever took a spinning lock gives it back.
+    /// The thread that took a spinning lock releases it.
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives out `&T` only.
+// SAFETY: a shared guard lends `&T` only.
 unsafe impl<T: Sync> Sync for PerCpuReadGuard<'_, T> {}
 
 impl<T> Deref for PerCpuReadGuard<'_, T> {
@@ -221,15 +221,15 @@ impl<T> Drop for PerCpuReadGuard<'_, T> {
     }
 }
 
-/// A [`PerCpuRwLock`], held for writing; given back on drop, also when unwinding.
-#[must_use = "the lock is given back when the guard is dropped"]
+/// A [`PerCpuRwLock`], held for writing; released on drop, also when unwinding.
+#[must_use = "the lock is released when the guard is dropped"]
 pub struct PerCpuWriteGuard<'a, T> {
     lock: &'a PerCpuRwLock<T>,
-    /// Given back after the slots; makes the guard `!Send`.
+    /// Released after the slots; makes the guard `!Send`.
     _writers: SpinLockGuard<'a, ()>,
 }
 
-// SAFETY: a shared guard gives out `&T` only.
+// SAFETY: a shared guard lends `&T` only.
 unsafe impl<T: Sync> Sync for PerCpuWriteGuard<'_, T> {}
 
 impl<T> Deref for PerCpuWriteGuard<'_, T> {

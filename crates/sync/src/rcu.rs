@@ -1,4 +1,4 @@
-//! Read-copy update: readers that store only to a line of their own, writers that free after a grace period.
+//! Read-copy update: readers that store only to their own cache line, writers that free after a grace period.
 //!
 //! # What it is
 //! An instance ([`RcuDomain`]) with nestable read sections ([`RcuDomain::read`]), a synchronous grace period
@@ -6,24 +6,23 @@
 //! thread, and a barrier for them ([`RcuDomain::barrier`]). [`Rcu`] and [`RcuOption`] are cells on top.
 //!
 //! A reader enters by a plain store of the domain's epoch into its CPU's slot and leaves by a plain store of 0: well
-//! under a nanosecond, no locked instruction, so the cache misses of neighbouring sections still overlap. The writer
-//! pays: it makes all running threads execute a fence by `membarrier(2)` (0.3 to 11 us). Where the kernel has no such
-//! call or refuses it, readers execute a full fence themselves (5 ns); [`RcuStats::reader_mode`] says which.
+//! under a nanosecond and no locked instruction, so the cache misses of neighbouring sections still overlap. The writer
+//! pays: `membarrier(2)` makes all running threads execute a fence (0.3 to 11 us). Where the kernel lacks that call or
+//! refuses it, readers execute a full fence themselves (5 ns); [`RcuStats::reader_mode`] is the mode in use.
 //!
 //! # What it is not
-//! A garbage collector with bounded memory: a reader that stays in its section keeps everything deferred since. That
-//! is counted and shown, while it goes on, by [`RcuDomain::stats`]. Nor is it a guard against slow callbacks: they run
-//! one after the other.
+//! A garbage collector with bounded memory: a reader that stays in its section keeps everything deferred since.
+//! [`RcuDomain::stats`] counts that while it goes on. Slow callbacks delay the others: they run one after the other.
 //!
 //! # Where the words and orderings are
-//! `readers.rs` (slots, epoch, grace period), `reclaim.rs` (the way of a callback), `batch.rs` (batches, their
-//! stack), `cell.rs` (pointers); each with its invariants.
+//! `readers.rs` (slots, epoch, grace period), `reclaim.rs` (a callback from `defer` to its call), `batch.rs` (batches
+//! and their stack), `cell.rs` (pointers); each with its invariants.
 //!
 //! # Source
 //! Mathieu Desnoyers, Paul E. McKenney, Alan S. Stern, Michel R. Dagenais, Jonathan Walpole: "User-Level
 //! Implementations of Read-Copy Update", IEEE Transactions on Parallel and Distributed Systems 23(2), 2012;
-//! `membarrier(2)`. Differs from both in that the epoch is a 64-bit number that never wraps, so one scan per grace
-//! period is enough, and in that the slot belongs to an instance.
+//! `membarrier(2)`. It differs from both in that the epoch is a 64-bit number that never wraps, so one scan for each
+//! grace period is enough, and in that the slot belongs to an instance.
 //!
 //! # Limitations
 //! Callbacks of a batch that is not full (at most 1023 callbacks and 64 KiB for each CPU index) stay until more come,
@@ -45,7 +44,7 @@ use reclaim::Inner;
 /// Readers, grace periods and deferred callbacks that belong together.
 ///
 /// ```
-/// let domain = sync::rcu::RcuDomain::new();
+/// let domain = lightfoot_sync::rcu::RcuDomain::new();
 /// let guard = domain.read();
 /// domain.defer_drop(Box::new([0u8; 100]));
 /// assert_eq!(domain.stats().deferred_bytes, 100);
@@ -57,16 +56,16 @@ use reclaim::Inner;
 /// A guard cannot leave its thread:
 ///
 /// ```compile_fail
-/// let domain = sync::rcu::RcuDomain::new();
+/// let domain = lightfoot_sync::rcu::RcuDomain::new();
 /// let guard = domain.read();
 /// std::thread::scope(|s| drop(s.spawn(move || drop(guard))));
 /// ```
 ///
-/// What was loaded cannot outlive the guard:
+/// A loaded value cannot outlive the guard:
 ///
 /// ```compile_fail
-/// let domain = sync::rcu::RcuDomain::new();
-/// let cell = sync::rcu::Rcu::new(&domain, 1);
+/// let domain = lightfoot_sync::rcu::RcuDomain::new();
+/// let cell = lightfoot_sync::rcu::Rcu::new(&domain, 1);
 /// let guard = domain.read();
 /// let seen = cell.load(&guard);
 /// drop(guard);
@@ -85,7 +84,7 @@ pub enum ReaderMode {
     Fence,
 }
 
-/// What a domain has done and holds; see [`RcuDomain::stats`].
+/// Counts of a domain; see [`RcuDomain::stats`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RcuStats {
@@ -93,20 +92,19 @@ pub struct RcuStats {
     pub grace_periods: u64,
     /// Callbacks that were deferred and have not run yet.
     pub deferred_callbacks: u64,
-    /// The bytes those account for.
+    /// The bytes that these account for.
     pub deferred_bytes: u64,
     /// Callbacks that have run.
     pub freed_callbacks: u64,
-    /// The bytes those accounted for.
+    /// The bytes that these accounted for.
     pub freed_bytes: u64,
     /// Grace periods that waited for a reader at least as long as the stall time-out.
     pub stalls: u64,
-    /// Of those, the ones that still wait.
+    /// Grace periods that wait so long now.
     pub stalled_now: u64,
     /// The longest grace period that ended, in nanoseconds.
     pub longest_grace_period_ns: u64,
-    /// Guards that were dropped by a thread-local destructor too late (see [`ReadGuard`]); each stalls the domain for
-    /// good.
+    /// Guards that a thread-local destructor dropped too late (see [`ReadGuard`]); each stalls the domain for good.
     pub leaked_guards: u64,
     /// How readers order themselves against writers.
     pub reader_mode: ReaderMode,
@@ -119,23 +117,23 @@ impl RcuDomain {
         Self { inner: Arc::new(Inner::new(false, false)) }
     }
 
-    /// A domain whose readers execute a full fence and whose writers need no `membarrier(2)`: what [`RcuDomain::new`]
-    /// falls back to.
+    /// A domain whose readers execute a full fence and whose writers need no `membarrier(2)`. [`RcuDomain::new`] falls
+    /// back to it.
     #[must_use]
     pub fn with_fences() -> Self {
         Self { inner: Arc::new(Inner::new(true, false)) }
     }
 
-    /// A domain that starts no background thread: what others fall back to while the system has no room for one.
-    /// Callbacks run in passing, inside a later `defer` that fills a batch, or inside `flush` or `barrier`, on that
-    /// thread; so a caller must hold no lock there that a callback takes. Nobody waits then, so a stall shows in the
-    /// deferred bytes only.
+    /// A domain without a background thread; other domains fall back to this while the system has no room for a thread.
+    /// Callbacks run inside a later `defer` that fills a batch, or inside `flush` or `barrier`, on the calling thread;
+    /// so that caller must not hold a lock that a callback takes. No thread waits then, so a stall shows only in the
+    /// deferred bytes.
     #[must_use]
     pub fn without_reclaimer() -> Self {
         Self { inner: Arc::new(Inner::new(false, true)) }
     }
 
-    /// Enters a read section. What is loaded in it stays until the guard is dropped. Sections nest.
+    /// Enters a read section. Values loaded in it stay until the guard is dropped. Sections nest.
     #[inline(always)]
     pub fn read(&self) -> ReadGuard<'_> {
         ReadGuard { domain: &self.inner, _section: self.inner.readers.enter() }
@@ -148,17 +146,17 @@ impl RcuDomain {
     pub fn synchronize(&self) {
         assert!(!self.inner.readers.is_inside(), "synchronize inside a read section of the same domain");
         let ended = self.inner.grace_period();
-        debug_assert!(ended, "a domain is dropped by its last user only");
+        debug_assert!(ended, "only the last user of a domain drops it");
     }
 
-    /// Runs `f` after a grace period, once, on another thread as a rule. `bytes`: the memory that this will free.
+    /// Runs `f` after a grace period, once, usually on another thread. `bytes`: the memory that `f` will free.
     ///
-    /// Never waits, never frees in place. `f` must not wait for whoever defers, nor call [`RcuDomain::barrier`].
+    /// Never waits, never frees in place. `f` must not wait for the deferring thread, nor call [`RcuDomain::barrier`].
     pub fn defer(&self, bytes: usize, f: impl FnOnce() + Send + 'static) {
         self.push(bytes, Callback::from_fn(f));
     }
 
-    /// Drops `value` after a grace period; accounts its own size. No allocation besides its share of a batch.
+    /// Drops `value` after a grace period; accounts its own size. Allocates nothing besides its share of a batch.
     pub fn defer_drop<T: Send + 'static>(&self, value: Box<T>) {
         self.defer_drop_sized(value, 0);
     }
@@ -172,8 +170,8 @@ impl RcuDomain {
     /// share of a batch.
     ///
     /// # Safety
-    /// The call is sound on any thread, once no read section that is open now is open any more, and for as long as the
-    /// domain lives and at its drop.
+    /// The call is sound on any thread once all read sections that are open now have ended, for as long as the domain
+    /// lives and at its drop.
     pub unsafe fn defer_raw(&self, bytes: usize, call: unsafe fn(*mut ()), data: *mut ()) {
         // SAFETY: the caller's promise.
         self.push(bytes, unsafe { Callback::raw(call, data) });
@@ -207,11 +205,11 @@ impl RcuDomain {
         self.inner.reclaim.counters.stall_timeout_ns.store(ns, Relaxed);
     }
 
-    /// The figures now. Those of other threads' work in progress may be a moment old.
+    /// The counts now. Those of other threads' work in progress may be slightly old.
     #[must_use]
     pub fn stats(&self) -> RcuStats {
         let counters = &self.inner.reclaim.counters;
-        // Freed first: what is deferred later cannot make it more than was deferred.
+        // Freed first: callbacks deferred later must not make the difference too large.
         let (freed_callbacks, freed_bytes) =
             (counters.freed_callbacks.load(Relaxed), counters.freed_bytes.load(Relaxed));
         let (mut queued_callbacks, mut queued_bytes) = (0u64, 0u64);
@@ -235,7 +233,7 @@ impl RcuDomain {
         }
     }
 
-    /// What tells this domain from every other that lives now.
+    /// Differs from that of every other domain alive now.
     fn address(&self) -> usize {
         core::ptr::from_ref::<Inner>(&self.inner).addr()
     }
@@ -248,7 +246,7 @@ impl Default for RcuDomain {
 }
 
 impl Drop for RcuDomain {
-    /// Ends the reclaimer and runs every callback that is left.
+    /// Ends the reclaimer and runs all remaining callbacks.
     fn drop(&mut self) {
         reclaim::shut_down(&self.inner);
     }
@@ -263,8 +261,8 @@ impl core::fmt::Debug for RcuDomain {
 /// A read section of a domain; left when dropped.
 ///
 /// `!Send` and `!Sync`: it belongs to its thread's slot. A guard that is forgotten, or kept in a thread-local and
-/// dropped there after the thread gave its CPU index back, is never left: it stalls the domain (counted in
-/// [`RcuStats::leaked_guards`] in the second case), but nothing is freed under anybody.
+/// dropped there after the thread returned its CPU index, never ends: it stalls the domain (counted in
+/// [`RcuStats::leaked_guards`] in the second case), but nothing that a reader uses is freed.
 pub struct ReadGuard<'d> {
     domain: &'d Inner,
     _section: Section<'d, TryLock<Pending>>,

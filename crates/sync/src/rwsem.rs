@@ -2,50 +2,49 @@
 //!
 //! # What it is
 //! [`RwSem`] holds a `T`; [`RawRwSem`] is the lock alone, for use inside other objects. Readers come in by one
-//! fetch-add on a count that all share. Whoever finds its way barred queues and sleeps, first come first served: who
-//! leaves last hands the lock to the first writer, or to all readers in front of the first writer. A writer spins for
-//! a moment before it queues, while another writer is in. There are timeouts, and a writer can become a reader
+//! fetch-add on a count that all share. A thread that cannot come in queues and sleeps, first come first served; the
+//! last holder to leave hands the lock to the first writer, or to all readers in front of the first writer. Before it
+//! queues, a writer spins for a moment while another writer is in. There are timeouts, and a writer can become a reader
 //! ([`downgrade`](RwSemWriteGuard::downgrade)).
 //!
 //! # The slow path of readers
-//! While anybody queues, a mark in the count sends each new reader to the queue, so that writers do not starve. A
-//! reader may get there in vain: by the time it has the wait lock, the writer that barred it has left and the queue is
-//! empty.
-//! Until 2018 it queued all the same, and so raised the mark, which sent those who came after it to the queue too, each
-//! of whom kept the mark up for others; with many readers and now and then a writer the queue never emptied. Since
-//! then such a reader just leaves, as a reader: its share is in the count already. [`EarlyExit`] does that;
-//! [`AlwaysQueue`] is the way before, kept for comparison. [`RawRwSem::stats`] counts both.
+//! While a thread queues, a mark in the count sends each new reader to the queue, so that writers do not starve. A
+//! reader may get there in vain: by the time it has the wait lock, the writer that was in its way has left and the
+//! queue is empty. Until 2018 it queued all the same, and so raised the mark, which sent later readers to the queue
+//! too, and each of them kept the mark up for others. With many readers and an occasional writer the queue never
+//! emptied. Since then such a reader comes in at once: its share is in the count already. [`EarlyExit`] does that;
+//! [`AlwaysQueue`] is the old way, kept for comparison. [`RawRwSem::stats`] counts both.
 //!
 //! # What it is not
-//! Recursive: a thread that is in as a reader and comes again waits for itself if a writer queued in between. Scalable
-//! for readers: all add to one count; where that hurts, [`PerCpuRwLock`](crate::PerCpuRwLock) or [`rcu`](crate::rcu).
-//! A panic in a section frees the lock without a mark (no poisoning).
+//! Recursive: a thread that is in as a reader and comes again deadlocks if a writer queued in between. Scalable for
+//! readers: all add to one count; where that hurts, see [`PerCpuRwLock`](crate::PerCpuRwLock) or [`rcu`](crate::rcu).
+//! Poisoning: a panic in a section only releases the lock.
 //!
 //! # Fairness
-//! Newcomers do not come in before those who queue, with one exception: a writer that spins may take a lock that was
-//! just given back before its heir, who must first be woken, has it. That can befall the head of the queue once; then
-//! `HANDOFF` is set, and nobody but the head comes in.
+//! Newcomers do not come in before queued threads, with one exception: a spinning writer may take a lock that was just
+//! released before the head of the queue, which must first be woken, has it. That can happen to the head of the queue
+//! once; then `HANDOFF` is set, and only the head comes in.
 //!
 //! # State, orderings, invariants
-//! The count stands in `rwsem/raw.rs`, the waiters in `rwsem/queue.rs`, each with its tables. Of this file:
+//! `rwsem/raw.rs` has the count and `rwsem/queue.rs` the waiters, each with its tables. Of this file:
 //! 1. The data is reached through read guards, or through one write guard, or through `&mut RwSem`, and there is a
 //!    guard exactly while its share of [`RawRwSem`] is held.
 //!
 //! # Source
 //! Linux 4.17's `rwsem-xadd.c`: count word by Andi Kleen, David Howells and others; spinning and stealing by Tim Chen,
-//! Davidlohr Bueso, Waiman Long (2014); the early exit is Waiman Long, "locking/rwsem: Exit read lock slowpath if
-//! queue empty & no writer" (July 2018). Differs in that a queued writer is handed the lock instead of being woken to
+//! Davidlohr Bueso, Waiman Long (2014); the early exit is Waiman Long, "locking/rwsem: Exit read lock slowpath if queue
+//! empty & no writer" (July 2018). It differs in that a queued writer is handed the lock instead of being woken to
 //! compete for it, and in the hand-off after one theft, which Linux has in another form since 2019. No code was taken.
 //!
 //! # Limitations
-//! A spinning writer cannot know whether the holder runs, so it spins by the count of pauses, and it does not queue
-//! behind other spinners. A timeout is checked before each sleep only: the wait lock and the wait for a granter's last
-//! access to the waiter's node are not bounded by it.
+//! A spinning writer cannot know whether the holder runs, so it spins for a fixed number of pauses, and it does not
+//! queue behind other spinners. A timeout is checked only before each sleep: it does not bound the wait lock and the
+//! wait for a granter's last access to the waiter's node.
 //!
 //! ```
 //! use core::time::Duration;
 //!
-//! let table = sync::RwSem::new(vec![1]);
+//! let table = lightfoot_sync::RwSem::new(vec![1]);
 //! let mut writer = table.write();
 //! writer.push(2);
 //! let reader = writer.downgrade();
@@ -70,13 +69,13 @@ use prim::cell::UnsafeCell;
 
 /// What a semaphore does off the fast path.
 pub trait SlowPath {
-    /// Whether a reader that finds no writer and nobody queued comes in at once, without raising the waiting mark.
+    /// Whether a reader that finds no writer and an empty queue comes in at once, without raising the waiting mark.
     const EARLY_EXIT: bool;
     /// The lock around the queue.
     type WaitLock: RawLock;
 }
 
-/// A reader for whom nothing is in the way any more comes in at once. Source: Waiman Long, July 2018.
+/// A reader that nothing keeps out any more comes in at once. Source: Waiman Long, July 2018.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EarlyExit;
 
@@ -94,13 +93,13 @@ impl SlowPath for AlwaysQueue {
     type WaitLock = TasLock;
 }
 
-/// What happened on the slow paths of a [`RawRwSem`] since it was made: numbers of events.
+/// Counts of events on the slow paths of a [`RawRwSem`] since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RwSemStats {
     /// Readers that took the wait lock.
     pub read_slow: u64,
-    /// Those of them that found nothing in the way any more and came in at once ([`EarlyExit`] only).
+    /// Those of them that nothing kept out any more and that came in at once ([`EarlyExit`] only).
     pub early_exits: u64,
     /// Writers that came in by spinning, without the wait lock.
     pub spun: u64,
@@ -135,7 +134,7 @@ impl<T> RwSem<T> {
 }
 
 impl<T, P: SlowPath> RwSem<T, P> {
-    /// A free lock around `data` with a slow path of choice: `RwSem::<_, AlwaysQueue>::with_slow_path(data)`.
+    /// A free lock around `data` with a chosen slow path: `RwSem::<_, AlwaysQueue>::with_slow_path(data)`.
     #[must_use]
     pub fn with_slow_path(data: T) -> Self {
         Self { raw: RawRwSem::default(), data: UnsafeCell::new(data) }
@@ -146,7 +145,7 @@ impl<T, P: SlowPath> RwSem<T, P> {
     /// # Panics
     /// As [`RawRwSem::read_lock`].
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn read(&self) -> RwSemReadGuard<'_, T, P> {
         self.raw.read_lock();
         self.reader()
@@ -154,41 +153,41 @@ impl<T, P: SlowPath> RwSem<T, P> {
 
     /// As [`read`](Self::read), if that needs no waiting.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn try_read(&self) -> Option<RwSemReadGuard<'_, T, P>> {
         self.raw.try_read_lock().then(|| self.reader())
     }
 
     /// As [`read`](Self::read), for about `timeout` at most.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn try_read_for(&self, timeout: Duration) -> Option<RwSemReadGuard<'_, T, P>> {
         self.raw.try_read_lock_for(timeout).then(|| self.reader())
     }
 
     /// Comes in as the writer, sleeping if need be.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn write(&self) -> RwSemWriteGuard<'_, T, P> {
         self.raw.write_lock();
         self.writer()
     }
 
-    /// As [`write`](Self::write), if nobody is in or queues.
+    /// As [`write`](Self::write), if no thread is in or queued.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn try_write(&self) -> Option<RwSemWriteGuard<'_, T, P>> {
         self.raw.try_write_lock().then(|| self.writer())
     }
 
     /// As [`write`](Self::write), for about `timeout` at most.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn try_write_for(&self, timeout: Duration) -> Option<RwSemWriteGuard<'_, T, P>> {
         self.raw.try_write_lock_for(timeout).then(|| self.writer())
     }
 
-    /// What happened on the slow paths so far.
+    /// Counts of events on the slow paths so far.
     #[must_use]
     pub fn stats(&self) -> RwSemStats {
         self.raw.stats()
@@ -209,13 +208,13 @@ impl<T, P: SlowPath> RwSem<T, P> {
         self.data.into_inner()
     }
 
-    /// For who just came in as a reader.
+    /// The guard of a thread that just came in as a reader.
     #[inline]
     fn reader(&self) -> RwSemReadGuard<'_, T, P> {
         RwSemReadGuard { sem: self, not_send: PhantomData }
     }
 
-    /// For who just came in as the writer.
+    /// The guard of a thread that just came in as the writer.
     #[inline]
     fn writer(&self) -> RwSemWriteGuard<'_, T, P> {
         RwSemWriteGuard { sem: self, not_send: PhantomData }
@@ -228,33 +227,33 @@ impl<T: Default, P: SlowPath> Default for RwSem<T, P> {
     }
 }
 
-/// A [`RwSem`], held for reading; given back on drop, also when unwinding.
-#[must_use = "the lock is given back when the guard is dropped"]
+/// A [`RwSem`], held for reading; released on drop, also when unwinding.
+#[must_use = "the lock is released when the guard is dropped"]
 pub struct RwSemReadGuard<'a, T, P: SlowPath = EarlyExit> {
     sem: &'a RwSem<T, P>,
-    /// Whoever took the lock gives it back, so that lock ranks can be checked per thread.
+    /// The thread that took the lock releases it, so that lock ranks can be checked per thread.
     not_send: PhantomData<*const ()>,
 }
 
-/// A [`RwSem`], held for writing; given back on drop, also when unwinding.
-#[must_use = "the lock is given back when the guard is dropped"]
+/// A [`RwSem`], held for writing; released on drop, also when unwinding.
+#[must_use = "the lock is released when the guard is dropped"]
 pub struct RwSemWriteGuard<'a, T, P: SlowPath = EarlyExit> {
     sem: &'a RwSem<T, P>,
     /// As in [`RwSemReadGuard`].
     not_send: PhantomData<*const ()>,
 }
 
-// SAFETY: a shared guard gives out `&T` only.
+// SAFETY: a shared guard lends `&T` only.
 unsafe impl<T: Sync, P: SlowPath> Sync for RwSemReadGuard<'_, T, P> {}
-// SAFETY: a shared guard gives out `&T` only.
+// SAFETY: a shared guard lends `&T` only.
 unsafe impl<T: Sync, P: SlowPath> Sync for RwSemWriteGuard<'_, T, P> {}
 
 impl<'a, T, P: SlowPath> RwSemWriteGuard<'a, T, P> {
-    /// Becomes a reader; no other writer comes in between, and readers that wait in front come in.
-    #[must_use = "the lock is given back when the guard is dropped"]
+    /// Becomes a reader. No other writer comes in between, and readers at the head of the queue come in.
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn downgrade(self) -> RwSemReadGuard<'a, T, P> {
         let sem = ManuallyDrop::new(self).sem;
-        // SAFETY: invariant 1: the guard was a writer's, and ends here without giving it back.
+        // SAFETY: invariant 1: the guard was a writer's, and ends here without releasing the lock.
         unsafe { sem.raw.downgrade() };
         sem.reader()
     }
@@ -316,7 +315,7 @@ impl<T: fmt::Debug, P: SlowPath> fmt::Debug for RwSemWriteGuard<'_, T, P> {
     }
 }
 
-/// Does not take the lock, so does not show the data.
+/// Does not take the lock, so does not print the data.
 impl<T, P: SlowPath> fmt::Debug for RwSem<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RwSem").field("raw", &self.raw).finish_non_exhaustive()

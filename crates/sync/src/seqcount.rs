@@ -2,12 +2,13 @@
 //!
 //! # What it is
 //! One 32-bit count. A writer makes it odd, changes the data, makes it even. A reader samples the count, reads the
-//! data, and asks [`SeqCount::retry`] whether the count is still the one it sampled.
+//! data, and checks by [`SeqCount::retry`] whether the count is still the one it sampled.
 //!
 //! # What it is not
-//! A lock: writers are serialised by the caller (a dentry's by its lock). [`SeqLock`](crate::SeqLock) brings its own.
-//! It protects no memory either: what is read inside may be torn until `retry` said no, so it must be Relaxed atomics,
-//! or lie behind RCU. A reader must not act on it, nor follow a pointer that RCU does not keep, before that.
+//! A lock: the caller serialises writers (a dentry's lock does). [`SeqLock`](crate::SeqLock) has its own lock. It
+//! protects no memory either: values read inside may be torn until `retry` returned `false`, so they must be Relaxed
+//! atomics or lie behind RCU. Before that a reader must not act on them, nor follow a pointer that RCU does not keep
+//! valid.
 //!
 //! # State
 //! | bits 31..1          | bit 0                      |
@@ -26,11 +27,11 @@
 //! Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012).
 //!
 //! # Limitations
-//! A reader that sleeps through exactly 2^31 writes between sample and check is not told.
+//! A reader that sleeps through exactly 2^31 writes between sample and check does not notice them.
 //!
 //! ```
 //! use prim::atomic::{AtomicU64, Ordering::Relaxed};
-//! use sync::SeqCount;
+//! use lightfoot_sync::SeqCount;
 //!
 //! let (count, low, high) = (SeqCount::new(), AtomicU64::new(1), AtomicU64::new(2));
 //! {
@@ -71,8 +72,8 @@ impl SeqCount {
         Self(AtomicU32::new(0))
     }
 
-    /// Samples the count without waiting. What is sampled while a write is under way is the count before it, so that
-    /// [`retry`](Self::retry) says yes (Linux's `raw_seqcount_begin`).
+    /// Samples the count without waiting. While a write is under way the sample is the count before it, so that
+    /// [`retry`](Self::retry) returns `true` (Linux's `raw_seqcount_begin`).
     #[inline(always)]
     #[must_use]
     pub fn raw_begin(&self) -> u32 {
@@ -98,29 +99,29 @@ impl SeqCount {
         self.raw_begin()
     }
 
-    /// Waits until no write is under way, or has been for a moment.
+    /// Waits until no write is under way, or none was for a moment.
     pub(crate) fn await_even(&self) {
         // Relaxed: only waits; what follows orders.
         spin_until(|| self.current() & 1 == 0);
     }
 
-    /// Whether what was read since the sample `start` must be thrown away: a write was under way then, or has begun
+    /// Whether the values read since the sample `start` must be thrown away: a write was under way then, or has begun
     /// since.
     #[inline(always)]
     #[must_use]
     pub fn retry(&self, start: u32) -> bool {
-        // ORDERING: the Acquire fence pairs with the Release fence in `write_begin` and `try_write_begin`: data of a write
-        // read before it brings that write's odd count to the load after it.
+        // ORDERING: the Acquire fence pairs with the Release fence in `write_begin` and `try_write_begin`: data of a
+        // write read before it brings that write's odd count to the load after it.
         fence(Acquire);
         // Relaxed: ordered by the fence above.
         self.0.load(Relaxed) != start
     }
 
-    /// The count now, for those who exclude writers, and for show.
+    /// The count now, for a caller that excludes writers, and for display.
     #[inline(always)]
     #[must_use]
     pub fn current(&self) -> u32 {
-        // Relaxed: orders nothing; who excludes writers has the count by that lock.
+        // Relaxed: orders nothing; a caller that excludes writers has the count by that lock.
         self.0.load(Relaxed)
     }
 
@@ -131,13 +132,13 @@ impl SeqCount {
         // Relaxed: ordered by the fence below.
         let old = self.step(Relaxed);
         debug_assert!(old & 1 == 0, "two writers in one sequence count");
-        // ORDERING: the Release fence pairs with the Acquire fence in `retry`: who reads data stored after it sees the
-        // odd count stored before it.
+        // ORDERING: the Release fence pairs with the Acquire fence in `retry`: a thread that reads data stored after it
+        // sees the odd count stored before it.
         fence(Release);
     }
 
-    /// Begins a write, unless one is under way; says whether it did. Of writers that all begin so, one is at work at a
-    /// time, and each sees what the last one wrote.
+    /// Begins a write, unless one is under way. Returns whether it did. Of writers that all begin so, one is at work at
+    /// a time, and each sees what the last one wrote.
     #[inline]
     pub(crate) fn try_write_begin(&self) -> bool {
         // Relaxed: a guess, which the compare-exchange checks.
@@ -153,8 +154,8 @@ impl SeqCount {
     /// Ends the write begun by [`write_begin`](Self::write_begin).
     #[inline(always)]
     pub fn write_end(&self) {
-        // ORDERING: Release pairs with the Acquire in `raw_begin`, `begin` and `try_write_begin`: who samples this count,
-        // or takes it on, sees the data.
+        // ORDERING: Release pairs with the Acquire in `raw_begin`, `begin` and `try_write_begin`: a thread that samples
+        // this count, or begins a write from it, sees the data.
         let old = self.step(Release);
         debug_assert!(old & 1 != 0, "the end of a write that was not begun");
     }
@@ -167,8 +168,9 @@ impl SeqCount {
         SeqWrite(self)
     }
 
-    /// Adds one and returns what was there. Writers are serialised, so a load and a store do, at a twentieth of the
-    /// price of a read-modify-write. loom gets the read-modify-write: two writers it lets race must not look like one.
+    /// Adds one and returns the value before. Writers are serialised, so a load and a store are enough, at a twentieth
+    /// of the cost of a read-modify-write. loom gets the read-modify-write: two writers that race must not look like
+    /// one.
     #[inline(always)]
     fn step(&self, order: Ordering) -> u32 {
         #[cfg(not(loom))]
@@ -200,7 +202,7 @@ mod tests {
     use super::*;
 
     impl SeqCount {
-        /// A count that is about to wrap, say.
+        /// A count that is about to wrap, for example.
         pub(crate) fn at(count: u32) -> Self {
             Self(AtomicU32::new(count))
         }

@@ -6,8 +6,8 @@
 //!
 //! # What it is not
 //! A lock for readers: they never exclude a writer and may have to read again for ever under a stream of writers. It
-//! holds no data (there is no `SeqLock<T>`): what it guards is the caller's, Relaxed atomics or behind RCU, because a
-//! plain `T` read while it is written would be a data race. Writers spin: do not sleep in a write section.
+//! holds no data (there is no `SeqLock<T>`): the caller's data is Relaxed atomics or lies behind RCU, because a plain
+//! `T` read while it is written would be a data race. Writers spin: do not sleep in a write section.
 //!
 //! # State
 //! | bits 31..1      | bit 0                   |
@@ -25,7 +25,7 @@
 //!
 //! ```
 //! use prim::atomic::{AtomicU32, Ordering::Relaxed};
-//! use sync::SeqLock;
+//! use lightfoot_sync::SeqLock;
 //!
 //! let (lock, a, b) = (SeqLock::new(), AtomicU32::new(0), AtomicU32::new(0));
 //! {
@@ -56,8 +56,8 @@ impl SeqLock {
         Self(SeqCount::new())
     }
 
-    /// Samples the count without waiting. What is sampled while a writer is at work is the count before it, so that
-    /// [`read_retry`](Self::read_retry) says yes.
+    /// Samples the count without waiting. While a writer is at work the sample is the count before it, so that
+    /// [`read_retry`](Self::read_retry) returns `true`.
     #[inline(always)]
     #[must_use]
     pub fn raw_begin(&self) -> u32 {
@@ -71,7 +71,7 @@ impl SeqLock {
         self.0.begin()
     }
 
-    /// Whether what was read since the sample `start` must be thrown away: a writer was at work then, or has come
+    /// Whether the values read since the sample `start` must be thrown away: a writer was at work then, or has come
     /// since.
     #[inline(always)]
     #[must_use]
@@ -79,8 +79,8 @@ impl SeqLock {
         self.0.retry(start)
     }
 
-    /// Calls `f` until no writer came while it ran, and returns what it then returned. `f` may see torn data, so it
-    /// only reads.
+    /// Calls `f` until no writer came while it ran, and returns its last result. `f` may see torn data, so it must only
+    /// read.
     #[inline]
     pub fn read<R>(&self, mut f: impl FnMut() -> R) -> R {
         loop {
@@ -94,7 +94,7 @@ impl SeqLock {
 
     /// Takes the writers' lock, spinning.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn write_lock(&self) -> SeqLockGuard<'_> {
         let _scope = scope(Tag::SeqLock);
         loop {
@@ -108,7 +108,7 @@ impl SeqLock {
 
     /// Takes the writers' lock if it is free.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn try_write_lock(&self) -> Option<SeqLockGuard<'_>> {
         let _scope = scope(Tag::SeqLock);
         self.0.try_write_begin().then(|| {
@@ -118,12 +118,12 @@ impl SeqLock {
     }
 }
 
-/// The writers' lock of a [`SeqLock`], held; given back on drop, also when unwinding.
+/// The writers' lock of a [`SeqLock`], held; released on drop, also when unwinding.
 #[derive(Debug)]
-#[must_use = "the lock is given back when the guard is dropped"]
+#[must_use = "the lock is released when the guard is dropped"]
 pub struct SeqLockGuard<'a> {
     lock: &'a SeqLock,
-    /// Whoever took a spinning lock gives it back.
+    /// The thread that took a spinning lock releases it.
     not_send: PhantomData<*const ()>,
 }
 

@@ -5,25 +5,26 @@
 //!
 //! | party             | takes                                 | keeps out                 | stores to shared memory |
 //! |-------------------|---------------------------------------|---------------------------|-------------------------|
-//! | optimistic reader | [`raw_begin`](SeqRwLock::raw_begin)   | nobody; reads again       | never                   |
+//! | optimistic reader | [`raw_begin`](SeqRwLock::raw_begin)   | no thread; reads again    | never                   |
 //! | blocking reader   | [`read_lock`](SeqRwLock::read_lock)   | writers                   | one word, twice         |
 //! | writer            | [`write_lock`](SeqRwLock::write_lock) | writers, blocking readers | that word and the count |
 //!
-//! [`read_seq_or_lock`](SeqRwLock::read_seq_or_lock) is both readers in one: a pass that stores nothing, and where a
-//! write disturbed it one more that cannot be disturbed. It is for long reads, such as walking from a node up to the
-//! root: under a stream of writers an optimistic reader may never end, and one that took the writers' lock to end
-//! would lock out all others of its kind.
+//! [`read_seq_or_lock`](SeqRwLock::read_seq_or_lock) combines both readers: a pass that stores nothing, and, if a write
+//! disturbed it, a second one that cannot be disturbed. It is for long reads, such as walking from a node up to the
+//! root: under a stream of writers an optimistic reader may never end, and one that took the writers' lock would lock
+//! out all other readers.
 //!
-//! All wait by spinning, so it may be taken where spinlocks are held; keep sections short, and do not sleep in them.
+//! All waiting is by spinning, so the lock may be taken under spinlocks; keep sections short, and do not sleep in them.
 //!
 //! # What it is not
-//! A container: as with [`SeqLock`](crate::SeqLock), what an optimistic reader reads is the caller's, Relaxed atomics
-//! or behind RCU. Not recursive either: who read-locks twice waits for itself when a writer asks in between.
+//! A container: as with [`SeqLock`](crate::SeqLock), the data of optimistic readers is Relaxed atomics or lies behind
+//! RCU. Not recursive either: a thread that read-locks twice deadlocks if a writer queues in between.
 //!
 //! # Fairness
-//! Who cannot get in at once draws a ticket. The one whose turn it is waits on the word, and nobody overtakes it for
-//! long: a reader has its share in the word already, which writers respect; a writer sets `WAITING`, which sends
-//! newcomers of both kinds to the queue. So each of `n` threads passes a waiter about once, and neither kind starves.
+//! A thread that cannot get in at once draws a ticket. The thread whose turn it is waits on the word, and no thread
+//! overtakes it for long: a reader has its share in the word already, which writers respect; a writer sets `WAITING`,
+//! which sends newcomers of both kinds to the queue. So each of `n` threads passes a waiter about once, and neither
+//! kind starves.
 //!
 //! # State
 //! | bits of the word | 31     | 30..2                                | 1 `WAITING`               | 0 `WRITER`     |
@@ -46,24 +47,24 @@
 //! | what optimistic readers need                | those of [`SeqCount`]                             |
 //!
 //! # Invariants
-//! 1. `WRITER` is set by an exchange from a word without readers, and taken out by that writer's guard.
+//! 1. `WRITER` is set by an exchange from a word without readers, and cleared by that writer's guard.
 //! 2. A reader is in when its share is in the word and it then saw `WRITER` unset: from there on, 1 keeps writers out.
-//!    A share that found a writer is taken back before its thread draws a ticket, or waits as in `read_slow`.
-//! 3. `WAITING` is set only by the writer whose turn it is, which takes it out in the exchange that lets it in.
+//!    A share that found a writer is subtracted before its thread draws a ticket, or waits as in `read_slow`.
+//! 3. Only the writer whose turn it is sets `WAITING`, and clears it in the exchange that lets it in.
 //! 4. The count is odd only while `WRITER` is set.
 //!
 //! # Source
 //! Waiman Long's `seqrwlock` patches for reverse paths (2013), which became `read_seqbegin_or_lock`, and his queue
-//! `rwlock` (2014). Differs from `read_seqbegin_or_lock` in that the first pass waits for one write to end and no
-//! more: where another one has begun by then, the pass that blocks comes at once, so that the wait is bounded.
+//! `rwlock` (2014). It differs from `read_seqbegin_or_lock` in that the first pass waits for at most one write to end:
+//! if another one has begun by then, the blocking pass comes at once, so that the wait is bounded.
 //!
 //! # Limitations
 //! That of the sequence count: exactly 2^31 writes between sample and check are not noticed. Waiters spin, in order of
-//! their tickets: one that is not running holds up those behind it.
+//! their tickets: a waiter that is not running holds up those behind it.
 //!
 //! ```
 //! use prim::atomic::{AtomicU32, Ordering::Relaxed};
-//! use sync::SeqRwLock;
+//! use lightfoot_sync::SeqRwLock;
 //!
 //! let (lock, a, b) = (SeqRwLock::new(), AtomicU32::new(0), AtomicU32::new(0));
 //! {
@@ -88,11 +89,11 @@ use prim::lockstat;
 
 /// A writer is in.
 const WRITER: u32 = 1;
-/// The one whose turn it is to wait is a writer.
+/// The thread whose turn it is to wait is a writer.
 const WAITING: u32 = 2;
 /// One blocking reader.
 const READER: u32 = 4;
-/// So many readers that the next ones could flow over: guards were forgotten by the hundred million.
+/// Readers at which it panics, before the count overflows: only forgotten guards can be so many.
 const FULL: u32 = 1 << 31;
 
 /// A sequence lock with readers that block writers; see the module's description.
@@ -105,7 +106,7 @@ pub struct SeqRwLock {
     lock: Lines<Lock>,
 }
 
-/// Two cache lines of its own, for the prefetcher fetches in pairs.
+/// Two cache lines, for the prefetcher fetches in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Lines<T>(T);
@@ -119,7 +120,7 @@ impl SeqRwLock {
     }
 
     /// Samples the count without waiting; while a writer is in, the count before it, so that
-    /// [`read_retry`](Self::read_retry) says yes.
+    /// [`read_retry`](Self::read_retry) returns `true`.
     #[inline(always)]
     #[must_use]
     pub fn raw_begin(&self) -> u32 {
@@ -133,7 +134,7 @@ impl SeqRwLock {
         self.count.0.begin()
     }
 
-    /// Whether what was read since the sample `start` must be thrown away: a writer was at work then, or has come
+    /// Whether the values read since the sample `start` must be thrown away: a writer was at work then, or has come
     /// since.
     #[inline(always)]
     #[must_use]
@@ -141,18 +142,19 @@ impl SeqRwLock {
         self.count.0.retry(start)
     }
 
-    /// Calls `f` once as an optimistic reader, and if a writer came, once more as a blocking one. Returns what the last
-    /// pass returned. A long `f` may ask [whether the pass still counts](Reading::is_disturbed), and return early if not.
+    /// Calls `f` once as an optimistic reader, and if a writer came, once more as a blocking one. Returns the result of
+    /// the last pass. A long `f` may check [whether the pass still counts](ReadPass::is_disturbed), and return early if
+    /// not.
     ///
     /// The first pass waits for a write that is under way, and is left out if another one follows at once. In it `f`
-    /// may see torn data, so it only reads, and what it collects it collects from the start. If `f` panics, a lock
-    /// that is held is given back.
+    /// may see torn data, so it must only read, and must collect its result from the start. If `f` panics, a lock that
+    /// is held is released.
     ///
     /// Source: Linux's `read_seqbegin_or_lock`, `need_seqretry`, `done_seqretry`.
     #[inline]
-    pub fn read_seq_or_lock<R>(&self, mut f: impl FnMut(&Reading<'_>) -> R) -> R {
+    pub fn read_seq_or_lock<R>(&self, mut f: impl FnMut(&ReadPass<'_>) -> R) -> R {
         if let Some(start) = self.sample() {
-            let pass = Reading { count: &self.count.0, start: Some(start) };
+            let pass = ReadPass { count: &self.count.0, start: Some(start) };
             let value = f(&pass);
             if !pass.is_disturbed() {
                 return value;
@@ -160,10 +162,10 @@ impl SeqRwLock {
         }
         cold_path();
         let _guard = self.read_lock();
-        f(&Reading { count: &self.count.0, start: None })
+        f(&ReadPass { count: &self.count.0, start: None })
     }
 
-    /// The count for an optimistic pass, or `None` if writer follows upon writer.
+    /// The count for an optimistic pass, or `None` if one writer follows another.
     #[inline]
     fn sample(&self) -> Option<u32> {
         let seen = self.count.0.current();
@@ -182,7 +184,7 @@ impl SeqRwLock {
     /// # Panics
     /// With half a billion readers, which only forgotten guards can be.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn read_lock(&self) -> SeqRwReadGuard<'_> {
         // ORDERING: Acquire pairs with the Release in `SeqRwWriteGuard::drop`: this section follows the last writer's.
         let before = self.lock.0.word.fetch_add(READER, Acquire);
@@ -195,7 +197,7 @@ impl SeqRwLock {
 
     /// As [`read_lock`](Self::read_lock), if no writer is in or next.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn try_read_lock(&self) -> Option<SeqRwReadGuard<'_>> {
         let word = &self.lock.0.word;
         // Relaxed: a guess, which the exchange checks.
@@ -213,7 +215,7 @@ impl SeqRwLock {
     /// Comes in as the writer, spinning: keeps out writers and blocking readers, and makes optimistic readers read
     /// again.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn write_lock(&self) -> SeqRwWriteGuard<'_> {
         if !self.lock.0.try_take() {
             lockstat::contended(self);
@@ -222,9 +224,9 @@ impl SeqRwLock {
         self.begin_write()
     }
 
-    /// As [`write_lock`](Self::write_lock), if nobody is in or next.
+    /// As [`write_lock`](Self::write_lock), if no thread is in or next.
     #[inline]
-    #[must_use = "the lock is given back when the guard is dropped"]
+    #[must_use = "the lock is released when the guard is dropped"]
     pub fn try_write_lock(&self) -> Option<SeqRwWriteGuard<'_>> {
         self.lock.0.try_take().then(|| self.begin_write())
     }
@@ -238,7 +240,7 @@ impl SeqRwLock {
     }
 }
 
-/// The reader/writer lock: its word, and the queue of those who did not get in at once.
+/// The reader/writer lock: its word, and the queue of threads that did not get in at once.
 #[derive(Debug, Default)]
 struct Lock {
     word: AtomicU32,
@@ -288,12 +290,12 @@ impl Lock {
         self.pass_on(ticket);
     }
 
-    /// Queues: returns when it is the caller's turn to wait on the word.
+    /// Queues; returns when it is the caller's turn to wait on the word.
     fn draw(&self) -> u32 {
         // Relaxed: the number alone matters.
         let ticket = self.next.fetch_add(1, Relaxed);
-        // ORDERING: Acquire pairs with the Release in `pass_on`: `WAITING` is set after the writer before took its own
-        // out. (not visible to loom: it does not let a read-modify-write overtake another)
+        // ORDERING: Acquire pairs with the Release in `pass_on`: `WAITING` is set after the writer before cleared its
+        // own. (not visible to loom: it does not let a read-modify-write overtake another)
         spin_until(|| self.serving.load(Acquire) == ticket);
         ticket
     }
@@ -307,22 +309,22 @@ impl Lock {
 
 /// One pass of [`SeqRwLock::read_seq_or_lock`].
 #[derive(Debug)]
-pub struct Reading<'a> {
+pub struct ReadPass<'a> {
     count: &'a SeqCount,
     /// The sample of an optimistic pass.
     start: Option<u32>,
 }
 
-impl Reading<'_> {
-    /// Whether this pass keeps writers out, so that nothing it reads can be torn.
+impl ReadPass<'_> {
+    /// Whether this pass keeps writers out, so that it can read nothing torn.
     #[inline]
     #[must_use]
     pub fn is_blocking(&self) -> bool {
         self.start.is_none()
     }
 
-    /// Whether a writer has come since the pass began: what was read may be torn, and the pass will not count, so it
-    /// may as well end. Never in a blocking pass. Once true, true for the rest of the pass.
+    /// Whether a writer has come since the pass began: its values may be torn, and the pass will not count, so it may
+    /// as well end. Never in a blocking pass. Once true, true for the rest of the pass.
     #[inline]
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
@@ -330,12 +332,12 @@ impl Reading<'_> {
     }
 }
 
-/// A [`SeqRwLock`], held against writers; given back on drop, also when unwinding.
+/// A [`SeqRwLock`], held against writers; released on drop, also when unwinding.
 #[derive(Debug)]
-#[must_use = "the lock is given back when the guard is dropped"]
+#[must_use = "the lock is released when the guard is dropped"]
 pub struct SeqRwReadGuard<'a> {
     lock: &'a SeqRwLock,
-    /// Whoever took a spinning lock gives it back.
+    /// The thread that took a spinning lock releases it.
     not_send: PhantomData<*const ()>,
 }
 
@@ -347,12 +349,12 @@ impl Drop for SeqRwReadGuard<'_> {
     }
 }
 
-/// A [`SeqRwLock`], held for writing; given back on drop, also when unwinding.
+/// A [`SeqRwLock`], held for writing; released on drop, also when unwinding.
 #[derive(Debug)]
-#[must_use = "the lock is given back when the guard is dropped"]
+#[must_use = "the lock is released when the guard is dropped"]
 pub struct SeqRwWriteGuard<'a> {
     lock: &'a SeqRwLock,
-    /// Whoever took a spinning lock gives it back.
+    /// The thread that took a spinning lock releases it.
     not_send: PhantomData<*const ()>,
 }
 

@@ -1,26 +1,26 @@
-//! One does the work for a key, the others who ask for it meanwhile sleep and get what it found.
+//! Single flight: of threads that need the same result at once, one computes it and the others wait for it.
 //!
 //! # What it is
-//! A table of what is being worked on. Who [enters](SingleFlight::enter) with a key that nobody works on *leads*: it
-//! does the work and hands the result over by [`Leader::finish`]. Who enters with a key that somebody works on *waits*
-//! and gets a clone. Work for different keys goes on in parallel. A leader owns all it needs, so it may be moved to a
-//! thread that does the work, while the one that entered waits like the others, with a deadline.
+//! A table of keys in progress. A thread that [enters](SingleFlight::enter) with a key that no thread works on *leads*:
+//! it does the work and delivers the result by [`Leader::finish`]. A thread that enters with a key in progress *waits*
+//! and gets a clone. Work for different keys goes on in parallel. A leader owns all it needs, so it may be moved to
+//! another thread that does the work, while the thread that entered waits like the others, with a deadline.
 //!
 //! # What it is not
-//! A cache: when a flight has landed its key is forgotten, and who enters then leads anew. (Who puts the result into a
-//! cache does so before it finishes.) Nor does it run anything: the work is its caller's.
+//! A cache: when a flight has landed its key is forgotten, and the next thread that enters leads anew. (A leader that
+//! puts the result into a cache does so before it finishes.) It does not run anything either: the caller does the work.
 //!
 //! # How it is locked
 //! Flights are on the list of their key's shard, behind the shard's [`Mutex`], taken once to enter and once to land. No
-//! lock is held while the work is done, nor while one waits. Keys are compared, and made, under the shard's lock.
+//! lock is held during the work or a wait. Keys are compared, and made, under the shard's lock.
 //!
 //! # State
 //! | word | meaning | next |
 //! |---|---|---|
-//! | 0 | flying, nobody sleeps | 1 by a waiter, 2 or 3 by the leader |
-//! | 1 | flying, somebody may sleep: who lands it wakes | 2 or 3 by the leader |
+//! | 0 | flying, no sleepers | 1 by a waiter, 2 or 3 by the leader |
+//! | 1 | flying, maybe with sleepers: landing wakes them | 2 or 3 by the leader |
 //! | 2 | done, the value is there | |
-//! | 3 | abandoned, there is no value | |
+//! | 3 | abandoned, without a value | |
 //!
 //! # Orderings
 //! | here | partner |
@@ -28,11 +28,11 @@
 //! | `Waiter::wait`: load, Acquire | `Leader::drop`: swap, Release |
 //!
 //! No wake is lost: a sleeper parks while the word is 1, and the swap that takes the 1 out wakes all. The key is off
-//! its list before the word changes, so that who is told of an abandoned flight and enters again does not find it.
+//! its list before the word changes, so a thread that learns of an abandoned flight and enters again does not find it.
 //!
 //! # Invariants
-//! 1. A flight has one [`Leader`], which alone writes the value, before it swaps the word to 2, which is the last it
-//!    does to the flight but waking. So where 2 is seen the value is there and stays as it is.
+//! 1. A flight has one [`Leader`]. Only it writes the value, before it swaps the word to 2; after that it only wakes.
+//!    So a thread that sees 2 finds the value, which does not change any more.
 //! 2. A flight is on its shard's list from its making until its leader is dropped, and no other with its key is.
 //!
 //! # Source
@@ -40,7 +40,7 @@
 //! lookups.
 //!
 //! # Limitations
-//! A leader that is forgotten (`core::mem::forget`) leaves its key in flight, and who waits without a deadline asleep.
+//! A leader that is forgotten (`core::mem::forget`) leaves its key in flight, and waiters without a deadline asleep.
 
 use crate::mutex::Mutex;
 use core::borrow::Borrow;
@@ -65,11 +65,11 @@ const SHARDS: usize = if cfg!(loom) { 1 } else { 64 };
 /// See the [module documentation](self).
 ///
 /// ```
-/// use sync::single_flight::{Entry, SingleFlight, Waited};
+/// use lightfoot_sync::single_flight::{Entry, SingleFlight, Waited};
 ///
 /// let flights = SingleFlight::<String, u32>::new();
-/// let Entry::Lead(leader) = flights.enter(17, "a") else { panic!("nobody works on it") };
-/// let Entry::Wait(waiter) = flights.enter(17, "a") else { panic!("somebody does") };
+/// let Entry::Lead(leader) = flights.enter(17, "a") else { panic!("the key is in flight") };
+/// let Entry::Wait(waiter) = flights.enter(17, "a") else { panic!("the key is not in flight") };
 /// leader.finish(5);
 /// assert_eq!(waiter.wait(None), Waited::Done(5));
 /// ```
@@ -91,21 +91,21 @@ struct Flight<K, V> {
     value: UnsafeCell<Option<V>>,
 }
 
-// SAFETY: invariant 1: the value is written by one thread before others read it; they read it at once (`V: Sync`), and
-// whoever is last drops key and value (`Send`).
+// SAFETY: invariant 1: one thread writes the value before others read it; they read it at the same time (`V: Sync`),
+// and the last one drops key and value (`Send`).
 unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Flight<K, V> {}
 
-/// What [`SingleFlight::enter`] answers.
+/// The result of [`SingleFlight::enter`].
 #[must_use = "a leader that is dropped has abandoned the work"]
 pub enum Entry<K, V> {
-    /// The caller is to do the work.
+    /// The caller must do the work.
     Lead(Leader<K, V>),
-    /// Somebody does it.
+    /// Another thread does it.
     Wait(Waiter<K, V>),
 }
 
-/// The duty to do the work for one key. Dropped without [`Leader::finish`] it abandons the work: all who wait are told,
-/// and the next who enters leads.
+/// The duty to do the work for one key. Dropped without [`Leader::finish`] it abandons the work: all waiters get
+/// [`Waited::Abandoned`], and the next thread that enters leads.
 #[must_use = "dropped, it has abandoned the work"]
 pub struct Leader<K, V> {
     shards: Arc<Shards<K, V>>,
@@ -113,17 +113,17 @@ pub struct Leader<K, V> {
     outcome: u32,
 }
 
-/// A right to the result of work that somebody does.
+/// A right to the result of another thread's work.
 pub struct Waiter<K, V> {
     flight: Arc<Flight<K, V>>,
 }
 
-/// What [`Waiter::wait`] answers.
+/// The result of [`Waiter::wait`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waited<V> {
-    /// What the work's leader found.
+    /// The leader's result.
     Done(V),
-    /// The leader is gone without a result. Who still wants one enters again.
+    /// The leader ended without a result. A thread that still needs one enters again.
     Abandoned,
     /// The deadline has come, and the work goes on.
     TimedOut,
@@ -137,7 +137,7 @@ impl<K, V> SingleFlight<K, V> {
         Self { shards: Arc::new(Shards(shards)) }
     }
 
-    /// Leads the work for `key`, or waits for who does. `hash` is the caller's hash of the key: equal for equal keys.
+    /// Leads the work for `key`, or waits for its leader. `hash` is the caller's hash of the key: equal for equal keys.
     pub fn enter<Q>(&self, hash: u64, key: &Q) -> Entry<K, V>
     where
         K: Borrow<Q>,
@@ -146,8 +146,8 @@ impl<K, V> SingleFlight<K, V> {
         self.enter_with(hash, |other| other.borrow() == key, || key.to_owned())
     }
 
-    /// As [`SingleFlight::enter`], for the key that `make` makes and `is` recognises: for keys of several parts, which
-    /// cannot be borrowed.
+    /// As [`SingleFlight::enter`], for the key that `make` returns and `is` recognises: for keys of several parts,
+    /// which cannot be borrowed.
     pub fn enter_with(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> K) -> Entry<K, V> {
         let mut flights = self.shards.of(hash).flights.lock();
         if let Some(flight) = flights.iter().find(|flight| flight.hash == hash && is(&flight.key)) {
@@ -160,7 +160,7 @@ impl<K, V> SingleFlight<K, V> {
         Entry::Lead(Leader { shards: self.shards.clone(), flight, outcome: ABANDONED })
     }
 
-    /// How many keys are worked on. Exact if nobody enters or lands meanwhile.
+    /// How many keys are in flight. Exact if no thread enters or lands meanwhile.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.shards.0.iter().map(|shard| shard.flights.lock().len()).sum()
@@ -176,19 +176,19 @@ impl<K, V> Shards<K, V> {
 }
 
 impl<K, V> Leader<K, V> {
-    /// The key whose work this is.
+    /// The key of the work.
     #[must_use]
     pub fn key(&self) -> &K {
         &self.flight.key
     }
 
-    /// A right to the result, for who gives the leader away.
+    /// A right to the result, for a caller that gives the leader away.
     #[must_use]
     pub fn waiter(&self) -> Waiter<K, V> {
         Waiter { flight: self.flight.clone() }
     }
 
-    /// Hands `value` to all who wait. From its return on who enters with the key leads anew.
+    /// Delivers `value` to all waiters. After its return the next thread that enters with the key leads anew.
     pub fn finish(mut self, value: V) {
         // SAFETY: invariant 1: this is the one leader, and the word is not 2.
         self.flight.value.with_mut(|cell| unsafe { *cell = Some(value) });
@@ -204,7 +204,7 @@ impl<K, V> Drop for Leader<K, V> {
         let listed = at.map(|at| flights.swap_remove(at));
         drop(flights);
         drop(listed);
-        // ORDERING: Release pairs with the Acquire in `Waiter::wait`: who sees the outcome sees the value.
+        // ORDERING: Release pairs with the Acquire in `Waiter::wait`: a thread that sees the outcome sees the value.
         if self.flight.state.swap(self.outcome, Release) == AWAITED {
             park::unpark_all(&self.flight.state);
         }
@@ -212,8 +212,8 @@ impl<K, V> Drop for Leader<K, V> {
 }
 
 impl<K, V: Clone> Waiter<K, V> {
-    /// Sleeps until the work is done or abandoned, or `deadline_ns` of `prim::clock::monotonic_ns` has come. An outcome
-    /// that is there is answered whatever the time. May be called again.
+    /// Sleeps until the work is done or abandoned, or `deadline_ns` of `prim::clock::monotonic_ns` has come. Returns an
+    /// outcome that exists whatever the time. May be called again.
     #[must_use]
     pub fn wait(&self, deadline_ns: Option<i64>) -> Waited<V> {
         let word = &self.flight.state;
@@ -222,7 +222,7 @@ impl<K, V: Clone> Waiter<K, V> {
             match word.load(Acquire) {
                 DONE => return self.value(),
                 ABANDONED => return Waited::Abandoned,
-                // Relaxed: if it fails the load above orders, and if not nothing was handed over.
+                // Relaxed: if it fails the load above orders, and if it succeeds nothing was delivered.
                 FLYING if word.compare_exchange(FLYING, AWAITED, Relaxed, Relaxed).is_err() => continue,
                 _ => {}
             }
@@ -278,14 +278,14 @@ mod tests {
     fn lead<K, V>(entry: Entry<K, V>) -> Leader<K, V> {
         match entry {
             Entry::Lead(leader) => leader,
-            Entry::Wait(_) => panic!("somebody works on it"),
+            Entry::Wait(_) => panic!("the key is in flight"),
         }
     }
 
     fn wait<K, V>(entry: Entry<K, V>) -> Waiter<K, V> {
         match entry {
             Entry::Wait(waiter) => waiter,
-            Entry::Lead(_) => panic!("nobody works on it"),
+            Entry::Lead(_) => panic!("the key is not in flight"),
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_abandoned_work_is_told_and_may_lead() {
+    fn a_waiter_for_abandoned_work_is_notified_and_may_lead() {
         let flights = SingleFlight::<u64, u32>::new();
         let leader = lead(flights.enter(3, &3));
         let waiter = wait(flights.enter(3, &3));

@@ -2,33 +2,33 @@
 //!
 //! # What it is
 //! An allocator of one type for structures that lock-free readers walk (`SLAB_TYPESAFE_BY_RCU` in Linux). A freed item
-//! may be handed out again at once, without a grace period, and a reader that still stands on it reads a valid `T` of
-//! another identity. So a `&T` never dangles while the slab lives, whatever the readers do; that they notice the change
-//! of identity is their own protocol (a sequence count that is never reset, a check of the chain's end).
-//! Reuse without a grace period keeps the working set hot and the memory bounded: nothing waits for readers.
-//! A clock may go round all items ([`Slab::scan`]), and a limit may be set to how many there are ([`Slab::try_alloc`]).
+//! may be handed out again at once, without a grace period, and a reader that is still on it reads a valid `T` of
+//! another identity. So a `&T` never dangles while the slab lives, whatever the readers do; to notice the change of
+//! identity they need their own protocol (a sequence count that is never reset, a check of the chain's end). Reuse
+//! without a grace period keeps the working set hot and the memory bounded: nothing waits for readers. A clock can go
+//! round all items ([`Slab::scan`]), and their number can be limited ([`Slab::try_alloc`]).
 //!
 //! # Layout
 //! An object has two parts: the *item* `T`, which readers walk over, and its *side* `T::Side`, the rest. A chunk is
-//! 2 MiB at a multiple of 2 MiB: first all items, side by side, then all sides. So what readers walk over is dense (64
-//! dentries to a page of 4 KiB instead of 16), and from the address of either part follows that of the other.
+//! 2 MiB at a multiple of 2 MiB: first all items, side by side, then all sides. So the memory that readers walk over is
+//! dense (64 dentries to a page of 4 KiB instead of 16), and the address of either part gives that of the other.
 //!
 //! # What it is not
-//! Not a general allocator: items are never moved, never dropped before the slab is, and chunks never go back to the
-//! system before that.
+//! A general allocator: items are never moved, and neither they nor their chunks are freed before the slab is dropped.
 //!
 //! # How it is locked
 //! Each CPU index has a magazine of free items that only its owner touches (plain loads and stores). Magazines trade
-//! whole batches with the depot, which sits behind a [`Mutex`]. Under it a batch of fresh memory is only reserved; it
-//! is written by who reserved it, without the lock. Who visits all items takes the lock once, to learn what is
-//! reserved, and passes over batches that are not written yet.
+//! whole batches with the depot, which is behind a [`Mutex`]. Under that lock a batch of fresh memory is only reserved;
+//! the thread that reserved it writes it without the lock. A thread that visits all items takes the lock once, to read
+//! how many are reserved, and skips batches that are not written yet.
 //!
 //! # Invariants
 //! 1. Every item ever handed out lies in a chunk on `Depot::chunks`, was written by [`Item::vacant`] with its side
 //!    before it was first handed out, and neither is moved or dropped before the slab's own drop.
-//! 2. A magazine and its links are written by the owner of its CPU index only; `prim::cpu` orders owners.
-//! 3. `Depot::reserved` grows by `BATCH`, and the batch at the old value is its grower's, who alone writes its objects,
-//!    and its flag in `Chunk::written` after them. Where the flag is seen set they are there. (If [`Item::vacant`]
+//! 2. Only the owner of a magazine's CPU index writes the magazine and its links; `prim::cpu` orders owners.
+//! 3. `Depot::reserved` grows by `BATCH`. The thread that grew it owns the batch at the old value: only it writes the
+//!    batch's objects, and then its flag in `Chunk::written`. A thread that sees the flag set finds the objects. (If
+//!    [`Item::vacant`] panics the flag stays unset and the batch is lost.)
 //!    panics the flag stays unset and the batch is lost.)
 //! 4. A chunk is made by `Depot::reserve`, and stays until the slab's drop. All chunks but the last are fully reserved.
 //!
@@ -50,7 +50,7 @@ use core::ptr::NonNull;
 use prim::PerCpu;
 use prim::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// Items that are carved out of fresh memory at once, and half of what a magazine holds at most.
+/// Items that are taken from fresh memory at once, and half of the most that a magazine holds.
 const BATCH: usize = 32;
 
 /// What a type needs to live in a [`Slab`].
@@ -58,22 +58,22 @@ pub trait Item: Send + Sync + Sized {
     /// The object's other part.
     type Side: Send + Sync;
 
-    /// An object that nothing refers to: what the memory holds before its first use.
+    /// An object without users: the content of the memory before its first use.
     fn vacant() -> (Self, Self::Side);
 
-    /// The word that links the item into a free list while it is free. It is the slab's then and only then.
+    /// The word that links the item into a free list while it is free. The slab owns it then, and only then.
     fn free_link(side: &Self::Side) -> &AtomicPtr<Self>;
 }
 
 /// See the [module documentation](self).
 pub struct Slab<T: Item> {
     magazines: PerCpu<Magazine<T>>,
-    /// Items in a magazine from which on half of them go to the depot. Changes with the limit only.
+    /// Items in a magazine from which on half of them go to the depot. Only the limit changes it.
     full: AtomicUsize,
     depot: Apart<Mutex<Depot<T>>>,
 }
 
-/// On lines of its own, so that the lock does not share one with what every `free` loads.
+/// On separate cache lines, so that the lock does not share one with the words that every `free` loads.
 #[repr(align(128))]
 struct Apart<T>(T);
 
@@ -92,13 +92,13 @@ struct Batch<T> {
 
 struct Depot<T: Item> {
     batches: Vec<Batch<T>>,
-    /// Each from a `Box` of its own, so that it can be referred to without the lock.
+    /// Each has its own `Box`, so that a thread can refer to it without the lock.
     chunks: Vec<NonNull<Chunk<T>>>,
     /// Items reserved so far, in the order of the chunks: a multiple of `BATCH`.
     reserved: usize,
-    /// What `reserved` may grow to on behalf of `try_alloc`.
+    /// How far `reserved` may grow for `try_alloc`.
     limit: usize,
-    /// Chunks from this one on are asked to be huge pages.
+    /// Chunks from this one on are requested as huge pages.
     huge_from: usize,
 }
 
@@ -120,13 +120,13 @@ unsafe impl<T: Item> Send for Slab<T> {}
 unsafe impl<T: Item> Sync for Slab<T> {}
 
 impl<T: Item> Slab<T> {
-    /// An empty slab, whose chunks are asked to be huge pages. Takes no memory for items yet.
+    /// An empty slab, whose chunks are requested as huge pages. Takes no memory for items yet.
     #[must_use]
     pub fn new() -> Self {
         Self::with_huge_from(0)
     }
 
-    /// As [`Slab::new`], but the first chunk is not asked to be one huge page, so that a small instance stays small.
+    /// As [`Slab::new`], but the first chunk is not requested as a huge page, so that a small instance stays small.
     #[must_use]
     pub fn small() -> Self {
         Self::with_huge_from(1)
@@ -153,17 +153,17 @@ impl<T: Item> Slab<T> {
     }
 
     /// Sets how many items there may be, free or not, before [`Slab::try_alloc`] refuses: `items`, rounded up to a
-    /// multiple of 32; `usize::MAX` for no limit. What is there stays if it is more. From now on magazines keep half of
-    /// what they keep without a limit (31 items instead of 63).
+    /// multiple of 32; `usize::MAX` for no limit. Items above the limit stay. From now on magazines keep half as many
+    /// items as without a limit (31 instead of 63).
     pub fn set_limit(&self, items: usize) {
         let mut depot = self.depot.0.lock();
         depot.limit = items.checked_next_multiple_of(BATCH).unwrap_or(usize::MAX);
-        // Relaxed: nothing hangs on when it is seen. Stored under the lock, so that it goes with the limit.
+        // Relaxed: it may be seen late. Stored under the lock, so that it changes with the limit.
         self.full.store(if items == usize::MAX { 2 * BATCH } else { BATCH }, Relaxed);
     }
 
-    /// Takes an item out of the slab: one never used before as [`Item::vacant`] made it, another as its last user left
-    /// it. Knows no limit, though what it takes counts towards one.
+    /// Takes an item out of the slab: a new one as [`Item::vacant`] made it, a used one as its last user left it.
+    /// Ignores the limit, though the item counts towards it.
     #[inline]
     pub fn alloc(&self) -> &T {
         let magazine = self.magazines.this();
@@ -175,7 +175,8 @@ impl<T: Item> Slab<T> {
     }
 
     /// As [`Slab::alloc`], within the [limit](Slab::set_limit): `None` if neither the calling thread's magazine nor the
-    /// depot has a free item and there may be no more. Free items in other threads' magazines do not help: 31 each.
+    /// depot has a free item and the limit is reached. Free items in other threads' magazines (up to 31 each) do not
+    /// help.
     #[inline]
     pub fn try_alloc(&self) -> Option<&T> {
         let magazine = self.magazines.this();
@@ -186,14 +187,15 @@ impl<T: Item> Slab<T> {
         Some(unsafe { magazine.pop() })
     }
 
-    /// Gives `item` back. It may be handed out again at once: whoever still reads it must check its identity.
+    /// Returns `item` to the slab, which may hand it out again at once: a thread that still reads it must check its
+    /// identity.
     ///
-    /// The item must have come from this slab and not be free already; otherwise the free lists go wrong (an item is
-    /// then handed out twice), though no memory rule is broken.
+    /// The item must have come from this slab and not be free already. Otherwise the free lists become wrong (an item
+    /// is then handed out twice), though memory stays safe.
     #[inline]
     pub fn free(&self, item: &T) {
         let magazine = self.magazines.this();
-        // Relaxed: invariant 2, the magazine is this thread's own, and so is a free item's link.
+        // Relaxed: invariant 2: this thread owns the magazine, and so a free item's link.
         link_of(item).store(magazine.head.load(Relaxed), Relaxed);
         magazine.head.store(core::ptr::from_ref(item).cast_mut(), Relaxed);
         let len = magazine.len.load(Relaxed) + 1;
@@ -210,13 +212,13 @@ impl<T: Item> Slab<T> {
         self.depot.0.lock().chunks.len() * CHUNK
     }
 
-    /// Bytes of all objects ever handed out or ready to be: what of the reserved memory was touched.
+    /// Bytes of all objects handed out or ready to be: the part of the reserved memory that was touched.
     #[must_use]
     pub fn touched_bytes(&self) -> usize {
         self.depot.0.lock().reserved * (size_of::<T>() + size_of::<T::Side>())
     }
 
-    /// Calls `f` with every item that was ever handed out or is ready to be.
+    /// Calls `f` with every item that was handed out or is ready to be.
     pub fn for_each<'a>(&'a self, mut f: impl FnMut(&'a T)) {
         let (chunks, reserved) = {
             let depot = self.depot.0.lock();
@@ -229,9 +231,9 @@ impl<T: Item> Slab<T> {
         }
     }
 
-    /// Calls `f` with the next `count` items behind `hand`, in the order of their making and from the last on to the
-    /// first, and moves the hand behind them. Visits none twice in one call, so fewer than `count` if there are fewer.
-    /// Returns how many it visited.
+    /// Calls `f` with the next `count` items behind `hand`, in the order in which they were made and from the last on
+    /// to the first, and moves the hand behind them. Visits none twice in one call, so fewer than `count` if there are
+    /// fewer. Returns how many it visited.
     ///
     /// Threads that use one hand at once visit different items. No lock is held while `f` runs.
     pub fn scan<'a>(&'a self, hand: &SlabCursor, count: usize, mut f: impl FnMut(&'a T)) -> usize {
@@ -240,7 +242,7 @@ impl<T: Item> Slab<T> {
         spans.iter().map(|span| span.len()).sum()
     }
 
-    /// The items that `scan` is to visit, in runs of at most a batch.
+    /// The items that `scan` must visit, in runs of at most a batch.
     fn next_spans<'a>(&'a self, hand: &SlabCursor, count: usize) -> Vec<&'a [T]> {
         let depot = self.depot.0.lock();
         let total = depot.reserved;
@@ -262,8 +264,8 @@ impl<T: Item> Slab<T> {
         spans
     }
 
-    /// Moves one batch from the depot, or from fresh memory, into an empty magazine. `false`, and nothing done, if
-    /// there is none and, with `limited`, there may be no more.
+    /// Moves one batch from the depot, or from fresh memory, into an empty magazine. `false`, with nothing done, if
+    /// there is none and, with `limited`, the limit is reached.
     #[cold]
     fn refill(&self, magazine: &Magazine<T>, limited: bool) -> bool {
         let mut depot = self.depot.0.lock();
@@ -319,9 +321,9 @@ impl<T: Item> Magazine<T> {
     /// The magazine is the calling thread's and not empty; its items lie in a slab that outlives the borrow.
     #[inline(always)]
     unsafe fn pop<'a>(&self) -> &'a T {
-        // SAFETY: the caller's promise.
+        // SAFETY: this function's contract.
         let item = unsafe { &*self.head.load(Relaxed) };
-        // Relaxed: invariant 2, the magazine is this thread's own.
+        // Relaxed: invariant 2: this thread owns the magazine.
         self.head.store(link_of(item).load(Relaxed), Relaxed);
         self.len.store(self.len.load(Relaxed) - 1, Relaxed);
         item
@@ -329,8 +331,8 @@ impl<T: Item> Magazine<T> {
 }
 
 impl<T: Item> Depot<T> {
-    /// Reserves a batch of memory never used before, for the caller to write: its chunk, and its first index there.
-    /// With `limited`, if the limit allows for it.
+    /// Reserves a batch of memory never used before, for the caller to write. Returns its chunk, and its first index
+    /// there. With `limited`, only if the limit allows it.
     fn reserve(&mut self, limited: bool) -> Option<(NonNull<Chunk<T>>, usize)> {
         if limited && self.reserved >= self.limit {
             return None;
@@ -348,7 +350,7 @@ impl<T: Item> Depot<T> {
 impl<T: Item> Drop for Depot<T> {
     fn drop(&mut self) {
         for chunk in self.chunks.drain(..) {
-            // SAFETY: invariant 4: it came from a box, and the slab is being dropped, so nobody refers to it.
+            // SAFETY: invariant 4: it came from a box, and the slab is being dropped, so it has no user.
             drop(unsafe { Box::from_raw(chunk.as_ptr()) });
         }
     }

@@ -1,12 +1,14 @@
-//! A test-and-test-and-set lock: the simplest that spins.
+//! A test-and-test-and-set lock: the simplest spinlock.
 //!
 //! # What it is
 //! One byte. One compare-exchange takes a free lock; a waiter reads until it looks free, so that it does not take the
-//! line away from the holder, then tries again. For sections of tens of instructions: no I/O, no allocation, no callback.
+//! cache line away from the holder, then tries again. For sections of tens of instructions: no I/O, no allocation, no
+//! callback.
 //!
 //! # What it is not
-//! Fair: waiters are not queued, and whoever is near the holder's cache wins. It does not sleep (a waiter offers its CPU
-//! when the wait gets long). Where the word must be small and beside other state, see [`LockRef`](crate::LockRef).
+//! Fair: waiters are not queued, and the thread nearest to the holder's cache wins. It does not sleep (a waiter yields
+//! its CPU when the wait gets long). Where the word must be small and beside other state, see
+//! [`LockRef`](crate::LockRef).
 //!
 //! # State
 //! | byte    | meaning |
@@ -20,14 +22,14 @@
 //! | `try_take`: cmpxchg, Acquire | `unlock`: store, Release |
 //!
 //! # Invariants
-//! 1. `held` goes from `false` to `true` only in `try_take`, and whoever did that has the lock.
+//! 1. `held` goes from `false` to `true` only in `try_take`, and the thread that changed it has the lock.
 //! 2. Only the holder makes it `false` again.
 //!
 //! # Source
 //! L. Rudolph and Z. Segall, "Dynamic decentralized cache schemes for MIMD parallel processors" (ISCA 1984).
 //!
 //! ```
-//! let total = sync::SpinLock::new(1);
+//! let total = lightfoot_sync::SpinLock::new(1);
 //! *total.lock() += 1;
 //! assert_eq!(total.into_inner(), 2);
 //! ```

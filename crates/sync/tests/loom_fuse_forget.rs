@@ -1,9 +1,12 @@
 //! loom models of the table of FUSE nodes: the very file of `crates/fuse/src/nodes.rs`, with one shard.
 //!
-//! What the models would catch: a forget that counts down in one section and removes in another, and a lookup that does
-//! not look again when it has made its value. A value that went is marked dead by whom the forget gave it to, as the
-//! session ends what the kernel has let go of; who may still use a node must never find that mark.
+//! The models catch a forget that counts down in one section and removes in another, and a lookup that does not look
+//! again after it has made its value. The thread to which a forget gave a value marks the value dead, as the session
+//! ends nodes that the kernel has forgotten; a thread that may still use a node must never find that mark.
 #![cfg(loom)]
+
+// The module names this crate as its own manifest does.
+extern crate lightfoot_sync as sync;
 
 #[allow(dead_code, reason = "the models need a part of it")]
 #[path = "../../fuse/src/nodes.rs"]
@@ -41,9 +44,9 @@ fn forget(nodes: &Table, id: NodeId, lookups: u64) -> bool {
     gone.is_some()
 }
 
-/// That the kernel may use `id` of `key`, of which it was told `lookups` times.
+/// Checks that the kernel may use `id` of `key`, which `lookups` replies reported to it.
 fn is_known(nodes: &Table, id: NodeId, key: u64, lookups: u64) {
-    let value = nodes.get(id.id).expect("told, and not forgotten");
+    let value = nodes.get(id.id).expect("reported, and not forgotten");
     assert_eq!((value.key, value.is_dead.load(Relaxed)), (key, false));
     assert_eq!(nodes.lookups(id.id), Some(lookups), "a count was lost");
 }
@@ -132,7 +135,7 @@ fn of_two_forgets_the_last_one_and_no_other_gets_the_value() {
 }
 
 #[test]
-fn a_slot_that_a_forget_frees_is_told_apart_from_what_another_lookup_puts_there() {
+fn a_slot_that_a_forget_frees_differs_from_the_next_lookups_slot() {
     check(|nodes| {
         let first = tell(&nodes, 7);
         let other = {

@@ -1,13 +1,14 @@
-//! loom models of `HashTable`. Under loom a table grows as soon as it has more nodes than buckets, and each insert and remove
-//! moves one bucket.
+//! loom models of `HashTable`. Under loom a table grows as soon as it has more nodes than buckets, and each insert and
+//! remove moves one bucket.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::rcu::{RcuDomain, ReadGuard};
+use lightfoot_sync::{HashNode, HashTable};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
-use sync::rcu::{RcuDomain, ReadGuard};
-use sync::{HashNode, HashTable};
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -24,7 +25,7 @@ struct Node {
     content: UnsafeCell<u32>,
 }
 
-// SAFETY: the content is written while no other thread can reach the node, which is what loom is to show.
+// SAFETY: the content is written while no other thread can reach the node; loom checks that.
 unsafe impl Sync for Node {}
 
 impl HashNode for Node {
@@ -72,7 +73,7 @@ impl World {
         Actor { world: self, guard: self.domain.read() }
     }
 
-    /// Runs `f` on a thread of its own.
+    /// Runs `f` on another thread.
     fn spawn(world: &Arc<Self>, f: impl Fn(&Actor<'_>) + 'static) -> thread::JoinHandle<()> {
         let world = world.clone();
         thread::spawn(move || f(&world.enter()))
@@ -138,7 +139,7 @@ fn a_node_that_stays_is_found_while_its_neighbour_is_reused_on_another_chain() {
 #[test]
 fn a_reader_that_is_carried_away_over_two_reused_nodes_knows_it() {
     check(3, || {
-        // Chain 0 is 2, 1, 0. Node 0's old link says "end of chain 0": who follows 2 to it must not see that any more.
+        // Chain 0 is 2, 1, 0. Node 0's old link is "end of chain 0": a reader that follows 2 to it must not see that.
         let world = World::new(4, &[0, 0, 0], &[0, 1, 2]);
         let writer = World::spawn(&world, |actor| {
             actor.reuse(0, 1);
@@ -176,8 +177,8 @@ fn a_node_that_stays_is_found_while_the_table_grows_twice() {
     });
 }
 
-/// A table on its way from four buckets to two: bucket 0 was moved, and bucket 2 holds node 0. Node 1 is not inserted yet and
-/// belongs in bucket 0 of both tables.
+/// A table on its way from four buckets to two: bucket 0 was moved, and bucket 2 holds node 0. Node 1 is not inserted
+/// yet and belongs in bucket 0 of both tables.
 fn shrinking() -> Arc<World> {
     let world = World::new(1, &[2, 0, 1, 3, 5], &[0, 2, 3, 4]);
     let actor = world.enter();
@@ -205,7 +206,7 @@ fn a_node_that_stays_is_found_while_the_table_shrinks() {
 }
 
 #[test]
-fn who_is_carried_into_the_next_table_sees_what_the_nodes_there_held() {
+fn a_reader_carried_into_the_next_table_sees_what_the_nodes_there_held() {
     check(3, || {
         let world = shrinking();
         let writer = World::spawn(&world, |actor| {
@@ -224,7 +225,7 @@ fn who_is_carried_into_the_next_table_sees_what_the_nodes_there_held() {
 }
 
 #[test]
-fn who_moves_the_last_bucket_has_seen_what_the_others_moved() {
+fn the_mover_of_the_last_bucket_has_seen_what_the_others_moved() {
     check(3, || {
         let world = World::new(2, &[0, 1, 2, 3], &[0, 1]);
         let insert_and_look = |actor: &Actor<'_>, node: usize| {
@@ -270,7 +271,7 @@ fn a_writer_sees_the_links_of_the_writer_before_it() {
 }
 
 #[test]
-fn who_finds_a_node_sees_what_it_held_when_it_was_inserted() {
+fn a_reader_that_finds_a_node_sees_what_it_held_when_it_was_inserted() {
     for quick in [true, false] {
         check(4, move || {
             let world = World::new(4, &[0, 0], &[0]);
@@ -290,9 +291,9 @@ fn who_finds_a_node_sees_what_it_held_when_it_was_inserted() {
 }
 
 #[test]
-fn who_is_carried_to_a_node_sees_what_it_held_when_it_was_inserted() {
+fn a_reader_carried_to_a_node_sees_what_it_held_when_it_was_inserted() {
     check(4, || {
-        // Node 0 goes from chain 0 to before node 1, which is new: who stands on 0 comes to 1.
+        // Node 0 goes from chain 0 to before node 1, which is new: a reader on 0 comes to 1.
         let world = World::new(4, &[0, 1], &[0]);
         let writer = World::spawn(&world, |actor| {
             actor.write(1, 7);

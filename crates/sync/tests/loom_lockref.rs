@@ -1,10 +1,11 @@
-//! loom models of `LockRef`. Each ordering keeps one of these from failing; `scripts/weaken-orderings` shows it.
+//! loom models of `LockRef`. Each ordering keeps one of these from failing; `tools/weaken-orderings` shows it.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::{GetNotDead, LockRef};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use sync::{GetNotDead, LockRef};
 
 /// An object: two words that its users touch without atomics.
 struct Object {
@@ -94,7 +95,7 @@ fn of_two_killers_one_wins() {
 }
 
 #[test]
-fn who_finds_it_dead_sees_what_the_killer_did_before() {
+fn a_thread_that_finds_it_dead_sees_what_the_killer_did_before() {
     fn kill(o: &Object) {
         o.write(0);
         assert!(o.d.try_kill(0));
@@ -181,7 +182,7 @@ fn a_reference_sees_the_object_as_it_was_made() {
 }
 
 #[test]
-fn the_last_to_leave_is_told_even_when_it_is_a_stray() {
+fn the_last_to_leave_is_reported_even_when_it_is_a_stray() {
     check(
         LockRef::new_dead,
         |o| {
@@ -243,7 +244,7 @@ fn a_kill_follows_the_section_before() {
         |o| {
             let guard = o.d.lock();
             if !guard.is_dead() {
-                o.write(0); // alive under the lock, alive until it is given back
+                o.write(0); // alive under the lock, alive until its release
             }
         },
         |o| o.d.try_kill(0).then(|| o.write(0)).is_some(),

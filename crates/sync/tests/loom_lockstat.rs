@@ -1,14 +1,14 @@
 //! loom models of `lockstat::Class`.
 #![cfg(loom)]
 
+use lightfoot_sync::lockstat::{Class, Measured};
+use lightfoot_sync::{Lock, TasLock};
 use loom::sync::Arc;
 use loom::sync::atomic::{
     AtomicU32,
     Ordering::{self, Acquire, Relaxed, Release},
 };
 use loom::thread;
-use sync::lockstat::{Class, Measured};
-use sync::{Lock, TasLock};
 
 /// Steps of the two threads, so that loom need not find the order in which they matter.
 struct Turn(AtomicU32);
@@ -26,7 +26,7 @@ impl Turn {
 }
 
 #[test]
-fn what_was_counted_before_a_reset_is_not_counted_after_it() {
+fn counts_from_before_a_reset_are_gone_after_it() {
     loom::model(|| {
         let class = Class::new("model");
         class.enable();

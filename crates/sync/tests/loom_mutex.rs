@@ -3,7 +3,7 @@
 
 mod raw_lock;
 
-use sync::RawMutex;
+use lightfoot_sync::RawMutex;
 
 #[test]
 fn sections_exclude_and_follow_one_another() {

@@ -1,12 +1,13 @@
-//! loom models of `PerCpuArc`. The drop of the value is a mutable access to a tracked cell, so a reference that outlives
-//! it is a data race for loom, and a reference that is lost is a leak.
+//! loom models of `PerCpuArc`. The drop of the value is a mutable access to a tracked cell, so a reference that
+//! outlives it is a data race for loom, and a reference that is lost is a leak.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::{PerCpuArc, PerCpuOwner};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
-use sync::{PerCpuArc, PerCpuOwner};
 
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -105,7 +106,7 @@ fn two_users_race_with_the_owner() {
     });
 }
 
-/// Takes a reference through a borrow of the owner, if it is to be had, and uses it.
+/// Takes a reference through a borrow of the owner, if it gets one, and uses it.
 fn spawn_asker(owner: &Arc<PerCpuOwner<Canary>>) -> thread::JoinHandle<Option<PerCpuArc<Canary>>> {
     let owner = owner.clone();
     thread::spawn(move || {
@@ -137,7 +138,7 @@ fn a_seal_counts_what_was_asked_for_before_and_refuses_the_rest() {
 }
 
 #[test]
-fn who_seals_and_finds_nobody_sees_what_the_holders_did() {
+fn a_sealer_that_finds_no_reference_sees_what_the_holders_did() {
     check(|| {
         let (owner, drops) = Canary::new();
         let user = spawn_user(owner.share());

@@ -3,13 +3,13 @@
 //! (With two preemptions, loom lets two of three threads yield to each other for ever.)
 #![cfg(loom)]
 
+use lightfoot_sync::PerCpuRwLock;
 use loom::sync::Arc;
 use loom::thread;
-use sync::PerCpuRwLock;
 
 type Shared = PerCpuRwLock<u32>;
 
-/// Runs `bodies` in threads of their own, the first in the model's.
+/// Runs each of `bodies` in a thread, the first in the model's.
 fn check(preemptions: Option<usize>, bodies: &'static [fn(&Shared)], writes: u32) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = preemptions;

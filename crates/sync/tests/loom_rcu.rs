@@ -1,12 +1,13 @@
 //! loom models of the read side, of grace periods and of the cells. Freeing is a mutable access to a tracked cell, so
 //! a use after free is a data race for loom.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::rcu::{Rcu, RcuDomain, RcuOption};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use loom::thread;
-use sync::rcu::{Rcu, RcuDomain, RcuOption};
 
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -22,7 +23,7 @@ struct World {
     objects: [UnsafeCell<u32>; 2],
 }
 
-// SAFETY: object 0 is written when no reader has it and object 1 before any has, which is what loom is to show.
+// SAFETY: object 0 is written when no reader has it, and object 1 before any reader has it; loom checks that.
 unsafe impl Sync for World {}
 
 impl World {

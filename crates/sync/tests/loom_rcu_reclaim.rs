@@ -1,11 +1,12 @@
 //! loom models of deferred callbacks, the reclaimer and the barrier. Under loom a batch is full with two callbacks.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::rcu::RcuDomain;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
-use sync::rcu::RcuDomain;
 
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -14,13 +15,13 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// A cell that is written by whoever defers, then by the callback, then read after the barrier.
+/// A cell that the deferring thread writes, then the callback, and that is read after the barrier.
 struct Parcel {
     content: UnsafeCell<u32>,
     runs: AtomicUsize,
 }
 
-// SAFETY: one thread at a time has it, which is what loom is to show.
+// SAFETY: one thread at a time has it; loom checks that.
 unsafe impl Sync for Parcel {}
 
 impl Parcel {

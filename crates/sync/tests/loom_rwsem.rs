@@ -4,11 +4,11 @@
 #![cfg(loom)]
 
 use core::time::Duration;
+use lightfoot_sync::{AlwaysQueue, EarlyExit, RwSem, SlowPath};
 use loom::sync::Arc;
 use loom::thread;
-use sync::{AlwaysQueue, EarlyExit, RwSem, SlowPath};
 
-/// Runs `bodies` in threads of their own, the first in the model's; the data ends as `writes` says.
+/// Runs each of `bodies` in a thread, the first in the model's; the data ends as `writes`.
 fn check<P: SlowPath + 'static>(
     preemptions: Option<usize>,
     bodies: &'static [fn(&RwSem<u32, P>)],
@@ -28,7 +28,7 @@ fn check<P: SlowPath + 'static>(
             .collect();
         bodies[0](&sem);
         others.into_iter().for_each(|t| t.join().unwrap());
-        // Nobody queues any more: a mark that was left behind would bar the way.
+        // The queue is empty: a mark that stayed would keep this writer out.
         assert!(writes.contains(&*sem.try_write().expect("free")));
     });
 }
@@ -119,7 +119,7 @@ fn a_try_that_succeeds_excludes_and_follows() {
 }
 
 #[test]
-fn who_gives_up_is_in_nobodys_way() {
+fn a_waiter_that_gives_up_keeps_nobody_out() {
     check::<EarlyExit>(Some(3), &[read_or_give_up, write], 1..=1);
     check::<AlwaysQueue>(Some(3), &[read_or_give_up, write], 1..=1);
     check::<EarlyExit>(Some(3), &[write_or_give_up, write], 1..=2);
@@ -127,7 +127,7 @@ fn who_gives_up_is_in_nobodys_way() {
 }
 
 #[test]
-fn who_queued_behind_one_that_gives_up_comes_in() {
+fn a_waiter_behind_one_that_gives_up_comes_in() {
     check::<EarlyExit>(Some(2), &[write_or_give_up, read, read], 0..=1);
     check::<AlwaysQueue>(Some(2), &[write_or_give_up, read, write], 1..=2);
     check::<AlwaysQueue>(Some(2), &[read_or_give_up, write, read], 1..=1);

@@ -1,12 +1,13 @@
 //! loom models of `SeqCount` and of `SeqLock`, which has the same readers.
 //! weaken-orderings: also seqlock
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::{SeqCount, SeqLock};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;
-use sync::{SeqCount, SeqLock};
 
 /// Two words that are equal outside of write sections.
 struct Pair {
@@ -98,7 +99,7 @@ fn a_seqlock_reader_has_no_torn_pair() {
 }
 
 #[test]
-fn who_samples_a_finished_seqlock_write_sees_its_data() {
+fn a_sample_of_a_finished_seqlock_write_sees_its_data() {
     loom::model(|| {
         let shared = Arc::new((SeqLock::new(), UnsafeCell::new(0)));
         let writer = {

@@ -1,14 +1,15 @@
 //! loom models of `SeqRwLock`. What blocking readers and writers exclude is a tracked cell, so an overlap, or a section
 //! that does not see the one before, is a data race for loom; a waiter that is forgotten is a deadlock or a livelock.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::SeqRwLock;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;
-use sync::SeqRwLock;
 
-/// A cell for those who exclude one another, and two words, equal outside of write sections, for those who do not.
+/// A cell for threads that exclude one another, and two words, equal outside of write sections, for optimistic readers.
 struct Shared {
     lock: SeqRwLock,
     cell: UnsafeCell<u32>,
@@ -50,7 +51,7 @@ impl Shared {
     }
 }
 
-/// Runs `bodies` in threads of their own, the first in the model's.
+/// Runs each of `bodies` in a thread, the first in the model's.
 fn check(preemptions: Option<usize>, bodies: &'static [fn(&Shared)], end: fn(&Shared)) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = preemptions;

@@ -3,9 +3,9 @@
 //! out at once, others never.)
 #![cfg(loom)]
 
+use lightfoot_sync::single_flight::{Entry, SingleFlight, Waited};
 use loom::sync::Arc;
 use loom::thread;
-use sync::single_flight::{Entry, SingleFlight, Waited};
 
 type Flights = SingleFlight<u32, u32>;
 
@@ -37,7 +37,7 @@ fn spawn_asker(flights: &Arc<Flights>) -> thread::JoinHandle<(bool, Waited<u32>)
 }
 
 #[test]
-fn of_two_who_ask_both_get_the_result() {
+fn two_threads_that_enter_both_get_the_result() {
     check(|flights| {
         let other = spawn_asker(&flights);
         let (led, result) = ask(&flights);
@@ -60,7 +60,7 @@ fn two_sleepers_are_both_woken() {
 }
 
 #[test]
-fn who_waits_for_abandoned_work_is_told_and_leads() {
+fn a_waiter_for_abandoned_work_is_notified_and_leads() {
     check(|flights| {
         let Entry::Lead(leader) = flights.enter(1, &1) else { panic!("nobody works on it") };
         let other = {

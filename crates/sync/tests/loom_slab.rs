@@ -1,13 +1,14 @@
-//! loom models of `Slab`: who visits all items while one thread makes some. An item that is read before it was written
-//! is a data race for loom.
+//! loom models of `Slab`: visits of all items while a thread makes some. To loom, reading an item before it was written
+//! is a data race.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::slab::SlabCursor;
+use lightfoot_sync::{Item, Slab};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicPtr;
 use loom::thread;
-use sync::slab::SlabCursor;
-use sync::{Item, Slab};
 
 /// Large, so that a chunk has few batches, and so few flags.
 struct Thing {
@@ -23,7 +24,7 @@ impl Item for Thing {
 
     fn vacant() -> (Self, Self::Side) {
         let made = UnsafeCell::new(0);
-        // SAFETY: nobody else has it yet.
+        // SAFETY: no other thread has it yet.
         made.with_mut(|made| unsafe { *made = 7 });
         (Self { made, _room: [0; 1 << 9] }, AtomicPtr::default())
     }
@@ -56,7 +57,7 @@ fn check(visit: fn(&Slab<Thing>) -> usize) {
 }
 
 #[test]
-fn who_visits_every_item_sees_it_as_it_was_made() {
+fn a_visitor_of_every_item_sees_it_as_it_was_made() {
     check(|slab| {
         let mut visited = 0;
         slab.for_each(|thing| {
@@ -68,6 +69,6 @@ fn who_visits_every_item_sees_it_as_it_was_made() {
 }
 
 #[test]
-fn who_goes_round_with_a_hand_sees_items_as_they_were_made() {
+fn a_scan_sees_items_as_they_were_made() {
     check(|slab| slab.scan(&SlabCursor::new(), 100, look));
 }

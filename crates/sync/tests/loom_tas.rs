@@ -3,7 +3,7 @@
 
 mod raw_lock;
 
-use sync::TasLock;
+use lightfoot_sync::TasLock;
 
 #[test]
 fn sections_exclude_and_follow_one_another() {

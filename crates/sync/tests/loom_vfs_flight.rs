@@ -1,14 +1,14 @@
-//! loom models of a miss that several walks have at once: one asks the file system, and all find the entry.
+//! loom models of a miss that several walks have at once: one looks up in the file system, and all find the entry.
 //!
-//! Mirrors of `crates/vfs/src/miss.rs: find_held, look, ask_together, ask, settle`, on the flights of
-//! `sync::SingleFlight`. The cache is a cell behind the directory's lock. (See also `loom_single_flight.rs`.)
+//! Mirrors of `crates/vfs/src/walk/lookup.rs: find_held, look, single_flight, fetch, settle`, on the flights of
+//! `lightfoot_sync::SingleFlight`. The cache is a cell behind the directory's lock. (See also `loom_single_flight.rs`.)
 #![cfg(loom)]
 
+use lightfoot_sync::Mutex;
+use lightfoot_sync::single_flight::{Entry, SingleFlight, Waited};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;
-use sync::Mutex;
-use sync::single_flight::{Entry, SingleFlight, Waited};
 
 struct Directory {
     /// What is cached of the one name.
@@ -29,7 +29,7 @@ impl Directory {
         *self.cached.lock()
     }
 
-    /// `miss.rs: ask`: whoever asked before this flight began may have brought the answer.
+    /// `walk/lookup.rs: fetch`: a lookup that ended before this flight began may have brought the entry.
     fn ask(&self) {
         if self.look().is_some() {
             return;
@@ -39,7 +39,7 @@ impl Directory {
         self.seen.store(7, Relaxed);
     }
 
-    /// `miss.rs: find_held`; whoever is told that the entry is there finds it without asking again.
+    /// `walk/lookup.rs: find_held`; a waiter that is notified finds the entry without a second lookup.
     fn find(&self) -> u32 {
         if let Some(entry) = self.look() {
             return entry;

@@ -1,10 +1,14 @@
 //! loom models of the end of an inode that lookups find by its node, against such a lookup.
 //!
-//! Mirrors of `crates/vfs/src`: `inode_table.rs: get, add, remove`, `inode.rs: begin, is_alive, try_get, put`,
-//! `dcache/end.rs: bury, put_inode, leave_slot, evict`. The orderings here are those of `inode.rs` and `end.rs`. The
-//! file system's data lies in a tracked cell: used during or after its end it is a data race for loom.
+//! Mirrors of `crates/vfs/src`: `dcache/inode_table.rs: get, add, remove`, `dcache/inode.rs: begin, is_alive, try_get,
+//! put`, `dcache/end.rs: bury, put_inode, leave_slot, evict`. The orderings here are those of `dcache/inode.rs` and
+//! `dcache/end.rs`. The file system's data lies in a tracked cell: used during or after its end it is a data race for
+//! loom.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::rcu::{RcuDomain, ReadGuard};
+use lightfoot_sync::{HashNode, HashTable};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{
@@ -12,8 +16,6 @@ use loom::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use loom::thread;
-use sync::rcu::{RcuDomain, ReadGuard};
-use sync::{HashNode, HashTable};
 
 /// The slot of one inode.
 struct Inode {
@@ -27,7 +29,7 @@ struct Inode {
     freed: AtomicU32,
 }
 
-// SAFETY: the data is written by who begins a life and who ends one, alone, which is what loom is to show.
+// SAFETY: only the thread that begins or ends a life writes the data; loom checks that.
 unsafe impl Sync for Inode {}
 
 impl HashNode for Inode {
@@ -89,8 +91,8 @@ impl Cache {
         let inode = &self.slot;
         inode.set_data(node);
         inode.node.store(node, Relaxed);
-        // ORDERING: Release, pairs with the Acquire in `try_get`: who still stands on the slot's former life and gets a
-        // reference sees whose it is now.
+        // ORDERING: Release, pairs with the Acquire in `try_get`: a thread that is still on the slot's former life and
+        // gets a reference sees which node it is now.
         inode.refs.store(1, Release);
         inode.slot_users.store(2, Relaxed);
         // SAFETY: the slot outlives the table and is on no chain; the hash is its node.
@@ -128,7 +130,7 @@ impl Cache {
         self.leave_slot()
     }
 
-    /// `dcache/end.rs: evict`; there the table comes first, whose fences would hide here what the count alone orders.
+    /// `dcache/end.rs: evict`; there the table comes first; here its fences would hide that the count alone orders.
     fn evict(&self) {
         let node = self.slot.node.load(Relaxed);
         assert_eq!(self.slot.data(), node);
@@ -180,13 +182,13 @@ fn an_inode_is_evicted_once_and_its_slot_freed_once_whoever_is_last() {
 }
 
 #[test]
-fn what_a_lookup_gets_is_of_the_node_that_it_asked_for_though_the_slot_be_reused() {
+fn a_lookup_gets_the_node_it_wants_even_if_the_slot_is_reused() {
     check(3, |cache| {
         let other = {
             let cache = cache.clone();
             thread::spawn(move || look(&cache))
         };
-        // Who frees the slot takes it up again.
+        // The thread that frees the slot uses it again.
         if cache.bury() {
             cache.begin(2);
         }

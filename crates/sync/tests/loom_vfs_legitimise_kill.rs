@@ -1,10 +1,12 @@
 //! loom models of taking a count on a dentry that a walk found, against its end and its slot's next life.
 //!
-//! Mirrors of `crates/vfs/src`: `dcache.rs: pin_rcu, pin, unpin, unhash, take_slot, publish`,
-//! `dcache/end.rs: release, last_put, bury`. What a dentry is lies in a tracked cell: taken while it changes it is a
-//! data race for loom.
+//! Mirrors of `crates/vfs/src`: `dcache/insert.rs: pin_rcu, pin, unpin, unhash, take_slot, publish`,
+//! `dcache/end.rs: release, last_put, bury`. A dentry's identity lies in a tracked cell: to loom, reading it
+//! while it changes is a data race.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::{GetNotDead, LockRef, SeqCount};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{
@@ -12,7 +14,6 @@ use loom::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 use loom::thread;
-use sync::{GetNotDead, LockRef, SeqCount};
 
 struct Dentry {
     seq: SeqCount,
@@ -24,8 +25,8 @@ struct Dentry {
     free: AtomicU32,
 }
 
-// SAFETY: `identity` is written by whoever took the slot off the free list, before it is alive, which is what loom is
-// to show.
+// SAFETY: the thread that took the slot off the free list writes `identity`, before the slot is alive; loom checks
+// that.
 unsafe impl Sync for Dentry {}
 
 impl Dentry {
@@ -41,7 +42,7 @@ impl Dentry {
         self.identity.with(|identity| unsafe { *identity })
     }
 
-    /// `dcache.rs: pin_rcu`: the count first, then the sequence.
+    /// `dcache/insert.rs: pin_rcu`: the count first, then the sequence.
     fn pin_rcu(&self, seq: u32) -> bool {
         if !self.pin() {
             return false;
@@ -78,14 +79,14 @@ impl Dentry {
     }
 
     fn bury(&self) {
-        // Nobody else has it: its killer may do with it what it likes.
+        // No other thread has it: its killer may change it.
         self.identity();
         self.buried.fetch_add(1, Relaxed);
         // ORDERING: AcqRel, with the Acquire in `take_slot` (the slab's free list hands the slot over).
         assert_eq!(self.free.fetch_add(1, AcqRel), 0, "freed twice");
     }
 
-    /// `dcache.rs: unhash`, then `dcache/end.rs: release`
+    /// `dcache/insert.rs: unhash`, then `dcache/end.rs: release`
     fn delete(&self) {
         drop(self.seq.write());
         if self.count.try_kill(1) {
@@ -95,7 +96,7 @@ impl Dentry {
         }
     }
 
-    /// `dcache.rs: take_slot, publish`, if the slot is free.
+    /// `dcache/insert.rs: take_slot, publish`, if the slot is free.
     fn take_slot(&self, identity: u32) -> bool {
         // ORDERING: Acquire, pairs with the AcqRel in `bury`.
         if self.free.compare_exchange(1, 0, Acquire, Relaxed).is_err() {
@@ -145,7 +146,7 @@ fn a_dentry_that_is_removed_while_walks_take_it_is_buried_once() {
 }
 
 #[test]
-fn what_is_pinned_is_never_another_life_and_each_life_ends_once() {
+fn a_pinned_entry_is_never_another_life_and_each_life_ends_once() {
     check(1, |dentry| {
         dentry.delete();
         let lives = if dentry.take_slot(2) { 2 } else { 1 };

@@ -2,17 +2,18 @@
 //!
 //! Mirrors of `crates/vfs/src`, step by step, on the same primitives:
 //! `walk/rcu_walk.rs: find, run, miss`, `dcache/moving.rs: move_entry, exchange_entries, in_motion`,
-//! `dcache.rs: unhash, take_slot, publish`, `dentry.rs: set_entry, retire_name, is_short`.
+//! `dcache/insert.rs: unhash, take_slot, publish`, `dcache/dentry.rs: set_entry, retire_name, is_short`.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::rcu::{RcuDomain, ReadGuard};
+use lightfoot_sync::{HashNode, HashTable, SeqCount, SeqLock};
 use loom::sync::Arc;
 use loom::sync::atomic::{
     AtomicU32, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 use loom::thread;
-use sync::rcu::{RcuDomain, ReadGuard};
-use sync::{HashNode, HashTable, SeqCount, SeqLock};
 
 /// Directories and names are numbers; no name is 0.
 type Name = (u32, u32);
@@ -48,19 +49,19 @@ impl Entry {
         Self { next: AtomicUsize::new(0), seq: SeqCount::new(), parent: zero(), name: zero(), object: zero() }
     }
 
-    /// `dentry.rs: set_entry`; the name first, as there.
+    /// `dcache/dentry.rs: set_entry`; the name first, as there.
     fn set_entry(&self, (parent, name): Name) {
         self.name.store(name, Relaxed);
         self.parent.store(parent, Relaxed);
     }
 
-    /// `dentry.rs: is_short`
+    /// `dcache/dentry.rs: is_short`
     fn is(&self, (parent, name): Name) -> bool {
         self.name.load(Relaxed) == name && self.parent.load(Relaxed) == parent
     }
 }
 
-/// What a walk has found, as far as it knows.
+/// A walk's result.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Step {
     Found { entry: usize, seq: u32, object: u32 },
@@ -104,17 +105,17 @@ impl Tree {
         assert!(self.table.remove(&self.domain, &self.domain.read(), entry, chain(at)));
     }
 
-    /// `dcache.rs: take_slot, publish`
+    /// `dcache/insert.rs: take_slot, publish`
     fn publish(&self, entry: &Entry, name: Name, object: u32) {
         entry.seq.write_begin();
         entry.set_entry(name);
-        // ORDERING: Release, pairs with the Acquire in `find` and `miss` (`dentry.rs: set_object`).
+        // ORDERING: Release, pairs with the Acquire in `find` and `miss` (`dcache/dentry.rs: set_object`).
         entry.object.store(object, Release);
         entry.seq.write_end();
         self.link(entry, name);
     }
 
-    /// `dcache.rs: unhash`, with `dentry.rs: retire_name`
+    /// `dcache/insert.rs: unhash`, with `dcache/dentry.rs: retire_name`
     fn unhash(&self, entry: &Entry, name: Name) {
         entry.seq.write_begin();
         entry.name.store(0, Relaxed);
@@ -281,7 +282,7 @@ fn a_child_of_the_next_life_of_a_directory_is_not_taken() {
     check(
         &[(0, 1)],
         |tree| {
-            // The name goes, then its directory, whose slot and the name's come to life again as others.
+            // The name is removed, then its directory; both slots are reused for other entries.
             tree.unhash(&tree.entries[0], (0, 1));
             drop(tree.dir_seq.write());
             tree.publish(&tree.entries[1], (0, 1), 2);

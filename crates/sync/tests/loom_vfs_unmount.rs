@@ -1,23 +1,23 @@
 //! loom models of a walk that crosses a mount point and takes a reference, against an unmount.
 //!
-//! Mirrors of `crates/vfs/src`: `mount.rs: child_rcu`, `walk.rs: pin` (`to_arc`), `mount/change.rs: unmount,
-//! unmount_unused`, `mount/attach.rs: detach`. The drop of a mount is seen; what is used after it is a data
-//! race for loom.
+//! Mirrors of `crates/vfs/src`: `mount.rs: child_rcu`, `walk.rs: pin` (`to_arc`), `ops/mounting.rs: unmount,
+//! unmount_unused`, `mount/attach.rs: detach`. To loom, using a mount after its drop is a data race.
 #![cfg(loom)]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::rcu::{RcuDomain, RcuOption};
+use lightfoot_sync::{PerCpuArc, PerCpuOwner};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use loom::thread;
-use sync::rcu::{RcuDomain, RcuOption};
-use sync::{PerCpuArc, PerCpuOwner};
 
 struct Mount {
     alive: UnsafeCell<bool>,
     drops: Arc<AtomicUsize>,
 }
 
-// SAFETY: the cell is written when the mount is dropped only, which is what loom is to show.
+// SAFETY: only the drop of the mount writes the cell; loom checks that.
 unsafe impl Sync for Mount {}
 
 impl Mount {
@@ -37,7 +37,7 @@ impl Drop for Mount {
 
 type Owned = Arc<PerCpuOwner<Mount>>;
 
-/// The parent mount: one mount point. `children` before `domain`, whose drop waits for what it deferred.
+/// The parent mount: one mount point. `children` before `domain`, whose drop waits for its deferred callbacks.
 struct Parent {
     children: RcuOption<Owned>,
     domain: RcuDomain,
@@ -65,7 +65,7 @@ impl Parent {
         held
     }
 
-    /// `mount/change.rs: unmount_unused`, and what `unmount` does after
+    /// `ops/mounting.rs: unmount_unused`, and what `unmount` does after
     fn unmount(&self, mount: Owned) -> Result<(), Busy> {
         if mount.seal() != 0 {
             mount.unseal();

@@ -1,11 +1,11 @@
 //! Behaviour of `PerCpuRwLock`: exclusion across slots that exist and slots that come later, nesting, indexes reused.
 #![cfg(not(loom))]
 
+use lightfoot_sync::{PerCpuReadGuard, PerCpuRwLock};
 use std::cell::RefCell;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread;
-use sync::{PerCpuReadGuard, PerCpuRwLock};
 
 /// More threads at once than an array has slots from the start.
 const THREADS: usize = 80;

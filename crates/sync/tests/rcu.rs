@@ -1,12 +1,12 @@
 //! RCU and `PerCpuArc` on real threads: bounded work, no sleeps, nothing timed.
 #![cfg(not(loom))]
 
+use lightfoot_sync::rcu::{Rcu, RcuDomain, RcuOption, ReaderMode};
+use lightfoot_sync::{PerCpuArc, PerCpuOwner};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Barrier, mpsc};
 use std::thread;
-use sync::rcu::{Rcu, RcuDomain, RcuOption, ReaderMode};
-use sync::{PerCpuArc, PerCpuOwner};
 
 const DOMAINS: [fn() -> RcuDomain; 3] = [RcuDomain::new, RcuDomain::with_fences, RcuDomain::without_reclaimer];
 
@@ -315,7 +315,7 @@ fn a_sleeping_reader_is_seen_as_a_stall_while_memory_grows() {
 }
 
 #[test]
-fn the_reader_mode_is_told() {
+fn the_reader_mode_is_reported() {
     assert_eq!(RcuDomain::with_fences().stats().reader_mode, ReaderMode::Fence);
     let expected = if prim::barrier::register() { ReaderMode::Membarrier } else { ReaderMode::Fence };
     assert_eq!(RcuDomain::new().stats().reader_mode, expected);
@@ -352,7 +352,7 @@ fn barrier_inside_a_section_is_refused() {
 }
 
 thread_local! {
-    static KEPT: RefCell<Option<sync::rcu::ReadGuard<'static>>> = const { RefCell::new(None) };
+    static KEPT: RefCell<Option<lightfoot_sync::rcu::ReadGuard<'static>>> = const { RefCell::new(None) };
 }
 
 /// Whether the guard of a thread-local that is registered before or after the index's own is dropped too late.
@@ -411,7 +411,7 @@ fn a_percpu_reference_is_dropped_once_by_the_last_of_many_threads() {
                     for i in 0..300 {
                         let clone = share.clone();
                         assert_eq!(clone.look(), round);
-                        // References that are given back elsewhere or later than they were taken.
+                        // References dropped on another thread, or later, than they were taken.
                         if i % 7 == turn {
                             kept.push(clone);
                         }

@@ -1,12 +1,12 @@
-//! Behaviour of `RwSem` with both slow paths: who keeps out whom, who comes after whom, timeouts, and that nobody is
-//! forgotten.
+//! Behaviour of `RwSem` with both slow paths: exclusion, order, timeouts, and that no waiter is forgotten.
 #![cfg(not(loom))]
+#![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_sync::{AlwaysQueue, EarlyExit, RawLock, RawRwSem, RwSem, RwSemStats, SlowPath, TasLock};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
-use sync::{AlwaysQueue, EarlyExit, RawLock, RawRwSem, RwSem, RwSemStats, SlowPath, TasLock};
 
 /// Long enough never to run out.
 const LONG: Duration = Duration::MAX;
@@ -112,7 +112,7 @@ fn readers_behind_a_writer_that_gives_up_come_in() {
 }
 
 #[test]
-fn who_waits_with_a_timeout_is_let_in_before_it() {
+fn a_waiter_with_a_timeout_comes_in_before_it() {
     let sem = RwSem::new(0);
     thread::scope(|s| {
         let writer = sem.write();
@@ -169,9 +169,9 @@ unsafe impl RawLock for Gate {
         self.0.try_lock()
     }
 
-    // SAFETY: as the trait asks.
+    // SAFETY: as the trait requires.
     unsafe fn unlock(&self) {
-        // SAFETY: as the caller says.
+        // SAFETY: the caller's contract.
         unsafe { self.0.unlock() }
     }
 }
@@ -197,7 +197,7 @@ fn a_reader_for_whom_nothing_is_in_the_way_any_more_queues_or_not_as_chosen() {
                 unsafe { sem.read_unlock() };
             });
             until(|| CAME.load(Relaxed) == 1);
-            // SAFETY: taken above. Nobody queues yet, so this does not come to the gate.
+            // SAFETY: taken above. The queue is empty, so this does not reach the gate.
             unsafe { sem.write_unlock() };
             SHUT.store(false, Relaxed);
         });
@@ -258,18 +258,6 @@ fn the_head_of_the_queue_is_passed_over_once() {
     assert_eq!(came_in(), "12h3");
 }
 
-/// A xorshift generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
-
 /// Two words that are equal outside of write sections.
 type Pair = (u64, u64);
 
@@ -280,9 +268,9 @@ fn step(pair: &mut Pair) {
 }
 
 /// A random operation; the number of writes it made.
-fn operate<P: SlowPath>(sem: &RwSem<Pair, P>, random: &mut Random) -> u64 {
-    let timeout = Duration::from_micros(random.below(30));
-    let choice = random.below(16);
+fn operate<P: SlowPath>(sem: &RwSem<Pair, P>, random: &mut fastrand::Rng) -> u64 {
+    let timeout = Duration::from_micros(random.u64(..30));
+    let choice = random.u64(..16);
     let reader = match choice {
         0..8 => Some(sem.read()),
         8 => sem.try_read(),
@@ -300,7 +288,7 @@ fn operate<P: SlowPath>(sem: &RwSem<Pair, P>, random: &mut Random) -> u64 {
     };
     let Some(mut pair) = writer else { return 0 };
     step(&mut pair);
-    if random.below(2) == 0 {
+    if random.u64(..2) == 0 {
         let written = *pair;
         let pair = pair.downgrade();
         assert_eq!(*pair, written, "a writer came in at a downgrade");
@@ -315,7 +303,7 @@ fn random_operations_lose_no_write_and_forget_nobody() {
         let writes: u64 = thread::scope(|s| {
             let threads: Vec<_> = (1..=6)
                 .map(|thread| {
-                    let (sem, mut random) = (&sem, Random(seed.wrapping_mul(2 * thread + 1) | 1));
+                    let (sem, mut random) = (&sem, fastrand::Rng::with_seed(seed.wrapping_add(thread)));
                     s.spawn(move || (0..4000).map(|_| operate(sem, &mut random)).sum::<u64>())
                 })
                 .collect();
@@ -324,8 +312,9 @@ fn random_operations_lose_no_write_and_forget_nobody() {
         assert!(sem.try_write().is_some(), "no mark and no share is left behind");
         assert_eq!(sem.into_inner(), (writes, writes));
     }
-    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
-    println!("seed {seed}");
+    let given = std::env::var("LIGHTFOOT_SEED").ok();
+    let seed = given.map_or_else(|| fastrand::u64(..), |seed| seed.parse().expect("LIGHTFOOT_SEED: a number"));
+    println!("LIGHTFOOT_SEED={seed}");
     check::<EarlyExit>(seed);
     check::<AlwaysQueue>(seed);
 }

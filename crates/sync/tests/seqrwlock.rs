@@ -1,9 +1,9 @@
-//! Behaviour of `SeqRwLock`: who keeps out whom, which passes a read takes, and that nobody starves.
+//! Behaviour of `SeqRwLock`: exclusion, the passes that a read takes, and that no thread starves.
 #![cfg(not(loom))]
 
+use lightfoot_sync::SeqRwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
-use sync::SeqRwLock;
 
 fn until(condition: impl Fn() -> bool) {
     while !condition() {

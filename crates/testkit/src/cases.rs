@@ -1,8 +1,8 @@
-//! The cases, by what they are about.
+//! The cases, by subject.
 //!
 //! # How they are written
-//! Each works from an empty root. What must succeed says what it did; what must be refused, by which error; and what
-//! a file system stored is looked at with the cache in doubt. Nothing panics.
+//! Each case starts with an empty root. A call that must succeed names itself in the failure, a call that must fail names
+//! the expected error, and stored state is checked with a stale cache. Nothing panics.
 //!
 //! # Where it comes from
 //! Own code.

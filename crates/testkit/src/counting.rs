@@ -1,37 +1,33 @@
-//! A file system around a file system, that counts.
+//! A file system that wraps another one and counts.
 //!
 //! # What it is
-//! [`Counting`] hands every call on. Its [`Counts`] say how many calls there were, and know which inodes the tree was
-//! told of and which came to their end.
+//! [`Counting`] is a layer that forwards every call. Its [`Counts`] have the number of calls, the inodes that the tree
+//! received, and those that it evicted.
 //!
 //! # How it is locked
-//! One mutex around the counts, held for no call.
+//! One mutex around the counts, never held during a call.
 //!
 //! # Where it comes from
 //! Own code.
 
-use crate::context::{Failure, Outcome};
+use crate::fixture::{Failure, Outcome};
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use vfs::{
-    Allocate, Attr, Credentials, DirEntry, Errno, FileSystem, Inode, Invalidator, NameRules, NewInode, OpenFlags,
-    Permission, RenameFlags, Request, SeekFor, SetAttr, SetXattr, StatFs, Valid, Written,
-};
+use vfs::{Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Layer, NewInode, Request};
 
-/// How long the end of a tree is waited for: what takes longer never comes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long to wait for the end of a tree. One that takes longer is stuck.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A file system that counts what it is asked and hands it on.
+/// A file system that counts its requests and forwards them.
 pub struct Counting<F: FileSystem + ?Sized> {
     counts: Arc<Counts>,
     name: Option<&'static str>,
     inner: Box<F>,
 }
 
-/// What a [`Counting`] counted.
+/// The counts of a [`Counting`].
 #[derive(Debug, Default)]
 pub struct Counts {
     lookups: AtomicU64,
@@ -46,11 +42,11 @@ pub struct Counts {
 
 #[derive(Debug, Default)]
 struct Nodes {
-    /// Those that the tree was told of and that did not end.
+    /// Nodes that the tree received and did not evict.
     alive: BTreeSet<u64>,
-    /// Those that ended without being alive.
-    ended_twice: Vec<u64>,
-    /// How many lookups ran at once at most, and run.
+    /// Nodes that the tree evicted without having them.
+    evicted_twice: Vec<u64>,
+    /// The most lookups at the same time, and those that run now.
     most_at_once: u32,
     running: u32,
     is_over: bool,
@@ -73,7 +69,7 @@ impl Counts {
         self.revalidations.load(Relaxed)
     }
 
-    /// Calls of `create` and `create_unnamed` that made an inode.
+    /// Successful calls of `create` and `create_unnamed`.
     #[must_use]
     pub fn made(&self) -> u64 {
         self.made.load(Relaxed)
@@ -85,41 +81,41 @@ impl Counts {
         self.evictions.load(Relaxed)
     }
 
-    /// Inodes that the tree was told of and that did not come to their end. Lookups that ran beside changes may have
-    /// been thrown away; they are counted all the same.
+    /// Inodes that the tree received and did not evict. Includes answers of lookups that the tree discarded because of a
+    /// change at the same time.
     #[must_use]
     pub fn alive(&self) -> usize {
         self.nodes().alive.len()
     }
 
-    /// Inodes that came to an end when they had none to come to.
+    /// Nodes that the tree evicted without having them.
     #[must_use]
-    pub fn ended_twice(&self) -> Vec<u64> {
-        self.nodes().ended_twice.clone()
+    pub fn evicted_twice(&self) -> Vec<u64> {
+        self.nodes().evicted_twice.clone()
     }
 
-    /// Lookups that ran at the same time, at most.
+    /// The most lookups that ran at the same time.
     #[must_use]
     pub fn most_lookups_at_once(&self) -> u32 {
         self.nodes().most_at_once
     }
 
-    /// What the file system was handed when it was first mounted; `None` before that.
+    /// The invalidator of the file system; `None` before it is mounted.
     #[must_use]
     pub fn invalidator(&self) -> Option<&Invalidator> {
         self.invalidator.get()
     }
 
-    /// Waits until the file system has gone, but no longer than `patience`, and says whether it has. The tree's
-    /// reclaimer may free it a moment after its last user.
+    /// Waits until the file system was dropped, at most for `timeout`, and returns whether it was. The tree's reclaimer may
+    /// drop it a moment after its last user.
     #[must_use]
-    pub fn ends_within(&self, patience: Duration) -> bool {
-        let waited = self.ended.wait_timeout_while(self.nodes(), patience, |nodes| !nodes.is_over);
+    pub fn ends_within(&self, timeout: Duration) -> bool {
+        let waited = self.ended.wait_timeout_while(self.nodes(), timeout, |nodes| !nodes.is_over);
         waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
 
-    /// Puts all that is cached in doubt, unless the names live in the cache.
-    pub(crate) fn doubt(&self) {
+    /// Marks everything in the cache as stale, unless the names live in the cache.
+    pub(crate) fn mark_stale(&self) {
         if self.names_in_cache.get() == Some(&false)
             && let Some(invalidator) = self.invalidator()
         {
@@ -127,27 +123,28 @@ impl Counts {
         }
     }
 
-    /// Waits until the file system has gone.
+    /// Waits until the file system was dropped, and checks the evictions.
     pub(crate) fn wait_for_the_end(&self) -> Outcome {
-        let failure = |words: String| Err(Failure::new(words));
-        if !self.ends_within(PATIENCE) {
-            return failure("the tree was dropped: expected its file system to go, but it stays".into());
+        let failure = |message: String| Err(Failure::new(message));
+        if !self.ends_within(TIMEOUT) {
+            return failure("the tree was dropped: expected its file system to be dropped, too".into());
         }
         let nodes = self.nodes();
-        if !nodes.ended_twice.is_empty() {
+        if !nodes.evicted_twice.is_empty() {
             return failure(format!(
-                "expected one end for each inode, came more for the nodes {:?}",
-                nodes.ended_twice
+                "expected one eviction of each inode, got more of the nodes {:?}",
+                nodes.evicted_twice
             ));
         }
-        // Who answered a lookup that was thrown away was told of no end.
+        // The answer of a lookup that the tree discarded is not evicted.
         if !nodes.alive.is_empty() && nodes.most_at_once == 1 {
-            return failure(format!("expected an end for each inode, came none for the nodes {:?}", nodes.alive));
+            return failure(format!("expected an eviction of each inode, got none of the nodes {:?}", nodes.alive));
         }
         Ok(())
     }
 
-    fn told(&self, node: u64) {
+    /// Notes a node that the tree received.
+    fn note_node(&self, node: u64) {
         self.nodes().alive.insert(node);
     }
 }
@@ -159,34 +156,34 @@ impl<F: FileSystem + ?Sized> Counting<F> {
         (Self { counts: counts.clone(), name: None, inner }, counts)
     }
 
-    /// Its type is called `name`, whatever the inner one is called.
+    /// Sets the name of its type, in place of the inner one's.
     #[must_use]
     pub fn named(mut self, name: &'static str) -> Self {
         self.name = Some(name);
         self
     }
 
-    /// Asks for an inode as a lookup does, and counts.
-    fn ask(&self, ask: impl FnOnce(&F) -> Result<NewInode, Errno>) -> Result<NewInode, Errno> {
+    /// Runs a lookup and counts it.
+    fn count_lookup(&self, lookup: impl FnOnce(&F) -> Result<NewInode, Errno>) -> Result<NewInode, Errno> {
         {
             let mut nodes = self.counts.nodes();
             nodes.running += 1;
             nodes.most_at_once = nodes.most_at_once.max(nodes.running);
         }
-        let told = ask(&self.inner);
+        let found = lookup(&self.inner);
         let mut nodes = self.counts.nodes();
         nodes.running -= 1;
-        if let Ok(new) = &told {
+        if let Ok(new) = &found {
             nodes.alive.insert(new.node);
         }
-        told
+        found
     }
 
-    /// Hands a making on, and counts what was made.
+    /// Counts an inode that was made.
     fn made(&self, made: Result<u64, Errno>) -> Result<u64, Errno> {
         if let Ok(node) = made {
             self.counts.made.fetch_add(1, Relaxed);
-            self.counts.told(node);
+            self.counts.note_node(node);
         }
         made
     }
@@ -199,15 +196,26 @@ impl<F: FileSystem + ?Sized> Drop for Counting<F> {
     }
 }
 
-impl<F: FileSystem + ?Sized> FileSystem for Counting<F> {
+impl<F: FileSystem + ?Sized> Layer for Counting<F> {
+    type Inner = F;
+
+    fn inner(&self) -> &F {
+        &self.inner
+    }
+
     fn root(&self) -> NewInode {
         let root = self.inner.root();
-        self.counts.told(root.node);
+        self.counts.note_node(root.node);
         root
     }
 
-    fn type_name(&self) -> &str {
-        self.name.unwrap_or_else(|| self.inner.type_name())
+    fn traits(&self) -> FsTraits {
+        let mut traits = self.inner.traits();
+        let _ = self.counts.names_in_cache.set(traits.names_in_cache);
+        if let Some(name) = self.name {
+            traits.type_name = name.into();
+        }
+        traits
     }
 
     fn mounted(&self, invalidator: Invalidator) {
@@ -215,50 +223,14 @@ impl<F: FileSystem + ?Sized> FileSystem for Counting<F> {
         self.inner.mounted(invalidator);
     }
 
-    fn names_in_cache(&self) -> bool {
-        *self.counts.names_in_cache.get_or_init(|| self.inner.names_in_cache())
-    }
-
-    fn caches_listings(&self) -> bool {
-        self.inner.caches_listings()
-    }
-
-    fn default_valid(&self) -> Valid {
-        self.inner.default_valid()
-    }
-
-    fn name_rules(&self) -> Option<Box<dyn NameRules>> {
-        self.inner.name_rules()
-    }
-
-    fn own_permissions(&self) -> bool {
-        self.inner.own_permissions()
-    }
-
-    fn entry_size(&self) -> u64 {
-        self.inner.entry_size()
-    }
-
     fn lookup(&self, request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
         self.counts.lookups.fetch_add(1, Relaxed);
-        self.ask(|inner| inner.lookup(request, dir, name))
+        self.count_lookup(|inner| inner.lookup(request, dir, name))
     }
 
     fn revalidate(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno> {
         self.counts.revalidations.fetch_add(1, Relaxed);
-        self.ask(|inner| inner.revalidate(request, dir, name, inode))
-    }
-
-    fn read_link(&self, request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno> {
-        self.inner.read_link(request, inode)
-    }
-
-    fn permission(&self, cred: &Credentials, inode: &Inode, mask: u32, rcu: bool) -> Permission {
-        self.inner.permission(cred, inode, mask, rcu)
-    }
-
-    fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
-        self.inner.read_dir(dir, after, emit)
+        self.count_lookup(|inner| inner.revalidate(request, dir, name, inode))
     }
 
     fn create(
@@ -276,120 +248,13 @@ impl<F: FileSystem + ?Sized> FileSystem for Counting<F> {
         self.made(self.inner.create_unnamed(request, dir, attr))
     }
 
-    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.inner.link(request, dir, name, inode)
-    }
-
-    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.inner.unlink(request, dir, name, inode)
-    }
-
-    fn rename(
-        &self,
-        request: &Request,
-        from: (&Inode, &[u8]),
-        to: (&Inode, &[u8]),
-        inode: &Inode,
-        target: Option<&Inode>,
-        flags: RenameFlags,
-    ) -> Result<(), Errno> {
-        self.inner.rename(request, from, to, inode, target, flags)
-    }
-
-    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
-        self.inner.set_attr(request, inode, set)
-    }
-
-    fn attributes(&self, request: &Request, inode: &Inode) -> Result<Attr, Errno> {
-        self.inner.attributes(request, inode)
-    }
-
-    fn wants_opens(&self) -> bool {
-        self.inner.wants_opens()
-    }
-
-    fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
-        self.inner.open(request, inode, flags)
-    }
-
-    fn release(&self, inode: &Inode, flags: OpenFlags) {
-        self.inner.release(inode, flags);
-    }
-
-    fn backing(&self, inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>> {
-        self.inner.backing(inode, flags)
-    }
-
-    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        self.inner.read_at(inode, offset, buf)
-    }
-
-    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        self.inner.write_at(request, inode, offset, data)
-    }
-
-    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        self.inner.set_len(request, inode, len)
-    }
-
-    fn allocate(
-        &self,
-        request: &Request,
-        inode: &Inode,
-        how: Allocate,
-        keep_size: bool,
-        offset: u64,
-        len: u64,
-    ) -> Result<u64, Errno> {
-        self.inner.allocate(request, inode, how, keep_size, offset, len)
-    }
-
-    fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
-        self.inner.seek(inode, offset, what)
-    }
-
-    fn sync(&self, inode: &Inode, data_only: bool) -> Result<(), Errno> {
-        self.inner.sync(inode, data_only)
-    }
-
-    fn sync_all(&self) -> Result<(), Errno> {
-        self.inner.sync_all()
-    }
-
-    fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
-        self.inner.get_xattr(inode, name)
-    }
-
-    fn set_xattr(
-        &self,
-        request: &Request,
-        inode: &Inode,
-        name: &[u8],
-        value: &[u8],
-        how: SetXattr,
-    ) -> Result<(), Errno> {
-        self.inner.set_xattr(request, inode, name, value, how)
-    }
-
-    fn remove_xattr(&self, request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
-        self.inner.remove_xattr(request, inode, name)
-    }
-
-    fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
-        self.inner.list_xattrs(inode)
-    }
-
-    fn statfs(&self) -> Result<StatFs, Errno> {
-        self.inner.statfs()
-    }
-
     fn evict(&self, inode: &Inode) {
         self.counts.evictions.fetch_add(1, Relaxed);
-        // First: once the inner one is told, the node may be given to another inode.
+        // First: after the inner eviction another inode may get the node.
         {
             let mut nodes = self.counts.nodes();
             if !nodes.alive.remove(&inode.node()) {
-                nodes.ended_twice.push(inode.node());
+                nodes.evicted_twice.push(inode.node());
             }
         }
         self.inner.evict(inode);

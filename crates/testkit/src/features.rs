@@ -1,9 +1,9 @@
-//! What a file system has.
+//! Features of a file system.
 //!
-//! Plain values; what is not there is expected to be refused as the documentation of [`vfs::FileSystem`] says. Own
+//! Plain values. A case expects that a missing feature is refused as the documentation of [`vfs::FileSystem`] says. Own
 //! code.
 
-/// What a file system has. Cases of what it has not expect the refusal given here.
+/// Features of a file system. Where one is missing, cases expect the error that is given here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features {
     /// A file may have several names; else `EPERM`.
@@ -12,27 +12,27 @@ pub struct Features {
     pub symlinks: bool,
     /// FIFOs and other nodes; else `EPERM`.
     pub special_files: bool,
-    /// Names move; else `EPERM`.
+    /// `rename(2)`; else `EPERM`.
     pub rename: bool,
-    /// Two names change places; else `EINVAL`.
+    /// `RENAME_EXCHANGE`; else `EINVAL`.
     pub exchange: bool,
     /// `user.` attributes; else `EOPNOTSUPP`.
     pub xattrs: bool,
     /// `O_TMPFILE`; else `EOPNOTSUPP`.
     pub unnamed: bool,
-    /// An open file without a name is read and written; else `ESTALE`.
+    /// An open file without a name can be read and written; else `ESTALE`.
     pub open_unlinked: bool,
     /// Modes, owners and times are stored; else `EPERM`.
     pub keeps_attributes: bool,
-    /// Storage is reserved and given back; else `EOPNOTSUPP`.
+    /// `fallocate(2)`; else `EOPNOTSUPP`.
     pub allocate: bool,
-    /// Holes of pages are found; else all is data.
+    /// Holes are found by `lseek(2)`; else everything counts as data.
     pub holes: bool,
     /// `statfs(2)`; else `ENOSYS`.
     pub statfs: bool,
-    /// Names may have any byte but NUL and slash; else ASCII letters, digits, `.`, `-`, `_` only.
+    /// Names may contain any byte except NUL and slash; else only ASCII letters, digits, `.`, `-`, `_`.
     pub all_bytes: bool,
-    /// Writing more than so many bytes is `ENOSPC`; `None`: not tried. At least 16 MiB: all cases run within it.
+    /// Writing more than this many bytes fails with `ENOSPC`; `None`: not tested. At least 16 MiB, which all cases fit in.
     pub room: Option<u64>,
 }
 

@@ -1,14 +1,16 @@
-//! Cases that any file system can be run through: the contract of [`vfs::FileSystem`] in calls.
+//! Test cases for file systems: the contract of [`vfs::FileSystem`] as calls, and file systems for tests.
 //!
 //! # What it is
-//! Functions over a [`Context`]: each gets a fresh file system in a tree of its own, works through paths as a program
-//! would, and answers what it expected and what came. [`Features`] says what the file system does not have.
+//! Each case is a function over a [`Fixture`]. It gets a fresh file system in its own tree, works through paths as a
+//! program would, and returns what it expected and what it got. [`Features`] lists what the file system does not have.
+//! [`Store`] is a file system in memory with hooks, [`Counting`] wraps a file system and counts requests, and [`Gate`] holds
+//! a request inside of a file system.
 //!
 //! # What it is not
 //! A comparison with a kernel, nor a test of the VFS itself: `crates/lightfoot/tests` has those.
 //!
 //! # How it is locked
-//! Not at all; [`Counting`] has a mutex around its counts.
+//! Not at all; [`Counting`], [`Store`] and [`Gate`] have a mutex each.
 //!
 //! # Where it comes from
 //! The idea of pjdfstest and xfstests' `generic` group; own code.
@@ -21,27 +23,31 @@
 //! #         vfs::NewInode { node: 1, attr, ..Default::default() }
 //! #     }
 //! # }
-//! let report = testkit::run(|| Empty, testkit::Features::all());
-//! assert!(!report.is_ok()); // It has no names at all.
+//! let report = lightfoot_testkit::run(|| Empty, lightfoot_testkit::Features::all());
+//! assert!(!report.is_ok()); // It refuses every name.
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod cases;
-mod context;
 mod counting;
 mod features;
+mod fixture;
+mod gate;
 mod report;
+mod store;
 mod subject;
 
-pub use context::{Context, Failure, Outcome};
 pub use counting::{Counting, Counts};
 pub use features::Features;
+pub use fixture::{Failure, Fixture, Outcome};
+pub use gate::Gate;
 pub use report::Report;
+pub use store::{Call, Store, StoreOptions};
 pub use subject::{Outside, Subject};
 
-/// A case: what it does with a fresh file system, and what it says in the end.
-pub type Case = fn(&Context) -> Outcome;
+/// A case: its work with a fresh file system, and its result.
+pub type Case = fn(&Fixture) -> Outcome;
 
 macro_rules! cases {
     ($dollar:tt $($module:ident: $($case:ident),+;)+) => {
@@ -65,30 +71,30 @@ macro_rules! cases {
 
 cases! { $
     names: a_name_that_was_made_is_found_and_others_are_not, names_may_be_long_and_have_any_byte,
-        each_kind_of_file_is_made_or_refused, what_is_there_is_not_made_again,
-        removing_refuses_what_is_not_its_to_remove,
-        a_removed_name_can_be_made_again, a_symbolic_link_says_what_it_was_made_with, a_hard_link_is_a_further_name;
-    moves: a_file_moves_with_its_contents, a_rename_replaces_what_may_be_replaced, noreplace_replaces_nothing,
-        exchanged_names_change_places, a_directory_that_moves_takes_along_what_is_below_it;
+        each_type_of_file_is_made_or_refused, an_existing_name_is_not_made_again,
+        unlink_and_rmdir_check_the_type,
+        a_removed_name_can_be_made_again, a_symbolic_link_keeps_its_body, a_hard_link_is_a_further_name;
+    moves: a_file_moves_with_its_contents, a_rename_replaces_files_and_empty_directories, noreplace_replaces_nothing,
+        exchanged_names_change_places, a_directory_moves_with_its_contents;
     attributes: modes_owners_and_times_are_kept, directories_count_their_subdirectories,
         a_write_changes_length_and_times;
     contents: what_is_written_is_read, a_hole_reads_as_zeros, appended_data_goes_to_the_end,
         a_cut_file_reads_as_zeros_when_it_grows, overlapping_writes_agree_with_a_model;
-    listing: a_listing_has_each_of_many_names_once, a_listing_under_change_loses_and_doubles_nothing,
-        a_listing_can_begin_again, a_listing_says_kinds_and_numbers;
-    open: an_open_file_outlives_its_name, an_open_file_goes_with_its_name, a_replaced_file_stays_open,
+    listing: a_listing_has_each_of_many_names_once, a_listing_beside_changes_has_each_name_once,
+        a_listing_can_begin_again, a_listing_has_types_and_inode_numbers;
+    open: an_open_file_outlives_its_name, an_open_file_moves_with_its_name, a_replaced_file_stays_open,
         a_file_can_be_made_without_a_name;
-    xattrs: extended_attributes_are_kept, extended_attributes_are_made_or_replaced_as_asked;
-    storage: a_file_system_says_what_it_has_left, a_full_file_system_refuses_and_recovers,
-        storage_is_reserved_and_given_back,
+    xattrs: extended_attributes_are_kept, extended_attributes_are_made_or_replaced_as_requested;
+    storage: statfs_reports_free_space, a_full_file_system_refuses_and_recovers,
+        storage_is_reserved_and_freed,
         data_and_holes_are_found;
-    threads: threads_make_and_remove_names_of_their_own, threads_move_names_of_their_own,
-        threads_write_ranges_of_their_own, threads_that_make_one_name_make_it_once;
-    outside: what_appears_outside_is_found, what_vanishes_outside_is_gone, what_changes_outside_is_seen;
-    end: each_inode_comes_to_one_end;
+    threads: threads_make_and_remove_different_names, threads_move_different_names,
+        threads_write_different_ranges, threads_that_make_one_name_make_it_once;
+    outside: a_file_made_outside_is_found, a_file_removed_outside_is_gone, a_change_outside_is_seen;
+    end: each_inode_is_evicted_once;
 }
 
-/// Runs all cases, each over a file system that `make` gives: a [`vfs::FileSystem`], or a [`Subject`].
+/// Runs all cases, each over a file system that `make` returns: a [`vfs::FileSystem`] or a [`Subject`].
 pub fn run<S: Into<Subject>>(make: impl Fn() -> S, features: Features) -> Report {
     Report::new(CASES.iter().map(|(name, case)| (*name, run_on(*case, make().into(), features))).collect())
 }
@@ -96,17 +102,17 @@ pub fn run<S: Into<Subject>>(make: impl Fn() -> S, features: Features) -> Report
 /// Runs one case.
 ///
 /// # Errors
-/// What was expected and what came; that there is no such case.
+/// What was expected and what was returned; an unknown name.
 pub fn run_one<S: Into<Subject>>(name: &str, make: impl Fn() -> S, features: Features) -> Outcome {
     match CASES.iter().find(|(case, _)| *case == name) {
         Some((_, case)) => run_on(*case, make().into(), features),
-        None => Err(Failure::new(format!("there is no case {name}"))),
+        None => Err(Failure::new(format!("{name}: no such case"))),
     }
 }
 
-/// Runs a case and takes its tree down.
+/// Runs a case and ends its tree.
 fn run_on(case: Case, subject: Subject, features: Features) -> Outcome {
-    let context = Context::new(subject, features);
+    let context = Fixture::new(subject, features);
     let outcome = case(&context);
     outcome.and(context.finish())
 }

@@ -1,11 +1,11 @@
-//! What came of all cases.
+//! The results of all cases.
 //!
 //! Plain values. Own code.
 
-use crate::context::Outcome;
+use crate::fixture::Outcome;
 use core::fmt;
 
-/// What came of each case.
+/// The result of each case.
 #[derive(Clone, Debug)]
 pub struct Report {
     outcomes: Vec<(&'static str, Outcome)>,

@@ -1,21 +1,21 @@
-//! What is tested: a file system, and the hand that changes its storage from outside.
+//! The subject of a test: a file system, and changes of its storage from outside.
 //!
 //! Plain values. Own code.
 
 use vfs::FileSystem;
 
-/// Changes to the storage that do not go through the tree: another program's. Whoever makes one tells the caches
-/// ([`vfs::Invalidator`]) or says that answers are good for a time only ([`vfs::Valid::For`] 0 here: the cases do not
-/// wait). Paths have no slash before them.
+/// Changes to the storage that bypass the tree, as by another program. The implementation invalidates the caches
+/// ([`vfs::Invalidator`]), or the file system's answers must not be cached ([`vfs::Valid::For`] 0: the cases do not wait).
+/// Paths have no leading slash.
 pub trait Outside: Send + Sync {
-    /// Makes a file with these contents, or gives the file that is there these.
+    /// Replaces the contents of a file; creates it if it is missing.
     fn write(&self, path: &[u8], contents: &[u8]);
 
-    /// Takes a file away.
+    /// Removes a file.
     fn remove(&self, path: &[u8]);
 }
 
-/// A file system to be tested.
+/// A file system to test.
 pub struct Subject {
     pub(crate) fs: Box<dyn FileSystem>,
     pub(crate) outside: Option<Box<dyn Outside>>,

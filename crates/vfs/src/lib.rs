@@ -1,111 +1,94 @@
-//! The core of a virtual file system whose path walks leave no footprints.
+//! The core of a virtual file system whose path walks store to no shared memory.
 //!
-//! A lookup of a cached path stores to no shared memory: it takes no lock and moves no reference count, not even on the last
-//! component when only its attributes are wanted. `ARCHITECTURE.md` has the code map, `docs/path-walk.md` the walk in
-//! detail. Most users want the `lightfoot` crate, which puts a `std::fs`-like face on this one.
+//! A lookup of a cached path takes no lock and moves no reference count, not even on the last component if
+//! only its attributes are needed. `ARCHITECTURE.md` is the overview, `docs/walk.md` describes the walk. Most
+//! users want the crate `lightfoot`, an interface like `std::fs` to this one.
+//!
+//! The crate has eight rooms. Each imports only rooms before it: `base`, `notify`, `record_lock`, `dcache`,
+//! `mount`, `walk`, `ops`, `path_adapter`. This file has [`Vfs`] and the public names.
 //!
 //! ```
 //! # struct Empty;
-//! # impl vfs::FileSystem for Empty {
-//! #     fn root(&self) -> vfs::NewInode {
-//! #         let attr = vfs::Attr { ino: 1, mode: vfs::S_IFDIR | 0o755, nlink: 2, ..Default::default() };
-//! #         vfs::NewInode { node: 0, attr, ..Default::default() }
+//! # impl lightfoot_vfs::FileSystem for Empty {
+//! #     fn root(&self) -> lightfoot_vfs::NewInode {
+//! #         let attr = lightfoot_vfs::Attr { ino: 1, mode: lightfoot_vfs::S_IFDIR | 0o755, nlink: 2, ..Default::default() };
+//! #         lightfoot_vfs::NewInode { node: 0, attr, ..Default::default() }
 //! #     }
 //! # }
-//! let vfs = vfs::Vfs::new(Empty);
+//! let vfs = lightfoot_vfs::Vfs::new(Empty);
 //! let context = vfs.context();
-//! assert!(context.attr(vfs::Base::CWD, b"/", true)?.is_dir());
-//! assert_eq!(context.attr(vfs::Base::CWD, b"/nothing", true), Err(vfs::Errno::ENOSYS));
-//! # Ok::<(), vfs::Errno>(())
+//! assert!(context.attr(lightfoot_vfs::Base::CWD, b"/", true)?.is_dir());
+//! assert_eq!(context.attr(lightfoot_vfs::Base::CWD, b"/nothing", true), Err(lightfoot_vfs::Errno::ENOSYS));
+//! # Ok::<(), lightfoot_vfs::Errno>(())
 //! ```
 
-#![deny(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
-mod acl;
-mod attr;
-mod cache;
-mod context;
-mod cred;
+mod base;
 mod dcache;
-mod deadline;
-mod dentry;
-mod errno;
-mod events;
-mod file;
-mod flag_set;
-mod fs;
-mod inode;
-mod inode_table;
-mod invalidate;
-mod listing_cache;
-mod miss;
 mod mount;
-mod name;
-mod namespace;
 mod notify;
+mod ops;
 mod path_adapter;
-mod permission;
-mod rank;
 mod record_lock;
-mod refresh;
-mod reverse_path;
-#[allow(unsafe_code, reason = "the one module that turns links into references; its invariants are at its head")]
-mod slot;
-mod superblock;
-mod tree;
 mod walk;
-pub mod xattr;
 
-pub use acl::{Acl, AclEntry, AclKind, AclTag};
-pub use attr::{
+pub use base::access::acl::{Acl, AclEntry, AclKind, AclTag};
+pub use base::access::credentials::{Capabilities, Credentials, MAY_EXEC, MAY_READ, MAY_WRITE};
+pub use base::access::xattr;
+pub use base::attr::{
     Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISGID, S_ISUID, S_ISVTX, SetAttr,
     SetTime,
 };
-pub use cache::Budget;
-pub use context::{Context, Held, Policy};
-pub use cred::{Capabilities, Credentials, MAY_EXEC, MAY_READ, MAY_WRITE};
-pub use errno::Errno;
-pub use file::{DirEntry, OpenFile};
-pub use fs::{
-    Allocate, FileSystem, NameRules, NewInode, Permission, RenameFlags, Request, SeekFor, SetXattr, StatFs, Valid,
-    Written,
+pub use base::errno::Errno;
+pub use base::file_time::{from_system_time, to_system_time};
+pub use base::flags::{MountFlags, OpenFlags, RenameFlags, Resolve, UnmountFlags};
+pub use base::name::{NAME_MAX, PATH_MAX};
+pub use dcache::fallback::Fallback;
+pub use dcache::fs::{
+    Allocate, DirEntry, FileSystem, FsTraits, NameRules, NewInode, Permission, Request, SeekFor, SetXattr, StatFs,
+    Valid, Written,
 };
-pub use inode::Inode;
-pub use invalidate::{Identity, Invalidator, Observer};
-pub use mount::{Holder, MountFlags, MountInfo, StatVfs, UnmountFlags};
-pub use name::{NAME_MAX, PATH_MAX};
-pub use namespace::{Base, OpenFlags};
+pub use dcache::inode::Inode;
+pub use dcache::invalidate::{Identity, Invalidator, Observer};
+pub use dcache::layer::Layer;
+pub use dcache::reclaim::Budget;
+pub use dcache::superblock::CacheStats;
+pub use mount::context::{Context, Policy};
+pub use mount::place::{Base, OwnedPlace};
+pub use mount::statvfs::StatVfs;
 pub use notify::{DEFAULT_QUEUED_EVENTS, Event, EventKind, Scope, Watch};
+pub use ops::file::OpenFile;
+pub use ops::mount_list::{Holder, MountInfo};
 pub use path_adapter::{PathAdapter, PathEntry, PathFileSystem};
 pub use record_lock::{LockInfo, LockKind, LockWait};
-pub use superblock::CacheStats;
 pub use sync::rcu::RcuStats;
-pub use walk::fallback::Fallback;
-pub use walk::resolve::Resolve;
 
-use mount::{Mount, Namespace};
+use dcache::instance::Tree;
+use dcache::superblock::{Introduce, SuperBlock};
+use mount::Mount;
+use mount::namespace::Namespace;
 use prim::shared::Arc;
-use superblock::{Introduce, SuperBlock};
 use sync::PerCpuOwner;
-use tree::Tree;
 
-/// A tree of mounts: file systems and their caches. Cloning shares it; it goes when its last handle, context and file have gone.
+/// A tree of mounts: file systems and their caches. Clones share it. It is freed with its last handle,
+/// context and file.
 #[derive(Clone, Debug)]
 pub struct Vfs {
-    /// Before `tree`: mounts hold it.
+    /// Dropped before `tree`, which mounts hold.
     namespace: Arc<Namespace>,
     root: Arc<SuperBlock>,
     tree: Arc<PerCpuOwner<Tree>>,
 }
 
 impl Vfs {
-    /// A tree with `fs` for its root.
+    /// A tree with the root file system `fs`.
     #[must_use]
     pub fn new(fs: impl FileSystem) -> Self {
         Self::with_budget(fs, Budget::default())
     }
 
-    /// The same, where the cache of `fs` holds no more than `budget`.
+    /// The same, with a `budget` for the cache of `fs`.
     #[must_use]
     pub fn with_budget(fs: impl FileSystem, budget: Budget) -> Self {
         let tree = Arc::new(PerCpuOwner::new(Tree::new()));
@@ -121,7 +104,8 @@ impl Vfs {
         Context::new(self.tree.share(), self.namespace.clone())
     }
 
-    /// Has `observer`, as long as it is there, told what file systems push by their [`Invalidator`].
+    /// Notifies `observer` of the invalidations that file systems report by their [`Invalidator`], until it
+    /// is dropped.
     pub fn observe(&self, observer: &Arc<impl Observer>) {
         self.tree.observers.add(observer);
     }
@@ -132,8 +116,8 @@ impl Vfs {
         self.tree.fallbacks.iter().map(|counters| counters.get(reason)).sum()
     }
 
-    /// What the caches of the root file system hold. Looks at every dentry: for tests and reports, and exact only while nothing
-    /// changes.
+    /// The contents of the root file system's cache. Examines every dentry: for tests and reports, and exact
+    /// only while nothing changes.
     #[must_use]
     pub fn stats(&self) -> CacheStats {
         self.root.stats()
@@ -145,7 +129,7 @@ impl Vfs {
         self.tree.domain.stats()
     }
 
-    /// Waits until all that was deferred before has been freed.
+    /// Waits until everything deferred before this call is freed.
     pub fn barrier(&self) {
         self.tree.domain.barrier();
     }

@@ -1,12 +1,12 @@
-//! Change events: who watches a directory, a subtree or a file learns what happens to it.
+//! Change events: notification of watchers of a directory, a subtree or a file.
 //!
 //! # What it is
-//! [`Watches`], one for each tree, knows which places are watched. Whoever changes something calls [`Watches::publish`]
-//! and walks from the changed thing up to the root, step by step; [`Watch`], the watcher's end, is a bounded queue of
-//! [`Event`]s. Where nobody watches, publishing is one load. Where somebody watches something else, it is the climb and
-//! one load for each step of it. Only where a step may be watched is a lock taken.
+//! [`Watches`], one for each tree, holds the watched places. A thread that changes something calls
+//! [`Watches::publish`] and climbs from the changed thing to the root, step by step. [`Watch`], the watcher's
+//! end, is a bounded queue of [`Event`]s. Without any watch, publishing is one load. If only other places are
+//! watched, it is the climb and one load for each step. Only a step that may be watched takes a lock.
 //!
-//! Who is told of a change to `f` in the directory `d`:
+//! Events for a change to `f` in the directory `d`:
 //!
 //! | change                                         | watch of `f` | of `d`   | of a subtree above |
 //! |------------------------------------------------|--------------|----------|--------------------|
@@ -15,30 +15,32 @@
 //! | `DeletedSelf`, `MovedSelf`                     | empty path   | no       | no                 |
 //!
 //! # What it is not
-//! Proof of order: events of one directory come in the order of the changes if the caller publishes under the lock that
-//! orders the changes; others, as `Modified`, may change places when they happen at the same time. Nor are events
-//! permission to do anything (`fanotify(7)`), nor can a watcher choose among kinds: it passes over what it does not
-//! want.
+//! A proof of order: events of one directory come in the order of the changes if the caller publishes under
+//! the lock that orders the changes. Others, such as `Modified`, may be swapped if they happen at the same
+//! time. Events are not permission requests (`fanotify(7)`), and a watcher cannot choose among kinds: it
+//! skips unwanted events.
 //!
 //! # How it is locked
-//! The table of watched places has a mutex, and each queue has one. Both are leaves: no other lock is taken under them,
-//! no two of them are held at once, and no code of the caller's runs under them (the climb is over before). Callers may
-//! hold any lock of the crate.
+//! The table of watched places has a mutex, and each queue has one. Both are leaves: no other lock is taken
+//! under them, no two of them are held at once, and no code of the caller runs under them (the climb comes
+//! before). Callers may hold any lock of the crate.
 //!
-//! The counts are read without a lock, relaxed. Whoever knows that a watch was added, knows it by a way that makes the
-//! counts' change visible too; a change that races with the adding may be reported or not.
+//! The counts are read without a lock, relaxed. A thread that learned of a new watch learned it in a way that
+//! makes the change of the counts visible too. A change concurrent with the new watch may be reported or not.
 //!
 //! # Places
-//! A place is a `u64` that the caller chooses: the address of its dentry or inode. It must not come to mean another
-//! place while it is watched; so each watch keeps a [`Home`], which pins the place, until it is dropped.
+//! A place is a `u64` that the caller chooses: the address of its dentry or inode. It must not be reused for
+//! another place while it is watched; so each watch keeps a [`Home`], which pins the place until the watch is
+//! dropped.
 //!
 //! # Where it comes from
-//! `inotify(7)`: the kinds, the cookies, the bound of a queue and its one overflow event, and that an event equal to
-//! the last one that waits is dropped. `fanotify(7)`: whole subtrees, and names with every event.
+//! `inotify(7)`: the kinds, the cookies, the bound of a queue and its one overflow event, and the drop of an
+//! event equal to the last one in the queue. `fanotify(7)`: whole subtrees, and names with every event.
 //!
 //! # Limitations
-//! A `Watch` is a queue of its own: no thread can wait for several at once, as on one inotify descriptor.
-//! A file with several names is reported to the parent by which it was reached, or by which the caller climbs, only.
+//! Each `Watch` has its own queue: no thread can wait for several at once, as on one inotify descriptor. A
+//! change of a file with several names is reported only to the parent by which it was reached, or by which
+//! the caller climbs.
 
 mod queue;
 #[cfg(test)]
@@ -52,7 +54,7 @@ use queue::Queue;
 use std::collections::BTreeMap;
 use sync::Mutex;
 
-/// How many events wait at most, unless the watcher chooses: `/proc/sys/fs/inotify/max_queued_events`.
+/// The default capacity of a queue, in events: `/proc/sys/fs/inotify/max_queued_events`.
 pub const DEFAULT_QUEUED_EVENTS: usize = 16_384;
 
 /// Counters in the filter of watched places; a power of two.
@@ -62,25 +64,25 @@ const FILTER: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A name came into the directory: made, or linked (`IN_CREATE`).
+    /// A name was created or linked in the directory (`IN_CREATE`).
     Created,
-    /// A name went from the directory (`IN_DELETE`).
+    /// A name was removed from the directory (`IN_DELETE`).
     Deleted,
     /// A name was moved away (`IN_MOVED_FROM`); the `MovedTo` of the same move has the same cookie.
     MovedFrom,
-    /// A name was moved hither (`IN_MOVED_TO`).
+    /// A name was moved into the directory (`IN_MOVED_TO`).
     MovedTo,
     /// Mode, owner, times, link count or extended attributes changed (`IN_ATTRIB`).
     Attributes,
-    /// Contents were written or cut (`IN_MODIFY`).
+    /// Contents were written or truncated (`IN_MODIFY`).
     Modified,
-    /// What is watched was itself removed (`IN_DELETE_SELF`).
+    /// The watched file or directory was removed (`IN_DELETE_SELF`).
     DeletedSelf,
-    /// What is watched was itself moved (`IN_MOVE_SELF`). The watch goes with it.
+    /// The watched file or directory was moved (`IN_MOVE_SELF`). The watch stays with it.
     MovedSelf,
     /// The file system was unmounted (`IN_UNMOUNT`). No event follows.
     Unmounted,
-    /// The queue was full: events after this place in it were lost (`IN_Q_OVERFLOW`). Look at everything again.
+    /// The queue was full: events after this one were lost (`IN_Q_OVERFLOW`). Read everything again.
     Overflow,
 }
 
@@ -92,39 +94,40 @@ pub struct Event {
     pub kind: EventKind,
     /// Whether it happened to a directory.
     pub is_dir: bool,
-    /// The same in a `MovedFrom` and the `MovedTo` of that move; else 0.
+    /// Equal in a `MovedFrom` and the `MovedTo` of that move; else 0.
     pub cookie: u32,
-    /// Where: the path from what is watched, without a leading slash; one name, unless a subtree is watched. Empty:
-    /// what is watched itself.
+    /// The path from the watched place, without a leading slash; one name, unless a subtree is watched.
+    /// Empty: the watched place itself.
     pub path: Box<[u8]>,
 }
 
 impl Event {
-    /// The last component of the path; empty for what is watched itself.
+    /// The last component of the path; empty for the watched place itself.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         self.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
     }
 }
 
-/// How much a watch covers.
+/// The scope of a watch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scope {
     /// The place itself, and the names in it if it is a directory.
     Directory,
-    /// The place and all below it.
+    /// The place and everything below it.
     Subtree,
 }
 
-/// What a watch holds on to while it lives: pins the watched place, and leads back to the tree's [`Watches`].
+/// The owner of a watched place: pins the place while the watch lives, and leads back to the tree's
+/// [`Watches`].
 pub(crate) trait Home: Send + Sync {
-    /// The table that the watch is in; always the same one.
+    /// The table of the watch; always the same one.
     fn watches(&self) -> &Watches;
 }
 
-/// A watcher's end: the events of one watched place that wait to be taken. The watch ends when this is dropped.
+/// A watcher's end: the queued events of one watched place. The watch ends when this is dropped.
 ///
-/// Threads may share it: each event goes to one of them.
+/// Threads may share it: each event is returned to one of them.
 pub struct Watch {
     key: u64,
     scope: Scope,
@@ -133,27 +136,27 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The oldest event that waits, if there is one.
+    /// The oldest queued event, if there is one. Does not block.
     #[must_use = "an event is given once"]
     pub fn try_next(&self) -> Option<Event> {
         self.queue.try_next()
     }
 
-    /// The oldest event; waits for one, for `timeout` at most (`None`: for ever).
+    /// The oldest event; blocks until there is one, for at most `timeout` (`None`: without a limit).
     ///
-    /// `None` if the time ran out, and after [`EventKind::Unmounted`] was taken: then no event can come.
+    /// `None` after the timeout, and after [`EventKind::Unmounted`] was returned: then no event can come.
     #[must_use = "an event is given once"]
     pub fn next(&self, timeout: Option<Duration>) -> Option<Event> {
         self.queue.next(timeout)
     }
 
-    /// How many events wait, an overflow counted as one: `FIONREAD`, in events.
+    /// The number of queued events, with an overflow as one: `FIONREAD`, in events.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.queue.pending()
     }
 
-    /// How much is watched.
+    /// The scope of the watch.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.scope
@@ -172,7 +175,7 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// A change, as whoever made it tells it.
+/// A change, as its author publishes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     pub(crate) kind: EventKind,
@@ -181,21 +184,21 @@ pub(crate) struct Change {
     pub(crate) cookie: u32,
 }
 
-/// The way from a changed thing up to the root, as far as somebody may watch it.
+/// The way from a changed thing up to the root, as far as a watch may cover it.
 #[derive(Debug)]
 pub(crate) struct Trail {
-    /// Steps that can matter.
+    /// The number of steps that can matter.
     reach: usize,
-    /// The place, and how much of `names` is the path from it to the changed thing.
+    /// The place, and the length of the path from it to the changed thing, in `names`.
     steps: Vec<(u64, usize)>,
     /// The path, backwards byte by byte.
     names: Vec<u8>,
 }
 
 impl Trail {
-    /// The next step: the place `key`, called `name` in the place of the step that follows. The first step is the
-    /// changed thing, by the name in question (for `MovedFrom` the old one). The root's name does not matter. Says
-    /// whether a further step can matter.
+    /// Adds the next step: the place `key`, with the name `name` in the place of the step that follows. The
+    /// first step is the changed thing, by the name in question (for `MovedFrom` the old one). The root's
+    /// name does not matter. Returns whether a further step can matter.
     pub(crate) fn push(&mut self, key: u64, name: &[u8]) -> bool {
         if self.steps.len() < self.reach {
             self.steps.push((key, self.names.len()));
@@ -207,7 +210,7 @@ impl Trail {
         self.steps.len() < self.reach
     }
 
-    /// Forgets all steps: the caller found that the way changed while it was walked, and walks again.
+    /// Removes all steps: the way changed while the caller climbed, and the caller climbs again.
     pub(crate) fn restart(&mut self) {
         self.steps.clear();
         self.names.clear();
@@ -225,9 +228,9 @@ struct Watcher {
 pub(crate) struct Watches {
     /// Watches, of either scope.
     count: AtomicU32,
-    /// Those of subtrees.
+    /// Watches of subtrees.
     subtrees: AtomicU32,
-    /// Watches whose place hashes to each counter.
+    /// For each counter, the watches whose place hashes to it.
     filter: [AtomicU32; FILTER],
     last_cookie: AtomicU32,
     places: Mutex<BTreeMap<u64, Vec<Watcher>>>,
@@ -244,25 +247,25 @@ impl Watches {
         }
     }
 
-    /// Whether nobody watches anything.
+    /// Whether there are no watches.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         // Relaxed, as all loads of the counts: "How it is locked" at the head of this module.
         self.count.load(Relaxed) == 0
     }
 
-    /// Begins to watch the place `key`, which `home` pins. At most `capacity` events wait (at least one), and an
-    /// overflow.
+    /// Watches the place `key`, which `home` pins. The queue holds at most `capacity` events (at least one),
+    /// and an overflow.
     pub(crate) fn watch(home: impl Home + 'static, key: u64, scope: Scope, capacity: usize) -> Watch {
         let queue = Arc::new(Queue::new(capacity));
         home.watches().add(key, Watcher { scope, queue: queue.clone() });
         Watch { key, scope, queue, home: Box::new(home) }
     }
 
-    /// A number that ties the two ends of a move: not 0, and not used for a long time.
+    /// A number that connects the two ends of a move: not 0, and not reused for a long time.
     pub(crate) fn new_cookie(&self) -> u32 {
         loop {
-            // Relaxed: only that each caller gets its own.
+            // Relaxed: each caller only needs a different value.
             let cookie = self.last_cookie.fetch_add(1, Relaxed).wrapping_add(1);
             if cookie != 0 {
                 return cookie;
@@ -270,8 +273,9 @@ impl Watches {
         }
     }
 
-    /// Tells those who watch. `climb` pushes the steps from the changed thing to the root onto the trail, until that
-    /// says that no further one matters; it is called only if there are watches, once, under no lock of this module.
+    /// Notifies the watchers of a change. `climb` pushes the steps from the changed thing to the root onto
+    /// the trail, until `push` returns that no further one matters. It is called only if there are watches,
+    /// once, under no lock of this module.
     #[inline]
     pub(crate) fn publish(&self, change: Change, climb: impl FnOnce(&mut Trail)) {
         if !self.is_idle() {
@@ -281,7 +285,8 @@ impl Watches {
         }
     }
 
-    /// Tells those who watch a place of which `is_gone` holds: its file system is unmounted. Nothing reaches their queues after it.
+    /// Notifies the watchers of every place for which `is_gone` returns true: its file system is unmounted.
+    /// Nothing reaches their queues after that.
     pub(crate) fn unmounted(&self, is_gone: impl Fn(u64) -> bool) {
         let places: Vec<u64> = self.places.lock().keys().copied().collect();
         let gone: Vec<u64> = places.into_iter().filter(|&key| is_gone(key)).collect();
@@ -295,7 +300,7 @@ impl Watches {
         }
     }
 
-    /// How many steps up a change can have watchers.
+    /// The number of steps up within which a change can have watchers.
     #[cold]
     fn reach(&self, kind: EventKind) -> usize {
         match kind {
@@ -353,14 +358,14 @@ impl Watches {
         });
     }
 
-    /// The counters that a watch stands in.
+    /// The counters of a watch.
     fn counters(&self, key: u64, scope: Scope) -> impl Iterator<Item = &AtomicU32> {
         let subtrees = (scope == Scope::Subtree).then_some(&self.subtrees);
         [&self.count, &self.filter[counter_of(key)]].into_iter().chain(subtrees)
     }
 }
 
-/// Where `key` is counted in the filter. Keys are addresses: their low bits say little.
+/// The index of the counter of `key`. Keys are addresses: their low bits hardly differ.
 fn counter_of(key: u64) -> usize {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - FILTER.ilog2())) as usize
 }

@@ -1,36 +1,38 @@
-//! File systems by whole paths: the short way to a file system of one's own.
+//! File systems by whole paths: the simple way to write a file system.
 //!
 //! # What it is
-//! [`PathFileSystem`] is what a simple back end can say: what is at this path, what is in this directory, read there,
-//! write there. [`PathAdapter`] makes a [`FileSystem`] of it: it gives nodes, keeps a table from node to parent and
-//! name, and builds paths when they are needed, so that a directory that moves takes along all that is below it. The
-//! tables are in `nodes`.
+//! [`PathFileSystem`] is a simple back end: attributes of a path, listing of a directory, reads and writes by
+//! path. [`PathAdapter`] makes a [`FileSystem`] of it. It assigns nodes, keeps a table from node to parent
+//! and name, and builds paths when it needs them, so that a moved directory takes everything below it along.
+//! `nodes` has the tables.
 //!
 //! # What it is not
-//! A file system with hard links, or one whose open files outlive their names: with its path a file is out of reach,
-//! and reading, writing and changing it is `ESTALE`. What is in the cache of it (`fstat(2)`) stays.
+//! A file system with hard links, or with open files that outlive their names: after the removal of its path,
+//! reading, writing and changing a file fails with `ESTALE`. Its cached attributes (`fstat(2)`) stay.
 //!
 //! # How it is locked
-//! `moves` is held shared by what uses a path, and alone by what takes paths away (removing, renaming), so that nothing
-//! is read from or written to another file that has the path by then. Looking a name up is optimistic instead: it
-//! holds no lock while the back end works, and is done again if a path went meanwhile; after some tries it holds
-//! `moves` shared. The table has a mutex, held for no call. The VFS's locks are outside of both.
+//! Users of a path hold `moves` shared; removals and renames hold it exclusively, so that no other file gets
+//! a path in use. A lookup is optimistic instead: it holds no lock while the back end works, and is repeated
+//! if a path was removed meanwhile; after some tries it holds `moves` shared. The table has a mutex, held for
+//! no call. The VFS's locks are outside of both.
 //!
 //! # Where it comes from
 //! libfuse's high-level interface (`struct fuse_operations`, `lib/fuse.c`: `get_path`, `try_get_path`); own code.
 //!
 //! # Limitations
-//! A back end that never answers a read or a write lets removals and renames wait, and what comes after them. A file
-//! that was replaced behind the adapter by one of the same kind is taken for the same. A file has one name. The
-//! number of a file may be another after it was evicted.
+//! While a back end does not answer a read or a write, removals and renames block, and everything after them.
+//! A file that was replaced behind the adapter by one of the same kind counts as the same. A file has one
+//! name. Its inode number may change after eviction.
 
 mod nodes;
 
-use crate::attr::{Attr, S_IFDIR, SetAttr};
-use crate::errno::Errno;
-use crate::file::DirEntry;
-use crate::fs::{Allocate, FileSystem, NewInode, RenameFlags, Request, SeekFor, SetXattr, StatFs, Valid, Written};
-use crate::inode::Inode;
+use crate::base::attr::{Attr, S_IFDIR, SetAttr};
+use crate::base::errno::Errno;
+use crate::base::flags::RenameFlags;
+use crate::dcache::fs::{
+    Allocate, DirEntry, FileSystem, FsTraits, NewInode, Request, SeekFor, SetXattr, StatFs, Valid, Written,
+};
+use crate::dcache::inode::Inode;
 use nodes::{Nodes, ROOT};
 use sync::{Mutex, RwSem, RwSemReadGuard};
 
@@ -46,29 +48,30 @@ pub struct PathEntry {
     pub kind: u32,
 }
 
-/// A file system by whole paths. Paths are relative to its root, without a slash at either end: `dir/file`; the root
-/// is empty. Calls come from many threads at once, and must not call back into the VFS.
+/// A file system by whole paths. Paths are relative to its root, without a slash at either end: `dir/file`;
+/// the root is empty. Calls come from many threads at once, and must not call back into the VFS.
 pub trait PathFileSystem: Send + Sync + 'static {
     /// The name of its type in a list of mounts.
     fn type_name(&self) -> &str {
         "path"
     }
 
-    /// For how long what it says of a name is good, and that there is none. Asked once for names that are not there.
+    /// How long its answer about a name is valid, positive or negative. Called once for names that do not
+    /// exist.
     fn valid(&self) -> Valid {
-        Valid::UntilTold
+        Valid::UntilInvalidated
     }
 
-    /// As [`FileSystem::caches_listings`].
-    fn caches_listings(&self) -> bool {
+    /// As [`FsTraits::keeps_listings`].
+    fn keeps_listings(&self) -> bool {
         false
     }
 
-    /// What is at `path`. `ino` is not looked at: the adapter gives numbers. `nlink` 0 means: one name; for a
-    /// directory, the adapter counts its sub-directories by listing it.
+    /// The attributes of the file at `path`. `ino` is ignored: the adapter assigns numbers. `nlink` 0 means
+    /// one name; for a directory, the adapter then counts the subdirectories by a listing.
     ///
     /// # Errors
-    /// `ENOENT`, or whatever the storage answers.
+    /// `ENOENT`, or errors of the storage.
     fn metadata(&self, path: &[u8]) -> Result<Attr, Errno>;
 
     /// All entries of the directory at `path`, in any order, without `.` and `..`.
@@ -103,16 +106,16 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
-    /// Makes what `attr` says at `path`, where nothing is; a symbolic link with `link_body`. May change what it stores
-    /// differently.
+    /// Creates a file with `attr` at `path`, which does not exist; a symbolic link has a `link_body`. May
+    /// change attributes in `attr` that it stores differently.
     ///
     /// # Errors
-    /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` if it makes no such thing.
+    /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` if it does not support the type.
     fn create(&self, _path: &[u8], _attr: &mut Attr, _link_body: Option<&[u8]>) -> Result<(), Errno> {
         Err(Errno::EPERM)
     }
 
-    /// Takes the file, or the directory, at `path` away.
+    /// Removes the file, or the directory, at `path`.
     ///
     /// # Errors
     /// `ENOTEMPTY`, `EROFS`...
@@ -120,10 +123,11 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EPERM)
     }
 
-    /// Moves what is at `from` to `to`, with all below it, over what is there; with `EXCHANGE` they change places.
+    /// Moves `from` to `to`, with everything below it, over an existing `to`; with `EXCHANGE`, exchanges
+    /// them.
     ///
     /// # Errors
-    /// `ENOTEMPTY`, `EROFS`, `EXDEV`...; `EINVAL` for flags that it cannot do.
+    /// `ENOTEMPTY`, `EROFS`, `EXDEV`...; `EINVAL` for flags that it does not support.
     fn rename(&self, _from: &[u8], _to: &[u8], _flags: RenameFlags) -> Result<(), Errno> {
         Err(Errno::EPERM)
     }
@@ -136,10 +140,10 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
-    /// Changes attributes but for the length. Not called for nothing.
+    /// Changes attributes except for the length. At least one is set.
     ///
     /// # Errors
-    /// `EPERM` if it keeps none; `EROFS`, `EIO`...
+    /// `EPERM` if it stores none; `EROFS`, `EIO`...
     fn set_attr(&self, _path: &[u8], _set: &SetAttr) -> Result<(), Errno> {
         Err(Errno::EPERM)
     }
@@ -147,7 +151,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
     /// As [`FileSystem::allocate`].
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for what it cannot do; `ENOSPC`, `EDQUOT`...
+    /// `EOPNOTSUPP` for a mode that it does not support; `ENOSPC`, `EDQUOT`...
     fn allocate(&self, _path: &[u8], _how: Allocate, _keep_size: bool, _offset: u64, _len: u64) -> Result<u64, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -179,7 +183,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
     /// As [`FileSystem::set_xattr`].
     ///
     /// # Errors
-    /// `EEXIST`, `ENODATA` as `how` says; `ENOSPC`, `EOPNOTSUPP`.
+    /// `EEXIST`, `ENODATA` by `how`; `ENOSPC`, `EOPNOTSUPP`.
     fn set_xattr(&self, _path: &[u8], _name: &[u8], _value: &[u8], _how: SetXattr) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -195,7 +199,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
     /// As [`FileSystem::list_xattrs`].
     ///
     /// # Errors
-    /// `EOPNOTSUPP` if it has none at all.
+    /// `EOPNOTSUPP` if it has no extended attributes.
     fn list_xattrs(&self, _path: &[u8]) -> Result<Vec<Box<[u8]>>, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
@@ -203,24 +207,24 @@ pub trait PathFileSystem: Send + Sync + 'static {
     /// As [`FileSystem::statfs`].
     ///
     /// # Errors
-    /// `ENOSYS` if it cannot say.
+    /// `ENOSYS` if it has no such figures.
     fn statfs(&self) -> Result<StatFs, Errno> {
         Err(Errno::ENOSYS)
     }
 }
 
-/// A [`FileSystem`] over a [`PathFileSystem`]; see the module's description at its head: no hard links, and a file
+/// A [`FileSystem`] over a [`PathFileSystem`]; see the module documentation: no hard links, and a file
 /// without a name is `ESTALE`.
 pub struct PathAdapter<P> {
     back: P,
-    /// Shared: a path is in use. Alone: paths go.
+    /// Held shared while a path is in use, exclusively while paths are removed.
     moves: RwSem<()>,
     nodes: Mutex<Nodes>,
-    /// Of the hash by which listings are ordered.
+    /// The key of the hash that orders listings.
     key: u64,
 }
 
-/// A path that nothing takes away while this lives.
+/// A path that cannot be removed while this lives.
 struct Path<'a> {
     path: Vec<u8>,
     _stays: RwSemReadGuard<'a, ()>,
@@ -237,20 +241,20 @@ impl<P: PathFileSystem> PathAdapter<P> {
     /// The path of an inode.
     ///
     /// # Errors
-    /// `ESTALE` if it has none any more.
+    /// `ESTALE` if it was removed.
     fn path(&self, inode: &Inode) -> Result<Path<'_>, Errno> {
         let stays = self.moves.read();
         let path = self.nodes.lock().path(inode.node()).ok_or(Errno::ESTALE)?;
         Ok(Path { path, _stays: stays })
     }
 
-    /// What the back end says of `path`, with the links counted.
+    /// The back end's attributes of `path`, with the links counted.
     fn describe(&self, path: &[u8]) -> Result<Attr, Errno> {
         let mut attr = self.back.metadata(path)?;
         if attr.nlink == 0 {
             attr.nlink = 1;
             if attr.is_dir() {
-                // Who cannot list it cannot say either: no sub-directories, then.
+                // If it cannot be listed: no subdirectories.
                 let entries = self.back.read_dir(path).unwrap_or_default();
                 let below = entries.iter().filter(|entry| entry.kind == S_IFDIR).count();
                 attr.nlink = 2 + u32::try_from(below).unwrap_or(u32::MAX - 2);
@@ -259,8 +263,8 @@ impl<P: PathFileSystem> PathAdapter<P> {
         Ok(attr)
     }
 
-    /// The place of an entry in a listing: a hash of its name, above 0. It is keyed, so that nobody makes two names
-    /// meet.
+    /// The cookie of an entry in a listing: a hash of its name, above 0. It is keyed, so that a user cannot
+    /// choose two names with one hash.
     fn cookie(&self, name: &[u8]) -> u64 {
         let mut hash = self.key;
         for byte in name {
@@ -273,33 +277,30 @@ impl<P: PathFileSystem> PathAdapter<P> {
 
 impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
     fn root(&self) -> NewInode {
-        // There is nobody to tell of an error here: a root that cannot be described is an empty directory.
-        let told = self.describe(b"").unwrap_or(Attr { mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() });
-        NewInode { node: ROOT, attr: Attr { ino: ROOT, ..told }, valid: self.back.valid(), ..NewInode::default() }
+        // No error can be returned here: a root without attributes becomes an empty directory.
+        let found = self.describe(b"").unwrap_or(Attr { mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() });
+        NewInode { node: ROOT, attr: Attr { ino: ROOT, ..found }, valid: self.back.valid(), ..NewInode::default() }
     }
 
-    fn type_name(&self) -> &str {
-        self.back.type_name()
-    }
-
-    fn caches_listings(&self) -> bool {
-        self.back.caches_listings()
-    }
-
-    fn default_valid(&self) -> Valid {
-        self.back.valid()
+    fn traits(&self) -> FsTraits {
+        FsTraits {
+            type_name: self.back.type_name().to_owned().into(),
+            keeps_listings: self.back.keeps_listings(),
+            valid: self.back.valid(),
+            ..FsTraits::default()
+        }
     }
 
     fn lookup(&self, _request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
         for tried in 0.. {
             let _stays = (tried >= TRIES).then(|| self.moves.read());
             let (path, state) = self.nodes.lock().child(dir.node(), name).ok_or(Errno::ESTALE)?;
-            let told = self.describe(&path);
+            let found = self.describe(&path);
             let mut nodes = self.nodes.lock();
             if nodes.has_moved(&state) {
                 continue;
             }
-            return match told {
+            return match found {
                 Ok(attr) => {
                     let node = nodes.known(dir.node(), name, attr.kind());
                     let attr = Attr { ino: node, ..attr };
@@ -320,7 +321,8 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         self.back.read_link(&self.path(inode)?.path)
     }
 
-    /// In the order of a hash of the names, which is also the cookie: what comes and goes changes nobody's place.
+    /// In the order of a hash of the names, which is also the cookie: other entries never change an entry's
+    /// position.
     fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
         let path = self.path(dir)?;
         let entries = self.back.read_dir(&path.path)?.into_iter().map(|entry| (self.cookie(&entry.name), entry));
@@ -373,7 +375,7 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         let (old, _) = self.nodes.lock().child(from.0, from.1).ok_or(Errno::ESTALE)?;
         let (new, _) = self.nodes.lock().child(to.0, to.1).ok_or(Errno::ESTALE)?;
         self.back.rename(&old, &new, flags)?;
-        self.nodes.lock().moved(from, to, flags.has(RenameFlags::EXCHANGE));
+        self.nodes.lock().moved(from, to, flags.contains(RenameFlags::EXCHANGE));
         Ok(())
     }
 
@@ -406,7 +408,7 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         self.back.allocate(&self.path(inode)?.path, how, keep_size, offset, len)
     }
 
-    /// No holes are known: all below the end is data.
+    /// Without knowledge of holes: everything below the end is data.
     fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
         match what {
             SeekFor::Data => Ok(offset),

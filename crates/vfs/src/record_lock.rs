@@ -1,64 +1,66 @@
 //! Advisory locks on files: byte ranges and whole files, owned by an open file description.
 //!
 //! # What it is
-//! The locks of `fcntl(2)`'s `F_OFD_SETLK`, `F_OFD_SETLKW` and `F_OFD_GETLK`, and those of `flock(2)`. A file's locks
-//! are a table (`record_lock/table.rs`) of owners and of requests that wait; tables are found by the file's key, in
-//! shards. A file without locks has no table, so it costs no memory, and [`RecordLocks::is_idle`] is one load. The two
-//! families do not see each other, as on Linux.
+//! The locks of `fcntl(2)`'s `F_OFD_SETLK`, `F_OFD_SETLKW` and `F_OFD_GETLK`, and those of `flock(2)`. A
+//! file's locks are a table (`record_lock/table.rs`) of owners and of waiting requests. Tables are found by
+//! the file's key, in shards. A file without locks has no table and needs no memory, and
+//! [`RecordLocks::is_idle`] is one load. As on Linux, the two families do not see each other.
 //!
 //! # What it is not
-//! Mandatory, or known to reads and writes. Nor POSIX's per-process locks (`F_SETLK`), which go when the process closes
-//! any descriptor of the file. No deadlock is found (`EDEADLK`): Linux does not look for one among owners that are open
-//! file descriptions either. A wait has no signal to end it (`EINTR`): it has a deadline.
+//! Mandatory: reads and writes ignore these locks. POSIX's per-process locks (`F_SETLK`), which are released
+//! when the process closes any descriptor of the file, are missing. There is no deadlock detection
+//! (`EDEADLK`), as on Linux for open file descriptions. No signal interrupts a wait (`EINTR`): it has a
+//! deadline.
 //!
 //! # Fairness
-//! Whoever gives up a lock hands the bytes over to those who wait, in the order in which they came, before anyone else
-//! can ask; who wakes has its lock. A request that conflicts with no lock is never made to wait, not even behind an
-//! older one that does: it could belong to a thread that the older one waits for, and Linux does not make it wait. So
-//! readers that follow each other closely can keep a writer waiting for ever, and narrow requests a wide one.
+//! A thread that releases a lock grants the bytes to the waiting requests, in order of arrival, before
+//! another thread can request them; a woken thread has its lock. A request that conflicts with no lock never
+//! waits, not even behind an older waiting request: its owner could be a thread that the older one waits for,
+//! and Linux does not make it wait. So readers in close succession can starve a writer, and narrow requests a
+//! wide one.
 //!
 //! # How it is locked
-//! Each shard has a mutex, a leaf: no other lock is taken under it, no two shards are locked at once, and threads are
-//! woken after it was given back. Callers must hold no lock that the owner of a conflicting lock may need, for a
-//! request can wait. What an owner did before it gave up a lock happens before what the next one does: both took the
-//! shard's mutex, a woken waiter too.
+//! Each shard has a mutex, a leaf: no other lock is taken under it, no two shards are locked at once, and
+//! threads are woken after its release. Since a request can wait, callers must hold no lock that the owner of
+//! a conflicting lock may need. Writes of an owner before it releases a lock happen before those of the next
+//! owner: both took the shard's mutex, a woken waiter too.
 //!
 //! # Keys and owners
-//! The key is the file's: the address of its inode, which an open file pins. The owner is an open file description: its
-//! address. [`RecordLocks::release_owner`] comes when it is closed for the last time; none of its requests waits then,
-//! for a thread that waits uses the file.
+//! The key is the address of the file's inode, which an open file pins. The owner is the address of an open
+//! file description. Its last close calls [`RecordLocks::release_owner`]; none of its requests waits then,
+//! since a waiting thread uses the file.
 //!
 //! # Where it comes from
-//! `fcntl(2)`, `fcntl_locking(2)`, `flock(2)`; the file lock code of Linux, `fs/locks.c`, for what they leave open.
+//! `fcntl(2)`, `fcntl_locking(2)`, `flock(2)`; Linux's `fs/locks.c` for the rest.
 //!
 //! # Limitations
-//! The number of locks has no bound (`ENOLCK`).
+//! The number of locks has no limit (`ENOLCK`).
 
 mod ranges;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::deadline::Deadline;
-use crate::errno::Errno;
+use crate::base::deadline::Deadline;
+use crate::base::errno::Errno;
 use core::ops::Range;
 use core::time::Duration;
 use prim::atomic::{AtomicUsize, Ordering::Relaxed};
 use prim::shared::Arc;
 use std::collections::BTreeMap;
 use sync::Mutex;
-use table::{Request, Sleeper, Table};
+use table::{LockRequest, LockTable, Sleeper};
 
 /// Shards of one tree; a power of two.
 const SHARDS: usize = 32;
 
-/// Every byte that a file can have, and all that it may get.
+/// All bytes of a file, present and future.
 const WHOLE: Range<u64> = 0..u64::MAX;
 
-/// What is asked for.
+/// The kind of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LockKind {
-    /// With others that share: `F_RDLCK`, `LOCK_SH`.
+    /// Shared with other owners: `F_RDLCK`, `LOCK_SH`.
     Shared,
     /// Alone: `F_WRLCK`, `LOCK_EX`.
     Exclusive,
@@ -74,22 +76,22 @@ pub struct LockInfo {
     pub kind: LockKind,
     /// First byte.
     pub start: u64,
-    /// First byte after it; `u64::MAX`: however long the file becomes.
+    /// First byte after it; `u64::MAX`: to the end of the file, also when it grows.
     pub end: u64,
 }
 
-/// What to do about a conflict.
+/// How long a conflicting request waits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LockWait {
-    /// Answer `EAGAIN`: `F_OFD_SETLK`, `LOCK_NB`.
+    /// Fail with `EAGAIN`: `F_OFD_SETLK`, `LOCK_NB`.
     Never,
-    /// Wait, and answer `ETIMEDOUT` after this time.
+    /// Wait, and fail with `ETIMEDOUT` after this time.
     AtMost(Duration),
     /// Wait: `F_OFD_SETLKW`.
     Forever,
 }
 
-/// Which locks see each other.
+/// The families of locks; only locks of one family conflict.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Family {
     /// `fcntl(2)`.
@@ -98,11 +100,11 @@ enum Family {
     Whole,
 }
 
-type Tables = BTreeMap<(u64, Family), Table>;
+type Tables = BTreeMap<(u64, Family), LockTable>;
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// How many tables there are.
+    /// The number of tables.
     count: AtomicUsize,
     tables: Mutex<Tables>,
 }
@@ -118,19 +120,19 @@ impl RecordLocks {
         Self { shards: core::array::from_fn(|_| Shard::default()) }
     }
 
-    /// Whether no file in the shard of the file `key` has a lock. Sure for whoever asks about locks of its own.
+    /// Whether no file in the shard of the file `key` has a lock. Exact for an owner's own locks.
     #[inline]
     pub(crate) fn is_idle(&self, key: u64) -> bool {
         // Relaxed: an owner's locks are counted before its last close begins, and until it gives them up.
         self.shard(key).count.load(Relaxed) == 0
     }
 
-    /// Makes `kind` the owner's lock on the bytes of `range`, whatever it had on them; all of it or nothing.
-    /// `u64::MAX` as the end means all bytes to come.
+    /// Makes `kind` the owner's lock on all bytes of `range`, in place of its earlier locks there, or changes
+    /// nothing. `u64::MAX` as the end means all bytes to come.
     ///
     /// # Errors
-    /// `EINVAL` for an empty range; where another owner's lock conflicts, `EAGAIN`, or `ETIMEDOUT` after the time to
-    /// wait.
+    /// `EINVAL` for an empty range; if another owner's lock conflicts, `EAGAIN`, or `ETIMEDOUT` after the
+    /// time to wait.
     pub(crate) fn set(
         &self,
         key: u64,
@@ -142,13 +144,13 @@ impl RecordLocks {
         if range.is_empty() {
             return Err(Errno::EINVAL);
         }
-        self.ask((key, Family::Ranges), Request { owner, kind, range }, wait)
+        self.ask((key, Family::Ranges), LockRequest { owner, kind, range }, wait)
     }
 
-    /// The lock of another owner that keeps `owner` from `kind` on `range`: of several the one that begins first.
+    /// The first lock of another owner that conflicts with `kind` on `range`.
     ///
     /// # Errors
-    /// `EINVAL` for an empty range, or for `Unlock`, which nothing keeps from.
+    /// `EINVAL` for an empty range, or for `Unlock`, which conflicts with nothing.
     pub(crate) fn test(
         &self,
         key: u64,
@@ -161,21 +163,21 @@ impl RecordLocks {
         }
         let tables = self.shard(key).tables.lock();
         let table = tables.get(&(key, Family::Ranges));
-        Ok(table.and_then(|table| table.first_conflict(&Request { owner, kind, range })))
+        Ok(table.and_then(|table| table.first_conflict(&LockRequest { owner, kind, range })))
     }
 
     /// Makes `kind` the owner's lock on the file as a whole.
     ///
-    /// A conversion that must wait, or fails, gives up the lock that the owner had: `flock(2)` does not promise that it
-    /// is one step. One that meets no conflict is.
+    /// A conversion that must wait, or fails, releases the owner's earlier lock: `flock(2)` does not promise
+    /// atomicity. A conversion without a conflict is atomic.
     ///
     /// # Errors
-    /// Where another owner's lock conflicts, `EAGAIN`, or `ETIMEDOUT` after the time to wait.
+    /// If another owner's lock conflicts, `EAGAIN`, or `ETIMEDOUT` after the time to wait.
     pub(crate) fn flock(&self, key: u64, owner: u64, kind: LockKind, wait: LockWait) -> Result<(), Errno> {
-        self.ask((key, Family::Whole), Request { owner, kind, range: WHOLE }, wait)
+        self.ask((key, Family::Whole), LockRequest { owner, kind, range: WHOLE }, wait)
     }
 
-    /// Gives up all locks that `owner` has on the file: its last close.
+    /// Releases all locks of `owner` on the file: its last close.
     #[inline]
     pub(crate) fn release_owner(&self, key: u64, owner: u64) {
         if !self.is_idle(key) {
@@ -198,7 +200,7 @@ impl RecordLocks {
         granted.iter().for_each(|sleeper| sleeper.wake());
     }
 
-    fn ask(&self, id: (u64, Family), request: Request, wait: LockWait) -> Result<(), Errno> {
+    fn ask(&self, id: (u64, Family), request: LockRequest, wait: LockWait) -> Result<(), Errno> {
         let deadline = match wait {
             LockWait::Never => None,
             LockWait::AtMost(timeout) => Some(Deadline::after(Some(timeout))),
@@ -221,7 +223,7 @@ impl RecordLocks {
 
     #[inline]
     fn shard(&self, key: u64) -> &Shard {
-        // Keys are addresses: their low bits say little.
+        // Keys are addresses: their low bits hardly differ.
         let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         &self.shards[(hash >> (u64::BITS - SHARDS.ilog2())) as usize]
     }
@@ -229,19 +231,19 @@ impl RecordLocks {
 
 impl Shard {
     /// Calls `f` with the table `id` under the shard's lock.
-    fn with<R>(&self, id: (u64, Family), f: impl FnOnce(&mut Table) -> R) -> R {
+    fn with<R>(&self, id: (u64, Family), f: impl FnOnce(&mut LockTable) -> R) -> R {
         let mut tables = self.tables.lock();
         let result = f(tables.entry(id).or_default());
         self.settle(&mut tables, id);
         result
     }
 
-    /// After a change to the table `id`: an empty one does not stay.
+    /// Removes the table `id` if a change left it empty.
     fn settle(&self, tables: &mut Tables, id: (u64, Family)) {
-        if tables.get(&id).is_some_and(Table::is_empty) {
+        if tables.get(&id).is_some_and(LockTable::is_empty) {
             tables.remove(&id);
         }
-        // Relaxed: written under the lock; `RecordLocks::is_idle` says why its load may be.
+        // Relaxed: written under the lock; for the load see `RecordLocks::is_idle`.
         self.count.store(tables.len(), Relaxed);
     }
 
@@ -249,7 +251,8 @@ impl Shard {
     #[cold]
     fn sleep(&self, id: (u64, Family), sleeper: &Arc<Sleeper>, deadline: Deadline) -> Result<(), Errno> {
         while !sleeper.is_granted() && deadline.park(&sleeper.word, Sleeper::WAITING) {}
-        // Under the shard's lock: what the last owner did comes before, and nobody grants what is taken back.
+        // Under the shard's lock: the last owner's writes come before, and no thread grants a withdrawn
+        // request.
         self.with(id, |table| {
             if sleeper.is_granted() {
                 return Ok(());

@@ -1,101 +1,112 @@
-//! The path walk: from a path to a dentry.
+//! Room 5, `walk`: from a path to a dentry.
+//!
+//! # What is in it
+//! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`arrive`]: steps that find no
+//! name; [`follow`]: rules of links and `..`; [`resolve`]: scopes; [`lookup`]: names that are not cached;
+//! [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks.
+//!
+//! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`.
 //!
 //! # What it is
-//! One routine in two modes over one tree. A walk begins in [rcu-walk](rcu_walk), which stores nothing. On trouble it takes a
-//! count on the place that it has reached (it *legitimises* it), makes the one step that was trouble in [ref-walk](ref_walk),
-//! with the file system's help, and is back in rcu-walk for the rest of the path. Only
-//! when the place has changed and cannot be held does it begin again, once: from then on it holds a place all the time and goes
-//! at least one step forward under locks between two tries of rcu-walk, so no storm of renames can keep it from its end.
+//! One routine in two modes over one tree. A walk begins in [rcu-walk](rcu_walk), which stores nothing. If a
+//! step needs more, the walk takes a count on the place that it has reached (it *legitimises* it), takes this
+//! one step in [ref-walk](ref_walk), with the file system's help, and continues in rcu-walk. Only if the
+//! place has changed and cannot be held does the walk begin again, once. From then on it always holds a place
+//! and takes at least one step under locks between two runs of rcu-walk, so no storm of renames can stop it.
 //!
-//! What the caller wants of the end of the path it takes by a closure, which runs on the dentry *before* the last check of its
-//! sequence: attributes of the last component are copied and then validated, no count is taken for them.
+//! The caller reads the end of the path by a closure, which runs on the dentry *before* the last check of its
+//! sequence: it copies attributes of the last component, the walk validates them, and no count is taken.
 //!
 //! # Where it comes from
-//! Linux's `fs/namei.c` as described in `Documentation/filesystems/path-lookup.rst`; going back to rcu-walk after a slow step
-//! is ours.
+//! Linux's `fs/namei.c` as described in `Documentation/filesystems/path-lookup.rst`; the return to rcu-walk
+//! after a slow step is new here.
 
 pub(crate) mod arrive;
 mod batch;
-pub(crate) mod fallback;
+pub(crate) mod follow;
+pub(crate) mod lookup;
+pub(crate) mod permission;
 pub(crate) mod rcu_walk;
 pub(crate) mod ref_walk;
 pub(crate) mod resolve;
+mod revalidate;
 
-use crate::context::{Context, Held, Place, State};
-use crate::cred::Credentials;
-use crate::dentry::{DIR, Dentry};
-use crate::errno::Errno;
-use crate::inode::Inode;
+use crate::base::access::credentials::Credentials;
+use crate::base::errno::Errno;
+use crate::base::flags::Resolve;
+use crate::base::name::PATH_MAX;
+use crate::dcache::dentry::{DIR, Dentry};
+use crate::dcache::fallback::Fallback;
+use crate::dcache::inode::Inode;
+use crate::dcache::slot::inode_of;
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::context::{Context, State};
+use crate::mount::place::{Base, OwnedPlace, Place};
 use crate::mount::{Mount, MountRef};
-use crate::name::PATH_MAX;
-use crate::slot::inode_of;
-use crate::superblock::SuperBlock;
-use crate::walk::fallback::Fallback;
-use crate::walk::rcu_walk::{At, Before, Leave, RcuWalk, Stop, rest_of};
+use crate::walk::rcu_walk::{Before, RcuWalk, RunEnd, Step, WalkExit, rest_of};
 use crate::walk::ref_walk::RefWalk;
-use crate::walk::resolve::{Base, Resolve};
 use core::cell::Cell;
 use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
 
-/// What a path led to: handed to the closure that takes what is wanted of it.
-pub(crate) struct Found<'a> {
+/// The end of a walk, as the caller's closure gets it.
+pub(crate) struct WalkEnd<'a> {
     pub(crate) mount: MountRef<'a>,
     pub(crate) guard: &'a ReadGuard<'a>,
     pub(crate) dentry: &'a Dentry,
     pub(crate) seq: u32,
     pub(crate) object: u64,
-    /// Who holds the place, if somebody does: what changes now does not matter then.
-    held: Option<&'a Held>,
+    /// The reference on the place, if a ref-walk holds it: later changes then do not matter.
+    held: Option<&'a OwnedPlace>,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
-    /// Whose walk it is: the credentials that it began with.
+    /// The credentials at the beginning of the walk.
     pub(crate) cred: &'a Credentials,
-    /// [`Found::pin`] took a count: what was taken is good whatever changes from then on, and must not be thrown away.
+    /// [`WalkEnd::pin`] took a count: the closure's result stays valid and must not be discarded.
     pinned: Cell<bool>,
-    /// What was wanted could not be taken in rcu-walk.
-    trouble: Cell<Option<Fallback>>,
+    /// The closure's result could not be computed in rcu-walk.
+    fallback: Cell<Option<Fallback>>,
 }
 
-impl<'a> Found<'a> {
-    /// Where an rcu-walk has ended.
+impl<'a> WalkEnd<'a> {
+    /// The end of an rcu-walk.
     #[inline(always)]
-    fn new(walk: &RcuWalk<'a>, at: &At<'a>) -> Self {
+    fn new(walk: &RcuWalk<'a>, at: &Step<'a>) -> Self {
         let (guard, links, cred) = (walk.guard, walk.links, walk.cred);
-        let At { mount, dentry, seq, object } = *at;
-        let (pinned, trouble) = (Cell::new(false), Cell::new(None));
-        Self { mount, guard, dentry, seq, object, held: None, links, cred, pinned, trouble }
+        let Step { mount, dentry, seq, object } = *at;
+        let (pinned, fallback) = (Cell::new(false), Cell::new(None));
+        Self { mount, guard, dentry, seq, object, held: None, links, cred, pinned, fallback }
     }
 
-    /// Where a ref-walk, which holds it, has ended.
-    fn at_held(walk: &'a RefWalk, guard: &'a ReadGuard<'a>, at: &At<'a>) -> Self {
+    /// The end of a ref-walk, which holds it.
+    fn at_held(walk: &'a RefWalk, guard: &'a ReadGuard<'a>, at: &Step<'a>) -> Self {
         let (links, cred) = (walk.links(), walk.cred());
-        let At { mount, dentry, seq, object } = *at;
-        let (pinned, trouble) = (Cell::new(false), Cell::new(None));
-        Self { mount, guard, dentry, seq, object, held: Some(walk.held()), links, cred, pinned, trouble }
+        let Step { mount, dentry, seq, object } = *at;
+        let (pinned, fallback) = (Cell::new(false), Cell::new(None));
+        Self { mount, guard, dentry, seq, object, held: Some(walk.held()), links, cred, pinned, fallback }
     }
 
     pub(crate) fn sb(&self) -> &'a SuperBlock {
         &self.mount.get().sb
     }
 
-    /// Whether what was taken is to be thrown away, since the dentry changed meanwhile.
+    /// Whether the closure's result must be discarded, because the dentry changed meanwhile.
     #[inline(always)]
     fn stale(&self) -> Option<Fallback> {
         if self.pinned.get() {
             return None;
         }
-        if self.dentry.seq.retry(self.seq) { Some(Fallback::EntryChanged) } else { self.trouble.get() }
+        if self.dentry.seq.retry(self.seq) { Some(Fallback::EntryChanged) } else { self.fallback.get() }
     }
 
-    /// Says that what is wanted cannot be taken without blocking. The answer is for who takes it to fail with; the walk goes on.
+    /// Notes that the closure would block. The closure fails with the returned error; the walk continues.
     #[cold]
-    pub(crate) fn ask_again(&self, reason: Fallback) -> Errno {
-        self.trouble.set(Some(reason));
+    pub(crate) fn fall_back(&self, reason: Fallback) -> Errno {
+        self.fallback.set(Some(reason));
         Errno::EAGAIN
     }
 
-    /// The inode; there is one, since a walk that ends at a negative entry fails.
+    /// The inode. A walk to a negative entry fails, so there is one.
     pub(crate) fn inode(&self) -> Result<&'a Inode, Errno> {
         inode_of(self.dentry, self.object).ok_or(Errno::ENOENT)
     }
@@ -105,11 +116,11 @@ impl<'a> Found<'a> {
         self.held.is_some()
     }
 
-    /// Takes a count on the mount. Who holds the place has one already, and gets another even of a mount that is about
-    /// to go, or was detached and is kept by its users alone.
+    /// Takes a count on the mount. If the walk holds the place, it already has one and gets another, even of
+    /// a mount that is being unmounted or was detached.
     ///
     /// # Errors
-    /// `EAGAIN` if the mount is about to go; the walk then goes on by itself and never shows that to its caller.
+    /// `EAGAIN` if the mount is being unmounted; the walk continues and never returns that error.
     #[inline]
     pub(crate) fn count_mount(&self) -> Result<PerCpuArc<Mount>, Errno> {
         match self.held {
@@ -118,19 +129,20 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Says that the mount is about to go. The answer is for who takes it to fail with; the walk goes on.
+    /// Notes that the mount is being unmounted. The closure fails with the returned error; the walk
+    /// continues.
     #[cold]
     fn unmounting(&self) -> Errno {
-        self.trouble.set(Some(Fallback::Unmounting));
+        self.fallback.set(Some(Fallback::Unmounting));
         Errno::EAGAIN
     }
 
     /// Takes a count on the dentry.
     ///
     /// # Errors
-    /// `EAGAIN` if it changed meanwhile; the walk then goes on by itself and never shows that to its caller.
+    /// `EAGAIN` if it changed meanwhile; the walk continues and never returns that error.
     #[inline]
-    pub(crate) fn pin(&self) -> Result<Held, Errno> {
+    pub(crate) fn pin(&self) -> Result<OwnedPlace, Errno> {
         let mount = self.count_mount()?;
         let sb = self.sb();
         let pinned = match self.held {
@@ -138,25 +150,27 @@ impl<'a> Found<'a> {
             None => sb.pin_rcu(self.guard, self.dentry, self.seq),
         };
         self.pinned.set(pinned.is_some());
-        pinned.map(|pinned| Held::new(mount, pinned)).ok_or(Errno::EAGAIN)
+        pinned.map(|pinned| OwnedPlace::new(mount, pinned)).ok_or(Errno::EAGAIN)
     }
 }
 
 impl Context {
-    /// Walks `path` (from the directory `base`, or the working directory, or the root) and takes `take` of its end.
+    /// Walks `path` (from the directory `base`, or the working directory, or the root) and calls `take` on
+    /// its end.
     ///
-    /// `take` may run more than once; what it returned last, of a dentry that did not change meanwhile, is the result.
+    /// `take` may run more than once. Its last result, of a dentry that did not change meanwhile, is the
+    /// result.
     ///
     /// # Errors
-    /// Those of `path_resolution(7)`: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a NUL byte; whatever
-    /// the file system's lookup answers; whatever `take` answers; `EXDEV` for a `base` of another tree.
+    /// Those of `path_resolution(7)`: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a
+    /// NUL byte; errors of the file system's lookup; errors of `take`; `EXDEV` for a `base` of another tree.
     #[inline(always)]
     pub(crate) fn resolve<R, E: From<Errno>>(
         &self,
         base: Base<'_>,
         path: &[u8],
         follow: bool,
-        take: impl FnMut(&Found<'_>) -> Result<R, E>,
+        take: impl FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         self.resolve_after(0, base, path, follow, take)
     }
@@ -169,7 +183,7 @@ impl Context {
         base: Base<'_>,
         path: &[u8],
         follow: bool,
-        mut take: impl FnMut(&Found<'_>) -> Result<R, E>,
+        mut take: impl FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         if path.is_empty() || path.len() > PATH_MAX {
             return Err(too_long_or_empty(path));
@@ -191,21 +205,21 @@ impl Context {
             links,
         };
         let before = Before::none();
-        let stopped = match walk.walk(At::start(start), path, &before) {
+        let stopped = match walk.walk(Step::start(start), path, &before) {
             Ok(at) => {
-                let found = Found::new(&walk, &at);
+                let found = WalkEnd::new(&walk, &at);
                 let taken = take(&found);
                 match found.stale() {
                     None => return taken,
-                    Some(reason) => (at, Stop::Trouble(reason, path.len())),
+                    Some(reason) => (at, RunEnd::Fallback(reason, path.len())),
                 }
             }
             Err(stopped) => stopped,
         };
-        let begun = match conclude_and_take((walk, state.patience), (stopped, before), path, follow, &mut take) {
-            Outcome::Done(taken) => return taken,
-            Outcome::GoOn(begun) => Some(begun),
-            Outcome::Lost => None,
+        let begun = match conclude_and_take((walk, state.timeout), (stopped, before), path, follow, &mut take) {
+            Concluded::Done(taken) => return taken,
+            Concluded::GoOn(begun) => Some(begun),
+            Concluded::Lost => None,
         };
         drop(guard);
         self.resolve_slow(begun, (base, links), path, follow, &mut take)
@@ -229,7 +243,7 @@ impl Context {
         (base, links): (Base<'_>, u32),
         path: &[u8],
         follow: bool,
-        take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
+        take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let mut walk = match begun {
             Some(walk) => walk,
@@ -246,12 +260,13 @@ impl Context {
         }
     }
 
-    /// Goes on in rcu-walk from where a ref-walk is. `None`: there was trouble, and `held` is where it happened, or where it was.
+    /// Continues in rcu-walk from the place of a ref-walk. `None`: a step needs ref-walk again; `held` is at
+    /// that step or before it.
     fn resume<R, E: From<Errno>>(
         &self,
         held: &mut RefWalk,
         follow: bool,
-        take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
+        take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Option<Result<R, E>> {
         let tree = self.tree();
         let guard = tree.domain.read();
@@ -271,36 +286,28 @@ impl Context {
         };
         let before = Before::none();
         let stopped = match walk.walk(held.sample(), held.rest(), &before) {
-            Ok(at) => (at, Stop::End),
+            Ok(at) => (at, RunEnd::End),
             Err(stopped) => stopped,
         };
         let stopped = (stopped, before);
-        let further = match conclude_and_take((walk, held.patience()), stopped, held.rest(), follow, take) {
-            Outcome::Done(taken) => return Some(taken),
-            Outcome::GoOn(further) => further,
-            Outcome::Lost => return None,
+        let further = match conclude_and_take((walk, held.timeout()), stopped, held.rest(), follow, take) {
+            Concluded::Done(taken) => return Some(taken),
+            Concluded::GoOn(further) => further,
+            Concluded::Lost => return None,
         };
         *held = further;
         None
     }
 }
 
-impl State {
-    /// What the policy asks of walks.
-    #[inline(always)]
-    pub(crate) fn link_policy(&self) -> Resolve {
-        if self.policy.protected_symlinks { Resolve::PROTECTED_LINKS } else { Resolve::default() }
-    }
-}
-
-/// The root of a walk, and where it starts.
+/// The root of a walk, and its start.
 #[inline(always)]
 fn begin<'s>(state: &'s State, base: Base<'s>, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
     let start = base.dir.unwrap_or(&state.cwd);
     if base.resolve.is_scoped() {
         return begin_scoped(base, start, path);
     }
-    // Anything can be held, but only from a directory do names lead on.
+    // A handle may refer to any file, but names lead on only from a directory.
     if base.dir.is_some() && path[0] != b'/' && !start.dentry().has(DIR) {
         return Err(Errno::ENOTDIR);
     }
@@ -310,8 +317,8 @@ fn begin<'s>(state: &'s State, base: Base<'s>, path: &[u8]) -> Result<(Place<'s>
 
 /// The start of a scoped walk is its root.
 #[cold]
-fn begin_scoped<'s>(base: Base<'s>, start: &'s Held, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
-    if path[0] == b'/' && base.resolve.has(Resolve::BENEATH) {
+fn begin_scoped<'s>(base: Base<'s>, start: &'s OwnedPlace, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
+    if path[0] == b'/' && base.resolve.contains(Resolve::BENEATH) {
         return Err(nul_or(path, Errno::EXDEV));
     }
     if !start.dentry().has(DIR) {
@@ -321,34 +328,35 @@ fn begin_scoped<'s>(base: Base<'s>, start: &'s Held, path: &[u8]) -> Result<(Pla
     Ok((root, if path[0] == b'/' { root } else { start.place() }))
 }
 
-/// How an rcu-walk that did not simply reach its end went on.
-enum Outcome<R, E> {
+/// How an rcu-walk that did not simply reach its end continued.
+enum Concluded<R, E> {
     /// It reached its end, or an error.
     Done(Result<R, E>),
-    /// There was trouble; this holds the place.
+    /// A step needs ref-walk; this holds the place.
     GoOn(RefWalk),
-    /// There was trouble, and the place could not be held.
+    /// A step needs ref-walk, and the place could not be held.
     Lost,
 }
 
-/// Brings an rcu-walk that stopped to its end and takes what is wanted there, or holds the place of its trouble.
+/// Completes an rcu-walk that stopped and calls the closure, or holds the place of the step that needs
+/// ref-walk.
 #[cold]
 #[inline(never)]
 fn conclude_and_take<'g, R, E: From<Errno>>(
-    (mut walk, patience): (RcuWalk<'g>, Option<u64>),
-    (stopped, before): ((At<'g>, Stop), Before<'g>),
+    (mut walk, timeout): (RcuWalk<'g>, Option<u64>),
+    (stopped, before): ((Step<'g>, RunEnd), Before<'g>),
     path: &[u8],
     follow: bool,
-    take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
-) -> Outcome<R, E> {
+    take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>,
+) -> Concluded<R, E> {
     let links = walk.links;
     let (reason, at, rest) = match walk.conclude(stopped, path, follow, &before) {
         Ok(at) => {
-            let found = Found::new(&walk, &at);
+            let found = WalkEnd::new(&walk, &at);
             let taken = take(&found);
             match found.stale() {
-                None => return Outcome::Done(taken),
-                // Unless it ended in the text of a link, a step back is one of this path.
+                None => return Concluded::Done(taken),
+                // Unless it ended in the text of a link, the step back is in this path.
                 Some(reason) if walk.links == links => {
                     let (at, start) = before.step_back(reason, at, path, path.len());
                     (reason, at, rest_of(path, start))
@@ -356,26 +364,27 @@ fn conclude_and_take<'g, R, E: From<Errno>>(
                 Some(reason) => (reason, at, Vec::new()),
             }
         }
-        Err(Leave::Fail(errno)) => return Outcome::Done(Err(nul_or(path, errno).into())),
-        Err(Leave::Trouble { reason, at, rest }) => (reason, at, rest),
+        Err(WalkExit::Fail(errno)) => return Concluded::Done(Err(nul_or(path, errno).into())),
+        Err(WalkExit::Fallback { reason, at, rest }) => (reason, at, rest),
     };
     walk.tree.fallbacks.this().count(reason);
-    if walk.resolve.has(Resolve::CACHED) {
-        return Outcome::Done(Err(Errno::EAGAIN.into()));
+    if walk.resolve.contains(Resolve::CACHED) {
+        return Concluded::Done(Err(Errno::EAGAIN.into()));
     }
-    match RefWalk::legitimise(&walk, patience, at, rest) {
-        Some(begun) => Outcome::GoOn(begun),
-        None => Outcome::Lost,
+    match RefWalk::legitimise(&walk, timeout, at, rest) {
+        Some(begun) => Concluded::GoOn(begun),
+        None => Concluded::Lost,
     }
 }
 
-/// The error of a path that is not to be walked.
+/// The error of a path that is empty or too long.
 #[cold]
 fn too_long_or_empty<E: From<Errno>>(path: &[u8]) -> E {
     if path.is_empty() { Errno::ENOENT.into() } else { nul_or(path, Errno::ENAMETOOLONG).into() }
 }
 
-/// A NUL byte in the path is the answer whatever else is wrong; no name has one, so a path with one always ends here.
+/// `EINVAL` if the path has a NUL byte, else `errno`. No name has a NUL byte, so a walk of such a path always
+/// ends here.
 #[cold]
 pub(crate) fn nul_or(path: &[u8], errno: Errno) -> Errno {
     if path.contains(&0) { Errno::EINVAL } else { errno }

@@ -1,8 +1,8 @@
 //! Batched resolution answers what single calls answer.
 
-use vfs::{
-    Attr, Base, Context, Credentials, Errno, FileSystem, Inode, MountFlags, NewInode, RenameFlags, Request, S_IFDIR,
-    S_IFREG, Vfs,
+use lightfoot_vfs::{
+    Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, RenameFlags, Request,
+    S_IFDIR, S_IFREG, Vfs,
 };
 
 /// Directories, files, links, long names, closed directories, a mount.
@@ -14,8 +14,8 @@ impl FileSystem for Names {
         NewInode { node: 1, attr, ..NewInode::default() }
     }
 
-    fn names_in_cache(&self) -> bool {
-        true
+    fn traits(&self) -> FsTraits {
+        FsTraits { names_in_cache: true, ..FsTraits::default() }
     }
 
     fn create(&self, _: &Request, _: &Inode, name: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
@@ -52,7 +52,7 @@ fn tree() -> (Vfs, Context) {
     context.symlink(b"f1", Base::CWD, b"/a/b/link").unwrap();
     context.mount(Names, Base::CWD, b"/mnt", MountFlags::default()).unwrap();
     context.mknod(Base::CWD, b"/mnt/f", S_IFREG | 0o600, 0).unwrap();
-    let closed = vfs::SetAttr { mode: Some(0o700), ..vfs::SetAttr::default() };
+    let closed = lightfoot_vfs::SetAttr { mode: Some(0o700), ..lightfoot_vfs::SetAttr::default() };
     context.set_attr(Base::CWD, b"/closed", true, &closed).unwrap();
     (vfs, context)
 }

@@ -2,9 +2,11 @@
 //!
 //! Costs are counted in slots that were looked at, not in time.
 
+use lightfoot_vfs::{
+    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, NewInode, Request, S_IFDIR, S_IFREG, Vfs,
+};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use vfs::{Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, Inode, NewInode, Request, S_IFDIR, S_IFREG, Vfs};
 
 /// A file system where names are numbers: those that begin with `f` are files, `d` directories, anything else is not there. Each
 /// directory has all of them. Counts what it is asked.
@@ -41,8 +43,8 @@ impl FileSystem for Shared {
         inode(1, true)
     }
 
-    fn caches_listings(&self) -> bool {
-        true
+    fn traits(&self) -> FsTraits {
+        FsTraits { keeps_listings: true, ..FsTraits::default() }
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
@@ -206,7 +208,7 @@ fn a_whole_listing_answers_further_listings_and_misses_until_the_directory_chang
     let (vfs, context, numbers) = tree(SMALL);
     *numbers.listed.lock().unwrap() = (0..1_000).map(|i| format!("f{i}")).collect();
     let list = || {
-        let dir = context.open(Base::CWD, b"/", vfs::OpenFlags::DIRECTORY, 0).unwrap();
+        let dir = context.open(Base::CWD, b"/", lightfoot_vfs::OpenFlags::DIRECTORY, 0).unwrap();
         std::iter::from_fn(|| Some(dir.next_entries().unwrap()).filter(|some| !some.is_empty())).flatten().count()
     };
     assert_eq!(list(), 1_000);
@@ -228,7 +230,7 @@ fn listings_keep_to_their_budget() {
     let (vfs, context, numbers) = tree(SMALL);
     *numbers.listed.lock().unwrap() = (0..500).map(|i| format!("f{i}")).collect();
     for i in 0..200 {
-        let dir = context.open(Base::CWD, format!("/d{i}").as_bytes(), vfs::OpenFlags::DIRECTORY, 0).unwrap();
+        let dir = context.open(Base::CWD, format!("/d{i}").as_bytes(), lightfoot_vfs::OpenFlags::DIRECTORY, 0).unwrap();
         while !dir.next_entries().unwrap().is_empty() {}
         assert!(vfs.stats().listing_bytes <= SMALL.listings);
     }

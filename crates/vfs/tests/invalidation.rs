@@ -1,14 +1,31 @@
 //! What is cached of a file system that others change too: for how long it is good, and what a push does.
 
-#[path = "invalidation/shared.rs"]
-mod shared;
-
-use shared::{ROOT, Shared};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::thread;
-use vfs::{
+use lightfoot_vfs::{
     Attr, Base, Context, Errno, Fallback, MountFlags, OpenFlags, RenameFlags, SetAttr, UnmountFlags, Valid, Vfs,
 };
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread;
+use testkit::{Call, Gate, Store, StoreOptions};
+
+const ROOT: u64 = Store::ROOT;
+
+fn store(valid: Valid) -> Store {
+    Store::new(StoreOptions { valid, ..StoreOptions::default() })
+}
+
+/// Closes a gate at which lookups wait, after they have their answer.
+fn hold_lookups(fs: &Store) -> Gate {
+    let gate = Gate::default();
+    gate.close();
+    let passed = gate.clone();
+    fs.after(move |call| {
+        if let Call::Lookup { .. } = call {
+            passed.pass();
+        }
+        Ok(())
+    });
+    gate
+}
 
 fn attr(context: &Context, path: &str) -> Result<Attr, Errno> {
     context.attr(Base::CWD, path.as_bytes(), true)
@@ -28,25 +45,25 @@ fn revalidated(vfs: &Vfs) -> u64 {
 
 #[test]
 fn what_is_good_until_told_is_asked_again_only_when_told() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let node = fs.make(ROOT, "f");
     let vfs = fs.tree();
     let context = vfs.context();
     assert_eq!(size(&context, "/f"), Ok(0));
     fs.change(node, |attr| attr.size = 7);
-    assert_eq!((size(&context, "/f"), fs.asked(ROOT, "f"), revalidated(&vfs)), (Ok(0), 1, 0));
-    fs.tell().inode(node);
+    assert_eq!((size(&context, "/f"), fs.lookups_of(ROOT, "f"), revalidated(&vfs)), (Ok(0), 1, 0));
+    fs.invalidator().inode(node);
     for _ in 0..3 {
-        assert_eq!((size(&context, "/f"), fs.asked(ROOT, "f"), revalidated(&vfs)), (Ok(7), 2, 1));
+        assert_eq!((size(&context, "/f"), fs.lookups_of(ROOT, "f"), revalidated(&vfs)), (Ok(7), 2, 1));
     }
     fs.change(node, |attr| attr.size = 8);
-    fs.tell().entry(ROOT, b"f");
-    assert_eq!((size(&context, "/f"), fs.asked(ROOT, "f"), revalidated(&vfs)), (Ok(8), 3, 2));
+    fs.invalidator().entry(ROOT, b"f");
+    assert_eq!((size(&context, "/f"), fs.lookups_of(ROOT, "f"), revalidated(&vfs)), (Ok(8), 3, 2));
 }
 
 #[test]
 fn what_is_good_for_no_time_is_asked_each_time() {
-    let fs = Shared::new(Valid::For(0));
+    let fs = store(Valid::For(0));
     let dir = fs.make(ROOT, "d/");
     let node = fs.make(dir, "f");
     let vfs = fs.tree();
@@ -55,7 +72,7 @@ fn what_is_good_for_no_time_is_asked_each_time() {
         fs.change(node, |attr| attr.size = round);
         assert_eq!(size(&context, "/d/f"), Ok(round));
         // One for the directory and one for the file; the first time they are not there yet.
-        assert_eq!((fs.asked_in_all(), revalidated(&vfs)), (2 * (round as u32 + 1), 2 * round));
+        assert_eq!((fs.lookups(), revalidated(&vfs)), (2 * (round as u32 + 1), 2 * round));
     }
     assert_eq!(look(&context, "/d/x"), Err(Errno::ENOENT));
     let made = fs.make(dir, "x");
@@ -69,7 +86,7 @@ fn what_is_good_for_no_time_is_asked_each_time() {
 #[test]
 fn what_is_good_for_a_time_is_not_asked_before_that_and_is_after() {
     for (ns, asks) in [(u64::MAX, false), (1, true)] {
-        let fs = Shared::new(Valid::For(ns));
+        let fs = store(Valid::For(ns));
         let node = fs.make(ROOT, "f");
         let vfs = fs.tree();
         let context = vfs.context();
@@ -81,17 +98,17 @@ fn what_is_good_for_a_time_is_not_asked_before_that_and_is_after() {
             assert!(revalidated(&vfs) >= 2);
         } else {
             assert_eq!((size(&context, "/f"), look(&context, "/x")), (Ok(0), Err(Errno::ENOENT)));
-            assert_eq!((fs.asked_in_all(), revalidated(&vfs)), (2, 0));
-            fs.tell().all();
+            assert_eq!((fs.lookups(), revalidated(&vfs)), (2, 0));
+            fs.invalidator().all();
             assert_eq!((size(&context, "/f"), look(&context, "/x")), (Ok(7), Ok(made)));
-            assert_eq!((fs.asked_in_all(), revalidated(&vfs)), (4, 2));
+            assert_eq!((fs.lookups(), revalidated(&vfs)), (4, 2));
         }
     }
 }
 
 #[test]
 fn two_names_with_one_node_are_one_inode() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let dir = fs.make(ROOT, "d/");
     let node = fs.make(ROOT, "f");
     fs.link(dir, "g", node);
@@ -109,7 +126,7 @@ fn two_names_with_one_node_are_one_inode() {
 
 #[test]
 fn a_push_of_an_inode_reaches_all_its_names() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let dir = fs.make(ROOT, "d/");
     let node = fs.make(dir, "a");
     fs.link(dir, "b", node);
@@ -121,23 +138,23 @@ fn a_push_of_an_inode_reaches_all_its_names() {
             assert!(look(&context, path).is_ok());
         }
         fs.change(node, |attr| attr.size = round);
-        fs.tell().inode(node);
-        let asked = fs.asked_in_all();
+        fs.invalidator().inode(node);
+        let asked = fs.lookups();
         for path in paths {
             assert_eq!(size(&context, path), Ok(round), "{path}");
         }
-        assert_eq!(fs.asked_in_all(), asked + 3, "each name is asked about once");
+        assert_eq!(fs.lookups(), asked + 3, "each name is asked about once");
     }
     // The name that the inode was first met by goes; the others are reached all the same.
     context.unlink(Base::CWD, b"/d/a").unwrap();
     fs.change(node, |attr| attr.size = 9);
-    fs.tell().inode(node);
+    fs.invalidator().inode(node);
     assert_eq!((size(&context, "/c"), size(&context, "/d/b")), (Ok(9), Ok(9)));
 }
 
 #[test]
 fn a_push_of_a_subtree_reaches_what_is_below_it_and_nothing_else() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let (a, b) = (fs.make(ROOT, "a/"), fs.make(ROOT, "b/"));
     let inner = fs.make(a, "inner/");
     let nodes = [fs.make(a, "f"), fs.make(inner, "f"), fs.make(b, "f"), fs.make(ROOT, "f")];
@@ -147,25 +164,28 @@ fn a_push_of_a_subtree_reaches_what_is_below_it_and_nothing_else() {
     let sizes = || paths.map(|path| size(&context, path).unwrap());
     sizes();
     nodes.iter().for_each(|node| fs.change(*node, |attr| attr.size = 1));
-    fs.tell().subtree(a);
+    fs.invalidator().subtree(a);
     assert_eq!((sizes(), revalidated(&vfs)), ([1, 1, 0, 0], 4));
     nodes.iter().for_each(|node| fs.change(*node, |attr| attr.size = 2));
-    fs.tell().subtree(ROOT);
+    fs.invalidator().subtree(ROOT);
     assert_eq!(sizes(), [2; 4]);
     nodes.iter().for_each(|node| fs.change(*node, |attr| attr.size = 3));
-    fs.tell().all();
+    fs.invalidator().all();
     assert_eq!(sizes(), [3; 4]);
 }
 
 #[test]
 fn a_negative_entry_that_is_pushed_is_asked_about_again() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let dir = fs.make(ROOT, "d/");
     let vfs = fs.tree();
     let context = vfs.context();
-    type Push = fn(&Shared, u64);
-    let pushes: [Push; 3] =
-        [|fs, dir| fs.tell().entry(dir, b"x"), |fs, dir| fs.tell().subtree(dir), |fs, _| fs.tell().all()];
+    type Push = fn(&Store, u64);
+    let pushes: [Push; 3] = [
+        |fs, dir| fs.invalidator().entry(dir, b"x"),
+        |fs, dir| fs.invalidator().subtree(dir),
+        |fs, _| fs.invalidator().all(),
+    ];
     for push in pushes {
         assert_eq!(look(&context, "/d/x"), Err(Errno::ENOENT));
         let node = fs.make(dir, "x");
@@ -178,19 +198,20 @@ fn a_negative_entry_that_is_pushed_is_asked_about_again() {
     // Making a name asks first, too: it is there by now.
     assert_eq!(look(&context, "/d/x"), Err(Errno::ENOENT));
     let node = fs.make(dir, "x");
-    fs.tell().entry(dir, b"x");
+    fs.invalidator().entry(dir, b"x");
     assert_eq!(context.mkdir(Base::CWD, b"/d/x", 0o755), Err(Errno::EEXIST));
     assert_eq!(look(&context, "/d/x"), Ok(node));
 }
 
 #[test]
 fn a_name_that_leads_to_another_inode_now_is_followed_there_and_open_files_stay() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let old = fs.make(ROOT, "f");
+    fs.write(old, &[old as u8]);
     let context = fs.tree().context();
     let file = context.open(Base::CWD, b"/f", OpenFlags::RDWR, 0).unwrap();
     let new = fs.make(ROOT, "f");
-    fs.tell().entry(ROOT, b"f");
+    fs.invalidator().entry(ROOT, b"f");
     assert_eq!((look(&context, "/f"), file.attr().unwrap().ino), (Ok(new), old));
     let mut buf = [0];
     assert_eq!((file.read_at(0, &mut buf), buf), (Ok(1), [old as u8]));
@@ -198,21 +219,22 @@ fn a_name_that_leads_to_another_inode_now_is_followed_there_and_open_files_stay(
     fs.remove(ROOT, "f");
     let dir = fs.make(ROOT, "f/");
     let below = fs.make(dir, "below");
-    fs.tell().entry(ROOT, b"f");
+    fs.invalidator().entry(ROOT, b"f");
     assert_eq!(look(&context, "/f/below"), Ok(below));
     fs.remove(ROOT, "f");
     let again = fs.make(ROOT, "f");
-    fs.tell().entry(ROOT, b"f");
+    fs.invalidator().entry(ROOT, b"f");
     assert_eq!((look(&context, "/f/below"), look(&context, "/f")), (Err(Errno::ENOTDIR), Ok(again)));
     assert_eq!(file.write_at(0, b"x"), Ok((1, 1)));
 }
 
 #[test]
 fn a_directory_that_vanished_takes_along_what_was_cached_below_and_open_files_stay() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let dir = fs.make(ROOT, "d/");
     let sub = fs.make(dir, "sub/");
     let node = fs.make(sub, "open");
+    fs.write(node, &[node as u8]);
     (0..50).for_each(|number| assert!(fs.make(sub, &format!("f{number}")) > ROOT));
     let vfs = fs.tree();
     let context = vfs.context();
@@ -221,7 +243,7 @@ fn a_directory_that_vanished_takes_along_what_was_cached_below_and_open_files_st
     let inside = context.fork();
     inside.set_current_dir(b"/d/sub").unwrap();
     fs.remove(ROOT, "d");
-    fs.tell().entry(ROOT, b"d");
+    fs.invalidator().entry(ROOT, b"d");
     for path in ["/d", "/d/sub", "/d/sub/f1", "/d/sub/open"] {
         assert_eq!(look(&context, path), Err(Errno::ENOENT), "{path}");
     }
@@ -231,7 +253,7 @@ fn a_directory_that_vanished_takes_along_what_was_cached_below_and_open_files_st
     assert_eq!(inside.mkdir(Base::CWD, b"new", 0o755), Err(Errno::ENOENT));
     assert_eq!(look(&inside, "."), Ok(sub));
     let other = fs.make(ROOT, "d/");
-    fs.tell().entry(ROOT, b"d");
+    fs.invalidator().entry(ROOT, b"d");
     assert_eq!(look(&context, "/d"), Ok(other));
     drop((file, inside));
     vfs.barrier();
@@ -241,7 +263,7 @@ fn a_directory_that_vanished_takes_along_what_was_cached_below_and_open_files_st
 
 #[test]
 fn what_is_mounted_on_a_vanished_name_stays_until_it_is_unmounted() {
-    let (fs, upper) = (Shared::new(Valid::UntilTold), Shared::new(Valid::UntilTold));
+    let (fs, upper) = (store(Valid::UntilInvalidated), store(Valid::UntilInvalidated));
     let dir = fs.make(ROOT, "d/");
     fs.make(dir, "m/");
     upper.make(ROOT, "f");
@@ -249,7 +271,7 @@ fn what_is_mounted_on_a_vanished_name_stays_until_it_is_unmounted() {
     context.mount(upper.clone(), Base::CWD, b"/d/m", MountFlags::default()).unwrap();
     assert!(look(&context, "/d/m/f").is_ok());
     fs.remove(dir, "m");
-    fs.tell().entry(dir, b"m");
+    fs.invalidator().entry(dir, b"m");
     assert!(look(&context, "/d/m/f").is_ok());
     context.unmount(Base::CWD, b"/d/m", UnmountFlags::default()).unwrap();
     assert_eq!(look(&context, "/d/m"), Err(Errno::ENOENT));
@@ -257,31 +279,31 @@ fn what_is_mounted_on_a_vanished_name_stays_until_it_is_unmounted() {
 
 #[test]
 fn a_push_while_the_file_system_is_asked_is_not_lost() {
-    type Push = fn(&Shared, u64);
+    type Push = fn(&Store, u64);
     let pushes: [(&str, Push); 4] = [
-        ("inode", |fs, node| fs.tell().inode(node)),
-        ("entry", |fs, _| fs.tell().entry(ROOT, b"f")),
-        ("subtree", |fs, _| fs.tell().subtree(ROOT)),
-        ("all", |fs, _| fs.tell().all()),
+        ("inode", |fs, node| fs.invalidator().inode(node)),
+        ("entry", |fs, _| fs.invalidator().entry(ROOT, b"f")),
+        ("subtree", |fs, _| fs.invalidator().subtree(ROOT)),
+        ("all", |fs, _| fs.invalidator().all()),
     ];
     for (what, push) in pushes {
         // The name is not cached yet, or it is and in doubt.
         for is_cached in [false, true] {
-            let fs = Shared::new(Valid::UntilTold);
+            let fs = store(Valid::UntilInvalidated);
             let node = fs.make(ROOT, "f");
             let vfs = fs.tree();
             let context = vfs.context();
             if is_cached {
                 assert_eq!(size(&context, "/f"), Ok(0));
-                fs.tell().all();
+                fs.invalidator().all();
             }
-            fs.hold(true);
+            let gate = hold_lookups(&fs);
             thread::scope(|scope| {
                 let asker = scope.spawn(|| size(&vfs.context(), "/f"));
-                fs.wait_for_held(1);
+                gate.wait_for(1);
                 fs.change(node, |attr| attr.size = 7);
                 push(&fs, node);
-                fs.hold(false);
+                gate.open();
                 assert!(asker.join().unwrap().is_ok());
             });
             assert_eq!(size(&context, "/f"), Ok(7), "{what}, cached: {is_cached}");
@@ -291,21 +313,21 @@ fn a_push_while_the_file_system_is_asked_is_not_lost() {
 
 #[test]
 fn a_push_while_a_change_asks_about_its_name_is_not_lost() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let node = fs.make(ROOT, "f");
     let vfs = fs.tree();
     let context = vfs.context();
     assert_eq!(size(&context, "/f"), Ok(0));
-    fs.tell().all();
-    fs.hold(true);
+    fs.invalidator().all();
+    let gate = hold_lookups(&fs);
     thread::scope(|scope| {
         // It asks with the directory's lock held.
         let maker = scope.spawn(|| vfs.context().mkdir(Base::CWD, b"/f", 0o755));
-        fs.wait_for_held(1);
+        gate.wait_for(1);
         fs.change(node, |attr| attr.size = 7);
-        fs.tell().inode(node);
-        fs.tell().entry(ROOT, b"f");
-        fs.hold(false);
+        fs.invalidator().inode(node);
+        fs.invalidator().entry(ROOT, b"f");
+        gate.open();
         assert_eq!(maker.join().unwrap(), Err(Errno::EEXIST));
     });
     assert_eq!(size(&context, "/f"), Ok(7));
@@ -313,17 +335,22 @@ fn a_push_while_a_change_asks_about_its_name_is_not_lost() {
 
 #[test]
 fn pushes_from_inside_of_calls_do_not_wait_for_what_the_calls_hold() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let dir = fs.make(ROOT, "d/");
     let node = fs.make(dir, "f");
-    fs.set_inside(move |tell| {
-        tell.entry(ROOT, b"d");
-        tell.entry(dir, b"f");
-        tell.inode(dir);
-        tell.inode(node);
-        tell.subtree(dir);
-    });
     let context = fs.tree().context();
+    let invalidator = fs.invalidator().clone();
+    // In each call that changes something, and in lookups.
+    fs.after(move |call| {
+        if !matches!(call, Call::ReadAt { .. } | Call::Open { .. } | Call::Release { .. } | Call::Attributes { .. }) {
+            invalidator.entry(ROOT, b"d");
+            invalidator.entry(dir, b"f");
+            invalidator.inode(dir);
+            invalidator.inode(node);
+            invalidator.subtree(dir);
+        }
+        Ok(())
+    });
     // A walk that is pushed at by each answer comes to its end, since what was asked just now is taken.
     for _ in 0..3 {
         let flags = OpenFlags::RDWR.union(OpenFlags::CREAT);
@@ -343,7 +370,7 @@ fn pushes_from_inside_of_calls_do_not_wait_for_what_the_calls_hold() {
 #[test]
 fn pushes_from_other_threads_reach_walks_that_run() {
     const ROUNDS: u64 = 2000;
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let dir = fs.make(ROOT, "d/");
     let node = fs.make(dir, "f");
     fs.link(ROOT, "g", node);
@@ -364,13 +391,13 @@ fn pushes_from_other_threads_reach_walks_that_run() {
         for round in 1..=ROUNDS {
             fs.change(node, |attr| attr.size = round);
             match round % 4 {
-                0 => fs.tell().inode(node),
-                1 => fs.tell().subtree(dir),
-                2 => fs.tell().entry(dir, b"f"),
-                _ => fs.tell().all(),
+                0 => fs.invalidator().inode(node),
+                1 => fs.invalidator().subtree(dir),
+                2 => fs.invalidator().entry(dir, b"f"),
+                _ => fs.invalidator().all(),
             }
         }
-        fs.tell().inode(node);
+        fs.invalidator().inode(node);
         is_over.store(true, SeqCst);
     });
     let context = vfs.context();
@@ -379,43 +406,43 @@ fn pushes_from_other_threads_reach_walks_that_run() {
 
 #[test]
 fn a_push_after_the_tree_has_gone_does_nothing() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let node = fs.make(ROOT, "f");
     let vfs = fs.tree();
     assert!(look(&vfs.context(), "/f").is_ok());
     drop(vfs);
-    fs.tell().inode(node);
-    fs.tell().entry(ROOT, b"f");
-    fs.tell().subtree(ROOT);
-    fs.tell().all();
+    fs.invalidator().inode(node);
+    fs.invalidator().entry(ROOT, b"f");
+    fs.invalidator().subtree(ROOT);
+    fs.invalidator().all();
 }
 
 #[test]
 fn what_is_mounted_below_a_vanished_directory_stays_reachable_and_goes_with_its_unmounting() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let dir = fs.make(ROOT, "d/");
     fs.make(dir, "m/");
     fs.make(dir, "f");
     let vfs = fs.tree();
     let context = vfs.context();
-    let other = Shared::new(Valid::UntilTold);
+    let other = store(Valid::UntilInvalidated);
     let inside = other.make(ROOT, "inside");
     context.mount(other.clone(), Base::CWD, b"/d/m", MountFlags::default()).unwrap();
     assert!(look(&context, "/d/f").is_ok());
     fs.remove(dir, "m");
     fs.remove(dir, "f");
     fs.remove(ROOT, "d");
-    fs.tell().subtree(ROOT);
+    fs.invalidator().subtree(ROOT);
     assert_eq!(look(&context, "/d/m/inside"), Ok(inside));
     context.unmount(Base::CWD, b"/d/m", UnmountFlags::default()).unwrap();
-    fs.tell().subtree(ROOT);
+    fs.invalidator().subtree(ROOT);
     assert_eq!((look(&context, "/d/m"), look(&context, "/d")), (Err(Errno::ENOENT), Err(Errno::ENOENT)));
     assert_eq!(context.mounts().len(), 1);
 }
 
 #[test]
 fn a_directory_that_moved_behind_the_cache_is_no_longer_found_by_its_old_name() {
-    let fs = Shared::new(Valid::UntilTold);
+    let fs = store(Valid::UntilInvalidated);
     let dir = fs.make(ROOT, "a/");
     fs.make(dir, "f");
     let vfs = fs.tree();
@@ -423,11 +450,11 @@ fn a_directory_that_moved_behind_the_cache_is_no_longer_found_by_its_old_name() 
     assert!(look(&context, "/a/f").is_ok());
     fs.link(ROOT, "b", dir);
     fs.remove(ROOT, "a");
-    fs.tell().entry(ROOT, b"b");
+    fs.invalidator().entry(ROOT, b"b");
     // Met under its new name: the old one is in doubt without being told.
     assert_eq!(look(&context, "/b"), Ok(dir));
     assert_eq!(look(&context, "/a"), Err(Errno::ENOENT));
     fs.change(dir, |attr| attr.mtime = 77);
-    fs.tell().inode(dir);
+    fs.invalidator().inode(dir);
     assert_eq!(attr(&context, "/b").map(|attr| attr.mtime), Ok(77));
 }

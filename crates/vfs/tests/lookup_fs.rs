@@ -1,18 +1,26 @@
 //! A file system that keeps its own names: what the cache asks it, how often, and what it remembers.
 
-#[path = "lookup_fs/store.rs"]
-mod store;
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use store::{Meanwhile, Store};
-use vfs::{
+use lightfoot_vfs::{
     Attr, Base, Budget, Context, Credentials, Errno, Fallback, FileSystem, Inode, MAY_READ, NewInode, OpenFlags,
     RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
 };
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use testkit::{Call, Store};
 
 fn look(context: &Context, path: &str) -> Result<u64, Errno> {
     context.attr(Base::CWD, path.as_bytes(), true).map(|attr| attr.ino)
+}
+
+/// Lookups of the last name of `path` in its directory, which must exist.
+fn asked(store: &Store, path: &str) -> u32 {
+    let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+    store.lookups_of(store.node(parent), name)
+}
+
+/// Sets owner, group and permission bits behind the back of all trees.
+fn own(store: &Store, path: &str, owner: u32, mode: u32) {
+    store.change(store.node(path), |attr| (attr.uid, attr.gid, attr.mode) = (owner, owner, attr.kind() | mode));
 }
 
 fn misses(vfs: &Vfs) -> u64 {
@@ -27,7 +35,7 @@ fn other_fallbacks(vfs: &Vfs) -> u64 {
 #[test]
 fn each_name_is_asked_for_once_and_is_then_found_without_leaving_rcu_walk() {
     let long = "a-name-of-more-than-thirty-two-bytes";
-    let store = Store::new(&["a/", "a/b/", "a/b/file", "a/b/sixteen-bytes-16", &format!("a/{long}")]);
+    let store = Store::with_paths(&["a/", "a/b/", "a/b/file", "a/b/sixteen-bytes-16", &format!("a/{long}")]);
     let vfs = store.tree();
     let context = vfs.context();
     let cases = [("/a/b/file", 3), ("a/b/../b/./sixteen-bytes-16", 1), (&format!("/a//{long}"), 1), ("/a/b/", 0)];
@@ -37,7 +45,7 @@ fn each_name_is_asked_for_once_and_is_then_found_without_leaving_rcu_walk() {
             let ino = look(&context, path).unwrap();
             assert_eq!(look(&context, path), Ok(ino));
             asked += if repeat == 0 { new } else { 0 };
-            assert_eq!((store.asked_in_all(), misses(&vfs)), (asked, asked.into()), "{path} {repeat}");
+            assert_eq!((store.lookups(), misses(&vfs)), (asked, asked.into()), "{path} {repeat}");
         }
     }
     assert_eq!(other_fallbacks(&vfs), 0);
@@ -45,22 +53,22 @@ fn each_name_is_asked_for_once_and_is_then_found_without_leaving_rcu_walk() {
 
 #[test]
 fn after_a_miss_the_walk_goes_on_from_the_last_good_component() {
-    let store = Store::new(&["a/", "a/b/", "a/b/c/", "a/b/c/d/", "a/b/c/d/file"]);
+    let store = Store::with_paths(&["a/", "a/b/", "a/b/c/", "a/b/c/d/", "a/b/c/d/file"]);
     let vfs = store.tree();
     let context = vfs.context();
     look(&context, "/a/b").unwrap();
-    assert_eq!((store.asked_in_all(), misses(&vfs)), (2, 2));
+    assert_eq!((store.lookups(), misses(&vfs)), (2, 2));
     look(&context, "/a/b/c/d/file").unwrap();
     // One miss for each of c, d and file; a and b were not asked for again, nor did the walk begin again.
-    assert_eq!((store.asked_in_all(), misses(&vfs), other_fallbacks(&vfs)), (5, 5, 0));
+    assert_eq!((store.lookups(), misses(&vfs), other_fallbacks(&vfs)), (5, 5, 0));
     for path in ["a", "a/b", "a/b/c", "a/b/c/d", "a/b/c/d/file"] {
-        assert_eq!(store.asked(path), 1, "{path}");
+        assert_eq!(asked(&store, path), 1, "{path}");
     }
 }
 
 #[test]
 fn a_name_that_is_not_there_is_asked_for_once() {
-    let store = Store::new(&["a/"]);
+    let store = Store::with_paths(&["a/"]);
     let vfs = store.tree();
     let context = vfs.context();
     for path in ["/none", "/a/none", "/a/no-such-name-of-more-than-thirty-two-bytes", "/a/none/below", "/a/none/"] {
@@ -68,8 +76,8 @@ fn a_name_that_is_not_there_is_asked_for_once() {
             assert_eq!(look(&context, path), Err(Errno::ENOENT), "{path}");
         }
     }
-    let counts = ["none", "a/none", "a/no-such-name-of-more-than-thirty-two-bytes"].map(|path| store.asked(path));
-    assert_eq!((counts, store.asked_in_all()), ([1; 3], 4));
+    let counts = ["none", "a/none", "a/no-such-name-of-more-than-thirty-two-bytes"].map(|path| asked(&store, path));
+    assert_eq!((counts, store.lookups()), ([1; 3], 4));
     assert_eq!((misses(&vfs), other_fallbacks(&vfs)), (4, 0));
     assert_eq!(vfs.stats().live_dentries, 1 + 1 + 3);
 }
@@ -98,7 +106,7 @@ fn ways_to_make() -> Vec<(&'static str, Make)> {
 fn a_negative_entry_dies_when_the_name_is_made() {
     for target in ["d/new", "d/a-new-name-of-more-than-thirty-two-bytes"] {
         for (way, make) in ways_to_make() {
-            let store = Store::new(&["other", "d/", "dir/"]);
+            let store = Store::with_paths(&["other", "d/", "dir/"]);
             let vfs = store.tree();
             let context = vfs.context();
             let path = target.as_bytes();
@@ -106,7 +114,7 @@ fn a_negative_entry_dies_when_the_name_is_made() {
             assert_eq!(attr(), Err(Errno::ENOENT), "{way}");
             make(&context, path).unwrap_or_else(|errno| panic!("{way}: {errno}"));
             let made = attr().unwrap_or_else(|errno| panic!("{way}: {errno}"));
-            assert_eq!(store.asked(target), 1, "{way}");
+            assert_eq!(asked(&store, target), 1, "{way}");
             // The root, d, what was made in place of the negative entry, and what a link was made from.
             assert_eq!(vfs.stats().live_dentries, 3 + usize::from(way == "link"), "{way}");
             // Gone again, it is asked for once more, since only the file system knows.
@@ -118,14 +126,14 @@ fn a_negative_entry_dies_when_the_name_is_made() {
             for _ in 0..3 {
                 assert_eq!(attr(), Err(Errno::ENOENT), "{way}");
             }
-            assert_eq!(store.asked(target), 2, "{way}");
+            assert_eq!(asked(&store, target), 2, "{way}");
         }
     }
 }
 
 #[test]
 fn a_directory_with_nothing_but_negative_entries_can_be_removed_and_replaced() {
-    let store = Store::new(&["d/", "e/", "spare/"]);
+    let store = Store::with_paths(&["d/", "e/", "spare/"]);
     let vfs = store.tree();
     let context = vfs.context();
     for dir in ["/d", "/e"] {
@@ -144,19 +152,19 @@ fn a_directory_with_nothing_but_negative_entries_can_be_removed_and_replaced() {
 
 #[test]
 fn a_directory_whose_names_are_not_cached_is_not_removed() {
-    let store = Store::new(&["d/", "d/file", "e/"]);
+    let store = Store::with_paths(&["d/", "d/file", "e/"]);
     let vfs = store.tree();
     let context = vfs.context();
     assert_eq!(context.rmdir(Base::CWD, b"/d"), Err(Errno::ENOTEMPTY));
     assert_eq!(context.rename((Base::CWD, b"/e"), (Base::CWD, b"/d"), RenameFlags::default()), Err(Errno::ENOTEMPTY));
     assert_eq!((look(&context, "/d/file").is_ok(), look(&context, "/e").is_ok()), (true, true));
-    assert_eq!(context.attr(Base::CWD, b"/", true).unwrap().nlink, 2);
+    assert_eq!(context.attr(Base::CWD, b"/", true).unwrap().nlink, 2 + 2);
 }
 
 #[test]
 fn negative_entries_are_bounded() {
     const MOST: usize = 4096;
-    let store = Store::new(&["d/"]);
+    let store = Store::with_paths(&["d/"]);
     let vfs = Vfs::with_budget(store.clone(), Budget { negatives: 0, ..Budget::default() });
     let context = vfs.context();
     for number in 0..3 * MOST {
@@ -167,20 +175,23 @@ fn negative_entries_are_bounded() {
     let last = 3 * MOST - 1;
     assert_eq!(look(&context, &format!("/d/{last}")), Err(Errno::ENOENT));
     assert_eq!(look(&context, "/d/5"), Err(Errno::ENOENT));
-    assert_eq!((store.asked(&format!("d/{last}")), store.asked("d/5")), (1, 2));
+    assert_eq!((asked(&store, &format!("d/{last}")), asked(&store, "d/5")), (1, 2));
     context.rmdir(Base::CWD, b"/d").unwrap();
     assert_eq!((vfs.stats().live_dentries, vfs.stats().negative_bytes), (1, 0));
     assert_eq!((look(&context, "/none"), look(&context, "/none")), (Err(Errno::ENOENT), Err(Errno::ENOENT)));
-    assert_eq!((vfs.stats().live_dentries, store.asked("none")), (2, 1));
+    assert_eq!((vfs.stats().live_dentries, asked(&store, "none")), (2, 1));
 }
 
 #[test]
 fn an_error_of_a_lookup_is_the_answer_and_is_not_remembered() {
-    let store = Store::new(&["d/", "d/bad/", "d/bad/file"]);
+    let store = Store::with_paths(&["d/", "d/bad/", "d/bad/file"]);
     let vfs = store.tree();
     let context = vfs.context();
     for errno in [Errno::EIO, Errno::EACCES, Errno::ENOTDIR] {
-        store.names().broken.insert(b"bad".into(), errno);
+        store.before(move |call| match call {
+            Call::Lookup { name: b"bad", .. } => Err(errno),
+            _ => Ok(()),
+        });
         for path in ["/d/bad", "/d/bad/file", "/d/bad/", "/d/../d/bad/x/y"] {
             assert_eq!(look(&context, path), Err(errno), "{path}");
         }
@@ -188,16 +199,23 @@ fn an_error_of_a_lookup_is_the_answer_and_is_not_remembered() {
         assert_eq!(context.unlink(Base::CWD, b"/d/bad"), Err(errno));
         assert_eq!(context.rename((Base::CWD, b"/d"), (Base::CWD, b"/d/bad/x"), RenameFlags::default()), Err(errno));
     }
-    assert_eq!(store.asked("d/bad"), 3 * 7);
-    store.names().broken.clear();
+    assert_eq!(asked(&store, "d/bad"), 3 * 7);
+    store.before(|_| Ok(()));
     assert!(look(&context, "/d/bad/file").is_ok());
-    assert_eq!(store.asked("d/bad"), 3 * 7 + 1);
+    assert_eq!(asked(&store, "d/bad"), 3 * 7 + 1);
 }
 
 #[test]
 fn symbolic_links_are_followed_by_the_bodies_that_lookup_gives() {
-    let store =
-        Store::new(&["a/", "a/file", "a/down -> file", "up -> a/down", "root -> /a", "loop -> loop", "to -> none"]);
+    let store = Store::with_paths(&[
+        "a/",
+        "a/file",
+        "a/down -> file",
+        "up -> a/down",
+        "root -> /a",
+        "loop -> loop",
+        "to -> none",
+    ]);
     let vfs = store.tree();
     let context = vfs.context();
     let ino = look(&context, "/a/file").unwrap();
@@ -209,19 +227,19 @@ fn symbolic_links_are_followed_by_the_bodies_that_lookup_gives() {
     // A dangling link is made to lead somewhere, and then does.
     context.mknod(Base::CWD, b"/none", 0o644, 0).unwrap();
     assert!(look(&context, "/to").is_ok());
-    let (asked, left) = (store.asked_in_all(), misses(&vfs));
+    let (asked, left) = (store.lookups(), misses(&vfs));
     for path in ["/up", "/root/../up", "/root/down", "/to", "/a/down"] {
         look(&context, path).unwrap();
     }
-    assert_eq!((store.asked_in_all(), misses(&vfs), other_fallbacks(&vfs)), (asked, left, 0));
+    assert_eq!((store.lookups(), misses(&vfs), other_fallbacks(&vfs)), (asked, left, 0));
 }
 
 #[test]
 fn a_walk_that_asks_the_file_system_keeps_the_credentials_that_it_began_with() {
-    let store = Store::new(&["private/", "private/file"]);
-    // User 1 may not read the file, and user 2 may not go where it is.
-    store.own("private", 1, 0o700);
-    store.own("private/file", 2, 0o600);
+    let store = Store::with_paths(&["private/", "private/file"]);
+    // User 1 may not read the file, and user 2 may not search its directory.
+    own(&store, "private", 1, 0o700);
+    own(&store, "private/file", 2, 0o600);
     let users = [1, 2].map(|uid| Credentials::user(uid, uid, &[]));
     let refused = |context: &Context| {
         assert_eq!(context.access(Base::CWD, b"/private/file", true, MAY_READ), Err(Errno::EACCES));
@@ -235,8 +253,12 @@ fn a_walk_that_asks_the_file_system_keeps_the_credentials_that_it_began_with() {
     let context = Arc::new(store.tree().context());
     context.set_credentials(users[0].clone());
     let (other, second) = (context.clone(), users[1].clone());
-    let change = Meanwhile(Box::new(move || other.set_credentials(second)));
-    store.names().meanwhile = Some((b"file".into(), change));
+    store.before(move |call| {
+        if let Call::Lookup { name: b"file", .. } = call {
+            std::thread::scope(|scope| scope.spawn(|| other.set_credentials(second.clone())).join().unwrap());
+        }
+        Ok(())
+    });
     refused(&context);
     assert_eq!(context.credentials(), users[1]);
 }
@@ -245,7 +267,7 @@ fn a_walk_that_asks_the_file_system_keeps_the_credentials_that_it_began_with() {
 fn threads_that_miss_one_name_ask_for_it_once() {
     let paths: Vec<String> = (0..300).map(|number| format!("f{number}")).collect();
     let present: Vec<&str> = paths.iter().step_by(2).map(String::as_str).collect();
-    let store = Store::new(&present);
+    let store = Store::with_paths(&present);
     let vfs = store.tree();
     let start = std::sync::Barrier::new(3);
     std::thread::scope(|scope| {
@@ -259,13 +281,13 @@ fn threads_that_miss_one_name_ask_for_it_once() {
             });
         }
     });
-    paths.iter().for_each(|path| assert_eq!(store.asked(path), 1, "{path}"));
+    paths.iter().for_each(|path| assert_eq!(asked(&store, path), 1, "{path}"));
 }
 
 #[test]
 fn a_name_that_moves_between_remembered_misses_is_at_one_of_its_places() {
     const ROUNDS: u64 = 6000;
-    let store = Store::new(&["d/", "e/", "d/here"]);
+    let store = Store::with_paths(&["d/", "e/", "d/here"]);
     let vfs = store.tree();
     let context = vfs.context();
     let (started, finished) = (&AtomicU64::new(0), &AtomicU64::new(0));
@@ -306,7 +328,7 @@ fn a_name_that_moves_between_remembered_misses_is_at_one_of_its_places() {
 fn a_cold_cache_answers_as_a_warm_one_whatever_the_path() {
     let parts =
         ["a", "b", "c", "link", "up", "file", "none", ".", "..", "", "\0", &"x".repeat(256), &"y".repeat(255), "loop"];
-    let store = Store::new(&[
+    let store = Store::with_paths(&[
         "a/",
         "a/b/",
         "a/b/c/",
@@ -318,14 +340,11 @@ fn a_cold_cache_answers_as_a_warm_one_whatever_the_path() {
     ]);
     let warm = store.tree();
     let warm_context = warm.context();
-    let mut random = 11u64;
-    let mut below = |bound: usize| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (random >> 33) as usize % bound
-    };
+    let mut random = fastrand::Rng::with_seed(11);
     for round in 0..20_000 {
-        let mut path = (0..=below(6)).map(|_| parts[below(parts.len())]).collect::<Vec<_>>().join("/");
-        if below(3) == 0 {
+        let mut path =
+            (0..=random.usize(..6)).map(|_| parts[random.usize(..parts.len())]).collect::<Vec<_>>().join("/");
+        if random.u8(..3) == 0 {
             path.insert(0, '/');
         }
         let answers = |context: &Context| {

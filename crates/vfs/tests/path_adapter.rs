@@ -1,14 +1,14 @@
 //! The adapter for file systems by whole paths, over one in memory: all cases for file systems, and what is the
 //! adapter's own.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use testkit::{Features, Outside, Subject};
-use vfs::{
+use lightfoot_vfs::{
     Attr, Base, Context, Errno, OpenFlags, PathAdapter, PathEntry, PathFileSystem, RenameFlags, S_IFDIR, S_IFREG,
     SetAttr, SetTime, SetXattr, StatFs, Valid, Vfs, Written,
 };
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard};
+use testkit::{Features, Gate, Outside, Subject};
 
 /// Bytes that all files may take together.
 const ROOM: u64 = 16 << 20;
@@ -25,39 +25,15 @@ struct File {
 struct Memory {
     files: Arc<Mutex<BTreeMap<Vec<u8>, File>>>,
     valid: Valid,
-    gate: Arc<Gate>,
-}
-
-/// Where lookups of names that begin with `wait` wait: how many came, and whether they may go on.
-#[derive(Debug, Default)]
-struct Gate {
-    state: Mutex<(u32, bool)>,
-    changed: Condvar,
-}
-
-impl Gate {
-    fn pass(&self) {
-        let mut state = self.state.lock().unwrap();
-        state.0 += 1;
-        self.changed.notify_all();
-        drop(self.changed.wait_while(state, |(_, open)| !*open).unwrap());
-    }
-
-    fn wait_for(&self, count: u32) {
-        drop(self.changed.wait_while(self.state.lock().unwrap(), |(came, _)| *came < count).unwrap());
-    }
-
-    fn open(&self) {
-        self.state.lock().unwrap().1 = true;
-        self.changed.notify_all();
-    }
+    /// Where lookups of names that begin with `wait` wait, if a test closed it.
+    gate: Gate,
 }
 
 impl Memory {
     fn new() -> Self {
         let root = File { attr: Attr { mode: S_IFDIR | 0o755, ..Attr::default() }, ..File::default() };
         let files = Arc::new(Mutex::new(BTreeMap::from([(Vec::new(), root)])));
-        Self { files, valid: Valid::UntilTold, gate: Arc::default() }
+        Self { files, valid: Valid::UntilInvalidated, gate: Gate::default() }
     }
 
     fn files(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, File>> {
@@ -150,7 +126,7 @@ impl PathFileSystem for Memory {
 
     fn rename(&self, from: &[u8], to: &[u8], flags: RenameFlags) -> Result<(), Errno> {
         let mut files = self.files();
-        let exchange = flags.has(RenameFlags::EXCHANGE);
+        let exchange = flags.contains(RenameFlags::EXCHANGE);
         if !exchange && files.keys().any(|at| below(at, to).is_some_and(|rest| !rest.is_empty())) {
             return Err(Errno::ENOTEMPTY);
         }
@@ -297,6 +273,7 @@ fn a_lookup_below_a_directory_that_moves_meanwhile_is_right() {
     }
     Outside::write(&memory, b"a/d/wait", b"text");
     let (gate, vfs) = (memory.gate.clone(), Vfs::new(PathAdapter::new(memory)));
+    gate.close();
     let context = vfs.context();
     assert!(look(&context, "/a/d").is_ok() && look(&context, "/b").is_ok());
     std::thread::scope(|scope| {
@@ -323,6 +300,7 @@ fn lookups_of_one_directory_are_in_the_back_end_at_once() {
     let memory = Memory::new();
     (0..THREADS).for_each(|number| Outside::write(&memory, format!("wait{number}").as_bytes(), b"x"));
     let (gate, vfs) = (memory.gate.clone(), Vfs::new(PathAdapter::new(memory)));
+    gate.close();
     let found = AtomicU32::new(0);
     std::thread::scope(|scope| {
         for number in 0..THREADS {

@@ -1,8 +1,6 @@
 //! A file system that is the truth, and the VFS in front of it: attributes in doubt, opens that are told, listings by cookie, what
 //! observers hear, places that are held.
 
-#[path = "truth/doubt.rs"]
-mod doubt;
 #[path = "truth/held.rs"]
 mod held;
 #[path = "truth/listing.rs"]
@@ -13,5 +11,7 @@ mod observers;
 mod opens;
 #[path = "truth/set_ids.rs"]
 mod set_ids;
+#[path = "truth/stale.rs"]
+mod stale;
 #[path = "truth/store.rs"]
 mod store;

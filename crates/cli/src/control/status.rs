@@ -1,4 +1,4 @@
-//! How a mount is: what its process tells who asks.
+//! The status of a mount: what its process reports.
 
 use fuse::{Session, Snapshot};
 use hostfs::HostHandle;
@@ -8,43 +8,41 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use vfs::{Budget, Fallback};
 
-/// What is asked when somebody asks how a mount is.
-pub(crate) struct Served {
-    /// What answers for it.
+/// A mount that this process serves.
+pub(crate) struct ServedMount {
+    /// The session that serves it.
     pub(crate) session: Arc<Session>,
-    /// What is shown, as the table of mounts has it.
+    /// Name of the source in the table of mounts.
     pub(crate) source: String,
-    /// Where.
+    /// Its mount point.
     pub(crate) mountpoint: PathBuf,
     /// What the caches of the root may hold.
     pub(crate) budget: Budget,
-    /// Directories of the host.
+    /// Directories of this machine in the tree.
     pub(crate) hosts: Vec<(PathBuf, HostHandle)>,
 }
 
-/// How a mount is.
+/// The status of a mount.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Status {
-    /// Of the program that serves it.
+    /// Version of the program that serves it.
     pub(crate) version: String,
-    /// What is shown.
+    /// Name of the source.
     pub(crate) source: String,
-    /// Where.
+    /// Its mount point.
     pub(crate) mountpoint: String,
-    /// Of the process that serves it.
+    /// The process that serves it.
     pub(crate) pid: u32,
-    /// Operations, the session, the caches, ways out of the fast walk.
+    /// Operations, the session, the caches, fallbacks of the fast walk.
     pub(crate) snapshot: Snapshot,
     /// What the caches of the root may hold.
     pub(crate) budget: BudgetStatus,
     /// Deferred freeing.
-    pub(crate) rcu: Rcu,
-    /// Of the process.
-    pub(crate) memory: Memory,
-    /// Directories of the host.
+    pub(crate) rcu: RcuStatus,
+    /// Memory of the process.
+    pub(crate) memory: MemoryStatus,
+    /// Directories of this machine in the tree.
     pub(crate) hosts: Vec<HostStatus>,
-    /// Classes of locks that are measured; none if none is.
-    pub(crate) locks: Vec<LockStatus>,
 }
 
 /// What the caches of the root may hold, in bytes.
@@ -60,12 +58,12 @@ pub(crate) struct BudgetStatus {
 
 /// Deferred freeing.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Rcu {
+pub(crate) struct RcuStatus {
     /// Grace periods that ended.
     pub(crate) grace_periods: u64,
-    /// What waits to be freed.
+    /// Objects that wait to be freed.
     pub(crate) deferred_callbacks: u64,
-    /// Its bytes.
+    /// Their bytes.
     pub(crate) deferred_bytes: u64,
     /// Grace periods that waited long for a reader.
     pub(crate) stalls: u64,
@@ -75,47 +73,34 @@ pub(crate) struct Rcu {
 
 /// The memory of the process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Memory {
-    /// Bytes that are in memory.
+pub(crate) struct MemoryStatus {
+    /// Resident bytes.
     pub(crate) resident_bytes: u64,
-    /// The most that ever were.
+    /// The most that were ever resident.
     pub(crate) peak_bytes: u64,
 }
 
-/// A directory of the host.
+/// A directory of this machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct HostStatus {
     /// Where it is.
     pub(crate) path: String,
-    /// Files that it has a record of.
+    /// Files of which Lightfoot has a record.
     pub(crate) nodes: u64,
     /// Descriptors that are open.
     pub(crate) open_fds: u64,
     /// Descriptors that were opened again.
     pub(crate) reopened: u64,
-    /// Descriptors that were closed for want of room.
+    /// Descriptors that were closed to stay within the limit.
     pub(crate) evicted_fds: u64,
-    /// Changes by others that it was told of.
+    /// Changes that inotify reported.
     pub(crate) pushes: u64,
     /// Directories that are watched.
     pub(crate) watches: u64,
 }
 
-/// A class of locks that is measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct LockStatus {
-    /// What it is called.
-    pub(crate) name: String,
-    /// Times one was taken.
-    pub(crate) acquisitions: u64,
-    /// Of those, times it was not free.
-    pub(crate) contended: u64,
-    /// Time waited, in nanoseconds.
-    pub(crate) wait_ns: u64,
-}
-
-impl Served {
-    /// How it is now. Looks at each entry of the cache, which takes milliseconds where there are a million.
+impl ServedMount {
+    /// Its status now. Visits each entry of the cache, which takes some milliseconds for a million entries.
     pub(crate) fn status(&self) -> Status {
         let vfs = self.session.vfs();
         self.session.measure();
@@ -135,7 +120,7 @@ impl Served {
                 negatives: self.budget.negatives,
                 listings: self.budget.listings,
             },
-            rcu: Rcu {
+            rcu: RcuStatus {
                 grace_periods: rcu.grace_periods,
                 deferred_callbacks: rcu.deferred_callbacks,
                 deferred_bytes: rcu.deferred_bytes,
@@ -144,13 +129,11 @@ impl Served {
             },
             memory: memory(),
             hosts: self.hosts.iter().map(|(path, handle)| host(&path.to_string_lossy(), handle)).collect(),
-            // Nothing in the core wraps its locks for `sync::lockstat`.
-            locks: Vec::new(),
         }
     }
 }
 
-/// The caches' figures by name; what never falls ends in `_total`.
+/// The caches' figures by name; names of counters end in `_total`.
 fn cache(vfs: &vfs::Vfs) -> Vec<(String, u64)> {
     let stats = vfs.stats();
     let figures = [
@@ -179,23 +162,23 @@ fn host(path: &str, handle: &HostHandle) -> HostStatus {
         open_fds: stats.open_fds as u64,
         reopened: stats.reopened,
         evicted_fds: stats.evicted_fds,
-        pushes: stats.pushes,
+        pushes: stats.invalidations,
         watches: stats.watches as u64,
     }
 }
 
-/// From `/proc/self/status`; 0 where it does not say.
-fn memory() -> Memory {
+/// From `/proc/self/status`; 0 for a missing line.
+fn memory() -> MemoryStatus {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let bytes = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) << 10
     };
-    Memory { resident_bytes: bytes("VmRSS"), peak_bytes: bytes("VmHWM") }
+    MemoryStatus { resident_bytes: bytes("VmRSS"), peak_bytes: bytes("VmHWM") }
 }
 
 impl Status {
-    /// What happened after `earlier`, a status of the same mount; levels are as they are here.
+    /// The counts since `earlier`, an older status of the same mount. Gauges keep their value.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self { snapshot: self.snapshot.since(&earlier.snapshot), ..self.clone() }
     }
@@ -210,7 +193,7 @@ impl Status {
         find(&self.snapshot.gauges, name)
     }
 
-    /// How often the walk left its fast path for the reason of this name.
+    /// How often the walk left its fast path for this reason.
     pub(crate) fn fallback(&self, reason: Fallback) -> u64 {
         find(&self.snapshot.fallbacks, reason.name())
     }

@@ -1,4 +1,5 @@
-//! The name `mount.lightfoot`, by which `mount(8)` calls for `/etc/fstab`: its arguments become those of `lightfoot mount`.
+//! The names `mount.lightfoot` and `mount.fuse.lightfoot`, which `mount(8)` runs for lines of `/etc/fstab`: their arguments
+//! become those of `lightfoot mount`.
 //!
 //! Where it comes from: `mount(8)`, "External helpers": `SOURCE DIRECTORY [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE]`.
 
@@ -6,32 +7,32 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Names that mean it.
+/// Names of the helper.
 const NAMES: [&str; 2] = ["mount.lightfoot", "mount.fuse.lightfoot"];
 
-/// The arguments of the command, as they are or as the helper's name makes them.
-pub(crate) fn arguments(said: Vec<OsString>) -> Vec<OsString> {
-    let name = said.first().and_then(|name| Path::new(name).file_name()).unwrap_or_default().to_owned();
-    if NAMES.iter().any(|helper| name == *helper) { rewritten(said) } else { said }
+/// The arguments of the command: unchanged, or rewritten if the process was started by a name of the helper.
+pub(crate) fn arguments(given: Vec<OsString>) -> Vec<OsString> {
+    let name = given.first().and_then(|name| Path::new(name).file_name()).unwrap_or_default().to_owned();
+    if NAMES.iter().any(|helper| name == *helper) { rewritten(given) } else { given }
 }
 
-fn rewritten(said: Vec<OsString>) -> Vec<OsString> {
-    let mut flags: Vec<OsString> = vec!["lightfoot".into(), "mount".into(), "--daemon".into()];
+fn rewritten(given: Vec<OsString>) -> Vec<OsString> {
+    let mut flags: Vec<OsString> = ["lightfoot", "mount", "--daemon", "--no-create"].map(OsString::from).to_vec();
     let mut places = vec![OsString::from("--")];
-    let mut said = said.into_iter().skip(1);
-    while let Some(word) = said.next() {
-        match word.as_bytes() {
-            b"-t" | b"-N" => drop(said.next()),
-            b"-o" => flags.extend([word].into_iter().chain(said.next())),
-            [b'-', b'o', ..] | [b'-', b'-', ..] => flags.push(word),
+    let mut given = given.into_iter().skip(1);
+    while let Some(argument) = given.next() {
+        match argument.as_bytes() {
+            b"-t" | b"-N" => drop(given.next()),
+            b"-o" => flags.extend([argument].into_iter().chain(given.next())),
+            [b'-', b'o', ..] | [b'-', b'-', ..] => flags.push(argument),
             [b'-', letters @ ..] if !letters.is_empty() => flags.extend(letters.iter().filter_map(flag)),
-            _ => places.push(word),
+            _ => places.push(argument),
         }
     }
     flags.into_iter().chain(places).collect()
 }
 
-/// What a letter means to us; what it does not is left for the command line to refuse.
+/// The long option of a letter. Unknown letters stay, for the parser to refuse.
 fn flag(letter: &u8) -> Option<OsString> {
     match letter {
         b'n' => None,
@@ -47,21 +48,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_mount_says_becomes_what_we_say() {
+    fn arguments_of_mount_become_arguments_of_lightfoot_mount() {
         let cases: [(&[&str], &[&str]); 4] = [
             (&["lightfoot", "mount", "ram:", "/m"], &["lightfoot", "mount", "ram:", "/m"]),
             (
                 &["/sbin/mount.lightfoot", "ram:", "/m", "-n", "-o", "rw,size=1g", "-t", "lightfoot"],
-                &["lightfoot", "mount", "--daemon", "-o", "rw,size=1g", "--", "ram:", "/m"],
+                &["lightfoot", "mount", "--daemon", "--no-create", "-o", "rw,size=1g", "--", "ram:", "/m"],
             ),
             (
                 &["mount.fuse.lightfoot", "/a b", "/m", "-sv"],
-                &["lightfoot", "mount", "--daemon", "--sloppy", "--log-level=info", "--", "/a b", "/m"],
+                &["lightfoot", "mount", "--daemon", "--no-create", "--sloppy", "--log-level=info", "--", "/a b", "/m"],
             ),
-            (&["mount.lightfoot", "-x", "-o"], &["lightfoot", "mount", "--daemon", "-x", "-o", "--"]),
+            (&["mount.lightfoot", "-x", "-o"], &["lightfoot", "mount", "--daemon", "--no-create", "-x", "-o", "--"]),
         ];
-        for (said, meant) in cases {
-            assert_eq!(arguments(said.iter().map(OsString::from).collect()), meant);
+        for (given, expected) in cases {
+            assert_eq!(arguments(given.iter().map(OsString::from).collect()), expected);
         }
     }
 }

@@ -1,36 +1,36 @@
-//! Signals that ask a mount to end, waited for together with its end.
+//! Signals that end a mount, waited for together with its end by other means.
 
-use crate::interrupt::ignored;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::fs;
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Signals that ask for the end.
+/// Receives INT, TERM and HUP.
 pub(super) struct Signals {
-    /// Has a byte for each that came.
-    came: UnixStream,
+    /// Has a byte for each signal that arrived.
+    arrived: UnixStream,
     last: Arc<AtomicUsize>,
 }
 
-/// What a mount waited for.
+/// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Woken {
-    /// It has ended.
+    /// The mount has ended.
     Ended,
-    /// A signal of this number came.
+    /// A signal of this number arrived.
     Signal(u8),
 }
 
 impl Signals {
-    /// Listens from now on, but not to signals that the parent had ignored (`nohup`).
+    /// Listens from now on, except for signals that the parent process ignored (`nohup`).
     pub(super) fn listen() -> io::Result<Self> {
-        let (came, sender) = UnixStream::pair()?;
-        came.set_nonblocking(true)?;
+        let (arrived, sender) = UnixStream::pair()?;
+        arrived.set_nonblocking(true)?;
         let last = Arc::new(AtomicUsize::new(0));
         let ignored = ignored();
         for number in [SIGINT, SIGTERM, SIGHUP] {
@@ -39,26 +39,33 @@ impl Signals {
                 signal_hook::low_level::pipe::register(number, sender.try_clone()?)?;
             }
         }
-        Ok(Self { came, last })
+        Ok(Self { arrived, last })
     }
 
-    /// Waits for a signal, or for `end` to become readable. Of several signals one is told.
+    /// Waits for a signal, or for `end` to become readable. Of several signals it returns one.
     pub(super) fn wait(&mut self, end: BorrowedFd<'_>) -> io::Result<Woken> {
         loop {
-            let mut fds = [PollFd::from_borrowed_fd(end, PollFlags::IN), PollFd::new(&self.came, PollFlags::IN)];
+            let mut fds = [PollFd::from_borrowed_fd(end, PollFlags::IN), PollFd::new(&self.arrived, PollFlags::IN)];
             match poll(&mut fds, None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
-            let [ended, came] = fds.map(|fd| !fd.revents().is_empty());
+            let [ended, signalled] = fds.map(|fd| !fd.revents().is_empty());
             if ended {
                 return Ok(Woken::Ended);
             }
-            if came && self.came.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0) {
-                // Relaxed: the number is all that is said.
+            if signalled && self.arrived.read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0) {
+                // Relaxed: the number is all that the handler passes.
                 let number = u8::try_from(self.last.load(Ordering::Relaxed)).unwrap_or(0);
                 return Ok(Woken::Signal(number));
             }
         }
     }
+}
+
+/// The set of ignored signals, bit `n - 1` for signal `n`; empty if `/proc` cannot be read.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
 }

@@ -5,10 +5,19 @@ use crate::control::{HostStatus, Status};
 use fuse::OpStats;
 use vfs::Fallback;
 
-/// `ENOENT`, by which an answer says that a name is not there.
-const NOT_THERE: i32 = 2;
+/// The error of a lookup of a name that does not exist.
+const ENOENT: i32 = 2;
 
-/// All that there is to say.
+/// The width of a line that may wrap.
+const COLUMNS: usize = 80;
+
+/// The operations that even a small screen shows.
+const FEWEST_OPERATIONS: usize = 3;
+
+/// The width of a label.
+const LABEL: usize = 11;
+
+/// Everything.
 pub(super) fn full(status: &Status) -> String {
     let mut page = head(status);
     page += &operations(status, usize::MAX);
@@ -19,22 +28,26 @@ pub(super) fn full(status: &Status) -> String {
     page
 }
 
-/// What fits on a screen of so many lines: the operations that come most often, and what changes.
+/// As much as fits on a screen of so many lines: without empty lines, and only the most frequent operations.
 pub(super) fn short(status: &Status, lines: usize) -> String {
-    let (head, rest) = (head(status), [names(status), caches(status), session(status), process(status)].concat());
-    let left = lines.saturating_sub(head.lines().count() + rest.lines().count() + 2);
-    head + &operations(status, left.max(5)) + &rest
+    let rest = [names(status), caches(status), session(status), process(status)].concat();
+    let rest: Vec<&str> = rest.lines().filter(|line| !line.is_empty()).collect();
+    let head = head(status);
+    // The last line stays free for the cursor; a heading and an empty line belong to the operations.
+    let left = lines.saturating_sub(1 + head.lines().count() + 2 + rest.len());
+    let text = head + &operations(status, left.max(FEWEST_OPERATIONS)) + &rest.join("\n");
+    text.lines().take(lines.saturating_sub(1)).map(|line| line.to_owned() + "\n").collect()
 }
 
 fn head(status: &Status) -> String {
     let Status { mountpoint, source, pid, version, snapshot, .. } = status;
     let all: u64 = snapshot.ops.iter().map(|op| op.count).sum();
     let (span, per_second) = (time(snapshot.span_ns), rate(all, snapshot.span_ns));
-    let first = format!("{mountpoint}: {source}, by process {pid}, lightfoot {version}\n");
+    let first = format!("{mountpoint}: {source}, process {pid}, lightfoot {version}\n");
     first + &format!("{} operations in {span}, {per_second} a second\n\n", grouped(all))
 }
 
-/// The operations; if there are more than `most`, those that came most often.
+/// The operations, the most frequent first, `most` at most.
 fn operations(status: &Status, most: usize) -> String {
     let span_ns = status.snapshot.span_ns;
     let mut ops: Vec<&OpStats> = status.snapshot.ops.iter().collect();
@@ -47,30 +60,30 @@ fn operations(status: &Status, most: usize) -> String {
         row
     };
     let rows = ops.iter().take(most).map(row);
-    table(&[vec![head.map(String::from).to_vec()], rows.collect()].concat())
+    table(&[vec![head.map(String::from).to_vec()], rows.collect()].concat()) + "\n"
 }
 
-/// How names were answered: by the cache or by the file system, and why not by the cache.
+/// Lookups of names: answered by the cache or by the file system, and why the fast walk ended.
 fn names(status: &Status) -> String {
     let lookups = status.snapshot.ops.iter().find(|op| op.name == "lookup");
-    let asked = lookups.map_or(0, |op| op.count);
-    let not_there = lookups
-        .map_or(0, |op| op.errnos.iter().filter(|&&(errno, _)| errno == NOT_THERE).map(|&(_, count)| count).sum());
+    let count = lookups.map_or(0, |op| op.count);
+    let absent =
+        lookups.map_or(0, |op| op.errnos.iter().filter(|&&(errno, _)| errno == ENOENT).map(|&(_, count)| count).sum());
     let missed = status.fallback(Fallback::Miss);
-    let hits = asked.saturating_sub(missed);
-    let mut text = format!(
-        "names: {} looked up, {} hits ({}), {} misses, {} not there (negative), {} misses answered by listings\n",
-        grouped(asked),
-        grouped(hits),
-        percent(hits, asked),
-        grouped(missed),
-        grouped(not_there),
-        grouped(status.cache("answered_by_listing_total")),
-    );
-    let reasons: Vec<_> = status.snapshot.fallbacks.iter().filter(|(_, count)| *count > 0).collect();
-    let reasons: Vec<_> = reasons.iter().map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
-    text += &format!("fallbacks: {}\n\n", if reasons.is_empty() { "none".into() } else { reasons.join(", ") });
-    text
+    let hits = count.saturating_sub(missed);
+    let names = [
+        format!("looked up {}", grouped(count)),
+        format!("hits {} ({})", grouped(hits), percent(hits, count)),
+        format!("misses {}", grouped(missed)),
+        format!("do not exist {}", grouped(absent)),
+        format!("from listings {}", grouped(status.cache("answered_by_listing_total"))),
+    ];
+    let fallbacks = status.snapshot.fallbacks.iter().filter(|(_, count)| *count > 0);
+    let mut fallbacks: Vec<_> = fallbacks.map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
+    if fallbacks.is_empty() {
+        fallbacks.push("none".into());
+    }
+    line("names", &names) + &line("fallbacks", &fallbacks) + "\n"
 }
 
 fn caches(status: &Status) -> String {
@@ -83,61 +96,77 @@ fn caches(status: &Status) -> String {
         of("negative entries", status.cache("negative_bytes"), status.budget.negatives),
         of("listings", status.cache("listing_bytes"), status.budget.listings),
     ];
-    let (named, held) = (grouped(status.cache("live")), grouped(status.cache("held")));
-    let evicted = grouped(status.cache("evicted_total"));
-    let (slots, hash) = (bytes(status.cache("slot_bytes")), bytes(status.cache("table_bytes")));
-    let last = format!("entries in memory: {named}, held {held}, evicted {evicted}; {slots}, and {hash} of hash table");
-    table(&rows).trim_end().to_owned() + "\n" + &last + "\n\n"
+    let figure = |name: &str| grouped(status.cache(name));
+    let entries = [
+        format!("in memory {}", figure("live")),
+        format!("pinned {}", figure("held")),
+        format!("evicted {}", figure("evicted_total")),
+        format!("size {}", bytes(status.cache("slot_bytes"))),
+        format!("hash table {}", bytes(status.cache("table_bytes"))),
+    ];
+    table(&rows) + &line("entries", &entries) + "\n"
 }
 
 fn session(status: &Status) -> String {
     let gauge = |name: &str| grouped(status.gauge(name));
-    format!(
-        "kernel: knows {} nodes by {} lookups, {} handles open; notices: {} sent, {} failed, {} slow\n",
-        gauge("nodes"),
-        gauge("lookups"),
-        gauge("handles"),
-        gauge("notices_sent"),
-        gauge("notices_failed"),
-        gauge("slow_notices"),
-    )
+    let kernel = [
+        format!("files {}", gauge("nodes")),
+        format!("references {}", gauge("lookups")),
+        format!("handles {}", gauge("handles")),
+        format!("invalidations {}", gauge("notices_sent")),
+        format!("failed {}", gauge("notices_failed")),
+        format!("slow {}", gauge("slow_notices")),
+    ];
+    line("kernel", &kernel)
 }
 
 fn process(status: &Status) -> String {
     let (memory, rcu) = (&status.memory, &status.rcu);
-    let mut text = format!("memory: {} resident, {} at most", bytes(memory.resident_bytes), bytes(memory.peak_bytes));
-    text += &format!(
-        "\nrcu: {} grace periods, the longest {}; {} ({}) wait to be freed; {} stalls\n",
-        grouped(rcu.grace_periods),
-        time(rcu.longest_grace_period_ns),
-        grouped(rcu.deferred_callbacks),
-        bytes(rcu.deferred_bytes),
-        grouped(rcu.stalls),
-    );
-    text += &status.hosts.iter().map(host).collect::<String>();
-    let locks = status.locks.iter().map(|lock| {
-        let (taken, waited) = (grouped(lock.acquisitions), grouped(lock.contended));
-        format!("{} taken {taken}, waited for {waited} times, {}", lock.name, time(lock.wait_ns))
-    });
-    let locks = locks.collect::<Vec<_>>().join("; ");
-    text + &format!("locks: {}\n", if locks.is_empty() { "not measured" } else { &locks })
+    let resident = [format!("resident {}", bytes(memory.resident_bytes)), format!("peak {}", bytes(memory.peak_bytes))];
+    let rcu = [
+        format!("grace periods {}", grouped(rcu.grace_periods)),
+        format!("longest {}", time(rcu.longest_grace_period_ns)),
+        format!("to free {} ({})", grouped(rcu.deferred_callbacks), bytes(rcu.deferred_bytes)),
+        format!("stalls {}", grouped(rcu.stalls)),
+    ];
+    line("memory", &resident) + &line("rcu", &rcu) + &status.hosts.iter().map(host).collect::<String>()
 }
 
 fn host(host: &HostStatus) -> String {
-    format!(
-        "host {}: {} files known, {} descriptors open, {} closed for want of room, {} opened again; {} watches, {} changes \
-         told\n",
-        host.path,
-        grouped(host.nodes),
-        grouped(host.open_fds),
-        grouped(host.evicted_fds),
-        grouped(host.reopened),
-        grouped(host.watches),
-        grouped(host.pushes),
-    )
+    let figures = [
+        host.path.clone(),
+        format!("files {}", grouped(host.nodes)),
+        format!("descriptors {}", grouped(host.open_fds)),
+        format!("closed for others {}", grouped(host.evicted_fds)),
+        format!("reopened {}", grouped(host.reopened)),
+        format!("watches {}", grouped(host.watches)),
+        format!("changes {}", grouped(host.pushes)),
+    ];
+    line("directory", &figures)
 }
 
-/// Rows with columns under one another: the first to the left, the others to the right. An empty line ends it.
+/// A label and what belongs to it, which wraps at the width of a terminal.
+fn line(label: &str, parts: &[String]) -> String {
+    let mut text = format!("{label:<LABEL$}");
+    let mut column = LABEL;
+    for (index, part) in parts.iter().enumerate() {
+        let end = if index + 1 < parts.len() { "," } else { "" };
+        let width = part.chars().count() + end.len();
+        if index > 0 && column + 1 + width > COLUMNS {
+            text += &format!("\n{:LABEL$}", "");
+            column = LABEL;
+        } else if index > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text += part;
+        text += end;
+        column += width;
+    }
+    text + "\n"
+}
+
+/// Rows with aligned columns: the first to the left, the others to the right.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let of_column = |column: usize| rows.iter().filter_map(move |row| row.get(column)).map(|cell| cell.chars().count());
@@ -149,7 +178,6 @@ fn table(rows: &[Vec<String>]) -> String {
         }
         text.push('\n');
     }
-    text.push('\n');
     text
 }
 
@@ -160,6 +188,13 @@ mod tests {
     #[test]
     fn columns_stand_under_one_another() {
         let rows = [vec!["a".into(), "count".into()], vec!["longer".into(), "µ1".into()]];
-        assert_eq!(table(&rows), "a       count\nlonger     µ1\n\n");
+        assert_eq!(table(&rows), "a       count\nlonger     µ1\n");
+    }
+
+    #[test]
+    fn a_line_wraps_at_the_width_of_a_terminal() {
+        let parts = ["1".repeat(30), "2".repeat(36), "3".repeat(69), "4".into()];
+        let expected = [format!("names      {}, {},", parts[0], parts[1]), format!("           {},", parts[2])];
+        assert_eq!(line("names", &parts), expected.join("\n") + "\n           4\n");
     }
 }

@@ -1,81 +1,48 @@
-//! The status of a mount as Prometheus reads it: what `fuse` writes of operations, session and caches, and what is the
-//! process's.
-//!
-//! Source: "Exposition formats", version 0.0.4, and "Metric and label naming", both at prometheus.io.
+//! The status of a mount as a page for Prometheus: the session's families, and those of caches, RCU, process and
+//! directories.
 
-use crate::control::Status;
-use std::fmt::{Display, Write};
+use crate::control::{HostStatus, Status};
+use fuse::prometheus::FamilyKind::{self, Counter, Gauge};
+use fuse::prometheus::Page;
 
 /// The page.
 pub(crate) fn text(status: &Status) -> String {
-    let mount = escaped(&status.mountpoint);
-    let mut page = Page { text: status.snapshot.to_prometheus(&status.mountpoint), mount };
+    let mut page = Page::new(&status.mountpoint);
+    status.snapshot.write_prometheus(&mut page);
     let budget = [
         ("entries", status.budget.entries),
         ("negatives", status.budget.negatives),
         ("listings", status.budget.listings),
     ];
-    let name = page.head("cache_budget_bytes", "gauge", "What the caches of the root may hold");
-    budget.iter().for_each(|(cache, bytes)| page.sample(&name, "cache", cache, bytes));
+    let mut family = page.family("lightfoot_cache_budget_bytes", Gauge, "What the caches of the root may hold");
+    budget.iter().for_each(|(cache, bytes)| family.sample(&[("cache", cache)], bytes));
     let (rcu, memory) = (&status.rcu, &status.memory);
-    page.figure("rcu_grace_periods_total", "counter", "Grace periods that ended", rcu.grace_periods);
-    page.figure("rcu_stalls_total", "counter", "Grace periods that waited long for a reader", rcu.stalls);
-    page.figure("rcu_deferred_bytes", "gauge", "What waits to be freed", rcu.deferred_bytes);
-    page.figure("resident_memory_bytes", "gauge", "Memory of the process", memory.resident_bytes);
-    page.figure("resident_memory_peak_bytes", "gauge", "The most it ever was", memory.peak_bytes);
-    page.hosts(status);
-    page.text
+    let figures = [
+        ("lightfoot_rcu_grace_periods_total", Counter, "Grace periods that ended", rcu.grace_periods),
+        ("lightfoot_rcu_stalls_total", Counter, "Grace periods that waited long for a reader", rcu.stalls),
+        ("lightfoot_rcu_deferred_bytes", Gauge, "Memory that waits to be freed", rcu.deferred_bytes),
+        ("lightfoot_resident_memory_bytes", Gauge, "Memory of the process", memory.resident_bytes),
+        ("lightfoot_resident_memory_peak_bytes", Gauge, "Highest memory of the process", memory.peak_bytes),
+    ];
+    figures.iter().for_each(|(name, kind, help, value)| page.family(name, *kind, help).sample(&[], value));
+    write_hosts(&status.hosts, &mut page);
+    page.into_text()
 }
 
-struct Page {
-    text: String,
-    /// Escaped.
-    mount: String,
-}
-
-impl Page {
-    fn hosts(&mut self, status: &Status) {
-        type Figure = (&'static str, &'static str, &'static str, fn(&crate::control::HostStatus) -> u64);
-        let figures: [Figure; 6] = [
-            ("host_nodes", "gauge", "Files of the host that are known", |host| host.nodes),
-            ("host_open_fds", "gauge", "Descriptors that are open", |host| host.open_fds),
-            ("host_evicted_fds_total", "counter", "Descriptors that were closed for want of room", |host| {
-                host.evicted_fds
-            }),
-            ("host_reopened_fds_total", "counter", "Descriptors that were opened again", |host| host.reopened),
-            ("host_watches", "gauge", "Directories that are watched", |host| host.watches),
-            ("host_pushes_total", "counter", "Changes by others that were told", |host| host.pushes),
-        ];
-        for (name, kind, help, of) in figures.iter().filter(|_| !status.hosts.is_empty()) {
-            let name = self.head(name, kind, help);
-            status.hosts.iter().for_each(|host| self.sample(&name, "source", &host.path, of(host)));
-        }
+fn write_hosts(hosts: &[HostStatus], page: &mut Page) {
+    type Figure = (&'static str, FamilyKind, &'static str, fn(&HostStatus) -> u64);
+    let figures: [Figure; 6] = [
+        ("lightfoot_host_nodes", Gauge, "Files of the directory that are cached", |host| host.nodes),
+        ("lightfoot_host_open_fds", Gauge, "Open descriptors", |host| host.open_fds),
+        ("lightfoot_host_evicted_fds_total", Counter, "Descriptors closed to stay within the limit", |host| {
+            host.evicted_fds
+        }),
+        ("lightfoot_host_reopened_fds_total", Counter, "Descriptors opened again", |host| host.reopened),
+        ("lightfoot_host_watches", Gauge, "Watched directories", |host| host.watches),
+        ("lightfoot_host_pushes_total", Counter, "Changes that inotify reported", |host| host.pushes),
+    ];
+    for (name, kind, help, value) in figures.iter().filter(|_| !hosts.is_empty()) {
+        let mut family = page.family(name, *kind, help);
+        hosts.iter().for_each(|host| family.sample(&[("source", &host.path)], value(host)));
     }
-
-    fn figure(&mut self, name: &str, kind: &str, help: &str, value: u64) {
-        let name = self.head(name, kind, help);
-        self.line(format_args!("{name}{{mount=\"{}\"}} {value}", self.mount.clone()));
-    }
-
-    fn head(&mut self, name: &str, kind: &str, help: &str) -> String {
-        let name = format!("lightfoot_{name}");
-        self.line(format_args!("# HELP {name} {help}."));
-        self.line(format_args!("# TYPE {name} {kind}"));
-        name
-    }
-
-    fn sample(&mut self, name: &str, label: &str, value: &str, figure: impl Display) {
-        let (mount, value) = (self.mount.clone(), escaped(value));
-        self.line(format_args!("{name}{{mount=\"{mount}\",{label}=\"{value}\"}} {figure}"));
-    }
-
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a string does not fail.
-        let _ = writeln!(self.text, "{line}");
-    }
-}
-
-/// As a label's value may have it.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

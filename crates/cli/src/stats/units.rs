@@ -10,7 +10,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     scaled(bytes, 1024, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
-/// How often something happened in a second, of a span in nanoseconds.
+/// A count a second, over a span in nanoseconds.
 pub(super) fn rate(count: u64, span_ns: u64) -> String {
     if span_ns == 0 {
         return "-".into();
@@ -23,7 +23,7 @@ pub(super) fn rate(count: u64, span_ns: u64) -> String {
     }
 }
 
-/// A part of a whole.
+/// A part of a whole, in percent.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".into();
@@ -45,7 +45,7 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-/// In the largest unit of which there is one, with three digits.
+/// With three digits, in the largest unit that leaves at least 1.
 fn scaled(value: u64, step: u64, units: &[&str]) -> String {
     let mut unit = 0;
     let mut whole = 1_u64;

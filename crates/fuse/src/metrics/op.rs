@@ -1,9 +1,9 @@
-//! The words of the metrics: FUSE's operations, and the gauges.
+//! The names of operations and gauges.
 //!
-//! Names only; what is counted under them is `metrics.rs`'s. Source: `enum fuse_opcode` in Linux's
+//! Source: `enum fuse_opcode` in Linux's
 //! `include/uapi/linux/fuse.h`.
 
-/// An enumeration, all its values in order, and their names.
+/// Defines an enumeration with all its values in order, and their names.
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($value:ident = $text:literal, $what:literal;)* }) => {
         $(#[$doc])*
@@ -16,7 +16,7 @@ macro_rules! named {
             /// All of them, in order.
             pub const ALL: &'static [Self] = &[$(Self::$value,)*];
 
-            /// As snapshots call it.
+            /// Its name in snapshots.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -31,10 +31,10 @@ named! {
     /// An operation of FUSE.
     Op {
         Lookup = "lookup", "A name in a directory";
-        Forget = "forget", "Lookups of one node taken back";
-        BatchForget = "batch_forget", "Lookups of many nodes taken back";
+        Forget = "forget", "Subtracts from the lookup count of one node";
+        BatchForget = "batch_forget", "Subtracts from the lookup counts of many nodes";
         Getattr = "getattr", "Attributes: `stat(2)`";
-        Setattr = "setattr", "Attributes changed: `chmod(2)`, `chown(2)`, `truncate(2)`, `utimensat(2)`";
+        Setattr = "setattr", "Changes attributes: `chmod(2)`, `chown(2)`, `truncate(2)`, `utimensat(2)`";
         Readlink = "readlink", "`readlink(2)`";
         Mknod = "mknod", "`mknod(2)`";
         Mkdir = "mkdir", "`mkdir(2)`";
@@ -56,7 +56,7 @@ named! {
         Flush = "flush", "Each `close(2)` of a file";
         Opendir = "opendir", "`open(2)` of a directory";
         Readdir = "readdir", "`getdents(2)`";
-        Readdirplus = "readdirplus", "`getdents(2)`, with what lookups of the names would answer";
+        Readdirplus = "readdirplus", "`getdents(2)`, with lookups of the names";
         Releasedir = "releasedir", "The last `close(2)` of a directory";
         Fsyncdir = "fsyncdir", "`fsync(2)` of a directory";
         Getlk = "getlk", "`fcntl(2)` with `F_GETLK`";
@@ -73,21 +73,21 @@ named! {
 }
 
 named! {
-    /// A figure that the session keeps.
+    /// A figure of the session.
     Gauge {
         Nodes = "nodes", "Nodes that the kernel knows";
-        Lookups = "lookups", "How often it was told of them, and has not forgotten";
-        ExcessForgets = "excess_forgets", "Lookups that the kernel took back and was never told of: not 0 is a defect";
+        Lookups = "lookups", "The sum of their lookup counts";
+        ExcessForgets = "excess_forgets", "Lookups that the kernel took back in excess of its counts: more than 0 is a defect";
         Handles = "handles", "Open files and directories";
-        NoticesSent = "notices_sent", "Notices that were sent, \"everything\" counting as one";
-        NoticesFailed = "notices_failed", "Notices that the kernel refused, but for those of what it did not know";
-        NoticesCollapsed = "notices_collapsed", "How often the queue was full and turned into \"everything\"";
+        NoticesSent = "notices_sent", "Notices that were sent; \"everything\" counts as one";
+        NoticesFailed = "notices_failed", "Notices that failed, except with `ENOENT`";
+        NoticesCollapsed = "notices_collapsed", "How often the queue was full and became \"everything\"";
         SlowNotices = "slow_notices", "Notices that took longer than half a second";
     }
 }
 
 impl Gauge {
-    /// Whether it never falls: a difference of two is what happened in between.
+    /// Whether it never falls, so that a difference counts what happened in between.
     #[must_use]
     pub const fn is_counter(self) -> bool {
         !matches!(self, Self::Nodes | Self::Lookups | Self::Handles)

@@ -1,56 +1,55 @@
-//! A snapshot of the metrics: plain data, that can be sent and subtracted.
-//!
-//! Not live, and not locked: it is what it was.
+//! A snapshot of the metrics: plain data that can be serialized and subtracted.
 
 use super::Gauge;
+use crate::prometheus::Page;
 use serde::{Deserialize, Serialize};
 
-/// What was recorded in a span of time: since the session began, or [since](Self::since) an earlier snapshot.
+/// The records of a span of time: since the session began, or [since](Self::since) an earlier snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The length of that span, in nanoseconds.
     pub span_ns: u64,
-    /// The operations that were asked for, in the order of [`Op`](super::Op).
+    /// The operations with records, in the order of [`Op`](super::Op).
     pub ops: Vec<OpStats>,
     /// By name; see [`Gauge`].
     pub gauges: Vec<(String, u64)>,
-    /// What the caches say, by names of the caller's. One that ends in `_total` never falls, others are levels.
+    /// Figures of the caches, by names that the caller chooses. One whose name ends in `_total` never falls.
     pub cache: Vec<(String, u64)>,
-    /// How often the walk left its fast path, by reason.
+    /// How often walks left the fast path, by reason.
     pub fallbacks: Vec<(String, u64)>,
 }
 
 /// One operation in a snapshot. Times are in nanoseconds; quantiles are upper bounds, at most 1/16 too high.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpStats {
-    /// As FUSE calls it.
+    /// Its name: see [`Op::name`](super::Op::name).
     pub name: String,
-    /// How often it ended.
+    /// The number of requests that have ended.
     pub count: u64,
-    /// How often it ended with an error; a name that is not there is one.
+    /// The number of these that failed. A lookup of a name that does not exist fails.
     pub errors: u64,
-    /// Of all their times.
+    /// The sum of all latencies.
     pub sum_ns: u64,
-    /// Half of them took no longer.
+    /// The median latency.
     pub p50_ns: u64,
-    /// 9 of 10 took no longer.
+    /// The 90th percentile.
     pub p90_ns: u64,
-    /// 99 of 100 took no longer.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// None took longer. Exact but in differences, where it is an upper bound like the others.
+    /// The maximum. Exact, but in a difference of snapshots an upper bound like the percentiles.
     pub max_ns: u64,
-    /// Errors by errno, rising; the first few dozen of each thread.
+    /// Errors by errno, in rising order; at most 32 errnos of each thread.
     #[serde(default)]
     pub errnos: Vec<(i32, u64)>,
-    /// How many took how long: the longest time that counts as such, and how many did, rising.
+    /// The histogram of latencies: the upper bound of each group, in rising order, and the number of requests in it.
     #[serde(default)]
     pub times: Vec<(u64, u64)>,
 }
 
 impl Snapshot {
-    /// What was recorded after `earlier`, a snapshot of the same session: counts, sums, times and what never falls are
-    /// differences, from which quantiles are found anew; levels are as they are here. Operations that nobody asked for
-    /// meanwhile are left out. Of another session's snapshot it makes nonsense, but no negative numbers.
+    /// The records after `earlier`, a snapshot of the same session. Counts, sums, histograms and counters are differences;
+    /// quantiles are computed from these; gauges have their values of `self`. Operations without a record in between are left
+    /// out. For a snapshot of another session the result is meaningless, but has no negative numbers.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let is_counter = |name: &str| Gauge::ALL.iter().any(|gauge| gauge.name() == name && gauge.is_counter());
@@ -67,10 +66,17 @@ impl Snapshot {
         }
     }
 
-    /// As text for Prometheus, with `mount` as a label of every sample; see the format in `metrics.rs`.
+    /// As text for Prometheus, with `mount` as a label of every sample.
     #[must_use]
     pub fn to_prometheus(&self, mount: &str) -> String {
-        super::prometheus::write(self, mount)
+        let mut page = Page::new(mount);
+        self.write_prometheus(&mut page);
+        page.into_text()
+    }
+
+    /// Adds its families to `page`, as [`to_prometheus`](Self::to_prometheus) has them.
+    pub fn write_prometheus(&self, page: &mut Page) {
+        super::exposition::write(self, page);
     }
 }
 
@@ -78,7 +84,7 @@ impl OpStats {
     fn since(&self, earlier: &Self) -> Self {
         let times: Vec<_> = minus(&self.times, &earlier.times);
         let errnos = minus(&self.errnos, &earlier.errnos);
-        // The longest of all is the longest since if it is longer than it was; otherwise it was one of the last group.
+        // A maximum that has risen is exact. Otherwise the maximum in between is in the last group.
         let last = times.last().map_or(0, |&(ns, _)| ns.min(self.max_ns));
         let mut stats = Self {
             name: self.name.clone(),
@@ -94,14 +100,14 @@ impl OpStats {
         stats
     }
 
-    /// Finds the quantiles in `times`.
+    /// Computes the quantiles from `times`.
     pub(super) fn find_quantiles(&mut self) {
         self.p50_ns = self.at(50);
         self.p90_ns = self.at(90);
         self.p99_ns = self.at(99);
     }
 
-    /// The time that `percent` of the operations did not exceed.
+    /// The latency that `percent` of the requests did not exceed.
     fn at(&self, percent: u64) -> u64 {
         let all: u64 = self.times.iter().map(|&(_, count)| count).sum();
         let wanted = u128::from(all) * u128::from(percent);
@@ -116,7 +122,7 @@ impl OpStats {
     }
 }
 
-/// Counts by key, less those of before; none that are 0.
+/// Subtracts counts by key; leaves out those that are 0 then.
 fn minus<K: Copy + PartialEq>(now: &[(K, u64)], before: &[(K, u64)]) -> Vec<(K, u64)> {
     let left = |&(key, count): &(K, u64)| {
         let earlier = before.iter().find(|(other, _)| *other == key).map_or(0, |&(_, count)| count);
@@ -125,7 +131,7 @@ fn minus<K: Copy + PartialEq>(now: &[(K, u64)], before: &[(K, u64)]) -> Vec<(K, 
     now.iter().map(left).filter(|&(_, count)| count != 0).collect()
 }
 
-/// Named figures; of those that never fall, the difference.
+/// Subtracts figures that never fall; keeps the others.
 fn subtract(now: &[(String, u64)], before: &[(String, u64)], falls_never: impl Fn(&str) -> bool) -> Vec<(String, u64)> {
     let earlier = |name: &String| before.iter().find(|(other, _)| other == name).map_or(0, |&(_, value)| value);
     let figure = |(name, value): &(String, u64)| {

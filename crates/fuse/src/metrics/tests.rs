@@ -1,4 +1,4 @@
-//! Counts, differences, and a parser of what Prometheus would read.
+//! Counts, differences, and a parser for the text format of Prometheus.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ fn a_timer_records_its_operation_when_it_ends() {
         assert_eq!(op(&metrics.snapshot(), Op::Lookup).count, 1, "the second is under way");
     }
     let snapshot = metrics.snapshot();
-    assert_eq!(snapshot.ops.len(), 1, "nobody asked for others");
+    assert_eq!(snapshot.ops.len(), 1, "others have no record");
     let lookup = op(&snapshot, Op::Lookup);
     assert_eq!((lookup.count, lookup.errors, &lookup.errnos[..]), (2, 1, &[(2, 1)][..]));
     assert!(lookup.p50_ns <= lookup.p99_ns && lookup.p99_ns <= lookup.max_ns && lookup.max_ns <= lookup.sum_ns);
@@ -74,7 +74,7 @@ fn errors_are_counted_by_number_up_to_a_bound() {
 #[test]
 fn what_threads_record_is_added_up() {
     let metrics = Metrics::new();
-    // All alive at once, so that each has an index of its own.
+    // All run at once, so that each has a different index.
     let begin = std::sync::Barrier::new(8);
     std::thread::scope(|s| {
         for thread in 0..8 {
@@ -115,7 +115,7 @@ fn a_difference_is_what_happened_in_between() {
     let lookup = op(&between, Op::Lookup);
     assert_eq!((lookup.count, lookup.errors, lookup.sum_ns, &lookup.errnos[..]), (11, 1, 12_000, &[(13, 1)][..]));
     assert!(bounds(lookup.p50_ns, 1000) && bounds(lookup.p99_ns, 2000) && bounds(lookup.max_ns, 2000), "{lookup:?}");
-    assert_eq!(between.ops.len(), 2, "nobody asked for statfs");
+    assert_eq!(between.ops.len(), 2, "statfs has no record");
     assert_eq!(op(&between, Op::Mkdir).max_ns, 7);
     assert_eq!((gauge(&between, Gauge::Nodes), gauge(&between, Gauge::NoticesSent)), (60, 2));
     assert_eq!(between.cache, [named("hits_total", 5), named("bytes", 8)].concat());
@@ -182,7 +182,7 @@ fn parse_sample(line: &str) -> Sample {
 }
 
 #[test]
-fn prometheus_reads_what_is_written_for_it() {
+fn the_text_for_prometheus_is_valid_and_complete() {
     let metrics = Metrics::new();
     for ns in [500, 1000, 1100, 5000, 1 << 40] {
         metrics.record(Op::Lookup, ns, 2);

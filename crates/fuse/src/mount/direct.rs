@@ -1,5 +1,6 @@
-//! Mounting without a helper: as root, or with the capability, in the mount namespace that the process is in.
+//! Mounting without the helper: as root, or with `CAP_SYS_ADMIN` in the user namespace of the mount namespace.
 
+use crate::mountinfo::FS_TYPE;
 use crate::options::{Checks, MountOptions};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
@@ -11,10 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What a list of mounts says of the type: `fuse.lightfoot`.
-const TYPE: &str = "fuse.lightfoot";
-
-/// Opens `/dev/fuse` and has the kernel mount on `mountpoint` what is answered there. `None`: only a helper may do that.
+/// Opens `/dev/fuse` and mounts it on `mountpoint`. `None`: this process may not, the helper may.
 ///
 /// # Errors
 /// Those of `open(2)` on the device and of `mount(2)`.
@@ -22,7 +20,7 @@ pub(super) fn mount_directly(mountpoint: &Path, options: &MountOptions) -> io::R
     let device = File::options().read(true).write(true).open("/dev/fuse")?;
     let root = std::fs::metadata(mountpoint)?;
     let (uid, gid) = (rustix::process::getuid(), rustix::process::getgid());
-    let mut words = format!(
+    let mut data = format!(
         "fd={},rootmode={:o},user_id={},group_id={}",
         device.as_raw_fd(),
         root.mode() & 0o170_000,
@@ -30,15 +28,15 @@ pub(super) fn mount_directly(mountpoint: &Path, options: &MountOptions) -> io::R
         gid.as_raw()
     );
     if options.allow_other {
-        words.push_str(",allow_other");
+        data.push_str(",allow_other");
     }
     if options.session.checks == Checks::Kernel {
-        words.push_str(",default_permissions");
+        data.push_str(",default_permissions");
     }
-    let words = CString::new(words)?;
+    let data = CString::new(data)?;
     let name = CString::new(options.name.as_bytes())?;
     let at = CString::new(mountpoint.as_os_str().as_bytes())?;
-    match mount(&*name, &*at, TYPE, flags(options), &*words) {
+    match mount(&*name, &*at, FS_TYPE, flags(options), &*data) {
         Ok(()) => Ok(Some(device.into())),
         Err(Errno::PERM) => Ok(None),
         Err(errno) => Err(errno.into()),

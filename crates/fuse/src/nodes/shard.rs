@@ -1,319 +1,205 @@
-//! One shard of the table of nodes: slots in chunks, and an index over their ids.
+//! One shard of the table of nodes: a slab of nodes, and an index of their ids.
 //!
 //! # What it is
-//! Nodes lie in chunks of 32 slots, which do not move while the shard grows. Chunks that have room are a list, the
-//! first of it is filled next; a chunk that is empty and not the first gives its memory back. The index is open
-//! addressing over slot numbers with linear probing; removal shifts back what follows, so there are no tombstones.
+//! Nodes are in a [`Slab`], whose keys stay the same while the shard grows, so that the clock and visits can go over the
+//! keys a few at a time. A [`HashTable`] of keys finds a node by its id.
 //!
 //! # What it is not
-//! Thread-safe: all of it is behind its shard's lock.
+//! Thread-safe: the shard's lock protects all of it.
 //!
 //! # Invariants
-//! 1. A bit of `live` is set where the slot holds a node, and such a node is in the index once.
-//! 2. A chunk is on the list of those with room if and only if a bit of its `live` is unset.
-//!
-//! # Source
-//! Removal: Knuth, TAOCP 3, 6.4, algorithm R.
+//! 1. Each node of the slab has one entry in the index, under the hash of its id, and no entry is without its node.
+//! 2. A node changes its key only in [`Shard::compact`], and only to a lower one.
 
-/// Slots of a chunk: one bit each in a word.
-const CHUNK: u32 = u32::BITS;
+use hashbrown::HashTable;
+use slab::Slab;
 
-/// No chunk; no slot.
-const NONE: u32 = u32::MAX;
-
-/// The index's first size; it doubles at 3/4 and halves at 1/8.
-const SMALLEST: usize = 16;
+/// A shard with no more slots than this does not shrink.
+const SMALLEST: usize = 32;
 
 pub(super) struct Shard<V> {
-    /// Slot numbers by tag, or `NONE`; empty, or a power of two.
-    index: Vec<u32>,
-    chunks: Vec<Chunk<V>>,
-    /// The first chunk with room.
-    roomy: u32,
-    live: usize,
+    nodes: Slab<Node<V>>,
+    /// Keys of `nodes`, by the hash of the node's id.
+    index: HashTable<u32>,
+    seed: u64,
     /// The sum of all counts.
-    told: u64,
-    /// The chunk that the clock looks at next.
+    lookups: u64,
+    /// The slot that the clock looks at next.
     hand: usize,
 }
 
-struct Chunk<V> {
-    live: u32,
-    /// Nodes that were asked for since the clock came by.
-    used: u32,
-    /// The next chunk with room.
-    next: u32,
-    slots: Box<[Slot<V>]>,
-}
-
-struct Slot<V> {
-    held: Option<(u64, V)>,
+struct Node<V> {
+    id: u64,
+    value: V,
     lookups: u64,
     generation: u32,
-    tag: u32,
+    /// A request used the node since the clock came by.
+    is_used: bool,
 }
 
-/// What came of [`Shard::tell`].
-pub(super) enum Told<V> {
+/// An id and its hash.
+#[derive(Clone, Copy)]
+pub(super) struct Key {
+    pub(super) id: u64,
+    pub(super) hash: u64,
+}
+
+impl Key {
+    /// Folded multiplication by a seed that others cannot guess. Source: wyhash (Wang Yi, 2019).
+    pub(super) fn new(id: u64, seed: u64) -> Self {
+        let product = u128::from(id ^ seed) * u128::from(seed | 1);
+        Self { id, hash: (product as u64 ^ (product >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) }
+    }
+}
+
+/// The result of [`Shard::look_up`].
+pub(super) enum Lookup<V> {
     /// The node's generation and value.
     Known(u32, V),
-    /// Another node has the id.
-    Another,
-    /// No node has it.
-    Unknown,
-}
-
-/// What came of [`Shard::forget`].
-pub(super) enum Forgotten<V> {
-    /// The kernel still knows the node.
-    Stays,
-    /// The node's value, and how many lookups there were too many.
-    Gone(V, u64),
-    /// There is no such node.
+    /// Another file has the id.
+    Taken,
+    /// No node has the id.
     Unknown,
 }
 
 impl<V: Clone> Shard<V> {
-    pub(super) fn new() -> Self {
-        Self { index: Vec::new(), chunks: Vec::new(), roomy: NONE, live: 0, told: 0, hand: 0 }
+    /// An empty shard for keys that are made with `seed`.
+    pub(super) fn new(seed: u64) -> Self {
+        Self { nodes: Slab::new(), index: HashTable::new(), seed, lookups: 0, hand: 0 }
     }
 
-    /// Counts one more lookup of `id`, and marks it as used, if it is the node that `is_same` means.
-    pub(super) fn tell(&mut self, tag: u32, id: u64, is_same: impl FnOnce(&V) -> bool) -> Told<V> {
-        let Some(place) = self.probe(tag, id) else { return Told::Unknown };
-        let index = self.index[place];
-        let (chunk, bit) = self.chunk_of(index);
-        let slot = &mut chunk.slots[bit as usize];
-        match &slot.held {
-            Some((_, value)) if is_same(value) => {
-                slot.lookups += 1;
-                chunk.used |= 1 << bit;
-                let known = Told::Known(slot.generation, value.clone());
-                self.told += 1;
-                known
-            }
-            _ => Told::Another,
+    /// Counts one more lookup of the node `key` and marks it as used, if `is_same` accepts its value.
+    pub(super) fn look_up(&mut self, key: Key, is_same: impl FnOnce(&V) -> bool) -> Lookup<V> {
+        let Some(node) = self.find_mut(key) else { return Lookup::Unknown };
+        if !is_same(&node.value) {
+            return Lookup::Taken;
         }
+        node.lookups += 1;
+        node.is_used = true;
+        let known = Lookup::Known(node.generation, node.value.clone());
+        self.lookups += 1;
+        known
     }
 
-    /// The generation and value of `id`.
-    pub(super) fn find(&self, tag: u32, id: u64) -> Option<(u32, V)> {
-        let slot = self.slot(self.index[self.probe(tag, id)?])?;
-        slot.held.as_ref().map(|(_, value)| (slot.generation, value.clone()))
+    /// The generation and value of the node `key`.
+    pub(super) fn find(&self, key: Key) -> Option<(u32, V)> {
+        self.nodes.get(self.slot(key)?).map(|node| (node.generation, node.value.clone()))
     }
 
-    /// Adds a node with a count of 1. `id` is not there.
-    pub(super) fn add(&mut self, (tag, id): (u32, u64), generation: u32, value: V) {
-        if (self.live + 1) * 4 > self.index.len() * 3 {
-            self.resize((self.index.len() * 2).max(SMALLEST));
+    /// Adds the node `key`, which is not there, with a count of 1.
+    pub(super) fn add(&mut self, key: Key, generation: u32, value: V) {
+        if self.nodes.len() == self.nodes.capacity() {
+            // By a quarter instead of by doubling: most of the memory is here.
+            self.nodes.reserve_exact(self.nodes.len() / 4 + SMALLEST / 2);
         }
-        let at = self.roomy_chunk();
-        let chunk = &mut self.chunks[at as usize];
-        let bit = (!chunk.live).trailing_zeros();
-        chunk.live |= 1 << bit;
-        chunk.used |= 1 << bit;
-        let slot = &mut chunk.slots[bit as usize];
-        (slot.held, slot.lookups, slot.tag, slot.generation) = (Some((id, value)), 1, tag, generation);
-        if chunk.live == u32::MAX {
-            self.roomy = chunk.next;
-        }
-        self.live += 1;
-        self.told += 1;
-        put(&mut self.index, tag, at * CHUNK + bit);
+        let slot = self.nodes.insert(Node { id: key.id, value, lookups: 1, generation, is_used: true });
+        let (nodes, seed) = (&self.nodes, self.seed);
+        self.index.insert_unique(key.hash, slot as u32, |&slot| hash_of(nodes, slot, seed));
+        self.lookups += 1;
     }
 
-    /// The value of `id`, which is marked as used.
+    /// The value of the node `key`, which is marked as used.
     #[inline]
-    pub(super) fn get(&mut self, tag: u32, id: u64) -> Option<V> {
-        let index = self.index[self.probe(tag, id)?];
-        let (chunk, bit) = self.chunk_of(index);
-        // A store only where it says something new.
-        if chunk.used & 1 << bit == 0 {
-            chunk.used |= 1 << bit;
+    pub(super) fn get(&mut self, key: Key) -> Option<V> {
+        let node = self.find_mut(key)?;
+        // A store only where it changes something.
+        if !node.is_used {
+            node.is_used = true;
         }
-        chunk.slots[bit as usize].held.as_ref().map(|(_, value)| value.clone())
+        Some(node.value.clone())
     }
 
     #[cfg(any(test, loom))]
-    pub(super) fn lookups(&self, tag: u32, id: u64) -> Option<u64> {
-        self.slot(self.index[self.probe(tag, id)?]).map(|slot| slot.lookups)
+    pub(super) fn lookups(&self, key: Key) -> Option<u64> {
+        self.nodes.get(self.slot(key)?).map(|node| node.lookups)
     }
 
-    pub(super) fn forget(&mut self, tag: u32, id: u64, lookups: u64) -> Forgotten<V> {
-        let Some(place) = self.probe(tag, id) else { return Forgotten::Unknown };
-        let index = self.index[place];
-        let (chunk, bit) = self.chunk_of(index);
-        let slot = &mut chunk.slots[bit as usize];
-        let had = slot.lookups;
-        slot.lookups = had.saturating_sub(lookups);
-        self.told -= had.min(lookups);
+    /// Subtracts `lookups` from the count of the node `key`. Returns the node's value if the count is 0 now (the node is
+    /// removed then), and by how much `lookups` exceeded the count.
+    pub(super) fn forget(&mut self, key: Key, lookups: u64) -> (Option<V>, u64) {
+        let nodes = &mut self.nodes;
+        let found = self.index.find_entry(key.hash, |&slot| has_id(nodes, slot, key.id));
+        let Ok(entry) = found else { return (None, lookups) };
+        let slot = *entry.get() as usize;
+        let Some(node) = nodes.get_mut(slot) else { return (None, lookups) };
+        let had = node.lookups;
+        node.lookups = had.saturating_sub(lookups);
+        self.lookups -= had.min(lookups);
         if lookups < had {
-            return Forgotten::Stays;
+            return (None, 0);
         }
-        self.unlink(place);
-        match self.vacate(index) {
-            Some(value) => Forgotten::Gone(value, lookups - had),
-            None => Forgotten::Unknown,
+        entry.remove();
+        let node = nodes.remove(slot);
+        if nodes.capacity() > SMALLEST && nodes.len() * 2 < nodes.capacity() {
+            self.compact();
         }
+        (Some(node.value), lookups - had)
     }
 
-    /// Takes all values out, and begins anew.
+    /// Moves all values to `out` and begins anew.
     pub(super) fn take_all(&mut self, out: &mut Vec<V>) {
-        let old = core::mem::replace(self, Self::new());
-        let slots = old.chunks.into_iter().flat_map(|chunk| chunk.slots);
-        out.extend(slots.filter_map(|slot| Some(slot.held?.1)));
+        let old = core::mem::replace(self, Self::new(self.seed));
+        out.extend(old.nodes.into_iter().map(|(_, node)| node.value));
     }
 
-    pub(super) fn told(&self) -> u64 {
-        self.told
+    pub(super) fn total_lookups(&self) -> u64 {
+        self.lookups
     }
 
-    pub(super) fn chunks(&self) -> usize {
-        self.chunks.len()
+    /// One more than the highest slot that may have a node.
+    pub(super) fn slots(&self) -> usize {
+        self.nodes.capacity()
     }
 
     #[cfg(any(test, loom))]
     pub(super) fn bytes(&self) -> usize {
-        let slots: usize = self.chunks.iter().map(|chunk| chunk.slots.len()).sum();
-        self.index.capacity() * size_of::<u32>()
-            + self.chunks.capacity() * size_of::<Chunk<V>>()
-            + slots * size_of::<Slot<V>>()
+        self.index.allocation_size() + self.nodes.capacity() * size_of::<Option<Node<V>>>()
     }
 
-    /// The clock's look at one chunk: marks come off, and `cold` gets those that had none, `n` at most. The hand stays
-    /// where more are left than that.
-    pub(super) fn sweep(&mut self, n: usize, mut cold: impl FnMut(u64, &V)) {
-        if self.hand >= self.chunks.len() {
+    /// The clock's look at the slot of the hand. Takes the mark off a node that was used, and returns one that was not.
+    pub(super) fn sweep(&mut self) -> Option<(u64, &V)> {
+        if self.hand >= self.nodes.capacity() {
             self.hand = 0;
         }
-        let hand = self.hand;
-        let Some(chunk) = self.chunks.get_mut(hand) else { return };
-        let mut found = chunk.live & !chunk.used;
-        for _ in 0..n {
-            if found == 0 {
-                break;
-            }
-            let bit = found.trailing_zeros();
-            found &= found - 1;
-            if let Some((id, value)) = &chunk.slots[bit as usize].held {
-                cold(*id, value);
-            }
-            // As if used: the hand does not give it out again before it has gone round.
-            chunk.used |= 1 << bit;
-        }
-        if found == 0 {
-            chunk.used = 0;
-            self.hand += 1;
-        }
+        let node = self.nodes.get_mut(self.hand);
+        self.hand += 1;
+        let node = node?;
+        let was_used = core::mem::replace(&mut node.is_used, false);
+        (!was_used).then_some((node.id, &node.value))
     }
 
-    /// Clones the nodes of chunk `at` to `out`; whether there is such a chunk.
-    pub(super) fn clone_chunk(&self, at: usize, out: &mut Vec<(u64, V)>) -> bool {
-        let Some(chunk) = self.chunks.get(at) else { return false };
-        out.extend(chunk.slots.iter().filter_map(|slot| slot.held.clone()));
-        true
+    /// Clones the nodes in `slots` to `out`.
+    pub(super) fn clone_slots(&self, slots: core::ops::Range<usize>, out: &mut Vec<(u64, V)>) {
+        let nodes = slots.filter_map(|slot| self.nodes.get(slot));
+        out.extend(nodes.map(|node| (node.id, node.value.clone())));
     }
 
-    fn slot(&self, index: u32) -> Option<&Slot<V>> {
-        self.chunks.get((index / CHUNK) as usize)?.slots.get((index % CHUNK) as usize)
+    fn slot(&self, key: Key) -> Option<usize> {
+        self.index.find(key.hash, |&slot| has_id(&self.nodes, slot, key.id)).map(|&slot| slot as usize)
     }
 
-    /// Of a slot that is there.
-    fn chunk_of(&mut self, index: u32) -> (&mut Chunk<V>, u32) {
-        (&mut self.chunks[(index / CHUNK) as usize], index % CHUNK)
+    fn find_mut(&mut self, key: Key) -> Option<&mut Node<V>> {
+        self.nodes.get_mut(self.slot(key)?)
     }
 
-    /// Where in the index `id` is.
-    fn probe(&self, tag: u32, id: u64) -> Option<usize> {
-        let mask = self.index.len().checked_sub(1)?;
-        let mut at = tag as usize & mask;
-        // Ends, for a quarter of the index is free.
-        while self.index[at] != NONE {
-            let slot = self.slot(self.index[at])?;
-            if slot.tag == tag && slot.held.as_ref().is_some_and(|held| held.0 == id) {
-                return Some(at);
-            }
-            at = (at + 1) & mask;
-        }
-        None
-    }
-
-    /// Takes the entry at `hole` out of the index; entries behind that it stood in the way of move up.
-    fn unlink(&mut self, mut hole: usize) {
-        let mask = self.index.len() - 1;
-        let mut at = (hole + 1) & mask;
-        while self.index[at] != NONE {
-            let home = self.slot(self.index[at]).map_or(at, |slot| slot.tag as usize & mask);
-            // How far the entry is from home, and the hole from the entry.
-            if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
-                self.index[hole] = self.index[at];
-                hole = at;
-            }
-            at = (at + 1) & mask;
-        }
-        self.index[hole] = NONE;
-    }
-
-    /// Takes the value out of a slot that is off the index.
-    fn vacate(&mut self, index: u32) -> Option<V> {
-        let at = index / CHUNK;
-        let first = self.roomy;
-        let (chunk, bit) = self.chunk_of(index);
-        let was_full = chunk.live == u32::MAX;
-        chunk.live &= !(1 << bit);
-        chunk.used &= !(1 << bit);
-        let (_, value) = chunk.slots[bit as usize].held.take()?;
-        if was_full {
-            chunk.next = first;
-            self.roomy = at;
-            self.give_back(first);
-        } else if at != first {
-            self.give_back(at);
-        }
-        self.live -= 1;
-        if self.index.len() > SMALLEST && self.live * 8 < self.index.len() {
-            self.resize(self.index.len() / 2);
-        }
-        Some(value)
-    }
-
-    /// Frees the slots of chunk `at` if none is in use.
-    fn give_back(&mut self, at: u32) {
-        if let Some(chunk) = self.chunks.get_mut(at as usize).filter(|chunk| chunk.live == 0) {
-            chunk.slots = Box::default();
-        }
-    }
-
-    /// The chunk to fill next, with its slots.
-    fn roomy_chunk(&mut self) -> u32 {
-        if self.roomy == NONE {
-            self.roomy = self.chunks.len() as u32;
-            self.chunks.push(Chunk { live: 0, used: 0, next: NONE, slots: Box::default() });
-        }
-        let chunk = &mut self.chunks[self.roomy as usize];
-        if chunk.slots.is_empty() {
-            chunk.slots = (0..CHUNK).map(|_| Slot { held: None, lookups: 0, generation: 0, tag: 0 }).collect();
-        }
-        self.roomy
-    }
-
-    /// Makes the index anew, from the slots in their order: entries need not be looked at.
-    fn resize(&mut self, size: usize) {
-        let mut index = vec![NONE; size];
-        for (at, chunk) in (0..).zip(&self.chunks) {
-            let held = (0..CHUNK).filter(|bit| chunk.live & 1 << bit != 0);
-            held.for_each(|bit| put(&mut index, chunk.slots[bit as usize].tag, at * CHUNK + bit));
-        }
-        self.index = index;
+    /// Moves nodes to the lowest slots and frees the others.
+    #[cold]
+    fn compact(&mut self) {
+        let Self { nodes, index, seed, .. } = self;
+        nodes.compact(|node, from, to| {
+            let entry = index.find_mut(Key::new(node.id, *seed).hash, |&slot| slot as usize == from);
+            entry.map(|slot| *slot = to as u32).is_some()
+        });
+        index.shrink_to(nodes.len(), |&slot| hash_of(nodes, slot, *seed));
     }
 }
 
-/// Enters a slot number at the first free place from its home on. There is one.
-fn put(index: &mut [u32], tag: u32, slot: u32) {
-    let mask = index.len() - 1;
-    let mut at = tag as usize & mask;
-    while index[at] != NONE {
-        at = (at + 1) & mask;
-    }
-    index[at] = slot;
+fn has_id<V>(nodes: &Slab<Node<V>>, slot: u32, id: u64) -> bool {
+    nodes.get(slot as usize).is_some_and(|node| node.id == id)
+}
+
+/// The hash under which the node in `slot` is in the index.
+fn hash_of<V>(nodes: &Slab<Node<V>>, slot: u32, seed: u64) -> u64 {
+    // Invariant 1: there is a node.
+    nodes.get(slot as usize).map_or(0, |node| Key::new(node.id, seed).hash)
 }

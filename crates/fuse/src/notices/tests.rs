@@ -1,4 +1,4 @@
-//! The queue with senders that say what they were told, and wait where a test wants it.
+//! The queue with senders that report each notice, and block where a test needs it.
 
 use super::*;
 use std::sync::mpsc::{self, Receiver, SyncSender};
@@ -11,51 +11,51 @@ enum Sent {
     Gone,
 }
 
-/// Says what it is told, then waits for leave, which is the answer.
+/// Reports each notice, then waits for the result to return.
 struct Fake {
-    said: mpsc::Sender<Sent>,
-    leave: Receiver<io::Result<()>>,
+    sent: mpsc::Sender<Sent>,
+    results: Receiver<io::Result<()>>,
 }
 
 impl Fake {
-    fn say(&self, what: Sent) -> io::Result<()> {
-        self.said.send(what).expect("the test listens");
-        // No more leave to give: all may go.
-        self.leave.recv().unwrap_or(Ok(()))
+    fn report(&self, what: Sent) -> io::Result<()> {
+        self.sent.send(what).expect("the test listens");
+        // No more results: all succeed.
+        self.results.recv().unwrap_or(Ok(()))
     }
 }
 
 impl Sender for Fake {
     fn send(&self, notice: &Notice) -> io::Result<()> {
         assert_eq!(thread::current().name(), Some("lightfoot-notices"));
-        self.say(Sent::One(notice.clone()))
+        self.report(Sent::One(notice.clone()))
     }
 
     fn all(&self) -> io::Result<()> {
-        self.say(Sent::All)
+        self.report(Sent::All)
     }
 }
 
 impl Drop for Fake {
     fn drop(&mut self) {
-        let _ = self.said.send(Sent::Gone);
+        let _ = self.sent.send(Sent::Gone);
     }
 }
 
 struct Case {
     notices: Notices,
     metrics: Arc<Metrics>,
-    said: Receiver<Sent>,
-    leave: SyncSender<io::Result<()>>,
+    sent: Receiver<Sent>,
+    results: SyncSender<io::Result<()>>,
 }
 
 fn case(capacity: usize, slow: Duration) -> Case {
-    let (say, said) = mpsc::channel();
-    let (leave, take) = mpsc::sync_channel(100);
+    let (report, sent) = mpsc::channel();
+    let (results, take) = mpsc::sync_channel(100);
     let metrics = Arc::new(Metrics::new());
-    let fake = Fake { said: say, leave: take };
+    let fake = Fake { sent: report, results: take };
     let notices = Notices::start_with(fake, capacity, metrics.clone(), slow).expect("a thread");
-    Case { notices, metrics, said, leave }
+    Case { notices, metrics, sent, results }
 }
 
 fn inode(node: u64) -> Notice {
@@ -64,95 +64,95 @@ fn inode(node: u64) -> Notice {
 
 #[test]
 fn notices_are_sent_in_the_order_they_were_pushed() {
-    let Case { notices, metrics, said, leave } = case(10, Duration::MAX);
+    let Case { notices, metrics, sent, results } = case(10, Duration::MAX);
     let name = || Box::from(&b"name"[..]);
     let all =
         [Notice::InvalEntry { parent: 1, name: name() }, inode(2), Notice::InvalEntry { parent: 2, name: name() }];
     all.iter().for_each(|notice| notices.push(notice.clone()));
-    drop(leave);
+    drop(results);
     notices.flush();
-    assert_eq!(said.try_iter().collect::<Vec<_>>(), all.map(Sent::One));
+    assert_eq!(sent.try_iter().collect::<Vec<_>>(), all.map(Sent::One));
     assert_eq!((metrics.get(Gauge::NoticesSent), metrics.get(Gauge::SlowNotices)), (3, 0));
     drop(notices);
-    assert_eq!(said.try_iter().collect::<Vec<_>>(), [Sent::Gone], "a drop joins");
+    assert_eq!(sent.try_iter().collect::<Vec<_>>(), [Sent::Gone], "a drop joins");
 }
 
 #[test]
-fn what_equals_the_last_in_the_queue_is_not_queued_again() {
-    let Case { notices, said, leave, .. } = case(10, Duration::MAX);
+fn a_notice_that_equals_the_last_in_the_queue_is_not_queued_again() {
+    let Case { notices, sent, results, .. } = case(10, Duration::MAX);
     notices.push(inode(1));
-    assert_eq!(said.recv(), Ok(Sent::One(inode(1))));
+    assert_eq!(sent.recv(), Ok(Sent::One(inode(1))));
     // The first is being sent, and may not cover what comes now.
     [1, 1, 2, 2, 1].into_iter().for_each(|node| notices.push(inode(node)));
-    drop(leave);
+    drop(results);
     notices.flush();
-    assert_eq!(said.try_iter().collect::<Vec<_>>(), [1, 2, 1].map(|node| Sent::One(inode(node))));
+    assert_eq!(sent.try_iter().collect::<Vec<_>>(), [1, 2, 1].map(|node| Sent::One(inode(node))));
 }
 
 #[test]
 fn a_full_queue_becomes_everything_and_then_a_queue_again() {
-    let Case { notices, metrics, said, leave } = case(2, Duration::MAX);
+    let Case { notices, metrics, sent, results } = case(2, Duration::MAX);
     notices.push(inode(1));
-    assert_eq!(said.recv(), Ok(Sent::One(inode(1))));
+    assert_eq!(sent.recv(), Ok(Sent::One(inode(1))));
     // Does not wait, though nothing is taken out.
     (2..1000).for_each(|node| notices.push(inode(node)));
-    leave.send(Ok(())).expect("it listens");
-    assert_eq!(said.recv(), Ok(Sent::All));
-    // What comes while everything is told may be too late for it.
+    results.send(Ok(())).expect("it listens");
+    assert_eq!(sent.recv(), Ok(Sent::All));
+    // A notice that comes while "everything" is sent may be too late for it.
     notices.push(inode(7));
-    drop(leave);
+    drop(results);
     notices.flush();
-    assert_eq!(said.try_iter().collect::<Vec<_>>(), [Sent::One(inode(7))]);
+    assert_eq!(sent.try_iter().collect::<Vec<_>>(), [Sent::One(inode(7))]);
     assert_eq!((metrics.get(Gauge::NoticesCollapsed), metrics.get(Gauge::NoticesSent)), (1, 3));
 }
 
 #[test]
-fn what_the_kernel_does_not_know_is_no_failure_and_others_are_counted() {
-    let Case { notices, metrics, said, leave } = case(10, Duration::MAX);
+fn an_unknown_name_is_not_a_failure_and_other_errors_are_counted() {
+    let Case { notices, metrics, sent, results } = case(10, Duration::MAX);
     for (node, errno) in [(1, ENOENT), (2, 38), (3, 5)] {
-        leave.send(Err(io::Error::from_raw_os_error(errno))).expect("it listens");
+        results.send(Err(io::Error::from_raw_os_error(errno))).expect("it listens");
         notices.push(inode(node));
     }
     notices.flush();
-    assert_eq!(said.try_iter().count(), 3, "it goes on");
+    assert_eq!(sent.try_iter().count(), 3, "it goes on");
     assert_eq!((metrics.get(Gauge::NoticesFailed), metrics.get(Gauge::NoticesSent)), (2, 3));
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_counted_once_by_whoever_notices_first() {
-    let Case { notices, metrics, said, leave } = case(10, Duration::ZERO);
+fn a_call_that_takes_too_long_is_counted_once() {
+    let Case { notices, metrics, sent, results } = case(10, Duration::ZERO);
     notices.push(inode(1));
-    assert_eq!(said.recv(), Ok(Sent::One(inode(1))));
+    assert_eq!(sent.recv(), Ok(Sent::One(inode(1))));
     // It has not returned.
     (2..5).for_each(|node| notices.push(inode(node)));
     assert_eq!(metrics.get(Gauge::SlowNotices), 1);
-    drop(leave);
+    drop(results);
     notices.flush();
     assert_eq!(metrics.get(Gauge::SlowNotices), 4);
 }
 
 #[test]
 fn a_drop_does_not_wait_for_a_call_that_hangs_and_nothing_is_sent_after_it() {
-    let Case { notices, said, leave, .. } = case(10, Duration::MAX);
+    let Case { notices, sent, results, .. } = case(10, Duration::MAX);
     notices.push(inode(1));
-    assert_eq!(said.recv(), Ok(Sent::One(inode(1))));
+    assert_eq!(sent.recv(), Ok(Sent::One(inode(1))));
     notices.push(inode(2));
     drop(notices);
-    assert!(said.try_recv().is_err(), "the call hangs still");
-    drop(leave);
-    assert_eq!(said.recv(), Ok(Sent::Gone));
+    assert!(sent.try_recv().is_err(), "the call hangs still");
+    drop(results);
+    assert_eq!(sent.recv(), Ok(Sent::Gone));
 }
 
 #[test]
-fn a_queue_that_nobody_used_ends() {
-    let Case { notices, said, .. } = case(0, Duration::MAX);
+fn a_queue_without_notices_ends() {
+    let Case { notices, sent, .. } = case(0, Duration::MAX);
     notices.flush();
     drop(notices);
-    assert_eq!(said.recv(), Ok(Sent::Gone));
+    assert_eq!(sent.recv(), Ok(Sent::Gone));
 }
 
 #[test]
-fn a_sender_that_panics_ends_the_queue_and_nobody_waits_for_it() {
+fn a_sender_that_panics_ends_the_queue_and_nothing_waits_for_it() {
     struct Panics;
     impl Sender for Panics {
         fn send(&self, _: &Notice) -> io::Result<()> {

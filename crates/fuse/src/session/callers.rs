@@ -1,8 +1,8 @@
-//! Contexts for callers: whose eyes the tree is seen through.
+//! Contexts for callers: the credentials with which a request acts on the tree.
 //!
-//! With the kernel's checks, what it lets through is done: such contexts have all capabilities, but the caller's user and group, so
-//! that what is made belongs to the caller; and no right to keep set-id bits for others than root. With our own checks a
-//! context has the caller's groups and, unless the caller is root, no capabilities.
+//! If the kernel checks permissions, a context has the caller's user and group, so that new files belong to the caller, and
+//! all capabilities but those that keep set-id bits and exceed quotas. If Lightfoot checks, a context has the caller's groups
+//! and, unless the caller is root, no capabilities.
 
 use super::Caller;
 use crate::options::Checks;
@@ -12,49 +12,49 @@ use std::fs;
 use std::sync::Arc;
 use vfs::{Capabilities, Context, Credentials, SetAttr};
 
-/// Contexts that are kept; beyond, all are dropped and made again as they are needed.
+/// Number of cached contexts. When the cache is full, all are dropped.
 const MOST: usize = 4096;
 
-/// What a context is made of.
+/// The properties of a context.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Of {
+struct ContextKey {
     uid: u32,
     gid: u32,
     umask: u32,
     groups: Box<[u32]>,
-    /// What is done was checked before: with capabilities, as where the kernel checks.
+    /// The request was checked before: the context has capabilities.
     is_checked: bool,
 }
 
 /// See the [module documentation](self).
 pub(super) struct Callers {
     everyone: Context,
-    nobody: Context,
+    unknown: Context,
     checks: Checks,
-    known: RwLock<HashMap<Of, Arc<Context>>>,
+    known: RwLock<HashMap<ContextKey, Arc<Context>>>,
 }
 
 impl Callers {
     pub(super) fn new(everyone: Context, checks: Checks) -> Self {
         everyone.set_umask(0);
-        let nobody = everyone.fork();
+        let unknown = everyone.fork();
         let mut cred = Credentials::root();
         cred.capabilities = cred.capabilities.without(Capabilities::FSETID);
-        nobody.set_credentials(cred);
-        Self { everyone, nobody, checks, known: RwLock::default() }
+        unknown.set_credentials(cred);
+        Self { everyone, unknown, checks, known: RwLock::default() }
     }
 
-    /// For what needs no right, or one that was checked already.
+    /// For operations that need no permission, or whose permission was checked already.
     pub(super) fn everyone(&self) -> &Context {
         &self.everyone
     }
 
-    /// For what was checked already, of a caller who is not known: it keeps no set-id bits.
-    pub(super) fn nobody_in_particular(&self) -> &Context {
-        &self.nobody
+    /// For operations that were checked already and whose caller is unknown: they clear set-id bits.
+    pub(super) fn unknown(&self) -> &Context {
+        &self.unknown
     }
 
-    /// For looking at names: `everyone` where the kernel checks.
+    /// For reading: `everyone` if the kernel checks.
     pub(super) fn looking<R>(&self, caller: &Caller, f: impl FnOnce(&Context) -> R) -> R {
         match self.checks {
             Checks::Kernel => f(&self.everyone),
@@ -62,22 +62,28 @@ impl Callers {
         }
     }
 
-    /// For making and removing names; `umask` masks the modes of what is made.
+    /// For creating and removing names; `umask` applies to the modes of new files.
     pub(super) fn making(&self, caller: &Caller, umask: u32) -> Arc<Context> {
         let groups = match self.checks {
             Checks::Kernel => Box::default(),
             Checks::Own => groups_of(caller.pid),
         };
-        self.context(Of { uid: caller.uid, gid: caller.gid, umask, groups, is_checked: self.checks == Checks::Kernel })
+        self.context(ContextKey {
+            uid: caller.uid,
+            gid: caller.gid,
+            umask,
+            groups,
+            is_checked: self.checks == Checks::Kernel,
+        })
     }
 
-    /// For what was checked already, whoever checks.
+    /// For operations that were checked already, by either side.
     pub(super) fn checked(&self, caller: &Caller) -> Arc<Context> {
         let groups = Box::default();
-        self.context(Of { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked: true })
+        self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked: true })
     }
 
-    /// For changing attributes: with groups, if they decide which set-id bits stay.
+    /// For changing attributes: with the caller's groups if these decide whether set-id bits stay.
     pub(super) fn changing(&self, caller: &Caller, set: &SetAttr) -> Arc<Context> {
         if set.mode.is_some_and(|mode| mode & 0o2000 != 0) && caller.uid != 0 {
             return self.with_groups(caller);
@@ -88,34 +94,34 @@ impl Callers {
     /// With the caller's groups.
     pub(super) fn with_groups(&self, caller: &Caller) -> Arc<Context> {
         let (groups, is_checked) = (groups_of(caller.pid), self.checks == Checks::Kernel);
-        self.context(Of { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked })
+        self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked })
     }
 
-    fn context(&self, of: Of) -> Arc<Context> {
-        if let Some(known) = self.known.read().get(&of) {
+    fn context(&self, key: ContextKey) -> Arc<Context> {
+        if let Some(known) = self.known.read().get(&key) {
             return known.clone();
         }
         let context = self.everyone.fork();
-        context.set_umask(of.umask);
-        context.set_credentials(credentials(&of));
+        context.set_umask(key.umask);
+        context.set_credentials(credentials(&key));
         let context = Arc::new(context);
         let mut known = self.known.write();
         if known.len() >= MOST {
             known.clear();
         }
-        known.entry(of).or_insert(context).clone()
+        known.entry(key).or_insert(context).clone()
     }
 }
 
-fn credentials(of: &Of) -> Credentials {
-    let mut cred = Credentials::user(of.uid, of.gid, &of.groups);
-    if of.uid != 0 && of.is_checked {
+fn credentials(key: &ContextKey) -> Credentials {
+    let mut cred = Credentials::user(key.uid, key.gid, &key.groups);
+    if key.uid != 0 && key.is_checked {
         cred.capabilities = Capabilities::all().without(Capabilities::FSETID.union(Capabilities::SYS_RESOURCE));
     }
     cred
 }
 
-/// The supplementary groups of a thread; none if it has gone.
+/// The supplementary groups of a thread; none if it has exited.
 fn groups_of(pid: u32) -> Box<[u32]> {
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return Box::default() };
     let groups = status.lines().find_map(|line| line.strip_prefix("Groups:"));

@@ -1,70 +1,71 @@
-//! Operations on files that are open: read, write, locks; and on those that need not be.
+//! Operations on files: open, read, write, seek, allocate, locks.
 
-use super::{Caller, Entry, Session};
+use super::{Caller, Entry, NewMode, Session};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use vfs::{Allocate, Base, Errno, Held, LockInfo, LockKind, LockWait, MAY_WRITE, OpenFile, OpenFlags, SeekFor};
+use vfs::{Allocate, Base, Errno, LockInfo, LockKind, LockWait, MAY_WRITE, OpenFile, OpenFlags, OwnedPlace, SeekFor};
 
-/// Flags that are handed on to the tree; the kernel sees to the others.
-const HANDED_ON: u32 = 3 | OpenFlags::TRUNC.bits() | OpenFlags::APPEND.bits() | OpenFlags::NOATIME.bits();
+/// Flags that the session passes to the tree. The kernel handles the others.
+const PASSED_ON: u32 = 3 | OpenFlags::TRUNC.bits() | OpenFlags::APPEND.bits() | OpenFlags::NOATIME.bits();
 
-/// The last byte of a lock that goes to the end, as the kernel has it: `OFFSET_MAX`.
+/// The last byte of a lock to the end of the file: `OFFSET_MAX` in Linux.
 const TO_END: u64 = i64::MAX as u64;
 
-/// A file that is open.
-pub(crate) struct Open {
+/// An open file.
+pub(crate) struct OpenHandle {
     pub(super) file: OpenFile,
-    /// The kernel may write to the host's file without asking.
+    /// The kernel may write to the backing file without a request.
     is_backed: bool,
 }
 
-/// Inodes that the kernel may change without asking, by [identity](Held::identity), and how many handles let it.
+/// Inodes that the kernel may change without a request, by [identity](Held::identity), with the number of handles that allow
+/// it.
 #[derive(Default)]
 pub(crate) struct Backed(Mutex<HashMap<u64, usize>>);
 
 impl Backed {
-    /// Whether what is known of it may be old at any time.
-    pub(super) fn has(&self, held: &Held) -> bool {
+    /// Whether the kernel may change the inode of `held` without a request.
+    pub(super) fn has(&self, held: &OwnedPlace) -> bool {
         self.0.lock().contains_key(&held.identity())
     }
 
-    fn begin(&self, held: &Held) {
+    fn begin(&self, held: &OwnedPlace) {
         *self.0.lock().entry(held.identity()).or_default() += 1;
     }
 
-    fn end(&self, held: &Held) {
+    fn end(&self, held: &OwnedPlace) {
         if let Slot::Occupied(mut handles) = self.0.lock().entry(held.identity()) {
             *handles.get_mut() -= 1;
             if *handles.get() == 0 {
                 handles.remove();
             }
         }
-        held.doubt();
+        held.mark_stale();
     }
 }
 
-/// What the kernel is told of a file that was opened.
+/// The reply to an open.
 #[derive(Debug)]
 pub struct Opened {
-    /// By which it is known from now on.
+    /// The number of the open file in later requests.
     pub handle: u64,
-    /// What the kernel has of its contents is still good.
+    /// The kernel may keep the pages that it has cached.
     pub keep_cache: bool,
-    /// The host's file that has the contents, if the kernel may use that.
+    /// The backing file, if the kernel may read and write it without requests.
     pub backing: Option<Arc<OwnedFd>>,
 }
 
-/// Locks taken by owners that the kernel names: one open file of our own for each owner and node, which goes, with all its locks,
-/// when the owner closes the file; as `fcntl(2)` has it.
+/// Locks by their owners, which the kernel numbers. Each pair of node and owner has an open file of the tree, which holds its
+/// locks. It is closed, and the locks end, when the owner closes the file, as in `fcntl(2)`.
 #[derive(Default)]
 pub(crate) struct Locks(Mutex<HashMap<(u64, u64), Arc<OpenFile>>>);
 
 impl Locks {
-    /// Gives up all that `owner` has on `node`.
+    /// Releases all locks of `owner` on `node`.
     fn end(&self, node: u64, owner: u64) {
         let file = self.0.lock().remove(&(node, owner));
         drop(file);
@@ -76,14 +77,14 @@ impl Locks {
     }
 }
 
-/// A lock as `fcntl(2)` has it.
+/// A lock of `fcntl(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLock {
-    /// What it keeps out.
+    /// Shared, exclusive, or unlock.
     pub kind: LockKind,
     /// First byte.
     pub start: u64,
-    /// Last byte; `i64::MAX` or more: to the end, of which `i64::MAX` is told.
+    /// Last byte. `i64::MAX` or more: to the end of the file, which replies show as `i64::MAX`.
     pub end: u64,
 }
 
@@ -100,11 +101,11 @@ impl Session {
     /// Those of [`vfs::Context::open`]; `ESTALE`.
     pub fn open(&self, caller: &Caller, node: u64, flags: u32) -> Result<Opened, Errno> {
         let held = self.node(node)?;
-        let file = self.open_as(caller, &held, OpenFlags::from_bits(flags & HANDED_ON))?;
+        let file = self.open_as(caller, &held, OpenFlags::from_bits_retain(flags & PASSED_ON))?;
         Ok(self.opened(file))
     }
 
-    /// CREATE: what it made or found, and opened.
+    /// CREATE: opens a file, and creates it if it does not exist.
     ///
     /// # Errors
     /// Those of [`vfs::Context::open`]; `ESTALE`.
@@ -113,42 +114,42 @@ impl Session {
         caller: &Caller,
         parent: u64,
         name: &[u8],
-        (mode, umask): (u32, u32),
+        new: NewMode,
         flags: u32,
     ) -> Result<(Entry, Opened), Errno> {
         let dir = self.node(parent)?;
-        let exclusive = OpenFlags::from_bits(flags & OpenFlags::EXCL.bits());
+        let exclusive = OpenFlags::from_bits_retain(flags & OpenFlags::EXCL.bits());
         let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(exclusive);
-        let file = self.callers.making(caller, umask).open(Base::at(&dir), name, flags, mode)?;
+        let file = self.callers.making(caller, new.umask).open(Base::at(&dir), name, flags, new.mode)?;
         let entry = self.entry(file.held().clone())?;
         Ok((entry, self.opened(file)))
     }
 
-    fn open_as(&self, caller: &Caller, held: &Held, asked: OpenFlags) -> Result<OpenFile, Errno> {
-        let flags = self.own_flags(asked.bits());
-        if !flags.can_write() && !flags.has(OpenFlags::TRUNC) {
+    fn open_as(&self, caller: &Caller, held: &OwnedPlace, requested: OpenFlags) -> Result<OpenFile, Errno> {
+        let flags = self.own_flags(requested.bits());
+        if !flags.can_write() && !flags.contains(OpenFlags::TRUNC) {
             return self.callers.looking(caller, |context| context.open_held(held, flags));
         }
         let context = self.callers.making(caller, 0);
-        if flags.can_read() && !asked.can_read() {
-            // That it is read too is not the caller's doing.
+        if flags.can_read() && !requested.can_read() {
+            // The session adds the read, so the caller needs no permission for it.
             context.access_held(held, MAY_WRITE)?;
             return self.callers.checked(caller).open_held(held, flags);
         }
         context.open_held(held, flags)
     }
 
-    /// What is opened here for what the kernel opens. Where it collects writes it reads what lies around them, and knows itself where
-    /// the end is.
+    /// The flags with which the session opens a file. With writeback the kernel also reads the pages that it writes in part, and
+    /// appends by itself.
     fn own_flags(&self, flags: u32) -> OpenFlags {
-        let mut bits = flags & HANDED_ON;
+        let mut bits = flags & PASSED_ON;
         if self.options.writeback {
             bits &= !OpenFlags::APPEND.bits();
             if bits & 3 == OpenFlags::WRONLY.bits() {
                 bits = bits & !3 | OpenFlags::RDWR.bits();
             }
         }
-        OpenFlags::from_bits(bits)
+        OpenFlags::from_bits_retain(bits)
     }
 
     fn opened(&self, file: OpenFile) -> Opened {
@@ -158,10 +159,10 @@ impl Session {
         if is_backed {
             self.backed.begin(file.held());
         }
-        Opened { handle: self.files.insert(Open { file, is_backed }), keep_cache, backing }
+        Opened { handle: self.files.insert(OpenHandle { file, is_backed }), keep_cache, backing }
     }
 
-    /// Calls `f` with an open file: that of `handle`, or without one (`no_open`) the node's, opened for this call.
+    /// Calls `f` with the open file `handle`. Without handles (`no_open`) opens the node for this call.
     fn with_file<R>(
         &self,
         node: u64,
@@ -172,16 +173,16 @@ impl Session {
         match self.files.get(handle) {
             Some(open) => f(&open.file),
             None if self.options.no_open && handle == 0 => {
-                f(&self.callers.nobody_in_particular().open_held(&*self.node(node)?, flags)?)
+                f(&self.callers.unknown().open_held(&*self.node(node)?, flags)?)
             }
             None => Err(Errno::EBADF),
         }
     }
 
-    /// READ: fills `buf` from `offset` on; fewer bytes only at the end.
+    /// READ: fills `buf` from `offset` on. Returns the number of bytes, less than `buf.len()` only at the end of the file.
     ///
     /// # Errors
-    /// `EBADF`; the file system's.
+    /// `EBADF`; those of the file system.
     pub fn read(&self, node: u64, handle: u64, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         self.with_file(node, handle, OpenFlags::RDONLY, |file| {
             let mut done = 0;
@@ -195,10 +196,10 @@ impl Session {
         })
     }
 
-    /// WRITE: how much of `data` was written; all but when room ran out.
+    /// WRITE: writes `data` at `offset`. Returns the number of bytes, less than `data.len()` only if an error followed.
     ///
     /// # Errors
-    /// `EBADF`; the file system's if nothing was written.
+    /// `EBADF`; those of the file system if nothing was written.
     pub fn write(&self, node: u64, handle: u64, offset: u64, data: &[u8]) -> Result<usize, Errno> {
         self.with_file(node, handle, OpenFlags::WRONLY, |file| {
             let mut done = 0;
@@ -217,7 +218,7 @@ impl Session {
     /// FSYNC.
     ///
     /// # Errors
-    /// `EBADF`; the file system's.
+    /// `EBADF`; those of the file system.
     pub fn fsync(&self, node: u64, handle: u64, data_only: bool) -> Result<(), Errno> {
         self.with_file(node, handle, OpenFlags::RDONLY, |file| file.sync(data_only))
     }
@@ -225,7 +226,7 @@ impl Session {
     /// FALLOCATE, with the mode bits of `fallocate(2)`.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for modes that there are none of here; those of [`OpenFile::allocate`].
+    /// `EOPNOTSUPP` for other modes; those of [`OpenFile::allocate`].
     pub fn fallocate(&self, node: u64, handle: u64, mode: u32, offset: u64, len: u64) -> Result<(), Errno> {
         const KEEP_SIZE: u32 = 1;
         const PUNCH_HOLE: u32 = 2;
@@ -240,7 +241,7 @@ impl Session {
         self.with_file(node, handle, OpenFlags::WRONLY, |file| file.allocate(how, keep_size, offset, len))
     }
 
-    /// LSEEK: for data (`SEEK_DATA`, 3) or a hole (`SEEK_HOLE`, 4).
+    /// LSEEK: finds data (`SEEK_DATA`, 3) or a hole (`SEEK_HOLE`, 4).
     ///
     /// # Errors
     /// `EINVAL` for another `whence`; those of [`OpenFile::seek_for`].
@@ -253,10 +254,10 @@ impl Session {
         self.with_file(node, handle, OpenFlags::RDONLY, |file| file.seek_for(what, offset))
     }
 
-    /// FLUSH: a descriptor of the file was closed by who owns `lock_owner`'s locks.
+    /// FLUSH: `lock_owner` has closed a descriptor of the file, which ends its locks.
     ///
     /// # Errors
-    /// `ENOSYS` if there are no locks to give up: the kernel need not ask again.
+    /// `ENOSYS` without [`locks`](crate::SessionOptions::locks): the kernel then sends no more FLUSH.
     pub fn flush(&self, node: u64, lock_owner: u64) -> Result<(), Errno> {
         if !self.options.locks {
             return Err(Errno::ENOSYS);
@@ -265,7 +266,7 @@ impl Session {
         Ok(())
     }
 
-    /// RELEASE: the last descriptor of a handle was closed; `flock_owner`: it had locks of `flock(2)`, which are the owner's own.
+    /// RELEASE: the last descriptor of `handle` was closed. `flock_owner`: the owner of its locks of `flock(2)`.
     pub fn release(&self, node: u64, handle: u64, flock_owner: Option<u64>) {
         let closed = self.files.remove(handle);
         if let Some(open) = closed.as_ref().filter(|open| open.is_backed) {
@@ -277,20 +278,21 @@ impl Session {
         drop(closed);
     }
 
-    /// GETLK: the first lock that is in the way of `lock`.
+    /// GETLK: the first lock that conflicts with `lock`.
     ///
     /// # Errors
-    /// `EINVAL`, `ESTALE`; `ENOSYS` if locks are the kernel's own.
+    /// `EINVAL`, `ESTALE`; `ENOSYS` without [`locks`](crate::SessionOptions::locks).
     pub fn getlk(&self, _caller: &Caller, node: u64, owner: u64, lock: FileLock) -> Result<Option<FileLock>, Errno> {
         let file = self.locker(node, owner)?;
         let found = file.test_lock(lock.kind, lock.range())?;
         Ok(found.map(|LockInfo { kind, start, end, .. }| FileLock { kind, start, end: (end - 1).min(TO_END) }))
     }
 
-    /// SETLK, SETLKW: takes, changes or gives up a lock. With `wait` it may last, for ever; ask on a thread of its own.
+    /// SETLK, SETLKW: takes, changes or releases a lock. With `wait` it may block without limit, so a transport needs a separate
+    /// thread for it.
     ///
     /// # Errors
-    /// `EAGAIN`, `EINVAL`, `ESTALE`; `ENOSYS` if locks are the kernel's own.
+    /// `EAGAIN`, `EINVAL`, `ESTALE`; `ENOSYS` without [`locks`](crate::SessionOptions::locks).
     pub fn setlk(&self, _caller: &Caller, node: u64, owner: u64, lock: FileLock, wait: bool) -> Result<(), Errno> {
         let file = self.locker(node, owner)?;
         file.lock_range(lock.kind, lock.range(), if wait { LockWait::Forever } else { LockWait::Never })
@@ -306,7 +308,7 @@ impl Session {
         let held = self.node(node)?;
         let opened = |flags| self.callers.everyone().open_held(&held, flags);
         let file = match opened(OpenFlags::RDWR) {
-            // On a read-only mount locks to read are left.
+            // On a read-only mount only shared locks are possible.
             Err(Errno::EROFS) => opened(OpenFlags::RDONLY)?,
             file => file?,
         };

@@ -1,16 +1,16 @@
 //! Listings of directories, with cookies that stay with their entries.
 //!
-//! The cookie of an entry is the file system's own; `.` and `..`, which come first, have two that no file system gives out.
+//! An entry has the cookie of the file system. `.` and `..`, which come first, have two cookies that no file system uses.
 
 use super::{Caller, Entry, Session};
-use vfs::{Base, DirEntry, Errno, Held, OpenFile, OpenFlags};
+use vfs::{Base, DirEntry, Errno, OpenFile, OpenFlags, OwnedPlace};
 
 /// The cookie of `.`.
 const DOT: u64 = i64::MAX as u64 - 2;
 /// The cookie of `..`.
 const DOT_DOT: u64 = i64::MAX as u64 - 1;
 
-/// One name of a listing, as it is given out.
+/// An entry of a listing.
 #[derive(Debug)]
 pub struct Listed<'e> {
     /// Its name.
@@ -19,7 +19,7 @@ pub struct Listed<'e> {
     pub ino: u64,
     /// File type (`S_IFMT`).
     pub kind: u32,
-    /// Where to go on after it.
+    /// The position after this entry.
     pub cookie: u64,
 }
 
@@ -38,10 +38,10 @@ impl Session {
         self.callers.looking(caller, |context| context.open_held(&held, flags))
     }
 
-    /// READDIR: calls `emit` with the names that follow `cookie` (0: from the start) until that says that its room is used up.
+    /// READDIR: calls `emit` with the entries after `cookie` (0: from the start) until it returns `false`: its buffer is full.
     ///
     /// # Errors
-    /// `EBADF`; the file system's, if no name was given out before.
+    /// `EBADF`; those of the file system if `emit` has taken no entry.
     pub fn readdir(&self, handle: u64, cookie: u64, emit: &mut dyn FnMut(&Listed<'_>) -> bool) -> Result<(), Errno> {
         let Some(directory) = self.directories.get(handle) else { return Err(Errno::EBADF) };
         let held = directory.held();
@@ -66,12 +66,12 @@ impl Session {
         if any { Ok(()) } else { done }
     }
 
-    fn parent_ino(&self, held: &Held) -> u64 {
+    fn parent_ino(&self, held: &OwnedPlace) -> u64 {
         let parent = self.callers.everyone().hold(Base::at(held), b"..", false);
         parent.and_then(|parent| self.shown_ino_of(&parent)).unwrap_or(super::ROOT_NODE)
     }
 
-    /// What READDIRPLUS tells besides a name: a lookup of it, but for `.` and `..`. Names that went meanwhile are `None`.
+    /// READDIRPLUS: looks up the entry `listed`, which must not be `.` or `..`. `None`: the name is gone.
     #[must_use]
     pub fn listed_entry(&self, caller: &Caller, handle: u64, listed: &Listed<'_>) -> Option<Entry> {
         let directory = self.directories.get(handle)?;
@@ -88,7 +88,7 @@ impl Session {
     /// FSYNCDIR.
     ///
     /// # Errors
-    /// `EBADF`; the file system's.
+    /// `EBADF`; those of the file system.
     pub fn fsyncdir(&self, handle: u64, data_only: bool) -> Result<(), Errno> {
         self.directories.get(handle).ok_or(Errno::EBADF)?.sync(data_only)
     }

@@ -1,11 +1,11 @@
-//! Operations on names: look up, make, remove, rename, link.
+//! Operations on names: look up, create, remove, rename, link.
 
-use super::{Caller, Entry, Session};
+use super::{Caller, Entry, NameIn, NewMode, Session};
 use std::time::Duration;
-use vfs::{Base, Context, Errno, RenameFlags};
+use vfs::{Base, Errno, RenameFlags};
 
 impl Session {
-    /// LOOKUP. An `ENOENT` may be remembered for [`Session::negative_ttl`].
+    /// LOOKUP. The kernel may cache an `ENOENT` for [`Session::negative_ttl`].
     ///
     /// # Errors
     /// `ESTALE`; those of a walk of one step.
@@ -18,7 +18,7 @@ impl Session {
         self.entry(found?)
     }
 
-    /// For how long the kernel may remember that a name is not there; zero: it is not told.
+    /// How long the kernel may cache that a name does not exist. Zero: not at all.
     #[must_use]
     pub fn negative_ttl(&self) -> Duration {
         self.options.ttls.negative
@@ -27,60 +27,50 @@ impl Session {
     /// MKNOD.
     ///
     /// # Errors
-    /// Those of [`Context::mknod`]; `ESTALE`.
-    pub fn mknod(
-        &self,
-        caller: &Caller,
-        parent: u64,
-        name: &[u8],
-        (mode, umask): (u32, u32),
-        rdev: u32,
-    ) -> Result<Entry, Errno> {
-        self.make((caller, umask), parent, name, |context, dir| context.mknod(dir, name, mode, rdev))
+    /// Those of [`vfs::Context::mknod`]; `ESTALE`.
+    pub fn mknod(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode, rdev: u32) -> Result<Entry, Errno> {
+        let context = self.callers.making(caller, new.umask);
+        self.make(parent, name, |dir| context.mknod(dir, name, new.mode, rdev))
     }
 
     /// MKDIR.
     ///
     /// # Errors
-    /// Those of [`Context::mkdir`]; `ESTALE`.
-    pub fn mkdir(&self, caller: &Caller, parent: u64, name: &[u8], (mode, umask): (u32, u32)) -> Result<Entry, Errno> {
-        self.make((caller, umask), parent, name, |context, dir| context.mkdir(dir, name, mode))
+    /// Those of [`vfs::Context::mkdir`]; `ESTALE`.
+    pub fn mkdir(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode) -> Result<Entry, Errno> {
+        let context = self.callers.making(caller, new.umask);
+        self.make(parent, name, |dir| context.mkdir(dir, name, new.mode))
     }
 
     /// SYMLINK.
     ///
     /// # Errors
-    /// Those of [`Context::symlink`]; `ESTALE`.
+    /// Those of [`vfs::Context::symlink`]; `ESTALE`.
     pub fn symlink(&self, caller: &Caller, parent: u64, name: &[u8], body: &[u8]) -> Result<Entry, Errno> {
-        self.make((caller, 0), parent, name, |context, dir| context.symlink(body, dir, name))
+        let context = self.callers.making(caller, 0);
+        self.make(parent, name, |dir| context.symlink(body, dir, name))
     }
 
     /// LINK.
     ///
     /// # Errors
-    /// Those of [`Context::link`]; `ESTALE`.
+    /// Those of [`vfs::Context::link`]; `ESTALE`.
     pub fn link(&self, caller: &Caller, node: u64, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
         let held = self.node(node)?;
-        self.make((caller, 0), parent, name, |context, dir| context.link((Base::at(&held), b"", false), (dir, name)))
+        let context = self.callers.making(caller, 0);
+        self.make(parent, name, |dir| context.link((Base::at(&held), b"", false), (dir, name)))
     }
 
-    fn make(
-        &self,
-        (caller, umask): (&Caller, u32),
-        parent: u64,
-        name: &[u8],
-        make: impl FnOnce(&Context, Base<'_>) -> Result<(), Errno>,
-    ) -> Result<Entry, Errno> {
+    fn make(&self, parent: u64, name: &[u8], make: impl FnOnce(Base<'_>) -> Result<(), Errno>) -> Result<Entry, Errno> {
         let dir = self.node(parent)?;
-        let context = self.callers.making(caller, umask);
-        make(&context, Base::at(&dir))?;
+        make(Base::at(&dir))?;
         self.entry(self.callers.everyone().hold(Base::at(&dir), name, false)?)
     }
 
     /// UNLINK.
     ///
     /// # Errors
-    /// Those of [`Context::unlink`]; `ESTALE`.
+    /// Those of [`vfs::Context::unlink`]; `ESTALE`.
     pub fn unlink(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
         let dir = self.node(parent)?;
         self.callers.making(caller, 0).unlink(Base::at(&dir), name)
@@ -89,25 +79,19 @@ impl Session {
     /// RMDIR.
     ///
     /// # Errors
-    /// Those of [`Context::rmdir`]; `ESTALE`.
+    /// Those of [`vfs::Context::rmdir`]; `ESTALE`.
     pub fn rmdir(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
         let dir = self.node(parent)?;
         self.callers.making(caller, 0).rmdir(Base::at(&dir), name)
     }
 
-    /// RENAME, RENAME2; `flags` by Linux's numbers.
+    /// RENAME, RENAME2, with the flags of `renameat2(2)`.
     ///
     /// # Errors
-    /// Those of [`Context::rename`]; `EINVAL` for flags that there are none of here; `ESTALE`.
-    pub fn rename(
-        &self,
-        caller: &Caller,
-        (from, name): (u64, &[u8]),
-        (to, new_name): (u64, &[u8]),
-        flags: u32,
-    ) -> Result<(), Errno> {
+    /// Those of [`vfs::Context::rename`]; `EINVAL` for unknown flags; `ESTALE`.
+    pub fn rename(&self, caller: &Caller, from: NameIn<'_>, to: NameIn<'_>, flags: u32) -> Result<(), Errno> {
         let flags = RenameFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
-        let (from, to) = (self.node(from)?, self.node(to)?);
-        self.callers.making(caller, 0).rename((Base::at(&from), name), (Base::at(&to), new_name), flags)
+        let (dir, new_dir) = (self.node(from.parent)?, self.node(to.parent)?);
+        self.callers.making(caller, 0).rename((Base::at(&dir), from.name), (Base::at(&new_dir), to.name), flags)
     }
 }

@@ -1,4 +1,4 @@
-//! What the kernel is told without having asked, by a sender that writes it down.
+//! The notices of a session, with a sender that records them.
 
 use super::*;
 use crate::notices::Notice;
@@ -9,14 +9,14 @@ use vfs::{FileSystem, Inode, Invalidator, MountFlags, NewInode, Request, S_IFDIR
 
 const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
 
-/// A file system that others change: `d` is a directory with `f` and `g`, one file; whatever begins with `n` is a file.
-struct Shared(Arc<OnceLock<Invalidator>>);
+/// A file system that changes behind the tree. `d` is a directory; `f` and `g` in it are one file. A name with `n` first is a file.
+struct ChangingFs(Arc<OnceLock<Invalidator>>);
 
 const ROOT: u64 = 1;
 const D: u64 = 2;
 const F: u64 = 3;
 
-impl FileSystem for Shared {
+impl FileSystem for ChangingFs {
     fn root(&self) -> NewInode {
         new(ROOT, S_IFDIR | 0o755)
     }
@@ -73,17 +73,17 @@ impl Sender for Writer {
 struct Case {
     session: Arc<Session>,
     vfs: Vfs,
-    tell: Invalidator,
-    told: Receiver<Sent>,
+    invalidator: Invalidator,
+    sent: Receiver<Sent>,
 }
 
 fn case(options: SessionOptions) -> Case {
-    let tell = Arc::new(OnceLock::new());
-    let vfs = Vfs::new(Shared(tell.clone()));
+    let invalidator = Arc::new(OnceLock::new());
+    let vfs = Vfs::new(ChangingFs(invalidator.clone()));
     let session = Session::new(&vfs, options).unwrap();
-    let (send, told) = mpsc::channel();
+    let (send, sent) = mpsc::channel();
     session.notify_by(Writer(send));
-    Case { session, vfs, tell: tell.get().unwrap().clone(), told }
+    Case { session, vfs, invalidator: invalidator.get().unwrap().clone(), sent }
 }
 
 impl Case {
@@ -91,73 +91,73 @@ impl Case {
         self.session.lookup(&SUPER, dir, name.as_bytes()).unwrap().node
     }
 
-    /// What was told since it was last asked, without what was told twice.
-    fn told(&self) -> Vec<Sent> {
+    /// The notices since the last call, without duplicates.
+    fn sent(&self) -> Vec<Sent> {
         self.session.flush_notices();
-        self.told.try_iter().collect::<BTreeSet<_>>().into_iter().collect()
+        self.sent.try_iter().collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
 #[test]
-fn the_kernel_is_told_of_what_it_knows_and_of_nothing_else() {
+fn the_kernel_gets_notices_of_what_it_knows_and_of_nothing_else() {
     let case = case(SessionOptions::default());
-    let tell = &case.tell;
+    let invalidator = &case.invalidator;
     // The tree knows d and f; the kernel only the root.
     case.vfs.context().attr(Base::CWD, b"/d/f", true).unwrap();
-    tell.entry(ROOT, b"d");
-    assert_eq!(case.told(), [Sent::Entry(ROOT_NODE, b"d".into())]);
+    invalidator.entry(ROOT, b"d");
+    assert_eq!(case.sent(), [Sent::Entry(ROOT_NODE, b"d".into())]);
     case.vfs.context().attr(Base::CWD, b"/d/f", true).unwrap();
-    tell.entry(D, b"f");
-    tell.inode(D);
-    tell.inode(F);
-    assert_eq!(case.told(), []);
+    invalidator.entry(D, b"f");
+    invalidator.inode(D);
+    invalidator.inode(F);
+    assert_eq!(case.sent(), []);
     let d = case.look(ROOT_NODE, "d");
-    tell.entry(D, b"none");
-    assert_eq!(case.told(), [Sent::Entry(d, b"none".into())], "the kernel may remember that there was none");
+    invalidator.entry(D, b"none");
+    assert_eq!(case.sent(), [Sent::Entry(d, b"none".into())], "the kernel may have cached that it does not exist");
     let f = case.look(d, "f");
-    tell.entry(D, b"f");
-    tell.inode(ROOT);
-    assert_eq!(case.told(), [Sent::Entry(d, b"f".into()), Sent::Inode(ROOT_NODE)]);
-    tell.inode(F);
-    tell.inode(D);
-    assert_eq!(case.told(), [Sent::Inode(d), Sent::Inode(f)]);
-    // What it has forgotten it is not told of.
+    invalidator.entry(D, b"f");
+    invalidator.inode(ROOT);
+    assert_eq!(case.sent(), [Sent::Entry(d, b"f".into()), Sent::Inode(ROOT_NODE)]);
+    invalidator.inode(F);
+    invalidator.inode(D);
+    assert_eq!(case.sent(), [Sent::Inode(d), Sent::Inode(f)]);
+    // It gets no notices of nodes that it has forgotten.
     case.session.forget(f, 1);
-    tell.inode(F);
-    assert_eq!(case.told(), []);
-    tell.subtree(D);
-    assert_eq!(case.told(), [Sent::All]);
-    tell.all();
-    assert_eq!(case.told(), [Sent::All]);
+    invalidator.inode(F);
+    assert_eq!(case.sent(), []);
+    invalidator.subtree(D);
+    assert_eq!(case.sent(), [Sent::All]);
+    invalidator.all();
+    assert_eq!(case.sent(), [Sent::All]);
 }
 
 #[test]
-fn a_file_with_two_names_is_one_node_that_is_told_of() {
+fn a_file_with_two_names_is_one_node_with_one_notice() {
     let case = case(SessionOptions::default());
     let d = case.look(ROOT_NODE, "d");
     let (f, g) = (case.look(d, "f"), case.look(d, "g"));
     assert_eq!((f, case.session.nodes.lookups(f)), (g, Some(2)));
-    case.tell.inode(F);
-    assert_eq!(case.told(), [Sent::Inode(f)]);
+    case.invalidator.inode(F);
+    assert_eq!(case.sent(), [Sent::Inode(f)]);
 }
 
 #[test]
-fn what_is_seen_through_two_mounts_is_told_of_for_both() {
+fn a_file_in_two_mounts_has_a_notice_for_each() {
     let case = case(SessionOptions::default());
     case.vfs.context().bind((Base::CWD, b"/d"), (Base::CWD, b"/e"), MountFlags::default(), false).unwrap();
     let (d, e) = (case.look(ROOT_NODE, "d"), case.look(ROOT_NODE, "e"));
     let (f, g) = (case.look(d, "f"), case.look(e, "f"));
     assert!(d != e && f != g);
     let both = |one: Sent, other: Sent| Vec::from_iter(BTreeSet::from([one, other]));
-    case.tell.inode(F);
-    assert_eq!(case.told(), both(Sent::Inode(f), Sent::Inode(g)));
-    case.tell.entry(D, b"x");
-    assert_eq!(case.told(), both(Sent::Entry(d, b"x".into()), Sent::Entry(e, b"x".into())));
+    case.invalidator.inode(F);
+    assert_eq!(case.sent(), both(Sent::Inode(f), Sent::Inode(g)));
+    case.invalidator.entry(D, b"x");
+    assert_eq!(case.sent(), both(Sent::Entry(d, b"x".into()), Sent::Entry(e, b"x".into())));
     // The first is forgotten, the second keeps its number.
     case.session.forget(f, 1);
     assert_eq!(case.look(e, "f"), g);
-    case.tell.inode(F);
-    assert_eq!(case.told(), [Sent::Inode(g)]);
+    case.invalidator.inode(F);
+    assert_eq!(case.sent(), [Sent::Inode(g)]);
 }
 
 #[test]
@@ -172,33 +172,33 @@ fn everything_is_each_node_and_each_name() {
 }
 
 #[test]
-fn a_kernel_that_knows_too_much_is_asked_to_let_go_of_what_it_did_not_use() {
+fn a_kernel_with_too_many_nodes_must_drop_unused_ones() {
     let case = case(SessionOptions { max_nodes: 10, ..SessionOptions::default() });
     let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
     names.iter().take(9).for_each(|name| assert!(case.look(ROOT_NODE, name) > ROOT_NODE));
-    assert_eq!(case.told(), [], "so many it may know");
+    assert_eq!(case.sent(), [], "these are not too many");
     (10..40).for_each(|number| assert!(case.look(ROOT_NODE, &format!("n{number}")) > ROOT_NODE));
-    let told = case.told();
-    assert!(!told.is_empty());
-    for one in told {
+    let sent = case.sent();
+    assert!(!sent.is_empty());
+    for one in sent {
         assert!(matches!(&one, Sent::Entry(ROOT_NODE, name) if name[0] == b'n'), "{one:?}");
     }
     assert_eq!(case.session.known_nodes(), 40, "only its forget makes them go");
 }
 
 #[test]
-fn nothing_is_told_after_the_session_s_end() {
-    let Case { session, vfs, tell, told } = case(SessionOptions::default());
+fn no_notice_follows_the_end_of_the_session() {
+    let Case { session, vfs, invalidator, sent } = case(SessionOptions::default());
     vfs.context().attr(Base::CWD, b"/d", true).unwrap();
     session.flush_notices();
     drop(session);
-    tell.entry(ROOT, b"d");
-    tell.all();
-    assert_eq!(told.iter().collect::<Vec<_>>(), [], "and the sender has gone");
+    invalidator.entry(ROOT, b"d");
+    invalidator.all();
+    assert_eq!(sent.iter().collect::<Vec<_>>(), [], "and the sender has gone");
 }
 
 #[test]
-fn a_session_s_end_lets_go_of_all_that_the_kernel_knew() {
+fn the_end_of_a_session_drops_all_nodes_and_handles() {
     let case = case(SessionOptions { locks: true, ..SessionOptions::default() });
     let d = case.look(ROOT_NODE, "d");
     case.look(d, "f");

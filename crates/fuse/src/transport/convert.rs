@@ -1,19 +1,20 @@
-//! Between what the tree says and what `fuser` says.
+//! Conversions between the types of the tree and those of `fuser`.
 
-use crate::session::Caller;
-use fuser::{Errno as Answer, FileAttr, FileType, INodeNo, Request, TimeOrNow};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use vfs::{Attr, Errno, SetTime};
+use crate::session::{Caller, FileLock};
+use fuser::{FileAttr, FileType, INodeNo, Request, TimeOrNow};
+use std::time::UNIX_EPOCH;
+use vfs::{Attr, Errno, LockKind, SetTime, from_system_time, to_system_time};
 
-/// Bytes in which reading and writing is most efficient: `st_blksize`.
-const BLOCK: u32 = 4096;
+/// `st_blksize`, in bytes.
+const BLOCK_SIZE: u32 = 4096;
+
+/// `F_RDLCK`, `F_WRLCK` and `F_UNLCK` of `fcntl(2)`.
+const RDLCK: i32 = 0;
+const WRLCK: i32 = 1;
+pub(super) const UNLCK: i32 = 2;
 
 pub(super) fn caller(request: &Request) -> Caller {
     Caller { uid: request.uid(), gid: request.gid(), pid: request.pid() }
-}
-
-pub(super) fn answer(errno: Errno) -> Answer {
-    Answer::from_i32(errno.raw())
 }
 
 pub(super) fn file_attr(attr: &Attr, ino: u64) -> FileAttr {
@@ -21,9 +22,9 @@ pub(super) fn file_attr(attr: &Attr, ino: u64) -> FileAttr {
         ino: INodeNo(ino),
         size: attr.size,
         blocks: attr.blocks,
-        atime: time(attr.atime),
-        mtime: time(attr.mtime),
-        ctime: time(attr.ctime),
+        atime: to_system_time(attr.atime),
+        mtime: to_system_time(attr.mtime),
+        ctime: to_system_time(attr.ctime),
         crtime: UNIX_EPOCH,
         kind: kind(attr.mode),
         perm: (attr.mode & 0o7777) as u16,
@@ -31,7 +32,7 @@ pub(super) fn file_attr(attr: &Attr, ino: u64) -> FileAttr {
         uid: attr.uid,
         gid: attr.gid,
         rdev: attr.rdev,
-        blksize: BLOCK,
+        blksize: BLOCK_SIZE,
         flags: 0,
     }
 }
@@ -48,34 +49,29 @@ pub(super) fn kind(mode: u32) -> FileType {
     }
 }
 
-/// Nanoseconds since the epoch, before it too.
-fn time(ns: i64) -> SystemTime {
-    let span = Duration::from_nanos(ns.unsigned_abs());
-    if ns >= 0 { UNIX_EPOCH + span } else { UNIX_EPOCH - span }
-}
-
-pub(super) fn nanoseconds(time: SystemTime) -> i64 {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_nanos()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
-    }
-}
-
 pub(super) fn set_time(time: TimeOrNow) -> SetTime {
     match time {
         TimeOrNow::Now => SetTime::Now,
-        TimeOrNow::SpecificTime(time) => SetTime::At(nanoseconds(time)),
+        TimeOrNow::SpecificTime(time) => SetTime::At(from_system_time(time)),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// # Errors
+/// `EINVAL`: `lock_type` is not one of `fcntl(2)`.
+pub(super) fn file_lock(lock_type: i32, start: u64, end: u64) -> Result<FileLock, Errno> {
+    let kind = match lock_type {
+        RDLCK => LockKind::Shared,
+        WRLCK => LockKind::Exclusive,
+        UNLCK => LockKind::Unlock,
+        _ => return Err(Errno::EINVAL),
+    };
+    Ok(FileLock { kind, start, end })
+}
 
-    #[test]
-    fn times_survive_the_way_there_and_back() {
-        for ns in [0, 1, -1, 1_700_000_000_123_456_789, -5_000_000_001] {
-            assert_eq!(nanoseconds(time(ns)), ns);
-        }
+pub(super) fn lock_type(kind: LockKind) -> i32 {
+    match kind {
+        LockKind::Shared => RDLCK,
+        LockKind::Exclusive => WRLCK,
+        LockKind::Unlock => UNLCK,
     }
 }

@@ -1,19 +1,19 @@
-//! What is asked of the kernel: mount options, and the capabilities of the protocol that are used, one by one.
+//! Mount options and protocol capabilities: which ones are requested from the kernel.
 
 use crate::options::{Checks, MountOptions};
 use fuser::{Config, InitFlags, KernelConfig, MountOption, SessionACL};
 use std::time::Duration;
 
-/// Requests that the kernel sends ahead of need at most.
+/// Maximal number of background requests (readahead, writeback) that the kernel has under way.
 const MAX_BACKGROUND: u16 = 64;
 
-/// Attributes that are good for as long as this are of a tree that nobody changes behind the kernel, or that tells of changes.
-const TOLD: Duration = Duration::from_secs(3600);
+/// With a time to live of attributes from here on, the tree is changed only by this mount, or its file systems report changes.
+const REPORTED: Duration = Duration::from_secs(3600);
 
-/// How `fuser` is to mount by the helper, and to serve.
+/// The options for `fuser`: to mount by the helper, and to serve.
 pub(crate) fn mount_config(options: &MountOptions) -> Config {
     let mut config = Config::default();
-    // By `MountOption::Subtype` it would be for `fusermount3` alone, and a mount of root's would have no type of its own.
+    // `MountOption::Subtype` would reach only `fusermount3`, and a mount by root would not have the subtype.
     let subtype = MountOption::CUSTOM("subtype=lightfoot".into());
     let mut mount = vec![MountOption::FSName(options.name.clone()), subtype];
     let switches = [
@@ -32,38 +32,38 @@ pub(crate) fn mount_config(options: &MountOptions) -> Config {
     config
 }
 
-/// Threads that answer.
+/// The number of threads that serve requests.
 pub(crate) fn threads(options: &MountOptions) -> usize {
     let cpus = std::thread::available_parallelism().map_or(2, usize::from);
     options.threads.unwrap_or(cpus.clamp(2, 8)).max(1)
 }
 
-/// Capabilities that are used where the kernel has them, with the reason. No other is ever asked for.
+/// The capabilities that are requested if the kernel has them, with the reason. No others are requested.
 fn wanted(options: &MountOptions) -> Vec<InitFlags> {
     let session = &options.session;
     let all = [
-        // Reads of one file side by side.
+        // Parallel reads of one file.
         (true, InitFlags::FUSE_ASYNC_READ),
         (true, InitFlags::FUSE_ASYNC_DIO),
-        // Writes of more than a page.
+        // Writes of more than one page.
         (true, InitFlags::FUSE_BIG_WRITES),
         (true, InitFlags::FUSE_MAX_PAGES),
-        // The umask comes with the request: a default ACL takes its place.
+        // The umask comes with the request, since a default ACL replaces it.
         (true, InitFlags::FUSE_DONT_MASK),
-        // Lookups and listings of one directory side by side.
+        // Parallel lookups and listings of one directory.
         (true, InitFlags::FUSE_PARALLEL_DIROPS),
         (true, InitFlags::FUSE_DO_READDIRPLUS),
         (true, InitFlags::FUSE_READDIRPLUS_AUTO),
-        // Bodies of symbolic links do not change.
+        // Bodies of symbolic links never change.
         (true, InitFlags::FUSE_CACHE_SYMLINKS),
-        // We drop set-id bits on writes ourselves, so the kernel need not look at `security.capability` before each.
+        // The session clears set-id bits on writes, so the kernel does not read `security.capability` before each write.
         (true, InitFlags::FUSE_HANDLE_KILLPRIV_V2),
-        // `O_TRUNC` comes with the open; not if opens do not come.
+        // `O_TRUNC` comes with the open, if there are opens.
         (!session.no_open, InitFlags::FUSE_ATOMIC_O_TRUNC),
         (session.no_open, InitFlags::FUSE_NO_OPEN_SUPPORT),
-        // Contents are dropped when times or size changed behind the kernel. Where nothing changes, or the kernel is told, that would
-        // drop what it has just written itself.
-        (session.ttls.attr < TOLD, InitFlags::FUSE_AUTO_INVAL_DATA),
+        // The kernel drops cached pages when times or size change. If only this mount changes files, or changes are reported, that
+        // would drop the pages that the kernel has just written.
+        (session.ttls.attr < REPORTED, InitFlags::FUSE_AUTO_INVAL_DATA),
         (options.acl && session.checks == Checks::Kernel, InitFlags::FUSE_POSIX_ACL),
         (session.writeback, InitFlags::FUSE_WRITEBACK_CACHE),
         (session.locks, InitFlags::FUSE_POSIX_LOCKS),
@@ -73,14 +73,14 @@ fn wanted(options: &MountOptions) -> Vec<InitFlags> {
     all.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, flag)| flag).collect()
 }
 
-/// Tells the kernel what is used.
+/// Requests the capabilities and sets the limits.
 pub(super) fn configure(config: &mut KernelConfig, options: &MountOptions) {
     for flag in wanted(options) {
         if let Err(missing) = config.add_capabilities(flag) {
-            tracing::debug!(?missing, "the kernel has no such capability");
+            tracing::debug!(?missing, "the kernel does not have a capability");
         }
     }
-    // Refused values come back as the nearest that is possible.
+    // An error has the nearest possible value.
     if let Err(possible) = config.set_max_write(options.max_write) {
         let _ = config.set_max_write(possible);
     }

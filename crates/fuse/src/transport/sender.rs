@@ -1,4 +1,4 @@
-//! Notices to the kernel.
+//! The sender of notices through `/dev/fuse`.
 
 use crate::notices::{Notice, Sender};
 use crate::session::Session;
@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Weak;
 
-/// Sends notices by `/dev/fuse`.
+/// Sends notices through `/dev/fuse`.
 pub(crate) struct KernelSender {
     pub(crate) notifier: Notifier,
     pub(crate) session: Weak<Session>,

@@ -1,14 +1,14 @@
-//! A line for each request that changes what the kernel knows or has open, at level TRACE of the target [`TARGET`]: what
-//! `crates/fuse/examples/transcript.rs` records and `crates/fuse/tests/transcript.rs` replays.
+//! Transcripts: a line for each request that changes the kernel's nodes or handles, at level TRACE of the target [`TARGET`].
+//! `crates/fuse/examples/transcript.rs` records the lines, and `crates/fuse/tests/transcript.rs` replays them.
 //!
-//! Words stand between tabs: the operation, what it was asked with, and after `->` what was answered, a number or an errno. Where
-//! nobody records, a line costs one load and a branch.
+//! Tabs separate the fields: the operation, its arguments, and after `->` the reply, a number or an errno. A line that is not
+//! recorded costs one load and a branch.
 
 use crate::session::{Entry, Opened};
 use std::fmt::{self, Display};
 use vfs::Errno;
 
-/// By what recorders know these lines.
+/// The target of the lines.
 pub(super) const TARGET: &str = "fuse::transcript";
 
 /// Writes a line.
@@ -19,21 +19,21 @@ macro_rules! line {
 }
 pub(super) use line;
 
-/// The node of an entry, as it is answered.
-pub(super) fn node(told: &Result<Entry, Errno>) -> Answered<u64> {
-    Answered(told.as_ref().map(|entry| entry.node).map_err(|errno| *errno))
+/// The node of the reply to a lookup.
+pub(super) fn node(found: &Result<Entry, Errno>) -> Replied<u64> {
+    Replied(found.as_ref().map(|entry| entry.node).map_err(|errno| *errno))
 }
 
-/// Node and handle of what was made and opened.
-pub(super) fn created(made: &Result<(Entry, Opened), Errno>) -> Answered<String> {
-    let told = made.as_ref().map(|(entry, opened)| format!("{}\t{}", entry.node, opened.handle));
-    Answered(told.map_err(|errno| *errno))
+/// Node and handle of the reply to a create.
+pub(super) fn created(made: &Result<(Entry, Opened), Errno>) -> Replied<String> {
+    let replied = made.as_ref().map(|(entry, opened)| format!("{}\t{}", entry.node, opened.handle));
+    Replied(replied.map_err(|errno| *errno))
 }
 
-/// What was answered: a number, or an errno.
-pub(super) struct Answered<T>(pub(super) Result<T, Errno>);
+/// A reply: a number, or an errno.
+pub(super) struct Replied<T>(pub(super) Result<T, Errno>);
 
-impl<T: Display> Display for Answered<T> {
+impl<T: Display> Display for Replied<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Ok(value) => write!(f, "{value}"),
@@ -42,7 +42,7 @@ impl<T: Display> Display for Answered<T> {
     }
 }
 
-/// A name, with escapes for what is not ASCII or would end a word.
+/// A name, with escapes for bytes that are not ASCII or would end a field.
 pub(super) fn escaped(name: &[u8]) -> impl Display {
     name.escape_ascii()
 }

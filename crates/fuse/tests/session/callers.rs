@@ -1,7 +1,7 @@
-//! Who asks: checks by the kernel or our own, masks, set-id bits, owners that are shown.
+//! Callers: checks by the kernel or by Lightfoot, umasks, set-id bits, overrides of owners.
 
 use crate::kernel::{Kernel, RDONLY, RDWR, SUPER, USER, WRONLY};
-use fuse::{Caller, Checks, ROOT_NODE, SessionOptions, Shown};
+use lightfoot_fuse::{Caller, Checks, NameIn, NewMode, ROOT_NODE, SessionOptions, Shown};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use vfs::{Acl, AclKind, Base, Errno, S_IFDIR, S_IFREG, SetAttr, SetXattr};
@@ -15,9 +15,9 @@ fn chmod(mode: u32) -> SetAttr {
 }
 
 #[test]
-fn rights_are_checked_here_or_by_the_kernel() {
+fn permissions_are_checked_by_lightfoot_or_by_the_kernel() {
     type Ask = fn(&Kernel, &Caller, u64, u64) -> Result<(), Errno>;
-    // On a directory of root's with mode 0700 and a file of root's with mode 0600.
+    // Root owns the directory, with mode 0700, and the file, with mode 0600.
     let asks: [(&str, Ask, Errno); 19] = [
         ("lookup", |k, c, d, _| k.lookup(c, d, b"f").map(drop), Errno::EACCES),
         (
@@ -31,12 +31,12 @@ fn rights_are_checked_here_or_by_the_kernel() {
         ("open to read", |k, c, _, f| k.open(c, f, RDONLY).map(drop), Errno::EACCES),
         ("open to write", |k, c, _, f| k.open(c, f, WRONLY).map(drop), Errno::EACCES),
         ("opendir", |k, c, d, _| k.opendir(c, d).map(drop), Errno::EACCES),
-        ("create", |k, c, d, _| k.create(c, d, b"new", (0o644, 0), RDWR).map(drop), Errno::EACCES),
-        ("mknod", |k, c, d, _| k.mknod(c, d, b"new", (0o644, 0), 0).map(drop), Errno::EACCES),
-        ("mkdir", |k, c, d, _| k.mkdir(c, d, b"new", (0o755, 0)).map(drop), Errno::EACCES),
+        ("create", |k, c, d, _| k.create(c, d, b"new", NewMode::new(0o644, 0), RDWR).map(drop), Errno::EACCES),
+        ("mknod", |k, c, d, _| k.mknod(c, d, b"new", NewMode::new(0o644, 0), 0).map(drop), Errno::EACCES),
+        ("mkdir", |k, c, d, _| k.mkdir(c, d, b"new", NewMode::new(0o755, 0)).map(drop), Errno::EACCES),
         ("symlink", |k, c, d, _| k.symlink(c, d, b"new", b"x").map(drop), Errno::EACCES),
         ("link", |k, c, d, f| k.link(c, f, d, b"new").map(drop), Errno::EACCES),
-        ("rename", |k, c, d, _| k.rename(c, (d, b"f"), (d, b"new"), 0), Errno::EACCES),
+        ("rename", |k, c, d, _| k.rename(c, NameIn::new(d, b"f"), NameIn::new(d, b"new"), 0), Errno::EACCES),
         ("unlink", |k, c, d, _| k.unlink(c, d, b"f"), Errno::EACCES),
         ("chmod", |k, c, _, f| k.setattr(c, f, &chmod(0o777), None).map(drop), Errno::EPERM),
         (
@@ -58,8 +58,8 @@ fn rights_are_checked_here_or_by_the_kernel() {
         for checks in [Checks::Kernel, Checks::Own] {
             for caller in [SUPER, USER] {
                 let kernel = kernel(checks);
-                let dir = kernel.mkdir(&SUPER, ROOT_NODE, b"d", (0o700, 0)).unwrap().node;
-                let file = kernel.mknod(&SUPER, dir, b"f", (0o600, 0), 0).unwrap().node;
+                let dir = kernel.mkdir(&SUPER, ROOT_NODE, b"d", NewMode::new(0o700, 0)).unwrap().node;
+                let file = kernel.mknod(&SUPER, dir, b"f", NewMode::new(0o600, 0), 0).unwrap().node;
                 kernel.setxattr(&SUPER, file, b"user.a", b"v", 0).unwrap();
                 let is_refused = checks == Checks::Own && caller == USER && what != "getattr";
                 let expected = if is_refused { Err(errno) } else { Ok(()) };
@@ -70,9 +70,9 @@ fn rights_are_checked_here_or_by_the_kernel() {
 }
 
 #[test]
-fn access_is_answered_where_the_kernel_asks() {
+fn access_checks_the_permissions_of_the_caller() {
     let kernel = kernel(Checks::Own);
-    let file = kernel.mknod(&SUPER, ROOT_NODE, b"f", (0o640, 0), 0).unwrap().node;
+    let file = kernel.mknod(&SUPER, ROOT_NODE, b"f", NewMode::new(0o640, 0), 0).unwrap().node;
     let cases =
         [(&SUPER, 6, Ok(())), (&SUPER, 1, Err(Errno::EACCES)), (&USER, 4, Err(Errno::EACCES)), (&USER, 0, Ok(()))];
     for (caller, mask, expected) in cases {
@@ -83,16 +83,16 @@ fn access_is_answered_where_the_kernel_asks() {
 }
 
 #[test]
-fn what_is_made_is_the_caller_s_and_masked_by_its_mask() {
+fn a_new_file_has_the_caller_s_owner_group_and_umask() {
     for checks in [Checks::Kernel, Checks::Own] {
         let kernel = kernel(checks);
         kernel.setattr(&SUPER, ROOT_NODE, &chmod(0o777), None).unwrap();
         let caller = Caller { uid: 5, gid: 6, pid: 0 };
         for (number, umask) in [0, 0o022, 0o077, 0o777].into_iter().enumerate() {
             let name = |what: &str| format!("{what}{number}").into_bytes();
-            let file = kernel.mknod(&caller, ROOT_NODE, &name("f"), (0o666, umask), 0).unwrap();
-            let dir = kernel.mkdir(&caller, ROOT_NODE, &name("d"), (0o777, umask)).unwrap();
-            let (made, _) = kernel.create(&caller, ROOT_NODE, &name("c"), (0o640, umask), RDWR).unwrap();
+            let file = kernel.mknod(&caller, ROOT_NODE, &name("f"), NewMode::new(0o666, umask), 0).unwrap();
+            let dir = kernel.mkdir(&caller, ROOT_NODE, &name("d"), NewMode::new(0o777, umask)).unwrap();
+            let (made, _) = kernel.create(&caller, ROOT_NODE, &name("c"), NewMode::new(0o640, umask), RDWR).unwrap();
             let link = kernel.symlink(&caller, ROOT_NODE, &name("l"), b"x").unwrap();
             let modes = [file.attr.mode, dir.attr.mode, made.attr.mode, link.attr.mode & 0o777];
             let expected = [S_IFREG | 0o666 & !umask, S_IFDIR | 0o777 & !umask, S_IFREG | 0o640 & !umask, 0o777];
@@ -105,15 +105,17 @@ fn what_is_made_is_the_caller_s_and_masked_by_its_mask() {
 }
 
 #[test]
-fn a_default_acl_takes_the_mask_s_place() {
+fn a_default_acl_replaces_the_umask() {
     for checks in [Checks::Kernel, Checks::Own] {
         let kernel = kernel(checks);
-        let dir = kernel.mkdir(&USER, ROOT_NODE, b"d", (0o777, 0));
-        let dir = if checks == Checks::Own { kernel.mkdir(&SUPER, ROOT_NODE, b"d", (0o777, 0)) } else { dir }.unwrap();
+        let dir = kernel.mkdir(&USER, ROOT_NODE, b"d", NewMode::new(0o777, 0));
+        let dir =
+            if checks == Checks::Own { kernel.mkdir(&SUPER, ROOT_NODE, b"d", NewMode::new(0o777, 0)) } else { dir }
+                .unwrap();
         let acl = Acl::from_mode(0o751).to_xattr();
         kernel.setxattr(&SUPER, dir.node, AclKind::Default.xattr_name(), &acl, 0).unwrap();
-        let file = kernel.mknod(&USER, dir.node, b"f", (0o666, 0o077), 0).unwrap();
-        let inner = kernel.mkdir(&USER, dir.node, b"d", (0o777, 0o077)).unwrap();
+        let file = kernel.mknod(&USER, dir.node, b"f", NewMode::new(0o666, 0o077), 0).unwrap();
+        let inner = kernel.mkdir(&USER, dir.node, b"d", NewMode::new(0o777, 0o077)).unwrap();
         assert_eq!((file.attr.mode & 0o777, inner.attr.mode & 0o777), (0o640, 0o751), "{checks:?}");
         let inherited = kernel.getxattr(&SUPER, inner.node, AclKind::Default.xattr_name());
         assert_eq!(inherited.as_deref(), Ok(acl.as_slice()), "{checks:?}");
@@ -121,19 +123,23 @@ fn a_default_acl_takes_the_mask_s_place() {
 }
 
 #[test]
-fn a_directory_s_group_bit_is_inherited() {
+fn new_files_inherit_the_group_of_a_set_group_id_directory() {
     let kernel = kernel(Checks::Kernel);
-    let dir = kernel.mkdir(&SUPER, ROOT_NODE, b"d", (0o777, 0)).unwrap().node;
+    let dir = kernel.mkdir(&SUPER, ROOT_NODE, b"d", NewMode::new(0o777, 0)).unwrap().node;
     let set = SetAttr { mode: Some(0o2777), gid: Some(77), ..SetAttr::default() };
     kernel.setattr(&SUPER, dir, &set, None).unwrap();
-    let file = kernel.mknod(&USER, dir, b"f", (0o2755, 0), 0).unwrap().attr;
-    let inner = kernel.mkdir(&USER, dir, b"d", (0o755, 0)).unwrap().attr;
-    assert_eq!((file.gid, file.mode & 0o7777), (77, 0o755), "nobody of the group: no bit to run as it");
+    let file = kernel.mknod(&USER, dir, b"f", NewMode::new(0o2755, 0), 0).unwrap().attr;
+    let inner = kernel.mkdir(&USER, dir, b"d", NewMode::new(0o755, 0)).unwrap().attr;
+    assert_eq!(
+        (file.gid, file.mode & 0o7777),
+        (77, 0o755),
+        "the caller is not in the group, so the set-group-id bit goes"
+    );
     assert_eq!((inner.gid, inner.mode & 0o7777), (77, 0o2755));
 }
 
 #[test]
-fn a_write_by_another_than_root_takes_set_id_bits_away() {
+fn a_write_by_a_user_other_than_root_clears_set_id_bits() {
     type Change = fn(&Kernel, &Caller, u64);
     let changes: [(&str, Change); 5] = [
         ("write", |k, c, node| {
@@ -169,7 +175,7 @@ fn a_write_by_another_than_root_takes_set_id_bits_away() {
 }
 
 #[test]
-fn a_new_owner_takes_set_id_bits_away() {
+fn a_new_owner_clears_set_id_bits() {
     for (checks, caller) in [(Checks::Kernel, SUPER), (Checks::Own, SUPER), (Checks::Kernel, USER)] {
         let kernel = kernel(checks);
         let node = kernel.file("f").node;
@@ -179,14 +185,14 @@ fn a_new_owner_takes_set_id_bits_away() {
     }
 }
 
-/// A process in a group that it is not in by its ids.
+/// A process with a supplementary group.
 struct Member {
     process: Child,
     group: u32,
 }
 
 impl Member {
-    /// `None` where groups cannot be set.
+    /// `None` if this process cannot set groups.
     fn new() -> Option<Self> {
         let group = 4242;
         let mut command = Command::new("setpriv");
@@ -194,7 +200,7 @@ impl Member {
         let mut process = command.spawn().ok()?;
         let mut answer = [0];
         process.stdin.as_mut()?.write_all(b"x").ok()?;
-        // When it answers it is what it will be.
+        // Its first output shows that it has the groups.
         let read = process.stdout.as_mut()?.read(&mut answer);
         let member = Self { process, group };
         matches!(read, Ok(1)).then_some(member)
@@ -209,7 +215,7 @@ impl Drop for Member {
 }
 
 #[test]
-fn who_is_in_the_group_keeps_the_group_s_bit() {
+fn a_member_of_the_group_keeps_the_set_group_id_bit() {
     let Some(member) = Member::new() else {
         println!("SKIPPED: supplementary groups need setpriv and root");
         return;
@@ -226,9 +232,9 @@ fn who_is_in_the_group_keeps_the_group_s_bit() {
             let (attr, _) = kernel.setattr(&caller, node, &chmod(0o2755), None).unwrap();
             assert_eq!(attr.mode & 0o7777, after, "{checks:?} {caller:?}");
         }
-        // Its rights are the group's too, where they are checked here.
+        // If Lightfoot checks, it has the permissions of the group.
         let kernel = kernel(checks);
-        let node = kernel.mknod(&SUPER, ROOT_NODE, b"g", (0o040, 0), 0).unwrap().node;
+        let node = kernel.mknod(&SUPER, ROOT_NODE, b"g", NewMode::new(0o040, 0), 0).unwrap().node;
         kernel.setattr(&SUPER, node, &SetAttr { gid: Some(member.group), ..SetAttr::default() }, None).unwrap();
         assert!(kernel.open(&inside, node, RDONLY).is_ok(), "{checks:?}");
         assert_eq!(kernel.open(&USER, node, RDONLY).is_ok(), checks == Checks::Kernel);
@@ -236,17 +242,17 @@ fn who_is_in_the_group_keeps_the_group_s_bit() {
 }
 
 #[test]
-fn who_may_write_and_not_read_may_write_though_the_kernel_collects() {
+fn with_writeback_write_permission_is_enough_to_write() {
     let options = SessionOptions { checks: Checks::Own, writeback: true, ..SessionOptions::default() };
     let kernel = Kernel::with(options);
-    let node = kernel.mknod(&SUPER, ROOT_NODE, b"f", (0o602, 0), 0).unwrap().node;
+    let node = kernel.mknod(&SUPER, ROOT_NODE, b"f", NewMode::new(0o602, 0), 0).unwrap().node;
     assert!(kernel.open(&USER, node, WRONLY).is_ok());
     assert_eq!(kernel.open(&USER, node, RDWR).map(drop), Err(Errno::EACCES));
     assert_eq!(kernel.open(&USER, node, RDONLY).map(drop), Err(Errno::EACCES));
 }
 
 #[test]
-fn owners_and_modes_are_shown_as_asked_for() {
+fn owners_and_modes_are_shown_with_their_overrides() {
     let mut options =
         SessionOptions { shown: Shown { uid: Some(7), gid: Some(8), umask: Some(0o027) }, ..SessionOptions::default() };
     let kernel = Kernel::with(options.clone());
@@ -257,7 +263,7 @@ fn owners_and_modes_are_shown_as_asked_for() {
         assert_eq!((attr.uid, attr.gid, attr.mode), (7, 8, kind | 0o750));
     }
     assert_eq!((file.attr.uid, file.attr.gid, dir.attr.mode), (7, 8, S_IFDIR | 0o750));
-    // What they are is another matter.
+    // The files themselves keep their owners and modes.
     let real = kernel.vfs.context().attr(Base::CWD, b"/f", true).unwrap();
     assert_eq!((real.uid, real.gid, real.mode & 0o7777), (0, 0, 0o4711));
     options.shown = Shown::default();
@@ -267,7 +273,7 @@ fn owners_and_modes_are_shown_as_asked_for() {
 }
 
 #[test]
-fn names_of_attributes_for_root_alone_are_listed_for_root_alone() {
+fn trusted_attributes_are_listed_only_for_root() {
     for checks in [Checks::Kernel, Checks::Own] {
         let kernel = kernel(checks);
         let node = kernel.file("f").node;

@@ -1,7 +1,7 @@
 //! Open files: contents, room, storage, extended attributes.
 
 use crate::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, USER, WRONLY};
-use fuse::{ROOT_NODE, SessionOptions};
+use lightfoot_fuse::{ROOT_NODE, SessionOptions};
 use ramfs::{RamFs, RamLimits};
 use vfs::{Errno, OpenFlags, SetAttr};
 
@@ -20,8 +20,8 @@ fn size(kernel: &Kernel, node: u64) -> u64 {
 }
 
 #[test]
-fn a_handle_can_what_it_was_opened_for() {
-    // Flags, whether it reads and writes, and the length of "contents" after it was opened.
+fn a_handle_allows_what_it_was_opened_for() {
+    // Flags, whether the handle reads and writes, and the length of "contents" after the open.
     let cases = [
         (RDONLY, true, false, 8),
         (WRONLY, false, true, 8),
@@ -37,8 +37,8 @@ fn a_handle_can_what_it_was_opened_for() {
         let opened = kernel.open(&SUPER, entry.node, flags).unwrap();
         assert_eq!(size(&kernel, entry.node), len, "{flags:o}");
         let bad = Err(Errno::EBADF);
-        let told = read(&kernel, entry.node, opened.handle, 0, 100).map(|data| data.len() as u64);
-        assert_eq!(told, if reads { Ok(len) } else { bad }, "{flags:o}");
+        let done = read(&kernel, entry.node, opened.handle, 0, 100).map(|data| data.len() as u64);
+        assert_eq!(done, if reads { Ok(len) } else { bad }, "{flags:o}");
         let written = kernel.write(entry.node, opened.handle, 2, b"XY");
         assert_eq!(written, if writes { Ok(2) } else { Err(Errno::EBADF) }, "{flags:o}");
         let after = match (writes, flags & APPEND != 0) {
@@ -59,7 +59,7 @@ fn a_handle_can_what_it_was_opened_for() {
 }
 
 #[test]
-fn a_handle_that_is_not_open_is_bad_to_every_operation() {
+fn every_operation_on_an_unknown_handle_fails_with_ebadf() {
     type Ask = fn(&Kernel, u64, u64) -> Result<(), Errno>;
     let asks: [(&str, Ask); 5] = [
         ("read", |k, n, h| k.read(n, h, 0, &mut [0; 4]).map(drop)),
@@ -78,7 +78,7 @@ fn a_handle_that_is_not_open_is_bad_to_every_operation() {
         for (what, ask) in asks {
             assert_eq!(ask(&kernel, entry.node, handle), Err(Errno::EBADF), "{what} {handle:#x}");
         }
-        // Once more does no harm.
+        // A second release does no harm.
         kernel.release(entry.node, handle, None);
     }
     assert_eq!(kernel.write(entry.node, opened.handle, 0, b"x"), Ok(1));
@@ -89,7 +89,7 @@ fn a_handle_that_is_not_open_is_bad_to_every_operation() {
 }
 
 #[test]
-fn offsets_at_the_edge_are_answered() {
+fn offsets_at_the_limits_have_replies() {
     let kernel = Kernel::new();
     let (entry, opened) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, RDWR).unwrap();
     let (node, handle) = (entry.node, opened.handle);
@@ -104,7 +104,7 @@ fn offsets_at_the_edge_are_answered() {
 }
 
 #[test]
-fn room_that_runs_out_cuts_a_write_short_and_then_refuses() {
+fn a_full_file_system_shortens_a_write_and_then_fails_with_enospc() {
     let limits = RamLimits { bytes: Some(4 * 4096), ..RamLimits::default() };
     let kernel = Kernel::over(RamFs::with_limits(limits), SessionOptions::default());
     let (entry, opened) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, RDWR).unwrap();
@@ -118,7 +118,7 @@ fn room_that_runs_out_cuts_a_write_short_and_then_refuses() {
 }
 
 #[test]
-fn storage_is_given_and_taken_and_holes_are_found() {
+fn storage_is_allocated_and_freed_and_holes_are_found() {
     const KEEP: u32 = 1;
     const PUNCH: u32 = 2;
     const ZERO: u32 = 16;
@@ -146,12 +146,12 @@ fn storage_is_given_and_taken_and_holes_are_found() {
 }
 
 #[test]
-fn what_the_kernel_collects_it_may_read_where_it_writes() {
+fn with_writeback_a_file_open_for_writing_is_readable() {
     let kernel = Kernel::with(SessionOptions { writeback: true, ..SessionOptions::default() });
     let (entry, made) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, WRONLY).unwrap();
     assert_eq!(kernel.write(entry.node, made.handle, 0, b"contents"), Ok(8));
     assert_eq!(read(&kernel, entry.node, made.handle, 0, 8), Ok(b"contents".to_vec()));
-    // The kernel says where the end is.
+    // The kernel sends the offset of the end.
     let opened = kernel.open(&USER, entry.node, WRONLY | APPEND).unwrap();
     assert_eq!(kernel.write(entry.node, opened.handle, 2, b"XY"), Ok(2));
     assert_eq!(read(&kernel, entry.node, opened.handle, 0, 9), Ok(b"coXYents".to_vec()));
@@ -164,7 +164,7 @@ fn without_opens_files_are_read_and_written_by_node() {
     let kernel = Kernel::with(SessionOptions { no_open: true, ..SessionOptions::default() });
     let entry = kernel.file("f");
     let node = entry.node;
-    // Whose write it is nobody knows: no set-id bit outlives it.
+    // The caller is unknown, so the write clears the set-id bits.
     let set = SetAttr { mode: Some(0o6777), ..SetAttr::default() };
     assert_eq!(kernel.setattr(&SUPER, node, &set, None).unwrap().0.mode & 0o7777, 0o6777);
     assert_eq!(kernel.write(node, 0, 0, b"contents"), Ok(8));
@@ -175,7 +175,7 @@ fn without_opens_files_are_read_and_written_by_node() {
     assert_eq!(kernel.lseek(node, 0, 0, 3), Ok(0));
     let cut = SetAttr { size: Some(3), ..SetAttr::default() };
     assert_eq!(kernel.setattr(&SUPER, node, &cut, Some(0)).unwrap().0.size, 3);
-    // Without its name too; what is no file of this session is not.
+    // Also without its name. Other handles, and directories, fail.
     kernel.unlink(&SUPER, ROOT_NODE, b"f").unwrap();
     assert_eq!(read(&kernel, node, 0, 0, 100), Ok(b"con".to_vec()));
     assert_eq!(read(&kernel, node, 77, 0, 100), Err(Errno::EBADF));
@@ -187,7 +187,7 @@ fn without_opens_files_are_read_and_written_by_node() {
 }
 
 #[test]
-fn a_link_says_what_it_was_made_with() {
+fn a_symbolic_link_keeps_its_body() {
     let kernel = Kernel::new();
     let long = vec![b'x'; 4095];
     for (name, body) in [(&b"short"[..], &b"../a"[..]), (b"long", &long)] {
@@ -201,7 +201,7 @@ fn a_link_says_what_it_was_made_with() {
 }
 
 #[test]
-fn extended_attributes_are_made_replaced_listed_and_removed() {
+fn extended_attributes_are_created_replaced_listed_and_removed() {
     let kernel = Kernel::new();
     let node = kernel.file("f").node;
     let get = |name: &[u8]| kernel.getxattr(&SUPER, node, name).map(Vec::from);

@@ -1,27 +1,27 @@
-//! A kernel that asks a session over a tree in memory, and says at the end whether anything was left behind.
+//! A kernel in miniature: a session over a tree in memory, and a check that nothing is left at the end.
 
-use fuse::{Caller, Entry, Gauge, ROOT_NODE, Session, SessionOptions};
+use lightfoot_fuse::{Caller, Entry, Gauge, NewMode, ROOT_NODE, Session, SessionOptions};
 use ramfs::RamFs;
 use std::ops::Deref;
 use std::sync::Arc;
 use vfs::{Base, Errno, FileSystem, Vfs};
 
-/// Root, in no further group.
+/// Root, without supplementary groups.
 pub(crate) const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
 
-/// Somebody.
+/// A user.
 pub(crate) const USER: Caller = Caller { uid: 5, gid: 5, pid: 0 };
 
-/// Modes without and with a mask.
-pub(crate) const PLAIN: (u32, u32) = (0o644, 0);
-pub(crate) const DIR: (u32, u32) = (0o755, 0);
+/// Modes for files and directories.
+pub(crate) const PLAIN: NewMode = NewMode::new(0o644, 0);
+pub(crate) const DIR: NewMode = NewMode::new(0o755, 0);
 
 /// `open(2)`.
 pub(crate) const RDONLY: u32 = 0;
 pub(crate) const WRONLY: u32 = 1;
 pub(crate) const RDWR: u32 = 2;
 
-/// What a session asks of and tells about a tree.
+/// A session and its tree.
 pub(crate) struct Kernel {
     pub(crate) session: Arc<Session>,
     pub(crate) vfs: Vfs,
@@ -47,34 +47,34 @@ impl Kernel {
         self.session.lookup(&SUPER, ROOT_NODE, name.as_bytes())
     }
 
-    /// A new file in the root, of which the kernel knows.
+    /// Creates a file in the root.
     pub(crate) fn file(&self, name: &str) -> Entry {
         self.session.mknod(&SUPER, ROOT_NODE, name.as_bytes(), PLAIN, 0).unwrap()
     }
 
-    /// A new directory in the root, of which the kernel knows.
+    /// Creates a directory in the root.
     pub(crate) fn dir(&self, name: &str) -> Entry {
         self.session.mkdir(&SUPER, ROOT_NODE, name.as_bytes(), DIR).unwrap()
     }
 
-    /// What the session counts.
+    /// The current value of a gauge.
     pub(crate) fn gauge(&self, gauge: Gauge) -> u64 {
         self.session.measure();
         self.session.metrics().get(gauge)
     }
 
-    /// Places that somebody holds, but for the root, which each context holds.
+    /// Held places. (Every context holds the root, which is left out.)
     pub(crate) fn held(&self) -> Vec<String> {
         let holders = self.vfs.context().holders(Base::CWD, b"/").unwrap();
         let paths = holders.into_iter().map(|holder| String::from_utf8(holder.path).unwrap());
         paths.filter(|path| path != "/").collect()
     }
 
-    /// That nothing is known, open or held any more.
+    /// Checks that no node, handle or place is left.
     pub(crate) fn check_nothing_left(&self, label: &str) {
         let known = (self.session.known_nodes(), self.gauge(Gauge::Lookups), self.session.open_handles());
         assert_eq!(known, (1, 0, 0), "{label}: nodes, lookups, handles");
-        assert_eq!(self.gauge(Gauge::ExcessForgets), 0, "{label}: more was forgotten than was told");
+        assert_eq!(self.gauge(Gauge::ExcessForgets), 0, "{label}: forgets in excess");
         assert_eq!(self.held(), [""; 0], "{label}: places that are held");
     }
 }

@@ -1,7 +1,7 @@
 //! Listings as the kernel reads them.
 
 use crate::kernel::{Kernel, PLAIN, RDONLY, SUPER, USER};
-use fuse::{Checks, Gauge, ROOT_NODE, SessionOptions};
+use lightfoot_fuse::{Checks, Gauge, NewMode, ROOT_NODE, SessionOptions};
 use std::collections::BTreeSet;
 use vfs::{Base, Errno, MountFlags, S_IFDIR, S_IFREG};
 
@@ -61,7 +61,7 @@ fn dots_come_first_and_every_cookie_leads_on() {
 }
 
 #[test]
-fn numbers_in_a_listing_are_those_of_the_files() {
+fn a_listing_has_the_inode_numbers_of_the_files() {
     let (kernel, dir) = case(5);
     let handle = kernel.opendir(&SUPER, dir).unwrap();
     for (name, ino, kind, _) in after(&kernel, handle, 0, usize::MAX).into_iter().skip(2) {
@@ -76,9 +76,9 @@ fn numbers_in_a_listing_are_those_of_the_files() {
 }
 
 #[test]
-fn the_directory_above_is_the_one_that_the_tree_shows() {
+fn dot_dot_is_the_parent_in_the_tree() {
     let (kernel, dir) = case(0);
-    let inner = kernel.mkdir(&SUPER, dir, b"inner", (0o755, 0)).unwrap();
+    let inner = kernel.mkdir(&SUPER, dir, b"inner", NewMode::new(0o755, 0)).unwrap();
     let above = |node: u64| {
         let handle = kernel.opendir(&SUPER, node).unwrap();
         let dots = after(&kernel, handle, 0, 2);
@@ -91,7 +91,7 @@ fn the_directory_above_is_the_one_that_the_tree_shows() {
     kernel.vfs.context().mount(ramfs::RamFs::new(), Base::CWD, b"/d/inner", MountFlags::default()).unwrap();
     let top = kernel.lookup(&SUPER, dir, b"inner").unwrap();
     assert_eq!(above(top.node), (top.node, dir));
-    // Removed, it lists nothing.
+    // A directory that was removed has no entries.
     let gone = kernel.dir("gone");
     let handle = kernel.opendir(&SUPER, gone.node).unwrap();
     kernel.rmdir(&SUPER, ROOT_NODE, b"gone").unwrap();
@@ -99,7 +99,7 @@ fn the_directory_above_is_the_one_that_the_tree_shows() {
 }
 
 #[test]
-fn a_name_that_went_since_it_was_listed_is_told_without_a_node() {
+fn a_name_that_is_gone_since_it_was_listed_has_no_node() {
     let (kernel, dir) = case(3);
     let handle = kernel.opendir(&SUPER, dir).unwrap();
     let mut found = Vec::new();
@@ -124,7 +124,7 @@ fn a_name_that_went_since_it_was_listed_is_told_without_a_node() {
 }
 
 #[test]
-fn a_caller_who_was_never_seen_before_may_list_with_attributes() {
+fn a_new_caller_can_list_with_attributes() {
     let kernel = Kernel::with(SessionOptions { checks: Checks::Own, ..SessionOptions::default() });
     let made = kernel.file("f");
     let handle = kernel.opendir(&SUPER, ROOT_NODE).unwrap();

@@ -1,7 +1,7 @@
-//! Locks that are taken in the tree, by owners that the kernel names.
+//! Locks in the tree, by their owners.
 
 use crate::kernel::{Kernel, SUPER};
-use fuse::{FileLock, SessionOptions};
+use lightfoot_fuse::{FileLock, SessionOptions};
 use std::thread;
 use vfs::{Base, Errno, LockKind, LockWait, MountFlags, OpenFlags};
 
@@ -18,9 +18,9 @@ fn case() -> (Kernel, u64) {
 }
 
 #[test]
-fn owners_conflict_as_fcntl_says_and_are_told_with_what() {
+fn owners_conflict_as_in_fcntl_and_see_the_conflicting_lock() {
     use LockKind::{Exclusive, Shared, Unlock};
-    // One owner's lock, another's, and whether that is in the way.
+    // The lock of one owner, that of another, and whether they conflict.
     let cases = [
         (lock(Shared, 0, 9), lock(Shared, 0, 9), false),
         (lock(Shared, 0, 9), lock(Exclusive, 9, 9), true),
@@ -35,13 +35,13 @@ fn owners_conflict_as_fcntl_says_and_are_told_with_what() {
         let (kernel, node) = case();
         let label = format!("{first:?}, {second:?}");
         assert_eq!(kernel.setlk(&SUPER, node, 1, first, false), Ok(()), "{label}");
-        // Bytes to the end are said as the kernel says them.
+        // A lock to the end of the file ends at the kernel's last byte.
         let in_the_way = FileLock { end: first.end.min(TO_END), ..first };
         assert_eq!(kernel.getlk(&SUPER, node, 2, second), Ok(conflicts.then_some(in_the_way)), "{label}");
         assert_eq!(kernel.getlk(&SUPER, node, 1, second), Ok(None), "{label}: one's own is not in the way");
         let taken = if conflicts { Err(Errno::EAGAIN) } else { Ok(()) };
         assert_eq!(kernel.setlk(&SUPER, node, 2, second, false), taken, "{label}");
-        // Of another file they are no matter.
+        // Locks on another file do not conflict.
         let other = kernel.file("other").node;
         assert_eq!(kernel.setlk(&SUPER, other, 2, second, false), Ok(()), "{label}");
         for (node, owner) in [(node, 1), (node, 2), (other, 2)] {
@@ -77,7 +77,7 @@ fn an_owner_s_locks_go_when_it_closes_the_file() {
 }
 
 #[test]
-fn who_waits_gets_the_lock_when_it_is_given_up() {
+fn a_waiting_owner_gets_the_lock_when_it_is_released() {
     let (kernel, node) = case();
     let all = lock(LockKind::Exclusive, 0, TO_END);
     let none = lock(LockKind::Unlock, 0, TO_END);
@@ -112,7 +112,7 @@ fn other_users_of_the_tree_see_the_locks() {
 }
 
 #[test]
-fn ranges_that_are_none_are_refused() {
+fn invalid_ranges_fail() {
     let (kernel, node) = case();
     for (start, end) in [(5, 4), (u64::MAX, 0), (i64::MAX as u64, 0)] {
         let lock = lock(LockKind::Exclusive, start, end);
@@ -122,7 +122,7 @@ fn ranges_that_are_none_are_refused() {
 }
 
 #[test]
-fn a_file_on_a_read_only_mount_can_be_locked_to_read() {
+fn a_file_on_a_read_only_mount_can_have_shared_locks() {
     let (kernel, node) = case();
     kernel.vfs.context().remount(Base::CWD, b"/", MountFlags::RDONLY).unwrap();
     assert_eq!(kernel.setlk(&SUPER, node, 1, lock(LockKind::Shared, 0, 9), false), Ok(()));
@@ -132,7 +132,7 @@ fn a_file_on_a_read_only_mount_can_be_locked_to_read() {
 }
 
 #[test]
-fn without_the_option_locks_are_the_kernel_s_own() {
+fn without_the_option_the_kernel_keeps_the_locks() {
     let kernel = Kernel::new();
     let node = kernel.file("f").node;
     let lock = lock(LockKind::Shared, 0, 9);

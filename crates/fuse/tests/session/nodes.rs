@@ -1,25 +1,25 @@
-//! Nodes: how often they were told, what they are called meanwhile, and their end.
+//! Nodes: their lookup counts, names that change meanwhile, and their end.
 
 use crate::kernel::{DIR, Kernel, PLAIN, RDONLY, RDWR, SUPER, WRONLY};
-use fuse::{Entry, FileLock, Gauge, Listed, ROOT_NODE, SessionOptions, Ttls};
+use lightfoot_fuse::{Entry, FileLock, Gauge, Listed, NameIn, ROOT_NODE, SessionOptions, Ttls};
 use std::time::Duration;
 use vfs::{Errno, LockKind, SetAttr};
 
 #[test]
-fn a_node_goes_when_as_much_was_forgotten_as_was_told() {
+fn a_node_goes_when_all_its_lookups_are_forgotten() {
     let kernel = Kernel::new();
     let made = kernel.file("f");
-    for told in 2..5 {
+    for lookups in 2..5 {
         let found = kernel.look("f").unwrap();
         assert_eq!((found.node, found.generation), (made.node, made.generation));
-        assert_eq!((kernel.known_nodes(), kernel.gauge(Gauge::Lookups)), (2, told));
+        assert_eq!((kernel.known_nodes(), kernel.gauge(Gauge::Lookups)), (2, lookups));
     }
     kernel.forget(made.node, 3);
     assert!(kernel.getattr(made.node).is_ok());
     kernel.forget(made.node, 1);
     assert_eq!(kernel.getattr(made.node), Err(Errno::ESTALE));
     kernel.check_nothing_left("all forgotten");
-    // The same number again, for the same file, in another life.
+    // The same file has the same number again, with another generation.
     let again = kernel.look("f").unwrap();
     assert_eq!((again.node, again.attr.ino), (made.node, made.attr.ino));
     assert_ne!(again.generation, made.generation);
@@ -28,7 +28,7 @@ fn a_node_goes_when_as_much_was_forgotten_as_was_told() {
 }
 
 #[test]
-fn more_than_was_told_is_forgotten_as_all_and_counted() {
+fn a_forget_in_excess_removes_the_node_and_is_counted() {
     let kernel = Kernel::new();
     let made = kernel.file("f");
     kernel.forget(made.node, 3);
@@ -41,7 +41,7 @@ fn more_than_was_told_is_forgotten_as_all_and_counted() {
 }
 
 #[test]
-fn each_way_to_a_name_tells_of_its_node_once() {
+fn each_operation_that_returns_a_node_counts_one_lookup() {
     type Way = fn(&Kernel, u64) -> Entry;
     let ways: [(&str, Way); 8] = [
         ("lookup", |k, dir| k.lookup(&SUPER, dir, b"old").unwrap()),
@@ -88,7 +88,7 @@ fn each_way_to_a_name_tells_of_its_node_once() {
 }
 
 #[test]
-fn what_fails_tells_of_nothing() {
+fn an_operation_that_fails_counts_no_lookup() {
     type Way = fn(&Kernel) -> Result<Entry, Errno>;
     let ways: [(&str, Way, Errno); 9] = [
         ("lookup", |k| k.look("none"), Errno::ENOENT),
@@ -110,7 +110,7 @@ fn what_fails_tells_of_nothing() {
         let file = kernel.file("f");
         kernel.forget(kernel.dir("d").node, 1);
         assert_eq!(way(&kernel).map(|entry| entry.node), Err(errno), "{what}");
-        // What the way itself looked up is of the file.
+        // One lookup is that of the file itself.
         kernel.forget(file.node, kernel.gauge(Gauge::Lookups));
         kernel.check_nothing_left(what);
     }
@@ -133,7 +133,7 @@ fn a_file_lives_as_long_as_it_is_open_or_known() {
         let second = kernel.open(&SUPER, entry.node, RDONLY).unwrap();
         let mut buf = [0; 8];
         assert_eq!((kernel.read(entry.node, second.handle, 0, &mut buf), &buf[..3]), (Ok(3), &b"con"[..]));
-        // Another of its name is another.
+        // A new file with its name is another node.
         let other = kernel.file("f");
         assert_ne!(other.node, entry.node);
         if forgotten_first {
@@ -152,7 +152,7 @@ fn a_file_lives_as_long_as_it_is_open_or_known() {
 }
 
 #[test]
-fn a_node_stays_what_it_is_when_names_move() {
+fn a_node_stays_the_same_file_when_names_move() {
     let kernel = Kernel::new();
     let (a, b) = (kernel.dir("a"), kernel.dir("b"));
     let (x, y) = [b"x", b"y"].map(|name| kernel.mknod(&SUPER, a.node, name, PLAIN, 0).unwrap()).into();
@@ -163,20 +163,20 @@ fn a_node_stays_what_it_is_when_names_move() {
         })
     };
     let gone = Err(Errno::ENOENT);
-    kernel.rename(&SUPER, (a.node, b"x"), (b.node, b"z"), 0).unwrap();
+    kernel.rename(&SUPER, NameIn::new(a.node, b"x"), NameIn::new(b.node, b"z"), 0).unwrap();
     assert_eq!((ino(&a, b"x"), ino(&b, b"z")), (gone, Ok(x.node)));
-    // The directory moves, and what is known of it and in it works on.
-    kernel.rename(&SUPER, (ROOT_NODE, b"b"), (a.node, b"b"), 0).unwrap();
+    // Nodes of a directory that moves, and of files in it, work on.
+    kernel.rename(&SUPER, NameIn::new(ROOT_NODE, b"b"), NameIn::new(a.node, b"b"), 0).unwrap();
     assert_eq!((ino(&b, b"z"), ino(&a, b"b")), (Ok(x.node), Ok(b.node)));
-    // Not over what is there; in exchange; over it.
-    assert_eq!(kernel.rename(&SUPER, (a.node, b"y"), (b.node, b"z"), 1), Err(Errno::EEXIST));
-    kernel.rename(&SUPER, (a.node, b"y"), (b.node, b"z"), 2).unwrap();
+    // `RENAME_NOREPLACE`, `RENAME_EXCHANGE`, and no flag.
+    assert_eq!(kernel.rename(&SUPER, NameIn::new(a.node, b"y"), NameIn::new(b.node, b"z"), 1), Err(Errno::EEXIST));
+    kernel.rename(&SUPER, NameIn::new(a.node, b"y"), NameIn::new(b.node, b"z"), 2).unwrap();
     assert_eq!((ino(&a, b"y"), ino(&b, b"z")), (Ok(x.node), Ok(y.node)));
-    kernel.rename(&SUPER, (a.node, b"y"), (b.node, b"z"), 0).unwrap();
+    kernel.rename(&SUPER, NameIn::new(a.node, b"y"), NameIn::new(b.node, b"z"), 0).unwrap();
     assert_eq!((ino(&a, b"y"), ino(&b, b"z")), (gone, Ok(x.node)));
     assert_eq!(kernel.getattr(y.node).unwrap().0.nlink, 0);
-    assert_eq!(kernel.rename(&SUPER, (a.node, b"b"), (b.node, b"b"), 0), Err(Errno::EINVAL));
-    assert_eq!(kernel.rename(&SUPER, (a.node, b"b"), (a.node, b"c"), 8), Err(Errno::EINVAL));
+    assert_eq!(kernel.rename(&SUPER, NameIn::new(a.node, b"b"), NameIn::new(b.node, b"b"), 0), Err(Errno::EINVAL));
+    assert_eq!(kernel.rename(&SUPER, NameIn::new(a.node, b"b"), NameIn::new(a.node, b"c"), 8), Err(Errno::EINVAL));
     for entry in [a, b, x, y] {
         kernel.forget(entry.node, 1);
     }
@@ -184,7 +184,7 @@ fn a_node_stays_what_it_is_when_names_move() {
 }
 
 #[test]
-fn a_node_that_is_not_known_is_stale_to_every_operation() {
+fn every_operation_on_an_unknown_node_fails_with_estale() {
     type Ask = fn(&Kernel, u64) -> Result<(), Errno>;
     const LOCK: FileLock = FileLock { kind: LockKind::Shared, start: 0, end: 9 };
     let asks: [(&str, Ask); 24] = [
@@ -199,8 +199,8 @@ fn a_node_that_is_not_known_is_stale_to_every_operation() {
         ("link in it", |k, n| k.link(&SUPER, ROOT_NODE, n, b"x").map(drop)),
         ("unlink", |k, n| k.unlink(&SUPER, n, b"x")),
         ("rmdir", |k, n| k.rmdir(&SUPER, n, b"x")),
-        ("rename from", |k, n| k.rename(&SUPER, (n, b"x"), (ROOT_NODE, b"x"), 0)),
-        ("rename to", |k, n| k.rename(&SUPER, (ROOT_NODE, b"x"), (n, b"x"), 0)),
+        ("rename from", |k, n| k.rename(&SUPER, NameIn::new(n, b"x"), NameIn::new(ROOT_NODE, b"x"), 0)),
+        ("rename to", |k, n| k.rename(&SUPER, NameIn::new(ROOT_NODE, b"x"), NameIn::new(n, b"x"), 0)),
         ("open", |k, n| k.open(&SUPER, n, RDONLY).map(drop)),
         ("create", |k, n| k.create(&SUPER, n, b"x", PLAIN, WRONLY).map(drop)),
         ("opendir", |k, n| k.opendir(&SUPER, n).map(drop)),
@@ -225,7 +225,7 @@ fn a_node_that_is_not_known_is_stale_to_every_operation() {
 }
 
 #[test]
-fn what_is_good_for_how_long_is_said_as_it_was_asked_for() {
+fn replies_have_the_times_to_live_of_the_options() {
     let seconds = Duration::from_secs;
     let ttls = Ttls { entry: seconds(1), attr: seconds(2), negative: seconds(3) };
     for (ttls, keeps) in [(ttls, true), (Ttls::all(Duration::ZERO), false), (Ttls::LONG, true)] {

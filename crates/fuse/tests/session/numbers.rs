@@ -1,12 +1,12 @@
-//! Numbers that programs see: a node's id is its inode number, where no other file has that.
+//! Inode numbers that programs see: the id of a node is its inode number, unless another node has that.
 
 use crate::kernel::{DIR, Kernel, PLAIN, SUPER};
-use fuse::{Entry, ROOT_NODE, SessionOptions};
+use lightfoot_fuse::{Entry, NewMode, ROOT_NODE, SessionOptions};
 use ramfs::RamFs;
 use std::collections::BTreeSet;
 use vfs::{Attr, Base, Errno, FileSystem, Inode, MountFlags, NewInode, Request, S_IFDIR, S_IFREG, SetAttr};
 
-/// That the kernel sees one number of `entry` whatever it asks.
+/// Checks that all operations show one number for `entry`.
 fn check_one_number(kernel: &Kernel, entry: &Entry, label: &str) {
     assert_eq!(entry.attr.ino, entry.node, "{label}: found");
     assert_eq!(kernel.getattr(entry.node).unwrap().0.ino, entry.node, "{label}: looked at");
@@ -20,7 +20,7 @@ fn every_kind_of_file_has_one_number() {
     let made = [
         kernel.file("file"),
         kernel.dir("dir"),
-        kernel.mknod(&SUPER, ROOT_NODE, b"fifo", (vfs::S_IFIFO | 0o644, 0), 0).unwrap(),
+        kernel.mknod(&SUPER, ROOT_NODE, b"fifo", NewMode::new(vfs::S_IFIFO | 0o644, 0), 0).unwrap(),
     ];
     for (entry, name) in made.iter().zip(["file", "dir", "fifo"]) {
         check_one_number(&kernel, entry, name);
@@ -33,7 +33,7 @@ fn every_kind_of_file_has_one_number() {
 }
 
 #[test]
-fn mounts_in_one_tree_that_have_the_same_numbers_are_told_apart() {
+fn mounts_in_one_tree_with_the_same_numbers_have_different_nodes() {
     let kernel = Kernel::new();
     let context = kernel.vfs.context();
     let mut nodes = BTreeSet::new();
@@ -51,7 +51,7 @@ fn mounts_in_one_tree_that_have_the_same_numbers_are_told_apart() {
         for entry in [&covered, &top, &file, &inner] {
             kernel.forget(entry.node, 1);
         }
-        // Found again, the numbers are the same.
+        // Another lookup finds the same numbers.
         let again = kernel.look(name).unwrap();
         let file_again = kernel.lookup(&SUPER, again.node, b"f").unwrap();
         assert_eq!((again.node, file_again.node), (top.node, file.node));
@@ -63,7 +63,7 @@ fn mounts_in_one_tree_that_have_the_same_numbers_are_told_apart() {
 }
 
 #[test]
-fn a_directory_that_is_seen_twice_has_a_node_for_each_place() {
+fn a_directory_in_two_places_has_a_node_for_each() {
     let kernel = Kernel::new();
     let context = kernel.vfs.context();
     let (a, b) = (kernel.dir("a"), kernel.dir("b"));
@@ -75,11 +75,11 @@ fn a_directory_that_is_seen_twice_has_a_node_for_each_place() {
     let other = kernel.lookup(&SUPER, seen.node, b"f").unwrap();
     assert_ne!(other.node, file.node);
     assert_eq!((other.attr.ino, kernel.getattr(other.node).unwrap().0.ino), (other.node, other.node));
-    // Each place has its mount's rules.
+    // The flags of a mount apply to its place.
     let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
     assert_eq!(kernel.setattr(&SUPER, other.node, &set, None).map(drop), Err(Errno::EROFS));
     assert_eq!(kernel.setattr(&SUPER, file.node, &set, None).map(drop), Ok(()));
-    // Told again, the same nodes.
+    // Another lookup finds the same nodes.
     assert_eq!(kernel.look("b").unwrap().node, seen.node);
     assert_eq!(kernel.lookup(&SUPER, seen.node, b"f").unwrap().node, other.node);
     assert_eq!(kernel.lookup(&SUPER, a.node, b"f").unwrap().node, file.node);
@@ -89,7 +89,7 @@ fn a_directory_that_is_seen_twice_has_a_node_for_each_place() {
     assert_eq!(kernel.known_nodes(), 1);
 }
 
-/// A file system whose files have whatever number their names say, before a hyphen.
+/// A file system in which the number of a file is the part of its name before the hyphen.
 struct Numbers;
 
 impl FileSystem for Numbers {
@@ -108,7 +108,7 @@ impl FileSystem for Numbers {
 }
 
 #[test]
-fn numbers_that_cannot_be_ids_get_others_and_keep_them() {
+fn nodes_whose_number_is_taken_get_other_ids_and_keep_them() {
     let kernel = Kernel::over(Numbers, SessionOptions::default());
     let other = 1_u64 << 62;
     let names = ["0", "1", "1-again", "5", "5-again", "5-once-more", "9", &other.to_string(), &u64::MAX.to_string()];

@@ -1,9 +1,9 @@
-//! Threads that ask at random, with a count of what each was told: at the end nothing is left.
+//! Threads that send random requests and count their lookups: at the end nothing is left.
 //!
-//! A kernel uses no node that it has forgotten: each thread names those alone that it was told of more often than it forgot them.
+//! A kernel never uses a node that it has forgotten, so each thread uses only nodes that it has not forgotten.
 
 use crate::kernel::{Kernel, SUPER};
-use fuse::{Entry, Gauge, ROOT_NODE, SessionOptions};
+use lightfoot_fuse::{Entry, Gauge, NameIn, NewMode, ROOT_NODE, SessionOptions};
 use ramfs::RamFs;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
@@ -14,63 +14,51 @@ const THREADS: u64 = 3;
 const ROUNDS: usize = 12;
 const STEPS: usize = 1500;
 
-/// Names, few, so that threads meet.
+/// Few names, so that threads meet.
 const NAMES: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"m", b"a-name-of-more-than-thirty-two-bytes"];
 
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % end
-    }
-}
-
-/// What one thread was told and has open.
-struct Asker<'k> {
+/// The nodes and handles of one thread.
+struct Client<'k> {
     kernel: &'k Kernel,
-    random: Random,
-    told: BTreeMap<u64, u64>,
+    random: fastrand::Rng,
+    known: BTreeMap<u64, u64>,
     files: Vec<(u64, u64)>,
     directories: Vec<u64>,
 }
 
-impl Asker<'_> {
+impl Client<'_> {
     fn name(&mut self) -> &'static [u8] {
-        NAMES[self.random.below(NAMES.len())]
+        NAMES[self.random.usize(..NAMES.len())]
     }
 
-    /// A node that this thread was told of, or the root.
+    /// A node that this thread has looked up, or the root.
     fn node(&mut self) -> u64 {
-        let at = self.random.below(self.told.len() + 2);
-        self.told.keys().nth(at).copied().unwrap_or(ROOT_NODE)
+        let at = self.random.usize(..self.known.len() + 2);
+        self.known.keys().nth(at).copied().unwrap_or(ROOT_NODE)
     }
 
     fn is_told(&mut self, entry: Result<Entry, Errno>) {
         if let Ok(entry) = entry {
-            *self.told.entry(entry.node).or_default() += 1;
+            *self.known.entry(entry.node).or_default() += 1;
             assert_eq!(entry.attr.ino, entry.node);
         }
     }
 
-    /// Forgets up to `most` of what it was told of one node.
+    /// Forgets up to `most` lookups of one node.
     fn forget(&mut self, most: usize) {
         let node = self.node();
-        let Some(told) = self.told.get_mut(&node) else { return };
-        let lookups = (1 + self.random.below(most) as u64).min(*told);
-        *told -= lookups;
-        if *told == 0 {
-            self.told.remove(&node);
+        let Some(known) = self.known.get_mut(&node) else { return };
+        let lookups = (1 + self.random.usize(..most) as u64).min(*known);
+        *known -= lookups;
+        if *known == 0 {
+            self.known.remove(&node);
         }
         self.kernel.forget(node, lookups);
     }
 
     fn list(&mut self) {
         let Some(handle) = self.directories.last().copied() else { return };
-        let (mut found, mut left) = (Vec::new(), self.random.below(10));
+        let (mut found, mut left) = (Vec::new(), self.random.usize(..10));
         let listed = self.kernel.readdir(handle, 0, &mut |entry| {
             if left == 0 {
                 return false;
@@ -87,17 +75,17 @@ impl Asker<'_> {
 
     fn step(&mut self) {
         let (k, node, name) = (self.kernel, self.node(), self.name());
-        match self.random.below(20) {
+        match self.random.usize(..20) {
             0..4 => self.is_told(k.lookup(&SUPER, node, name)),
-            4 => self.is_told(k.mkdir(&SUPER, node, name, (0o755, 0))),
-            5 => self.is_told(k.mknod(&SUPER, node, name, (0o644, 0), 0)),
+            4 => self.is_told(k.mkdir(&SUPER, node, name, NewMode::new(0o755, 0))),
+            5 => self.is_told(k.mknod(&SUPER, node, name, NewMode::new(0o644, 0), 0)),
             6 => self.is_told(k.symlink(&SUPER, node, name, b"body")),
             7 => {
                 let (dir, other) = (self.node(), self.name());
                 self.is_told(k.link(&SUPER, node, dir, other));
             }
             8 | 9 => {
-                if let Ok((entry, opened)) = k.create(&SUPER, node, name, (0o644, 0), 2) {
+                if let Ok((entry, opened)) = k.create(&SUPER, node, name, NewMode::new(0o644, 0), 2) {
                     self.is_told(Ok(entry));
                     self.files.push((entry.node, opened.handle));
                 }
@@ -106,8 +94,8 @@ impl Asker<'_> {
             11 => drop(k.rmdir(&SUPER, node, name)),
             12 => {
                 let (to, new) = (self.node(), self.name());
-                let flags = self.random.below(3) as u32;
-                let _ = k.rename(&SUPER, (node, name), (to, new), flags);
+                let flags = self.random.usize(..3) as u32;
+                let _ = k.rename(&SUPER, NameIn::new(node, name), NameIn::new(to, new), flags);
             }
             13 => self.directories.extend(k.opendir(&SUPER, node)),
             14 => self.list(),
@@ -125,21 +113,21 @@ impl Asker<'_> {
                 let set = SetAttr { mode: Some(0o700), ..SetAttr::default() };
                 assert_ne!(k.setattr(&SUPER, node, &set, None).map(drop), Err(Errno::ESTALE));
             }
-            _ => assert_eq!(k.getattr(node).map(drop), Ok(()), "node {node} was told and not forgotten"),
+            _ => assert_eq!(k.getattr(node).map(drop), Ok(()), "node {node} is not forgotten"),
         }
     }
 
     fn end(mut self) {
         self.files.drain(..).for_each(|(node, handle)| self.kernel.release(node, handle, None));
         self.directories.drain(..).for_each(|handle| self.kernel.releasedir(handle));
-        self.told.into_iter().for_each(|(node, told)| self.kernel.forget(node, told));
+        self.known.into_iter().for_each(|(node, lookups)| self.kernel.forget(node, lookups));
     }
 }
 
 fn check(seed: u64) {
     println!("seed {seed:#x}");
     let kernel = Kernel::with(SessionOptions::default());
-    // A second file system with the same numbers, and a part that is seen twice.
+    // A second file system with the same inode numbers, bound to a second place.
     let context = kernel.vfs.context();
     for dir in ["/m", "/d", "/d/m"] {
         context.mkdir(Base::CWD, dir.as_bytes(), 0o755).unwrap();
@@ -149,49 +137,41 @@ fn check(seed: u64) {
     let held = kernel.held().len();
     let meet = Barrier::new(THREADS as usize);
     let sums: Vec<u64> = thread::scope(|scope| {
-        let askers: Vec<_> = (1..=THREADS)
+        let clients: Vec<_> = (1..=THREADS)
             .map(|number| {
                 let (kernel, meet) = (&kernel, &meet);
-                let random = Random(seed.wrapping_mul(2 * number + 1) | 1);
+                let random = fastrand::Rng::with_seed(seed.wrapping_add(number));
                 scope.spawn(move || {
-                    let (told, files, directories) = (BTreeMap::new(), Vec::new(), Vec::new());
-                    let mut asker = Asker { kernel, random, told, files, directories };
-                    (0..STEPS).for_each(|_| asker.step());
+                    let (known, files, directories) = (BTreeMap::new(), Vec::new(), Vec::new());
+                    let mut client = Client { kernel, random, known, files, directories };
+                    (0..STEPS).for_each(|_| client.step());
                     meet.wait();
-                    let sum = asker.told.values().sum();
+                    let sum = client.known.values().sum();
                     let total = kernel.gauge(Gauge::Lookups);
                     meet.wait();
-                    asker.end();
+                    client.end();
                     (sum, total)
                 })
             })
             .collect();
-        let ends: Vec<(u64, u64)> = askers.into_iter().map(|asker| asker.join().unwrap()).collect();
+        let ends: Vec<(u64, u64)> = clients.into_iter().map(|client| client.join().unwrap()).collect();
         let sum: u64 = ends.iter().map(|(sum, _)| sum).sum();
-        assert!(ends.iter().all(|(_, total)| *total == sum), "seed {seed:#x}: {sum} told, {ends:?}");
+        assert!(ends.iter().all(|(_, total)| *total == sum), "seed {seed:#x}: {sum} lookups, {ends:?}");
         ends.iter().map(|(sum, _)| *sum).collect()
     });
     assert!(sums.iter().sum::<u64>() > 0);
     let known = (kernel.known_nodes(), kernel.gauge(Gauge::Lookups), kernel.open_handles());
     assert_eq!(known, (1, 0, 0), "seed {seed:#x}");
     assert_eq!(kernel.gauge(Gauge::ExcessForgets), 0, "seed {seed:#x}");
-    // Places that mounts cover, wherever they are now.
+    // The places that mounts cover are held, wherever they are now.
     assert_eq!(kernel.held().len(), held, "seed {seed:#x}");
 }
 
 #[test]
-fn what_threads_were_told_and_forgot_leaves_nothing_behind() {
+fn threads_that_forget_what_they_looked_up_leave_nothing_behind() {
     let seed = std::env::var("SEED").ok().and_then(|seed| u64::from_str_radix(seed.trim_start_matches("0x"), 16).ok());
     if let Some(seed) = seed {
         return check(seed);
     }
-    for round in 0..ROUNDS {
-        check(new_seed(round));
-    }
-}
-
-/// Another each time.
-fn new_seed(round: usize) -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(round)
+    (0..ROUNDS).for_each(|_| check(fastrand::u64(..)));
 }

@@ -1,44 +1,29 @@
-//! Directories for tests, and short forms.
+//! Temporary directories, and a tree over one with short forms of its operations.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
-use hostfs::{HostFs, HostHandle, HostOptions};
-use std::ops::Deref;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use lightfoot_hostfs::{HostFs, HostHandle, HostOptions};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use tempfile::TempDir;
 use vfs::{Base, Context, Errno, OpenFile, OpenFlags, Vfs};
 
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
-/// A directory that goes with this value.
-#[derive(Debug)]
-pub(crate) struct TempDir(PathBuf);
-
-impl TempDir {
-    pub(crate) fn new() -> Self {
-        Self::under(&std::env::temp_dir())
-    }
-
-    pub(crate) fn under(parent: &Path) -> Self {
-        let name = format!("lightfoot-hostfs-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
-        let path = parent.join(name);
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
-    }
+/// A new directory, removed when it is dropped.
+pub(crate) fn temp_dir() -> TempDir {
+    dir_in(&std::env::temp_dir())
 }
 
-impl Deref for TempDir {
-    type Target = Path;
-
-    fn deref(&self) -> &Path {
-        &self.0
-    }
+/// A new directory below `parent`, removed when it is dropped.
+pub(crate) fn dir_in(parent: &Path) -> TempDir {
+    let mode = Permissions::from_mode(0o755);
+    tempfile::Builder::new().prefix("lightfoot-hostfs-").permissions(mode).tempdir_in(parent).unwrap()
 }
 
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// The seed of this run: `LIGHTFOOT_SEED` if it is set, otherwise a random one. Tests print it.
+pub(crate) fn seed() -> u64 {
+    let given = std::env::var("LIGHTFOOT_SEED").ok();
+    given.map_or_else(|| fastrand::u64(..=u64::MAX / 2), |seed| seed.parse().expect("LIGHTFOOT_SEED: a number"))
 }
 
 /// A tree over a host directory.
@@ -49,7 +34,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(source: &Path, options: &HostOptions) -> Self {
+    pub(crate) fn new(source: impl AsRef<Path>, options: &HostOptions) -> Self {
         let fs = HostFs::new(source, options).unwrap();
         let host = fs.handle();
         let vfs = Vfs::new(fs);

@@ -1,11 +1,11 @@
-//! Reading and writing at an offset, without the position: `pread(2)`, `pwritev(2)`; and how several buffers are one.
+//! Reading and writing at an offset, without the position, also with several buffers: `pread(2)`, `pwritev(2)`.
 
 use super::File;
 use crate::error;
 use std::io::{self, IoSlice, IoSliceMut};
 use vfs::Errno;
 
-/// The most that one call moves: Linux's `MAX_RW_COUNT`.
+/// The most bytes that one call moves: Linux's `MAX_RW_COUNT`.
 const MAX_TRANSFER: usize = 0x7fff_f000;
 
 impl File {
@@ -36,7 +36,7 @@ impl File {
     /// Writes all of `data` at `offset`.
     ///
     /// # Errors
-    /// As for [`File::write_at`]; `WriteZero` if nothing more is taken.
+    /// As for [`File::write_at`]; `WriteZero` if the file takes no more bytes.
     pub fn write_all_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
         std::os::unix::fs::FileExt::write_all_at(self, data, offset)
     }
@@ -53,7 +53,7 @@ impl File {
             let most = buf.len().min(MAX_TRANSFER - total);
             let read = match self.inner().read_at(offset.saturating_add(total as u64), &mut buf[..most]) {
                 Ok(read) => read,
-                // What was read before is the answer; who goes on meets the error again.
+                // Returns the bytes read before; a caller that continues gets the error again.
                 Err(_) if total > 0 => break,
                 Err(errno) => return Err(error(errno)),
             };
@@ -65,16 +65,16 @@ impl File {
         Ok(total)
     }
 
-    /// Writes several buffers at `offset`, one after the other, as one write: `pwritev(2)`. They are gathered in memory
-    /// first, so that no other write comes between.
+    /// Writes several buffers at `offset`, one after the other, as one write: `pwritev(2)`. They are copied into one
+    /// buffer first, so that no other write comes between.
     ///
     /// # Errors
-    /// As for [`File::write_at`]; `ENOMEM` if they cannot be gathered.
+    /// As for [`File::write_at`]; `ENOMEM` if there is no memory for that buffer.
     pub fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
         self.write_gathered(bufs, offset).map(|(len, _)| len).map_err(error)
     }
 
-    /// [`File::write_vectored_at`], with the position after what was written.
+    /// [`File::write_vectored_at`], which also returns the position after the bytes written.
     pub(super) fn write_gathered(&self, bufs: &[IoSlice<'_>], offset: u64) -> Result<(usize, u64), Errno> {
         let mut filled = bufs.iter().filter(|buf| !buf.is_empty());
         let (first, more) = (filled.next(), filled.next().is_some());
@@ -91,7 +91,7 @@ impl File {
     }
 }
 
-/// For code that is written for any file of Unix.
+/// For code that is generic over files of Unix.
 impl std::os::unix::fs::FileExt for File {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         self.read_at(buf, offset)

@@ -1,4 +1,4 @@
-//! Locks: of the whole file, as `std` has them, and of ranges. Advisory: they keep out other locks, not reads and
+//! Locks: of the whole file, as `std` has them, and of ranges. Advisory: they exclude other locks, not reads and
 //! writes.
 
 use super::File;
@@ -9,16 +9,16 @@ use std::ops::Range;
 use vfs::{Errno, LockInfo, LockKind, LockWait};
 
 impl File {
-    /// Locks the file for this open file alone; waits until it can: `flock(2)` with `LOCK_EX`. The lock goes when the
-    /// file is closed. Clones share it.
+    /// Locks the file exclusively; blocks until it can: `flock(2)` with `LOCK_EX`. Closing the file releases the lock.
+    /// Clones share it.
     ///
     /// # Errors
-    /// `EBADF` on a place opened with `O_PATH`.
+    /// `EBADF` on a file opened with `O_PATH`.
     pub fn lock(&self) -> io::Result<()> {
         self.flock(LockKind::Exclusive, LockWait::Forever).map_err(error)
     }
 
-    /// Locks the file together with others that share it; waits until it can: `flock(2)` with `LOCK_SH`.
+    /// Locks the file, shared with other such locks; blocks until it can: `flock(2)` with `LOCK_SH`.
     ///
     /// # Errors
     /// As for [`File::lock`].
@@ -26,15 +26,15 @@ impl File {
         self.flock(LockKind::Shared, LockWait::Forever).map_err(error)
     }
 
-    /// [`File::lock`] that does not wait.
+    /// [`File::lock`] that does not block.
     ///
     /// # Errors
-    /// `WouldBlock` if another open file has a lock in the way; as for [`File::lock`].
+    /// `WouldBlock` if another open file has a conflicting lock; those of [`File::lock`].
     pub fn try_lock(&self) -> Result<(), TryLockError> {
         self.try_flock(LockKind::Exclusive)
     }
 
-    /// [`File::lock_shared`] that does not wait.
+    /// [`File::lock_shared`] that does not block.
     ///
     /// # Errors
     /// As for [`File::try_lock`].
@@ -42,7 +42,7 @@ impl File {
         self.try_flock(LockKind::Shared)
     }
 
-    /// Gives up the lock of the whole file, if there is one: `flock(2)` with `LOCK_UN`.
+    /// Releases the lock of the whole file, if there is one: `flock(2)` with `LOCK_UN`.
     ///
     /// # Errors
     /// As for [`File::lock`].
@@ -61,17 +61,19 @@ impl File {
         self.inner().flock(kind, wait)
     }
 
-    /// Sets, changes or gives up a lock on a range of bytes (`u64::MAX`: to the end, however long): `fcntl(2)` with
-    /// `F_OFD_SETLK`, and with waiting `F_OFD_SETLKW`. It and locks of the whole file do not see one another.
+    /// Sets, changes or releases a lock on a range of bytes (`u64::MAX`: to the end of the file, wherever it moves):
+    /// `fcntl(2)` with `F_OFD_SETLK`, with waiting `F_OFD_SETLKW`. Such locks do not conflict with locks of the whole
+    /// file.
     ///
     /// # Errors
-    /// `EAGAIN` if another open file has a lock in the way and `wait` says not to wait, `ETIMEDOUT`; `EINVAL` for an
-    /// empty range; `EBADF` for a shared lock without reading and an exclusive one without writing.
+    /// `EAGAIN` if another open file has a conflicting lock and `wait` is `Never`; `ETIMEDOUT`; `EINVAL` for an empty
+    /// range; `EBADF` for a shared lock on a file not open for reading, an exclusive one on a file not open for
+    /// writing.
     pub fn lock_range(&self, kind: LockKind, range: Range<u64>, wait: LockWait) -> io::Result<()> {
         self.inner().lock_range(kind, range, wait).map_err(error)
     }
 
-    /// The first lock of another open file that is in the way of one of `kind` on `range`: `F_OFD_GETLK`.
+    /// The first lock of another open file that conflicts with one of `kind` on `range`: `F_OFD_GETLK`.
     ///
     /// # Errors
     /// `EINVAL` for an empty range, and for `Unlock`.

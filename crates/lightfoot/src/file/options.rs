@@ -1,4 +1,4 @@
-//! How to open a file.
+//! Options for opening a file.
 
 use super::File;
 use crate::error;
@@ -7,7 +7,7 @@ use crate::view::View;
 use std::io;
 use vfs::{Errno, OpenFlags, Resolve};
 
-/// How to open a file: `std`'s options, and Linux's flags by number.
+/// Options for opening a file: those of `std`, and Linux's flags by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are std's options")]
 pub struct OpenOptions {
@@ -68,15 +68,15 @@ impl OpenOptions {
         append: bool
     }
     option! {
-        /// Cut the file to nothing.
+        /// Truncate the file.
         truncate: bool
     }
     option! {
-        /// Make the file if it is not there.
+        /// Create the file if it does not exist.
         create: bool
     }
     option! {
-        /// Make the file, which must not be there.
+        /// Create the file, which must not exist.
         create_new: bool
     }
     option! {
@@ -86,25 +86,25 @@ impl OpenOptions {
     option! {
         /// Further flags by Linux's numbers on x86-64, in place of those given before: `O_DIRECTORY` 0o200000,
         /// `O_NOFOLLOW` 0o400000, `O_NOATIME` 0o1000000, `O_PATH` 0o10000000, `O_TMPFILE` 0o20200000 (at the path of a
-        /// directory; with `write`). The access mode in them does not count.
+        /// directory; with `write`). The access mode in them is ignored.
         custom_flags: u32
     }
     option! {
-        /// How far the walk may go, besides what a [`Dir`](crate::Dir) says: `openat2(2)`.
+        /// Limits of the walk, added to those of a [`Dir`](crate::Dir): `openat2(2)`.
         resolve: Resolve
     }
 
     /// Opens `path`.
     ///
     /// # Errors
-    /// `EINVAL` for options that make no sense together, as in `std`; else those of `open(2)`, and of `openat2(2)` with
+    /// `EINVAL` for options that exclude each other, as in `std`; else those of `open(2)`, and of `openat2(2)` with
     /// [`OpenOptions::resolve`].
     pub fn open(&self, view: &View, path: impl AsPath) -> io::Result<File> {
         let flags = self.flags().ok_or_else(|| error(Errno::EINVAL))?;
         view.open_flags(path.as_path_bytes(), flags, self.mode, self.resolve)
     }
 
-    /// The flags of `open(2)`; `None` for options that make no sense together.
+    /// The flags of `open(2)`; `None` for options that exclude each other.
     fn flags(&self) -> Option<OpenFlags> {
         let access = match (self.read, self.write, self.append) {
             (true, false, false) => OpenFlags::RDONLY,
@@ -127,7 +127,7 @@ impl OpenOptions {
             (true, true, false) => OpenFlags::CREAT.union(OpenFlags::TRUNC),
         };
         // As in std: the access mode is set by the options alone.
-        let custom = OpenFlags::from_bits(self.custom_flags & !3);
+        let custom = OpenFlags::from_bits_retain(self.custom_flags & !3);
         Some(access.union(creation).union(custom))
     }
 }

@@ -1,4 +1,4 @@
-//! Reading and writing where the position is, which moves along.
+//! Reading and writing at the position, which moves along.
 
 use super::File;
 use crate::error;
@@ -13,7 +13,7 @@ impl Read for &File {
         Ok(read)
     }
 
-    /// As [`File::read_vectored_at`]; nobody else moves the position meanwhile.
+    /// As [`File::read_vectored_at`]; the position stays locked meanwhile.
     fn read_vectored(&mut self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let mut position = self.position();
         let read = self.read_vectored_at(bufs, *position)?;
@@ -53,7 +53,7 @@ impl Seek for &File {
             SeekFrom::Current(offset) => position.checked_add_signed(offset),
             SeekFrom::End(offset) => {
                 let attr = self.inner().attr().map_err(error)?;
-                // A directory has no end to count from.
+                // A directory does not have an end to count from.
                 if attr.is_dir() { None } else { attr.size.checked_add_signed(offset) }
             }
         };
@@ -67,7 +67,7 @@ impl File {
     /// Moves the position to the first byte from `from` on that has storage: `lseek(2)` with `SEEK_DATA`.
     ///
     /// # Errors
-    /// `ENXIO` at or after the end, or if no data follows; `EINVAL` for a directory; `EBADF` on a place opened with
+    /// `ENXIO` at or after the end, or if no data follows; `EINVAL` for a directory; `EBADF` on a file opened with
     /// `O_PATH`.
     pub fn seek_data(&self, from: u64) -> io::Result<u64> {
         self.seek_for(SeekFor::Data, from)
@@ -76,7 +76,7 @@ impl File {
     /// Moves the position to the first hole from `from` on; the end of the file is one: `lseek(2)` with `SEEK_HOLE`.
     ///
     /// # Errors
-    /// `ENXIO` at or after the end; `EINVAL` for a directory; `EBADF` on a place opened with `O_PATH`.
+    /// `ENXIO` at or after the end; `EINVAL` for a directory; `EBADF` on a file opened with `O_PATH`.
     pub fn seek_hole(&self, from: u64) -> io::Result<u64> {
         self.seek_for(SeekFor::Hole, from)
     }

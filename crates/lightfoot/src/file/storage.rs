@@ -1,4 +1,4 @@
-//! Room for contents, and extended attributes.
+//! Storage of contents, and extended attributes.
 
 use super::File;
 use crate::error;
@@ -12,16 +12,16 @@ impl File {
     /// beyond the end moves the end ([`Allocate::PunchHole`] never does).
     ///
     /// # Errors
-    /// `EBADF` if not open for writing; `EINVAL` for an empty range; `EFBIG`; `ENODEV` for what is no regular file,
-    /// `EISDIR`; `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`.
+    /// `EBADF` if not open for writing; `EINVAL` for an empty range; `EFBIG`; `ENODEV` if it is not a regular file,
+    /// `EISDIR` for a directory; `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`.
     pub fn allocate(&self, how: Allocate, keep_size: bool, offset: u64, len: u64) -> io::Result<()> {
         self.inner().allocate(how, keep_size, offset, len).map_err(error)
     }
 
-    /// What its file system has left, and how it is mounted: `fstatvfs(3)`.
+    /// Free space of its file system, and its mount flags: `fstatvfs(3)`.
     ///
     /// # Errors
-    /// `ENOSYS` if the file system cannot say.
+    /// `ENOSYS` if the file system does not report it.
     pub fn statvfs(&self) -> io::Result<StatVfs> {
         self.inner().statvfs().map_err(error)
     }
@@ -29,7 +29,7 @@ impl File {
     /// The value of the extended attribute `name`: `fgetxattr(2)`.
     ///
     /// # Errors
-    /// As for [`View::get_xattr`](crate::View::get_xattr); `EBADF` on a place opened with `O_PATH`.
+    /// As for [`View::get_xattr`](crate::View::get_xattr); `EBADF` on a file opened with `O_PATH`.
     pub fn get_xattr(&self, name: impl AsRef<[u8]>) -> io::Result<Vec<u8>> {
         self.inner().get_xattr(name.as_ref()).map(Vec::from).map_err(error)
     }
@@ -37,23 +37,23 @@ impl File {
     /// Sets the extended attribute `name`: `fsetxattr(2)`.
     ///
     /// # Errors
-    /// As for [`View::set_xattr`](crate::View::set_xattr); `EBADF` on a place opened with `O_PATH`.
+    /// As for [`View::set_xattr`](crate::View::set_xattr); `EBADF` on a file opened with `O_PATH`.
     pub fn set_xattr(&self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>, how: SetXattr) -> io::Result<()> {
         self.inner().set_xattr(name.as_ref(), value.as_ref(), how).map_err(error)
     }
 
-    /// Takes the extended attribute `name` away: `fremovexattr(2)`.
+    /// Removes the extended attribute `name`: `fremovexattr(2)`.
     ///
     /// # Errors
-    /// As for [`View::remove_xattr`](crate::View::remove_xattr); `EBADF` on a place opened with `O_PATH`.
+    /// As for [`View::remove_xattr`](crate::View::remove_xattr); `EBADF` on a file opened with `O_PATH`.
     pub fn remove_xattr(&self, name: impl AsRef<[u8]>) -> io::Result<()> {
         self.inner().remove_xattr(name.as_ref()).map_err(error)
     }
 
-    /// The names of all extended attributes that may be seen: `flistxattr(2)`.
+    /// The names of all extended attributes that the caller may see: `flistxattr(2)`.
     ///
     /// # Errors
-    /// The file system's; `EBADF` on a place opened with `O_PATH`.
+    /// The file system's; `EBADF` on a file opened with `O_PATH`.
     pub fn list_xattrs(&self) -> io::Result<Vec<OsString>> {
         self.inner().list_xattrs().map(os_strings).map_err(error)
     }

@@ -21,7 +21,7 @@ impl View {
     /// As [`View::set_permissions`], of a symbolic link itself: `fchmodat2(2)` with `AT_SYMLINK_NOFOLLOW`.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` for a symbolic link: it has no permission bits; else as for [`View::set_permissions`].
+    /// `EOPNOTSUPP` for a symbolic link, which does not have permission bits; else as for [`View::set_permissions`].
     pub fn set_permissions_nofollow(&self, path: impl AsPath, permissions: Permissions) -> io::Result<()> {
         self.set_attr(path, false, &SetAttr { mode: Some(permissions.mode()), ..SetAttr::default() })
     }
@@ -42,7 +42,7 @@ impl View {
         self.set_attr(path, false, &SetAttr { uid, gid, ..SetAttr::default() })
     }
 
-    /// Cuts a file to `len` bytes or lets a hole follow its contents: `truncate(2)`.
+    /// Truncates a file to `len` bytes, or extends it with a hole: `truncate(2)`.
     ///
     /// # Errors
     /// `EISDIR`, `EINVAL`, `EROFS`.
@@ -67,7 +67,7 @@ impl View {
     }
 
     fn set_times_of(&self, path: impl AsPath, follow: bool, times: FileTimes) -> io::Result<()> {
-        // As utimensat(2) with UTIME_OMIT twice: not even the path is looked at.
+        // As utimensat(2) with UTIME_OMIT twice: it does not even walk the path.
         if times == FileTimes::new() {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl View {
     /// The value of the extended attribute `name`: `getxattr(2)`.
     ///
     /// # Errors
-    /// `ENODATA`, `EOPNOTSUPP`; `ERANGE` for a name of no byte or more than 255; `EACCES`.
+    /// `ENODATA`, `EOPNOTSUPP`; `ERANGE` for an empty name or one of more than 255 bytes; `EACCES`.
     pub fn get_xattr(&self, path: impl AsPath, name: impl AsRef<[u8]>) -> io::Result<Vec<u8>> {
         self.xattr(path, true, name.as_ref())
     }
@@ -113,7 +113,7 @@ impl View {
     /// Sets the extended attribute `name`: `setxattr(2)`.
     ///
     /// # Errors
-    /// `EEXIST`, `ENODATA` as `how` says; `EOPNOTSUPP`, `ERANGE`, `E2BIG`, `EPERM`, `EACCES`, `EROFS`, `ENOSPC`,
+    /// `EEXIST`, `ENODATA` according to `how`; `EOPNOTSUPP`, `ERANGE`, `E2BIG`, `EPERM`, `EACCES`, `EROFS`, `ENOSPC`,
     /// `EDQUOT`.
     pub fn set_xattr(
         &self,
@@ -141,7 +141,7 @@ impl View {
         self.inner.set_xattr(self.base(), path, false, name, value, how).map_err(error)
     }
 
-    /// Takes the extended attribute `name` away: `removexattr(2)`.
+    /// Removes the extended attribute `name`: `removexattr(2)`.
     ///
     /// # Errors
     /// `ENODATA`, `EOPNOTSUPP`, `ERANGE`, `EPERM`, `EACCES`, `EROFS`.
@@ -157,7 +157,7 @@ impl View {
         self.inner.remove_xattr(self.base(), path.as_path_bytes(), false, name.as_ref()).map_err(error)
     }
 
-    /// The names of all extended attributes that may be seen: `listxattr(2)`.
+    /// The names of all extended attributes that the caller may see: `listxattr(2)`.
     ///
     /// # Errors
     /// The file system's.
@@ -178,7 +178,7 @@ impl View {
     }
 }
 
-/// Names as `std` has them.
+/// The names of `std`.
 pub(crate) fn os_strings(names: Vec<Box<[u8]>>) -> Vec<OsString> {
     names.into_iter().map(|name| OsString::from_vec(name.into_vec())).collect()
 }

@@ -1,18 +1,19 @@
 //! Why a walk failed: which component, in which directory.
 //!
 //! # What it is
-//! An error has a number and nothing else, as a system call's. Who wants to tell a person more asks afterwards: the
-//! walk is made again, one component more each time, until it fails. Where a symbolic link is in the way, what it says
-//! is walked in its place.
+//! An error is only a number, as that of a system call. For a message with more detail a program calls
+//! [`View::explain`](crate::View::explain) afterwards: it repeats the walk, one component more each time, until it
+//! fails. It replaces a symbolic link on the way by its target.
 //!
 //! # What it is not
-//! Part of any walk: it costs many, and only who asks pays. What has changed meanwhile is explained as it is now.
+//! Part of any walk: it costs many walks, and only its callers pay. If the tree changed meanwhile, it explains the tree
+//! as it is now.
 //!
 //! # How it is locked
 //! Not at all; each walk by itself.
 //!
 //! # Where it comes from
-//! `namei -l` of util-linux does it by hand.
+//! `namei -l` of util-linux.
 
 use super::View;
 use crate::path::{AsPath, path_buf};
@@ -22,7 +23,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use vfs::Errno;
 
-/// Symbolic links that are looked into; walks follow as many.
+/// The most symbolic links that it reads; walks follow as many.
 const MOST_LINKS: usize = 40;
 
 /// Where a walk failed, and why.
@@ -31,13 +32,13 @@ const MOST_LINKS: usize = 40;
 pub struct WalkFailure {
     /// Why.
     pub errno: Errno,
-    /// The path, as it was asked for.
+    /// The path of the caller.
     pub path: PathBuf,
-    /// The part that could be walked: in this directory it failed. Empty: where the path starts.
+    /// The part before the failure: the directory in which it failed. Empty for the start of the path.
     pub walked: PathBuf,
     /// The component that failed. Empty for an empty path.
     pub component: OsString,
-    /// The symbolic link whose text has the component, if it is not in the path itself.
+    /// The symbolic link whose target has the component, if it is not in the path itself.
     pub link: Option<PathBuf>,
 }
 
@@ -59,7 +60,7 @@ impl fmt::Display for WalkFailure {
 impl std::error::Error for WalkFailure {}
 
 impl From<WalkFailure> for std::io::Error {
-    /// With the kind of the number, and the failure inside; the number itself is `WalkFailure::errno`.
+    /// Has the kind of the error number, and the failure inside; the number is `WalkFailure::errno`.
     fn from(failure: WalkFailure) -> Self {
         std::io::Error::new(crate::error(failure.errno).kind(), failure)
     }
@@ -87,7 +88,7 @@ impl View {
                 _ => return Some(here),
             }
         }
-        // Links without end, or more than are followed, or it has changed meanwhile: where it began.
+        // A loop of links, more links than walks follow, or the tree changed: the failure of the whole walk.
         Some(first.unwrap_or_else(|| report(errno, path, path, &Component::default(), None)))
     }
 
@@ -95,18 +96,17 @@ impl View {
         self.inner.attr(self.base(), path, follow).map(drop)
     }
 
-    /// The first component that cannot be walked to.
+    /// The first component at which the walk fails.
     fn failing(&self, text: &[u8]) -> Option<Component> {
         let components = Component::all(text);
-        // A path may also fail as a whole: by a slash at its end.
+        // A path can also fail as a whole, because of a slash at its end.
         let last = components.last().copied();
         let mut all = components.into_iter();
         all.find(|at| self.walk(&text[..at.end], true).is_err())
             .or_else(|| last.filter(|_| self.walk(text, true).is_err()))
     }
 
-    /// If the component is a symbolic link that can be read: `text` with what it says in its place, and the link's
-    /// path.
+    /// If the component is a symbolic link that can be read: `text` with the target in its place, and the link's path.
     fn look_into(&self, text: &[u8], failed: &Component) -> Option<(Vec<u8>, PathBuf)> {
         let path = &text[..failed.end];
         self.walk(path, true).err()?;
@@ -116,7 +116,7 @@ impl View {
     }
 }
 
-/// Where a component lies in a text.
+/// The place of a component in a text.
 #[derive(Clone, Copy, Default)]
 struct Component {
     start: usize,
@@ -142,7 +142,7 @@ impl Component {
 #[cold]
 fn report(errno: Errno, path: &[u8], text: &[u8], failed: &Component, link: Option<PathBuf>) -> WalkFailure {
     let before = &text[..failed.start];
-    // Without the slashes at its end, unless it is nothing else.
+    // Without the slashes at its end, unless it has nothing else.
     let end = before.iter().rposition(|&byte| byte != b'/').map_or(before.len().min(1), |last| last + 1);
     WalkFailure {
         errno,

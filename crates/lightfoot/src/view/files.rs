@@ -15,20 +15,20 @@ const COPY_BYTES: usize = 128 << 10;
 impl View {
     /// Opens a file with the flags of `open(2)` and further limits of the walk.
     pub(crate) fn open_flags(&self, path: &[u8], flags: OpenFlags, mode: u32, limits: Resolve) -> io::Result<File> {
-        // Each is sound; together they may not be.
-        let limits = Resolve::from_bits(self.limits().bits() | limits.bits()).map_err(error)?;
+        // Each is valid; together they may exclude each other.
+        let limits = Resolve::from_linux(self.limits().bits() | limits.bits()).map_err(error)?;
         self.inner.open(self.base().within(limits), path, flags, mode).map(File::new).map_err(error)
     }
 
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// Those of `open(2)`; see [`OpenOptions`] for other ways.
+    /// Those of `open(2)`; see [`OpenOptions`] for other modes.
     pub fn open(&self, path: impl AsPath) -> io::Result<File> {
         self.open_flags(path.as_path_bytes(), OpenFlags::RDONLY, 0, Resolve::default())
     }
 
-    /// Opens a file as `options` say.
+    /// Opens a file with `options`.
     ///
     /// # Errors
     /// As for [`OpenOptions::open`].
@@ -36,7 +36,7 @@ impl View {
         options.open(self, path)
     }
 
-    /// Opens a file for writing; makes it, or cuts it to nothing.
+    /// Opens a file for writing; creates or truncates it.
     ///
     /// # Errors
     /// As for [`OpenOptions::open`].
@@ -44,7 +44,7 @@ impl View {
         OpenOptions::new().write(true).create(true).truncate(true).open(self, path)
     }
 
-    /// Makes a file that must not be there, open for reading and writing.
+    /// Creates a file, which must not exist, for reading and writing.
     ///
     /// # Errors
     /// As for [`OpenOptions::open`]; `EEXIST`.
@@ -75,7 +75,7 @@ impl View {
         Ok(text)
     }
 
-    /// Makes a file of these contents, in place of any it had.
+    /// Creates or replaces a file with these contents.
     ///
     /// # Errors
     /// Those of `open(2)` and `write(2)`.
@@ -83,11 +83,11 @@ impl View {
         self.create(path)?.write_all(contents.as_ref())
     }
 
-    /// Copies contents and permission bits; gives the length. Holes stay holes. A file copied onto itself is empty
-    /// then, as with `std::fs::copy`.
+    /// Copies contents and permission bits; returns the length. Holes stay holes. A file copied onto itself becomes
+    /// empty, as with `std::fs::copy`.
     ///
     /// # Errors
-    /// Those of `open(2)`, `read(2)` and `write(2)`; `EINVAL` if `from` is no regular file.
+    /// Those of `open(2)`, `read(2)` and `write(2)`; `EINVAL` if `from` is not a regular file.
     pub fn copy(&self, from: impl AsPath, to: impl AsPath) -> io::Result<u64> {
         self.copy_between(from.as_path_bytes(), self, to.as_path_bytes())
     }
@@ -113,7 +113,7 @@ impl View {
     }
 }
 
-/// Copies what is data; what is not stays a hole. Gives the length.
+/// Copies data; holes stay holes. Returns the length.
 fn copy_contents(source: &File, target: &File) -> io::Result<u64> {
     let mut buf = vec![0; COPY_BYTES];
     let mut at = 0;
@@ -126,7 +126,7 @@ fn copy_contents(source: &File, target: &File) -> io::Result<u64> {
             Err(errno) => Err(errno),
         };
         match hole {
-            // A hole where there was data just now: it is copied as zeros.
+            // The data became a hole meanwhile: copies zeros.
             Ok(hole) => at = copy_range(source, target, &mut buf, at, hole.max(at + 1))?,
             Err(Errno::ENXIO) => break,
             Err(errno) => return Err(error(errno)),
@@ -137,11 +137,11 @@ fn copy_contents(source: &File, target: &File) -> io::Result<u64> {
         target.set_len(len)?;
         at = len;
     }
-    // What was written behind us, and what has contents but says it has no length.
+    // Data that was appended meanwhile, and files that report length 0 but have contents.
     copy_range(source, target, &mut buf, at, u64::MAX)
 }
 
-/// Copies the bytes from `at` to `end`, or to the end of the contents; gives where it stopped.
+/// Copies the bytes from `at` to `end`, or to the end of the contents; returns where it stopped.
 fn copy_range(source: &File, target: &File, buf: &mut [u8], mut at: u64, end: u64) -> io::Result<u64> {
     while at < end {
         let most = usize::try_from(end - at).unwrap_or(usize::MAX).min(buf.len());

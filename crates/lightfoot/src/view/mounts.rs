@@ -1,23 +1,37 @@
-//! What is mounted where. Mounts belong to the context's namespace, whoever names the place.
+//! Mounts. They belong to the mount namespace of the context.
 
 use super::View;
 use crate::error;
 use crate::path::AsPath;
 use std::io;
-use vfs::{FileSystem, Holder, MountFlags, StatVfs, UnmountFlags};
+use vfs::{Budget, FileSystem, Holder, MountFlags, StatVfs, UnmountFlags};
 
 impl View {
     /// Mounts `fs` on the directory (or, if its root is a file, on the file) at `path`: `mount(2)`.
     ///
     /// # Errors
-    /// `EPERM` without `SYS_ADMIN`; `ENOTDIR` if one is a directory and the other is not; `EINVAL` on what this
-    /// context's namespace does not show; `ENOENT` if the name has just gone.
+    /// `EPERM` without `SYS_ADMIN`; `ENOTDIR` if one is a directory and the other is not; `EINVAL` if
+    /// `path` is outside of this context's namespace; `ENOENT` if the name was just removed.
     pub fn mount(&self, fs: impl FileSystem, path: impl AsPath, flags: MountFlags) -> io::Result<()> {
         self.inner.mount(fs, self.base(), path.as_path_bytes(), flags).map_err(error)
     }
 
-    /// Shows the directory or file at `source` at `target` too, with flags of its own: `mount(2)` with `MS_BIND`. What
-    /// is mounted below `source` does not come along.
+    /// As [`View::mount`], with a limit on what the cache of `fs` holds, in bytes.
+    ///
+    /// # Errors
+    /// As for [`View::mount`].
+    pub fn mount_with_budget(
+        &self,
+        fs: impl FileSystem,
+        path: impl AsPath,
+        flags: MountFlags,
+        budget: Budget,
+    ) -> io::Result<()> {
+        self.inner.mount_with(fs, self.base(), path.as_path_bytes(), flags, budget).map_err(error)
+    }
+
+    /// Shows the directory or file at `source` at `target` too, with its own flags: `mount(2)` with `MS_BIND`. Without
+    /// the mounts below `source`.
     ///
     /// # Errors
     /// As for [`View::mount`].
@@ -25,7 +39,7 @@ impl View {
         self.bind_as(source.as_path_bytes(), target.as_path_bytes(), flags, false)
     }
 
-    /// [`View::bind`] with what is mounted below `source`, which keeps its flags: `MS_BIND` with `MS_REC`.
+    /// [`View::bind`] with the mounts below `source`, which keep their flags: `MS_BIND` with `MS_REC`.
     ///
     /// # Errors
     /// As for [`View::mount`].
@@ -40,8 +54,8 @@ impl View {
     /// Moves the mount at `source` to `target`: `mount(2)` with `MS_MOVE`.
     ///
     /// # Errors
-    /// `EINVAL` if nothing is mounted at `source`; `EBUSY` for the root of the namespace; `ELOOP` if `target` is within
-    /// it; else as for [`View::mount`].
+    /// `EINVAL` if nothing is mounted at `source`; `EBUSY` for the root of the namespace; `ELOOP` if `target` is below
+    /// `source`; else as for [`View::mount`].
     pub fn move_mount(&self, source: impl AsPath, target: impl AsPath) -> io::Result<()> {
         let (source, target) = (source.as_path_bytes(), target.as_path_bytes());
         self.inner.move_mount((self.base(), source), (self.base(), target)).map_err(error)
@@ -55,27 +69,28 @@ impl View {
         self.inner.remount(self.base(), path.as_path_bytes(), flags).map_err(error)
     }
 
-    /// Takes away what is mounted at `path`: `umount2(2)`. When the last mount of a file system goes, all that was
-    /// cached of it is released before this returns; with `DETACH`, when the last that is open has been closed.
+    /// Unmounts `path`: `umount2(2)`. After the last mount of a file system its caches are released before this
+    /// returns; with `DETACH`, when its last open file is closed.
     ///
     /// # Errors
-    /// `EPERM`; `EINVAL` if nothing is mounted there; `EBUSY` if something is open, is somebody's working directory, or
-    /// is mounted on it (not with `DETACH`), and for the root of the namespace. [`View::holders`] says who.
+    /// `EPERM`; `EINVAL` if nothing is mounted there; `EBUSY` for the root of the namespace and, without `DETACH`, if a
+    /// file is open, a context has its working directory there, or another mount is on it. [`View::holders`] lists
+    /// them.
     pub fn unmount(&self, path: impl AsPath, flags: UnmountFlags) -> io::Result<()> {
         self.inner.unmount(self.base(), path.as_path_bytes(), flags).map_err(error)
     }
 
-    /// What the file system at `path` has left, and how it is mounted: `statvfs(3)`. Looks at the one mount that the
-    /// walk ended on.
+    /// Free space of the file system at `path`, and its mount flags: `statvfs(3)`. The flags are those of the mount on
+    /// which the walk ended.
     ///
     /// # Errors
-    /// `ENOSYS` if the file system cannot say.
+    /// `ENOSYS` if the file system does not report it.
     pub fn statvfs(&self, path: impl AsPath) -> io::Result<StatVfs> {
         self.inner.statvfs(self.base(), path.as_path_bytes()).map_err(error)
     }
 
-    /// Who holds something of the file system at `path`: open files, directories, working directories of contexts.
-    /// Looks at all that is cached of it: for reports of what keeps it busy.
+    /// What keeps the file system at `path` busy: open files, directories, working directories of contexts. Visits all
+    /// its cached entries: for reports.
     ///
     /// # Errors
     /// Those of every walk.

@@ -1,4 +1,4 @@
-//! Names that come, move and go.
+//! Creation, renaming and removal of names.
 
 use super::View;
 use crate::dir::Dir;
@@ -31,16 +31,16 @@ impl View {
         self.inner.mkdir(self.base(), path.as_path_bytes(), mode).map_err(error)
     }
 
-    /// Makes a directory and those above it that are missing. One that is there already is right.
+    /// Makes a directory and its missing parents. It may exist already.
     ///
     /// # Errors
-    /// `EEXIST` if something else is there; those of `mkdir(2)`.
+    /// `EEXIST` if the name exists and is not a directory; those of `mkdir(2)`.
     pub fn create_dir_all(&self, path: impl AsPath) -> io::Result<()> {
         self.mkdir_all(path.as_path_bytes(), DIR_MODE)
     }
 
-    /// [`View::create_dir_all`] with a mode. From below upwards, until something is there, as `std` does: which of
-    /// several errors is answered depends on it.
+    /// [`View::create_dir_all`] with a mode. Tries from the last component upwards until a parent exists, as `std`
+    /// does: if several errors apply, the result depends on this order.
     pub(crate) fn mkdir_all(&self, path: &[u8], mode: u32) -> io::Result<()> {
         let is_dir_anyway = |path: &Path, errno| if self.is_dir(path) { Ok(()) } else { Err(error(errno)) };
         let mkdir = |path: &Path| self.inner.mkdir(self.base(), path.as_path_bytes(), mode);
@@ -71,8 +71,8 @@ impl View {
         self.inner.mknod(self.base(), path.as_path_bytes(), mode, rdev).map_err(error)
     }
 
-    /// Makes a symbolic link at `path` that says `target`: `symlink(2)`. The target is text: no scope restricts what it
-    /// says, only who follows it.
+    /// Makes a symbolic link at `path` with the target `target`: `symlink(2)`. Limits of this view do not restrict the
+    /// text of the target, only walks that follow it.
     ///
     /// # Errors
     /// `EEXIST`; `ENOENT` for an empty target.
@@ -80,7 +80,7 @@ impl View {
         self.inner.symlink(target.as_path_bytes(), self.base(), path.as_path_bytes()).map_err(error)
     }
 
-    /// [`View::symlink`] by its name in `std::fs`, where it is out of use.
+    /// [`View::symlink`] by its name in `std::fs`, where it is deprecated.
     ///
     /// # Errors
     /// As for [`View::symlink`].
@@ -108,7 +108,7 @@ impl View {
     /// `AT_EMPTY_PATH`.
     ///
     /// # Errors
-    /// `EEXIST`; `EPERM` for a directory; `ENOENT` for a file whose last name has gone; `EXDEV` to another mount.
+    /// `EEXIST`; `EPERM` for a directory; `ENOENT` for a file whose last name was removed; `EXDEV` to another mount.
     pub fn hard_link_file(&self, file: &File, link: impl AsPath) -> io::Result<()> {
         self.link((Base::at(file.inner().held()), b""), (self.base(), link.as_path_bytes()))
     }
@@ -117,7 +117,7 @@ impl View {
         self.inner.link((from_base, from, false), to).map_err(error)
     }
 
-    /// Moves a name, over a file or empty directory that is there: `rename(2)`.
+    /// Renames, replacing a file or empty directory at the new name: `rename(2)`.
     ///
     /// # Errors
     /// `EINVAL` into itself; `ENOTEMPTY`, `EISDIR`, `ENOTDIR`; `EBUSY` for `.`, `..`, `/` and mount points; `EXDEV` to
@@ -146,7 +146,7 @@ impl View {
         self.inner.rename((self.base(), from), to, flags).map_err(error)
     }
 
-    /// Removes a name that is no directory's: `unlink(2)`.
+    /// Removes the name of a file that is not a directory: `unlink(2)`.
     ///
     /// # Errors
     /// `EISDIR` for a directory; `EPERM` in a sticky one; `EBUSY` for a mount point.
@@ -162,7 +162,7 @@ impl View {
         self.inner.rmdir(self.base(), path.as_path_bytes()).map_err(error)
     }
 
-    /// `to_dir` through the eyes of this view: for operations that have two ends.
+    /// `to_dir` with the context of this view: for operations with two paths.
     pub(super) fn as_seen_from(&self, to_dir: &Dir) -> View {
         match to_dir.held() {
             Some(held) => self.at(held.clone(), to_dir.limits()),

@@ -2,18 +2,18 @@
 //!
 //! # What it is
 //! Each directory on the way is opened once, as a directory and not through a symbolic link, and its entries are
-//! removed by name from that handle. So whoever renames directories meanwhile, or puts a symbolic link in the place of
-//! one, can make it remove no more than what was in a directory when it was opened. There is no recursion: a tree may
+//! removed by name from that handle. A thread that renames directories meanwhile, or replaces one by a symbolic link,
+//! cannot make it remove anything but the contents of the directories that it opened. It does not recurse: a tree may
 //! be deeper than the stack.
 //!
 //! # What it is not
-//! One step: others see it half done, and what is made meanwhile may stay, with `ENOTEMPTY`.
+//! Atomic: others see it half done, and entries made meanwhile may stay, with `ENOTEMPTY`.
 //!
 //! # How it is locked
 //! Each removal by itself.
 //!
 //! # Where it comes from
-//! CVE-2022-21658, the race of `std::fs::remove_dir_all`, and how it was mended.
+//! CVE-2022-21658, the race of `std::fs::remove_dir_all`, and its fix.
 
 use super::View;
 use crate::error;
@@ -26,7 +26,7 @@ use vfs::{Base, Errno, OpenFile, OpenFlags};
 struct Level {
     dir: OpenFile,
     batch: vec::IntoIter<vfs::DirEntry>,
-    /// Its name in the level above.
+    /// Its name in its parent.
     name: Box<[u8]>,
 }
 
@@ -44,11 +44,12 @@ impl Level {
 }
 
 impl View {
-    /// Removes a directory and all below it. Symbolic links are removed, not followed. Safe against those who rename
-    /// meanwhile: it works by handles.
+    /// Removes a directory and all below it. Symbolic links are removed, not followed. Safe against concurrent renames:
+    /// it works by handles.
     ///
     /// # Errors
-    /// `ENOTDIR` for a file; those of `rmdir(2)`, `unlink(2)` and `open(2)`; what could be removed before has gone.
+    /// `ENOTDIR` for a file; those of `rmdir(2)`, `unlink(2)` and `open(2)`; entries removed before the error stay
+    /// removed.
     pub fn remove_dir_all(&self, path: impl AsPath) -> io::Result<()> {
         let path = path.as_path_bytes();
         match self.open_to_empty(self.base(), path) {
@@ -56,7 +57,7 @@ impl View {
                 self.empty(dir).map_err(error)?;
                 self.remove_dir(path)
             }
-            // As in std: a symbolic link goes, a file is an error.
+            // As in std: a symbolic link is removed, a file is an error.
             Err(Errno::ENOTDIR | Errno::ELOOP) if self.is_symlink(path) => self.remove_file(path),
             Err(errno) => Err(error(errno)),
         }
@@ -66,7 +67,7 @@ impl View {
         self.inner.open(base, path, OpenFlags::DIRECTORY.union(OpenFlags::NOFOLLOW), 0)
     }
 
-    /// Removes all that is in the directory `top`.
+    /// Removes the contents of the directory `top`.
     pub(crate) fn empty(&self, top: OpenFile) -> Result<(), Errno> {
         let mut levels = vec![Level::new(top, Box::default())];
         while let Some(level) = levels.last_mut() {
@@ -90,7 +91,7 @@ impl View {
     fn remove_or_enter(&self, dir: &OpenFile, entry: &vfs::DirEntry) -> Result<Option<OpenFile>, Errno> {
         let base = self.within_limits(dir);
         let mut is_dir = entry.kind == vfs::S_IFDIR;
-        // What it was when it was listed may be wrong by now, but somebody must have changed it again for each round.
+        // Its type may have changed since it was listed; each further round needs another change by another thread.
         loop {
             let outcome = if is_dir {
                 self.open_to_empty(base, &entry.name).map(Some)
@@ -111,7 +112,7 @@ impl View {
     }
 }
 
-/// Somebody else may have removed it first.
+/// Another thread may have removed it first.
 fn there_or_not(removed: Result<(), Errno>) -> Result<(), Errno> {
     match removed {
         Err(Errno::ENOENT) => Ok(()),

@@ -7,19 +7,14 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use tempfile::TempDir;
 
 // So that a text may call them on either.
 pub(crate) use std::os::unix::fs::{DirEntryExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 
 /// See the module documentation.
 pub(crate) struct Std {
-    dir: PathBuf,
-}
-
-impl Drop for Std {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.dir);
-    }
+    dir: TempDir,
 }
 
 macro_rules! one_path {
@@ -42,14 +37,16 @@ impl Std {
     pub(crate) fn new(name: &str) -> Self {
         let shm = Path::new("/dev/shm");
         let above = if shm.is_dir() { shm.to_path_buf() } else { std::env::temp_dir() };
-        let dir = above.join(format!("lightfoot-api-{name}-{}", std::process::id()));
-        fs::create_dir(&dir).expect("a directory of the kernel's");
-        Self { dir: dir.canonicalize().expect("it is there") }
+        let above = above.canonicalize().expect("a directory for temporary files");
+        let mode = fs::Permissions::from_mode(0o755);
+        let dir =
+            tempfile::Builder::new().prefix(&format!("lightfoot-api-{name}-")).permissions(mode).tempdir_in(above);
+        Self { dir: dir.expect("a directory of the kernel's") }
     }
 
     /// An empty path stays what it is.
     fn at(&self, path: &str) -> PathBuf {
-        if path.is_empty() { PathBuf::new() } else { PathBuf::from(format!("{}/{path}", self.dir.display())) }
+        if path.is_empty() { PathBuf::new() } else { PathBuf::from(format!("{}/{path}", self.dir.path().display())) }
     }
 
     one_path! {
@@ -81,7 +78,8 @@ impl Std {
     }
 
     pub(crate) fn canonicalize(&self, path: &str) -> io::Result<PathBuf> {
-        fs::canonicalize(self.at(path)).map(|path| Path::new("/").join(path.strip_prefix(&self.dir).expect("below it")))
+        fs::canonicalize(self.at(path))
+            .map(|path| Path::new("/").join(path.strip_prefix(self.dir.path()).expect("below it")))
     }
 
     pub(crate) fn write(&self, path: &str, contents: impl AsRef<[u8]>) -> io::Result<()> {
@@ -118,7 +116,7 @@ impl Std {
     }
 }
 
-/// What both need to be told apart for.
+/// The types and calls that differ between the two libraries.
 pub(crate) trait Mirror {
     type Options;
     type Permissions;
@@ -165,7 +163,7 @@ impl Mirror for Std {
     }
 
     fn relative(&self, path: PathBuf) -> PathBuf {
-        path.strip_prefix(&self.dir).expect("below it").to_path_buf()
+        path.strip_prefix(self.dir.path()).expect("below it").to_path_buf()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Workloads whose ways out of rcu-walk are counted: what `git status`, a build, a file server and a storm of renames
 //! do to names.
 //!
-//! Each walks a tree that was grown before, counts the walks that it asks for (a rename is two), and fails if an answer
+//! Each walks a tree that was grown before, counts the walks that it starts (a rename is two), and fails if an answer
 //! is not what it must be.
 
 use lightfoot::{Context, Errno, Fallback, RenameFlags, Vfs};
@@ -46,7 +46,7 @@ impl Counts {
     }
 }
 
-/// A context that counts the walks which are asked of it.
+/// A context that counts the walks that it starts.
 struct Client {
     context: Context,
     walks: Cell<u64>,
@@ -80,7 +80,7 @@ fn is_there<T>(found: io::Result<T>) -> bool {
     }
 }
 
-/// Runs `work` for each number below `threads` on a thread of its own; gives all their walks.
+/// Runs `work` for each number below `threads`, each on a separate thread. Returns the walks of all threads.
 fn on_threads(vfs: &Vfs, threads: usize, work: impl Fn(usize, &Client) + Sync) -> u64 {
     let work = &work;
     std::thread::scope(|scope| {
@@ -177,8 +177,8 @@ pub(crate) fn grow_clients(context: &Context) {
     (0..CLIENTS).for_each(|client| context.create_dir_all(format!("/clients/{client}/new")).expect("a new directory"));
 }
 
-/// Clients of a file server, each in a directory of its own: files come, are written, looked at, renamed, read and go;
-/// now and then a listing, and a directory that comes and goes.
+/// Clients of a file server, each in a private directory. A client creates, writes, stats, renames, reads and removes
+/// files; now and then it lists the directory, or creates and removes a subdirectory.
 pub(crate) fn serve(vfs: &Vfs, rounds: usize) -> u64 {
     on_threads(vfs, CLIENTS, |number, client| {
         let home = format!("/clients/{number}");
@@ -222,7 +222,7 @@ pub(crate) fn storm(vfs: &Vfs, lanes: usize, walks: usize) -> (u64, u64) {
     let all = on_threads(vfs, 4, |number, client| match number {
         0 | 1 => {
             let mut rounds = 0;
-            // As long as somebody walks, and always back to where it was.
+            // As long as a thread walks, and always back to where it was.
             while walking.load(SeqCst) != 0 {
                 let (lane, kind) = (rounds % (lanes / 2), rounds / (lanes / 2));
                 disturb(client, number + 2 * lane, lanes, kind);

@@ -194,7 +194,7 @@ fn another_root_takes_the_place_of_the_old_one() {
     );
     assert_eq!((ctx.current_dir().unwrap(), ctx.canonicalize("old/a/..").unwrap()), ("/".into(), "/old".into()));
     assert_eq!(ctx.canonicalize("/old/..").unwrap(), Path::new("/"));
-    // Who had the old root keeps it, and sees nothing above.
+    // A context that had the old root keeps it, and sees nothing above.
     assert_eq!((names(&elsewhere, "/"), names(&elsewhere, "/..")), (names(&ctx, "/old"), names(&ctx, "/old")));
     assert_eq!(errno(ctx.unmount("/old", UnmountFlags::default())), is(Errno::EBUSY));
     drop((elsewhere, jail));

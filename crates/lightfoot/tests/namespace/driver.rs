@@ -97,7 +97,7 @@ pub(crate) fn run_seeds(case: Case, seeds: Range<u64>, ops: u64, a: Side, b: Sid
 
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text}: not a number")))
 }
 
 /// Applies the operations to both sides.

@@ -4,7 +4,7 @@
 pub(crate) const EXCEPTIONS: [(&str, &str, &str); 10] = [
     (
         "what is done by an open file after its process has changed its credentials",
-        "Lightfoot's open files act as who opened them, Linux's as who uses them",
+        "Lightfoot's open files keep the credentials of open(2); Linux uses those of the caller",
         "generate.rs, Plan::closed_by",
     ),
     (

@@ -71,10 +71,10 @@ const ANY: [(usize, Maker); 29] = [
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) world: World,
-    /// Whether one side is Lightfoot: its open files act as who opened them, Linux's as who uses them, so a change of
-    /// credentials closes all files.
+    /// Whether one side is Lightfoot. Its open files keep the credentials of `open(2)`, Linux uses those of the caller,
+    /// so a change of credentials closes all files.
     pub(crate) with_lightfoot: bool,
-    /// Whether there are the operations that the reference model does not know.
+    /// Whether there are the operations that the reference model lacks.
     pub(crate) extras: bool,
 }
 

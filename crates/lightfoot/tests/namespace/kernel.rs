@@ -1,10 +1,12 @@
 //! The running kernel, on a fresh tmpfs.
 //!
-//! As root, each instance is a tmpfs in a mount namespace of its own: the calling thread takes its file system context and its
+//! As root, each instance is a tmpfs in its own mount namespace: the calling thread takes its file system context and its
 //! mounts apart from the process's (`unshare(CLONE_FS | CLONE_NEWNS)`), changes root and working directory into it, and changes
 //! its own credentials with raw system calls. Dropping the instance brings the thread back; the namespace ends with its last
 //! user, whatever happens before. Otherwise it is a directory in `/dev/shm`, reached through a path prefix, and
 //! [`World::confined`] says so.
+
+#![allow(unsafe_code, reason = "system calls without a safe form")]
 
 mod extra;
 mod mounts;
@@ -19,8 +21,8 @@ use rustix::io::Errno as SysErrno;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::os::unix::fs::PermissionsExt;
+use tempfile::TempDir;
 
 type Res<T> = Result<T, Errno>;
 
@@ -46,7 +48,7 @@ enum Place {
     /// The thread's root is the tmpfs; here is the way back.
     Root { old_root: OwnedFd, old_cwd: OwnedFd, old_mounts: OwnedFd, old_umask: Mode },
     /// Every absolute path is meant below this directory.
-    Below { dir: PathBuf, old_cwd: OwnedFd, old_umask: Mode },
+    Below { dir: TempDir, old_cwd: OwnedFd, old_umask: Mode },
 }
 
 impl Kernel {
@@ -90,11 +92,10 @@ impl Kernel {
         let old_cwd = open_dir(".");
         let old_umask = rustix::process::umask(Mode::from_raw_mode(0o022));
         let place = if Self::world().confined {
-            static NEXT: AtomicU32 = AtomicU32::new(0);
-            let unique = NEXT.fetch_add(1, Ordering::Relaxed);
-            let dir = PathBuf::from(format!("/dev/shm/lightfoot-{}-{unique}", std::process::id()));
-            sys::mkdir(&dir, Mode::from_raw_mode(0o755)).expect("mkdir in /dev/shm");
-            rustix::process::chdir(&dir).expect("chdir");
+            let permissions = std::fs::Permissions::from_mode(0o755);
+            let dir = tempfile::Builder::new().prefix("lightfoot-").permissions(permissions).tempdir_in("/dev/shm");
+            let dir = dir.expect("a directory in /dev/shm");
+            rustix::process::chdir(dir.path()).expect("chdir");
             Place::Below { dir, old_cwd, old_umask }
         } else {
             let old_root = open_dir("/");
@@ -104,10 +105,10 @@ impl Kernel {
         Kernel { slots: Default::default(), listed: [false; SLOTS], base: None, place }
     }
 
-    /// The path as the kernel has to be told it.
+    /// The path as the kernel must receive it.
     fn at(&self, path: &RawPath) -> Vec<u8> {
         match &self.place {
-            Place::Below { dir, .. } if path.starts_with(b"/") => [dir.as_os_str().as_bytes(), path].concat(),
+            Place::Below { dir, .. } if path.starts_with(b"/") => [dir.path().as_os_str().as_bytes(), path].concat(),
             _ => path.to_vec(),
         }
     }
@@ -171,13 +172,13 @@ impl Kernel {
     fn getcwd(&self) -> Res<RawPath> {
         let mut path = vec![0; 8192];
         // Not the C library's function, which has ways around ENAMETOOLONG.
-        // SAFETY: the kernel writes no more than the length it is told.
+        // SAFETY: the kernel writes no more than the length that it receives.
         let len = unsafe { libc::syscall(libc::SYS_getcwd, path.as_mut_ptr(), path.len()) };
         let len = usize::try_from(len).map_err(|_| last_errno())?;
         path.truncate(len - 1);
         Ok(match &self.place {
             Place::Root { .. } => RawPath(path),
-            Place::Below { dir, .. } => match path.strip_prefix(dir.as_os_str().as_bytes()) {
+            Place::Below { dir, .. } => match path.strip_prefix(dir.path().as_os_str().as_bytes()) {
                 Some(b"") => RawPath::from("/"),
                 Some(rest) => RawPath::from(rest),
                 None => RawPath(path),
@@ -326,7 +327,7 @@ impl Drop for Kernel {
             Place::Below { dir, old_cwd, old_umask } => {
                 rustix::process::umask(*old_umask);
                 rustix::process::fchdir(old_cwd).expect("fchdir");
-                remove_tree(dir);
+                remove_tree(dir.path());
             }
         }
     }
@@ -338,7 +339,6 @@ fn last_errno() -> Errno {
 
 /// Removes a tree whose directories may be closed to their owner.
 fn remove_tree(dir: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt;
     let _ = std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700));
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

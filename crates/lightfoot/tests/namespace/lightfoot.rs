@@ -28,7 +28,7 @@ struct Slot {
     listed: bool,
 }
 
-/// One process on a Lightfoot tree of its own.
+/// One process on its own Lightfoot tree.
 #[derive(Debug)]
 pub(crate) struct Lightfoot {
     context: Context,
@@ -72,7 +72,7 @@ impl Lightfoot {
 
     fn open(&mut self, slot: usize, path: &[u8], flags: u32, mode: u32, resolve: Resolve) -> Res<()> {
         let base = self.base()?.within(resolve);
-        let file = self.context.open(base, path, OpenFlags::from_bits(flags), mode)?;
+        let file = self.context.open(base, path, OpenFlags::from_bits_retain(flags), mode)?;
         self.slots[slot] = Some(Slot { file, position: 0, listed: false });
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Lightfoot {
         if *listed {
             return Err(ESPIPE);
         }
-        if file.flags().has(OpenFlags::PATH) {
+        if file.flags().contains(OpenFlags::PATH) {
             return Err(EBADF);
         }
         let attr = file.attr()?;

@@ -61,7 +61,7 @@ enum Kind {
     Special(u32, (u32, u32)),
 }
 
-/// Who asks.
+/// The credentials of the caller.
 #[derive(Clone, Debug)]
 struct Cred {
     uid: u32,
@@ -155,7 +155,7 @@ impl Model {
     fn entries_mut(&mut self, dir: Id) -> &mut BTreeMap<Vec<u8>, Id> {
         match &mut self.inodes[dir].kind {
             Kind::Dir { entries, .. } => entries,
-            other => panic!("inode {dir} is no directory but {other:?}"),
+            other => panic!("inode {dir} is not a directory but {other:?}"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The operations: what one process can ask of a namespace.
+//! The operations: what one process can do in a namespace.
 
 mod extra;
 

@@ -15,9 +15,10 @@ fn coming(number: u64) -> String {
 
 /// Makes, removes or renames a name that does not stay.
 fn churn(context: &lightfoot::Context, numbers: std::ops::Range<u64>, rng: &mut Rng) {
-    let mut pick = || format!("/d/{}", coming(numbers.start + rng.next() % (numbers.end - numbers.start)));
+    let mut pick =
+        || format!("/d/{}", coming(numbers.start + rng.below((numbers.end - numbers.start) as usize) as u64));
     let (path, other) = (pick(), pick());
-    // Each thread has numbers of its own, so it knows what is there.
+    // No two threads share a number, so a thread can predict which of its files exist.
     if rng.below(2) == 0 && context.exists(&path) {
         return context.rename(path, other).unwrap();
     }

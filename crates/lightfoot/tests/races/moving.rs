@@ -157,7 +157,7 @@ fn directories_that_are_renamed_into_one_another_never_make_a_loop() {
     assert_eq!((count(context, "/"), vfs.cache_stats().live_dentries), (4, 5));
 }
 
-/// Entries below a directory; each directory has as many links as its sub-directories ask for.
+/// Entries below a directory; each directory has as many links as its sub-directories require.
 fn count(context: &lightfoot::Context, dir: &str) -> usize {
     let below: Vec<_> = context.read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(context.metadata(dir).unwrap().nlink() as usize, 2 + below.len(), "{dir}");

@@ -3,7 +3,7 @@
 use lightfoot::{Context, Vfs};
 use std::io;
 
-/// What the tests tell apart of a look at a path.
+/// The results of a lookup between which the tests distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seen {
     Ino(u64),

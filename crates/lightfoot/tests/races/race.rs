@@ -4,7 +4,6 @@ use crate::rng::Rng;
 use std::fmt::Debug;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The variable that replays a run's random choices.
 const SEED: &str = "RACES_SEED";
@@ -73,8 +72,8 @@ impl<'a> Race<'a> {
 
 fn seed() -> u64 {
     match std::env::var(SEED) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{SEED}={text} is no number")),
-        Err(_) => SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64),
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{SEED}={text} is not a number")),
+        Err(_) => fastrand::u64(..),
     }
 }
 

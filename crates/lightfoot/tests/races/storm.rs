@@ -1,4 +1,4 @@
-//! Many writers at once, and what is left when they have gone.
+//! Many writers at once, and the state of the tree after they have ended.
 
 use crate::names::{Seen, look, make, name, tree};
 use crate::race::Race;
@@ -130,7 +130,7 @@ fn of_those_who_make_or_remove_one_name_each_time_one_succeeds() {
     check_whole(&context, &["/d"]);
 }
 
-/// Makes a file of its own contents under a name that others use too, takes the name away, and reads it after that.
+/// Creates a file with unique contents under a name that other threads use too, removes the name, then reads the file.
 fn keep_open(context: &Context, next: &AtomicU64, rng: &mut Rng) {
     let path = format!("/d/{}", rng.below(5));
     let own = next.fetch_add(1, SeqCst);

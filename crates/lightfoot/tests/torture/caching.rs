@@ -1,13 +1,12 @@
-//! A file system that keeps its own names, and says again and again that what is cached of it is in doubt.
+//! A file system that keeps its own names, and invalidates what is cached of it again and again.
 
 use crate::own::{Able, Own};
 use crate::race::Race;
 use crate::rng::Rng;
-use crate::store::Store;
 use crate::whole;
 use std::sync::Mutex;
 use testkit::Counting;
-use vfs::{Base, Context, Errno, Held, Invalidator, RenameFlags, Vfs};
+use vfs::{Base, Context, Errno, Invalidator, OwnedPlace, RenameFlags, Vfs};
 
 /// Operations of each thread.
 const STEPS: u64 = 10_000;
@@ -15,7 +14,7 @@ const STEPS: u64 = 10_000;
 /// Directories, which all threads move.
 const DIRS: [&str; 3] = ["one", "two", "a-directory-of-more-than-sixteen"];
 
-fn doubt(invalidator: &Invalidator, dirs: &[u64], rng: &mut Rng) {
+fn mark_stale(invalidator: &Invalidator, dirs: &[u64], rng: &mut Rng) {
     let dir = rng.pick(dirs);
     match rng.below(4) {
         0 => invalidator.entry(dir, format!("own-{}-{}", rng.below(4), rng.below(6)).as_bytes()),
@@ -37,11 +36,11 @@ fn wander(context: &Context, rng: &mut Rng) {
 fn no_name_is_lost_while_all_that_is_cached_is_in_doubt() {
     let paths: Vec<String> = DIRS.iter().map(|dir| format!("{dir}/")).chain(["home/".into()]).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    let (fs, counts) = Counting::of(Box::new(Store::new(&paths)));
+    let (fs, counts) = Counting::of(Box::new(testkit::Store::with_paths(&paths)));
     let vfs = Vfs::new(fs);
     let context = vfs.context();
     let invalidator = counts.invalidator().expect("told when it was mounted");
-    let dirs: Vec<Held> = DIRS.iter().map(|dir| context.hold(Base::CWD, dir.as_bytes(), true).unwrap()).collect();
+    let dirs: Vec<OwnedPlace> = DIRS.iter().map(|dir| context.hold(Base::CWD, dir.as_bytes(), true).unwrap()).collect();
     let nodes: Vec<u64> =
         DIRS.iter().map(|dir| context.attr(Base::CWD, dir.as_bytes(), true).unwrap().ino).chain([1]).collect();
     let finished = Mutex::new(Vec::new());
@@ -62,7 +61,7 @@ fn no_name_is_lost_while_all_that_is_cached_is_in_doubt() {
                 }
             });
         }
-        race.reader(move |rng| doubt(invalidator, nodes, rng)).run();
+        race.reader(move |rng| mark_stale(invalidator, nodes, rng)).run();
     }
     let finished = finished.into_inner().unwrap();
     assert_eq!(finished.len(), 4);

@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use crate::whole;
 use ramfs::RamFs;
 use std::sync::Mutex;
-use vfs::{Base, Context, Errno, Held, MountFlags, OpenFlags, RenameFlags, SetAttr, SetXattr, UnmountFlags, Vfs};
+use vfs::{Base, Context, Errno, MountFlags, OpenFlags, OwnedPlace, RenameFlags, SetAttr, SetXattr, UnmountFlags, Vfs};
 
 /// Operations of each thread.
 const STEPS: u64 = 20_000;
@@ -104,7 +104,7 @@ const BETWEEN: usize = 300;
 /// Two directories, one far below the other, that one thread renames in turns; looked at by path and asked back from below.
 struct Tour {
     history: History,
-    file: Held,
+    file: OwnedPlace,
     ino: u64,
 }
 
@@ -171,7 +171,7 @@ fn all_operations_at_once_lose_no_name_and_leave_nothing_held() {
     let mounts: Vec<String> = (0..threads()).map(|thread| format!("/mount-{thread}")).collect();
     mounts.iter().for_each(|dir| mkdir(dir));
     let hold = |dir: &&str| context.hold(Base::CWD, format!("/east/{dir}").as_bytes(), true).unwrap();
-    let dirs: Vec<Held> = WANDERING.iter().map(hold).collect();
+    let dirs: Vec<OwnedPlace> = WANDERING.iter().map(hold).collect();
     let tour = Tour::new(&context);
     let finished = Mutex::new(Vec::new());
     {

@@ -1,4 +1,4 @@
-//! What must hold of a tree that nobody changes any more.
+//! What must hold of a tree after its last change.
 
 use std::collections::BTreeMap;
 use vfs::{Base, Context, DirEntry, OpenFlags, S_IFDIR, Vfs};
@@ -17,7 +17,7 @@ pub(crate) fn list(context: &Context, path: &str) -> Vec<DirEntry> {
 }
 
 /// Looks at all that is below the root: listings, names and attributes agree, files have as many links as names, directories as
-/// their sub-directories ask for. Gives how many names there are.
+/// their sub-directories require. Returns the number of names.
 pub(crate) fn check(context: &Context) -> usize {
     let mut dirs = vec![String::new()];
     let mut files: BTreeMap<u64, (u32, u32)> = BTreeMap::new();

@@ -11,7 +11,7 @@ fn user(uid: u32) -> Payer {
     Payer { uid, privileged: false }
 }
 
-/// A room with `used` taken from it, if it is as it should be.
+/// Checks the totals and the free rest after `used` was taken.
 fn check(limits: &Limits, all: Amount, used: Amount) {
     let stat = limits.statfs();
     assert_eq!((stat.blocks, stat.files), (all.bytes / PAGE_BYTES, all.inodes));
@@ -20,7 +20,7 @@ fn check(limits: &Limits, all: Amount, used: Amount) {
 }
 
 #[test]
-fn all_that_there_is_can_be_taken_and_no_more() {
+fn everything_up_to_the_limit_can_be_taken() {
     for limit in [0, 1, 63, 64, 65, 5000, 1 << 30] {
         let room = Room::new(Some(limit), 1024);
         let mut taken = 0;
@@ -37,14 +37,14 @@ fn all_that_there_is_can_be_taken_and_no_more() {
 }
 
 #[test]
-fn what_lies_in_the_stock_of_another_thread_can_be_taken() {
+fn units_in_the_stock_of_another_thread_can_be_taken() {
     let room = Room::new(Some(1 << 20), 1024);
     let (before, after) = (Barrier::new(2), Barrier::new(2));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             assert!(room.take(1));
             room.give(1);
-            // Lives on, so that its stock is its own.
+            // The thread stays alive, so that its stock stays its own.
             before.wait();
             after.wait();
         });
@@ -64,7 +64,7 @@ fn threads_together_take_exactly_the_limit() {
             let mut taken = 0;
             while taken <= limit && room.take(units) {
                 taken += units;
-                // Some go back at once, so that stocks fill while others collect.
+                // Some units go back at once, so that stocks fill while other threads collect.
                 if taken % 7 == 0 {
                     room.give(units);
                     taken -= units;
@@ -90,7 +90,7 @@ fn threads_together_take_exactly_the_limit() {
 }
 
 #[test]
-fn without_a_limit_one_call_takes_no_more_than_the_machine_has() {
+fn without_a_limit_one_call_takes_at_most_the_machines_memory() {
     let limits = Limits::new(&RamLimits::none());
     assert_eq!(limits.take(user(1), bytes(1 << 20)), Ok(()));
     assert_eq!(limits.take(user(1), bytes(u64::MAX)), Err(Errno::ENOSPC));
@@ -107,7 +107,7 @@ fn by_default_there_is_half_of_the_machine() {
 }
 
 #[test]
-fn what_is_refused_takes_nothing() {
+fn a_refused_request_takes_nothing() {
     let all = Amount { bytes: 10 * PAGE_BYTES, inodes: 2 };
     let per_user = UserLimits { bytes: Some(4 * PAGE_BYTES), inodes: Some(1) };
     let limits = Limits::new(&RamLimits { bytes: Some(all.bytes), inodes: Some(all.inodes), per_user: Some(per_user) });
@@ -124,7 +124,7 @@ fn what_is_refused_takes_nothing() {
     assert_eq!(limits.take(user(1 + SHARES as u32), bytes(PAGE_BYTES)), Ok(()));
     assert_eq!(limits.take(Payer { uid: 1, privileged: true }, bytes(PAGE_BYTES)), Ok(()));
     check(&limits, all, Amount { bytes: 7 * PAGE_BYTES, inodes: 1 });
-    // Above the limit by privilege: inodes are another matter, bytes are not to be had until it is below.
+    // Above the limit of bytes by privilege: inodes can still be taken, bytes cannot.
     limits.give(1, Amount { bytes: PAGE_BYTES, inodes: 1 });
     assert_eq!(limits.take(user(1), inode), Ok(()));
     assert_eq!(limits.take(user(1), bytes(1)), Err(Errno::EDQUOT));

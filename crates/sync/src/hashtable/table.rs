@@ -1,7 +1,7 @@
 //! The words of a hash table: buckets, links, and the array of one size.
 //!
-//! What it is: the part of [`crate::hashtable`] that knows bits, not policy. What the words mean, how they are locked and the
-//! invariants that are named here stand in its module documentation, as does where it comes from.
+//! The part of [`crate::hashtable`] that knows bits, not policy. The head of that module has the meaning of the words,
+//! how they are locked, the invariants named here, and the sources.
 
 use super::HashNode;
 use core::ptr::NonNull;
@@ -21,17 +21,17 @@ pub(super) const MOVED: usize = 4;
 pub(super) struct Table {
     pub(super) buckets: NonNull<AtomicUsize>,
     pub(super) mask: usize,
-    /// The memory behind `buckets`, over-long so that a large array can start on a huge page.
+    /// The memory behind `buckets`, larger than needed so that a big array can start on a huge page.
     pub(super) memory: Box<[AtomicUsize]>,
     pub(super) next: AtomicPtr<Table>,
-    /// The next bucket to move, and how many are not moved yet.
+    /// The next bucket to move, and the number of buckets not moved yet.
     pub(super) cursor: AtomicUsize,
     pub(super) left: AtomicUsize,
 }
 
 /// How a search of one chain ended.
 pub(super) enum End {
-    /// At the end of this very chain.
+    /// At the end of the chain that was searched.
     Own,
     /// The bucket was moved to the next table.
     Moved,
@@ -118,15 +118,15 @@ pub(super) fn scan<'g, N: HashNode>(mut word: usize, mut matches: impl FnMut(&'g
     Err(word)
 }
 
-/// Takes a bucket's lock bit; gives its word without the bit. `None`: the bucket was moved, there is nothing to lock.
+/// Takes a bucket's lock bit. Returns its word without the bit. `None`: the bucket was moved, there is nothing to lock.
 #[inline]
 pub(super) fn lock_bucket(bucket: &AtomicUsize) -> Option<usize> {
     loop {
         // Relaxed: a guess; the exchange decides.
         let word = bucket.load(Relaxed);
         if word == MOVED {
-            // ORDERING: Acquire, pairs with the Release store of MOVED by `set` in `move_bucket`: the nodes are in the next
-            // table.
+            // ORDERING: Acquire, pairs with the Release store of MOVED by `set` in `move_bucket`: the nodes are in the
+            // next table.
             bucket.load(Acquire);
             return None;
         }
@@ -141,11 +141,11 @@ pub(super) fn lock_bucket(bucket: &AtomicUsize) -> Option<usize> {
     }
 }
 
-/// Stores a word of a chain; to a bucket it also gives the lock back, since `word` has no [`LOCK`] bit.
+/// Stores a word of a chain. In a bucket this also releases the lock, since `word` has no [`LOCK`] bit.
 #[inline]
 pub(super) fn set(place: &AtomicUsize, word: usize) {
-    // ORDERING: Release, pairs with the Acquire loads of `View::find`, `scan` and `search` (readers see what the nodes held)
-    // and of `lock_bucket` (the next writer sees this one's work).
+    // ORDERING: Release, pairs with the Acquire loads of `View::find`, `scan` and `search` (readers see what the nodes
+    // held) and of `lock_bucket` (the next writer sees this one's work).
     place.store(word, Release);
 }
 

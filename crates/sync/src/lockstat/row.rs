@@ -1,7 +1,7 @@
 //! One line of Lockmeter's table, computed from counts.
 //!
 //! # What it is not
-//! A measurement: the caller says over which time and how many CPUs the counts are.
+//! A measurement: the caller passes the time span and the number of CPUs that the counts are for.
 //!
 //! # How it is locked
 //! Not at all: plain values.
@@ -14,6 +14,7 @@ use core::fmt;
 
 /// One lock class over one span of time. Shares are in percent; 0 where there is nothing to divide by.
 #[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct Row {
     /// The class.
     pub name: String,
@@ -40,7 +41,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The row of what `counts` says of `span_ns` nanoseconds on `cpus` CPUs.
+    /// The row for `counts` over `span_ns` nanoseconds on `cpus` CPUs.
     #[must_use]
     pub fn new(name: &str, counts: &Counts, span_ns: u64, cpus: usize) -> Self {
         let percent = |part: u64, whole: f64| ratio(part as f64 * 100.0, whole);

@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //! 1. A [`Callback`] owns `data`, may be run on any thread, and is run once or leaked.
-//! 2. [`TryLock::value`] is touched by the holder of `held` only.
-//! 3. A batch on the [`Handed`] stack is owned by the stack; `next` is written before it gets there and read after it
-//!    was taken.
+//! 2. Only the holder of `held` touches [`TryLock::value`].
+//! 3. The [`Handed`] stack owns the batches on it; `next` is written before a batch gets there and read after it was
+//!    taken.
 
 use prim::atomic::{
     AtomicBool, AtomicPtr, AtomicU32,
@@ -25,7 +25,7 @@ pub(super) struct Callback {
     data: *mut (),
 }
 
-// SAFETY: `Callback::raw` demands that it may be run on any thread (invariant 1).
+// SAFETY: `Callback::raw` requires that it may run on any thread (invariant 1).
 unsafe impl Send for Callback {}
 
 impl Callback {
@@ -62,7 +62,7 @@ impl Callback {
     }
 }
 
-/// What one CPU has deferred and not yet handed over.
+/// What one CPU has deferred and not handed over yet.
 #[derive(Default)]
 pub(super) struct Pending {
     /// The batch being filled, if there is room for one.
@@ -73,8 +73,8 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Takes `callback` into the batch. `None`: there is no room, and `callback` stays. `Some(true)`: the batch was
-    /// full with it and is on `handed` now.
+    /// Takes `callback` into the batch. `None`: there is no room, and `callback` stays. `Some(true)`: that filled the
+    /// batch, which is on `handed` now.
     #[inline]
     pub(super) fn push(&mut self, bytes: usize, callback: &mut Option<Callback>, handed: &Handed) -> Option<bool> {
         let batch = self.batch.as_mut()?;
@@ -86,8 +86,8 @@ impl Pending {
         Some(is_full && self.hand_over(handed))
     }
 
-    /// Moves the batch, if there is one, to `handed`. Within the lock: whoever finds the lock free and the batch gone
-    /// can rely on it being there.
+    /// Moves the batch, if there is one, to `handed`. Within the lock: a thread that finds the lock free and the batch
+    /// gone can rely on it being there.
     pub(super) fn hand_over(&mut self, handed: &Handed) -> bool {
         let batch = self.batch.take();
         batch.map(|batch| handed.push(batch)).is_some()
@@ -98,12 +98,12 @@ impl Pending {
 pub(super) struct Batch {
     pub(super) callbacks: Vec<Callback>,
     pub(super) bytes: usize,
-    /// Who waits for this batch and all before it.
+    /// Set to 1 when this batch and all before it have run; threads park on it.
     done: Option<Arc<AtomicU32>>,
     next: *mut Batch,
 }
 
-// SAFETY: callbacks are `Send`; `next` is used by the owner of the batch only (invariant 3).
+// SAFETY: callbacks are `Send`; only the owner of the batch uses `next` (invariant 3).
 unsafe impl Send for Batch {}
 
 impl Batch {
@@ -113,17 +113,17 @@ impl Batch {
         Box::new(Self { callbacks, bytes: 0, done: None, next: core::ptr::null_mut() })
     }
 
-    /// An empty batch that sets `done` to 1 and wakes who is parked on it.
+    /// An empty batch that sets `done` to 1 and wakes the threads parked on it.
     pub(super) fn marker(done: Arc<AtomicU32>) -> Box<Self> {
         Box::new(Self { callbacks: Vec::new(), bytes: 0, done: Some(done), next: core::ptr::null_mut() })
     }
 
-    /// Runs the callbacks in the order in which they were deferred. One that panics (the panic hook has told of it)
-    /// does not keep the others from running.
+    /// Runs the callbacks in the order in which they were deferred. A callback that panics (the panic hook has reported
+    /// it) does not keep the others from running.
     pub(super) fn run(self) {
         let mut callbacks = self.callbacks.into_iter();
         if cfg!(loom) {
-            // A panic is loom's report there.
+            // Under loom a panic must reach the model.
             callbacks.by_ref().for_each(Callback::run);
         }
         while !callbacks.as_slice().is_empty() {
@@ -137,7 +137,7 @@ impl Batch {
     }
 }
 
-/// A stack that many push to and one takes from as a whole (so no ABA).
+/// A stack to which many threads push and from which one takes all (so no ABA).
 pub(super) struct Handed {
     head: AtomicPtr<Batch>,
 }
@@ -152,7 +152,7 @@ impl Handed {
         // Relaxed: only compared, never followed.
         let mut head = self.head.load(Relaxed);
         loop {
-            // SAFETY: not on the stack yet, so still ours (invariant 3).
+            // SAFETY: not on the stack yet, so this thread owns it (invariant 3).
             unsafe { (*new).next = head };
             // ORDERING: Release pairs with the Acquire in `take_all`: the batch and the callbacks in it. Relaxed on
             // failure: as above.
@@ -171,7 +171,7 @@ impl Handed {
         // grace period that follows acquires as well)
         let mut head = self.head.swap(core::ptr::null_mut(), Acquire);
         while !head.is_null() {
-            // SAFETY: taken off the stack, so ours (invariant 3).
+            // SAFETY: taken off the stack, so this thread owns it (invariant 3).
             let batch = unsafe { Box::from_raw(head) };
             head = batch.next;
             batches.push(*batch);
@@ -181,10 +181,10 @@ impl Handed {
     }
 }
 
-/// A lock that is nearly always free: one compare-exchange on a line of the owner.
+/// A lock that is nearly always free: one compare-exchange on a cache line of the owner.
 ///
-/// Of the ways to let `barrier` collect other CPUs' batches this is the plainest: taking the batch out by an atomic
-/// swap costs the same one locked instruction per callback and leaves "empty" and "being written" to tell apart.
+/// `barrier` needs it to collect other CPUs' batches. Taking the batch out by an atomic swap instead would cost the
+/// same one locked instruction per callback, and "empty" and "being written" would have to be distinguished.
 pub(super) struct TryLock<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
@@ -239,7 +239,7 @@ impl<T: Default> Default for TryLock<T> {
     }
 }
 
-/// The lock is held; frees it when dropped, also when the user of the value panics.
+/// The lock is held; dropping this releases it, also when the user of the value panics.
 struct Held<'l>(&'l AtomicBool);
 
 impl Drop for Held<'_> {

@@ -2,17 +2,17 @@
 //!
 //! # Which domain a cell belongs to
 //! A value replaced through one domain while it is read under a guard of another would be freed under the reader. A
-//! type cannot tell two domains apart, so either the cell remembers its domain or somebody vouches for it:
+//! type cannot tell two domains apart, so either the cell remembers its domain or the caller guarantees it:
 //!
-//! - [`Rcu`] and [`RcuOption`] hold the domain's address in a second word, in the line of the pointer. A load compares
-//!   it with the guard's (no measurable cost, see `benches/rcu.rs`) and panics if they differ. An address is enough:
-//!   a domain cannot be dropped while its guards live, so all live guards with that address are of one domain.
+//! - [`Rcu`] and [`RcuOption`] hold the domain's address in a second word, in the cache line of the pointer. A load
+//!   compares it with the guard's (no measurable cost, see `benches/rcu.rs`) and panics if they differ. An address is
+//!   enough: a domain cannot be dropped while its guards live, so all live guards with that address are of one domain.
 //! - [`RawRcu`] is one word; loading and replacing are `unsafe`. For objects where eight bytes count.
 //!
 //! # Invariants
-//! 1. The pointer of a [`RawRcu`] is null or came from `Box::into_raw` and is owned by the cell until it is swapped
-//!    out; then it is freed after a grace period of the cell's domain.
-//! 2. An [`Rcu`] or [`RcuOption`] uses guards and domains of address `domain` only; the pointer of an [`Rcu`] is never
+//! 1. The pointer of a [`RawRcu`] is null or came from `Box::into_raw`. The cell owns it until it is swapped out; then
+//!    it is freed after a grace period of the cell's domain.
+//! 2. An [`Rcu`] or [`RcuOption`] uses only guards and domains of address `domain`; the pointer of an [`Rcu`] is never
 //!    null.
 
 use super::{RcuDomain, ReadGuard};
@@ -24,7 +24,7 @@ use prim::atomic::{
 };
 
 /// An owned, nullable pointer that is read under a [`ReadGuard`] and replaced through an [`RcuDomain`], one word wide.
-/// Whoever uses it says which domain that is; [`RcuOption`] checks it.
+/// The caller guarantees that both are of one domain; [`RcuOption`] checks it.
 pub struct RawRcu<T: Send + Sync + 'static> {
     pointer: AtomicPtr<T>,
     owned: PhantomData<Box<T>>,
@@ -44,7 +44,7 @@ impl<T: Send + Sync + 'static> RawRcu<T> {
     /// The value now, for as long as the guard lives.
     ///
     /// # Safety
-    /// Each [`RawRcu::replace`] of this cell during the life of the guard is given the domain of the guard.
+    /// Each [`RawRcu::replace`] of this cell during the life of the guard gets the domain of the guard.
     #[inline(always)]
     pub unsafe fn load<'g>(&'g self, _guard: &'g ReadGuard<'_>) -> Option<&'g T> {
         // ORDERING: Acquire pairs with the AcqRel in `replace`: the content of the value.
@@ -54,8 +54,8 @@ impl<T: Send + Sync + 'static> RawRcu<T> {
         unsafe { pointer.as_ref() }
     }
 
-    /// Replaces the value and drops the old one after a grace period of `domain`. `heap_bytes` says what the old one
-    /// owns besides its own size.
+    /// Replaces the value and drops the old one after a grace period of `domain`. `heap_bytes` returns the bytes that
+    /// the old one owns besides its own size.
     ///
     /// # Safety
     /// The guards under which this cell is loaded are guards of `domain`.
@@ -64,8 +64,8 @@ impl<T: Send + Sync + 'static> RawRcu<T> {
         // put the old value in, which is dropped without ever being loaded.
         let old = self.pointer.swap(into_raw(value), AcqRel);
         if !old.is_null() {
-            // SAFETY: invariant 1: out of the cell, so ours; readers have it until the grace period ends, so it is
-            // shared until then, and `Box` would claim it alone: hence the raw callback below.
+            // SAFETY: invariant 1: out of the cell, so owned here. Readers share it until the grace period ends, and
+            // `Box` would claim it alone: hence the raw callback below.
             let bytes = size_of::<T>() + heap_bytes(unsafe { &*old });
             // SAFETY: `free` takes over what `Box::into_raw` gave; `T: Send`.
             unsafe { domain.defer_raw(bytes, free::<T>, old.cast()) };
@@ -74,15 +74,15 @@ impl<T: Send + Sync + 'static> RawRcu<T> {
 
     /// The value, to change in place.
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        // Relaxed: `&mut` came about by some synchronisation that also ordered the stores to the pointer.
+        // Relaxed: the synchronisation that made this thread the only user also ordered the stores to the pointer.
         let pointer = self.pointer.load(Relaxed);
-        // SAFETY: invariant 1; `&mut self` means that nobody has loaded it.
+        // SAFETY: invariant 1; `&mut self` means that no loaded reference exists.
         unsafe { pointer.as_mut() }
     }
 }
 
 /// # Safety
-/// `data` came from `Box::<T>::into_raw` and is used by nobody any more.
+/// `data` came from `Box::<T>::into_raw` and has no other user.
 unsafe fn free<T>(data: *mut ()) {
     // SAFETY: as above.
     drop(unsafe { Box::from_raw(data.cast::<T>()) });
@@ -114,7 +114,7 @@ fn wrong_domain() -> ! {
 /// A value that readers load under a [`ReadGuard`] and writers replace; the old one is dropped after a grace period.
 ///
 /// ```
-/// use sync::rcu::{Rcu, RcuDomain};
+/// use lightfoot_sync::rcu::{Rcu, RcuDomain};
 /// let domain = RcuDomain::new();
 /// let cell = Rcu::new(&domain, String::from("old"));
 /// let guard = domain.read();
@@ -154,7 +154,7 @@ impl<T: Send + Sync + 'static> Rcu<T> {
         self.inner.replace(domain, Some(Box::new(value)), |_| 0);
     }
 
-    /// As [`Rcu::replace`], for values that own memory: `heap_bytes` says how much the old one does, besides its own
+    /// As [`Rcu::replace`], for values that own memory: `heap_bytes` returns the bytes of the old one besides its own
     /// size.
     pub fn replace_sized(&self, domain: &RcuDomain, value: T, heap_bytes: impl FnOnce(&T) -> usize) {
         self.inner.replace(domain, Some(Box::new(value)), heap_bytes);
@@ -171,7 +171,7 @@ impl<T: Send + Sync + 'static> Rcu<T> {
 /// As [`Rcu`], but may hold no value.
 ///
 /// ```
-/// use sync::rcu::{RcuDomain, RcuOption};
+/// use lightfoot_sync::rcu::{RcuDomain, RcuOption};
 /// let domain = RcuDomain::new();
 /// let cell = RcuOption::none(&domain);
 /// assert_eq!(cell.load(&domain.read()), None);
@@ -218,7 +218,7 @@ impl<T: Send + Sync + 'static> RcuOption<T> {
         self.replace(domain, value.map(Box::new), |_| 0);
     }
 
-    /// As [`RcuOption::set`], for values that own memory: `heap_bytes` says how much the old one does, besides its own
+    /// As [`RcuOption::set`], for values that own memory: `heap_bytes` returns the bytes of the old one besides its own
     /// size.
     pub fn set_sized(&self, domain: &RcuDomain, value: Option<T>, heap_bytes: impl FnOnce(&T) -> usize) {
         self.replace(domain, value.map(Box::new), heap_bytes);

@@ -1,23 +1,23 @@
 //! The read side and the grace period: a set of per-CPU reader slots and an epoch.
 //!
 //! # What it is
-//! What [`RcuDomain`](super::RcuDomain) and [`PerCpuArc`](crate::PerCpuArc) have in common. Entering a section stores
-//! the current epoch into the own slot, leaving stores 0; a grace period raises the epoch and waits until no slot
-//! holds an older one. `P` is what its user keeps in the same cache lines (deferred callbacks; a count).
+//! The common part of [`RcuDomain`](super::RcuDomain) and [`PerCpuArc`](crate::PerCpuArc). Entering a section stores
+//! the current epoch into the thread's slot, leaving stores 0; a grace period raises the epoch and waits until no slot
+//! holds an older one. `P` is data that the user keeps in the same cache lines (deferred callbacks; a count).
 //!
 //! ```text
 //! Slot.state   0                        quiescent
 //!              epoch (44 bits) | count  in `count` (20 bits) sections, the outermost entered in that epoch
 //! epoch        number (44 bits) | 1     what the outermost entry stores; a grace period adds 1 to the number
 //! ```
-//! One word for both, and stores whose values do not depend on what was loaded, so that the loop "enter, leave" is no
-//! chain through memory.
+//! One word holds both, and the stored values do not depend on loaded ones, so the loop "enter, leave" is not a
+//! dependency chain through memory.
 //!
 //! # Invariants
-//! 1. `state` is written by the thread that owns the slot's index (`prim::cpu`) only. An index changes hands through a
-//!    mutex, so the next owner sees what the last one wrote.
+//! 1. Only the thread that owns the slot's index (`prim::cpu`) writes `state`. An index changes hands through a mutex,
+//!    so the next owner sees what the last one wrote.
 //! 2. A section entered and not left keeps `state` at the epoch of the outermost entry, or an older one, with a count
-//!    of 1 or more. A section that is leaked (forgotten, or dropped after its thread gave the index back) keeps it so
+//!    of 1 or more. A section that is leaked (forgotten, or dropped after its thread returned the index) keeps it so
 //!    for ever: no later grace period ends. That is a stall, never a use after free, also for the next owner of the
 //!    index, whose sections then all nest in the leaked one.
 //! 3. A section that did not see a store made before [`Readers::start`] holds an epoch older than the one `start`
@@ -27,13 +27,12 @@
 //! 4. What a section did happens before the return of a [`Readers::wait`] that waited for it: the scan reads 0 from
 //!    its leaving or a state from a later entry of the same slot, all stored with Release. (Entries must be Release
 //!    too: since C++20 a plain store does not continue the release sequence of the store before.)
-//! 5. Neither half of a state flows over: the entry or the `start` that would come near panics.
+//! 5. Neither half of a state overflows: the entry or the `start` that would come near panics.
 //!
-//! Orderings come in two flavours. Where `membarrier(2)` works the entry has only a compiler fence and `start` makes
-//! every running thread execute a full fence; that is Desnoyers et al., "User-Level Implementations of Read-Copy
-//! Update", IEEE TPDS 23(2), 2012, flavour `memb`. Elsewhere both sides have a full fence (flavour `mb`). Unlike there,
-//! no second barrier follows the scan: release and acquire on the slot give what it gives here, at no cost to the
-//! reader.
+//! Orderings come in two flavours. Where `membarrier(2)` works, the entry has only a compiler fence and `start` makes
+//! every running thread execute a full fence: flavour `memb` of Desnoyers et al., "User-Level Implementations of
+//! Read-Copy Update", IEEE TPDS 23(2), 2012. Elsewhere both sides have a full fence (flavour `mb`). Unlike there, no
+//! second barrier follows the scan: release and acquire on the slot give the same here, at no cost to the reader.
 
 use core::hint::cold_path;
 use core::marker::PhantomData;
@@ -49,10 +48,10 @@ const COUNT: u64 = (1 << 20) - 1;
 /// One epoch.
 const EPOCH: u64 = COUNT + 1;
 
-/// Pauses before a waiter looks at the clock and offers its CPU.
+/// Pauses before a waiter reads the clock and yields its CPU.
 const TURNS: u32 = if cfg!(loom) { 1 } else { 256 };
 
-/// One index's reader state; two lines, so that the adjacent-line prefetcher does not make neighbours share.
+/// One index's reader state; two cache lines, so that the adjacent-line prefetcher does not make neighbours share.
 #[repr(C, align(128))]
 struct Slot<P> {
     state: AtomicU64,
@@ -62,7 +61,7 @@ struct Slot<P> {
 }
 
 impl<P> Slot<P> {
-    /// Enters a section inside another one, which protects what it protects.
+    /// Enters a section inside another one; the outer one's epoch protects both.
     #[inline(always)]
     fn nest(&self, state: u64) {
         if state & COUNT == COUNT {
@@ -82,20 +81,20 @@ impl<P> Slot<P> {
     }
 }
 
-/// The slots and the epoch. What an entry loads stands in one line, changed by grace periods only.
+/// The slots and the epoch. The words that an entry loads are in one cache line, which only grace periods write.
 #[repr(C)]
 pub(crate) struct Readers<P> {
     epoch: AtomicU64,
     /// Readers execute a full fence, writers need no `membarrier(2)`.
     fences: bool,
     slots: PerCpu<Slot<P>>,
-    /// To loom a fence is no place to switch threads; a step on this word before it is.
+    /// loom does not switch threads at a fence; a step on this word before the fence makes it.
     #[cfg(loom)]
     step: AtomicU32,
 }
 
 impl<P: Default> Readers<P> {
-    /// With full fences if `fences`, or else where `membarrier(2)` cannot be had.
+    /// With full fences if `fences` is set or `membarrier(2)` is not available.
     pub(crate) fn new(fences: bool) -> Self {
         Self {
             epoch: AtomicU64::new(EPOCH | 1),
@@ -120,11 +119,11 @@ impl<P> Readers<P> {
             slot.nest(state);
             return Section { slot, id, not_send: PhantomData };
         }
-        // ORDERING: Acquire pairs with the Release in `start`: who reads the new epoch sees what was unlinked before it
-        // was raised. (not visible to loom: there the fence below acquires as well)
+        // ORDERING: Acquire pairs with the Release in `start`: a reader of the new epoch sees what was unlinked before
+        // it was raised. (not visible to loom: there the fence below acquires as well)
         let epoch = self.epoch.load(Acquire);
-        // ORDERING: Release pairs with the Acquire in `Slot::is_past`: a scan that finds the slot entered anew takes it
-        // that the section before is over.
+        // ORDERING: Release pairs with the Acquire in `Slot::is_past`: a scan that finds the slot entered anew
+        // concludes that the section before is over.
         slot.state.store(epoch, Release);
         if self.fences {
             cold_path();
@@ -134,8 +133,8 @@ impl<P> Readers<P> {
             // this section see what was stored before `start`.
             fence(SeqCst);
         } else {
-            // ORDERING: SeqCst pairs with `all_threads` in `start`, which turns it into a full fence at the time that
-            // matters. (not visible to loom: it has no membarrier)
+            // ORDERING: SeqCst pairs with `all_threads` in `start`, which turns it into a full fence when it matters.
+            // (not visible to loom: it has no membarrier)
             compiler_fence(SeqCst);
         }
         Section { slot, id, not_send: PhantomData }
@@ -147,7 +146,7 @@ impl<P> Readers<P> {
         self.slots.this().state.load(Relaxed) != 0
     }
 
-    /// Begins a grace period: returns the epoch that every slot has to reach (or leave for 0).
+    /// Begins a grace period. Returns the epoch that every slot must reach (or leave for 0).
     pub(crate) fn start(&self) -> u64 {
         // ORDERING: Release pairs with the Acquire in `enter`: the stores that unlinked come with the new epoch.
         let target = self.epoch.fetch_add(EPOCH, Release).wrapping_add(EPOCH);
@@ -158,7 +157,7 @@ impl<P> Readers<P> {
             // ORDERING: SeqCst pairs with the fence in `enter`.
             fence(SeqCst);
         } else {
-            // Pairs with the compiler fence in `enter`. Going on without it would be unsound.
+            // Pairs with the compiler fence in `enter`. To go on without it would be unsound.
             assert!(prim::barrier::all_threads(), "membarrier(2) was granted and is now refused");
         }
         target
@@ -170,7 +169,7 @@ impl<P> Readers<P> {
     }
 
     /// Waits until the grace period that [`Readers::start`] began has ended. Calls `idle` now and then; stops waiting
-    /// and returns `false` when that does.
+    /// and returns `false` when `idle` returns `false`.
     pub(crate) fn wait(&self, target: u64, mut idle: impl FnMut() -> bool) -> bool {
         self.slots.iter().all(|slot| {
             while !prim::hint::spin_until_bounded(TURNS, || slot.is_past(target)) {
@@ -198,7 +197,7 @@ impl<P> Readers<P> {
         self.fences
     }
 
-    /// How many sections were leaked because their thread gave its index back first.
+    /// How many sections were leaked because their thread returned its index first.
     pub(crate) fn leaked(&self) -> u64 {
         // Relaxed: a counter.
         self.slots.iter().map(|slot| u64::from(slot.leaked.load(Relaxed))).sum()
@@ -219,8 +218,8 @@ impl<'r, P> Section<'r, P> {
         &self.slot.own
     }
 
-    /// Dropped in a thread-local destructor after the index went back: the slot may have a new owner, so leave it be
-    /// (invariant 2).
+    /// Dropped in a thread-local destructor after the index was returned: the slot may have a new owner, so this leaves
+    /// it as it is (invariant 2).
     #[cold]
     #[inline(never)]
     fn leak(&self) {

@@ -1,12 +1,12 @@
-//! What a domain shares with its reclaimer: the way of a callback from `defer` to its run.
+//! The state that a domain shares with its reclaimer: a callback's path from `defer` to its call.
 //!
 //! ```text
-//! defer: own CPU's Pending --full or flush--> handed (stack) --grace period--> run, by whoever has the baton:
-//!        the reclaimer thread, or a deferring thread in passing (`poll`), or `barrier`, where there is no thread
+//! defer: own CPU's Pending --full or flush--> handed (stack) --grace period--> run by the thread with the baton:
+//!        the reclaimer thread, or a deferring thread (`poll`), or `barrier`, where there is no thread
 //! ```
 //!
-//! One consumer at a time takes what was handed, lets a grace period pass, runs it, oldest first, and then looks
-//! again; so when a marker batch is run, every batch handed before it has been.
+//! One consumer at a time takes the handed batches, waits for a grace period, runs them, oldest first, and then looks
+//! again; so when a marker batch is run, every batch handed before it has been run.
 
 use super::batch::{Batch, Callback, Handed, Pending, TryLock};
 use super::readers::Readers;
@@ -18,14 +18,14 @@ use prim::atomic::{
 use prim::shared::Arc;
 use prim::thread::JoinHandle;
 
-/// `Inner::reclaimer`: no thread, none is being started.
+/// `Inner::reclaimer`: no thread, and none is being started.
 const ABSENT: u32 = 0;
-/// `Inner::reclaimer`: somebody starts it.
+/// `Inner::reclaimer`: a thread starts it.
 const STARTING: u32 = 1;
 /// `Inner::reclaimer`: it runs until the domain is dropped.
 const RUNNING: u32 = 2;
 
-/// `Inner::consumer`: nobody runs callbacks.
+/// `Inner::consumer`: no thread runs callbacks.
 const NOBODY: usize = usize::MAX;
 
 /// Rounds of a wait for readers that only yield, before it naps.
@@ -36,11 +36,11 @@ pub(super) struct Inner {
     pub(super) reclaim: Reclaim,
 }
 
-/// Apart from the lines that readers use.
+/// Apart from the cache lines that readers use.
 #[repr(align(128))]
 pub(super) struct Reclaim {
     handed: Handed,
-    /// The right to consume what was handed.
+    /// The right to consume handed batches.
     baton: TryLock<Waiting>,
     /// The index of the thread that runs callbacks, or `NOBODY`.
     consumer: AtomicUsize,
@@ -49,9 +49,9 @@ pub(super) struct Reclaim {
     reclaimer: AtomicU32,
     threadless: bool,
     handle: TryLock<Option<JoinHandle<()>>>,
-    /// The domain is being dropped: no reader is left, so nobody need wait for one.
+    /// The domain is being dropped: it has no readers, so no wait for one is needed.
     stop: AtomicBool,
-    /// The domain was dropped by one of its own callbacks; the reclaimer runs what is left.
+    /// One of the domain's own callbacks dropped it; the reclaimer runs the remaining ones.
     orphaned: AtomicBool,
     pub(super) counters: Counters,
 }
@@ -94,11 +94,11 @@ impl Inner {
 
     /// Whether the calling thread runs a callback of this domain.
     pub(super) fn is_in_callback(&self) -> bool {
-        // Relaxed: the own index can only have been put there by this thread itself.
+        // Relaxed: only this thread itself can have stored its own index.
         prim::cpu::is(self.reclaim.consumer.load(Relaxed))
     }
 
-    /// Begins a grace period and waits for its end. `false`: given up, the domain is being dropped.
+    /// Begins a grace period and waits for its end. `false`: it gave up, because the domain is being dropped.
     pub(super) fn grace_period(&self) -> bool {
         self.wait_for_readers(self.readers.start())
     }
@@ -117,7 +117,7 @@ impl Inner {
             }
             rounds += 1;
             pause(rounds);
-            // Relaxed: who gives up only leaves; the thread that stops it joins it.
+            // Relaxed: a thread that gives up only leaves; the thread that stops it joins it.
             !self.reclaim.stop.load(Relaxed)
         });
         if stalled {
@@ -143,7 +143,7 @@ impl Inner {
         }
     }
 
-    /// Hands every CPU's batch over, full or not.
+    /// Hands over every CPU's batch, full or not.
     fn collect(&self) -> bool {
         self.readers.iter().fold(false, |any, pending| any | pending.with(|p| p.hand_over(&self.reclaim.handed)))
     }
@@ -154,7 +154,7 @@ impl Inner {
         prim::park::unpark_one(&self.reclaim.wake);
     }
 
-    /// Consumes as far as that needs no waiting.
+    /// Consumes as far as possible without waiting.
     fn consume_now(&self) {
         let passed = |target| {
             let passed = self.readers.has_passed(target);
@@ -165,7 +165,7 @@ impl Inner {
         let _ = self.reclaim.baton.try_with(|waiting| self.consume(waiting, passed));
     }
 
-    /// Runs what was handed, as long as `passed` says that the grace period of an epoch has ended.
+    /// Runs handed batches while `passed` returns that the grace period of an epoch has ended.
     fn consume(&self, waiting: &mut Waiting, passed: impl Fn(u64) -> bool) -> bool {
         let mut any = false;
         loop {
@@ -197,12 +197,12 @@ impl Inner {
         self.reclaim.consumer.store(NOBODY, Relaxed);
     }
 
-    /// Consumes, waiting for readers. `None`: somebody else does.
+    /// Consumes, waiting for readers. `None`: another thread does.
     fn try_consume(&self) -> Option<bool> {
         self.reclaim.baton.try_with(|waiting| self.consume(waiting, |target| self.wait_for_readers(target)))
     }
 
-    /// Runs what is left, without a grace period: no reader can be there any more.
+    /// Runs the remaining callbacks without a grace period: there are no readers any more.
     fn run_everything(&self) {
         let mut any = true;
         while any {
@@ -228,33 +228,33 @@ fn make_room(pending: &TryLock<Pending>) {
     });
 }
 
-/// Spends a moment of a long wait: first offers the CPU, later sleeps.
+/// Spends a moment of a long wait: first yields the CPU, later sleeps.
 fn pause(round: u32) {
     if cfg!(loom) || round < ROUNDS_BEFORE_NAP {
         return prim::thread::yield_now();
     }
-    // Nobody ever wakes it: readers do not know that they are waited for.
+    // No thread wakes it: readers do not know about the wait.
     prim::park::park_timeout(&AtomicU32::new(0), 0, Duration::from_micros(100));
 }
 
-/// Hands every CPU's batch over, full or not.
+/// Hands over every CPU's batch, full or not.
 pub(super) fn flush(inner: &Arc<Inner>) {
     if inner.collect() {
         call_reclaimer(inner);
     }
 }
 
-/// Wakes the reclaimer, or does its work as far as that needs no waiting.
+/// Wakes the reclaimer, or does its work as far as possible without waiting.
 #[cold]
 pub(super) fn call_reclaimer(inner: &Arc<Inner>) {
     match start_reclaimer(inner) {
-        // Whoever starts it consumes in passing if the start fails.
+        // The thread that starts it consumes itself if the start fails.
         STARTING | RUNNING => inner.wake(),
         _ => inner.consume_now(),
     }
 }
 
-/// Returns when everything that was deferred before has run.
+/// Returns when all callbacks deferred before have run.
 pub(super) fn barrier(inner: &Arc<Inner>) {
     inner.collect();
     let done = Arc::new(AtomicU32::new(0));
@@ -262,7 +262,7 @@ pub(super) fn barrier(inner: &Arc<Inner>) {
     while start_reclaimer(inner) == STARTING {
         prim::thread::yield_now();
     }
-    // Relaxed: RUNNING says only that the thread runs until the domain is dropped.
+    // Relaxed: RUNNING means only that the thread runs until the domain is dropped.
     let is_running = inner.reclaim.reclaimer.load(Relaxed) == RUNNING;
     inner.wake();
     // ORDERING: Acquire pairs with the Release in `Batch::run` (batch.rs): what the callbacks did.
@@ -275,8 +275,8 @@ pub(super) fn barrier(inner: &Arc<Inner>) {
     }
 }
 
-/// Starts the reclaimer unless it runs, is being started by another thread, is not wanted, or the system has no room
-/// for a thread (asked again next time). Returns what it is afterwards.
+/// Starts the reclaimer unless it runs, another thread is starting it, the domain has none, or the system has no room
+/// for a thread (tried again next time). Returns its state afterwards.
 fn start_reclaimer(inner: &Arc<Inner>) -> u32 {
     let reclaim = &inner.reclaim;
     if reclaim.threadless {
@@ -301,11 +301,11 @@ fn start_reclaimer(inner: &Arc<Inner>) -> u32 {
 fn run_reclaimer(inner: &Inner) {
     let reclaim = &inner.reclaim;
     loop {
-        // ORDERING: Acquire pairs with the Release in `Inner::wake`: a value that was raised comes with the batch or
-        // the `stop` it was raised for; one that is raised later keeps this thread from parking.
+        // ORDERING: Acquire pairs with the Release in `Inner::wake`: a raised value comes with the batch or the `stop`
+        // it was raised for; one that is raised later keeps this thread from parking.
         let seen = reclaim.wake.load(Acquire);
         let any = reclaim.baton.with(|waiting| inner.consume(waiting, |target| inner.wait_for_readers(target)));
-        // Relaxed: comes with `wake`; what it leads to is ordered by the join.
+        // Relaxed: comes with `wake`; the join orders what follows from it.
         if reclaim.stop.load(Relaxed) {
             break;
         }
@@ -319,8 +319,8 @@ fn run_reclaimer(inner: &Inner) {
     }
 }
 
-/// Ends the reclaimer and runs everything left. The domain is being dropped, so no guard is alive (a leaked one
-/// protects nothing any more: what was loaded under it borrows it).
+/// Ends the reclaimer and runs all remaining callbacks. The domain is being dropped, so no guard is alive (a leaked one
+/// protects nothing any more: values loaded under it borrow it).
 pub(super) fn shut_down(inner: &Inner) {
     let reclaim = &inner.reclaim;
     if inner.is_in_callback() {
@@ -333,7 +333,7 @@ pub(super) fn shut_down(inner: &Inner) {
     reclaim.stop.store(true, Relaxed);
     inner.wake();
     if let Some(handle) = reclaim.handle.with(Option::take) {
-        // It catches the panics of callbacks and has none of its own.
+        // It catches the panics of callbacks and does not panic itself.
         let _ = handle.join();
     }
     inner.run_everything();

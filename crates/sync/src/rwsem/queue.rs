@@ -1,18 +1,18 @@
-//! Who waits for a [`RawRwSem`](super::RawRwSem), first come first.
+//! The threads that wait for a [`RawRwSem`](super::RawRwSem), first come first served.
 //!
 //! # What it is
-//! A doubly linked list of nodes on the waiters' own stacks, and the word on which each of them sleeps. It is reached
-//! under the wait lock only. Whoever grants the lock cuts the granted waiters off the head under the wait lock, and
-//! wakes them after giving that back.
+//! A doubly linked list of nodes on the waiters' own stacks, and the word on which each waiter sleeps. It is reached
+//! only under the wait lock. The thread that grants the lock cuts the granted waiters off the head under the wait lock,
+//! and wakes them after releasing it.
 //!
 //! # What it is not
-//! A decision who may come in: that is `RawRwSem::grant`.
+//! The policy: `RawRwSem::grant` decides which waiters come in.
 //!
 //! # State of a waiter
 //! ```text
 //! WAITING --- park ---> PARKED
 //!    |                     |
-//!  grant                 grant      (a swap, which tells the granter whether there is a sleeper)
+//!  grant                 grant      (a swap, which shows the granter whether there is a sleeper)
 //!    v                     v
 //! GRANTED               GRANTED --- the granter has called unpark ---> GONE
 //! ```
@@ -20,7 +20,7 @@
 //! a sleeper until it has woken it.
 //!
 //! # Invariants
-//! 1. A node is in the queue exactly while its `links.queued` is set; all links are reached under the wait lock, but
+//! 1. A node is in the queue exactly while its `links.queued` is set; all links are reached under the wait lock, except
 //!    `next` of a node that was cut off, which its granter reads.
 //! 2. A node lives while it is queued, and after it was cut off until the state in which its waiter leaves: waiters
 //!    leave `sleep` by that state or after `remove`, under the wait lock, has unlinked it.
@@ -34,7 +34,7 @@
 //!
 //! # Source
 //! Linux's `rwsem_waiter` list and `wake_q`. A kernel keeps a sleeper's task alive by a count; here the last state
-//! does it.
+//! does that.
 
 use super::RwSemStats;
 use core::ptr::NonNull;
@@ -50,7 +50,7 @@ const PARKED: u32 = 1;
 const GRANTED: u32 = 2;
 const GONE: u32 = 3;
 
-/// Which share of the lock a waiter wants.
+/// The share of the lock that a waiter wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -76,9 +76,9 @@ impl Waiter {
         Self { kind, state: AtomicU32::new(WAITING), links: UnsafeCell::new(Links::default()) }
     }
 
-    /// Sleeps until the lock is granted to this waiter, which must have been queued, or `deadline_ns` of the monotonic
-    /// clock has come: then asks `give_up`, which is to [remove](Queue::remove) the waiter and says whether it did.
-    /// `false` if it did.
+    /// Sleeps until the lock is granted to this waiter, which must have been queued. When `deadline_ns` of the
+    /// monotonic clock has come, calls `give_up`, which must [remove](Queue::remove) the waiter and return whether it
+    /// did; if so, returns `false`.
     pub(super) fn sleep(&self, deadline_ns: Option<i64>, give_up: impl FnOnce() -> bool) -> bool {
         // Relaxed if it succeeds: the granter's swap comes after it. ORDERING: Acquire if it fails pairs with the
         // Release in `Granted::wake`: what the granter saw of former holders comes with the lock.
@@ -101,7 +101,7 @@ impl Waiter {
             }
         }
         // ORDERING: Acquire pairs with the Release of `GONE` in `Granted::wake`: what the granter saw of former holders
-        // comes with the lock, and the granter is done with the node.
+        // comes with the lock, and the granter no longer uses the node.
         hint::spin_until(|| self.state.load(Acquire) == GONE);
         true
     }
@@ -121,7 +121,7 @@ impl Waiter {
     }
 }
 
-/// The waiters, and what is counted under the same lock.
+/// The waiters, and the counts kept under the same lock.
 #[derive(Default)]
 pub(super) struct Queue {
     head: Option<NonNull<Waiter>>,
@@ -130,7 +130,7 @@ pub(super) struct Queue {
     pub(super) stats: RwSemStats,
 }
 
-// SAFETY: the nodes are `Sync` by invariant 1, and the queue does not care on which thread it is.
+// SAFETY: the nodes are `Sync` by invariant 1, and the queue may be on any thread.
 unsafe impl Send for Queue {}
 
 impl Queue {
@@ -156,7 +156,7 @@ impl Queue {
 
     /// Unlinks `waiter`. `false`: it has been cut off, so it has been, or is about to be, granted the lock.
     pub(super) fn remove(&mut self, waiter: &Waiter) -> bool {
-        // SAFETY: invariant 1: `&mut self` comes from the wait lock. Only a look: a granter may read `next` meanwhile.
+        // SAFETY: invariant 1: `&mut self` comes from the wait lock. Only a read: a granter may read `next` meanwhile.
         if !waiter.links.with(|links| unsafe { (*links).queued }) {
             return false;
         }
@@ -187,12 +187,12 @@ impl Queue {
     }
 
     fn change(waiter: &Waiter, change: impl FnOnce(&mut Links)) {
-        // SAFETY: invariant 1: only called with `&mut Queue` at hand, which comes from the wait lock.
+        // SAFETY: invariant 1: callers have `&mut Queue`, which comes from the wait lock.
         unsafe { waiter.change(change) };
     }
 
     /// The longest run of waiters at the head that can come in together: all readers up to the first writer, or one
-    /// writer. What they want, how many they are, and the last one.
+    /// writer. Their kind, their number, and the last one.
     pub(super) fn batch(&self) -> Option<Batch> {
         let mut last = self.head?;
         // SAFETY: invariant 2: it is queued, so it lives.
@@ -211,13 +211,13 @@ impl Queue {
     fn next_reader(node: NonNull<Waiter>) -> Option<NonNull<Waiter>> {
         // SAFETY: invariant 2: it is queued, so it lives.
         let waiter = unsafe { node.as_ref() };
-        // SAFETY: only called with `&Queue` at hand, which comes from the wait lock.
+        // SAFETY: callers have `&Queue`, which comes from the wait lock.
         let next = unsafe { waiter.next() }?;
         // SAFETY: invariant 2, as above.
         (unsafe { next.as_ref() }.kind == Kind::Read).then_some(next)
     }
 
-    /// Cuts off a batch, to be woken once the wait lock is given back.
+    /// Cuts off a batch, to be woken after the wait lock is released.
     pub(super) fn cut(&mut self, batch: &Batch) -> Granted {
         let first = self.head;
         let mut at = first;
@@ -250,7 +250,7 @@ pub(super) struct Batch {
     last: NonNull<Waiter>,
 }
 
-/// Waiters that have been cut off and own their share of the lock, but do not know yet.
+/// Waiters that have been cut off and own their share of the lock, but have not been notified.
 #[must_use = "they sleep until woken"]
 #[derive(Default)]
 pub(super) struct Granted {
@@ -258,20 +258,20 @@ pub(super) struct Granted {
 }
 
 impl Granted {
-    /// Tells and wakes them. Call it without the wait lock: it makes system calls.
+    /// Notifies and wakes them. Call it without the wait lock: it makes system calls.
     pub(super) fn wake(self) {
         let mut at = self.first;
         while let Some(node) = at {
-            // SAFETY: invariant 2: it has not been told, so it lives.
+            // SAFETY: invariant 2: it has not been notified, so it lives.
             let waiter = unsafe { node.as_ref() };
             // SAFETY: invariant 3: it was cut off for this `Granted`.
             at = unsafe { waiter.next() };
             // ORDERING: Release pairs with the Acquire of the failing exchange in `Waiter::sleep`: the waiter's section
-            // follows those that the granter saw end.
+            // follows the sections that the granter saw end.
             if waiter.state.swap(GRANTED, Release) == PARKED {
                 park::unpark_one(&waiter.state);
                 // ORDERING: Release pairs with the Acquire of the load of `GONE` in `Waiter::sleep`: as above, and the
-                // node is not touched after this.
+                // granter does not touch the node after this.
                 waiter.state.store(GONE, Release);
             }
         }

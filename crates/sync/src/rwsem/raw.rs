@@ -1,19 +1,20 @@
-//! The lock word of the reader/writer semaphore, and who may come in.
+//! The lock word of the reader/writer semaphore, and the decision which threads come in.
 //!
 //! # What it is
-//! [`RawRwSem`]: one count on which everybody adds a share, a queue for those whose share was not good, and the one
-//! place where the lock is given to those who queue ([`grant`](RawRwSem::grant)). See [`rwsem`](super) for the whole.
+//! [`RawRwSem`]: one count to which each thread adds a share, a queue for threads whose share was not good, and the one
+//! function that gives the lock to queued threads ([`grant`](RawRwSem::grant)). See [`rwsem`](super) for the whole.
 //!
 //! # What it is not
-//! The list of waiters and their sleep: those are in `queue.rs`.
+//! The list of waiters and their sleep; `queue.rs` has those.
 //!
 //! # State of the count
 //! | bits    | 63     | 62..24                       | 23..2                           | 1 `HANDOFF`  | 0 `WAITERS` |
 //! |---------|--------|------------------------------|---------------------------------|--------------|-------------|
 //! | meaning | panics | readers, and tries to be one | the writer, and tries to be one | no spinning in | some queue |
 //!
-//! A share is added first and judged by what was there: a reader's is good if there was neither a writer's share nor
-//! `WAITERS`, a writer's if there was nothing. One that is not good is a *stray* until it is taken out again.
+//! A thread adds its share first, and the value before decides: a reader's share is good if there was neither a
+//! writer's share nor `WAITERS`, a writer's if there was nothing. A share that is not good is a *stray* until it is
+//! subtracted.
 //!
 //! # Orderings
 //! | here                                                     | partner                                       |
@@ -32,12 +33,12 @@
 //! 1. A writer is in while its share is in a count to which it was added when there were no shares at all. So there is
 //!    at most one, and while it is in, other shares are strays.
 //! 2. A reader is in while its share is in and, at some moment since it was added, the count had no writer's share.
-//!    From there on 1 keeps writers out.
+//!    From then on 1 keeps writers out.
 //! 3. `WAITERS` is set exactly while the queue has waiters, as seen under the wait lock. `HANDOFF` is set only with it.
-//! 4. While the queue has waiters, somebody is bound to call `grant`: a holder, when it takes its share out and leaves
-//!    none behind (it sees `WAITERS` then); a thread with a stray, which ends as a holder or queues; a thread between
-//!    either and the call; whoever has the wait lock and has queued or removed a waiter. And `grant` leaves the head
-//!    waiting only where a share keeps it out.
+//! 4. While the queue has waiters, a thread is bound to call `grant`: a holder that subtracts its share and leaves no
+//!    other behind (it sees `WAITERS` then); a thread with a stray, which ends as a holder or queues; a thread between
+//!    either and the call; a thread that has the wait lock and has queued or removed a waiter. And `grant` leaves the
+//!    head waiting only where a share keeps it out.
 //!
 //! # Source
 //! As [`rwsem`](super).
@@ -56,15 +57,15 @@ use prim::lockstat;
 
 /// The queue has waiters.
 const WAITERS: u64 = 1;
-/// The head of the queue was passed over: writers that spin may not come in before it.
+/// A thread passed over the head of the queue: spinning writers may not come in before it.
 const HANDOFF: u64 = 2;
 /// One writer's share.
 const WRITER: u64 = 4;
-/// All writers' shares: as many as Linux has thread ids, so strays cannot flow over.
+/// All writers' shares: as many as Linux has thread ids, so strays cannot overflow.
 const WRITERS: u64 = READER - WRITER;
 /// One reader's share.
 const READER: u64 = 1 << 24;
-/// So many readers that the next ones could flow over: guards were forgotten by the hundred thousand million.
+/// Readers at which it panics, before the count overflows: only forgotten guards can be so many.
 const FULL: u64 = 1 << 63;
 
 /// How often a writer waits for the lock to look free before it queues, and the pauses it spends each time. (Under loom
@@ -74,7 +75,7 @@ const TURNS: u32 = if cfg!(loom) { 0 } else { 100 };
 
 /// A reader/writer semaphore without data, for use inside other objects; see [`rwsem`](super).
 ///
-/// Who calls an `unlock` must keep the semaphore alive until that returns.
+/// A thread that calls an `unlock` must keep the semaphore alive until that returns.
 pub struct RawRwSem<P: SlowPath = EarlyExit> {
     count: AtomicU64,
     /// Writers that came in by spinning; the other counters are under the wait lock.
@@ -91,7 +92,7 @@ impl RawRwSem {
 }
 
 impl<P: SlowPath> RawRwSem<P> {
-    /// Comes in as a reader, sleeping if need be. Not recursive: who is in already may wait for itself.
+    /// Comes in as a reader, sleeping if need be. Not recursive: a thread that is in already may deadlock.
     ///
     /// # Panics
     /// With 2^39 readers, which only forgotten guards can be.
@@ -100,7 +101,7 @@ impl<P: SlowPath> RawRwSem<P> {
         self.read_until(None);
     }
 
-    /// As [`read_lock`](Self::read_lock), for about `timeout` at most; says whether it came in.
+    /// As [`read_lock`](Self::read_lock), for about `timeout` at most. Returns whether it came in.
     #[inline]
     #[must_use]
     pub fn try_read_lock_for(&self, timeout: Duration) -> bool {
@@ -115,7 +116,7 @@ impl<P: SlowPath> RawRwSem<P> {
         before & (WAITERS | WRITERS | FULL) == 0 || self.read_slow(before, timeout)
     }
 
-    /// Comes in as a reader if that needs no waiting; says whether it did.
+    /// Comes in as a reader if that needs no waiting. Returns whether it did.
     #[inline]
     #[must_use]
     pub fn try_read_lock(&self) -> bool {
@@ -131,13 +132,13 @@ impl<P: SlowPath> RawRwSem<P> {
         false
     }
 
-    /// Comes in as the writer, sleeping if need be. Who is in already waits for itself.
+    /// Comes in as the writer, sleeping if need be. A thread that is in already deadlocks.
     #[inline]
     pub fn write_lock(&self) {
         self.write_until(None);
     }
 
-    /// As [`write_lock`](Self::write_lock), for about `timeout` at most; says whether it came in.
+    /// As [`write_lock`](Self::write_lock), for about `timeout` at most. Returns whether it came in.
     #[inline]
     #[must_use]
     pub fn try_write_lock_for(&self, timeout: Duration) -> bool {
@@ -155,7 +156,7 @@ impl<P: SlowPath> RawRwSem<P> {
         before == 0 || self.write_slow(timeout)
     }
 
-    /// Comes in as the writer if nobody is in or waits; says whether it did.
+    /// Comes in as the writer if no thread is in or waits. Returns whether it did.
     #[inline]
     #[must_use]
     pub fn try_write_lock(&self) -> bool {
@@ -192,7 +193,7 @@ impl<P: SlowPath> RawRwSem<P> {
         self.after(left);
     }
 
-    /// Makes the writer a reader, without letting another writer in between. Readers at the head of the queue come in.
+    /// Makes the writer a reader, without letting another writer in. Readers at the head of the queue come in.
     ///
     /// # Safety
     /// The calling thread came in as the writer, and has not left since. From here on it is in as a reader.
@@ -206,7 +207,7 @@ impl<P: SlowPath> RawRwSem<P> {
         }
     }
 
-    /// What happened on the slow paths so far; takes the wait lock.
+    /// Counts of events on the slow paths so far; takes the wait lock.
     #[must_use]
     pub fn stats(&self) -> RwSemStats {
         let stats = self.queue.lock().stats;
@@ -214,7 +215,7 @@ impl<P: SlowPath> RawRwSem<P> {
         RwSemStats { spun: self.spun.load(Relaxed), ..stats }
     }
 
-    /// A share was taken out and `left` stays: if that is waiters alone, lets them in (invariant 4).
+    /// Called when a share was subtracted and `left` remains: if those are only waiters, lets them in (invariant 4).
     #[inline(always)]
     fn after(&self, left: u64) {
         if left & WAITERS != 0 && left < WRITER {
@@ -242,9 +243,9 @@ impl<P: SlowPath> RawRwSem<P> {
             queue.stats.early_exits += 1;
             return true;
         }
-        // The stray goes out and the mark comes in by one access to the line that all fight for.
+        // One access to the contended cache line subtracts the stray and sets the mark.
         let mark = if queue.is_empty() { WAITERS } else { 0 };
-        // Relaxed: nothing was read under this share, and `grant` below looks at who is in.
+        // Relaxed: nothing was read under this share, and `grant` below checks the shares that are in.
         self.count.fetch_add(mark.wrapping_sub(READER), Relaxed);
         // SAFETY: `waiter` stays here until `wait` has returned.
         unsafe { queue.push(&waiter) };
@@ -259,8 +260,8 @@ impl<P: SlowPath> RawRwSem<P> {
     #[inline(never)]
     fn write_slow(&self, timeout: Option<Duration>) -> bool {
         lockstat::contended(self);
-        // Relaxed: nothing was done under this share. If only waiters are left, this thread comes in before them or
-        // queues, and either way they are seen to.
+        // Relaxed: nothing was done under this share. If only waiters remain, this thread comes in before them or
+        // queues; either way a thread calls `grant` for them.
         self.count.fetch_sub(WRITER, Relaxed);
         let came_in = self.spin() || self.write_queued(timeout);
         if came_in {
@@ -269,9 +270,9 @@ impl<P: SlowPath> RawRwSem<P> {
         came_in
     }
 
-    /// Waits for a moment while a writer is in, which may be about to leave, and comes in if nobody else is there; also
-    /// before those who sleep, unless they have been passed over. A reader in the way may be in for long, and others
-    /// may join it, so that one is not waited for.
+    /// Waits for a moment while a writer is in, which may be about to leave, and comes in if no share is left; also
+    /// before queued threads, unless the head has been passed over. It does not wait for readers: they may stay long,
+    /// and others may join them.
     fn spin(&self) -> bool {
         for _ in 0..ROUNDS {
             // Relaxed: only a hint; the exchange decides.
@@ -300,7 +301,7 @@ impl<P: SlowPath> RawRwSem<P> {
         let mut queue = self.queue.lock();
         queue.stats.write_slow += 1;
         if queue.is_empty() {
-            // Relaxed: sends others to the queue, whose lock orders.
+            // Relaxed: sends other threads to the queue, whose lock orders.
             self.count.fetch_or(WAITERS, Relaxed);
         }
         // SAFETY: `waiter` stays here until `wait` has returned.
@@ -311,7 +312,7 @@ impl<P: SlowPath> RawRwSem<P> {
         self.wait(&waiter, timeout)
     }
 
-    /// Sleeps until the lock is granted to `waiter`, or time is up; says whether it was.
+    /// Sleeps until the lock is granted to `waiter`, or the time is over. Returns whether it was granted.
     fn wait(&self, waiter: &Waiter, timeout: Option<Duration>) -> bool {
         let deadline_ns = timeout.map(|timeout| {
             let timeout_ns = i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX);
@@ -320,7 +321,7 @@ impl<P: SlowPath> RawRwSem<P> {
         waiter.sleep(deadline_ns, || self.give_up(waiter))
     }
 
-    /// Takes `waiter` out of the queue, and lets in whom it was in the way of. `false`: the lock was granted to it.
+    /// Removes `waiter` from the queue, and lets in those it kept out. `false`: the lock was granted to it.
     fn give_up(&self, waiter: &Waiter) -> bool {
         let mut queue = self.queue.lock();
         if !queue.remove(waiter) {
@@ -337,7 +338,7 @@ impl<P: SlowPath> RawRwSem<P> {
         true
     }
 
-    /// Lets in who waits at the head of the queue. `has_left`: because the lock was given back.
+    /// Lets in the waiters at the head of the queue. `has_left`: because a holder released the lock.
     #[cold]
     #[inline(never)]
     fn pass(&self, has_left: bool) {
@@ -347,8 +348,8 @@ impl<P: SlowPath> RawRwSem<P> {
         granted.wake();
     }
 
-    /// Gives the lock to the waiters at the head of the queue if shares that are in allow it: to one writer, or to all
-    /// readers up to the next writer. If they do not although the lock `has_left` its holder, a writer that spun was
+    /// Gives the lock to the waiters at the head of the queue if the shares that are in allow it: to one writer, or to
+    /// all readers up to the next writer. If they do not although the lock `has_left` its holder, a spinning writer was
     /// faster: the head has been passed over, once.
     fn grant(&self, queue: &mut Queue, has_left: bool) -> Granted {
         let Some(batch) = queue.batch() else { return Granted::default() };
@@ -365,8 +366,8 @@ impl<P: SlowPath> RawRwSem<P> {
                 return Granted::default();
             }
             let next = if is_blocked { seen | HANDOFF } else { ((seen & !(WAITERS | HANDOFF)) | mark) + shares };
-            // ORDERING: Acquire pairs with the Release in `read_unlock`, `write_unlock` and `downgrade`: the sections
-            // of those granted follow, by way of `Granted::wake`.
+            // ORDERING: Acquire pairs with the Release in `read_unlock`, `write_unlock` and `downgrade`: the granted
+            // sections follow, by way of `Granted::wake`.
             match self.count.compare_exchange(seen, next, Acquire, Relaxed) {
                 Ok(_) if is_blocked => return Granted::default(),
                 Ok(_) => break,
@@ -392,7 +393,7 @@ impl<P: SlowPath> Default for RawRwSem<P> {
 
 impl<P: SlowPath> fmt::Debug for RawRwSem<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Relaxed: for show.
+        // Relaxed: for display.
         let count = self.count.load(Relaxed);
         f.debug_struct("RawRwSem")
             .field("readers", &(count / READER))

@@ -4,11 +4,11 @@
 //! Address arithmetic, and [`Chunk`]: 2 MiB of raw memory with one flag for each batch of items.
 //!
 //! # What it is not
-//! A book of who owns what: which batches are reserved is the depot's to know, which items are free the magazines'.
+//! The state of items: the depot knows which batches are reserved, the magazines which items are free.
 //!
 //! # How it is locked
-//! Not at all. A batch is written by the one thread that reserved it, which then sets the batch's flag; who sees the
-//! flag may read the items. The invariants are those of the [slab](super).
+//! Not at all. The thread that reserved a batch writes it and then sets the batch's flag; a thread that sees the flag
+//! may read the items. The invariants are those of the [slab](super).
 //!
 //! # Where it comes from
 //! The object slabs of J. Bonwick, "The Slab Allocator" (USENIX Summer 1994), without their headers.
@@ -22,10 +22,10 @@ use prim::atomic::{
 };
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
-/// Size and alignment of a chunk: what the system can back by one huge page.
+/// Size and alignment of a chunk: the system can back it by one huge page.
 pub(super) const CHUNK: usize = 2 << 20;
 
-/// Where an address lies in its chunk.
+/// The offset of an address in its chunk.
 #[inline(always)]
 fn offset_in_chunk(address: usize) -> usize {
     address & (CHUNK - 1)
@@ -44,7 +44,7 @@ pub(super) const fn used<T: Item>() -> usize {
     used
 }
 
-/// The address of the side of the item at `item`: arithmetic alone, right for an address that is no item's too.
+/// The address of the side of the item at `item`. Arithmetic only; `item` need not be the address of an item.
 #[inline(always)]
 #[must_use]
 pub fn side_address<T: Item>(item: *const T) -> *const T::Side {
@@ -83,11 +83,11 @@ pub unsafe fn item<T: Item>(side: &T::Side) -> &T {
 /// Raw memory that becomes objects, batch by batch.
 pub(super) struct Chunk<T: Item> {
     start: NonNull<T>,
-    /// For each batch, whether its objects are there.
+    /// For each batch, whether its objects are written.
     written: Box<[AtomicBool]>,
 }
 
-/// What a chunk is to the allocator.
+/// Size and alignment for the allocator.
 fn layout() -> Layout {
     Layout::from_size_align(CHUNK, CHUNK).expect("a size and a power of two")
 }
@@ -104,8 +104,8 @@ impl<T: Item> Chunk<T> {
         Self { start: start.cast(), written }
     }
 
-    /// Writes the batch whose first object has index `first`, links its items, and lets everybody see them. Returns the
-    /// head of the list.
+    /// Writes the batch whose first object has index `first`, links its items, and publishes them to all threads.
+    /// Returns the head of the list.
     ///
     /// # Safety
     /// The caller reserved the batch (invariant 3), and calls this once.
@@ -114,25 +114,25 @@ impl<T: Item> Chunk<T> {
         for index in first..first + BATCH {
             let item = self.start.as_ptr().wrapping_add(index);
             let (item_value, side_value) = T::vacant();
-            // SAFETY: invariant 3: the item lies inside the chunk, aligned, and nobody else knows of it yet.
+            // SAFETY: invariant 3: the item lies inside the chunk, aligned, and no other thread knows of it yet.
             unsafe { item.write(item_value) };
             // SAFETY: as above, for the side.
             unsafe { side_address(item).cast_mut().write(side_value) };
-            // SAFETY: just written. Relaxed: a free item's link is its owner's.
+            // SAFETY: just written. Relaxed: the owner of a free item owns its link.
             link_of(unsafe { &*item }).store(head, Relaxed);
             head = item;
         }
-        // ORDERING: Release pairs with the Acquire in `items`: who sees the flag sees the objects.
+        // ORDERING: Release pairs with the Acquire in `items`: a thread that sees the flag sees the objects.
         self.written[first / BATCH].store(true, Release);
         NonNull::new(head).expect("items lie inside a chunk")
     }
 
-    /// The `len` items from index `first` on, which lie in one batch, if they are there.
+    /// The `len` items from index `first` on, which lie in one batch, if they are written.
     pub(super) fn items(&self, first: usize, len: usize) -> Option<&[T]> {
         debug_assert!(len > 0 && first / BATCH == (first + len - 1) / BATCH);
-        // ORDERING: Acquire pairs with the Release in `write_batch`: who sees the flag sees the objects.
+        // ORDERING: Acquire pairs with the Release in `write_batch`: a thread that sees the flag sees the objects.
         let written = self.written[first / BATCH].load(Acquire);
-        // SAFETY: invariant 3: the flag of their batch is set, so the items are there until the slab is dropped.
+        // SAFETY: invariant 3: the flag of their batch is set, so the items stay until the slab is dropped.
         written.then(|| unsafe { core::slice::from_raw_parts(self.start.as_ptr().wrapping_add(first), len) })
     }
 }
@@ -140,13 +140,13 @@ impl<T: Item> Chunk<T> {
 impl<T: Item> Drop for Chunk<T> {
     fn drop(&mut self) {
         for (batch, written) in self.written.iter().enumerate() {
-            // Relaxed: the slab is being dropped, so nobody else uses it any more.
+            // Relaxed: the slab is being dropped, so it has no other user.
             if !written.load(Relaxed) {
                 continue;
             }
             let first = self.start.as_ptr().wrapping_add(batch * BATCH);
             let sides = core::ptr::slice_from_raw_parts_mut(side_address(first).cast_mut(), BATCH);
-            // SAFETY: invariant 3: the sides of the batch are there, and nobody refers to them any more.
+            // SAFETY: invariant 3: the sides of the batch are written, and they have no user any more.
             unsafe { sides.drop_in_place() };
             // SAFETY: as above, for the items.
             unsafe { core::ptr::slice_from_raw_parts_mut(first, BATCH).drop_in_place() };

@@ -91,7 +91,7 @@ fn threads_never_own_one_item_together() {
 }
 
 #[test]
-fn who_visits_all_items_sees_written_ones_only() {
+fn a_visitor_of_all_items_sees_only_written_ones() {
     let slab = Slab::<Thing>::new();
     let (hand, makers) = (SlabCursor::new(), AtomicU64::new(2));
     std::thread::scope(|s| {

@@ -7,9 +7,9 @@
 //! After a lock was free once, a thread can take it by several ways (free, first waiter, further waiters). So a thread
 //! takes it twice: the second time it comes behind those that waited during the first.
 
+use lightfoot_sync::{Lock, RawLock};
 use loom::sync::Arc;
 use loom::thread;
-use sync::{Lock, RawLock};
 
 /// `threads` threads, the main one among them, add one `turns[thread]` times each.
 pub(crate) fn sections_exclude<R: RawLock + 'static>(turns: &'static [u32], preemptions: Option<usize>) {

@@ -1,9 +1,9 @@
-//! Attributes: modes, owners, times, links of directories.
+//! Attributes: modes, owners, times, link counts of directories.
 
-use crate::context::{Context, OrFail, Outcome, same, write_all};
+use crate::fixture::{Fixture, OrFail, Outcome, same, write_all};
 use vfs::{Base, Errno, OpenFlags, SetAttr, SetTime};
 
-pub(crate) fn modes_owners_and_times_are_kept(c: &Context) -> Outcome {
+pub(crate) fn modes_owners_and_times_are_kept(c: &Fixture) -> Outcome {
     c.write("/file", b"text")?;
     c.mkdir("/dir").or_fail("mkdir /dir")?;
     for path in ["/file", "/dir"] {
@@ -28,7 +28,7 @@ pub(crate) fn modes_owners_and_times_are_kept(c: &Context) -> Outcome {
     c.twice(|| same("contents", c.attr("/file").map(|attr| attr.size), Ok(4)))
 }
 
-pub(crate) fn directories_count_their_subdirectories(c: &Context) -> Outcome {
+pub(crate) fn directories_count_their_subdirectories(c: &Fixture) -> Outcome {
     c.mkdir("/d").or_fail("mkdir /d")?;
     let check = |root: u32, dir: u32| {
         c.twice(|| {
@@ -52,7 +52,7 @@ pub(crate) fn directories_count_their_subdirectories(c: &Context) -> Outcome {
     check(3, 3)
 }
 
-pub(crate) fn a_write_changes_length_and_times(c: &Context) -> Outcome {
+pub(crate) fn a_write_changes_length_and_times(c: &Fixture) -> Outcome {
     c.write("/file", b"")?;
     let made = c.attr("/file").or_fail("/file")?;
     same("length of a new file", made.size, 0)?;

@@ -1,9 +1,9 @@
-//! Contents: what is written is what is read.
+//! Contents of files.
 
-use crate::context::{Context, MAKE, OrFail, Outcome, read_all, same, write_all};
+use crate::fixture::{Fixture, MAKE, OrFail, Outcome, read_all, same, write_all};
 use vfs::{Errno, OpenFlags};
 
-pub(crate) fn what_is_written_is_read(c: &Context) -> Outcome {
+pub(crate) fn what_is_written_is_read(c: &Fixture) -> Outcome {
     let data: Vec<u8> = (0..20_000u32).map(|number| (number * 7 / 3) as u8).collect();
     c.write("/file", &data)?;
     c.twice(|| {
@@ -25,7 +25,7 @@ pub(crate) fn what_is_written_is_read(c: &Context) -> Outcome {
     c.twice(|| same("length after O_TRUNC", c.attr("/file").map(|attr| attr.size), Ok(0)))
 }
 
-pub(crate) fn a_hole_reads_as_zeros(c: &Context) -> Outcome {
+pub(crate) fn a_hole_reads_as_zeros(c: &Fixture) -> Outcome {
     let file = c.open("/file", MAKE).or_fail("making /file")?;
     write_all(&file, 10_000, b"end")?;
     write_all(&file, 5_000, b"middle")?;
@@ -35,7 +35,7 @@ pub(crate) fn a_hole_reads_as_zeros(c: &Context) -> Outcome {
     c.twice(|| same("contents", c.read("/file"), Ok(expected.clone())))
 }
 
-pub(crate) fn appended_data_goes_to_the_end(c: &Context) -> Outcome {
+pub(crate) fn appended_data_goes_to_the_end(c: &Fixture) -> Outcome {
     c.write("/file", b"one ")?;
     let first = c.open("/file", OpenFlags::WRONLY.union(OpenFlags::APPEND)).or_fail("open to append")?;
     let second = c.open("/file", OpenFlags::WRONLY.union(OpenFlags::APPEND)).or_fail("open to append")?;
@@ -45,7 +45,7 @@ pub(crate) fn appended_data_goes_to_the_end(c: &Context) -> Outcome {
     c.twice(|| same("contents", c.read("/file"), Ok(b"one two three four".to_vec())))
 }
 
-pub(crate) fn a_cut_file_reads_as_zeros_when_it_grows(c: &Context) -> Outcome {
+pub(crate) fn a_cut_file_reads_as_zeros_when_it_grows(c: &Fixture) -> Outcome {
     for (len, cut) in [(100, 10), (4096, 4095), (10_000, 4096), (10_000, 5000), (9000, 0)] {
         let file = c.open("/file", MAKE).or_fail("open")?;
         write_all(&file, 0, &vec![9; len])?;
@@ -60,17 +60,13 @@ pub(crate) fn a_cut_file_reads_as_zeros_when_it_grows(c: &Context) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn overlapping_writes_agree_with_a_model(c: &Context) -> Outcome {
+pub(crate) fn overlapping_writes_agree_with_a_model(c: &Fixture) -> Outcome {
     const LEN: u64 = 40_000;
     let file = c.open("/file", MAKE).or_fail("making /file")?;
-    let (mut model, mut seed) = (Vec::new(), 0x5EED_u64);
-    let mut below = |bound: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % bound
-    };
+    let (mut model, mut random) = (Vec::new(), fastrand::Rng::with_seed(0x5EED));
     for step in 0..600u32 {
-        let (offset, len) = (below(LEN), below(9000));
-        if below(8) == 0 {
+        let (offset, len) = (random.u64(..LEN), random.u64(..9000));
+        if random.u8(..8) == 0 {
             file.set_len(offset).or_fail(format_args!("step {step}: set_len {offset}"))?;
             model.resize(offset as usize, 0);
         } else {
@@ -84,12 +80,12 @@ pub(crate) fn overlapping_writes_agree_with_a_model(c: &Context) -> Outcome {
         }
         same(format_args!("step {step}: length"), file.attr().map(|attr| attr.size), Ok(model.len() as u64))?;
         if step % 50 == 49 {
-            c.doubt();
-            let came = read_all(&file).or_fail("read")?;
-            let differs = came.iter().zip(&model).position(|(came, expected)| came != expected);
+            c.mark_stale();
+            let contents = read_all(&file).or_fail("read")?;
+            let differs = contents.iter().zip(&model).position(|(got, expected)| got != expected);
             same(
                 format_args!("step {step}: length read, first difference"),
-                (came.len(), differs),
+                (contents.len(), differs),
                 (model.len(), None),
             )?;
         }

@@ -1,6 +1,6 @@
 //! Listings of directories.
 
-use crate::context::{Context, MAKE, OrFail, Outcome, same};
+use crate::fixture::{Fixture, MAKE, OrFail, Outcome, same};
 use std::collections::BTreeMap;
 use vfs::OpenFlags;
 
@@ -9,7 +9,7 @@ const MANY: usize = 5000;
 
 const DIR: OpenFlags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
 
-fn make_many(c: &Context, dir: &str, count: usize) -> Outcome {
+fn make_many(c: &Fixture, dir: &str, count: usize) -> Outcome {
     c.mkdir(dir).or_fail("mkdir")?;
     for number in 0..count {
         c.open(format!("{dir}/name-{number}"), MAKE).or_fail(format_args!("making name {number}"))?;
@@ -17,25 +17,25 @@ fn make_many(c: &Context, dir: &str, count: usize) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn a_listing_has_each_of_many_names_once(c: &Context) -> Outcome {
+pub(crate) fn a_listing_has_each_of_many_names_once(c: &Fixture) -> Outcome {
     make_many(c, "/d", MANY)?;
     let mut expected: Vec<_> = (0..MANY).map(|number| format!("name-{number}")).collect();
     expected.sort_unstable();
     c.twice(|| {
         let names = c.names("/d").or_fail("listing")?;
         same("names listed", names.len(), MANY)?;
-        let differs = names.iter().zip(&expected).find(|(came, expected)| came != expected);
+        let differs = names.iter().zip(&expected).find(|(got, expected)| got != expected);
         same("the first that differs", differs, None)
     })
 }
 
-pub(crate) fn a_listing_under_change_loses_and_doubles_nothing(c: &Context) -> Outcome {
+pub(crate) fn a_listing_beside_changes_has_each_name_once(c: &Fixture) -> Outcome {
     const COUNT: usize = 1000;
     make_many(c, "/d", COUNT)?;
-    c.doubt();
+    c.mark_stale();
     let dir = c.open("/d", DIR).or_fail("open of the directory")?;
     let mut seen: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
-    // Names that are a multiple of three go at some time, new ones come, and two change places now and then.
+    // Names whose number is a multiple of three are removed during the listing, and new ones are made.
     for round in 0.. {
         let entries = dir.next_entries().or_fail("listing")?;
         if entries.is_empty() {
@@ -48,17 +48,17 @@ pub(crate) fn a_listing_under_change_loses_and_doubles_nothing(c: &Context) -> O
             c.unlink(format!("/d/name-{number}")).or_fail(format_args!("unlink of name {number}"))?;
         }
         c.write(format!("/d/new-{round}"), b"")?;
-        c.doubt();
+        c.mark_stale();
     }
     for number in (0..COUNT).filter(|number| number % 3 != 0) {
         let name = format!("name-{number}");
         same(format_args!("times that {name} was listed"), seen.get(name.as_bytes()).copied(), Some(1))?;
     }
     let doubled = seen.iter().find(|(_, times)| **times > 1).map(|(name, _)| name.escape_ascii().to_string());
-    same("a name that was listed twice", doubled, None)
+    same("a name that is listed twice", doubled, None)
 }
 
-pub(crate) fn a_listing_can_begin_again(c: &Context) -> Outcome {
+pub(crate) fn a_listing_can_begin_again(c: &Fixture) -> Outcome {
     make_many(c, "/d", 150)?;
     let dir = c.open("/d", DIR).or_fail("open of the directory")?;
     let first = dir.next_entries().or_fail("the first entries")?;
@@ -74,12 +74,12 @@ pub(crate) fn a_listing_can_begin_again(c: &Context) -> Outcome {
         let entries = dir.next_entries().or_fail("entries")?;
         late += entries.iter().filter(|entry| *entry.name == *b"late").count();
         if entries.is_empty() {
-            return same("times that a name which came later is listed", late, 1);
+            return same("times that a later name is listed", late, 1);
         }
     }
 }
 
-pub(crate) fn a_listing_says_kinds_and_numbers(c: &Context) -> Outcome {
+pub(crate) fn a_listing_has_types_and_inode_numbers(c: &Fixture) -> Outcome {
     c.mkdir("/dir").or_fail("mkdir /dir")?;
     c.write("/file", b"")?;
     if c.features().symlinks {

@@ -1,10 +1,10 @@
-//! Names that move: `renameat2(2)`.
+//! Renames: `renameat2(2)`.
 
-use crate::context::{Context, OrFail, Outcome, same};
+use crate::fixture::{Fixture, OrFail, Outcome, same};
 use vfs::{Errno, RenameFlags};
 
-/// Whether the file system has renames; if not, that it refuses them.
-fn has_rename(c: &Context) -> Result<bool, crate::context::Failure> {
+/// Whether the file system has renames. If not, checks that it refuses them.
+fn has_rename(c: &Fixture) -> Result<bool, crate::fixture::Failure> {
     if !c.features().rename {
         c.write("/file", b"")?;
         same("rename", c.rename("/file", "/other"), Err(Errno::EPERM))?;
@@ -13,7 +13,7 @@ fn has_rename(c: &Context) -> Result<bool, crate::context::Failure> {
     Ok(c.features().rename)
 }
 
-pub(crate) fn a_file_moves_with_its_contents(c: &Context) -> Outcome {
+pub(crate) fn a_file_moves_with_its_contents(c: &Fixture) -> Outcome {
     if !has_rename(c)? {
         return Ok(());
     }
@@ -25,17 +25,17 @@ pub(crate) fn a_file_moves_with_its_contents(c: &Context) -> Outcome {
     for step in path.windows(2) {
         c.rename(step[0], step[1]).or_fail(format_args!("rename {} to {}", step[0], step[1]))?;
         c.twice(|| {
-            same(format_args!("what was {}", step[0]), c.attr(step[0]).err(), Some(Errno::ENOENT))?;
+            same(format_args!("the old name {}", step[0]), c.attr(step[0]).err(), Some(Errno::ENOENT))?;
             same(format_args!("number of {}", step[1]), c.attr(step[1]).map(|attr| attr.ino), Ok(ino))?;
             same(format_args!("contents of {}", step[1]), c.read(step[1]), Ok(b"text".to_vec()))
         })?;
     }
-    same("rename of what is not there", c.rename("/none", "/x"), Err(Errno::ENOENT))?;
+    same("rename of a missing file", c.rename("/none", "/x"), Err(Errno::ENOENT))?;
     c.rename("/a/file", "/a/file").or_fail("rename to itself")?;
     c.twice(|| same("names", c.names("/a"), Ok(vec!["file".into()])))
 }
 
-pub(crate) fn a_rename_replaces_what_may_be_replaced(c: &Context) -> Outcome {
+pub(crate) fn a_rename_replaces_files_and_empty_directories(c: &Fixture) -> Outcome {
     if !has_rename(c)? {
         return Ok(());
     }
@@ -45,22 +45,22 @@ pub(crate) fn a_rename_replaces_what_may_be_replaced(c: &Context) -> Outcome {
     c.write("/moved/mark", b"")?;
     c.write("/file", b"new")?;
     c.write("/target", b"old and longer")?;
-    c.doubt();
+    c.mark_stale();
     same("a directory over one with entries", c.rename("/moved", "/full"), Err(Errno::ENOTEMPTY))?;
     same("a directory over a file", c.rename("/moved", "/file"), Err(Errno::ENOTDIR))?;
     same("a file over a directory", c.rename("/file", "/empty"), Err(Errno::EISDIR))?;
     same("a directory into itself", c.rename("/full", "/full/below/x"), Err(Errno::EINVAL))?;
-    c.doubt();
+    c.mark_stale();
     c.rename("/file", "/target").or_fail("a file over a file")?;
     c.rename("/moved", "/empty").or_fail("a directory over an empty one")?;
     c.twice(|| {
         same("names", c.names("/"), Ok(vec!["empty".into(), "full".into(), "target".into()]))?;
-        same("contents of the file that replaced", c.read("/target"), Ok(b"new".to_vec()))?;
-        same("names in the directory that replaced", c.names("/empty"), Ok(vec!["mark".into()]))
+        same("contents of the replaced file", c.read("/target"), Ok(b"new".to_vec()))?;
+        same("names in the replaced directory", c.names("/empty"), Ok(vec!["mark".into()]))
     })
 }
 
-pub(crate) fn noreplace_replaces_nothing(c: &Context) -> Outcome {
+pub(crate) fn noreplace_replaces_nothing(c: &Fixture) -> Outcome {
     if !has_rename(c)? {
         return Ok(());
     }
@@ -75,7 +75,7 @@ pub(crate) fn noreplace_replaces_nothing(c: &Context) -> Outcome {
     })
 }
 
-pub(crate) fn exchanged_names_change_places(c: &Context) -> Outcome {
+pub(crate) fn exchanged_names_change_places(c: &Fixture) -> Outcome {
     if !has_rename(c)? {
         return Ok(());
     }
@@ -88,7 +88,7 @@ pub(crate) fn exchanged_names_change_places(c: &Context) -> Outcome {
         same("EXCHANGE", exchange("/file", "/dir"), Err(Errno::EINVAL))?;
         return c.twice(|| same("the file", c.read("/file"), Ok(b"file".to_vec())));
     }
-    same("EXCHANGE with what is not there", exchange("/file", "/none"), Err(Errno::ENOENT))?;
+    same("EXCHANGE with a missing file", exchange("/file", "/none"), Err(Errno::ENOENT))?;
     exchange("/file", "/dir/below").or_fail("EXCHANGE of a file and a directory")?;
     c.twice(|| {
         same("the file", c.read("/dir/below"), Ok(b"file".to_vec()))?;
@@ -98,7 +98,7 @@ pub(crate) fn exchanged_names_change_places(c: &Context) -> Outcome {
     })
 }
 
-pub(crate) fn a_directory_that_moves_takes_along_what_is_below_it(c: &Context) -> Outcome {
+pub(crate) fn a_directory_moves_with_its_contents(c: &Fixture) -> Outcome {
     if !has_rename(c)? {
         return Ok(());
     }
@@ -111,7 +111,7 @@ pub(crate) fn a_directory_that_moves_takes_along_what_is_below_it(c: &Context) -
         same("the file by its new path", c.read("/x/moved/c/file"), Ok(b"text".to_vec()))?;
         same("the file by its old path", c.read("/a/b/c/file"), Err(Errno::ENOENT))?;
         let links = ["/a", "/x", "/x/moved"].map(|path| c.attr(path).map(|attr| attr.nlink));
-        same("links of /a, /x and what moved", links, [Ok(2), Ok(3), Ok(3)])
+        same("links of /a, /x and the moved directory", links, [Ok(2), Ok(3), Ok(3)])
     })?;
     c.write("/x/moved/c/file", b"TE")?;
     c.write("/x/moved/c/new", b"new")?;

@@ -1,10 +1,10 @@
-//! Names: what makes them, finds them and takes them away. Not what moves them.
+//! Names: creation, lookup and removal. Renames are in `moves`.
 
-use crate::context::{Context, MAKE, OrFail, Outcome, same};
+use crate::fixture::{Fixture, MAKE, OrFail, Outcome, same};
 use vfs::{Base, Errno, OpenFlags, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG};
 
-pub(crate) fn a_name_that_was_made_is_found_and_others_are_not(c: &Context) -> Outcome {
-    same("what is not there", c.attr("/a").err(), Some(Errno::ENOENT))?;
+pub(crate) fn a_name_that_was_made_is_found_and_others_are_not(c: &Fixture) -> Outcome {
+    same("a missing file", c.attr("/a").err(), Some(Errno::ENOENT))?;
     c.mkdir("/a").or_fail("mkdir /a")?;
     c.mkdir("/a/b").or_fail("mkdir /a/b")?;
     c.write("/a/b/file", b"text")?;
@@ -31,7 +31,7 @@ pub(crate) fn a_name_that_was_made_is_found_and_others_are_not(c: &Context) -> O
     })
 }
 
-pub(crate) fn names_may_be_long_and_have_any_byte(c: &Context) -> Outcome {
+pub(crate) fn names_may_be_long_and_have_any_byte(c: &Fixture) -> Outcome {
     let mut names: Vec<Vec<u8>> =
         vec![vec![b'x'; 255], vec![b'x'; 254], b"...".to_vec(), b"..x".to_vec(), b"-".to_vec()];
     names.extend((31..=34).map(|len| vec![b'y'; len]));
@@ -63,7 +63,7 @@ pub(crate) fn names_may_be_long_and_have_any_byte(c: &Context) -> Outcome {
     c.twice(|| same("names in the empty /d", c.names("/d"), Ok(Vec::new())))
 }
 
-pub(crate) fn each_kind_of_file_is_made_or_refused(c: &Context) -> Outcome {
+pub(crate) fn each_type_of_file_is_made_or_refused(c: &Fixture) -> Outcome {
     let refused = |has: bool| if has { Ok(()) } else { Err(Errno::EPERM) };
     let features = c.features();
     c.mkdir("/dir").or_fail("mkdir /dir")?;
@@ -82,7 +82,7 @@ pub(crate) fn each_kind_of_file_is_made_or_refused(c: &Context) -> Outcome {
     })
 }
 
-pub(crate) fn what_is_there_is_not_made_again(c: &Context) -> Outcome {
+pub(crate) fn an_existing_name_is_not_made_again(c: &Fixture) -> Outcome {
     c.mkdir("/dir").or_fail("mkdir /dir")?;
     c.write("/file", b"text")?;
     c.twice(|| {
@@ -95,13 +95,13 @@ pub(crate) fn what_is_there_is_not_made_again(c: &Context) -> Outcome {
             let exclusive = c.open(path, MAKE.union(OpenFlags::EXCL)).err();
             same(format_args!("O_EXCL {path}"), exclusive, Some(Errno::EEXIST))?;
         }
-        same("a name in what is not there", c.mkdir("/none/x"), Err(Errno::ENOENT))?;
+        same("a name in a missing directory", c.mkdir("/none/x"), Err(Errno::ENOENT))?;
         same("a name in a file", c.mkdir("/file/x"), Err(Errno::ENOTDIR))?;
         same("the file's contents", c.read("/file"), Ok(b"text".to_vec()))
     })
 }
 
-pub(crate) fn removing_refuses_what_is_not_its_to_remove(c: &Context) -> Outcome {
+pub(crate) fn unlink_and_rmdir_check_the_type(c: &Fixture) -> Outcome {
     c.mkdir("/dir").or_fail("mkdir /dir")?;
     c.mkdir("/dir/below").or_fail("mkdir /dir/below")?;
     c.write("/file", b"")?;
@@ -109,18 +109,18 @@ pub(crate) fn removing_refuses_what_is_not_its_to_remove(c: &Context) -> Outcome
         same("unlink of a directory", c.unlink("/dir"), Err(Errno::EISDIR))?;
         same("rmdir of a file", c.rmdir("/file"), Err(Errno::ENOTDIR))?;
         same("rmdir of a directory with entries", c.rmdir("/dir"), Err(Errno::ENOTEMPTY))?;
-        same("unlink of what is not there", c.unlink("/none"), Err(Errno::ENOENT))?;
-        same("rmdir of what is not there", c.rmdir("/none"), Err(Errno::ENOENT))?;
+        same("unlink of a missing file", c.unlink("/none"), Err(Errno::ENOENT))?;
+        same("rmdir of a missing directory", c.rmdir("/none"), Err(Errno::ENOENT))?;
         same("names", c.names("/"), Ok(vec!["dir".into(), "file".into()]))
     })?;
     c.rmdir("/dir/below").or_fail("rmdir /dir/below")?;
-    c.doubt();
+    c.mark_stale();
     c.rmdir("/dir").or_fail("rmdir of a directory that became empty")?;
     c.unlink("/file").or_fail("unlink /file")?;
     c.twice(|| same("names", c.names("/"), Ok(Vec::new())))
 }
 
-pub(crate) fn a_removed_name_can_be_made_again(c: &Context) -> Outcome {
+pub(crate) fn a_removed_name_can_be_made_again(c: &Fixture) -> Outcome {
     for round in 0..20u8 {
         c.write("/x", &[round; 3])?;
         c.twice(|| same("contents", c.read("/x"), Ok(vec![round; 3])))?;
@@ -133,7 +133,7 @@ pub(crate) fn a_removed_name_can_be_made_again(c: &Context) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn a_symbolic_link_says_what_it_was_made_with(c: &Context) -> Outcome {
+pub(crate) fn a_symbolic_link_keeps_its_body(c: &Fixture) -> Outcome {
     if !c.features().symlinks {
         return same("symlink", c.symlink("to", "/link"), Err(Errno::EPERM));
     }
@@ -156,7 +156,7 @@ pub(crate) fn a_symbolic_link_says_what_it_was_made_with(c: &Context) -> Outcome
     c.twice(|| same("the file", c.read("/file"), Ok(b"text".to_vec())))
 }
 
-pub(crate) fn a_hard_link_is_a_further_name(c: &Context) -> Outcome {
+pub(crate) fn a_hard_link_is_a_further_name(c: &Fixture) -> Outcome {
     c.write("/file", b"text")?;
     c.mkdir("/dir").or_fail("mkdir /dir")?;
     if !c.features().hard_links {

@@ -1,10 +1,10 @@
-//! Open files whose names go or move, and files without names.
+//! Open files whose names are removed or renamed, and files without names.
 
-use crate::context::{Context, MAKE, OrFail, Outcome, read_all, same, write_all};
+use crate::fixture::{Fixture, MAKE, OrFail, Outcome, read_all, same, write_all};
 use vfs::{Base, Errno, OpenFile, OpenFlags};
 
-/// What an open file without a name does, as the features say.
-fn check_nameless(c: &Context, file: &OpenFile, contents: &[u8]) -> Outcome {
+/// Checks an open file without a name.
+fn check_nameless(c: &Fixture, file: &OpenFile, contents: &[u8]) -> Outcome {
     if !c.features().open_unlinked {
         same("a read of a file without a name", file.read_at(0, &mut [0; 4]), Err(Errno::ESTALE))?;
         return same("a write to a file without a name", file.write_at(0, b"x"), Err(Errno::ESTALE));
@@ -17,7 +17,7 @@ fn check_nameless(c: &Context, file: &OpenFile, contents: &[u8]) -> Outcome {
     same("links", file.attr().map(|attr| attr.nlink), Ok(0))
 }
 
-pub(crate) fn an_open_file_outlives_its_name(c: &Context) -> Outcome {
+pub(crate) fn an_open_file_outlives_its_name(c: &Fixture) -> Outcome {
     let lone = c.open("/lone", MAKE).or_fail("making /lone")?;
     write_all(&lone, 0, b"lone")?;
     c.unlink("/lone").or_fail("unlink")?;
@@ -25,7 +25,7 @@ pub(crate) fn an_open_file_outlives_its_name(c: &Context) -> Outcome {
     let file = c.open("/file", MAKE).or_fail("making /file")?;
     write_all(&file, 0, b"text")?;
     c.unlink("/file").or_fail("unlink")?;
-    c.doubt();
+    c.mark_stale();
     // Another file by the same name is another file.
     c.write("/file", b"another")?;
     check_nameless(c, &file, b"text")?;
@@ -34,7 +34,7 @@ pub(crate) fn an_open_file_outlives_its_name(c: &Context) -> Outcome {
     c.twice(|| same("the other file", c.read("/file"), Ok(b"another".to_vec())))
 }
 
-pub(crate) fn an_open_file_goes_with_its_name(c: &Context) -> Outcome {
+pub(crate) fn an_open_file_moves_with_its_name(c: &Fixture) -> Outcome {
     if !c.features().rename {
         return Ok(());
     }
@@ -44,13 +44,13 @@ pub(crate) fn an_open_file_goes_with_its_name(c: &Context) -> Outcome {
     write_all(&file, 0, b"one")?;
     c.rename("/a/b/file", "/a/b/other").or_fail("rename of the file")?;
     c.rename("/a/b", "/b").or_fail("rename of its directory")?;
-    c.doubt();
+    c.mark_stale();
     write_all(&file, 3, b"two")?;
     same("contents by the handle", read_all(&file), Ok(b"onetwo".to_vec()))?;
     c.twice(|| same("contents by the path", c.read("/b/other"), Ok(b"onetwo".to_vec())))
 }
 
-pub(crate) fn a_replaced_file_stays_open(c: &Context) -> Outcome {
+pub(crate) fn a_replaced_file_stays_open(c: &Fixture) -> Outcome {
     if !c.features().rename {
         return Ok(());
     }
@@ -58,12 +58,12 @@ pub(crate) fn a_replaced_file_stays_open(c: &Context) -> Outcome {
     write_all(&old, 0, b"old")?;
     c.write("/file", b"new")?;
     c.rename("/file", "/target").or_fail("rename over an open file")?;
-    c.doubt();
+    c.mark_stale();
     check_nameless(c, &old, b"old")?;
     c.twice(|| same("contents by the path", c.read("/target"), Ok(b"new".to_vec())))
 }
 
-pub(crate) fn a_file_can_be_made_without_a_name(c: &Context) -> Outcome {
+pub(crate) fn a_file_can_be_made_without_a_name(c: &Fixture) -> Outcome {
     c.mkdir("/d").or_fail("mkdir /d")?;
     let opened = c.open("/d", OpenFlags::TMPFILE.union(OpenFlags::RDWR));
     if !c.features().unnamed {

@@ -1,17 +1,17 @@
 //! Storage: limits, reservations, holes.
 
-use crate::context::{Context, Failure, MAKE, OrFail, Outcome, read_all, same, write_all};
+use crate::fixture::{Failure, Fixture, MAKE, OrFail, Outcome, read_all, same, write_all};
 use vfs::{Allocate, Base, Errno, SeekFor};
 
-/// Large enough for a hole to be one, whatever the block.
+/// An offset so large that a hole before it covers a block of any size.
 const FAR: u64 = 1 << 21;
 
-pub(crate) fn a_file_system_says_what_it_has_left(c: &Context) -> Outcome {
-    let told = c.at().statvfs(Base::CWD, b"/");
+pub(crate) fn statfs_reports_free_space(c: &Fixture) -> Outcome {
+    let stat = c.at().statvfs(Base::CWD, b"/");
     if !c.features().statfs {
-        return same("statfs", told.err(), Some(Errno::ENOSYS));
+        return same("statfs", stat.err(), Some(Errno::ENOSYS));
     }
-    let fs = told.or_fail("statfs")?.fs;
+    let fs = stat.or_fail("statfs")?.fs;
     same(
         "free blocks and inodes are no more than all",
         (fs.blocks_free <= fs.blocks, fs.files_free <= fs.files),
@@ -22,7 +22,7 @@ pub(crate) fn a_file_system_says_what_it_has_left(c: &Context) -> Outcome {
     same("names may have a byte", fs.name_max > 0, true)
 }
 
-pub(crate) fn a_full_file_system_refuses_and_recovers(c: &Context) -> Outcome {
+pub(crate) fn a_full_file_system_refuses_and_recovers(c: &Fixture) -> Outcome {
     let Some(room) = c.features().room else { return Ok(()) };
     c.write("/small", b"text")?;
     let file = c.open("/large", MAKE).or_fail("making /large")?;
@@ -30,12 +30,12 @@ pub(crate) fn a_full_file_system_refuses_and_recovers(c: &Context) -> Outcome {
     let mut end = 0;
     let refusal = loop {
         match file.write_at(end, &data) {
-            Ok((0, _)) => return Err(Failure::new("a write to a full file system: expected ENOSPC, came 0 bytes")),
+            Ok((0, _)) => return Err(Failure::new("a write to a full file system: expected ENOSPC, got 0 bytes")),
             Ok((_, after)) => end = after,
             Err(errno) => break errno,
         }
         if end > room {
-            return Err(Failure::new(format!("expected room for {room} bytes, came a write up to {end}")));
+            return Err(Failure::new(format!("expected room for {room} bytes, got a write up to {end}")));
         }
     };
     same("a write to a full file system", refusal, Errno::ENOSPC)?;
@@ -46,10 +46,10 @@ pub(crate) fn a_full_file_system_refuses_and_recovers(c: &Context) -> Outcome {
     c.unlink("/large").or_fail("unlink")?;
     c.vfs().barrier();
     c.write("/again", &vec![6; 4096])?;
-    c.twice(|| same("what was written in the new room", c.read("/again"), Ok(vec![6; 4096])))
+    c.twice(|| same("contents that were written to freed storage", c.read("/again"), Ok(vec![6; 4096])))
 }
 
-pub(crate) fn storage_is_reserved_and_given_back(c: &Context) -> Outcome {
+pub(crate) fn storage_is_reserved_and_freed(c: &Fixture) -> Outcome {
     let file = c.open("/file", MAKE).or_fail("making /file")?;
     write_all(&file, 0, &[8; 20_000])?;
     let reserved = file.allocate(Allocate::Reserve, false, 0, 30_000);
@@ -68,7 +68,7 @@ pub(crate) fn storage_is_reserved_and_given_back(c: &Context) -> Outcome {
     c.twice(|| same("contents with zeros", c.read("/file"), Ok(expected.clone())))
 }
 
-pub(crate) fn data_and_holes_are_found(c: &Context) -> Outcome {
+pub(crate) fn data_and_holes_are_found(c: &Fixture) -> Outcome {
     let file = c.open("/file", MAKE).or_fail("making /file")?;
     write_all(&file, FAR, b"data")?;
     let end = FAR + 4;
@@ -83,9 +83,9 @@ pub(crate) fn data_and_holes_are_found(c: &Context) -> Outcome {
     }
     same("the hole at the start", seek(SeekFor::Hole, 0), Ok(0))?;
     let data = seek(SeekFor::Data, 0).or_fail("the first data")?;
-    // A block may begin before what was written to it.
+    // A block may begin before the data.
     same(
-        format_args!("the first data, which came at {data}, is at most a block before {FAR}"),
+        format_args!("the first data, found at {data}, is at most a block before {FAR}"),
         data > FAR / 2 && data <= FAR,
         true,
     )

@@ -1,12 +1,12 @@
-//! Many threads at once. What they do is chosen so that the end is known.
+//! Many threads at once, with operations whose final result is known.
 
-use crate::context::{Context, Failure, MAKE, OrFail, Outcome, read_all, same, write_all};
+use crate::fixture::{Failure, Fixture, MAKE, OrFail, Outcome, read_all, same, write_all};
 use vfs::{Errno, OpenFlags};
 
 const THREADS: usize = 4;
 const ROUNDS: usize = 200;
 
-/// Runs `work` on some threads, and gives the first failure.
+/// Runs `work` on some threads; returns the first failure.
 fn on_threads(work: impl Fn(usize) -> Outcome + Sync) -> Outcome {
     let work = &work;
     std::thread::scope(|scope| {
@@ -16,7 +16,7 @@ fn on_threads(work: impl Fn(usize) -> Outcome + Sync) -> Outcome {
     })
 }
 
-pub(crate) fn threads_make_and_remove_names_of_their_own(c: &Context) -> Outcome {
+pub(crate) fn threads_make_and_remove_different_names(c: &Fixture) -> Outcome {
     c.mkdir("/d").or_fail("mkdir /d")?;
     on_threads(|thread| {
         for round in 0..ROUNDS {
@@ -32,12 +32,12 @@ pub(crate) fn threads_make_and_remove_names_of_their_own(c: &Context) -> Outcome
         Ok(())
     })?;
     c.twice(|| {
-        same("names that are left", c.names("/d").map(|names| names.len()), Ok(THREADS * ROUNDS))?;
+        same("remaining names", c.names("/d").map(|names| names.len()), Ok(THREADS * ROUNDS))?;
         same("links of the directory", c.attr("/d").map(|attr| attr.nlink as usize), Ok(2 + THREADS * ROUNDS / 2))
     })
 }
 
-pub(crate) fn threads_move_names_of_their_own(c: &Context) -> Outcome {
+pub(crate) fn threads_move_different_names(c: &Fixture) -> Outcome {
     if !c.features().rename {
         return Ok(());
     }
@@ -69,7 +69,7 @@ pub(crate) fn threads_move_names_of_their_own(c: &Context) -> Outcome {
     })
 }
 
-pub(crate) fn threads_write_ranges_of_their_own(c: &Context) -> Outcome {
+pub(crate) fn threads_write_different_ranges(c: &Fixture) -> Outcome {
     const RANGE: usize = 10_000;
     let file = c.open("/file", MAKE).or_fail("making /file")?;
     on_threads(|thread| {
@@ -79,7 +79,7 @@ pub(crate) fn threads_write_ranges_of_their_own(c: &Context) -> Outcome {
             write_all(&file, offset, &own)?;
             let mut buf = vec![0; RANGE];
             let read = file.read_at(offset, &mut buf).or_fail("read")?;
-            same("bytes of its own range", &buf[..read], &own[..read])?;
+            same("bytes of the thread's range", &buf[..read], &own[..read])?;
         }
         Ok(())
     })?;
@@ -89,7 +89,7 @@ pub(crate) fn threads_write_ranges_of_their_own(c: &Context) -> Outcome {
     same("each range is of one write", is_whole, true)
 }
 
-pub(crate) fn threads_that_make_one_name_make_it_once(c: &Context) -> Outcome {
+pub(crate) fn threads_that_make_one_name_make_it_once(c: &Fixture) -> Outcome {
     for round in 0..ROUNDS / 2 {
         let path = format!("/x{round}");
         let made = std::sync::atomic::AtomicUsize::new(0);
@@ -99,7 +99,7 @@ pub(crate) fn threads_that_make_one_name_make_it_once(c: &Context) -> Outcome {
                 Ok(())
             }
             Err(Errno::EEXIST) => Ok(()),
-            Err(errno) => Err(Failure::new(format!("O_EXCL: expected success or EEXIST, came {}", errno.name()))),
+            Err(errno) => Err(Failure::new(format!("O_EXCL: expected success or EEXIST, got {}", errno.name()))),
         })?;
         same(format_args!("threads that made {path}"), made.into_inner(), 1)?;
     }

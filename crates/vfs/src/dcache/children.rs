@@ -1,13 +1,13 @@
 //! A directory's entries in the order of their listing: a doubly linked list, newest first.
 //!
-//! Cookies fall along the list and are never used twice, so that a listing can go on from where it was even if the entry it
-//! stood on has gone. All of it under the directory's lock.
+//! Cookies fall along the list and are never used twice, so that a listing can continue from its last cookie
+//! even if that entry was removed. The directory's lock protects all of it.
 
-use crate::dentry::{Dentry, INODE};
+use crate::dcache::dentry::{Dentry, INODE};
 use prim::atomic::Ordering::Relaxed;
 
 /// Puts `dentry` at the head of `dir`'s listing. `dir` is locked.
-pub(in crate::dcache) fn insert_child(dir: &Dentry, dentry: &Dentry) {
+pub(super) fn insert_child(dir: &Dentry, dentry: &Dentry) {
     // Relaxed: all of this under the directory's lock.
     let cookie = dir.next_cookie.load(Relaxed);
     dir.next_cookie.store(cookie + 1, Relaxed);
@@ -22,8 +22,8 @@ pub(in crate::dcache) fn insert_child(dir: &Dentry, dentry: &Dentry) {
     dir.children.store(dir.children.load(Relaxed) + u32::from(dentry.object() & INODE != 0), Relaxed);
 }
 
-/// Takes `dentry` out of `dir`'s listing. `dir` is locked.
-pub(in crate::dcache) fn remove_child(dir: &Dentry, dentry: &Dentry) {
+/// Removes `dentry` from `dir`'s listing. `dir` is locked.
+pub(super) fn remove_child(dir: &Dentry, dentry: &Dentry) {
     let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
     match before {
         Some(before) => before.sib_next.set_option(after),

@@ -1,15 +1,15 @@
 //! The end of dentries and inodes.
 
-use super::SuperBlock;
-use crate::attr::{S_IFLNK, S_IFMT};
-use crate::cache::Kind;
-use crate::dentry::{Dentry, PARENT_PINNED};
-use crate::inode::Inode;
-use crate::slot::{dentry_beside, rest_of};
+use crate::base::attr::{S_IFLNK, S_IFMT};
+use crate::dcache::dentry::{Dentry, PARENT_PINNED};
+use crate::dcache::inode::Inode;
+use crate::dcache::reclaim::SlotKind;
+use crate::dcache::slot::{cold_part, dentry_beside};
+use crate::dcache::superblock::SuperBlock;
 use prim::atomic::Ordering::AcqRel;
 
 impl SuperBlock {
-    /// Gives up the count that the name held, and the name's share of its file's links.
+    /// Returns the count of the name, and removes the name's share of its file's links.
     pub(super) fn release(&self, dir: &Dentry, dentry: &Dentry, links: i32, now: i64) {
         let inode = dentry.inode();
         let dies = dentry.count.try_kill(1);
@@ -22,13 +22,13 @@ impl SuperBlock {
             self.bury(dentry);
             return;
         }
-        // Somebody holds it: from now on it counts on its parent, for `..` and reverse paths.
+        // It has a holder: from now on it holds its parent, for `..` and reverse paths.
         dir.count.get();
         dentry.change_flags(0, PARENT_PINNED);
         self.unpin_ref(dentry);
     }
 
-    /// Nobody holds `dentry` and it has no name. Unless somebody takes it up again, it dies.
+    /// Kills `dentry`, which has no holder and no name, unless another thread takes a reference first.
     #[cold]
     pub(super) fn last_put(&self, dentry: &Dentry) {
         let mut dead = dentry;
@@ -46,19 +46,19 @@ impl SuperBlock {
     pub(crate) fn bury(&self, dentry: &Dentry) {
         self.charge_name(dentry.object(), dentry.len(), -1);
         dentry.clear_name(&self.domain);
-        let Some(inode) = dentry.inode() else { return self.free_slot(dentry, Kind::Negative) };
+        let Some(inode) = dentry.inode() else { return self.free_slot(dentry, SlotKind::Negative) };
         dentry.set_object(0);
-        // An inode that lookups of other names find may get one meanwhile.
-        if core::ptr::eq(inode, &raw const rest_of(dentry).inode) && !self.inodes.is_kept() && inode.is_last() {
+        // An inode that is reachable by node may get a link meanwhile.
+        if core::ptr::eq(inode, &raw const cold_part(dentry).inode) && !self.inodes.is_kept() && inode.is_last() {
             self.evict(inode);
-            self.free_slot(dentry, Kind::Entry);
+            self.free_slot(dentry, SlotKind::Entry);
             return;
         }
         self.put_inode(inode);
         self.leave_slot(dentry);
     }
 
-    /// Gives back a reference on an inode that was found by its node.
+    /// Returns a reference on an inode that was found by its node.
     pub(crate) fn put_inode(&self, inode: &Inode) {
         if inode.put() {
             self.evict(inode);
@@ -66,11 +66,12 @@ impl SuperBlock {
         }
     }
 
-    /// One use less of the slot of `dentry`: by the dentry itself, or by the inode beside it.
+    /// Ends one use of the slot of `dentry`: by the dentry, or by the inode beside it.
     fn leave_slot(&self, dentry: &Dentry) {
-        // ORDERING: AcqRel, with itself by the slot's other user: who frees the slot has seen the other's last access.
-        if rest_of(dentry).inode.slot_users.fetch_sub(1, AcqRel) == 1 {
-            self.free_slot(dentry, Kind::Entry);
+        // ORDERING: AcqRel, with itself by the slot's other user: the thread that frees the slot has seen the
+        // other's last access.
+        if cold_part(dentry).inode.slot_users.fetch_sub(1, AcqRel) == 1 {
+            self.free_slot(dentry, SlotKind::Entry);
         }
     }
 

@@ -1,13 +1,14 @@
 //! Entries that move: rename and exchange.
 //!
-//! While names are in motion the renamer is inside the sequences of both directories' renames, so that a search which missed knows,
-//! and inside the write sections of the entries, so that walks and reverse paths know.
+//! While names are in motion, the renaming thread is inside the rename sequences of both directories, so that
+//! a search that missed detects it. It is also inside the write sections of the entries, so that walks and
+//! reverse paths detect it.
 
-use super::SuperBlock;
-use super::children::{insert_child, remove_child};
-use crate::dentry::{COMPLETE, Dentry, HASHED};
-use crate::rank::Rank;
-use crate::slot::{entry_hash, link};
+use crate::base::rank::Rank;
+use crate::dcache::children::{insert_child, remove_child};
+use crate::dcache::dentry::{COMPLETE, Dentry, HASHED};
+use crate::dcache::slot::{entry_hash, link};
+use crate::dcache::superblock::SuperBlock;
 
 /// One end of a move: a locked directory, a name, and its hash.
 #[derive(Clone, Copy)]
@@ -18,7 +19,8 @@ pub(crate) struct Moved<'a> {
 }
 
 impl SuperBlock {
-    /// Moves `dentry` from `old` to `new`, over `target` if there is one, whose file has so many links fewer from `now` on.
+    /// Moves `dentry` from `old` to `new`, over `target` if there is one; the target's file loses so many
+    /// links at `now`.
     pub(crate) fn move_entry(
         &self,
         old: Moved<'_>,
@@ -39,7 +41,7 @@ impl SuperBlock {
             self.charge_name(dentry.object(), new.name.len(), 1);
             link(self.table(), &self.domain, &guard, dentry, entry_hash(new.dir, new.hash));
             if let Some((target, _)) = target {
-                // After the new name is there: a lookup of it always finds one or the other.
+                // After the new name is in place, so that a lookup finds one or the other.
                 target.change_flags(HASHED, 0);
                 target.retire_name();
                 self.unlink_chain(target, new);
@@ -56,7 +58,7 @@ impl SuperBlock {
         self.changed(old.dir, new.dir);
     }
 
-    /// Lets `a` and `b`, which lie at `at_a` and `at_b`, change places.
+    /// Exchanges `a` and `b`, which lie at `at_a` and `at_b`.
     pub(crate) fn exchange_entries(&self, at_a: Moved<'_>, a: &Dentry, at_b: Moved<'_>, b: &Dentry) {
         self.in_motion(at_a.dir, at_b.dir, || {
             let guard = self.domain.read();
@@ -78,7 +80,8 @@ impl SuperBlock {
         self.changed(at_a.dir, at_b.dir);
     }
 
-    /// Runs `f`, which moves a directory to another directory if `is_dir_move`: then what is below what is in doubt meanwhile.
+    /// Runs `f`. If `is_dir_move`, it moves a directory to another directory, and concurrent climbs are
+    /// repeated.
     pub(crate) fn move_between(&self, is_dir_move: bool, f: impl FnOnce()) {
         let _ranked = self.ranks.acquire(Rank::DirMoves);
         let _moving = is_dir_move.then(|| self.dir_moves.0.write_lock());
@@ -91,7 +94,7 @@ impl SuperBlock {
         debug_assert!(removed, "a hashed entry is on the chain of its name");
     }
 
-    /// Runs `f` inside the sequences of the renames of both directories, with reverse paths that wait kept out.
+    /// Runs `f` inside the rename sequences of both directories, and excludes reverse paths that wait.
     fn in_motion(&self, a: &Dentry, b: &Dentry, f: impl FnOnce()) {
         let _ranked = self.ranks.acquire(Rank::Renames);
         let _gate = self.rename_gate.read();
@@ -101,7 +104,7 @@ impl SuperBlock {
         f();
     }
 
-    /// Lookups that run in these directories are to look again.
+    /// Makes running lookups in these directories repeat.
     fn changed(&self, a: &Dentry, b: &Dentry) {
         for dir in [a, b] {
             if !dir.has(COMPLETE) {

@@ -1,13 +1,13 @@
-//! The namespace: a tree of mounts that contexts see.
+//! The namespace: a tree of mounts, shared by contexts.
 
-use super::{Mount, Owned};
-use crate::rank::Rank;
-use crate::slot::outlive;
-use crate::tree::Tree;
+use crate::dcache::instance::Tree;
+use crate::dcache::slot::outlive;
+use crate::mount::attach::LockedMounts;
+use crate::mount::{Mount, Owned};
 use prim::shared::Arc;
 use sync::{Mutex, PerCpuArc};
 
-/// Owns a tree of mounts. When the last context that sees it has gone, its mounts are taken apart.
+/// Owns a tree of mounts. After its last context, its mounts are detached.
 pub(crate) struct Namespace {
     tree: PerCpuArc<Tree>,
     pub(crate) id: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// A namespace of `root` and what is mounted below it.
+    /// A namespace of `root` and the mounts below it.
     pub(crate) fn new(tree: PerCpuArc<Tree>, root: Owned) -> Arc<Self> {
         let id = tree.next_number();
         let namespace = Self { tree, id, root: Mutex::new(None) };
@@ -25,8 +25,8 @@ impl Namespace {
         Arc::new(namespace)
     }
 
-    /// Marks `top` and all that is mounted below it as seen in this namespace.
-    pub(super) fn claim(&self, top: &Owned) {
+    /// Marks `top` and every mount below it as part of this namespace.
+    pub(crate) fn claim(&self, top: &Owned) {
         let mut all = vec![top.clone()];
         while let Some(mount) = all.pop() {
             mount.set_namespace(self.id);
@@ -34,17 +34,17 @@ impl Namespace {
         }
     }
 
-    /// The mount that everything else is mounted below.
+    /// The root mount.
     pub(crate) fn root(&self) -> Owned {
         self.root.lock().clone().expect("emptied by drop alone")
     }
 
     /// Replaces the root mount. The mounts' lock is held.
-    pub(super) fn set_root(&self, root: Owned) {
+    pub(crate) fn set_root(&self, root: Owned) {
         *self.root.lock() = Some(root);
     }
 
-    /// All mounts, parents before what is mounted on them.
+    /// All mounts, parents before children.
     pub(crate) fn mounts(&self) -> Vec<Owned> {
         let mut all = vec![self.root()];
         let mut next = 0;
@@ -56,17 +56,18 @@ impl Namespace {
         all
     }
 
-    /// A copy of the tree of mounts, and for each old mount the one in its place.
-    pub(super) fn copy(&self) -> (Vec<(Owned, Owned)>, Owned) {
+    /// A copy of the tree of mounts: pairs of old and new mounts, and the new root.
+    pub(crate) fn copy(&self) -> (Vec<(Owned, Owned)>, Owned) {
         let mut pairs: Vec<(Owned, Owned)> = Vec::new();
-        let mut points = self.tree.ranks.lock(Rank::Mounts, &self.tree.mounts);
+        let mut points = LockedMounts::lock(&self.tree);
         for old in self.mounts() {
             let new = Mount::new(old.sb.clone(), old.sb.pin_again(old.root()), old.flags());
             let guard = self.tree.domain.read();
             if let Some(attachment) = old.attachment(&guard) {
                 let is_parent = |pair: &&(Owned, Owned)| pair.0.share().ptr_eq(&attachment.parent);
                 let parent = pairs.iter().find(is_parent).map(|pair| pair.1.share());
-                // Its parent comes before it; a mount point that has just gone takes what is below with it.
+                // Its parent comes before it; if its mount point was just removed, the mounts below are left
+                // out.
                 let mountpoint = outlive(&attachment.parent.sb, attachment.mountpoint());
                 let attached = parent.is_some_and(|parent| points.attach(&new, &parent, mountpoint).is_ok());
                 if !attached {
@@ -84,13 +85,14 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         let root = self.root.lock().take();
         if let Some(root) = root {
-            let mut points = self.tree.ranks.lock(Rank::Mounts, &self.tree.mounts);
+            let mut points = LockedMounts::lock(&self.tree);
             let all = points.dissolve(&root);
             drop(points);
             drop(root);
             drop(all);
         }
-        // What was replaced waits for others to fill its batch, and it holds the tree: it would keep it for good.
+        // Replaced values wait until their batch is full, and they hold the tree: without a flush they would
+        // keep the tree forever.
         self.tree.domain.flush();
     }
 }

@@ -1,24 +1,25 @@
 //! A watcher's queue of events: bounded, and threads can wait on it.
 //!
 //! # What it is
-//! Events in order, at most `capacity` of them, and at most one mark of overflow among them. The mark is put at the end
-//! when an event finds no room; it takes no room itself. While the mark waits, events that find no room go without a
-//! new one: whoever takes it looks at everything again, and so sees what they would have told.
+//! Events in order, at most `capacity` of them, and at most one overflow mark among them. The mark is added
+//! when an event finds the queue full, and does not count as an event. While the mark is queued, further
+//! events that find the queue full are dropped without a second mark: the reader of the mark reads everything
+//! again, and so sees their changes.
 //!
 //! # What it is not
-//! Lossless, or a journal: an event equal to the last one that waits is dropped, as inotify does.
+//! A journal without losses: an event equal to the last queued one is dropped, as by inotify.
 //!
 //! # How it is locked
-//! One mutex, a leaf. A waiter reads `calls` under it, and parks while `calls` is the same; a push that sees waiters
-//! changes `calls` under the mutex and wakes one after. So no wake is lost, and relaxed accesses suffice: the mutex
-//! orders them. Each thread that wakes, for whatever reason, looks into the queue before it goes.
+//! One mutex, a leaf. A waiter reads `calls` under it, and parks while `calls` is unchanged; a push that sees
+//! waiters changes `calls` under the mutex and wakes one of them afterwards. So no wake is lost, and relaxed
+//! accesses suffice: the mutex orders them. A woken thread always checks the queue before it returns.
 //!
 //! # Where it comes from
-//! `inotify(7)`; `fsnotify_insert_event` of Linux's `fs/notify/notification.c`, except that there an equal event that
-//! finds the queue full makes an overflow.
+//! `inotify(7)`; `fsnotify_insert_event` of Linux's `fs/notify/notification.c`; but there an equal event that
+//! finds the queue full causes an overflow.
 
 use super::{Event, EventKind};
-use crate::deadline::Deadline;
+use crate::base::deadline::Deadline;
 use core::time::Duration;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
 use prim::park;
@@ -36,11 +37,11 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct Waiting {
     events: VecDeque<Event>,
-    /// Whether a mark of overflow is among `events`.
+    /// Whether `events` contains an overflow mark.
     has_overflow: bool,
-    /// Whether the last event that can come has come.
+    /// Whether the final event was queued.
     is_closed: bool,
-    /// Threads that park, or are about to.
+    /// Threads that are parked, or about to park.
     sleepers: usize,
 }
 
@@ -100,7 +101,7 @@ impl Queue {
         self.waiting.lock().events.len()
     }
 
-    /// Threads that park, or are about to.
+    /// Threads that are parked, or about to park.
     #[cfg(test)]
     pub(super) fn sleepers(&self) -> usize {
         self.waiting.lock().sleepers
@@ -108,12 +109,12 @@ impl Queue {
 }
 
 impl Waiting {
-    /// Puts `event` at the end, or a mark of overflow, or nothing; says whether anything.
+    /// Appends `event`, or an overflow mark, or nothing; returns whether it appended anything.
     fn take_in(&mut self, event: Event, capacity: usize) -> bool {
         if self.is_closed || self.events.back() == Some(&event) {
             return false;
         }
-        // The last event of all always finds room.
+        // The final event always fits.
         let is_last = event.kind == EventKind::Unmounted;
         let has_room = self.events.len() - usize::from(self.has_overflow) < capacity;
         if has_room || is_last {

@@ -1,58 +1,58 @@
-//! Which node is at which path.
+//! The table of nodes and paths.
 //!
 //! # What it is
-//! For each node its parent and its name, and for each name in a directory its node. A path is put together from the
-//! names on the way up, so a directory that moves is one change.
+//! For each node its parent and its name, and for each name in a directory its node. A path is built from the
+//! names on the way up, so a moved directory is one change.
 //!
 //! # What it is not
-//! Exact about what the caches hold: that a lookup's answer was used is not said to a file system, so an inode may
-//! begin with a node just when the inode before it with that node ends. So nodes that were evicted are kept for a
-//! while ([`COLD`] of them), and are back when a lookup answers with them.
+//! An exact image of the caches: a file system is not notified whether a lookup's answer was used. So an
+//! inode may begin with a node just when the previous inode with that node ends. Evicted nodes are therefore
+//! kept for a while ([`COLD`] of them), and are revived when a lookup returns them.
 //!
 //! # How it is locked
 //! By its owner.
 //!
 //! # Where it comes from
-//! libfuse's table of nodes by id and by name (`lib/fuse.c`), whose kernel counts its lookups instead; own code.
+//! libfuse's table of nodes by id and by name (`lib/fuse.c`), whose kernel counts its lookups instead.
 
 use std::collections::{BTreeMap, VecDeque};
 
 /// The root's node.
 pub(super) const ROOT: u64 = 1;
 
-/// Evicted nodes that are kept.
+/// The most evicted nodes that are kept.
 const COLD: usize = 4096;
 
 /// A name in a directory.
 type Name = (u64, Box<[u8]>);
 
 #[derive(Debug)]
-struct Place {
+struct NodePlace {
     parent: u64,
     name: Box<[u8]>,
     kind: u32,
-    /// No inode has it, as far as is known.
+    /// Whether its inode was evicted.
     cold: bool,
 }
 
-/// How often the table had changed.
+/// Counters of changes of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct State {
-    /// Names that were made.
+pub(super) struct PathState {
+    /// Names that were created.
     made: u64,
-    /// Paths that went.
+    /// Paths that were removed or moved.
     moved: u64,
 }
 
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(super) struct Nodes {
-    places: BTreeMap<u64, Place>,
+    places: BTreeMap<u64, NodePlace>,
     names: BTreeMap<Name, u64>,
-    /// In the order in which they became cold; some are no longer.
+    /// Cold nodes in order of eviction; some may be in use again.
     cold: VecDeque<u64>,
     next: u64,
-    state: State,
+    state: PathState,
 }
 
 impl Nodes {
@@ -62,7 +62,7 @@ impl Nodes {
             names: BTreeMap::new(),
             cold: VecDeque::new(),
             next: ROOT + 1,
-            state: State::default(),
+            state: PathState::default(),
         }
     }
 
@@ -70,7 +70,7 @@ impl Nodes {
         self.places.len()
     }
 
-    /// The path of `node`; `None`: it has none any more.
+    /// The path of `node`; `None` if it was removed.
     pub(super) fn path(&self, node: u64) -> Option<Vec<u8>> {
         let (mut names, mut at) = (Vec::new(), node);
         while at != ROOT {
@@ -82,8 +82,8 @@ impl Nodes {
         Some(names.join(&b'/'))
     }
 
-    /// The path of `name` in `dir`, and how often the table has changed.
-    pub(super) fn child(&self, dir: u64, name: &[u8]) -> Option<(Vec<u8>, State)> {
+    /// The path of `name` in `dir`, and the counters of changes.
+    pub(super) fn child(&self, dir: u64, name: &[u8]) -> Option<(Vec<u8>, PathState)> {
         let mut path = self.path(dir)?;
         if !path.is_empty() {
             path.push(b'/');
@@ -92,8 +92,8 @@ impl Nodes {
         Some((path, self.state))
     }
 
-    /// Whether paths went since.
-    pub(super) fn has_moved(&self, since: &State) -> bool {
+    /// Whether paths were removed or moved since.
+    pub(super) fn has_moved(&self, since: &PathState) -> bool {
         self.state.moved != since.moved
     }
 
@@ -106,7 +106,7 @@ impl Nodes {
         node
     }
 
-    /// The node of a name that was listed; a new one is nobody's yet.
+    /// The node of a listed name; a new one has no inode yet.
     pub(super) fn listed(&mut self, dir: u64, name: &[u8], kind: u32) -> u64 {
         self.node_of(dir, name, kind, true)
     }
@@ -125,7 +125,7 @@ impl Nodes {
     fn add(&mut self, dir: u64, name: &[u8], kind: u32, cold: bool) -> u64 {
         let node = self.next;
         self.next += 1;
-        self.places.insert(node, Place { parent: dir, name: name.into(), kind, cold });
+        self.places.insert(node, NodePlace { parent: dir, name: name.into(), kind, cold });
         self.names.insert((dir, name.into()), node);
         if cold {
             self.queue(node);
@@ -133,27 +133,27 @@ impl Nodes {
         node
     }
 
-    /// A name was made; what it was known for before has gone.
+    /// A name was created; its former node is removed.
     pub(super) fn made(&mut self, dir: u64, name: &[u8], kind: u32) -> u64 {
         self.state.made += 1;
         self.forget_name(dir, name);
         self.add(dir, name, kind, false)
     }
 
-    /// The name was not there when the table was as in `since`.
-    pub(super) fn vanished(&mut self, dir: u64, name: &[u8], since: &State) {
+    /// The name did not exist when the counters were `since`.
+    pub(super) fn vanished(&mut self, dir: u64, name: &[u8], since: &PathState) {
         if self.state == *since {
             self.forget_name(dir, name);
         }
     }
 
-    /// A name was taken away.
+    /// A name was removed.
     pub(super) fn removed(&mut self, dir: u64, name: &[u8]) {
         self.state.moved += 1;
         self.forget_name(dir, name);
     }
 
-    /// What was at `from` is at `to`; with `exchange` the other way too.
+    /// `from` was moved to `to`; with `exchange`, they were exchanged.
     pub(super) fn moved(&mut self, from: (u64, &[u8]), to: (u64, &[u8]), exchange: bool) {
         self.state.moved += 1;
         let moved = self.names.remove(&(from.0, from.1.into()));
@@ -174,7 +174,7 @@ impl Nodes {
         }
     }
 
-    /// An inode with this node ended.
+    /// The inode of this node was evicted.
     pub(super) fn evicted(&mut self, node: u64) {
         if let Some(place) = self.places.get_mut(&node) {
             place.cold = true;
@@ -198,7 +198,7 @@ impl Nodes {
         }
     }
 
-    /// Takes a node out, with all below it.
+    /// Removes a node, with everything below it.
     fn forget(&mut self, node: u64) {
         let mut going = vec![node];
         while let Some(node) = going.pop() {
@@ -217,7 +217,7 @@ impl Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attr::{S_IFDIR, S_IFREG};
+    use crate::base::attr::{S_IFDIR, S_IFREG};
 
     #[test]
     fn a_directory_that_moves_takes_along_what_is_below_it() {

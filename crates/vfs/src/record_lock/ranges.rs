@@ -1,11 +1,11 @@
 //! The byte ranges that one owner has locked in one file.
 //!
 //! # What it is
-//! Pieces by their first byte. They do not overlap, and two that touch differ in kind: asking twice for one half each
-//! gives the same as asking once for the whole.
+//! Pieces by their first byte. They do not overlap, and two adjacent ones differ in kind: locking two halves
+//! one by one equals locking the whole.
 //!
 //! # What it is not
-//! Aware of other owners: whether a piece may be had is the table's to say.
+//! Aware of other owners: the table resolves conflicts.
 //!
 //! # How it is locked
 //! By the shard's mutex, of which the table is a part.
@@ -38,7 +38,7 @@ impl Ranges {
         })
     }
 
-    /// Makes `range`, which is not empty, a piece of `kind`. Says whether others may now have what they could not.
+    /// Makes `range`, which is not empty, a piece of `kind`. Returns whether other requests may succeed now.
     pub(super) fn set(&mut self, kind: LockKind, range: &Range<u64>) -> bool {
         let Range { mut start, mut end } = *range;
         let cut: Vec<_> = self.overlapping(range).collect();

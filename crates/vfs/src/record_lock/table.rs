@@ -1,21 +1,22 @@
-//! One file's locks of one family: who has what, and who waits.
+//! One file's locks of one family, and the requests that wait.
 //!
 //! # What it is
-//! The ranges of each owner, and the requests that wait, in the order in which they came.
+//! The ranges of each owner, and the waiting requests in order of arrival.
 //!
 //! # What it is not
-//! A wait queue for each blocker, as Linux has: a change looks at all that wait for the file.
+//! A wait queue for each blocker, as in Linux: a change examines all waiting requests of the file.
 //!
 //! # How it is locked
-//! By the shard's mutex, except for a sleeper's word: its owner reads that while it sleeps, relaxed, and takes the
-//! mutex before it believes it.
+//! By the shard's mutex, except for a sleeper's word: the waiting thread reads it relaxed, and takes the
+//! mutex before it relies on it.
 //!
 //! # Invariants
 //! 1. The locks of two owners do not conflict.
-//! 2. Each request that waits conflicts with a lock of another owner. So a table without locks has nobody who waits.
+//! 2. Each waiting request conflicts with a lock of another owner. So a table without locks has no waiting
+//!    requests.
 //!
 //! # Where it comes from
-//! `fs/locks.c` of Linux, of which it keeps the rules but not the shape.
+//! Linux's `fs/locks.c`: the rules, not the structure.
 
 use super::ranges::Ranges;
 use super::{LockInfo, LockKind, WHOLE};
@@ -25,9 +26,9 @@ use prim::park;
 use prim::shared::Arc;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What an owner asks for. The range is not empty.
+/// An owner's request. The range is not empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Request {
+pub(super) struct LockRequest {
     pub(super) owner: u64,
     pub(super) kind: LockKind,
     pub(super) range: Range<u64>,
@@ -43,7 +44,7 @@ impl Sleeper {
     pub(super) const WAITING: u32 = 0;
     const GRANTED: u32 = 1;
 
-    /// Sure under the shard's lock; without it a hint.
+    /// Exact under the shard's lock; a hint without it.
     pub(super) fn is_granted(&self) -> bool {
         // Relaxed: the lock orders.
         self.word.load(Relaxed) == Self::GRANTED
@@ -57,59 +58,60 @@ impl Sleeper {
 
 /// See the module's description.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    /// Owners that have something.
+pub(super) struct LockTable {
+    /// Owners with locks.
     held: BTreeMap<u64, Ranges>,
-    waiting: VecDeque<(Request, Arc<Sleeper>)>,
+    waiting: VecDeque<(LockRequest, Arc<Sleeper>)>,
 }
 
-impl Table {
+impl LockTable {
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Whether a lock of another owner is in the way.
-    pub(super) fn has_conflict(&self, request: &Request) -> bool {
+    /// Whether a lock of another owner conflicts.
+    pub(super) fn has_conflict(&self, request: &LockRequest) -> bool {
         self.conflicts(request).next().is_some()
     }
 
-    /// Of the locks in the way the one that begins first.
-    pub(super) fn first_conflict(&self, request: &Request) -> Option<LockInfo> {
+    /// The first conflicting lock.
+    pub(super) fn first_conflict(&self, request: &LockRequest) -> Option<LockInfo> {
         self.conflicts(request).min_by_key(|lock| lock.start)
     }
 
-    /// Gives what nothing is in the way of. Answers whose requests that grants; the caller wakes them.
+    /// Grants a request without a conflict. Returns the sleepers whose requests this grants; the caller wakes
+    /// them.
     #[must_use]
-    pub(super) fn grant(&mut self, request: &Request) -> Vec<Arc<Sleeper>> {
+    pub(super) fn grant(&mut self, request: &LockRequest) -> Vec<Arc<Sleeper>> {
         if self.apply(request) { self.hand_over() } else { Vec::new() }
     }
 
-    /// Takes all locks of `owner`. Answers as [`Table::grant`].
+    /// Removes all locks of `owner`. Returns as [`LockTable::grant`].
     #[must_use]
     pub(super) fn give_up(&mut self, owner: u64) -> Vec<Arc<Sleeper>> {
-        self.grant(&Request { owner, kind: LockKind::Unlock, range: WHOLE })
+        self.grant(&LockRequest { owner, kind: LockKind::Unlock, range: WHOLE })
     }
 
-    /// Lets a request wait that something is in the way of.
-    pub(super) fn queue(&mut self, request: Request) -> Arc<Sleeper> {
+    /// Queues a request that conflicts.
+    pub(super) fn queue(&mut self, request: LockRequest) -> Arc<Sleeper> {
         let sleeper = Arc::new(Sleeper { word: AtomicU32::new(Sleeper::WAITING) });
         self.waiting.push_back((request, sleeper.clone()));
         sleeper
     }
 
-    /// Takes back a request that waits.
+    /// Withdraws a waiting request.
     pub(super) fn leave(&mut self, sleeper: &Arc<Sleeper>) {
         self.waiting.retain(|(_, other)| !Arc::ptr_eq(other, sleeper));
     }
 
-    /// For each other owner with a lock in the way, the first such lock.
-    fn conflicts(&self, request: &Request) -> impl Iterator<Item = LockInfo> {
+    /// For each other owner with a conflicting lock, the first such lock.
+    fn conflicts(&self, request: &LockRequest) -> impl Iterator<Item = LockInfo> {
         let others = self.held.iter().filter(|&(&owner, _)| owner != request.owner);
         others.filter_map(|(_, ranges)| ranges.first_conflict(request.kind, &request.range))
     }
 
-    /// Says whether others may now have what they could not.
-    fn apply(&mut self, request: &Request) -> bool {
+    /// Returns whether other requests may succeed now.
+    fn apply(&mut self, request: &LockRequest) -> bool {
         let ranges = self.held.entry(request.owner).or_default();
         let gives_back = ranges.set(request.kind, &request.range);
         if ranges.is_empty() {
@@ -130,7 +132,7 @@ impl Table {
             let Some((request, sleeper)) = self.waiting.remove(at) else {
                 break;
             };
-            // A request may give back a part of what its owner had: older ones get another chance.
+            // A request may release a part of its owner's locks: older requests get another chance.
             if self.apply(&request) {
                 at = 0;
             }

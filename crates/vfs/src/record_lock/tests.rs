@@ -19,22 +19,19 @@ fn seed() -> u64 {
     seed
 }
 
-/// A small generator (Steele and others' splitmix64): what it gives follows from the seed alone.
-struct Random(u64);
+/// Chooses requests.
+struct Random(fastrand::Rng);
 
 impl Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((mixed ^ mixed >> 31) % bound as u64) as usize
+        self.0.usize(..bound)
     }
 
-    fn request(&mut self, kinds: &[LockKind]) -> Request {
+    fn request(&mut self, kinds: &[LockKind]) -> LockRequest {
         let start = self.below(BYTES);
         let end = start + 1 + self.below(BYTES - start);
         let kind = kinds[self.below(kinds.len())];
-        Request { owner: self.below(OWNERS) as u64, kind, range: start as u64..end_of(end) }
+        LockRequest { owner: self.below(OWNERS) as u64, kind, range: start as u64..end_of(end) }
     }
 }
 
@@ -48,23 +45,23 @@ fn end_of(end: usize) -> u64 {
 struct Model {
     bytes: [[Option<LockKind>; BYTES]; OWNERS],
     /// Number of the request, and the request.
-    waiting: Vec<(usize, Request)>,
+    waiting: Vec<(usize, LockRequest)>,
 }
 
 impl Model {
-    fn clashes(&self, request: &Request, owner: usize, byte: usize) -> bool {
+    fn clashes(&self, request: &LockRequest, owner: usize, byte: usize) -> bool {
         let held = self.bytes[owner][byte];
         owner as u64 != request.owner
             && request.range.contains(&(byte as u64))
             && (held == Some(Exclusive) && request.kind != Unlock || held.is_some() && request.kind == Exclusive)
     }
 
-    fn is_blocked(&self, request: &Request) -> bool {
+    fn is_blocked(&self, request: &LockRequest) -> bool {
         (0..OWNERS).any(|owner| (0..BYTES).any(|byte| self.clashes(request, owner, byte)))
     }
 
     /// The numbers of the requests that can go on now.
-    fn grant(&mut self, request: &Request) -> Vec<usize> {
+    fn grant(&mut self, request: &LockRequest) -> Vec<usize> {
         for byte in (0..BYTES).filter(|&byte| request.range.contains(&(byte as u64))) {
             self.bytes[request.owner as usize][byte] = Some(request.kind).filter(|&kind| kind != Unlock);
         }
@@ -92,7 +89,7 @@ impl Model {
     }
 
     /// Checks an answer of `first_conflict`: a piece in the way, and none begins before it.
-    fn check_conflict(&self, request: &Request, answer: Option<LockInfo>) {
+    fn check_conflict(&self, request: &LockRequest, answer: Option<LockInfo>) {
         let clashing = (0..OWNERS).flat_map(|owner| {
             let clashes = move |byte| self.clashes(request, owner, byte);
             let in_the_way = move |piece: &LockInfo| {
@@ -110,7 +107,7 @@ impl Model {
 /// One table beside its model.
 #[derive(Default)]
 struct Pair {
-    table: Table,
+    table: LockTable,
     model: Model,
     sleepers: Vec<(usize, Arc<Sleeper>)>,
     asked: usize,
@@ -121,7 +118,7 @@ impl Pair {
         let (granted, expected) = match random.below(10) {
             0 => {
                 let owner = random.below(OWNERS) as u64;
-                let all = Request { owner, kind: Unlock, range: WHOLE };
+                let all = LockRequest { owner, kind: Unlock, range: WHOLE };
                 (self.table.give_up(owner), self.model.grant(&all))
             }
             1 if !self.sleepers.is_empty() => {
@@ -165,7 +162,7 @@ impl Pair {
 #[test]
 fn random_requests_have_what_a_model_of_single_bytes_has() {
     let seed = seed();
-    let mut random = Random(seed);
+    let mut random = Random(fastrand::Rng::with_seed(seed));
     for _ in 0..200 {
         let mut pair = Pair::default();
         for _ in 0..150 {
@@ -265,7 +262,7 @@ fn a_conversion_of_a_whole_lock_is_one_step_or_gives_up_what_was_there() {
 }
 
 fn await_waiting(locks: &RecordLocks, family: Family, count: usize) {
-    while locks.shard(8).tables.lock().get(&(8, family)).map_or(0, Table::waiting) != count {
+    while locks.shard(8).tables.lock().get(&(8, family)).map_or(0, LockTable::waiting) != count {
         thread::yield_now();
     }
 }
@@ -342,9 +339,9 @@ fn threads_that_wait_at_random_never_share_what_is_exclusive() {
         for owner in 0..OWNERS as u64 {
             let (locks, bytes) = (&locks, &bytes);
             scope.spawn(move || {
-                let mut random = Random(seed ^ owner);
+                let mut random = Random(fastrand::Rng::with_seed(seed ^ owner));
                 for round in 0..ROUNDS {
-                    let Request { kind, range, .. } = random.request(&[Shared, Exclusive]);
+                    let LockRequest { kind, range, .. } = random.request(&[Shared, Exclusive]);
                     let few = LockWait::AtMost(Duration::from_micros(random.below(50) as u64));
                     let wait = [LockWait::Forever, LockWait::Never, few][random.below(3)];
                     let Ok(()) = locks.set(8, owner, kind, range.clone(), wait) else {

@@ -1,13 +1,13 @@
-//! Many walks at once: paths resolved side by side, so that their cache misses overlap.
+//! Interleaved walks: paths resolved side by side, so that their cache misses overlap.
 //!
 //! # What it is
-//! A walk waits for two lines of memory at each component: the bucket, and the first entry on its chain. Here several walks (*lanes*)
-//! take turns: each asks for the line that it needs next and lets the others go on until it comes. Paths that follow one another in
-//! the same directory share the walk to it. A walk that meets anything but directories open to everyone, short names and cached
-//! entries is left to the ordinary walk afterwards.
+//! A walk waits for two cache lines at each component: the bucket, and the first entry on its chain. Here
+//! several walks (*lanes*) take turns: each prefetches its next line and lets the others run meanwhile.
+//! Neighbouring paths in one directory share the walk to it. A walk that meets anything but directories open
+//! to everyone, short names and cached entries is left to the ordinary walk afterwards.
 //!
-//! Each path is resolved as by a walk of its own: its directory did not change between the walk to it and the check after its entry
-//! was found. Nothing shared is written.
+//! Each path is resolved as by a separate walk: its directory did not change between the walk to it and the
+//! check after its entry was found. Nothing shared is written.
 //!
 //! # What it is not
 //! A snapshot: the paths are not all resolved at one moment.
@@ -15,37 +15,37 @@
 //! # Where it comes from
 //! Onur Kocberber et al., "Asynchronous Memory Access Chaining" (VLDB 2015), for hash chains; here for a chain of lookups.
 
-use crate::attr::Attr;
-use crate::context::Context;
-use crate::dentry::{is_inode, is_open_dir};
-use crate::errno::Errno;
-use crate::name::{Components, PATH_MAX, ShortName};
-use crate::namespace::Base;
-use crate::slot::{entry_hash, inode_beside, inode_of};
-use crate::walk::rcu_walk::{At, RcuWalk};
+use crate::base::attr::Attr;
+use crate::base::errno::Errno;
+use crate::base::name::{Components, PATH_MAX, ShortName};
+use crate::dcache::dentry::{is_inode, is_open_dir};
+use crate::dcache::slot::{entry_hash, inode_beside, inode_of};
+use crate::mount::context::Context;
+use crate::mount::place::Base;
+use crate::walk::rcu_walk::{RcuWalk, Step};
 use core::ops::Range;
 
-/// Walks that take turns. More than a core has line-fill buffers gain nothing.
+/// Walks that take turns. More than a core has line-fill buffers would gain nothing.
 const LANES: usize = 16;
 
 /// Paths that are resolved inside one RCU read section.
 const CHUNK: usize = 512;
 
-/// What a lane does when its turn comes next.
+/// The next action of a lane.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// Asks for the head of the chain, whose bucket has come.
+    /// Prefetch the head of the chain; the bucket is in the cache.
     Head,
-    /// Looks for the entry, whose line has come.
+    /// Search for the entry; its line is in the cache.
     Find,
 }
 
-/// What a lane walks for.
+/// The goal of a lane.
 #[derive(Clone, Copy)]
 enum Goal {
-    /// The directory of the paths from one number to below the other.
+    /// The directory of the paths with numbers from the first to below the second.
     Directory(usize, usize),
-    /// The path of a number, from its directory on.
+    /// The path with this number, from its directory on.
     Entry(usize),
 }
 
@@ -53,7 +53,7 @@ enum Goal {
 #[derive(Clone, Copy)]
 struct Lane<'g, 'p> {
     goal: Goal,
-    at: At<'g>,
+    at: Step<'g>,
     parts: Components<'p>,
     start: usize,
     end: usize,
@@ -62,27 +62,27 @@ struct Lane<'g, 'p> {
     turn: Turn,
 }
 
-/// How a lane's turn ended.
+/// The result of a lane's turn.
 enum Ended<'g> {
     GoesOn,
-    Arrived(At<'g>),
-    /// It met something that the ordinary walk is to see to.
+    Arrived(Step<'g>),
+    /// It met a case for the ordinary walk.
     Odd,
 }
 
-/// The paths of a chunk that are still to be begun.
+/// The paths of a chunk that no lane has begun.
 struct Work<'g, 'p> {
     paths: &'p [&'p [u8]],
-    /// Directories that were reached, and the paths in them that are to be begun.
-    reached: Vec<(Range<usize>, At<'g>)>,
+    /// Directories that were reached, and the paths in them that no lane has begun.
+    reached: Vec<(Range<usize>, Step<'g>)>,
     next: usize,
     odd: Vec<usize>,
 }
 
 impl Context {
-    /// Attributes of what each of `paths` leads to, by [`Context::attr`]'s rules: calls `emit` for each with its number, the attributes
-    /// and the number of the file system, in no order. Faster than one call after the other where the paths are not in the
-    /// processor's caches, and where neighbours in `paths` lie in one directory.
+    /// Attributes of the target of each of `paths`, by the rules of [`Context::attr`]. Calls `emit` for each
+    /// path with its number, the attributes and `st_dev`, in no particular order. Faster than single calls if
+    /// the paths are not in the processor's caches, and if neighbours in `paths` lie in one directory.
     pub fn attr_many(
         &self,
         base: Base<'_>,
@@ -103,7 +103,7 @@ impl Context {
         }
     }
 
-    /// Resolves what it can side by side; gives the numbers of the other paths.
+    /// Resolves the common cases side by side; returns the numbers of the other paths.
     fn interleave(&self, base: Base<'_>, paths: &[&[u8]], mut emit: impl FnMut(usize, (Attr, u64))) -> Vec<usize> {
         let tree = self.tree();
         let guard = tree.domain.read();
@@ -124,7 +124,7 @@ impl Context {
             links: 0,
         };
         paths.iter().for_each(|path| ask_for(path));
-        let from = |path: &[u8]| At::start(if path.first() == Some(&b'/') { root } else { start });
+        let from = |path: &[u8]| Step::start(if path.first() == Some(&b'/') { root } else { start });
         let mut work = Work { paths, reached: Vec::new(), next: 0, odd: Vec::new() };
         let mut lanes: Vec<Lane<'_, '_>> = Vec::with_capacity(LANES);
         while lanes.len() < LANES
@@ -157,7 +157,7 @@ impl Context {
 
 impl<'g, 'p> Work<'g, 'p> {
     /// The next walk: to an entry whose directory was reached, or to a directory.
-    fn begin(&mut self, walk: &RcuWalk<'g>, from: &impl Fn(&[u8]) -> At<'g>) -> Option<Lane<'g, 'p>> {
+    fn begin(&mut self, walk: &RcuWalk<'g>, from: &impl Fn(&[u8]) -> Step<'g>) -> Option<Lane<'g, 'p>> {
         loop {
             let (goal, at, text, start) = if let Some((range, at)) = self.reached.last_mut() {
                 let (number, at) = (range.start, *at);
@@ -187,7 +187,7 @@ impl<'g, 'p> Work<'g, 'p> {
             match lane.cut(walk) {
                 Ended::GoesOn => return Some(lane),
                 Ended::Odd => self.leave(goal),
-                // An empty directory part: it is where the path starts.
+                // An empty directory part: the start of the path.
                 Ended::Arrived(at) => match goal {
                     Goal::Directory(first, end) => self.reached.push((first..end, at)),
                     Goal::Entry(number) => self.odd.push(number),
@@ -203,12 +203,12 @@ impl<'g, 'p> Work<'g, 'p> {
         }
     }
 
-    fn arrived(&mut self, goal: Goal, at: At<'g>, emit: &mut impl FnMut(usize, (Attr, u64))) {
+    fn arrived(&mut self, goal: Goal, at: Step<'g>, emit: &mut impl FnMut(usize, (Attr, u64))) {
         match goal {
             Goal::Directory(first, end) => self.reached.push((first..end, at)),
             Goal::Entry(number) => {
                 let inode = if is_inode(at.object) { inode_of(at.dentry, at.object) } else { None };
-                let attr = inode.filter(|inode| !inode.is_doubted()).map(crate::inode::Inode::attr);
+                let attr = inode.filter(|inode| !inode.is_stale()).map(crate::dcache::inode::Inode::attr);
                 match attr {
                     Some(attr) if !at.changed() => emit(number, (attr, at.mount.get().dev)),
                     _ => self.odd.push(number),
@@ -218,13 +218,13 @@ impl<'g, 'p> Work<'g, 'p> {
     }
 }
 
-/// Asks for the text of a path ahead of its use: its beginning and its end.
+/// Prefetches the text of a path: its beginning and its end.
 fn ask_for(path: &[u8]) {
     prim::hint::prefetch(path.as_ptr());
     prim::hint::prefetch(path.as_ptr().wrapping_add(path.len().saturating_sub(1)));
 }
 
-/// The length of a path's directory part, with the slash that ends it; `None` for paths that the ordinary walk is to see to.
+/// The length of a path's directory part, with the slash that ends it; `None` for paths of the ordinary walk.
 fn directory_len(path: &[u8]) -> Option<usize> {
     let plain = !path.is_empty() && path.len() <= PATH_MAX && path.last() != Some(&b'/');
     plain.then(|| path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1))
@@ -252,14 +252,14 @@ impl<'g> Lane<'g, '_> {
                 if self.at.changed() {
                     return Ended::Odd;
                 }
-                self.at = At { mount: self.at.mount, dentry: entry, seq, object };
+                self.at = Step { mount: self.at.mount, dentry: entry, seq, object };
                 self.start = self.end + 1;
                 self.cut(walk)
             }
         }
     }
 
-    /// Cuts out the next name and asks for its bucket.
+    /// Cuts out the next name and prefetches its bucket.
     fn cut(&mut self, walk: &RcuWalk<'g>) -> Ended<'g> {
         let path = self.parts.path();
         while path.get(self.start) == Some(&b'/') {

@@ -1,58 +1,56 @@
 //! rcu-walk: the walk that stores nothing.
 //!
 //! # What it is
-//! One pass over the path's bytes. At each component: may the directory be searched; find the entry on its chain; sample the
-//! entry's sequence; check that the directory's own sequence is what it was. So at every moment the walk holds one
-//! dentry and the sequence it had, hand over hand, and what it concludes was true at the last check. Symbolic links and `..`
-//! are followed in place. Nothing shared is written: no lock, no count.
+//! One pass over the path's bytes. At each component the walk checks that the directory may be searched, finds the entry on
+//! its chain, samples the entry's sequence, and checks that the directory's sequence is unchanged. Its results were true at
+//! the last check. Symbolic links and `..` are followed in place. The walk writes nothing shared: no lock, no count.
 //!
 //! # What it is not
-//! It never sleeps and never calls the file system. On any trouble it stops with the rest of the path that it has not done, and
-//! the caller goes on from there by [`ref-walk`](super::ref_walk).
+//! It never sleeps; of the file system it calls only name rules and permission checks that must not block. If a step
+//! needs more, it stops with the rest of the path, and the caller continues from there in
+//! [`ref-walk`](super::ref_walk).
 //!
 //! # How it is ordered
-//! See `docs/path-walk.md`. The sequence counts carry all orderings; the loads between two samples are relaxed.
+//! See `docs/walk.md`. The sequence counts carry all orderings; the loads between two samples are relaxed.
 //!
 //! # Where it comes from
 //! Linux's rcu-walk (`Documentation/filesystems/path-lookup.rst`; Nick Piggin, 2009-2011).
 
-use crate::context::Place;
-use crate::cred::Credentials;
-use crate::dentry::{
+use crate::base::access::credentials::Credentials;
+use crate::base::errno::Errno;
+use crate::base::flags::Resolve;
+use crate::base::name::{Components, NAME_MAX, NameKey, ShortName};
+use crate::dcache::dentry::{
     CHECKED, COLD, COMPLETE, DIR, Dentry, FOLDED, HASHED, LINK, MOUNTED, hash_len, is_inode, is_open_dir,
 };
-use crate::errno::Errno;
+use crate::dcache::fallback::Fallback;
+use crate::dcache::instance::Tree;
+use crate::dcache::slot::{entry_hash, inode_beside, inode_of};
 use crate::mount::MountRef;
-use crate::name::{Components, NAME_MAX, NameKey, ShortName};
-use crate::slot::{entry_hash, inode_beside, inode_of};
-use crate::tree::Tree;
-use crate::walk::fallback::Fallback;
-use crate::walk::resolve::Resolve;
+use crate::mount::place::Place;
+use crate::walk::follow::{LinkStep, leads_to_root};
 use core::cell::Cell;
 use sync::HashView;
 use sync::rcu::ReadGuard;
 
-/// Symbolic links that one walk follows at most.
-pub(crate) const MAX_LINKS: u32 = 40;
-
-/// A place that a walk has reached: a dentry, and the sequence and object word that it had.
+/// A place that a walk has reached: a dentry, with its sequence and object word at that moment.
 #[derive(Clone, Copy)]
-pub(crate) struct At<'g> {
+pub(crate) struct Step<'g> {
     pub(crate) mount: MountRef<'g>,
     pub(crate) dentry: &'g Dentry,
     pub(crate) seq: u32,
     pub(crate) object: u64,
 }
 
-impl<'g> At<'g> {
-    /// Samples a place that a walk has come to. If it is being changed, the first check will fail.
+impl<'g> Step<'g> {
+    /// Samples a place that a walk has reached. If it is being changed, the first check will fail.
     #[inline(always)]
     pub(crate) fn sample(mount: MountRef<'g>, dentry: &'g Dentry) -> Self {
         let seq = dentry.seq.raw_begin();
         Self { mount, dentry, seq, object: dentry.object() }
     }
 
-    /// Samples a place that a walk starts from: what is mounted on it, and for how long its name is good, does not matter.
+    /// Samples the start of a walk: mounts on it, and the expiry of its name, do not matter.
     #[inline(always)]
     pub(crate) fn start(place: Place<'g>) -> Self {
         let at = Self::sample(place.mount, place.dentry);
@@ -63,7 +61,7 @@ impl<'g> At<'g> {
         Place { mount: self.mount, dentry: self.dentry }
     }
 
-    /// Whether the dentry is no longer what it was.
+    /// Whether the dentry changed since the sample.
     #[inline(always)]
     pub(crate) fn changed(&self) -> bool {
         self.dentry.seq.retry(self.seq)
@@ -74,27 +72,27 @@ impl<'g> At<'g> {
     }
 }
 
-/// Why a walk ended before its path did.
-pub(crate) enum Leave<'g> {
-    /// The answer is an error.
+/// Why a walk ended before the end of its path.
+pub(crate) enum WalkExit<'g> {
+    /// With an error.
     Fail(Errno),
-    /// Go on elsewhere: from `at`, whose sequence may be stale, by the `rest` of the path.
-    Trouble { reason: Fallback, at: At<'g>, rest: Vec<u8> },
+    /// Continue in ref-walk: from `at`, whose sequence may be stale, with the `rest` of the path.
+    Fallback { reason: Fallback, at: Step<'g>, rest: Vec<u8> },
 }
 
-/// Why a run over one path text stopped before all was done.
-pub(crate) enum Stop {
-    /// At the path's end, where something remains to be done.
+/// Why a run over one path text stopped early.
+pub(crate) enum RunEnd {
+    /// At the path's end, which needs the slow step.
     End,
     Fail(Errno),
-    /// The place is a symbolic link, to be followed before going on at this offset.
+    /// The place is a symbolic link; after it the path continues at this offset.
     Link(usize),
-    /// Trouble with the component at this offset.
-    Trouble(Fallback, usize),
+    /// The component at this offset needs ref-walk.
+    Fallback(Fallback, usize),
 }
 
-/// The place before the one where a run ended, if that was reached by the common step: the directory that it was found in, and the
-/// sequence that the directory still had then. When the last place has changed the walk steps back to it.
+/// The place before the last one of a run, if the last step was a common one: the directory that the entry was found
+/// in, and its sequence then. If the last place has changed, the walk steps back to it.
 pub(crate) struct Before<'g>(Cell<Option<(&'g Dentry, u32)>>);
 
 impl<'g> Before<'g> {
@@ -103,12 +101,13 @@ impl<'g> Before<'g> {
         Self(Cell::new(None))
     }
 
-    /// Where a walk of `path` is to be held that met trouble at `at`, before the component at `start`: there, or one step back.
+    /// The place to hold for a walk of `path` that left rcu-walk at `at`, before the component at `start`:
+    /// `at`, or one step back.
     #[cold]
-    pub(crate) fn step_back(&self, reason: Fallback, at: At<'g>, path: &[u8], start: usize) -> (At<'g>, usize) {
+    pub(crate) fn step_back(&self, reason: Fallback, at: Step<'g>, path: &[u8], start: usize) -> (Step<'g>, usize) {
         let changed = matches!(reason, Fallback::DirectoryChanged | Fallback::EntryChanged);
         let Some((dentry, seq)) = self.0.get().filter(|_| changed) else { return (at, start) };
-        let place = At { mount: at.mount, dentry, seq, object: dentry.object() };
+        let place = Step { mount: at.mount, dentry, seq, object: dentry.object() };
         let end = path[..start.min(path.len())].iter().rposition(|&byte| byte != b'/');
         match end {
             Some(end) if !place.changed() => {
@@ -120,26 +119,26 @@ impl<'g> Before<'g> {
     }
 }
 
-/// Why one step was not made.
-pub(super) enum Halt {
+/// Why one step failed.
+pub(super) enum StepEnd {
     Fail(Errno),
-    Trouble(Fallback),
+    Fallback(Fallback),
     Link,
 }
 
-impl Halt {
-    fn at(self, start: usize) -> Stop {
+impl StepEnd {
+    fn at(self, start: usize) -> RunEnd {
         match self {
-            Halt::Fail(errno) => Stop::Fail(errno),
-            Halt::Trouble(reason) => Stop::Trouble(reason, start),
-            Halt::Link => Stop::Link(start),
+            StepEnd::Fail(errno) => RunEnd::Fail(errno),
+            StepEnd::Fallback(reason) => RunEnd::Fallback(reason, start),
+            StepEnd::Link => RunEnd::Link(start),
         }
     }
 }
 
-/// What a walk needs to know besides its path.
+/// The state of a walk besides its place and path.
 ///
-/// Copied where a cold path begins, so that the hot one can keep it in registers.
+/// Copied where a cold path begins, so that the hot path can keep it in registers.
 #[derive(Clone, Copy)]
 pub(crate) struct RcuWalk<'g> {
     pub(crate) tree: &'g Tree,
@@ -149,74 +148,74 @@ pub(crate) struct RcuWalk<'g> {
     pub(crate) root: Place<'g>,
     pub(crate) cred: &'g Credentials,
     pub(crate) resolve: Resolve,
-    /// A dentry that was revalidated just now, by this walk.
+    /// A dentry that this walk has just revalidated.
     pub(crate) fresh: *const Dentry,
     /// Symbolic links followed so far.
     pub(crate) links: u32,
 }
 
 impl<'g> RcuWalk<'g> {
-    /// Walks `path` from `at`. `Ok`: to its end, and nothing remains to be done there; else [`RcuWalk::conclude`] goes on.
+    /// Walks `path` from `at`. `Ok`: the end, without further work; else [`RcuWalk::conclude`] continues.
     ///
-    /// The common result never goes through memory: a wide load over fresh narrow stores would wait for them to retire, and
-    /// with them for every cache miss of the walk.
+    /// The common result never goes through memory: a wide load over fresh narrow stores would wait for them to retire,
+    /// and with them for every cache miss of the walk.
     #[inline(always)]
-    pub(crate) fn walk(&self, at: At<'g>, path: &[u8], before: &Before<'g>) -> Result<At<'g>, (At<'g>, Stop)> {
-        // The slash that an absolute path begins with is no component.
+    pub(crate) fn walk(&self, at: Step<'g>, path: &[u8], before: &Before<'g>) -> Result<Step<'g>, (Step<'g>, RunEnd)> {
+        // The leading slash of an absolute path is not a component.
         let start = usize::from(path.first() == Some(&b'/'));
         let at = self.run(at, &Components::new(path), start, before)?;
         if !is_inode(at.object) || (path.last() == Some(&b'/') && path.len() > 1) {
-            return Err((at, Stop::End));
+            return Err((at, RunEnd::End));
         }
         Ok(at)
     }
 
-    /// Does what remains after a walk that stopped: follows links, checks trailing slashes, makes errors and trouble. A symbolic
-    /// link at the end is followed if `follow` says so or a slash comes after it.
+    /// Completes a walk that stopped: follows links, checks trailing slashes, makes errors and fallbacks. A symbolic
+    /// link at the end is followed if `follow` is set or a slash comes after it.
     #[cold]
     #[inline(never)]
     pub(crate) fn conclude(
         &mut self,
-        stopped: (At<'g>, Stop),
+        stopped: (Step<'g>, RunEnd),
         path: &[u8],
         follow: bool,
         before: &Before<'g>,
-    ) -> Result<At<'g>, Leave<'g>> {
+    ) -> Result<Step<'g>, WalkExit<'g>> {
         self.finish(stopped, &Components::new(path), (follow, true), before)
     }
 
     fn finish(
         &mut self,
-        (mut at, mut stop): (At<'g>, Stop),
+        (mut at, mut stop): (Step<'g>, RunEnd),
         parts: &Components<'_>,
         (follow, trailing): (bool, bool),
         before: &Before<'g>,
-    ) -> Result<At<'g>, Leave<'g>> {
+    ) -> Result<Step<'g>, WalkExit<'g>> {
         let path = parts.path();
         let slash = path.last() == Some(&b'/');
         loop {
             stop = match stop {
-                Stop::End if at.is_link() && (follow || slash) => match self.arrive(&at) {
-                    Ok(_) => Stop::Link(path.len()),
+                RunEnd::End if at.is_link() && (follow || slash) => match self.arrive(&at) {
+                    Ok(_) => RunEnd::Link(path.len()),
                     Err(halt) => halt.at(path.len()),
                 },
-                Stop::End => match self.check_end(&at, slash) {
+                RunEnd::End => match self.check_end(&at, slash) {
                     Ok(arrived) => return Ok(arrived),
                     Err(halt) => halt.at(path.len()),
                 },
-                Stop::Fail(errno) => return Err(Leave::Fail(errno)),
-                Stop::Trouble(reason, start) => {
+                RunEnd::Fail(errno) => return Err(WalkExit::Fail(errno)),
+                RunEnd::Fallback(reason, start) => {
                     let (at, start) = before.step_back(reason, at, path, start);
                     let rest = rest_of(path, start);
-                    return Err(Leave::Trouble { reason, at, rest });
+                    return Err(WalkExit::Fallback { reason, at, rest });
                 }
-                Stop::Link(start) => {
+                RunEnd::Link(start) => {
                     let last = trailing && path[start..].iter().all(|&byte| byte == b'/');
                     at = self.follow(&at, last).map_err(|leave| leave.then(path, start))?;
                     match self.run(at, parts, start, before) {
                         Ok(end) => {
                             at = end;
-                            Stop::End
+                            RunEnd::End
                         }
                         Err((place, why)) => {
                             at = place;
@@ -228,8 +227,8 @@ impl<'g> RcuWalk<'g> {
         }
     }
 
-    /// What must hold of the place where a path ends.
-    fn check_end(&self, at: &At<'g>, slash: bool) -> Result<At<'g>, Halt> {
+    /// Checks the place at the end of a path.
+    fn check_end(&self, at: &Step<'g>, slash: bool) -> Result<Step<'g>, StepEnd> {
         let at = self.arrive(at)?;
         if slash && at.object & DIR == 0 {
             return Err(fail(&at, Errno::ENOTDIR));
@@ -237,54 +236,54 @@ impl<'g> RcuWalk<'g> {
         Ok(at)
     }
 
-    /// Follows the symbolic link at `at`, to wherever it leads in the end.
-    fn follow(&mut self, at: &At<'g>, last: bool) -> Result<At<'g>, Leave<'g>> {
-        let trouble = |reason| Leave::Trouble { reason, at: *at, rest: Vec::new() };
-        if let Err(errno) = self.may_follow(at, last) {
+    /// Follows the symbolic link at `at` to its final target.
+    fn follow(&mut self, at: &Step<'g>, last: bool) -> Result<Step<'g>, WalkExit<'g>> {
+        let fallback = |reason| WalkExit::Fallback { reason, at: *at, rest: Vec::new() };
+        let (mount, followed) = (at.mount.get(), self.links);
+        let step = LinkStep { link: at.dentry, mount, cred: self.cred, resolve: self.resolve, followed, is_last: last };
+        if let Err(errno) = step.check() {
             return Err(match fail(at, errno) {
-                Halt::Fail(errno) => Leave::Fail(errno),
-                _ => trouble(Fallback::EntryChanged),
+                StepEnd::Fail(errno) => WalkExit::Fail(errno),
+                _ => fallback(Fallback::EntryChanged),
             });
         }
         let body = inode_of(at.dentry, at.object).and_then(|inode| inode.link_body.load(self.guard));
-        // A link that something is mounted on cannot be; so its directory is on the same mount.
-        let parent = at.dentry.parent().map(|parent| At::start(Place { mount: at.mount, dentry: parent }));
+        // A link cannot be a mount point, so its directory is on the same mount.
+        let parent = at.dentry.parent().map(|parent| Step::start(Place { mount: at.mount, dentry: parent }));
         if at.changed() {
-            return Err(trouble(Fallback::EntryChanged));
+            return Err(fallback(Fallback::EntryChanged));
         }
-        let (Some(body), Some(parent)) = (body, parent) else { return Err(trouble(Fallback::LinkNotCached)) };
+        let (Some(body), Some(parent)) = (body, parent) else { return Err(fallback(Fallback::LinkNotCached)) };
         self.links += 1;
-        let start = match body.first() {
-            Some(b'/') if self.resolve.has(Resolve::BENEATH) => return Err(Leave::Fail(Errno::EXDEV)),
-            Some(b'/') if self.resolve.has(Resolve::NO_XDEV) && !self.root.mount.ptr_eq(at.mount) => {
-                return Err(Leave::Fail(Errno::EXDEV));
-            }
-            Some(b'/') => At::start(self.root),
-            _ => parent,
+        let is_roots_mount = || self.root.mount.ptr_eq(at.mount);
+        let start = match leads_to_root(body, self.resolve, is_roots_mount) {
+            Ok(true) => Step::start(self.root),
+            Ok(false) => parent,
+            Err(errno) => return Err(WalkExit::Fail(errno)),
         };
         let parts = Components::new(body);
         let before = Before::none();
         let stopped = match self.run(start, &parts, 0, &before) {
-            Ok(at) => (at, Stop::End),
+            Ok(at) => (at, RunEnd::End),
             Err(stopped) => stopped,
         };
         self.finish(stopped, &parts, (true, last), &before)
     }
 
-    /// Walks from the component at `start` to the end of the path, or to what it cannot do itself.
+    /// Walks from the component at `start` to the end of the path, or to the first step that it cannot take.
     ///
-    /// The place is kept in three locals, not in an [`At`], so that a step needs no memory but the dentries'.
+    /// The place is kept in three locals, not in a struct, so that a step needs no memory but the dentries'.
     #[inline(always)]
     fn run(
         &self,
-        at: At<'g>,
+        at: Step<'g>,
         parts: &Components<'_>,
         mut start: usize,
         before: &Before<'g>,
-    ) -> Result<At<'g>, (At<'g>, Stop)> {
-        let At { mut dentry, mut seq, mut object, .. } = at;
+    ) -> Result<Step<'g>, (Step<'g>, RunEnd)> {
+        let Step { mut dentry, mut seq, mut object, .. } = at;
         let mut last: Option<(&'g Dentry, u32)> = None;
-        // In memory: the common step does not look at it.
+        // In memory: the common step does not read it.
         let mount = Cell::new(at.mount);
         let len = parts.path().len();
         let mut block = start;
@@ -301,7 +300,7 @@ impl<'g> RcuWalk<'g> {
                     break 'step;
                 }
                 let stepped = 'slow: {
-                    let at = || At { mount: mount.get(), dentry, seq, object };
+                    let at = || Step { mount: mount.get(), dentry, seq, object };
                     if !is_open_dir(object) {
                         break 'slow { *self }.step_closed(&at(), parts, start, end);
                     }
@@ -315,7 +314,7 @@ impl<'g> RcuWalk<'g> {
                     };
                     let entry_object = entry.object();
                     if dentry.seq.retry(seq) {
-                        break 'slow Err(Halt::Trouble(Fallback::DirectoryChanged));
+                        break 'slow Err(StepEnd::Fallback(Fallback::DirectoryChanged));
                     }
                     last = Some((dentry, seq));
                     (dentry, seq, object) = (entry, entry_seq, entry_object);
@@ -329,22 +328,29 @@ impl<'g> RcuWalk<'g> {
                     }
                     Err(halt) => {
                         before.0.set(last);
-                        return Err((At { mount: mount.get(), dentry, seq, object }, halt.at(start)));
+                        return Err((Step { mount: mount.get(), dentry, seq, object }, halt.at(start)));
                     }
                 }
             }
             if end == len {
                 before.0.set(last);
-                return Ok(At { mount: mount.get(), dentry, seq, object });
+                return Ok(Step { mount: mount.get(), dentry, seq, object });
             }
             start = end + 1;
         }
     }
 
-    /// From a place that is not a directory open to everyone to the entry whose name stands at `start..end`.
+    /// The step from a place that is not a directory open to everyone to the entry with the name at
+    /// `start..end`.
     #[cold]
     #[inline(never)]
-    fn step_closed(&self, at: &At<'g>, parts: &Components<'_>, start: usize, end: usize) -> Result<At<'g>, Halt> {
+    fn step_closed(
+        &self,
+        at: &Step<'g>,
+        parts: &Components<'_>,
+        start: usize,
+        end: usize,
+    ) -> Result<Step<'g>, StepEnd> {
         let at = self.enter(at)?;
         let name = &parts.path()[start..end];
         if at.object & FOLDED != 0 {
@@ -360,13 +366,13 @@ impl<'g> RcuWalk<'g> {
         };
         let object = dentry.object();
         if at.changed() {
-            return Err(Halt::Trouble(Fallback::DirectoryChanged));
+            return Err(StepEnd::Fallback(Fallback::DirectoryChanged));
         }
-        Ok(At { mount: at.mount, dentry, seq, object })
+        Ok(Step { mount: at.mount, dentry, seq, object })
     }
 
-    /// The entry of a short name in `dir`, and the sequence that it had before it was compared. Asks for the inode of the
-    /// `last` one ahead of its use.
+    /// The entry of a short name in `dir`, and its sequence before it was compared. Prefetches the inode of the `last`
+    /// one.
     #[inline(always)]
     pub(super) fn find(&self, dir: &Dentry, name: ShortName, hash: u64, last: bool) -> Option<(&'g Dentry, u32)> {
         let wanted = hash_len(hash, name.len);
@@ -383,10 +389,10 @@ impl<'g> RcuWalk<'g> {
         found.map(|entry| (entry, seq))
     }
 
-    /// From a directory to its entry of a long name.
+    /// The step from a directory to its entry of a long name.
     #[cold]
     #[inline(never)]
-    fn step_long(&self, at: &At<'g>, name: &[u8]) -> Result<At<'g>, Halt> {
+    fn step_long(&self, at: &Step<'g>, name: &[u8]) -> Result<Step<'g>, StepEnd> {
         if name.len() > NAME_MAX {
             let removed = !at.dentry.has(HASHED);
             return Err(fail(at, if removed { Errno::ENOENT } else { Errno::ENAMETOOLONG }));
@@ -404,15 +410,15 @@ impl<'g> RcuWalk<'g> {
         let Some(dentry) = found else { return self.miss(at, name, hash) };
         let object = dentry.object();
         if at.changed() {
-            return Err(Halt::Trouble(Fallback::DirectoryChanged));
+            return Err(StepEnd::Fallback(Fallback::DirectoryChanged));
         }
-        Ok(At { mount: at.mount, dentry, seq, object })
+        Ok(Step { mount: at.mount, dentry, seq, object })
     }
 
-    /// From a directory whose names are compared by its file system to its entry.
+    /// The step from a directory whose names its file system compares.
     #[cold]
     #[inline(never)]
-    fn step_folded(&self, at: &At<'g>, name: &[u8]) -> Result<At<'g>, Halt> {
+    fn step_folded(&self, at: &Step<'g>, name: &[u8]) -> Result<Step<'g>, StepEnd> {
         match name {
             b"." => self.step_dots(at, 1),
             b".." => self.step_dots(at, 2),
@@ -421,17 +427,18 @@ impl<'g> RcuWalk<'g> {
         }
     }
 
-    /// A short name was not found at once: `.` and `..` never are, so that the common step need not ask for them.
+    /// The step for a short name that was not found at once. `.` and `..` never are, so the common step need not check
+    /// for them.
     #[cold]
     #[inline(never)]
-    fn miss_short(&self, at: &At<'g>, name: ShortName, hash: u64) -> Result<At<'g>, Halt> {
+    fn miss_short(&self, at: &Step<'g>, name: ShortName, hash: u64) -> Result<Step<'g>, StepEnd> {
         if name.is_dots() { self.step_dots(at, name.len) } else { self.miss(at, &name.bytes(), hash) }
     }
 
-    /// The name was not on its chain, or a writer disturbed the search: look again with care.
+    /// The step for a name that was not on its chain, or whose search a writer disturbed: searches again with checks.
     #[cold]
     #[inline(never)]
-    fn miss(&self, at: &At<'g>, name: &[u8], hash: u64) -> Result<At<'g>, Halt> {
+    fn miss(&self, at: &Step<'g>, name: &[u8], hash: u64) -> Result<Step<'g>, StepEnd> {
         let renames = self.tree.renames.of(at.dentry);
         let started = renames.raw_begin();
         let (mut seq, rules) = (0, &at.mount.get().sb.rules);
@@ -444,46 +451,46 @@ impl<'g> RcuWalk<'g> {
         });
         let object = found.map_or(0, Dentry::object);
         if at.changed() {
-            return Err(Halt::Trouble(Fallback::DirectoryChanged));
+            return Err(StepEnd::Fallback(Fallback::DirectoryChanged));
         }
         if let Some(dentry) = found {
-            return Ok(At { mount: at.mount, dentry, seq, object });
+            return Ok(Step { mount: at.mount, dentry, seq, object });
         }
         if at.object & COMPLETE == 0 {
-            return Err(Halt::Trouble(Fallback::Miss));
+            return Err(StepEnd::Fallback(Fallback::Miss));
         }
-        // A rename takes the entry off one chain and puts it on another: between the two it is on none.
+        // A rename takes the entry off one chain before it puts it on another; in between it is on neither.
         if renames.read_retry(started) {
-            return Err(Halt::Trouble(Fallback::RenameInProgress));
+            return Err(StepEnd::Fallback(Fallback::RenameInProgress));
         }
-        Err(Halt::Fail(Errno::ENOENT))
+        Err(StepEnd::Fail(Errno::ENOENT))
     }
 }
 
-/// An error that was concluded from what `at` is; trouble if it is that no longer.
+/// An error that follows from the state of `at`; a fallback if that has changed.
 #[cold]
-pub(super) fn fail(at: &At<'_>, errno: Errno) -> Halt {
-    if at.changed() { Halt::Trouble(Fallback::EntryChanged) } else { Halt::Fail(errno) }
+pub(super) fn fail(at: &Step<'_>, errno: Errno) -> StepEnd {
+    if at.changed() { StepEnd::Fallback(Fallback::EntryChanged) } else { StepEnd::Fail(errno) }
 }
 
-impl Leave<'_> {
-    /// The same, where after what is left the path goes on at `start` of `path`.
+impl WalkExit<'_> {
+    /// The same, with the path from `start` on after the rest.
     fn then(self, path: &[u8], start: usize) -> Self {
         match self {
-            Leave::Trouble { reason, at, mut rest } => {
+            WalkExit::Fallback { reason, at, mut rest } => {
                 let tail = rest_of(path, start);
                 if !tail.is_empty() {
                     rest.push(b'/');
                     rest.extend_from_slice(&tail);
                 }
-                Leave::Trouble { reason, at, rest }
+                WalkExit::Fallback { reason, at, rest }
             }
             fail => fail,
         }
     }
 }
 
-/// `path` from `start` on; a slash that the path ends with is kept even if nothing else is left.
+/// `path` from `start` on; keeps a final slash even if nothing else remains.
 pub(super) fn rest_of(path: &[u8], start: usize) -> Vec<u8> {
     match path.get(start..) {
         Some(rest) if !rest.is_empty() => rest.to_vec(),

@@ -1,73 +1,74 @@
-//! ref-walk: the walk that holds what it stands on.
+//! ref-walk: the walk that holds its place.
 //!
 //! # What it is
-//! The same steps as in [rcu-walk](super::rcu_walk), each made with a count on the place it starts from, so it may sleep, ask the
-//! file system, and cannot fail because of what others do. It makes as few steps as are needed: the walk goes on in
-//! rcu-walk after each.
+//! The same steps as in [rcu-walk](super::rcu_walk), each with a count on its start. So a step may sleep and
+//! call the file system, and other threads cannot make it fail. It takes as few steps as needed: after each
+//! the walk continues in rcu-walk.
 //!
 //! # How it is locked
-//! One directory lock at a time, held while an entry is looked for, not while the file system is asked. Who crosses a mount that
-//! is being unmounted waits for the mounts' lock.
+//! One directory lock at a time, held during a search in the cache, not during a request to the file system.
+//! A walk that crosses a mount that is being unmounted waits for the mounts' lock.
 
-use crate::context::{Context, Held, Place};
-use crate::cred::{Credentials, MAY_EXEC};
-use crate::dentry::{CHECKED, DIR, Dentry, HASHED, LINK, MOUNTED};
-use crate::errno::Errno;
-use crate::fs::Request;
-use crate::mount::MountFlags;
-use crate::name::NAME_MAX;
-use crate::permission::may_block;
-use crate::rank::Rank;
-use crate::walk::Found;
-use crate::walk::arrive::protected_link;
-use crate::walk::rcu_walk::{At, MAX_LINKS, RcuWalk};
-use crate::walk::resolve::{Base, Resolve, is_within};
+use crate::base::access::credentials::{Credentials, MAY_EXEC};
+use crate::base::errno::Errno;
+use crate::base::flags::Resolve;
+use crate::base::name::NAME_MAX;
+use crate::base::rank::Rank;
+use crate::dcache::dentry::{CHECKED, DIR, Dentry, HASHED, LINK, MOUNTED};
+use crate::dcache::fs::Request;
+use crate::mount::context::Context;
+use crate::mount::place::{Base, OwnedPlace, Place};
+use crate::walk::follow::{LinkStep, Up, check_up, leads_to_root, up_from};
+use crate::walk::permission::may_block;
+use crate::walk::rcu_walk::{RcuWalk, Step};
+use crate::walk::resolve::is_within;
+use crate::walk::{WalkEnd, lookup};
 use sync::rcu::ReadGuard;
 
-/// A walk that holds a count on its place, and the text that it has still to walk.
+/// A walk that holds a count on its place, with the rest of its path.
 pub(crate) struct RefWalk {
-    here: Held,
-    /// `here` is taken as it is: what is mounted on it, or for how long its name is good, was seen to.
+    here: OwnedPlace,
+    /// Mounts on `here`, and its expiry, were already handled.
     arrived: bool,
-    root: Held,
+    root: OwnedPlace,
     cred: Credentials,
-    patience: Option<u64>,
+    timeout: Option<u64>,
     resolve: Resolve,
     rest: Vec<u8>,
     links: u32,
 }
 
 impl RefWalk {
-    /// Takes a count on the place where an rcu-walk left. `None`: it is not what it was any more, or about to be unmounted.
-    pub(crate) fn legitimise(walk: &RcuWalk<'_>, patience: Option<u64>, at: At<'_>, rest: Vec<u8>) -> Option<Self> {
+    /// Takes a count on the place where an rcu-walk stopped. `None`: it has changed, or is being unmounted.
+    pub(crate) fn legitimise(walk: &RcuWalk<'_>, timeout: Option<u64>, at: Step<'_>, rest: Vec<u8>) -> Option<Self> {
         let mount = at.mount.to_arc()?;
-        let here = Held::new(mount, at.mount.get().sb.pin_rcu(walk.guard, at.dentry, at.seq)?);
-        // The context's state holds the root for as long as the read section lasts, or an earlier ref-walk does.
+        let here = OwnedPlace::new(mount, at.mount.get().sb.pin_rcu(walk.guard, at.dentry, at.seq)?);
+        // The context's state holds the root during the read section, or an earlier ref-walk does.
         let root_mount = walk.root.mount.to_arc()?;
-        let root = Held::new(root_mount, walk.root.mount.get().sb.pin_again(walk.root.dentry));
+        let root = OwnedPlace::new(root_mount, walk.root.mount.get().sb.pin_again(walk.root.dentry));
         let arrived = at.object & (MOUNTED | CHECKED) == 0;
         let (cred, resolve, links) = (walk.cred.clone(), walk.resolve, walk.links);
-        Some(Self { here, arrived, root, cred, patience, resolve, rest, links })
+        Some(Self { here, arrived, root, cred, timeout, resolve, rest, links })
     }
 
-    /// A walk that holds the place where `path` starts.
+    /// A walk that holds the start of `path`.
     ///
     /// # Errors
-    /// `EXDEV` for an absolute path out of a scope.
+    /// `EXDEV` for an absolute path with `BENEATH`.
     pub(crate) fn from_start(context: &Context, links: u32, base: Base<'_>, path: &[u8]) -> Result<Self, Errno> {
         let (root, cwd) = context.root_and_cwd();
         let start = base.dir.cloned().unwrap_or(cwd);
         let root = if base.resolve.is_scoped() { base.scope.cloned().unwrap_or_else(|| start.clone()) } else { root };
         let is_absolute = path.first() == Some(&b'/');
-        if is_absolute && base.resolve.has(Resolve::BENEATH) {
+        if is_absolute && base.resolve.contains(Resolve::BENEATH) {
             return Err(Errno::EXDEV);
         }
         let here = if is_absolute { root.clone() } else { start };
         let guard = context.tree().domain.read();
         let state = context.state(&guard);
         let resolve = base.resolve.union(state.link_policy());
-        let (cred, patience) = (state.cred.clone(), state.patience);
-        Ok(Self { here, arrived: true, root, cred, patience, resolve, rest: path.to_vec(), links })
+        let (cred, timeout) = (state.cred.clone(), state.timeout);
+        Ok(Self { here, arrived: true, root, cred, timeout, resolve, rest: path.to_vec(), links })
     }
 
     pub(crate) fn root(&self) -> Place<'_> {
@@ -78,8 +79,8 @@ impl RefWalk {
         &self.cred
     }
 
-    pub(crate) fn patience(&self) -> Option<u64> {
-        self.patience
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        self.timeout
     }
 
     pub(crate) fn resolve(&self) -> Resolve {
@@ -94,14 +95,14 @@ impl RefWalk {
         self.links
     }
 
-    /// What is asked of the file system, by whom.
+    /// The request to the file system.
     fn request(&self) -> Request {
         let request = Request::of(&self.cred);
-        self.patience.map_or(request, |ns| request.within(ns))
+        self.timeout.map_or(request, |ns| request.within(ns))
     }
 
     /// The place that it holds.
-    pub(crate) fn held(&self) -> &Held {
+    pub(crate) fn held(&self) -> &OwnedPlace {
         &self.here
     }
 
@@ -109,18 +110,18 @@ impl RefWalk {
         self.here.dentry()
     }
 
-    /// Where rcu-walk goes on.
-    pub(crate) fn sample(&self) -> At<'_> {
+    /// The place where rcu-walk continues.
+    pub(crate) fn sample(&self) -> Step<'_> {
         let place = self.here.place();
-        if self.arrived { At::start(place) } else { At::sample(place.mount, place.dentry) }
+        if self.arrived { Step::start(place) } else { Step::sample(place.mount, place.dentry) }
     }
 
-    /// The place that rcu-walk takes as it is even if its name is good no longer: it was asked about just now.
+    /// The place that rcu-walk accepts even if its name expired: it was just revalidated.
     pub(crate) fn fresh(&self) -> *const Dentry {
         if self.arrived { self.here() } else { core::ptr::null() }
     }
 
-    /// Whether nothing is left to walk.
+    /// Whether the walk is at its end.
     pub(crate) fn is_done(&self, follow: bool) -> bool {
         self.rest.iter().all(|&byte| byte == b'/') && !self.must_follow(follow) && !self.must_arrive()
     }
@@ -133,23 +134,24 @@ impl RefWalk {
         !self.arrived && self.here().object() & (MOUNTED | CHECKED) != 0
     }
 
-    /// Takes what the caller wants of the place where the walk has ended.
+    /// Calls the caller's closure on the end of the walk.
     pub(crate) fn take_end<R, E: From<Errno>>(
         &self,
         guard: &ReadGuard<'_>,
-        take: &mut dyn FnMut(&Found<'_>) -> Result<R, E>,
+        take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let at = At::start(self.here.place());
+        let at = Step::start(self.here.place());
         if !self.rest.is_empty() && at.object & DIR == 0 {
             return Err(Errno::ENOTDIR.into());
         }
-        take(&Found::at_held(self, guard, &at))
+        take(&WalkEnd::at_held(self, guard, &at))
     }
 
-    /// One step forward: sees to what is mounted on the place, follows the link that it is, or goes to the next component.
+    /// One step forward: crosses a mount point, follows a link, or goes to the next component.
     ///
     /// # Errors
-    /// `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EXDEV`, `ETIMEDOUT`, or what the file system answers.
+    /// `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EXDEV`, `ETIMEDOUT`, or errors of the file
+    /// system.
     pub(crate) fn step(&mut self, follow: bool) -> Result<(), Errno> {
         if self.must_arrive() {
             return self.arrive();
@@ -186,10 +188,11 @@ impl RefWalk {
         Ok(())
     }
 
-    /// From a name to what it leads to: asks whether it is still good, then crosses to what is mounted on it.
+    /// From a name to its target: revalidates an expired entry, then crosses mount points.
     fn arrive(&mut self) -> Result<(), Errno> {
         if self.here().has(CHECKED) && self.here().is_expired() {
-            // Also if somebody has taken the name away meanwhile: it may have been asked about, and be another's now.
+            // Also if the name was removed meanwhile: a revalidation may have removed it, and the name may
+            // belong to another file now.
             return self.revalidate();
         }
         self.cross()?;
@@ -202,21 +205,21 @@ impl RefWalk {
             let child = {
                 let guard = self.here.sb().domain.read();
                 let Some(child) = self.here.mount().child_rcu(&guard, self.here()) else { return Ok(()) };
-                if self.resolve.has(Resolve::NO_XDEV) {
+                if self.resolve.contains(Resolve::NO_XDEV) {
                     return Err(Errno::EXDEV);
                 }
                 child.to_arc()
             };
             match child {
-                Some(child) => self.here = Held::root_of(child),
-                // About to be unmounted: wait until it is, or stays.
+                Some(child) => self.here = OwnedPlace::root_of(child),
+                // It is being unmounted: wait for the end of the unmount.
                 None => drop(self.here.sb().ranks.lock(Rank::Mounts, &self.here.sb().mounts)),
             }
         }
         Ok(())
     }
 
-    /// Asks the file system whether the name that the walk stands on is still what it was: from its directory, by its name.
+    /// Revalidates the entry of the place, by its directory and name.
     fn revalidate(&mut self) -> Result<(), Errno> {
         let sb = self.here.sb();
         let (dir, name) = {
@@ -227,43 +230,37 @@ impl RefWalk {
             let dir = here.parent().and_then(|dir| sb.pin(dir));
             match dir {
                 Some(dir) if !here.seq.retry(seq) => (self.here.beside(dir), name),
-                // It moves just now: next time.
+                // It is being moved: the next step revalidates it.
                 dir => {
                     dir.into_iter().for_each(|dir| sb.unpin(dir));
                     return Ok(());
                 }
             }
         };
-        let found = sb.find_held(&dir, &name, &self.request())?.ok_or(Errno::ENOENT)?;
+        let found = lookup::find_held(sb, &dir, &name, &self.request())?.ok_or(Errno::ENOENT)?;
         self.here = dir.beside(found);
-        // Asked just now, so it is taken as it is even if it is good for no time at all.
+        // Just revalidated, so it is accepted even if it is valid for no time at all.
         self.cross()?;
         self.arrived = true;
         Ok(())
     }
 
     /// The directory above; `None` at the root.
-    fn parent(&self) -> Result<Option<Held>, Errno> {
+    fn parent(&self) -> Result<Option<OwnedPlace>, Errno> {
         let mut from = self.here.clone();
         loop {
-            if from.place().is(&self.root.place()) {
-                return if self.resolve.has(Resolve::BENEATH) { Err(Errno::EXDEV) } else { Ok(None) };
-            }
-            if !core::ptr::eq(from.dentry(), from.mount().root()) {
-                break;
-            }
             let up = {
                 let guard = from.sb().domain.read();
-                let Some(up) = from.mount().attachment(&guard) else { return Ok(None) };
-                Held::new(up.parent.clone(), up.parent.sb.pin_again(up.mountpoint()))
+                match up_from(&guard, &from.place(), &self.root.place(), self.resolve)? {
+                    Up::Parent => break,
+                    Up::Stays => return Ok(None),
+                    Up::Mountpoint(up) => OwnedPlace::new(up.parent.clone(), up.parent.sb.pin_again(up.mountpoint())),
+                }
             };
-            if self.resolve.has(Resolve::NO_XDEV) {
-                return Err(Errno::EXDEV);
-            }
             from = up;
         }
         let up = loop {
-            // A held dentry keeps its parent alive, but may get another one.
+            // A held dentry keeps its parent alive, but may move to another one.
             let parent = from.dentry().parent().ok_or(Errno::ENOENT)?;
             if let Some(pinned) = from.sb().pin(parent) {
                 let up = from.beside(pinned);
@@ -276,49 +273,31 @@ impl RefWalk {
         Ok(Some(up))
     }
 
-    /// As in rcu-walk: within the scope, and within what the mount shows.
-    fn check_up(&self, up: &Held) -> Result<(), Errno> {
-        let sb = up.sb();
-        if self.resolve.is_scoped() && !is_within(sb, up.place(), &self.root.place()) {
-            return Err(Errno::EXDEV);
-        }
-        let mount_root = Place { mount: up.mount().borrow(), dentry: up.mount().root() };
-        if !core::ptr::eq(mount_root.dentry, sb.root()) && !is_within(sb, up.place(), &mount_root) {
-            return Err(Errno::ENOENT);
-        }
-        Ok(())
+    fn check_up(&self, up: &OwnedPlace) -> Result<(), Errno> {
+        let is_within = |root: &Place<'_>| Some(is_within(up.sb(), up.place(), root));
+        check_up(&up.place(), &self.root.place(), self.resolve, is_within).unwrap_or(Ok(()))
     }
 
     /// The entry `name`, from the cache or from the file system.
-    fn child(&self, name: &[u8]) -> Result<Held, Errno> {
+    fn child(&self, name: &[u8]) -> Result<OwnedPlace, Errno> {
         if !self.here().has(HASHED) {
             return Err(Errno::ENOENT);
         }
         if name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        let entry = self.here.sb().find_held(&self.here, name, &self.request())?;
+        let entry = lookup::find_held(self.here.sb(), &self.here, name, &self.request())?;
         entry.map(|entry| self.here.beside(entry)).ok_or(Errno::ENOENT)
     }
 
     fn follow(&mut self) -> Result<(), Errno> {
-        let refused = self.resolve.has(Resolve::NO_SYMLINKS) || self.here.mount().has(MountFlags::NOSYMFOLLOW);
-        if self.links >= MAX_LINKS || refused {
-            return Err(Errno::ELOOP);
-        }
         let is_last = self.rest.iter().all(|&byte| byte == b'/');
-        if is_last && self.resolve.has(Resolve::PROTECTED_LINKS) {
-            protected_link(self.here(), &self.cred)?;
-        }
+        let (mount, resolve, followed) = (self.here.mount(), self.resolve, self.links);
+        LinkStep { link: self.here(), mount, cred: &self.cred, resolve, followed, is_last }.check()?;
         self.links += 1;
         let body = self.here.sb().link_body(self.here(), &self.request())?;
-        let next = if body.first() == Some(&b'/') {
-            if self.resolve.has(Resolve::BENEATH) {
-                return Err(Errno::EXDEV);
-            }
-            if self.resolve.has(Resolve::NO_XDEV) && !self.root.mount().ptr_eq(self.here.mount()) {
-                return Err(Errno::EXDEV);
-            }
+        let is_roots_mount = || self.root.mount().ptr_eq(self.here.mount());
+        let next = if leads_to_root(&body, self.resolve, is_roots_mount)? {
             self.root.clone()
         } else {
             loop {

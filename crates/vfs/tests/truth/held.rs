@@ -1,15 +1,16 @@
 //! Operations on places that are held, and what they are called.
 
-use crate::store::{Kind, ROOT, Store};
+use crate::store::{ROOT, Store};
+use lightfoot_vfs::{
+    Attr, Base, Context, Credentials, Errno, MAY_EXEC, MAY_READ, MAY_WRITE, MountFlags, OpenFlags, OwnedPlace,
+    RenameFlags, SetAttr, SetXattr,
+};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use vfs::{
-    Attr, Base, Context, Credentials, Errno, Held, MAY_EXEC, MAY_READ, MAY_WRITE, MountFlags, OpenFlags, RenameFlags,
-    SetAttr, SetXattr,
-};
+use testkit::StoreOptions;
 
 /// An operation on `/f`, by its path and held.
-type Pair = (&'static str, fn(&Context) -> Result<Vec<u8>, Errno>, fn(&Context, &Held) -> Result<Vec<u8>, Errno>);
+type Pair = (&'static str, fn(&Context) -> Result<Vec<u8>, Errno>, fn(&Context, &OwnedPlace) -> Result<Vec<u8>, Errno>);
 
 fn mode(attr: Attr) -> Vec<u8> {
     attr.mode.to_le_bytes().to_vec()
@@ -68,7 +69,7 @@ fn opened(context: &Context, flags: OpenFlags) -> Result<Vec<u8>, Errno> {
     context.open(Base::CWD, b"/f", flags.union(OpenFlags::NOFOLLOW), 0).map(|file| mode(file.attr().unwrap()))
 }
 
-fn open(context: &Context, held: &Held, flags: OpenFlags) -> Result<Vec<u8>, Errno> {
+fn open(context: &Context, held: &OwnedPlace, flags: OpenFlags) -> Result<Vec<u8>, Errno> {
     context.open_held(held, flags).map(|file| mode(file.attr().unwrap()))
 }
 
@@ -78,11 +79,11 @@ fn may(context: &Context, mask: u32) -> Result<Vec<u8>, Errno> {
 
 /// A tree whose `/f` is a file, a directory or a symbolic link, of a mode and with an attribute.
 fn case(kind: &str, mode: u32, flags: MountFlags) -> Context {
-    let store = Store::new(Kind::default());
+    let store = Store::new(StoreOptions::default());
     let node = store.make(ROOT, &format!("f{kind}"));
     store.change(node, |attr| (attr.mode, attr.uid, attr.gid, attr.size) = (attr.kind() | mode, 5, 5, 3));
     let context = store.tree().context();
-    if kind != "@" {
+    if kind != " -> body" {
         context.set_xattr(Base::CWD, b"/f", false, A, b"before", SetXattr::Any).unwrap();
     }
     context.remount(Base::CWD, b"/", flags).unwrap();
@@ -92,7 +93,7 @@ fn case(kind: &str, mode: u32, flags: MountFlags) -> Context {
 #[test]
 fn what_can_be_done_by_path_can_be_done_with_what_is_held_and_the_same_is_refused() {
     for (what, by_path, by_held) in PAIRS {
-        for kind in ["", "/", "@"] {
+        for kind in ["", "/", " -> body"] {
             for mode in [0o644, 0o200, 0o000, 0o777] {
                 for flags in [MountFlags::default(), MountFlags::RDONLY, MountFlags::NOEXEC] {
                     for user in [0, 5, 6] {
@@ -102,7 +103,7 @@ fn what_can_be_done_by_path_can_be_done_with_what_is_held_and_the_same_is_refuse
                         }
                         let held = other.hold(Base::CWD, b"/f", false).unwrap();
                         let (expected, got) = (by_path(&one), by_held(&other, &held));
-                        assert_eq!(got, expected, "{what} of f{kind} {mode:o} on {flags:?} by {user}");
+                        assert_eq!(got, expected, "{what} of \"f{kind}\" {mode:o} on {flags:?} by {user}");
                     }
                 }
             }
@@ -126,14 +127,14 @@ fn what_is_held_is_worked_on_wherever_its_name_went() {
     }
 }
 
-fn called(held: &Held) -> Option<(u64, String)> {
+fn called(held: &OwnedPlace) -> Option<(u64, String)> {
     let (parent, name) = held.parent_and_name()?;
     Some((parent.attr().unwrap().ino, String::from_utf8(name.into()).unwrap()))
 }
 
 #[test]
 fn a_place_knows_its_directory_and_name_of_now() {
-    let store = Store::new(Kind::default());
+    let store = Store::new(StoreOptions::default());
     let (a, b) = (store.make(ROOT, "a/"), store.make(ROOT, "b/"));
     let node = store.make(a, "x");
     store.link(b, "a-name-of-more-than-thirty-two-bytes", node);
@@ -158,7 +159,7 @@ fn a_place_knows_its_directory_and_name_of_now() {
 
 #[test]
 fn what_a_mount_shows_first_has_no_name_there() {
-    let (store, upper) = (Store::new(Kind::default()), Store::new(Kind::default()));
+    let (store, upper) = (Store::new(StoreOptions::default()), Store::new(StoreOptions::default()));
     let m = store.make(ROOT, "m/");
     store.make(m, "f");
     store.make(ROOT, "n/");
@@ -166,7 +167,7 @@ fn what_a_mount_shows_first_has_no_name_there() {
     let context = store.tree().context();
     let hold = |path: &str| context.hold(Base::CWD, path.as_bytes(), false).unwrap();
     let below = hold("/m/f");
-    context.mount(upper, Base::CWD, b"/m", MountFlags::default()).unwrap();
+    context.mount((*upper).clone(), Base::CWD, b"/m", MountFlags::default()).unwrap();
     context.bind((Base::CWD, b"/m"), (Base::CWD, b"/n"), MountFlags::default(), false).unwrap();
     assert_eq!((called(&hold("/m")), called(&hold("/n"))), (None, None));
     let (one, other) = (hold("/m/f"), hold("/n/f"));
@@ -206,7 +207,7 @@ fn check_moving(context: &Context, watched: &str, (from, to): (&str, &str), plac
 #[test]
 fn a_name_that_moves_all_the_time_is_never_torn_and_never_missing() {
     let long = "in-b-where-the-name-takes-more-than-thirty-two-bytes";
-    let store = Store::new(Kind { names_in_cache: true, ..Kind::default() });
+    let store = Store::new(StoreOptions { names_in_cache: true, ..StoreOptions::default() });
     let context = store.tree().context();
     for dir in ["/a", "/b"] {
         context.mkdir(Base::CWD, dir.as_bytes(), 0o755).unwrap();

@@ -1,14 +1,19 @@
 //! Listings by cookie: from names that live in the cache, from a file system that lists, and from a listing that is kept.
 
-use crate::store::{Kind, Store};
+use crate::store::Store;
+use lightfoot_vfs::{Base, Context, Errno, OpenFile, OpenFlags, RenameFlags, Valid, Vfs};
 use std::collections::{BTreeMap, BTreeSet};
-use vfs::{Base, Context, Errno, OpenFile, OpenFlags, RenameFlags, Vfs};
+use testkit::StoreOptions;
 
-const KINDS: [(&str, Kind); 3] = [
-    ("names in the cache", Kind { names_in_cache: true, keeps_listings: false }),
-    ("a file system that lists", Kind { names_in_cache: false, keeps_listings: false }),
-    ("listings that are kept", Kind { names_in_cache: false, keeps_listings: true }),
+const OPTIONS: [(&str, StoreOptions); 3] = [
+    ("names in the cache", options(true, false)),
+    ("a file system that lists", options(false, false)),
+    ("listings that are kept", options(false, true)),
 ];
+
+const fn options(names_in_cache: bool, keeps_listings: bool) -> StoreOptions {
+    StoreOptions { names_in_cache, keeps_listings, valid: Valid::UntilInvalidated }
+}
 
 /// Around the length of a batch, which is 64.
 const LENGTHS: [usize; 8] = [0, 1, 2, 63, 64, 65, 128, 200];
@@ -22,8 +27,8 @@ struct Case {
 }
 
 impl Case {
-    fn new(kind: Kind, entries: usize) -> Self {
-        let store = Store::new(kind);
+    fn new(options: StoreOptions, entries: usize) -> Self {
+        let store = Store::new(options);
         let vfs = store.tree();
         let context = vfs.context();
         context.mkdir(Base::CWD, b"/d", 0o755).unwrap();
@@ -66,9 +71,9 @@ fn after(dir: &OpenFile, cookie: u64, most: usize) -> Listed {
 
 #[test]
 fn every_cookie_leads_to_what_follows_it_wherever_the_listing_stopped() {
-    for (what, kind) in KINDS {
+    for (what, options) in OPTIONS {
         for length in LENGTHS {
-            let case = Case::new(kind, length);
+            let case = Case::new(options, length);
             let whole = after(&case.open(), 0, usize::MAX);
             let names: BTreeSet<_> = whole.iter().map(|(name, _)| name).collect();
             let cookies: BTreeSet<_> = whole.iter().map(|(_, cookie)| cookie).collect();
@@ -101,23 +106,23 @@ fn every_cookie_leads_to_what_follows_it_wherever_the_listing_stopped() {
 
 #[test]
 fn going_on_where_the_last_call_ended_asks_the_file_system_no_more_than_once_a_batch() {
-    let case = Case::new(KINDS[1].1, 200);
+    let case = Case::new(OPTIONS[1].1, 200);
     let dir = case.open();
     let mut cookie = 0;
     for number in 1..=200 {
         let next = after(&dir, cookie, 1);
         cookie = next[0].1;
-        assert_eq!(case.store.state().listed, 1 + number / 64, "{number}");
+        assert_eq!(case.store.log().listings, 1 + number / 64, "{number}");
     }
 }
 
 #[test]
 fn a_listing_that_is_kept_answers_further_ones_and_each_cookie_still_leads_on() {
-    let case = Case::new(KINDS[2].1, 150);
+    let case = Case::new(OPTIONS[2].1, 150);
     let whole = after(&case.open(), 0, usize::MAX);
-    let asked = case.store.state().listed;
+    let asked = case.store.log().listings;
     assert_eq!(after(&case.open(), 0, usize::MAX), whole);
-    assert_eq!(case.store.state().listed, asked, "the second comes from what was kept");
+    assert_eq!(case.store.log().listings, asked, "the second comes from what was kept");
     let dir = case.open();
     for stop in [0, 1, 63, 64, 65, 149, 150] {
         assert_eq!(after(&dir, 0, stop), whole[..stop]);
@@ -132,10 +137,10 @@ fn a_listing_that_is_kept_answers_further_ones_and_each_cookie_still_leads_on() 
 
 #[test]
 fn the_two_ways_of_listing_go_on_from_one_another() {
-    for (what, kind) in KINDS {
+    for (what, options) in OPTIONS {
         for length in LENGTHS {
             for first in [0, 1, 5, 63, 64, 65, 100] {
-                let case = Case::new(kind, length);
+                let case = Case::new(options, length);
                 let whole = after(&case.open(), 0, usize::MAX);
                 let names: Vec<_> = whole.iter().map(|(name, _)| name.as_str()).collect();
                 let dir = case.open();
@@ -170,24 +175,12 @@ fn next_names(dir: &OpenFile) -> Vec<String> {
     next.into_iter().map(|entry| String::from_utf8(entry.name.into_vec()).unwrap()).collect()
 }
 
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % end
-    }
-}
-
 /// Lists a directory that changes between the calls.
-fn check_beside_changes(what: &str, kind: Kind, seed: u64) {
-    let label = format!("{what}, seed {seed:#x}");
-    let mut random = Random(seed);
-    let length = random.below(250);
-    let case = Case::new(kind, length);
+fn check_beside_changes(what: &str, options: StoreOptions, seed: u64) {
+    let label = format!("{what}, seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let length = random.usize(..250);
+    let case = Case::new(options, length);
     let before = case.vfs.stats().held;
     let dir = case.open();
     // Present from the first call to the last so far; and all that are there now.
@@ -197,8 +190,8 @@ fn check_beside_changes(what: &str, kind: Kind, seed: u64) {
     let (mut cookie, mut fresh) = (0, 0);
     let mut cookies = BTreeMap::new();
     loop {
-        let dir = if random.below(4) == 0 { &case.open() } else { &dir };
-        let most = 1 + random.below(100);
+        let dir = if random.usize(..4) == 0 { &case.open() } else { &dir };
+        let most = 1 + random.usize(..100);
         let next = after(dir, cookie, most);
         for (name, at) in &next {
             *given.entry(name.clone()).or_default() += 1;
@@ -206,10 +199,10 @@ fn check_beside_changes(what: &str, kind: Kind, seed: u64) {
         }
         let Some((_, last)) = next.last() else { break };
         cookie = *last;
-        for _ in 0..random.below(12) {
+        for _ in 0..random.usize(..12) {
             fresh += 1;
-            let pick = there.iter().nth(random.below(there.len().max(1))).cloned();
-            match (random.below(3), pick) {
+            let pick = there.iter().nth(random.usize(..there.len().max(1))).cloned();
+            match (random.usize(..3), pick) {
                 (0, Some(name)) => {
                     case.remove(&name);
                     stayed.remove(&name);
@@ -239,23 +232,23 @@ fn check_beside_changes(what: &str, kind: Kind, seed: u64) {
 
 #[test]
 fn an_entry_that_stays_is_given_exactly_once_whatever_comes_and_goes_beside_it() {
-    for (what, kind) in KINDS {
+    for (what, options) in OPTIONS {
         for round in 1..=60_u64 {
-            check_beside_changes(what, kind, round.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            check_beside_changes(what, options, round);
         }
     }
 }
 
 #[test]
 fn who_is_given_an_entry_may_do_with_the_tree_what_it_likes() {
-    for (what, kind) in KINDS {
-        let case = Case::new(kind, 100);
+    for (what, options) in OPTIONS {
+        let case = Case::new(options, 100);
         let (dir, mut given) = (case.open(), 0);
         dir.entries_after(0, &mut |entry, cookie| {
             given += 1;
             let name = String::from_utf8(entry.name.to_vec()).unwrap();
             let other = case.context.fork();
-            other.set_credentials(vfs::Credentials::user(5, 5, &[]));
+            other.set_credentials(lightfoot_vfs::Credentials::user(5, 5, &[]));
             case.rename(&name, &format!("seen-{name}"));
             // The same directory too, which is a listing of its own then.
             assert!(!after(&dir, cookie, 1).is_empty() || given >= 100);
@@ -268,8 +261,8 @@ fn who_is_given_an_entry_may_do_with_the_tree_what_it_likes() {
 
 #[test]
 fn what_is_no_directory_or_no_open_file_is_not_listed() {
-    for (what, kind) in KINDS {
-        let case = Case::new(kind, 1);
+    for (what, options) in OPTIONS {
+        let case = Case::new(options, 1);
         let cases = [
             ("/d/n0", OpenFlags::RDONLY, Errno::ENOTDIR),
             ("/d", OpenFlags::PATH, Errno::EBADF),

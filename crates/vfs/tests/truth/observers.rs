@@ -1,8 +1,9 @@
 //! What observers are told of pushes.
 
-use crate::store::{Kind, ROOT, Store};
+use crate::store::{ROOT, Store};
+use lightfoot_vfs::{Base, Context, Identity, Observer};
 use std::sync::{Arc, Mutex};
-use vfs::{Base, Context, Identity, Observer};
+use testkit::StoreOptions;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Heard {
@@ -35,7 +36,7 @@ fn identity(context: &Context, path: &str) -> Identity {
 
 #[test]
 fn observers_hear_of_what_the_cache_knows_and_of_nothing_after_their_end() {
-    let store = Store::new(Kind::default());
+    let store = Store::new(StoreOptions::default());
     let dir = store.make(ROOT, "d/");
     let node = store.make(dir, "f");
     let unknown = store.make(dir, "unknown");
@@ -45,7 +46,7 @@ fn observers_hear_of_what_the_cache_knows_and_of_nothing_after_their_end() {
     let mut ears: Vec<_> = heard.iter().map(|heard| Arc::new(Ear(heard.clone()))).collect();
     ears.iter().for_each(|ear| vfs.observe(ear));
     let (root, d, f) = (identity(&context, "/"), identity(&context, "/d"), identity(&context, "/d/f"));
-    let tell = store.tell();
+    let tell = store.invalidator();
     type Push<'t> = Box<dyn Fn() + 't>;
     let pushes: Vec<(Push<'_>, Vec<Heard>)> = vec![
         (Box::new(|| tell.entry(ROOT, b"d")), vec![Heard::Entry(root, b"d".into())]),
@@ -79,7 +80,7 @@ fn observers_hear_of_what_the_cache_knows_and_of_nothing_after_their_end() {
 
 #[test]
 fn a_push_of_a_file_with_several_names_is_heard() {
-    let store = Store::new(Kind::default());
+    let store = Store::new(StoreOptions::default());
     let node = store.make(ROOT, "a");
     store.link(ROOT, "b", node);
     let vfs = store.tree();
@@ -89,14 +90,14 @@ fn a_push_of_a_file_with_several_names_is_heard() {
     vfs.observe(&ear);
     let (a, b) = (identity(&context, "/a"), identity(&context, "/b"));
     assert_eq!(a, b);
-    store.tell().inode(node);
+    store.invalidator().inode(node);
     let heard = heard.lock().unwrap();
     assert!(!heard.is_empty() && heard.iter().all(|one| *one == Heard::Inode(a)), "{heard:?}");
 }
 
 #[test]
 fn a_push_of_a_file_that_lost_its_name_is_heard_as_long_as_it_is_held() {
-    let store = Store::new(Kind::default());
+    let store = Store::new(StoreOptions::default());
     let node = store.make(ROOT, "a");
     let vfs = store.tree();
     let context = vfs.context();
@@ -107,7 +108,7 @@ fn a_push_of_a_file_that_lost_its_name_is_heard_as_long_as_it_is_held() {
     let a = identity(&context, "/a");
     context.unlink(Base::CWD, b"/a").unwrap();
     store.change(node, |attr| attr.size = 7);
-    store.tell().inode(node);
+    store.invalidator().inode(node);
     assert_eq!(*heard.lock().unwrap(), [Heard::Inode(a)]);
     assert_eq!(held.attr().unwrap().size, 7);
 }

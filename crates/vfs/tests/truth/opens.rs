@@ -1,7 +1,8 @@
 //! Opens and releases that the file system is told of, and the writers that a mount counts.
 
-use crate::store::{Kind, ROOT, Store, Told};
-use vfs::{Base, Context, Errno, MountFlags, OpenFile, OpenFlags};
+use crate::store::{FileRequest, ROOT, Store};
+use lightfoot_vfs::{Base, Context, Errno, MountFlags, OpenFile, OpenFlags};
+use testkit::StoreOptions;
 
 const NOFOLLOW: OpenFlags = OpenFlags::NOFOLLOW;
 
@@ -33,12 +34,11 @@ const FLAGS: [OpenFlags; 6] = [
 ];
 
 fn case() -> (Store, Context) {
-    let store = Store::new(Kind::default());
+    let store = Store::new(StoreOptions::default());
     store.make(ROOT, "f");
     store.make(ROOT, "d/");
     let context = store.tree().context();
     context.symlink(b"f", Base::CWD, b"/l").unwrap();
-    // The store forgets bodies: the tree knows this one.
     (store, context)
 }
 
@@ -58,15 +58,19 @@ fn each_open_that_is_told_is_followed_by_one_release_with_its_flags() {
             let flags = flags.union(with);
             let file = open(&context, flags).unwrap();
             let node = file.attr().unwrap().ino;
-            assert_eq!(store.take_told(), [Told::Opened(node, flags)], "{what} {flags:?}");
+            assert_eq!(store.take_file_requests(), [FileRequest::Opened(node, flags)], "{what} {flags:?}");
             let again = context.open_held(file.held(), OpenFlags::RDONLY).unwrap();
-            assert_eq!(store.take_told(), [Told::Opened(node, OpenFlags::RDONLY)], "{what} {flags:?}");
+            assert_eq!(store.take_file_requests(), [FileRequest::Opened(node, OpenFlags::RDONLY)], "{what} {flags:?}");
             assert_eq!(has_no_writer(&context), !flags.can_write(), "{what} {flags:?}");
             drop(file);
-            assert_eq!(store.take_told(), [Told::Released(node, flags)], "{what} {flags:?}");
+            assert_eq!(store.take_file_requests(), [FileRequest::Released(node, flags)], "{what} {flags:?}");
             assert!(has_no_writer(&context), "{what} {flags:?}");
             drop(again);
-            assert_eq!(store.take_told(), [Told::Released(node, OpenFlags::RDONLY)], "{what} {flags:?}");
+            assert_eq!(
+                store.take_file_requests(),
+                [FileRequest::Released(node, OpenFlags::RDONLY)],
+                "{what} {flags:?}"
+            );
         }
     }
 }
@@ -77,16 +81,16 @@ fn an_open_that_the_file_system_refuses_leaves_nothing() {
         for flags in FLAGS {
             for errno in [Errno::EACCES, Errno::EIO] {
                 let (store, context) = case();
-                store.state().open_refusal = Some(errno);
+                store.log().open_error = Some(errno);
                 let flags = flags.union(with);
                 assert_eq!(open(&context, flags).map(drop), Err(errno), "{what} {flags:?}");
-                assert_eq!(store.take_told(), [], "{what} {flags:?}");
+                assert_eq!(store.take_file_requests(), [], "{what} {flags:?}");
                 assert!(has_no_writer(&context), "{what} {flags:?}");
                 // And is no reason to refuse the next.
-                store.state().open_refusal = None;
-                if !flags.has(OpenFlags::EXCL) {
+                store.log().open_error = None;
+                if !flags.contains(OpenFlags::EXCL) {
                     drop(open(&context, flags).unwrap());
-                    assert_eq!(store.take_told().len(), 2, "{what} {flags:?}");
+                    assert_eq!(store.take_file_requests().len(), 2, "{what} {flags:?}");
                 }
             }
         }
@@ -96,13 +100,17 @@ fn an_open_that_the_file_system_refuses_leaves_nothing() {
 #[test]
 fn an_open_whose_cut_fails_is_released() {
     for (what, open, with) in WAYS.into_iter().filter(|(what, ..)| !what.starts_with("made")) {
-        for flags in FLAGS.into_iter().filter(|flags| flags.has(OpenFlags::TRUNC)) {
+        for flags in FLAGS.into_iter().filter(|flags| flags.contains(OpenFlags::TRUNC)) {
             let (store, context) = case();
             store.change(2, |attr| attr.size = 5);
-            store.state().cut_refusal = Some(Errno::EIO);
+            store.log().set_len_error = Some(Errno::EIO);
             let flags = flags.union(with);
             assert_eq!(open(&context, flags).map(drop), Err(Errno::EIO), "{what} {flags:?}");
-            assert_eq!(store.take_told(), [Told::Opened(2, flags), Told::Released(2, flags)], "{what} {flags:?}");
+            assert_eq!(
+                store.take_file_requests(),
+                [FileRequest::Opened(2, flags), FileRequest::Released(2, flags)],
+                "{what} {flags:?}"
+            );
             assert!(has_no_writer(&context), "{what} {flags:?}");
         }
     }
@@ -121,7 +129,7 @@ fn what_is_refused_before_it_is_opened_is_not_told() {
     for (path, flags, errno) in cases {
         let (store, context) = case();
         assert_eq!(context.open(Base::CWD, path.as_bytes(), flags, 0).map(drop), Err(errno), "{path} {flags:?}");
-        assert_eq!(store.take_told(), [], "{path} {flags:?}");
+        assert_eq!(store.take_file_requests(), [], "{path} {flags:?}");
         assert!(has_no_writer(&context), "{path} {flags:?}");
     }
     let (store, context) = case();
@@ -129,7 +137,7 @@ fn what_is_refused_before_it_is_opened_is_not_told() {
     for (what, open, with) in WAYS {
         for flags in [OpenFlags::WRONLY, OpenFlags::RDWR.union(OpenFlags::TRUNC)] {
             assert!(open(&context, flags.union(with)).is_err(), "{what} {flags:?}");
-            assert_eq!(store.take_told(), [], "{what} {flags:?}");
+            assert_eq!(store.take_file_requests(), [], "{what} {flags:?}");
         }
     }
     context.remount(Base::CWD, b"/", MountFlags::default()).unwrap();
@@ -149,20 +157,21 @@ fn places_and_directories_are_not_told() {
     assert!(opened.iter().all(Result::is_ok), "{opened:?}");
     assert!(has_no_writer(&context));
     drop(opened);
-    assert_eq!(store.take_told(), []);
+    assert_eq!(store.take_file_requests(), []);
 }
 
 #[test]
 fn a_file_without_a_name_is_told_too() {
     let (store, context) = case();
     for refusal in [None, Some(Errno::EMFILE)] {
-        store.state().open_refusal = refusal;
+        store.log().open_error = refusal;
         let flags = OpenFlags::TMPFILE.union(OpenFlags::RDWR);
         let file = context.open(Base::CWD, b"/d", flags, 0o600);
         assert_eq!(file.as_ref().err().copied(), refusal);
         drop(file);
-        let told = store.take_told();
-        let is_balanced = matches!(told[..], [Told::Opened(a, f), Told::Released(b, g)] if a == b && f == g);
+        let told = store.take_file_requests();
+        let is_balanced =
+            matches!(told[..], [FileRequest::Opened(a, f), FileRequest::Released(b, g)] if a == b && f == g);
         assert!(is_balanced == refusal.is_none() && told.len() == if is_balanced { 2 } else { 0 }, "{told:?}");
         assert!(has_no_writer(&context));
     }

@@ -1,7 +1,8 @@
 //! Set-id bits that go with a change of the contents: the file system is told.
 
-use crate::store::{Kind, ROOT, Store};
-use vfs::{Allocate, Base, Context, Credentials, OpenFlags, SetAttr};
+use crate::store::{ROOT, Store};
+use lightfoot_vfs::{Allocate, Base, Context, Credentials, OpenFlags, SetAttr};
+use testkit::StoreOptions;
 
 /// Changes the contents of `/f`.
 type Change = fn(&Context);
@@ -50,7 +51,7 @@ fn set_id_bits_that_a_change_takes_away_are_told_once() {
     for (what, change) in CHANGES {
         for (mode, afters) in modes {
             for (after, (uid, gid)) in afters.into_iter().zip([(0, 0), (5, 5), (6, 7)]) {
-                let store = Store::new(Kind::default());
+                let store = Store::new(StoreOptions::default());
                 let node = store.make(ROOT, "f");
                 store.change(node, |attr| {
                     (attr.mode, attr.uid, attr.gid, attr.size) = (attr.mode & !0o7777 | mode, 5, 7, 3);
@@ -60,12 +61,12 @@ fn set_id_bits_that_a_change_takes_away_are_told_once() {
                 change(&context);
                 let label = format!("{what} of {mode:o} by {uid}");
                 assert_eq!(context.attr(Base::CWD, b"/f", true).unwrap().mode & 0o7777, after, "{label}");
-                let told = store.state().modes.clone();
+                let told = store.log().modes.clone();
                 let expected = if after == mode { vec![] } else { vec![(node, after)] };
                 assert_eq!(told, expected, "{label}");
                 // Nor again by the next.
                 change_again(&context);
-                assert_eq!(store.state().modes, expected, "{label}");
+                assert_eq!(store.log().modes, expected, "{label}");
             }
         }
     }
@@ -78,11 +79,11 @@ fn change_again(context: &Context) {
 
 #[test]
 fn a_cut_to_what_it_is_does_the_rest_that_was_asked() {
-    let store = Store::new(Kind::default());
+    let store = Store::new(StoreOptions::default());
     let node = store.make(ROOT, "f");
     let context = store.tree().context();
     let set = SetAttr { size: Some(0), mode: Some(0o600), uid: Some(9), ..SetAttr::default() };
     context.set_attr(Base::CWD, b"/f", true, &set).unwrap();
     let attr = context.attr(Base::CWD, b"/f", true).unwrap();
-    assert_eq!((attr.mode & 0o7777, attr.uid, store.state().modes.clone()), (0o600, 9, vec![(node, 0o600)]));
+    assert_eq!((attr.mode & 0o7777, attr.uid, store.log().modes.clone()), (0o600, 9, vec![(node, 0o600)]));
 }

@@ -5,7 +5,7 @@ use crate::namespace::errno::{EBUSY, EINVAL};
 use crate::namespace::ops::{Extra, MOUNT_FLAGS, RawPath, Storage, XattrAt};
 use crate::namespace::outcome::{Attr, Outcome};
 use ramfs::RamFs;
-use vfs::{Allocate, Held, MountFlags, RenameFlags, Resolve, SeekFor, SetXattr, UnmountFlags};
+use vfs::{Allocate, MountFlags, OwnedPlace, RenameFlags, Resolve, SeekFor, SetXattr, UnmountFlags};
 
 /// Flags of mounts as `ST_*` numbers them, and as `MS_*` does.
 const NOSYMFOLLOW: (u32, u32) = (0x2000, 256);
@@ -20,11 +20,11 @@ impl Lightfoot {
             }
             Extra::LinkFollowing { from, to } => self.link(from, true, to)?.into(),
             Extra::LinkOpen { slot, to } => {
-                let held: &Held = self.file(*slot)?.held();
+                let held: &OwnedPlace = self.file(*slot)?.held();
                 context.link((held.into(), b"", false), (self.base()?, to))?.into()
             }
             Extra::OpenHow { slot, path, flags, mode, resolve } => {
-                let resolve = Resolve::from_bits(*resolve as u32)?;
+                let resolve = Resolve::from_linux(*resolve as u32)?;
                 self.open(*slot, path, *flags, *mode, resolve)?.into()
             }
             Extra::AccessLink { path, bits } => context.access(self.base()?, path, false, *bits)?.into(),
@@ -150,7 +150,7 @@ impl Lightfoot {
     /// `lseek(2)` to the start, whatever is open.
     fn rewind(&mut self, slot: usize) -> Result<(), Errno> {
         let Slot { file, position, .. } = self.slots[slot].as_mut().ok_or(super::EBADF)?;
-        if file.flags().has(vfs::OpenFlags::PATH) {
+        if file.flags().contains(vfs::OpenFlags::PATH) {
             return Err(super::EBADF);
         }
         *position = 0;

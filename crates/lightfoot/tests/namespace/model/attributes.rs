@@ -62,7 +62,7 @@ impl Model {
         if kept { 0 } else { inode.perm & S_ISGID }
     }
 
-    /// Takes mode bits away. Whoever changes a mode without belonging to the group takes set-group-ID away with it.
+    /// Clears mode bits. A caller outside of the group that changes a mode clears set-group-ID too.
     fn drop_bits(&mut self, id: Id, dropped: u32) {
         if dropped == 0 {
             return;
@@ -97,7 +97,7 @@ impl Model {
     /// Sets a file's length. Answers whether `truncate` takes that for a change: also the same length is one where
     /// pages are.
     pub(super) fn set_len(&mut self, id: Id, len: u64) -> bool {
-        let Kind::File { data, pages } = &mut self.inodes[id].kind else { panic!("inode {id} is no file") };
+        let Kind::File { data, pages } = &mut self.inodes[id].kind else { panic!("inode {id} is not a file") };
         let changed = data.len() as u64 != len || !pages.is_empty();
         data.resize(len as usize, 0);
         pages.retain(|page| page * 4096 < len);

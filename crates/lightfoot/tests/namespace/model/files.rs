@@ -119,8 +119,8 @@ impl Model {
         Ok(read)
     }
 
-    /// Writes at an offset, or at the handle's own and moves that. Appending handles write at the end, whatever they
-    /// are told.
+    /// Writes at an offset, or at the handle's own and moves that. Appending handles write at the end, at
+    /// whatever offset they are called.
     pub(super) fn write(&mut self, slot: usize, offset: Option<u64>, fill: u8, len: usize) -> Res<u64> {
         let handle = self.slot(slot)?.clone();
         if !handle.writable {

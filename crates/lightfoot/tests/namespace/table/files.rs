@@ -115,7 +115,7 @@ fn open_files() -> Vec<Row> {
         ("readlink of a directory", vec![mkdir("a")], readlink("a"), Err(EINVAL)),
         ("readlink of a link with a slash", vec![mkdir("d"), symlink("d", "l")], readlink("l/"), Err(EINVAL)),
         ("readlink of a dangling link with a slash", vec![symlink("d", "l")], readlink("l/"), Err(ENOENT)),
-        ("an unlinked file is still there for who holds it", vec![create("a"), unlink("a"), write(5)], fstat(), Ok(())),
+        ("an unlinked file stays while it is open", vec![create("a"), unlink("a"), write(5)], fstat(), Ok(())),
         ("an unlinked file can grow", vec![create("a"), unlink("a")], ftruncate(5000), Ok(())),
         ("execute on a file that nobody may execute, as root", vec![file("a")], access("a", 1), Err(EACCES)),
         ("execute on a file that its group may execute, as root",

@@ -60,7 +60,7 @@ fn before_the_walk() -> Vec<Row> {
         ("a name of 256 bytes below a file", vec![file("a")], stat("a/".to_owned() + &name(256)), Err(ENOTDIR)),
         ("a name of 256 bytes in a removed directory",
             vec![mkdir("a"), chdir("a"), rmdir("../a")], stat(name(256)), Err(ENOENT)),
-        ("a name that is no UTF-8", vec![file(b"\xff\xfe")], stat(b"\xff\xfe"), Ok(())),
+        ("a name that is not UTF-8", vec![file(b"\xff\xfe")], stat(b"\xff\xfe"), Ok(())),
         ("a name of three dots", vec![mkdir("...")], stat("..."), Ok(())),
         ("a name of three dots that is missing", vec![], stat("..."), Err(ENOENT)),
         ("a name of a dot and a comma", vec![mkdir("d"), file("d/.,")], stat("d/.,"), Ok(())),

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Permission checks: which caller may do what.
 
 use super::*;
 
@@ -7,7 +7,7 @@ pub(super) fn rows() -> Vec<Row> {
     [permissions(), unwritable_directory(), file_permissions(), ownership()].concat()
 }
 
-/// What who may do.
+/// The operations with their callers, and the errors that they must get.
 #[rustfmt::skip]
 fn permissions() -> Vec<Row> {
     vec![
@@ -158,7 +158,7 @@ fn ownership() -> Vec<Row> {
             vec![symlink("a", "l"), become_user(1)], lchown("l", Some(1000), None), Err(EPERM)),
         ("times of somebody else's file",
             vec![node("a", S_IFREG | 0o666), chmod("a", 0o666), become_user(1)], utimens("a"), Err(EPERM)),
-        ("times of one's own file that one may not write",
+        ("times of a file that its owner may not write",
             vec![chmod("/", 0o777), become_user(1), node("a", S_IFREG | 0o400)], utimens("a"), Ok(())),
         ("times of what is missing", vec![], utimens("a"), Err(ENOENT)),
         ("link to one's own file", vec![chmod("/", 0o777), become_user(1), file("a")], link("a", "b"), Ok(())),

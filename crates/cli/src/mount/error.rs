@@ -1,0 +1,111 @@
+//! The errors of `lightfoot mount`.
+
+use crate::logging::LogError;
+use crate::reason::{CommandError, Reason, show};
+use crate::source::SourceError;
+use fuse::MountError;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a tree is not mounted, or no longer.
+#[derive(Debug, Error)]
+pub(crate) enum ServeError {
+    /// The source or an option cannot be used.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+
+    /// It cannot be mounted.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+
+    /// The log cannot be written, or its level does not exist.
+    #[error(transparent)]
+    Log(#[from] LogError),
+
+    /// The mount point cannot be created.
+    #[error("{}: cannot create the mount point: {reason} (create it first, or use another)", show(.path))]
+    Create {
+        /// The mount point.
+        path: PathBuf,
+        /// Why not.
+        reason: Reason,
+    },
+
+    /// The mount point is the source.
+    #[error("{}: cannot mount a directory on itself (use another mount point)", show(.0))]
+    OnItself(PathBuf),
+
+    /// The mount point is shown in the mount.
+    #[error(
+        "{}: inside {}, so with `cross` the mount would contain itself (use another mount point, or omit cross)",
+        show(.mountpoint),
+        show(.directory)
+    )]
+    InItself {
+        /// The mount point.
+        mountpoint: PathBuf,
+        /// The source.
+        directory: PathBuf,
+    },
+
+    /// Metrics cannot be served on this address.
+    #[error("--metrics {address}: {reason} (use a free address, such as --metrics {free})")]
+    Listen {
+        /// The address.
+        address: String,
+        /// Why not.
+        reason: Reason,
+        /// One that is free.
+        free: SocketAddr,
+    },
+
+    /// Signals cannot be received.
+    #[error("cannot receive signals: {0} (nothing was mounted, because nothing could unmount it)")]
+    Signals(Reason),
+
+    /// The process in the background cannot be started.
+    #[error("cannot start a background process: {0} (mount without --daemon)")]
+    Spawn(Reason),
+
+    /// The process in the background reported an error.
+    #[error("{message}")]
+    Child {
+        /// Its exit status.
+        status: u8,
+        /// Its message.
+        message: String,
+    },
+
+    /// The process in the background ended without a report.
+    #[error("the background process ended before it had mounted: {0} (mount without --daemon to see why)")]
+    ChildLost(String),
+
+    /// The transport failed.
+    #[error("the connection to the kernel failed: {0} (the mount has ended)")]
+    Server(Reason),
+
+    /// A second signal arrived before all files were closed.
+    #[error("killed by a second signal; files still open are lost")]
+    Killed(u8),
+
+    /// This process runs in the background and has reported its error with this status.
+    #[error("see the log")]
+    Reported(u8),
+}
+
+impl CommandError for ServeError {
+    fn status(&self) -> u8 {
+        match self {
+            Self::Child { status, .. } | Self::Reported(status) => *status,
+            Self::Killed(signal) => 128 + signal,
+            Self::Mount(MountError::Kernel { .. } | MountError::NoRoot(_) | MountError::Stale { .. }) => 1,
+            Self::Signals(_) | Self::Spawn(_) | Self::ChildLost(_) | Self::Server(_) => 1,
+            _ => 2,
+        }
+    }
+
+    fn is_reported(&self) -> bool {
+        matches!(self, Self::Reported(_))
+    }
+}

@@ -1,0 +1,242 @@
+//! Metrics over HTTP, for Prometheus.
+//!
+//! # What it is
+//! As little of HTTP/1.0 as a scraper needs: GET of `/metrics` or `/`, one reply a connection, one connection at a time, each
+//! for at most [`TIMEOUT`].
+//!
+//! # What it is not
+//! Protected: every program that can connect can read. So a port alone stands for the loopback address.
+
+use super::error::ServeError;
+use crate::control::ServedMount;
+use crate::stats::prometheus;
+use std::fmt;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Weak;
+use std::thread;
+use std::time::Duration;
+
+/// How long a client may take to send or to receive.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The longest request, in bytes.
+const MAX_REQUEST: usize = 8 << 10;
+
+/// The port of the examples.
+const DEFAULT_PORT: u16 = 9180;
+
+/// The last port that only root may bind.
+const LAST_PRIVILEGED: u16 = 1023;
+
+/// Where metrics are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// A port.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+            return Ok(Self::Unix(path));
+        }
+        if let Ok(port) = text.trim_start_matches(':').parse() {
+            return Ok(Self::Tcp((Ipv4Addr::LOCALHOST, port).into()));
+        }
+        let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+        found.map(Self::Tcp).ok_or_else(|| "use ADDRESS:PORT, PORT or unix:PATH, such as 127.0.0.1:9180".into())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A socket that listens, but is not served yet.
+pub(super) enum HttpListener {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+/// The file of a Unix socket; it is removed when this is dropped.
+pub(super) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl HttpListener {
+    /// Binds the address.
+    ///
+    /// # Errors
+    /// Those of `bind(2)`, with an address that could be used.
+    pub(super) fn bind(address: &Address) -> Result<Self, ServeError> {
+        let bound = match address {
+            Address::Tcp(address) => TcpListener::bind(address).map(Self::Tcp),
+            Address::Unix(path) => {
+                remove_dead(path);
+                UnixListener::bind(path).map(|listener| Self::Unix(listener, SocketFile(path.clone())))
+            }
+        };
+        bound.map_err(|error| {
+            let (address, free) = (address.to_string(), free_address(address));
+            ServeError::Listen { address, reason: error.into(), free }
+        })
+    }
+
+    /// Starts a thread that serves the metrics of `mount`, until that is dropped.
+    pub(super) fn serve(self, mount: Weak<ServedMount>) -> io::Result<Option<SocketFile>> {
+        let thread = thread::Builder::new().name("lightfoot-http".into());
+        match self {
+            Self::Tcp(listener) => {
+                tracing::info!(address = %listener.local_addr()?, "serving metrics");
+                let accept = move || {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_read_timeout(Some(TIMEOUT))?;
+                    stream.set_write_timeout(Some(TIMEOUT))?;
+                    Ok(stream)
+                };
+                thread.spawn(move || reply_all(accept, &mount))?;
+                Ok(None)
+            }
+            Self::Unix(listener, socket) => {
+                let accept = move || {
+                    let (stream, _) = listener.accept()?;
+                    stream.set_read_timeout(Some(TIMEOUT))?;
+                    stream.set_write_timeout(Some(TIMEOUT))?;
+                    Ok(stream)
+                };
+                thread.spawn(move || reply_all(accept, &mount))?;
+                Ok(Some(socket))
+            }
+        }
+    }
+}
+
+/// An address that is free now, with a port after that of `address`.
+fn free_address(address: &Address) -> SocketAddr {
+    let (ip, port) = match address {
+        Address::Tcp(address) => (address.ip(), address.port()),
+        Address::Unix(_) => (Ipv4Addr::LOCALHOST.into(), DEFAULT_PORT - 1),
+    };
+    let ports = (port.max(LAST_PRIVILEGED)..u16::MAX).take(100).map(|port| port + 1);
+    let all = [ip, Ipv4Addr::LOCALHOST.into()].into_iter().flat_map(|ip| ports.clone().map(move |port| (ip, port)));
+    let free = all.map(SocketAddr::from).find(|&address| TcpListener::bind(address).is_ok());
+    // For port 0 the kernel chooses a free one, which the log has.
+    free.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into())
+}
+
+/// Removes a socket file that a process which has ended left behind.
+fn remove_dead(path: &Path) {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    let is_dead = || UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if is_socket && is_dead() {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn reply_all<S: Read + Write>(accept: impl Fn() -> io::Result<S>, mount: &Weak<ServedMount>) {
+    loop {
+        let stream = accept();
+        let Some(mount) = mount.upgrade() else { return };
+        let page = || prometheus(&mount.status());
+        match stream.and_then(|mut stream| reply(&mut stream, page)) {
+            // Too many files are open: without a pause the loop would spin.
+            Err(error) if error.raw_os_error().is_some_and(|errno| matches!(errno, 23 | 24)) => thread::sleep(TIMEOUT),
+            Err(error) => tracing::debug!(%error, "no reply to a client of the metrics"),
+            Ok(()) => {}
+        }
+    }
+}
+
+fn reply(stream: &mut (impl Read + Write), page: impl FnOnce() -> String) -> io::Result<()> {
+    let request = read_head(stream)?;
+    let mut words = request.split_ascii_whitespace();
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let path = path.split('?').next().unwrap_or_default();
+    let (status, body) = match (method, path) {
+        ("GET" | "HEAD", "/" | "/metrics") => ("200 OK", page()),
+        ("GET" | "HEAD", _) => ("404 Not Found", "Use /metrics.\n".into()),
+        _ => ("405 Method Not Allowed", "Use GET.\n".into()),
+    };
+    let kind = if status.starts_with("200") { "text/plain; version=0.0.4; charset=utf-8" } else { "text/plain" };
+    let length = body.len();
+    let head =
+        format!("HTTP/1.0 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
+    if method != "HEAD" {
+        stream.write_all(body.as_bytes())?;
+    }
+    stream.flush()
+}
+
+/// The request, up to the empty line.
+fn read_head(stream: &mut impl Read) -> io::Result<String> {
+    let mut request = Vec::new();
+    let mut piece = [0; 1024];
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_REQUEST {
+        match stream.read(&mut piece)? {
+            0 => break,
+            bytes => request.extend_from_slice(&piece[..bytes]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&request).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    #[test]
+    fn a_port_alone_is_on_the_loopback_address() {
+        let tcp = |text: &str| Address::Tcp(text.parse().expect("an address"));
+        let cases = [
+            ("9180", tcp("127.0.0.1:9180")),
+            (":9180", tcp("127.0.0.1:9180")),
+            ("0.0.0.0:1", tcp("0.0.0.0:1")),
+            ("[::1]:1", tcp("[::1]:1")),
+            ("unix:/run/x", Address::Unix("/run/x".into())),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        assert!("here".parse::<Address>().is_err_and(|error| error.contains("127.0.0.1:9180")));
+    }
+
+    #[test]
+    fn the_reply_depends_on_method_and_path() {
+        let cases = [
+            ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "200 OK", "a 1\n"),
+            ("GET / HTTP/1.0\r\n\r\n", "200 OK", "a 1\n"),
+            ("HEAD /metrics HTTP/1.0\r\n\r\n", "200 OK", "\r\n\r\n"),
+            ("GET /x HTTP/1.0\r\n\r\n", "404", "Use /metrics.\n"),
+            ("POST /metrics HTTP/1.0\r\n\r\n", "405", "Use GET.\n"),
+            ("", "405", "Use GET.\n"),
+        ];
+        for (request, status, end) in cases {
+            let mut stream = Cursor::new(request.as_bytes().to_vec());
+            reply(&mut stream, || "a 1\n".into()).expect("memory can be written");
+            let text = String::from_utf8(stream.into_inner().split_off(request.len())).expect("text");
+            assert!(text.starts_with("HTTP/1.0 ") && text.contains(status) && text.ends_with(end), "{text}");
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! Options as `mount(8)` writes them: `ro,size=1g`. Of two that contradict each other, the later one holds.
+//!
+//! # What it is
+//! One table of all options ([`table`]), a parser that sets [`Settings`] from it, and the list that `--help` and the documents
+//! show ([`listing`]).
+//!
+//! # What it is not
+//! The meaning of a setting: that belongs to the mount and to the sources, which read [`Settings`].
+
+mod listing;
+mod row;
+mod table;
+mod values;
+
+pub(crate) use listing::help;
+pub(crate) use row::Owner;
+
+use fuse::{MountOptions, Ttls};
+use hostfs::{MountPoints, Revalidate};
+use lightfoot::{MountFlags, RamOptions, UserLimits};
+use row::{Form, Row};
+use std::fmt;
+use std::time::Duration;
+use table::TABLE;
+use thiserror::Error;
+use vfs::Budget;
+
+/// Options for other programs that `/etc/fstab` may have, besides those that begin with `x-`.
+const IGNORED: [&str; 20] = [
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "_netdev",
+    "nofail",
+    "async",
+    "lazytime",
+    "nolazytime",
+    "loud",
+    "silent",
+    "comment",
+    "subtype",
+    "helper",
+    "uhelper",
+    "big_writes",
+];
+
+/// What options set.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// The mount, except for the name if none was given, and for the times.
+    pub(crate) mount: MountOptions,
+    /// A tree in memory.
+    pub(crate) ram: RamOptions,
+    /// A directory.
+    pub(crate) host: HostSettings,
+    /// Flags of the source's mount.
+    pub(crate) flags: MountFlags,
+    /// What the source's caches may hold.
+    pub(crate) budget: Budget,
+    ttl: Option<Duration>,
+    entry_timeout: Option<Duration>,
+    attr_timeout: Option<Duration>,
+    negative_timeout: Option<Duration>,
+    max_names: Option<usize>,
+}
+
+/// What options set of a directory; `None` stands for the default of `hostfs`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostSettings {
+    /// How long what was read of the directory is cached.
+    pub(crate) policy: Option<Revalidate>,
+    /// Whether inotify reports changes.
+    pub(crate) watch: Option<bool>,
+    /// Whether mount points below the directory are shown.
+    pub(crate) mount_points: Option<MountPoints>,
+    /// The most files that are kept open.
+    pub(crate) max_fds: Option<usize>,
+}
+
+/// Where a list of options stands, which decides which are valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// After `-o`, for a source of this kind; `None`: a file of mounts, whose sources have their own lists.
+    CommandLine(Option<Owner>),
+    /// In `ram:LIST` or in a file of mounts, for a source of this kind.
+    Source(Owner),
+}
+
+/// Why an option cannot be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum OptionError {
+    /// It does not exist.
+    #[error("unknown option {option:?} ({}`lightfoot mount --help` lists all options)", did_you_mean(.near))]
+    Unknown {
+        /// As it was written.
+        option: String,
+        /// Names that are spelled similarly, the most similar first.
+        near: Vec<&'static str>,
+    },
+
+    /// It exists, but not here.
+    #[error("option {option:?}: not valid for {place} (only for {})", list(.valid))]
+    Misplaced {
+        /// As it was written.
+        option: String,
+        /// Where.
+        place: Place,
+        /// What it is valid for.
+        valid: &'static [Owner],
+    },
+
+    /// Its value cannot be used, is missing, or must not be there.
+    #[error("invalid option {option:?} (use {usage})")]
+    Value {
+        /// As it was written.
+        option: String,
+        /// How it can be written.
+        usage: String,
+    },
+
+    /// `remount`.
+    #[error("option \"remount\": Lightfoot cannot change a mount (unmount it and mount it again)")]
+    Remount,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CommandLine(None) => f.write_str("a file of mounts"),
+            Self::CommandLine(Some(owner)) | Self::Source(owner) => owner.fmt(f),
+        }
+    }
+}
+
+impl Place {
+    fn allows(self, owner: Owner) -> bool {
+        match self {
+            Self::CommandLine(source) => owner == Owner::Mount || Some(owner) == source,
+            Self::Source(source) => owner == source,
+        }
+    }
+}
+
+impl Settings {
+    /// Without any option. A tree in memory belongs to the user who runs this, as a tmpfs does.
+    pub(crate) fn new() -> Self {
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        Self {
+            mount: MountOptions { name: String::new(), ..MountOptions::default() },
+            ram: RamOptions { uid, gid, ..RamOptions::default() },
+            host: HostSettings::default(),
+            flags: MountFlags::default(),
+            budget: Budget::default(),
+            ttl: None,
+            entry_timeout: None,
+            attr_timeout: None,
+            negative_timeout: None,
+            max_names: None,
+        }
+    }
+
+    /// Sets the options of `list`, which have commas between them. With `is_sloppy`, unknown options are ignored.
+    ///
+    /// # Errors
+    /// The first option that cannot be used.
+    pub(crate) fn add(&mut self, list: &str, place: Place, is_sloppy: bool) -> Result<(), OptionError> {
+        for option in split(list) {
+            match self.set(option, place) {
+                Err(OptionError::Unknown { .. }) if is_sloppy => tracing::warn!(option, "unknown option ignored"),
+                set => set?,
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, option: &str, place: Place) -> Result<(), OptionError> {
+        let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        let is_on_command_line = matches!(place, Place::CommandLine(_));
+        if is_on_command_line && name == "remount" {
+            return Err(OptionError::Remount);
+        }
+        if is_on_command_line && is_ignored(name) {
+            return Ok(());
+        }
+        let named: Vec<&'static Row> = TABLE.iter().filter(|row| row.has_name(name)).collect();
+        let Some(row) = named.iter().find(|row| row.valid.iter().any(|&owner| place.allows(owner))) else {
+            return Err(match named.first() {
+                Some(row) => OptionError::Misplaced { option: option.into(), place, valid: row.valid },
+                None => OptionError::Unknown { option: option.into(), near: near(name) },
+            });
+        };
+        let wrong = |usage| OptionError::Value { option: option.into(), usage };
+        match (&row.form, value) {
+            (Form::Switch { set, .. }, None) => set(self, name == row.name),
+            (Form::Switch { off, .. }, Some(_)) => {
+                return Err(wrong(if name == row.name { row.name } else { off }.into()));
+            }
+            (Form::Value { set, shape, example }, value) => {
+                let usage = || format!("{name}={shape}, such as {example}");
+                value.and_then(|value| set(self, value)).ok_or_else(|| wrong(usage()))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flag(&mut self, flag: MountFlags, is_on: bool) {
+        let bits = if is_on { self.flags.bits() | flag.bits() } else { self.flags.bits() & !flag.bits() };
+        self.flags = MountFlags::from_bits(bits).unwrap_or_default();
+    }
+
+    fn per_user(&mut self) -> &mut UserLimits {
+        self.ram.limits.per_user.get_or_insert_default()
+    }
+
+    /// The number of names that the kernel may cache.
+    pub(crate) fn max_names(&self, default: usize) -> usize {
+        self.max_names.unwrap_or(default)
+    }
+
+    /// How long the kernel may cache.
+    pub(crate) fn ttls(&self, default: Ttls) -> Ttls {
+        let of = |one: Option<Duration>, default| one.or(self.ttl).unwrap_or(default);
+        Ttls {
+            entry: of(self.entry_timeout, default.entry),
+            attr: of(self.attr_timeout, default.attr),
+            negative: of(self.negative_timeout, default.negative),
+        }
+    }
+}
+
+/// The options of a list. Empty ones mean nothing.
+fn split(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|option| !option.is_empty())
+}
+
+fn is_ignored(name: &str) -> bool {
+    IGNORED.contains(&name) || name.starts_with("x-") || name.starts_with("X-")
+}
+
+/// The names that `name` could be a misspelling of, the most similar first; a few.
+fn near(name: &str) -> Vec<&'static str> {
+    let is_part = |known: &str| name.len() > 2 && (known.contains(name) || known.len() > 3 && name.contains(known));
+    let far = |known: &str| if is_part(known) { 1 } else { distance(name.as_bytes(), known.as_bytes()) };
+    let all = TABLE.iter().flat_map(Row::names).chain(IGNORED);
+    let near = all.map(|known| (far(known), known.len().abs_diff(name.len()), known));
+    let mut near: Vec<_> = near.filter(|&(far, _, known)| far <= 1 + known.len() / 4).collect();
+    near.sort_unstable();
+    near.dedup();
+    near.into_iter().map(|(_, _, known)| known).take(3).collect()
+}
+
+/// The number of letters to insert, delete or replace to make one of the other (Levenshtein).
+fn distance(one: &[u8], other: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+fn did_you_mean(near: &[&str]) -> String {
+    if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(" or ")) }
+}
+
+fn list(valid: &[Owner]) -> String {
+    valid.iter().map(Owner::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fuse::Checks;
+    use lightfoot::RamLimits;
+
+    const ON_RAM: Place = Place::CommandLine(Some(Owner::Ram));
+    const ON_DIRECTORY: Place = Place::CommandLine(Some(Owner::Directory));
+    const IN_RAM: Place = Place::Source(Owner::Ram);
+    const IN_DIRECTORY: Place = Place::Source(Owner::Directory);
+
+    fn parse(list: &str, place: Place) -> Result<Settings, OptionError> {
+        let mut settings = Settings::new();
+        settings.add(list, place, false).map(|()| settings)
+    }
+
+    fn good(list: &str, place: Place) -> Settings {
+        parse(list, place).expect(list)
+    }
+
+    #[test]
+    fn options_of_one_owner_have_different_names() {
+        for owner in [Owner::Mount, Owner::Ram, Owner::Directory] {
+            let mut names: Vec<_> =
+                TABLE.iter().filter(|row| row.valid.contains(&owner)).flat_map(Row::names).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count, "{owner}");
+        }
+    }
+
+    #[test]
+    fn every_example_can_be_used() {
+        for row in &TABLE {
+            let Form::Value { example, .. } = row.form else { continue };
+            for example in example.split(" or ") {
+                let place = match row.valid[0] {
+                    Owner::Mount => Place::CommandLine(None),
+                    owner => Place::Source(owner),
+                };
+                good(example, place);
+            }
+        }
+    }
+
+    #[test]
+    fn options_set_the_mount_and_the_later_one_holds() {
+        let list = "ro,allow_other,threads=3,uid=7,umask=027,nosuid,suid,max_write=128k,noacl,own_permissions";
+        let settings = good(list, ON_RAM);
+        let mount = &settings.mount;
+        assert!(mount.read_only && mount.allow_other && !mount.nosuid && !mount.acl);
+        assert_eq!((mount.threads, mount.max_write, mount.session.checks), (Some(3), 128 << 10, Checks::Own));
+        assert_eq!((mount.session.shown.uid, mount.session.shown.umask), (Some(7), Some(0o027)));
+        assert_eq!((settings.flags, settings.ram.uid), (MountFlags::RDONLY, Settings::new().ram.uid));
+        let session = good("writeback,passthrough", ON_DIRECTORY).mount.session;
+        assert!(session.passthrough && !session.writeback);
+        assert_eq!(good("noatime,strictatime", IN_RAM).flags, MountFlags::STRICTATIME);
+        assert_eq!(good("strictatime,noatime", IN_RAM).flags, MountFlags::NOATIME);
+        good("defaults,noauto,_netdev,x-systemd.automount,comment=y,size=1g,cache=64m,rw", ON_RAM);
+    }
+
+    #[test]
+    fn a_single_timeout_takes_precedence_over_ttl() {
+        let settings = good("attr_timeout=0,ttl=500ms", ON_RAM);
+        let expected = Ttls { attr: Duration::ZERO, ..Ttls::all(Duration::from_millis(500)) };
+        assert_eq!(settings.ttls(Ttls::LONG), expected);
+        assert_eq!(Settings::new().ttls(Ttls::LONG), Ttls::LONG);
+    }
+
+    #[test]
+    fn options_set_a_tree_in_memory() {
+        let ram = |list| good(list, IN_RAM).ram;
+        let settings = good("size=1m,nr_inodes=2k,mode=1777,gid=7,ro,", IN_RAM);
+        assert_eq!((settings.ram.limits.bytes, settings.ram.limits.inodes), (Some(1 << 20), Some(2048)));
+        assert_eq!((settings.ram.mode, settings.ram.gid), (0o1777, 7));
+        assert_eq!((settings.flags, settings.budget), (MountFlags::RDONLY, Budget::default()));
+        assert_eq!(ram("size=0,nr_inodes=0").limits, RamLimits::none());
+        assert_eq!(good("ro,rw,nosuid", IN_RAM).flags, MountFlags::NOSUID);
+        let ram = ram("nr_blocks=4,casefold,usrquota_inode_hardlimit=3");
+        assert_eq!((ram.limits.bytes, ram.case_insensitive), (Some(16384), true));
+        assert_eq!(ram.limits.per_user, Some(UserLimits { bytes: None, inodes: Some(3) }));
+    }
+
+    #[test]
+    fn options_set_a_directory() {
+        let settings = good("ro,ttl=1s,fds=9,stay,nowatch,cache=10m", IN_DIRECTORY);
+        let expected = HostSettings {
+            policy: Some(Revalidate::Ttl(Duration::from_secs(1))),
+            watch: Some(false),
+            mount_points: Some(MountPoints::Stay),
+            max_fds: Some(9),
+        };
+        assert_eq!((settings.host, settings.flags), (expected, MountFlags::RDONLY));
+        assert_eq!(settings.budget, Budget { entries: 8 << 20, negatives: 1 << 20, listings: 1 << 20 });
+        let host = good("ttl=1s,always,stay,cross", ON_DIRECTORY).host;
+        assert_eq!((host.policy, host.mount_points), (Some(Revalidate::Always), Some(MountPoints::Cross)));
+    }
+
+    #[test]
+    fn an_option_that_cannot_be_used_is_named_with_one_that_can() {
+        let cases = [
+            (ON_RAM, "allow_others", "unknown option \"allow_others\" (did you mean allow_other? "),
+            (ON_RAM, "nosiud", "did you mean nosuid"),
+            (ON_RAM, "entry_timeuot=1", "did you mean entry_timeout"),
+            (ON_RAM, "sizes=1", "did you mean size"),
+            (ON_RAM, "writeback_cache", "did you mean writeback"),
+            (ON_RAM, "quux", "unknown option \"quux\" (`lightfoot mount --help` lists"),
+            (ON_RAM, "threads=0", "invalid option \"threads=0\" (use threads=N, such as threads=4)"),
+            (ON_RAM, "threads", "\"threads\" (use threads=N, such as threads=4)"),
+            (ON_RAM, "uid=root", "uid=1000"),
+            (ON_RAM, "umask=9", "umask=022"),
+            (ON_RAM, "ttl=soon", "ttl=500ms"),
+            (ON_RAM, "ro=1", "(use ro)"),
+            (ON_RAM, "nowriteback=1", "(use nowriteback)"),
+            (ON_RAM, "max_write=8g", "max_write=128k"),
+            (ON_RAM, "remount,ro", "unmount it and mount it again"),
+            (ON_RAM, "exclusive", "option \"exclusive\": not valid for ram: (only for a directory)"),
+            (ON_DIRECTORY, "size=1g", "option \"size=1g\": not valid for a directory (only for ram:)"),
+            (ON_DIRECTORY, "fds=0", "fds=4096"),
+            (ON_DIRECTORY, "always=1", "(use always)"),
+            (ON_DIRECTORY, "cache=x", "cache=64m"),
+            (Place::CommandLine(None), "cache=1m", "not valid for a file of mounts (only for ram: and a directory)"),
+            (IN_RAM, "ttl=1s", "not valid for ram: (only for the mount, after -o and a directory)"),
+            (IN_RAM, "size", "size=512m"),
+            (IN_RAM, "size=lots", "size=10%"),
+            (IN_RAM, "mode=999", "mode=0755"),
+            (IN_RAM, "threads=3", "not valid for ram: (only for the mount, after -o)"),
+            (IN_RAM, "defaults", "unknown option"),
+        ];
+        for (place, list, part) in cases {
+            let error = parse(list, place).expect_err(list);
+            assert!(error.to_string().contains(part), "{error}: {part}");
+        }
+    }
+
+    #[test]
+    fn sloppy_ignores_unknown_options_and_no_others() {
+        let mut settings = Settings::new();
+        settings.add("quux,ro", ON_RAM, true).expect("sloppy");
+        assert!(settings.mount.read_only);
+        assert!(settings.add("threads=0", ON_RAM, true).is_err());
+    }
+}

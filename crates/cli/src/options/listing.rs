@@ -1,0 +1,116 @@
+//! The table of options as text: for `--help` and the manual page, and as a table of Markdown for the document.
+
+use super::row::{Owner, Row};
+use super::table::TABLE;
+
+/// Width of a terminal that shows `--help`.
+const COLUMNS: usize = 80;
+
+/// Spaces before what an option does.
+const INDENT: usize = 10;
+
+/// What holds for several options.
+const NOTES: &str = "\
+BYTES and N can have a suffix k, m, g or t of 1024, sizes of ram: also % of
+memory. TIME has us, ms, s, m or h, or is in seconds. Options for mount(8) and
+systemd are ignored, such as defaults, noauto, nofail, _netdev and x-...
+";
+
+/// The options under headings.
+pub(crate) fn help() -> String {
+    let sections: [(&str, &[Owner]); 5] = [
+        ("Options of the mount (-o)", &[Owner::Mount]),
+        ("Options of the mount and of a directory (-o, [[mount]])", &[Owner::Mount, Owner::Directory]),
+        (
+            "Options of the mount and of all sources (-o, ram:, [[mount]])",
+            &[Owner::Mount, Owner::Ram, Owner::Directory],
+        ),
+        ("Options of all sources (-o, ram:, [[mount]])", &[Owner::Ram, Owner::Directory]),
+        ("Options of ram: (-o, ram:, [[mount]])", &[Owner::Ram]),
+    ];
+    let of_directory: (&str, &[Owner]) = ("Options of a directory (-o, [[mount]])", &[Owner::Directory]);
+    let mut text = String::new();
+    for (heading, valid) in sections.into_iter().chain([of_directory]) {
+        text += &format!("{heading}:\n");
+        TABLE.iter().filter(|row| row.valid == valid).for_each(|row| text += &entry(row));
+        text.push('\n');
+    }
+    text + NOTES
+}
+
+fn entry(row: &Row) -> String {
+    let default = if row.default.is_empty() { String::new() } else { format!(" [default: {}]", row.default) };
+    format!("  {}\n{}", row.usage(", "), filled(&format!("{}{default}", row.help)))
+}
+
+/// `text` in lines of the terminal's width, indented.
+fn filled(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let used = lines.last().map_or(0, |line| line.chars().count());
+        if used > 0 && INDENT + used + 1 + word.chars().count() > COLUMNS {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            *line += if line.is_empty() { "" } else { " " };
+            *line += word;
+        }
+    }
+    lines.iter().map(|line| format!("{:INDENT$}{line}\n", "")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env;
+    use std::fs;
+
+    const BEGIN: &str = "<!-- options: begin (LIGHTFOOT_WRITE_DOCS=1 cargo test -p lightfoot-cli rewrites this) -->\n";
+    const END: &str = "<!-- options: end -->\n";
+
+    /// The table of `docs/mounting.md`.
+    fn markdown() -> String {
+        let mut text = "| option | valid for | default | what it does |\n|---|---|---|---|\n".to_owned();
+        for row in &TABLE {
+            let valid = match row.valid {
+                [Owner::Mount, Owner::Ram, Owner::Directory] => "all".into(),
+                valid => valid.iter().map(|owner| short(*owner)).collect::<Vec<_>>().join(", "),
+            };
+            text += &format!("| `{}` | {valid} | {} | {} |\n", row.usage("`, `"), row.default, row.help);
+        }
+        text
+    }
+
+    fn short(owner: Owner) -> &'static str {
+        match owner {
+            Owner::Mount => "mount",
+            Owner::Ram => "`ram:`",
+            Owner::Directory => "directory",
+        }
+    }
+
+    #[test]
+    fn help_fits_the_terminal_and_has_each_option() {
+        let help = help();
+        assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
+        for row in &TABLE {
+            assert!(help.contains(&format!("\n  {}\n", row.usage(", "))), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn the_document_has_the_table_of_options() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mounting.md");
+        let document = fs::read_to_string(path).expect("the document");
+        let (before, rest) = document.split_once(BEGIN).expect("the beginning of the table");
+        let (table, after) = rest.split_once(END).expect("the end of the table");
+        if env::var_os("LIGHTFOOT_WRITE_DOCS").is_some() {
+            fs::write(path, [before, BEGIN, &markdown(), END, after].concat()).expect("the document can be written");
+        } else {
+            assert!(
+                table == markdown(),
+                "the table of options has changed: LIGHTFOOT_WRITE_DOCS=1 cargo test -p lightfoot-cli"
+            );
+        }
+    }
+}

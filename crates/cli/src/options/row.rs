@@ -1,0 +1,67 @@
+//! A row of the table of options.
+
+use super::Settings;
+use std::fmt;
+
+/// One option.
+pub(super) struct Row {
+    /// Its name; for an option with a value, what stands before `=`.
+    pub(super) name: &'static str,
+    pub(super) form: Form,
+    /// What it is an option of.
+    pub(super) valid: &'static [Owner],
+    /// What holds without it.
+    pub(super) default: &'static str,
+    /// What it does, in one sentence or two.
+    pub(super) help: &'static str,
+}
+
+/// How an option is written, and what it sets.
+pub(super) enum Form {
+    /// A name alone, and the name that takes it back, which may be empty.
+    Switch { off: &'static str, set: fn(&mut Settings, bool) },
+    /// `name=VALUE`, with an example of VALUE. `set` returns `None` for a value that it cannot use.
+    Value { shape: &'static str, example: &'static str, set: fn(&mut Settings, &str) -> Option<()> },
+}
+
+/// What an option is an option of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The mount: valid with `-o`.
+    Mount,
+    /// A tree in memory.
+    Ram,
+    /// A directory.
+    Directory,
+}
+
+impl Row {
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.names().any(|own| own == name)
+    }
+
+    /// Its name, and the one that takes it back.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let off = if let Form::Switch { off, .. } = self.form { off } else { "" };
+        [self.name, off].into_iter().filter(|name| !name.is_empty())
+    }
+
+    /// How the option is written.
+    pub(super) fn usage(&self, separator: &str) -> String {
+        match self.form {
+            Form::Switch { off: "", .. } => self.name.into(),
+            Form::Switch { off, .. } => format!("{}{separator}{off}", self.name),
+            Form::Value { shape, .. } => format!("{}={shape}", self.name),
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mount => "the mount, after -o",
+            Self::Ram => "ram:",
+            Self::Directory => "a directory",
+        })
+    }
+}

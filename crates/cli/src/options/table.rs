@@ -1,0 +1,481 @@
+//! The table of options: each row is one option.
+//!
+//! Parsing, errors, `--help`, the manual page and the table in `docs/mounting.md` are all made from it.
+//!
+//! # Where it comes from
+//! `mount(8)`, `mount.fuse(8)`, `tmpfs(5)`; names that only Lightfoot has are its own.
+
+use super::row::Form::{Switch, Value};
+use super::row::Owner::{self, Directory, Mount, Ram};
+use super::row::Row;
+use super::values::{at_least_one, budget, duration, limit, number, octal, size_of_memory};
+use fuse::Checks;
+use hostfs::{MountPoints, Revalidate};
+use lightfoot::MountFlags;
+
+const ALL: &[Owner] = &[Mount, Ram, Directory];
+const SOURCES: &[Owner] = &[Ram, Directory];
+
+/// Bytes of a block of `nr_blocks`.
+const PAGE_BYTES: u64 = 4096;
+
+/// Sets `slot`, if there is a value.
+fn put<T>(slot: &mut T, value: Option<T>) -> Option<()> {
+    *slot = value?;
+    Some(())
+}
+
+/// All options, in the order of the documents.
+pub(super) const TABLE: [Row; 44] = [
+    Row {
+        name: "ro",
+        form: Switch {
+            off: "rw",
+            set: |s, on| {
+                s.mount.read_only = on;
+                s.flag(MountFlags::RDONLY, on);
+            },
+        },
+        valid: ALL,
+        default: "rw",
+        help: "Refuse all changes.",
+    },
+    Row {
+        name: "allow_other",
+        form: Switch { off: "", set: |s, on| s.mount.allow_other = on },
+        valid: &[Mount],
+        default: "off, also for root",
+        help: "Allow other users to use the mount. Unless root mounts, /etc/fuse.conf must have user_allow_other.",
+    },
+    Row {
+        name: "own_permissions",
+        form: Switch {
+            off: "default_permissions",
+            set: |s, on| s.mount.session.checks = if on { Checks::Own } else { Checks::Kernel },
+        },
+        valid: &[Mount],
+        default: "default_permissions",
+        help: "Let Lightfoot check permissions instead of the kernel, with the caller's supplementary groups. It does not \
+               check search permission for names that the kernel has cached: with several users, add entry_timeout=0.",
+    },
+    Row {
+        name: "uid",
+        form: Value {
+            shape: "N",
+            example: "uid=1000",
+            set: |s, value| put(&mut s.mount.session.shown.uid, value.parse().ok().map(Some)),
+        },
+        valid: &[Mount],
+        default: "as stored",
+        help: "Show every file as owned by this user. (ram:uid=N sets the owner of a tree in memory.)",
+    },
+    Row {
+        name: "gid",
+        form: Value {
+            shape: "N",
+            example: "gid=1000",
+            set: |s, value| put(&mut s.mount.session.shown.gid, value.parse().ok().map(Some)),
+        },
+        valid: &[Mount],
+        default: "as stored",
+        help: "Show every file as owned by this group.",
+    },
+    Row {
+        name: "umask",
+        form: Value {
+            shape: "OCTAL",
+            example: "umask=022",
+            set: |s, value| put(&mut s.mount.session.shown.umask, octal(value, 0o777).map(Some)),
+        },
+        valid: &[Mount],
+        default: "as stored",
+        help: "Show every file with mode 0777 & ~umask.",
+    },
+    Row {
+        name: "ttl",
+        form: Value {
+            shape: "TIME",
+            example: "ttl=500ms",
+            set: |s, value| {
+                put(&mut s.ttl, duration(value).map(Some))?;
+                put(&mut s.host.policy, s.ttl.map(Revalidate::Ttl).map(Some))
+            },
+        },
+        valid: &[Mount, Directory],
+        default: "1s for a directory; a day for ram:, exclusive and watch",
+        help: "How long the kernel caches names and attributes; for a directory, also how long Lightfoot does.",
+    },
+    Row {
+        name: "entry_timeout",
+        form: Value {
+            shape: "TIME",
+            example: "entry_timeout=0.5",
+            set: |s, value| put(&mut s.entry_timeout, duration(value).map(Some)),
+        },
+        valid: &[Mount],
+        default: "ttl",
+        help: "How long the kernel caches names.",
+    },
+    Row {
+        name: "attr_timeout",
+        form: Value {
+            shape: "TIME",
+            example: "attr_timeout=0.5",
+            set: |s, value| put(&mut s.attr_timeout, duration(value).map(Some)),
+        },
+        valid: &[Mount],
+        default: "ttl",
+        help: "How long the kernel caches attributes.",
+    },
+    Row {
+        name: "negative_timeout",
+        form: Value {
+            shape: "TIME",
+            example: "negative_timeout=0.5",
+            set: |s, value| put(&mut s.negative_timeout, duration(value).map(Some)),
+        },
+        valid: &[Mount],
+        default: "ttl",
+        help: "How long the kernel caches that a name does not exist.",
+    },
+    Row {
+        name: "threads",
+        form: Value {
+            shape: "N",
+            example: "threads=4",
+            set: |s, value| put(&mut s.mount.threads, at_least_one(value).map(Some)),
+        },
+        valid: &[Mount],
+        default: "one a CPU, 2 to 8",
+        help: "Number of threads that serve requests.",
+    },
+    Row {
+        name: "max_threads",
+        form: Value {
+            shape: "N",
+            example: "max_threads=4",
+            set: |s, value| put(&mut s.mount.threads, at_least_one(value).map(Some)),
+        },
+        valid: &[Mount],
+        default: "",
+        help: "Same as threads, by the name that libfuse uses.",
+    },
+    Row {
+        name: "clone_fd",
+        form: Switch { off: "no_clone_fd", set: |s, on| s.mount.clone_fd = on },
+        valid: &[Mount],
+        default: "clone_fd",
+        help: "Give each thread its own channel to the kernel.",
+    },
+    Row {
+        name: "writeback",
+        form: Switch {
+            off: "nowriteback",
+            set: |s, on| {
+                s.mount.session.writeback = on;
+                // The kernel does one or the other.
+                s.mount.session.passthrough &= !on;
+            },
+        },
+        valid: &[Mount],
+        default: "nowriteback",
+        help: "Let the kernel collect writes. Small writes are faster; collected writes are lost if the process dies.",
+    },
+    Row {
+        name: "passthrough",
+        form: Switch {
+            off: "nopassthrough",
+            set: |s, on| {
+                s.mount.session.passthrough = on;
+                s.mount.session.writeback &= !on;
+            },
+        },
+        valid: &[Mount],
+        default: "nopassthrough",
+        help: "Let the kernel read and write files of a directory itself (Linux 6.9, root, without writeback). Reads are \
+               three times as fast, opening is a little slower.",
+    },
+    Row {
+        name: "acl",
+        form: Switch { off: "noacl", set: |s, on| s.mount.acl = on },
+        valid: &[Mount],
+        default: "acl",
+        help: "Obey POSIX ACLs; only with default_permissions.",
+    },
+    Row {
+        name: "no_open",
+        form: Switch { off: "open", set: |s, on| s.mount.session.no_open = on },
+        valid: &[Mount],
+        default: "open",
+        help: "For trees in memory: the kernel reads and writes without opening files, which saves two requests for each \
+               open.",
+    },
+    Row {
+        name: "locks",
+        form: Switch { off: "nolocks", set: |s, on| s.mount.session.locks = on },
+        valid: &[Mount],
+        default: "nolocks",
+        help: "Handle fcntl and flock locks in Lightfoot instead of the kernel.",
+    },
+    Row {
+        name: "nosuid",
+        form: Switch {
+            off: "suid",
+            set: |s, on| {
+                s.mount.nosuid = on;
+                s.flag(MountFlags::NOSUID, on);
+            },
+        },
+        valid: ALL,
+        default: "suid; nosuid unless root mounts",
+        help: "Ignore set-user-ID and set-group-ID bits.",
+    },
+    Row {
+        name: "nodev",
+        form: Switch {
+            off: "dev",
+            set: |s, on| {
+                s.mount.nodev = on;
+                s.flag(MountFlags::NODEV, on);
+            },
+        },
+        valid: ALL,
+        default: "dev; nodev unless root mounts",
+        help: "Refuse to open devices.",
+    },
+    Row {
+        name: "noexec",
+        form: Switch {
+            off: "exec",
+            set: |s, on| {
+                s.mount.noexec = on;
+                s.flag(MountFlags::NOEXEC, on);
+            },
+        },
+        valid: ALL,
+        default: "exec",
+        help: "Refuse to run programs.",
+    },
+    Row {
+        name: "noatime",
+        form: Switch {
+            off: "atime",
+            set: |s, on| {
+                s.mount.noatime = on;
+                s.flag(MountFlags::STRICTATIME, false);
+                s.flag(MountFlags::NOATIME, on);
+            },
+        },
+        valid: ALL,
+        default: "relatime",
+        help: "Do not update access times.",
+    },
+    Row {
+        name: "strictatime",
+        form: Switch {
+            off: "relatime",
+            set: |s, on| {
+                s.mount.noatime = false;
+                s.flag(MountFlags::NOATIME, false);
+                s.flag(MountFlags::STRICTATIME, on);
+            },
+        },
+        valid: ALL,
+        default: "relatime",
+        help: "When to update access times: on every read, or only if they are old or before the last change (relatime).",
+    },
+    Row {
+        name: "nodiratime",
+        form: Switch { off: "diratime", set: |s, on| s.flag(MountFlags::NODIRATIME, on) },
+        valid: SOURCES,
+        default: "diratime",
+        help: "Do not update access times of directories.",
+    },
+    Row {
+        name: "nosymfollow",
+        form: Switch { off: "symfollow", set: |s, on| s.flag(MountFlags::NOSYMFOLLOW, on) },
+        valid: SOURCES,
+        default: "symfollow",
+        help: "Do not follow symbolic links.",
+    },
+    Row {
+        name: "nonempty",
+        form: Switch { off: "", set: |s, on| s.mount.nonempty = on },
+        valid: &[Mount],
+        default: "off",
+        help: "Mount over a directory that is not empty, or over another mount of Lightfoot, and hide what it holds.",
+    },
+    Row {
+        name: "max_names",
+        form: Value {
+            shape: "N",
+            example: "max_names=500000",
+            set: |s, value| put(&mut s.max_names, at_least_one(value).map(Some)),
+        },
+        valid: &[Mount],
+        default: "500,000; for a directory at most half of what fits into cache",
+        help: "Invalidate names in the kernel when it has cached more than this.",
+    },
+    Row {
+        name: "max_write",
+        form: Value {
+            shape: "BYTES",
+            example: "max_write=128k",
+            set: |s, value| put(&mut s.mount.max_write, u32::try_from(at_least_one(value)?).ok()),
+        },
+        valid: &[Mount],
+        default: "1m",
+        help: "The longest read and write request.",
+    },
+    Row {
+        name: "fsname",
+        form: Value {
+            shape: "NAME",
+            example: "fsname=data",
+            set: |s, value| put(&mut s.mount.name, Some(value.into())),
+        },
+        valid: &[Mount],
+        default: "SOURCE",
+        help: "The name that df and findmnt show.",
+    },
+    Row {
+        name: "cache",
+        form: Value {
+            shape: "BYTES",
+            example: "cache=64m",
+            set: |s, value| put(&mut s.budget, size_of_memory(value).map(budget)),
+        },
+        valid: SOURCES,
+        default: "320m",
+        help: "Size of the cache: 8 parts of 10 for names that exist, one for names that do not, one for listings.",
+    },
+    Row {
+        name: "size",
+        form: Value {
+            shape: "BYTES",
+            example: "size=512m or size=10%",
+            set: |s, value| put(&mut s.ram.limits.bytes, size_of_memory(value).map(limit)),
+        },
+        valid: &[Ram],
+        default: "half of memory",
+        help: "Space for contents of files; 0 for no limit.",
+    },
+    Row {
+        name: "nr_blocks",
+        form: Value {
+            shape: "N",
+            example: "nr_blocks=10k",
+            set: |s, value| put(&mut s.ram.limits.bytes, number(value)?.checked_mul(PAGE_BYTES).map(limit)),
+        },
+        valid: &[Ram],
+        default: "",
+        help: "The same in blocks of 4096 bytes.",
+    },
+    Row {
+        name: "nr_inodes",
+        form: Value {
+            shape: "N",
+            example: "nr_inodes=10k",
+            set: |s, value| put(&mut s.ram.limits.inodes, number(value).map(limit)),
+        },
+        valid: &[Ram],
+        default: "one for two pages of memory",
+        help: "Number of files; 0 for no limit.",
+    },
+    Row {
+        name: "usrquota_block_hardlimit",
+        form: Value {
+            shape: "BYTES",
+            example: "usrquota_block_hardlimit=64m",
+            set: |s, value| put(&mut s.per_user().bytes, size_of_memory(value).map(Some)),
+        },
+        valid: &[Ram],
+        default: "none",
+        help: "Space for each user.",
+    },
+    Row {
+        name: "usrquota_inode_hardlimit",
+        form: Value {
+            shape: "N",
+            example: "usrquota_inode_hardlimit=10k",
+            set: |s, value| put(&mut s.per_user().inodes, number(value).map(Some)),
+        },
+        valid: &[Ram],
+        default: "none",
+        help: "Number of files for each user.",
+    },
+    Row {
+        name: "mode",
+        form: Value {
+            shape: "OCTAL",
+            example: "mode=0755",
+            set: |s, value| put(&mut s.ram.mode, octal(value, 0o7777)),
+        },
+        valid: &[Ram],
+        default: "0755",
+        help: "Permissions of the root directory.",
+    },
+    Row {
+        name: "uid",
+        form: Value { shape: "N", example: "uid=1000", set: |s, value| put(&mut s.ram.uid, value.parse().ok()) },
+        valid: &[Ram],
+        default: "the user who mounts",
+        help: "Owner of the root directory: only in ram:uid=N.",
+    },
+    Row {
+        name: "gid",
+        form: Value { shape: "N", example: "gid=1000", set: |s, value| put(&mut s.ram.gid, value.parse().ok()) },
+        valid: &[Ram],
+        default: "the user's group",
+        help: "Group of the root directory: only in ram:gid=N.",
+    },
+    Row {
+        name: "casefold",
+        form: Switch { off: "", set: |s, on| s.ram.case_insensitive = on },
+        valid: &[Ram],
+        default: "off",
+        help: "Treat names that differ only in case as the same name.",
+    },
+    Row {
+        name: "always",
+        form: Switch { off: "", set: |s, _| s.host.policy = Some(Revalidate::Always) },
+        valid: &[Directory],
+        default: "ttl=1s",
+        help: "Do not cache: read the directory again for each request.",
+    },
+    Row {
+        name: "exclusive",
+        form: Switch { off: "", set: |s, _| s.host.policy = Some(Revalidate::Exclusive) },
+        valid: &[Directory],
+        default: "ttl=1s",
+        help: "Cache without limit: you promise that nothing else changes the directory.",
+    },
+    Row {
+        name: "watch",
+        form: Switch { off: "nowatch", set: |s, on| s.host.watch = Some(on) },
+        valid: &[Directory],
+        default: "nowatch",
+        help: "Cache until inotify reports a change.",
+    },
+    Row {
+        name: "cross",
+        form: Switch {
+            off: "stay",
+            set: |s, on| s.host.mount_points = Some(if on { MountPoints::Cross } else { MountPoints::Stay }),
+        },
+        valid: &[Directory],
+        default: "stay",
+        help: "Show what is mounted below the directory.",
+    },
+    Row {
+        name: "fds",
+        form: Value {
+            shape: "N",
+            example: "fds=4096",
+            set: |s, value| put(&mut s.host.max_fds, at_least_one(value).map(Some)),
+        },
+        valid: &[Directory],
+        default: "half of the limit of open files, at most 16,384",
+        help: "Number of file descriptors to keep open.",
+    },
+];

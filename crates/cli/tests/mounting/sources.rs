@@ -1,0 +1,100 @@
+//! Sources of `lightfoot mount`: directories, and files of mounts.
+
+use crate::fixture::Fixture;
+use std::fs;
+use std::os::unix::fs::symlink;
+
+#[test]
+fn a_file_of_mounts_makes_one_tree_of_several() {
+    let Some(fixture) = Fixture::new() else { return };
+    fs::create_dir_all(fixture.at("src/b")).expect("directories");
+    fs::create_dir(fixture.at("here")).expect("a directory");
+    fs::write(fixture.at("src/b/long"), "contents").expect("a file");
+    fs::write(fixture.at("here/x"), "relative").expect("a file");
+    let mounts = format!(
+        "[[mount]]\nat = \"/deep/er/b\"\nsource = {:?}\noptions = \"ro,ttl=1s\"\n\n\
+         [[mount]]\nat = \"/\"\nsource = \"ram:size=1m,ro\"\n\n\
+         [[mount]]\nat = \"//here/\"\nsource = \"here\"\n[[mount]]\nat = \"/here/tmp\"\nsource = \"ram:\"\n",
+        fixture.at("src/b")
+    );
+    fs::write(fixture.at("tree.toml"), mounts).expect("a file");
+    // The mount point in a directory does not exist yet.
+    let parts = ["tree.toml, line 14, at: no directory \"/here/tmp\"", "create it there"];
+    fixture.refused(&["mount", "tree.toml", "m"], 2, &parts);
+    assert!(!fixture.at("here/tmp").exists(), "nothing is created in a directory");
+    fs::create_dir(fixture.at("here/tmp")).expect("a directory");
+    let mount = fixture.mount(&["tree.toml", "m", "-o", "rw"]);
+    let read = |path: &str| fs::read_to_string(fixture.at(path)).expect(path);
+    assert_eq!((read("m/deep/er/b/long"), read("m/here/x")), ("contents".into(), "relative".into()));
+    for read_only in ["m/deep/er/b/f", "m/deep/f"] {
+        // `EROFS`.
+        let written = fs::write(fixture.at(read_only), "");
+        assert_eq!(written.map_err(|error| error.raw_os_error()), Err(Some(30)), "{read_only}");
+    }
+    fs::write(fixture.at("m/here/f"), "kept").expect("the other mounts can be written");
+    assert_eq!(read("here/f"), "kept");
+    fs::write(fixture.at("m/here/tmp/f"), "lost").expect("the other mounts can be written");
+    assert!(!fixture.at("here/tmp/f").exists(), "a file in memory is not in the directory");
+    drop(mount);
+}
+
+#[test]
+fn a_bad_file_of_mounts_is_refused_with_file_line_and_key() {
+    let fixture = Fixture::without_mounting();
+    let one = "[[mount]]\nat = \"/\"\nsource = \"ram:\"\n";
+    let with = |more: &str| format!("{one}\n[[mount]]\n{more}\n");
+    let cases: [(String, &[&str]); 16] = [
+        (String::new(), &["line 1", "no [[mount]]"]),
+        ("[[mount]]\nat = \n".into(), &["line 2"]),
+        ("[[mount]]\nat = 5\nsource = \"ram:\"\n".into(), &["line 2", "string"]),
+        ("[[mount]]\nsource = \"ram:\"\n".into(), &["line 1", "`at`"]),
+        (with("at = \"/x\""), &["line 5", "`source`"]),
+        (with("at = \"/x\"\nsource = \"ram:\"\nfrom = 1"), &["line 8", "`from`"]),
+        (format!("speed = 1\n{one}"), &["line 1", "`speed`"]),
+        (with("at = \"x\"\nsource = \"ram:\""), &["line 6, at: invalid mount point \"x\"", "/src"]),
+        (with("at = \"/a/../b\"\nsource = \"ram:\""), &["line 6, at: invalid mount point"]),
+        (with("at = \"//\"\nsource = \"ram:\""), &["line 6, at: two mounts at \"/\""]),
+        (with("at = \"/x\"\nsource = \"gone\""), &["line 7, source:", "gone: no such directory"]),
+        (with("at = \"/x\"\nsource = \"ram:size=x\""), &["line 7, source: invalid option \"size=x\""]),
+        (with("at = \"/x\"\nsource = \"ram:\"\noptions = \"tll=1s\""), &["line 8, options: unknown option \"tll=1s\""]),
+        (with("at = \"/x\"\nsource = \"ram:\"\noptions = \"threads=1\""), &["line 8, options:", "only for the mount"]),
+        (with("at = \"/x\"\nsource = \"tree.toml\""), &["line 7, source:", "inside another"]),
+        (with("at = \"/x\"\nsource = \"/dev/null\""), &["line 7, source: /dev/null: not a directory"]),
+    ];
+    let file = fixture.at("tree.toml");
+    for (contents, parts) in cases {
+        fs::write(&file, &contents).expect("a file");
+        fixture.refused(&["mount", "--fake", "tree.toml", "m"], 2, &[&["tree.toml, line "], parts].concat());
+    }
+    fs::write(&file, one).expect("a file");
+    fixture.ok(&["mount", "--fake", "tree.toml", "m", "-o", "ro"]);
+    fixture.refused(
+        &["mount", "--fake", "tree.toml", "m", "-o", "cache=1m"],
+        2,
+        &["cache=1m", "a file of mounts", "own `options`"],
+    );
+    fs::write(&file, b"\xff\xfe").expect("a file");
+    fixture.refused(&["mount", "--fake", "tree.toml", "m"], 2, &["tree.toml: cannot read", "not UTF-8"]);
+}
+
+#[test]
+fn a_link_in_a_directory_leads_no_mount_point_out_of_it() {
+    let Some(fixture) = Fixture::new() else { return };
+    fs::create_dir_all(fixture.at("src/a")).expect("directories");
+    fs::create_dir_all(fixture.at("outside/sub")).expect("directories");
+    symlink(fixture.at("outside"), fixture.at("src/absolute")).expect("a link");
+    symlink("../outside", fixture.at("src/relative")).expect("a link");
+    symlink("/a", fixture.at("src/inside")).expect("a link");
+    let tree = |at: &str| {
+        let text = format!("[[mount]]\nat = \"/\"\nsource = \"src\"\n[[mount]]\nat = {at:?}\nsource = \"outside\"\n");
+        fs::write(fixture.at("tree.toml"), text).expect("a file");
+    };
+    for at in ["/absolute/sub", "/relative/sub", "/absolute"] {
+        tree(at);
+        fixture.refused(&["mount", "tree.toml", "m"], 2, &["no directory", at, "no such file or directory"]);
+    }
+    tree("/inside");
+    let _mount = fixture.mount(&["tree.toml", "m"]);
+    assert!(fixture.at("m/a/sub").exists(), "an absolute link starts from the root of the tree");
+    assert_eq!(fs::read_dir(fixture.at("outside")).expect("a directory").count(), 1, "nothing was created there");
+}

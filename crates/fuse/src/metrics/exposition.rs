@@ -1,0 +1,68 @@
+//! A snapshot as families of Prometheus.
+//!
+//! Times are in seconds. Histograms have bounds at powers of 4 from 1.024 µs to 17 s; these are bounds of the groups that
+//! times are kept in, so their counts are exact.
+
+use super::{Gauge, OpStats, Snapshot};
+use crate::prometheus::{FamilyKind, Page};
+
+/// Exponents of the histograms' bounds, in nanoseconds.
+const BOUNDS: core::ops::RangeInclusive<u32> = 10..=34;
+
+/// Every name begins with this.
+const PREFIX: &str = "lightfoot_fuse";
+
+/// Writes `snapshot` to `page`.
+pub(super) fn write(snapshot: &Snapshot, page: &mut Page) {
+    write_ops(&snapshot.ops, page);
+    for (name, value) in &snapshot.gauges {
+        let is_counter = Gauge::ALL.iter().any(|gauge| gauge.name() == name && gauge.is_counter());
+        let name = if is_counter { format!("{name}_total") } else { name.clone() };
+        write_figure(&name, "A figure of the session", *value, page);
+    }
+    for (name, value) in &snapshot.cache {
+        write_figure(&format!("cache_{name}"), "A figure of the caches", *value, page);
+    }
+    let name = format!("{PREFIX}_fallbacks_total");
+    let mut family = page.family(&name, FamilyKind::Counter, "Walks that left the fast path, by reason");
+    for (reason, value) in &snapshot.fallbacks {
+        family.sample(&[("reason", reason)], value);
+    }
+}
+
+fn write_ops(ops: &[OpStats], page: &mut Page) {
+    let name = format!("{PREFIX}_operation_duration_seconds");
+    let mut family = page.family(&name, FamilyKind::Histogram, "How long operations took");
+    for op in ops {
+        let bucket = |bound_ns| {
+            let below = op.times.iter().filter(|&&(ns, _)| ns <= bound_ns).map(|&(_, count)| count).sum();
+            (seconds(bound_ns), below)
+        };
+        let buckets = BOUNDS.step_by(2).map(|exponent| bucket(1 << exponent));
+        family.histogram(&[("op", &op.name)], buckets, seconds(op.sum_ns), op.count);
+    }
+    let name = format!("{PREFIX}_operation_errors_total");
+    let mut family = page.family(&name, FamilyKind::Counter, "Operations that ended with an error");
+    for op in ops {
+        family.sample(&[("op", &op.name)], op.errors);
+    }
+    let name = format!("{PREFIX}_operation_errno_total");
+    let mut family = page.family(&name, FamilyKind::Counter, "Operations that ended with an error, by errno");
+    for op in ops {
+        for (errno, count) in &op.errnos {
+            family.sample(&[("op", &op.name), ("errno", &errno.to_string())], count);
+        }
+    }
+}
+
+/// A family with one sample: a counter if its name ends in `_total`.
+fn write_figure(name: &str, help: &str, value: u64, page: &mut Page) {
+    let kind = if name.ends_with("_total") { FamilyKind::Counter } else { FamilyKind::Gauge };
+    page.family(&format!("{PREFIX}_{name}"), kind, help).sample(&[], value);
+}
+
+/// `ns` in seconds, exactly.
+fn seconds(ns: u64) -> String {
+    let (whole, part) = (ns / 1_000_000_000, ns % 1_000_000_000);
+    format!("{whole}.{part:09}")
+}

@@ -1,0 +1,79 @@
+//! Observing the tree: which notices its changes become, and which names the kernel must drop when it has too many.
+//!
+//! A separate thread sends the notices. A handler that sent one, or a thread with a lock, could wait for itself: the kernel
+//! takes the lock of the directory, and a request that holds that lock may wait for the handler.
+
+use super::Session;
+use crate::notices::Notice;
+use std::sync::Arc;
+use vfs::{Identity, Observer, OwnedPlace};
+
+/// Number of names that the kernel must drop at a time.
+const BATCH: usize = 256;
+
+impl Observer for Session {
+    fn entry(&self, dir: &Identity, name: &[u8]) {
+        let Some(notices) = self.notices.get() else { return };
+        for (parent, _) in self.nodes_of(dir.inode, self.shown_ino(dir.dev, dir.ino)) {
+            notices.push(Notice::InvalEntry { parent, name: name.into() });
+        }
+    }
+
+    fn inode(&self, inode: &Identity) {
+        let Some(notices) = self.notices.get() else { return };
+        for (node, _) in self.nodes_of(inode.inode, self.shown_ino(inode.dev, inode.ino)) {
+            notices.push(Notice::InvalInode { node, offset: 0, len: 0 });
+        }
+    }
+
+    fn all(&self) {
+        if let Some(notices) = self.notices.get() {
+            notices.push_all();
+        }
+    }
+}
+
+impl Session {
+    /// Notices that invalidate every node and every name that the kernel knows.
+    #[must_use]
+    pub(crate) fn everything(&self) -> Vec<Notice> {
+        let mut notices = Vec::new();
+        self.nodes.for_each(|id, held: Arc<OwnedPlace>| {
+            notices.push(Notice::InvalInode { node: id, offset: 0, len: 0 });
+            notices.extend(self.drop_name(&held));
+        });
+        notices
+    }
+
+    /// Asks the kernel to drop names that it did not use lately, if it knows too many nodes.
+    pub(super) fn make_room(&self) {
+        if self.nodes.len() > self.options.max_nodes {
+            self.ask_to_drop(BATCH);
+        }
+    }
+
+    /// Asks the kernel to drop a quarter of its names: the cache of the tree is full, and nodes pin all of it.
+    #[cold]
+    pub(super) fn make_much_room(&self) {
+        self.ask_to_drop(self.nodes.len() / 4 + BATCH);
+    }
+
+    #[cold]
+    fn ask_to_drop(&self, count: usize) {
+        let Some(notices) = self.notices.get() else { return };
+        if notices.is_behind() {
+            return;
+        }
+        let mut coldest = Vec::new();
+        self.nodes.coldest(count, &mut coldest);
+        coldest.iter().filter_map(|(_, held)| self.drop_name(held)).for_each(|notice| notices.push(notice));
+    }
+
+    /// The notice that makes the kernel drop the name of `held`.
+    fn drop_name(&self, held: &OwnedPlace) -> Option<Notice> {
+        let (parent, name) = held.parent_and_name()?;
+        let nodes = self.nodes_of(parent.identity(), self.shown_ino_of(&parent).ok()?);
+        let (parent, _) = nodes.into_iter().find(|(_, known)| known.mount_id() == parent.mount_id())?;
+        Some(Notice::InvalEntry { parent, name })
+    }
+}

@@ -1,0 +1,276 @@
+//! From a record to a descriptor.
+//!
+//! # What it is
+//! A record's `O_PATH` descriptor is opened when it is first needed: by the directory's descriptor and the name in it,
+//! and so on up to a directory that is open; the source always is. An opened file is used only after it proved to be
+//! the one that the record stands for.
+//!
+//! # How it is locked
+//! No lock is held during a call to the host. Two threads may open the same file; the first one's descriptor is kept.
+//!
+//! # Where it comes from
+//! Own code.
+
+use crate::errno::errno;
+use crate::host;
+use crate::node::{Node, READ, WRITE};
+use crate::shared::Shared;
+use rustix::fs::{OFlags, Statx};
+use rustix::io::Errno as HostErrno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use vfs::Errno;
+
+/// The deepest nesting of directories; more means that the recorded places form a loop.
+const MAX_DEPTH: usize = 1 << 16;
+
+/// A directory's descriptor, and a name in it.
+pub(crate) struct Place {
+    pub(crate) dir: Arc<OwnedFd>,
+    pub(crate) name: Box<[u8]>,
+}
+
+impl Shared {
+    /// The `O_PATH` descriptor of a file.
+    ///
+    /// # Errors
+    /// `ESTALE` if the file is not where it was; the host's.
+    #[inline]
+    pub(crate) fn path_fd(&self, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        if let Some(fd) = &node.state().path {
+            node.note_use();
+            return Ok(fd.clone());
+        }
+        self.open_path(node)
+    }
+
+    #[cold]
+    fn open_path(&self, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        let node = &self.table.current(node);
+        // Up to the first directory that is open; then down again, opening each.
+        let mut closed = vec![node.clone()];
+        let mut at = node.clone();
+        let mut fd = loop {
+            let parent = {
+                let state = at.state();
+                if let Some(fd) = &state.path {
+                    break fd.clone();
+                }
+                state.parent
+            };
+            at = self.table.get(parent).ok_or_else(|| self.orphan(at.id, parent))?;
+            if closed.len() == MAX_DEPTH {
+                return Err(self.estale(node.id));
+            }
+            closed.push(at.clone());
+        };
+        closed.retain(|node| !Arc::ptr_eq(node, &at));
+        if closed.is_empty() {
+            return Ok(fd);
+        }
+        for node in closed.iter().rev() {
+            let is_last = Arc::ptr_eq(node, &closed[0]);
+            let flags = if is_last { OFlags::PATH } else { OFlags::PATH | OFlags::DIRECTORY };
+            let opened = self.open_named(node, fd.as_fd(), flags);
+            // If a directory is gone, so is everything below it.
+            let opened =
+                opened.map_err(|error| if error == Errno::ESTALE { self.estale(closed[0].id) } else { error })?;
+            fd = self.keep_path(node, opened);
+        }
+        Ok(fd)
+    }
+
+    /// Keeps an `O_PATH` descriptor, unless another thread kept one first. Returns the one that is kept.
+    pub(crate) fn keep_path(&self, node: &Arc<Node>, opened: OwnedFd) -> Arc<OwnedFd> {
+        let opened = Arc::new(opened);
+        {
+            let mut state = node.state();
+            if let Some(fd) = &state.path {
+                return fd.clone();
+            }
+            state.path = Some(opened.clone());
+            if core::mem::take(&mut state.was_closed) {
+                self.budget.note_reopened();
+            }
+        }
+        self.budget.count(1, 0);
+        self.budget.queue(node);
+        opened
+    }
+
+    /// Opens a file by its name in `dir`, its directory's descriptor, and checks that it is the right file.
+    fn open_named(&self, node: &Node, dir: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let name = node.state().name.clone();
+        let fd = self.open_at(dir, &name, flags, 0).map_err(|error| self.open_error(node, error))?;
+        self.check_identity(node, fd.as_fd())?;
+        Ok(fd)
+    }
+
+    /// Checks that a descriptor belongs to the file.
+    ///
+    /// # Errors
+    /// `ESTALE`.
+    fn check_identity(&self, node: &Node, fd: BorrowedFd<'_>) -> Result<Statx, Errno> {
+        let stat = host::stat_fd(fd).map_err(errno)?;
+        if self.identities.is(&stat, node.id, node.ino) { Ok(stat) } else { Err(self.estale(node.id)) }
+    }
+
+    /// The error for a file whose directory has no record any more. Both are looked up again.
+    #[cold]
+    fn orphan(&self, node: u64, parent: u64) -> Errno {
+        let _ = self.estale(parent);
+        self.estale(node)
+    }
+
+    /// The error for a file that could not be opened by its name. `ESTALE` if the name is gone, or leads to a symbolic
+    /// link or a mount point now.
+    #[cold]
+    fn open_error(&self, node: &Node, error: HostErrno) -> Errno {
+        match error {
+            HostErrno::NOENT | HostErrno::NOTDIR | HostErrno::LOOP | HostErrno::XDEV => self.estale(node.id),
+            error => errno(error),
+        }
+    }
+
+    /// Opens a name; if the process or the system has too many descriptors, closes some and tries once more.
+    pub(crate) fn open_at(
+        &self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<OwnedFd, HostErrno> {
+        match self.opening.open(dir, name, flags, mode) {
+            Err(HostErrno::MFILE | HostErrno::NFILE) => {
+                self.budget.make_room();
+                self.opening.open(dir, name, flags, mode)
+            }
+            done => done,
+        }
+    }
+
+    /// The directory and the name of a file; `None` if it is pinned.
+    ///
+    /// # Errors
+    /// `ESTALE` if the directory has no record any more; those of [`Shared::path_fd`].
+    pub(crate) fn place(&self, node: &Arc<Node>) -> Result<Option<Place>, Errno> {
+        let node = &self.table.current(node);
+        let (parent, name) = {
+            let state = node.state();
+            if state.is_pinned {
+                return Ok(None);
+            }
+            (state.parent, state.name.clone())
+        };
+        let parent = self.table.get(parent).ok_or_else(|| self.orphan(node.id, parent))?;
+        let fd =
+            self.path_fd(&parent).map_err(|error| if error == Errno::ESTALE { self.estale(node.id) } else { error })?;
+        Ok(Some(Place { dir: fd, name }))
+    }
+
+    /// A descriptor of a file that is open already: for its contents or its path.
+    pub(crate) fn open_fd(&self, node: &Node) -> Option<Arc<OwnedFd>> {
+        let state = node.state();
+        let fd = state.data.as_ref().or(state.path.as_ref())?;
+        node.note_use();
+        Some(fd.clone())
+    }
+
+    /// A descriptor for the contents with at least this access.
+    ///
+    /// # Errors
+    /// `ESTALE` if the file is not where it was; `EACCES`, `ETXTBSY` for a running program, and the host's.
+    #[inline]
+    pub(crate) fn data_fd(&self, node: &Arc<Node>, access: u8) -> Result<Arc<OwnedFd>, Errno> {
+        {
+            let state = node.state();
+            if let Some(fd) = &state.data
+                && state.access & access == access
+            {
+                node.note_use();
+                return Ok(fd.clone());
+            }
+        }
+        self.open_data(node, access)
+    }
+
+    #[cold]
+    fn open_data(&self, node: &Arc<Node>, access: u8) -> Result<Arc<OwnedFd>, Errno> {
+        let (opened, access) = match access {
+            READ => (self.open_data_as(node, OFlags::RDONLY)?, READ),
+            _ => match self.open_data_as(node, OFlags::RDWR) {
+                Ok(fd) => (fd, READ | WRITE),
+                // A file that may be written and not read.
+                Err(Errno::EACCES) if access == WRITE => (self.open_data_as(node, OFlags::WRONLY)?, WRITE),
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(self.keep_data(node, opened, access))
+    }
+
+    /// Keeps a descriptor for the contents, unless there is one with the same access. Returns the one to use.
+    pub(crate) fn keep_data(&self, node: &Arc<Node>, opened: OwnedFd, access: u8) -> Arc<OwnedFd> {
+        let opened = Arc::new(opened);
+        let before = {
+            let mut state = node.state();
+            match &state.data {
+                Some(fd) if state.access & access == access => return fd.clone(),
+                // The kept one has an access that the new one lacks, and is in use.
+                Some(_) if state.access & !access != 0 && state.opens > 1 => return opened,
+                _ => {}
+            }
+            state.access = access;
+            if core::mem::take(&mut state.was_closed) {
+                self.budget.note_reopened();
+            }
+            state.data.replace(opened.clone())
+        };
+        self.budget.count(1, usize::from(before.is_some()));
+        self.budget.queue(node);
+        opened
+    }
+
+    /// Opens the contents: through the path descriptor if there is one, otherwise by the name.
+    fn open_data_as(&self, node: &Arc<Node>, flags: OFlags) -> Result<OwnedFd, Errno> {
+        // The name may lead to a terminal or to a FIFO without a writer by now.
+        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let path = node.state().path.clone();
+        if let Some(path) = path {
+            return host::reopen(path.as_fd(), flags).map_err(errno);
+        }
+        if let Some(Place { dir, name }) = self.place(node)? {
+            let fd = self.open_at(dir.as_fd(), &name, flags, 0).map_err(|error| self.open_error(node, error))?;
+            self.check_identity(node, fd.as_fd())?;
+            return Ok(fd);
+        }
+        let data = node.state().data.clone().ok_or_else(|| self.estale(node.id))?;
+        host::reopen(data.as_fd(), flags).map_err(errno)
+    }
+
+    /// A descriptor for a [`host::ProcPath`]: one that is open already, or the `O_PATH` descriptor.
+    ///
+    /// # Errors
+    /// As for [`Shared::path_fd`].
+    pub(crate) fn proc_fd(&self, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        match self.open_fd(node) {
+            Some(fd) => Ok(fd),
+            None => self.path_fd(node),
+        }
+    }
+
+    /// The attributes of a file now. One call, unless its directory must be opened.
+    ///
+    /// # Errors
+    /// `ESTALE` if the file is not where it was; the host's.
+    pub(crate) fn stat(&self, node: &Arc<Node>) -> Result<Statx, Errno> {
+        if let Some(fd) = self.open_fd(node) {
+            return host::stat_fd(fd.as_fd()).map_err(errno);
+        }
+        let Some(Place { dir, name }) = self.place(node)? else { return Err(self.estale(node.id)) };
+        match self.stat_at(dir.as_fd(), &name) {
+            Ok(stat) if self.identities.is(&stat, node.id, node.ino) => Ok(stat),
+            Ok(_) | Err(Errno::ENOENT) => Err(self.estale(node.id)),
+            Err(error) => Err(error),
+        }
+    }
+}

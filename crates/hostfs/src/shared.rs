@@ -1,0 +1,299 @@
+//! The state that all parts of a host file system share.
+//!
+//! # What it is
+//! The source, the options and the tables; from an inode of the VFS to its record; how long answers may be cached.
+//!
+//! # How it is locked
+//! Its only lock is that of the excluded devices, a leaf.
+//!
+//! # Where it comes from
+//! Own code.
+
+use crate::budget::Budget;
+use crate::caller::Daemon;
+use crate::errno::errno;
+use crate::host::{self, Opening};
+use crate::identity::{Identities, dev_of};
+use crate::node::{NameAt, Node};
+use crate::options::{HostOptions, MountPoints, Ownership, Revalidate};
+use crate::streams::Streams;
+use crate::table::{Sighting, Table};
+use crate::watches::Watches;
+use core::hash::{BuildHasher, Hasher};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use parking_lot::RwLock;
+use rustix::fs::{Mode, OFlags, Statx, StatxAttributes};
+use rustix::io::Errno as HostErrno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+use vfs::{AclKind, Attr, Errno, Inode, Invalidator, NewInode, S_IFDIR, S_IFMT, Valid};
+
+/// See the [module documentation](self).
+pub(crate) struct Shared {
+    pub(crate) source: PathBuf,
+    pub(crate) options: HostOptions,
+    pub(crate) root: Arc<Node>,
+    root_attr: Attr,
+    /// The source, open for the calls that refuse an `O_PATH` descriptor.
+    pub(crate) root_fd: OwnedFd,
+    pub(crate) identities: Identities,
+    pub(crate) opening: Opening,
+    pub(crate) table: Table,
+    pub(crate) budget: Budget,
+    pub(crate) streams: Streams,
+    pub(crate) watches: Option<Watches>,
+    pub(crate) daemon: Daemon,
+    /// Whether ACLs are read and may be set.
+    pub(crate) has_acls: bool,
+    /// Whether the source's file system is on this machine.
+    is_local: bool,
+    excluded: RwLock<Vec<u64>>,
+    has_excluded: AtomicBool,
+    pub(crate) invalidator: OnceLock<Invalidator>,
+    began: Instant,
+    /// When the root was marked stale last, in nanoseconds since `began`.
+    root_marked: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(path: &Path, options: &HostOptions) -> Result<Self, HostErrno> {
+        let source =
+            std::fs::canonicalize(path).map_err(|error| HostErrno::from_io_error(&error).unwrap_or(HostErrno::IO))?;
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root_fd = rustix::fs::open(&source, flags | OFlags::RDONLY, Mode::empty())?;
+        let path_fd = rustix::fs::openat(&root_fd, c".", flags | OFlags::PATH, Mode::empty())?;
+        let kind = rustix::fs::fstatfs(&root_fd)?.f_type;
+        let stat = host::stat_fd(path_fd.as_fd())?;
+        let key = std::hash::RandomState::new().build_hasher().finish();
+        let identities = Identities::new(key, &stat, kind != host::OVERLAY);
+        let table = Table::new();
+        let root = Node::new(identities.node(&stat), stat.stx_ino, false, NameAt { dir: 0, name: b"" });
+        {
+            let mut state = root.state();
+            state.path = Some(Arc::new(path_fd));
+            state.is_pinned = true;
+        }
+        let crosses = options.mount_points == MountPoints::Cross;
+        let watches = if options.watch { Some(Watches::new()?) } else { None };
+        let root = Arc::new(root);
+        table.add(root.clone());
+        Ok(Self {
+            source,
+            options: options.clone(),
+            root,
+            root_attr: identities.attr(&stat),
+            identities,
+            opening: Opening::new(root_fd.as_fd(), crosses),
+            table,
+            budget: Budget::new(options.max_fds),
+            streams: Streams::new(),
+            watches,
+            daemon: Daemon::new(options.ownership == Ownership::Caller),
+            has_acls: options.acls && host::has_acls(&root_fd),
+            is_local: host::is_local(kind),
+            root_fd,
+            excluded: RwLock::default(),
+            has_excluded: AtomicBool::new(false),
+            invalidator: OnceLock::new(),
+            began: Instant::now(),
+            root_marked: AtomicU64::new(0),
+        })
+    }
+
+    /// The root for the VFS.
+    pub(crate) fn root_inode(&self) -> NewInode {
+        // Mounting cannot report an error here: a root whose ACL cannot be read has none.
+        let acl = |kind| host::acl(&self.root_fd, b".", kind).ok().flatten().filter(|_| self.has_acls);
+        NewInode {
+            node: self.root.id,
+            attr: self.root_attr,
+            valid: self.default_valid(),
+            access_acl: acl(AclKind::Access),
+            default_acl: acl(AclKind::Default),
+            link_body: None,
+        }
+    }
+
+    /// The record of an inode.
+    ///
+    /// # Errors
+    /// `ESTALE` if it was dropped; the names are invalidated, so that the VFS looks them up again.
+    #[inline]
+    pub(crate) fn node<'i>(&self, inode: &'i Inode) -> Result<&'i Arc<Node>, Errno> {
+        match inode.data::<Arc<Node>>() {
+            Some(node) => Ok(node),
+            None => self.attach(inode),
+        }
+    }
+
+    #[cold]
+    fn attach<'i>(&self, inode: &'i Inode) -> Result<&'i Arc<Node>, Errno> {
+        let node = self.table.get(inode.node()).ok_or_else(|| self.estale(inode.node()))?;
+        node.state().is_cold = false;
+        inode.data_or(|| node).ok_or(Errno::EIO)
+    }
+
+    /// The error for a file that is not where it was. Also invalidates the file's names, so that the VFS looks them up
+    /// again and finds the file if it still has a name.
+    #[cold]
+    pub(crate) fn estale(&self, node: u64) -> Errno {
+        if let Some(invalidator) = self.invalidator.get() {
+            invalidator.inode(node);
+        }
+        Errno::ESTALE
+    }
+
+    /// Notes that a file was changed: the VFS requests its attributes before it shows them.
+    pub(crate) fn mark_stale(&self, inode: &Inode) {
+        if let Some(node) = inode.data::<Arc<Node>>() {
+            node.set_stale(true);
+        }
+        inode.mark_stale();
+    }
+
+    /// Refuses changes of a read-only source.
+    ///
+    /// # Errors
+    /// `EROFS`.
+    pub(crate) fn check_writable(&self) -> Result<(), Errno> {
+        if self.options.read_only { Err(Errno::EROFS) } else { Ok(()) }
+    }
+
+    /// The attributes of `name` in `dir`. One call to the host, unless they are on another machine.
+    ///
+    /// # Errors
+    /// `ELOOP` on an excluded device, `EXDEV` for a mount point that is not entered; the host's.
+    pub(crate) fn stat_at(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, Errno> {
+        let stat = host::stat_at(dir, name).map_err(errno)?;
+        let dev = dev_of(&stat);
+        if self.is_local && dev == self.identities.dev() && !stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
+            return Ok(stat);
+        }
+        self.check_place(&stat, dev)?;
+        if self.is_local && dev == self.identities.dev() {
+            return Ok(stat);
+        }
+        let stat = host::stat_at_synced(dir, name).map_err(errno)?;
+        self.check_place(&stat, dev_of(&stat))?;
+        Ok(stat)
+    }
+
+    /// Whether a file that was found may be shown: `ELOOP`, `EXDEV`.
+    fn check_place(&self, stat: &Statx, dev: u64) -> Result<(), Errno> {
+        // Relaxed: the front end excludes a device before it mounts it.
+        if self.has_excluded.load(Relaxed) && self.excluded.read().contains(&dev) {
+            return Err(Errno::ELOOP);
+        }
+        let is_known = stat.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT);
+        let is_mount_point = if is_known {
+            stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
+        } else {
+            dev != self.identities.dev()
+        };
+        if is_mount_point && self.options.mount_points == MountPoints::Stay { Err(Errno::EXDEV) } else { Ok(()) }
+    }
+
+    /// Excludes a device.
+    pub(crate) fn exclude(&self, dev: u64) {
+        let mut excluded = self.excluded.write();
+        if !excluded.contains(&dev) {
+            excluded.push(dev);
+        }
+        // Relaxed: as in `check_place`.
+        self.has_excluded.store(true, Relaxed);
+    }
+
+    /// How long the host's answer about `node` in `dir` may be cached.
+    pub(crate) fn valid(&self, dir: &Node, node: u64, stat: &Statx) -> Valid {
+        match self.options.policy {
+            Revalidate::Exclusive => Valid::UntilInvalidated,
+            Revalidate::Always => Valid::For(0),
+            Revalidate::Ttl(ttl) if self.watches.is_none() => Valid::For(nanoseconds(ttl)),
+            Revalidate::Ttl(ttl) => {
+                let is_watched = self.is_watched(node, stat) && dir.state().watch != 0;
+                if is_watched { Valid::UntilInvalidated } else { Valid::For(nanoseconds(ttl)) }
+            }
+        }
+    }
+
+    /// Whether all changes of a file cause events, given that its directory is watched. Entries that change in a
+    /// directory change the directory, which causes events only in its own watch. A change by another name of a file
+    /// causes events only in the directory of that name.
+    pub(crate) fn is_watched(&self, node: u64, stat: &Statx) -> bool {
+        if u32::from(stat.stx_mode) & S_IFMT == S_IFDIR {
+            self.table.get(node).is_some_and(|node| node.state().watch != 0)
+        } else {
+            stat.stx_nlink == 1
+        }
+    }
+
+    /// How long the answers may be cached without a time: names that do not exist, new files.
+    pub(crate) fn default_valid(&self) -> Valid {
+        match self.options.policy {
+            Revalidate::Exclusive => Valid::UntilInvalidated,
+            Revalidate::Always => Valid::For(0),
+            // Once a directory cannot be watched, all is invalidated at each interval: `events.rs`.
+            Revalidate::Ttl(_) if self.watches.is_some() => Valid::UntilInvalidated,
+            Revalidate::Ttl(ttl) => Valid::For(nanoseconds(ttl)),
+        }
+    }
+
+    /// Whether listings may be cached.
+    pub(crate) fn keeps_listings(&self) -> bool {
+        match self.options.policy {
+            Revalidate::Exclusive => true,
+            Revalidate::Ttl(_) => self.watches.is_some(),
+            Revalidate::Always => false,
+        }
+    }
+
+    /// Marks the root stale if `dir` is the root and its time is over: no lookup of its name would revalidate it.
+    pub(crate) fn mark_root_stale(&self, dir: &Inode) {
+        let ttl = match self.options.policy {
+            Revalidate::Ttl(ttl) => nanoseconds(ttl),
+            Revalidate::Always => 0,
+            Revalidate::Exclusive => return,
+        };
+        if dir.node() != self.root.id {
+            return;
+        }
+        let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        // Relaxed: a time, on which nothing depends.
+        if now.saturating_sub(self.root_marked.load(Relaxed)) >= ttl {
+            self.root_marked.store(now, Relaxed);
+            self.mark_stale(dir);
+        }
+    }
+
+    /// Notes a file that was found; returns its node.
+    pub(crate) fn note_sighting(&self, sighting: &Sighting<'_>) -> u64 {
+        let (id, is_reachable) = self.table.note_sighting(&self.identities, sighting);
+        if is_reachable && let Some(node) = self.table.get(id) {
+            self.budget.queue(&node);
+        }
+        id
+    }
+
+    /// Notes the node that the VFS is given for a name, so that the name's event causes no invalidation.
+    #[inline]
+    pub(crate) fn note_reported(&self, at: NameAt<'_>, node: Option<u64>, is_changed: bool) {
+        if let Some(watches) = &self.watches {
+            watches.note_reported(at, node, is_changed);
+        }
+    }
+
+    /// Watches a directory from now on, if directories are watched.
+    #[inline]
+    pub(crate) fn watch(&self, dir: &Node, fd: &OwnedFd) {
+        if let Some(watches) = &self.watches {
+            watches.add(dir, fd);
+        }
+    }
+}
+
+/// A time in nanoseconds.
+fn nanoseconds(time: core::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

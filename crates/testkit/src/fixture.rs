@@ -1,0 +1,251 @@
+//! The tree of a case, and its checks.
+//!
+//! # What it is
+//! Short forms of a context's operations, from its root, and checks that return a [`Failure`] instead of panicking.
+//!
+//! # How it is locked
+//! Not at all; the threads of a case share it.
+//!
+//! # Where it comes from
+//! Own code.
+
+use crate::counting::{Counting, Counts};
+use crate::features::Features;
+use crate::subject::{Outside, Subject};
+use core::fmt::{self, Debug, Display};
+use std::sync::Arc;
+use vfs::{Attr, Base, DirEntry, Errno, OpenFile, OpenFlags, RenameFlags, Vfs};
+
+/// Opens for reading and writing, and creates the file if it is missing.
+pub(crate) const MAKE: OpenFlags = OpenFlags::RDWR.union(OpenFlags::CREAT);
+
+/// What was expected, and what was returned.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure(String);
+
+impl Failure {
+    /// A failure with this message.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for Failure {}
+
+/// The result of a case.
+pub type Outcome = Result<(), Failure>;
+
+/// Checks that both values are the same; the failure shows them.
+pub(crate) fn same<T: PartialEq + Debug>(what: impl Display, got: T, expected: T) -> Outcome {
+    if got == expected {
+        return Ok(());
+    }
+    Err(Failure(format!("{what}: expected {}, got {}", shown(&expected), shown(&got))))
+}
+
+/// A value as text, cut if it is long.
+fn shown(value: &impl Debug) -> String {
+    let text = format!("{value:?}");
+    match text.char_indices().nth(400) {
+        Some((cut, _)) => format!("{}...", &text[..cut]),
+        None => text,
+    }
+}
+
+/// For a call that must succeed: its value, or a failure that names the call.
+pub(crate) trait OrFail<T> {
+    fn or_fail(self, what: impl Display) -> Result<T, Failure>;
+}
+
+impl<T> OrFail<T> for Result<T, Errno> {
+    fn or_fail(self, what: impl Display) -> Result<T, Failure> {
+        self.map_err(|errno| Failure(format!("{what}: expected success, got {}", errno.name())))
+    }
+}
+
+/// A fresh file system in its own tree.
+#[derive(Debug)]
+pub struct Fixture {
+    vfs: Vfs,
+    at: vfs::Context,
+    counts: Arc<Counts>,
+    features: Features,
+    outside: OptionalOutside,
+}
+
+struct OptionalOutside(Option<Box<dyn Outside>>);
+
+impl Debug for OptionalOutside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OptionalOutside").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Fixture {
+    /// A tree over `subject`.
+    #[must_use]
+    pub fn new(subject: Subject, features: Features) -> Self {
+        let (fs, counts) = Counting::of(subject.fs);
+        let vfs = Vfs::new(fs);
+        let at = vfs.context();
+        at.set_umask(0);
+        Self { vfs, at, counts, features, outside: OptionalOutside(subject.outside) }
+    }
+
+    /// The tree.
+    #[must_use]
+    pub fn vfs(&self) -> &Vfs {
+        &self.vfs
+    }
+
+    /// A context at its root with root's credentials and no umask.
+    #[must_use]
+    pub fn at(&self) -> &vfs::Context {
+        &self.at
+    }
+
+    /// Counts of the requests to the file system.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The file system's features.
+    #[must_use]
+    pub fn features(&self) -> Features {
+        self.features
+    }
+
+    /// Changes the storage from outside, if the subject can do that.
+    #[must_use]
+    pub fn outside(&self) -> Option<&dyn Outside> {
+        self.outside.0.as_deref()
+    }
+
+    /// Marks everything in the cache as stale, so that the next answers come from the file system. Does nothing if names
+    /// live in the cache.
+    pub fn mark_stale(&self) {
+        self.counts.mark_stale();
+    }
+
+    /// Runs `check` with the cache as it is, and again with a stale cache.
+    pub(crate) fn twice(&self, check: impl Fn() -> Outcome) -> Outcome {
+        check()?;
+        self.mark_stale();
+        check().map_err(|Failure(message)| Failure(format!("{message} (with a stale cache)")))
+    }
+
+    /// Attributes; a symbolic link's own.
+    pub(crate) fn attr(&self, path: impl AsRef<[u8]>) -> Result<Attr, Errno> {
+        self.at.attr(Base::CWD, path.as_ref(), false)
+    }
+
+    pub(crate) fn open(&self, path: impl AsRef<[u8]>, flags: OpenFlags) -> Result<OpenFile, Errno> {
+        self.at.open(Base::CWD, path.as_ref(), flags, 0o644)
+    }
+
+    /// Writes `contents` at the start of a file; creates it if it is missing.
+    pub(crate) fn write(&self, path: impl AsRef<[u8]>, contents: &[u8]) -> Outcome {
+        let path = path.as_ref();
+        let file = self.open(path, MAKE).or_fail(format_args!("making {}", path.escape_ascii()))?;
+        write_all(&file, 0, contents)
+    }
+
+    /// The contents of a file.
+    pub(crate) fn read(&self, path: impl AsRef<[u8]>) -> Result<Vec<u8>, Errno> {
+        read_all(&self.open(path, OpenFlags::RDONLY)?)
+    }
+
+    pub(crate) fn mkdir(&self, path: impl AsRef<[u8]>) -> Result<(), Errno> {
+        self.at.mkdir(Base::CWD, path.as_ref(), 0o755)
+    }
+
+    pub(crate) fn unlink(&self, path: impl AsRef<[u8]>) -> Result<(), Errno> {
+        self.at.unlink(Base::CWD, path.as_ref())
+    }
+
+    pub(crate) fn rmdir(&self, path: impl AsRef<[u8]>) -> Result<(), Errno> {
+        self.at.rmdir(Base::CWD, path.as_ref())
+    }
+
+    pub(crate) fn link(&self, old: impl AsRef<[u8]>, new: impl AsRef<[u8]>) -> Result<(), Errno> {
+        self.at.link((Base::CWD, old.as_ref(), false), (Base::CWD, new.as_ref()))
+    }
+
+    pub(crate) fn symlink(&self, body: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> Result<(), Errno> {
+        self.at.symlink(body.as_ref(), Base::CWD, path.as_ref())
+    }
+
+    pub(crate) fn rename(&self, old: impl AsRef<[u8]>, new: impl AsRef<[u8]>) -> Result<(), Errno> {
+        self.rename_with(old, new, RenameFlags::default())
+    }
+
+    pub(crate) fn rename_with(
+        &self,
+        old: impl AsRef<[u8]>,
+        new: impl AsRef<[u8]>,
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        self.at.rename((Base::CWD, old.as_ref()), (Base::CWD, new.as_ref()), flags)
+    }
+
+    /// All entries of a directory, in the order of the listing.
+    pub(crate) fn list(&self, path: impl AsRef<[u8]>) -> Result<Vec<DirEntry>, Errno> {
+        let dir = self.open(path, OpenFlags::RDONLY.union(OpenFlags::DIRECTORY))?;
+        let mut all = Vec::new();
+        loop {
+            let some = dir.next_entries()?;
+            if some.is_empty() {
+                return Ok(all);
+            }
+            all.extend(some);
+        }
+    }
+
+    /// The names in a directory, sorted.
+    pub(crate) fn names(&self, path: impl AsRef<[u8]>) -> Result<Vec<String>, Errno> {
+        let names = self.list(path)?.into_iter().map(|entry| entry.name.escape_ascii().to_string());
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Ends the tree, waits until its file system was dropped, and checks that each inode was evicted once.
+    pub(crate) fn finish(self) -> Outcome {
+        let Self { vfs, at, counts, .. } = self;
+        drop((at, vfs));
+        counts.wait_for_the_end()
+    }
+}
+
+/// Writes all of `data`, with as many calls as needed.
+pub(crate) fn write_all(file: &OpenFile, offset: u64, data: &[u8]) -> Outcome {
+    let mut done = 0;
+    while done < data.len() {
+        let at = offset + done as u64;
+        let (written, _) = file.write_at(at, &data[done..]).or_fail(format_args!("writing at {at}"))?;
+        if written == 0 {
+            return Err(Failure(format!("writing at {at}: expected some bytes to be written, got 0")));
+        }
+        done += written;
+    }
+    Ok(())
+}
+
+/// The contents of the file.
+pub(crate) fn read_all(file: &OpenFile) -> Result<Vec<u8>, Errno> {
+    let (mut all, mut buf) = (Vec::new(), vec![0; 4096]);
+    loop {
+        match file.read_at(all.len() as u64, &mut buf)? {
+            0 => return Ok(all),
+            read => all.extend_from_slice(&buf[..read]),
+        }
+    }
+}

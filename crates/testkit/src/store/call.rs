@@ -1,0 +1,81 @@
+//! One request to a [`Store`](super::Store), as its hooks see it.
+//!
+//! Plain values. Own code.
+
+use vfs::{Inode, OpenFlags, SetAttr};
+
+/// A request, named after the method of [`vfs::FileSystem`] that received it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the fields are the parameters of the methods")]
+pub enum Call<'r> {
+    /// `lookup`; also for the default `revalidate`.
+    Lookup {
+        dir: &'r Inode,
+        name: &'r [u8],
+    },
+    ReadDir {
+        dir: &'r Inode,
+    },
+    Create {
+        dir: &'r Inode,
+        name: &'r [u8],
+    },
+    CreateUnnamed {
+        dir: &'r Inode,
+    },
+    Link {
+        dir: &'r Inode,
+        name: &'r [u8],
+        inode: &'r Inode,
+    },
+    Unlink {
+        dir: &'r Inode,
+        name: &'r [u8],
+        inode: &'r Inode,
+    },
+    /// `rename`: the old directory and name, and the inode that moves.
+    Rename {
+        dir: &'r Inode,
+        name: &'r [u8],
+        inode: &'r Inode,
+    },
+    SetAttr {
+        inode: &'r Inode,
+        set: &'r SetAttr,
+    },
+    Attributes {
+        inode: &'r Inode,
+    },
+    Open {
+        inode: &'r Inode,
+        flags: OpenFlags,
+    },
+    Release {
+        inode: &'r Inode,
+        flags: OpenFlags,
+    },
+    ReadAt {
+        inode: &'r Inode,
+    },
+    WriteAt {
+        inode: &'r Inode,
+    },
+    SetLen {
+        inode: &'r Inode,
+        len: u64,
+    },
+    Allocate {
+        inode: &'r Inode,
+    },
+    Sync {
+        inode: &'r Inode,
+    },
+    /// `get_xattr`, `set_xattr`, `remove_xattr` and `list_xattrs`.
+    Xattr {
+        inode: &'r Inode,
+    },
+    Evict {
+        inode: &'r Inode,
+    },
+}

@@ -1,0 +1,234 @@
+//! The requests to a [`Store`]: each runs its hooks before and after the answer.
+//!
+//! As [`vfs::FileSystem`]; own code.
+
+use super::call::Call;
+use super::nodes::Nodes;
+use super::{ROOT, Store};
+use vfs::{
+    Allocate, Attr, DirEntry, Errno, FileSystem, FsTraits, Inode, Invalidator, NewInode, OpenFlags, RenameFlags,
+    Request, SetAttr, SetXattr, Valid, Written,
+};
+
+impl Store {
+    /// Answers one request, with its hooks around it. The store is not locked while a hook runs.
+    fn serve<T>(&self, call: Call<'_>, answer: impl FnOnce(&mut Nodes) -> Result<T, Errno>) -> Result<T, Errno> {
+        self.0.before.run(&call)?;
+        let answer = answer(&mut self.nodes());
+        self.0.after.run(&call)?;
+        answer
+    }
+}
+
+/// Moves `inode` to another name, or exchanges it with `target`: `ENOENT`, `ESTALE`, `ENOTEMPTY`.
+fn rename(
+    nodes: &mut Nodes,
+    (from, old): (&Inode, &[u8]),
+    (to, new): (&Inode, &[u8]),
+    inode: &Inode,
+    target: Option<&Inode>,
+    exchange: bool,
+) -> Result<(), Errno> {
+    nodes.check(from.node(), old, inode.node())?;
+    if let Some(target) = target {
+        nodes.check(to.node(), new, target.node())?;
+        if !exchange {
+            nodes.check_empty(target.node())?;
+        }
+    }
+    nodes.remove(from.node(), old);
+    if let (Some(target), true) = (target, exchange) {
+        nodes.remove(to.node(), new);
+        nodes.enter(from.node(), old, target.node());
+    }
+    nodes.enter(to.node(), new, inode.node());
+    Ok(())
+}
+
+impl FileSystem for Store {
+    fn root(&self) -> NewInode {
+        self.nodes().new_inode(ROOT, self.0.options.valid).unwrap_or_default()
+    }
+
+    fn traits(&self) -> FsTraits {
+        let options = &self.0.options;
+        FsTraits {
+            type_name: "store".into(),
+            names_in_cache: options.names_in_cache,
+            keeps_listings: options.keeps_listings,
+            valid: options.valid,
+            wants_opens: true,
+            ..FsTraits::default()
+        }
+    }
+
+    fn mounted(&self, invalidator: Invalidator) {
+        // The first tree's: later ones have invalidators of their own.
+        let _ = self.0.invalidator.set(invalidator);
+    }
+
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+        self.count_lookup(dir.node(), name);
+        self.serve(Call::Lookup { dir, name }, |nodes| {
+            nodes.new_inode(nodes.find(dir.node(), name)?, self.0.options.valid)
+        })
+    }
+
+    fn read_link(&self, _: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno> {
+        let new = self.nodes().new_inode(inode.node(), Valid::default())?;
+        new.link_body.ok_or(Errno::EINVAL)
+    }
+
+    fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
+        let listed = self.serve(Call::ReadDir { dir }, |nodes| Ok(nodes.list(dir.node(), after)))?;
+        let _ = listed.into_iter().all(|(entry, cookie)| emit(entry, cookie));
+        Ok(())
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        dir: &Inode,
+        name: &[u8],
+        attr: &mut Attr,
+        link_body: Option<&[u8]>,
+    ) -> Result<u64, Errno> {
+        self.serve(Call::Create { dir, name }, |nodes| {
+            if nodes.find(dir.node(), name).is_ok() {
+                return Err(Errno::EEXIST);
+            }
+            attr.ino = nodes.create(attr, link_body);
+            nodes.enter(dir.node(), name, attr.ino);
+            nodes.touch(dir.node(), request.now);
+            Ok(attr.ino)
+        })
+    }
+
+    fn create_unnamed(&self, _: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno> {
+        self.serve(Call::CreateUnnamed { dir }, |nodes| {
+            attr.ino = nodes.create(attr, None);
+            Ok(attr.ino)
+        })
+    }
+
+    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        self.serve(Call::Link { dir, name, inode }, |nodes| {
+            if nodes.find(dir.node(), name).is_ok() {
+                return Err(Errno::EEXIST);
+            }
+            nodes.get_mut(inode.node())?.attr.ctime = request.now;
+            nodes.enter(dir.node(), name, inode.node());
+            nodes.touch(dir.node(), request.now);
+            Ok(())
+        })
+    }
+
+    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        self.serve(Call::Unlink { dir, name, inode }, |nodes| {
+            nodes.check(dir.node(), name, inode.node())?;
+            nodes.check_empty(inode.node())?;
+            nodes.remove(dir.node(), name);
+            nodes.touch(dir.node(), request.now);
+            Ok(())
+        })
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        from: (&Inode, &[u8]),
+        to: (&Inode, &[u8]),
+        inode: &Inode,
+        target: Option<&Inode>,
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        self.serve(Call::Rename { dir: from.0, name: from.1, inode }, |nodes| {
+            rename(nodes, from, to, inode, target, flags.contains(RenameFlags::EXCHANGE))?;
+            nodes.touch(from.0.node(), request.now);
+            nodes.touch(to.0.node(), request.now);
+            Ok(())
+        })
+    }
+
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+        self.serve(Call::SetAttr { inode, set }, |nodes| {
+            nodes.get_mut(inode.node())?.set_attr(set, request.now);
+            Ok(())
+        })
+    }
+
+    fn attributes(&self, _: &Request, inode: &Inode) -> Result<Attr, Errno> {
+        self.serve(Call::Attributes { inode }, |nodes| Ok(nodes.get(inode.node())?.attr))
+    }
+
+    fn open(&self, _: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
+        self.serve(Call::Open { inode, flags }, |_| Ok(()))
+    }
+
+    fn release(&self, inode: &Inode, flags: OpenFlags) {
+        let _ = self.serve(Call::Release { inode, flags }, |_| Ok(()));
+    }
+
+    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        self.serve(Call::ReadAt { inode }, |nodes| Ok(nodes.get(inode.node())?.read(offset, buf)))
+    }
+
+    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
+        self.serve(Call::WriteAt { inode }, |nodes| {
+            let blocks = nodes.get_mut(inode.node())?.write(offset, data, request.now);
+            Ok(Written { len: data.len(), blocks })
+        })
+    }
+
+    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+        self.serve(Call::SetLen { inode, len }, |nodes| Ok(nodes.get_mut(inode.node())?.set_len(len, request.now)))
+    }
+
+    fn allocate(
+        &self,
+        _: &Request,
+        inode: &Inode,
+        how: Allocate,
+        keep_size: bool,
+        offset: u64,
+        len: u64,
+    ) -> Result<u64, Errno> {
+        self.serve(Call::Allocate { inode }, |nodes| {
+            let node = nodes.get_mut(inode.node())?;
+            if how != Allocate::Reserve {
+                node.zero(offset, len);
+            }
+            if !keep_size {
+                node.attr.size = node.attr.size.max(offset + len);
+            }
+            Ok(node.attr.blocks)
+        })
+    }
+
+    fn sync(&self, inode: &Inode, _: bool) -> Result<(), Errno> {
+        self.serve(Call::Sync { inode }, |_| Ok(()))
+    }
+
+    fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        self.serve(Call::Xattr { inode }, |nodes| nodes.get(inode.node())?.xattr(name))
+    }
+
+    fn set_xattr(&self, _: &Request, inode: &Inode, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
+        self.serve(Call::Xattr { inode }, |nodes| nodes.get_mut(inode.node())?.set_xattr(name, value, how))
+    }
+
+    fn remove_xattr(&self, _: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
+        self.serve(Call::Xattr { inode }, |nodes| nodes.get_mut(inode.node())?.remove_xattr(name))
+    }
+
+    fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
+        self.serve(Call::Xattr { inode }, |nodes| Ok(nodes.get(inode.node())?.xattr_names()))
+    }
+
+    fn evict(&self, inode: &Inode) {
+        let _ = self.serve(Call::Evict { inode }, |nodes| {
+            nodes.evict(inode.node());
+            Ok(())
+        });
+    }
+}

@@ -1,0 +1,27 @@
+//! The store, run through the cases for file systems.
+
+use lightfoot_testkit::{Features, Store, StoreOptions, Subject};
+use vfs::Valid;
+
+/// What a store has: all but holes and `statfs(2)`.
+const FEATURES: Features = Features { holes: false, statfs: false, ..Features::all() };
+
+/// A store that the cases can change from outside, too.
+fn subject(options: StoreOptions) -> Subject {
+    let store = Store::new(options);
+    Subject::with_outside(store.clone(), store)
+}
+
+lightfoot_testkit::suite!(|| subject(StoreOptions::default()), FEATURES);
+
+#[test]
+fn with_any_options_it_passes_all_cases() {
+    for (names_in_cache, keeps_listings) in [(false, false), (false, true), (true, false)] {
+        for valid in [Valid::UntilInvalidated, Valid::For(0), Valid::For(1000)] {
+            let options = StoreOptions { names_in_cache, keeps_listings, valid };
+            let make = || if names_in_cache { Store::new(options).into() } else { subject(options) };
+            let report = lightfoot_testkit::run(make, FEATURES);
+            assert!(report.is_ok(), "{options:?}: {report}");
+        }
+    }
+}

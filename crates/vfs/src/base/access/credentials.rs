@@ -1,0 +1,144 @@
+//! Credentials, and the permission check of `path_resolution(7)`.
+
+use crate::base::attr::{Attr, S_IFDIR, S_IFMT};
+use crate::base::errno::Errno;
+use prim::shared::Arc;
+
+/// Search (directories) or execute.
+pub const MAY_EXEC: u32 = 1;
+/// Write.
+pub const MAY_WRITE: u32 = 2;
+/// Read.
+pub const MAY_READ: u32 = 4;
+
+/// Capabilities as flags, as in `capabilities(7)`; only those that file systems use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Capabilities(u32);
+
+impl Capabilities {
+    /// Change owner and group at will.
+    pub const CHOWN: Self = Self(1 << 0);
+    /// Pass read, write and search checks.
+    pub const DAC_OVERRIDE: Self = Self(1 << 1);
+    /// Pass read and search checks.
+    pub const DAC_READ_SEARCH: Self = Self(1 << 2);
+    /// Count as the owner of every file.
+    pub const FOWNER: Self = Self(1 << 3);
+    /// Keep set-id bits on a change of the file.
+    pub const FSETID: Self = Self(1 << 4);
+    /// Make device nodes.
+    pub const MKNOD: Self = Self(1 << 5);
+    /// Mount, unmount, change mounts; `trusted.` attributes.
+    pub const SYS_ADMIN: Self = Self(1 << 6);
+    /// Change the root directory.
+    pub const SYS_CHROOT: Self = Self(1 << 7);
+    /// Use reserved space and pass quotas.
+    pub const SYS_RESOURCE: Self = Self(1 << 8);
+    /// Set file capabilities.
+    pub const SETFCAP: Self = Self(1 << 9);
+
+    /// No capability.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(0)
+    }
+
+    /// Every capability, as uid 0 has.
+    #[must_use]
+    pub const fn all() -> Self {
+        Self(0x3ff)
+    }
+
+    /// The union of both.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// This set without `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether this set contains all of `other`.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// Identity of a context in walks and operations: `credentials(7)`, the file-system part.
+///
+/// A copy is cheap, and without supplementary groups writes to no shared memory: an open file keeps one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Credentials {
+    /// User.
+    pub uid: u32,
+    /// Group; new files get it.
+    pub gid: u32,
+    /// Supplementary groups; `None` if there are none.
+    groups: Option<Arc<[u32]>>,
+    /// Capabilities.
+    pub capabilities: Capabilities,
+}
+
+impl Credentials {
+    /// uid 0, gid 0, every capability.
+    #[must_use]
+    pub fn root() -> Self {
+        Self { uid: 0, gid: 0, groups: None, capabilities: Capabilities::all() }
+    }
+
+    /// An ordinary user without capabilities (uid 0 gets them all).
+    #[must_use]
+    pub fn user(uid: u32, gid: u32, groups: &[u32]) -> Self {
+        let capabilities = if uid == 0 { Capabilities::all() } else { Capabilities::none() };
+        let groups = (!groups.is_empty()).then(|| groups.into());
+        Self { uid, gid, groups, capabilities }
+    }
+
+    /// The supplementary groups.
+    #[must_use]
+    pub fn groups(&self) -> &[u32] {
+        self.groups.as_deref().unwrap_or_default()
+    }
+
+    /// Whether `gid` is the group or one of the supplementary groups.
+    #[must_use]
+    pub fn in_group(&self, gid: u32) -> bool {
+        self.gid == gid || self.groups().contains(&gid)
+    }
+
+    /// Whether this is the owner of the file with `attr`, or may act as the owner.
+    #[must_use]
+    pub fn owns(&self, attr: &Attr) -> bool {
+        self.uid == attr.uid || self.capabilities.contains(Capabilities::FOWNER)
+    }
+
+    /// Checks `mask` (of `MAY_*`) against owner, group, other bits and capabilities.
+    ///
+    /// # Errors
+    /// `EACCES`.
+    pub fn may(&self, attr: &Attr, mask: u32) -> Result<(), Errno> {
+        let shift = if self.uid == attr.uid {
+            6
+        } else if self.in_group(attr.gid) {
+            3
+        } else {
+            0
+        };
+        if (attr.mode >> shift) & mask == mask || self.overrides(attr, mask) { Ok(()) } else { Err(Errno::EACCES) }
+    }
+
+    #[cold]
+    pub(crate) fn overrides(&self, attr: &Attr, mask: u32) -> bool {
+        let has = |capability| self.capabilities.contains(capability);
+        if attr.mode & S_IFMT == S_IFDIR {
+            return has(Capabilities::DAC_OVERRIDE) || (mask & MAY_WRITE == 0 && has(Capabilities::DAC_READ_SEARCH));
+        }
+        // Root cannot execute a file without any execute bit.
+        let executable = mask & MAY_EXEC == 0 || attr.mode & 0o111 != 0;
+        (executable && has(Capabilities::DAC_OVERRIDE)) || (mask == MAY_READ && has(Capabilities::DAC_READ_SEARCH))
+    }
+}

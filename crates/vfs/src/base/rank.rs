@@ -1,0 +1,62 @@
+//! The order of the crate's locks; `docs/locking.md` lists what each lock protects.
+//!
+//! # What it is
+//! One rank for each kind of lock that is nested with others. Debug builds check, for each tree, that a
+//! thread takes locks only in this order (see [`sync::lockdep`]).
+//!
+//! # What it is not
+//! A rank for every lock: the write section of a dentry's sequence, bucket locks and an inode's sequence lock
+//! come below these ranks. The innermost functions take them, and take nothing else under them.
+//!
+//! # How it is locked
+//! Not at all: plain values.
+//!
+//! # Where it comes from
+//! The ranks are those of Linux's `Documentation/filesystems/directory-locking.rst`.
+
+use sync::MutexGuard;
+use sync::lockdep::{self, Ranked};
+
+/// The crate's locks, outermost first.
+#[derive(Clone, Copy)]
+pub(crate) enum Rank {
+    /// `Context::change`, `OpenFile::listing`.
+    Handle,
+    /// `Tree::mounts`.
+    Mounts,
+    /// `Tree::rename_lock`.
+    Rename,
+    /// A directory's lock. Several at once: ancestors first, else by address.
+    Directory,
+    /// `Inode::data_lock`.
+    Data,
+    /// `Tree::dir_moves`, its writers' side.
+    DirMoves,
+    /// `SuperBlock::inodes`' lock.
+    Inodes,
+    /// `Tree::rename_gate`, its readers' side, and `Tree::renames`.
+    Renames,
+}
+
+impl lockdep::Rank for Rank {
+    const NAMES: &'static [&'static str] = &[
+        "a handle's lock",
+        "the mounts",
+        "the rename lock",
+        "a directory's lock",
+        "a data lock",
+        "moves of directories",
+        "the inodes",
+        "renames",
+    ];
+
+    fn level(self) -> usize {
+        self as usize
+    }
+}
+
+/// The ranks that each thread holds in one tree.
+pub(crate) type Ranks = lockdep::Checker<Rank>;
+
+/// A held lock without data.
+pub(crate) type Locked<'a> = Ranked<'a, Rank, MutexGuard<'a, ()>>;

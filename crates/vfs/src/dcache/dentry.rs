@@ -1,0 +1,418 @@
+//! The dentry: a name in a directory, and the data of a walk's step.
+//!
+//! # What it is
+//! Two cache lines. The [`Dentry`] holds everything that a walk step reads: sequence, name hash and length,
+//! parent, chain link, object word and the inline name. The [`Cold`] line holds data that writers touch, so
+//! that counting a reference never takes the first line away from walkers. It lies elsewhere (see
+//! [`crate::dcache::slot`]) and is reached by `Deref`. With its inode a cached name costs 256 bytes and its
+//! share of a bucket.
+//!
+//! # Object word
+//! | bits | meaning |
+//! |---|---|
+//! | 0..48 | address of the inode; 0: negative or free |
+//! | 48 [`LINK`] | a symbolic link |
+//! | 49 [`HASHED`] | in the table: reachable by name |
+//! | 50 [`COMPLETE`] | a directory with all its names in the cache: a miss is `ENOENT` |
+//! | 51 [`PARENT_PINNED`] | unlinked but held, and holds a count on its parent |
+//! | 52 [`MOUNTED`] | a mount point, in some namespace |
+//! | 53 [`CHECKED`] | valid until the time in `cookie` only |
+//! | 54 [`COLD`] | not used since the cache's clock hand passed |
+//! | 55 [`FOLDED`] | a directory with names that its file system hashes and compares |
+//! | 56 [`SLOW_DIR`] | a directory with an ACL, or with permission checks by its file system |
+//! | 57 [`HOT`] | a negative entry that was hit twice since the clock hand passed |
+//! | 62 [`SEARCH_ALL`] | everyone may search it (0111) and none of 52, 53, 55, 56 is set: a walk skips the slow step |
+//! | 63 [`DIR`] | a directory |
+//!
+//! # States
+//! ```text
+//!  free --(add, directory lock)-----------------> positive, hashed --(unlink, rmdir, rename over; same)--> unhashed
+//!   ^  \--(add_negative, same)-----------------> negative, hashed --(create, link, rename onto it; same)-----^  |
+//!   |                                                                                                           |
+//!   +-----------------------(without a holder: try_kill at once; else the last put: try_kill)--------------------+
+//! ```
+//! A name that is created in place of a negative entry gets a new dentry.
+//!
+//! # How it is locked
+//! `seq` orders readers against changes of name, parent and object. `lock` (of the directory) serialises every
+//! change of the directory's entries: their insertion, removal, `sib_*`, `cookie`, and the directory's `children`,
+//! `first_child`, `next_cookie`.
+//!
+//! # Where it comes from
+//! Linux's `struct dentry` (`d_seq`, `d_lockref`, `d_name`, inline names).
+
+use crate::base::name::{NAME_MAX, NameKey, ShortName, short, words_of};
+use crate::dcache::inode::Inode;
+use crate::dcache::slot::{Link, RcuBytes, cold_part};
+use prim::atomic::{
+    AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use sync::rcu::{RcuDomain, ReadGuard};
+use sync::{LockRef, Mutex, SeqCount};
+
+/// Object flag: a directory.
+pub(crate) const DIR: u64 = 1 << 63;
+/// Object flag: everyone may search it.
+pub(crate) const SEARCH_ALL: u64 = 1 << 62;
+/// Object flag: a symbolic link.
+pub(crate) const LINK: u64 = 1 << 48;
+/// Object flag: in the hash table.
+pub(crate) const HASHED: u64 = 1 << 49;
+/// Object flag: all names of the directory are in the cache.
+pub(crate) const COMPLETE: u64 = 1 << 50;
+/// Object flag: holds a count on its parent.
+pub(crate) const PARENT_PINNED: u64 = 1 << 51;
+/// Object flag: a mount point, in some namespace.
+pub(crate) const MOUNTED: u64 = 1 << 52;
+/// Object flag: valid until the time in `cookie` only.
+pub(crate) const CHECKED: u64 = 1 << 53;
+/// Object flag: not used since the cache's clock hand passed.
+pub(crate) const COLD: u64 = 1 << 54;
+/// Object flag: a directory with names that its file system hashes and compares.
+pub(crate) const FOLDED: u64 = 1 << 55;
+/// Object flag: a directory with an ACL, or with permission checks by its file system.
+pub(crate) const SLOW_DIR: u64 = 1 << 56;
+/// Object flag of a negative entry: hit twice since the cache's clock hand passed.
+pub(crate) const HOT: u64 = 1 << 57;
+/// Object flags of a path's end that need the slow step.
+pub(crate) const SPECIAL: u64 = LINK | MOUNTED | CHECKED | COLD;
+/// Object mask: the inode's address.
+pub(crate) const INODE: u64 = (1 << 48) - 1;
+
+/// Longest name kept in the first line.
+pub(crate) const INLINE_MAX: usize = 32;
+
+/// See the [module documentation](self).
+#[repr(C, align(64))]
+pub(crate) struct Dentry {
+    /// Odd while name, parent or object change.
+    pub(crate) seq: SeqCount,
+    /// Upper 24 bits of the name hash, and the name's length (8 bits).
+    hash_len: AtomicU32,
+    parent: Link,
+    pub(crate) next: AtomicUsize,
+    object: AtomicU64,
+    /// The first 32 bytes of the name, padded with zeros.
+    name: [AtomicU64; 4],
+}
+
+/// The line of a dentry that walks do not read.
+#[repr(C, align(64))]
+pub(crate) struct Cold {
+    pub(crate) count: LockRef,
+    /// A name longer than [`INLINE_MAX`], whole.
+    long_name: RcuBytes,
+    pub(crate) first_child: Link,
+    pub(crate) sib_next: Link,
+    pub(crate) sib_prev: Link,
+    pub(crate) lock: Mutex<()>,
+    /// Entries of the directory.
+    pub(crate) children: AtomicU32,
+    /// Position in the parent's listing: falls along the sibling list, never used twice.
+    pub(crate) cookie: AtomicU64,
+    /// The cookie of the next new entry.
+    pub(crate) next_cookie: AtomicU64,
+}
+
+/// Whether the object word is that of a directory that everyone may search: [`DIR`] and [`SEARCH_ALL`] are the top bits.
+#[inline(always)]
+pub(crate) fn is_open_dir(object: u64) -> bool {
+    object >> 62 == 3
+}
+
+/// Whether the object word has an inode and nothing of [`SPECIAL`]: one compare, since those bits are above the address.
+#[inline(always)]
+pub(crate) fn is_inode(object: u64) -> bool {
+    (object & (INODE | SPECIAL)).wrapping_sub(1) < INODE
+}
+
+/// The word that a lookup compares: hash and length.
+#[inline(always)]
+pub(crate) fn hash_len(hash: u64, len: usize) -> u32 {
+    ((hash >> 40) as u32) << 8 | len as u32
+}
+
+/// The hash in the table of a name that its file system hashes to `hash`: the upper 24 bits, which a dentry
+/// keeps, and bits derived from them. So it can be computed again without the rules.
+pub(crate) fn folded_hash(hash: u64) -> u64 {
+    let kept = hash >> 40;
+    kept << 40 | kept.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 24
+}
+
+impl Dentry {
+    pub(crate) fn vacant() -> Self {
+        Self {
+            seq: SeqCount::new(),
+            hash_len: AtomicU32::new(0),
+            parent: Link::none(),
+            next: AtomicUsize::new(0),
+            object: AtomicU64::new(0),
+            name: core::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+impl Cold {
+    pub(crate) fn vacant() -> Self {
+        Self {
+            count: LockRef::new_dead(),
+            long_name: RcuBytes::none(),
+            first_child: Link::none(),
+            sib_next: Link::none(),
+            sib_prev: Link::none(),
+            lock: Mutex::new(()),
+            children: AtomicU32::new(0),
+            cookie: AtomicU64::new(0),
+            next_cookie: AtomicU64::new(1),
+        }
+    }
+}
+
+impl core::ops::Deref for Dentry {
+    type Target = Cold;
+
+    #[inline(always)]
+    fn deref(&self) -> &Cold {
+        &cold_part(self).cold
+    }
+}
+
+impl Dentry {
+    /// The directory of the name; the root is its own. `None` for a free dentry.
+    #[inline(always)]
+    pub(crate) fn parent(&self) -> Option<&Dentry> {
+        self.parent.get()
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_in(&self, parent: &Dentry) -> bool {
+        self.parent.is(parent)
+    }
+
+    /// The object word. It may change unless `seq` is checked.
+    #[inline(always)]
+    pub(crate) fn object(&self) -> u64 {
+        // ORDERING: Acquire, pairs with the Release store in `set_object`: the inode's attributes are seen.
+        self.object.load(Acquire)
+    }
+
+    pub(crate) fn set_object(&self, object: u64) {
+        // ORDERING: Release, pairs with the Acquire load in `object`.
+        self.object.store(object, Release);
+    }
+
+    /// Sets and clears flags of a dentry. Its other flags do not change meanwhile: the caller holds the lock
+    /// that orders them.
+    pub(crate) fn change_flags(&self, clear: u64, set: u64) {
+        self.update_object(|object| object & !clear | set);
+    }
+
+    /// Changes the object word by a read-modify-write: `SEARCH_ALL` changes under the inode's lock, `MOUNTED`
+    /// under the mounts', `CHECKED` and `COLD` under none, and the rest under the directory's.
+    pub(crate) fn update_object(&self, mut change: impl FnMut(u64) -> u64) {
+        // ORDERING: Release, pairs with the Acquire load in `object`.
+        let _ = self.object.fetch_update(Release, Relaxed, |object| Some(change(object)));
+    }
+
+    /// Clears [`HASHED`]. The parent's lock is held.
+    pub(crate) fn clear_hashed(&self) {
+        let object = self.object();
+        if object & (DIR | CHECKED | COLD) == 0 {
+            // Only these flags, and a directory's, may change under another lock meanwhile, or under none.
+            self.set_object(object & !HASHED);
+        } else {
+            self.change_flags(HASHED, 0);
+        }
+    }
+
+    pub(crate) fn inode(&self) -> Option<&Inode> {
+        crate::dcache::slot::inode_of(self, self.object())
+    }
+
+    pub(crate) fn has(&self, flag: u64) -> bool {
+        self.object() & flag != 0
+    }
+
+    /// Whether this is the entry of a short name in `parent`. Call between samples of `seq`.
+    #[inline(always)]
+    pub(crate) fn is_short(&self, parent: &Dentry, hash_len: u32, name: ShortName) -> bool {
+        // Relaxed: the caller's samples of `seq` order these loads.
+        self.hash_len.load(Relaxed) == hash_len
+            && self.parent.is(parent)
+            && self.name[0].load(Relaxed) == name.words[0]
+            && self.name[1].load(Relaxed) == name.words[1]
+    }
+
+    /// Whether this is the entry `name` in `parent`. Call between samples of `seq`.
+    pub(crate) fn is_entry_rcu(&self, parent: &Dentry, hash: u64, name: &[u8], guard: &ReadGuard<'_>) -> bool {
+        // Relaxed: as in `is_short`.
+        if self.hash_len.load(Relaxed) != hash_len(hash, name.len()) || !self.parent.is(parent) {
+            return false;
+        }
+        if name.len() > INLINE_MAX {
+            return self.long_name.load(guard).is_some_and(|own| **own == *name);
+        }
+        self.name.iter().zip(inline_words(name)).all(|(own, word)| own.load(Relaxed) == word)
+    }
+
+    /// Whether this is an entry in `parent` with the hash `hash` whose name `is_name` accepts. For names that
+    /// are not compared byte by byte. Call between samples of `seq`.
+    pub(crate) fn is_folded_rcu(
+        &self,
+        parent: &Dentry,
+        hash: u64,
+        guard: &ReadGuard<'_>,
+        is_name: impl FnOnce(&[u8]) -> bool,
+    ) -> bool {
+        // Relaxed: as in `is_short`.
+        self.hash_len.load(Relaxed) >> 8 == (hash >> 40) as u32
+            && self.parent.is(parent)
+            && self.with_name_rcu(guard, is_name)
+    }
+
+    /// The hash in the table of a name of a [`FOLDED`] directory.
+    pub(crate) fn folded_hash(&self) -> u64 {
+        folded_hash(u64::from(self.hash_len.load(Relaxed) >> 8) << 40)
+    }
+
+    /// Writes name and parent. Call inside a write section of `seq`, while the dentry is on no chain.
+    pub(crate) fn set_entry(&self, domain: &RcuDomain, parent: &Dentry, hash: u64, name: &[u8]) {
+        debug_assert!(name.len() <= NAME_MAX);
+        let had_long_name = self.has_long_name();
+        // Relaxed: inside the write section; its end publishes them.
+        self.hash_len.store(hash_len(hash, name.len()), Relaxed);
+        for (own, word) in self.name.iter().zip(inline_words(name)) {
+            own.store(word, Relaxed);
+        }
+        if name.len() > INLINE_MAX || had_long_name {
+            self.set_long_name(domain, name);
+        }
+        self.parent.set(parent);
+    }
+
+    /// Makes the name match no lookup any more, although a reader may still find the dentry on its former
+    /// chain; its bytes and length stay. Call inside a write section of `seq`.
+    pub(crate) fn retire_name(&self) {
+        // Relaxed: as in `set_entry`.
+        self.hash_len.store(self.hash_len.load(Relaxed) ^ 0xffff_ff00, Relaxed);
+    }
+
+    #[cold]
+    fn set_long_name(&self, domain: &RcuDomain, name: &[u8]) {
+        let long = (name.len() > INLINE_MAX).then(|| Box::from(name));
+        self.long_name.set(domain, long);
+    }
+
+    fn has_long_name(&self) -> bool {
+        self.len() > INLINE_MAX
+    }
+
+    /// The length of the name.
+    pub(crate) fn len(&self) -> usize {
+        self.hash_len.load(Relaxed) as u8 as usize
+    }
+
+    /// Frees a long name. The dentry is dead.
+    pub(crate) fn clear_name(&self, domain: &RcuDomain) {
+        if self.has_long_name() {
+            self.long_name.set(domain, None);
+            self.hash_len.store(0, Relaxed);
+        }
+    }
+
+    /// Calls `f` with the name. Valid only if a check of `seq`, the rename sequence or the directory's lock
+    /// shows that it did not change.
+    pub(crate) fn with_name_rcu<R>(&self, guard: &ReadGuard<'_>, f: impl FnOnce(&[u8]) -> R) -> R {
+        let len = self.len();
+        if len > INLINE_MAX {
+            return f(self.long_name.load(guard).map_or(&[], |name| &**name));
+        }
+        let mut bytes = [0; INLINE_MAX];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(&self.name) {
+            to.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+        }
+        f(&bytes[..len])
+    }
+
+    /// The hash of the name in the table, for `parent`. The name must not change meanwhile (the bucket's lock
+    /// is held, or the directory's).
+    pub(crate) fn filed_hash_rcu(&self, parent: &Dentry, key: NameKey, guard: &ReadGuard<'_>) -> u64 {
+        if parent.has(FOLDED) {
+            return self.folded_hash();
+        }
+        self.with_name_rcu(guard, |name| key.hash(name))
+    }
+}
+
+impl core::fmt::Debug for Dentry {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Dentry")
+            .field("seq", &self.seq.current())
+            .field("object", &format_args!("{:#x}", self.object()))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The first 32 bytes of a name, padded with zeros.
+fn inline_words(name: &[u8]) -> [u64; 4] {
+    if let Some(name) = short(name) {
+        return [name.words[0], name.words[1], 0, 0];
+    }
+    let (first, rest) = name.split_at(ShortName::MAX);
+    let (low, high) = (words_of(first), words_of(rest));
+    [low[0], low[1], high[0], high[1]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::mem::{align_of, offset_of, size_of};
+
+    #[test]
+    fn an_object_word_is_that_of_an_inode_unless_it_is_empty_or_a_link() {
+        let cases = [
+            (0, false),
+            (HASHED | DIR, false),
+            (64, true),
+            (INODE, true),
+            (64 | DIR | HASHED, true),
+            (64 | LINK, false),
+            (LINK, false),
+            (64 | MOUNTED, false),
+            (64 | CHECKED, false),
+            (64 | COLD | HASHED, false),
+            (64 | DIR | FOLDED | SLOW_DIR | COMPLETE, true),
+        ];
+        for (object, expected) in cases {
+            assert_eq!(is_inode(object), expected, "{object:#x}");
+        }
+    }
+
+    #[test]
+    fn a_walk_step_reads_one_line_and_writers_touch_the_other() {
+        assert_eq!((size_of::<Dentry>(), align_of::<Dentry>()), (64, 64));
+        assert_eq!((size_of::<Cold>(), align_of::<Cold>()), (64, 64));
+        let walked = [
+            offset_of!(Dentry, seq),
+            offset_of!(Dentry, hash_len),
+            offset_of!(Dentry, parent),
+            offset_of!(Dentry, next),
+            offset_of!(Dentry, object),
+            offset_of!(Dentry, name),
+        ];
+        assert_eq!(walked, [0, 4, 8, 16, 24, 32]);
+        let written = [
+            offset_of!(Cold, count),
+            offset_of!(Cold, long_name),
+            offset_of!(Cold, first_child),
+            offset_of!(Cold, sib_next),
+            offset_of!(Cold, sib_prev),
+            offset_of!(Cold, lock),
+            offset_of!(Cold, children),
+            offset_of!(Cold, cookie),
+            offset_of!(Cold, next_cookie),
+        ];
+        assert_eq!(written, [0, 8, 16, 24, 32, 40, 44, 48, 56]);
+    }
+}

@@ -1,0 +1,308 @@
+//! The trait of file systems.
+//!
+//! The trait is inode-based, synchronous and uses bytes for names. A file system never sees a dentry:
+//! directories and files are [`Inode`]s. The VFS checks permissions, limits, types and existence, and keeps
+//! attributes (links, times, sizes of directories) by the rules of POSIX before and after each call. The file
+//! system keeps the rest: contents, extended attributes, and the names unless it leaves them in the cache.
+//!
+//! # How it is locked
+//! Calls that change a directory come with that directory's lock held, so they may block but must not call
+//! back into the VFS. Calls that change a file's contents come with the file's data lock held.
+//! [`FileSystem::lookup`] comes without a lock: lookups of different names of one directory run in parallel,
+//! also with changes of that directory. Its answer is discarded if the directory changed meanwhile.
+//!
+//! # Where it comes from
+//! Linux's `inode_operations`, `dentry_operations` (`d_revalidate`, `d_hash`, `d_compare`), `file_operations`
+//! and `super_operations`; the validity of answers is FUSE's `entry_timeout`.
+
+mod arguments;
+mod request;
+mod traits;
+
+pub use arguments::{Allocate, DirEntry, NewInode, Permission, SeekFor, SetXattr, StatFs, Written};
+pub use request::Request;
+pub use traits::{FsTraits, NameRules, Valid};
+
+use crate::base::access::credentials::Credentials;
+use crate::base::attr::{Attr, SetAttr};
+use crate::base::errno::Errno;
+use crate::base::flags::{OpenFlags, RenameFlags};
+use crate::dcache::inode::Inode;
+use crate::dcache::invalidate::Invalidator;
+use prim::shared::Arc;
+use std::os::fd::OwnedFd;
+
+/// A file system. Every method except [`FileSystem::root`] has a default: it fails with `ENOSYS` or a similar
+/// error, or fits a file system without changes behind the cache.
+pub trait FileSystem: Send + Sync + 'static {
+    /// The root directory.
+    fn root(&self) -> NewInode;
+
+    /// Constant properties of the file system. Called once, when it is mounted.
+    fn traits(&self) -> FsTraits {
+        FsTraits::default()
+    }
+
+    /// Receives the `Invalidator`, by which it reports changes behind the caches. Called once, when it is
+    /// first mounted.
+    fn mounted(&self, _invalidator: Invalidator) {}
+
+    /// Finds `name` in `dir`. The VFS may cache an `ENOENT`.
+    ///
+    /// # Errors
+    /// `ENOENT`, or errors of the storage.
+    fn lookup(&self, _request: &Request, _dir: &Inode, _name: &[u8]) -> Result<NewInode, Errno> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// Revalidates `name` in `dir` after its time of validity: returns the current state of `inode`, if the
+    /// name still leads to it. With `ENOENT` or another node the VFS looks the name up again. The default
+    /// calls [`FileSystem::lookup`].
+    ///
+    /// # Errors
+    /// As for [`FileSystem::lookup`].
+    fn revalidate(&self, request: &Request, dir: &Inode, name: &[u8], _inode: &Inode) -> Result<NewInode, Errno> {
+        self.lookup(request, dir, name)
+    }
+
+    /// The body of a symbolic link that `lookup` returned without one. Called once for each inode.
+    ///
+    /// # Errors
+    /// `EIO`...
+    fn read_link(&self, _request: &Request, _inode: &Inode) -> Result<Box<[u8]>, Errno> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// Whether `cred` may do `mask` (of `MAY_*`) with `inode`. With `rcu` it must not block and may return
+    /// [`Permission::NotHere`]. Called only if [`FsTraits::own_permissions`].
+    fn permission(&self, _cred: &Credentials, _inode: &Inode, _mask: u32, _rcu: bool) -> Permission {
+        Permission::ByMode
+    }
+
+    /// Lists `dir` after the entry with the cookie `after` (0: from the start): calls `emit` with each entry
+    /// and its cookie until `emit` returns `false` or the directory ends. Cookies are above 0 and stay with
+    /// their entries. Without `.` and `..`. Not called if names are in the cache.
+    ///
+    /// # Errors
+    /// `EIO`...
+    fn read_dir(&self, _dir: &Inode, _after: u64, _emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// Creates `name` in `dir`, with the type, mode, owner, device number and times of `attr`; the file
+    /// system fills in inode number and storage. A symbolic link has a `link_body`. Returns the node, the
+    /// file system's number of the inode.
+    ///
+    /// # Errors
+    /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` if it does not support the type; `EEXIST` if it has the
+    /// name after all.
+    fn create(
+        &self,
+        _request: &Request,
+        _dir: &Inode,
+        _name: &[u8],
+        _attr: &mut Attr,
+        _link_body: Option<&[u8]>,
+    ) -> Result<u64, Errno> {
+        Err(Errno::EPERM)
+    }
+
+    /// Creates a regular file without a name on the file system of `dir`: `O_TMPFILE`. Otherwise as
+    /// [`FileSystem::create`].
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` if it does not support them; `ENOSPC`, `EDQUOT`...
+    fn create_unnamed(&self, _request: &Request, _dir: &Inode, _attr: &mut Attr) -> Result<u64, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Creates `name` in `dir` as a further name of `inode`.
+    ///
+    /// # Errors
+    /// `EPERM` if it does not support hard links; `EMLINK`, `ENOSPC`...
+    fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<(), Errno> {
+        Err(Errno::EPERM)
+    }
+
+    /// Removes `name` of `inode` from `dir`. A directory is empty as far as the cache knows.
+    ///
+    /// # Errors
+    /// `EROFS`, `ENOTEMPTY`...
+    fn unlink(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<(), Errno> {
+        Err(Errno::EPERM)
+    }
+
+    /// Moves `inode` from one name to another, over `target` if there is one; with `EXCHANGE`, exchanges the
+    /// two.
+    ///
+    /// # Errors
+    /// `EROFS`, `ENOTEMPTY`, `EXDEV`...; `EINVAL` for flags that it does not support.
+    fn rename(
+        &self,
+        _request: &Request,
+        _from: (&Inode, &[u8]),
+        _to: (&Inode, &[u8]),
+        _inode: &Inode,
+        _target: Option<&Inode>,
+        _flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        Err(Errno::EPERM)
+    }
+
+    /// Changes attributes; the VFS updates its copy afterwards. [`FileSystem::set_len`] changes the length.
+    ///
+    /// # Errors
+    /// `EROFS`, `EDQUOT`, `EIO`...
+    fn set_attr(&self, _request: &Request, _inode: &Inode, _set: &SetAttr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// The current attributes of `inode`. Called before stale attributes are shown ([`Inode::mark_stale`]);
+    /// only file systems that do not leave attributes to the VFS need it.
+    ///
+    /// # Errors
+    /// `ESTALE` if the inode no longer exists, `EIO`...
+    fn attributes(&self, _request: &Request, inode: &Inode) -> Result<Attr, Errno> {
+        Ok(inode.attr())
+    }
+
+    /// Opens a regular file, for reading or writing by `flags`. Called if [`FsTraits::wants_opens`]. After
+    /// each success [`FileSystem::release`] is called once.
+    ///
+    /// # Errors
+    /// `EACCES`, `EMFILE`, `ETXTBSY`, `EIO`...
+    fn open(&self, _request: &Request, _inode: &Inode, _flags: OpenFlags) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// Closes a file that was opened with `flags`.
+    fn release(&self, _inode: &Inode, _flags: OpenFlags) {}
+
+    /// A host file with the contents of `inode`, which is open with `flags`, byte for byte: a kernel may read
+    /// and write it directly. `None` if there is none.
+    fn backing(&self, _inode: &Inode, _flags: OpenFlags) -> Option<Arc<OwnedFd>> {
+        None
+    }
+
+    /// Reads into `buf` from `offset` on; 0 at and after the end.
+    ///
+    /// # Errors
+    /// `EIO`...
+    fn read_at(&self, _inode: &Inode, _offset: u64, _buf: &mut [u8]) -> Result<usize, Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    /// Writes `data` at `offset`; a gap after the end becomes a hole that reads as zeros. May write less than
+    /// all. Returns the bytes written and the storage in units of 512 bytes.
+    ///
+    /// # Errors
+    /// `ENOSPC`, `EDQUOT`, `EFBIG`, `EIO`...
+    fn write_at(&self, _request: &Request, _inode: &Inode, _offset: u64, _data: &[u8]) -> Result<Written, Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    /// Truncates the contents to `len` bytes, or extends them by a hole; returns the storage in units of 512
+    /// bytes.
+    ///
+    /// # Errors
+    /// `EFBIG`, `ENOSPC`, `EIO`...
+    fn set_len(&self, _request: &Request, _inode: &Inode, _len: u64) -> Result<u64, Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    /// Changes the storage of `len` bytes from `offset` on; returns the storage in units of 512 bytes. The
+    /// VFS changes the length of the file, except with `keep_size`, even if the range goes beyond.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` for a mode that it does not support; `ENOSPC`, `EDQUOT`...
+    fn allocate(
+        &self,
+        _request: &Request,
+        _inode: &Inode,
+        _how: Allocate,
+        _keep_size: bool,
+        _offset: u64,
+        _len: u64,
+    ) -> Result<u64, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// The first offset from `offset` (below the file's length) on that is data or a hole. The default has no
+    /// holes.
+    ///
+    /// # Errors
+    /// `ENXIO` if no data follows.
+    fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+        match what {
+            SeekFor::Data => Ok(offset),
+            SeekFor::Hole => Ok(inode.size()),
+        }
+    }
+
+    /// Writes all data of `inode` to permanent storage: `fsync(2)`, `fdatasync(2)`.
+    ///
+    /// # Errors
+    /// `EIO`...
+    fn sync(&self, _inode: &Inode, _data_only: bool) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// [`FileSystem::sync`] for all: `syncfs(2)`.
+    ///
+    /// # Errors
+    /// `EIO`...
+    fn sync_all(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// The value of an extended attribute, whose whole name (`user.x`) is `name`.
+    ///
+    /// # Errors
+    /// `ENODATA` if it does not exist; `EOPNOTSUPP` if its kind is not supported.
+    fn get_xattr(&self, _inode: &Inode, _name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Sets an extended attribute.
+    ///
+    /// # Errors
+    /// `EEXIST`, `ENODATA` by `how`; `ENOSPC`, `EDQUOT`; `EOPNOTSUPP`.
+    fn set_xattr(
+        &self,
+        _request: &Request,
+        _inode: &Inode,
+        _name: &[u8],
+        _value: &[u8],
+        _how: SetXattr,
+    ) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Removes an extended attribute.
+    ///
+    /// # Errors
+    /// `ENODATA`, `EOPNOTSUPP`.
+    fn remove_xattr(&self, _request: &Request, _inode: &Inode, _name: &[u8]) -> Result<(), Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// The names of all extended attributes.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` if it has no extended attributes.
+    fn list_xattrs(&self, _inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Total and free storage.
+    ///
+    /// # Errors
+    /// `ENOSYS` if it has no such figures.
+    fn statfs(&self) -> Result<StatFs, Errno> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// Called after the last use of `inode` in the cache. If it has no links either, its storage can be
+    /// freed. The inode's [data](Inode::data) is dropped after this.
+    fn evict(&self, _inode: &Inode) {}
+}

@@ -1,0 +1,34 @@
+//! The caller of a file system, and the time of the call.
+
+use crate::base::access::credentials::{Capabilities, Credentials};
+
+/// The caller of a request, and its time.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// User of the caller. (Permissions have been checked; this is for records and quotas.)
+    pub uid: u32,
+    /// Group of the caller.
+    pub gid: u32,
+    /// The time of the request, nanoseconds since the epoch.
+    pub now: i64,
+    /// The caller's deadline, in nanoseconds of `prim::clock::monotonic_ns`. A file system that can stop by
+    /// then fails with `ETIMEDOUT`. One that cannot may continue: the VFS lets the callers of a lookup return
+    /// without it.
+    pub deadline: Option<i64>,
+    /// Whether the caller may use space and quotas that are reserved for root (`CAP_SYS_RESOURCE`).
+    pub privileged: bool,
+}
+
+impl Request {
+    pub(crate) fn of(cred: &Credentials) -> Self {
+        let privileged = cred.capabilities.contains(Capabilities::SYS_RESOURCE);
+        Self { uid: cred.uid, gid: cred.gid, now: prim::clock::now_ns(), deadline: None, privileged }
+    }
+
+    /// The same, with a deadline so many nanoseconds from now.
+    #[cold]
+    pub(crate) fn within(self, ns: u64) -> Self {
+        let timeout = i64::try_from(ns).unwrap_or(i64::MAX);
+        Self { deadline: Some(prim::clock::monotonic_ns().saturating_add(timeout)), ..self }
+    }
+}

@@ -1,0 +1,76 @@
+//! Constant properties of a file system, read once, when it is mounted.
+
+use std::borrow::Cow;
+
+/// Constant properties of a file system: [`FileSystem::traits`](crate::FileSystem::traits). The default fits
+/// a file system that keeps its own names and has no changes behind the cache. Fields may be added: end with
+/// `..FsTraits::default()`.
+pub struct FsTraits {
+    /// The name of its type in a list of mounts.
+    pub type_name: Cow<'static, str>,
+    /// All names live in the dentry cache (a RAM file system): the VFS answers misses and listings without a
+    /// call.
+    pub names_in_cache: bool,
+    /// Whole listings may be cached. They answer further listings, and lookups of names that they do not
+    /// contain, until the directory changes.
+    pub keeps_listings: bool,
+    /// How long new entries and negative entries are valid.
+    pub valid: Valid,
+    /// How names are compared, unless byte by byte.
+    pub name_rules: Option<Box<dyn NameRules>>,
+    /// [`FileSystem::permission`](crate::FileSystem::permission) takes part in permission checks.
+    pub own_permissions: bool,
+    /// [`FileSystem::open`](crate::FileSystem::open) and [`FileSystem::release`](crate::FileSystem::release) are called.
+    pub wants_opens: bool,
+    /// The bytes that each entry adds to the `st_size` of its directory.
+    pub entry_size: u64,
+}
+
+impl Default for FsTraits {
+    fn default() -> Self {
+        Self {
+            type_name: Cow::Borrowed("lightfoot"),
+            names_in_cache: false,
+            keeps_listings: false,
+            valid: Valid::UntilInvalidated,
+            name_rules: None,
+            own_permissions: false,
+            wants_opens: false,
+            entry_size: 0,
+        }
+    }
+}
+
+impl core::fmt::Debug for FsTraits {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("FsTraits")
+            .field("type_name", &self.type_name)
+            .field("names_in_cache", &self.names_in_cache)
+            .field("keeps_listings", &self.keeps_listings)
+            .field("valid", &self.valid)
+            .field("has_name_rules", &self.name_rules.is_some())
+            .field("own_permissions", &self.own_permissions)
+            .field("wants_opens", &self.wants_opens)
+            .field("entry_size", &self.entry_size)
+            .finish()
+    }
+}
+
+/// How long an answer of a file system is valid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Valid {
+    /// Until the file system invalidates it by its [`Invalidator`](crate::Invalidator).
+    #[default]
+    UntilInvalidated,
+    /// For so many nanoseconds; 0: the VFS revalidates on each use.
+    For(u64),
+}
+
+/// How a file system hashes and compares names, if not byte by byte: case-insensitive directories.
+pub trait NameRules: Send + Sync + 'static {
+    /// The hash of `name`, equal for names that are [`NameRules::equal`]. `key` is random for each tree.
+    fn hash(&self, key: u64, name: &[u8]) -> u64;
+
+    /// Whether both are the same name.
+    fn equal(&self, a: &[u8], b: &[u8]) -> bool;
+}

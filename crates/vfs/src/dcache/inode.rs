@@ -1,0 +1,347 @@
+//! The inode: a file, independent of its names.
+//!
+//! # What it is
+//! Two cache lines. The *hot* one holds the attributes that `stat(2)` and permission checks read. It lies
+//! beside the dentry of the file's first name, so that a walk can prefetch it while it still compares the
+//! name. The *cold* one serves opening, linking and freeing, and holds the file system's own word and data.
+//!
+//! # How it is locked
+//! `seq` is a sequence lock: writers of attributes exclude one another by it; readers copy and check. Readers
+//! also check the dentry's sequence, since the memory is reused: an inode is freed only after each of its
+//! names changed its sequence. `data_lock` orders writes and truncation of the contents.
+//!
+//! # Where it comes from
+//! Linux's `struct inode` and its `i_rwsem`, `i_private`, `i_link`.
+
+use crate::base::access::acl::Acls;
+use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFMT};
+use crate::dcache::dentry::Dentry;
+use crate::dcache::slot::{InSlot, Private, RcuBytes};
+use prim::atomic::{
+    AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
+use sync::rcu::{RcuDomain, ReadGuard};
+use sync::{Mutex, SeqLock};
+
+/// A file, independent of its names: attributes, and the file system's own word and data.
+#[repr(C, align(64))]
+pub struct Inode {
+    seq: SeqLock,
+    mode: AtomicU32,
+    nlink: AtomicU32,
+    uid: AtomicU32,
+    gid: AtomicU32,
+    /// Storage in units of 4096 bytes; the device number of a device node, which has no storage.
+    pages_or_rdev: AtomicU32,
+    size: AtomicU64,
+    ino: AtomicU64,
+    atime: AtomicI64,
+    mtime: AtomicI64,
+    ctime: AtomicI64,
+
+    /// References: dentries of this inode, and lookups that found it by its node.
+    refs: AtomicU32,
+    /// Uses of the slot: one by the dentry in it, one by this inode.
+    pub(crate) slot_users: AtomicU32,
+    /// The file system's number of the inode.
+    node: AtomicU64,
+    pub(crate) private: Private,
+    /// A symbolic link's body.
+    pub(crate) link_body: RcuBytes,
+    pub(crate) data_lock: Mutex<()>,
+    pub(crate) free_link: AtomicPtr<Dentry>,
+    /// The next inode on the chain of the table of nodes.
+    pub(crate) next: AtomicUsize,
+    /// Its ACLs; read only if `mode` has [`HAS_ACL`].
+    acl: InSlot<Acls>,
+}
+
+/// Flag in an inode's own `mode`, never shown: it has an access ACL.
+const HAS_ACL: u32 = 1 << 31;
+/// The same: it has a default ACL.
+const HAS_DEFAULT_ACL: u32 = 1 << 30;
+/// The same: it was created without a name and may get one.
+const LINKABLE: u32 = 1 << 29;
+/// The same: its attributes are stale; the VFS requests them before it shows them.
+const STALE: u32 = 1 << 28;
+/// Flags in an inode's own `mode`, never shown.
+const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE | STALE;
+
+/// Storage is counted in pages of 4096 bytes; `stat(2)` counts blocks of 512.
+const BLOCKS_PER_PAGE: u64 = 8;
+
+impl Inode {
+    pub(crate) fn vacant() -> Self {
+        Self {
+            seq: SeqLock::new(),
+            mode: AtomicU32::new(0),
+            nlink: AtomicU32::new(0),
+            uid: AtomicU32::new(0),
+            gid: AtomicU32::new(0),
+            pages_or_rdev: AtomicU32::new(0),
+            size: AtomicU64::new(0),
+            ino: AtomicU64::new(0),
+            atime: AtomicI64::new(0),
+            mtime: AtomicI64::new(0),
+            ctime: AtomicI64::new(0),
+            refs: AtomicU32::new(0),
+            slot_users: AtomicU32::new(0),
+            node: AtomicU64::new(0),
+            private: Private::none(),
+            link_body: RcuBytes::none(),
+            data_lock: Mutex::new(()),
+            free_link: AtomicPtr::new(core::ptr::null_mut()),
+            next: AtomicUsize::new(0),
+            acl: InSlot::none(),
+        }
+    }
+
+    /// Begins a life with these attributes, the file system's number and one name. No other thread can reach
+    /// the inode yet.
+    pub(crate) fn begin(&self, attr: &Attr, node: u64) {
+        self.mode.store(0, Relaxed);
+        self.store(attr);
+        self.node.store(node, Relaxed);
+        // ORDERING: Release, pairs with the Acquire of `try_get`: a thread that found the slot's former inode
+        // by its node, and gets a reference on this one, sees that the node is another.
+        // (crates/sync/tests/loom_vfs_forget.rs)
+        self.refs.store(1, Release);
+    }
+
+    /// The file system's number of the inode.
+    #[must_use]
+    pub fn node(&self) -> u64 {
+        self.node.load(Relaxed)
+    }
+
+    /// The file system's own data of this inode, if it is a `T`: set once by [`Inode::data_or`], dropped with the inode.
+    #[must_use]
+    pub fn data<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.private.get()?.downcast_ref()
+    }
+
+    /// The file system's own data, made by `make` if there is none yet. `None` if there is some of another type.
+    pub fn data_or<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.private.get_or_set(|| Box::new(make())).downcast_ref()
+    }
+
+    /// The attributes, all of one moment.
+    #[inline]
+    #[must_use]
+    pub fn attr(&self) -> Attr {
+        self.seq.read(|| self.load())
+    }
+
+    /// Marks the attributes stale: the VFS calls [`FileSystem::attributes`](crate::FileSystem::attributes)
+    /// before it shows them.
+    pub fn mark_stale(&self) {
+        self.set_stale(true);
+    }
+
+    /// Whether [`Inode::mark_stale`] was called since the last request for the attributes.
+    #[inline]
+    pub(crate) fn is_stale(&self) -> bool {
+        self.mode.load(Relaxed) & STALE != 0
+    }
+
+    /// Sets whether the attributes are stale. The VFS clears the mark before it requests them, so that a
+    /// concurrent change can set it again.
+    pub(crate) fn set_stale(&self, is_stale: bool) {
+        let _held = self.seq.write_lock();
+        let others = self.mode.load(Relaxed) & !STALE;
+        self.mode.store(others | if is_stale { STALE } else { 0 }, Relaxed);
+    }
+
+    /// Changes attributes under the inode's sequence lock. `f` must not block.
+    pub fn update<R>(&self, f: impl FnOnce(&mut Attr) -> R) -> R {
+        let _held = self.seq.write_lock();
+        let mut attr = self.load();
+        let result = f(&mut attr);
+        self.store(&attr);
+        result
+    }
+
+    /// Updates a directory that gained or lost an entry: its length, links and times.
+    #[inline]
+    pub(crate) fn entry_changed(&self, size_by: i64, nlink_by: i32, now: i64) {
+        let _held = self.seq.write_lock();
+        // Relaxed: inside the sequence lock's write section.
+        self.size.store(self.size.load(Relaxed).wrapping_add_signed(size_by), Relaxed);
+        let links = self.nlink.load(Relaxed);
+        // A file system that does not count subdirectories gives each directory one link.
+        self.nlink.store(if links == 1 { 1 } else { links.saturating_add_signed(nlink_by) }, Relaxed);
+        self.mtime.store(now, Relaxed);
+        self.ctime.store(now, Relaxed);
+    }
+
+    /// Updates a file that gained or lost a name.
+    #[inline]
+    pub(crate) fn link_changed(&self, nlink_by: i32, now: i64) {
+        let _held = self.seq.write_lock();
+        // Relaxed: as above.
+        self.nlink.store(self.nlink.load(Relaxed).saturating_add_signed(nlink_by), Relaxed);
+        self.ctime.store(now, Relaxed);
+    }
+
+    /// Updates a file that lost its last name and has no other reference, without the lock.
+    pub(crate) fn last_link_went(&self, links: i32) {
+        self.nlink.store(self.nlink.load(Relaxed).saturating_add_signed(-links), Relaxed);
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size.load(Relaxed)
+    }
+
+    /// File type and permission bits.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        self.mode.load(Relaxed) & !OWN_FLAGS
+    }
+
+    /// Whether it has an access ACL.
+    pub(crate) fn has_acl(&self) -> bool {
+        self.mode.load(Relaxed) & HAS_ACL != 0
+    }
+
+    /// Whether new entries of the directory begin with an ACL.
+    pub(crate) fn has_default_acl(&self) -> bool {
+        self.mode.load(Relaxed) & HAS_DEFAULT_ACL != 0
+    }
+
+    /// Whether the inode, created without a name, may get one.
+    pub(crate) fn is_linkable(&self) -> bool {
+        self.mode.load(Relaxed) & LINKABLE != 0
+    }
+
+    /// Lets the inode, created without a name and not yet reachable, get one.
+    pub(crate) fn set_linkable(&self) {
+        self.mode.store(self.mode.load(Relaxed) | LINKABLE, Relaxed);
+    }
+
+    /// Its ACLs, if it has any.
+    pub(crate) fn acl<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Option<&'g Acls> {
+        self.acl.load(guard)
+    }
+
+    /// Replaces its ACLs. The caller excludes other writers of them.
+    pub(crate) fn set_acl(&self, domain: &RcuDomain, acls: Option<Acls>) {
+        let flag = |has: bool, flag: u32| if has { flag } else { 0 };
+        let access = flag(acls.as_ref().is_some_and(|acls| acls.access.is_some()), HAS_ACL);
+        let default = flag(acls.as_ref().is_some_and(|acls| acls.default.is_some()), HAS_DEFAULT_ACL);
+        self.acl.replace(domain, acls, Acls::heap_bytes);
+        let _held = self.seq.write_lock();
+        // Relaxed: inside the sequence lock's write section.
+        let mode = self.mode.load(Relaxed) & !(HAS_ACL | HAS_DEFAULT_ACL);
+        self.mode.store(mode | access | default, Relaxed);
+    }
+
+    /// Drops the ACLs of a dead inode.
+    pub(crate) fn clear_acl(&self, domain: &RcuDomain) {
+        self.acl.replace(domain, None, Acls::heap_bytes);
+    }
+
+    /// Whether the inode is alive.
+    pub(crate) fn is_alive(&self) -> bool {
+        // Relaxed: a first look; `try_get` decides.
+        self.refs.load(Relaxed) != 0
+    }
+
+    /// References on it.
+    pub(crate) fn refs(&self) -> u32 {
+        // Relaxed: a hint.
+        self.refs.load(Relaxed)
+    }
+
+    /// One more dentry, unless the last one has gone.
+    pub(crate) fn try_get(&self) -> bool {
+        // ORDERING: Acquire, pairs with the AcqRel of `put`: a count of zero stays zero, and the last user's
+        // writes are seen; and with the Release of `begin`: in whichever life the reference is taken, its
+        // node is seen.
+        self.refs.fetch_update(Acquire, Relaxed, |refs| (refs != 0).then_some(refs + 1)).is_ok()
+    }
+
+    /// One more dentry.
+    pub(crate) fn get(&self) {
+        // Relaxed: the caller holds a dentry of the inode, so the count is above zero and stays so.
+        self.refs.fetch_add(1, Relaxed);
+    }
+
+    /// One dentry less; `true` if that was the last.
+    pub(crate) fn put(&self) -> bool {
+        // ORDERING: AcqRel, with itself in other threads: the thread that takes the count to zero sees the
+        // writes of all others.
+        self.refs.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// Whether the caller's dentry is the only one (no other thread can add one then).
+    pub(crate) fn is_last(&self) -> bool {
+        // ORDERING: Acquire, pairs with the AcqRel of `put` in the threads that dropped the other dentries.
+        self.refs.load(Acquire) == 1
+    }
+
+    /// Copies the attributes. Stable only if the caller checks `seq`.
+    #[inline(always)]
+    fn load(&self) -> Attr {
+        // Relaxed: ordered by the caller's samples of `seq`.
+        let mode = self.mode.load(Relaxed) & !OWN_FLAGS;
+        let extra = self.pages_or_rdev.load(Relaxed);
+        let device = is_device(mode);
+        Attr {
+            ino: self.ino.load(Relaxed),
+            mode,
+            nlink: self.nlink.load(Relaxed),
+            uid: self.uid.load(Relaxed),
+            gid: self.gid.load(Relaxed),
+            rdev: if device { extra } else { 0 },
+            size: self.size.load(Relaxed),
+            blocks: if device { 0 } else { u64::from(extra) * BLOCKS_PER_PAGE },
+            atime: self.atime.load(Relaxed),
+            mtime: self.mtime.load(Relaxed),
+            ctime: self.ctime.load(Relaxed),
+        }
+    }
+
+    fn store(&self, attr: &Attr) {
+        let pages = u32::try_from(attr.blocks / BLOCKS_PER_PAGE).unwrap_or(u32::MAX);
+        let extra = if is_device(attr.mode) { attr.rdev } else { pages };
+        // Relaxed: inside the sequence lock's write section, or before the inode is reachable.
+        self.mode.store(attr.mode | self.mode.load(Relaxed) & OWN_FLAGS, Relaxed);
+        self.nlink.store(attr.nlink, Relaxed);
+        self.uid.store(attr.uid, Relaxed);
+        self.gid.store(attr.gid, Relaxed);
+        self.pages_or_rdev.store(extra, Relaxed);
+        self.size.store(attr.size, Relaxed);
+        self.ino.store(attr.ino, Relaxed);
+        self.atime.store(attr.atime, Relaxed);
+        self.mtime.store(attr.mtime, Relaxed);
+        self.ctime.store(attr.ctime, Relaxed);
+    }
+}
+
+#[inline(always)]
+fn is_device(mode: u32) -> bool {
+    matches!(mode & S_IFMT, S_IFCHR | S_IFBLK)
+}
+
+impl core::fmt::Debug for Inode {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Inode").field("node", &self.node()).field("attr", &self.attr()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::mem::{offset_of, size_of};
+
+    #[test]
+    fn what_stat_reports_lies_in_the_first_line() {
+        assert_eq!(size_of::<Inode>(), 128);
+        assert_eq!(offset_of!(Inode, seq), 0);
+        assert_eq!(offset_of!(Inode, ctime), 56);
+        assert_eq!(offset_of!(Inode, refs), 64);
+    }
+}

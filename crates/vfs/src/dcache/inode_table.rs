@@ -1,0 +1,99 @@
+//! The inodes of a file system that keeps its own names, by node.
+//!
+//! # What it is
+//! A hash table over the inodes in the slots. Two names whose lookups return one node become two dentries of
+//! one inode, and a file system can invalidate by node. A file system that leaves its names to the cache
+//! needs no table: each of its names came through the cache.
+//!
+//! # How it is locked
+//! A find runs under RCU and then takes a reference, unless the last one is gone. An insertion follows a find
+//! that found nothing, under `lock`, so that one node has one inode.
+//!
+//! # Where it comes from
+//! Linux's `inode_hashtable`, `iget5_locked`.
+
+use crate::dcache::inode::Inode;
+use crate::dcache::slot::{InodeTable, link_inode};
+use crate::dcache::superblock::SuperBlock;
+use prim::atomic::{AtomicBool, Ordering::Relaxed};
+use prim::shared::Arc;
+use sync::Mutex;
+use sync::rcu::RcuDomain;
+
+/// See the [module documentation](self).
+pub(crate) struct Inodes {
+    table: Option<Arc<InodeTable>>,
+    /// Whether a node may have two inodes: of a directory that moved behind the cache.
+    doubles: AtomicBool,
+    /// Held from the search for a node to its insertion.
+    pub(crate) lock: Mutex<()>,
+}
+
+/// Buckets of a new table.
+const MIN_BUCKETS: usize = 64;
+
+/// The hash of a node.
+pub(crate) fn node_hash(node: u64) -> u64 {
+    let mixed = (node ^ node >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ mixed >> 29
+}
+
+impl Inodes {
+    /// The table of a file system that keeps its own names, or none.
+    pub(crate) fn new(is_kept: bool) -> Self {
+        Self {
+            table: is_kept.then(|| Arc::new(InodeTable::new(MIN_BUCKETS, ()))),
+            doubles: AtomicBool::new(false),
+            lock: Mutex::new(()),
+        }
+    }
+
+    /// Notes that a node has two inodes from now on.
+    pub(crate) fn note_double(&self) {
+        // Relaxed: it is never cleared, and a concurrent invalidation finds one of them or both.
+        self.doubles.store(true, Relaxed);
+    }
+
+    /// Whether a node may have two inodes.
+    pub(crate) fn has_doubles(&self) -> bool {
+        self.doubles.load(Relaxed)
+    }
+
+    /// Whether inodes can be found by node.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.table.is_some()
+    }
+
+    pub(crate) fn add(&self, domain: &RcuDomain, inode: &Inode) {
+        if let Some(table) = &self.table {
+            link_inode(table, domain, &domain.read(), inode, node_hash(inode.node()));
+        }
+    }
+
+    pub(crate) fn remove(&self, domain: &RcuDomain, inode: &Inode) {
+        if let Some(table) = &self.table {
+            let removed = table.remove(domain, &domain.read(), inode, node_hash(inode.node()));
+            debug_assert!(removed, "an inode that lives is in the table of its file system");
+        }
+    }
+
+    /// Calls `f` with the inode of `node`, on which a reference was taken; `f` keeps it or returns it.
+    pub(crate) fn get<R>(&self, sb: &SuperBlock, node: u64, f: impl FnOnce(&Inode) -> R) -> Option<R> {
+        let table = self.table.as_ref()?;
+        let guard = sb.domain.read();
+        let found = table.find_slow(&guard, node_hash(node), |inode| inode.node() == node && inode.is_alive())?;
+        if !found.try_get() {
+            return None;
+        }
+        if found.node() != node {
+            sb.put_inode(found);
+            return None;
+        }
+        Some(f(found))
+    }
+
+    /// The table itself, to outlive the superblock by a grace period.
+    pub(crate) fn table(&self) -> Option<Arc<InodeTable>> {
+        self.table.clone()
+    }
+}

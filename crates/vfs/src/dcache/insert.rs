@@ -1,0 +1,378 @@
+//! Insertion and removal of entries, and references on them.
+//!
+//! # What it is
+//! The operations that link and unlink the entries of one superblock so that concurrent walks see the old
+//! state or the new one. `ops` decides the rest (errors, permission); `walk/lookup.rs` calls the file system.
+//!
+//! # How it is locked
+//! A thread that changes a directory's entries holds its lock. See `docs/locking.md`.
+//!
+//! # Where it comes from
+//! Linux's `fs/dcache.c` in its parts: `d_alloc`, `d_add`, `d_delete`, `__d_move`, `d_exchange`, `dput`; own code.
+
+use crate::base::access::acl::Acls;
+use crate::base::attr::Attr;
+use crate::base::name::short;
+use crate::dcache::children::{insert_child, remove_child};
+use crate::dcache::dentry::{
+    CHECKED, COLD, COMPLETE, Dentry, HASHED, INLINE_MAX, INODE, PARENT_PINNED, SEARCH_ALL, folded_hash, hash_len,
+};
+use crate::dcache::fs::{NewInode, Valid};
+use crate::dcache::inode::Inode;
+use crate::dcache::reclaim::{FreeSlot, SlotKind, name_bytes};
+use crate::dcache::slot::{CountedDentry, cold_part, entry_hash, link, outlive};
+use crate::dcache::superblock::{SuperBlock, change_dir_flags, object_of};
+use prim::atomic::Ordering::Relaxed;
+use sync::GetNotDead;
+use sync::rcu::ReadGuard;
+
+/// Initial state of a new inode.
+pub(crate) struct Fresh<'a> {
+    pub(crate) node: u64,
+    pub(crate) attr: &'a Attr,
+    pub(crate) link_body: Option<&'a [u8]>,
+    pub(crate) valid: Valid,
+    /// The file system's answer, for its rare parts.
+    pub(crate) reply: Option<&'a NewInode>,
+}
+
+impl<'a> From<&'a NewInode> for Fresh<'a> {
+    fn from(new: &'a NewInode) -> Self {
+        Self {
+            node: new.node,
+            attr: &new.attr,
+            link_body: new.link_body.as_deref(),
+            valid: new.valid,
+            reply: Some(new),
+        }
+    }
+}
+
+impl SuperBlock {
+    /// The hash of `name` in the table.
+    #[inline]
+    pub(crate) fn hash(&self, name: &[u8]) -> u64 {
+        match &self.rules {
+            None => self.key.hash(name),
+            Some(rules) => folded_hash(rules.hash(self.key.word(), name)),
+        }
+    }
+
+    /// Finds `name` in `dir` without false misses. The result stays valid while `dir`'s lock is held.
+    pub(crate) fn lookup_rcu<'g>(
+        &'g self,
+        guard: &'g ReadGuard<'_>,
+        dir: &Dentry,
+        name: &[u8],
+        hash: u64,
+    ) -> Option<&'g Dentry> {
+        let filed = entry_hash(dir, hash);
+        let table = self.table();
+        if let Some(rules) = &self.rules {
+            let is_name = |own: &[u8]| rules.equal(own, name);
+            return table.find_slow(guard, filed, |entry| entry.is_folded_rcu(dir, hash, guard, is_name));
+        }
+        match short(name) {
+            Some(name) => {
+                let wanted = hash_len(hash, name.len);
+                table.find_slow(guard, filed, |entry| entry.is_short(dir, wanted, name))
+            }
+            None => table.find_slow(guard, filed, |entry| entry.is_entry_rcu(dir, hash, name, guard)),
+        }
+    }
+
+    /// The entry `name` of the locked directory `dir`, positive or negative. It stays while the lock is held.
+    pub(crate) fn cached(&self, dir: &Dentry, name: &[u8], hash: u64) -> Option<&Dentry> {
+        let guard = self.domain.read();
+        self.lookup_rcu(&guard, dir, name, hash).map(|entry| outlive(self, entry))
+    }
+
+    /// Removes the negative entry `name` of the locked directory `dir`, before the name is created.
+    pub(crate) fn forget_negative(&self, dir: &Dentry, name: &[u8], hash: u64) {
+        if dir.has(COMPLETE) {
+            return;
+        }
+        if let Some(entry) = self.cached(dir, name, hash)
+            && entry.object() & INODE == 0
+        {
+            self.uncache(dir, entry, hash);
+        }
+    }
+
+    /// Makes `slot` the entry `name` with a new inode in the locked directory `dir`. The name holds one
+    /// count.
+    pub(crate) fn add<'s>(
+        &'s self,
+        slot: FreeSlot<'s>,
+        dir: &Dentry,
+        name: &[u8],
+        hash: u64,
+        new: &Fresh<'_>,
+    ) -> &'s Dentry {
+        let dentry = begin(slot);
+        let inode = self.begin_inode(dentry, new);
+        inode.slot_users.store(2, Relaxed);
+        self.publish(dir, dentry, name, hash, object_of(inode, new.attr.mode, self.dir_flags), new.valid);
+        dentry
+    }
+
+    /// Begins the life of the inode beside `dentry`.
+    fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> &'d Inode {
+        let inode = &cold_part(dentry).inode;
+        inode.begin(new.attr, new.node);
+        if let Some(body) = new.link_body {
+            self.charge_body(body.len(), 1);
+            inode.link_body.set(&self.domain, Some(body.into()));
+        }
+        if let Some(new) = new.reply
+            && (new.access_acl.is_some() || new.default_acl.is_some())
+        {
+            let (access, default) = (new.access_acl.clone(), new.default_acl.clone());
+            inode.set_acl(&self.domain, Some(Acls { access, default }));
+        }
+        self.inodes.add(&self.domain, inode);
+        inode
+    }
+
+    /// Counts the bytes of a symbolic link's body.
+    pub(crate) fn charge_body(&self, len: usize, by: i64) {
+        if self.is_limited {
+            self.share(SlotKind::Entry).charge(by * (len + size_of::<Box<[u8]>>()) as i64);
+        }
+    }
+
+    /// A dentry with a new inode and no name, on the parent `dir`. The caller owns the count.
+    pub(crate) fn add_unnamed(&self, slot: FreeSlot<'_>, dir: &Dentry, new: &Fresh<'_>) -> CountedDentry {
+        let dentry = begin(slot);
+        let inode = self.begin_inode(dentry, new);
+        inode.slot_users.store(2, Relaxed);
+        dentry.set_entry(&self.domain, dir, 0, format!("#{}", new.attr.ino).as_bytes());
+        dentry.retire_name();
+        dentry.set_object(object_of(inode, new.attr.mode, self.dir_flags) | PARENT_PINNED);
+        dir.count.get();
+        dentry.count.revive(1);
+        dentry.seq.write_end();
+        CountedDentry::from_counted(dentry)
+    }
+
+    /// Makes `slot` a further name of `inode` in the locked directory `dir`. The caller has taken a reference
+    /// on `inode` for it.
+    pub(crate) fn add_alias<'s>(
+        &'s self,
+        slot: FreeSlot<'s>,
+        dir: &Dentry,
+        (name, hash): (&[u8], u64),
+        inode: &Inode,
+        valid: Valid,
+    ) -> &'s Dentry {
+        let dentry = begin(slot);
+        cold_part(dentry).inode.slot_users.store(1, Relaxed);
+        self.publish(dir, dentry, name, hash, object_of(inode, inode.mode(), self.dir_flags), valid);
+        dentry
+    }
+
+    /// Adds the negative entry `name` to the locked directory `dir`.
+    pub(crate) fn add_negative(&self, dir: &Dentry, name: &[u8], hash: u64, valid: Valid) {
+        // Without a free slot the name is looked up again next time.
+        let Ok(slot) = self.slot(SlotKind::Negative, Some(dir)) else { return };
+        let dentry = begin(slot);
+        cold_part(dentry).inode.slot_users.store(1, Relaxed);
+        self.publish(dir, dentry, name, hash, 0, valid);
+    }
+
+    /// Ends the write section of [`begin`]: gives the slot its name and makes it reachable.
+    fn publish(&self, dir: &Dentry, dentry: &Dentry, name: &[u8], hash: u64, object: u64, valid: Valid) {
+        dentry.set_entry(&self.domain, dir, hash, name);
+        self.charge_name(object, name.len(), 1);
+        let cold = if self.is_limited { COLD } else { 0 };
+        // A walk skips the slow step in an open directory; an entry with an expiry needs it.
+        let checked = checked_flag(valid);
+        let object = if checked == 0 { object } else { object & !SEARCH_ALL };
+        dentry.set_object(object | HASHED | cold | checked);
+        dentry.count.revive(1);
+        dentry.seq.write_end();
+        insert_child(dir, dentry);
+        if !dir.has(COMPLETE) {
+            set_expiry(dentry, valid);
+            self.versions.bump(dir);
+        }
+        let guard = self.domain.read();
+        link(self.table(), &self.domain, &guard, dentry, entry_hash(dir, hash));
+    }
+
+    /// Counts the bytes of a name that is longer than its slot allows.
+    pub(crate) fn charge_name(&self, object: u64, len: usize, by: i64) {
+        if self.is_limited && len > INLINE_MAX {
+            let kind = if object & INODE == 0 { SlotKind::Negative } else { SlotKind::Entry };
+            self.share(kind).charge(by * name_bytes(len));
+        }
+    }
+
+    /// Removes a dead entry of the locked directory `dir` from the cache. The directory did not change, so
+    /// running lookups need not run again.
+    pub(crate) fn evict_entry(&self, dir: &Dentry, dentry: &Dentry) {
+        let hash = dentry.filed_hash_rcu(dir, self.key, &self.domain.read());
+        self.unlink_name(dir, dentry, hash);
+        remove_child(dir, dentry);
+        self.bury(dentry);
+    }
+
+    /// Updates an entry of the locked directory by the file system's new answer.
+    pub(crate) fn refresh(&self, dentry: &Dentry, new: &NewInode) {
+        let Some(inode) = dentry.inode() else { return };
+        inode.update(|attr| {
+            let kind = attr.kind();
+            *attr = Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr };
+        });
+        set_expiry(dentry, new.valid);
+        dentry.change_flags(CHECKED, checked_flag(new.valid));
+        if new.attr.is_dir() {
+            change_dir_flags(dentry, 0, 0);
+        }
+    }
+
+    /// Removes the entry `dentry`, whose name has the hash `hash`, from the locked directory `dir`. Its file
+    /// loses `links` links at `now`. Holders of the dentry keep it.
+    pub(crate) fn delete(&self, dir: &Dentry, dentry: &Dentry, hash: u64, links: i32, now: i64) {
+        self.unhash(dir, dentry, hash);
+        remove_child(dir, dentry);
+        self.release(dir, dentry, links, now);
+    }
+
+    /// Removes the entry `dentry`, whose name has the hash `hash`, from the cache of the locked directory `dir`. Its file keeps its
+    /// links.
+    pub(crate) fn uncache(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
+        self.delete(dir, dentry, hash, 0, 0);
+    }
+
+    /// Drops the negative entries of a locked directory that is about to be removed.
+    pub(crate) fn forget_children(&self, dir: &Dentry) {
+        while let Some(child) = dir.first_child.get() {
+            let hash = child.filed_hash_rcu(dir, self.key, &self.domain.read());
+            self.uncache(dir, child, hash);
+        }
+    }
+
+    fn unhash(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
+        self.unlink_name(dir, dentry, hash);
+        if !dir.has(COMPLETE) {
+            self.versions.bump(dir);
+        }
+    }
+
+    fn unlink_name(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
+        dentry.seq.write_begin();
+        dentry.clear_hashed();
+        dentry.retire_name();
+        let guard = self.domain.read();
+        let removed = self.table().remove(&self.domain, &guard, dentry, entry_hash(dir, hash));
+        debug_assert!(removed, "a hashed entry is on the chain of its name");
+        dentry.seq.write_end();
+    }
+
+    /// Takes an entry out of the table when no thread can hold it or change its directory any more.
+    pub(crate) fn unhash_last(&self, dentry: &Dentry) {
+        if let Some(dir) = dentry.parent() {
+            let hash = dentry.filed_hash_rcu(dir, self.key, &self.domain.read());
+            self.unhash(dir, dentry, hash);
+        }
+    }
+
+    /// Updates the directory's length, links and times after an entry was added (`by` = 1), removed (-1) or
+    /// changed (0).
+    pub(crate) fn touch_dir(&self, dir: &Dentry, by: i64, subdirs: i32, now: i64) {
+        if let Some(inode) = dir.inode() {
+            inode.entry_changed(by * self.entry_size, subdirs, now);
+        }
+    }
+
+    /// Takes a count on `dentry` if its sequence still is `seq`.
+    pub(crate) fn pin_rcu(&self, _guard: &ReadGuard<'_>, dentry: &Dentry, seq: u32) -> Option<CountedDentry> {
+        let pinned = self.pin(dentry)?;
+        if dentry.seq.retry(seq) {
+            self.unpin(pinned);
+            return None;
+        }
+        Some(pinned)
+    }
+
+    /// Takes a count on `dentry` unless it is dead.
+    pub(crate) fn pin(&self, dentry: &Dentry) -> Option<CountedDentry> {
+        match dentry.count.get_not_dead() {
+            GetNotDead::Got => Some(CountedDentry::from_counted(dentry)),
+            GetNotDead::Dead => None,
+            GetNotDead::DeadLast => {
+                self.last_put(dentry);
+                None
+            }
+        }
+    }
+
+    /// Takes one more count on a dentry that the caller holds.
+    pub(crate) fn pin_again(&self, held: &Dentry) -> CountedDentry {
+        held.count.get();
+        CountedDentry::from_counted(held)
+    }
+
+    /// Gives a count back.
+    #[inline]
+    pub(crate) fn unpin(&self, pinned: CountedDentry) {
+        self.unpin_ref(pinned.get());
+    }
+
+    #[inline]
+    pub(super) fn unpin_ref(&self, dentry: &Dentry) {
+        if dentry.count.put() {
+            self.last_put(dentry);
+        }
+    }
+}
+
+/// Begins a write section of the slot's dentry; [`SuperBlock::publish`] ends it. A walk that still stands on
+/// the slot's former life and sees any part of the new one, the inode's attributes included, also sees the
+/// changed sequence.
+fn begin(slot: FreeSlot<'_>) -> &Dentry {
+    let dentry = slot.take();
+    dentry.seq.write_begin();
+    dentry
+}
+
+/// The flag of an entry with an expiry.
+fn checked_flag(valid: Valid) -> u64 {
+    if valid == Valid::UntilInvalidated { 0 } else { CHECKED }
+}
+
+/// Sets the expiry of an entry. Such entries are in no listing of the cache, so `cookie` is free.
+fn set_expiry(dentry: &Dentry, valid: Valid) {
+    let until = match valid {
+        Valid::UntilInvalidated => u64::MAX,
+        Valid::For(ns) => u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0).saturating_add(ns),
+    };
+    // Relaxed: a time. A thread that reads an old one revalidates once too often, or accepts an entry that
+    // was valid a moment ago.
+    dentry.cookie.store(until, Relaxed);
+}
+
+impl Dentry {
+    /// Whether the entry expired.
+    pub(crate) fn is_expired(&self) -> bool {
+        u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0) >= self.cookie.load(Relaxed)
+    }
+
+    /// Marks the entry stale, so that it is revalidated before its next use. From any thread, without a lock.
+    /// Not for a root, which has no name.
+    pub(crate) fn expire(&self) {
+        if self.is_in(self) {
+            return;
+        }
+        self.cookie.store(0, Relaxed);
+        if self.object() & crate::dcache::dentry::DIR == 0 {
+            self.change_flags(0, CHECKED);
+        } else {
+            change_dir_flags(self, 0, CHECKED);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

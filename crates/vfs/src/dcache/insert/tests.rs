@@ -1,0 +1,69 @@
+//! The dcache by itself.
+
+use super::*;
+use crate::base::attr::{Attr, S_IFDIR};
+use crate::dcache::fs::{FileSystem, FsTraits, NewInode};
+use crate::dcache::instance::Tree;
+use sync::PerCpuOwner;
+
+struct Names;
+impl FileSystem for Names {
+    fn root(&self) -> NewInode {
+        NewInode {
+            node: 1,
+            attr: Attr { ino: 1, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() },
+            ..Default::default()
+        }
+    }
+    fn traits(&self) -> FsTraits {
+        FsTraits { names_in_cache: true, ..FsTraits::default() }
+    }
+}
+
+#[test]
+fn a_lookup_looks_at_few_entries_on_its_chain() {
+    let owner = PerCpuOwner::new(Tree::new());
+    let tree = SuperBlock::new(owner.share(), Box::new(Names), crate::dcache::reclaim::Budget::default(), true);
+    let name = |i: u32| {
+        let x = i.wrapping_mul(0x9E37_79B1) ^ 0x1ca7_7e76;
+        (0..8).map(|k| b"abcdefghijklmnop"[((x >> (4 * k)) & 15) as usize]).collect::<Vec<u8>>()
+    };
+    let mut dirs = vec![tree.root()];
+    let count = 10_000;
+    for i in 0..count {
+        let dir = dirs[i as usize / 40 % dirs.len()];
+        let attr = Attr { ino: i.into(), mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
+        let made = tree.add(
+            tree.slot(SlotKind::Entry, None).unwrap(),
+            dir,
+            &name(i),
+            tree.hash(&name(i)),
+            &Fresh::from(&NewInode { attr, ..NewInode::default() }),
+        );
+        if i % 40 == 0 {
+            dirs.push(made);
+        }
+    }
+    let guard = tree.domain.read();
+    let (mut looked, mut found) = (0, 0);
+    tree.slab.for_each(|dentry| {
+        let Some(dir) = dentry.parent().filter(|_| dentry.has(HASHED) && !core::ptr::eq(dentry, tree.root())) else {
+            return;
+        };
+        let hash = dentry.filed_hash_rcu(dir, tree.key, &guard);
+        let at = tree.table().view(&guard).find(
+            entry_hash(dir, hash),
+            |_| (),
+            |entry| {
+                looked += 1;
+                core::ptr::eq(entry, dentry)
+            },
+        );
+        found += u32::from(at.is_some());
+    });
+    assert_eq!(found, count);
+    let (_, buckets) = tree.table().reserved(&guard);
+    let expected = 1.0 + f64::from(count) / buckets as f64 / 2.0;
+    let mean = f64::from(looked) / f64::from(count);
+    assert!(mean < expected * 1.1, "{mean} entries looked at where a good hash gives {expected}");
+}

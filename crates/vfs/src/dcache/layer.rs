@@ -1,0 +1,127 @@
+//! File systems around file systems.
+//!
+//! # What it is
+//! A [`Layer`] contains a file system and is one itself: each method forwards to the inner one unless the
+//! layer defines it. So a wrapper (counting, read-only, faults) consists only of the methods that differ, and
+//! every layer forwards new methods of [`FileSystem`] at once.
+//!
+//! The data of an inode ([`Inode::data_or`]) is the innermost file system's; a layer keeps its own by node.
+//!
+//! # Where it comes from
+//! Stackable file systems: J. Heidemann, G. Popek, "File-System Development with Stackable Layers" (1994).
+
+use crate::base::access::credentials::Credentials;
+use crate::base::attr::{Attr, SetAttr};
+use crate::base::errno::Errno;
+use crate::base::flags::{OpenFlags, RenameFlags};
+use crate::dcache::fs::{
+    Allocate, DirEntry, FileSystem, FsTraits, NewInode, Permission, Request, SeekFor, SetXattr, StatFs, Written,
+};
+use crate::dcache::inode::Inode;
+use crate::dcache::invalidate::Invalidator;
+use prim::shared::Arc;
+use std::os::fd::OwnedFd;
+
+/// Declares [`Layer`] with each method forwarding to the inner file system, and makes each layer a [`FileSystem`].
+macro_rules! forward {
+    ($(fn $name:ident($($arg:ident: $of:ty),*) $(-> $result:ty)?;)*) => {
+        /// A file system around another one: see the module documentation. Implement this, not [`FileSystem`], which then follows.
+        ///
+        /// ```
+        /// # use lightfoot_vfs::{Errno, FileSystem, Inode, Layer, Request};
+        /// /// Nothing can be removed from the file system inside it.
+        /// struct Sticky<F>(F);
+        ///
+        /// impl<F: FileSystem> Layer for Sticky<F> {
+        ///     type Inner = F;
+        ///
+        ///     fn inner(&self) -> &F {
+        ///         &self.0
+        ///     }
+        ///
+        ///     fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
+        ///         Err(Errno::EPERM)
+        ///     }
+        /// }
+        /// ```
+        pub trait Layer: Send + Sync + 'static {
+            /// The type of the file system inside.
+            type Inner: FileSystem + ?Sized;
+
+            /// The file system inside.
+            fn inner(&self) -> &Self::Inner;
+
+            $(
+                #[doc = concat!("Forwards [`FileSystem::", stringify!($name), "`] to the inner file system.")]
+                #[doc = ""]
+                #[doc = "# Errors"]
+                #[doc = "The inner file system's, if it can fail."]
+                fn $name(&self, $($arg: $of),*) $(-> $result)? {
+                    FileSystem::$name(self.inner(), $($arg),*)
+                }
+            )*
+        }
+
+        impl<L: Layer> FileSystem for L {
+            $(
+                fn $name(&self, $($arg: $of),*) $(-> $result)? {
+                    Layer::$name(self, $($arg),*)
+                }
+            )*
+        }
+
+        /// The methods that are forwarded.
+        #[cfg(test)]
+        const FORWARDED: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+forward! {
+    fn root() -> NewInode;
+    fn traits() -> FsTraits;
+    fn mounted(invalidator: Invalidator);
+    fn lookup(request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno>;
+    fn revalidate(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno>;
+    fn read_link(request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno>;
+    fn permission(cred: &Credentials, inode: &Inode, mask: u32, rcu: bool) -> Permission;
+    fn read_dir(dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno>;
+    fn create(request: &Request, dir: &Inode, name: &[u8], attr: &mut Attr, link_body: Option<&[u8]>) -> Result<u64, Errno>;
+    fn create_unnamed(request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno>;
+    fn link(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno>;
+    fn unlink(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno>;
+    fn rename(
+        request: &Request, from: (&Inode, &[u8]), to: (&Inode, &[u8]), inode: &Inode, target: Option<&Inode>, flags: RenameFlags
+    ) -> Result<(), Errno>;
+    fn set_attr(request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno>;
+    fn attributes(request: &Request, inode: &Inode) -> Result<Attr, Errno>;
+    fn open(request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno>;
+    fn release(inode: &Inode, flags: OpenFlags);
+    fn backing(inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>>;
+    fn read_at(inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno>;
+    fn write_at(request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno>;
+    fn set_len(request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno>;
+    fn allocate(
+        request: &Request, inode: &Inode, how: Allocate, keep_size: bool, offset: u64, len: u64
+    ) -> Result<u64, Errno>;
+    fn seek(inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno>;
+    fn sync(inode: &Inode, data_only: bool) -> Result<(), Errno>;
+    fn sync_all() -> Result<(), Errno>;
+    fn get_xattr(inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno>;
+    fn set_xattr(request: &Request, inode: &Inode, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno>;
+    fn remove_xattr(request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno>;
+    fn list_xattrs(inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno>;
+    fn statfs() -> Result<StatFs, Errno>;
+    fn evict(inode: &Inode);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FORWARDED;
+
+    #[test]
+    fn every_method_of_a_file_system_is_forwarded() {
+        let text = include_str!("fs.rs");
+        let methods = text.lines().filter_map(|line| line.strip_prefix("    fn ")?.split('(').next());
+        assert_eq!(methods.filter(|name| !FORWARDED.contains(name)).collect::<Vec<_>>(), Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,64 @@
+//! Pruning: removal of an obsolete entry with everything cached below it.
+
+use crate::base::rank::{Locked, Rank};
+use crate::dcache::dentry::{DIR, Dentry, MOUNTED};
+use crate::dcache::superblock::SuperBlock;
+
+impl SuperBlock {
+    /// Removes an obsolete entry from the cache, with everything cached below it. The directory is locked. A
+    /// mount point, and every directory above one, stays until the unmount; `false` if the entry is such a
+    /// one.
+    pub(crate) fn prune(&self, dir: &Dentry, entry: &Dentry, hash: u64) -> bool {
+        let mut open: Vec<Pruned<'_>> = Vec::new();
+        let mut at = Some(entry);
+        loop {
+            if let Some(found) = at {
+                let keeps = found.has(MOUNTED);
+                if keeps || !found.has(DIR) {
+                    let Some(above) = open.last_mut() else {
+                        // The entry itself, without anything below it.
+                        if !keeps {
+                            self.uncache(dir, entry, hash);
+                        }
+                        return !keeps;
+                    };
+                    above.keeps |= keeps;
+                    at = found.sib_next.get();
+                    if !keeps {
+                        let above = above.dir;
+                        let name_hash = found.filed_hash_rcu(above, self.key, &self.domain.read());
+                        self.uncache(above, found, name_hash);
+                    }
+                } else {
+                    let lock = self.ranks.lock_nested(Rank::Directory, &found.lock);
+                    open.push(Pruned { dir: found, keeps: false, _lock: lock });
+                    at = found.first_child.get();
+                }
+                continue;
+            }
+            // The innermost directory is done: it is removed too, unless something in it stays.
+            let Some(done) = open.pop() else { return false };
+            let Some(above) = open.last_mut() else {
+                if !done.keeps {
+                    self.uncache(dir, entry, hash);
+                }
+                return !done.keeps;
+            };
+            above.keeps |= done.keeps;
+            at = done.dir.sib_next.get();
+            if !done.keeps {
+                let above = above.dir;
+                let name_hash = done.dir.filed_hash_rcu(above, self.key, &self.domain.read());
+                self.uncache(above, done.dir, name_hash);
+            }
+        }
+    }
+}
+
+/// A directory whose entries are being taken out.
+struct Pruned<'d> {
+    dir: &'d Dentry,
+    /// Something in it stays.
+    keeps: bool,
+    _lock: Locked<'d>,
+}

@@ -1,0 +1,304 @@
+//! Budgets of one file system's cache, and eviction when it is full.
+//!
+//! # What it is
+//! Three hard budgets of bytes: for entries (a slot of 256 bytes each, plus long names and link bodies), for
+//! negative entries, and for listings ([`crate::dcache::listings`]). Entries and negative entries lie in two
+//! slabs, each with its limit. When a slab is nearly full, a thread that needs a slot first examines the next
+//! few slots after the slab's *clock hand* and evicts the entries that were not used since the hand passed
+//! last. So there is no list to keep in order: a hit stores at most one flag, and only the first hit after
+//! the hand. No thread examines more than [`STEP`] slots for a slot while any is free.
+//!
+//! An entry is evicted if no lookup found it since it was added or since the hand passed last, it has no
+//! holder, it is not a mount point, and nothing below it is cached. So entries of a single scan go before
+//! entries in use. Negative entries stay longer if they were hit twice.
+//!
+//! Entries of a file system that leaves its names to the cache are its data: they have no limit and are not
+//! evicted.
+//!
+//! # States of an entry under the clock
+//! ```text
+//! entries     new: COLD    COLD --hand--> gone    COLD --hit--> used    used --hand--> COLD
+//! negatives   the same, and  used --hit--> HOT    HOT --hand--> used
+//! ```
+//!
+//! # How it is locked
+//! The slab locks the hand. Eviction tries the lock of the entry's directory, and a directory's own lock, and
+//! never waits for them.
+//!
+//! # Where it comes from
+//! Second chance: F. Corbató, "A Paging Experiment with the Multics System" (1968). Hot and cold negative entries: FreeBSD's
+//! `vfs_cache.c`. The budgets are hard where Linux's are asked for by memory pressure.
+
+use crate::base::errno::Errno;
+use crate::base::rank::Rank;
+use crate::dcache::dentry::{COLD, DIR, Dentry, HASHED, HOT, INODE, MOUNTED};
+use crate::dcache::superblock::SuperBlock;
+use core::mem::size_of;
+use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use sync::slab::SlabCursor;
+
+/// Slots examined for each slot that is taken when few are free.
+pub(crate) const STEP: usize = 32;
+
+/// Slots examined at once when none is free.
+const STRIDE: usize = 256;
+
+/// Bytes of a slot.
+pub(crate) const SLOT: u64 = size_of::<Dentry>() as u64 + size_of::<crate::dcache::slot::ColdPart>() as u64;
+
+/// Budgets of one file system's cache, in bytes. Each has room for at least 4,096 entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Entries with their inodes: 256 bytes each, plus names of more than 32 bytes and bodies of symbolic
+    /// links. Ignored for a file system whose names live in the cache.
+    pub entries: u64,
+    /// Negative entries (names that do not exist): 256 bytes each.
+    pub negatives: u64,
+    /// Cached listings of directories, for file systems that allow them.
+    pub listings: u64,
+}
+
+impl Budget {
+    /// A budget for so many entries with names of at most 32 bytes.
+    #[must_use]
+    pub fn names(&self) -> u64 {
+        self.entries.max(LEAST) / SLOT
+    }
+}
+
+impl Default for Budget {
+    /// 256 MiB of entries (a million), 32 MiB of negative ones, 32 MiB of listings.
+    fn default() -> Self {
+        Self { entries: 256 << 20, negatives: 32 << 20, listings: 32 << 20 }
+    }
+}
+
+/// The smallest budget.
+const LEAST: u64 = 4096 * SLOT;
+
+/// How full one of the two slabs is.
+#[derive(Debug)]
+pub(crate) struct Share {
+    budget: u64,
+    /// Bytes in use: slots, long names and link bodies.
+    used: AtomicI64,
+    pub(crate) evicted: AtomicU64,
+    /// Slots that the clock examined.
+    pub(crate) looked: AtomicU64,
+    /// The most slots that one caller has examined for one slot.
+    pub(crate) longest: AtomicU64,
+    hand: SlabCursor,
+}
+
+impl Share {
+    pub(crate) fn new(budget: u64) -> Self {
+        Self {
+            budget: budget.max(LEAST),
+            used: AtomicI64::new(0),
+            evicted: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
+            longest: AtomicU64::new(0),
+            hand: SlabCursor::new(),
+        }
+    }
+
+    /// The limit of slots.
+    pub(crate) fn slots(&self) -> usize {
+        usize::try_from(self.budget / SLOT).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes in use.
+    pub(crate) fn used(&self) -> u64 {
+        u64::try_from(self.used.load(Relaxed)).unwrap_or(0)
+    }
+
+    /// Adds bytes, or subtracts them.
+    pub(crate) fn charge(&self, bytes: i64) {
+        // Relaxed: a sum.
+        self.used.fetch_add(bytes, Relaxed);
+    }
+
+    /// Whether so few slots are free that the clock must move.
+    fn is_tight(&self) -> bool {
+        self.used() + self.budget / 16 > self.budget
+    }
+
+    fn is_over(&self) -> bool {
+        self.used() + SLOT > self.budget
+    }
+}
+
+/// Bytes that a name takes besides its slot.
+pub(crate) fn name_bytes(len: usize) -> i64 {
+    if len > crate::dcache::dentry::INLINE_MAX { (len + size_of::<Box<[u8]>>()) as i64 } else { 0 }
+}
+
+/// Which of the two slabs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SlotKind {
+    Entry,
+    Negative,
+}
+
+/// A slot that was taken for a new entry. It returns to the slab unless an entry is made of it.
+pub(crate) struct FreeSlot<'s> {
+    sb: &'s SuperBlock,
+    dentry: Option<&'s Dentry>,
+    kind: SlotKind,
+}
+
+impl<'s> FreeSlot<'s> {
+    /// The slot, to be made an entry.
+    pub(crate) fn take(mut self) -> &'s Dentry {
+        self.dentry.take().expect("taken once")
+    }
+}
+
+impl Drop for FreeSlot<'_> {
+    fn drop(&mut self) {
+        if let Some(dentry) = self.dentry.take() {
+            self.sb.free_slot(dentry, self.kind);
+        }
+    }
+}
+
+impl SuperBlock {
+    /// A slot for a new entry. The caller may hold the lock of the directory `locked`, and no other
+    /// directory's.
+    ///
+    /// # Errors
+    /// `ENOMEM`: the budget is used up and every entry is held.
+    #[inline]
+    pub(crate) fn slot(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<FreeSlot<'_>, Errno> {
+        if !self.is_limited {
+            return Ok(FreeSlot { sb: self, dentry: Some(self.slab.alloc()), kind });
+        }
+        let dentry = self.limited_slot(kind, locked)?;
+        Ok(FreeSlot { sb: self, dentry: Some(dentry), kind })
+    }
+
+    #[cold]
+    fn limited_slot(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<&Dentry, Errno> {
+        let (share, slab) = (self.share(kind), self.slab_of(kind));
+        let mut looked = 0;
+        while share.is_tight() && looked < STEP {
+            let before = share.evicted.load(Relaxed);
+            looked += self.turn(kind, STEP / 4, locked).max(1);
+            if share.evicted.load(Relaxed) != before {
+                break;
+            }
+        }
+        // All slots twice: once to mark, once to take.
+        let all = 2 * share.slots() + STRIDE;
+        let dentry = loop {
+            if !share.is_over()
+                && let Some(dentry) = slab.try_alloc()
+            {
+                break dentry;
+            }
+            if looked >= all {
+                return Err(Errno::ENOMEM);
+            }
+            looked += self.turn(kind, STRIDE, locked).max(1);
+        };
+        share.longest.fetch_max(looked as u64, Relaxed);
+        share.charge(SLOT as i64);
+        Ok(dentry)
+    }
+
+    /// Returns a slot to its slab.
+    #[inline]
+    pub(crate) fn free_slot(&self, dentry: &Dentry, kind: SlotKind) {
+        if self.is_limited {
+            self.share(kind).charge(-(SLOT as i64));
+        }
+        self.slab_of(kind).free(dentry);
+    }
+
+    /// Moves the hand over so many slots; returns how many there were.
+    fn turn(&self, kind: SlotKind, count: usize, locked: Option<&Dentry>) -> usize {
+        let share = self.share(kind);
+        let mut evicted = 0;
+        let looked = self.slab_of(kind).scan(&share.hand, count, |dentry| {
+            let goes = match kind {
+                SlotKind::Entry => is_unused(dentry),
+                SlotKind::Negative => is_unwanted(dentry),
+            };
+            evicted += u64::from(goes && self.try_evict(dentry, locked));
+        });
+        share.looked.fetch_add(looked as u64, Relaxed);
+        share.evicted.fetch_add(evicted, Relaxed);
+        looked
+    }
+
+    /// Evicts an entry, if it has no holder and no other thread has its directory locked.
+    fn try_evict(&self, dentry: &Dentry, locked: Option<&Dentry>) -> bool {
+        let Some(dir) = dentry.parent() else { return false };
+        let is_locked = locked.is_some_and(|locked| core::ptr::eq(locked, dir));
+        let dir_lock = if is_locked { None } else { dir.lock.try_lock() };
+        if dir_lock.is_none() && !is_locked {
+            return false;
+        }
+        let _ranked = dir_lock.is_some().then(|| self.ranks.acquire_nested(Rank::Directory));
+        let is_dir = dentry.has(DIR);
+        if is_dir && locked.is_some_and(|locked| core::ptr::eq(locked, dentry)) {
+            return false;
+        }
+        let own_lock = if is_dir { dentry.lock.try_lock() } else { None };
+        if is_dir && own_lock.is_none() {
+            return false;
+        }
+        let _own_ranked = own_lock.is_some().then(|| self.ranks.acquire_nested(Rank::Directory));
+        let stays = !dentry.is_in(dir) || !dentry.has(HASHED) || dentry.has(MOUNTED) || !dentry.has(COLD);
+        if stays || dentry.first_child.get().is_some() || !dentry.count.try_kill(1) {
+            return false;
+        }
+        self.evict_entry(dir, dentry);
+        true
+    }
+}
+
+/// Whether an entry was not used since the hand passed last; clears the mark of a used one.
+fn is_unused(dentry: &Dentry) -> bool {
+    let object = dentry.object();
+    if object & HASHED == 0 || object & MOUNTED != 0 || dentry.is_in(dentry) {
+        return false;
+    }
+    if dentry.count.count() != 1 || dentry.first_child.get().is_some() {
+        return false;
+    }
+    if object & COLD == 0 {
+        dentry.change_flags(0, COLD);
+        return false;
+    }
+    true
+}
+
+/// Whether a negative entry was not hit often enough; lowers its mark by one step otherwise.
+fn is_unwanted(dentry: &Dentry) -> bool {
+    let object = dentry.object();
+    if object & HASHED == 0 {
+        return false;
+    }
+    if object & HOT != 0 {
+        dentry.change_flags(HOT, 0);
+        return false;
+    }
+    if object & COLD == 0 {
+        dentry.change_flags(0, COLD);
+        return false;
+    }
+    true
+}
+
+impl Dentry {
+    /// Marks the entry as used, after a lookup found it. Stores nothing if it is marked already.
+    #[cold]
+    pub(crate) fn hit(&self, object: u64) {
+        if object & COLD != 0 {
+            self.change_flags(COLD, 0);
+        } else if object & (INODE | HOT) == 0 {
+            self.change_flags(0, HOT);
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The one module of this crate with `unsafe`: links between dentries and inodes, in memory that stays theirs
+//! until the superblock is dropped.
+//!
+//! # What it is
+//! A *slot* is a dentry and room for an inode, 256 bytes, in a type-stable slab ([`sync::Slab`]). The
+//! dentry's walk line is the slab's item; its cold line and the inode are the item's side ([`ColdPart`]).
+//! Every pointer to a dentry or an inode points into the slab of its [`SuperBlock`]. The slab returns no
+//! memory before it is dropped. So a stale pointer can reach a slot that serves another name by then, but
+//! never foreign memory. The rest of the crate detects reuse by sequence counts and needs no `unsafe` for it.
+//!
+//! # Invariants
+//! 1. Every [`Link`], every inode address in an object word, every [`CountedDentry`] and every [`UncountedDentry`] was made from a `&Dentry` or
+//!    `&Inode` in a slot of the slab of the superblock that it is used with; no reference to one leaves the crate without a
+//!    borrow or a count of that superblock. Walks, which borrow neither, are in a read section, and the slab goes a grace
+//!    period after its last dentry went off its chain.
+//! 2. Every `Dentry` is an item of such a slab, every `ColdPart` its side, and every `Inode` a field of a `ColdPart`.
+//! 3. The box in a [`Private`] is freed only when no dentry refers to the inode any more; file-system code gets `&Inode`
+//!    only while the caller holds a dentry of it.
+//! 4. Guards and domains that meet a slot are those of its tree.
+
+use crate::base::name::NameKey;
+use crate::dcache::dentry::{Cold, Dentry, INODE};
+use crate::dcache::inode::Inode;
+use crate::dcache::superblock::SuperBlock;
+use core::any::Any;
+use core::mem::offset_of;
+use core::ptr::NonNull;
+use prim::atomic::{
+    AtomicPtr, AtomicUsize,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
+use sync::{HashNode, HashTable, Item};
+
+/// The part of a dentry outside its walk line: the side of a slot.
+#[repr(C, align(64))]
+pub(crate) struct ColdPart {
+    pub(crate) cold: Cold,
+    pub(crate) inode: Inode,
+}
+
+impl Item for Dentry {
+    type Side = ColdPart;
+
+    fn vacant() -> (Self, ColdPart) {
+        (Dentry::vacant(), ColdPart { cold: Cold::vacant(), inode: Inode::vacant() })
+    }
+
+    fn free_link(rest: &ColdPart) -> &AtomicPtr<Self> {
+        &rest.inode.free_link
+    }
+}
+
+impl HashNode for Dentry {
+    type Key = NameKey;
+
+    fn next(&self) -> &AtomicUsize {
+        &self.next
+    }
+
+    fn hash(&self, key: &NameKey, guard: &ReadGuard<'_>) -> u64 {
+        // The parent of a hashed dentry is set, and does not change before it is unhashed under the bucket's lock.
+        self.parent().map_or(0, |parent| entry_hash(parent, self.filed_hash_rcu(parent, *key, guard)))
+    }
+}
+
+/// The side of the slot of `dentry`.
+#[inline(always)]
+pub(crate) fn cold_part(dentry: &Dentry) -> &ColdPart {
+    // SAFETY: invariant 2.
+    unsafe { sync::slab::side(dentry) }
+}
+
+/// The dentry in the slot of `inode`.
+pub(crate) fn dentry_beside(inode: &Inode) -> &Dentry {
+    let rest = core::ptr::from_ref(inode).cast::<u8>().wrapping_sub(offset_of!(ColdPart, inode)).cast::<ColdPart>();
+    // SAFETY: invariant 2.
+    let rest = unsafe { &*rest };
+    // SAFETY: invariant 2.
+    unsafe { sync::slab::item(rest) }
+}
+
+/// The inode that the object word `object` of `dentry` points at.
+#[inline(always)]
+pub(crate) fn inode_of(_dentry: &Dentry, object: u64) -> Option<&Inode> {
+    // SAFETY: invariant 1; the borrow is as long as the dentry's, which is no longer than the tree's.
+    unsafe { ((object & INODE) as *const Inode).as_ref() }
+}
+
+/// The address of the inode in the slot of the dentry at `dentry`, for a prefetch. `dentry` may be any
+/// address.
+#[inline(always)]
+pub(crate) fn inode_beside(dentry: *const Dentry) -> *const u8 {
+    sync::slab::side_address(dentry).cast::<u8>().wrapping_add(offset_of!(ColdPart, inode))
+}
+
+/// `dentry`, borrowed for as long as its superblock. The slot may serve another name by then, but stays a
+/// dentry.
+#[inline(always)]
+pub(crate) fn outlive<'s>(_sb: &'s SuperBlock, dentry: &Dentry) -> &'s Dentry {
+    // SAFETY: invariant 1: the dentry lies in the superblock's slab, which is dropped after it.
+    unsafe { &*core::ptr::from_ref(dentry) }
+}
+
+/// A pointer to a dentry of the same tree, or none.
+#[repr(transparent)]
+pub(crate) struct Link(AtomicPtr<Dentry>);
+
+impl Link {
+    pub(crate) fn none() -> Self {
+        Self(AtomicPtr::new(core::ptr::null_mut()))
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Option<&Dentry> {
+        // Relaxed: memory is type-stable, so the target is always a dentry. The caller's samples of its
+        // `seq`, or the lock that covers the link, order its contents.
+        let target = self.0.load(Relaxed);
+        // SAFETY: invariant 1.
+        unsafe { target.as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is(&self, dentry: &Dentry) -> bool {
+        core::ptr::eq(self.0.load(Relaxed), dentry)
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&self, target: &Dentry) {
+        self.0.store(core::ptr::from_ref(target).cast_mut(), Relaxed);
+    }
+
+    pub(crate) fn set_option(&self, target: Option<&Dentry>) {
+        self.0.store(target.map_or(core::ptr::null_mut(), |target| core::ptr::from_ref(target).cast_mut()), Relaxed);
+    }
+}
+
+/// A counted reference to a dentry, without its superblock. Return it by `SuperBlock::unpin`.
+#[derive(PartialEq, Eq)]
+pub(crate) struct CountedDentry(NonNull<Dentry>);
+
+// SAFETY: a dentry is all atomics, and the count keeps its identity.
+unsafe impl Send for CountedDentry {}
+// SAFETY: as above.
+unsafe impl Sync for CountedDentry {}
+
+impl CountedDentry {
+    /// Wraps a count that the caller has taken on `dentry`.
+    pub(crate) fn from_counted(dentry: &Dentry) -> Self {
+        Self(NonNull::from(dentry))
+    }
+
+    /// The dentry. The owner of this reference keeps the superblock alive.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> &Dentry {
+        // SAFETY: invariant 1: the holder keeps the superblock alive for as long as it holds this.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// A dentry without a reference. The owner of this value keeps the superblock alive; the dentry may change at
+/// any time.
+#[derive(Clone, Copy)]
+pub(crate) struct UncountedDentry(NonNull<Dentry>);
+
+impl UncountedDentry {
+    /// Ends the borrow of `dentry`. The caller must keep the superblock alive for longer than this value.
+    pub(crate) fn of(_sb: &SuperBlock, dentry: &Dentry) -> Self {
+        Self(NonNull::from(dentry))
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self) -> &Dentry {
+        // SAFETY: invariant 1: the holder keeps the superblock alive for as long as it has this.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+/// The hash table of a tree's dentries.
+pub(crate) type Table = HashTable<Dentry>;
+
+/// Links a dentry of the tree's slab into the tree's table.
+pub(crate) fn link(table: &Table, domain: &RcuDomain, guard: &ReadGuard<'_>, dentry: &Dentry, hash: u64) {
+    // SAFETY: invariant 1: the slab is dropped a grace period after `SuperBlock::drop` took all its dentries off their chains; the
+    // dentry is on no chain (its HASHED flag is off, and the directory's lock is held), and `hash` is that of its name and parent.
+    unsafe { table.insert(domain, guard, dentry, hash) };
+}
+
+/// The inodes of a file system by node.
+pub(crate) type InodeTable = HashTable<Inode>;
+
+impl HashNode for Inode {
+    type Key = ();
+
+    fn next(&self) -> &AtomicUsize {
+        &self.next
+    }
+
+    fn hash(&self, _key: &(), _guard: &ReadGuard<'_>) -> u64 {
+        crate::dcache::inode_table::node_hash(self.node())
+    }
+}
+
+/// Links an inode of a superblock's slab into the superblock's table of nodes.
+pub(crate) fn link_inode(table: &InodeTable, domain: &RcuDomain, guard: &ReadGuard<'_>, inode: &Inode, hash: u64) {
+    // SAFETY: invariant 1: the superblock drops table and slab together, a grace period after its end; an inode is added once in a
+    // life, under the hash of its node, and is taken out at its end.
+    unsafe { table.insert(domain, guard, inode, hash) };
+}
+
+/// The hash of a dentry in the table: of its name, mixed with the parent's address. Directories made one
+/// after the other lie side by side. The second shift keeps equal names in them from buckets of one cache
+/// line (`lab/report/tests/scalability.rs` shows it).
+#[inline(always)]
+pub(crate) fn entry_hash(parent: &Dentry, name_hash: u64) -> u64 {
+    let address = core::ptr::from_ref(parent) as u64;
+    name_hash ^ address >> 6 ^ address >> 2
+}
+
+/// A value that readers find under RCU.
+pub(crate) struct InSlot<T: Send + Sync + 'static>(RawRcu<T>);
+
+/// Bytes that readers find under RCU: a long name, a symbolic link's body.
+pub(crate) type RcuBytes = InSlot<Box<[u8]>>;
+
+impl<T: Send + Sync + 'static> InSlot<T> {
+    pub(crate) fn none() -> Self {
+        Self(RawRcu::new(None))
+    }
+
+    #[inline]
+    pub(crate) fn load<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Option<&'g T> {
+        // SAFETY: invariant 4: the guard is of the domain that `set` defers to.
+        unsafe { self.0.load(guard) }
+    }
+
+    /// Replaces the value. `heap_bytes` returns the bytes that the old value owns elsewhere.
+    pub(crate) fn replace(&self, domain: &RcuDomain, value: Option<T>, heap_bytes: impl FnOnce(&T) -> usize) {
+        // SAFETY: invariant 4.
+        unsafe { self.0.replace(domain, value.map(Box::new), heap_bytes) };
+    }
+}
+
+impl RcuBytes {
+    pub(crate) fn set(&self, domain: &RcuDomain, bytes: Option<Box<[u8]>>) {
+        self.replace(domain, bytes, |old| old.len());
+    }
+}
+
+/// A file system's own data of one inode: set once, freed with the inode.
+pub(crate) struct Private(AtomicPtr<Box<dyn Any + Send + Sync>>);
+
+impl Private {
+    pub(crate) fn none() -> Self {
+        Self(AtomicPtr::new(core::ptr::null_mut()))
+    }
+
+    pub(crate) fn get(&self) -> Option<&(dyn Any + Send + Sync)> {
+        // ORDERING: Acquire, pairs with the AcqRel exchange in `get_or_set`: the boxed value is seen.
+        let data = self.0.load(Acquire);
+        // SAFETY: invariant 3; the pointer came from `Box::into_raw`.
+        unsafe { data.as_ref() }.map(|data| &**data)
+    }
+
+    pub(crate) fn get_or_set(&self, make: impl FnOnce() -> Box<dyn Any + Send + Sync>) -> &(dyn Any + Send + Sync) {
+        if let Some(data) = self.get() {
+            return data;
+        }
+        let made = Box::into_raw(Box::new(make()));
+        // ORDERING: AcqRel, Release pairs with the Acquire load in `get`, Acquire and the failure's Acquire
+        // with the exchange of the first thread.
+        let data = match self.0.compare_exchange(core::ptr::null_mut(), made, AcqRel, Acquire) {
+            Ok(_) => made,
+            Err(first) => {
+                // SAFETY: `made` came from `Box::into_raw` above, and no other thread has seen it.
+                drop(unsafe { Box::from_raw(made) });
+                first
+            }
+        };
+        // SAFETY: invariant 3.
+        unsafe { &**data }
+    }
+
+    /// Frees the data. Only when no dentry refers to the inode any more (invariant 3).
+    pub(crate) fn clear(&self) {
+        // Relaxed: no other thread refers to the inode; `Inode::put` ordered their last uses before this.
+        let data = self.0.load(Relaxed);
+        if !data.is_null() {
+            self.0.store(core::ptr::null_mut(), Relaxed);
+            // SAFETY: invariant 3; it came from `Box::into_raw`.
+            drop(unsafe { Box::from_raw(data) });
+        }
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

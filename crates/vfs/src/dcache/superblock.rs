@@ -1,0 +1,354 @@
+//! The superblock: one file system that is mounted, with the memory of its dentries.
+//!
+//! # What it is
+//! The file system itself, its constant properties (root, rules of names, whether its names live in the
+//! cache), and the slab of its dentries and inodes. Mounts share it. After the last mount, the superblock
+//! takes all its entries out of the table, calls the file system's `evict` for each inode, and frees the
+//! memory after a grace period.
+//!
+//! # How it is locked
+//! No lock: nothing here changes. Dentries hold the mutable state ([`crate::dcache::insert`]).
+//!
+//! # Where it comes from
+//! Linux's `struct super_block`, `generic_shutdown_super`.
+
+use crate::base::attr::{S_IFDIR, S_IFLNK, S_IFMT};
+use crate::dcache::dentry::{
+    CHECKED, COMPLETE, DIR, Dentry, FOLDED, HASHED, INODE, LINK, MOUNTED, SEARCH_ALL, SLOW_DIR,
+};
+use crate::dcache::flight::{LookupKey, LookupResult};
+use crate::dcache::fs::{FileSystem, FsTraits, NameRules, Valid};
+use crate::dcache::inode::Inode;
+use crate::dcache::inode_table::Inodes;
+use crate::dcache::instance::Tree;
+use crate::dcache::listings::Listings;
+use crate::dcache::reclaim::{Budget, SLOT, Share, SlotKind};
+use crate::dcache::slot::{CountedDentry, cold_part};
+use prim::atomic::{
+    AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use prim::shared::Arc;
+use std::borrow::Cow;
+use sync::{PerCpuArc, SingleFlight, Slab};
+
+/// See the [module documentation](self).
+pub(crate) struct SuperBlock {
+    tree: PerCpuArc<Tree>,
+    pub(crate) fs: Box<dyn FileSystem>,
+    pub(crate) type_name: Cow<'static, str>,
+    pub(crate) slab: Arc<Slab<Dentry>>,
+    /// The slab of negative entries.
+    negative_slab: Arc<Slab<Dentry>>,
+    /// Whether the slabs have limits: the names are not the file system's data.
+    pub(crate) is_limited: bool,
+    entries: Share,
+    negatives: Share,
+    /// Whether whole listings may be cached.
+    pub(crate) fs_lists: bool,
+    pub(crate) listings: Listings,
+    root: CountedDentry,
+    /// Flags of each of its directories: [`COMPLETE`], [`FOLDED`], [`SLOW_DIR`].
+    pub(crate) dir_flags: u64,
+    pub(crate) entry_size: i64,
+    /// The number of the file system: `st_dev`.
+    pub(crate) dev: u64,
+    pub(crate) rules: Option<Box<dyn NameRules>>,
+    /// Whether [`FileSystem::open`] and [`FileSystem::release`] are called.
+    pub(crate) reports_opens: bool,
+    /// Whether [`FileSystem::permission`] is called.
+    pub(crate) own_permissions: bool,
+    pub(crate) default_valid: Valid,
+    pub(crate) inodes: Inodes,
+    /// Mounts of it; each holds a reference on its root dentry.
+    pub(crate) mounted: AtomicU32,
+    pub(crate) versions: Versions,
+    /// How often the file system invalidated something.
+    invalidated: AtomicU32,
+    /// Lookups in progress.
+    pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
+}
+
+/// Counters of changes of directories, in the cache of a file system that keeps its own names. Directories
+/// share counters by hash, so a reader may see a change of another directory.
+pub(crate) struct Versions(Box<[AtomicU32; VERSIONS]>);
+
+/// Number of counters of changes.
+const VERSIONS: usize = 256;
+
+impl Versions {
+    fn new() -> Self {
+        Self(Box::new(core::array::from_fn(|_| AtomicU32::new(0))))
+    }
+
+    fn counter(&self, dir: &Dentry) -> &AtomicU32 {
+        let line = core::ptr::from_ref(dir) as usize >> 6;
+        &self.0[(line ^ line >> 8) % VERSIONS]
+    }
+
+    /// The counter of the locked directory.
+    pub(crate) fn of(&self, dir: &Dentry) -> u32 {
+        // ORDERING: Acquire, pairs with the Release of `bump`: an invalidation that was counted is seen.
+        self.counter(dir).load(Acquire)
+    }
+
+    /// Counts a change.
+    pub(crate) fn bump(&self, dir: &Dentry) {
+        // ORDERING: Release, pairs with the Acquire of `of`.
+        self.counter(dir).fetch_add(1, Release);
+    }
+
+    /// Counts a change in every directory.
+    pub(crate) fn bump_all(&self) {
+        // ORDERING: Release, as in `bump`.
+        for counter in self.0.iter() {
+            counter.fetch_add(1, Release);
+        }
+    }
+}
+
+/// The contents of an instance's caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// Entries in the table, of all file systems of the tree; exact to 64 for each thread.
+    pub entries: usize,
+    /// Bytes of dentries and inodes, used or free; memory is taken from the system in units of 2 MiB.
+    pub slot_bytes: usize,
+    /// Bytes of the hash table.
+    pub table_bytes: usize,
+    /// Buckets of the hash table.
+    pub buckets: usize,
+    /// Dentries in use, with a name or a reference; the root is one. Counted by a pass over all slots.
+    pub live_dentries: usize,
+    /// Bytes of entries, counted against their budget; 0 where the names are the file system's data.
+    pub entry_bytes: u64,
+    /// Bytes of negative entries, counted against their budget.
+    pub negative_bytes: u64,
+    /// Bytes of listings, counted against their budget.
+    pub listing_bytes: u64,
+    /// Entries and negative entries that were evicted to make room.
+    pub evicted: u64,
+    /// Slots that were examined for these evictions.
+    pub looked: u64,
+    /// The most slots that one call has examined.
+    pub longest_look: u64,
+    /// Misses that a cached listing answered.
+    pub answered_by_listing: u64,
+    /// References on dentries, without the one of each name on itself and those of mounts.
+    pub held: usize,
+}
+
+impl core::ops::Deref for SuperBlock {
+    type Target = Tree;
+
+    #[inline(always)]
+    fn deref(&self) -> &Tree {
+        &self.tree
+    }
+}
+
+impl SuperBlock {
+    /// `is_first`: the tree's root file system, which may start with a huge page. Others start small, since
+    /// there may be many.
+    pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
+        let traits = fs.traits();
+        let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, .. } = traits;
+        let complete = if traits.names_in_cache { COMPLETE } else { 0 };
+        let folded = if rules.is_some() { FOLDED } else { 0 };
+        let slow = if own_permissions { SLOW_DIR } else { 0 };
+        let entry_size = i64::try_from(traits.entry_size).unwrap_or(0);
+        let dir_flags = complete | folded | slow;
+        let (entries, negatives) = (Share::new(budget.entries), Share::new(budget.negatives));
+        let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
+        let negative_slab = Arc::new(Slab::small());
+        if complete == 0 {
+            slab.set_limit(entries.slots());
+            negative_slab.set_limit(negatives.slots());
+            entries.charge(SLOT as i64);
+        }
+        let inodes = Inodes::new(complete == 0);
+        let root = {
+            let dentry: &Dentry = slab.alloc();
+            let inode = &cold_part(dentry).inode;
+            let new = fs.root();
+            inode.begin(&new.attr, new.node);
+            inodes.add(&tree.domain, inode);
+            inode.slot_users.store(2, Relaxed);
+            dentry.set_entry(&tree.domain, dentry, 0, b"");
+            dentry.set_object(object_of(inode, new.attr.mode, dir_flags) | HASHED);
+            dentry.count.revive(1);
+            CountedDentry::from_counted(dentry)
+        };
+        let dev = tree.next_number();
+        Self {
+            inodes,
+            mounted: AtomicU32::new(0),
+            negative_slab,
+            is_limited: complete == 0,
+            entries,
+            negatives,
+            reports_opens: traits.wants_opens,
+            fs_lists: complete == 0 && traits.keeps_listings,
+            listings: Listings::new(budget.listings),
+            versions: Versions::new(),
+            invalidated: AtomicU32::new(0),
+            flights: SingleFlight::new(),
+            tree,
+            fs,
+            type_name,
+            slab,
+            root,
+            dir_flags,
+            entry_size,
+            dev,
+            rules,
+            own_permissions,
+            default_valid,
+        }
+    }
+
+    pub(crate) fn tree(&self) -> &PerCpuArc<Tree> {
+        &self.tree
+    }
+
+    pub(crate) fn root(&self) -> &Dentry {
+        self.root.get()
+    }
+
+    /// How often the file system invalidated something.
+    pub(crate) fn invalidations(&self) -> u32 {
+        // Relaxed: the fences around it order it.
+        self.invalidated.load(Relaxed)
+    }
+
+    /// Counts an invalidation by the file system.
+    pub(crate) fn count_invalidation(&self) {
+        // Relaxed: as above.
+        self.invalidated.fetch_add(1, Relaxed);
+    }
+
+    /// Calls `f` with every dentry, in use or not.
+    pub(crate) fn for_each<'s>(&'s self, mut f: impl FnMut(&'s Dentry)) {
+        self.slab.for_each(&mut f);
+        self.negative_slab.for_each(&mut f);
+    }
+
+    /// The slab of entries, or of negative entries.
+    pub(crate) fn slab_of(&self, kind: SlotKind) -> &Slab<Dentry> {
+        match kind {
+            SlotKind::Entry => &self.slab,
+            SlotKind::Negative => &self.negative_slab,
+        }
+    }
+
+    /// How full that slab is.
+    pub(crate) fn share(&self, kind: SlotKind) -> &Share {
+        match kind {
+            SlotKind::Entry => &self.entries,
+            SlotKind::Negative => &self.negatives,
+        }
+    }
+
+    /// Whether at most so many mounts show it.
+    pub(crate) fn is_mounted_at_most(&self, mounts: usize) -> bool {
+        self.mounted.load(Relaxed) as usize <= mounts
+    }
+
+    /// Whether one of its dentries lies at this address. Examines all of them.
+    pub(crate) fn has_dentry(&self, address: u64) -> bool {
+        let mut found = false;
+        self.for_each(|dentry| found |= core::ptr::from_ref(dentry) as u64 == address);
+        found
+    }
+
+    /// Counts everything. Exact only while nothing changes.
+    pub(crate) fn stats(&self) -> CacheStats {
+        let guard = self.domain.read();
+        let (table_bytes, buckets) = self.table().reserved(&guard);
+        let mut stats = CacheStats {
+            entries: self.table().len_hint(),
+            slot_bytes: self.slab.touched_bytes() + self.negative_slab.touched_bytes(),
+            entry_bytes: self.entries.used(),
+            negative_bytes: self.negatives.used(),
+            listing_bytes: self.listings.used(),
+            evicted: self.entries.evicted.load(Relaxed) + self.negatives.evicted.load(Relaxed),
+            looked: self.entries.looked.load(Relaxed) + self.negatives.looked.load(Relaxed),
+            longest_look: self.entries.longest.load(Relaxed).max(self.negatives.longest.load(Relaxed)),
+            answered_by_listing: self.listings.answered.load(Relaxed),
+            table_bytes,
+            buckets,
+            ..CacheStats::default()
+        };
+        self.for_each(|dentry| {
+            let count = dentry.count.count() as usize;
+            if !dentry.count.is_dead() {
+                stats.live_dentries += 1;
+                stats.held += count - usize::from(dentry.has(HASHED));
+            }
+        });
+        stats.held = stats.held.saturating_sub(self.mounted.load(Relaxed) as usize);
+        stats
+    }
+}
+
+impl Drop for SuperBlock {
+    fn drop(&mut self) {
+        // No mount and so no handle exists: only its name holds each dentry. Walks may still stand on them.
+        self.for_each(|dentry| {
+            if dentry.has(HASHED) && !core::ptr::eq(dentry, self.root.get()) {
+                self.unhash_last(dentry);
+            }
+        });
+        self.for_each(|dentry| {
+            if dentry.count.try_kill(1) {
+                self.bury(dentry);
+            }
+        });
+        self.tree.domain.defer_drop(Box::new((self.inodes.table(), self.slab.clone(), self.negative_slab.clone())));
+        self.tree.domain.flush();
+    }
+}
+
+/// The object word for `inode`, without [`HASHED`]; `dir_flags` are those of its superblock's directories.
+pub(crate) fn object_of(inode: &Inode, mode: u32, dir_flags: u64) -> u64 {
+    let flags = match mode & S_IFMT {
+        S_IFDIR => DIR | dir_flags | search_flag(mode, dir_flags),
+        S_IFLNK => LINK,
+        _ => 0,
+    };
+    core::ptr::from_ref(inode) as u64 | flags
+}
+
+/// [`SEARCH_ALL`], if everyone may search a directory of `mode` and no other flag of its object word needs
+/// the slow step.
+fn search_flag(mode: u32, object: u64) -> u64 {
+    let plain = object & (MOUNTED | CHECKED | FOLDED | SLOW_DIR) == 0;
+    if mode & 0o111 == 0o111 && plain { SEARCH_ALL } else { 0 }
+}
+
+/// Changes flags of a directory's object word, and updates [`SEARCH_ALL`] by the flags and the mode.
+pub(crate) fn change_dir_flags(dentry: &Dentry, clear: u64, set: u64) {
+    dentry.update_object(|object| {
+        let object = object & !clear | set;
+        let mode = crate::dcache::slot::inode_of(dentry, object).map_or(0, Inode::mode);
+        object & !SEARCH_ALL | if object & INODE == 0 { 0 } else { search_flag(mode, object) }
+    });
+}
+
+impl core::fmt::Debug for SuperBlock {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SuperBlock").field("dev", &self.dev).finish_non_exhaustive()
+    }
+}
+
+/// Work done once with a superblock that is shared.
+pub(crate) trait Introduce {
+    /// Hands the file system its [`crate::dcache::invalidate::Invalidator`].
+    fn introduce(&self);
+}
+
+impl Introduce for Arc<SuperBlock> {
+    fn introduce(&self) {
+        self.fs.mounted(crate::dcache::invalidate::Invalidator::new(Arc::downgrade(self)));
+    }
+}

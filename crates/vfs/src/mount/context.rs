@@ -1,0 +1,175 @@
+//! A context: root directory, working directory, credentials and umask of a walk.
+//!
+//! # How it is locked
+//! Root, working directory and credentials are one object that is replaced whole under RCU. So a walk sees
+//! the state of one moment and stores nothing to read it (Linux's `fs_struct` under its sequence count, and
+//! `cred`). `change` excludes concurrent changes.
+
+use crate::base::access::credentials::Credentials;
+use crate::base::flags::Resolve;
+use crate::base::rank::Rank;
+use crate::dcache::instance::Tree;
+use crate::mount::namespace::Namespace;
+use crate::mount::place::OwnedPlace;
+use prim::atomic::{AtomicU32, Ordering::Relaxed};
+use prim::shared::Arc;
+use sync::rcu::{Rcu, ReadGuard};
+use sync::{Mutex, PerCpuArc};
+
+/// Mask of creation modes of a new context.
+const DEFAULT_UMASK: u32 = 0o022;
+
+/// The state of a context at one moment.
+#[derive(Clone)]
+pub(crate) struct State {
+    pub(crate) root: OwnedPlace,
+    pub(crate) cwd: OwnedPlace,
+    pub(crate) cred: Credentials,
+    pub(crate) namespace: Arc<Namespace>,
+    /// The most that an operation waits for its file system, in nanoseconds.
+    pub(crate) timeout: Option<u64>,
+    pub(crate) policy: Policy,
+}
+
+impl State {
+    /// The flags of walks that the policy sets.
+    #[inline(always)]
+    pub(crate) fn link_policy(&self) -> Resolve {
+        if self.policy.protected_symlinks { Resolve::PROTECTED_LINKS } else { Resolve::default() }
+    }
+}
+
+/// The protections of `/proc/sys/fs` on Linux: `proc_sys_fs(5)`. All off in a new context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Symbolic links in sticky directories open to all are followed only by their owner, or if the
+    /// directory's owner owns them.
+    pub protected_symlinks: bool,
+    /// A user may create hard links only to plain files that the user owns or may read and write.
+    pub protected_hardlinks: bool,
+    /// `O_CREAT` does not open another user's regular file in a sticky directory open to all.
+    pub protected_regular: bool,
+    /// `O_CREAT` does not open another user's FIFO in a sticky directory open to all.
+    pub protected_fifos: bool,
+}
+
+/// Root directory, working directory, credentials and umask of walks. Many threads may use one context at
+/// once.
+pub struct Context {
+    tree: PerCpuArc<Tree>,
+    state: Rcu<State>,
+    umask: AtomicU32,
+    /// Held while `state` is replaced; whether it was ever replaced.
+    change: Mutex<bool>,
+}
+
+impl Context {
+    /// A context at the root of `namespace` with root's credentials.
+    pub(crate) fn new(tree: PerCpuArc<Tree>, namespace: Arc<Namespace>) -> Self {
+        let root = OwnedPlace::root_of(namespace.root().share());
+        let (cwd, cred) = (root.clone(), Credentials::root());
+        let state = State { root, cwd, cred, namespace, timeout: None, policy: Policy::default() };
+        Self::with_state(tree, state, DEFAULT_UMASK)
+    }
+
+    fn with_state(tree: PerCpuArc<Tree>, state: State, umask: u32) -> Self {
+        let state = Rcu::new(&tree.domain, state);
+        Self { tree, state, umask: AtomicU32::new(umask), change: Mutex::new(false) }
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub(crate) fn shared_tree(&self) -> &PerCpuArc<Tree> {
+        &self.tree
+    }
+
+    #[inline(always)]
+    pub(crate) fn state<'g>(&'g self, guard: &'g ReadGuard<'_>) -> &'g State {
+        self.state.load(guard)
+    }
+
+    /// A copy that shares only the tree and its mounts.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let state = self.state.load(&self.tree.domain.read()).clone();
+        Self::with_state(self.tree.clone(), state, self.umask())
+    }
+
+    /// The credentials of this context.
+    #[must_use]
+    pub fn credentials(&self) -> Credentials {
+        self.state.load(&self.tree.domain.read()).cred.clone()
+    }
+
+    /// Replaces the credentials. A running walk finishes with the old ones, including the last check of an
+    /// open. Creation and removal check the directory with the credentials at the moment of its locking.
+    pub fn set_credentials(&self, cred: Credentials) {
+        self.replace(|state| state.cred = cred);
+    }
+
+    /// The mask of creation modes.
+    #[must_use]
+    pub fn umask(&self) -> u32 {
+        self.umask.load(Relaxed)
+    }
+
+    /// Replaces the mask of creation modes and returns the old one: `umask(2)`.
+    pub fn set_umask(&self, mask: u32) -> u32 {
+        self.umask.swap(mask & 0o777, Relaxed)
+    }
+
+    /// Sets the most that an operation of this context waits for its file system, in nanoseconds; `None`: no
+    /// limit. Beyond it the operation fails with `ETIMEDOUT`. Lookups then run on another thread, so that a
+    /// caller returns even if the file system never answers.
+    pub fn set_timeout_ns(&self, timeout: Option<u64>) {
+        self.replace(|state| state.timeout = timeout);
+    }
+
+    /// The protections of links and files in sticky directories.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.state.load(&self.tree.domain.read()).policy
+    }
+
+    /// Replaces the protections of links and files in sticky directories.
+    pub fn set_policy(&self, policy: Policy) {
+        self.replace(|state| state.policy = policy);
+    }
+
+    /// Root and working directory, held.
+    pub(crate) fn root_and_cwd(&self) -> (OwnedPlace, OwnedPlace) {
+        let guard = self.tree.domain.read();
+        let state = self.state.load(&guard);
+        (state.root.clone(), state.cwd.clone())
+    }
+
+    pub(crate) fn namespace(&self) -> Arc<Namespace> {
+        self.state.load(&self.tree.domain.read()).namespace.clone()
+    }
+
+    pub(crate) fn replace(&self, change: impl FnOnce(&mut State)) {
+        let mut is_changed = self.tree.ranks.lock(Rank::Handle, &self.change);
+        **is_changed = true;
+        let mut state = self.state.load(&self.tree.domain.read()).clone();
+        change(&mut state);
+        self.state.replace(&self.tree.domain, state);
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // A replaced state waits until its batch is full, and it holds the tree: without a flush it would
+        // keep the tree forever.
+        if **self.tree.ranks.lock(Rank::Handle, &self.change) {
+            self.tree.domain.flush();
+        }
+    }
+}
+
+impl core::fmt::Debug for Context {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Context").field("credentials", &self.credentials()).finish_non_exhaustive()
+    }
+}

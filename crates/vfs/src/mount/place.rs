@@ -1,0 +1,227 @@
+//! Places: uncounted ones of walks, held ones, and the starts of paths.
+
+use crate::base::attr::Attr;
+use crate::base::errno::Errno;
+use crate::base::flags::Resolve;
+use crate::dcache::dentry::{Dentry, HASHED};
+use crate::dcache::inode::Inode;
+use crate::dcache::slot::CountedDentry;
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::{Mount, MountRef};
+use sync::PerCpuArc;
+use sync::rcu::ReadGuard;
+
+/// A place in the tree of mounts, uncounted: a dentry, and the mount that it is seen through.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'g> {
+    pub(crate) mount: MountRef<'g>,
+    pub(crate) dentry: &'g Dentry,
+}
+
+impl Place<'_> {
+    pub(crate) fn is(&self, other: &Place<'_>) -> bool {
+        core::ptr::eq(self.dentry, other.dentry) && self.mount.ptr_eq(other.mount)
+    }
+}
+
+/// A held file or directory, and the mount that it is seen through: a handle as from `O_PATH`. It stays valid
+/// when its name is removed or moved. Relative paths can start from it.
+pub struct OwnedPlace {
+    mount: PerCpuArc<Mount>,
+    /// Emptied by drop alone.
+    pinned: Option<CountedDentry>,
+}
+
+impl OwnedPlace {
+    pub(crate) fn new(mount: PerCpuArc<Mount>, pinned: CountedDentry) -> Self {
+        Self { mount, pinned: Some(pinned) }
+    }
+
+    /// The root of a mount.
+    pub(crate) fn root_of(mount: PerCpuArc<Mount>) -> Self {
+        let pinned = mount.sb.pin_again(mount.root());
+        Self::new(mount, pinned)
+    }
+
+    /// The number of its file system: `st_dev`.
+    #[must_use]
+    pub fn dev(&self) -> u64 {
+        self.mount.dev
+    }
+
+    pub(crate) fn mount(&self) -> &PerCpuArc<Mount> {
+        &self.mount
+    }
+
+    pub(crate) fn sb(&self) -> &SuperBlock {
+        &self.mount.sb
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place { mount: self.mount.borrow(), dentry: self.dentry() }
+    }
+
+    /// Another dentry of the same mount.
+    pub(crate) fn beside(&self, pinned: CountedDentry) -> Self {
+        Self::new(self.mount.clone(), pinned)
+    }
+
+    pub(crate) fn pinned(&self) -> &CountedDentry {
+        self.pinned.as_ref().expect("emptied by drop alone")
+    }
+
+    pub(crate) fn dentry(&self) -> &Dentry {
+        self.pinned().get()
+    }
+}
+
+impl Clone for OwnedPlace {
+    fn clone(&self) -> Self {
+        Self::new(self.mount.clone(), self.sb().pin_again(self.dentry()))
+    }
+}
+
+impl Drop for OwnedPlace {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(pinned) = self.pinned.take() {
+            self.mount.sb.unpin(pinned);
+        }
+    }
+}
+
+impl core::fmt::Debug for OwnedPlace {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.dentry().fmt(f)
+    }
+}
+
+impl OwnedPlace {
+    /// Its attributes: `fstat(2)` of an `O_PATH` handle.
+    ///
+    /// # Errors
+    /// Those of [`crate::FileSystem::attributes`], if the attributes are stale.
+    pub fn attr(&self) -> Result<Attr, Errno> {
+        self.sb().attr_now(self.inode()?)
+    }
+
+    /// Its attributes, always requested from the file system.
+    ///
+    /// # Errors
+    /// Those of [`crate::FileSystem::attributes`].
+    pub fn attr_anew(&self) -> Result<Attr, Errno> {
+        self.sb().fetch_attr(self.inode()?)
+    }
+
+    /// Marks its attributes stale, as [`Inode::mark_stale`] does.
+    pub fn mark_stale(&self) {
+        if let Ok(inode) = self.inode() {
+            inode.mark_stale();
+        }
+    }
+
+    /// A number that no other inode of this tree has while this is held; all names of a file have the same.
+    #[must_use]
+    pub fn identity(&self) -> u64 {
+        self.dentry().inode().map_or(0, |inode| core::ptr::from_ref(inode) as u64)
+    }
+
+    /// The number of the mount that it is seen through, unique in this tree.
+    #[must_use]
+    pub fn mount_id(&self) -> u64 {
+        self.mount().id()
+    }
+
+    /// Its directory and its name there, at one moment; `None` if it has no name, or is the root of its
+    /// mount.
+    #[must_use]
+    pub fn parent_and_name(&self) -> Option<(Self, Box<[u8]>)> {
+        let (sb, dentry) = (self.sb(), self.dentry());
+        if core::ptr::eq(dentry, self.mount().root()) {
+            return None;
+        }
+        loop {
+            let guard = sb.domain.read();
+            let seq = dentry.seq.begin();
+            let is_named = dentry.has(HASHED);
+            let parent = dentry.parent().filter(|_| is_named);
+            let name: Box<[u8]> = dentry.with_name_rcu(&guard, |name| name.into());
+            // If it still is the parent below, it was all the time, and a directory that contains a name is
+            // not removed.
+            let held = parent.and_then(|parent| sb.pin(parent));
+            drop(guard);
+            if !dentry.seq.retry(seq) {
+                return parent.and(held).map(|held| (self.beside(held), name));
+            }
+            held.into_iter().for_each(|held| sb.unpin(held));
+        }
+    }
+
+    pub(crate) fn inode(&self) -> Result<&Inode, Errno> {
+        self.dentry().inode().ok_or(Errno::EIO)
+    }
+}
+
+/// The start of relative paths, and the limits of their walks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Base<'a> {
+    /// `None`: the working directory.
+    pub(crate) dir: Option<&'a OwnedPlace>,
+    /// The root of a scoped walk that continues from `dir`; `None`: `dir` itself.
+    pub(crate) scope: Option<&'a OwnedPlace>,
+    pub(crate) resolve: Resolve,
+}
+
+impl<'a> Base<'a> {
+    /// The working directory, without limits.
+    pub const CWD: Base<'static> = Base { dir: None, scope: None, resolve: Resolve::empty() };
+
+    /// A held directory.
+    #[must_use]
+    pub const fn at(dir: &'a OwnedPlace) -> Self {
+        Base { dir: Some(dir), scope: None, resolve: Resolve::empty() }
+    }
+
+    /// The same, for walks within the limits of `resolve`.
+    #[must_use]
+    pub const fn within(self, resolve: Resolve) -> Self {
+        Base { resolve: self.resolve.union(resolve), ..self }
+    }
+
+    /// The start for the text of a link in `dir`, in the same scope.
+    pub(crate) fn going_on_from<'b>(&self, dir: &'b OwnedPlace, scope: Option<&'b OwnedPlace>) -> Base<'b> {
+        Base { dir: Some(dir), scope, resolve: self.resolve }
+    }
+}
+
+impl<'a> From<Option<&'a OwnedPlace>> for Base<'a> {
+    fn from(dir: Option<&'a OwnedPlace>) -> Self {
+        Base { dir, ..Base::CWD }
+    }
+}
+
+impl<'a> From<&'a OwnedPlace> for Base<'a> {
+    fn from(dir: &'a OwnedPlace) -> Self {
+        Base::at(dir)
+    }
+}
+
+/// Whether `place` is `root` or below it, through mounts. Exact if no directory moves and no mount changes
+/// meanwhile.
+pub(crate) fn climbs_to(guard: &ReadGuard<'_>, place: Place<'_>, root: &Place<'_>) -> bool {
+    let (mut mount, mut dentry) = (place.mount, place.dentry);
+    loop {
+        if core::ptr::eq(dentry, root.dentry) && mount.ptr_eq(root.mount) {
+            return true;
+        }
+        if core::ptr::eq(dentry, mount.get().root()) {
+            let Some(up) = mount.get().attachment(guard) else { return false };
+            (mount, dentry) = (up.parent.borrow(), up.mountpoint());
+            continue;
+        }
+        match dentry.parent() {
+            Some(parent) if !core::ptr::eq(parent, dentry) => dentry = parent,
+            _ => return false,
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Storage of a file system, and flags of its mount: `statvfs(3)`.
+
+use crate::base::errno::Errno;
+use crate::base::flags::MountFlags;
+use crate::dcache::fs::StatFs;
+use crate::mount::place::OwnedPlace;
+
+/// The result of [`Context::statvfs`](crate::Context::statvfs): storage of the file system, and flags of the
+/// mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatVfs {
+    /// Total and free storage of the file system.
+    pub fs: StatFs,
+    /// `st_dev` of its files.
+    pub dev: u64,
+    /// Flags of the mount at the end of the path.
+    pub flags: MountFlags,
+}
+
+impl OwnedPlace {
+    /// [`Context::statvfs`](crate::Context::statvfs) of a held place.
+    ///
+    /// # Errors
+    /// `ENOSYS` if the file system has no such figures.
+    pub fn statvfs(&self) -> Result<StatVfs, Errno> {
+        Ok(StatVfs { fs: self.sb().fs.statfs()?, dev: self.sb().dev, flags: self.mount().flags() })
+    }
+}

@@ -1,0 +1,31 @@
+//! Room 6, `ops`: the operations of the system calls of the same names.
+//!
+//! # What is in it
+//! - [`entry`]: from a path to a locked directory and a name; [`last`]: a path cut before its last component
+//! - [`create`], [`remove`], [`rename`], [`open`], [`query`], [`attributes`], [`xattrs`]: operations on names
+//! - [`owned_place`]: the same on held places, without a path
+//! - [`working_dir`]: root, working directory and paths of a context
+//! - [`mounting`], [`pivot_root`], [`mount_list`]: changes and lists of mounts
+//! - [`mod@file`]: open files; [`publish`]: events for watches
+//!
+//! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`, `walk`.
+//!
+//! The order of checks, and so the choice between two errors, is Linux's; `crates/lightfoot/tests/kernel.rs`
+//! compares.
+
+pub(crate) mod attributes;
+pub(crate) mod create;
+pub(crate) mod entry;
+pub(crate) mod file;
+pub(crate) mod last;
+pub(crate) mod mount_list;
+pub(crate) mod mounting;
+pub(crate) mod open;
+pub(crate) mod owned_place;
+pub(crate) mod pivot_root;
+pub(crate) mod publish;
+pub(crate) mod query;
+pub(crate) mod remove;
+pub(crate) mod rename;
+pub(crate) mod working_dir;
+pub(crate) mod xattrs;

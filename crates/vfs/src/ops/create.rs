@@ -1,0 +1,237 @@
+//! mkdir, mknod, symlink, link: creation of names.
+
+use crate::base::access::acl::Acls;
+use crate::base::access::credentials::{Capabilities, Credentials, MAY_EXEC, MAY_WRITE};
+use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGID, S_ISVTX, node_type};
+use crate::base::errno::Errno;
+use crate::base::name::PATH_MAX;
+use crate::dcache::dentry::Dentry;
+use crate::dcache::inode::Inode;
+use crate::dcache::insert::Fresh;
+use crate::dcache::reclaim;
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::context::Context;
+use crate::mount::place::{Base, OwnedPlace};
+use crate::ops::entry::Entry;
+use crate::ops::last::LastKind;
+use crate::ops::publish;
+use crate::walk::permission::may_block;
+
+/// The most links of a directory or file.
+const LINK_MAX: u32 = 65_000 * 1_000;
+
+/// The entry to create.
+#[derive(Clone, Copy)]
+pub(crate) struct Making<'a> {
+    /// Type and permission bits, without the umask.
+    pub(crate) mode: u32,
+    pub(crate) rdev: u32,
+    pub(crate) body: Option<&'a [u8]>,
+}
+
+impl<'t> Entry<'t, '_> {
+    /// Creates the entry, which does not exist.
+    pub(crate) fn make(&self, what: &Making<'_>) -> Result<&'t Dentry, Errno> {
+        if self.last.name.contains(&0) {
+            return Err(Errno::EINVAL);
+        }
+        let dir = self.dir_inode()?;
+        let dir_attr = dir.attr();
+        // Filled in place and read field by field: a copy would load wide what narrow stores have just
+        // written, and stall.
+        let mut attr = Attr::default();
+        let cred = self.context.credentials();
+        let acl = self.context.new_attr(self.sb, what, (dir, &dir_attr), &cred, &mut attr)?;
+        let request = self.context.request();
+        (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
+        let is_dir = attr.is_dir();
+        if is_dir && dir_attr.nlink >= LINK_MAX {
+            return Err(Errno::EMLINK);
+        }
+        let slot = self.sb.slot(reclaim::SlotKind::Entry, Some(self.dir))?;
+        let node = self.sb.fs.create(&request, dir, self.last.name, &mut attr, what.body)?;
+        self.sb.forget_negative(self.dir, self.last.name, self.hash);
+        let new = Fresh { node, attr: &attr, link_body: what.body, valid: self.sb.default_valid, reply: None };
+        let made = self.sb.add(slot, self.dir, self.last.name, self.hash, &new);
+        if let Some(acls) = acl {
+            self.sb.inherit_acls(&request, made, acls);
+        }
+        self.sb.touch_dir(self.dir, 1, i32::from(is_dir), request.now);
+        publish::created(self.sb, self.dir, made, self.last.name, is_dir);
+        Ok(made)
+    }
+
+    /// Checks that the entry can be created: it is a name that does not exist, and only a directory may have
+    /// a slash after it.
+    fn check_free(&self, is_dir: bool) -> Result<(), Errno> {
+        if self.last.kind != LastKind::Normal || self.find()?.is_some() {
+            return Err(Errno::EEXIST);
+        }
+        if self.last.slash && !is_dir {
+            return Err(Errno::ENOENT);
+        }
+        self.mount.check_writable()
+    }
+}
+
+impl Context {
+    /// Checks that `cred` may create the entry, and fills in the initial attributes of the new inode.
+    #[inline(always)]
+    pub(super) fn new_attr(
+        &self,
+        sb: &SuperBlock,
+        what: &Making<'_>,
+        (dir_inode, dir): (&Inode, &Attr),
+        cred: &Credentials,
+        attr: &mut Attr,
+    ) -> Result<Option<Acls>, Errno> {
+        may_block(sb, (dir_inode, dir), cred, MAY_WRITE | MAY_EXEC)?;
+        let kind = what.mode & S_IFMT;
+        // Everyone may create a whiteout (character device 0:0).
+        let device = matches!(kind, S_IFCHR | S_IFBLK) && (kind, what.rdev) != (S_IFCHR, 0);
+        if device && !cred.capabilities.contains(Capabilities::MKNOD) {
+            return Err(Errno::EPERM);
+        }
+        let mut acls = None;
+        attr.mode = if kind == S_IFLNK {
+            S_IFLNK | 0o777
+        } else if dir_inode.has_default_acl() {
+            let mut mode = what.mode;
+            acls = sb.new_acls(dir_inode, &mut mode);
+            mode
+        } else {
+            what.mode & !self.umask()
+        };
+        attr.nlink = if kind == S_IFDIR { 2 } else { 1 };
+        attr.uid = cred.uid;
+        attr.gid = cred.gid;
+        attr.rdev = what.rdev;
+        attr.size = what.body.map_or(0, |body| body.len() as u64);
+        if dir.mode & S_ISGID != 0 {
+            attr.gid = dir.gid;
+            if kind == S_IFDIR {
+                attr.mode |= S_ISGID;
+            }
+            // By the requested mode: the umask may have cleared the group's execute bit.
+            let setgid_executable = what.mode & (S_ISGID | 0o010) == S_ISGID | 0o010;
+            let keeps = cred.in_group(dir.gid) || cred.capabilities.contains(Capabilities::FSETID);
+            if kind != S_IFDIR && setgid_executable && !keeps {
+                attr.mode &= !S_ISGID;
+            }
+        }
+        Ok(acls)
+    }
+
+    /// Creates a directory: `mkdir(2)`. The umask applies to `mode`.
+    ///
+    /// # Errors
+    /// `EEXIST`, `ENOENT`, `ENOTDIR`, `EACCES`, `EMLINK`, those of a walk, and the file system's.
+    pub fn mkdir(&self, base: Base<'_>, path: &[u8], mode: u32) -> Result<(), Errno> {
+        let what = Making { mode: S_IFDIR | mode & (0o777 | S_ISVTX), rdev: 0, body: None };
+        self.make(base, path, &what)
+    }
+
+    /// Creates a regular file, FIFO, socket or device node: `mknod(2)`. `rdev` has 32 bits: 12 major, 20
+    /// minor.
+    ///
+    /// # Errors
+    /// As for [`Context::mkdir`]; `EINVAL` for another type, `EPERM` for a directory, or a device without the capability.
+    pub fn mknod(&self, base: Base<'_>, path: &[u8], mode: u32, rdev: u32) -> Result<(), Errno> {
+        let kind = node_type(mode)?;
+        self.make(base, path, &Making { mode: kind | mode & 0o7777, rdev, body: None })
+    }
+
+    /// Creates a symbolic link with the text `body`: `symlink(2)`.
+    ///
+    /// # Errors
+    /// As for [`Context::mkdir`]; `ENOENT` for an empty body, `ENAMETOOLONG` for one of more than 4095 bytes, `EINVAL` for
+    /// one with a NUL byte.
+    pub fn symlink(&self, body: &[u8], base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
+        match body {
+            [] => return Err(Errno::ENOENT),
+            body if body.len() > PATH_MAX => return Err(Errno::ENAMETOOLONG),
+            body if body.contains(&0) => return Err(Errno::EINVAL),
+            _ => {}
+        }
+        self.make(base, path, &Making { mode: S_IFLNK | 0o777, rdev: 0, body: Some(body) })
+    }
+
+    #[inline]
+    fn make(&self, base: Base<'_>, path: &[u8], what: &Making<'_>) -> Result<(), Errno> {
+        self.in_parent(base, path, |entry| {
+            entry.check_free(what.mode & S_IFMT == S_IFDIR)?;
+            entry.make(what).map(drop)
+        })
+    }
+
+    /// Creates `new` as a further name of the file at `old`: `linkat(2)`. A symbolic link at `old` is
+    /// followed if `follow` is set. With an empty `old`, the file is that of `old_base` (`AT_EMPTY_PATH`),
+    /// which may have no name (`O_TMPFILE`).
+    ///
+    /// # Errors
+    /// As for [`Context::mkdir`]; `EPERM` for a directory, or by the policy; `ENOENT` for a file whose last
+    /// name was removed; `EMLINK`; `EXDEV` to another mount.
+    pub fn link(
+        &self,
+        (old_base, old, follow): (Base<'_>, &[u8], bool),
+        (new_base, new): (Base<'_>, &[u8]),
+    ) -> Result<(), Errno> {
+        let held = match old_base.dir {
+            Some(held) if old.is_empty() => held.clone(),
+            _ => self.hold(old_base, old, follow)?,
+        };
+        self.in_parent(new_base, new, |entry| entry.link(&held))
+    }
+
+    /// Walks to `path` and holds the file there, as `open(2)` with `O_PATH` does.
+    ///
+    /// # Errors
+    /// Those of a walk.
+    pub fn hold(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<OwnedPlace, Errno> {
+        self.resolve(base, path, follow, |found| found.pin())
+    }
+}
+
+impl Entry<'_, '_> {
+    fn link(&self, held: &OwnedPlace) -> Result<(), Errno> {
+        self.check_free(false)?;
+        if self.last.name.contains(&0) {
+            return Err(Errno::EINVAL);
+        }
+        if !held.mount().ptr_eq(self.mount) {
+            return Err(Errno::EXDEV);
+        }
+        let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
+        let attr = held.attr()?;
+        self.context.may_link(self.sb, inode, &attr)?;
+        self.context.may_change(self.sb, self.dir)?;
+        if attr.is_dir() {
+            return Err(Errno::EPERM);
+        }
+        if attr.nlink >= LINK_MAX {
+            return Err(Errno::EMLINK);
+        }
+        let request = self.context.request();
+        let slot = self.sb.slot(reclaim::SlotKind::Entry, Some(self.dir))?;
+        // Atomic under the inode's lock, so that a file cannot lose its last name and gain another.
+        let may_be_first = inode.is_linkable();
+        inode.update(|attr| {
+            if attr.nlink == 0 && !may_be_first {
+                return Err(Errno::ENOENT);
+            }
+            attr.nlink += 1;
+            attr.ctime = request.now;
+            Ok(())
+        })?;
+        if let Err(errno) = self.sb.fs.link(&request, self.dir_inode()?, self.last.name, inode) {
+            inode.link_changed(-1, attr.ctime);
+            return Err(errno);
+        }
+        inode.get();
+        self.sb.forget_negative(self.dir, self.last.name, self.hash);
+        let made = self.sb.add_alias(slot, self.dir, (self.last.name, self.hash), inode, self.sb.default_valid);
+        self.sb.touch_dir(self.dir, 1, 0, request.now);
+        publish::created(self.sb, self.dir, made, self.last.name, false);
+        Ok(())
+    }
+}

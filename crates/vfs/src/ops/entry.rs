@@ -1,0 +1,201 @@
+//! From a path to a locked directory and a name in it.
+//!
+//! # How they work
+//! Each operation walks to the directory, locks it, checks that it still is what the walk found (its sequence
+//! is unchanged and it was not removed), calls the file system, and changes the tree. It takes a count on the
+//! mount, so that the file system stays, but none on the directory: its lock keeps it, since a removal needs
+//! the same lock. (It may be moved meanwhile; that changes nothing in it.)
+
+use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
+use crate::base::errno::Errno;
+use crate::base::flags::Resolve;
+use crate::base::name::{NAME_MAX, PATH_MAX};
+use crate::base::rank::{Locked, Rank};
+use crate::dcache::dentry::{DIR, Dentry, HASHED, SEARCH_ALL};
+use crate::dcache::fs::Request;
+use crate::dcache::inode::Inode;
+use crate::dcache::slot::{CountedDentry, UncountedDentry};
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::Mount;
+use crate::mount::context::Context;
+use crate::mount::place::{Base, OwnedPlace};
+use crate::ops::last::{Last, LastKind};
+use crate::walk::permission::{may, may_block};
+use crate::walk::{lookup, nul_or};
+use sync::PerCpuArc;
+
+/// A directory that a walk found, with its sequence at that moment. The mount is held, the directory is not.
+pub(crate) struct DirAt {
+    pub(crate) mount: PerCpuArc<Mount>,
+    dir: UncountedDentry,
+    seq: u32,
+    /// Symbolic links that the walk followed.
+    links: u32,
+}
+
+impl DirAt {
+    pub(crate) fn dir(&self) -> &Dentry {
+        self.dir.get()
+    }
+
+    pub(crate) fn sb(&self) -> &SuperBlock {
+        &self.mount.sb
+    }
+
+    /// Whether the directory still is what the walk found. While its lock is held it then stays in the tree;
+    /// only its own name and place may change.
+    pub(super) fn is_current(&self) -> bool {
+        !self.dir().seq.retry(self.seq)
+    }
+}
+
+/// A locked directory, and the name in it that an operation works on.
+pub(crate) struct Entry<'t, 'p> {
+    pub(crate) context: &'t Context,
+    pub(crate) mount: &'t PerCpuArc<Mount>,
+    pub(crate) sb: &'t SuperBlock,
+    pub(crate) dir: &'t Dentry,
+    pub(crate) last: Last<'p>,
+    pub(crate) hash: u64,
+    /// Symbolic links that the walk followed.
+    pub(crate) links: u32,
+    _held: Locked<'t>,
+}
+
+impl<'t> Entry<'t, '_> {
+    /// The directory's inode.
+    pub(crate) fn dir_inode(&self) -> Result<&'t Inode, Errno> {
+        self.dir.inode().ok_or(Errno::ENOENT)
+    }
+
+    /// The entry, if it exists; `ENOENT` in a directory that was removed.
+    pub(crate) fn find(&self) -> Result<Option<&'t Dentry>, Errno> {
+        self.context.find_in(self.sb, self.dir, &self.last, self.hash)
+    }
+
+    /// Holds `dentry`.
+    pub(crate) fn hold(&self, pinned: CountedDentry) -> OwnedPlace {
+        OwnedPlace::new(self.mount.clone(), pinned)
+    }
+}
+
+impl Context {
+    /// The entry `last` of the locked directory `dir`, if it exists; `ENOENT` in a directory that was
+    /// removed.
+    pub(super) fn find_in<'s>(
+        &self,
+        sb: &'s SuperBlock,
+        dir: &Dentry,
+        last: &Last<'_>,
+        hash: u64,
+    ) -> Result<Option<&'s Dentry>, Errno> {
+        if !dir.has(HASHED) {
+            return Err(Errno::ENOENT);
+        }
+        if last.name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        lookup::find_locked(sb, || self.request(), dir, last.name, hash)
+    }
+
+    /// Walks to the directory of a path's `last` component; it must be a directory that the context may
+    /// search.
+    pub(crate) fn parent(&self, links: u32, base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<DirAt, Errno> {
+        if path.len() > PATH_MAX {
+            return Err(nul_or(path, Errno::ENAMETOOLONG));
+        }
+        if !base.resolve.is_plain() {
+            check_scope(base, path, last)?;
+        }
+        let found = self.resolve_after(links, base, last.parent, true, |found| {
+            if found.object & DIR == 0 {
+                return Err(Errno::ENOTDIR);
+            }
+            // The root itself needs no lookup.
+            if found.object & SEARCH_ALL == 0 && last.kind != LastKind::Root {
+                may(found, &found.inode()?.attr(), MAY_EXEC)?;
+            }
+            let mount = found.count_mount()?;
+            Ok(DirAt { mount, dir: UncountedDentry::of(found.sb(), found.dentry), seq: found.seq, links: found.links })
+        });
+        match found {
+            Ok(at) => Ok(at),
+            Err(errno) => Err(nul_or(path, errno)),
+        }
+    }
+
+    /// Walks to the directory of `path`'s last component, locks it and calls `f`.
+    #[inline]
+    pub(crate) fn in_parent<'p, R>(
+        &self,
+        base: Base<'_>,
+        path: &'p [u8],
+        f: impl FnOnce(&Entry<'_, 'p>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        self.in_parent_after(0, base, path, f)
+    }
+
+    /// [`Context::in_parent`] as the continuation of a walk that has followed `links` symbolic links.
+    #[inline]
+    pub(crate) fn in_parent_after<'p, R>(
+        &self,
+        links: u32,
+        base: Base<'_>,
+        path: &'p [u8],
+        f: impl FnOnce(&Entry<'_, 'p>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        let last = Last::of(path).ok_or(Errno::ENOENT)?;
+        loop {
+            let at = self.parent(links, base, path, &last)?;
+            let (sb, dir) = (at.sb(), at.dir());
+            let held = sb.ranks.lock(Rank::Directory, &dir.lock);
+            // If the directory moved between the walk and the lock, the operation walks again: each time,
+            // another thread made progress.
+            if at.is_current() {
+                let hash = sb.hash(last.name);
+                let (mount, links) = (&at.mount, at.links);
+                let entry = Entry { context: self, mount, sb, dir, last, hash, links, _held: held };
+                return f(&entry).map_err(|errno| nul_or(path, errno));
+            }
+        }
+    }
+
+    pub(crate) fn request(&self) -> Request {
+        let guard = self.tree().domain.read();
+        let state = self.state(&guard);
+        let request = Request::of(&state.cred);
+        match state.timeout {
+            None => request,
+            Some(ns) => request.within(ns),
+        }
+    }
+
+    /// Whether this context may create and remove entries in the directory.
+    ///
+    /// # Errors
+    /// `EACCES`; `ENOENT` if it was removed.
+    pub(crate) fn may_change(&self, sb: &SuperBlock, dir: &Dentry) -> Result<(), Errno> {
+        if !dir.has(HASHED) {
+            return Err(Errno::ENOENT);
+        }
+        let inode = dir.inode().ok_or(Errno::ENOENT)?;
+        may_block(sb, (inode, &inode.attr()), &self.credentials(), MAY_WRITE | MAY_EXEC)
+    }
+}
+
+/// Applies the limits of the walk to an operation on the last component, before the walk to its directory.
+///
+/// # Errors
+/// `EAGAIN`: with `CACHED`, the operation might call the file system. `EXDEV`: the path begins outside of the
+/// scope.
+#[cold]
+fn check_scope(base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<(), Errno> {
+    if base.resolve.contains(Resolve::CACHED) {
+        return Err(Errno::EAGAIN);
+    }
+    let beneath = base.resolve.contains(Resolve::BENEATH);
+    if beneath && path.first() == Some(&b'/') {
+        return Err(Errno::EXDEV);
+    }
+    if beneath && last.kind == LastKind::Root { Err(Errno::EXDEV) } else { Ok(()) }
+}

@@ -1,0 +1,218 @@
+//! Open files: contents by position, and listings.
+
+mod listing;
+mod locks;
+mod storage;
+
+use crate::base::access::credentials::Credentials;
+use crate::base::attr::{Attr, S_IFDIR, S_IFMT, S_IFREG, SetAttr};
+use crate::base::errno::Errno;
+use crate::base::flags::{MountFlags, OpenFlags};
+use crate::base::rank::Rank;
+use crate::dcache::dentry::HASHED;
+use crate::dcache::fs::Request;
+use crate::dcache::inode::Inode;
+use crate::mount::place::OwnedPlace;
+use crate::notify::EventKind;
+use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first, set_attr_held};
+use crate::ops::publish;
+use listing::Listing;
+use prim::atomic::AtomicU64;
+use sync::Mutex;
+
+/// Nanoseconds after which an access is recorded even if the file did not change (relatime).
+const RELATIME: i64 = 24 * 3600 * 1_000_000_000;
+
+/// An open file or directory. It stays usable when its name is removed or moved.
+#[derive(Debug)]
+pub struct OpenFile {
+    held: OwnedPlace,
+    flags: OpenFlags,
+    /// The opener's credentials, for writes and changes of attributes.
+    cred: Credentials,
+    /// `None` before the first listing, so that opening a file need not allocate.
+    listing: Mutex<Option<Box<Listing>>>,
+    /// The owner of its locks; 0 before its first lock.
+    owner: AtomicU64,
+}
+
+impl OpenFile {
+    /// Opens a held place after all checks.
+    ///
+    /// # Errors
+    /// `EROFS` to write on a read-only mount.
+    #[inline]
+    pub(crate) fn new(held: OwnedPlace, flags: OpenFlags, cred: Credentials) -> Result<Self, Errno> {
+        if flags.can_write() {
+            held.mount().begin_writing()?;
+        }
+        if let Err(errno) = report_opened(&held, flags, &cred) {
+            if flags.can_write() {
+                held.mount().end_writing();
+            }
+            return Err(errno);
+        }
+        Ok(Self { held, flags, cred, listing: Mutex::new(None), owner: AtomicU64::new(0) })
+    }
+
+    /// The file as a start of paths.
+    #[must_use]
+    pub fn held(&self) -> &OwnedPlace {
+        &self.held
+    }
+
+    fn inode(&self) -> Result<&Inode, Errno> {
+        self.held.inode()
+    }
+
+    /// Flags that it was opened with.
+    #[must_use]
+    pub fn flags(&self) -> OpenFlags {
+        self.flags
+    }
+
+    /// The number of its file system: `st_dev`.
+    #[must_use]
+    pub fn dev(&self) -> u64 {
+        self.held.dev()
+    }
+
+    /// Attributes: `fstat(2)`.
+    ///
+    /// # Errors
+    /// Those of [`OwnedPlace::attr`].
+    pub fn attr(&self) -> Result<Attr, Errno> {
+        self.held.attr()
+    }
+
+    /// Reads at `offset`: `pread(2)`. 0 at and after the end.
+    ///
+    /// # Errors
+    /// `EBADF` if not open for reading, `EISDIR`, and the file system's.
+    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        if !self.flags.can_read() {
+            return Err(Errno::EBADF);
+        }
+        let inode = self.inode()?;
+        if inode.mode() & S_IFMT == S_IFDIR {
+            return Err(Errno::EISDIR);
+        }
+        let read = self.held.sb().fs.read_at(inode, offset, buf)?;
+        if !buf.is_empty() {
+            self.accessed(inode);
+        }
+        Ok(read)
+    }
+
+    /// Writes at `offset`, or at the end if the file was opened to append: `pwrite(2)`. Returns the bytes
+    /// written and the position after them.
+    ///
+    /// # Errors
+    /// `EBADF` if not open for writing, `EFBIG`, and the file system's.
+    pub fn write_at(&self, offset: u64, data: &[u8]) -> Result<(usize, u64), Errno> {
+        if !self.flags.can_write() {
+            return Err(Errno::EBADF);
+        }
+        let inode = self.inode()?;
+        let _held = self.held.sb().ranks.lock(Rank::Data, &inode.data_lock);
+        if data.is_empty() {
+            return Ok((0, offset));
+        }
+        let offset = if self.flags.contains(OpenFlags::APPEND) { self.attr()?.size } else { offset };
+        let room = MAX_SIZE.checked_sub(offset).filter(|&room| room > 0).ok_or(Errno::EFBIG)?;
+        let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+        let request = Request::of(&self.cred);
+        drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
+        let written = self.held.sb().fs.write_at(&request, inode, offset, data)?;
+        let end = offset + written.len as u64;
+        let written_to = self.held.dentry();
+        inode.update(|attr| {
+            attr.size = attr.size.max(end);
+            attr.blocks = written.blocks;
+            (attr.mtime, attr.ctime) = (request.now, request.now);
+            contents_changed(&self.cred, attr);
+        });
+        publish::touched(self.held.sb(), EventKind::Modified, written_to);
+        Ok((written.len, end))
+    }
+
+    /// Truncates or extends the file to `len` bytes: `ftruncate(2)`.
+    ///
+    /// # Errors
+    /// `EINVAL` if not open for writing or not a regular file; `EBADF` on a place opened with `PATH`;
+    /// `EFBIG`, and the file system's.
+    pub fn set_len(&self, len: u64) -> Result<(), Errno> {
+        self.check_open()?;
+        if !self.flags.can_write() {
+            return Err(Errno::EINVAL);
+        }
+        set_attr_held(&self.cred, &self.held, &SetAttr { size: Some(len), ..SetAttr::default() })
+    }
+
+    /// Truncates a regular file to length 0, however it was opened: `O_TRUNC`.
+    pub(crate) fn truncate(&self) -> Result<(), Errno> {
+        set_attr_held(&self.cred, &self.held, &SetAttr { size: Some(0), ..SetAttr::default() })
+    }
+
+    /// Changes attributes except for the length: `fchmod(2)`, `fchown(2)`, `futimens(3)`.
+    ///
+    /// # Errors
+    /// As for [`Context::set_attr`](crate::Context::set_attr); `EBADF` on a place opened with `PATH`.
+    pub fn set_attr(&self, set: &SetAttr) -> Result<(), Errno> {
+        self.check_open()?;
+        set_attr_held(&self.cred, &self.held, &SetAttr { size: None, ..*set })
+    }
+
+    /// Records an access, if the mount and relatime require it: `mount(8)`.
+    fn accessed(&self, inode: &Inode) {
+        let flags = self.held.mount().flags();
+        let kept = MountFlags::NOATIME.union(MountFlags::RDONLY).bits();
+        let is_dir = inode.mode() & S_IFMT == S_IFDIR;
+        if is_dir && !self.held.dentry().has(HASHED) {
+            // Removed: no entries.
+            return;
+        }
+        if flags.bits() & kept != 0
+            || self.flags.contains(OpenFlags::NOATIME)
+            || is_dir && flags.contains(MountFlags::NODIRATIME)
+        {
+            return;
+        }
+        let attr = inode.attr();
+        let now = prim::clock::now_ns();
+        let due = attr.atime <= attr.mtime || attr.atime <= attr.ctime || now.saturating_sub(attr.atime) >= RELATIME;
+        if due || flags.contains(MountFlags::STRICTATIME) {
+            inode.update(|attr| attr.atime = now);
+        }
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        self.release_locks();
+        if let Some(inode) = opened_inode(&self.held, self.flags) {
+            self.held.sb().fs.release(inode, self.flags);
+        }
+        if self.flags.can_write() {
+            self.held.mount().end_writing();
+        }
+    }
+}
+
+/// The inode, if a regular file is opened for reading or writing: only then the file system's `open` is
+/// called.
+#[inline]
+fn opened_inode(held: &OwnedPlace, flags: OpenFlags) -> Option<&Inode> {
+    let inode = held.dentry().inode()?;
+    let is_reported = held.sb().reports_opens && !flags.contains(OpenFlags::PATH) && inode.mode() & S_IFMT == S_IFREG;
+    is_reported.then_some(inode)
+}
+
+/// Calls the file system's `open`.
+#[inline]
+fn report_opened(held: &OwnedPlace, flags: OpenFlags, cred: &Credentials) -> Result<(), Errno> {
+    match opened_inode(held, flags) {
+        Some(inode) => held.sb().fs.open(&Request::of(cred), inode, flags),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,241 @@
+//! Listings of directories: the next entries, or those that follow a cookie.
+//!
+//! # What it is
+//! Entries come in batches: from the cache, if it has all names; from a cached listing; or from the file
+//! system.
+//!
+//! # How it is locked
+//! A mutex of the open directory protects the position of the listing, which is taken out while entries are
+//! returned. Each batch is read under the directory's lock.
+//!
+//! # Where it comes from
+//! `getdents64(2)`, `telldir(3)`; cookies that stay with their entries, as NFS and FUSE need them.
+
+use crate::base::attr::{S_IFDIR, S_IFMT};
+use crate::base::errno::Errno;
+use crate::base::rank::Rank;
+use crate::dcache::dentry::{COMPLETE, Dentry, HASHED, INODE};
+use crate::dcache::fs::DirEntry;
+use crate::dcache::inode::Inode;
+use crate::dcache::listings::{Whole, entry_bytes};
+use crate::dcache::slot::outlive;
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::place::OwnedPlace;
+use crate::ops::file::OpenFile;
+use prim::atomic::Ordering::Relaxed;
+use prim::shared::Arc;
+use std::collections::VecDeque;
+use sync::MutexGuard;
+use sync::lockdep::Ranked;
+
+/// Entries that a listing reads under one hold of the directory's lock.
+const LIST_BATCH: usize = 64;
+
+/// An entry and its cookie.
+type CookieEntry = (DirEntry, u64);
+
+/// The entries since the beginning, to cache them if the listing becomes complete.
+#[derive(Debug)]
+struct Collected {
+    /// The directory's counter of changes at the beginning of the listing.
+    version: u32,
+    entries: Vec<CookieEntry>,
+    bytes: u64,
+}
+
+/// The position of a listing of a directory.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    /// Entries that were read but not returned yet.
+    taken: VecDeque<CookieEntry>,
+    /// The cookie of the entry returned last.
+    given: u64,
+    /// The cookie of the entry read last.
+    cookie: u64,
+    /// The entry read last, held so that the next batch finds its place at once.
+    last: Option<OwnedPlace>,
+    /// A cached listing, and how much of it was read.
+    kept: Option<(Arc<Whole>, usize)>,
+    collected: Option<Collected>,
+    done: bool,
+}
+
+impl OpenFile {
+    /// The next batch of entries of the directory; empty at the end. Without `.` and `..`.
+    ///
+    /// An entry that exists from the first call to the last is returned exactly once, whatever is created and
+    /// removed beside it. An entry created meanwhile is not returned.
+    ///
+    /// # Errors
+    /// `ENOTDIR`; `EBADF` on a place opened with `PATH`; the file system's.
+    pub fn next_entries(&self) -> Result<Vec<DirEntry>, Errno> {
+        let inode = self.listed()?;
+        let mut held = self.listing_lock();
+        let listing = held.get_or_insert_default();
+        let mut entries = Vec::from(core::mem::take(&mut listing.taken));
+        if entries.is_empty() {
+            entries = self.next_batch(inode, listing)?;
+        }
+        listing.given = listing.cookie;
+        self.accessed(inode);
+        Ok(entries.into_iter().map(|(entry, _)| entry).collect())
+    }
+
+    /// Calls `emit` with the entries after the one with the cookie `after` (0: from the start), and the
+    /// cookie of each, until `emit` returns `false`: then it did not take the entry, which is the next one.
+    /// Without `.` and `..`.
+    ///
+    /// An entry keeps its cookie while it has its name. Continuing from the end of the last call needs no
+    /// search. `emit` may use the tree freely. If another thread lists the same open directory meanwhile, it
+    /// begins at its own cookie or at the start.
+    ///
+    /// # Errors
+    /// As for [`OpenFile::next_entries`].
+    pub fn entries_after(&self, after: u64, emit: &mut dyn FnMut(&DirEntry, u64) -> bool) -> Result<(), Errno> {
+        let inode = self.listed()?;
+        let mut listing = self.listing_lock().take().unwrap_or_default();
+        if after == 0 || listing.given != after {
+            *listing = Listing { given: after, cookie: after, ..Listing::default() };
+        }
+        let done = self.give_out(inode, &mut listing, emit);
+        **self.listing_lock() = Some(listing);
+        done
+    }
+
+    fn give_out(
+        &self,
+        inode: &Inode,
+        listing: &mut Listing,
+        emit: &mut dyn FnMut(&DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
+        loop {
+            while let Some((entry, cookie)) = listing.taken.front() {
+                if !emit(entry, *cookie) {
+                    return Ok(());
+                }
+                listing.given = *cookie;
+                listing.taken.pop_front();
+            }
+            let next = self.next_batch(inode, listing)?;
+            if next.is_empty() {
+                self.accessed(inode);
+                return Ok(());
+            }
+            listing.taken.extend(next);
+        }
+    }
+
+    /// Begins the listing again.
+    pub fn rewind(&self) {
+        **self.listing_lock() = None;
+    }
+
+    fn listing_lock(&self) -> Ranked<'_, Rank, MutexGuard<'_, Option<Box<Listing>>>> {
+        self.held.sb().ranks.lock(Rank::Handle, &self.listing)
+    }
+
+    /// The inode of the open directory.
+    fn listed(&self) -> Result<&Inode, Errno> {
+        self.check_open()?;
+        let inode = self.inode()?;
+        if inode.mode() & S_IFMT == S_IFDIR { Ok(inode) } else { Err(Errno::ENOTDIR) }
+    }
+
+    /// The entries after the one read last; none at the end.
+    fn next_batch(&self, inode: &Inode, listing: &mut Listing) -> Result<Vec<CookieEntry>, Errno> {
+        if listing.done {
+            return Ok(Vec::new());
+        }
+        let sb = self.held.sb();
+        let dir = self.held.dentry();
+        let _locked = sb.ranks.lock(Rank::Directory, &dir.lock);
+        if !dir.has(COMPLETE) {
+            return self.fetch_entries(inode, listing);
+        }
+        let mut next = match (&listing.last, listing.cookie) {
+            (None, 0) => dir.first_child.get(),
+            (last, cookie) => after(dir, last.as_ref().map(OwnedPlace::dentry), cookie),
+        };
+        let mut entries = Vec::new();
+        let mut last = None;
+        while let Some(entry) = next
+            && entries.len() < LIST_BATCH
+        {
+            if entry.object() & INODE != 0 {
+                let cookie = entry.cookie.load(Relaxed);
+                entries.push((describe(sb, entry)?, cookie));
+                last = Some(outlive(sb, entry));
+                listing.cookie = cookie;
+            }
+            next = entry.sib_next.get();
+        }
+        listing.done = next.is_none();
+        listing.last = last.filter(|_| !listing.done).map(|last| self.held.beside(sb.pin_again(last)));
+        Ok(entries)
+    }
+
+    /// The next entries from a cached listing, or from the file system.
+    fn fetch_entries(&self, inode: &Inode, listing: &mut Listing) -> Result<Vec<CookieEntry>, Errno> {
+        let (sb, dir) = (self.held.sb(), self.held.dentry());
+        if sb.fs_lists && listing.cookie == 0 {
+            let version = sb.versions.of(dir);
+            listing.kept = sb.listings.get(dir, version).map(|whole| (whole, 0));
+            listing.collected = Some(Collected { version, entries: Vec::new(), bytes: 0 });
+        }
+        if let Some((whole, at)) = &mut listing.kept {
+            let next = whole.from(*at, LIST_BATCH);
+            *at += next.len();
+            // The position in the file system, in case the listing restarts from a cookie.
+            listing.cookie = next.last().map_or(listing.cookie, |(_, cookie)| *cookie);
+            listing.done = next.len() < LIST_BATCH;
+            return Ok(next.to_vec());
+        }
+        let mut entries: Vec<CookieEntry> = Vec::new();
+        sb.fs.read_dir(inode, listing.cookie, &mut |entry, at| {
+            entries.push((entry, at));
+            entries.len() < LIST_BATCH
+        })?;
+        listing.cookie = entries.last().map_or(listing.cookie, |(_, cookie)| *cookie);
+        listing.done = entries.len() < LIST_BATCH;
+        self.collect(listing, &entries);
+        Ok(entries)
+    }
+
+    /// Caches the listing if it is complete and the directory did not change meanwhile.
+    fn collect(&self, listing: &mut Listing, entries: &[CookieEntry]) {
+        let (sb, dir) = (self.held.sb(), self.held.dentry());
+        let Some(mut all) = listing.collected.take() else { return };
+        all.entries.extend_from_slice(entries);
+        all.bytes += entries.iter().map(|(entry, _)| entry_bytes(entry)).sum::<u64>();
+        if sb.versions.of(dir) != all.version || all.bytes > sb.listings.most() {
+            return;
+        }
+        if listing.done { sb.listings.put(dir, all.version, all.entries) } else { listing.collected = Some(all) }
+    }
+}
+
+/// The entry of the locked directory `dir` after the one with `cookie`, which was `last`.
+fn after<'d>(dir: &'d Dentry, last: Option<&'d Dentry>, cookie: u64) -> Option<&'d Dentry> {
+    if let Some(last) = last
+        && last.has(HASHED)
+        && last.is_in(dir)
+        && last.cookie.load(Relaxed) == cookie
+    {
+        return last.sib_next.get();
+    }
+    // It was removed or moved, or is unknown: cookies fall along the list.
+    let mut at = dir.first_child.get();
+    while let Some(entry) = at {
+        if entry.cookie.load(Relaxed) < cookie {
+            return at;
+        }
+        at = entry.sib_next.get();
+    }
+    None
+}
+
+fn describe(sb: &SuperBlock, entry: &Dentry) -> Result<DirEntry, Errno> {
+    let attr = entry.inode().ok_or(Errno::EIO)?.attr();
+    let guard = sb.domain.read();
+    Ok(DirEntry { name: entry.with_name_rcu(&guard, |name| name.into()), ino: attr.ino, kind: attr.kind() })
+}

@@ -1,0 +1,76 @@
+//! Locks of open files: `fcntl(2)` with `F_OFD_*`, `flock(2)`. The open file is the owner; its last close
+//! releases the locks.
+
+use crate::base::errno::Errno;
+use crate::base::flags::OpenFlags;
+use crate::ops::file::OpenFile;
+use crate::record_lock::{LockInfo, LockKind, LockWait};
+use core::ops::Range;
+use prim::atomic::Ordering::Relaxed;
+
+impl OpenFile {
+    /// Sets, changes or releases a lock on a range of bytes (`u64::MAX`: to the end, also when the file
+    /// grows): `F_OFD_SETLK`, and with waiting `F_OFD_SETLKW`. Advisory: it excludes other locks, not reads
+    /// and writes.
+    ///
+    /// # Errors
+    /// `EAGAIN` if a lock of another open file conflicts and `wait` is `Never`, `ETIMEDOUT`; `EINVAL` for an
+    /// empty range; `EBADF` for a shared lock without reading, an exclusive one without writing, and on a
+    /// directory.
+    pub fn lock_range(&self, kind: LockKind, range: Range<u64>, wait: LockWait) -> Result<(), Errno> {
+        let allowed = match kind {
+            LockKind::Shared => self.flags.can_read(),
+            LockKind::Exclusive => self.flags.can_write(),
+            LockKind::Unlock => true,
+        };
+        if !allowed {
+            return Err(Errno::EBADF);
+        }
+        self.held.sb().record_locks.set(self.lock_key(), self.lock_owner(), kind, range, wait)
+    }
+
+    /// The first lock of another open file that conflicts with `kind` on `range`: `F_OFD_GETLK`.
+    ///
+    /// # Errors
+    /// `EINVAL` for an empty range, and for `Unlock`.
+    pub fn test_lock(&self, kind: LockKind, range: Range<u64>) -> Result<Option<LockInfo>, Errno> {
+        self.held.sb().record_locks.test(self.lock_key(), self.lock_owner(), kind, range)
+    }
+
+    /// Sets, changes or releases the lock on the whole file: `flock(2)`. It does not conflict with locks on
+    /// ranges.
+    ///
+    /// # Errors
+    /// `EAGAIN` (`EWOULDBLOCK`) if a lock of another open file conflicts and `wait` is `Never`, `ETIMEDOUT`;
+    /// `EBADF` on a place opened with `PATH`.
+    pub fn flock(&self, kind: LockKind, wait: LockWait) -> Result<(), Errno> {
+        if self.flags.contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
+        self.held.sb().record_locks.flock(self.lock_key(), self.lock_owner(), kind, wait)
+    }
+
+    pub(super) fn release_locks(&self) {
+        // Relaxed: the closing thread is the file's last user.
+        let owner = self.owner.load(Relaxed);
+        if owner != 0 {
+            self.held.sb().record_locks.release_owner(self.lock_key(), owner);
+        }
+    }
+
+    /// The key of the file, independent of its names.
+    fn lock_key(&self) -> u64 {
+        self.held.dentry().object() & crate::dcache::dentry::INODE
+    }
+
+    /// The number of this open file, assigned at its first lock.
+    fn lock_owner(&self) -> u64 {
+        let owner = self.owner.load(Relaxed);
+        if owner != 0 {
+            return owner;
+        }
+        // Relaxed: all users of the file only have to agree on one number.
+        let new = self.held.sb().next_number();
+        self.owner.compare_exchange(0, new, Relaxed, Relaxed).map_or_else(|first| first, |_| new)
+    }
+}

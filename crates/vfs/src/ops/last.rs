@@ -1,0 +1,100 @@
+//! A path, split before its last component.
+
+use crate::base::name::last_slash;
+
+/// The kind of the last component.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LastKind {
+    /// A name.
+    Normal,
+    /// `.`
+    Dot,
+    /// `..`
+    DotDot,
+    /// Only slashes: the path is the root.
+    Root,
+}
+
+/// The last component of a path, and the path before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Last<'p> {
+    /// Never empty: `.` if the path is one component, `/` if it is one component below the root.
+    pub(crate) parent: &'p [u8],
+    pub(crate) name: &'p [u8],
+    pub(crate) kind: LastKind,
+    /// Slashes follow the name.
+    pub(crate) slash: bool,
+}
+
+impl<'p> Last<'p> {
+    /// Splits `path`; `None` if it is empty.
+    #[inline]
+    pub(crate) fn of(path: &'p [u8]) -> Option<Self> {
+        match Self::of_plain(path) {
+            Some(last) => Some(last),
+            None => (!path.is_empty()).then(|| Self::of_any(path)),
+        }
+    }
+
+    /// The common case by one look at the last 16 bytes: a name of fewer than 16 bytes, not beginning with a
+    /// dot, after one slash.
+    #[inline(always)]
+    fn of_plain(path: &'p [u8]) -> Option<Self> {
+        let slash = last_slash(path)?;
+        let (above, name) = (path.get(..slash)?, path.get(slash + 1..)?);
+        let parent = if above.is_empty() { b"/" } else { above };
+        let plain = above.last() != Some(&b'/') && name.first().is_some_and(|&byte| byte != b'.');
+        plain.then_some(Self { parent, name, kind: LastKind::Normal, slash: false })
+    }
+
+    #[inline(never)]
+    fn of_any(path: &'p [u8]) -> Self {
+        let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+        let start = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        let parent_end = path[..start].iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
+        let parent = match (parent_end, start) {
+            (0, 0) if end == 0 => b"/".as_slice(),
+            (0, 0) => b".",
+            (0, _) => b"/",
+            (parent_end, _) => &path[..parent_end],
+        };
+        let name = &path[start..end];
+        let kind = match name {
+            b"" => LastKind::Root,
+            b"." => LastKind::Dot,
+            b".." => LastKind::DotDot,
+            _ => LastKind::Normal,
+        };
+        Self { parent, name, kind, slash: end < path.len() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_cut_before_its_last_component() {
+        let check = |path: &str, parent: &str, name: &str, kind, slash| {
+            let want = Last { parent: parent.as_bytes(), name: name.as_bytes(), kind, slash };
+            assert_eq!(Last::of(path.as_bytes()), Some(want), "{path}");
+        };
+        check("a", ".", "a", LastKind::Normal, false);
+        check("/a", "/", "a", LastKind::Normal, false);
+        check("a/b", "a", "b", LastKind::Normal, false);
+        check("/a//b//", "/a", "b", LastKind::Normal, true);
+        check("../x", "..", "x", LastKind::Normal, false);
+        check("///a", "/", "a", LastKind::Normal, false);
+        check("/a/long/directory/name", "/a/long/directory", "name", LastKind::Normal, false);
+        check("/a/long/directory/", "/a/long", "directory", LastKind::Normal, true);
+        check("/a/long/directory//x", "/a/long/directory", "x", LastKind::Normal, false);
+        check("/a/long/directory/..", "/a/long/directory", "..", LastKind::DotDot, false);
+        check("a-name-of-more-than-sixteen", ".", "a-name-of-more-than-sixteen", LastKind::Normal, false);
+        check("/fifteen-letters", "/", "fifteen-letters", LastKind::Normal, false);
+        check(".", ".", ".", LastKind::Dot, false);
+        check("a/..", "a", "..", LastKind::DotDot, false);
+        check("a/./", "a", ".", LastKind::Dot, true);
+        check("/", "/", "", LastKind::Root, true);
+        check("//", "/", "", LastKind::Root, true);
+    }
+}

@@ -1,0 +1,132 @@
+//! Lists of mounts and their storage: `/proc/self/mountinfo`, `statvfs(3)`.
+
+use crate::base::errno::Errno;
+use crate::base::flags::MountFlags;
+use crate::dcache::dentry::{Dentry, HASHED};
+use crate::mount::Mount;
+use crate::mount::context::Context;
+use crate::mount::place::{Base, OwnedPlace, Place};
+use crate::mount::reverse_path::{path_from, path_of_mount};
+use crate::mount::statvfs::StatVfs;
+
+/// One mount, as in `proc_pid_mountinfo(5)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountInfo {
+    /// Its number.
+    pub id: u64,
+    /// The number of the parent mount; its own number for the root.
+    pub parent_id: u64,
+    /// `st_dev` of its files.
+    pub dev: u64,
+    /// Its root, as a path in its file system.
+    pub root: Vec<u8>,
+    /// Its mount point, as a path from the context's root.
+    pub mountpoint: Vec<u8>,
+    /// Its flags.
+    pub flags: MountFlags,
+    /// The type of its file system.
+    pub type_name: String,
+}
+
+/// A file or directory that keeps a mount busy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its path; followed by ` (deleted)` if its name was removed.
+    pub path: Vec<u8>,
+    /// References on it.
+    pub references: u32,
+}
+
+impl Context {
+    /// All mounts below this context's root, parents before children.
+    #[must_use]
+    pub fn mounts(&self) -> Vec<MountInfo> {
+        let (root, _) = self.root_and_cwd();
+        let mounts = self.namespace().mounts();
+        let shown = mounts.iter().filter_map(|mount| describe(mount, &mount.share(), &root));
+        shown.collect()
+    }
+
+    /// Storage of the file system at `path`, and flags of its mount: `statvfs(3)`. Reports the mount that the
+    /// walk ended on.
+    ///
+    /// # Errors
+    /// `ENOSYS` if the file system has no such figures; those of a walk.
+    pub fn statvfs(&self, base: Base<'_>, path: &[u8]) -> Result<StatVfs, Errno> {
+        self.hold(base, path, true)?.statvfs()
+    }
+
+    /// The held places of the file system at `path`: open files, directories, working directories of
+    /// contexts. Examines all its cached entries: use it to report why a mount is busy.
+    ///
+    /// # Errors
+    /// Those of a walk.
+    pub fn holders(&self, base: Base<'_>, path: &[u8]) -> Result<Vec<Holder>, Errno> {
+        let place = self.hold(base, path, true)?;
+        let (root, _) = self.root_and_cwd();
+        let sb = place.sb();
+        let mut holders = Vec::new();
+        sb.for_each(|dentry| {
+            if dentry.count.is_dead() {
+                return;
+            }
+            let own = u32::from(dentry.has(HASHED)) + own_counts(place.mount(), &place, dentry);
+            let references = dentry.count.count().saturating_sub(own);
+            if references != 0 {
+                let at = Place { mount: place.mount().borrow(), dentry };
+                holders.push(Holder { path: path_from(sb, at, root.place()), references });
+            }
+        });
+        Ok(holders)
+    }
+}
+
+/// Counts on a dentry that belong to no user: the mount's on its root, and this call's.
+fn own_counts(mount: &Mount, place: &OwnedPlace, dentry: &Dentry) -> u32 {
+    u32::from(core::ptr::eq(dentry, mount.root())) + u32::from(core::ptr::eq(dentry, place.dentry()))
+}
+
+/// A mount as a context with this root sees it; `None` if it is outside of the root.
+fn describe(mount: &Mount, arc: &sync::PerCpuArc<Mount>, root: &OwnedPlace) -> Option<MountInfo> {
+    let sb = &mount.sb;
+    let mountpoint = path_of_mount(sb, arc.borrow(), root.place());
+    if mountpoint.starts_with(b"(unreachable)") {
+        return None;
+    }
+    let guard = sb.domain.read();
+    let parent_id = mount.attachment(&guard).map_or(mount.id(), |up| up.parent.id());
+    Some(MountInfo {
+        id: mount.id(),
+        parent_id,
+        dev: mount.dev,
+        root: in_file_system(mount),
+        mountpoint,
+        flags: mount.flags(),
+        type_name: sb.type_name.to_string(),
+    })
+}
+
+/// The path of a mount's root in its file system.
+fn in_file_system(mount: &Mount) -> Vec<u8> {
+    let guard = mount.sb.domain.read();
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    let mut at = mount.root();
+    while let Some(parent) = at.parent()
+        && !core::ptr::eq(parent, at)
+    {
+        names.push(at.with_name_rcu(&guard, <[u8]>::to_vec));
+        at = parent;
+    }
+    names.iter().rev().fold(Vec::new(), |path, name| [&path[..], b"/", name].concat()).or_root()
+}
+
+/// `/` for an empty path.
+trait OrRoot {
+    fn or_root(self) -> Self;
+}
+
+impl OrRoot for Vec<u8> {
+    fn or_root(self) -> Self {
+        if self.is_empty() { b"/".to_vec() } else { self }
+    }
+}

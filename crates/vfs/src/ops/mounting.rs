@@ -1,0 +1,319 @@
+//! mount, bind, move, remount, unmount: changes of the tree of mounts.
+
+use crate::base::access::credentials::Capabilities;
+use crate::base::errno::Errno;
+use crate::base::flags::{MountFlags, UnmountFlags};
+use crate::dcache::dentry::{DIR, HASHED};
+use crate::dcache::fs::FileSystem;
+use crate::dcache::reclaim::Budget;
+use crate::dcache::slot::outlive;
+use crate::dcache::superblock::{Introduce, SuperBlock};
+use crate::mount::attach::LockedMounts;
+use crate::mount::context::Context;
+use crate::mount::namespace::Namespace;
+use crate::mount::place::{Base, OwnedPlace, climbs_to};
+use crate::mount::{Mount, Owned};
+use prim::shared::Arc;
+use sync::PerCpuArc;
+
+impl Context {
+    /// Mounts `fs` on the directory (or, if its root is a file, on the file) at `path`: `mount(2)`.
+    ///
+    /// # Errors
+    /// `EPERM` without `SYS_ADMIN`; `ENOTDIR` if one is a directory and the other is not; `EINVAL` outside of
+    /// this context's namespace; `ENOENT` if the name was just removed; those of a walk.
+    pub fn mount(&self, fs: impl FileSystem, base: Base<'_>, path: &[u8], flags: MountFlags) -> Result<(), Errno> {
+        self.mount_with(fs, base, path, flags, Budget::default())
+    }
+
+    /// The same, with a `budget` for the cache of `fs`.
+    ///
+    /// # Errors
+    /// As for [`Context::mount`].
+    pub fn mount_with(
+        &self,
+        fs: impl FileSystem,
+        base: Base<'_>,
+        path: &[u8],
+        flags: MountFlags,
+        budget: Budget,
+    ) -> Result<(), Errno> {
+        self.may_mount()?;
+        let place = self.hold(base, path, true)?;
+        let sb = Arc::new(SuperBlock::new(place.sb().tree().clone(), Box::new(fs), budget, false));
+        sb.introduce();
+        let mount = Mount::new(sb.clone(), sb.pin_again(sb.root()), flags);
+        self.attach(&mount, place)
+    }
+
+    /// Shows the directory or file at `source` at `target` too: `mount(2)` with `MS_BIND`. With `recursive`,
+    /// mounts below `source` are copied. The new mount has `flags`; copied ones keep theirs.
+    ///
+    /// # Errors
+    /// As for [`Context::mount`]; also `ENOENT` if the name of `source` was removed.
+    pub fn bind(
+        &self,
+        (source_base, source): (Base<'_>, &[u8]),
+        (target_base, target): (Base<'_>, &[u8]),
+        flags: MountFlags,
+        recursive: bool,
+    ) -> Result<(), Errno> {
+        self.may_mount()?;
+        let source = self.hold(source_base, source, true)?;
+        let target = self.hold(target_base, target, true)?;
+        let namespace = self.namespace();
+        if source.mount().namespace() != namespace.id {
+            return Err(Errno::EINVAL);
+        }
+        self.check_kinds(source.dentry().has(DIR), &target)?;
+        if !source.dentry().has(HASHED) {
+            return Err(Errno::ENOENT);
+        }
+        let sb = &source.mount().sb;
+        let top = Mount::new(sb.clone(), sb.pin_again(source.dentry()), flags);
+        if recursive {
+            self.copy_below(&source, &top, &namespace)?;
+        }
+        self.attach(&top, target)
+    }
+
+    /// Copies the mounts below `source` to below `top`.
+    fn copy_below(&self, source: &OwnedPlace, top: &Owned, namespace: &Namespace) -> Result<(), Errno> {
+        let mut points = self.lock_mounts();
+        let mut copies: Vec<(PerCpuArc<Mount>, Owned)> = vec![(source.mount().clone(), top.clone())];
+        for old in namespace.mounts() {
+            let guard = self.tree().domain.read();
+            let Some(attachment) = old.attachment(&guard) else { continue };
+            let mountpoint = outlive(&attachment.parent.sb, attachment.mountpoint());
+            let place = crate::mount::place::Place { mount: attachment.parent.borrow(), dentry: mountpoint };
+            if !climbs_to(&guard, place, &source.place()) {
+                continue;
+            }
+            let parent = copies.iter().find(|(from, _)| from.ptr_eq(&attachment.parent)).map(|(_, to)| to.share());
+            let Some(parent) = parent else { continue };
+            let copy = Mount::new(old.sb.clone(), old.sb.pin_again(old.root()), old.flags());
+            points.attach(&copy, &parent, mountpoint)?;
+            copies.push((old.share(), copy));
+        }
+        Ok(())
+    }
+
+    /// Moves the mount at `source` to `target`: `mount(2)` with `MS_MOVE`.
+    ///
+    /// # Errors
+    /// `EINVAL` if `source` is not a mount point, is the root, or only one of the two is a directory; `ELOOP`
+    /// if `target` is within `source`; else as for [`Context::mount`].
+    pub fn move_mount(
+        &self,
+        (source_base, source): (Base<'_>, &[u8]),
+        (target_base, target): (Base<'_>, &[u8]),
+    ) -> Result<(), Errno> {
+        self.may_mount()?;
+        let source = self.hold(source_base, source, true)?;
+        let target = self.hold(target_base, target, true)?;
+        self.check_kinds(source.dentry().has(DIR), &target).map_err(|_| Errno::EINVAL)?;
+        let mut points = self.lock_mounts();
+        let moved = self.mounted_at(&source)?;
+        self.check_shown(target.mount())?;
+        if climbs_to(&self.tree().domain.read(), target.place(), &source.place()) {
+            return Err(Errno::ELOOP);
+        }
+        if !source.dentry().has(HASHED) {
+            return Err(Errno::ENOENT);
+        }
+        let old = {
+            let guard = self.tree().domain.read();
+            let from = moved.attachment(&guard).ok_or(Errno::EINVAL)?;
+            OwnedPlace::new(from.parent.clone(), from.parent.sb.pin_again(from.mountpoint()))
+        };
+        let owned = points.detach(&moved).ok_or(Errno::EINVAL)?;
+        if let Err(errno) = points.attach(&owned, target.mount(), target.dentry()) {
+            // Back to its old place: that name exists, since it was a mount point until now.
+            points.attach(&owned, old.mount(), old.dentry())?;
+            return Err(errno);
+        }
+        Ok(())
+    }
+
+    /// Changes the flags of the mount at `path`: `mount(2)` with `MS_REMOUNT` and `MS_BIND`.
+    ///
+    /// # Errors
+    /// `EPERM`; `EINVAL` if `path` is not a mount point, or was unmounted meanwhile; `EBUSY` to make the
+    /// mount read-only while files are open for writing; those of a walk.
+    pub fn remount(&self, base: Base<'_>, path: &[u8], flags: MountFlags) -> Result<(), Errno> {
+        self.may_mount()?;
+        let place = self.hold(base, path, true)?;
+        if !core::ptr::eq(place.dentry(), place.mount().root()) {
+            return Err(Errno::EINVAL);
+        }
+        self.check_shown(place.mount())?;
+        place.mount().set_flags(flags)
+    }
+
+    /// Unmounts the mount at `path`: `umount2(2)`. After the last mount of a file system, its cache is
+    /// released before this returns; with `DETACH`, after the last close.
+    ///
+    /// # Errors
+    /// `EPERM`; `EINVAL` if `path` is not a mount point; `EBUSY` if something on it is open, is a working
+    /// directory of a context, or is mounted on (not with `DETACH`), and for the root of the namespace.
+    /// [`Context::holders`] lists the holders.
+    pub fn unmount(&self, base: Base<'_>, path: &[u8], flags: UnmountFlags) -> Result<(), Errno> {
+        self.may_mount()?;
+        let place = self.hold(base, path, !flags.contains(UnmountFlags::NOFOLLOW))?;
+        let mount = {
+            let _points = self.lock_mounts();
+            self.mounted_at(&place)?
+        };
+        drop(place);
+        let gone = if flags.contains(UnmountFlags::DETACH) {
+            let mut points = self.lock_mounts();
+            self.check_shown(&mount)?;
+            points.dissolve(&mount)
+        } else {
+            if let Err(errno) = self.unmount_unused(&mount) {
+                // Replaced states of contexts may still hold it: wait until they are freed, which may need
+                // the mounts' lock.
+                self.tree().domain.barrier();
+                self.unmount_unused(&mount).map_err(|_| errno)?;
+            }
+            vec![]
+        };
+        notify_watchers(&gone);
+        drop((gone, mount));
+        // Replaced tables of mounts still own their mounts.
+        self.tree().domain.barrier();
+        Ok(())
+    }
+
+    /// Unmounts `mount` if it has no users.
+    ///
+    /// # Errors
+    /// `EBUSY`; `EINVAL` if another thread has unmounted it.
+    fn unmount_unused(&self, mount: &Owned) -> Result<(), Errno> {
+        let mut points = self.lock_mounts();
+        self.check_shown(mount)?;
+        if !mount.children(&self.tree().domain.read()).is_empty() {
+            return Err(Errno::EBUSY);
+        }
+        if mount.seal() != 0 {
+            mount.unseal();
+            return Err(Errno::EBUSY);
+        }
+        mount.set_namespace(0);
+        drop(points.detach(mount));
+        Ok(())
+    }
+
+    /// Gives this context a copy of its namespace: later mounts in one are not visible in the other. As
+    /// `unshare(2)` with `CLONE_NEWNS`, with all mounts private.
+    ///
+    /// # Errors
+    /// `EPERM`.
+    pub fn unshare_mounts(&self) -> Result<(), Errno> {
+        self.may_mount()?;
+        let (pairs, root) = self.namespace().copy();
+        let namespace = Namespace::new(self.shared_tree().clone(), root);
+        let (old_root, old_cwd) = self.root_and_cwd();
+        let moved = |held: &OwnedPlace| {
+            let new = pairs.iter().find(|(old, _)| old.borrow().ptr_eq(held.mount().borrow()));
+            // Detached mounts are in no namespace and stay as they are.
+            new.map_or_else(
+                || held.clone(),
+                |(_, new)| OwnedPlace::new(new.share(), held.sb().pin_again(held.dentry())),
+            )
+        };
+        let (root, cwd) = (moved(&old_root), moved(&old_cwd));
+        self.replace(|state| {
+            state.root = root;
+            state.cwd = cwd;
+            state.namespace = namespace;
+        });
+        Ok(())
+    }
+
+    /// # Errors
+    /// `EPERM`.
+    pub(super) fn may_mount(&self) -> Result<(), Errno> {
+        if self.credentials().capabilities.contains(Capabilities::SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM) }
+    }
+
+    pub(super) fn lock_mounts(&self) -> LockedMounts<'_> {
+        LockedMounts::lock(self.tree())
+    }
+
+    /// Checks that `mount` is in this context's namespace.
+    ///
+    /// # Errors
+    /// `EINVAL`.
+    pub(super) fn check_shown(&self, mount: &Mount) -> Result<(), Errno> {
+        if mount.namespace() == self.namespace().id { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+
+    /// The mount at a place.
+    ///
+    /// # Errors
+    /// `EINVAL`: it is not a mount point. `EBUSY`: it is the root of the namespace.
+    pub(super) fn mounted_at(&self, place: &OwnedPlace) -> Result<Owned, Errno> {
+        let mount = place.mount();
+        if !core::ptr::eq(place.dentry(), mount.root()) {
+            return Err(Errno::EINVAL);
+        }
+        self.check_shown(mount)?;
+        let all = self.namespace().mounts();
+        let own = all.into_iter().find(|other| other.borrow().ptr_eq(mount.borrow())).ok_or(Errno::EINVAL)?;
+        let is_root = own.attachment(&self.tree().domain.read()).is_none();
+        if is_root { Err(Errno::EBUSY) } else { Ok(own) }
+    }
+
+    /// # Errors
+    /// `ENOTDIR` if only one is a directory.
+    pub(super) fn check_kinds(&self, is_dir: bool, target: &OwnedPlace) -> Result<(), Errno> {
+        if is_dir == target.dentry().has(DIR) { Ok(()) } else { Err(Errno::ENOTDIR) }
+    }
+
+    /// Mounts `mount`, and the mounts on it, at `target`.
+    fn attach(&self, mount: &Owned, target: OwnedPlace) -> Result<(), Errno> {
+        let attached = self.attach_at(mount, &target);
+        if attached.is_err() {
+            // The copies below hold it.
+            drop(self.lock_mounts().dissolve(mount));
+        }
+        attached
+    }
+
+    fn attach_at(&self, mount: &Owned, target: &OwnedPlace) -> Result<(), Errno> {
+        self.check_kinds(mount.root().has(DIR), target)?;
+        let namespace = self.namespace();
+        let mut points = self.lock_mounts();
+        if target.mount().namespace() == 0 {
+            // It was unmounted: the same error as for a removed name.
+            return Err(Errno::ENOENT);
+        }
+        self.check_shown(target.mount())?;
+        // Another thread may have mounted there since: mount on top of that.
+        let mut parent = target.mount().clone();
+        let mut top = None;
+        while let Some(child) = {
+            let guard = self.tree().domain.read();
+            let at = if top.is_some() { parent.root() } else { target.dentry() };
+            parent.child_rcu(&guard, at).and_then(|child| child.to_arc())
+        } {
+            parent = child;
+            top = Some(());
+        }
+        let mountpoint = if top.is_some() { parent.root() } else { target.dentry() };
+        namespace.claim(mount);
+        points.attach(mount, &parent, mountpoint)
+    }
+}
+
+/// Notifies watchers of places on file systems without any mount left.
+fn notify_watchers(gone: &[Owned]) {
+    for mount in gone {
+        let sb = &mount.sb;
+        let mounts = gone.iter().filter(|other| Arc::ptr_eq(&other.sb, sb)).count();
+        if !sb.watches.is_idle() && sb.is_mounted_at_most(mounts) {
+            sb.watches.unmounted(|key| sb.has_dentry(key));
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! open: from a path to an open file.
+
+use crate::base::access::credentials::{Credentials, MAY_WRITE};
+use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISVTX};
+use crate::base::errno::Errno;
+use crate::base::flags::{MountFlags, OpenFlags, Resolve};
+use crate::dcache::dentry::{DIR, Dentry, LINK, MOUNTED};
+use crate::dcache::insert::Fresh;
+use crate::dcache::reclaim;
+use crate::mount::Mount;
+use crate::mount::context::Context;
+use crate::mount::place::{Base, OwnedPlace};
+use crate::ops::create::Making;
+use crate::ops::entry::Entry;
+use crate::ops::file::OpenFile;
+use crate::ops::last::LastKind;
+use crate::walk::follow::{LinkStep, leads_to_root};
+use crate::walk::permission::{may, may_block, mount_allows};
+
+/// The last component of a path that is opened with `CREAT`.
+enum OpenEnd {
+    Opened(OpenFile),
+    /// A mount point, in a directory with these attributes.
+    Mounted(Attr),
+    /// A symbolic link to follow: the directory to start from, the text, and the number of links followed
+    /// before.
+    Link(OwnedPlace, Vec<u8>, u32),
+}
+
+impl Context {
+    /// Opens the file at `path`, or creates it: `open(2)`. `mode` is that of a new file; the umask applies to
+    /// it.
+    ///
+    /// # Errors
+    /// `EEXIST`, `EISDIR`, `ENOTDIR`, `ELOOP` (a symbolic link with `NOFOLLOW`), `EACCES`, `ENXIO` for a
+    /// device, FIFO or socket, `EINVAL` for `CREAT` with `DIRECTORY` and for `TMPFILE` without writing,
+    /// `EPERM` for `NOATIME` by a user other than the owner, `EROFS`, `EACCES` for a device on a mount with
+    /// `NODEV`; `EOPNOTSUPP` for `TMPFILE` if the file system does not support it; those of a walk, and the
+    /// file system's.
+    #[inline]
+    pub fn open(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> Result<OpenFile, Errno> {
+        let flags = flags.cleaned();
+        if flags.contains(OpenFlags::TMPFILE) {
+            return self.open_unnamed(base, path, flags, mode);
+        }
+        if flags.contains(OpenFlags::CREAT) {
+            return self.open_or_create(base, path, flags, mode);
+        }
+        self.open_existing(base, path, flags)
+    }
+
+    #[inline]
+    fn open_existing(&self, base: Base<'_>, path: &[u8], flags: OpenFlags) -> Result<OpenFile, Errno> {
+        let follow = !flags.contains(OpenFlags::NOFOLLOW);
+        if flags.contains(OpenFlags::TRUNC) && base.resolve.contains(Resolve::CACHED) {
+            return Err(Errno::EAGAIN);
+        }
+        let (held, cred) = self.resolve(base, path, follow, |found| {
+            let attr = found.attr()?;
+            if flags.contains(OpenFlags::PATH) {
+                check_directory(attr.mode, flags)?;
+                return Ok((found.pin()?, found.cred.clone()));
+            }
+            check_kind(attr.mode, flags)?;
+            check_cut(found.mount.get(), &attr, flags)?;
+            may(found, &attr, flags.mask())?;
+            check_opened(found.mount.get(), &attr, found.cred, flags)?;
+            Ok((found.pin()?, found.cred.clone()))
+        })?;
+        self.opened(held, flags, cred)
+    }
+
+    /// Opens a place after all checks; truncates the file if requested.
+    #[inline]
+    pub(super) fn opened(&self, held: OwnedPlace, flags: OpenFlags, cred: Credentials) -> Result<OpenFile, Errno> {
+        let file = OpenFile::new(held, flags, cred)?;
+        if flags.contains(OpenFlags::TRUNC) {
+            file.truncate()?;
+        }
+        Ok(file)
+    }
+
+    /// Opens, with `CREAT`, the root of the mount at a mount point.
+    #[cold]
+    fn open_mounted(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, dir: &Attr) -> Result<OpenFile, Errno> {
+        let plain = flags - (OpenFlags::CREAT | OpenFlags::EXCL);
+        let attr = self.attr(base, path, !flags.contains(OpenFlags::NOFOLLOW))?;
+        if attr.is_dir() {
+            return Err(Errno::EISDIR);
+        }
+        self.may_create_in_sticky(dir, &attr)?;
+        self.open_existing(base, path, plain)
+    }
+
+    /// `CREAT` on an existing file of another user in a sticky directory open to all: fails for all but
+    /// regular files and FIFOs; for those only by the policy (`fs.protected_regular`, `fs.protected_fifos`).
+    fn may_create_in_sticky(&self, dir: &Attr, attr: &Attr) -> Result<(), Errno> {
+        let open_to_all = dir.mode & (S_ISVTX | 0o002) == S_ISVTX | 0o002;
+        let foreign = attr.uid != self.credentials().uid && attr.uid != dir.uid;
+        let policy = self.policy();
+        let free = match attr.kind() {
+            S_IFREG => !policy.protected_regular,
+            S_IFIFO => !policy.protected_fifos,
+            _ => false,
+        };
+        let refused = open_to_all && foreign && !free;
+        if refused { Err(Errno::EACCES) } else { Ok(()) }
+    }
+
+    /// `O_TMPFILE`.
+    #[cold]
+    fn open_unnamed(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> Result<OpenFile, Errno> {
+        if !flags.can_write() || flags.contains(OpenFlags::CREAT) {
+            return Err(Errno::EINVAL);
+        }
+        if base.resolve.contains(Resolve::CACHED) {
+            return Err(Errno::EAGAIN);
+        }
+        let dir =
+            self.resolve(
+                base,
+                path,
+                true,
+                |found| {
+                    if found.object & DIR == 0 { Err(Errno::ENOTDIR) } else { found.pin() }
+                },
+            )?;
+        dir.mount().check_writable()?;
+        let (sb, cred) = (dir.sb(), self.credentials());
+        let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
+        let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
+        let mut attr = Attr::default();
+        let acls = self.new_attr(sb, &what, (dir_inode, &dir_inode.attr()), &cred, &mut attr)?;
+        let request = self.request();
+        (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
+        attr.nlink = 0;
+        let slot = sb.slot(reclaim::SlotKind::Entry, None)?;
+        let node = sb.fs.create_unnamed(&request, dir_inode, &mut attr)?;
+        let new = Fresh { node, attr: &attr, link_body: None, valid: sb.default_valid, reply: None };
+        let made = dir.beside(sb.add_unnamed(slot, dir.dentry(), &new));
+        if let Some(inode) = made.dentry().inode().filter(|_| !flags.contains(OpenFlags::EXCL)) {
+            inode.set_linkable();
+        }
+        if let Some(acls) = acls {
+            sb.inherit_acls(&request, made.dentry(), acls);
+        }
+        OpenFile::new(made, flags, cred)
+    }
+
+    fn open_or_create(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> Result<OpenFile, Errno> {
+        if flags.contains(OpenFlags::DIRECTORY) {
+            return Err(Errno::EINVAL);
+        }
+        let mut links = 0;
+        let mut from: Option<(OwnedPlace, Vec<u8>)> = None;
+        // A scoped walk stays in its first scope, wherever a link lies.
+        let cwd = base.resolve.is_scoped().then(|| self.root_and_cwd().1);
+        let scope = base.scope.or(base.dir).or(cwd.as_ref());
+        loop {
+            let (base, path) = match &from {
+                None => (base, path),
+                Some((dir, body)) => (base.going_on_from(dir, scope), body.as_slice()),
+            };
+            let resolve = base.resolve;
+            let found = self.in_parent_after(links, base, path, |entry| entry.open_or_create(flags, mode, resolve));
+            if found.is_err() && !base.resolve.is_plain() && path.last() != Some(&b'/') {
+                self.check_end(links, base, path)?;
+            }
+            match found? {
+                OpenEnd::Opened(file) => return Ok(file),
+                OpenEnd::Mounted(dir) => return self.open_mounted(base, path, flags, &dir),
+                OpenEnd::Link(dir, body, followed) => {
+                    from = Some((dir, body));
+                    links = followed + 1;
+                }
+            }
+        }
+    }
+}
+
+impl Context {
+    /// Checks first that the end of a path that cannot be created is within the bounds.
+    ///
+    /// # Errors
+    /// `EXDEV`.
+    #[cold]
+    fn check_end(&self, links: u32, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
+        match self.resolve_after(links, base, path, false, |_| Ok(())) {
+            Err(Errno::EXDEV) => Err(Errno::EXDEV),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Entry<'_, '_> {
+    fn open_or_create(&self, flags: OpenFlags, mode: u32, resolve: Resolve) -> Result<OpenEnd, Errno> {
+        let exclusive = flags.contains(OpenFlags::EXCL);
+        if self.last.kind != LastKind::Normal {
+            return Err(if exclusive { Errno::EEXIST } else { Errno::EISDIR });
+        }
+        if self.last.slash {
+            return Err(Errno::EISDIR);
+        }
+        let Some(entry) = self.find()? else {
+            self.mount.check_writable()?;
+            let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
+            let made = self.make(&what)?;
+            // Created under the directory's lock, which is still held: no other thread can have removed the
+            // name.
+            let held = self.hold(self.sb.pin_again(made));
+            return Ok(OpenEnd::Opened(OpenFile::new(held, flags, self.context.credentials())?));
+        };
+        if exclusive {
+            return Err(Errno::EEXIST);
+        }
+        if entry.has(MOUNTED) {
+            // The mount on it is opened instead.
+            return Ok(OpenEnd::Mounted(self.dir_inode()?.attr()));
+        }
+        if entry.has(LINK) && !flags.contains(OpenFlags::NOFOLLOW) {
+            return self.link_body(entry, resolve);
+        }
+        if entry.has(DIR) {
+            return Err(Errno::EISDIR);
+        }
+        let inode = entry.inode().ok_or(Errno::ENOENT)?;
+        let attr = self.sb.attr_now(inode)?;
+        let cred = self.context.credentials();
+        self.context.may_create_in_sticky(&self.dir_inode()?.attr(), &attr)?;
+        check_kind(attr.mode, flags)?;
+        check_cut(self.mount, &attr, flags)?;
+        may_block(self.sb, (inode, &attr), &cred, flags.mask())?;
+        check_opened(self.mount, &attr, &cred, flags)?;
+        let pinned = self.sb.pin(entry).ok_or(Errno::ENOENT)?;
+        self.context.opened(self.hold(pinned), flags, cred).map(OpenEnd::Opened)
+    }
+
+    fn link_body(&self, entry: &Dentry, resolve: Resolve) -> Result<OpenEnd, Errno> {
+        let (cred, root) = (self.context.credentials(), self.context.root_and_cwd().0);
+        let resolve =
+            if self.context.policy().protected_symlinks { resolve.union(Resolve::PROTECTED_LINKS) } else { resolve };
+        let step =
+            LinkStep { link: entry, mount: self.mount, cred: &cred, resolve, followed: self.links, is_last: true };
+        step.check()?;
+        let body = self.sb.link_body(entry, &self.context.request())?;
+        // In a scope, the root is where that begins: its mount is looked at by the walk that goes on.
+        leads_to_root(&body, resolve, || resolve.is_scoped() || root.mount().ptr_eq(self.mount))?;
+        let dir = self.hold(self.sb.pin_again(self.dir));
+        Ok(OpenEnd::Link(dir, body, self.links))
+    }
+}
+
+fn check_directory(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
+    if flags.contains(OpenFlags::DIRECTORY) && mode & S_IFMT != S_IFDIR { Err(Errno::ENOTDIR) } else { Ok(()) }
+}
+
+/// Checks after the permission check: the flags of the mount, special files, and privileged flags.
+pub(super) fn check_opened(mount: &Mount, attr: &Attr, cred: &Credentials, flags: OpenFlags) -> Result<(), Errno> {
+    mount_allows(mount, attr, flags.mask() & MAY_WRITE)?;
+    if matches!(attr.kind(), S_IFCHR | S_IFBLK) && mount.has(MountFlags::NODEV) {
+        return Err(Errno::EACCES);
+    }
+    if flags.contains(OpenFlags::NOATIME) && !cred.owns(attr) {
+        return Err(Errno::EPERM);
+    }
+    check_special(attr.mode)
+}
+
+/// Whether a file with `mode` can be opened with `flags`.
+pub(super) fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
+    check_directory(mode, flags)?;
+    match mode & S_IFMT {
+        S_IFLNK => Err(Errno::ELOOP),
+        S_IFDIR if flags.mask() & MAY_WRITE != 0 => Err(Errno::EISDIR),
+        _ => Ok(()),
+    }
+}
+
+/// Checks for truncation on a read-only mount, before the checks of ownership, as in Linux.
+pub(super) fn check_cut(mount: &Mount, attr: &Attr, flags: OpenFlags) -> Result<(), Errno> {
+    if flags.contains(OpenFlags::TRUNC) && attr.kind() == S_IFREG {
+        mount_allows(mount, attr, MAY_WRITE)
+    } else {
+        Ok(())
+    }
+}
+
+/// Devices, FIFOs and sockets are names here, without a device or peer. Checked after the permission.
+fn check_special(mode: u32) -> Result<(), Errno> {
+    match mode & S_IFMT {
+        S_IFIFO | S_IFSOCK | S_IFCHR | S_IFBLK => Err(Errno::ENXIO),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,61 @@
+//! pivot_root: another root for a namespace.
+
+use crate::base::errno::Errno;
+use crate::dcache::dentry::DIR;
+use crate::dcache::slot::outlive;
+use crate::mount::context::Context;
+use crate::mount::place::{Base, OwnedPlace, climbs_to};
+
+impl Context {
+    /// Makes the mount at `new_root` the root of this context's namespace and of this context, and mounts the old root at `put_old`:
+    /// `pivot_root(2)`. Other contexts keep their roots, which are then seen at `put_old`. `put_old` may be `new_root` itself (the old
+    /// root is then mounted over the new one, to be unmounted).
+    ///
+    /// # Errors
+    /// `EPERM`; `ENOTDIR`; `EINVAL` if `new_root` is not a mount point, `put_old` is not at or below it, or
+    /// this context's root is not a mount point; `EBUSY` if `new_root` or `put_old` is on the root mount;
+    /// those of a walk.
+    pub fn pivot_root(&self, new_root: &[u8], put_old: &[u8]) -> Result<(), Errno> {
+        self.may_mount()?;
+        let new = self.hold(Base::CWD, new_root, true)?;
+        let put_old = self.hold(Base::CWD, put_old, true)?;
+        if !new.dentry().has(DIR) || !put_old.dentry().has(DIR) {
+            return Err(Errno::ENOTDIR);
+        }
+        let (root, cwd) = self.root_and_cwd();
+        let mut points = self.lock_mounts();
+        let namespace = self.namespace();
+        let is_mount_root = |held: &OwnedPlace| core::ptr::eq(held.dentry(), held.mount().root());
+        let on_root = |held: &OwnedPlace| held.mount().ptr_eq(root.mount());
+        self.check_shown(new.mount())?;
+        self.check_shown(root.mount())?;
+        self.check_shown(put_old.mount())?;
+        if on_root(&new) || on_root(&put_old) {
+            return Err(Errno::EBUSY);
+        }
+        let guard = self.tree().domain.read();
+        let rooted = root.mount().attachment(&guard).is_none();
+        let below = climbs_to(&guard, put_old.place(), &new.place());
+        if !is_mount_root(&new) || !is_mount_root(&root) || !rooted || !below {
+            return Err(Errno::EINVAL);
+        }
+        let mountpoint = outlive(put_old.sb(), put_old.dentry());
+        drop(guard);
+        let old_root = namespace.root();
+        let new_mount = points.detach(new.mount()).ok_or(Errno::EINVAL)?;
+        points.attach(&old_root, put_old.mount(), mountpoint)?;
+        namespace.set_root(new_mount);
+        drop(points);
+        let moved = |held: &OwnedPlace| on_root(held) && is_mount_root(held);
+        let (root_moves, cwd_moves) = (moved(&root), moved(&cwd));
+        self.replace(|state| {
+            if root_moves {
+                state.root = new.clone();
+            }
+            if cwd_moves {
+                state.cwd = new.clone();
+            }
+        });
+        Ok(())
+    }
+}

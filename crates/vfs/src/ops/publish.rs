@@ -1,0 +1,110 @@
+//! Events of names and open files for watchers: [`crate::notify`] with dentries.
+//!
+//! # How it is locked
+//! Changes of names are published under the lock of their directory, so events of one directory come in
+//! order. The climb reads the way up without a lock, as a reverse path does, and repeats if something on it
+//! moved.
+
+use crate::base::access::credentials::MAY_READ;
+use crate::base::errno::Errno;
+use crate::dcache::dentry::Dentry;
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::context::Context;
+use crate::mount::place::{Base, OwnedPlace};
+use crate::notify::{Change, EventKind, Home, Scope, Trail, Watch, Watches};
+use crate::walk::permission::may;
+
+/// Tries to read the way up undisturbed; after them the last result is used.
+const TRIES: u32 = 4;
+
+impl Home for OwnedPlace {
+    fn watches(&self) -> &Watches {
+        &self.sb().watches
+    }
+}
+
+impl Context {
+    /// Watches the file at `path`: a file, a directory and its entries, or with [`Scope::Subtree`] everything
+    /// below it on its file system. The queue holds at most `capacity` events
+    /// ([`crate::DEFAULT_QUEUED_EVENTS`] is inotify's), then one overflow event. Until it is dropped, the
+    /// watch holds the place, as an open file would.
+    ///
+    /// # Errors
+    /// `EACCES` without read permission; those of a walk.
+    pub fn watch(&self, base: Base<'_>, path: &[u8], scope: Scope, capacity: usize) -> Result<Watch, Errno> {
+        let held = self.resolve(base, path, true, |found| {
+            may(found, &found.inode()?.attr(), MAY_READ)?;
+            found.pin()
+        })?;
+        let key = core::ptr::from_ref(held.dentry()) as u64;
+        Ok(Watches::watch(held, key, scope, capacity))
+    }
+}
+
+/// An entry was added.
+pub(crate) fn created(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) {
+    report(sb, EventKind::Created, entry, Some((dir, name)), is_dir, 0);
+}
+
+/// An entry is about to be removed.
+pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) {
+    if sb.watches.is_idle() {
+        return;
+    }
+    report(sb, EventKind::Deleted, entry, Some((dir, name)), is_dir, 0);
+    report(sb, EventKind::DeletedSelf, entry, Some((dir, name)), is_dir, 0);
+}
+
+/// An entry was moved.
+pub(crate) fn moved(sb: &SuperBlock, entry: &Dentry, from: (&Dentry, &[u8]), to: (&Dentry, &[u8]), is_dir: bool) {
+    if sb.watches.is_idle() {
+        return;
+    }
+    let cookie = sb.watches.new_cookie();
+    report(sb, EventKind::MovedFrom, entry, Some(from), is_dir, cookie);
+    report(sb, EventKind::MovedTo, entry, Some(to), is_dir, cookie);
+    report(sb, EventKind::MovedSelf, entry, Some(to), is_dir, 0);
+}
+
+/// Contents or attributes changed.
+pub(crate) fn touched(sb: &SuperBlock, kind: EventKind, dentry: &Dentry) {
+    report(sb, kind, dentry, None, dentry.has(crate::dcache::dentry::DIR), 0);
+}
+
+#[inline]
+fn report(sb: &SuperBlock, kind: EventKind, of: &Dentry, by: Option<(&Dentry, &[u8])>, is_dir: bool, cookie: u32) {
+    let change = Change { kind, is_dir, cookie };
+    sb.watches.publish(change, |trail| {
+        for _ in 0..TRIES {
+            trail.restart();
+            if climb(sb, trail, of, by) {
+                return;
+            }
+        }
+    });
+}
+
+/// Pushes the way up from `of` (in the directory and by the name in `by`, if given) onto the trail; `false`
+/// if it changed meanwhile.
+fn climb(sb: &SuperBlock, trail: &mut Trail, of: &Dentry, by: Option<(&Dentry, &[u8])>) -> bool {
+    let guard = sb.domain.read();
+    let key = |dentry: &Dentry| core::ptr::from_ref(dentry) as u64;
+    let mut seen: Vec<(&Dentry, u32)> = Vec::new();
+    let mut at = of;
+    if let Some((dir, name)) = by {
+        if !trail.push(key(of), name) {
+            return true;
+        }
+        at = dir;
+    }
+    loop {
+        let seq = at.seq.begin();
+        seen.push((at, seq));
+        let more = at.with_name_rcu(&guard, |name| trail.push(key(at), name));
+        match at.parent() {
+            Some(parent) if more && !core::ptr::eq(parent, at) => at = parent,
+            _ => break,
+        }
+    }
+    seen.iter().all(|(dentry, seq)| !dentry.seq.retry(*seq))
+}

@@ -1,0 +1,83 @@
+//! stat, access, readlink: queries, without a count on anything.
+
+use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
+use crate::base::attr::{Attr, S_IFLNK, S_IFMT};
+use crate::base::errno::Errno;
+use crate::mount::context::Context;
+use crate::mount::place::Base;
+use crate::walk::permission::{may, mount_allows};
+
+impl Context {
+    /// Attributes of the file at `path`: `stat(2)`, or `lstat(2)` without `follow`. In rcu-walk nothing
+    /// shared is written.
+    ///
+    /// # Errors
+    /// Those of a walk.
+    pub fn attr(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Attr, Errno> {
+        self.attr_as(base, path, follow, |attr, _| attr)
+    }
+
+    /// [`Context::attr`], converted to the caller's type by `make` before the last check; with `st_dev`,
+    /// which is unique in this tree.
+    ///
+    /// For front ends: inlined into the function that returns the result, it writes the attributes once, to
+    /// their final place. A copy costs a stall, since it loads wide what narrow stores have just written.
+    ///
+    /// # Errors
+    /// Those of a walk.
+    #[inline(always)]
+    pub fn attr_as<R, E: From<Errno>>(
+        &self,
+        base: Base<'_>,
+        path: &[u8],
+        follow: bool,
+        make: impl Fn(Attr, u64) -> R,
+    ) -> Result<R, E> {
+        self.resolve(base, path, follow, |found| {
+            let (inode, dev) = (found.inode()?, found.mount.get().dev);
+            // Not `found.attr()`: its result would go through memory.
+            if inode.is_stale() {
+                return Ok(make(found.stale_attr(inode)?, dev));
+            }
+            Ok(make(inode.attr(), dev))
+        })
+    }
+
+    /// Checks that this context may do `mask` (of `MAY_*`; 0: that the file exists): `faccessat2(2)` with
+    /// `AT_EACCESS`, and with `AT_SYMLINK_NOFOLLOW` without `follow`.
+    ///
+    /// # Errors
+    /// `EACCES`; `EROFS` to write on a read-only mount; those of a walk.
+    pub fn access(&self, base: Base<'_>, path: &[u8], follow: bool, mask: u32) -> Result<(), Errno> {
+        self.resolve(base, path, follow, |found| {
+            let attr = found.attr()?;
+            if mask == 0 {
+                return Ok(());
+            }
+            mount_allows(found.mount.get(), &attr, mask & MAY_EXEC)?;
+            may(found, &attr, mask & 7)?;
+            mount_allows(found.mount.get(), &attr, mask & MAY_WRITE)
+        })
+    }
+
+    /// The text of the symbolic link at `path`: `readlink(2)`. Does not change the access time.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is not a symbolic link; those of a walk.
+    pub fn read_link(&self, base: Base<'_>, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        let body = self.resolve(base, path, false, |found| {
+            let inode = found.inode()?;
+            if inode.mode() & S_IFMT != S_IFLNK {
+                return Err(Errno::EINVAL);
+            }
+            match inode.link_body.load(found.guard) {
+                Some(body) => Ok(Ok(body.to_vec())),
+                None => found.pin().map(Err),
+            }
+        })?;
+        match body {
+            Ok(body) => Ok(body),
+            Err(held) => held.sb().link_body(held.dentry(), &self.request()),
+        }
+    }
+}

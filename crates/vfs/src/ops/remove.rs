@@ -1,0 +1,117 @@
+//! unlink and rmdir: removal of names.
+
+use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
+use crate::base::attr::S_ISVTX;
+use crate::base::errno::Errno;
+use crate::base::rank::Rank;
+use crate::dcache::dentry::{DIR, Dentry, MOUNTED};
+use crate::dcache::fs::Request;
+use crate::mount::Mount;
+use crate::mount::context::Context;
+use crate::mount::place::Base;
+use crate::ops::entry::Entry;
+use crate::ops::last::LastKind;
+use crate::ops::publish;
+use crate::walk::permission::may_block;
+use prim::atomic::Ordering::Relaxed;
+
+impl Context {
+    /// Removes the name of anything but a directory: `unlink(2)`. The file is freed when it has no name and
+    /// no holder.
+    ///
+    /// # Errors
+    /// `ENOENT`; `EISDIR` for a directory (also `.`, `..` and `/`); `ENOTDIR` with a slash after it; `EACCES`; `EPERM` in
+    /// a sticky directory; those of a walk, and the file system's.
+    pub fn unlink(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
+        self.in_parent(base, path, |entry| {
+            if entry.last.kind != LastKind::Normal {
+                return Err(Errno::EISDIR);
+            }
+            entry.mount.check_writable()?;
+            let victim = entry.find()?.ok_or(Errno::ENOENT)?;
+            if entry.last.slash {
+                return Err(if victim.has(DIR) { Errno::EISDIR } else { Errno::ENOTDIR });
+            }
+            let request = self.may_remove(entry.mount, entry.dir, victim, false)?;
+            check_no_mount(victim)?;
+            entry.remove(victim, false, &request)
+        })
+    }
+
+    /// Removes an empty directory: `rmdir(2)`.
+    ///
+    /// # Errors
+    /// `ENOENT`; `ENOTDIR`; `ENOTEMPTY` (also for `..`); `EINVAL` for `.`; `EBUSY` for the root; `EACCES`; `EPERM` in a
+    /// sticky directory; those of a walk, and the file system's.
+    pub fn rmdir(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
+        self.in_parent(base, path, |entry| {
+            match entry.last.kind {
+                LastKind::Normal => {}
+                LastKind::Dot => return Err(Errno::EINVAL),
+                LastKind::DotDot => return Err(Errno::ENOTEMPTY),
+                LastKind::Root => return Err(Errno::EBUSY),
+            }
+            entry.mount.check_writable()?;
+            let victim = entry.find()?.ok_or(Errno::ENOENT)?;
+            let request = self.may_remove(entry.mount, entry.dir, victim, true)?;
+            check_no_mount(victim)?;
+            // After the release of this lock no entry can be created in it, since it is unhashed.
+            let _held = entry.sb.ranks.lock_nested(Rank::Directory, &victim.lock);
+            self.check_empty(victim)?;
+            entry.remove(victim, true, &request)
+        })
+    }
+
+    /// Whether the locked directory `dir` has no entries as far as the cache knows.
+    pub(crate) fn check_empty(&self, dir: &Dentry) -> Result<(), Errno> {
+        if dir.children.load(Relaxed) != 0 { Err(Errno::ENOTEMPTY) } else { Ok(()) }
+    }
+
+    /// Whether `cred` may remove `victim` from the directory `dir`.
+    ///
+    /// # Errors
+    /// `EACCES`, `EPERM` (sticky), `ENOTDIR`, `EISDIR`.
+    pub(crate) fn may_remove(
+        &self,
+        mount: &Mount,
+        dir: &Dentry,
+        victim: &Dentry,
+        is_dir: bool,
+    ) -> Result<Request, Errno> {
+        let dir_inode = dir.inode().ok_or(Errno::ENOENT)?;
+        let dir_attr = dir_inode.attr();
+        let victim_inode = victim.inode().ok_or(Errno::ENOENT)?;
+        let cred = self.credentials();
+        may_block(&mount.sb, (dir_inode, &dir_attr), &cred, MAY_WRITE | MAY_EXEC)?;
+        if dir_attr.mode & S_ISVTX != 0 && cred.uid != dir_attr.uid && !cred.owns(&victim_inode.attr()) {
+            return Err(Errno::EPERM);
+        }
+        match (is_dir, victim.has(DIR)) {
+            (true, false) => Err(Errno::ENOTDIR),
+            (false, true) => Err(Errno::EISDIR),
+            _ => Ok(self.request()),
+        }
+    }
+}
+
+/// Checks that an entry that will be removed or moved is not a mount point.
+///
+/// # Errors
+/// `EBUSY`.
+pub(crate) fn check_no_mount(entry: &Dentry) -> Result<(), Errno> {
+    if entry.has(MOUNTED) { Err(Errno::EBUSY) } else { Ok(()) }
+}
+
+impl Entry<'_, '_> {
+    fn remove(&self, victim: &Dentry, is_dir: bool, request: &Request) -> Result<(), Errno> {
+        let inode = victim.inode().ok_or(Errno::ENOENT)?;
+        self.sb.fs.unlink(request, self.dir_inode()?, self.last.name, inode)?;
+        if is_dir {
+            self.sb.forget_children(victim);
+        }
+        publish::removed(self.sb, self.dir, victim, self.last.name, is_dir);
+        self.sb.delete(self.dir, victim, self.hash, if is_dir { 2 } else { 1 }, request.now);
+        self.sb.touch_dir(self.dir, -1, -i32::from(is_dir), request.now);
+        Ok(())
+    }
+}

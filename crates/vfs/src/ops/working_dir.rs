@@ -1,0 +1,83 @@
+//! chdir, chroot, getcwd, realpath: root and working directory of a context, and paths from its root.
+
+use crate::base::access::credentials::{Capabilities, MAY_EXEC};
+use crate::base::attr::{S_IFDIR, S_IFMT};
+use crate::base::errno::Errno;
+use crate::dcache::dentry::HASHED;
+use crate::mount::context::Context;
+use crate::mount::place::{Base, OwnedPlace};
+use crate::mount::reverse_path::path_from;
+use crate::walk::permission::may;
+
+impl Context {
+    /// Changes the working directory: `chdir(2)`.
+    ///
+    /// # Errors
+    /// Those of a walk; `ENOTDIR`; `EACCES` without search permission.
+    pub fn set_current_dir(&self, path: &[u8]) -> Result<(), Errno> {
+        let dir = self.searchable(Base::default(), path)?;
+        self.replace(|state| state.cwd = dir);
+        Ok(())
+    }
+
+    /// Changes the root directory (not the working directory): `chroot(2)`.
+    ///
+    /// # Errors
+    /// As for [`Context::set_current_dir`]; `EPERM` without `SYS_CHROOT`.
+    pub fn set_root(&self, path: &[u8]) -> Result<(), Errno> {
+        let dir = self.searchable(Base::default(), path)?;
+        if !self.credentials().capabilities.contains(Capabilities::SYS_CHROOT) {
+            return Err(Errno::EPERM);
+        }
+        self.replace(|state| state.root = dir);
+        Ok(())
+    }
+
+    pub(crate) fn searchable(&self, base: Base<'_>, path: &[u8]) -> Result<OwnedPlace, Errno> {
+        self.resolve(base, path, true, |found| {
+            let attr = found.inode()?.attr();
+            if attr.mode & S_IFMT != S_IFDIR {
+                return Err(Errno::ENOTDIR);
+            }
+            may(found, &attr, MAY_EXEC)?;
+            found.pin()
+        })
+    }
+
+    /// The working directory's path: `getcwd(2)`.
+    ///
+    /// # Errors
+    /// `ENOENT` if it was removed.
+    pub fn current_dir(&self) -> Result<Vec<u8>, Errno> {
+        let (_, cwd) = self.root_and_cwd();
+        if cwd.dentry().has(HASHED) { Ok(self.path_of(&cwd)) } else { Err(Errno::ENOENT) }
+    }
+
+    /// The path of the file at `path`, without symbolic links, `.` or `..`: `realpath(3)`. Of a scoped walk,
+    /// the path from the root of its scope.
+    ///
+    /// # Errors
+    /// Those of a walk.
+    pub fn canonical(&self, base: crate::mount::place::Base<'_>, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        let held = self.hold(base, path, true)?;
+        if !base.resolve.is_scoped() {
+            return Ok(self.path_of(&held));
+        }
+        let (_, cwd) = self.root_and_cwd();
+        let scope = base.scope.or(base.dir).unwrap_or(&cwd);
+        Ok(path_from(held.sb(), held.place(), scope.place()))
+    }
+
+    /// The path of an open file, as in `/proc/self/fd`: with ` (deleted)` if its name was removed.
+    #[must_use]
+    pub fn path_of_file(&self, file: &crate::ops::file::OpenFile) -> Vec<u8> {
+        self.path_of(file.held())
+    }
+
+    /// The path of a held place, as [`Context::path_of_file`].
+    #[must_use]
+    pub fn path_of(&self, held: &OwnedPlace) -> Vec<u8> {
+        let (root, _) = self.root_and_cwd();
+        path_from(held.sb(), held.place(), root.place())
+    }
+}

@@ -1,0 +1,167 @@
+//! getxattr, setxattr, removexattr, listxattr, and the effect of ACLs on the mode.
+//!
+//! [`crate::base::access::xattr`] has the rules that need no tree. The file system stores an ACL as an
+//! attribute; the inode has a copy for permission checks.
+
+use crate::base::access::acl::{Acl, AclKind};
+use crate::base::access::credentials::{Capabilities, Credentials};
+use crate::base::access::xattr::{XattrUse, acl_to_set, check_lengths, is_listed, may_get_acl, may_use};
+use crate::base::attr::{S_ISGID, SetAttr};
+use crate::base::errno::Errno;
+use crate::base::rank::Rank;
+use crate::dcache::dentry::{DIR, Dentry};
+use crate::dcache::fs::{Request, SetXattr};
+use crate::dcache::inode::Inode;
+use crate::dcache::superblock::{SuperBlock, change_dir_flags};
+use crate::mount::context::Context;
+use crate::mount::place::{Base, OwnedPlace};
+use crate::notify::EventKind;
+use crate::ops::publish;
+use crate::walk::permission::may_block;
+
+impl Context {
+    /// The value of the extended attribute `name`: `getxattr(2)`, `lgetxattr(2)` without `follow`.
+    ///
+    /// # Errors
+    /// `ENODATA`, `EOPNOTSUPP`, `ERANGE` for an empty name or one of more than 255 bytes, `EACCES`; those of
+    /// a walk.
+    pub fn get_xattr(&self, base: Base<'_>, path: &[u8], follow: bool, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        check_lengths(name, XattrUse::Get)?;
+        get(&self.hold(base, path, follow)?, &self.credentials(), name)
+    }
+
+    /// Sets the extended attribute `name`: `setxattr(2)`, `lsetxattr(2)` without `follow`.
+    ///
+    /// # Errors
+    /// `EEXIST`, `ENODATA` by `how`; `EOPNOTSUPP`, `ERANGE`, `E2BIG`, `EPERM`, `EACCES`, `EROFS`, `ENOSPC`,
+    /// `EDQUOT`; those of a walk.
+    pub fn set_xattr(
+        &self,
+        base: Base<'_>,
+        path: &[u8],
+        follow: bool,
+        name: &[u8],
+        value: &[u8],
+        how: SetXattr,
+    ) -> Result<(), Errno> {
+        check_lengths(name, XattrUse::Set(value))?;
+        set(&self.hold(base, path, follow)?, &self.credentials(), &self.request(), name, value, how)
+    }
+
+    /// Removes the extended attribute `name`: `removexattr(2)`, `lremovexattr(2)` without `follow`.
+    ///
+    /// # Errors
+    /// `ENODATA`, `EOPNOTSUPP`, `ERANGE`, `EPERM`, `EACCES`, `EROFS`; those of a walk.
+    pub fn remove_xattr(&self, base: Base<'_>, path: &[u8], follow: bool, name: &[u8]) -> Result<(), Errno> {
+        check_lengths(name, XattrUse::Remove)?;
+        remove(&self.hold(base, path, follow)?, &self.credentials(), &self.request(), name)
+    }
+
+    /// The names of all extended attributes: `listxattr(2)`, `llistxattr(2)` without `follow`.
+    ///
+    /// # Errors
+    /// Those of a walk, and the file system's.
+    pub fn list_xattrs(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Vec<Box<[u8]>>, Errno> {
+        list(&self.hold(base, path, follow)?, &self.credentials())
+    }
+}
+
+/// [`Context::get_xattr`] of a held place.
+pub(crate) fn get(held: &OwnedPlace, cred: &Credentials, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+    check_lengths(name, XattrUse::Get)?;
+    let (sb, inode) = (held.sb(), held.inode()?);
+    let attr = held.attr()?;
+    match AclKind::of_xattr(name) {
+        Some(kind) => may_get_acl(&attr, kind)?,
+        None => may_use(cred, &attr, name, XattrUse::Get, |mask| may_block(sb, (inode, &attr), cred, mask))?,
+    }
+    sb.fs.get_xattr(inode, name)
+}
+
+/// [`Context::set_xattr`] of a held place.
+pub(crate) fn set(
+    held: &OwnedPlace,
+    cred: &Credentials,
+    request: &Request,
+    name: &[u8],
+    value: &[u8],
+    how: SetXattr,
+) -> Result<(), Errno> {
+    check_lengths(name, XattrUse::Set(value))?;
+    held.mount().check_writable()?;
+    let (sb, inode) = (held.sb(), held.inode()?);
+    let attr = held.attr()?;
+    if let Some(kind) = AclKind::of_xattr(name) {
+        let acl = acl_to_set(cred, &attr, kind, value)?;
+        return set_acl(sb, request, cred, held.dentry(), kind, acl);
+    }
+    may_use(cred, &attr, name, XattrUse::Set(value), |mask| may_block(sb, (inode, &attr), cred, mask))?;
+    let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
+    sb.fs.set_xattr(request, inode, name, value, how)?;
+    changed(held, inode, request);
+    Ok(())
+}
+
+/// [`Context::remove_xattr`] of a held place.
+pub(crate) fn remove(held: &OwnedPlace, cred: &Credentials, request: &Request, name: &[u8]) -> Result<(), Errno> {
+    check_lengths(name, XattrUse::Remove)?;
+    held.mount().check_writable()?;
+    let (sb, inode) = (held.sb(), held.inode()?);
+    let attr = held.attr()?;
+    if let Some(kind) = AclKind::of_xattr(name) {
+        let acl = acl_to_set(cred, &attr, kind, &[])?;
+        return set_acl(sb, request, cred, held.dentry(), kind, acl);
+    }
+    may_use(cred, &attr, name, XattrUse::Remove, |mask| may_block(sb, (inode, &attr), cred, mask))?;
+    let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
+    sb.fs.remove_xattr(request, inode, name)?;
+    changed(held, inode, request);
+    Ok(())
+}
+
+/// [`Context::list_xattrs`] of a held place.
+pub(crate) fn list(held: &OwnedPlace, cred: &Credentials) -> Result<Vec<Box<[u8]>>, Errno> {
+    let mut names = held.sb().fs.list_xattrs(held.inode()?)?;
+    names.retain(|name| is_listed(cred, name));
+    Ok(names)
+}
+
+fn changed(held: &OwnedPlace, inode: &Inode, request: &Request) {
+    inode.update(|attr| attr.ctime = request.now);
+    publish::touched(held.sb(), EventKind::Attributes, held.dentry());
+}
+
+/// Sets or removes an ACL of the file at `dentry`; an access ACL also changes the mode.
+fn set_acl(
+    sb: &SuperBlock,
+    request: &Request,
+    cred: &Credentials,
+    dentry: &Dentry,
+    kind: AclKind,
+    acl: Option<Acl>,
+) -> Result<(), Errno> {
+    let inode = dentry.inode().ok_or(Errno::EIO)?;
+    let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
+    let bits = acl.as_ref().filter(|_| kind == AclKind::Access).map(Acl::mode_bits);
+    let kept = acl.filter(|acl| kind == AclKind::Default || acl.equiv_mode().is_none());
+    sb.store_acl(request, inode, kind, kept.as_ref())?;
+    if kind == AclKind::Access {
+        let keeps = cred.in_group(inode.attr().gid) || cred.capabilities.contains(Capabilities::FSETID);
+        let bits = bits.unwrap_or_else(|| inode.mode()) & 0o777;
+        let mode = inode.mode() & 0o7000 & !if keeps { 0 } else { S_ISGID } | bits;
+        sb.fs.set_attr(request, inode, &SetAttr { mode: Some(mode), ..SetAttr::default() })?;
+        inode.update(|attr| attr.mode = attr.kind() | mode);
+    }
+    let mut acls = inode.acl(&sb.domain.read()).cloned().unwrap_or_default();
+    match kind {
+        AclKind::Access => acls.access = kept,
+        AclKind::Default => acls.default = kept,
+    }
+    sb.put_acls(dentry, inode, acls);
+    inode.update(|attr| attr.ctime = request.now);
+    if dentry.has(DIR) {
+        change_dir_flags(dentry, 0, 0);
+    }
+    publish::touched(sb, EventKind::Attributes, dentry);
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! Misses: one request to the file system for all threads that need the same name.
+//!
+//! # What it is
+//! One thread requests a name that is not cached, or expired, from the file system (a *flight*). Other
+//! threads that need the same name wait for its answer; requests for different names of one directory run
+//! side by side. A thread that began after the directory changed, or was invalidated, does not wait for an
+//! answer from before: it begins another flight. No lock of the cache is held during the request. The answer
+//! is put into the cache under the directory's lock, unless the directory changed since the request: then the
+//! request is repeated.
+//!
+//! Operations that change a directory send the request under its lock, since no other thread may create the
+//! name meanwhile.
+//!
+//! # States of a requested name
+//! ```text
+//!            first request                     answer
+//!  unknown ---------------> in lookup (flight) -------> positive, negative: all waiting threads look again
+//!     ^                          |  |
+//!     +---- directory changed ---+  +---- error: all waiting threads get it; deadline: that thread gets ETIMEDOUT,
+//!                                         the flight continues
+//! ```
+//!
+//! # How it is locked
+//! The locks of flights ([`sync::SingleFlight`]) are never held across a request. The directory's lock is
+//! taken twice, before and after.
+//!
+//! # Where it comes from
+//! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
+
+use crate::base::errno::Errno;
+use crate::base::rank::{Locked, Rank};
+use crate::dcache::dentry::{CHECKED, COMPLETE, DIR, Dentry, HASHED, INODE};
+use crate::dcache::flight::{LookupKey, LookupResult};
+use crate::dcache::fs::{NewInode, Request};
+use crate::dcache::reclaim::SlotKind;
+use crate::dcache::slot::{CountedDentry, outlive};
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::place::OwnedPlace;
+use prim::atomic::{Ordering::SeqCst, fence};
+use sync::single_flight::{Entry, Waited};
+
+/// Answers that are discarded because the directory changed meanwhile, before the request is sent under the
+/// directory's lock.
+const MOST_TRIES: u32 = 8;
+
+/// The state of a name in the cache.
+enum Look {
+    Positive(CountedDentry),
+    Absent,
+    /// Unknown: the expired entry, if any, and the directory's counter of changes.
+    Unknown(Option<CountedDentry>, u32),
+}
+
+/// The entry `name` of `dir`, which belongs to this superblock and is held; takes a count on the entry. Calls
+/// the file system if needed.
+///
+/// # Errors
+/// `ENOENT` if the directory was removed; `ETIMEDOUT`; errors of the file system, except for `ENOENT` of the
+/// name, which is `None`.
+pub(crate) fn find_held(
+    sb: &SuperBlock,
+    dir: &OwnedPlace,
+    name: &[u8],
+    request: &Request,
+) -> Result<Option<CountedDentry>, Errno> {
+    let hash = sb.hash(name);
+    let mut is_fresh = false;
+    let mut tries = 0;
+    loop {
+        let version = match look(sb, dir.dentry(), name, hash, is_fresh)? {
+            Look::Positive(entry) => return Ok(Some(entry)),
+            Look::Absent => return Ok(None),
+            Look::Unknown(stale, version) => {
+                stale.into_iter().for_each(|stale| sb.unpin(stale));
+                version
+            }
+        };
+        match single_flight(sb, dir, (name, hash), version, request) {
+            // The fresh answer is used even if it is valid for no time at all.
+            LookupResult::There => is_fresh = true,
+            // Changes and invalidations may overtake each answer. Under the lock one answer is used all the
+            // same.
+            LookupResult::Again if tries == MOST_TRIES => {
+                let _held = lock_dir(sb, dir.dentry())?;
+                let found = find_locked(sb, || *request, dir.dentry(), name, hash)?;
+                return Ok(found.and_then(|entry| sb.pin(entry)));
+            }
+            LookupResult::Again => (is_fresh, tries) = (false, tries + 1),
+            LookupResult::Absent => return Ok(None),
+            LookupResult::Failed(errno) => return Err(errno),
+        }
+    }
+}
+
+fn lock_dir<'d>(sb: &'d SuperBlock, dir: &'d Dentry) -> Result<Locked<'d>, Errno> {
+    let held = sb.ranks.lock(Rank::Directory, &dir.lock);
+    if dir.has(HASHED) { Ok(held) } else { Err(Errno::ENOENT) }
+}
+
+fn look(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, is_fresh: bool) -> Result<Look, Errno> {
+    let _held = lock_dir(sb, dir)?;
+    let version = sb.versions.of(dir);
+    Ok(match sb.cached(dir, name, hash) {
+        Some(entry) if (is_fresh || is_good(entry)) && !is_positive(entry) => Look::Absent,
+        Some(entry) => match sb.pin(entry) {
+            Some(pinned) if is_fresh || is_good(entry) => Look::Positive(pinned),
+            pinned => Look::Unknown(pinned, version),
+        },
+        None if dir.has(COMPLETE) => Look::Absent,
+        None if sb.fs_lists && sb.listings.lacks(dir, version, name) => Look::Absent,
+        None => Look::Unknown(None, version),
+    })
+}
+
+#[cold]
+fn single_flight(
+    sb: &SuperBlock,
+    dir: &OwnedPlace,
+    (name, hash): (&[u8], u64),
+    version: u32,
+    request: &Request,
+) -> LookupResult {
+    let at = core::ptr::from_ref(dir.dentry()) as usize;
+    let is = |is_fresh: &LookupKey| is_fresh.dir == at && is_fresh.version == version && *is_fresh.name == *name;
+    let key = || LookupKey { dir: at, version, name: name.into() };
+    let entered = sb.flights.enter_with(hash ^ at as u64 >> 6, is, key);
+    let waiter = match entered {
+        Entry::Wait(waiter) => waiter,
+        Entry::Lead(leader) if request.deadline.is_none() => {
+            let answer = fetch(sb, dir.dentry(), name, hash, request);
+            leader.finish(answer);
+            return answer;
+        }
+        Entry::Lead(leader) => {
+            // On another thread, so that this one can return at its deadline.
+            let waiter = leader.waiter();
+            let (dir, name, request) = (dir.clone(), Box::<[u8]>::from(name), *request);
+            let work = move || {
+                let answer = fetch(dir.sb(), dir.dentry(), &name, hash, &request);
+                drop(dir);
+                leader.finish(answer);
+            };
+            if prim::thread::spawn("lightfoot-ask", work).is_none() {
+                return LookupResult::Failed(Errno::EAGAIN);
+            }
+            waiter
+        }
+    };
+    match waiter.wait(request.deadline) {
+        Waited::Done(answer) => answer,
+        Waited::Abandoned => LookupResult::Again,
+        Waited::TimedOut => LookupResult::Failed(Errno::ETIMEDOUT),
+    }
+}
+
+/// Requests `name` in `dir`, which is held, from the file system, and puts the answer into the cache.
+fn fetch(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, request: &Request) -> LookupResult {
+    // An earlier flight may have brought the answer.
+    let (stale, version) = match look(sb, dir, name, hash, false) {
+        Err(errno) => return LookupResult::Failed(errno),
+        Ok(Look::Absent) => return LookupResult::Absent,
+        Ok(Look::Positive(entry)) => {
+            sb.unpin(entry);
+            return LookupResult::There;
+        }
+        Ok(Look::Unknown(stale, version)) => (stale, version),
+    };
+    let invalidations = sb.invalidations();
+    let reply = fetch_name(sb, dir, name, stale.as_ref().map(CountedDentry::get), request);
+    let answer = match lock_dir(sb, dir) {
+        Err(errno) => LookupResult::Failed(errno),
+        Ok(_held) if sb.versions.of(dir) != version => LookupResult::Again,
+        Ok(_held) => {
+            let answer = settle(sb, dir, name, hash, reply);
+            expire_if_invalidated(sb, invalidations, sb.cached(dir, name, hash));
+            answer
+        }
+    };
+    stale.into_iter().for_each(|stale| sb.unpin(stale));
+    answer
+}
+
+/// The file system's answer about a name: by `revalidate` if it has an expired entry, else by `lookup`.
+fn fetch_name(
+    sb: &SuperBlock,
+    dir: &Dentry,
+    name: &[u8],
+    stale: Option<&Dentry>,
+    request: &Request,
+) -> Result<NewInode, Errno> {
+    let inode = dir.inode().ok_or(Errno::ENOENT)?;
+    if let Some(old) = stale.and_then(Dentry::inode) {
+        match sb.fs.revalidate(request, inode, name, old) {
+            Err(Errno::ENOENT | Errno::ESTALE) => {}
+            reply => return reply,
+        }
+    }
+    sb.fs.lookup(request, inode, name)
+}
+
+/// Puts the file system's answer about a name into the cache of the locked directory.
+fn settle(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, reply: Result<NewInode, Errno>) -> LookupResult {
+    let new = match reply {
+        Ok(new) => Some(new),
+        Err(Errno::ENOENT) => None,
+        Err(errno) => return LookupResult::Failed(errno),
+    };
+    if let Some(old) = sb.cached(dir, name, hash) {
+        let stays = match (&new, old.inode()) {
+            (Some(new), Some(inode)) => inode.node() == new.node && inode.attr().kind() == new.attr.kind(),
+            _ => false,
+        };
+        if let Some(new) = new.as_ref().filter(|_| stays) {
+            sb.refresh(old, new);
+            return LookupResult::There;
+        }
+        if !sb.prune(dir, old, hash) {
+            return LookupResult::There;
+        }
+    }
+    match new {
+        Some(new) => match insert(sb, dir, name, hash, &new) {
+            Ok(_) => LookupResult::There,
+            Err(errno) => LookupResult::Failed(errno),
+        },
+        None => {
+            sb.add_negative(dir, name, hash, sb.default_valid);
+            LookupResult::Absent
+        }
+    }
+}
+
+/// Adds a name from the file system's answer: of an inode that is cached by its node, or of a new one.
+///
+/// # Errors
+/// `ENOMEM`: the budget is used up and every entry is held.
+fn insert<'s>(sb: &'s SuperBlock, dir: &Dentry, name: &[u8], hash: u64, new: &NewInode) -> Result<&'s Dentry, Errno> {
+    let slot = sb.slot(SlotKind::Entry, Some(dir))?;
+    let mut slot = Some(slot);
+    let _held = sb.ranks.lock(Rank::Inodes, &sb.inodes.lock);
+    let alias = sb.inodes.get(sb, new.node, |inode| {
+        if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
+            // A directory that moved behind the cache: its former name is stale.
+            crate::dcache::slot::dentry_beside(inode).expire();
+            sb.inodes.note_double();
+            sb.put_inode(inode);
+            return None;
+        }
+        inode.update(|attr| *attr = new.attr);
+        let slot = slot.take()?;
+        Some(outlive(sb, sb.add_alias(slot, dir, (name, hash), inode, new.valid)))
+    });
+    if let Some(alias) = alias.flatten() {
+        return Ok(alias);
+    }
+    let slot = slot.take().ok_or(Errno::ENOMEM)?;
+    Ok(sb.add(slot, dir, name, hash, &new.into()))
+}
+
+/// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays valid
+/// while the lock is held.
+///
+/// # Errors
+/// Errors of the file system, except for `ENOENT`, which is `None`.
+pub(crate) fn find_locked<'s>(
+    sb: &'s SuperBlock,
+    request: impl FnOnce() -> Request,
+    dir: &Dentry,
+    name: &[u8],
+    hash: u64,
+) -> Result<Option<&'s Dentry>, Errno> {
+    let cached = sb.cached(dir, name, hash);
+    match cached {
+        Some(entry) if is_good(entry) => return Ok(is_positive(entry).then_some(entry)),
+        None if dir.has(COMPLETE) => return Ok(None),
+        _ => {}
+    }
+    let invalidations = sb.invalidations();
+    let reply = fetch_name(sb, dir, name, cached, &request());
+    if let LookupResult::Failed(errno) = settle(sb, dir, name, hash, reply) {
+        return Err(errno);
+    }
+    let entry = sb.cached(dir, name, hash);
+    expire_if_invalidated(sb, invalidations, entry);
+    Ok(entry.filter(|entry| is_positive(entry)))
+}
+
+/// The cached directory `name` of the locked directory `dir`, if [`find_locked`] would revalidate it: if it
+/// is another one by then, it is removed with everything below it.
+pub(crate) fn stale_dir<'s>(sb: &'s SuperBlock, dir: &Dentry, name: &[u8], hash: u64) -> Option<&'s Dentry> {
+    sb.cached(dir, name, hash).filter(|entry| !is_good(entry) && is_positive(entry) && entry.has(DIR))
+}
+
+/// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its answer
+/// may be from before.
+fn expire_if_invalidated(sb: &SuperBlock, invalidations: u32, entry: Option<&Dentry>) {
+    // ORDERING: the fence pairs with that of `Invalidator::invalidate`: either this thread sees the
+    // invalidation, or the invalidating thread sees what was just stored, and expires it.
+    fence(SeqCst);
+    if sb.invalidations() != invalidations {
+        entry.into_iter().for_each(Dentry::expire);
+    }
+}
+
+/// Whether the entry is valid.
+fn is_good(entry: &Dentry) -> bool {
+    !entry.has(CHECKED) || !entry.is_expired()
+}
+
+fn is_positive(entry: &Dentry) -> bool {
+    entry.object() & INODE != 0
+}

@@ -1,0 +1,123 @@
+//! The permission check of a file: by its file system, its ACL or its mode.
+//!
+//! # How it is locked
+//! No lock: attributes and ACLs are read under their sequences and RCU.
+//!
+//! # Where it comes from
+//! `path_resolution(7)`, `acl(5)`; the structure of Linux's `inode_permission`, which tries in rcu-walk
+//! first.
+
+use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE};
+use crate::base::attr::{Attr, S_IFREG};
+use crate::base::errno::Errno;
+use crate::base::flags::MountFlags;
+use crate::dcache::fallback::Fallback;
+use crate::dcache::fs::Permission;
+use crate::dcache::inode::Inode;
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::Mount;
+use crate::walk::WalkEnd;
+use sync::rcu::ReadGuard;
+
+/// The result of a check in rcu-walk.
+pub(crate) enum MayRcu {
+    Is(Result<(), Errno>),
+    /// The check would block.
+    NotHere,
+}
+
+/// Whether `cred` may do `mask` with `inode`, whose attributes are `attr`. Does not block.
+#[inline(always)]
+pub(crate) fn may_rcu(
+    sb: &SuperBlock,
+    guard: &ReadGuard<'_>,
+    (inode, attr): (&Inode, &Attr),
+    cred: &Credentials,
+    mask: u32,
+) -> MayRcu {
+    if inode.has_acl() || sb.own_permissions {
+        return may_rcu_slow(sb, guard, (inode, attr), cred, mask);
+    }
+    MayRcu::Is(cred.may(attr, mask))
+}
+
+#[cold]
+fn may_rcu_slow(
+    sb: &SuperBlock,
+    guard: &ReadGuard<'_>,
+    (inode, attr): (&Inode, &Attr),
+    cred: &Credentials,
+    mask: u32,
+) -> MayRcu {
+    if sb.own_permissions {
+        match sb.fs.permission(cred, inode, mask, true) {
+            Permission::Is(answer) => return MayRcu::Is(answer),
+            Permission::NotHere => return MayRcu::NotHere,
+            Permission::ByMode => {}
+        }
+    }
+    MayRcu::Is(by_acl(guard, inode, attr, cred, mask))
+}
+
+/// [`may_rcu`] for callers that may block. The caller holds the dentry of `inode`, or its directory's lock.
+///
+/// # Errors
+/// `EACCES`, or errors of the file system.
+pub(crate) fn may_block(
+    sb: &SuperBlock,
+    (inode, attr): (&Inode, &Attr),
+    cred: &Credentials,
+    mask: u32,
+) -> Result<(), Errno> {
+    if sb.own_permissions
+        && let Permission::Is(answer) = sb.fs.permission(cred, inode, mask, false)
+    {
+        return answer;
+    }
+    if inode.has_acl() { by_acl(&sb.domain.read(), inode, attr, cred, mask) } else { cred.may(attr, mask) }
+}
+
+/// Whether the walk's credentials may do `mask` with the found file. In rcu-walk, a check that would block
+/// makes the walk continue in ref-walk.
+///
+/// # Errors
+/// `EACCES`, or errors of the file system; `EAGAIN`, which the walk never returns.
+#[inline(always)]
+pub(crate) fn may(found: &WalkEnd<'_>, attr: &Attr, mask: u32) -> Result<(), Errno> {
+    let inode = found.inode()?;
+    match may_rcu(found.sb(), found.guard, (inode, attr), found.cred, mask) {
+        MayRcu::Is(answer) => answer,
+        MayRcu::NotHere if found.is_held() => may_block(found.sb(), (inode, attr), found.cred, mask),
+        MayRcu::NotHere => Err(found.fall_back(Fallback::Permission)),
+    }
+}
+
+fn by_acl(guard: &ReadGuard<'_>, inode: &Inode, attr: &Attr, cred: &Credentials, mask: u32) -> Result<(), Errno> {
+    let access = inode.acl(guard).and_then(|acls| acls.access.as_ref());
+    let Some(acl) = access else { return cred.may(attr, mask) };
+    match acl.may(cred, attr.uid, attr.gid, mask) {
+        Ok(()) => Ok(()),
+        Err(_) if cred.overrides(attr, mask) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Checks the flags of a mount, which hold for every file: `access(2)` and `open(2)`.
+///
+/// # Errors
+/// `EROFS` to write a regular file, directory or link, `EACCES` to execute a file.
+pub(crate) fn mount_allows(mount: &Mount, attr: &Attr, mask: u32) -> Result<(), Errno> {
+    let flags = mount.flags();
+    if flags == MountFlags::default() {
+        return Ok(());
+    }
+    let kind = attr.kind();
+    let stored = matches!(kind, S_IFREG | crate::base::attr::S_IFDIR | crate::base::attr::S_IFLNK);
+    if mask & MAY_WRITE != 0 && stored && flags.contains(MountFlags::RDONLY) {
+        return Err(Errno::EROFS);
+    }
+    if mask & MAY_EXEC != 0 && kind == S_IFREG && flags.contains(MountFlags::NOEXEC) {
+        return Err(Errno::EACCES);
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! Where to run: what `--on` says.
+
+use crate::error::{Error, Reason};
+use sim::Machine;
+use std::fs;
+use std::path::Path;
+
+/// A place to run at.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// This machine.
+    Native,
+    /// A simulated one, with as many of its nodes as were asked for.
+    Simulated(Box<Machine>),
+}
+
+impl Place {
+    /// What `text` names: `native`, `sim:MACHINE` or `sim:MACHINE:NODES`.
+    pub(crate) fn named(text: &str) -> Result<Self, Error> {
+        if text == "native" {
+            return Ok(Self::Native);
+        }
+        let Some(name) = text.strip_prefix("sim:") else {
+            return Err(Error::NoSuchPlace(text.into()));
+        };
+        // The last part is a number of nodes; a file may have colons in its name.
+        let (name, nodes) = match name.rsplit_once(':') {
+            Some((name, nodes)) if !nodes.contains('/') => (name, Some(nodes)),
+            _ => (name, None),
+        };
+        let machine =
+            if name.contains('/') || name.ends_with(".toml") { read(Path::new(name))? } else { preset(name)? };
+        let Some(nodes) = nodes else { return Ok(Self::Simulated(Box::new(machine))) };
+        let there = machine.nodes;
+        let refuse = || Error::NoSuchNodes { asked: nodes.into(), machine: name.into(), nodes: there };
+        let nodes = nodes.parse().map_err(|_| refuse())?;
+        machine.with_nodes(nodes).map(|machine| Self::Simulated(Box::new(machine))).map_err(|_| refuse())
+    }
+}
+
+fn preset(name: &str) -> Result<Machine, Error> {
+    Machine::preset(name).ok_or_else(|| {
+        let there: Vec<String> = sim::machine::presets().iter().map(|machine| machine.name.clone()).collect();
+        Error::NoSuchMachine { asked: name.into(), there: there.join(", ") }
+    })
+}
+
+fn read(path: &Path) -> Result<Machine, Error> {
+    let refuse = |reason: Reason| Error::MachineFile { path: path.into(), reason };
+    let text = fs::read_to_string(path).map_err(|error| refuse(error.into()))?;
+    // The parser's message has several lines; the first says what is wrong, the rest shows where.
+    Machine::from_toml(&text).map_err(|error| {
+        let message = error.to_string();
+        let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        refuse(lines.join(" ").as_str().into())
+    })
+}

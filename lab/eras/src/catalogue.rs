@@ -1,0 +1,184 @@
+//! Every generation, by name.
+
+use crate::big_lock::BigLock;
+use crate::dcache_lock::PerComponent;
+use crate::dcache_rcu::DcacheRcu;
+use crate::era::Era;
+use crate::fastwalk::Fastwalk;
+use crate::lightfoot::Lightfoot;
+use crate::linux_2_6_32::Linux2632;
+use crate::lockref_2013::{InOneWord, Lockless};
+use crate::options::Options;
+use crate::rcu_walk::{GoOn, Restart};
+use crate::reverse_paths::{Exclusive, ExclusiveBare, Linux312, Shared, SharedBare};
+use crate::rwsem::Semaphores;
+use crate::statvfs::{ByList, ByMount};
+use crate::tree::fine_locks::FineLocks;
+use crate::tree::one_lock::OneLock;
+use crate::tree::operations::make;
+use crate::vfs_scale::VfsScale;
+use locks::{McsLock, QueuedLock};
+use sync::{AlwaysQueue, EarlyExit};
+
+/// A generation that can be selected by name.
+pub struct EraEntry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The year of the publication.
+    pub year: u32,
+    /// What it does to shared memory, in a line.
+    pub summary: &'static str,
+    /// Makes one with its own tree, which is empty but for the root.
+    pub make: fn(&Options) -> Box<dyn Era>,
+}
+
+/// Every generation there is, in the order in which they came; variants behind what they vary.
+#[must_use]
+pub fn catalogue() -> &'static [EraEntry] {
+    CATALOGUE
+}
+
+/// The generation of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static EraEntry> {
+    CATALOGUE.iter().find(|entry| entry.name == name)
+}
+
+const CATALOGUE: &[EraEntry] = &[
+    EraEntry { name: "big-lock", year: 1996, summary: "one lock around every operation", make: make::<BigLock> },
+    EraEntry {
+        name: "dcache-lock",
+        year: 2001,
+        summary: "dcache_lock for each component (Linux 2.4)",
+        make: make::<OneLock<PerComponent>>,
+    },
+    EraEntry {
+        name: "fastwalk",
+        year: 2002,
+        summary: "dcache_lock once, held across the walk",
+        make: make::<OneLock<Fastwalk>>,
+    },
+    EraEntry {
+        name: "dcache-rcu",
+        year: 2002,
+        summary: "chains searched without a lock; lock and count of each component",
+        make: make::<OneLock<DcacheRcu>>,
+    },
+    EraEntry {
+        name: "linux-2.6.32",
+        year: 2009,
+        summary: "the same with ticket locks and a mount lock; dcache_lock for changes and last puts",
+        make: make::<OneLock<Linux2632>>,
+    },
+    EraEntry {
+        name: "vfs-scale",
+        year: 2009,
+        summary: "fine-grained locks; lock and count of each component",
+        make: make::<FineLocks<VfsScale>>,
+    },
+    EraEntry {
+        name: "statvfs-mounts",
+        year: 2009,
+        summary: "vfs-scale; statvfs reads the list of mounts",
+        make: make::<FineLocks<ByList>>,
+    },
+    EraEntry {
+        name: "statvfs-mount",
+        year: 2010,
+        summary: "vfs-scale; statvfs asks the mount",
+        make: make::<FineLocks<ByMount>>,
+    },
+    EraEntry {
+        name: "rcu-walk-restart",
+        year: 2009,
+        summary: "store-free walk, from the beginning with counts on trouble",
+        make: make::<FineLocks<Restart>>,
+    },
+    EraEntry {
+        name: "rcu-walk",
+        year: 2011,
+        summary: "store-free walk that goes on with counts on trouble (Linux 2.6.38)",
+        make: make::<FineLocks<GoOn>>,
+    },
+    EraEntry {
+        name: "rcu-walk-mcs",
+        year: 2011,
+        summary: "rcu-walk with MCS locks: count under the lock, fair queue",
+        make: make::<FineLocks<GoOn<McsLock>>>,
+    },
+    EraEntry {
+        name: "rcu-walk-queued",
+        year: 2011,
+        summary: "rcu-walk with queued spinlocks",
+        make: make::<FineLocks<GoOn<QueuedLock>>>,
+    },
+    EraEntry {
+        name: "d-path-seqlock",
+        year: 2011,
+        summary: "rcu-walk; a reverse path takes rename_lock as a writer, and each entry's lock",
+        make: make::<FineLocks<Exclusive>>,
+    },
+    EraEntry {
+        name: "d-path-seqlock-bare",
+        year: 2011,
+        summary: "the same without each entry's lock",
+        make: make::<FineLocks<ExclusiveBare>>,
+    },
+    EraEntry {
+        name: "d-path-seqrwlock",
+        year: 2013,
+        summary: "rcu-walk; reverse paths share rename_lock, and take each entry's lock",
+        make: make::<FineLocks<Shared>>,
+    },
+    EraEntry {
+        name: "d-path-seqrwlock-bare",
+        year: 2013,
+        summary: "the same without each entry's lock",
+        make: make::<FineLocks<SharedBare>>,
+    },
+    EraEntry {
+        name: "lockref-2013",
+        year: 2013,
+        summary: "rcu-walk with a count that is moved by compare-exchange, two tries, then the lock",
+        make: make::<FineLocks<Lockless>>,
+    },
+    EraEntry {
+        name: "lockref-2013-word",
+        year: 2013,
+        summary: "the same with count and lock in one word: no try while the lock is held",
+        make: make::<FineLocks<InOneWord>>,
+    },
+    EraEntry {
+        name: "linux-3.12",
+        year: 2013,
+        summary: "lockref-2013 and d-path-seqrwlock-bare together",
+        make: make::<FineLocks<Linux312>>,
+    },
+    EraEntry {
+        name: "rwsem-2017",
+        year: 2017,
+        summary: "a file's semaphore whose readers always queue on the slow path",
+        make: make::<FineLocks<Semaphores<AlwaysQueue>>>,
+    },
+    EraEntry {
+        name: "rwsem-2018",
+        year: 2018,
+        summary: "the same with the readers' early exit",
+        make: make::<FineLocks<Semaphores<EarlyExit>>>,
+    },
+    EraEntry { name: "lightfoot", year: 2026, summary: "Lightfoot: vfs and ramfs", make: Lightfoot::make },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_found_and_there_once() {
+        for entry in catalogue() {
+            assert_eq!(catalogue().iter().filter(|other| other.name == entry.name).count(), 1, "{}", entry.name);
+            assert!(find(entry.name).is_some_and(|found| found.summary == entry.summary));
+        }
+        assert!(find("2.6").is_none());
+    }
+}

@@ -1,0 +1,123 @@
+//! The RAM file system, counting its files and charging what an operation's own instructions take where its locks are held.
+
+use crate::options::Options;
+use prim::PerCpu;
+use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use prim::shared::Arc;
+use ramfs::RamFs;
+use vfs::{Attr, Errno, FileSystem, Inode, Layer, RenameFlags, Request, Written};
+
+type Result<T> = core::result::Result<T, Errno>;
+
+/// What the file system and the era share.
+pub(super) struct Counters {
+    pub(super) options: Options,
+    own: PerCpu<Own>,
+}
+
+/// One CPU's.
+#[repr(align(128))]
+struct Own {
+    /// Files made less files removed.
+    files: AtomicI64,
+    /// How long the read or the write that the thread is in takes.
+    work_ns: AtomicU64,
+}
+
+pub(super) struct CountedFs {
+    ram: RamFs,
+    shared: Arc<Counters>,
+}
+
+impl Counters {
+    pub(super) fn new(options: &Options) -> Self {
+        let own = PerCpu::new(|| Own { files: AtomicI64::new(0), work_ns: AtomicU64::new(0) });
+        Self { options: options.clone(), own }
+    }
+
+    /// Files with a name, and the root.
+    pub(super) fn files(&self) -> u64 {
+        let sum: i64 = self.own.iter().map(|own| own.files.load(Relaxed)).sum();
+        u64::try_from(sum + 1).unwrap_or(0)
+    }
+
+    /// The calling thread's next read or write takes so long.
+    pub(super) fn set_work_ns(&self, ns: u64) {
+        self.own.this().work_ns.store(ns, Relaxed);
+    }
+
+    fn work(&self) {
+        prim::cost(self.own.this().work_ns.load(Relaxed));
+    }
+
+    fn files_changed(&self, by: i64) {
+        let own = &self.own.this().files;
+        // Relaxed: the slot is this thread's own.
+        own.store(own.load(Relaxed) + by, Relaxed);
+    }
+}
+
+impl CountedFs {
+    pub(super) fn new(shared: Arc<Counters>) -> Self {
+        Self { ram: RamFs::new(), shared }
+    }
+}
+
+impl Layer for CountedFs {
+    type Inner = RamFs;
+
+    fn inner(&self) -> &RamFs {
+        &self.ram
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        dir: &Inode,
+        name: &[u8],
+        attr: &mut Attr,
+        link_body: Option<&[u8]>,
+    ) -> Result<u64> {
+        prim::cost(self.shared.options.create_ns);
+        let node = self.ram.create(request, dir, name, attr, link_body)?;
+        self.shared.files_changed(1);
+        Ok(node)
+    }
+
+    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<()> {
+        prim::cost(self.shared.options.unlink_ns);
+        self.ram.unlink(request, dir, name, inode)?;
+        self.shared.files_changed(-1);
+        Ok(())
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        from: (&Inode, &[u8]),
+        to: (&Inode, &[u8]),
+        inode: &Inode,
+        target: Option<&Inode>,
+        flags: RenameFlags,
+    ) -> Result<()> {
+        prim::cost(self.shared.options.create_ns);
+        self.ram.rename(request, from, to, inode, target, flags)?;
+        if target.is_some() {
+            self.shared.files_changed(-1);
+        }
+        Ok(())
+    }
+
+    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.shared.work();
+        self.ram.read_at(inode, offset, buf)
+    }
+
+    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written> {
+        self.shared.work();
+        self.ram.write_at(request, inode, offset, data)
+    }
+
+    /// There are no limits here, so nothing is given back.
+    fn evict(&self, _: &Inode) {}
+}

@@ -1,0 +1,36 @@
+//! **The rwsem's reader slow path** before and after July 2018 (Waiman Long; Linux 4.19): the semaphore of a file that is
+//! read by many and now and then written.
+//!
+//! A reader that met a writer joined the queue and raised a mark that sent later readers into the queue as well, although
+//! the writer had long gone; since then a reader that finds neither queue nor writer leaves at once. The mechanism is
+//! [`sync::rwsem`]'s; here it is the semaphore of each file in a tree of that time: lockless counts, queued spinlocks
+//! (Linux 4.2), shared reverse paths.
+
+use crate::era::Result;
+use crate::path::Route;
+use crate::rcu_walk::walk_and_go_on;
+use crate::tree::Tree;
+use crate::tree::dentry::Late;
+use crate::tree::fine_locks::{Fine, FineLocks};
+use crate::tree::fs_struct::FsStruct;
+use crate::tree::lockless::LocklessCount;
+use crate::tree::renames::SeqShared;
+use core::marker::PhantomData;
+use locks::QueuedLock;
+use sync::rwsem::SlowPath;
+
+/// The tree of the time, with one slow path or the other. See the [module documentation](self).
+pub(crate) struct Semaphores<P>(PhantomData<P>);
+
+impl<P: SlowPath + Send + Sync + 'static> Fine for Semaphores<P> {
+    type Dentry = Late<LocklessCount<QueuedLock>>;
+    type Spin = QueuedLock;
+    type Renames = SeqShared;
+    type Readers = P;
+    const LOCKS_EACH: bool = false;
+    const LISTS_MOUNTS: bool = false;
+
+    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
+        walk_and_go_on(tree, fs, route)
+    }
+}

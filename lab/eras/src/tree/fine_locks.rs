@@ -1,0 +1,264 @@
+//! Counts, changes and reverse paths under fine-grained locks: vfs-scale and all that came after it.
+//!
+//! # How it is locked
+//! | lock            | protects                                                                          |
+//! |-----------------|-----------------------------------------------------------------------------------|
+//! | a bucket's lock | its chain                                                                         |
+//! | an entry's lock | its count, name, place and hashed state; the list of its children                 |
+//! | `rename_lock`   | shows searches that missed, and reverse paths, that an entry moved               |
+//! | part of a list  | unused entries, all inodes: a lock for each CPU                                   |
+//!
+//! Order: a directory's mutex, `rename_lock`, an entry's lock, a bucket's or a list's. Only a listing
+//! holds two entries' locks: the directory's, then the child's. (Linux's `d_move` holds up to four at once; here it takes
+//! the same ones one after the other, which the directories' mutexes allow.)
+//!
+//! A store-free walker takes none of these. It samples an entry's sequence, which is odd while its name, place or
+//! hashed state changes.
+//!
+//! # Source
+//! Nick Piggin's vfs-scale patches (linux-kernel, 2009), merged in Linux 2.6.38; `Documentation/filesystems/path-lookup.txt`.
+
+use super::Tree;
+use super::count::{Count, FineCount};
+use super::dentry::{Dentry, ON_LRU, UNHASHED};
+use super::fs_struct::{FsStruct, ROOT};
+use super::mount::{Mounts, PerCpuMounts};
+use super::mutex::Spinning;
+use super::name::Name;
+use super::renames::Renames;
+use super::scheme::{Move, Scheme};
+use super::sharded::Sharded;
+use crate::era::Result;
+use crate::path::Route;
+use sync::lockstat::Class;
+use sync::rwsem::SlowPath;
+use sync::{Lock, RawLock};
+
+/// What the eras with fine-grained locks differ in.
+pub(crate) trait Fine: Sized + Send + Sync + 'static {
+    type Dentry: Dentry<Count: FineCount>;
+    /// The spinlock of the time.
+    type Spin: RawLock + 'static;
+    type Renames: Renames;
+    type Readers: SlowPath + Send + Sync + 'static;
+    /// A reverse path takes the lock of each entry.
+    const LOCKS_EACH: bool;
+    /// See [`Scheme::LISTS_MOUNTS`].
+    const LISTS_MOUNTS: bool;
+
+    /// See [`Scheme::walk`].
+    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32>;
+}
+
+/// See the [module documentation](self).
+pub(crate) struct FineLocks<F: Fine> {
+    pub(crate) renames: F::Renames,
+    unused: Sharded<F::Spin>,
+    inodes: Sharded<F::Spin>,
+    files: Sharded<F::Spin>,
+}
+
+impl<F: Fine> FineLocks<F> {
+    /// The count of `number` has become zero, under its lock, which is held: does what is to be done then. Gives the
+    /// directory whose reference goes with the entry.
+    fn put_last(
+        tree: &Tree<Self>,
+        number: u32,
+        held: <<F::Dentry as Dentry>::Count as Count>::Guard<'_>,
+    ) -> Option<u32> {
+        let entry = tree.entry(number);
+        let lists = entry.lists();
+        if !entry.has(UNHASHED) {
+            if !entry.has(ON_LRU) {
+                entry.change_flags(ON_LRU, 0);
+                tree.scheme.unused.insert(number, &lists.home, |n| &tree.entry(n).lists().lru);
+            }
+            return None;
+        }
+        if entry.has(ON_LRU) {
+            tree.scheme.unused.remove(number, &lists.home, |n| &tree.entry(n).lists().lru);
+        }
+        // Without a name and a count nobody comes back to it, but a store-free walker that found it as its working directory.
+        drop(entry.state().seq.write());
+        drop(held);
+        let dir = entry.parent();
+        {
+            let _held = tree.entry(dir).count().lock();
+            tree.unlink_child(dir, number);
+        }
+        let inode = tree.inode(number);
+        tree.scheme.inodes.remove(number, &inode.home, |n| &tree.inode(n).all);
+        tree.free(number);
+        Some(dir)
+    }
+
+    /// One search of the chain; counted. In a read section.
+    fn search(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32> {
+        tree.chain(dir, name.hash).find(|&at| {
+            if !tree.resembles(at, dir, name) {
+                return false;
+            }
+            let entry = tree.entry(at);
+            let held = entry.count().lock();
+            let is_it = entry.parent() == dir && !entry.has(UNHASHED) && tree.is_named(at, name);
+            if is_it {
+                entry.count().get_locked(&held);
+            }
+            is_it
+        })
+    }
+
+    /// A reference to an entry that was found without one, if `is_still` says, when nothing can change any more, that it
+    /// is what was found.
+    pub(crate) fn legitimize(tree: &Tree<Self>, number: u32, is_still: impl Fn() -> bool) -> bool {
+        let count = tree.entry(number).count();
+        if count.try_get() {
+            let is_right = is_still();
+            if !is_right {
+                Self::put(tree, number);
+            }
+            return is_right;
+        }
+        let held = count.lock();
+        let is_right = is_still();
+        if is_right {
+            count.get_locked(&held);
+        }
+        is_right
+    }
+}
+
+impl<F: Fine> Scheme for FineLocks<F> {
+    type Dentry = F::Dentry;
+    type BucketLock = Lock<F::Spin, ()>;
+    type Mutex = Spinning;
+    type Readers = F::Readers;
+    type Mounts = PerCpuMounts;
+    const LISTS_MOUNTS: bool = F::LISTS_MOUNTS;
+    const IS_RCU: bool = true;
+
+    fn new() -> Self {
+        let (unused, inodes, files) = (Sharded::new(), Sharded::new(), Sharded::new());
+        Self { renames: F::Renames::new(), unused, inodes, files }
+    }
+
+    fn visit_locks(&self, visit: &mut dyn FnMut(&Class)) {
+        self.renames.visit_locks(visit);
+    }
+
+    fn walk(tree: &Tree<Self>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
+        F::walk(tree, fs, route)
+    }
+
+    fn child(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32> {
+        let _guard = tree.domain.read();
+        loop {
+            let start = tree.scheme.renames.begin();
+            let found = Self::search(tree, dir, name);
+            if found.is_some() || !tree.scheme.renames.retry(start) {
+                return found;
+            }
+        }
+    }
+
+    fn parent(tree: &Tree<Self>, entry: u32) -> u32 {
+        let _guard = tree.domain.read();
+        loop {
+            let parent = tree.entry(entry).parent();
+            if Self::legitimize(tree, parent, || tree.entry(entry).parent() == parent) {
+                return parent;
+            }
+        }
+    }
+
+    fn put(tree: &Tree<Self>, entry: u32) {
+        let mut next = Some(entry);
+        while let Some(at) = next {
+            next = tree.entry(at).count().put().and_then(|held| Self::put_last(tree, at, held));
+        }
+    }
+
+    fn attach(tree: &Tree<Self>, dir: u32, entry: u32) {
+        {
+            // d_alloc: a child counts on its directory.
+            let count = tree.entry(dir).count();
+            let held = count.lock();
+            count.get_locked(&held);
+            tree.link_child(dir, entry);
+        }
+        let inode = tree.inode(entry);
+        tree.scheme.inodes.insert(entry, &inode.home, |n| &tree.inode(n).all);
+        // d_instantiate, d_rehash
+        let _held = tree.entry(entry).count().lock();
+        let _bucket = tree.bucket_of(entry).lock.lock();
+        tree.hash_in(entry);
+    }
+
+    fn detach(tree: &Tree<Self>, number: u32) {
+        let entry = tree.entry(number);
+        let _held = entry.count().lock();
+        let _write = entry.state().seq.write();
+        let _bucket = tree.bucket_of(number).lock.lock();
+        tree.hash_out(number);
+        entry.change_flags(UNHASHED, 0);
+    }
+
+    fn relocate(tree: &Tree<Self>, moving: &Move<'_>) {
+        let &Move { entry: number, from, to, .. } = moving;
+        {
+            let _renames = tree.scheme.renames.write();
+            if let Some(replaced) = moving.replaced {
+                Self::detach(tree, replaced);
+            }
+            // Before the entry leads to it.
+            tree.entry(to).count().get();
+            {
+                let entry = tree.entry(number);
+                let _held = entry.count().lock();
+                let _write = entry.state().seq.write();
+                {
+                    let _bucket = tree.bucket_of(number).lock.lock();
+                    tree.hash_out(number);
+                }
+                tree.place(number, to, &moving.name, moving.block);
+                let _bucket = tree.bucket_of(number).lock.lock();
+                tree.hash_in(number);
+            }
+            Self::with_children(tree, from, || tree.unlink_child(from, number));
+            Self::with_children(tree, to, || tree.link_child(to, number));
+        }
+        Self::put(tree, from);
+    }
+
+    fn with_children<R>(tree: &Tree<Self>, dir: u32, f: impl FnOnce() -> R) -> R {
+        let _held = tree.entry(dir).count().lock();
+        f()
+    }
+
+    fn with_child<R>(tree: &Tree<Self>, entry: u32, f: impl FnOnce() -> R) -> R {
+        let _held = tree.entry(entry).count().lock();
+        f()
+    }
+
+    fn reverse_path(tree: &Tree<Self>, fs: &FsStruct, entry: u32, path: &mut Vec<u8>) {
+        {
+            let _fs = fs.read();
+            tree.entry(ROOT).count().get();
+            tree.mounts.get();
+        }
+        {
+            let _mounts = tree.mounts.still();
+            let _renames = tree.scheme.renames.still();
+            tree.climb(entry, path, |at, copy| {
+                let _held = F::LOCKS_EACH.then(|| tree.entry(at).count().lock());
+                copy();
+            });
+        }
+        Self::put(tree, ROOT);
+        tree.mounts.put();
+    }
+
+    fn file_changed(&self) {
+        self.files.touch();
+    }
+}

@@ -1,0 +1,116 @@
+//! `rename_lock`, which shows walkers and reverse paths that an entry moved.
+//!
+//! # What it is
+//! | of            | a move                    | a search that missed     | a reverse path                      |
+//! |---------------|---------------------------|--------------------------|-------------------------------------|
+//! | [`SeqSpin`]   | spinlock and write section | read section, again     | **as a move**: one at a time        |
+//! | [`SeqShared`] | writer                    | read section, again      | blocking reader: beside one another |
+//!
+//! # Source
+//! `rename_lock` (Maneesh Soni and others, Linux 2.5.x). That `d_path` takes it as a writer is Nick Piggin's of 2009
+//! (Linux 2.6.38), when `dcache_lock` went; the shared way is Waiman Long's `seqrwlock` of 2013.
+
+use super::global_lock::{GlobalGuard, GlobalLock};
+use prim::profile::{Tag, scope};
+use sync::lockstat::Class;
+use sync::{RawLock, SeqCount, SeqRwLock, SeqRwReadGuard, SeqRwWriteGuard, SeqWrite};
+
+/// A sequence of moves.
+pub(crate) trait Renames: Send + Sync + 'static {
+    /// A move under way.
+    type Write<'a>;
+    /// Moves kept out.
+    type Still<'a>;
+
+    fn new() -> Self;
+
+    /// Samples the sequence, waiting for the end of a move.
+    fn begin(&self) -> u32;
+
+    /// Whether something moved since.
+    fn retry(&self, start: u32) -> bool;
+
+    /// Begins a move.
+    fn write(&self) -> Self::Write<'_>;
+
+    /// Keeps moves out.
+    fn still(&self) -> Self::Still<'_>;
+
+    fn visit_locks(&self, visit: &mut dyn FnMut(&Class));
+}
+
+/// A sequence count under a spinlock: `seqlock_t` as it was.
+#[repr(align(128))]
+pub(crate) struct SeqSpin<R: RawLock> {
+    lock: GlobalLock<R>,
+    /// On the line of the lock in the kernel; apart here, since the statistics stand between. Kinder to searches than it was.
+    seq: SeqCount,
+}
+
+/// A [`SeqSpin`] held for writing. Fields are dropped in this order.
+pub(crate) struct SeqSpinGuard<'a, R: RawLock> {
+    _write: SeqWrite<'a>,
+    _held: GlobalGuard<'a, R>,
+}
+
+impl<R: RawLock + 'static> Renames for SeqSpin<R> {
+    type Write<'a> = SeqSpinGuard<'a, R>;
+    type Still<'a> = SeqSpinGuard<'a, R>;
+
+    fn new() -> Self {
+        Self { lock: GlobalLock::new("rename_lock"), seq: SeqCount::new() }
+    }
+
+    fn begin(&self) -> u32 {
+        let _scope = scope(Tag::SeqLock);
+        self.seq.begin()
+    }
+
+    fn retry(&self, start: u32) -> bool {
+        self.seq.retry(start)
+    }
+
+    fn write(&self) -> Self::Write<'_> {
+        let held = self.lock.lock();
+        SeqSpinGuard { _write: self.seq.write(), _held: held }
+    }
+
+    fn still(&self) -> Self::Still<'_> {
+        self.write()
+    }
+
+    fn visit_locks(&self, visit: &mut dyn FnMut(&Class)) {
+        visit(self.lock.class());
+    }
+}
+
+/// A sequence lock with readers that keep writers out.
+#[repr(align(128))]
+pub(crate) struct SeqShared(SeqRwLock);
+
+impl Renames for SeqShared {
+    type Write<'a> = SeqRwWriteGuard<'a>;
+    type Still<'a> = SeqRwReadGuard<'a>;
+
+    fn new() -> Self {
+        Self(SeqRwLock::new())
+    }
+
+    fn begin(&self) -> u32 {
+        self.0.read_begin()
+    }
+
+    fn retry(&self, start: u32) -> bool {
+        self.0.read_retry(start)
+    }
+
+    fn write(&self) -> Self::Write<'_> {
+        self.0.write_lock()
+    }
+
+    fn still(&self) -> Self::Still<'_> {
+        self.0.read_lock()
+    }
+
+    fn visit_locks(&self, _visit: &mut dyn FnMut(&Class)) {}
+}

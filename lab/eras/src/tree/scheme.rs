@@ -1,0 +1,110 @@
+//! What a generation of the directory cache decides: how it finds, counts, changes and climbs. The operations on top
+//! ([`operations`](super::operations)) are the same for all.
+//!
+//! Functions take the tree and not the scheme alone, since what they lock lies in both. *Counted* means: the caller holds
+//! a reference, which [`Scheme::put`] gives back.
+
+use super::Tree;
+use super::count::Count;
+use super::dentry::Dentry;
+use super::fs_struct::FsStruct;
+use super::global_lock::GlobalGuard;
+use super::mount::Mounts;
+use super::name::Name;
+use crate::era::Result;
+use crate::path::Route;
+use sync::lockstat::Class;
+use sync::rwsem::SlowPath;
+use sync::{RawLock, TasLock};
+
+/// An entry that moves. The mutexes of both directories are held, and those of what is replaced.
+pub(crate) struct Move<'a> {
+    pub(crate) entry: u32,
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// What has the name now.
+    pub(crate) replaced: Option<u32>,
+    pub(crate) name: Name<'a>,
+    /// The block of a long name.
+    pub(crate) block: u32,
+}
+
+/// See the [module documentation](self).
+pub(crate) trait Scheme: Sized + Send + Sync + 'static {
+    type Dentry: Dentry;
+    /// What protects one chain.
+    type BucketLock: Default + Send + Sync;
+    /// What waiters for a directory do.
+    type Mutex: RawLock + 'static;
+    /// The slow path of a file's semaphore.
+    type Readers: SlowPath + Send + Sync + 'static;
+    type Mounts: Mounts;
+    /// `statvfs` reads the list of mounts.
+    const LISTS_MOUNTS: bool;
+    /// Searches take no lock against the end of entries, so these are freed after a grace period.
+    const IS_RCU: bool;
+
+    fn new() -> Self;
+
+    fn visit_locks(&self, visit: &mut dyn FnMut(&Class));
+
+    /// Held during each operation: the big lock.
+    fn enter(&self) -> Option<GlobalGuard<'_, TasLock>> {
+        None
+    }
+
+    /// Goes along the route; the end, counted, and with it the mount.
+    fn walk(tree: &Tree<Self>, fs: &FsStruct, route: &Route<'_>) -> Result<u32>;
+
+    /// Where a walk begins, counted, and with it the mount.
+    fn start(tree: &Tree<Self>, fs: &FsStruct, is_absolute: bool) -> u32 {
+        let start = {
+            let _fs = fs.read();
+            let start = fs.start(is_absolute);
+            tree.mounts.get();
+            tree.entry(start).count().get();
+            start
+        };
+        if is_absolute {
+            tree.mounts.cross();
+        }
+        start
+    }
+
+    /// The entry of this name in the counted directory `dir`, counted.
+    fn child(tree: &Tree<Self>, dir: u32, name: &Name<'_>) -> Option<u32>;
+
+    /// `..` of the counted directory `dir`, counted.
+    fn dot_dot(tree: &Tree<Self>, dir: u32) -> u32 {
+        Self::parent(tree, dir)
+    }
+
+    /// The directory of a counted entry, counted: `dget_parent`.
+    fn parent(tree: &Tree<Self>, entry: u32) -> u32;
+
+    /// Gives a reference back: `dput`.
+    fn put(tree: &Tree<Self>, entry: u32);
+
+    /// Makes a new entry, which is not published yet, part of the directory `dir`, whose mutex is held.
+    fn attach(tree: &Tree<Self>, dir: u32, entry: u32);
+
+    /// Takes the name of a counted entry away; the directory's mutex is held.
+    fn detach(tree: &Tree<Self>, entry: u32);
+
+    /// Moves an entry.
+    fn relocate(tree: &Tree<Self>, moving: &Move<'_>);
+
+    /// Calls `f` while the list of the children of `dir` is still.
+    fn with_children<R>(tree: &Tree<Self>, dir: u32, f: impl FnOnce() -> R) -> R;
+
+    /// Calls `f` while `entry`, a child found by [`with_children`](Self::with_children), is still.
+    fn with_child<R>(_tree: &Tree<Self>, _entry: u32, f: impl FnOnce() -> R) -> R {
+        f()
+    }
+
+    /// `d_path` of a counted entry into `path`.
+    fn reverse_path(tree: &Tree<Self>, fs: &FsStruct, entry: u32, path: &mut Vec<u8>);
+
+    /// A file joins the list of open ones, or leaves it.
+    fn file_changed(&self);
+}

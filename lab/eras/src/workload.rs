@@ -1,0 +1,144 @@
+//! What the eras are put under: the loads of the published figures, and `FxMark`'s.
+//!
+//! # What it is
+//! A [`Workload`] makes a tree in an era and then hands out workers; one [`step`](Worker::step) of a worker is one
+//! operation of the published measure. A workload uses an era only through its trait, so each runs on each. What can be set
+//! is a [`Parameter`]: a number with a name, a unit, bounds and a default; [`catalogue`] lists all.
+//!
+//! Time that a program spends on its own account is [`prim::cost`] inside a [`User`](prim::profile::Tag::User) scope:
+//! nothing on real hardware, virtual time on a simulated machine. So a workload on real hardware is the bare sequence of
+//! operations, and its figures are of the directory cache alone.
+//!
+//! # What it is not
+//! A replay of a trace, or a measure of a whole system: there is no disk, no network and no page cache. Where weights
+//! or times were chosen here and are not the publication's, the workload's file says so.
+//!
+//! # Locking
+//! None: workers share nothing but the era. Each has its own random numbers.
+
+mod aim7;
+mod create_unlink;
+mod dbench;
+mod find_size;
+mod fxmark;
+mod git_diff;
+mod layout;
+mod open_close;
+mod open_file;
+mod pace;
+mod parameter;
+mod pread;
+mod reverse_path;
+mod static_web;
+#[cfg(test)]
+mod tests;
+
+pub use parameter::{Parameter, Parameters, Refused};
+
+use crate::era::{Era, Result};
+
+/// A load with its parameters set.
+pub trait Workload: Send + Sync {
+    /// Makes the tree that `workers` workers need, and what they share. An error is the era's.
+    fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>>;
+
+    /// The most entries, files and directories together, that `workers` workers ever have in the tree at once.
+    fn entries(&self, workers: usize) -> usize;
+
+    /// What workers can be: the lab counts the steps of each role apart. The first is the one that the figure is of.
+    fn roles(&self) -> &'static [&'static str] {
+        &["worker"]
+    }
+}
+
+/// A load whose tree is made: it hands out its workers.
+pub trait Stage: Send + Sync {
+    /// Worker number `index`; made and stepped by one thread. The same `seed` makes the same choices.
+    fn worker(&self, index: usize, seed: u64) -> Result<Box<dyn Worker + '_>>;
+
+    /// The place of this worker's role in [`Workload::roles`].
+    fn role(&self, _index: usize) -> usize {
+        0
+    }
+}
+
+/// One worker's state between operations. Dropping it closes what it has open.
+pub trait Worker {
+    /// One operation of the published measure.
+    fn step(&mut self) -> Result<()>;
+}
+
+impl<F: FnMut() -> Result<()>> Worker for F {
+    fn step(&mut self) -> Result<()> {
+        self()
+    }
+}
+
+/// A workload that can be selected by name.
+pub struct WorkloadEntry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What a worker does, in a line.
+    pub summary: &'static str,
+    /// The published measure that it stands for.
+    pub source: &'static str,
+    /// What can be set.
+    pub parameters: &'static [Parameter],
+    make: fn(&Parameters) -> Box<dyn Workload>,
+}
+
+impl WorkloadEntry {
+    /// The workload with these values set and every other at its default.
+    ///
+    /// # Errors
+    /// A name that it has no parameter of, or a value out of bounds.
+    pub fn make<'a>(
+        &self,
+        values: impl IntoIterator<Item = (&'a str, u64)>,
+    ) -> core::result::Result<Box<dyn Workload>, Refused> {
+        Ok((self.make)(&Parameters::new(self.parameters, values)?))
+    }
+}
+
+/// Every workload there is, in the order of the years that they stand for.
+#[must_use]
+pub fn catalogue() -> &'static [WorkloadEntry] {
+    CATALOGUE
+}
+
+/// The workload of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static WorkloadEntry> {
+    CATALOGUE.iter().find(|entry| entry.name == name)
+}
+
+const CATALOGUE: &[WorkloadEntry] = &[
+    static_web::ENTRY,
+    dbench::ENTRY,
+    git_diff::SERIAL,
+    git_diff::THREADS,
+    open_close::ENTRY,
+    create_unlink::COMMON,
+    create_unlink::SEPARATE,
+    find_size::ENTRY,
+    reverse_path::ENTRY,
+    aim7::SHORT,
+    aim7::mix::ALLTESTS,
+    aim7::mix::FIVE_SEC,
+    aim7::mix::FSERVER,
+    aim7::mix::HIGH_SYSTIME,
+    aim7::mix::NEW_FSERVER,
+    aim7::mix::SHARED,
+    pread::ENTRY,
+    fxmark::MRPL,
+    fxmark::MRPM,
+    fxmark::MRPH,
+    fxmark::MRDL,
+    fxmark::MRDM,
+    fxmark::MWCL,
+    fxmark::MWCM,
+    fxmark::MWUL,
+    fxmark::MWUM,
+    fxmark::MWRL,
+    fxmark::MWRM,
+];

@@ -1,0 +1,88 @@
+//! Creating and unlinking a file: all workers in one directory, or each in its own.
+//!
+//! Stands for Nick Piggin's table on a 64-way ia64, linux-kernel, October 2009. Each worker is a process that has gone
+//! to its directory and names its file relative to it. A step is one `creat`, `close` and `unlink`.
+//!
+//! What a file system does under the directory's lock is the era's to say; what it does outside is `kernel_ns` here.
+
+use super::{Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use crate::era::{Era, Result};
+
+const KERNEL_NS: Parameter = Parameter::time(
+    "kernel_ns",
+    3_480,
+    "the kernel's time for each pair outside all locks; set on the cell of one process",
+);
+const USER_NS: Parameter = Parameter::time("user_ns", 200, "the program's time for each pair (chosen here)");
+
+const PARAMETERS: &[Parameter] = &[KERNEL_NS, USER_NS];
+const SOURCE: &str = "Nick Piggin's creat/unlink on a 64-way ia64, linux-kernel 2009";
+
+pub(super) const COMMON: WorkloadEntry = WorkloadEntry {
+    name: "create-unlink-common",
+    summary: "create, close and unlink of a private file in one common directory",
+    source: SOURCE,
+    parameters: PARAMETERS,
+    make: |parameters| Box::new(CreateUnlink::new(parameters, true)),
+};
+
+pub(super) const SEPARATE: WorkloadEntry = WorkloadEntry {
+    name: "create-unlink-separate",
+    summary: "create, close and unlink of a file in a private directory",
+    source: SOURCE,
+    parameters: PARAMETERS,
+    make: |parameters| Box::new(CreateUnlink::new(parameters, false)),
+};
+
+#[derive(Clone, Copy)]
+struct CreateUnlink {
+    kernel_ns: u64,
+    user_ns: u64,
+    is_common: bool,
+}
+
+impl CreateUnlink {
+    fn new(parameters: &Parameters, is_common: bool) -> Self {
+        Self { kernel_ns: parameters.get(&KERNEL_NS), user_ns: parameters.get(&USER_NS), is_common }
+    }
+
+    fn directory(self, index: usize) -> String {
+        if self.is_common { "/work".into() } else { format!("/work/of{index}") }
+    }
+}
+
+impl Workload for CreateUnlink {
+    fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>> {
+        let process = era.process();
+        for index in 0..workers {
+            layout::directories(&*process, &self.directory(index))?;
+        }
+        Ok(Box::new(Directories { load: *self, era }))
+    }
+
+    fn entries(&self, workers: usize) -> usize {
+        1 + 2 * workers
+    }
+}
+
+struct Directories<'era> {
+    load: CreateUnlink,
+    era: &'era dyn Era,
+}
+
+impl Stage for Directories<'_> {
+    fn worker(&self, index: usize, _seed: u64) -> Result<Box<dyn Worker + '_>> {
+        let CreateUnlink { kernel_ns, user_ns, .. } = self.load;
+        let process = self.era.process();
+        process.change_directory(self.load.directory(index).as_bytes())?;
+        let name = format!("file{index}");
+        Ok(Box::new(move || {
+            pace::user(user_ns);
+            pace::kernel(kernel_ns / 2);
+            let handle = process.create(name.as_bytes())?;
+            process.close(handle);
+            pace::kernel(kernel_ns - kernel_ns / 2);
+            process.unlink(name.as_bytes())
+        }))
+    }
+}

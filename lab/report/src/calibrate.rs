@@ -1,0 +1,313 @@
+//! Calibration: how well a simulated machine with this machine's numbers predicts this machine.
+//!
+//! # What it is
+//! Measures the few numbers that matter ([`Numbers`]), builds a machine of one node from them, runs the same lock loops
+//! natively and simulated on two CPUs, and sets the times side by side. The one number that cannot be measured by itself,
+//! how long a CPU keeps a line that another wants, is fitted to two CPUs adding to one word, for each row anew.
+//!
+//! # What it is not
+//! Evidence for larger machines: two CPUs of one node say nothing about distance classes. Nor does it choose among results
+//! by their error: a row is repeated or dropped by what the ping-pong before and after it says, and dropped rows are
+//! listed.
+//!
+//! # Limitations
+//! On a virtual machine the hypervisor moves CPUs about, and with them the distance between the two, by a factor of 4.
+//! CPUs that are hardware threads of one core are taken for two cores; name others with [`Options::pair`].
+
+mod bursts;
+mod loops;
+mod numbers;
+mod simulate;
+
+pub use loops::{DataLine, Kind};
+pub use numbers::{Numbers, Pingpong};
+
+use crate::Failure;
+use bursts::{Pair, chunk_of, median, ns_per_operation};
+use numbers::{Work, spin};
+use serde::Serialize;
+use sim::Machine;
+use std::collections::BTreeSet;
+
+/// How often a row is tried.
+const TRIES: u32 = 4;
+
+/// A row counts if the ping-pong before and after it differ by no more than this factor.
+const STEADY: f64 = 1.25;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The two CPUs, by the system's numbers; without them, the first two that this process may use.
+    pub pair: Option<[usize; 2]>,
+    /// Nanoseconds of private work between sections.
+    pub private_ns: Vec<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { pair: None, private_ns: vec![0, 100, 300, 1000] }
+    }
+}
+
+impl Options {
+    /// How often [`run`] reports progress.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        1 + self.loops().count()
+    }
+
+    fn loops(&self) -> impl Iterator<Item = Loop> {
+        let kinds = DataLine::ALL.into_iter().flat_map(|data| self.private_ns.iter().map(move |&ns| (data, ns)));
+        kinds.flat_map(|(data, private_ns)| Kind::ALL.map(|lock| Loop { lock, data, private_ns }))
+    }
+}
+
+/// What [`run`] found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Calibration {
+    /// The CPUs that it ran on.
+    pub cpus: [usize; 2],
+    /// Whether the system let threads be bound to them.
+    pub is_pinned: bool,
+    /// As measured at the beginning.
+    pub numbers: Numbers,
+    /// The host as a simulated machine: that of the row with the median transfer time.
+    pub machine: Machine,
+    /// The loops, by place of the data, private work and lock.
+    pub rows: Vec<LoopRow>,
+    /// Rows without a result.
+    pub dropped: Vec<Dropped>,
+    /// The errors by place of the data and private work.
+    pub errors: Vec<ErrorOf>,
+}
+
+/// One loop, native and simulated.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoopRow {
+    /// The lock.
+    pub lock: Kind,
+    /// Where the data lies.
+    pub data: DataLine,
+    /// Private work between sections.
+    pub private_ns: u64,
+    /// The ping-pong that the simulated machine was built from, just before.
+    pub pingpong: Pingpong,
+    /// The fitted [`sim::machine::Queue::keep`].
+    pub keep: f64,
+    /// Nanoseconds from one section to the next of two threads together, and of one thread alone.
+    pub native_ns: [f64; 2],
+    /// The same on the simulated machine.
+    pub simulated_ns: [f64; 2],
+    /// Tries that it took.
+    pub tries: u32,
+}
+
+impl LoopRow {
+    /// Simulated by native, less one, of two threads.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        self.simulated_ns[0] / self.native_ns[0] - 1.0
+    }
+}
+
+/// A row without a result.
+#[derive(Clone, Debug, Serialize)]
+pub struct Dropped {
+    /// The lock.
+    pub lock: Kind,
+    /// Where the data lies.
+    pub data: DataLine,
+    /// Private work between sections.
+    pub private_ns: u64,
+    /// What happened in the tries.
+    pub reason: String,
+}
+
+/// The errors of the rows of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ErrorOf {
+    /// Where the data lies.
+    pub data: DataLine,
+    /// Private work between sections.
+    pub private_ns: u64,
+    /// How many rows.
+    pub rows: usize,
+    /// The median of the errors without their signs; 0.1 is 10 %.
+    pub median: f64,
+    /// The largest.
+    pub worst: f64,
+}
+
+/// Calibrates; about a minute. Calls `progress` after each of [`Options::steps`].
+///
+/// # Errors
+/// When there are not two CPUs, or the machine is too busy for any result.
+pub fn run(options: &Options, progress: &mut dyn FnMut()) -> Result<Calibration, Failure> {
+    let pair = Pair::find(options.pair).map_err(|count| match options.pair {
+        Some([a, b]) if count >= 2 => Failure::UnusableCpus(a, b),
+        _ => Failure::TooFewCpus(count),
+    })?;
+    let numbers = (0..TRIES).find_map(|_| Numbers::measure(pair)).ok_or(Failure::Busy)?;
+    let bench = Bench { pair, numbers, work: Work::calibrate() };
+    progress();
+    let (mut rows, mut dropped) = (Vec::new(), Vec::new());
+    for loop_ in options.loops() {
+        match bench.row(loop_) {
+            Ok(row) => rows.push(row),
+            Err(reason) => {
+                let Loop { lock, data, private_ns } = loop_;
+                dropped.push(Dropped { lock, data, private_ns, reason });
+            }
+        }
+        progress();
+    }
+    let machine = typical(&rows, &bench.numbers).ok_or(Failure::Busy)?;
+    let errors = errors(&rows);
+    Ok(Calibration {
+        cpus: pair.cpus,
+        is_pinned: pair.is_pinned,
+        numbers: bench.numbers,
+        machine,
+        rows,
+        dropped,
+        errors,
+    })
+}
+
+/// One loop to be measured.
+#[derive(Clone, Copy)]
+struct Loop {
+    lock: Kind,
+    data: DataLine,
+    private_ns: u64,
+}
+
+/// What rows are measured with.
+struct Bench {
+    pair: Pair,
+    numbers: Numbers,
+    work: Work,
+}
+
+impl Bench {
+    fn row(&self, loop_: Loop) -> Result<LoopRow, String> {
+        let mut reasons = Vec::new();
+        for tries in 1..=TRIES {
+            match self.try_row(loop_) {
+                Ok(row) => return Ok(LoopRow { tries, ..row }),
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        Err(reasons.join("; "))
+    }
+
+    fn try_row(&self, loop_: Loop) -> Result<LoopRow, String> {
+        let Loop { lock, data, private_ns } = loop_;
+        let busy = || String::from("too few undisturbed bursts");
+        let pingpong = Pingpong::measure(self.pair).ok_or_else(busy)?;
+        let native_ns = [self.native(loop_, 2).ok_or_else(busy)?, self.native(loop_, 1).ok_or_else(busy)?];
+        let after = Pingpong::measure(self.pair).ok_or_else(busy)?;
+        let moved = after.turn_ns / pingpong.turn_ns;
+        if !(STEADY.recip()..=STEADY).contains(&moved) {
+            return Err(format!("ping-pong {:.0} ns before, {:.0} ns after", pingpong.turn_ns, after.turn_ns));
+        }
+        let machine = simulate::fitted(&self.numbers, pingpong);
+        let simulated_ns = [2, 1].map(|threads| simulate::loop_ns(&machine, lock, data, private_ns, threads));
+        Ok(LoopRow { lock, data, private_ns, pingpong, keep: machine.queue.keep, native_ns, simulated_ns, tries: 1 })
+    }
+
+    fn native(&self, loop_: Loop, threads: usize) -> Option<f64> {
+        let Loop { lock, data, private_ns } = loop_;
+        loops::native::visit(lock, data, Native { bench: self, private_ns, threads })
+    }
+}
+
+/// The loop on this machine.
+struct Native<'a> {
+    bench: &'a Bench,
+    private_ns: u64,
+    threads: usize,
+}
+
+impl loops::Visitor for Native<'_> {
+    type Output = Option<f64>;
+
+    fn visit<S: Fn() + Send + Sync + 'static>(self, make: impl FnOnce() -> S + Send + 'static) -> Option<f64> {
+        let section = make();
+        let turns = self.bench.work.turns(self.private_ns);
+        // A chunk must stay far from what a thread off its CPU takes, also where each section waits for two transfers
+        // of a line between far CPUs.
+        let section_ns = if self.threads == 1 { 20.0 } else { 200.0 };
+        let chunk = chunk_of(section_ns + self.private_ns as f64);
+        ns_per_operation(self.bench.pair, self.threads, chunk, |_, chunk| {
+            for _ in 0..chunk {
+                section();
+                spin(turns);
+            }
+            chunk
+        })
+    }
+}
+
+/// The machine of the row with the median transfer time. None of no row.
+fn typical(rows: &[LoopRow], numbers: &Numbers) -> Option<Machine> {
+    let mut by_transfer: Vec<&LoopRow> = rows.iter().collect();
+    by_transfer.sort_by(|a, b| a.pingpong.turn_ns.total_cmp(&b.pingpong.turn_ns));
+    let row = by_transfer.get(rows.len() / 2)?;
+    let host = simulate::host(numbers, row.pingpong);
+    let rest = host.queue.rest;
+    Some(host.with_queue(row.keep, rest))
+}
+
+fn errors(rows: &[LoopRow]) -> Vec<ErrorOf> {
+    let kind = |row: &LoopRow| (row.data, row.private_ns);
+    let kinds: BTreeSet<(DataLine, u64)> = rows.iter().map(kind).collect();
+    let of = |(data, private_ns)| {
+        let of_kind = rows.iter().filter(|row| kind(row) == (data, private_ns));
+        let mut errors: Vec<f64> = of_kind.map(|row| row.error().abs()).collect();
+        let (rows, median) = (errors.len(), median(&mut errors));
+        let worst = errors.last().copied().unwrap_or(f64::NAN);
+        ErrorOf { data, private_ns, rows, median, worst }
+    };
+    kinds.into_iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(private_ns: u64, turn_ns: f64, keep: f64, native_ns: f64, simulated_ns: f64) -> LoopRow {
+        let pingpong = Pingpong { turn_ns, contended_add_ns: 9.0 };
+        let (native_ns, simulated_ns) = ([native_ns; 2], [simulated_ns; 2]);
+        LoopRow { lock: Kind::Tas, data: DataLine::Own, private_ns, pingpong, keep, native_ns, simulated_ns, tries: 1 }
+    }
+
+    fn numbers() -> Numbers {
+        let pingpong = Pingpong { turn_ns: 50.0, contended_add_ns: 9.0 };
+        Numbers { load_ns: 1.0, store_ns: 0.2, rmw_ns: 5.5, fence_ns: 5.0, pause_ns: 26.0, pingpong }
+    }
+
+    #[test]
+    fn the_error_of_a_class_of_private_work_is_the_median_of_its_rows() {
+        let rows = [row(0, 50.0, 1.0, 100.0, 150.0), row(0, 50.0, 1.0, 100.0, 80.0), row(100, 50.0, 1.0, 100.0, 99.0)];
+        let found = errors(&rows);
+        assert_eq!(found.iter().map(|of| (of.private_ns, of.rows)).collect::<Vec<_>>(), [(0, 2), (100, 1)]);
+        assert!((found[0].median - 0.35).abs() < 1e-9 && (found[0].worst - 0.5).abs() < 1e-9, "{found:?}");
+        assert!((found[1].median - 0.01).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn the_machine_that_is_kept_is_that_of_the_row_in_the_middle() {
+        let rows = [row(0, 200.0, 3.0, 1.0, 1.0), row(0, 44.0, 1.0, 1.0, 1.0), row(0, 46.0, 2.0, 1.0, 1.0)];
+        let machine = typical(&rows, &numbers()).unwrap();
+        assert_eq!((machine.miss.rmw_ns[0], machine.queue.keep), (23.0, 2.0));
+        assert!(typical(&[], &numbers()).is_none());
+    }
+
+    #[test]
+    fn too_few_cpus_is_an_error_that_says_how_many() {
+        let message = Failure::TooFewCpus(1).to_string();
+        assert_eq!(message, "calibration needs two CPUs, and this process may use 1");
+    }
+}

@@ -1,0 +1,174 @@
+//! The few numbers of the machine in front of us that a simulated one needs.
+//!
+//! # What it is
+//! Costs of accesses that hit, alone; of one line that two CPUs hand to and fro; and of two CPUs that add to one word as
+//! fast as they can.
+//!
+//! # What it is not
+//! A benchmark of the machine: memory, system calls and larger distances than that between the two CPUs are not
+//! measured, and the simulated host does not need them for loops over one line.
+
+use super::bursts::{Pair, chunk_of, ns_per_operation};
+use serde::Serialize;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence};
+use std::time::Instant;
+
+/// What was measured, in nanoseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Numbers {
+    /// A load that depends on the one before it.
+    pub load_ns: f64,
+    /// A store, with others before and after it.
+    pub store_ns: f64,
+    /// `fetch_add` on a line of our own.
+    pub rmw_ns: f64,
+    /// What a full fence adds to a store.
+    pub fence_ns: f64,
+    /// A spin hint.
+    pub pause_ns: f64,
+    /// Turns of a ping-pong: from one CPU's `fetch_add` to the other's, which waits for it with loads.
+    pub pingpong: Pingpong,
+}
+
+/// The part of the numbers that a hypervisor changes while we measure.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Pingpong {
+    /// Half a round trip.
+    pub turn_ns: f64,
+    /// `fetch_add` on one word by two CPUs at once: from one addition to the next, of both together.
+    pub contended_add_ns: f64,
+}
+
+impl Pingpong {
+    /// One transfer of the line. A turn has two: the waiter's load fetches the line, and its `fetch_add` takes it away
+    /// from the other CPU, which is reading it.
+    #[must_use]
+    pub fn transfer_ns(&self) -> f64 {
+        self.turn_ns / 2.0
+    }
+
+    /// `None`: the machine was too busy.
+    pub(super) fn measure(pair: Pair) -> Option<Self> {
+        Some(Self { turn_ns: turn(pair)?, contended_add_ns: add(pair, 2)? })
+    }
+}
+
+impl Numbers {
+    /// `None`: the machine was too busy.
+    pub(super) fn measure(pair: Pair) -> Option<Self> {
+        let store_ns = store(pair)?;
+        Some(Self {
+            load_ns: load(pair)?,
+            store_ns,
+            rmw_ns: add(pair, 1)?,
+            fence_ns: (store_and_fence(pair)? - store_ns).max(0.0),
+            pause_ns: pause(pair)?,
+            pingpong: Pingpong::measure(pair)?,
+        })
+    }
+}
+
+/// A separate cache line, together with its neighbour, which some CPUs fetch with it.
+#[derive(Default)]
+#[repr(align(128))]
+struct SharedLine(AtomicU64);
+
+fn load(pair: Pair) -> Option<f64> {
+    // A ring of indexes: the address of each load is the value of the one before it.
+    let ring: [usize; 64] = black_box(std::array::from_fn(|index| (index + 7) % 64));
+    ns_per_operation(pair, 1, chunk_of(1.0), |_, chunk| {
+        let last = (0..chunk).fold(0, |at, _| ring[at & 63]);
+        black_box(last);
+        chunk
+    })
+}
+
+fn store(pair: Pair) -> Option<f64> {
+    let line = SharedLine::default();
+    ns_per_operation(pair, 1, chunk_of(0.0), |_, chunk| {
+        (0..chunk).for_each(|value| line.0.store(u64::from(value), Relaxed));
+        chunk
+    })
+}
+
+fn store_and_fence(pair: Pair) -> Option<f64> {
+    let line = SharedLine::default();
+    ns_per_operation(pair, 1, chunk_of(10.0), |_, chunk| {
+        for value in 0..chunk {
+            line.0.store(u64::from(value), Relaxed);
+            // ORDERING: no partner; the fence's cost is what is measured.
+            fence(SeqCst);
+        }
+        chunk
+    })
+}
+
+fn pause(pair: Pair) -> Option<f64> {
+    ns_per_operation(pair, 1, chunk_of(20.0), |_, chunk| {
+        (0..chunk).for_each(|_| core::hint::spin_loop());
+        chunk
+    })
+}
+
+fn add(pair: Pair, threads: usize) -> Option<f64> {
+    let line = SharedLine::default();
+    ns_per_operation(pair, threads, chunk_of(20.0), |_, chunk| {
+        for _ in 0..chunk {
+            line.0.fetch_add(1, Relaxed);
+        }
+        chunk
+    })
+}
+
+fn turn(pair: Pair) -> Option<f64> {
+    let line = SharedLine::default();
+    ns_per_operation(pair, 2, chunk_of(100.0), |thread, chunk| {
+        let done = (0..chunk).take_while(|_| take_turn(&line.0, thread as u64)).count();
+        done as u32
+    })
+}
+
+/// Waits for our turn and passes it on. No: the other does not play, as a burst begins or ends.
+fn take_turn(turns: &AtomicU64, thread: u64) -> bool {
+    const PATIENCE: u32 = 2000;
+    // ORDERING: Acquire and Release are each other's partners in this function, as a lock would have them.
+    let is_ours = (0..PATIENCE).any(|_| turns.load(Acquire) & 1 == thread);
+    if is_ours {
+        turns.fetch_add(1, Release);
+    }
+    is_ours
+}
+
+/// Private work natively: a loop that touches no shared line, and how many turns of it a nanosecond has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    turns_per_ns: f64,
+}
+
+impl Work {
+    /// The best of some tries: a disturbed one only looks slower.
+    pub(super) fn calibrate() -> Self {
+        const TURNS: u64 = 200_000;
+        let try_once = |_| {
+            let begin = Instant::now();
+            spin(TURNS);
+            TURNS as f64 / begin.elapsed().as_nanos() as f64
+        };
+        Self { turns_per_ns: (0..50).map(try_once).fold(0.0, f64::max) }
+    }
+
+    /// The turns that take `ns`.
+    pub(super) fn turns(self, ns: u64) -> u64 {
+        (ns as f64 * self.turns_per_ns) as u64
+    }
+}
+
+/// That many turns of private work.
+#[inline]
+pub(super) fn spin(turns: u64) {
+    let mut sum = 0_u64;
+    for turn in 0..turns {
+        sum = black_box(sum.wrapping_add(turn));
+    }
+}

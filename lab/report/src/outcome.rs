@@ -1,0 +1,90 @@
+//! What a run gives: rates, and on a simulated machine what the time went to.
+
+use crate::job::Job;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use sync::lockstat::Row;
+
+/// What one job gave.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The job, as it was run.
+    pub job: Job,
+    /// Seconds, real or virtual, that were counted.
+    pub seconds: f64,
+    /// Steps per second of all workers of the first role.
+    pub ops_per_second: f64,
+    /// The same by the number of CPUs; natively, of threads.
+    pub ops_per_second_per_cpu: f64,
+    /// Steps by role, the first role first.
+    pub roles: Vec<RoleRate>,
+    /// Steps of each worker.
+    pub per_worker: Vec<u64>,
+    /// What the CPUs' time went to; simulated only.
+    pub shares: Vec<Share>,
+    /// Statistics of the era's locks, if they were requested.
+    pub locks: Vec<Row>,
+    /// What the era counted, and the simulated machine.
+    pub counters: BTreeMap<String, u64>,
+    /// Seconds of this machine that it took, with making the tree. The one field that differs from run to run.
+    pub host_seconds: f64,
+}
+
+impl Outcome {
+    /// The outcome of `per_worker` steps in `seconds`; `roles` are names and `role` says which one a worker has.
+    pub(crate) fn new(
+        job: &Job,
+        seconds: f64,
+        per_worker: Vec<u64>,
+        roles: &[&str],
+        role: impl Fn(usize) -> usize,
+    ) -> Self {
+        let rate = |place: usize, name: &&str| {
+            let of_role = || (0..per_worker.len()).filter(|&worker| role(worker) == place);
+            let ops = of_role().map(|worker| per_worker[worker]).sum::<u64>();
+            RoleRate { role: (*name).into(), workers: of_role().count(), ops, ops_per_second: ops as f64 / seconds }
+        };
+        let roles: Vec<RoleRate> = roles.iter().enumerate().map(|(place, name)| rate(place, name)).collect();
+        let ops_per_second = roles.first().map_or(0.0, |role| role.ops_per_second);
+        Self {
+            job: job.clone(),
+            seconds,
+            ops_per_second,
+            ops_per_second_per_cpu: ops_per_second / job.on.cpus() as f64,
+            roles,
+            per_worker,
+            shares: Vec::new(),
+            locks: Vec::new(),
+            counters: BTreeMap::new(),
+            host_seconds: 0.0,
+        }
+    }
+
+    /// Percent of the CPUs' time under this tag, such as "`SpinLock`"; 0 if there was none.
+    #[must_use]
+    pub fn share(&self, tag: &str) -> f64 {
+        self.shares.iter().find(|share| share.tag == tag).map_or(0.0, |share| share.percent)
+    }
+}
+
+/// The steps of all workers of one role.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct RoleRate {
+    /// What the workload calls it.
+    pub role: String,
+    /// Workers that have it.
+    pub workers: usize,
+    /// Their steps.
+    pub ops: u64,
+    /// Their steps per second.
+    pub ops_per_second: f64,
+}
+
+/// A part of the time of all CPUs.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Share {
+    /// What it went to.
+    pub tag: String,
+    /// How much.
+    pub percent: f64,
+}

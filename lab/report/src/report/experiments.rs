@@ -1,0 +1,177 @@
+//! The experiments, one file for each line of published work.
+
+mod aim7;
+mod create_unlink;
+mod dbench;
+mod eras;
+mod git_diff;
+mod open_close;
+mod reverse_path;
+mod rwsem;
+mod web;
+
+use super::experiment::{Cell, Claim, Experiment, Figures, Origin, Outcomes, Row, Tuned};
+use super::published::Published;
+use crate::{Interrupts, Job, Placement, Simulation, Substrate};
+use sim::Machine;
+
+/// All experiments, by year.
+pub(super) fn all(published: &Published) -> Vec<Experiment> {
+    vec![
+        web::experiment(published),
+        dbench::all_clients(published),
+        dbench::without_statvfs(published),
+        git_diff::experiment(published),
+        open_close::experiment(published),
+        create_unlink::experiment(published),
+        reverse_path::experiment(published),
+        aim7::short(published),
+        aim7::others(published),
+        rwsem::experiment(published),
+        eras::experiment(),
+    ]
+}
+
+/// What the cells of an experiment have in common.
+#[derive(Clone)]
+struct Setting {
+    machine: Machine,
+    placement: Placement,
+    interrupts: Option<Interrupts>,
+    workload: &'static str,
+    parameters: Vec<(&'static str, u64)>,
+    options: Vec<(&'static str, u64)>,
+    warm_ns: u64,
+    run_ns: u64,
+}
+
+impl Setting {
+    /// `workload` for `run_us` of virtual time on the preset `machine`, a quarter of that before it counts.
+    fn new(machine: &str, workload: &'static str, run_us: u64) -> Self {
+        let machine = Machine::preset(machine).unwrap_or_else(|| panic!("no preset {machine}"));
+        Self {
+            machine,
+            placement: Placement::Compact,
+            interrupts: Some(Interrupts { every_ns: 1_000_000, mean_ns: 3_000 }),
+            workload,
+            parameters: Vec::new(),
+            options: Vec::new(),
+            warm_ns: run_us * 250,
+            run_ns: run_us * 1_000,
+        }
+    }
+
+    /// Replaces the warm-up.
+    fn warm_up(mut self, warm_us: u64) -> Self {
+        self.warm_ns = warm_us * 1_000;
+        self
+    }
+
+    fn set(mut self, name: &'static str, value: u64) -> Self {
+        self.parameters.push((name, value));
+        self
+    }
+
+    /// Sets what an operation costs an era in instructions.
+    fn option(mut self, name: &'static str, value: u64) -> Self {
+        self.options.push((name, value));
+        self
+    }
+
+    fn interrupts(mut self, every_ns: u64, mean_ns: u64) -> Self {
+        self.interrupts = Some(Interrupts { every_ns, mean_ns });
+        self
+    }
+
+    fn on_nodes(mut self, nodes: usize) -> Self {
+        self.machine = self.machine.with_nodes(nodes).expect("an experiment knows its machine");
+        self
+    }
+
+    fn spread(mut self) -> Self {
+        self.placement = Placement::Spread;
+        self
+    }
+
+    fn with_workload(mut self, workload: &'static str) -> Self {
+        self.workload = workload;
+        self
+    }
+
+    /// The cell `key`: `era` under `workers` workers, on as many CPUs as there are for them.
+    fn cell(&self, key: impl Into<String>, era: &str, workers: usize) -> Cell {
+        let values =
+            |list: &[(&'static str, u64)]| list.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        let job = Job {
+            era: era.to_owned(),
+            era_options: values(&self.options),
+            workload: self.workload.to_owned(),
+            parameters: values(&self.parameters),
+            on: Substrate::Simulated(Box::new(Simulation {
+                placement: self.placement,
+                threads: workers,
+                interrupts: self.interrupts,
+                // Lightfoot runs in user space, where the holder of a lock can lose its CPU.
+                ..Simulation::new(self.machine.clone(), workers.min(self.machine.cpus()))
+            })),
+            seed: 1,
+            warm_ns: self.warm_ns,
+            run_ns: self.run_ns,
+            lockstat: true,
+        };
+        Cell { key: key.into(), job }
+    }
+}
+
+/// A row.
+fn row(
+    label: impl Into<String>,
+    published: Option<f64>,
+    origin: Origin,
+    read: impl Fn(&Outcomes<'_>) -> f64 + 'static,
+) -> Row {
+    Row { label: label.into(), published, origin, read: Box::new(read) }
+}
+
+fn claim(text: &'static str, holds: impl Fn(&Figures<'_>) -> bool + 'static) -> Claim {
+    Claim { text, holds: Box::new(holds) }
+}
+
+fn tuned(what: &'static str, value: impl Into<String>, on: &'static str) -> Tuned {
+    Tuned { what, value: value.into(), on }
+}
+
+/// Percent by which `new` is above `old`.
+fn change(old: f64, new: f64) -> f64 {
+    100.0 * (new / old - 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_published_figure_that_an_experiment_asks_for_is_there() {
+        let experiments = all(&Published::new());
+        assert_eq!(experiments.len(), 11);
+        for experiment in &experiments {
+            for source in experiment.sources {
+                assert!(!Published::new().source(source).is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn keys_and_labels_are_unique_within_an_experiment() {
+        for experiment in all(&Published::new()) {
+            let mut keys: Vec<&str> = experiment.cells.iter().map(|cell| cell.key.as_str()).collect();
+            let mut labels: Vec<&str> = experiment.rows.iter().map(|row| row.label.as_str()).collect();
+            for names in [&mut keys, &mut labels] {
+                let count = names.len();
+                names.sort_unstable();
+                names.dedup();
+                assert_eq!(names.len(), count, "{}", experiment.name);
+            }
+        }
+    }
+}

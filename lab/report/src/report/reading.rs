@@ -1,0 +1,52 @@
+//! What the published figures call by their names, read from an outcome of the simulated machine.
+
+use crate::Outcome;
+use sync::lockstat::Row;
+
+impl Outcome {
+    /// Percent of the CPUs' time that was neither the program's nor idle: what `time` and `top` call system time.
+    #[must_use]
+    pub fn system_percent(&self) -> f64 {
+        100.0 - self.share("User") - self.share("Idle")
+    }
+
+    /// Percent of the CPUs' time spent taking spinlocks: what a profile shows under `_raw_spin_lock`.
+    #[must_use]
+    pub fn spin_percent(&self) -> f64 {
+        self.share("SpinLock")
+    }
+
+    /// The same of the system time alone.
+    #[must_use]
+    pub fn spin_percent_of_system(&self) -> f64 {
+        100.0 * self.spin_percent() / self.system_percent()
+    }
+
+    /// Steps a second of the workers of `role`; 0 if the workload has no such role.
+    #[must_use]
+    pub fn rate_of_role(&self, role: &str) -> f64 {
+        self.roles.iter().find(|rate| rate.role == role).map_or(0.0, |rate| rate.ops_per_second)
+    }
+
+    /// Steps of all workers.
+    #[must_use]
+    pub fn operations(&self) -> f64 {
+        self.per_worker.iter().sum::<u64>() as f64
+    }
+
+    /// What the machine or the era counted under this name; 0 if it did not.
+    #[must_use]
+    pub fn counter(&self, name: &str) -> f64 {
+        self.counters.get(name).copied().unwrap_or(0) as f64
+    }
+
+    /// The statistics of the class `name`.
+    ///
+    /// # Panics
+    /// If the era has no lock of that class: a mistake of the caller.
+    #[must_use]
+    pub fn lock(&self, name: &str) -> &Row {
+        let row = self.locks.iter().find(|row| row.name == name);
+        row.unwrap_or_else(|| panic!("{} has no lock of the class {name}", self.job.era))
+    }
+}

@@ -1,0 +1,258 @@
+//! A run on a simulated machine: workers that step for as long as virtual time goes on.
+//!
+//! # How it is locked
+//! Simulated threads are coroutines of one host thread, and none is switched away from while it touches what is here; so
+//! cells are enough. What they leave for the host is plain values in memory that the host allocated: the memory of
+//! simulated threads ends with the simulation.
+
+use crate::stage::Trouble;
+use crate::stage::simulated::{Plan, Staged};
+use crate::{Failure, Interrupts, Job, Outcome, Placement, Share, Simulation};
+use prim::profile::Tag;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Instant;
+use sync::lockstat::{Counts, Row};
+
+/// More threads than the simulator takes.
+const THREADS_AT_MOST: usize = 4096;
+
+/// More CPUs than the simulator takes.
+const CPUS_AT_MOST: usize = 1024;
+
+/// More classes of locks than any era has.
+const CLASSES_AT_MOST: usize = 32;
+
+/// More counters than any era has.
+const COUNTERS_AT_MOST: usize = 8;
+
+/// Does a job on a simulated machine.
+pub(crate) fn run(job: &Job, simulation: &Simulation) -> Result<Outcome, Failure> {
+    check(job, simulation)?;
+    let start = Instant::now();
+    let plan = Plan::new(job)?;
+    let roles = plan.roles();
+    let seen = Rc::new(Seen::new(simulation.threads, job.lockstat));
+    let (of_set_up, of_bodies) = (Rc::clone(&seen), Rc::clone(&seen));
+    let set_up = move || of_set_up.set_up(&plan);
+    let report = sim::run(config(job, simulation), set_up, move |stage, index| {
+        if let Some(stage) = stage {
+            of_bodies.work(stage, index);
+        }
+    });
+    if let Some(trouble) = seen.trouble.get() {
+        return Err(trouble.of(job));
+    }
+    let per_worker = report.operations_per_thread.iter().map(|slots| slots[0]).collect();
+    let outcome = Outcome::new(job, report.span_ns / 1e9, per_worker, roles, |worker| seen.roles[worker].get());
+    let locks = seen.locks.iter().filter_map(Cell::get);
+    let row = |(name, counts)| Row::new(name, &counts, report.span_ns as u64, simulation.cpus);
+    Ok(Outcome {
+        shares: shares(&report),
+        locks: locks.map(row).collect(),
+        counters: counters(&report).into_iter().chain(seen.counted()).collect(),
+        host_seconds: start.elapsed().as_secs_f64(),
+        ..outcome
+    })
+}
+
+/// Something with a name, once it is known.
+type Named<T> = Cell<Option<(&'static str, T)>>;
+
+/// What the simulated threads leave behind for the host.
+struct Seen {
+    /// The first that went wrong.
+    trouble: Cell<Option<Trouble>>,
+    /// The role of each worker.
+    roles: Vec<Cell<usize>>,
+    has_lockstat: bool,
+    /// Whether the locks have counted since the warm-up, and whether their counts were read.
+    is_warm: Cell<bool>,
+    is_over: Cell<bool>,
+    locks: [Named<Counts>; CLASSES_AT_MOST],
+    /// What the era had counted when the warm-up was over, and at the end.
+    counters: [[Named<u64>; COUNTERS_AT_MOST]; 2],
+}
+
+impl Seen {
+    fn new(workers: usize, has_lockstat: bool) -> Self {
+        Self {
+            trouble: Cell::new(None),
+            roles: (0..workers).map(|_| Cell::new(0)).collect(),
+            has_lockstat,
+            is_warm: Cell::new(false),
+            is_over: Cell::new(false),
+            locks: [const { Cell::new(None) }; CLASSES_AT_MOST],
+            counters: [const { [const { Cell::new(None) }; COUNTERS_AT_MOST] }; 2],
+        }
+    }
+
+    /// Makes the tree, unless that fails.
+    fn set_up(&self, plan: &Plan) -> Option<Staged> {
+        match Staged::new(plan) {
+            Ok(stage) => {
+                self.roles.iter().enumerate().for_each(|(worker, role)| role.set(stage.role(worker)));
+                Some(stage)
+            }
+            Err(trouble) => {
+                self.trouble.set(Some(trouble));
+                None
+            }
+        }
+    }
+
+    /// What one simulated thread does.
+    fn work(&self, stage: &Staged, index: usize) {
+        let goes_on = || {
+            self.watch(stage);
+            sim::running() && self.trouble.get().is_none()
+        };
+        if let Err(trouble) = stage.work(index, || (), goes_on, || sim::count_op(0)) {
+            // A later one is likely to follow from the first.
+            self.trouble.set(self.trouble.get().or(Some(trouble)));
+        }
+    }
+
+    /// Lets the first worker that is warm start the locks' counts, and the first that is done read them.
+    fn watch(&self, stage: &Staged) {
+        if sim::is_warm() && !self.is_warm.replace(true) {
+            self.count(stage, 0);
+            if self.has_lockstat {
+                stage.count_locks();
+            }
+        }
+        if !sim::running() && !self.is_over.replace(true) {
+            self.count(stage, 1);
+            if !self.has_lockstat {
+                return;
+            }
+            let mut places = self.locks.iter();
+            stage.visit_locks(&mut |name, counts| {
+                if let Some(place) = places.next() {
+                    place.set(Some((name, counts)));
+                }
+            });
+        }
+    }
+}
+
+impl Seen {
+    /// Keeps what the era has counted by now.
+    fn count(&self, stage: &Staged, time: usize) {
+        let mut places = self.counters[time].iter();
+        stage.visit_counters(&mut |name, count| {
+            if let Some(place) = places.next() {
+                place.set(Some((name, count)));
+            }
+        });
+    }
+
+    /// What the era counted while it was measured.
+    fn counted(&self) -> impl Iterator<Item = (String, u64)> {
+        let [before, after] = &self.counters;
+        let pairs = before.iter().map(Cell::get).zip(after.iter().map(Cell::get));
+        pairs
+            .filter_map(|(before, after)| Some((before?, after?)))
+            .map(|((name, before), (_, after))| (name.to_owned(), after - before))
+    }
+}
+
+/// What the simulator would refuse by a panic.
+fn check(job: &Job, simulation: &Simulation) -> Result<(), Failure> {
+    let Simulation { machine, cpus, threads, .. } = simulation;
+    let (there, bad) = (machine.cpus().min(CPUS_AT_MOST), |sentence: String| Err(Failure::BadJob(sentence)));
+    if job.run_ns == 0 {
+        return bad("a run needs a thread and a nanosecond at least".into());
+    }
+    if *cpus == 0 || *cpus > there {
+        return bad(format!("{} has no {cpus} CPUs to simulate, but 1 to {there}", machine.name));
+    }
+    if *threads == 0 || *threads > THREADS_AT_MOST {
+        return bad(format!("{threads} threads cannot be simulated, but 1 to {THREADS_AT_MOST}"));
+    }
+    Ok(())
+}
+
+fn config(job: &Job, simulation: &Simulation) -> sim::Config {
+    let interrupts = simulation.interrupts.as_ref();
+    sim::Config {
+        machine: simulation.machine.clone(),
+        cpus: simulation.cpus,
+        placement: match simulation.placement {
+            Placement::Compact => sim::Placement::Compact,
+            Placement::Spread => sim::Placement::Spread,
+        },
+        threads: simulation.threads,
+        seed: job.seed,
+        warm_ns: job.warm_ns,
+        run_ns: job.run_ns,
+        interrupts: interrupts.map(|&Interrupts { every_ns, mean_ns }| sim::Interrupts { every_ns, mean_ns }),
+        slack_ns: simulation.slack_ns,
+        schedule: sim::Schedule::Exact,
+        finite_caches: simulation.finite_caches,
+    }
+}
+
+/// Every tag, in the order in which shares are given.
+const TAGS: [Tag; Tag::COUNT] = [
+    Tag::User,
+    Tag::Kernel,
+    Tag::Other,
+    Tag::SpinLock,
+    Tag::RwLock,
+    Tag::SeqLock,
+    Tag::Mutex,
+    Tag::RwSem,
+    Tag::Ref,
+    Tag::Sleep,
+];
+
+/// What the time of all CPUs went to, in percent.
+fn shares(report: &sim::Report) -> Vec<Share> {
+    let whole_ns = report.span_ns * report.cpus as f64;
+    let share = |tag: String, ns: f64| Share { tag, percent: 100.0 * ns / whole_ns };
+    let tagged = TAGS.iter().map(|&tag| share(format!("{tag:?}"), report.tag_ns[tag as usize]));
+    let rest = [("Idle", report.idle_ns), ("Interrupt", report.interrupt_ns), ("Switch", report.switch_ns)];
+    tagged.chain(rest.map(|(tag, ns)| share(tag.into(), ns))).collect()
+}
+
+/// What the simulator counted, including the hash that shows whether two runs were the same.
+fn counters(report: &sim::Report) -> BTreeMap<String, u64> {
+    let sim::Counters {
+        accesses,
+        load_hits,
+        load_misses,
+        write_hits,
+        write_misses,
+        evictions,
+        queued,
+        resumes,
+        conditions,
+        spinner_wakes,
+        switches,
+        preemptions,
+        migrations,
+        parks,
+        wakes,
+    } = report.counters;
+    let counts = [
+        ("accesses", accesses),
+        ("load_hits", load_hits),
+        ("load_misses", load_misses),
+        ("write_hits", write_hits),
+        ("write_misses", write_misses),
+        ("evictions", evictions),
+        ("queued", queued),
+        ("resumes", resumes),
+        ("conditions", conditions),
+        ("spinner_wakes", spinner_wakes),
+        ("switches", switches),
+        ("preemptions", preemptions),
+        ("migrations", migrations),
+        ("parks", parks),
+        ("wakes", wakes),
+        ("hash", report.hash),
+    ];
+    counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect()
+}

@@ -1,0 +1,119 @@
+//! A simulated shared-memory machine, with the surface of `prim`.
+//!
+//! # What it is
+//! Lock code written against `prim` runs here on virtual CPUs: every access to an atomic or a cell is charged to its
+//! cache line, in virtual time, in exact order, from a seed. A *twin* package compiles the same sources with the
+//! dependency name `prim` mapped to this crate; the modules that have `prim`'s names are for it. [`run`] and its types
+//! are for the lab, and for tests that check which lines an operation touches.
+//!
+//! # What it is not
+//! A processor: `lab/docs/simulator.md` has the model, its omissions and its errors.
+//!
+//! # How it is locked
+//! One simulation at a time in a process; all its threads are coroutines on the host thread that called [`run`].
+//!
+//! # Source
+//! Execution-driven simulators: Proteus (MIT, 1991), Graphite (2010).
+
+#![allow(unsafe_code, reason = "coroutines, an allocator at fixed addresses, engine state that they share")]
+
+mod arena;
+pub mod atomic;
+pub mod barrier;
+pub mod cell;
+pub mod clock;
+mod config;
+pub mod cpu;
+mod engine;
+pub mod footprint;
+mod hash;
+pub mod hint;
+mod lockmeter;
+pub mod lockstat;
+pub mod machine;
+pub mod mem;
+mod memory;
+pub mod park;
+mod per_machine;
+#[path = "../../../crates/prim/src/percpu.rs"]
+mod percpu;
+pub mod preempt;
+pub mod profile;
+mod report;
+mod run;
+pub mod seed;
+pub mod shared;
+mod stack;
+pub mod thread;
+
+pub use arena::Arena;
+pub use config::{Config, Interrupts, Placement, Schedule};
+pub use engine::Kind;
+pub use lockmeter::LockStat;
+pub use machine::Machine;
+pub use per_machine::PerMachine;
+pub use percpu::PerCpu;
+pub use prim::bytes;
+pub use report::{Counters, Report};
+pub use run::run;
+
+use engine::{NS, current, mode};
+
+/// A cost hint: `ns` nanoseconds of private work.
+#[inline]
+pub fn cost(ns: u64) {
+    if let Some(engine) = current() {
+        engine.cost(ns.saturating_mul(NS));
+    }
+}
+
+/// Calls `f`; nothing inside is charged. For bookkeeping that the code measured would not have.
+#[inline]
+pub fn uncharged<R>(f: impl FnOnce() -> R) -> R {
+    match current() {
+        Some(engine) => engine.with_mode(mode::UNCHARGED, f),
+        None => f(),
+    }
+}
+
+/// Leaves the CPU for `ns` nanoseconds, as a process that waits for something outside does.
+pub fn idle(ns: u64) {
+    if let Some(engine) = current() {
+        engine.idle(ns.saturating_mul(NS));
+    }
+}
+
+/// Whether the virtual time of the run is not up yet. A body's loop ends when it returns `false`. `false` outside of a
+/// simulation.
+#[must_use]
+pub fn running() -> bool {
+    current().is_some_and(|engine| {
+        engine.spend(0);
+        engine.clock.get() < engine.deadline.get()
+    })
+}
+
+/// Whether what happens now is counted: the warm-up is over and the run is not.
+#[must_use]
+pub fn is_warm() -> bool {
+    current().is_some_and(engine::Engine::is_measured)
+}
+
+/// Counts an operation in one of eight slots, while [`is_warm`].
+///
+/// # Panics
+/// With a slot above 7.
+pub fn count_op(slot: usize) {
+    if let Some(engine) = current() {
+        engine.count_operation(slot);
+    }
+}
+
+/// Virtual nanoseconds since the simulation began; 0 outside of one.
+#[must_use]
+pub fn now_ns() -> u64 {
+    current().map_or(0, |engine| {
+        engine.note_unwatchable();
+        engine.clock.get() / NS
+    })
+}

@@ -1,0 +1,117 @@
+//! Lock statistics in Lockmeter's columns, kept outside the locks, whose layout stays that of production.
+//!
+//! # What it is
+//! For each class of lock, which is its type: how often taken, how often not free, how long waited for and held. A
+//! reader/writer lock's readers count like writers. Each thread has its own list of the locks that it holds, so that
+//! several may hold one.
+//!
+//! # What it is not
+//! For each lock: to count two locks of one type apart, give them types that differ (in what they protect).
+//!
+//! # Where it comes from
+//! Lockmeter (J. Hawkes, SGI, 1999), whose columns the published tables have.
+
+use crate::engine::Engine;
+use crate::hash::FastMap;
+
+/// What one class of locks has seen in the measured time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LockStat {
+    /// The type of the locks, as `core::any::type_name` returns it.
+    pub class: &'static str,
+    /// Acquisitions, of readers too.
+    pub acquisitions: u64,
+    /// Those that found the lock not free.
+    pub contended: u64,
+    /// Nanoseconds that those waited, in all.
+    pub wait_ns: f64,
+    /// The longest wait.
+    pub wait_max_ns: f64,
+    /// Nanoseconds from each acquisition to its release, in all.
+    pub hold_ns: f64,
+    /// The longest.
+    pub hold_max_ns: f64,
+    /// Releases that were seen: what [`hold_ns`](Self::hold_ns) is divided by for a mean.
+    pub releases: u64,
+}
+
+/// All classes of a simulation.
+#[derive(Default)]
+pub(crate) struct Meter {
+    classes: Vec<LockStat>,
+    /// Index of a class, by the address of its name.
+    by_name: FastMap<usize, usize>,
+}
+
+/// What one thread holds and waits for.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// The lock it waits for, and since when.
+    wanted: Option<(usize, u64)>,
+    /// The locks it holds, and since when.
+    held: Vec<(usize, u64)>,
+}
+
+impl Meter {
+    fn class(&mut self, name: &'static str) -> &mut LockStat {
+        let classes = &mut self.classes;
+        let index = *self.by_name.entry(name.as_ptr().addr()).or_insert_with(|| {
+            // The compiler may keep a name more than once.
+            classes.iter().position(|known| known.class == name).unwrap_or_else(|| {
+                classes.push(LockStat { class: name, ..LockStat::default() });
+                classes.len() - 1
+            })
+        });
+        &mut classes[index]
+    }
+
+    /// Those that were taken at least once.
+    pub(crate) fn into_stats(self) -> Vec<LockStat> {
+        self.classes.into_iter().filter(|class| class.acquisitions + class.contended > 0).collect()
+    }
+}
+
+fn ns(ps: u64) -> f64 {
+    ps as f64 / 1e3
+}
+
+impl Engine {
+    pub(crate) fn lock_contended(&self, lock: usize) {
+        self.task().locks.borrow_mut().wanted = Some((lock, self.clock.get()));
+    }
+
+    pub(crate) fn lock_acquired(&self, lock: usize, name: &'static str) {
+        let _host = crate::arena::outside();
+        let now = self.clock.get();
+        let mut locks = self.task().locks.borrow_mut();
+        let waited = locks.wanted.take_if(|wanted| wanted.0 == lock).map(|(_, since)| now - since);
+        locks.held.push((lock, now));
+        if !self.is_measured() {
+            return;
+        }
+        let mut meter = self.meter.borrow_mut();
+        let class = meter.class(name);
+        class.acquisitions += 1;
+        if let Some(waited) = waited {
+            class.contended += 1;
+            class.wait_ns += ns(waited);
+            class.wait_max_ns = class.wait_max_ns.max(ns(waited));
+        }
+    }
+
+    pub(crate) fn lock_released(&self, lock: usize, name: &'static str) {
+        let _host = crate::arena::outside();
+        let mut locks = self.task().locks.borrow_mut();
+        // A lock may be handed to another thread, which then did not acquire it here.
+        let Some(index) = locks.held.iter().rposition(|held| held.0 == lock) else { return };
+        let (_, since) = locks.held.remove(index);
+        if self.is_measured() {
+            let held = ns(self.clock.get() - since);
+            let mut meter = self.meter.borrow_mut();
+            let class = meter.class(name);
+            class.releases += 1;
+            class.hold_ns += held;
+            class.hold_max_ns = class.hold_max_ns.max(held);
+        }
+    }
+}

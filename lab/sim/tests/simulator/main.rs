@@ -1,0 +1,13 @@
+//! The simulated machine: its coherence rules, its scheduler, its determinism, and code of `sync` on it.
+
+mod coherence;
+mod determinism;
+mod facade;
+mod failure;
+mod footprint;
+mod small;
+mod spinning;
+mod threads;
+
+#[global_allocator]
+static ARENA: lightfoot_sim::Arena = lightfoot_sim::Arena;

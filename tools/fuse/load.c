@@ -1,0 +1,213 @@
+/* The client of tools/fuse/figures: plain system calls in a loop, paths made in advance, clock read outside.
+ *
+ *   fuse-load stat    DIR DIRS FILES PROCS [absent]  stat of every file of a tree of DIRS x FILES, in a shuffled order
+ *   fuse-load make    DIR DIRS FILES                 makes that tree (empty files)
+ *   fuse-load create  DIR FILES PROCS one|own        each process creates (and closes) FILES files
+ *   fuse-load unlink  DIR FILES PROCS one|own        and their removal; in one directory or in own ones
+ *   fuse-load write|read|randwrite|randread FILE MIB BLOCK   one process, one file; writes end with fsync
+ *
+ * Processes start together. Prints nanoseconds an operation (the time from the common start to the last one's end, over
+ * all operations), or MiB a second for files. Exit 1 with a message at the first error. Built by mounts.py.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void die(const char *what, const char *path)
+{
+	fprintf(stderr, "fuse-load: %s %s: %s\n", what, path, strerror(errno));
+	exit(1);
+}
+
+static double now_s(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static unsigned long long seed = 88172645463325252ull;
+
+static unsigned long long random_u64(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	return seed ^= seed << 17;
+}
+
+typedef void (*operation)(const char *path);
+
+static void do_stat(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) != 0)
+		die("stat", path);
+}
+
+static void do_stat_absent(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) == 0 || errno != ENOENT)
+		die("stat of an absent name", path);
+}
+
+static void do_create(const char *path)
+{
+	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+	if (fd < 0)
+		die("create", path);
+	close(fd);
+}
+
+static void do_unlink(const char *path)
+{
+	if (unlink(path) != 0)
+		die("unlink", path);
+}
+
+/* Runs `what` on paths[i] for each process's share, all processes at once. Nanoseconds an operation. */
+static double storm(operation what, char **paths, int count, int procs)
+{
+	int ready[2], go[2];
+	char byte = 0;
+	if (pipe(ready) || pipe(go))
+		die("pipe", "");
+	for (int p = 0; p < procs; p++) {
+		pid_t pid = fork();
+		if (pid < 0)
+			die("fork", "");
+		if (pid > 0)
+			continue;
+		close(go[1]);
+		if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 0)
+			_exit(1);
+		int from = (long)count * p / procs, to = (long)count * (p + 1) / procs;
+		for (int i = from; i < to; i++)
+			what(paths[i]);
+		_exit(0);
+	}
+	for (int p = 0; p < procs; p++)
+		if (read(ready[0], &byte, 1) != 1)
+			die("start", "");
+	double start = now_s();
+	close(go[1]);
+	for (int p = 0; p < procs; p++) {
+		int status;
+		if (wait(&status) < 0 || status != 0)
+			exit(1);
+	}
+	return (now_s() - start) * 1e9 / count;
+}
+
+static char *path_of(const char *format, int a, int b)
+{
+	char *path;
+	if (asprintf(&path, format, a, b) < 0)
+		die("memory", "");
+	return path;
+}
+
+static char **tree(int dirs, int files, const char *format)
+{
+	char **paths = malloc(sizeof *paths * dirs * files);
+	for (int i = 0; i < dirs * files; i++)
+		paths[i] = path_of(format, i / files, i % files);
+	return paths;
+}
+
+static void shuffle(char **paths, int count)
+{
+	for (int i = count - 1; i > 0; i--) {
+		int j = random_u64() % (i + 1);
+		char *other = paths[i];
+		paths[i] = paths[j];
+		paths[j] = other;
+	}
+}
+
+static void make(int dirs, int files)
+{
+	char **paths = tree(dirs, files, "d%04d/f%05d");
+	for (int i = 0; i < dirs * files; i++) {
+		if (i % files == 0) {
+			char *dir = path_of("d%04d", i / files, 0);
+			if (mkdir(dir, 0755) != 0)
+				die("mkdir", dir);
+			free(dir);
+		}
+		do_create(paths[i]);
+	}
+}
+
+static double create_or_unlink(const char *what, int files, int procs, const char *where)
+{
+	int creates = !strcmp(what, "create"), own = !strcmp(where, "own");
+	char **paths = tree(procs, files, own ? "d%02d/c%06d" : "d/c%02d-%06d");
+	for (int p = 0; creates && p < (own ? procs : 1); p++) {
+		char *dir = own ? path_of("d%02d", p, 0) : strdup("d");
+		if (mkdir(dir, 0755) != 0 && errno != EEXIST)
+			die("mkdir", dir);
+	}
+	return storm(creates ? do_create : do_unlink, paths, procs * files, procs);
+}
+
+/* MiB a second. A random run touches a sixteenth of the file's blocks. */
+static double file_io(const char *what, const char *path, long mib, long block)
+{
+	int writes = strstr(what, "write") != NULL, is_random = !strncmp(what, "rand", 4);
+	long blocks = mib * 1048576 / block, count = is_random ? blocks / 16 : blocks;
+	char *buffer = aligned_alloc(4096, (block + 4095) / 4096 * 4096);
+	for (long i = 0; i < block; i++)
+		buffer[i] = random_u64();
+	double start = now_s();
+	int fd = open(path, (writes ? O_RDWR : O_RDONLY) | (writes && !is_random ? O_CREAT | O_TRUNC : 0), 0644);
+	if (fd < 0)
+		die("open", path);
+	for (long i = 0; i < count; i++) {
+		off_t at = (is_random ? (long)(random_u64() % blocks) : i) * block;
+		if ((writes ? pwrite(fd, buffer, block, at) : pread(fd, buffer, block, at)) != block)
+			die(what, path);
+	}
+	if (writes && fsync(fd) != 0)
+		die("fsync", path);
+	close(fd);
+	return count * (double)block / 1048576 / (now_s() - start);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 5) {
+		fprintf(stderr, "usage: see the head of fuse-load.c\n");
+		return 2;
+	}
+	const char *what = argv[1], *where = argv[2];
+	int first = atoi(argv[3]), second = atoi(argv[4]);
+	if (strstr(what, "read") || strstr(what, "write")) {
+		printf("%.1f\n", file_io(what, where, first, second));
+		return 0;
+	}
+	if (chdir(where) != 0)
+		die("chdir", where);
+	if (!strcmp(what, "make")) {
+		make(first, second);
+	} else if (!strcmp(what, "stat") && argc > 5) {
+		int absent = argc > 6 && !strcmp(argv[6], "absent");
+		char **paths = tree(first, second, absent ? "d%04d/-%05d" : "d%04d/f%05d");
+		shuffle(paths, first * second);
+		printf("%.0f\n", storm(absent ? do_stat_absent : do_stat, paths, first * second, atoi(argv[5])));
+	} else if ((!strcmp(what, "create") || !strcmp(what, "unlink")) && argc > 5) {
+		printf("%.0f\n", create_or_unlink(what, first, second, argv[5]));
+	} else {
+		fprintf(stderr, "usage: see the head of fuse-load.c\n");
+		return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,48 @@
+//! The modules of a crate, seen from its root: which of them a file belongs to, and which it imports.
+
+use crate::source::{File, find_word, is_ident};
+
+/// A name directly below the crate root that a line reaches, by `crate::name` or through `super`.
+pub(crate) struct Reach<'a> {
+    pub(crate) line: usize,
+    pub(crate) name: &'a str,
+}
+
+/// The names of the modules that enclose what stands in the file, outermost first; empty for a crate's root.
+pub(crate) fn module_path(file: &File) -> Vec<&str> {
+    let below = file.path.split_once("/src/").map_or("", |(_, below)| below);
+    let mut modules: Vec<&str> = below.strip_suffix(".rs").unwrap_or(below).split('/').collect();
+    if modules.last() == Some(&"mod") || matches!(modules.as_slice(), ["lib" | "main" | ""]) {
+        modules.pop();
+    }
+    modules
+}
+
+/// Everything below the root that the file's product code reaches; macros apart, whose names ignore modules.
+pub(crate) fn reaches(file: &File) -> Vec<Reach<'_>> {
+    let depth = module_path(file).len();
+    let imports = file.imports.iter().map(|import| (import.first, import.path.as_str()));
+    let in_bodies = file.code().filter(|&(line, _)| !file.is_import(line)).flat_map(|(line, text)| {
+        let starts = ["crate", "super"].into_iter().flat_map(move |word| find_word(text, word));
+        let is_first = |at: &usize| !text[..*at].ends_with("::");
+        starts.filter(is_first).map(move |at| (line, &text[at..])).collect::<Vec<_>>()
+    });
+    let named = imports.chain(in_bodies).filter(|(line, _)| !file.in_test[line - 1]);
+    let mut found: Vec<Reach<'_>> =
+        named.filter_map(|(line, path)| Some(Reach { line, name: below_root(path, depth)? })).collect();
+    found.sort_by_key(|reach| (reach.line, reach.name));
+    found
+}
+
+/// The name that follows the root in `path`, as it reads in a module `depth` below the root.
+fn below_root(path: &str, depth: usize) -> Option<&str> {
+    let mut rest = path;
+    let mut ups = 0;
+    while let Some(after) = rest.strip_prefix("super::") {
+        (rest, ups) = (after, ups + 1);
+    }
+    let below = if ups > 0 && ups == depth { rest } else { path.strip_prefix("crate::")? };
+    let end = below.find(|c| !is_ident(c)).unwrap_or(below.len());
+    let (name, after) = below.split_at(end);
+    (!name.is_empty() && !after.starts_with('!')).then_some(name)
+}

@@ -1,0 +1,104 @@
+//! Shape: how long files are, what they are called, and that each begins with a doc.
+
+use crate::rule::{Finding, Rule, Tree, Violation};
+use crate::source::File;
+use std::collections::BTreeMap;
+
+const FILE_LINES: usize = 500;
+const FILE_LINES_AT_MOST: usize = 800;
+
+/// Files that may be longer than [`FILE_LINES`] (never than [`FILE_LINES_AT_MOST`]), and why.
+const LONG_FILES: &[(&str, &str)] = &[];
+
+/// File names that every crate may have any number of.
+const NAMES_OF_MANY: [&str; 4] = ["mod.rs", "tests.rs", "lib.rs", "main.rs"];
+
+/// File names without a noun: anything could end up there.
+const NAMES_OF_NOTHING: [&str; 9] = ["utils", "util", "common", "types", "helpers", "helper", "misc", "stuff", "tools"];
+
+pub(crate) fn rules() -> Vec<Rule> {
+    let doc = "//! A file.\n";
+    let lines = |count: usize| format!("{doc}{}", "const A: u8 = 0;\n".repeat(count - 1));
+    vec![
+        Rule::new("file-length", file_length)
+            .bad("crates/vfs/src/walk.rs", lines(501), &[501])
+            .bad("crates/cli/tests/walk.rs", lines(801), &[801])
+            .good("crates/vfs/src/walk.rs", lines(500))
+            .good("docs/walk.md", lines(900)),
+        Rule::new("file-names", file_names)
+            .bad("crates/vfs/src/utils.rs", doc, &[1])
+            .bad("crates/vfs/tests/common/mod.rs", doc, &[1])
+            .good("crates/vfs/src/dentry.rs", doc)
+            .good("tools/tidy/tests/house/shape.rs", doc),
+        Rule::of_all("shared-names", shared_names)
+            .example(
+                &[("crates/vfs/src/mount/place.rs", doc), ("crates/vfs/src/walk/place.rs", doc)],
+                &["crates/vfs/src/mount/place.rs:1", "crates/vfs/src/walk/place.rs:1"],
+            )
+            .example(
+                &[
+                    ("crates/vfs/src/mount/mod.rs", doc),
+                    ("crates/vfs/src/walk/mod.rs", doc),
+                    ("crates/vfs/src/walk/tests.rs", doc),
+                    ("crates/vfs/src/dcache/tests.rs", doc),
+                    ("crates/vfs/src/dcache/place.rs", doc),
+                    ("crates/vfs/tests/place.rs", doc),
+                    ("crates/fuse/src/place.rs", doc),
+                ],
+                &[],
+            ),
+        Rule::new("module-doc", module_doc)
+            .bad("crates/vfs/src/walk.rs", "use a::b;\n//! Too late.\n", &[1])
+            .bad("crates/vfs/src/walk.rs", "// Not a doc.\n/// Of the item.\nfn a() {}\n", &[1])
+            .good("crates/vfs/src/lib.rs", "#![forbid(unsafe_code)]\n//! The walk.\nuse a::b;\n")
+            .good("crates/vfs/tests/walk.rs", "use a::b;\n"),
+    ]
+}
+
+fn file_length(file: &File, _: &Tree) -> Vec<Finding> {
+    let count = file.lines.len();
+    let is_excused = LONG_FILES.iter().any(|(path, _)| *path == file.path);
+    let limit = if is_excused { FILE_LINES_AT_MOST } else { FILE_LINES };
+    if !file.is_rust() || count <= limit {
+        return Vec::new();
+    }
+    let excuse = if count <= FILE_LINES_AT_MOST { ", or give the reason in LONG_FILES of tidy/shape.rs" } else { "" };
+    vec![(count, format!("a file of {count} lines, the limit is {limit}; split it by nouns{excuse}"))]
+}
+
+fn file_names(file: &File, _: &Tree) -> Vec<Finding> {
+    let below_street = file.path.split('/').skip(1);
+    let parts = below_street.map(|part| part.strip_suffix(".rs").unwrap_or(part));
+    let empty_names = parts.filter(|part| file.is_rust() && NAMES_OF_NOTHING.contains(part));
+    empty_names
+        .map(|name| (1, format!("`{name}` is not the name of one thing; name the file after its noun")))
+        .collect()
+}
+
+fn shared_names(files: &[File]) -> Vec<Violation> {
+    let mut by_name: BTreeMap<(&str, &str), Vec<&File>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.is_rust()) {
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        if let Some(of) = file.crate_of_src().filter(|_| !NAMES_OF_MANY.contains(&name)) {
+            by_name.entry((of, name)).or_default().push(file);
+        }
+    }
+    let shared = by_name.into_iter().filter(|(_, files)| files.len() > 1);
+    let message =
+        |of: &str, name: &str| (1, format!("`{of}` has more than one `{name}`; name each after what it holds"));
+    shared
+        .flat_map(|((of, name), files)| files.into_iter().map(move |file| (file.path.clone(), message(of, name))))
+        .collect()
+}
+
+fn module_doc(file: &File, _: &Tree) -> Vec<Finding> {
+    let is_attribute = |line: &&String| line.starts_with("#![") || line.trim().is_empty();
+    let has_doc = file.lines.iter().find(|line| !is_attribute(line)).is_some_and(|line| line.starts_with("//!"));
+    if file.crate_of_src().is_none() || !file.is_rust() || has_doc {
+        return Vec::new();
+    }
+    vec![(
+        1,
+        "no module doc; begin the file with `//!`: what it is, what it is not, how it is locked, its source".into(),
+    )]
+}
