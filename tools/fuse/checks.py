@@ -88,6 +88,13 @@ ORDINARY = [
         mknod n c 1 3; same "1 3" "$(stat -c '%t %T' n)" """),
     ("running a program and a script", """
         cp /bin/true t; ./t; printf '#!/bin/sh\\necho "ran $1"\\n' >s; chmod 755 s; same "ran it" "$(./s it)"; chmod 644 s; not ./s """),
+    ("a running program is not emptied by an open that fails", """
+        cp /bin/sleep p; ./p 30 & child=$!; until [ "$(readlink /proc/$child/exe)" = "$PWD/p" ]; do :; done
+        for how in 'O_WRONLY' 'O_RDWR' 'O_RDONLY|os.O_TRUNC' 'O_WRONLY|os.O_TRUNC'; do
+            same 26 "$(python3 -c "import os
+try: os.open('p', os.$how); print('opened')
+except OSError as e: print(e.errno)")"
+        done; cmp /bin/sleep p; kill $child """),
     ("permissions of another user", """
         mkdir -m 755 closed; mkdir -m 1777 open; echo x >closed/f; chmod 600 closed/f; not as_nobody cat closed/f
         not as_nobody touch closed/new; as_nobody sh -c 'umask 027; echo mine >open/f'; same "65534 65534 640" "$(stat -c '%u %g %a' open/f)"

@@ -290,14 +290,13 @@ class Mount:
         # Short: the path of a socket below it must fit into 108 bytes.
         self.base = workdir() / str(next(_numbers))
         self.dir = self.base / "m"
-        self.backing, self.daemon, self.command, self.own_tmpfs = None, None, command, None
+        self.backing, self.daemon, self.command, self.own_mount, self.on_disk = None, None, command, None, None
         self.base.mkdir()
         _mounts.append(self)
-        if kind == "disk":
-            self.dir = TOOLS / "disk" / f"{os.getpid()}-{self.name}"
-            self.dir.mkdir(parents=True)
-            return
         self.dir.mkdir()
+        if kind == "disk":
+            self._disk(self.dir)
+            return
         if kind == "tmpfs":
             self._tmpfs(self.dir)
             return
@@ -305,17 +304,21 @@ class Mount:
             self.backing = pathlib.Path(source)
         elif kind in MIRRORS:
             self.backing = self.base / "source"
-            if backing == "disk":
-                self.backing = TOOLS / "disk" / f"{os.getpid()}-{self.name}"
-            self.backing.mkdir(parents=True)
-            if backing == "tmpfs":
-                self._tmpfs(self.backing)
+            self.backing.mkdir()
+            (self._disk if backing == "disk" else self._tmpfs)(self.backing)
         self.up()
 
     def _tmpfs(self, at):
         # As the machine's /tmp has it, for tests that other users run.
         run(["mount", "-t", "tmpfs", "-o", "size=70%,nr_inodes=4m,mode=0777", "lightfoot-test", str(at)], 20)
-        self.own_tmpfs = at
+        self.own_mount = at
+
+    def _disk(self, at):
+        """Shows at `at`, whose path is short, a directory beside what was built, whose path may be long."""
+        self.on_disk = TOOLS / "disk" / f"{os.getpid()}-{self.base.name}"
+        self.on_disk.mkdir(parents=True)
+        run(["mount", "--bind", str(self.on_disk), str(at)], 20)
+        self.own_mount = at
 
     def words(self):
         """The command of the daemon, in the foreground."""
@@ -395,11 +398,10 @@ class Mount:
     def down(self, expect_exit=True):
         """Takes all of it down. The daemon's exit status."""
         status = self.unmount_daemon(expect_exit)
-        if self.own_tmpfs is not None:
-            run(["umount", "-l", str(self.own_tmpfs)], 30, check=False)
-        for path in (self.dir, self.backing):
-            if path is not None and TOOLS / "disk" in path.parents:
-                shutil.rmtree(path, ignore_errors=True)
+        if self.own_mount is not None:
+            run(["umount", "-l", str(self.own_mount)], 30, check=False)
+        if self.on_disk is not None:
+            shutil.rmtree(self.on_disk, ignore_errors=True)
         if self in _mounts:
             _mounts.remove(self)
         # Never through a mount that would not go: what it shows may be someone's directory.

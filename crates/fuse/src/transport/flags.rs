@@ -58,8 +58,8 @@ fn wanted(options: &MountOptions) -> Vec<InitFlags> {
         (true, InitFlags::FUSE_CACHE_SYMLINKS),
         // The session clears set-id bits on writes, so the kernel does not read `security.capability` before each write.
         (true, InitFlags::FUSE_HANDLE_KILLPRIV_V2),
-        // `O_TRUNC` comes with the open, if there are opens.
-        (!session.no_open, InitFlags::FUSE_ATOMIC_O_TRUNC),
+        // FUSE_ATOMIC_O_TRUNC is not requested: with it, the kernel sends `O_TRUNC` with OPEN before it checks whether the file is
+        // being executed, so an open that fails with ETXTBSY has emptied the running program.
         (session.no_open, InitFlags::FUSE_NO_OPEN_SUPPORT),
         // The kernel drops cached pages when times or size change. If only this mount changes files, or changes are reported, that
         // would drop the pages that the kernel has just written.
