@@ -36,22 +36,56 @@ pub(crate) struct FdCounts {
     pub(crate) reopened: u64,
 }
 
+/// The records whose descriptors may be closed, and records that were such when they were added.
+#[derive(Debug)]
+struct Ring {
+    records: VecDeque<Weak<Node>>,
+    /// The length at which the other records are removed.
+    compact_at: usize,
+    /// See `compact_at`.
+    min_compact_at: usize,
+}
+
+impl Ring {
+    fn push(&mut self, node: &Arc<Node>) {
+        self.records.push_back(Arc::downgrade(node));
+        if self.records.len() > self.compact_at {
+            self.compact();
+        }
+    }
+
+    /// Removes records without descriptors, held records, and dead ones. The next call comes when the length has doubled,
+    /// so an addition costs the same however many records there are.
+    #[cold]
+    fn compact(&mut self) {
+        self.records.retain(|weak| {
+            let Some(node) = weak.upgrade() else { return false };
+            let mut state = node.state();
+            state.is_queued = !state.is_held() && state.fds() != 0;
+            state.is_queued
+        });
+        self.compact_at = self.min_compact_at.max(2 * self.records.len());
+    }
+}
+
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(crate) struct Budget {
     max: usize,
     open: AtomicUsize,
-    ring: Mutex<VecDeque<Weak<Node>>>,
+    ring: Mutex<Ring>,
     evicted: AtomicU64,
     reopened: AtomicU64,
 }
 
 impl Budget {
     pub(crate) fn new(max: usize) -> Self {
+        let max = max.max(MIN_FDS);
+        let compact_at = 2 * max + MAX_LOOKS;
         Self {
-            max: max.max(MIN_FDS),
+            max,
             open: AtomicUsize::new(0),
-            ring: Mutex::default(),
+            ring: Mutex::new(Ring { records: VecDeque::new(), compact_at, min_compact_at: compact_at }),
             evicted: AtomicU64::new(0),
             reopened: AtomicU64::new(0),
         }
@@ -93,14 +127,11 @@ impl Budget {
         {
             let mut ring = self.ring.lock();
             let mut state = node.state();
-            if !state.is_queued && !state.is_held() && state.fds() != 0 {
-                state.is_queued = true;
-                drop(state);
-                ring.push_back(Arc::downgrade(node));
-            }
-            if ring.len() > 2 * self.max + MAX_LOOKS {
-                // Dead records.
-                ring.retain(|node| node.strong_count() != 0);
+            let is_added = !state.is_queued && !state.is_held() && state.fds() != 0;
+            state.is_queued |= is_added;
+            drop(state);
+            if is_added {
+                ring.push(node);
             }
         }
         if self.open.load(Relaxed) > self.max {
@@ -111,7 +142,8 @@ impl Budget {
     /// Closes descriptors until at most `most` are open, or no more can be closed.
     pub(crate) fn shrink(&self, most: usize) {
         let mut closing: Vec<Arc<OwnedFd>> = Vec::new();
-        let mut ring = self.ring.lock();
+        let mut guard = self.ring.lock();
+        let ring = &mut guard.records;
         let mut looks = ring.len().saturating_mul(2).min(MAX_LOOKS);
         while self.open.load(Relaxed) > most && looks != 0 {
             looks -= 1;
@@ -137,7 +169,7 @@ impl Budget {
             self.evicted.fetch_add(closed as u64, Relaxed);
             closing.extend(fds.into_iter().flatten());
         }
-        drop(ring);
+        drop(guard);
         drop(closing);
     }
 
@@ -158,4 +190,54 @@ impl Budget {
 fn take(state: &mut State) -> [Option<Arc<OwnedFd>>; 2] {
     state.access = 0;
     [state.path.take(), state.data.take()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::NameAt;
+
+    /// A descriptor that leads nowhere.
+    fn descriptor() -> Arc<OwnedFd> {
+        Arc::new(std::fs::File::open("/").unwrap().into())
+    }
+
+    #[test]
+    fn records_without_descriptors_leave_the_ring() {
+        let budget = Budget::new(MIN_FDS);
+        let most = 2 * MIN_FDS + MAX_LOOKS;
+        let fd = descriptor();
+        let mut nodes = Vec::new();
+        for id in 0..20 * most as u64 {
+            let node = Arc::new(Node::new(id, id, false, NameAt { dir: 1, name: b"f" }));
+            node.state().data = Some(fd.clone());
+            budget.queue(&node);
+            // The file is open, and its descriptor is closed when that ends.
+            node.state().data = None;
+            nodes.push(node);
+            assert!(budget.ring.lock().records.len() <= most);
+        }
+    }
+
+    #[test]
+    fn a_compaction_keeps_what_may_be_closed() {
+        let budget = Budget::new(MIN_FDS);
+        let fd = descriptor();
+        let node = |id| Arc::new(Node::new(id, id, false, NameAt { dir: 1, name: b"f" }));
+        let [closable, held] = [node(1), node(2)];
+        for node in [&closable, &held] {
+            node.state().path = Some(fd.clone());
+            budget.queue(node);
+        }
+        held.state().opens = 1;
+        budget.ring.lock().compact();
+        let is_queued = |node: &Node| node.state().is_queued;
+        assert_eq!((is_queued(&closable), is_queued(&held)), (true, false));
+        // Released, it is added again.
+        held.state().opens = 0;
+        budget.queue(&held);
+        budget.count(2, 0);
+        budget.shrink(0);
+        assert_eq!(budget.counts().evicted, 2);
+    }
 }
