@@ -3,7 +3,7 @@
 //! # What is in it
 //! - [`fs`]: the trait `FileSystem` and its arguments; [`layer`]: file systems around file systems
 //! - [`instance`]: state shared by all file systems and mounts of one tree; [`superblock`]: one file system
-//! - [`dentry`], [`inode`], [`slot`]: a name, a file, and the memory of both (the crate's `unsafe`)
+//! - [`dentry`], [`object`], [`inode`], [`slot`]: a name, its word for the file, the file, and their memory (the crate's `unsafe`)
 //! - [`insert`], [`moving`], [`end`], [`children`], [`prune`]: insertion, moves and removal of entries
 //! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached listings
 //! - [`invalidate`]: invalidation by file systems; [`fetch`]: requests for stale attributes and link bodies;
@@ -29,6 +29,7 @@ pub(crate) mod layer;
 pub(crate) mod listings;
 pub(crate) mod mountpoints;
 pub(crate) mod moving;
+pub(crate) mod object;
 pub(crate) mod prune;
 pub(crate) mod reclaim;
 #[allow(unsafe_code, reason = "the one module that turns links into references; its invariants are at its head")]

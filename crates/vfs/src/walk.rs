@@ -35,9 +35,10 @@ use crate::base::access::credentials::Credentials;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::PATH_MAX;
-use crate::dcache::dentry::{DIR, Dentry};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::fallback::Fallback;
 use crate::dcache::inode::Inode;
+use crate::dcache::object::Object;
 use crate::dcache::slot::inode_of;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::{Context, State};
@@ -55,7 +56,7 @@ pub(crate) struct WalkEnd<'a> {
     pub(crate) guard: &'a ReadGuard<'a>,
     pub(crate) dentry: &'a Dentry,
     pub(crate) seq: u32,
-    pub(crate) object: u64,
+    pub(crate) object: Object,
     /// The reference on the place, if a ref-walk holds it: later changes then do not matter.
     held: Option<&'a OwnedPlace>,
     /// Symbolic links that the walk followed.
@@ -308,7 +309,7 @@ fn begin<'s>(state: &'s State, base: Base<'s>, path: &[u8]) -> Result<(Place<'s>
         return begin_scoped(base, start, path);
     }
     // A handle may refer to any file, but names lead on only from a directory.
-    if base.dir.is_some() && path[0] != b'/' && !start.dentry().has(DIR) {
+    if base.dir.is_some() && path[0] != b'/' && !start.dentry().object().is_dir() {
         return Err(Errno::ENOTDIR);
     }
     let root = state.root.place();
@@ -321,7 +322,7 @@ fn begin_scoped<'s>(base: Base<'s>, start: &'s OwnedPlace, path: &[u8]) -> Resul
     if path[0] == b'/' && base.resolve.contains(Resolve::BENEATH) {
         return Err(nul_or(path, Errno::EXDEV));
     }
-    if !start.dentry().has(DIR) {
+    if !start.dentry().object().is_dir() {
         return Err(Errno::ENOTDIR);
     }
     let root = base.scope.unwrap_or(start).place();

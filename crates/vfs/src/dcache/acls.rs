@@ -4,10 +4,11 @@
 use crate::base::access::acl::{Acl, AclKind, Acls};
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
-use crate::dcache::dentry::{DIR, Dentry, SLOW_DIR};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::{Request, SetXattr};
 use crate::dcache::inode::Inode;
-use crate::dcache::superblock::{SuperBlock, change_dir_flags};
+use crate::dcache::object::ObjectFlags;
+use crate::dcache::superblock::SuperBlock;
 
 impl SuperBlock {
     /// Makes the file system store an ACL, or remove it.
@@ -32,8 +33,9 @@ impl SuperBlock {
         let slow = acls.access.is_some() || self.own_permissions;
         let any = acls.access.is_some() || acls.default.is_some();
         inode.set_acl(&self.domain, any.then_some(acls));
-        if dentry.has(DIR) {
-            change_dir_flags(dentry, if slow { 0 } else { SLOW_DIR }, if slow { SLOW_DIR } else { 0 });
+        if dentry.object().is_dir() {
+            let slow_dir = ObjectFlags::SLOW_DIR;
+            dentry.update_flags(|object| if slow { object.with(slow_dir) } else { object.without(slow_dir) });
         }
     }
 

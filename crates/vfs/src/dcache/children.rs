@@ -3,7 +3,7 @@
 //! Cookies fall along the list and are never used twice, so that a listing can continue from its last cookie
 //! even if that entry was removed. The directory's lock protects all of it.
 
-use crate::dcache::dentry::{Dentry, INODE};
+use crate::dcache::dentry::Dentry;
 use prim::atomic::Ordering::Relaxed;
 
 /// Puts `dentry` at the head of `dir`'s listing. `dir` is locked.
@@ -19,7 +19,7 @@ pub(super) fn insert_child(dir: &Dentry, dentry: &Dentry) {
     dentry.sib_next.set_option(first);
     dentry.sib_prev.set_option(None);
     dir.first_child.set(dentry);
-    dir.children.store(dir.children.load(Relaxed) + u32::from(dentry.object() & INODE != 0), Relaxed);
+    dir.children.store(dir.children.load(Relaxed) + u32::from(!dentry.object().is_negative()), Relaxed);
 }
 
 /// Removes `dentry` from `dir`'s listing. `dir` is locked.
@@ -32,5 +32,5 @@ pub(super) fn remove_child(dir: &Dentry, dentry: &Dentry) {
     if let Some(after) = after {
         after.sib_prev.set_option(before);
     }
-    dir.children.store(dir.children.load(Relaxed) - u32::from(dentry.object() & INODE != 0), Relaxed);
+    dir.children.store(dir.children.load(Relaxed) - u32::from(!dentry.object().is_negative()), Relaxed);
 }

@@ -2,27 +2,10 @@
 //!
 //! # What it is
 //! Two cache lines. The [`Dentry`] holds everything that a walk step reads: sequence, name hash and length,
-//! parent, chain link, object word and the inline name. The [`Cold`] line holds data that writers touch, so
+//! parent, chain link, the [object word](crate::dcache::object) and the inline name. The [`Cold`] line holds data that writers touch, so
 //! that counting a reference never takes the first line away from walkers. It lies elsewhere (see
 //! [`crate::dcache::slot`]) and is reached by `Deref`. With its inode a cached name costs 256 bytes and its
 //! share of a bucket.
-//!
-//! # Object word
-//! | bits | meaning |
-//! |---|---|
-//! | 0..48 | address of the inode; 0: negative or free |
-//! | 48 [`LINK`] | a symbolic link |
-//! | 49 [`HASHED`] | in the table: reachable by name |
-//! | 50 [`COMPLETE`] | a directory with all its names in the cache: a miss is `ENOENT` |
-//! | 51 [`PARENT_PINNED`] | unlinked but held, and holds a count on its parent |
-//! | 52 [`MOUNTED`] | a mount point, in some namespace |
-//! | 53 [`CHECKED`] | valid until the time in `cookie` only |
-//! | 54 [`COLD`] | not used since the cache's clock hand passed |
-//! | 55 [`FOLDED`] | a directory with names that its file system hashes and compares |
-//! | 56 [`SLOW_DIR`] | a directory with an ACL, or with permission checks by its file system |
-//! | 57 [`HOT`] | a negative entry that was hit twice since the clock hand passed |
-//! | 62 [`SEARCH_ALL`] | everyone may search it (0111) and none of 52, 53, 55, 56 is set: a walk skips the slow step |
-//! | 63 [`DIR`] | a directory |
 //!
 //! # States
 //! ```text
@@ -43,42 +26,14 @@
 
 use crate::base::name::{NAME_MAX, NameKey, ShortName, short, words_of};
 use crate::dcache::inode::Inode;
-use crate::dcache::slot::{Link, RcuBytes, cold_part};
+use crate::dcache::object::{Object, ObjectFlags};
+use crate::dcache::slot::{Link, RcuBytes, cold_part, inode_of};
 use prim::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 use sync::rcu::{RcuDomain, ReadGuard};
 use sync::{LockRef, Mutex, SeqCount};
-
-/// Object flag: a directory.
-pub(crate) const DIR: u64 = 1 << 63;
-/// Object flag: everyone may search it.
-pub(crate) const SEARCH_ALL: u64 = 1 << 62;
-/// Object flag: a symbolic link.
-pub(crate) const LINK: u64 = 1 << 48;
-/// Object flag: in the hash table.
-pub(crate) const HASHED: u64 = 1 << 49;
-/// Object flag: all names of the directory are in the cache.
-pub(crate) const COMPLETE: u64 = 1 << 50;
-/// Object flag: holds a count on its parent.
-pub(crate) const PARENT_PINNED: u64 = 1 << 51;
-/// Object flag: a mount point, in some namespace.
-pub(crate) const MOUNTED: u64 = 1 << 52;
-/// Object flag: valid until the time in `cookie` only.
-pub(crate) const CHECKED: u64 = 1 << 53;
-/// Object flag: not used since the cache's clock hand passed.
-pub(crate) const COLD: u64 = 1 << 54;
-/// Object flag: a directory with names that its file system hashes and compares.
-pub(crate) const FOLDED: u64 = 1 << 55;
-/// Object flag: a directory with an ACL, or with permission checks by its file system.
-pub(crate) const SLOW_DIR: u64 = 1 << 56;
-/// Object flag of a negative entry: hit twice since the cache's clock hand passed.
-pub(crate) const HOT: u64 = 1 << 57;
-/// Object flags of a path's end that need the slow step.
-pub(crate) const SPECIAL: u64 = LINK | MOUNTED | CHECKED | COLD;
-/// Object mask: the inode's address.
-pub(crate) const INODE: u64 = (1 << 48) - 1;
 
 /// Longest name kept in the first line.
 pub(crate) const INLINE_MAX: usize = 32;
@@ -113,18 +68,6 @@ pub(crate) struct Cold {
     pub(crate) cookie: AtomicU64,
     /// The cookie of the next new entry.
     pub(crate) next_cookie: AtomicU64,
-}
-
-/// Whether the object word is that of a directory that everyone may search: [`DIR`] and [`SEARCH_ALL`] are the top bits.
-#[inline(always)]
-pub(crate) fn is_open_dir(object: u64) -> bool {
-    object >> 62 == 3
-}
-
-/// Whether the object word has an inode and nothing of [`SPECIAL`]: one compare, since those bits are above the address.
-#[inline(always)]
-pub(crate) fn is_inode(object: u64) -> bool {
-    (object & (INODE | SPECIAL)).wrapping_sub(1) < INODE
 }
 
 /// The word that a lookup compares: hash and length.
@@ -192,46 +135,54 @@ impl Dentry {
 
     /// The object word. It may change unless `seq` is checked.
     #[inline(always)]
-    pub(crate) fn object(&self) -> u64 {
+    pub(crate) fn object(&self) -> Object {
         // ORDERING: Acquire, pairs with the Release store in `set_object`: the inode's attributes are seen.
-        self.object.load(Acquire)
+        Object::from_bits(self.object.load(Acquire))
     }
 
-    pub(crate) fn set_object(&self, object: u64) {
+    pub(crate) fn set_object(&self, object: Object) {
         // ORDERING: Release, pairs with the Acquire load in `object`.
-        self.object.store(object, Release);
-    }
-
-    /// Sets and clears flags of a dentry. Its other flags do not change meanwhile: the caller holds the lock
-    /// that orders them.
-    pub(crate) fn change_flags(&self, clear: u64, set: u64) {
-        self.update_object(|object| object & !clear | set);
+        self.object.store(object.bits(), Release);
     }
 
     /// Changes the object word by a read-modify-write: `SEARCH_ALL` changes under the inode's lock, `MOUNTED`
     /// under the mounts', `CHECKED` and `COLD` under none, and the rest under the directory's.
-    pub(crate) fn update_object(&self, mut change: impl FnMut(u64) -> u64) {
+    pub(crate) fn update_object(&self, mut change: impl FnMut(Object) -> Object) {
+        let change = |bits| Some(change(Object::from_bits(bits)).bits());
         // ORDERING: Release, pairs with the Acquire load in `object`.
-        let _ = self.object.fetch_update(Release, Relaxed, |object| Some(change(object)));
+        let _ = self.object.fetch_update(Release, Relaxed, change);
     }
 
-    /// Clears [`HASHED`]. The parent's lock is held.
+    /// Changes flags that a walk through a directory looks at: of a directory, also updates `SEARCH_ALL`, which follows
+    /// from them and from the mode.
+    pub(crate) fn update_flags(&self, mut change: impl FnMut(Object) -> Object) {
+        if !self.object().is_dir() {
+            return self.update_object(change);
+        }
+        self.update_object(|object| {
+            let object = change(object);
+            object.with_search(inode_of(self, object).map_or(0, Inode::mode))
+        });
+    }
+
+    /// Updates `SEARCH_ALL` after a change of a directory's mode.
+    pub(crate) fn update_search(&self) {
+        self.update_flags(|object| object);
+    }
+
+    /// Clears `HASHED`. The parent's lock is held.
     pub(crate) fn clear_hashed(&self) {
         let object = self.object();
-        if object & (DIR | CHECKED | COLD) == 0 {
-            // Only these flags, and a directory's, may change under another lock meanwhile, or under none.
-            self.set_object(object & !HASHED);
+        if object.has(ObjectFlags::DIR | ObjectFlags::CHECKED | ObjectFlags::COLD) {
+            self.update_object(|object| object.without(ObjectFlags::HASHED));
         } else {
-            self.change_flags(HASHED, 0);
+            // Only these flags, and a directory's, may change under another lock meanwhile, or under none.
+            self.set_object(object.without(ObjectFlags::HASHED));
         }
     }
 
     pub(crate) fn inode(&self) -> Option<&Inode> {
-        crate::dcache::slot::inode_of(self, self.object())
-    }
-
-    pub(crate) fn has(&self, flag: u64) -> bool {
-        self.object() & flag != 0
+        inode_of(self, self.object())
     }
 
     /// Whether this is the entry of a short name in `parent`. Call between samples of `seq`.
@@ -271,7 +222,7 @@ impl Dentry {
             && self.with_name_rcu(guard, is_name)
     }
 
-    /// The hash in the table of a name of a [`FOLDED`] directory.
+    /// The hash in the table of a name of a directory with own rules for names.
     pub(crate) fn folded_hash(&self) -> u64 {
         folded_hash(u64::from(self.hash_len.load(Relaxed) >> 8) << 40)
     }
@@ -338,7 +289,7 @@ impl Dentry {
     /// The hash of the name in the table, for `parent`. The name must not change meanwhile (the bucket's lock
     /// is held, or the directory's).
     pub(crate) fn filed_hash_rcu(&self, parent: &Dentry, key: NameKey, guard: &ReadGuard<'_>) -> u64 {
-        if parent.has(FOLDED) {
+        if parent.object().is_folded() {
             return self.folded_hash();
         }
         self.with_name_rcu(guard, |name| key.hash(name))
@@ -349,7 +300,7 @@ impl core::fmt::Debug for Dentry {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Dentry")
             .field("seq", &self.seq.current())
-            .field("object", &format_args!("{:#x}", self.object()))
+            .field("object", &self.object())
             .finish_non_exhaustive()
     }
 }
@@ -368,26 +319,6 @@ fn inline_words(name: &[u8]) -> [u64; 4] {
 mod tests {
     use super::*;
     use core::mem::{align_of, offset_of, size_of};
-
-    #[test]
-    fn an_object_word_is_that_of_an_inode_unless_it_is_empty_or_a_link() {
-        let cases = [
-            (0, false),
-            (HASHED | DIR, false),
-            (64, true),
-            (INODE, true),
-            (64 | DIR | HASHED, true),
-            (64 | LINK, false),
-            (LINK, false),
-            (64 | MOUNTED, false),
-            (64 | CHECKED, false),
-            (64 | COLD | HASHED, false),
-            (64 | DIR | FOLDED | SLOW_DIR | COMPLETE, true),
-        ];
-        for (object, expected) in cases {
-            assert_eq!(is_inode(object), expected, "{object:#x}");
-        }
-    }
 
     #[test]
     fn a_walk_step_reads_one_line_and_writers_touch_the_other() {

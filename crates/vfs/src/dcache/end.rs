@@ -1,8 +1,9 @@
 //! The end of dentries and inodes.
 
 use crate::base::attr::{S_IFLNK, S_IFMT};
-use crate::dcache::dentry::{Dentry, PARENT_PINNED};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::inode::Inode;
+use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::SlotKind;
 use crate::dcache::slot::{cold_part, dentry_beside};
 use crate::dcache::superblock::SuperBlock;
@@ -24,7 +25,7 @@ impl SuperBlock {
         }
         // It has a holder: from now on it holds its parent, for `..` and reverse paths.
         dir.count.get();
-        dentry.change_flags(0, PARENT_PINNED);
+        dentry.update_object(|object| object.with(ObjectFlags::PARENT_PINNED));
         self.unpin_ref(dentry);
     }
 
@@ -33,7 +34,7 @@ impl SuperBlock {
     pub(super) fn last_put(&self, dentry: &Dentry) {
         let mut dead = dentry;
         while dead.count.try_kill(0) {
-            let parent = dead.has(PARENT_PINNED).then(|| dead.parent()).flatten();
+            let parent = dead.object().pins_parent().then(|| dead.parent()).flatten();
             self.bury(dead);
             match parent {
                 Some(parent) if parent.count.put() => dead = parent,
@@ -47,7 +48,7 @@ impl SuperBlock {
         self.charge_name(dentry.object(), dentry.len(), -1);
         dentry.clear_name(&self.domain);
         let Some(inode) = dentry.inode() else { return self.free_slot(dentry, SlotKind::Negative) };
-        dentry.set_object(0);
+        dentry.set_object(Object::NEGATIVE);
         // An inode that is reachable by node may get a link meanwhile.
         if core::ptr::eq(inode, &raw const cold_part(dentry).inode) && !self.inodes.is_kept() && inode.is_last() {
             self.evict(inode);

@@ -21,7 +21,7 @@ use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
-use crate::dcache::superblock::{SuperBlock, change_dir_flags};
+use crate::dcache::superblock::SuperBlock;
 
 impl SuperBlock {
     /// The attributes of `inode`, which is held.
@@ -51,7 +51,7 @@ impl SuperBlock {
             // it.
             inode.mark_stale();
         } else if attr.is_dir() && before.mode != attr.mode {
-            change_dir_flags(crate::dcache::slot::dentry_beside(inode), 0, 0);
+            crate::dcache::slot::dentry_beside(inode).update_search();
         }
         Ok(attr)
     }

@@ -14,14 +14,13 @@ use crate::base::access::acl::Acls;
 use crate::base::attr::Attr;
 use crate::base::name::short;
 use crate::dcache::children::{insert_child, remove_child};
-use crate::dcache::dentry::{
-    CHECKED, COLD, COMPLETE, Dentry, HASHED, INLINE_MAX, INODE, PARENT_PINNED, SEARCH_ALL, folded_hash, hash_len,
-};
+use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::dcache::fs::{NewInode, Valid};
 use crate::dcache::inode::Inode;
+use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{FreeSlot, SlotKind, name_bytes};
 use crate::dcache::slot::{CountedDentry, cold_part, entry_hash, link, outlive};
-use crate::dcache::superblock::{SuperBlock, change_dir_flags, object_of};
+use crate::dcache::superblock::SuperBlock;
 use prim::atomic::Ordering::Relaxed;
 use sync::GetNotDead;
 use sync::rcu::ReadGuard;
@@ -89,11 +88,11 @@ impl SuperBlock {
 
     /// Removes the negative entry `name` of the locked directory `dir`, before the name is created.
     pub(crate) fn forget_negative(&self, dir: &Dentry, name: &[u8], hash: u64) {
-        if dir.has(COMPLETE) {
+        if dir.object().is_complete() {
             return;
         }
         if let Some(entry) = self.cached(dir, name, hash)
-            && entry.object() & INODE == 0
+            && entry.object().is_negative()
         {
             self.uncache(dir, entry, hash);
         }
@@ -112,7 +111,7 @@ impl SuperBlock {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
         inode.slot_users.store(2, Relaxed);
-        self.publish(dir, dentry, name, hash, object_of(inode, new.attr.mode, self.dir_flags), new.valid);
+        self.publish(dir, dentry, name, hash, Object::of(inode, new.attr.mode, self.dir_flags), new.valid);
         dentry
     }
 
@@ -148,7 +147,7 @@ impl SuperBlock {
         inode.slot_users.store(2, Relaxed);
         dentry.set_entry(&self.domain, dir, 0, format!("#{}", new.attr.ino).as_bytes());
         dentry.retire_name();
-        dentry.set_object(object_of(inode, new.attr.mode, self.dir_flags) | PARENT_PINNED);
+        dentry.set_object(Object::of(inode, new.attr.mode, self.dir_flags).with(ObjectFlags::PARENT_PINNED));
         dir.count.get();
         dentry.count.revive(1);
         dentry.seq.write_end();
@@ -167,7 +166,7 @@ impl SuperBlock {
     ) -> &'s Dentry {
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
-        self.publish(dir, dentry, name, hash, object_of(inode, inode.mode(), self.dir_flags), valid);
+        self.publish(dir, dentry, name, hash, Object::of(inode, inode.mode(), self.dir_flags), valid);
         dentry
     }
 
@@ -177,22 +176,22 @@ impl SuperBlock {
         let Ok(slot) = self.slot(SlotKind::Negative, Some(dir)) else { return };
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
-        self.publish(dir, dentry, name, hash, 0, valid);
+        self.publish(dir, dentry, name, hash, Object::NEGATIVE, valid);
     }
 
     /// Ends the write section of [`begin`]: gives the slot its name and makes it reachable.
-    fn publish(&self, dir: &Dentry, dentry: &Dentry, name: &[u8], hash: u64, object: u64, valid: Valid) {
+    fn publish(&self, dir: &Dentry, dentry: &Dentry, name: &[u8], hash: u64, object: Object, valid: Valid) {
         dentry.set_entry(&self.domain, dir, hash, name);
         self.charge_name(object, name.len(), 1);
-        let cold = if self.is_limited { COLD } else { 0 };
+        let cold = if self.is_limited { ObjectFlags::COLD } else { ObjectFlags::empty() };
         // A walk skips the slow step in an open directory; an entry with an expiry needs it.
         let checked = checked_flag(valid);
-        let object = if checked == 0 { object } else { object & !SEARCH_ALL };
-        dentry.set_object(object | HASHED | cold | checked);
+        let object = if checked.is_empty() { object } else { object.without(ObjectFlags::SEARCH_ALL) };
+        dentry.set_object(object.with(ObjectFlags::HASHED | cold | checked));
         dentry.count.revive(1);
         dentry.seq.write_end();
         insert_child(dir, dentry);
-        if !dir.has(COMPLETE) {
+        if !dir.object().is_complete() {
             set_expiry(dentry, valid);
             self.versions.bump(dir);
         }
@@ -201,9 +200,9 @@ impl SuperBlock {
     }
 
     /// Counts the bytes of a name that is longer than its slot allows.
-    pub(crate) fn charge_name(&self, object: u64, len: usize, by: i64) {
+    pub(crate) fn charge_name(&self, object: Object, len: usize, by: i64) {
         if self.is_limited && len > INLINE_MAX {
-            let kind = if object & INODE == 0 { SlotKind::Negative } else { SlotKind::Entry };
+            let kind = if object.is_negative() { SlotKind::Negative } else { SlotKind::Entry };
             self.share(kind).charge(by * name_bytes(len));
         }
     }
@@ -225,10 +224,7 @@ impl SuperBlock {
             *attr = Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr };
         });
         set_expiry(dentry, new.valid);
-        dentry.change_flags(CHECKED, checked_flag(new.valid));
-        if new.attr.is_dir() {
-            change_dir_flags(dentry, 0, 0);
-        }
+        dentry.update_flags(|object| object.without(ObjectFlags::CHECKED).with(checked_flag(new.valid)));
     }
 
     /// Removes the entry `dentry`, whose name has the hash `hash`, from the locked directory `dir`. Its file
@@ -255,7 +251,7 @@ impl SuperBlock {
 
     fn unhash(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
         self.unlink_name(dir, dentry, hash);
-        if !dir.has(COMPLETE) {
+        if !dir.object().is_complete() {
             self.versions.bump(dir);
         }
     }
@@ -338,8 +334,8 @@ fn begin(slot: FreeSlot<'_>) -> &Dentry {
 }
 
 /// The flag of an entry with an expiry.
-fn checked_flag(valid: Valid) -> u64 {
-    if valid == Valid::UntilInvalidated { 0 } else { CHECKED }
+fn checked_flag(valid: Valid) -> ObjectFlags {
+    if valid == Valid::UntilInvalidated { ObjectFlags::empty() } else { ObjectFlags::CHECKED }
 }
 
 /// Sets the expiry of an entry. Such entries are in no listing of the cache, so `cookie` is free.
@@ -366,11 +362,7 @@ impl Dentry {
             return;
         }
         self.cookie.store(0, Relaxed);
-        if self.object() & crate::dcache::dentry::DIR == 0 {
-            self.change_flags(0, CHECKED);
-        } else {
-            change_dir_flags(self, 0, CHECKED);
-        }
+        self.update_flags(|object| object.with(ObjectFlags::CHECKED));
     }
 }
 

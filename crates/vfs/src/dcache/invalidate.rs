@@ -22,7 +22,7 @@
 //! # Where it comes from
 //! FUSE's `notify_inval_entry` and `notify_inval_inode`; `d_invalidate` of network file systems.
 
-use crate::dcache::dentry::{Dentry, HASHED};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::inode::Inode;
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::{Ordering::SeqCst, fence};
@@ -149,7 +149,7 @@ impl Invalidator {
         let is_top = |dentry: &Dentry| dentry.inode().is_some_and(|inode| inode.node() == node);
         sb.versions.bump_all();
         sb.for_each(|dentry| {
-            if dentry.has(HASHED) && is_below(dentry, is_top) {
+            if dentry.object().is_hashed() && is_below(dentry, is_top) {
                 dentry.expire();
             }
         });
@@ -161,7 +161,7 @@ impl Invalidator {
         let Some(sb) = self.invalidate() else { return };
         sb.versions.bump_all();
         sb.for_each(|dentry| {
-            if dentry.has(HASHED) {
+            if dentry.object().is_hashed() {
                 dentry.expire();
             }
         });
@@ -185,7 +185,7 @@ impl Invalidator {
         if beside == Some(false) {
             // Several names, or another than its first: no list has them.
             sb.for_each(|dentry| {
-                if dentry.has(HASHED) && dentry.inode().is_some_and(|inode| inode.node() == node) {
+                if dentry.object().is_hashed() && dentry.inode().is_some_and(|inode| inode.node() == node) {
                     f(&sb, dentry);
                 }
             });

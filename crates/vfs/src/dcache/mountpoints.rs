@@ -2,8 +2,9 @@
 
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
-use crate::dcache::dentry::{DIR, Dentry, HASHED, MOUNTED};
-use crate::dcache::superblock::{SuperBlock, change_dir_flags};
+use crate::dcache::dentry::Dentry;
+use crate::dcache::object::ObjectFlags;
+use crate::dcache::superblock::SuperBlock;
 use std::collections::BTreeMap;
 
 /// The number of mounts on each dentry that has any.
@@ -26,11 +27,11 @@ impl Mountpoints {
         let parent = dentry.parent().ok_or(Errno::ENOENT)?;
         let _held = sb.ranks.lock(Rank::Directory, &parent.lock);
         // A name that moves meanwhile stays hashed; a removal needs this lock, or came before.
-        if !dentry.has(HASHED) {
+        if !dentry.object().is_hashed() {
             return Err(Errno::ENOENT);
         }
         *self.on.entry(address(dentry)).or_insert(0) += 1;
-        set_flag(dentry, 0, MOUNTED);
+        dentry.update_flags(|object| object.with(ObjectFlags::MOUNTED));
         Ok(())
     }
 
@@ -41,12 +42,8 @@ impl Mountpoints {
             *count -= 1;
             if *count == 0 {
                 self.on.remove(&key);
-                set_flag(dentry, MOUNTED, 0);
+                dentry.update_flags(|object| object.without(ObjectFlags::MOUNTED));
             }
         }
     }
-}
-
-fn set_flag(dentry: &Dentry, clear: u64, set: u64) {
-    if dentry.has(DIR) { change_dir_flags(dentry, clear, set) } else { dentry.change_flags(clear, set) }
 }

@@ -6,7 +6,8 @@
 
 use crate::base::rank::Rank;
 use crate::dcache::children::{insert_child, remove_child};
-use crate::dcache::dentry::{COMPLETE, Dentry, HASHED};
+use crate::dcache::dentry::Dentry;
+use crate::dcache::object::ObjectFlags;
 use crate::dcache::slot::{entry_hash, link};
 use crate::dcache::superblock::SuperBlock;
 
@@ -42,7 +43,7 @@ impl SuperBlock {
             link(self.table(), &self.domain, &guard, dentry, entry_hash(new.dir, new.hash));
             if let Some((target, _)) = target {
                 // After the new name is in place, so that a lookup finds one or the other.
-                target.change_flags(HASHED, 0);
+                target.update_object(|object| object.without(ObjectFlags::HASHED));
                 target.retire_name();
                 self.unlink_chain(target, new);
                 target.seq.write_end();
@@ -107,7 +108,7 @@ impl SuperBlock {
     /// Makes running lookups in these directories repeat.
     fn changed(&self, a: &Dentry, b: &Dentry) {
         for dir in [a, b] {
-            if !dir.has(COMPLETE) {
+            if !dir.object().is_complete() {
                 self.versions.bump(dir);
             }
         }
@@ -119,7 +120,7 @@ fn insert_child_again(dir: &Dentry, dentry: &Dentry) {
     use prim::atomic::Ordering::Relaxed;
     let until = dentry.cookie.load(Relaxed);
     insert_child(dir, dentry);
-    if !dir.has(COMPLETE) {
+    if !dir.object().is_complete() {
         dentry.cookie.store(until, Relaxed);
     }
 }

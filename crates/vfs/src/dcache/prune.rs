@@ -1,7 +1,7 @@
 //! Pruning: removal of an obsolete entry with everything cached below it.
 
 use crate::base::rank::{Locked, Rank};
-use crate::dcache::dentry::{DIR, Dentry, MOUNTED};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::superblock::SuperBlock;
 
 impl SuperBlock {
@@ -13,8 +13,8 @@ impl SuperBlock {
         let mut at = Some(entry);
         loop {
             if let Some(found) = at {
-                let keeps = found.has(MOUNTED);
-                if keeps || !found.has(DIR) {
+                let keeps = found.object().is_mountpoint();
+                if keeps || !found.object().is_dir() {
                     let Some(above) = open.last_mut() else {
                         // The entry itself, without anything below it.
                         if !keeps {

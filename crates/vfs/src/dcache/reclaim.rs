@@ -31,7 +31,8 @@
 
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
-use crate::dcache::dentry::{COLD, DIR, Dentry, HASHED, HOT, INODE, MOUNTED};
+use crate::dcache::dentry::Dentry;
+use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::superblock::SuperBlock;
 use core::mem::size_of;
 use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -240,7 +241,7 @@ impl SuperBlock {
             return false;
         }
         let _ranked = dir_lock.is_some().then(|| self.ranks.acquire_nested(Rank::Directory));
-        let is_dir = dentry.has(DIR);
+        let is_dir = dentry.object().is_dir();
         if is_dir && locked.is_some_and(|locked| core::ptr::eq(locked, dentry)) {
             return false;
         }
@@ -249,7 +250,10 @@ impl SuperBlock {
             return false;
         }
         let _own_ranked = own_lock.is_some().then(|| self.ranks.acquire_nested(Rank::Directory));
-        let stays = !dentry.is_in(dir) || !dentry.has(HASHED) || dentry.has(MOUNTED) || !dentry.has(COLD);
+        let stays = !dentry.is_in(dir)
+            || !dentry.object().is_hashed()
+            || dentry.object().is_mountpoint()
+            || !dentry.object().is_cold();
         if stays || dentry.first_child.get().is_some() || !dentry.count.try_kill(1) {
             return false;
         }
@@ -261,14 +265,14 @@ impl SuperBlock {
 /// Whether an entry was not used since the hand passed last; clears the mark of a used one.
 fn is_unused(dentry: &Dentry) -> bool {
     let object = dentry.object();
-    if object & HASHED == 0 || object & MOUNTED != 0 || dentry.is_in(dentry) {
+    if !object.is_hashed() || object.is_mountpoint() || dentry.is_in(dentry) {
         return false;
     }
     if dentry.count.count() != 1 || dentry.first_child.get().is_some() {
         return false;
     }
-    if object & COLD == 0 {
-        dentry.change_flags(0, COLD);
+    if !object.is_cold() {
+        dentry.update_object(|object| object.with(ObjectFlags::COLD));
         return false;
     }
     true
@@ -277,15 +281,15 @@ fn is_unused(dentry: &Dentry) -> bool {
 /// Whether a negative entry was not hit often enough; lowers its mark by one step otherwise.
 fn is_unwanted(dentry: &Dentry) -> bool {
     let object = dentry.object();
-    if object & HASHED == 0 {
+    if !object.is_hashed() {
         return false;
     }
-    if object & HOT != 0 {
-        dentry.change_flags(HOT, 0);
+    if object.is_hot() {
+        dentry.update_object(|object| object.without(ObjectFlags::HOT));
         return false;
     }
-    if object & COLD == 0 {
-        dentry.change_flags(0, COLD);
+    if !object.is_cold() {
+        dentry.update_object(|object| object.with(ObjectFlags::COLD));
         return false;
     }
     true
@@ -294,11 +298,11 @@ fn is_unwanted(dentry: &Dentry) -> bool {
 impl Dentry {
     /// Marks the entry as used, after a lookup found it. Stores nothing if it is marked already.
     #[cold]
-    pub(crate) fn hit(&self, object: u64) {
-        if object & COLD != 0 {
-            self.change_flags(COLD, 0);
-        } else if object & (INODE | HOT) == 0 {
-            self.change_flags(0, HOT);
+    pub(crate) fn hit(&self, object: Object) {
+        if object.is_cold() {
+            self.update_object(|object| object.without(ObjectFlags::COLD));
+        } else if object.is_negative() && !object.is_hot() {
+            self.update_object(|object| object.with(ObjectFlags::HOT));
         }
     }
 }

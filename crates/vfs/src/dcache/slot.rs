@@ -19,8 +19,9 @@
 //! 4. Guards and domains that meet a slot are those of its tree.
 
 use crate::base::name::NameKey;
-use crate::dcache::dentry::{Cold, Dentry, INODE};
+use crate::dcache::dentry::{Cold, Dentry};
 use crate::dcache::inode::Inode;
+use crate::dcache::object::Object;
 use crate::dcache::superblock::SuperBlock;
 use core::any::Any;
 use core::mem::offset_of;
@@ -82,9 +83,9 @@ pub(crate) fn dentry_beside(inode: &Inode) -> &Dentry {
 
 /// The inode that the object word `object` of `dentry` points at.
 #[inline(always)]
-pub(crate) fn inode_of(_dentry: &Dentry, object: u64) -> Option<&Inode> {
+pub(crate) fn inode_of(_dentry: &Dentry, object: Object) -> Option<&Inode> {
     // SAFETY: invariant 1; the borrow is as long as the dentry's, which is no longer than the tree's.
-    unsafe { ((object & INODE) as *const Inode).as_ref() }
+    unsafe { (object.inode_address() as *const Inode).as_ref() }
 }
 
 /// The address of the inode in the slot of the dentry at `dentry`, for a prefetch. `dentry` may be any

@@ -12,16 +12,13 @@
 //! # Where it comes from
 //! Linux's `struct super_block`, `generic_shutdown_super`.
 
-use crate::base::attr::{S_IFDIR, S_IFLNK, S_IFMT};
-use crate::dcache::dentry::{
-    CHECKED, COMPLETE, DIR, Dentry, FOLDED, HASHED, INODE, LINK, MOUNTED, SEARCH_ALL, SLOW_DIR,
-};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{FileSystem, FsTraits, NameRules, Valid};
-use crate::dcache::inode::Inode;
 use crate::dcache::inode_table::Inodes;
 use crate::dcache::instance::Tree;
 use crate::dcache::listings::Listings;
+use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{Budget, SLOT, Share, SlotKind};
 use crate::dcache::slot::{CountedDentry, cold_part};
 use prim::atomic::{
@@ -48,8 +45,8 @@ pub(crate) struct SuperBlock {
     pub(crate) fs_lists: bool,
     pub(crate) listings: Listings,
     root: CountedDentry,
-    /// Flags of each of its directories: [`COMPLETE`], [`FOLDED`], [`SLOW_DIR`].
-    pub(crate) dir_flags: u64,
+    /// Flags of each of its directories: `COMPLETE`, `FOLDED`, `SLOW_DIR`.
+    pub(crate) dir_flags: ObjectFlags,
     pub(crate) entry_size: i64,
     /// The number of the file system: `st_dev`.
     pub(crate) dev: u64,
@@ -153,20 +150,21 @@ impl SuperBlock {
     pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
         let traits = fs.traits();
         let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, .. } = traits;
-        let complete = if traits.names_in_cache { COMPLETE } else { 0 };
-        let folded = if rules.is_some() { FOLDED } else { 0 };
-        let slow = if own_permissions { SLOW_DIR } else { 0 };
         let entry_size = i64::try_from(traits.entry_size).unwrap_or(0);
-        let dir_flags = complete | folded | slow;
+        let is_limited = !traits.names_in_cache;
+        let mut dir_flags = ObjectFlags::empty();
+        dir_flags.set(ObjectFlags::COMPLETE, !is_limited);
+        dir_flags.set(ObjectFlags::FOLDED, rules.is_some());
+        dir_flags.set(ObjectFlags::SLOW_DIR, own_permissions);
         let (entries, negatives) = (Share::new(budget.entries), Share::new(budget.negatives));
         let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
         let negative_slab = Arc::new(Slab::small());
-        if complete == 0 {
+        if is_limited {
             slab.set_limit(entries.slots());
             negative_slab.set_limit(negatives.slots());
             entries.charge(SLOT as i64);
         }
-        let inodes = Inodes::new(complete == 0);
+        let inodes = Inodes::new(is_limited);
         let root = {
             let dentry: &Dentry = slab.alloc();
             let inode = &cold_part(dentry).inode;
@@ -175,7 +173,7 @@ impl SuperBlock {
             inodes.add(&tree.domain, inode);
             inode.slot_users.store(2, Relaxed);
             dentry.set_entry(&tree.domain, dentry, 0, b"");
-            dentry.set_object(object_of(inode, new.attr.mode, dir_flags) | HASHED);
+            dentry.set_object(Object::of(inode, new.attr.mode, dir_flags).with(ObjectFlags::HASHED));
             dentry.count.revive(1);
             CountedDentry::from_counted(dentry)
         };
@@ -184,11 +182,11 @@ impl SuperBlock {
             inodes,
             mounted: AtomicU32::new(0),
             negative_slab,
-            is_limited: complete == 0,
+            is_limited,
             entries,
             negatives,
             reports_opens: traits.wants_opens,
-            fs_lists: complete == 0 && traits.keeps_listings,
+            fs_lists: is_limited && traits.keeps_listings,
             listings: Listings::new(budget.listings),
             versions: Versions::new(),
             invalidated: AtomicU32::new(0),
@@ -283,7 +281,7 @@ impl SuperBlock {
             let count = dentry.count.count() as usize;
             if !dentry.count.is_dead() {
                 stats.live_dentries += 1;
-                stats.held += count - usize::from(dentry.has(HASHED));
+                stats.held += count - usize::from(dentry.object().is_hashed());
             }
         });
         stats.held = stats.held.saturating_sub(self.mounted.load(Relaxed) as usize);
@@ -295,7 +293,7 @@ impl Drop for SuperBlock {
     fn drop(&mut self) {
         // No mount and so no handle exists: only its name holds each dentry. Walks may still stand on them.
         self.for_each(|dentry| {
-            if dentry.has(HASHED) && !core::ptr::eq(dentry, self.root.get()) {
+            if dentry.object().is_hashed() && !core::ptr::eq(dentry, self.root.get()) {
                 self.unhash_last(dentry);
             }
         });
@@ -307,32 +305,6 @@ impl Drop for SuperBlock {
         self.tree.domain.defer_drop(Box::new((self.inodes.table(), self.slab.clone(), self.negative_slab.clone())));
         self.tree.domain.flush();
     }
-}
-
-/// The object word for `inode`, without [`HASHED`]; `dir_flags` are those of its superblock's directories.
-pub(crate) fn object_of(inode: &Inode, mode: u32, dir_flags: u64) -> u64 {
-    let flags = match mode & S_IFMT {
-        S_IFDIR => DIR | dir_flags | search_flag(mode, dir_flags),
-        S_IFLNK => LINK,
-        _ => 0,
-    };
-    core::ptr::from_ref(inode) as u64 | flags
-}
-
-/// [`SEARCH_ALL`], if everyone may search a directory of `mode` and no other flag of its object word needs
-/// the slow step.
-fn search_flag(mode: u32, object: u64) -> u64 {
-    let plain = object & (MOUNTED | CHECKED | FOLDED | SLOW_DIR) == 0;
-    if mode & 0o111 == 0o111 && plain { SEARCH_ALL } else { 0 }
-}
-
-/// Changes flags of a directory's object word, and updates [`SEARCH_ALL`] by the flags and the mode.
-pub(crate) fn change_dir_flags(dentry: &Dentry, clear: u64, set: u64) {
-    dentry.update_object(|object| {
-        let object = object & !clear | set;
-        let mode = crate::dcache::slot::inode_of(dentry, object).map_or(0, Inode::mode);
-        object & !SEARCH_ALL | if object & INODE == 0 { 0 } else { search_flag(mode, object) }
-    });
 }
 
 impl core::fmt::Debug for SuperBlock {

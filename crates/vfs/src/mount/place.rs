@@ -3,7 +3,7 @@
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
-use crate::dcache::dentry::{Dentry, HASHED};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::inode::Inode;
 use crate::dcache::slot::CountedDentry;
 use crate::dcache::superblock::SuperBlock;
@@ -143,7 +143,7 @@ impl OwnedPlace {
         loop {
             let guard = sb.domain.read();
             let seq = dentry.seq.begin();
-            let is_named = dentry.has(HASHED);
+            let is_named = dentry.object().is_hashed();
             let parent = dentry.parent().filter(|_| is_named);
             let name: Box<[u8]> = dentry.with_name_rcu(&guard, |name| name.into());
             // If it still is the parent below, it was all the time, and a directory that contains a name is

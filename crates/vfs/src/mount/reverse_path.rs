@@ -12,7 +12,7 @@
 //! enough.
 
 use crate::base::rank::Rank;
-use crate::dcache::dentry::{Dentry, HASHED};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::instance::Tree;
 use crate::mount::MountRef;
 use crate::mount::place::Place;
@@ -103,7 +103,7 @@ fn climb<'g>(
         path.extend(UNREACHABLE.iter().rev());
     }
     path.reverse();
-    if !place.dentry.has(HASHED) {
+    if !place.dentry.object().is_hashed() {
         path.extend_from_slice(mark);
     }
     path

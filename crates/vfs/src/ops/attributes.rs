@@ -4,10 +4,9 @@ use crate::base::access::credentials::{Capabilities, Credentials, MAY_READ, MAY_
 use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFREG, S_ISGID, S_ISUID, SetAttr, SetTime};
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
-use crate::dcache::dentry::DIR;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
-use crate::dcache::superblock::{SuperBlock, change_dir_flags};
+use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::notify::EventKind;
@@ -109,9 +108,9 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr
         apply(cred, attr, set, now);
         Ok(())
     })?;
-    if set.mode.is_some() && held.dentry().has(DIR) {
+    if set.mode.is_some() && held.dentry().object().is_dir() {
         // Of two concurrent changes, each reads the current mode: the later one reads the later mode.
-        change_dir_flags(held.dentry(), 0, 0);
+        held.dentry().update_search();
     }
     if set.mode.is_some() && inode.has_acl() {
         sb.chmod_acl(&request, held.dentry(), inode, &inode.attr())?;

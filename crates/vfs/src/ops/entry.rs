@@ -11,7 +11,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::{NAME_MAX, PATH_MAX};
 use crate::base::rank::{Locked, Rank};
-use crate::dcache::dentry::{DIR, Dentry, HASHED, SEARCH_ALL};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
 use crate::dcache::slot::{CountedDentry, UncountedDentry};
@@ -89,7 +89,7 @@ impl Context {
         last: &Last<'_>,
         hash: u64,
     ) -> Result<Option<&'s Dentry>, Errno> {
-        if !dir.has(HASHED) {
+        if !dir.object().is_hashed() {
             return Err(Errno::ENOENT);
         }
         if last.name.len() > NAME_MAX {
@@ -108,11 +108,11 @@ impl Context {
             check_scope(base, path, last)?;
         }
         let found = self.resolve_after(links, base, last.parent, true, |found| {
-            if found.object & DIR == 0 {
+            if !found.object.is_dir() {
                 return Err(Errno::ENOTDIR);
             }
             // The root itself needs no lookup.
-            if found.object & SEARCH_ALL == 0 && last.kind != LastKind::Root {
+            if !found.object.everyone_may_search() && last.kind != LastKind::Root {
                 may(found, &found.inode()?.attr(), MAY_EXEC)?;
             }
             let mount = found.count_mount()?;
@@ -175,7 +175,7 @@ impl Context {
     /// # Errors
     /// `EACCES`; `ENOENT` if it was removed.
     pub(crate) fn may_change(&self, sb: &SuperBlock, dir: &Dentry) -> Result<(), Errno> {
-        if !dir.has(HASHED) {
+        if !dir.object().is_hashed() {
             return Err(Errno::ENOENT);
         }
         let inode = dir.inode().ok_or(Errno::ENOENT)?;

@@ -9,7 +9,6 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFMT, S_IFREG, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags};
 use crate::base::rank::Rank;
-use crate::dcache::dentry::HASHED;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
 use crate::mount::place::OwnedPlace;
@@ -168,7 +167,7 @@ impl OpenFile {
         let flags = self.held.mount().flags();
         let kept = MountFlags::NOATIME.union(MountFlags::RDONLY).bits();
         let is_dir = inode.mode() & S_IFMT == S_IFDIR;
-        if is_dir && !self.held.dentry().has(HASHED) {
+        if is_dir && !self.held.dentry().object().is_hashed() {
             // Removed: no entries.
             return;
         }

@@ -2,7 +2,7 @@
 
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
-use crate::dcache::dentry::{Dentry, HASHED};
+use crate::dcache::dentry::Dentry;
 use crate::mount::Mount;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, Place};
@@ -70,7 +70,7 @@ impl Context {
             if dentry.count.is_dead() {
                 return;
             }
-            let own = u32::from(dentry.has(HASHED)) + own_counts(place.mount(), &place, dentry);
+            let own = u32::from(dentry.object().is_hashed()) + own_counts(place.mount(), &place, dentry);
             let references = dentry.count.count().saturating_sub(own);
             if references != 0 {
                 let at = Place { mount: place.mount().borrow(), dentry };

@@ -3,7 +3,6 @@
 use crate::base::access::credentials::Capabilities;
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, UnmountFlags};
-use crate::dcache::dentry::{DIR, HASHED};
 use crate::dcache::fs::FileSystem;
 use crate::dcache::reclaim::Budget;
 use crate::dcache::slot::outlive;
@@ -65,8 +64,8 @@ impl Context {
         if source.mount().namespace() != namespace.id {
             return Err(Errno::EINVAL);
         }
-        self.check_kinds(source.dentry().has(DIR), &target)?;
-        if !source.dentry().has(HASHED) {
+        self.check_kinds(source.dentry().object().is_dir(), &target)?;
+        if !source.dentry().object().is_hashed() {
             return Err(Errno::ENOENT);
         }
         let sb = &source.mount().sb;
@@ -111,14 +110,14 @@ impl Context {
         self.may_mount()?;
         let source = self.hold(source_base, source, true)?;
         let target = self.hold(target_base, target, true)?;
-        self.check_kinds(source.dentry().has(DIR), &target).map_err(|_| Errno::EINVAL)?;
+        self.check_kinds(source.dentry().object().is_dir(), &target).map_err(|_| Errno::EINVAL)?;
         let mut points = self.lock_mounts();
         let moved = self.mounted_at(&source)?;
         self.check_shown(target.mount())?;
         if climbs_to(&self.tree().domain.read(), target.place(), &source.place()) {
             return Err(Errno::ELOOP);
         }
-        if !source.dentry().has(HASHED) {
+        if !source.dentry().object().is_hashed() {
             return Err(Errno::ENOENT);
         }
         let old = {
@@ -268,7 +267,7 @@ impl Context {
     /// # Errors
     /// `ENOTDIR` if only one is a directory.
     pub(super) fn check_kinds(&self, is_dir: bool, target: &OwnedPlace) -> Result<(), Errno> {
-        if is_dir == target.dentry().has(DIR) { Ok(()) } else { Err(Errno::ENOTDIR) }
+        if is_dir == target.dentry().object().is_dir() { Ok(()) } else { Err(Errno::ENOTDIR) }
     }
 
     /// Mounts `mount`, and the mounts on it, at `target`.
@@ -282,7 +281,7 @@ impl Context {
     }
 
     fn attach_at(&self, mount: &Owned, target: &OwnedPlace) -> Result<(), Errno> {
-        self.check_kinds(mount.root().has(DIR), target)?;
+        self.check_kinds(mount.root().object().is_dir(), target)?;
         let namespace = self.namespace();
         let mut points = self.lock_mounts();
         if target.mount().namespace() == 0 {

@@ -4,7 +4,7 @@ use crate::base::access::credentials::{Credentials, MAY_WRITE};
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISVTX};
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags, Resolve};
-use crate::dcache::dentry::{DIR, Dentry, LINK, MOUNTED};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::insert::Fresh;
 use crate::dcache::reclaim;
 use crate::mount::Mount;
@@ -116,15 +116,8 @@ impl Context {
         if base.resolve.contains(Resolve::CACHED) {
             return Err(Errno::EAGAIN);
         }
-        let dir =
-            self.resolve(
-                base,
-                path,
-                true,
-                |found| {
-                    if found.object & DIR == 0 { Err(Errno::ENOTDIR) } else { found.pin() }
-                },
-            )?;
+        let dir = self
+            .resolve(base, path, true, |found| if found.object.is_dir() { found.pin() } else { Err(Errno::ENOTDIR) })?;
         dir.mount().check_writable()?;
         let (sb, cred) = (dir.sb(), self.credentials());
         let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
@@ -213,14 +206,14 @@ impl Entry<'_, '_> {
         if exclusive {
             return Err(Errno::EEXIST);
         }
-        if entry.has(MOUNTED) {
+        if entry.object().is_mountpoint() {
             // The mount on it is opened instead.
             return Ok(OpenEnd::Mounted(self.dir_inode()?.attr()));
         }
-        if entry.has(LINK) && !flags.contains(OpenFlags::NOFOLLOW) {
+        if entry.object().is_link() && !flags.contains(OpenFlags::NOFOLLOW) {
             return self.link_body(entry, resolve);
         }
-        if entry.has(DIR) {
+        if entry.object().is_dir() {
             return Err(Errno::EISDIR);
         }
         let inode = entry.inode().ok_or(Errno::ENOENT)?;

@@ -1,7 +1,6 @@
 //! pivot_root: another root for a namespace.
 
 use crate::base::errno::Errno;
-use crate::dcache::dentry::DIR;
 use crate::dcache::slot::outlive;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, climbs_to};
@@ -19,7 +18,7 @@ impl Context {
         self.may_mount()?;
         let new = self.hold(Base::CWD, new_root, true)?;
         let put_old = self.hold(Base::CWD, put_old, true)?;
-        if !new.dentry().has(DIR) || !put_old.dentry().has(DIR) {
+        if !new.dentry().object().is_dir() || !put_old.dentry().object().is_dir() {
             return Err(Errno::ENOTDIR);
         }
         let (root, cwd) = self.root_and_cwd();

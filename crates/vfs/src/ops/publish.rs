@@ -68,7 +68,7 @@ pub(crate) fn moved(sb: &SuperBlock, entry: &Dentry, from: (&Dentry, &[u8]), to:
 
 /// Contents or attributes changed.
 pub(crate) fn touched(sb: &SuperBlock, kind: EventKind, dentry: &Dentry) {
-    report(sb, kind, dentry, None, dentry.has(crate::dcache::dentry::DIR), 0);
+    report(sb, kind, dentry, None, dentry.object().is_dir(), 0);
 }
 
 #[inline]

@@ -4,7 +4,7 @@ use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
 use crate::base::attr::S_ISVTX;
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
-use crate::dcache::dentry::{DIR, Dentry, MOUNTED};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
 use crate::mount::Mount;
 use crate::mount::context::Context;
@@ -30,7 +30,7 @@ impl Context {
             entry.mount.check_writable()?;
             let victim = entry.find()?.ok_or(Errno::ENOENT)?;
             if entry.last.slash {
-                return Err(if victim.has(DIR) { Errno::EISDIR } else { Errno::ENOTDIR });
+                return Err(if victim.object().is_dir() { Errno::EISDIR } else { Errno::ENOTDIR });
             }
             let request = self.may_remove(entry.mount, entry.dir, victim, false)?;
             check_no_mount(victim)?;
@@ -86,7 +86,7 @@ impl Context {
         if dir_attr.mode & S_ISVTX != 0 && cred.uid != dir_attr.uid && !cred.owns(&victim_inode.attr()) {
             return Err(Errno::EPERM);
         }
-        match (is_dir, victim.has(DIR)) {
+        match (is_dir, victim.object().is_dir()) {
             (true, false) => Err(Errno::ENOTDIR),
             (false, true) => Err(Errno::EISDIR),
             _ => Ok(self.request()),
@@ -99,7 +99,7 @@ impl Context {
 /// # Errors
 /// `EBUSY`.
 pub(crate) fn check_no_mount(entry: &Dentry) -> Result<(), Errno> {
-    if entry.has(MOUNTED) { Err(Errno::EBUSY) } else { Ok(()) }
+    if entry.object().is_mountpoint() { Err(Errno::EBUSY) } else { Ok(()) }
 }
 
 impl Entry<'_, '_> {

@@ -10,7 +10,7 @@ use crate::base::access::credentials::MAY_WRITE;
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::base::rank::{Locked, Rank};
-use crate::dcache::dentry::{DIR, Dentry};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::moving::Moved;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
@@ -161,7 +161,7 @@ impl Context {
             return Ok(refusal(target.is_some(), Errno::EINVAL));
         }
         let moved = self.find_in(ends.sb, old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
-        let slash = !moved.has(DIR) && (old_last.slash || (!exchange && new_last.slash));
+        let slash = !moved.object().is_dir() && (old_last.slash || (!exchange && new_last.slash));
         let refused = refusal(true, if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
         Ok(if slash && refused != Errno::EEXIST { Errno::ENOTDIR } else { refused })
     }
@@ -170,7 +170,7 @@ impl Context {
     fn rename_found(&self, ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>) -> Result<Done, Errno> {
         let ((old_dir, old_last, _), (new_dir, new_last, _)) = (ends.old, ends.new);
         let exchange = ends.flags.contains(RenameFlags::EXCHANGE);
-        let (is_dir, target_is_dir) = (moved.has(DIR), target.is_some_and(|target| target.has(DIR)));
+        let (is_dir, target_is_dir) = (moved.object().is_dir(), target.is_some_and(|target| target.object().is_dir()));
         if target.is_some() && ends.flags.contains(RenameFlags::NOREPLACE) {
             return Err(Errno::EEXIST);
         }
@@ -281,7 +281,7 @@ impl Context {
         a_inode.link_changed(0, request.now);
         b_inode.link_changed(0, request.now);
         let (at_a, at_b) = ends.moved();
-        let (a_dir, b_dir) = (a.has(DIR), b.has(DIR));
+        let (a_dir, b_dir) = (a.object().is_dir(), b.object().is_dir());
         sb.move_between(ends.are_two && (a_dir || b_dir), || sb.exchange_entries(at_a, a, at_b, b));
         let subdirs = if ends.are_two { i32::from(b_dir) - i32::from(a_dir) } else { 0 };
         sb.touch_dir(old_dir, 0, subdirs, request.now);

@@ -3,7 +3,6 @@
 use crate::base::access::credentials::{Capabilities, MAY_EXEC};
 use crate::base::attr::{S_IFDIR, S_IFMT};
 use crate::base::errno::Errno;
-use crate::dcache::dentry::HASHED;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::mount::reverse_path::path_from;
@@ -50,7 +49,7 @@ impl Context {
     /// `ENOENT` if it was removed.
     pub fn current_dir(&self) -> Result<Vec<u8>, Errno> {
         let (_, cwd) = self.root_and_cwd();
-        if cwd.dentry().has(HASHED) { Ok(self.path_of(&cwd)) } else { Err(Errno::ENOENT) }
+        if cwd.dentry().object().is_hashed() { Ok(self.path_of(&cwd)) } else { Err(Errno::ENOENT) }
     }
 
     /// The path of the file at `path`, without symbolic links, `.` or `..`: `realpath(3)`. Of a scoped walk,

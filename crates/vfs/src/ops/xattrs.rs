@@ -9,10 +9,10 @@ use crate::base::access::xattr::{XattrUse, acl_to_set, check_lengths, is_listed,
 use crate::base::attr::{S_ISGID, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
-use crate::dcache::dentry::{DIR, Dentry};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::{Request, SetXattr};
 use crate::dcache::inode::Inode;
-use crate::dcache::superblock::{SuperBlock, change_dir_flags};
+use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::notify::EventKind;
@@ -159,8 +159,8 @@ fn set_acl(
     }
     sb.put_acls(dentry, inode, acls);
     inode.update(|attr| attr.ctime = request.now);
-    if dentry.has(DIR) {
-        change_dir_flags(dentry, 0, 0);
+    if dentry.object().is_dir() {
+        dentry.update_search();
     }
     publish::touched(sb, EventKind::Attributes, dentry);
     Ok(())

@@ -11,8 +11,8 @@
 use crate::base::access::credentials::MAY_EXEC;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
-use crate::dcache::dentry::{CHECKED, COLD, DIR, INODE, MOUNTED, SEARCH_ALL};
 use crate::dcache::fallback::Fallback;
+use crate::dcache::object::ObjectFlags;
 use crate::dcache::slot::inode_of;
 use crate::mount::place::Place;
 use crate::walk::follow::{Up, check_up, up_from};
@@ -25,19 +25,19 @@ impl<'g> RcuWalk<'g> {
     /// mount points.
     pub(super) fn arrive(&self, at: &Step<'g>) -> Result<Step<'g>, StepEnd> {
         let mut at = *at;
-        if at.object & CHECKED != 0 && !core::ptr::eq(at.dentry, self.fresh) && at.dentry.is_expired() {
+        if at.object.has_expiry() && !core::ptr::eq(at.dentry, self.fresh) && at.dentry.is_expired() {
             return Err(StepEnd::Fallback(Fallback::Revalidate));
         }
-        if at.object & COLD != 0 || at.object & INODE == 0 {
+        if at.object.is_cold() || at.object.is_negative() {
             at.dentry.hit(at.object);
         }
-        at.object &= !(CHECKED | COLD);
-        if at.object & INODE == 0 {
+        at.object = at.object.without(ObjectFlags::CHECKED | ObjectFlags::COLD);
+        if at.object.is_negative() {
             return Err(fail(&at, Errno::ENOENT));
         }
-        while at.object & MOUNTED != 0 {
+        while at.object.is_mountpoint() {
             match at.mount.get().child_rcu(self.guard, at.dentry) {
-                None => at.object &= !MOUNTED,
+                None => at.object = at.object.without(ObjectFlags::MOUNTED),
                 Some(_) if self.resolve.contains(Resolve::NO_XDEV) => return Err(fail(&at, Errno::EXDEV)),
                 Some(child) => at = Step::sample(child, child.get().root()),
             }
@@ -85,10 +85,10 @@ impl<'g> RcuWalk<'g> {
         if at.is_link() {
             return Err(StepEnd::Link);
         }
-        if at.object & DIR == 0 {
+        if !at.object.is_dir() {
             return Err(fail(&at, Errno::ENOTDIR));
         }
-        if at.object & SEARCH_ALL != 0 {
+        if at.object.everyone_may_search() {
             return Ok(at);
         }
         let Some(inode) = inode_of(at.dentry, at.object) else { return Err(StepEnd::Fallback(Fallback::EntryChanged)) };

@@ -18,7 +18,6 @@
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::base::name::{Components, PATH_MAX, ShortName};
-use crate::dcache::dentry::{is_inode, is_open_dir};
 use crate::dcache::slot::{entry_hash, inode_beside, inode_of};
 use crate::mount::context::Context;
 use crate::mount::place::Base;
@@ -207,7 +206,7 @@ impl<'g, 'p> Work<'g, 'p> {
         match goal {
             Goal::Directory(first, end) => self.reached.push((first..end, at)),
             Goal::Entry(number) => {
-                let inode = if is_inode(at.object) { inode_of(at.dentry, at.object) } else { None };
+                let inode = if at.object.is_plain_end() { inode_of(at.dentry, at.object) } else { None };
                 let attr = inode.filter(|inode| !inode.is_stale()).map(crate::dcache::inode::Inode::attr);
                 match attr {
                     Some(attr) if !at.changed() => emit(number, (attr, at.mount.get().dev)),
@@ -268,7 +267,7 @@ impl<'g> Lane<'g, '_> {
         if self.start >= path.len() {
             return Ended::Arrived(self.at);
         }
-        if !is_open_dir(self.at.object) {
+        if !self.at.object.is_open_dir() {
             return Ended::Odd;
         }
         let len = self.parts.delimiters(self.start).trailing_zeros() as usize;

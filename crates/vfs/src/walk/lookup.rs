@@ -29,7 +29,7 @@
 
 use crate::base::errno::Errno;
 use crate::base::rank::{Locked, Rank};
-use crate::dcache::dentry::{CHECKED, COMPLETE, DIR, Dentry, HASHED, INODE};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{NewInode, Request};
 use crate::dcache::reclaim::SlotKind;
@@ -94,7 +94,7 @@ pub(crate) fn find_held(
 
 fn lock_dir<'d>(sb: &'d SuperBlock, dir: &'d Dentry) -> Result<Locked<'d>, Errno> {
     let held = sb.ranks.lock(Rank::Directory, &dir.lock);
-    if dir.has(HASHED) { Ok(held) } else { Err(Errno::ENOENT) }
+    if dir.object().is_hashed() { Ok(held) } else { Err(Errno::ENOENT) }
 }
 
 fn look(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, is_fresh: bool) -> Result<Look, Errno> {
@@ -106,7 +106,7 @@ fn look(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, is_fresh: bool) -
             Some(pinned) if is_fresh || is_good(entry) => Look::Positive(pinned),
             pinned => Look::Unknown(pinned, version),
         },
-        None if dir.has(COMPLETE) => Look::Absent,
+        None if dir.object().is_complete() => Look::Absent,
         None if sb.fs_lists && sb.listings.lacks(dir, version, name) => Look::Absent,
         None => Look::Unknown(None, version),
     })
@@ -272,7 +272,7 @@ pub(crate) fn find_locked<'s>(
     let cached = sb.cached(dir, name, hash);
     match cached {
         Some(entry) if is_good(entry) => return Ok(is_positive(entry).then_some(entry)),
-        None if dir.has(COMPLETE) => return Ok(None),
+        None if dir.object().is_complete() => return Ok(None),
         _ => {}
     }
     let invalidations = sb.invalidations();
@@ -288,7 +288,7 @@ pub(crate) fn find_locked<'s>(
 /// The cached directory `name` of the locked directory `dir`, if [`find_locked`] would revalidate it: if it
 /// is another one by then, it is removed with everything below it.
 pub(crate) fn stale_dir<'s>(sb: &'s SuperBlock, dir: &Dentry, name: &[u8], hash: u64) -> Option<&'s Dentry> {
-    sb.cached(dir, name, hash).filter(|entry| !is_good(entry) && is_positive(entry) && entry.has(DIR))
+    sb.cached(dir, name, hash).filter(|entry| !is_good(entry) && is_positive(entry) && entry.object().is_dir())
 }
 
 /// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its answer
@@ -304,9 +304,9 @@ fn expire_if_invalidated(sb: &SuperBlock, invalidations: u32, entry: Option<&Den
 
 /// Whether the entry is valid.
 fn is_good(entry: &Dentry) -> bool {
-    !entry.has(CHECKED) || !entry.is_expired()
+    !entry.object().has_expiry() || !entry.is_expired()
 }
 
 fn is_positive(entry: &Dentry) -> bool {
-    entry.object() & INODE != 0
+    !entry.object().is_negative()
 }

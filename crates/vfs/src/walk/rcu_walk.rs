@@ -20,11 +20,10 @@ use crate::base::access::credentials::Credentials;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::{Components, NAME_MAX, NameKey, ShortName};
-use crate::dcache::dentry::{
-    CHECKED, COLD, COMPLETE, DIR, Dentry, FOLDED, HASHED, LINK, MOUNTED, hash_len, is_inode, is_open_dir,
-};
+use crate::dcache::dentry::{Dentry, hash_len};
 use crate::dcache::fallback::Fallback;
 use crate::dcache::instance::Tree;
+use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::slot::{entry_hash, inode_beside, inode_of};
 use crate::mount::MountRef;
 use crate::mount::place::Place;
@@ -39,7 +38,7 @@ pub(crate) struct Step<'g> {
     pub(crate) mount: MountRef<'g>,
     pub(crate) dentry: &'g Dentry,
     pub(crate) seq: u32,
-    pub(crate) object: u64,
+    pub(crate) object: Object,
 }
 
 impl<'g> Step<'g> {
@@ -54,7 +53,8 @@ impl<'g> Step<'g> {
     #[inline(always)]
     pub(crate) fn start(place: Place<'g>) -> Self {
         let at = Self::sample(place.mount, place.dentry);
-        Self { object: at.object & !(MOUNTED | CHECKED | COLD), ..at }
+        let ignored = ObjectFlags::MOUNTED | ObjectFlags::CHECKED | ObjectFlags::COLD;
+        Self { object: at.object.without(ignored), ..at }
     }
 
     pub(crate) fn place(&self) -> Place<'g> {
@@ -68,7 +68,7 @@ impl<'g> Step<'g> {
     }
 
     pub(crate) fn is_link(&self) -> bool {
-        self.object & LINK != 0
+        self.object.is_link()
     }
 }
 
@@ -164,7 +164,7 @@ impl<'g> RcuWalk<'g> {
         // The leading slash of an absolute path is not a component.
         let start = usize::from(path.first() == Some(&b'/'));
         let at = self.run(at, &Components::new(path), start, before)?;
-        if !is_inode(at.object) || (path.last() == Some(&b'/') && path.len() > 1) {
+        if !at.object.is_plain_end() || (path.last() == Some(&b'/') && path.len() > 1) {
             return Err((at, RunEnd::End));
         }
         Ok(at)
@@ -230,7 +230,7 @@ impl<'g> RcuWalk<'g> {
     /// Checks the place at the end of a path.
     fn check_end(&self, at: &Step<'g>, slash: bool) -> Result<Step<'g>, StepEnd> {
         let at = self.arrive(at)?;
-        if slash && at.object & DIR == 0 {
+        if slash && !at.object.is_dir() {
             return Err(fail(&at, Errno::ENOTDIR));
         }
         Ok(at)
@@ -301,7 +301,7 @@ impl<'g> RcuWalk<'g> {
                 }
                 let stepped = 'slow: {
                     let at = || Step { mount: mount.get(), dentry, seq, object };
-                    if !is_open_dir(object) {
+                    if !object.is_open_dir() {
                         break 'slow { *self }.step_closed(&at(), parts, start, end);
                     }
                     if end - start > ShortName::MAX {
@@ -353,7 +353,7 @@ impl<'g> RcuWalk<'g> {
     ) -> Result<Step<'g>, StepEnd> {
         let at = self.enter(at)?;
         let name = &parts.path()[start..end];
-        if at.object & FOLDED != 0 {
+        if at.object.is_folded() {
             return self.step_folded(&at, name);
         }
         if name.len() > ShortName::MAX {
@@ -394,7 +394,7 @@ impl<'g> RcuWalk<'g> {
     #[inline(never)]
     fn step_long(&self, at: &Step<'g>, name: &[u8]) -> Result<Step<'g>, StepEnd> {
         if name.len() > NAME_MAX {
-            let removed = !at.dentry.has(HASHED);
+            let removed = !at.dentry.object().is_hashed();
             return Err(fail(at, if removed { Errno::ENOENT } else { Errno::ENAMETOOLONG }));
         }
         let hash = self.tree.key.hash(name);
@@ -449,14 +449,14 @@ impl<'g> RcuWalk<'g> {
                 Some(rules) => entry.is_folded_rcu(at.dentry, hash, self.guard, |own| rules.equal(own, name)),
             }
         });
-        let object = found.map_or(0, Dentry::object);
+        let object = found.map_or(Object::NEGATIVE, Dentry::object);
         if at.changed() {
             return Err(StepEnd::Fallback(Fallback::DirectoryChanged));
         }
         if let Some(dentry) = found {
             return Ok(Step { mount: at.mount, dentry, seq, object });
         }
-        if at.object & COMPLETE == 0 {
+        if !at.object.is_complete() {
             return Err(StepEnd::Fallback(Fallback::Miss));
         }
         // A rename takes the entry off one chain before it puts it on another; in between it is on neither.

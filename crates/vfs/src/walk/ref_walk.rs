@@ -14,8 +14,9 @@ use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::NAME_MAX;
 use crate::base::rank::Rank;
-use crate::dcache::dentry::{CHECKED, DIR, Dentry, HASHED, LINK, MOUNTED};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
+use crate::dcache::object::ObjectFlags;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, Place};
 use crate::walk::follow::{LinkStep, Up, check_up, leads_to_root, up_from};
@@ -46,7 +47,7 @@ impl RefWalk {
         // The context's state holds the root during the read section, or an earlier ref-walk does.
         let root_mount = walk.root.mount.to_arc()?;
         let root = OwnedPlace::new(root_mount, walk.root.mount.get().sb.pin_again(walk.root.dentry));
-        let arrived = at.object & (MOUNTED | CHECKED) == 0;
+        let arrived = !at.object.has(ObjectFlags::MOUNTED | ObjectFlags::CHECKED);
         let (cred, resolve, links) = (walk.cred.clone(), walk.resolve, walk.links);
         Some(Self { here, arrived, root, cred, timeout, resolve, rest, links })
     }
@@ -127,11 +128,11 @@ impl RefWalk {
     }
 
     fn must_follow(&self, follow: bool) -> bool {
-        self.here().has(LINK) && (follow || !self.rest.is_empty())
+        self.here().object().is_link() && (follow || !self.rest.is_empty())
     }
 
     fn must_arrive(&self) -> bool {
-        !self.arrived && self.here().object() & (MOUNTED | CHECKED) != 0
+        !self.arrived && self.here().object().has(ObjectFlags::MOUNTED | ObjectFlags::CHECKED)
     }
 
     /// Calls the caller's closure on the end of the walk.
@@ -141,7 +142,7 @@ impl RefWalk {
         take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let at = Step::start(self.here.place());
-        if !self.rest.is_empty() && at.object & DIR == 0 {
+        if !self.rest.is_empty() && !at.object.is_dir() {
             return Err(Errno::ENOTDIR.into());
         }
         take(&WalkEnd::at_held(self, guard, &at))
@@ -167,7 +168,7 @@ impl RefWalk {
         let end = self.rest[start..].iter().position(|&byte| byte == b'/').map_or(self.rest.len(), |at| start + at);
         let here = self.here();
         let inode = here.inode().ok_or(Errno::ENOENT)?;
-        if !here.has(DIR) {
+        if !here.object().is_dir() {
             return Err(Errno::ENOTDIR);
         }
         may_block(self.here.sb(), (inode, &inode.attr()), &self.cred, MAY_EXEC)?;
@@ -190,7 +191,7 @@ impl RefWalk {
 
     /// From a name to its target: revalidates an expired entry, then crosses mount points.
     fn arrive(&mut self) -> Result<(), Errno> {
-        if self.here().has(CHECKED) && self.here().is_expired() {
+        if self.here().object().has_expiry() && self.here().is_expired() {
             // Also if the name was removed meanwhile: a revalidation may have removed it, and the name may
             // belong to another file now.
             return self.revalidate();
@@ -201,7 +202,7 @@ impl RefWalk {
     }
 
     fn cross(&mut self) -> Result<(), Errno> {
-        while self.here().has(MOUNTED) {
+        while self.here().object().is_mountpoint() {
             let child = {
                 let guard = self.here.sb().domain.read();
                 let Some(child) = self.here.mount().child_rcu(&guard, self.here()) else { return Ok(()) };
@@ -280,7 +281,7 @@ impl RefWalk {
 
     /// The entry `name`, from the cache or from the file system.
     fn child(&self, name: &[u8]) -> Result<OwnedPlace, Errno> {
-        if !self.here().has(HASHED) {
+        if !self.here().object().is_hashed() {
             return Err(Errno::ENOENT);
         }
         if name.len() > NAME_MAX {

@@ -47,7 +47,8 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
     let guard = tree.domain.read();
     let (mut looked, mut found) = (0, 0);
     tree.slab.for_each(|dentry| {
-        let Some(dir) = dentry.parent().filter(|_| dentry.has(HASHED) && !core::ptr::eq(dentry, tree.root())) else {
+        let Some(dir) = dentry.parent().filter(|_| dentry.object().is_hashed() && !core::ptr::eq(dentry, tree.root()))
+        else {
             return;
         };
         let hash = dentry.filed_hash_rcu(dir, tree.key, &guard);

@@ -14,7 +14,7 @@
 use crate::base::attr::{S_IFDIR, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
-use crate::dcache::dentry::{COMPLETE, Dentry, HASHED, INODE};
+use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::DirEntry;
 use crate::dcache::inode::Inode;
 use crate::dcache::listings::{Whole, entry_bytes};
@@ -149,7 +149,7 @@ impl OpenFile {
         let sb = self.held.sb();
         let dir = self.held.dentry();
         let _locked = sb.ranks.lock(Rank::Directory, &dir.lock);
-        if !dir.has(COMPLETE) {
+        if !dir.object().is_complete() {
             return self.fetch_entries(inode, listing);
         }
         let mut next = match (&listing.last, listing.cookie) {
@@ -161,7 +161,7 @@ impl OpenFile {
         while let Some(entry) = next
             && entries.len() < LIST_BATCH
         {
-            if entry.object() & INODE != 0 {
+            if !entry.object().is_negative() {
                 let cookie = entry.cookie.load(Relaxed);
                 entries.push((describe(sb, entry)?, cookie));
                 last = Some(outlive(sb, entry));
@@ -217,7 +217,7 @@ impl OpenFile {
 /// The entry of the locked directory `dir` after the one with `cookie`, which was `last`.
 fn after<'d>(dir: &'d Dentry, last: Option<&'d Dentry>, cookie: u64) -> Option<&'d Dentry> {
     if let Some(last) = last
-        && last.has(HASHED)
+        && last.object().is_hashed()
         && last.is_in(dir)
         && last.cookie.load(Relaxed) == cookie
     {

@@ -60,7 +60,7 @@ impl OpenFile {
 
     /// The key of the file, independent of its names.
     fn lock_key(&self) -> u64 {
-        self.held.dentry().object() & crate::dcache::dentry::INODE
+        self.held.dentry().object().inode_address()
     }
 
     /// The number of this open file, assigned at its first lock.
