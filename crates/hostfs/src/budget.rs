@@ -179,6 +179,12 @@ impl Budget {
         self.shrink(self.open.load(Relaxed) / 2);
     }
 
+    /// Waits until no other thread goes through the ring, where a thread holds a reference to each record for a moment.
+    #[cold]
+    pub(crate) fn wait_for_hand(&self) {
+        drop(self.ring.lock());
+    }
+
     /// Takes all descriptors out of a record. The caller drops them outside of the record's lock.
     pub(crate) fn take_all(&self, state: &mut State) -> [Option<Arc<OwnedFd>>; 2] {
         let fds = take(state);

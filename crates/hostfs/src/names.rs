@@ -209,6 +209,9 @@ impl Shared {
         // The table, this function, and the evicted inode. A further reference belongs to another inode with this node: a
         // directory that moved behind the cache.
         let own = 2 + usize::from(attached.is_some());
+        if Arc::strong_count(&node) > own {
+            self.budget.wait_for_hand();
+        }
         if Arc::ptr_eq(&node, &self.root) || Arc::strong_count(&node) > own {
             return;
         }
