@@ -8,6 +8,7 @@ mod sources;
 
 use fixture::{Fixture, end_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -165,6 +166,46 @@ fn a_killed_server_leaves_a_mount_that_the_next_one_cleans_up() {
     assert_eq!(fs::read_to_string(fixture.at("m/f")).expect("it is there again"), "kept");
     assert_ne!(fixture.server(), killed);
     fixture.ok(&["unmount", "m"]);
+}
+
+#[test]
+fn a_killed_server_is_recognised_though_the_kernel_has_the_root_in_its_cache() {
+    let Some(fixture) = Fixture::new() else { return };
+    fixture.ok(&["mount", "--daemon", "ram:", "m"]);
+    fs::metadata(fixture.at("m")).expect("it is mounted");
+    let server = pidfd_open(fixture.server(), PidfdFlags::empty()).expect("it runs");
+    kill_process(fixture.server(), Signal::KILL).expect("it can be killed");
+    fixture.until("it has exited", || {
+        poll(&mut [PollFd::new(&server, PollFlags::IN)], Some(&Timespec::default())) == Ok(1)
+    });
+    fs::symlink_metadata(fixture.at("m")).expect("the kernel has its attributes");
+    let output = fixture.run(&["mount", "--daemon", "ram:", "m"]);
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stderr).contains("has exited"), "{output:?}");
+    fixture.ok(&["unmount", "m"]);
+    assert!(!fixture.is_mounted());
+}
+
+#[test]
+fn a_mount_waits_for_another_one_on_its_mount_point() {
+    let Some(fixture) = Fixture::new() else { return };
+    let mountpoint = File::open(fixture.at("m")).expect("a directory");
+    flock(&mountpoint, FlockOperation::LockExclusive).expect("no other process uses it");
+    let mut command = fixture.command(&["mount", "ram:", "m"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command runs");
+    let descriptors = format!("/proc/{}/fd", child.id());
+    let has_opened_it = || {
+        let links = fs::read_dir(&descriptors).into_iter().flatten().flatten();
+        links.filter_map(|link| fs::read_link(link.path()).ok()).any(|to| to == fixture.at("m"))
+    };
+    fixture.until("the command waits", has_opened_it);
+    assert!(!fixture.is_mounted());
+    let status = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(fixture.at("m")).status();
+    assert!(status.expect("mount runs").success());
+    fs::write(fixture.at("m/f"), "").expect("a file can be written");
+    drop(mountpoint);
+    let output = end_of(child);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not empty"), "{output:?}");
 }
 
 #[test]

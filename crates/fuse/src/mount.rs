@@ -15,15 +15,22 @@ use crate::reason::without_number;
 use crate::session::Session;
 use crate::transport::{KernelSender, Transport, mount_config};
 use parking_lot::Mutex;
+use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, flock, statx};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 use vfs::Vfs;
+
+/// How often, and after which pauses, a process tries to lock a mount point: 10 seconds.
+const LOCK_TRIES: u32 = 1000;
+const LOCK_EVERY: Duration = Duration::from_millis(10);
 
 /// Why mounting failed: `what: why (what to do)`.
 #[derive(Debug, thiserror::Error)]
@@ -116,6 +123,7 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
         return Err(MountError::NotADirectory(at()));
     }
     let full = mountpoint.canonicalize().map_err(|source| MountError::NoMountpoint { mountpoint: at(), source })?;
+    let _lock = lock_mountpoint(&full);
     if !options.nonempty {
         check_is_free(mountpoint, &full)?;
     }
@@ -240,11 +248,28 @@ impl Drop for Mounted {
     }
 }
 
-/// Unmounts a mount on `mountpoint` whose server has exited. Every other operation on it fails with `ENOTCONN`.
+/// Locks the directory against other processes that mount on it, until the result is dropped: of two that begin at the same
+/// time, the second one finds the first one's mount. A program that holds the lock for other reasons delays a mount by
+/// at most [`LOCK_TRIES`] pauses.
+fn lock_mountpoint(full: &Path) -> Option<File> {
+    let dir = File::open(full).ok()?;
+    for _ in 0..LOCK_TRIES {
+        match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(dir),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(LOCK_EVERY),
+            Err(_) => break,
+        }
+    }
+    tracing::debug!(mountpoint = %full.display(), "not locked: two processes may mount here at the same time");
+    None
+}
+
+/// Unmounts a mount on `mountpoint` whose server has exited. Every operation on it that reaches the server fails with
+/// `ENOTCONN`; the kernel may still answer `lstat(2)` from its cache, so the attributes are requested from the server.
 fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
     let is_stale = |path: &Path| {
-        let looked = path.symlink_metadata();
-        looked.is_err_and(|error| error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()))
+        let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
+        matches!(statx(CWD, path, how, StatxFlags::TYPE), Err(Errno::NOTCONN))
     };
     if !is_stale(mountpoint) {
         return Ok(());
@@ -278,7 +303,7 @@ fn check_is_free(mountpoint: &Path, full: &Path) -> Result<(), MountError> {
 
 /// Checks that this process can open the device.
 fn check_device() -> Result<(), MountError> {
-    let opened = std::fs::File::options().read(true).write(true).open("/dev/fuse");
+    let opened = File::options().read(true).write(true).open("/dev/fuse");
     match opened {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(MountError::NoDevice),
