@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checkers;
 mod handles;
 mod metrics;
 mod mount;
@@ -35,7 +36,8 @@ pub mod reason;
 mod session;
 mod transport;
 
+pub use checkers::{CheckedOptions, Checker, Refusal, Right, checker, refusal, right};
 pub use metrics::{Gauge, Metrics, Op, OpStats, Snapshot};
-pub use mount::{MountError, Mounted, mount};
+pub use mount::{MountError, Mounted, check_options, mount};
 pub use options::{Checks, MountOptions, SessionOptions, Shown, Ttls};
 pub use session::{Caller, Entry, FileLock, Listed, NameIn, NewMode, Opened, ROOT_NODE, Session};

@@ -9,6 +9,7 @@
 
 mod direct;
 
+use crate::checkers::{Refusal, mount_refusal};
 use crate::mountinfo::{self, MountInfo};
 use crate::options::MountOptions;
 use crate::reason::without_number;
@@ -83,6 +84,9 @@ pub enum MountError {
     /// The root directory of the tree cannot be opened.
     #[error("the root directory of the tree: {0}")]
     NoRoot(vfs::Errno),
+    /// The options leave a permission unchecked.
+    #[error("{0}")]
+    Unchecked(Refusal),
     /// The process may not mount.
     #[error("{}: not permitted to mount (a container needs CAP_SYS_ADMIN and a security profile that allows mounts)", .0.display())]
     NotPermitted(PathBuf),
@@ -116,6 +120,7 @@ pub struct Mounted {
 /// See [`MountError`].
 pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mounted, MountError> {
     let at = || mountpoint.to_path_buf();
+    check_options(options)?;
     clean_up_stale(mountpoint)?;
     let is_dir =
         mountpoint.metadata().map_err(|source| MountError::NoMountpoint { mountpoint: at(), source })?.is_dir();
@@ -144,6 +149,14 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
     tracing::info!(mountpoint = %full.display(), "mounted");
     Ok(Mounted { session, mountpoint: full, device, unmounter, end, server: Some(server) })
+}
+
+/// Checks that under these options somebody checks every permission: [`crate::refusal`]. [`mount`] does the same.
+///
+/// # Errors
+/// [`MountError::Unchecked`].
+pub fn check_options(options: &MountOptions) -> Result<(), MountError> {
+    mount_refusal(options).map_or(Ok(()), |refusal| Err(MountError::Unchecked(refusal)))
 }
 
 /// Mounts, directly or by the helper, and negotiates the protocol with the kernel.

@@ -25,6 +25,7 @@ mod xattrs;
 pub use files::{FileLock, Opened};
 pub use listing::Listed;
 
+use crate::checkers::session_refusal;
 use crate::handles::Handles;
 use crate::metrics::{Gauge, Metrics};
 use crate::nodes::{NodeId, Nodes};
@@ -127,8 +128,12 @@ impl Session {
     /// A session for the whole tree `vfs`.
     ///
     /// # Errors
-    /// Those of opening the root directory.
+    /// `EINVAL`: under these options nobody would check some permission ([`crate::refusal`]). Those of opening the root
+    /// directory.
     pub fn new(vfs: &Vfs, options: SessionOptions) -> Result<Arc<Self>, Errno> {
+        if session_refusal(&options).is_some() {
+            return Err(Errno::EINVAL);
+        }
         let callers = Callers::new(vfs.context(), options.checks);
         let root = callers.everyone().hold(Base::CWD, b"/", true)?;
         let root_dev = root.dev();

@@ -1,5 +1,8 @@
 //! Mounts in the kernel: behaviour that a session alone cannot show. Prints SKIPPED without root or `/dev/fuse`.
 
+#[path = "mount/users.rs"]
+mod users;
+
 use lightfoot_fuse::{MountOptions, Mounted, Op, SessionOptions, Ttls};
 use prim::clock::monotonic_ns;
 use ramfs::RamFs;

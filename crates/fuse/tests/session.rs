@@ -1,5 +1,7 @@
 //! The session without a transport: the tests call its operations directly.
 
+#[path = "session/appeared.rs"]
+mod appeared;
 #[path = "session/callers.rs"]
 mod callers;
 #[path = "session/files.rs"]

@@ -66,7 +66,7 @@ impl Callers {
     pub(super) fn making(&self, caller: &Caller, umask: u32) -> Arc<Context> {
         let groups = match self.checks {
             Checks::Kernel => Box::default(),
-            Checks::Own => groups_of(caller.pid),
+            Checks::Own => groups_of(caller),
         };
         self.context(ContextKey {
             uid: caller.uid,
@@ -93,7 +93,7 @@ impl Callers {
 
     /// With the caller's groups.
     pub(super) fn with_groups(&self, caller: &Caller) -> Arc<Context> {
-        let (groups, is_checked) = (groups_of(caller.pid), self.checks == Checks::Kernel);
+        let (groups, is_checked) = (groups_of(caller), self.checks == Checks::Kernel);
         self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked })
     }
 
@@ -121,8 +121,11 @@ fn credentials(key: &ContextKey) -> Credentials {
     cred
 }
 
-/// The supplementary groups of a thread; none if it has exited.
-fn groups_of(pid: u32) -> Box<[u32]> {
+/// The supplementary groups of a caller; none if its thread has exited. Root's decide nothing, so they are not read.
+fn groups_of(&Caller { uid, pid, .. }: &Caller) -> Box<[u32]> {
+    if uid == 0 {
+        return Box::default();
+    }
     let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return Box::default() };
     let groups = status.lines().find_map(|line| line.strip_prefix("Groups:"));
     groups.unwrap_or_default().split_ascii_whitespace().filter_map(|group| group.parse().ok()).collect()

@@ -1,16 +1,22 @@
 //! Operations on files: open, read, write, seek, allocate, locks.
 
 use super::{Caller, Entry, NewMode, Session};
+use crate::options::Checks;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use vfs::{Allocate, Base, Errno, LockInfo, LockKind, LockWait, MAY_WRITE, OpenFile, OpenFlags, OwnedPlace, SeekFor};
+use vfs::{
+    Allocate, Base, Errno, LockInfo, LockKind, LockWait, MAY_EXEC, MAY_WRITE, OpenFile, OpenFlags, OwnedPlace, SeekFor,
+};
 
 /// Flags that the session passes to the tree. The kernel handles the others.
 const PASSED_ON: u32 = 3 | OpenFlags::TRUNC.bits() | OpenFlags::APPEND.bits() | OpenFlags::NOATIME.bits();
+
+/// The file is opened to execute it: `FMODE_EXEC` in Linux.
+const TO_EXECUTE: u32 = 0o40;
 
 /// The last byte of a lock to the end of the file: `OFFSET_MAX` in Linux.
 const TO_END: u64 = i64::MAX as u64;
@@ -101,14 +107,23 @@ impl Session {
     /// Those of [`vfs::Context::open`]; `ESTALE`.
     pub fn open(&self, caller: &Caller, node: u64, flags: u32) -> Result<Opened, Errno> {
         let held = self.node(node)?;
-        let file = self.open_as(caller, &held, OpenFlags::from_bits_retain(flags & PASSED_ON))?;
+        let requested = OpenFlags::from_bits_retain(flags & PASSED_ON);
+        let file = if flags & TO_EXECUTE != 0 && self.options.checks == Checks::Own {
+            // To execute a program, its caller need not be able to read it.
+            self.callers.with_groups(caller).access_held(&held, MAY_EXEC)?;
+            self.callers.checked(caller).open_held(&held, requested)?
+        } else {
+            self.open_as(caller, &held, requested)?
+        };
         Ok(self.opened(file))
     }
 
-    /// CREATE: opens a file, and creates it if it does not exist.
+    /// CREATE: creates a file and opens it. The kernel sends this for a name that does not exist as far as it has cached, and
+    /// checks no permission of the file that it gets. So a file that exists is never opened here.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::open`]; `ESTALE`.
+    /// Those of [`vfs::Context::open`]; `EEXIST` with `O_EXCL` if the name exists. Without `O_EXCL`, `ESTALE` then: the
+    /// kernel repeats the whole `open(2)` with `LOOKUP_REVAL`, looks the name up, and checks the file that it finds.
     pub fn create(
         &self,
         caller: &Caller,
@@ -118,9 +133,13 @@ impl Session {
         flags: u32,
     ) -> Result<(Entry, Opened), Errno> {
         let dir = self.node(parent)?;
-        let exclusive = OpenFlags::from_bits_retain(flags & OpenFlags::EXCL.bits());
-        let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(exclusive);
-        let file = self.callers.making(caller, new.umask).open(Base::at(&dir), name, flags, new.mode)?;
+        let is_exclusive = flags & OpenFlags::EXCL.bits() != 0;
+        let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(OpenFlags::EXCL);
+        let made = self.callers.making(caller, new.umask).open(Base::at(&dir), name, flags, new.mode);
+        let file = match made {
+            Err(Errno::EEXIST) if !is_exclusive => return Err(Errno::ESTALE),
+            made => made?,
+        };
         let entry = self.entry(file.held().clone())?;
         Ok((entry, self.opened(file)))
     }

@@ -83,6 +83,27 @@ fn access_checks_the_permissions_of_the_caller() {
 }
 
 #[test]
+fn to_execute_a_program_its_caller_needs_the_right_to_execute_and_no_other() {
+    const EXEC: u32 = 0o40;
+    // The mode of root's program, and whether a user may execute and read it.
+    let cases = [(0o711, Ok(()), Err(Errno::EACCES)), (0o744, Err(Errno::EACCES), Ok(())), (0o755, Ok(()), Ok(()))];
+    for (mode, executes, reads) in cases {
+        let kernel = kernel(Checks::Own);
+        let file = kernel.mknod(&SUPER, ROOT_NODE, b"f", NewMode::new(mode, 0), 0).unwrap().node;
+        let opened = |caller, flags| kernel.open(caller, file, flags).map(drop);
+        assert_eq!((opened(&USER, EXEC), opened(&USER, RDONLY)), (executes, reads), "{mode:o}");
+        assert_eq!(opened(&SUPER, EXEC), Ok(()), "{mode:o}");
+    }
+}
+
+#[test]
+fn options_under_which_nobody_checks_are_refused() {
+    let options = SessionOptions { checks: Checks::Own, no_open: true, ..SessionOptions::default() };
+    let refused = lightfoot_fuse::Session::new(&vfs::Vfs::new(ramfs::RamFs::new()), options);
+    assert_eq!(refused.map(drop), Err(Errno::EINVAL));
+}
+
+#[test]
 fn a_new_file_has_the_caller_s_owner_group_and_umask() {
     for checks in [Checks::Kernel, Checks::Own] {
         let kernel = kernel(checks);

@@ -49,8 +49,12 @@ impl<'t> Entry<'t, '_> {
             return Err(Errno::EMLINK);
         }
         let slot = self.sb.slot(reclaim::SlotKind::Entry, Some(self.dir))?;
-        let node = self.sb.fs.create(&request, dir, self.last.name, &mut attr, what.body)?;
-        self.sb.forget_negative(self.dir, self.last.name, self.hash);
+        let created = self.sb.fs.create(&request, dir, self.last.name, &mut attr, what.body);
+        // Also if the name exists: the cached entry that denied it is wrong.
+        if matches!(created, Ok(_) | Err(Errno::EEXIST)) {
+            self.sb.forget_negative(self.dir, self.last.name, self.hash);
+        }
+        let node = created?;
         let new = Fresh { node, attr: &attr, link_body: what.body, valid: self.sb.default_valid, reply: None };
         let made = self.sb.add(slot, self.dir, self.last.name, self.hash, &new);
         if let Some(acls) = acl {
@@ -225,6 +229,9 @@ impl Entry<'_, '_> {
         })?;
         if let Err(errno) = self.sb.fs.link(&request, self.dir_inode()?, self.last.name, inode) {
             inode.link_changed(-1, attr.ctime);
+            if errno == Errno::EEXIST {
+                self.sb.forget_negative(self.dir, self.last.name, self.hash);
+            }
             return Err(errno);
         }
         inode.get();
