@@ -118,6 +118,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
     let is_in_background = matches!(ready, Ready::Report(_));
     logging::start(&mount.log, if is_in_background { LevelFilter::WARN } else { LevelFilter::INFO })?;
     let SourceAndSettings { source, mut settings } = Source::parse(&mount.source, &mount.options, mount.sloppy)?;
+    fuse::check_options(&settings.mount)?;
     raise_open_files();
     // Before there is anything that a signal would leave behind.
     let mut signals = Signals::listen().map_err(|error| ServeError::Signals(error.into()))?;

@@ -124,7 +124,7 @@ fn what_cannot_be_mounted_is_reported_in_one_line() {
     fs::create_dir_all(fixture.at("almost/lost+found")).expect("directories");
     fs::write(fixture.at("file"), "").expect("a file");
     let mount = fixture.mount(&["ram:", "m"]);
-    let cases: [(&[&str], &[&str]); 13] = [
+    let cases: [(&[&str], &[&str]); 17] = [
         (&["ram:", "m"], &["already a mount of Lightfoot", "lightfoot unmount"]),
         (&["ram:", "full"], &["not empty", "-o nonempty"]),
         (&["ram:", "none/x"], &["mkdir -p"]),
@@ -132,6 +132,10 @@ fn what_cannot_be_mounted_is_reported_in_one_line() {
         (&["ram:", "almost", "-o", "allow_others"], &["\"allow_others\"", "did you mean allow_other?"]),
         (&["ram:", "almost", "-o", "threads=many"], &["\"threads=many\"", "threads=4"]),
         (&["ram:", "almost", "-o", "size=lots"], &["\"size=lots\"", "size=512m"]),
+        (&["ram:", "almost", "-o", "own_permissions,no_open"], &["nobody would check reading and writing", "omit one"]),
+        (&["full", "almost", "-o", "own_permissions,no_open"], &["options own_permissions and no_open"]),
+        (&["ram:", "almost", "-o", "allow_other,own_permissions"], &["options own_permissions and allow_other"]),
+        (&["full", "almost", "-o", "noacl,allow_other"], &["options noacl and allow_other"]),
         (&["ram:", "almost", "-o", "remount,ro"], &["unmount it and mount it again"]),
         (&["none", "almost"], &["none: no such directory", "ram:"]),
         (&["/dev/null", "almost"], &["/dev/null: not a directory"]),

@@ -8,9 +8,9 @@ pub enum Checks {
     /// The kernel, by mode and ACL: `default_permissions` of `mount.fuse(8)`. It also checks names that it has cached.
     #[default]
     Kernel,
-    /// Lightfoot, with the caller's supplementary groups, read from `/proc` for each request that needs them. It checks the
-    /// search permission of a directory when a name is looked up, but not when the kernel uses a cached name. If several
-    /// users share the mount, set `entry` of [`Ttls`] to 0.
+    /// Lightfoot, with the caller's supplementary groups, read from `/proc` for each request that needs them. The kernel then
+    /// checks nothing where it sends no request: for names that it has cached, and for FIFOs, sockets and devices. So
+    /// [`crate::mount`] lets only the user in who mounts, and refuses [`MountOptions::allow_other`].
     Own,
 }
 
@@ -92,7 +92,8 @@ pub struct MountOptions {
     pub session: SessionOptions,
     /// The source, the first column of a list of mounts.
     pub name: String,
-    /// Other users may use the mount. (If root does not mount, `/etc/fuse.conf` must have `user_allow_other`.)
+    /// Other users may use the mount. (If root does not mount, `/etc/fuse.conf` must have `user_allow_other`.) Only with
+    /// [`Checks::Kernel`] and [`acl`](Self::acl): see [`crate::checker`].
     pub allow_other: bool,
     /// The mount point may have entries, which the mount hides, or may be a mount of Lightfoot.
     pub nonempty: bool,
@@ -106,7 +107,7 @@ pub struct MountOptions {
     pub noexec: bool,
     /// Reading does not change access times.
     pub noatime: bool,
-    /// The kernel applies ACLs. Only with [`Checks::Kernel`].
+    /// The kernel applies ACLs, if it checks permissions ([`Checks::Kernel`]).
     pub acl: bool,
     /// Threads that serve requests. `None`: one for each CPU, at least 2 and at most 8.
     pub threads: Option<usize>,

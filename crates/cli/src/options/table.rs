@@ -55,8 +55,8 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "default_permissions",
-        help: "Let Lightfoot check permissions instead of the kernel, with the caller's supplementary groups. It does not \
-               check search permission for names that the kernel has cached: with several users, add entry_timeout=0.",
+        help: "Let Lightfoot check permissions instead of the kernel, with the caller's supplementary groups. Not with \
+               allow_other or no_open: nobody would check some permissions then.",
     },
     Row {
         name: "uid",
@@ -200,7 +200,7 @@ pub(super) const TABLE: [Row; 44] = [
         form: Switch { off: "noacl", set: |s, on| s.mount.acl = on },
         valid: &[Mount],
         default: "acl",
-        help: "Obey POSIX ACLs; only with default_permissions.",
+        help: "Obey POSIX ACLs. With noacl the kernel checks modes only, so it cannot be combined with allow_other.",
     },
     Row {
         name: "no_open",

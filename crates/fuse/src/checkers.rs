@@ -1,0 +1,274 @@
+//! Who checks a permission: the kernel or the session, for each request under each set of options.
+//!
+//! # What it is
+//! [`Right`] is what a request needs a permission for, [`right`] names it for each request, and [`checker`] is the table: which
+//! side checks that right under a set of options. A set that leaves a right to nobody is refused ([`refusal`]), by
+//! [`Session::new`](crate::Session::new) and by [`mount`](crate::mount).
+//!
+//! # What it is not
+//! The checks: those of the session are in `session/callers.rs`, which chooses the credentials of each request.
+//!
+//! # Where it comes from
+//! Linux's `fs/fuse/dir.c`: `fuse_permission`, `fuse_allow_current_process`; `default_permissions` and `allow_other` in
+//! `mount.fuse(8)`.
+
+use crate::metrics::Op;
+use crate::options::{Checks, MountOptions, SessionOptions};
+use std::fmt;
+
+/// What a request needs a permission for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Right {
+    /// To search a directory for a name.
+    Search,
+    /// To use a name that the kernel has cached. It sends no request.
+    CachedName,
+    /// To open a file or directory, also to execute it.
+    Open,
+    /// To read and write contents, after the open.
+    Contents,
+    /// To open a FIFO, a socket or a device. The kernel sends no request.
+    Special,
+    /// To create, remove and rename names.
+    Names,
+    /// To change attributes, extended ones too.
+    Attributes,
+    /// To read extended attributes.
+    Xattrs,
+    /// All of the above, as far as the entries of a POSIX ACL decide.
+    AclEntries,
+}
+
+impl Right {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Search,
+        Self::CachedName,
+        Self::Open,
+        Self::Contents,
+        Self::Special,
+        Self::Names,
+        Self::Attributes,
+        Self::Xattrs,
+        Self::AclEntries,
+    ];
+}
+
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Search => "searching directories",
+            Self::CachedName => "the use of names that the kernel has cached",
+            Self::Open => "opening files",
+            Self::Contents => "reading and writing without an open",
+            Self::Special => "opening FIFOs, sockets and devices",
+            Self::Names => "creating and removing names",
+            Self::Attributes => "changing attributes",
+            Self::Xattrs => "reading extended attributes",
+            Self::AclEntries => "entries of ACLs",
+        })
+    }
+}
+
+/// The side that checks a right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checker {
+    /// The kernel, before it sends the request: `default_permissions`.
+    Kernel,
+    /// The session, with the credentials of the caller and its groups.
+    Session,
+    /// The kernel lets only the user in who has mounted, and the session acts with the rights of that user.
+    OneUser,
+    /// Neither. Such options are refused.
+    Nobody,
+}
+
+/// The options that decide who checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckedOptions {
+    /// [`SessionOptions::checks`].
+    pub checks: Checks,
+    /// [`SessionOptions::no_open`].
+    pub no_open: bool,
+    /// [`MountOptions::allow_other`].
+    pub allow_other: bool,
+    /// [`MountOptions::acl`].
+    pub acl: bool,
+}
+
+impl CheckedOptions {
+    /// Those of a session whose transport lets one user in, or has a kernel that checks ACLs.
+    fn of_session(session: &SessionOptions) -> Self {
+        Self { checks: session.checks, no_open: session.no_open, allow_other: false, acl: true }
+    }
+
+    fn of_mount(options: &MountOptions) -> Self {
+        Self { allow_other: options.allow_other, acl: options.acl, ..Self::of_session(&options.session) }
+    }
+}
+
+/// The right that a request needs. `None`: none, or none but that of an earlier request (a listing needs an open directory).
+#[must_use]
+pub const fn right(op: Op) -> Option<Right> {
+    match op {
+        Op::Lookup | Op::Readdirplus => Some(Right::Search),
+        Op::Open | Op::Opendir | Op::Access => Some(Right::Open),
+        Op::Read | Op::Write | Op::Fallocate | Op::Lseek | Op::Fsync | Op::CopyFileRange => Some(Right::Contents),
+        Op::Create | Op::Mknod | Op::Mkdir | Op::Symlink | Op::Link | Op::Unlink | Op::Rmdir | Op::Rename => {
+            Some(Right::Names)
+        }
+        Op::Setattr | Op::Setxattr | Op::Removexattr => Some(Right::Attributes),
+        Op::Getxattr | Op::Listxattr => Some(Right::Xattrs),
+        // The caller has the name, or an open file.
+        Op::Getattr | Op::Readlink | Op::Statfs | Op::Readdir | Op::Fsyncdir => None,
+        Op::Getlk | Op::Setlk | Op::Flush | Op::Release | Op::Releasedir | Op::Forget | Op::BatchForget => None,
+        // Not served.
+        Op::Bmap | Op::Ioctl | Op::Poll => None,
+    }
+}
+
+/// The table: which side checks `right` under `options`.
+#[must_use]
+pub const fn checker(options: CheckedOptions, right: Right) -> Checker {
+    let CheckedOptions { checks, no_open, allow_other, acl } = options;
+    match (checks, right) {
+        // Without `FUSE_POSIX_ACL` the kernel checks modes only.
+        (Checks::Kernel, Right::AclEntries) if !acl => {
+            if allow_other {
+                Checker::Nobody
+            } else {
+                Checker::OneUser
+            }
+        }
+        (Checks::Kernel, _) => Checker::Kernel,
+        // No request names the caller, and no request comes before it that does.
+        (Checks::Own, Right::Contents) if no_open => Checker::Nobody,
+        // The kernel does this by itself and checks nothing without `default_permissions`.
+        (Checks::Own, Right::CachedName | Right::Special) => {
+            if allow_other {
+                Checker::Nobody
+            } else {
+                Checker::OneUser
+            }
+        }
+        (Checks::Own, _) => Checker::Session,
+    }
+}
+
+/// The first right that `options` leave to nobody.
+fn unchecked(options: CheckedOptions) -> Option<Right> {
+    Right::ALL.into_iter().find(|&right| checker(options, right) == Checker::Nobody)
+}
+
+/// Options that were refused because neither the kernel nor Lightfoot would check a permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The option that changes who checks.
+    pub option: &'static str,
+    /// The option that it cannot be combined with.
+    pub with: &'static str,
+    /// What nobody would check.
+    pub right: Right,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { option, with, right } = self;
+        write!(f, "options {option} and {with}: nobody would check {right} (omit one of them)")
+    }
+}
+
+/// Why a session with these options is refused.
+pub(crate) fn session_refusal(options: &SessionOptions) -> Option<Refusal> {
+    refusal(CheckedOptions::of_session(options))
+}
+
+/// Why a mount with these options is refused.
+pub(crate) fn mount_refusal(options: &MountOptions) -> Option<Refusal> {
+    refusal(CheckedOptions::of_mount(options))
+}
+
+/// Why `options` are refused: the right that nobody would check, and the pair of options that causes it.
+#[must_use]
+pub fn refusal(options: CheckedOptions) -> Option<Refusal> {
+    let right = unchecked(options)?;
+    let option = if options.checks == Checks::Own { "own_permissions" } else { "noacl" };
+    let with = if right == Right::Contents { "no_open" } else { "allow_other" };
+    Some(Refusal { option, with, right })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all_options() -> impl Iterator<Item = CheckedOptions> {
+        (0..16).map(|bits| CheckedOptions {
+            checks: if bits & 1 == 0 { Checks::Kernel } else { Checks::Own },
+            no_open: bits & 2 != 0,
+            allow_other: bits & 4 != 0,
+            acl: bits & 8 != 0,
+        })
+    }
+
+    #[test]
+    fn every_set_of_options_is_refused_or_has_a_checker_for_each_request() {
+        for options in all_options() {
+            let refused = refusal(options);
+            let rights = Op::ALL.iter().filter_map(|&op| right(op)).chain(Right::ALL);
+            let has_nobody = rights.map(|right| checker(options, right)).any(|checker| checker == Checker::Nobody);
+            assert_eq!(refused.is_some(), has_nobody, "{options:?}");
+            // Where several users are let in, no right depends on there being one.
+            let depends = Right::ALL.iter().any(|&right| checker(options, right) == Checker::OneUser);
+            assert!(!(options.allow_other && depends), "{options:?}");
+        }
+    }
+
+    #[test]
+    fn the_refused_sets_are_these() {
+        for options in all_options() {
+            let CheckedOptions { checks, no_open, allow_other, acl } = options;
+            let is_refused = match checks {
+                Checks::Own => no_open || allow_other,
+                Checks::Kernel => allow_other && !acl,
+            };
+            assert_eq!(refusal(options).is_some(), is_refused, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_both_options() {
+        let own = CheckedOptions { checks: Checks::Own, no_open: true, allow_other: false, acl: true };
+        let cases = [
+            (own, "own_permissions and no_open: nobody would check reading"),
+            (CheckedOptions { no_open: false, allow_other: true, ..own }, "own_permissions and allow_other"),
+            (CheckedOptions { checks: Checks::Kernel, allow_other: true, acl: false, ..own }, "noacl and allow_other"),
+        ];
+        for (options, part) in cases {
+            let text = refusal(options).map(|refusal| refusal.to_string()).unwrap_or_default();
+            assert!(text.contains(part) && text.contains("(omit one of them)"), "{text}: {part}");
+        }
+    }
+
+    #[test]
+    fn every_request_that_names_a_file_of_another_user_needs_a_right() {
+        let without: Vec<_> = Op::ALL.iter().filter(|&&op| right(op).is_none()).map(|op| op.name()).collect();
+        let expected = [
+            "forget",
+            "batch_forget",
+            "getattr",
+            "readlink",
+            "statfs",
+            "release",
+            "flush",
+            "readdir",
+            "releasedir",
+            "fsyncdir",
+            "getlk",
+            "setlk",
+            "bmap",
+            "ioctl",
+            "poll",
+        ];
+        assert_eq!(without, expected);
+    }
+}
