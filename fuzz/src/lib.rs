@@ -10,8 +10,24 @@
 
 pub mod acl;
 pub mod input;
+pub mod mount_options;
+pub mod mounts_file;
 pub mod names;
 pub mod operations;
 pub mod path_walk;
+pub mod session;
 pub mod static_fs;
 pub mod tree;
+
+/// The parsers of the command, from its own sources: a program has no library, and a library would bring its other
+/// dependencies into this build.
+#[path = "../../crates/cli/src"]
+#[allow(dead_code, unused_imports, reason = "the command uses the rest")]
+mod cli {
+    pub(crate) mod options;
+    pub(crate) mod reason;
+    pub(crate) mod source;
+}
+
+// Where these modules expect each other.
+use cli::{options, reason};
