@@ -157,12 +157,13 @@ impl World {
     fn new(flags: u8) -> Self {
         let is_user = flags & 1 == 1;
         let (vfs, counts) = tree();
+        let is_own = is_user || flags & 2 != 0;
         let options = SessionOptions {
-            checks: if is_user || flags & 2 != 0 { Checks::Own } else { Checks::Kernel },
+            checks: if is_own { Checks::Own } else { Checks::Kernel },
             writeback: flags & 4 != 0,
             locks: flags & 8 != 0,
-            // Nobody checks where the kernel opens nothing.
-            no_open: flags & 16 != 0 && !is_user,
+            // Nobody would check reads and writes.
+            no_open: flags & 16 != 0 && !is_own,
             passthrough: flags & 32 != 0,
             max_nodes: 8,
             ..SessionOptions::default()
