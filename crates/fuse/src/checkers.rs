@@ -1,4 +1,4 @@
-//! Who checks a permission: the kernel or the session, for each request under each set of options.
+//! Checkers of permissions: the kernel or the session, for each request under each set of options.
 //!
 //! # What it is
 //! [`Right`] is what a request needs a permission for, [`right`] names it for each request, and [`checker`] is the table: which
@@ -77,13 +77,13 @@ pub enum Checker {
     Kernel,
     /// The session, with the credentials of the caller and its groups.
     Session,
-    /// The kernel lets only the user in who has mounted, and the session acts with the rights of that user.
+    /// The kernel lets only the user who has mounted in, and the session acts with the rights of that user.
     OneUser,
     /// Neither. Such options are refused.
     Nobody,
 }
 
-/// The options that decide who checks.
+/// The options that decide which side checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckedOptions {
     /// [`SessionOptions::checks`].
@@ -163,7 +163,7 @@ fn unchecked(options: CheckedOptions) -> Option<Right> {
 /// Options that were refused because neither the kernel nor Lightfoot would check a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The option that changes who checks.
+    /// The option that changes which side checks.
     pub option: &'static str,
     /// The option that it cannot be combined with.
     pub with: &'static str,
