@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+pub(crate) mod guarded_tree;
 pub mod input;
 pub mod mount_options;
 pub mod mounts_file;

@@ -1,0 +1,90 @@
+//! A tree in memory with files of root, and the checks at the end: these files are unchanged, and every other file belongs to
+//! the user.
+
+use ramfs::{RamFs, RamLimits, RamOptions};
+use std::sync::Arc;
+use testkit::{Counting, Counts};
+use vfs::{Base, Context, MountFlags, OpenFlags, S_IFBLK, S_IFCHR, S_IFDIR, S_IFMT, SetAttr, SetXattr, Vfs};
+
+/// The most bytes in each of the two file systems.
+pub(crate) const BYTES: u64 = 1 << 16;
+/// The most files in each.
+pub(crate) const INODES: u64 = 48;
+
+/// What only root may read.
+pub(crate) const SECRET: &[u8] = b"SECRET-SECRET-16";
+/// Files of root, with their modes.
+const FILES: [(&str, u32); 5] =
+    [("/secret", 0o600), ("/private/x", 0o644), ("/program", 0o4755), ("/read", 0o444), ("/d/kept", 0o640)];
+const DIRS: [(&str, u32); 6] =
+    [("/private", 0o700), ("/d", 0o1777), ("/open", 0o777), ("/drop", 0o1733), ("/m", 0o755), ("/open/m", 0o755)];
+
+/// A tree with files of root, and a second file system with the same inode numbers in it, twice.
+pub(crate) fn tree() -> (Vfs, Arc<Counts>) {
+    let limits = RamLimits { bytes: Some(BYTES), inodes: Some(INODES), per_user: None };
+    let (fs, counts) =
+        Counting::of(Box::new(RamFs::with_options(&RamOptions { mode: 0o1777, limits, ..RamOptions::default() })));
+    let vfs = Vfs::new(fs);
+    let context = vfs.context();
+    context.set_umask(0);
+    for (path, mode) in DIRS {
+        context.mkdir(Base::CWD, path.as_bytes(), mode).expect("a new directory");
+    }
+    for (path, mode) in FILES {
+        let file = context
+            .open(Base::CWD, path.as_bytes(), OpenFlags::CREAT.union(OpenFlags::WRONLY), mode)
+            .expect("a new file");
+        file.write_at(0, SECRET).expect("its content");
+        let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
+        context.set_attr(Base::CWD, path.as_bytes(), true, &set).expect("its mode");
+        context.set_xattr(Base::CWD, path.as_bytes(), true, b"trusted.a", SECRET, SetXattr::Any).expect("an attribute");
+    }
+    let limits = RamLimits { bytes: Some(BYTES), inodes: Some(INODES), per_user: None };
+    let second = RamFs::with_options(&RamOptions { mode: 0o1777, limits, ..RamOptions::default() });
+    context.mount(second, Base::CWD, b"/m", MountFlags::default()).expect("a mount");
+    context.bind((Base::CWD, b"/m"), (Base::CWD, b"/open/m"), MountFlags::default(), false).expect("a bind");
+    (vfs, counts)
+}
+
+/// The files of root are as they were. Returns their inode numbers.
+pub(crate) fn check_roots_files(context: &Context) -> Vec<u64> {
+    let mut inodes = Vec::new();
+    for (path, mode) in FILES.iter().chain(&DIRS) {
+        let attr = context.attr(Base::CWD, path.as_bytes(), false).expect("a file of root");
+        // Other file systems are mounted on two of them.
+        let mode = if path.ends_with("/m") { 0o1777 } else { *mode };
+        assert_eq!((attr.uid, attr.gid, attr.mode & 0o7777), (0, 0, mode), "{path}");
+        inodes.push(attr.ino);
+    }
+    for (path, _) in FILES {
+        let file = context.open(Base::CWD, path.as_bytes(), OpenFlags::RDONLY, 0).expect("a file of root");
+        let mut content = [0; 64];
+        let read = file.read_at(0, &mut content).expect("its content");
+        assert_eq!(&content[..read], SECRET, "{path}");
+        assert_eq!(context.get_xattr(Base::CWD, path.as_bytes(), false, b"trusted.a").as_deref(), Ok(SECRET), "{path}");
+    }
+    inodes
+}
+
+/// All other files belong to the user, without a set-id bit for somebody else. (The user may give a file of root another name.)
+pub(crate) fn check_others_files(context: &Context, dir: &[u8], roots: &[u64]) {
+    let open = context.open(Base::CWD, dir, OpenFlags::DIRECTORY, 0).expect("a directory");
+    loop {
+        let entries = open.next_entries().expect("a listing");
+        if entries.is_empty() {
+            return;
+        }
+        for entry in entries.iter().filter(|entry| *entry.name != *b"." && *entry.name != *b"..") {
+            let path = [dir, if dir == b"/" { b"" } else { b"/" }, &entry.name].concat();
+            let attr = context.attr(Base::CWD, &path, false).expect("a listed name");
+            let is_device = attr.mode & S_IFMT == S_IFCHR || attr.mode & S_IFMT == S_IFBLK;
+            let is_users = (attr.uid, attr.gid, is_device) == (1001, 1001, false);
+            assert!(is_users || roots.contains(&attr.ino), "{:?}: {attr:?}", String::from_utf8_lossy(&path));
+            if entry.kind == S_IFDIR {
+                // The root of the second file system is root's; its other inode numbers may be those of files in the first.
+                let is_mount = path.ends_with(b"/m") && attr.uid == 0;
+                check_others_files(context, &path, if is_mount { &[] } else { roots });
+            }
+        }
+    }
+}
