@@ -17,8 +17,9 @@ mod status;
 pub(crate) use find::find;
 pub(crate) use status::{HostStatus, ServedMount, Status};
 
-use crate::reason::{CommandError, Reason, show};
+use crate::command_error::CommandError;
 use fuse::mountinfo::{self, MountInfo};
+use message::{Reason, show};
 use rustix::fs::{major, minor};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid};

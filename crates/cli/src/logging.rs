@@ -4,8 +4,8 @@
 //! take a level, and levels for single parts: `info,fuse=debug`. `RUST_LOG` is ignored. A level or part that does not exist
 //! is an error.
 
-use crate::reason::{Reason, show};
 use clap::{Args, ValueEnum};
+use message::{Reason, show};
 use std::env;
 use std::fs::File;
 use std::io;

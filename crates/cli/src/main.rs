@@ -5,7 +5,7 @@
 //!
 //! Each module imports only modules of the rows above its own:
 //!
-//! 1. `reason`
+//! 1. `command_error`
 //! 2. `output`, `logging`, `options`
 //! 3. `control`, `source`
 //! 4. `stats`, `unmount`
@@ -16,20 +16,20 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod command_error;
 mod control;
 mod logging;
 mod manual;
 mod mount;
 mod options;
 mod output;
-mod reason;
 mod source;
 mod stats;
 mod unmount;
 
 use arguments::{Arguments, CommandArguments};
 use clap::{CommandFactory, Parser};
-use reason::CommandError;
+use command_error::CommandError;
 use std::env;
 use std::io;
 use std::process::ExitCode;

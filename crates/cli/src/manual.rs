@@ -1,9 +1,10 @@
 //! `lightfoot completions` and `lightfoot man`: shell completions and manual pages, made from the command line's description.
 
+use crate::command_error::CommandError;
 use crate::output::{OutputError, print};
-use crate::reason::{CommandError, Reason, show};
 use clap::Command;
 use clap_complete::Shell;
+use message::{Reason, show};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Standard output of a command.
 
-use crate::reason::Reason;
+use message::Reason;
 use std::io::{self, Write};
 use thiserror::Error;
 

@@ -13,9 +13,9 @@ mod kernel;
 mod mounts_file;
 
 use crate::options::{OptionError, Owner, Place, Settings};
-use crate::reason::{Reason, show};
 use hostfs::{HostFs, HostHandle, HostOptions};
 use lightfoot::{MountFlags, RamFs};
+use message::{Reason, show};
 use mounts_file::Origin;
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -8,9 +8,9 @@ mod units;
 pub(crate) use prometheus::text as prometheus;
 pub(crate) use screen::{Top, run as top};
 
+use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
 use crate::output::{OutputError, print};
-use crate::reason::CommandError;
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;

@@ -2,10 +2,11 @@
 //!
 //! Root unmounts with `umount2(2)`, other users with `fusermount3`. Mounts of other file systems are refused.
 
+use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
-use crate::reason::{CommandError, Reason, shell_word, show};
 use clap::Args;
 use fuse::mountinfo::MountInfo;
+use message::{Reason, shell_word, show};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;

@@ -32,7 +32,6 @@ mod nodes;
 mod notices;
 mod options;
 pub mod prometheus;
-pub mod reason;
 mod session;
 mod transport;
 

@@ -1,7 +1,8 @@
 //! The errors of the command, each in one line: what, why, and what to do.
 
+use message::{Reason, show};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why the command ends without a result.
@@ -276,50 +277,9 @@ impl Error {
     }
 }
 
-/// An error of the system, without its number: "permission denied".
-#[derive(Debug)]
-pub(crate) struct Reason(String);
-
-impl std::fmt::Display for Reason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<&str> for Reason {
-    fn from(text: &str) -> Self {
-        Self(text.into())
-    }
-}
-
-impl From<io::Error> for Reason {
-    fn from(error: io::Error) -> Self {
-        Self::from(&error)
-    }
-}
-
-impl From<&io::Error> for Reason {
-    fn from(error: &io::Error) -> Self {
-        let text = error.to_string();
-        let text = text.split(" (os error").next().unwrap_or_default();
-        let mut letters = text.chars();
-        Self(letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect()))
-    }
-}
-
-/// A path on one line, in quotes, with unprintable characters escaped.
-fn show(path: &Path) -> String {
-    format!("{path:?}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_reason_has_no_number_and_no_capital() {
-        assert_eq!(Reason::from(io::Error::from_raw_os_error(2)).to_string(), "no such file or directory");
-    }
 
     #[test]
     fn a_path_with_a_line_break_stays_on_one_line() {

@@ -1,6 +1,7 @@
 //! Where to run: what `--on` says.
 
-use crate::error::{Error, Reason};
+use crate::error::Error;
+use message::Reason;
 use sim::Machine;
 use std::fs;
 use std::path::Path;

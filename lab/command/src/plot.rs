@@ -3,8 +3,9 @@
 use crate::bench::cases::OPERATIONS;
 use crate::bench::outcome::{BenchReport, BenchRow};
 use crate::bench::peers::{CONTENDERS, Contender, OPERATION, PeerReport};
-use crate::error::{Error, Reason};
+use crate::error::Error;
 use crate::palette::COLOURS;
+use message::Reason;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::fs::{self, File};

@@ -8,7 +8,7 @@
 //! A fork: the process has threads, and a fork copies only one of them.
 
 use super::error::ServeError;
-use crate::reason::CommandError;
+use crate::command_error::CommandError;
 use rustix::process::{chdir, setsid};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use std::env;

@@ -1,9 +1,10 @@
 //! The errors of `lightfoot mount`.
 
+use crate::command_error::CommandError;
 use crate::logging::LogError;
-use crate::reason::{CommandError, Reason, show};
 use crate::source::SourceError;
 use fuse::MountError;
+use message::{Reason, show};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use thiserror::Error;

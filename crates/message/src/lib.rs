@@ -1,24 +1,28 @@
-//! What the errors of all commands share: the reason that the system gave, paths on one line, exit statuses.
+//! The parts of an error message, which reads `what: why (what to do)`.
+//!
+//! # What it is
+//! [`show`] writes the path that stands first, [`Reason`] and [`without_number`] the system's reason, and [`shell_word`] a
+//! path in the command that the message proposes. The commands `lightfoot` and `lightfoot-lab` and the errors of
+//! `lightfoot-fuse` are made of these.
+//!
+//! # What it is not
+//! An error type: each command has one, with its exit statuses.
+//!
+//! # How it is locked
+//! Not at all: it has no state.
+//!
+//! # Where it comes from
+//! Own code, and the messages of coreutils and git.
 
-use fuse::reason::without_number;
+#![forbid(unsafe_code)]
+
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// An error that ends a command.
-pub(crate) trait CommandError: fmt::Display {
-    /// The exit status: 2 for input that the user can correct, 128 + N after signal N, 1 otherwise.
-    fn status(&self) -> u8;
-
-    /// Whether the user has already seen it, so that it must not be printed again.
-    fn is_reported(&self) -> bool {
-        false
-    }
-}
-
-/// Why the system refused, without its number: `permission denied`.
+/// Why the system refused, without its number and without a capital: `permission denied`.
 #[derive(Debug)]
-pub(crate) struct Reason(String);
+pub struct Reason(String);
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,8 +50,25 @@ impl From<&io::Error> for Reason {
     }
 }
 
+/// The text of `error` without the number that the standard library appends: `Permission denied` instead of
+/// `Permission denied (os error 13)`.
+#[must_use]
+pub fn without_number(error: &io::Error) -> String {
+    let mut text = error.to_string();
+    let number = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (os error "));
+    if let Some((reason, number)) = number
+        && !number.is_empty()
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        let len = reason.len();
+        text.truncate(len);
+    }
+    text
+}
+
 /// A path on one line: as it is, or quoted and escaped if it has spaces or characters that a terminal would not show.
-pub(crate) fn show(path: &Path) -> String {
+#[must_use]
+pub fn show(path: &Path) -> String {
     match path.to_str() {
         Some(text) if is_plain(text) => text.into(),
         _ => format!("{path:?}"),
@@ -55,7 +76,8 @@ pub(crate) fn show(path: &Path) -> String {
 }
 
 /// A path as one word of a shell command.
-pub(crate) fn shell_word(path: &Path) -> String {
+#[must_use]
+pub fn shell_word(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_safe = |letter: char| letter.is_alphanumeric() || "/._-+:,@%".contains(letter);
     if !text.is_empty() && text.chars().all(is_safe) {
@@ -73,6 +95,21 @@ fn is_plain(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_of_a_system_error_is_removed() {
+        assert_eq!(without_number(&io::Error::from_raw_os_error(13)), "Permission denied");
+        let wrapped = io::Error::other(format!("open: {}", io::Error::from_raw_os_error(2)));
+        assert_eq!(without_number(&wrapped), "open: No such file or directory");
+    }
+
+    #[test]
+    fn other_text_is_kept() {
+        for text in ["", "x (os error)", "x (os error )", "x (os error 2) y", "x (os error two)", "(os error"] {
+            assert_eq!(without_number(&io::Error::other(text)), text);
+            assert_eq!(Reason::from(io::Error::other(text)).to_string(), text);
+        }
+    }
 
     #[test]
     fn a_reason_has_no_number_and_no_capital() {

@@ -1,0 +1,14 @@
+//! What the errors of all commands have: a message and an exit status.
+
+use std::fmt;
+
+/// An error that ends a command.
+pub(crate) trait CommandError: fmt::Display {
+    /// The exit status: 2 for input that the user can correct, 128 + N after signal N, 1 otherwise.
+    fn status(&self) -> u8;
+
+    /// Whether the user has already seen it, so that it must not be printed again.
+    fn is_reported(&self) -> bool {
+        false
+    }
+}
