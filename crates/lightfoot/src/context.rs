@@ -15,7 +15,7 @@
 //! The state of a process that `clone(2)` shares or copies by `CLONE_FS` and `CLONE_NEWNS`.
 
 use crate::dir::Dir;
-use crate::error;
+use crate::error::error;
 use crate::path::{AsPath, path_buf};
 use crate::view::View;
 use std::io;

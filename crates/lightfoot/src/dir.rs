@@ -1,7 +1,7 @@
 //! A directory that paths start from.
 
-use crate::Context;
-use crate::error;
+use crate::context::Context;
+use crate::error::error;
 use crate::file::File;
 use crate::metadata::Metadata;
 use crate::path::path_buf;

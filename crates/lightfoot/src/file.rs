@@ -19,8 +19,8 @@ mod storage;
 
 pub use options::OpenOptions;
 
-use crate::Context;
-use crate::error;
+use crate::context::Context;
+use crate::error::error;
 use crate::metadata::{FileTimes, Metadata, Permissions};
 use crate::path::{AsPath, path_buf};
 use crate::view::View;

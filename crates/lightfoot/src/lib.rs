@@ -81,15 +81,18 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod context;
 mod dir;
 mod dir_builder;
+mod error;
 mod file;
 mod metadata;
 mod path;
 mod read_dir;
 mod view;
 
+pub use access::{F_OK, R_OK, W_OK, X_OK};
 pub use context::Context;
 pub use dir::Dir;
 pub use dir_builder::DirBuilder;
@@ -115,15 +118,6 @@ pub mod fs {
         S_IFMT, S_IFREG, S_IFSOCK, SeekFor, SetAttr, SetTime, SetXattr, StatFs, Valid, Written,
     };
 }
-
-/// Checks that [`View::access`] makes: search or execute.
-pub const X_OK: u32 = vfs::MAY_EXEC;
-/// Checks that [`View::access`] makes: write.
-pub const W_OK: u32 = vfs::MAY_WRITE;
-/// Checks that [`View::access`] makes: read.
-pub const R_OK: u32 = vfs::MAY_READ;
-/// Checks that [`View::access`] makes: that the file exists.
-pub const F_OK: u32 = 0;
 
 /// One tree: a file system and its caches. It is dropped with its last handle, context and open file.
 #[derive(Clone, Debug)]
@@ -211,7 +205,8 @@ impl From<vfs::Vfs> for Vfs {
     }
 }
 
-/// The `io::Error` of an error number.
-fn error(errno: Errno) -> std::io::Error {
-    std::io::Error::from_raw_os_error(errno.raw())
-}
+/// The examples of both README files are tests too.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -11,7 +11,7 @@
 //! `std::fs::ReadDir`, and `cap_std::fs::DirEntry` for the operations of an entry.
 
 use crate::dir::Dir;
-use crate::error;
+use crate::error::error;
 use crate::file::{File, OpenOptions};
 use crate::metadata::{FileType, Metadata};
 use crate::view::View;

@@ -27,7 +27,7 @@ pub(crate) use attributes::os_strings;
 pub use explain::WalkFailure;
 
 use crate::dir::Dir;
-use crate::error;
+use crate::error::error;
 use crate::metadata::Metadata;
 use crate::path::{AsPath, path_buf};
 use crate::read_dir::ReadDir;
@@ -117,7 +117,7 @@ impl View {
     /// Whether the path leads to something; also `false` if that cannot be found out.
     #[must_use]
     pub fn exists(&self, path: impl AsPath) -> bool {
-        self.access(path, crate::F_OK).is_ok()
+        self.access(path, crate::access::F_OK).is_ok()
     }
 
     /// Whether the path leads to something, or why that cannot be found out.
@@ -125,7 +125,7 @@ impl View {
     /// # Errors
     /// Those of every walk but `ENOENT`.
     pub fn try_exists(&self, path: impl AsPath) -> io::Result<bool> {
-        match self.inner.access(self.base(), path.as_path_bytes(), true, crate::F_OK) {
+        match self.inner.access(self.base(), path.as_path_bytes(), true, crate::access::F_OK) {
             Ok(()) => Ok(true),
             Err(Errno::ENOENT) => Ok(false),
             Err(errno) => Err(error(errno)),

@@ -1,7 +1,7 @@
 //! Reading and writing at an offset, without the position, also with several buffers: `pread(2)`, `pwritev(2)`.
 
 use super::File;
-use crate::error;
+use crate::error::error;
 use std::io::{self, IoSlice, IoSliceMut};
 use vfs::Errno;
 

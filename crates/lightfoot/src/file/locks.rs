@@ -2,7 +2,7 @@
 //! writes.
 
 use super::File;
-use crate::error;
+use crate::error::error;
 use std::fs::TryLockError;
 use std::io;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Options for opening a file.
 
 use super::File;
-use crate::error;
+use crate::error::error;
 use crate::path::AsPath;
 use crate::view::View;
 use std::io;

@@ -1,7 +1,7 @@
 //! Reading and writing at the position, which moves along.
 
 use super::File;
-use crate::error;
+use crate::error::error;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
 use vfs::{Errno, SeekFor};
 

@@ -1,7 +1,7 @@
 //! Storage of contents, and extended attributes.
 
 use super::File;
-use crate::error;
+use crate::error::error;
 use crate::view::os_strings;
 use std::ffi::OsString;
 use std::io;

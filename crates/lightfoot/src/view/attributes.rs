@@ -1,7 +1,7 @@
 //! Attributes that change, and extended attributes.
 
 use super::View;
-use crate::error;
+use crate::error::error;
 use crate::metadata::{FileTimes, Permissions};
 use crate::path::AsPath;
 use std::ffi::OsString;

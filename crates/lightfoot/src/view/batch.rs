@@ -1,7 +1,7 @@
 //! Attributes of many paths at once.
 
 use super::View;
-use crate::error;
+use crate::error::error;
 use crate::metadata::Metadata;
 use crate::path::AsPath;
 use std::io;

@@ -62,7 +62,7 @@ impl std::error::Error for WalkFailure {}
 impl From<WalkFailure> for std::io::Error {
     /// Has the kind of the error number, and the failure inside; the number is `WalkFailure::errno`.
     fn from(failure: WalkFailure) -> Self {
-        std::io::Error::new(crate::error(failure.errno).kind(), failure)
+        std::io::Error::new(crate::error::error(failure.errno).kind(), failure)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::dir::Dir;
-use crate::error;
+use crate::error::error;
 use crate::file::{File, OpenOptions};
 use crate::metadata::Permissions;
 use crate::path::AsPath;

@@ -1,7 +1,7 @@
 //! Mounts. They belong to the mount namespace of the context.
 
 use super::View;
-use crate::error;
+use crate::error::error;
 use crate::path::AsPath;
 use std::io;
 use vfs::{Budget, FileSystem, Holder, MountFlags, StatVfs, UnmountFlags};

@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::dir::Dir;
-use crate::error;
+use crate::error::error;
 use crate::file::File;
 use crate::path::AsPath;
 use std::ffi::OsStr;

@@ -16,7 +16,7 @@
 //! CVE-2022-21658, the race of `std::fs::remove_dir_all`, and its fix.
 
 use super::View;
-use crate::error;
+use crate::error::error;
 use crate::path::AsPath;
 use std::io;
 use std::vec;
