@@ -213,3 +213,84 @@ fn has_current(shared: &Shared, node: u64, stat: &Statx) -> bool {
     // The table, this function and the inode. If there is a second inode, it is unknown which one has which attributes.
     shared.table.get(node).is_none_or(|node| Arc::strong_count(&node) <= 3 && node.is_current(change_hash(stat)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HostFs;
+    use crate::options::HostOptions;
+    use crate::shared::Shared;
+    use std::fs;
+    use vfs::{Base, Context, OpenFlags, RenameFlags, Vfs};
+
+    /// A watched directory and its tree, without the thread: the test reads the events when it wants to.
+    struct Watched {
+        source: tempfile::TempDir,
+        shared: Arc<Shared>,
+        context: Context,
+        _vfs: Vfs,
+    }
+
+    impl Watched {
+        fn new() -> Self {
+            let source = tempfile::tempdir().unwrap();
+            let policy = Revalidate::Ttl(Duration::from_secs(100_000));
+            let options = HostOptions { policy, watch: true, ..HostOptions::default() };
+            let shared = Arc::new(Shared::new(source.path(), &options).unwrap());
+            let vfs = Vfs::new(HostFs { shared: shared.clone() });
+            Self { source, shared, context: vfs.context(), _vfs: vfs }
+        }
+
+        /// Does what the thread does with all events so far; returns the number of invalidations since the beginning.
+        fn turn(&self) -> u64 {
+            let watches = self.shared.watches.as_ref().unwrap();
+            let mut buf = vec![MaybeUninit::<u8>::uninit(); PIECE];
+            loop {
+                let mut events = Events::default();
+                read_events(watches, &mut buf, &mut events);
+                if events.dirs.is_empty() && events.names.is_empty() {
+                    return watches.invalidations();
+                }
+                invalidate(&self.shared, watches, self.shared.invalidator.get().unwrap(), events);
+            }
+        }
+
+        fn write(&self, path: &str) {
+            let flags = OpenFlags::RDWR.union(OpenFlags::CREAT).union(OpenFlags::TRUNC);
+            let file = self.context.open(Base::CWD, path.as_bytes(), flags, 0o644).unwrap();
+            file.write_at(0, b"text").unwrap();
+        }
+
+        fn size(&self, path: &str) -> u64 {
+            self.context.attr(Base::CWD, path.as_bytes(), false).unwrap().size
+        }
+    }
+
+    #[test]
+    fn own_changes_cause_no_invalidations() {
+        let watched = Watched::new();
+        let at = &watched.context;
+        fs::write(watched.source.path().join("last"), b"old").unwrap();
+        assert_eq!(watched.size("/last"), 3);
+        for number in 0..300 {
+            let (file, other, dir) = (format!("/f{number}"), format!("/g{number}"), format!("/d{number}"));
+            watched.write(&file);
+            at.rename((Base::CWD, file.as_bytes()), (Base::CWD, other.as_bytes()), RenameFlags::default()).unwrap();
+            at.mkdir(Base::CWD, dir.as_bytes(), 0o755).unwrap();
+            watched.write(&format!("{dir}/h"));
+            assert_eq!(watched.size(&other), 4);
+            if number % 2 == 0 {
+                at.unlink(Base::CWD, other.as_bytes()).unwrap();
+            }
+            // Sometimes after each change, sometimes after several.
+            if number % 3 == 0 {
+                assert_eq!(watched.turn(), 0, "round {number}");
+            }
+        }
+        assert_eq!(watched.turn(), 0);
+        fs::write(watched.source.path().join("last"), b"longer").unwrap();
+        assert_eq!(watched.size("/last"), 3, "the events of other programs' changes are not read yet");
+        assert!(watched.turn() > 0);
+        assert_eq!(watched.size("/last"), 6);
+    }
+}

@@ -1,14 +1,74 @@
-//! The implementation of [`vfs::FileSystem`]: each method forwards to the module that does the work.
+//! [`HostFs`] and its implementation of [`vfs::FileSystem`]: each method forwards to the module that does the work.
 //!
 //! Own code.
 
-use crate::HostFs;
+use crate::events;
+use crate::handle::{HostHandle, HostStats};
+use crate::options::HostOptions;
+use crate::shared::Shared;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use vfs::{
     Allocate, Attr, DirEntry, Errno, FileSystem, FsTraits, Inode, Invalidator, NewInode, OpenFlags, RenameFlags,
     Request, SeekFor, SetAttr, SetXattr, StatFs, Written,
 };
+
+/// A host directory as a file system; see the [crate documentation](crate).
+pub struct HostFs {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl HostFs {
+    /// Shows the directory at `path`. The path is resolved once: a directory that gets this path later is not shown.
+    ///
+    /// # Errors
+    /// Those of `open(2)` on a directory: `ENOENT`, `ENOTDIR`, `EACCES`...; with [`HostOptions::watch`], `EMFILE` if
+    /// the user has too many `inotify(7)` instances.
+    pub fn new(path: impl AsRef<Path>, options: &HostOptions) -> Result<Self, std::io::Error> {
+        let shared = Arc::new(Shared::new(path.as_ref(), options)?);
+        events::start(&shared)?;
+        Ok(Self { shared })
+    }
+
+    /// The counts. Takes the lock of each table for a moment: for tests and reports.
+    #[must_use]
+    pub fn stats(&self) -> HostStats {
+        self.handle().stats()
+    }
+
+    /// The canonical path of the directory that is shown, from when it was resolved.
+    #[must_use]
+    pub fn source(&self) -> &Path {
+        &self.shared.source
+    }
+
+    /// Excludes the device `dev` (`st_dev`), that of a mount through which this file system is shown: names on it fail with
+    /// `ELOOP` from now on, and nothing on it is opened.
+    pub fn exclude_dev(&self, dev: u64) {
+        self.shared.exclude(dev);
+    }
+
+    /// A handle for use after this file system was given to a tree.
+    #[must_use]
+    pub fn handle(&self) -> HostHandle {
+        HostHandle { shared: self.shared.clone() }
+    }
+}
+
+impl Drop for HostFs {
+    fn drop(&mut self) {
+        if let Some(watches) = &self.shared.watches {
+            watches.stop();
+        }
+    }
+}
+
+impl core::fmt::Debug for HostFs {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("HostFs").field("source", &self.shared.source).finish_non_exhaustive()
+    }
+}
 
 impl FileSystem for HostFs {
     fn root(&self) -> NewInode {

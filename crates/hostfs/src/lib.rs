@@ -56,7 +56,7 @@
 //! 4. `shared` (the state that all parts share)
 //! 5. `descriptors` (from a record to a descriptor), `change` (a change by this file system)
 //! 6. `attributes`, `create`, `data`, `events` (changes by other programs), `listing`, `names`
-//! 7. `filesystem` (the trait), `lib`
+//! 7. `handle`, `filesystem` (the trait)
 //!
 //! # How it is locked
 //! See the modules: each table has its lock, and no lock is held during a call to the host.
@@ -76,6 +76,7 @@ mod descriptors;
 mod errno;
 mod events;
 mod filesystem;
+mod handle;
 mod host;
 mod identity;
 mod listing;
@@ -87,116 +88,6 @@ mod streams;
 mod table;
 mod watches;
 
+pub use filesystem::HostFs;
+pub use handle::{HostHandle, HostStats};
 pub use options::{HostOptions, MountPoints, Ownership, Revalidate};
-
-use crate::shared::Shared;
-use crate::watches::Watches;
-use std::path::Path;
-use std::sync::Arc;
-
-/// A host directory as a file system; see the [crate documentation](self).
-pub struct HostFs {
-    shared: Arc<Shared>,
-}
-
-/// Counts of a [`HostFs`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostStats {
-    /// Files with a record.
-    pub nodes: usize,
-    /// Open descriptors of files and directories, without the source's.
-    pub open_fds: usize,
-    /// Descriptors that were opened again after the budget had closed them.
-    pub reopened: u64,
-    /// Descriptors that the budget closed.
-    pub evicted_fds: u64,
-    /// How many times the caches were notified of a change by other programs.
-    pub invalidations: u64,
-    /// Watched directories.
-    pub watches: usize,
-}
-
-impl HostFs {
-    /// Shows the directory at `path`. The path is resolved once: a directory that gets this path later is not shown.
-    ///
-    /// # Errors
-    /// Those of `open(2)` on a directory: `ENOENT`, `ENOTDIR`, `EACCES`...; with [`HostOptions::watch`], `EMFILE` if
-    /// the user has too many `inotify(7)` instances.
-    pub fn new(path: impl AsRef<Path>, options: &HostOptions) -> Result<Self, std::io::Error> {
-        let shared = Arc::new(Shared::new(path.as_ref(), options)?);
-        events::start(&shared)?;
-        Ok(Self { shared })
-    }
-
-    /// The counts. Takes the lock of each table for a moment: for tests and reports.
-    #[must_use]
-    pub fn stats(&self) -> HostStats {
-        self.handle().stats()
-    }
-
-    /// The canonical path of the directory that is shown, from when it was resolved.
-    #[must_use]
-    pub fn source(&self) -> &Path {
-        &self.shared.source
-    }
-
-    /// Excludes the device `dev` (`st_dev`), that of a mount through which this file system is shown: names on it fail with
-    /// `ELOOP` from now on, and nothing on it is opened.
-    pub fn exclude_dev(&self, dev: u64) {
-        self.shared.exclude(dev);
-    }
-
-    /// A handle for use after this file system was given to a tree.
-    #[must_use]
-    pub fn handle(&self) -> HostHandle {
-        HostHandle { shared: self.shared.clone() }
-    }
-}
-
-/// A handle of a [`HostFs`] that was given to a tree. It keeps the records alive, not the tree.
-#[derive(Clone)]
-pub struct HostHandle {
-    shared: Arc<Shared>,
-}
-
-impl HostHandle {
-    /// As [`HostFs::stats`].
-    #[must_use]
-    pub fn stats(&self) -> HostStats {
-        let fds = self.shared.budget.counts();
-        let watches = self.shared.watches.as_ref();
-        HostStats {
-            nodes: self.shared.table.len(),
-            open_fds: fds.open + self.shared.streams.len(),
-            reopened: fds.reopened,
-            evicted_fds: fds.evicted,
-            invalidations: watches.map_or(0, Watches::invalidations),
-            watches: watches.map_or(0, Watches::len),
-        }
-    }
-
-    /// As [`HostFs::exclude_dev`].
-    pub fn exclude_dev(&self, dev: u64) {
-        self.shared.exclude(dev);
-    }
-}
-
-impl Drop for HostFs {
-    fn drop(&mut self) {
-        if let Some(watches) = &self.shared.watches {
-            watches.stop();
-        }
-    }
-}
-
-impl core::fmt::Debug for HostFs {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("HostFs").field("source", &self.shared.source).finish_non_exhaustive()
-    }
-}
-
-impl core::fmt::Debug for HostHandle {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("HostHandle").field("source", &self.shared.source).finish_non_exhaustive()
-    }
-}

@@ -1,0 +1,58 @@
+//! A host file system seen from beside its tree: its counts, and the devices that it must not show.
+//!
+//! Own code.
+
+use crate::shared::Shared;
+use crate::watches::Watches;
+use std::sync::Arc;
+
+/// Counts of a [`HostFs`](crate::HostFs).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostStats {
+    /// Files with a record.
+    pub nodes: usize,
+    /// Open descriptors of files and directories, without the source's.
+    pub open_fds: usize,
+    /// Descriptors that were opened again after the budget had closed them.
+    pub reopened: u64,
+    /// Descriptors that the budget closed.
+    pub evicted_fds: u64,
+    /// How many times the caches were notified of a change by other programs.
+    pub invalidations: u64,
+    /// Watched directories.
+    pub watches: usize,
+}
+
+/// A handle of a [`HostFs`](crate::HostFs) that was given to a tree. It keeps the records alive, not the tree.
+#[derive(Clone)]
+pub struct HostHandle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl HostHandle {
+    /// As [`HostFs::stats`](crate::HostFs::stats).
+    #[must_use]
+    pub fn stats(&self) -> HostStats {
+        let fds = self.shared.budget.counts();
+        let watches = self.shared.watches.as_ref();
+        HostStats {
+            nodes: self.shared.table.len(),
+            open_fds: fds.open + self.shared.streams.len(),
+            reopened: fds.reopened,
+            evicted_fds: fds.evicted,
+            invalidations: watches.map_or(0, Watches::invalidations),
+            watches: watches.map_or(0, Watches::len),
+        }
+    }
+
+    /// As [`HostFs::exclude_dev`](crate::HostFs::exclude_dev).
+    pub fn exclude_dev(&self, dev: u64) {
+        self.shared.exclude(dev);
+    }
+}
+
+impl core::fmt::Debug for HostHandle {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("HostHandle").field("source", &self.shared.source).finish_non_exhaustive()
+    }
+}
