@@ -1,5 +1,7 @@
-//! A file system over the fixed table, that is asked anew for each name each time: walks in it go step by step in
-//! ref-walk.
+//! A file system over the fixed table: its answers are never cached, so walks in it go step by step in ref-walk.
+//!
+//! `testkit::Store` does not fit here. It counts its lookups by name, so its memory would grow with each random name, and it
+//! returns the body of a link with the link, so no walk would call `read_link`.
 
 use crate::tree::{Kind, NODES, find};
 use vfs::{Attr, Errno, FileSystem, FsTraits, Inode, NewInode, Request, S_IFDIR, S_IFLNK, S_IFREG, Valid};

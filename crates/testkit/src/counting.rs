@@ -10,7 +10,7 @@
 //! # Where it comes from
 //! Own code.
 
-use crate::fixture::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};

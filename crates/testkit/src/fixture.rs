@@ -11,64 +11,14 @@
 
 use crate::counting::{Counting, Counts};
 use crate::features::Features;
+use crate::outcome::{Failure, OrFail, Outcome};
 use crate::subject::{Outside, Subject};
-use core::fmt::{self, Debug, Display};
+use core::fmt::{self, Debug};
 use std::sync::Arc;
 use vfs::{Attr, Base, DirEntry, Errno, OpenFile, OpenFlags, RenameFlags, Vfs};
 
 /// Opens for reading and writing, and creates the file if it is missing.
 pub(crate) const MAKE: OpenFlags = OpenFlags::RDWR.union(OpenFlags::CREAT);
-
-/// What was expected, and what was returned.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Failure(String);
-
-impl Failure {
-    /// A failure with this message.
-    #[must_use]
-    pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-}
-
-impl Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl core::error::Error for Failure {}
-
-/// The result of a case.
-pub type Outcome = Result<(), Failure>;
-
-/// Checks that both values are the same; the failure shows them.
-pub(crate) fn same<T: PartialEq + Debug>(what: impl Display, got: T, expected: T) -> Outcome {
-    if got == expected {
-        return Ok(());
-    }
-    Err(Failure(format!("{what}: expected {}, got {}", shown(&expected), shown(&got))))
-}
-
-/// A value as text, cut if it is long.
-fn shown(value: &impl Debug) -> String {
-    let text = format!("{value:?}");
-    match text.char_indices().nth(400) {
-        Some((cut, _)) => format!("{}...", &text[..cut]),
-        None => text,
-    }
-}
-
-/// For a call that must succeed: its value, or a failure that names the call.
-pub(crate) trait OrFail<T> {
-    fn or_fail(self, what: impl Display) -> Result<T, Failure>;
-}
-
-impl<T> OrFail<T> for Result<T, Errno> {
-    fn or_fail(self, what: impl Display) -> Result<T, Failure> {
-        self.map_err(|errno| Failure(format!("{what}: expected success, got {}", errno.name())))
-    }
-}
 
 /// A fresh file system in its own tree.
 #[derive(Debug)]
@@ -139,7 +89,7 @@ impl Fixture {
     pub(crate) fn twice(&self, check: impl Fn() -> Outcome) -> Outcome {
         check()?;
         self.mark_stale();
-        check().map_err(|Failure(message)| Failure(format!("{message} (with a stale cache)")))
+        check().map_err(|failure| Failure::new(format!("{failure} (with a stale cache)")))
     }
 
     /// Attributes; a symbolic link's own.
@@ -232,7 +182,7 @@ pub(crate) fn write_all(file: &OpenFile, offset: u64, data: &[u8]) -> Outcome {
         let at = offset + done as u64;
         let (written, _) = file.write_at(at, &data[done..]).or_fail(format_args!("writing at {at}"))?;
         if written == 0 {
-            return Err(Failure(format!("writing at {at}: expected some bytes to be written, got 0")));
+            return Err(Failure::new(format!("writing at {at}: expected some bytes to be written, got 0")));
         }
         done += written;
     }

@@ -34,14 +34,16 @@ mod counting;
 mod features;
 mod fixture;
 mod gate;
+mod outcome;
 mod report;
 mod store;
 mod subject;
 
 pub use counting::{Counting, Counts};
 pub use features::Features;
-pub use fixture::{Failure, Fixture, Outcome};
+pub use fixture::Fixture;
 pub use gate::Gate;
+pub use outcome::{Failure, Outcome};
 pub use report::Report;
 pub use store::{Call, Store, StoreOptions};
 pub use subject::{Outside, Subject};

@@ -2,7 +2,7 @@
 //!
 //! Plain values. Own code.
 
-use crate::fixture::Outcome;
+use crate::outcome::Outcome;
 use core::fmt;
 
 /// The result of each case.

@@ -9,7 +9,8 @@
 //! Fast, or limited: contents are vectors, there are no holes, no quotas and no `statfs(2)`.
 //!
 //! # How it is locked
-//! One mutex around names and files, held for one request and never while a hook runs; one around the counts.
+//! One mutex around names and files, held for one request and never while a hook runs or an inode is read; one around the
+//! counts.
 //!
 //! # Where it comes from
 //! Own code; it replaces five file systems of the workspace's tests.
@@ -209,6 +210,19 @@ impl Store {
         self.nodes().remove(dir, name.as_bytes());
     }
 
+    /// What `name` in the directory `dir` leads to.
+    #[must_use]
+    pub fn find(&self, dir: u64, name: &[u8]) -> Option<u64> {
+        self.nodes().find(dir, name).ok()
+    }
+
+    /// The names in the directory `dir`, in the order in which they were entered.
+    #[must_use]
+    pub fn names(&self, dir: u64) -> Vec<String> {
+        let listed = self.nodes().list(dir, 0).into_iter();
+        listed.map(|(entry, _)| String::from_utf8_lossy(&entry.name).into_owned()).collect()
+    }
+
     /// Changes the attributes of `node`.
     ///
     /// # Panics
@@ -239,8 +253,7 @@ impl Outside for Store {
     fn write(&self, path: &[u8], contents: &[u8]) {
         let (dir, name) = split(path);
         let dir = self.node(dir);
-        let found = self.nodes().find(dir, name.as_bytes());
-        let node = found.unwrap_or_else(|_| self.make(dir, name));
+        let node = self.find(dir, name.as_bytes()).unwrap_or_else(|| self.make(dir, name));
         self.write(node, contents);
         self.invalidator().entry(dir, name.as_bytes());
         self.invalidator().inode(node);

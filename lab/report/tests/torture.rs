@@ -10,13 +10,11 @@
 //! once, links, held places and entries are counted, budgets hold, nothing is deferred. The simulated machine is
 //! sequentially consistent: missing fences are for loom.
 //!
-//! A failure names the seed; `TORTURE_SEED=<seed> cargo test -p lightfoot-lab --test torture` runs that seed alone, and
+//! A failure names the seed; `TORTURE_SEED=<seed> cargo test -p lightfoot-lab-report --test torture` runs that seed alone, and
 //! `TORTURE_SEEDS=<number>` so many.
 
 #[path = "torture/history.rs"]
 mod history;
-#[path = "torture/kept_names.rs"]
-mod kept_names;
 #[path = "torture/kept_roles.rs"]
 mod kept_roles;
 #[path = "torture/roles.rs"]
@@ -25,12 +23,12 @@ mod roles;
 mod verdict;
 
 use history::History;
-use kept_names::KeptNames;
 use ramfs_sim::RamFs;
 use sim::{Config, Machine, Schedule};
 use std::cell::{Cell, RefCell};
 use std::panic::catch_unwind;
 use std::rc::Rc;
+use testkit_sim::Store;
 use vfs_sim::{Budget, Context, OwnedPlace, Vfs};
 
 #[global_allocator]
@@ -75,7 +73,7 @@ struct Histories {
 struct Stage {
     ram: Vfs,
     kept: Vfs,
-    store: KeptNames,
+    store: Store,
     /// The file in the directory that moves; taken by the last thread.
     moving: RefCell<Option<Rc<OwnedPlace>>>,
     /// Inode numbers of `/ex/x/who` and `/ey/y/who`.
@@ -91,7 +89,7 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let ram = Vfs::new(RamFs::new());
-        let store = KeptNames::new();
+        let store = kept_roles::store();
         let kept = Vfs::with_budget(store.clone(), Budget { entries: 0, negatives: 0, listings: 0 });
         let context = ram.context();
         let exchanged = roles::set_up(&context);
@@ -149,7 +147,7 @@ fn names_stay_where_they_must_in_whatever_order_accesses_come() {
     };
     for seed in seeds {
         catch_unwind(|| check(seed)).unwrap_or_else(|_| {
-            panic!("TORTURE_SEED={seed} cargo test -p lightfoot-lab --test torture; what went wrong is above")
+            panic!("TORTURE_SEED={seed} cargo test -p lightfoot-lab-report --test torture; what went wrong is above")
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Attributes: modes, owners, times, link counts of directories.
 
-use crate::fixture::{Fixture, OrFail, Outcome, same, write_all};
+use crate::fixture::{Fixture, write_all};
+use crate::outcome::{OrFail, Outcome, same};
 use vfs::{Base, Errno, OpenFlags, SetAttr, SetTime};
 
 pub(crate) fn modes_owners_and_times_are_kept(c: &Fixture) -> Outcome {

@@ -1,6 +1,7 @@
 //! Contents of files.
 
-use crate::fixture::{Fixture, MAKE, OrFail, Outcome, read_all, same, write_all};
+use crate::fixture::{Fixture, MAKE, read_all, write_all};
+use crate::outcome::{OrFail, Outcome, same};
 use vfs::{Errno, OpenFlags};
 
 pub(crate) fn what_is_written_is_read(c: &Fixture) -> Outcome {

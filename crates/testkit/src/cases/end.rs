@@ -1,7 +1,8 @@
 //! Evictions of inodes. After every case, the end of its tree checks that each inode was evicted once; this case evicts
 //! them in every way.
 
-use crate::fixture::{Failure, Fixture, MAKE, OrFail, Outcome, same};
+use crate::fixture::{Fixture, MAKE};
+use crate::outcome::{Failure, OrFail, Outcome, same};
 
 pub(crate) fn each_inode_is_evicted_once(c: &Fixture) -> Outcome {
     c.mkdir("/d").or_fail("mkdir /d")?;

@@ -1,6 +1,7 @@
 //! Listings of directories.
 
-use crate::fixture::{Fixture, MAKE, OrFail, Outcome, same};
+use crate::fixture::{Fixture, MAKE};
+use crate::outcome::{OrFail, Outcome, same};
 use std::collections::BTreeMap;
 use vfs::OpenFlags;
 

@@ -1,10 +1,11 @@
 //! Renames: `renameat2(2)`.
 
-use crate::fixture::{Fixture, OrFail, Outcome, same};
+use crate::fixture::Fixture;
+use crate::outcome::{OrFail, Outcome, same};
 use vfs::{Errno, RenameFlags};
 
 /// Whether the file system has renames. If not, checks that it refuses them.
-fn has_rename(c: &Fixture) -> Result<bool, crate::fixture::Failure> {
+fn has_rename(c: &Fixture) -> Result<bool, crate::outcome::Failure> {
     if !c.features().rename {
         c.write("/file", b"")?;
         same("rename", c.rename("/file", "/other"), Err(Errno::EPERM))?;

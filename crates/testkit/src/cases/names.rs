@@ -1,6 +1,7 @@
 //! Names: creation, lookup and removal. Renames are in `moves`.
 
-use crate::fixture::{Fixture, MAKE, OrFail, Outcome, same};
+use crate::fixture::{Fixture, MAKE};
+use crate::outcome::{OrFail, Outcome, same};
 use vfs::{Base, Errno, OpenFlags, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG};
 
 pub(crate) fn a_name_that_was_made_is_found_and_others_are_not(c: &Fixture) -> Outcome {

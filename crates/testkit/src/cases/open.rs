@@ -1,6 +1,7 @@
 //! Open files whose names are removed or renamed, and files without names.
 
-use crate::fixture::{Fixture, MAKE, OrFail, Outcome, read_all, same, write_all};
+use crate::fixture::{Fixture, MAKE, read_all, write_all};
+use crate::outcome::{OrFail, Outcome, same};
 use vfs::{Base, Errno, OpenFile, OpenFlags};
 
 /// Checks an open file without a name.

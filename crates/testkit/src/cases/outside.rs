@@ -1,6 +1,7 @@
 //! Changes from outside of the tree. Skipped if the subject cannot make them.
 
-use crate::fixture::{Fixture, OrFail, Outcome, same};
+use crate::fixture::Fixture;
+use crate::outcome::{OrFail, Outcome, same};
 use vfs::Errno;
 
 pub(crate) fn a_file_made_outside_is_found(c: &Fixture) -> Outcome {

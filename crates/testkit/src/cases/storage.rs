@@ -1,6 +1,7 @@
 //! Storage: limits, reservations, holes.
 
-use crate::fixture::{Failure, Fixture, MAKE, OrFail, Outcome, read_all, same, write_all};
+use crate::fixture::{Fixture, MAKE, read_all, write_all};
+use crate::outcome::{Failure, OrFail, Outcome, same};
 use vfs::{Allocate, Base, Errno, SeekFor};
 
 /// An offset so large that a hole before it covers a block of any size.

@@ -1,6 +1,7 @@
 //! Many threads at once, with operations whose final result is known.
 
-use crate::fixture::{Failure, Fixture, MAKE, OrFail, Outcome, read_all, same, write_all};
+use crate::fixture::{Fixture, MAKE, read_all, write_all};
+use crate::outcome::{Failure, OrFail, Outcome, same};
 use vfs::{Errno, OpenFlags};
 
 const THREADS: usize = 4;

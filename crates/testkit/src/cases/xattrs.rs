@@ -1,6 +1,7 @@
 //! Extended attributes.
 
-use crate::fixture::{Fixture, OrFail, Outcome, same};
+use crate::fixture::Fixture;
+use crate::outcome::{OrFail, Outcome, same};
 use vfs::{Base, Errno, SetXattr};
 
 fn set(c: &Fixture, path: &str, name: &str, value: &[u8], how: SetXattr) -> Result<(), Errno> {
@@ -23,7 +24,7 @@ fn remove(c: &Fixture, path: &str, name: &str) -> Result<(), Errno> {
 }
 
 /// Makes the files of the cases. Returns `false` if the file system refuses attributes, as it must without the feature.
-fn begin(c: &Fixture) -> Result<bool, crate::fixture::Failure> {
+fn begin(c: &Fixture) -> Result<bool, crate::outcome::Failure> {
     c.write("/file", b"text")?;
     c.mkdir("/dir").or_fail("mkdir /dir")?;
     if !c.features().xattrs {

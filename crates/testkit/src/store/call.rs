@@ -34,11 +34,14 @@ pub enum Call<'r> {
         name: &'r [u8],
         inode: &'r Inode,
     },
-    /// `rename`: the old directory and name, and the inode that moves.
+    /// `rename`: from `name` in `dir` to `new_name` in `new_dir`, where `target` is.
     Rename {
         dir: &'r Inode,
         name: &'r [u8],
         inode: &'r Inode,
+        new_dir: &'r Inode,
+        new_name: &'r [u8],
+        target: Option<&'r Inode>,
     },
     SetAttr {
         inode: &'r Inode,

@@ -11,7 +11,8 @@ use vfs::{
 };
 
 impl Store {
-    /// Answers one request, with its hooks around it. The store is not locked while a hook runs.
+    /// Answers one request, with its hooks around it. The store is not locked while a hook runs. `answer` must not read an
+    /// inode: on the simulated machine (`lab/twins/testkit`) another thread could run at that access, and block on the mutex.
     fn serve<T>(&self, call: Call<'_>, answer: impl FnOnce(&mut Nodes) -> Result<T, Errno>) -> Result<T, Errno> {
         self.0.before.run(&call)?;
         let answer = answer(&mut self.nodes());
@@ -20,28 +21,28 @@ impl Store {
     }
 }
 
-/// Moves `inode` to another name, or exchanges it with `target`: `ENOENT`, `ESTALE`, `ENOTEMPTY`.
+/// Moves `node` to another name, or exchanges it with `target`: `ENOENT`, `ESTALE`, `ENOTEMPTY`.
 fn rename(
     nodes: &mut Nodes,
-    (from, old): (&Inode, &[u8]),
-    (to, new): (&Inode, &[u8]),
-    inode: &Inode,
-    target: Option<&Inode>,
+    (from, old): (u64, &[u8]),
+    (to, new): (u64, &[u8]),
+    node: u64,
+    target: Option<u64>,
     exchange: bool,
 ) -> Result<(), Errno> {
-    nodes.check(from.node(), old, inode.node())?;
+    nodes.check(from, old, node)?;
     if let Some(target) = target {
-        nodes.check(to.node(), new, target.node())?;
+        nodes.check(to, new, target)?;
         if !exchange {
-            nodes.check_empty(target.node())?;
+            nodes.check_empty(target)?;
         }
     }
-    nodes.remove(from.node(), old);
+    nodes.remove(from, old);
     if let (Some(target), true) = (target, exchange) {
-        nodes.remove(to.node(), new);
-        nodes.enter(from.node(), old, target.node());
+        nodes.remove(to, new);
+        nodes.enter(from, old, target);
     }
-    nodes.enter(to.node(), new, inode.node());
+    nodes.enter(to, new, node);
     Ok(())
 }
 
@@ -68,19 +69,20 @@ impl FileSystem for Store {
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
-        self.count_lookup(dir.node(), name);
-        self.serve(Call::Lookup { dir, name }, |nodes| {
-            nodes.new_inode(nodes.find(dir.node(), name)?, self.0.options.valid)
-        })
+        let parent = dir.node();
+        self.count_lookup(parent, name);
+        self.serve(Call::Lookup { dir, name }, |nodes| nodes.new_inode(nodes.find(parent, name)?, self.0.options.valid))
     }
 
     fn read_link(&self, _: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno> {
-        let new = self.nodes().new_inode(inode.node(), Valid::default())?;
+        let node = inode.node();
+        let new = self.nodes().new_inode(node, Valid::default())?;
         new.link_body.ok_or(Errno::EINVAL)
     }
 
     fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
-        let listed = self.serve(Call::ReadDir { dir }, |nodes| Ok(nodes.list(dir.node(), after)))?;
+        let parent = dir.node();
+        let listed = self.serve(Call::ReadDir { dir }, |nodes| Ok(nodes.list(parent, after)))?;
         let _ = listed.into_iter().all(|(entry, cookie)| emit(entry, cookie));
         Ok(())
     }
@@ -93,13 +95,14 @@ impl FileSystem for Store {
         attr: &mut Attr,
         link_body: Option<&[u8]>,
     ) -> Result<u64, Errno> {
+        let parent = dir.node();
         self.serve(Call::Create { dir, name }, |nodes| {
-            if nodes.find(dir.node(), name).is_ok() {
+            if nodes.find(parent, name).is_ok() {
                 return Err(Errno::EEXIST);
             }
             attr.ino = nodes.create(attr, link_body);
-            nodes.enter(dir.node(), name, attr.ino);
-            nodes.touch(dir.node(), request.now);
+            nodes.enter(parent, name, attr.ino);
+            nodes.touch(parent, request.now);
             Ok(attr.ino)
         })
     }
@@ -112,23 +115,25 @@ impl FileSystem for Store {
     }
 
     fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        let (parent, node) = (dir.node(), inode.node());
         self.serve(Call::Link { dir, name, inode }, |nodes| {
-            if nodes.find(dir.node(), name).is_ok() {
+            if nodes.find(parent, name).is_ok() {
                 return Err(Errno::EEXIST);
             }
-            nodes.get_mut(inode.node())?.attr.ctime = request.now;
-            nodes.enter(dir.node(), name, inode.node());
-            nodes.touch(dir.node(), request.now);
+            nodes.get_mut(node)?.attr.ctime = request.now;
+            nodes.enter(parent, name, node);
+            nodes.touch(parent, request.now);
             Ok(())
         })
     }
 
     fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        let (parent, node) = (dir.node(), inode.node());
         self.serve(Call::Unlink { dir, name, inode }, |nodes| {
-            nodes.check(dir.node(), name, inode.node())?;
-            nodes.check_empty(inode.node())?;
-            nodes.remove(dir.node(), name);
-            nodes.touch(dir.node(), request.now);
+            nodes.check(parent, name, node)?;
+            nodes.check_empty(node)?;
+            nodes.remove(parent, name);
+            nodes.touch(parent, request.now);
             Ok(())
         })
     }
@@ -142,23 +147,28 @@ impl FileSystem for Store {
         target: Option<&Inode>,
         flags: RenameFlags,
     ) -> Result<(), Errno> {
-        self.serve(Call::Rename { dir: from.0, name: from.1, inode }, |nodes| {
-            rename(nodes, from, to, inode, target, flags.contains(RenameFlags::EXCHANGE))?;
-            nodes.touch(from.0.node(), request.now);
-            nodes.touch(to.0.node(), request.now);
+        let (old_dir, new_dir) = (from.0.node(), to.0.node());
+        let call = Call::Rename { dir: from.0, name: from.1, inode, new_dir: to.0, new_name: to.1, target };
+        let (node, target) = (inode.node(), target.map(Inode::node));
+        self.serve(call, |nodes| {
+            rename(nodes, (old_dir, from.1), (new_dir, to.1), node, target, flags.contains(RenameFlags::EXCHANGE))?;
+            nodes.touch(old_dir, request.now);
+            nodes.touch(new_dir, request.now);
             Ok(())
         })
     }
 
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+        let node = inode.node();
         self.serve(Call::SetAttr { inode, set }, |nodes| {
-            nodes.get_mut(inode.node())?.set_attr(set, request.now);
+            nodes.get_mut(node)?.set_attr(set, request.now);
             Ok(())
         })
     }
 
     fn attributes(&self, _: &Request, inode: &Inode) -> Result<Attr, Errno> {
-        self.serve(Call::Attributes { inode }, |nodes| Ok(nodes.get(inode.node())?.attr))
+        let node = inode.node();
+        self.serve(Call::Attributes { inode }, |nodes| Ok(nodes.get(node)?.attr))
     }
 
     fn open(&self, _: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
@@ -170,18 +180,21 @@ impl FileSystem for Store {
     }
 
     fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        self.serve(Call::ReadAt { inode }, |nodes| Ok(nodes.get(inode.node())?.read(offset, buf)))
+        let node = inode.node();
+        self.serve(Call::ReadAt { inode }, |nodes| Ok(nodes.get(node)?.read(offset, buf)))
     }
 
     fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
+        let node = inode.node();
         self.serve(Call::WriteAt { inode }, |nodes| {
-            let blocks = nodes.get_mut(inode.node())?.write(offset, data, request.now);
+            let blocks = nodes.get_mut(node)?.write(offset, data, request.now);
             Ok(Written { len: data.len(), blocks })
         })
     }
 
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        self.serve(Call::SetLen { inode, len }, |nodes| Ok(nodes.get_mut(inode.node())?.set_len(len, request.now)))
+        let node = inode.node();
+        self.serve(Call::SetLen { inode, len }, |nodes| Ok(nodes.get_mut(node)?.set_len(len, request.now)))
     }
 
     fn allocate(
@@ -193,8 +206,9 @@ impl FileSystem for Store {
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
+        let node = inode.node();
         self.serve(Call::Allocate { inode }, |nodes| {
-            let node = nodes.get_mut(inode.node())?;
+            let node = nodes.get_mut(node)?;
             if how != Allocate::Reserve {
                 node.zero(offset, len);
             }
@@ -210,24 +224,29 @@ impl FileSystem for Store {
     }
 
     fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
-        self.serve(Call::Xattr { inode }, |nodes| nodes.get(inode.node())?.xattr(name))
+        let node = inode.node();
+        self.serve(Call::Xattr { inode }, |nodes| nodes.get(node)?.xattr(name))
     }
 
     fn set_xattr(&self, _: &Request, inode: &Inode, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
-        self.serve(Call::Xattr { inode }, |nodes| nodes.get_mut(inode.node())?.set_xattr(name, value, how))
+        let node = inode.node();
+        self.serve(Call::Xattr { inode }, |nodes| nodes.get_mut(node)?.set_xattr(name, value, how))
     }
 
     fn remove_xattr(&self, _: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
-        self.serve(Call::Xattr { inode }, |nodes| nodes.get_mut(inode.node())?.remove_xattr(name))
+        let node = inode.node();
+        self.serve(Call::Xattr { inode }, |nodes| nodes.get_mut(node)?.remove_xattr(name))
     }
 
     fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
-        self.serve(Call::Xattr { inode }, |nodes| Ok(nodes.get(inode.node())?.xattr_names()))
+        let node = inode.node();
+        self.serve(Call::Xattr { inode }, |nodes| Ok(nodes.get(node)?.xattr_names()))
     }
 
     fn evict(&self, inode: &Inode) {
+        let node = inode.node();
         let _ = self.serve(Call::Evict { inode }, |nodes| {
-            nodes.evict(inode.node());
+            nodes.evict(node);
             Ok(())
         });
     }

@@ -1,15 +1,59 @@
 //! What threads do with the tree of a file system that keeps its own names, and what must hold for it.
 
-use super::kept_names::{D1, D2, ROOT};
 use super::roles::{create, ino, rename, unlink};
 use super::{ROUNDS, Stage};
-use vfs_sim::{Errno, Vfs};
+use testkit_sim::{Call, Store};
+use vfs_sim::{Errno, Inode, Vfs};
 
 /// Names that are looked up before the threads begin: nearly as many as there is room for.
 const FILLED: u64 = 3830;
 
 /// Bytes of the least budget.
 pub(crate) const LEAST: u64 = 4096 * 256;
+
+/// The directories `d1`, `d2` and `many`. Each request takes some virtual time after the store was read or changed, so that
+/// others come between.
+pub(crate) fn store() -> Store {
+    let store = Store::with_paths(&["d1/", "d2/", "many/"]);
+    let checked = store.clone();
+    store.before(move |call| {
+        check_known(&checked, call);
+        Ok(())
+    });
+    store.after(|call| {
+        match call {
+            Call::Lookup { .. } => sim::cost(1500),
+            Call::Create { .. } | Call::Unlink { .. } | Call::Rename { .. } => sim::cost(300),
+            _ => {}
+        }
+        Ok(())
+    });
+    let many = store.node("many");
+    for number in 0..FILLED {
+        store.make(many, &format!("n{number}"));
+    }
+    store
+}
+
+/// What the cache removes, moves and replaces must be there.
+fn check_known(store: &Store, call: &Call<'_>) {
+    let check = |dir: &Inode, name, inode: Option<&Inode>| {
+        assert_eq!(store.find(dir.node(), name), inode.map(Inode::node), "{call:?}");
+    };
+    match *call {
+        Call::Unlink { dir, name, inode } => check(dir, name, Some(inode)),
+        Call::Rename { dir, name, inode, new_dir, new_name, target } => {
+            check(dir, name, Some(inode));
+            check(new_dir, new_name, target);
+        }
+        _ => {}
+    }
+}
+
+/// Ends the hooks: the one that checks holds the store.
+pub(crate) fn let_go(store: &Store) {
+    store.before(|_| Ok(()));
+}
 
 pub(crate) fn fill(kept: &Vfs) {
     let context = kept.context();
@@ -22,14 +66,15 @@ pub(crate) fn fill(kept: &Vfs) {
 pub(crate) fn change_behind_the_cache(stage: &Stage, _: u64) {
     let (context, store, history) = (stage.kept.context(), &stage.store, &stage.histories.kept_pushed);
     let invalidator = store.invalidator();
+    let [d1, d2] = ["d1", "d2"].map(|name| store.node(name));
     for round in 0..3 * ROUNDS {
         history.change(|number| {
             if number % 2 == 1 {
-                store.put(D1, b"p");
+                store.make(d1, "p");
             } else {
-                store.take(D1, b"p");
+                store.remove(d1, "p");
             }
-            invalidator.entry(D1, b"p");
+            invalidator.entry(d1, b"p");
         });
         if round % 2 == 0 {
             look_pushed(stage, &context);
@@ -38,9 +83,9 @@ pub(crate) fn change_behind_the_cache(stage: &Stage, _: u64) {
             sim::idle(round * 977 % 9000);
         }
         match round {
-            3 => invalidator.inode(D1),
-            5 => invalidator.subtree(D2),
-            9 => invalidator.subtree(ROOT),
+            3 => invalidator.inode(d1),
+            5 => invalidator.subtree(d2),
+            9 => invalidator.subtree(Store::ROOT),
             13 => invalidator.all(),
             _ => {}
         }
@@ -105,9 +150,13 @@ pub(crate) fn observe(stage: &Stage, _: u64) {
 /// Looks up names that no thread removes, more than there is room for, so that others are evicted.
 pub(crate) fn scan(stage: &Stage, _: u64) {
     let context = stage.kept.context();
+    let many = stage.store.node("many");
     let mut number = FILLED - 60;
     while stage.is_changing() {
         number += 1;
+        if number >= FILLED {
+            stage.store.make(many, &format!("n{number}"));
+        }
         let path = format!("/many/n{number}");
         let held = context.hold(vfs_sim::Base::CWD, path.as_bytes(), true).expect("every number is there");
         look_pushed(stage, &context);

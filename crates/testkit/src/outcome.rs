@@ -1,0 +1,57 @@
+//! The result of a case: nothing, or what was expected and what was returned.
+//!
+//! Plain values. Own code.
+
+use core::fmt::{self, Debug, Display};
+use vfs::Errno;
+
+/// What was expected, and what was returned.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure(String);
+
+impl Failure {
+    /// A failure with this message.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for Failure {}
+
+/// The result of a case.
+pub type Outcome = Result<(), Failure>;
+
+/// Checks that both values are the same; the failure shows them.
+pub(crate) fn same<T: PartialEq + Debug>(what: impl Display, got: T, expected: T) -> Outcome {
+    if got == expected {
+        return Ok(());
+    }
+    Err(Failure(format!("{what}: expected {}, got {}", shown(&expected), shown(&got))))
+}
+
+/// A value as text, cut if it is long.
+fn shown(value: &impl Debug) -> String {
+    let text = format!("{value:?}");
+    match text.char_indices().nth(400) {
+        Some((cut, _)) => format!("{}...", &text[..cut]),
+        None => text,
+    }
+}
+
+/// For a call that must succeed: its value, or a failure that names the call.
+pub(crate) trait OrFail<T> {
+    fn or_fail(self, what: impl Display) -> Result<T, Failure>;
+}
+
+impl<T> OrFail<T> for Result<T, Errno> {
+    fn or_fail(self, what: impl Display) -> Result<T, Failure> {
+        self.map_err(|errno| Failure(format!("{what}: expected success, got {}", errno.name())))
+    }
+}
