@@ -22,6 +22,7 @@ pub mod atomic;
 pub mod barrier;
 pub mod bytes;
 pub mod cell;
+mod charge;
 pub mod clock;
 pub mod cpu;
 pub mod hint;
@@ -36,24 +37,9 @@ pub mod seed;
 pub mod shared;
 pub mod thread;
 
+pub use charge::{cost, idle, uncharged};
 pub use per_machine::PerMachine;
 pub use percpu::PerCpu;
-
-/// A cost hint: `ns` nanoseconds of private work. Nothing in production; virtual time on a simulated machine.
-#[inline(always)]
-pub fn cost(_ns: u64) {}
-
-/// Calls `f`. For bookkeeping (lock statistics, rank checks) that the measured code would not have: a simulated machine
-/// charges no time for it.
-#[inline(always)]
-pub fn uncharged<R>(f: impl FnOnce() -> R) -> R {
-    f()
-}
-
-/// The thread is idle for `ns` nanoseconds and frees its CPU. Nothing in production; virtual time on a simulated
-/// machine.
-#[inline(always)]
-pub fn idle(_ns: u64) {}
 
 /// The README's examples are tests too.
 #[cfg(doctest)]

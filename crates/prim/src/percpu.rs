@@ -5,7 +5,8 @@
 //!
 //! The simulator's crate compiles this file too, so its slots have the same places in memory.
 
-use crate::{cpu, uncharged};
+use crate::charge::uncharged;
+use crate::cpu;
 use std::sync::OnceLock;
 
 /// Slots that exist from the start. Few under loom, which tracks every atomic; a model has few threads.

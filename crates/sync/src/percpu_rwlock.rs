@@ -56,7 +56,7 @@
 //! assert_eq!(mounts.read().len(), outer.len());
 //! ```
 
-use crate::{SpinLock, SpinLockGuard};
+use crate::tas::{SpinLock, SpinLockGuard};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};

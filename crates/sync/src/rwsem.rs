@@ -59,7 +59,8 @@ mod raw;
 
 pub use raw::RawRwSem;
 
-use crate::{RawLock, TasLock};
+use crate::lock::RawLock;
+use crate::tas::TasLock;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;

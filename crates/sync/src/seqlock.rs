@@ -36,7 +36,7 @@
 //! assert_eq!(lock.read(|| (a.load(Relaxed), b.load(Relaxed))), (1, 1));
 //! ```
 
-use crate::SeqCount;
+use crate::seqcount::SeqCount;
 use core::marker::PhantomData;
 use prim::lockstat;
 use prim::profile::{Tag, scope};

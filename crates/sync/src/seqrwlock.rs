@@ -77,7 +77,7 @@
 //! assert_eq!(path, [1, 1]);
 //! ```
 
-use crate::SeqCount;
+use crate::seqcount::SeqCount;
 use core::hint::cold_path;
 use core::marker::PhantomData;
 use prim::atomic::{

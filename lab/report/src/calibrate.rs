@@ -22,7 +22,7 @@ mod simulate;
 pub use loops::{DataLine, Kind};
 pub use numbers::{Numbers, Pingpong};
 
-use crate::Failure;
+use crate::failure::Failure;
 use bursts::{Pair, chunk_of, median, ns_per_operation};
 use numbers::{Work, spin};
 use serde::Serialize;

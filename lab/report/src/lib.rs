@@ -24,6 +24,7 @@ mod native;
 mod outcome;
 mod pool;
 pub mod report;
+mod run;
 mod simulated;
 mod stage;
 
@@ -33,6 +34,7 @@ pub use failure::Failure;
 pub use job::{Interrupts, Job, Placement, Simulation, Substrate};
 pub use outcome::{Outcome, RoleRate, Share};
 pub use pool::{Pool, run_cell};
+pub use run::run;
 pub use sync::lockstat::Row as LockRow;
 
 /// Whether eras have these options.
@@ -42,15 +44,4 @@ pub use sync::lockstat::Row as LockRow;
 pub fn check_era_options(options: &BTreeMap<String, u64>) -> Result<(), String> {
     let mut scratch = eras::Options::default();
     options.iter().try_for_each(|(name, &value)| stage::native::set(&mut scratch, name, value))
-}
-
-/// Does one job, in this process.
-///
-/// # Errors
-/// A [`Failure`] that names era, workload and, where one failed, the worker.
-pub fn run(job: &Job) -> Result<Outcome, Failure> {
-    match &job.on {
-        Substrate::Native { threads } => native::run(job, *threads),
-        Substrate::Simulated(simulation) => simulated::run(job, simulation),
-    }
 }

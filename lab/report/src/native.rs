@@ -4,9 +4,11 @@
 //! Each worker counts in a slot on its own lines, which the timing thread reads. A flag stops them. The first failure
 //! is kept under a mutex, and its condition variable wakes the timing thread early.
 
+use crate::failure::Failure;
+use crate::job::Job;
+use crate::outcome::Outcome;
 use crate::stage::Trouble;
 use crate::stage::native::{Plan, Staged};
-use crate::{Failure, Job, Outcome};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Barrier, Condvar, Mutex, PoisonError};

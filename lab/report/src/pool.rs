@@ -11,7 +11,10 @@
 //! # How it is locked
 //! Threads take the number of the next job from a counter and send what came of it over a channel.
 
-use crate::{Failure, Job, Outcome, Substrate, run};
+use crate::failure::Failure;
+use crate::job::{Job, Substrate};
+use crate::outcome::Outcome;
+use crate::run::run;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;

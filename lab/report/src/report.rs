@@ -18,7 +18,8 @@ pub use experiment::{Cell, Claim, Experiment, Figure, Figures, Origin, Outcomes,
 pub use markdown::{index, section};
 pub use published::{Key, Published};
 
-use crate::{Job, Outcome};
+use crate::job::Job;
+use crate::outcome::Outcome;
 
 /// The experiments, in the order of the years.
 #[must_use]

@@ -5,9 +5,11 @@
 //! cells are enough. What they leave for the host is plain values in memory that the host allocated: the memory of
 //! simulated threads ends with the simulation.
 
+use crate::failure::Failure;
+use crate::job::{Interrupts, Job, Placement, Simulation};
+use crate::outcome::{Outcome, Share};
 use crate::stage::Trouble;
 use crate::stage::simulated::{Plan, Staged};
-use crate::{Failure, Interrupts, Job, Outcome, Placement, Share, Simulation};
 use prim::profile::Tag;
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -6,7 +6,8 @@
 //! A [`Plan`](native::Plan) is made before a simulation, a `Staged` inside of it: what simulated threads allocate does not
 //! outlive the simulation. For the same reason failures inside are plain values ([`Trouble`]).
 
-use crate::{Failure, Job};
+use crate::failure::Failure;
+use crate::job::Job;
 
 /// What went wrong in a run, without anything allocated.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +53,8 @@ macro_rules! stage {
     ($module:ident, $eras:ident) => {
         pub(crate) mod $module {
             use super::{TroubleKind, TroublePlace, Trouble};
-            use crate::{Failure, Job};
+            use crate::failure::Failure;
+use crate::job::Job;
             use sync::lockstat::Counts;
             use $eras::workload::{self, Workload};
             use $eras::{Era, Error, Options};

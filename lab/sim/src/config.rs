@@ -1,6 +1,6 @@
 //! What to simulate.
 
-use crate::Machine;
+use crate::machine::Machine;
 
 /// Which CPUs of a machine are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

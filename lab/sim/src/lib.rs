@@ -21,6 +21,7 @@ mod arena;
 pub mod atomic;
 pub mod barrier;
 pub mod cell;
+mod charge;
 pub mod clock;
 mod config;
 pub mod cpu;
@@ -47,6 +48,7 @@ mod stack;
 pub mod thread;
 
 pub use arena::Arena;
+pub use charge::{cost, idle, uncharged};
 pub use config::{Config, Interrupts, Placement, Schedule};
 pub use engine::Kind;
 pub use lockmeter::LockStat;
@@ -57,31 +59,7 @@ pub use prim::bytes;
 pub use report::{Counters, Report};
 pub use run::run;
 
-use engine::{NS, current, mode};
-
-/// A cost hint: `ns` nanoseconds of private work.
-#[inline]
-pub fn cost(ns: u64) {
-    if let Some(engine) = current() {
-        engine.cost(ns.saturating_mul(NS));
-    }
-}
-
-/// Calls `f`; nothing inside is charged. For bookkeeping that the code measured would not have.
-#[inline]
-pub fn uncharged<R>(f: impl FnOnce() -> R) -> R {
-    match current() {
-        Some(engine) => engine.with_mode(mode::UNCHARGED, f),
-        None => f(),
-    }
-}
-
-/// Leaves the CPU for `ns` nanoseconds, as a process that waits for something outside does.
-pub fn idle(ns: u64) {
-    if let Some(engine) = current() {
-        engine.idle(ns.saturating_mul(NS));
-    }
-}
+use engine::{NS, current};
 
 /// Whether the virtual time of the run is not up yet. A body's loop ends when it returns `false`. `false` outside of a
 /// simulation.

@@ -45,7 +45,7 @@
 
 use super::queue::{Granted, Kind, Queue, Waiter};
 use super::{EarlyExit, RwSemStats, SlowPath};
-use crate::Lock;
+use crate::lock::Lock;
 use core::fmt;
 use core::time::Duration;
 use prim::atomic::{

@@ -4,7 +4,8 @@
 //! beside which published figure, the claims say what must hold in every variation. Nothing in it can depend on the cell
 //! but what the published measurement itself varied, for cells take the experiment's one set of parameters.
 
-use crate::{Job, Outcome, Substrate};
+use crate::job::{Job, Substrate};
+use crate::outcome::Outcome;
 use std::collections::BTreeMap;
 
 /// A section of the report.

@@ -12,7 +12,7 @@ mod web;
 
 use super::experiment::{Cell, Claim, Experiment, Figures, Origin, Outcomes, Row, Tuned};
 use super::published::Published;
-use crate::{Interrupts, Job, Placement, Simulation, Substrate};
+use crate::job::{Interrupts, Job, Placement, Simulation, Substrate};
 use sim::Machine;
 
 /// All experiments, by year.

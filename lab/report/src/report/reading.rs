@@ -1,6 +1,6 @@
 //! What the published figures call by their names, read from an outcome of the simulated machine.
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use sync::lockstat::Row;
 
 impl Outcome {

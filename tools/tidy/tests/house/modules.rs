@@ -20,7 +20,10 @@ pub(crate) fn module_path(file: &File) -> Vec<&str> {
 
 /// Everything below the root that the file's product code reaches; macros apart, whose names ignore modules.
 pub(crate) fn reaches(file: &File) -> Vec<Reach<'_>> {
-    let depth = module_path(file).len();
+    let depth = |line: usize| {
+        let inline = file.inline_modules.iter().filter(|(first, last)| (first..=last).contains(&&line)).count();
+        module_path(file).len() + inline
+    };
     let imports = file.imports.iter().map(|import| (import.first, import.path.as_str()));
     let in_bodies = file.code().filter(|&(line, _)| !file.is_import(line)).flat_map(|(line, text)| {
         let starts = ["crate", "super"].into_iter().flat_map(move |word| find_word(text, word));
@@ -29,7 +32,7 @@ pub(crate) fn reaches(file: &File) -> Vec<Reach<'_>> {
     });
     let named = imports.chain(in_bodies).filter(|(line, _)| !file.in_test[line - 1]);
     let mut found: Vec<Reach<'_>> =
-        named.filter_map(|(line, path)| Some(Reach { line, name: below_root(path, depth)? })).collect();
+        named.filter_map(|(line, path)| Some(Reach { line, name: below_root(path, depth(line))? })).collect();
     found.sort_by_key(|reach| (reach.line, reach.name));
     found
 }

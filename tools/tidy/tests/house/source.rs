@@ -18,6 +18,8 @@ pub(crate) struct File {
     pub(crate) in_test: Vec<bool>,
     pub(crate) functions: Vec<Function>,
     pub(crate) imports: Vec<Import>,
+    /// First and last line of each module with its body in the file.
+    pub(crate) inline_modules: Vec<(usize, usize)>,
 }
 
 /// A function with a body or, in a trait, without one. `first` holds the word `fn`, `last` the closing brace.
@@ -47,6 +49,7 @@ impl File {
             in_test: test_lines(path, &code, lines.len()),
             functions: functions(&code),
             imports: imports(&code),
+            inline_modules: inline_modules(&code),
             code: owned(&code),
             comments: owned(&comments),
             literals: owned(&literals),
@@ -302,6 +305,12 @@ fn functions(code: &str) -> Vec<Function> {
         });
     }
     found
+}
+
+fn inline_modules(code: &str) -> Vec<(usize, usize)> {
+    let has_body = |&start: &usize| code[head_end(code, start)..].starts_with('{');
+    let span = |start| (line_of(code, start), line_of(code, item_end(code, start)));
+    find_word(code, "mod").into_iter().filter(has_body).map(span).collect()
 }
 
 fn test_lines(path: &str, code: &str, count: usize) -> Vec<bool> {
