@@ -12,6 +12,7 @@
 //! Not at all: one thread serves one client after the other, and waits for none longer than [`TIMEOUT`].
 
 mod find;
+mod locked_dir;
 mod status;
 
 pub(crate) use find::find;
@@ -19,16 +20,17 @@ pub(crate) use status::{HostStatus, ServedMount, Status};
 
 use crate::command_error::CommandError;
 use fuse::mountinfo::{self, MountInfo};
+use locked_dir::{LockedDir, SocketFile};
 use message::{Reason, show};
 use rustix::fs::{major, minor};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid};
 use std::env;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Weak;
 use std::thread;
 use std::time::Duration;
@@ -86,9 +88,7 @@ impl CommandError for ControlError {
 
 /// The file of a socket that a thread serves; removed when this is dropped.
 pub(crate) struct ControlSocket {
-    path: PathBuf,
-    /// Device and inode number of the file, because another mount may have taken the name since.
-    file: (u64, u64),
+    _file: SocketFile,
 }
 
 impl ControlSocket {
@@ -97,14 +97,15 @@ impl ControlSocket {
     /// # Errors
     /// If no directory for the socket can be created, or the thread cannot.
     pub(crate) fn serve(mount: Weak<ServedMount>, device: u64) -> io::Result<Self> {
-        let dir = socket_dirs(geteuid().as_raw()).into_iter().find(|dir| make_private(dir).is_ok());
-        let path = dir.ok_or_else(|| io::Error::other("no directory for it"))?.join(file_name(device));
-        // A device number has one mount, so an existing file is left over from one that ended.
-        let _ = fs::remove_file(&path);
-        path.parent().into_iter().for_each(remove_dead);
-        let listener = UnixListener::bind(&path)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
-        let file = fs::symlink_metadata(&path)?;
+        let dirs = socket_dirs(geteuid().as_raw());
+        let dir = dirs.iter().find_map(|dir| LockedDir::lock(dir).ok());
+        let dir = dir.ok_or_else(|| io::Error::other("no directory for it"))?;
+        if let Ok(mounts) = mountinfo::list() {
+            let used: Vec<String> = mounts.iter().map(|mount| file_name(mount.device)).collect();
+            dir.remove_dead(|name| used.iter().any(|used| name == used.as_str()));
+        }
+        let (listener, file) = dir.bind(&file_name(device))?;
+        drop(dir);
         let reply_all = move || {
             for client in listener.incoming() {
                 let Some(mount) = mount.upgrade() else { return };
@@ -114,16 +115,7 @@ impl ControlSocket {
             }
         };
         thread::Builder::new().name("lightfoot-ctl".into()).spawn(reply_all)?;
-        Ok(Self { path, file: (file.dev(), file.ino()) })
-    }
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        let is_own = fs::symlink_metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.file);
-        if is_own {
-            let _ = fs::remove_file(&self.path);
-        }
+        Ok(Self { _file: file })
     }
 }
 
@@ -200,31 +192,4 @@ fn socket_dirs(uid: u32) -> Vec<PathBuf> {
     let usual = PathBuf::from(format!("/run/user/{uid}"));
     let runtime = of_session.into_iter().chain([usual]).filter(|dir| dir.is_absolute());
     runtime.map(|dir| dir.join("lightfoot")).chain([format!("/tmp/lightfoot-{uid}").into()]).collect()
-}
-
-/// Removes sockets of mounts that no longer exist: a killed process leaves its socket.
-fn remove_dead(dir: &Path) {
-    let Ok(files) = fs::read_dir(dir) else { return };
-    let mounted = mountinfo::list().unwrap_or_default();
-    for file in files.flatten() {
-        let name = file.file_name();
-        let is_mounted = || mounted.iter().any(|mount| name == *file_name(mount.device));
-        let is_socket = file.file_type().is_ok_and(|kind| kind.is_socket());
-        let is_dead =
-            |path| UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-        if is_socket && !is_mounted() && is_dead(file.path()) {
-            let _ = fs::remove_file(file.path());
-        }
-    }
-}
-
-/// Creates the directory for this user alone, or checks that an existing one is.
-fn make_private(dir: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o700).create(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let found = fs::symlink_metadata(dir)?;
-    let is_private = found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0;
-    if is_private { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
