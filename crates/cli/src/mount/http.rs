@@ -1,18 +1,17 @@
-//! Metrics over HTTP, for Prometheus.
-//!
-//! # What it is
-//! As little of HTTP/1.0 as a scraper needs: GET of `/metrics` or `/`, one reply a connection, one connection at a time, each
-//! for at most [`TIMEOUT`].
+//! Metrics over HTTP, for Prometheus: the address and its socket.
 //!
 //! # What it is not
 //! Protected: every program that can connect can read. So a port alone stands for the loopback address.
 
+mod server;
+
 use super::error::ServeError;
 use crate::control::ServedMount;
 use crate::stats::prometheus;
+use server::Limits;
 use std::fmt;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -20,13 +19,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Weak;
 use std::thread;
-use std::time::Duration;
-
-/// How long a client may take to send or to receive.
-const TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The longest request, in bytes.
-const MAX_REQUEST: usize = 8 << 10;
 
 /// The port of the examples.
 const DEFAULT_PORT: u16 = 9180;
@@ -104,27 +96,18 @@ impl HttpListener {
 
     /// Starts a thread that serves the metrics of `mount`, until that is dropped.
     pub(super) fn serve(self, mount: Weak<ServedMount>) -> io::Result<Option<SocketFile>> {
+        let page = move || Some(prometheus(&mount.upgrade()?.status()));
         let thread = thread::Builder::new().name("lightfoot-http".into());
         match self {
             Self::Tcp(listener) => {
                 tracing::info!(address = %listener.local_addr()?, "serving metrics");
-                let accept = move || {
-                    let (stream, _) = listener.accept()?;
-                    stream.set_read_timeout(Some(TIMEOUT))?;
-                    stream.set_write_timeout(Some(TIMEOUT))?;
-                    Ok(stream)
-                };
-                thread.spawn(move || reply_all(accept, &mount))?;
+                listener.set_nonblocking(true)?;
+                thread.spawn(move || server::run(&listener, page, Limits::DEFAULT))?;
                 Ok(None)
             }
             Self::Unix(listener, socket) => {
-                let accept = move || {
-                    let (stream, _) = listener.accept()?;
-                    stream.set_read_timeout(Some(TIMEOUT))?;
-                    stream.set_write_timeout(Some(TIMEOUT))?;
-                    Ok(stream)
-                };
-                thread.spawn(move || reply_all(accept, &mount))?;
+                listener.set_nonblocking(true)?;
+                thread.spawn(move || server::run(&listener, page, Limits::DEFAULT))?;
                 Ok(Some(socket))
             }
         }
@@ -153,58 +136,9 @@ fn remove_dead(path: &Path) {
     }
 }
 
-fn reply_all<S: Read + Write>(accept: impl Fn() -> io::Result<S>, mount: &Weak<ServedMount>) {
-    loop {
-        let stream = accept();
-        let Some(mount) = mount.upgrade() else { return };
-        let page = || prometheus(&mount.status());
-        match stream.and_then(|mut stream| reply(&mut stream, page)) {
-            // Too many files are open: without a pause the loop would spin.
-            Err(error) if error.raw_os_error().is_some_and(|errno| matches!(errno, 23 | 24)) => thread::sleep(TIMEOUT),
-            Err(error) => tracing::debug!(%error, "no reply to a client of the metrics"),
-            Ok(()) => {}
-        }
-    }
-}
-
-fn reply(stream: &mut (impl Read + Write), page: impl FnOnce() -> String) -> io::Result<()> {
-    let request = read_head(stream)?;
-    let mut words = request.split_ascii_whitespace();
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let path = path.split('?').next().unwrap_or_default();
-    let (status, body) = match (method, path) {
-        ("GET" | "HEAD", "/" | "/metrics") => ("200 OK", page()),
-        ("GET" | "HEAD", _) => ("404 Not Found", "Use /metrics.\n".into()),
-        _ => ("405 Method Not Allowed", "Use GET.\n".into()),
-    };
-    let kind = if status.starts_with("200") { "text/plain; version=0.0.4; charset=utf-8" } else { "text/plain" };
-    let length = body.len();
-    let head =
-        format!("HTTP/1.0 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes())?;
-    if method != "HEAD" {
-        stream.write_all(body.as_bytes())?;
-    }
-    stream.flush()
-}
-
-/// The request, up to the empty line.
-fn read_head(stream: &mut impl Read) -> io::Result<String> {
-    let mut request = Vec::new();
-    let mut piece = [0; 1024];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_REQUEST {
-        match stream.read(&mut piece)? {
-            0 => break,
-            bytes => request.extend_from_slice(&piece[..bytes]),
-        }
-    }
-    Ok(String::from_utf8_lossy(&request).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Cursor;
 
     #[test]
     fn a_port_alone_is_on_the_loopback_address() {
@@ -220,23 +154,5 @@ mod tests {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
         assert!("here".parse::<Address>().is_err_and(|error| error.contains("127.0.0.1:9180")));
-    }
-
-    #[test]
-    fn the_reply_depends_on_method_and_path() {
-        let cases = [
-            ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "200 OK", "a 1\n"),
-            ("GET / HTTP/1.0\r\n\r\n", "200 OK", "a 1\n"),
-            ("HEAD /metrics HTTP/1.0\r\n\r\n", "200 OK", "\r\n\r\n"),
-            ("GET /x HTTP/1.0\r\n\r\n", "404", "Use /metrics.\n"),
-            ("POST /metrics HTTP/1.0\r\n\r\n", "405", "Use GET.\n"),
-            ("", "405", "Use GET.\n"),
-        ];
-        for (request, status, end) in cases {
-            let mut stream = Cursor::new(request.as_bytes().to_vec());
-            reply(&mut stream, || "a 1\n".into()).expect("memory can be written");
-            let text = String::from_utf8(stream.into_inner().split_off(request.len())).expect("text");
-            assert!(text.starts_with("HTTP/1.0 ") && text.contains(status) && text.ends_with(end), "{text}");
-        }
     }
 }
