@@ -355,6 +355,82 @@ def revoked(place):
             "write": as_each(write, place.path("g"))}
 
 
+def _is_read(outcome):
+    return SECRET.decode() in str(outcome)
+
+
+@attack("names of the user's files that root's files have since", needs={"host"})
+def taken_names(place):
+    """In a sticky directory, the user removes her file behind the mount, and root makes one with that name."""
+    place.directory("d", 0o1777)
+    calls = {"unlink": os.unlink, "open": lambda path: read(path), "write": lambda path: write(path),
+             "cut": lambda path: opens(path, WRONLY | TRUNC), "truncate": lambda path: os.truncate(path, 0),
+             "chmod": lambda path: os.chmod(path, 0o666), "away": lambda path: os.rename(path, f"{path}.mine"),
+             "over": lambda path: os.rename(f"{path}.own", path), "exchange": lambda path: _exchange(f"{path}.own", path),
+             "link": lambda path: os.link(path, f"{path}.link"), "times": lambda path: os.utime(path, (1, 1)),
+             "acl": lambda path: os.setxattr(path, ACCESS, acl(("u", 6), ("g", 6), ("o", 6))),
+             "user.a": lambda path: os.setxattr(path, "user.a", b"1")}
+    held = {}
+
+    def user(pause):
+        for name in calls:
+            make(place.path(f"d/{name}"))
+            make(place.path(f"d/{name}.own"))
+            held[name] = os.open(place.path(f"d/{name}"), RDWR)
+        pause()
+        outcomes = {name: attempt(call, place.path(f"d/{name}")) for name, call in calls.items()}
+        return outcomes, [attempt(os.fchmod, descriptor, 0o666) for descriptor in held.values()]
+
+    actor = Actor(ALICE, user).until_pause()
+    for name in calls:
+        os.unlink(f"{place.behind}/d/{name}")
+        place.file(f"d/{name}", 0o600)
+    outcomes = actor.go_on().result()
+    facts = {"read": _is_read(outcomes)}
+    for name in calls:
+        path = f"{place.behind}/d/{name}"
+        facts[name] = os.path.exists(path) and (place.data(f"d/{name}") == SECRET, place.state(f"d/{name}"), os.stat(path).st_nlink,
+                                                os.stat(path).st_mtime != 1, acl_of(path), attempt(os.listxattr, path))
+    return facts
+
+
+@attack("directories of the user's that root's directories or links have replaced", needs={"host"})
+def replaced_directories(place):
+    place.directory("d", 0o1777)
+    place.directory("private", 0o700)
+    place.file("private/f", 0o666)
+    kinds = ("directory", "link", "exchanged")
+
+    def user(pause):
+        open_directories = []
+        for name in kinds:
+            os.mkdir(place.path(f"d/{name}"))
+            make(place.path(f"d/{name}/f"))
+            open_directories.append(os.open(place.path(f"d/{name}"), RDONLY | os.O_DIRECTORY))
+        pause()
+        outcomes = [several((read, f"{path}/f"), (write, f"{path}/f"), (os.listdir, path), (make, f"{path}/new"),
+                            (os.mkdir, f"{path}/newd"), (os.unlink, f"{path}/f"), (os.symlink, "x", f"{path}/l"))
+                    for path in map(place.path, (f"d/{name}" for name in kinds))]
+        outcomes += [several((lambda: attempt(os.open, "f", RDONLY, dir_fd=descriptor) and None,),
+                             (lambda: os.mkdir("by-fd", dir_fd=descriptor),)) for descriptor in open_directories]
+        return outcomes
+
+    actor = Actor(ALICE, user).until_pause()
+    for name in kinds:
+        os.rename(f"{place.behind}/d/{name}", f"{place.behind}/d/old-{name}")
+    place.directory("d/directory", 0o700)
+    place.file("d/directory/f", 0o666)
+    os.symlink("../private", f"{place.behind}/d/link")
+    os.rename(f"{place.behind}/private", f"{place.behind}/d/exchanged")
+    os.mkdir(f"{place.behind}/private", 0o700)
+    place.file("private/f", 0o666)
+    outcomes = actor.go_on().result()
+    facts = {"read": _is_read(outcomes)}
+    for name in ("d/directory", "d/exchanged", "private"):
+        facts[name] = place.state(name), sorted(os.listdir(f"{place.behind}/{name}")), place.data(f"{name}/f") == SECRET
+    return facts
+
+
 # ---- set-id bits ----
 
 
