@@ -26,9 +26,8 @@ pub mod tree;
 #[allow(dead_code, unused_imports, reason = "the command uses the rest")]
 mod cli {
     pub(crate) mod options;
-    pub(crate) mod reason;
     pub(crate) mod source;
 }
 
 // Where these modules expect each other.
-use cli::{options, reason};
+use cli::options;
