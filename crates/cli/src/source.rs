@@ -13,7 +13,8 @@ mod kernel;
 mod mounts_file;
 
 use crate::options::{OptionError, Owner, Place, Settings};
-use hostfs::{HostFs, HostHandle, HostOptions};
+use fuse::Shown;
+use hostfs::{HostFs, HostHandle, HostOptions, Ownership};
 use lightfoot::{MountFlags, RamFs};
 use message::{Reason, show};
 use mounts_file::Origin;
@@ -146,13 +147,17 @@ impl Source {
                 (_, error) => on_command_line(error),
             })?;
         }
-        let source = match named {
+        let mut source = match named {
             Named::Kind(kind) => {
                 let (name, settings) = (kind.name(), settings.clone());
                 Self { name, mounts: vec![PlannedMount { at: "/".into(), kind, settings, origin: None }] }
             }
             Named::MountsFile(path) => Self { mounts: mounts_file::read(&path)?, name: path.into() },
         };
+        // The host knows nothing of owners and modes that are only shown: it would refuse what these allow.
+        if settings.mount.session.shown != Shown::default() {
+            source.mounts.iter_mut().for_each(|mount| mount.settings.host.ownership = Some(Ownership::Daemon));
+        }
         Ok(SourceAndSettings { source, settings })
     }
 
@@ -246,6 +251,7 @@ impl PlannedMount {
             mount_points: host.mount_points.unwrap_or(usual.mount_points),
             max_fds: host.max_fds.unwrap_or(usual.max_fds),
             watch: host.watch.unwrap_or(usual.watch),
+            ownership: host.ownership.unwrap_or(usual.ownership),
             read_only: self.settings.flags.bits() & MountFlags::RDONLY.bits() != 0,
             ..usual
         };

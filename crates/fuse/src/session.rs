@@ -334,7 +334,7 @@ impl Session {
             set.size = None;
         }
         let is_nothing = set == SetAttr::default() && handle.is_some();
-        let context = self.callers.changing(caller, &set);
+        let context = self.callers.changing(caller, held.attr()?.uid, &set);
         let attr = if is_nothing { held.attr()? } else { context.set_attr_held(&held, &set)? };
         Ok(self.shown_of(node, &held, attr))
     }

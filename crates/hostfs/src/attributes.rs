@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! Attributes are read by a descriptor if one is open, otherwise by directory and name; then they count only if the
-//! file is the right one. They are changed through a descriptor; calls that refuse an `O_PATH` descriptor use
+//! file is the right one. They are changed through a descriptor, as the caller ([`crate::caller`]); calls that refuse an `O_PATH` descriptor use
 //! `/proc/self/fd`.
 //!
 //! A lookup reads POSIX ACLs only if [`crate::HostOptions::acls`] is set, since that is a second call for each file and a
@@ -15,16 +15,17 @@
 //! # Where it comes from
 //! `statx(2)`, `utimensat(2)`, `xattr(7)`.
 
+use crate::caller::Acting;
 use crate::errno::errno;
 use crate::host::{self, ProcPath};
 use crate::identity::change_hash;
 use crate::shared::Shared;
-use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
+use rustix::fs::{Gid, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno as HostErrno;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::SystemTime;
-use vfs::{Attr, Errno, Inode, SetAttr, SetTime, SetXattr, StatFs};
+use vfs::{Attr, Errno, Inode, Request, S_IFMT, SetAttr, SetTime, SetXattr, StatFs};
 
 /// How long after a change the VFS may not have noted it yet, in nanoseconds.
 const FRESH_NS: u64 = 200_000_000;
@@ -50,15 +51,16 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::set_attr`].
-    pub(crate) fn set_attr(&self, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+    pub(crate) fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         self.check_writable()?;
-        let set = SetAttr { size: None, ..*set };
-        if set == SetAttr::default() {
+        let rest = SetAttr { size: None, ..*set };
+        if set.size.is_some() && rest == SetAttr::default() {
             return Ok(());
         }
         let fd = self.proc_fd(self.node(inode)?)?;
         let _change = self.begin_change_of(inode);
-        change(&fd, &set).map_err(errno)
+        let acting = self.daemon.act(request)?;
+        change(&acting, &fd, inode.mode() & S_IFMT, &rest).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::get_xattr`].
@@ -69,7 +71,14 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::set_xattr`].
-    pub(crate) fn set_xattr(&self, inode: &Inode, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
+    pub(crate) fn set_xattr(
+        &self,
+        request: &Request,
+        inode: &Inode,
+        name: &[u8],
+        value: &[u8],
+        how: SetXattr,
+    ) -> Result<(), Errno> {
         self.check_writable()?;
         if name.starts_with(ACL) && !self.has_acls {
             return Err(Errno::EOPNOTSUPP);
@@ -81,15 +90,15 @@ impl Shared {
             SetXattr::Replace => XattrFlags::REPLACE,
         };
         let _change = self.begin_change_of(inode);
-        rustix::fs::setxattr(ProcPath::new(&fd).bytes(), name, value, flags).map_err(errno)
+        self.daemon.act(request)?.set_xattr(&fd, name, value, flags).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::remove_xattr`].
-    pub(crate) fn remove_xattr(&self, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn remove_xattr(&self, request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
         self.check_writable()?;
         let fd = self.proc_fd(self.node(inode)?)?;
         let _change = self.begin_change_of(inode);
-        rustix::fs::removexattr(ProcPath::new(&fd).bytes(), name).map_err(errno)
+        self.daemon.act(request)?.remove_xattr(&fd, name).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::list_xattrs`].
@@ -123,20 +132,19 @@ fn is_fresh(attr: &Attr) -> bool {
     vfs::from_system_time(SystemTime::now()).abs_diff(attr.ctime) < FRESH_NS
 }
 
-/// Changes attributes through `fd`, which may be an `O_PATH` descriptor. First the owner, which may clear mode bits, then
-/// the mode, then the times.
-fn change(fd: &Arc<OwnedFd>, set: &SetAttr) -> Result<(), HostErrno> {
-    let path = ProcPath::new(fd.as_fd());
-    if set.uid.is_some() || set.gid.is_some() {
+/// Changes attributes of a file of this type through `fd`, which may be an `O_PATH` descriptor. First the owner, which may
+/// clear mode bits (a change of nothing clears set-id bits), then the mode, then the times.
+fn change(acting: &Acting<'_>, fd: &Arc<OwnedFd>, kind: u32, set: &SetAttr) -> Result<(), HostErrno> {
+    if set.uid.is_some() || set.gid.is_some() || *set == SetAttr::default() {
         let (uid, gid) = (set.uid.map(Uid::from_raw), set.gid.map(Gid::from_raw));
-        rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH)?;
+        acting.chown(fd, uid, gid)?;
     }
     if let Some(mode) = set.mode {
-        rustix::fs::chmod(path.bytes(), Mode::from_raw_mode(mode & 0o7777))?;
+        acting.chmod(fd, kind | mode & 0o7777)?;
     }
     if set.atime.is_some() || set.mtime.is_some() {
         let times = Timestamps { last_access: timespec(set.atime), last_modification: timespec(set.mtime) };
-        rustix::fs::utimensat(fd, c"", &times, AtFlags::EMPTY_PATH)?;
+        acting.set_times(fd, &times)?;
     }
     Ok(())
 }

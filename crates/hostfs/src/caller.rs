@@ -1,68 +1,259 @@
-//! The owner of new files.
+//! With whose rights the host is changed.
 //!
 //! # What it is
-//! A thread of a root process takes a caller's effective user and group for one call to the host. The host then gives
-//! the new file to the caller, charges the caller's quota, and lets the directory pass on its group. Meanwhile the thread
-//! has none of root's capabilities. If the caller is the process's own user and group, nothing is switched.
+//! Every call that changes the host takes an [`Acting`] ([`crate::calls`]). While it exists, a thread of a root process
+//! has the caller's user, group and supplementary groups, and none of root's capabilities. So the host itself checks
+//! each change by its present owners, modes and ACLs, gives new files to the caller, charges the caller's quota, clears
+//! set-id bits, and lets directories pass on their group. If the host refuses the switch, the change fails with `EPERM`.
+//!
+//! Where a thread cannot act as the caller (the process is not root's, or [`crate::Ownership::Daemon`]), the change has the
+//! rights of the process. Then set-id bits are never given to files on behalf of other users, and root's right to keep
+//! them is dropped.
 //!
 //! # What it is not
-//! The caller's supplementary groups: a caller that may write to a directory only by one of those is refused by the
-//! host. [`crate::Ownership::Caller`] describes that case.
+//! Capabilities of callers that are not root: a caller with access only by a capability is refused by the host.
 //!
 //! # How it is locked
 //! Not at all: Linux keeps credentials for each thread, and these are the kernel's calls, not those of a C library, which
-//! change all threads.
+//! change all threads. An [`Acting`] stays on its thread.
 //!
 //! # Where it comes from
-//! `setresuid(2)`, "C library/kernel differences"; `lo_change_cred` in libfuse's `passthrough_ll`.
+//! `setresuid(2)`, `setgroups(2)`: "C library/kernel differences"; `capabilities(7)`: "Effect of user ID changes on
+//! capabilities"; `nfsd_setuser` in Linux.
 
+use crate::options::Ownership;
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::fs::{Gid, Uid};
-use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
+use rustix::io::Errno as HostErrno;
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capabilities_secure_bits, set_capabilities,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
+use vfs::{Capabilities, Errno, Request, S_IFDIR, S_IFMT};
 
-/// The user and group of the process.
-#[derive(Clone, Copy, Debug)]
+/// Set-user-id and set-group-id.
+const SET_IDS: u32 = 0o6000;
+
+/// The VFS's capabilities and the host's.
+const CAPABILITIES: [(Capabilities, CapabilitySet); 10] = [
+    (Capabilities::CHOWN, CapabilitySet::CHOWN),
+    (Capabilities::DAC_OVERRIDE, CapabilitySet::DAC_OVERRIDE),
+    (Capabilities::DAC_READ_SEARCH, CapabilitySet::DAC_READ_SEARCH),
+    (Capabilities::FOWNER, CapabilitySet::FOWNER),
+    (Capabilities::FSETID, CapabilitySet::FSETID),
+    (Capabilities::MKNOD, CapabilitySet::MKNOD),
+    (Capabilities::SYS_ADMIN, CapabilitySet::SYS_ADMIN),
+    (Capabilities::SYS_CHROOT, CapabilitySet::SYS_CHROOT),
+    (Capabilities::SYS_RESOURCE, CapabilitySet::SYS_RESOURCE),
+    (Capabilities::SETFCAP, CapabilitySet::SETFCAP),
+];
+
+/// The user and groups of the process.
+#[derive(Debug)]
 pub(crate) struct Daemon {
     uid: Uid,
     gid: Gid,
-    /// Whether threads switch to the caller's.
+    groups: Box<[Gid]>,
+    /// Whether threads act as their callers.
     is_switching: bool,
+    /// Whether the kernel leaves a thread its capabilities when it changes its user (`SECBIT_NO_SETUID_FIXUP`).
+    keeps_capabilities: bool,
+    /// A thread could not switch back; its rights are unknown, so nothing is changed any more.
+    is_stuck: AtomicBool,
 }
 
-/// A thread with a caller's user and group; dropping this switches it back.
-pub(crate) struct Switched {
-    uid: Uid,
-    gid: Gid,
+/// The right to change the host, as a caller or as the process; dropping it gives a thread the process's rights again.
+#[derive(Debug)]
+pub(crate) struct Acting<'d> {
+    daemon: &'d Daemon,
+    has_uid: bool,
+    has_gid: bool,
+    has_groups: bool,
+    /// What the thread had before.
+    capabilities: Option<CapabilitySets>,
+    /// Files get no set-id bits.
+    strips: bool,
+    _thread: PhantomData<*const ()>,
 }
 
 impl Daemon {
-    pub(crate) fn new(is_switching: bool) -> Self {
+    pub(crate) fn new(ownership: Ownership) -> Result<Self, HostErrno> {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        Self { uid, gid, is_switching: is_switching && uid.is_root() }
+        let bits = capabilities_secure_bits().unwrap_or(CapabilitiesSecureBits::empty());
+        Ok(Self {
+            uid,
+            gid,
+            groups: rustix::process::getgroups()?.into(),
+            is_switching: ownership == Ownership::Caller && uid.is_root(),
+            keeps_capabilities: bits.contains(CapabilitiesSecureBits::NO_SETUID_FIXUP),
+            is_stuck: AtomicBool::new(false),
+        })
     }
 
-    /// Switches this thread to a caller's user and group; `None` if that is not wanted or fails.
-    pub(crate) fn switch(&self, uid: u32, gid: u32) -> Option<Switched> {
-        let is_own = (uid, gid) == (self.uid.as_raw(), self.gid.as_raw());
-        // All ones mean "as it is" to the host.
-        if !self.is_switching || is_own || uid == u32::MAX || gid == u32::MAX {
-            return None;
+    /// Lets this thread change names and attributes for the caller of `request`.
+    ///
+    /// # Errors
+    /// `EPERM` if the host refuses the switch.
+    pub(crate) fn act(&self, request: &Request) -> Result<Acting<'_>, Errno> {
+        let mut acting = self.begin(request)?;
+        if self.switches_to(request) {
+            acting.switch_groups(request)?;
+            acting.switch_user(request)?;
+        } else {
+            acting.without_capabilities(self.lacking(request))?;
         }
-        // The group first: only root may change it.
-        set_thread_res_gid(None, Gid::from_raw(gid), None).ok()?;
-        let switched = Switched { uid: self.uid, gid: self.gid };
-        set_thread_res_uid(None, Uid::from_raw(uid), None).ok()?;
-        Some(switched)
+        Ok(acting)
+    }
+
+    /// Lets this thread change contents for the caller of `request`. As the file is open already, the host checks no
+    /// group: only the user is switched, which takes a third of the calls.
+    ///
+    /// # Errors
+    /// As for [`Daemon::act`].
+    pub(crate) fn act_on_contents(&self, request: &Request) -> Result<Acting<'_>, Errno> {
+        let mut acting = self.begin(request)?;
+        if self.switches_to(request) {
+            acting.switch_user(request)?;
+        } else {
+            acting.without_capabilities(self.lacking(request))?;
+        }
+        Ok(acting)
+    }
+
+    fn begin(&self, request: &Request) -> Result<Acting<'_>, Errno> {
+        // Relaxed: the thread that failed has lost rights, not won them.
+        if self.is_stuck.load(Relaxed) {
+            return Err(Errno::EPERM);
+        }
+        let is_other = request.uid != self.uid.as_raw() && !request.capabilities.contains(Capabilities::FSETID);
+        Ok(Acting {
+            daemon: self,
+            has_uid: false,
+            has_gid: false,
+            has_groups: false,
+            capabilities: None,
+            strips: is_other && !self.switches_to(request),
+            _thread: PhantomData,
+        })
+    }
+
+    fn switches_to(&self, request: &Request) -> bool {
+        self.is_switching && !(request.uid == self.uid.as_raw() && request.gid == self.gid.as_raw())
+    }
+
+    /// The capabilities that the process has and the caller does not have. A caller other than root that is not acted for
+    /// has the process's rights, except for set-id bits.
+    fn lacking(&self, request: &Request) -> CapabilitySet {
+        if !self.uid.is_root() {
+            return CapabilitySet::empty();
+        }
+        let is_root = request.uid == self.uid.as_raw();
+        let lacks = |capability| !request.capabilities.contains(capability);
+        let lacking =
+            CAPABILITIES.iter().filter(|(ours, _)| lacks(*ours) && (is_root || *ours == Capabilities::FSETID));
+        lacking.fold(CapabilitySet::empty(), |set, (_, hosts)| set | *hosts)
     }
 }
 
-impl Drop for Switched {
+impl Acting<'_> {
+    /// The mode for a new file, or for a change of mode.
+    pub(crate) fn allowed(&self, mode: u32) -> u32 {
+        // A directory's set-group-id bit gives no rights.
+        let is_dir = mode & S_IFMT == S_IFDIR;
+        if self.strips && !is_dir { mode & !SET_IDS } else { mode }
+    }
+
+    /// The user that owns what the thread makes.
+    pub(crate) fn uid(&self) -> Uid {
+        rustix::process::geteuid()
+    }
+
+    /// Takes the caller's groups. Before the user, as only root may do it. Root's groups give root no rights.
+    fn switch_groups(&mut self, request: &Request) -> Result<(), Errno> {
+        let daemon = self.daemon;
+        if request.uid != daemon.uid.as_raw() && !is_same(request.groups(), &daemon.groups) {
+            let groups: Vec<Gid> = request.groups().iter().map(|&gid| gid_of(gid)).collect::<Result<_, _>>()?;
+            set_thread_groups(&groups).map_err(refused)?;
+            self.has_groups = true;
+        }
+        if request.gid != daemon.gid.as_raw() {
+            set_thread_res_gid(None, gid_of(request.gid)?, None).map_err(refused)?;
+            self.has_gid = true;
+        }
+        Ok(())
+    }
+
+    /// Takes the caller's user, and drops the capabilities that the caller does not have.
+    fn switch_user(&mut self, request: &Request) -> Result<(), Errno> {
+        let daemon = self.daemon;
+        if request.uid == daemon.uid.as_raw() {
+            return self.without_capabilities(daemon.lacking(request));
+        }
+        // All ones mean "as it is" to the host.
+        if request.uid == u32::MAX {
+            return Err(Errno::EPERM);
+        }
+        set_thread_res_uid(None, Uid::from_raw(request.uid), None).map_err(refused)?;
+        self.has_uid = true;
+        if daemon.keeps_capabilities { self.without_capabilities(CapabilitySet::all()) } else { Ok(()) }
+    }
+
+    fn without_capabilities(&mut self, lacking: CapabilitySet) -> Result<(), Errno> {
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let before = capabilities(None).map_err(refused)?;
+        let effective = before.effective - lacking;
+        if effective != before.effective {
+            set_capabilities(None, CapabilitySets { effective, ..before }).map_err(refused)?;
+            self.capabilities = Some(before);
+        }
+        Ok(())
+    }
+
+    /// Gives the thread the process's rights again. First the user, with whom root's capabilities return.
+    fn restore(&self) -> Result<(), HostErrno> {
+        if self.has_uid {
+            set_thread_res_uid(None, self.daemon.uid, None)?;
+        }
+        if let Some(before) = self.capabilities {
+            set_capabilities(None, before)?;
+        }
+        if self.has_gid {
+            set_thread_res_gid(None, self.daemon.gid, None)?;
+        }
+        if self.has_groups {
+            set_thread_groups(&self.daemon.groups)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Acting<'_> {
     fn drop(&mut self) {
-        // The saved user is root, so neither call can fail. A system call filter that allows only the way there would leave
-        // a thread with fewer rights, not more.
-        let uid = set_thread_res_uid(None, self.uid, None);
-        let gid = set_thread_res_gid(None, self.gid, None);
-        if let Err(error) = uid.and(gid) {
-            tracing::error!(%error, "setresuid: a thread could not switch back to the user of the process");
+        // The saved user is root's, so this fails only under a system call filter that allows the way there alone.
+        if let Err(error) = self.restore() {
+            // Relaxed: see `begin`.
+            self.daemon.is_stuck.store(true, Relaxed);
+            tracing::error!(%error, "setresuid: a thread could not switch back to the user of the process: all changes fail from now on");
         }
     }
+}
+
+/// Whether these are the same groups in the same order.
+fn is_same(groups: &[u32], hosts: &[Gid]) -> bool {
+    groups.iter().copied().eq(hosts.iter().map(|gid| gid.as_raw()))
+}
+
+/// A group; not "as it is", which all ones mean to the host.
+fn gid_of(gid: u32) -> Result<Gid, Errno> {
+    if gid == u32::MAX { Err(Errno::EPERM) } else { Ok(Gid::from_raw(gid)) }
+}
+
+/// The error for a switch that the host refused.
+#[cold]
+fn refused(error: HostErrno) -> Errno {
+    tracing::warn!(%error, "a thread could not take the rights of a caller: the change is refused");
+    Errno::EPERM
 }

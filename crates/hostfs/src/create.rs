@@ -1,11 +1,14 @@
 //! New files.
 //!
 //! # What it is
-//! The call that makes a file of the requested type, as the caller if the options say so, and a `statx(2)` of the
-//! result. A regular file is made by opening it; its descriptor is kept for the open that usually follows.
+//! The call that makes a file of the requested type, as the caller ([`crate::caller`]), and a `statx(2)` of the result. A
+//! regular file is made by opening it; its descriptor is kept for the open that usually follows. What was made is never
+//! given away or changed by its name, which another program may have exchanged.
 //!
 //! The VFS has applied the caller's umask. The host applies that of the process once more (unless the directory has a
-//! default ACL), so a front end sets it to 0. Otherwise a further call restores the bits that it removed.
+//! default ACL), so a front end sets it to 0. Otherwise a further call restores the bits that it removed, if the file is
+//! certainly the one that was made: of the caller, and not older than the request. Where the host keeps no time of birth,
+//! a directory or a node then lacks those bits.
 //!
 //! # How it is locked
 //! As [`crate::names`].
@@ -13,15 +16,17 @@
 //! # Where it comes from
 //! `open(2)`, `mknod(2)`, `umask(2)`; own code.
 
+use crate::caller::Acting;
 use crate::errno::errno;
-use crate::host::{self, ProcPath};
+use crate::host;
 use crate::node::{NameAt, READ, WRITE};
 use crate::shared::Shared;
 use crate::table::Sighting;
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
+use rustix::fs::{OFlags, Statx, StatxFlags};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use vfs::{Attr, Errno, Inode, Request, S_IFDIR, S_IFLNK, S_IFREG};
+use std::time::SystemTime;
+use vfs::{Attr, Errno, Inode, Request, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG};
 
 /// Permission bits.
 const PERMISSIONS: u32 = 0o7777;
@@ -32,6 +37,8 @@ struct Making<'a> {
     name: &'a [u8],
     attr: &'a Attr,
     link_body: Option<&'a [u8]>,
+    /// When it began, in seconds since the epoch: files that are older are others.
+    since: i64,
 }
 
 impl Shared {
@@ -45,17 +52,17 @@ impl Shared {
         link_body: Option<&[u8]>,
     ) -> Result<u64, Errno> {
         let fd = self.dir_fd(dir, name)?;
-        let making = Making { dir: fd.as_fd(), name, attr, link_body };
+        let making = Making { dir: fd.as_fd(), name, attr, link_body, since: now() };
         let at = NameAt { dir: dir.node(), name };
         let change = self.begin_change([Some(at), None], [Some(dir), None, None, None]);
         let moves = self.table.moves();
-        let opened = self.make_as_caller(request, &making)?;
+        let opened = self.daemon.act(request).and_then(|acting| self.make(&acting, &making).map_err(errno))?;
         let stat = match &opened {
             Some(opened) => host::stat_fd(opened.as_fd()).map_err(errno)?,
             None => self.stat_at(fd.as_fd(), name)?,
         };
         let made = self.identities.attr(&stat);
-        let made = self.restore_bits(&making, opened.as_ref(), made)?;
+        let made = self.restore_bits(request, &making, opened.as_ref(), made)?;
         let sighting = Sighting { stat: &stat, at, moves };
         let node = match opened {
             None => self.note_sighting(&sighting),
@@ -74,14 +81,13 @@ impl Shared {
     pub(crate) fn create_unnamed(&self, request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno> {
         self.check_writable()?;
         let fd = self.path_fd(self.node(dir)?)?;
-        let making = Making { dir: fd.as_fd(), name: b".", attr, link_body: None };
-        let make = |making: &Making<'_>| {
-            let flags = OFlags::TMPFILE | OFlags::RDWR;
-            self.open_at(making.dir, making.name, flags, making.attr.mode & PERMISSIONS).map(Some)
+        let making = Making { dir: fd.as_fd(), name: b".", attr, link_body: None, since: now() };
+        let make = |acting: &Acting<'_>| {
+            self.with_room(|| acting.make_unnamed(&self.opening, making.dir, making.attr.mode)).map_err(errno)
         };
-        let opened = self.as_caller(request, &making, make)?.ok_or(Errno::EIO)?;
+        let opened = self.daemon.act(request).and_then(|acting| make(&acting))?;
         let stat = host::stat_fd(opened.as_fd()).map_err(errno)?;
-        let made = self.restore_bits(&making, Some(&opened), self.identities.attr(&stat))?;
+        let made = self.restore_bits(request, &making, Some(&opened), self.identities.attr(&stat))?;
         let sighting = Sighting { stat: &stat, at: NameAt { dir: 0, name: b"" }, moves: self.table.moves() };
         let node = self.table.add_created(&self.identities, &sighting).ok_or(Errno::EIO)?;
         node.state().is_pinned = true;
@@ -90,65 +96,26 @@ impl Shared {
         Ok(node.id)
     }
 
-    fn make_as_caller(&self, request: &Request, making: &Making<'_>) -> Result<Option<OwnedFd>, Errno> {
-        self.as_caller(request, making, |making| self.make(making))
-    }
-
-    /// Makes a file as the caller.
-    fn as_caller(
-        &self,
-        request: &Request,
-        making: &Making<'_>,
-        make: impl Fn(&Making<'_>) -> Result<Option<OwnedFd>, HostErrno>,
-    ) -> Result<Option<OwnedFd>, Errno> {
-        let Some(switched) = self.daemon.switch(request.uid, request.gid) else {
-            return make(making).map_err(errno);
-        };
-        let made = make(making);
-        drop(switched);
-        match made {
-            // The VFS has allowed it: by a supplementary group or a capability.
-            Err(HostErrno::ACCESS | HostErrno::PERM) => {
-                let made = make(making).map_err(errno)?;
-                self.give_to_caller(making, made.as_ref())?;
-                Ok(made)
-            }
-            made => made.map_err(errno),
-        }
-    }
-
-    /// Makes a file as the thread's user and group.
-    fn make(&self, making: &Making<'_>) -> Result<Option<OwnedFd>, HostErrno> {
-        let Making { dir, name, attr, link_body } = making;
-        let mode = Mode::from_raw_mode(attr.mode & PERMISSIONS);
+    /// Makes a file as the thread acts.
+    fn make(&self, acting: &Acting<'_>, making: &Making<'_>) -> Result<Option<OwnedFd>, HostErrno> {
+        let Making { dir, name, attr, link_body, .. } = making;
         match attr.kind() {
-            S_IFREG => {
-                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOCTTY;
-                return self.open_at(*dir, name, flags, attr.mode & PERMISSIONS).map(Some);
-            }
-            S_IFDIR => rustix::fs::mkdirat(dir, *name, mode)?,
-            S_IFLNK => rustix::fs::symlinkat(link_body.unwrap_or_default(), dir, *name)?,
-            kind => {
-                let kind = FileType::from_raw_mode(kind);
-                rustix::fs::mknodat(dir, *name, kind, mode, attr.rdev.into())?;
-            }
+            S_IFREG => return self.with_room(|| acting.make_file(&self.opening, *dir, name, attr.mode)).map(Some),
+            S_IFDIR => acting.make_dir(*dir, name, attr.mode)?,
+            S_IFLNK => acting.make_link(*dir, name, link_body.unwrap_or_default())?,
+            _ => acting.make_node(*dir, name, attr.mode, attr.rdev)?,
         }
         Ok(None)
     }
 
-    /// Gives a file that the process made to the caller.
-    fn give_to_caller(&self, making: &Making<'_>, made: Option<&OwnedFd>) -> Result<(), Errno> {
-        let attr = making.attr;
-        let (uid, gid) = (Uid::from_raw(attr.uid), Gid::from_raw(attr.gid));
-        let given = match made {
-            Some(fd) => rustix::fs::fchown(fd, Some(uid), Some(gid)),
-            None => rustix::fs::chownat(making.dir, making.name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW),
-        };
-        given.map_err(errno)
-    }
-
-    /// Restores the permission bits that the umask of the process removed from a new file with the attributes `made`.
-    fn restore_bits(&self, making: &Making<'_>, opened: Option<&OwnedFd>, made: Attr) -> Result<Attr, Errno> {
+    /// Restores the permission bits that the umask of the process removed from a new file, which has the attributes `made`.
+    fn restore_bits(
+        &self,
+        request: &Request,
+        making: &Making<'_>,
+        opened: Option<&OwnedFd>,
+        made: Attr,
+    ) -> Result<Attr, Errno> {
         let missing = making.attr.mode & !made.mode & PERMISSIONS;
         if missing == 0 || made.kind() == S_IFLNK {
             return Ok(made);
@@ -159,14 +126,34 @@ impl Shared {
             return Ok(made);
         }
         let mode = made.mode | removed;
-        let bits = Mode::from_raw_mode(mode & PERMISSIONS);
+        let acting = self.daemon.act(request)?;
         match opened {
-            Some(fd) => rustix::fs::fchmod(fd, bits).map_err(errno)?,
+            Some(fd) => acting.chmod(fd, mode).map_err(errno)?,
             None => {
                 let fd = self.open_at(making.dir, making.name, OFlags::PATH, 0).map_err(errno)?;
-                rustix::fs::chmod(ProcPath::new(&fd).bytes(), bits).map_err(errno)?;
+                let found = host::stat_fd(fd.as_fd()).map_err(errno)?;
+                // Another program may have put another file in its place: that one stays as it is.
+                if !making.made(&found, &acting) {
+                    return Ok(made);
+                }
+                acting.chmod(&fd, mode).map_err(errno)?;
             }
         }
         Ok(Attr { mode, ..made })
     }
+}
+
+impl Making<'_> {
+    /// Whether a file that was found at the name is the one that was made there.
+    fn made(&self, found: &Statx, acting: &Acting<'_>) -> bool {
+        let is_dir = self.attr.is_dir();
+        let is_kind = u32::from(found.stx_mode) & S_IFMT == self.attr.kind();
+        let is_new = found.stx_mask & StatxFlags::BTIME.bits() != 0 && found.stx_btime.tv_sec >= self.since;
+        is_kind && is_new && (is_dir || found.stx_nlink == 1) && found.stx_uid == acting.uid().as_raw()
+    }
+}
+
+/// The time, in seconds, of the clock that gives files their times of birth, which may be a moment behind.
+fn now() -> i64 {
+    vfs::from_system_time(SystemTime::now()).div_euclid(1_000_000_000) - 1
 }

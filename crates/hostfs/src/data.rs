@@ -23,7 +23,7 @@ use crate::shared::Shared;
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Allocate, Errno, Inode, OpenFlags, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written};
+use vfs::{Allocate, Errno, Inode, OpenFlags, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written};
 
 /// The unit of `st_blocks`, in bytes.
 const BLOCK: u64 = 512;
@@ -104,34 +104,35 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::write_at`].
-    pub(crate) fn write_at(&self, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
+    pub(crate) fn write_at(
+        &self,
+        request: &Request,
+        inode: &Inode,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<Written, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         // The exact storage is read with the attributes, when they are requested.
         let _change = self.begin_change_of(inode);
-        let written = loop {
-            match rustix::io::pwrite(&fd, data, offset) {
-                Err(rustix::io::Errno::INTR) => {}
-                done => break done,
-            }
-        };
-        let len = written.map_err(errno)?;
+        let len = self.daemon.act_on_contents(request)?.write(&fd, data, offset).map_err(errno)?;
         let blocks = (len as u64).div_ceil(PAGE) * (PAGE / BLOCK);
         Ok(Written { len, blocks: inode.attr().blocks.max(blocks) })
     }
 
     /// See [`vfs::FileSystem::set_len`].
-    pub(crate) fn set_len(&self, inode: &Inode, len: u64) -> Result<u64, Errno> {
+    pub(crate) fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         let _change = self.begin_change_of(inode);
-        rustix::fs::ftruncate(&fd, len).map_err(errno)?;
+        self.daemon.act_on_contents(request)?.truncate(&fd, len).map_err(errno)?;
         blocks(&fd)
     }
 
     /// See [`vfs::FileSystem::allocate`].
     pub(crate) fn allocate(
         &self,
+        request: &Request,
         inode: &Inode,
         how: Allocate,
         keep_size: bool,
@@ -147,13 +148,14 @@ impl Shared {
             Allocate::PunchHole => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
             Allocate::Zero => FallocateFlags::ZERO_RANGE | kept,
         };
-        let mut done = rustix::fs::fallocate(&fd, flags, offset, len);
+        let acting = self.daemon.act_on_contents(request)?;
+        let mut done = acting.allocate(&fd, flags, offset, len);
         if how == Allocate::Zero && done == Err(rustix::io::Errno::OPNOTSUPP) {
             // Slower, with the same result: a hole, and storage for it.
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            done = rustix::fs::fallocate(&fd, hole, offset, len)
-                .and_then(|()| rustix::fs::fallocate(&fd, kept, offset, len));
+            done = acting.allocate(&fd, hole, offset, len).and_then(|()| acting.allocate(&fd, kept, offset, len));
         }
+        drop(acting);
         done.map_err(errno)?;
         blocks(&fd)
     }

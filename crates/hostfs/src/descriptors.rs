@@ -132,7 +132,7 @@ impl Shared {
         }
     }
 
-    /// Opens a name; if the process or the system has too many descriptors, closes some and tries once more.
+    /// Opens a name that exists.
     pub(crate) fn open_at(
         &self,
         dir: BorrowedFd<'_>,
@@ -140,10 +140,15 @@ impl Shared {
         flags: OFlags,
         mode: u32,
     ) -> Result<OwnedFd, HostErrno> {
-        match self.opening.open(dir, name, flags, mode) {
+        self.with_room(|| self.opening.open(dir, name, flags, mode))
+    }
+
+    /// The result of `open`; if the process or the system has too many descriptors, closes some and tries once more.
+    pub(crate) fn with_room(&self, open: impl Fn() -> Result<OwnedFd, HostErrno>) -> Result<OwnedFd, HostErrno> {
+        match open() {
             Err(HostErrno::MFILE | HostErrno::NFILE) => {
                 self.budget.make_room();
-                self.opening.open(dir, name, flags, mode)
+                open()
             }
             done => done,
         }

@@ -85,6 +85,7 @@ impl FileSystem for HostFs {
             keeps_listings: self.shared.keeps_listings(),
             valid: self.shared.default_valid(),
             wants_opens: true,
+            keeps_modes: true,
             ..FsTraits::default()
         }
     }
@@ -116,28 +117,28 @@ impl FileSystem for HostFs {
         self.shared.create_unnamed(request, dir, attr)
     }
 
-    fn link(&self, _request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.shared.link(dir, name, inode)
+    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        self.shared.link(request, dir, name, inode)
     }
 
-    fn unlink(&self, _request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.shared.unlink(dir, name, inode)
+    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        self.shared.unlink(request, dir, name, inode)
     }
 
     fn rename(
         &self,
-        _request: &Request,
+        request: &Request,
         from: (&Inode, &[u8]),
         to: (&Inode, &[u8]),
         inode: &Inode,
         target: Option<&Inode>,
         flags: RenameFlags,
     ) -> Result<(), Errno> {
-        self.shared.rename(from, to, inode, target, flags)
+        self.shared.rename(request, from, to, inode, target, flags)
     }
 
-    fn set_attr(&self, _request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
-        self.shared.set_attr(inode, set)
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+        self.shared.set_attr(request, inode, set)
     }
 
     fn attributes(&self, _request: &Request, inode: &Inode) -> Result<Attr, Errno> {
@@ -160,24 +161,24 @@ impl FileSystem for HostFs {
         self.shared.read_at(inode, offset, buf)
     }
 
-    fn write_at(&self, _request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        self.shared.write_at(inode, offset, data)
+    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
+        self.shared.write_at(request, inode, offset, data)
     }
 
-    fn set_len(&self, _request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        self.shared.set_len(inode, len)
+    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+        self.shared.set_len(request, inode, len)
     }
 
     fn allocate(
         &self,
-        _request: &Request,
+        request: &Request,
         inode: &Inode,
         how: Allocate,
         keep_size: bool,
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
-        self.shared.allocate(inode, how, keep_size, offset, len)
+        self.shared.allocate(request, inode, how, keep_size, offset, len)
     }
 
     fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
@@ -198,17 +199,17 @@ impl FileSystem for HostFs {
 
     fn set_xattr(
         &self,
-        _request: &Request,
+        request: &Request,
         inode: &Inode,
         name: &[u8],
         value: &[u8],
         how: SetXattr,
     ) -> Result<(), Errno> {
-        self.shared.set_xattr(inode, name, value, how)
+        self.shared.set_xattr(request, inode, name, value, how)
     }
 
-    fn remove_xattr(&self, _request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
-        self.shared.remove_xattr(inode, name)
+    fn remove_xattr(&self, request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
+        self.shared.remove_xattr(request, inode, name)
     }
 
     fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {

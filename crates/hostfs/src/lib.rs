@@ -32,12 +32,14 @@
 //!
 //! # Attributes
 //! Attributes are the host's. After each change through this file system, the VFS requests them again
-//! ([`vfs::Inode::mark_stale`]).
+//! ([`vfs::Inode::mark_stale`]). A change by a process of root is made with the caller's user and groups, so the host
+//! decides by the present owner and mode, whatever the caches show: see `caller.rs`.
 //!
 //! # Limitations
-//! - Requests to the host have the rights of the process, except for new files ([`Ownership`]). A root process writes
-//!   beyond its callers' quotas; a host that does not trust root (NFS with `root_squash`) refuses access to files that
-//!   their owners may use.
+//! - Lookups, listings and opens have the rights of the process; changes have those of the caller ([`Ownership`]). A host
+//!   that does not trust root (NFS with `root_squash`) refuses access to files that their owners may use.
+//! - Capabilities of callers other than root have no effect on the host: a caller that may make a change only by a
+//!   capability (`CAP_DAC_OVERRIDE`, `CAP_FOWNER`, `CAP_CHOWN`) is refused.
 //! - If another program puts a file in the place of one that is being removed, between two calls, the new file may be
 //!   removed instead.
 //! - If another program replaces a file while its name is cached, the next open fails once with `ESTALE`; the lookup
@@ -49,9 +51,9 @@
 //!
 //! # Modules
 //! Each module uses only modules of the lines above its own:
-//! 1. `errno`, `options`, `caller` (the owner of new files), `identity` (nodes and attributes), `node` (the record of a file),
+//! 1. `errno`, `options`, `caller` (with whose rights the host is changed), `identity` (nodes and attributes), `node` (the record of a file),
 //!    `streams` (directory streams)
-//! 2. `host` (system calls), `table` (the records), `budget` (of descriptors)
+//! 2. `host` (system calls), `calls` (those that change the host), `table` (the records), `budget` (of descriptors)
 //! 3. `watches` (inotify)
 //! 4. `shared` (the state that all parts share)
 //! 5. `descriptors` (from a record to a descriptor), `change` (a change by this file system)
@@ -69,6 +71,7 @@
 mod attributes;
 mod budget;
 mod caller;
+mod calls;
 mod change;
 mod create;
 mod data;

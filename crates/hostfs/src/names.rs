@@ -13,14 +13,14 @@
 
 use crate::descriptors::Place;
 use crate::errno::errno;
-use crate::host::{self, ProcPath, check_name};
+use crate::host::{self, check_name};
 use crate::node::{NameAt, Node};
 use crate::shared::Shared;
 use crate::table::Sighting;
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::OFlags;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{AclKind, Errno, Inode, NewInode, RenameFlags, S_IFDIR, S_IFLNK, S_IFMT};
+use vfs::{AclKind, Errno, Inode, NewInode, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT};
 
 impl Shared {
     /// See [`vfs::FileSystem::lookup`]; also for revalidation.
@@ -64,21 +64,15 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::link`].
-    pub(crate) fn link(&self, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    pub(crate) fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
         let to = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
         let at = NameAt { dir: dir.node(), name };
         let change = self.begin_change([Some(at), None], [Some(dir), Some(inode), None, None]);
-        match self.place(node)? {
-            Some(Place { dir: from, name: old }) => {
-                rustix::fs::linkat(&from, &*old, &to, name, AtFlags::empty()).map_err(errno)?;
-            }
-            None => {
-                let fd = self.proc_fd(node)?;
-                let path = ProcPath::new(&fd);
-                rustix::fs::linkat(rustix::fs::CWD, path.bytes(), &to, name, AtFlags::SYMLINK_FOLLOW).map_err(errno)?;
-            }
-        }
+        // By a descriptor: the recorded name may lead to another file by now, or through a directory that the caller cannot
+        // search.
+        let fd = self.proc_fd(node)?;
+        self.daemon.act(request)?.link(fd.as_fd(), to.as_fd(), name).map_err(errno)?;
         let (is_reachable, former) = {
             let mut state = node.state();
             let former = (state.parent, state.name.clone());
@@ -97,15 +91,14 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::unlink`].
-    pub(crate) fn unlink(&self, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    pub(crate) fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
         let fd = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
         let is_dir = inode.mode() & S_IFMT == S_IFDIR;
         let at = NameAt { dir: dir.node(), name };
         let change = self.begin_change([Some(at), None], [Some(dir), Some(inode), None, None]);
         let pin = self.pin(node, &fd, at);
-        let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        let done = rustix::fs::unlinkat(&fd, name, flags).map_err(errno);
+        let done = self.daemon.act(request).and_then(|acting| acting.unlink(fd.as_fd(), name, is_dir).map_err(errno));
         self.table.note_move();
         match (done, pin) {
             (Err(error), Some(_)) => {
@@ -146,6 +139,7 @@ impl Shared {
     /// See [`vfs::FileSystem::rename`].
     pub(crate) fn rename(
         &self,
+        request: &Request,
         (old_dir, old): (&Inode, &[u8]),
         (new_dir, new): (&Inode, &[u8]),
         inode: &Inode,
@@ -162,18 +156,16 @@ impl Shared {
             self.begin_change([Some(old_at), Some(new_at)], [Some(old_dir), Some(new_dir), Some(inode), target]);
         let replaced = target_node.filter(|_| !is_exchange);
         let pin = replaced.and_then(|target| self.pin(target, &to, new_at));
-        let done = if flags.bits() == 0 {
-            rustix::fs::renameat(&from, old, &to, new)
-        } else {
-            let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
-            rustix::fs::renameat_with(&from, old, &to, new, flags)
-        };
+        let done = self
+            .daemon
+            .act(request)
+            .and_then(|acting| acting.rename((from.as_fd(), old), (to.as_fd(), new), flags.bits()).map_err(errno));
         self.table.note_move();
         if let Err(error) = done {
             if let (Some(target), Some(())) = (replaced, pin) {
                 self.unpin(target);
             }
-            return Err(errno(error));
+            return Err(error);
         }
         if let (Some(target), Some(())) = (replaced, pin) {
             pin_again(target, new_at);

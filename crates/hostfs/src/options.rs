@@ -26,7 +26,7 @@ pub struct HostOptions {
     pub max_fds: usize,
     /// Refuses all changes with `EROFS`. Default: `false`.
     pub read_only: bool,
-    /// The owner of new files. Default: [`Ownership::Caller`] for a process of root, [`Ownership::Daemon`] for others.
+    /// With whose rights the host is changed, and the owner of new files. Default: [`Ownership::Caller`] for a process of root, [`Ownership::Daemon`] for others.
     pub ownership: Ownership,
     /// Applies POSIX ACLs. Each lookup then reads the ACL of a file, or both of a directory, with one more system call
     /// for each. Without this, permissions follow from a file's mode alone (whose group bits are the mask of its ACL, if
@@ -79,13 +79,16 @@ pub enum MountPoints {
     Stay,
 }
 
-/// The owner of new files.
+/// With whose rights the host is changed, and the owner of new files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// The caller. The thread takes the caller's user and group while it makes a file, so that owner, quota and
-    /// inherited groups are right. If the host then refuses (the caller has access by a supplementary group), the process
-    /// makes the file and gives it to the caller. Needs a root process; otherwise the same as [`Ownership::Daemon`].
+    /// The caller. The thread takes the caller's user, group and supplementary groups while it makes a file, changes one or
+    /// removes a name. The host checks the change by its present owners and modes; owners, quotas and inherited groups are
+    /// right. If the host refuses the switch, the change fails with `EPERM`. Needs a root process; otherwise the same as
+    /// [`Ownership::Daemon`].
     Caller,
-    /// The user and group of the process.
+    /// The user and group of the process. Only the VFS, or the front end, checks what callers may do, by what the caches
+    /// show. For callers other than the process's user, and without [`vfs::Capabilities::FSETID`], new files and changed
+    /// modes get no set-id bits, and writes clear them.
     Daemon,
 }

@@ -15,7 +15,7 @@ use crate::errno::errno;
 use crate::host::{self, Opening};
 use crate::identity::{Identities, dev_of};
 use crate::node::{NameAt, Node};
-use crate::options::{HostOptions, MountPoints, Ownership, Revalidate};
+use crate::options::{HostOptions, MountPoints, Revalidate};
 use crate::streams::Streams;
 use crate::table::{Sighting, Table};
 use crate::watches::Watches;
@@ -90,7 +90,7 @@ impl Shared {
             budget: Budget::new(options.max_fds),
             streams: Streams::new(),
             watches,
-            daemon: Daemon::new(options.ownership == Ownership::Caller),
+            daemon: Daemon::new(options.ownership)?,
             has_acls: options.acls && host::has_acls(&root_fd),
             is_local: host::is_local(kind),
             root_fd,

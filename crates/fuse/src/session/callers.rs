@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
-use vfs::{Capabilities, Context, Credentials, SetAttr};
+use vfs::{Capabilities, Context, Credentials, OwnedPlace, SetAttr};
 
 /// Number of cached contexts. When the cache is full, all are dropped.
 const MOST: usize = 4096;
@@ -77,15 +77,33 @@ impl Callers {
         })
     }
 
+    /// For creating and removing names in these directories: with the caller's groups, if the right to do so may come
+    /// from them. A host directory checks once more. `mode` is that of a new file.
+    pub(super) fn making_in(&self, caller: &Caller, umask: u32, mode: u32, dirs: &[&OwnedPlace]) -> Arc<Context> {
+        let by_group = |dir: &&OwnedPlace| {
+            dir.attr().is_ok_and(|dir| {
+                let is_open = dir.mode & 0o022 == 0o022 && mode & 0o2000 == 0;
+                dir.uid != caller.uid && dir.mode & 0o020 != 0 && !is_open
+            })
+        };
+        if self.checks == Checks::Own || caller.uid == 0 || !dirs.iter().any(by_group) {
+            return self.making(caller, umask);
+        }
+        let groups = groups_of(caller);
+        self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask, groups, is_checked: true })
+    }
+
     /// For operations that were checked already, by either side.
     pub(super) fn checked(&self, caller: &Caller) -> Arc<Context> {
         let groups = Box::default();
         self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked: true })
     }
 
-    /// For changing attributes: with the caller's groups if these decide whether set-id bits stay.
-    pub(super) fn changing(&self, caller: &Caller, set: &SetAttr) -> Arc<Context> {
-        if set.mode.is_some_and(|mode| mode & 0o2000 != 0) && caller.uid != 0 {
+    /// For changing attributes of a file of `owner`: with the caller's groups if these decide whether it may, or whether
+    /// set-id bits stay.
+    pub(super) fn changing(&self, caller: &Caller, owner: u32, set: &SetAttr) -> Arc<Context> {
+        let by_group = set.gid.is_some() || set.mode.is_some_and(|mode| mode & 0o2000 != 0) || caller.uid != owner;
+        if by_group && caller.uid != 0 {
             return self.with_groups(caller);
         }
         self.making(caller, 0)

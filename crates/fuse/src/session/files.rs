@@ -135,7 +135,8 @@ impl Session {
         let dir = self.node(parent)?;
         let is_exclusive = flags & OpenFlags::EXCL.bits() != 0;
         let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(OpenFlags::EXCL);
-        let made = self.callers.making(caller, new.umask).open(Base::at(&dir), name, flags, new.mode);
+        let context = self.callers.making_in(caller, new.umask, new.mode, &[&dir]);
+        let made = context.open(Base::at(&dir), name, flags, new.mode);
         let file = match made {
             Err(Errno::EEXIST) if !is_exclusive => return Err(Errno::ESTALE),
             made => made?,

@@ -2,7 +2,7 @@
 
 use super::{Caller, Entry, NameIn, NewMode, Session};
 use std::time::Duration;
-use vfs::{Base, Errno, RenameFlags};
+use vfs::{Base, Errno, OwnedPlace, RenameFlags};
 
 impl Session {
     /// LOOKUP. The kernel may cache an `ENOENT` for [`Session::negative_ttl`].
@@ -29,8 +29,9 @@ impl Session {
     /// # Errors
     /// Those of [`vfs::Context::mknod`]; `ESTALE`.
     pub fn mknod(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode, rdev: u32) -> Result<Entry, Errno> {
-        let context = self.callers.making(caller, new.umask);
-        self.make(parent, name, |dir| context.mknod(dir, name, new.mode, rdev))
+        let dir = self.node(parent)?;
+        let context = self.callers.making_in(caller, new.umask, new.mode, &[&dir]);
+        self.make(&dir, name, |dir| context.mknod(dir, name, new.mode, rdev))
     }
 
     /// MKDIR.
@@ -38,8 +39,9 @@ impl Session {
     /// # Errors
     /// Those of [`vfs::Context::mkdir`]; `ESTALE`.
     pub fn mkdir(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode) -> Result<Entry, Errno> {
-        let context = self.callers.making(caller, new.umask);
-        self.make(parent, name, |dir| context.mkdir(dir, name, new.mode))
+        let dir = self.node(parent)?;
+        let context = self.callers.making_in(caller, new.umask, new.mode, &[&dir]);
+        self.make(&dir, name, |dir| context.mkdir(dir, name, new.mode))
     }
 
     /// SYMLINK.
@@ -47,8 +49,9 @@ impl Session {
     /// # Errors
     /// Those of [`vfs::Context::symlink`]; `ESTALE`.
     pub fn symlink(&self, caller: &Caller, parent: u64, name: &[u8], body: &[u8]) -> Result<Entry, Errno> {
-        let context = self.callers.making(caller, 0);
-        self.make(parent, name, |dir| context.symlink(body, dir, name))
+        let dir = self.node(parent)?;
+        let context = self.callers.making_in(caller, 0, 0, &[&dir]);
+        self.make(&dir, name, |dir| context.symlink(body, dir, name))
     }
 
     /// LINK.
@@ -56,15 +59,20 @@ impl Session {
     /// # Errors
     /// Those of [`vfs::Context::link`]; `ESTALE`.
     pub fn link(&self, caller: &Caller, node: u64, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
-        let held = self.node(node)?;
-        let context = self.callers.making(caller, 0);
-        self.make(parent, name, |dir| context.link((Base::at(&held), b"", false), (dir, name)))
+        let (held, dir) = (self.node(node)?, self.node(parent)?);
+        // The host also checks whether the caller may link this file (`protected_hardlinks`).
+        let context = self.callers.making_in(caller, 0, 0, &[&dir, &held]);
+        self.make(&dir, name, |dir| context.link((Base::at(&held), b"", false), (dir, name)))
     }
 
-    fn make(&self, parent: u64, name: &[u8], make: impl FnOnce(Base<'_>) -> Result<(), Errno>) -> Result<Entry, Errno> {
-        let dir = self.node(parent)?;
-        make(Base::at(&dir))?;
-        self.entry(self.callers.everyone().hold(Base::at(&dir), name, false)?)
+    fn make(
+        &self,
+        dir: &OwnedPlace,
+        name: &[u8],
+        make: impl FnOnce(Base<'_>) -> Result<(), Errno>,
+    ) -> Result<Entry, Errno> {
+        make(Base::at(dir))?;
+        self.entry(self.callers.everyone().hold(Base::at(dir), name, false)?)
     }
 
     /// UNLINK.
@@ -73,7 +81,7 @@ impl Session {
     /// Those of [`vfs::Context::unlink`]; `ESTALE`.
     pub fn unlink(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
         let dir = self.node(parent)?;
-        self.callers.making(caller, 0).unlink(Base::at(&dir), name)
+        self.callers.making_in(caller, 0, 0, &[&dir]).unlink(Base::at(&dir), name)
     }
 
     /// RMDIR.
@@ -82,7 +90,7 @@ impl Session {
     /// Those of [`vfs::Context::rmdir`]; `ESTALE`.
     pub fn rmdir(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
         let dir = self.node(parent)?;
-        self.callers.making(caller, 0).rmdir(Base::at(&dir), name)
+        self.callers.making_in(caller, 0, 0, &[&dir]).rmdir(Base::at(&dir), name)
     }
 
     /// RENAME, RENAME2, with the flags of `renameat2(2)`.
@@ -92,6 +100,7 @@ impl Session {
     pub fn rename(&self, caller: &Caller, from: NameIn<'_>, to: NameIn<'_>, flags: u32) -> Result<(), Errno> {
         let flags = RenameFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
         let (dir, new_dir) = (self.node(from.parent)?, self.node(to.parent)?);
-        self.callers.making(caller, 0).rename((Base::at(&dir), from.name), (Base::at(&new_dir), to.name), flags)
+        let context = self.callers.making_in(caller, 0, 0, &[&dir, &new_dir]);
+        context.rename((Base::at(&dir), from.name), (Base::at(&new_dir), to.name), flags)
     }
 }

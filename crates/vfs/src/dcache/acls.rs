@@ -49,11 +49,13 @@ impl SuperBlock {
         (access.is_some() || default.is_some()).then_some(Acls { access, default })
     }
 
-    /// Stores the initial ACLs of a new entry. If the file system cannot store them, the entry stays without.
+    /// Stores the initial ACLs of a new entry, unless the file system did. If it cannot, the entry stays without.
     pub(crate) fn inherit_acls(&self, request: &Request, made: &Dentry, acls: Acls) {
         let Some(inode) = made.inode() else { return };
         for (kind, acl) in [(AclKind::Access, &acls.access), (AclKind::Default, &acls.default)] {
-            if let Some(acl) = acl {
+            if let Some(acl) = acl
+                && !self.fs_keeps_modes
+            {
                 let _ = self.store_acl(request, inode, kind, Some(acl));
             }
         }
@@ -71,7 +73,9 @@ impl SuperBlock {
         let Some(mut acls) = inode.acl(&self.domain.read()).cloned() else { return Ok(()) };
         let Some(access) = &acls.access else { return Ok(()) };
         let changed = access.chmod(attr.mode);
-        self.store_acl(request, inode, AclKind::Access, Some(&changed))?;
+        if !self.fs_keeps_modes {
+            self.store_acl(request, inode, AclKind::Access, Some(&changed))?;
+        }
         acls.access = Some(changed);
         self.put_acls(dentry, inode, acls);
         Ok(())

@@ -55,6 +55,8 @@ pub(crate) struct SuperBlock {
     pub(crate) reports_opens: bool,
     /// Whether [`FileSystem::permission`] is called.
     pub(crate) own_permissions: bool,
+    /// Whether the file system itself keeps modes and ACLs: see [`FsTraits::keeps_modes`].
+    pub(crate) fs_keeps_modes: bool,
     pub(crate) default_valid: Valid,
     pub(crate) inodes: Inodes,
     /// Mounts of it; each holds a reference on its root dentry.
@@ -186,6 +188,7 @@ impl SuperBlock {
             entries,
             negatives,
             reports_opens: traits.wants_opens,
+            fs_keeps_modes: traits.keeps_modes,
             fs_lists: is_limited && traits.keeps_listings,
             listings: Listings::new(budget.listings),
             versions: Versions::new(),

@@ -225,7 +225,7 @@ fn report_dropped_ids(cred: &Credentials, sb: &SuperBlock, request: &Request, in
     let before = inode.attr();
     let mut after = before;
     contents_changed(cred, &mut after);
-    if after.mode == before.mode {
+    if after.mode == before.mode || sb.fs_keeps_modes {
         return Ok(());
     }
     sb.fs.set_attr(request, inode, &SetAttr { mode: Some(after.mode & 0o7777), ..SetAttr::default() })

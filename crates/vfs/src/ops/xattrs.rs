@@ -143,13 +143,17 @@ fn set_acl(
     let inode = dentry.inode().ok_or(Errno::EIO)?;
     let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
     let bits = acl.as_ref().filter(|_| kind == AclKind::Access).map(Acl::mode_bits);
-    let kept = acl.filter(|acl| kind == AclKind::Default || acl.equiv_mode().is_none());
-    sb.store_acl(request, inode, kind, kept.as_ref())?;
+    let kept = acl.clone().filter(|acl| kind == AclKind::Default || acl.equiv_mode().is_none());
+    // A file system that keeps modes and ACLs equal needs the whole ACL, also one that is equal to a mode.
+    let stored = if sb.fs_keeps_modes { acl.as_ref() } else { kept.as_ref() };
+    sb.store_acl(request, inode, kind, stored)?;
     if kind == AclKind::Access {
         let keeps = cred.in_group(inode.attr().gid) || cred.capabilities.contains(Capabilities::FSETID);
         let bits = bits.unwrap_or_else(|| inode.mode()) & 0o777;
         let mode = inode.mode() & 0o7000 & !if keeps { 0 } else { S_ISGID } | bits;
-        sb.fs.set_attr(request, inode, &SetAttr { mode: Some(mode), ..SetAttr::default() })?;
+        if !sb.fs_keeps_modes {
+            sb.fs.set_attr(request, inode, &SetAttr { mode: Some(mode), ..SetAttr::default() })?;
+        }
         inode.update(|attr| attr.mode = attr.kind() | mode);
     }
     let mut acls = inode.acl(&sb.domain.read()).cloned().unwrap_or_default();

@@ -82,7 +82,7 @@ pub(crate) fn find_held(
             // same.
             LookupResult::Again if tries == MOST_TRIES => {
                 let _held = lock_dir(sb, dir.dentry())?;
-                let found = find_locked(sb, || *request, dir.dentry(), name, hash)?;
+                let found = find_locked(sb, || request.clone(), dir.dentry(), name, hash)?;
                 return Ok(found.and_then(|entry| sb.pin(entry)));
             }
             LookupResult::Again => (is_fresh, tries) = (false, tries + 1),
@@ -134,7 +134,7 @@ fn single_flight(
         Entry::Lead(leader) => {
             // On another thread, so that this one can return at its deadline.
             let waiter = leader.waiter();
-            let (dir, name, request) = (dir.clone(), Box::<[u8]>::from(name), *request);
+            let (dir, name, request) = (dir.clone(), Box::<[u8]>::from(name), request.clone());
             let work = move || {
                 let answer = fetch(dir.sb(), dir.dentry(), &name, hash, &request);
                 drop(dir);

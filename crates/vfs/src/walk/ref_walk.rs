@@ -99,7 +99,10 @@ impl RefWalk {
     /// The request to the file system.
     fn request(&self) -> Request {
         let request = Request::of(&self.cred);
-        self.timeout.map_or(request, |ns| request.within(ns))
+        match self.timeout {
+            None => request,
+            Some(ns) => request.within(ns),
+        }
     }
 
     /// The place that it holds.

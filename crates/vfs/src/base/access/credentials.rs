@@ -104,6 +104,11 @@ impl Credentials {
         self.groups.as_deref().unwrap_or_default()
     }
 
+    /// The supplementary groups, for another holder.
+    pub(crate) fn shared_groups(&self) -> Option<Arc<[u32]>> {
+        self.groups.clone()
+    }
+
     /// Whether `gid` is the group or one of the supplementary groups.
     #[must_use]
     pub fn in_group(&self, gid: u32) -> bool {

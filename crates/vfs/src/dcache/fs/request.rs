@@ -1,14 +1,21 @@
 //! The caller of a file system, and the time of the call.
 
 use crate::base::access::credentials::{Capabilities, Credentials};
+use prim::shared::Arc;
 
 /// The caller of a request, and its time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
-    /// User of the caller. (Permissions have been checked; this is for records and quotas.)
+    /// User of the caller. The VFS has checked permissions; this is for records, quotas, and file systems that check
+    /// once more.
     pub uid: u32,
     /// Group of the caller.
     pub gid: u32,
+    /// Supplementary groups of the caller; `None` if there are none.
+    groups: Option<Arc<[u32]>>,
+    /// Capabilities of the caller. A front end whose kernel has checked permissions already gives capabilities to
+    /// callers that have none.
+    pub capabilities: Capabilities,
     /// The time of the request, nanoseconds since the epoch.
     pub now: i64,
     /// The caller's deadline, in nanoseconds of `prim::clock::monotonic_ns`. A file system that can stop by
@@ -22,7 +29,21 @@ pub struct Request {
 impl Request {
     pub(crate) fn of(cred: &Credentials) -> Self {
         let privileged = cred.capabilities.contains(Capabilities::SYS_RESOURCE);
-        Self { uid: cred.uid, gid: cred.gid, now: prim::clock::now_ns(), deadline: None, privileged }
+        Self {
+            uid: cred.uid,
+            gid: cred.gid,
+            groups: cred.shared_groups(),
+            capabilities: cred.capabilities,
+            now: prim::clock::now_ns(),
+            deadline: None,
+            privileged,
+        }
+    }
+
+    /// The caller's supplementary groups.
+    #[must_use]
+    pub fn groups(&self) -> &[u32] {
+        self.groups.as_deref().unwrap_or_default()
     }
 
     /// The same, with a deadline so many nanoseconds from now.

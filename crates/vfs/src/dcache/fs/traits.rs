@@ -22,6 +22,10 @@ pub struct FsTraits {
     pub own_permissions: bool,
     /// [`FileSystem::open`](crate::FileSystem::open) and [`FileSystem::release`](crate::FileSystem::release) are called.
     pub wants_opens: bool,
+    /// The file system itself keeps modes and ACLs by the rules of POSIX: it clears set-id bits when a caller without
+    /// [`Capabilities::FSETID`](crate::Capabilities::FSETID) changes contents, applies the default ACL of a directory to
+    /// new files, and keeps mode and access ACL equal. The VFS then only updates its copies.
+    pub keeps_modes: bool,
     /// The bytes that each entry adds to the `st_size` of its directory.
     pub entry_size: u64,
 }
@@ -36,6 +40,7 @@ impl Default for FsTraits {
             name_rules: None,
             own_permissions: false,
             wants_opens: false,
+            keeps_modes: false,
             entry_size: 0,
         }
     }
@@ -51,6 +56,7 @@ impl core::fmt::Debug for FsTraits {
             .field("has_name_rules", &self.name_rules.is_some())
             .field("own_permissions", &self.own_permissions)
             .field("wants_opens", &self.wants_opens)
+            .field("keeps_modes", &self.keeps_modes)
             .field("entry_size", &self.entry_size)
             .finish()
     }

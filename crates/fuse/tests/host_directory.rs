@@ -1,0 +1,99 @@
+//! A host directory mounted for several users: the host decides over changes. Prints SKIPPED without root or `/dev/fuse`.
+
+use hostfs::{HostFs, HostOptions, Revalidate};
+use lightfoot_fuse::{MountOptions, Mounted, SessionOptions, Ttls};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+use vfs::Vfs;
+
+const USER: u32 = 1001;
+const TEAM: u32 = 3001;
+
+/// A directory, and a mount of it that caches for longer than the test takes; a drop removes both.
+struct Mount {
+    mounted: Option<Mounted>,
+    source: PathBuf,
+    at: PathBuf,
+}
+
+impl Mount {
+    /// `None`, with the line SKIPPED, if this process cannot mount.
+    fn new() -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+            println!("SKIPPED: mounting needs root and /dev/fuse");
+            return None;
+        }
+        let name = format!("lightfoot-host-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
+        let [source, at] = ["source", "at"].map(|end| std::env::temp_dir().join(format!("{name}-{end}")));
+        fs::create_dir(&source).unwrap();
+        fs::create_dir(&at).unwrap();
+        let policy = Revalidate::Ttl(Duration::from_secs(100_000));
+        let vfs = Vfs::new(HostFs::new(&source, &HostOptions { policy, ..HostOptions::default() }).unwrap());
+        let session = SessionOptions { ttls: Ttls::LONG, ..SessionOptions::default() };
+        let options = MountOptions { session, allow_other: true, ..MountOptions::default() };
+        let mounted = Some(lightfoot_fuse::mount(&vfs, &at, &options).expect("root may mount"));
+        Some(Self { mounted, source, at })
+    }
+
+    /// Runs a script in the mount as [`USER`], a member of [`TEAM`].
+    fn run(&self, script: &str) -> Output {
+        let mut command = Command::new("setpriv");
+        let user = format!("--reuid={USER}");
+        let command = command.args([&*user, "--regid=2001", &format!("--groups={TEAM}"), "sh", "-ec", script]);
+        command.current_dir(&self.at).output().unwrap()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        drop(self.mounted.take());
+        let _ = fs::remove_dir_all(&self.source);
+        let _ = fs::remove_dir(&self.at);
+    }
+}
+
+fn set(path: &Path, owner: u32, group: u32, mode: u32) {
+    chown(path, Some(owner), Some(group)).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_member_of_a_supplementary_group_uses_the_groups_directory() {
+    let Some(mount) = Mount::new() else { return };
+    fs::create_dir(mount.source.join("d")).unwrap();
+    set(&mount.source.join("d"), 0, TEAM, 0o770);
+    fs::write(mount.source.join("d/roots"), b"text").unwrap();
+    set(&mount.source.join("d/roots"), 0, TEAM, 0o660);
+    let done = mount.run(
+        "cd d; mkdir dir; mkfifo fifo; ln -s body link; echo text > file; touch roots; setfattr -n user.x -v 1 roots || :
+         ln file other; mv other moved; chgrp 3001 file; rm moved link; rmdir dir",
+    );
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let file = fs::metadata(mount.source.join("d/file")).unwrap();
+    assert_eq!((file.uid(), file.gid()), (USER, TEAM));
+    let mut left: Vec<_> = fs::read_dir(mount.source.join("d")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["fifo", "file", "roots"]);
+}
+
+#[test]
+fn a_former_owner_cannot_change_what_the_kernel_still_shows_as_its_own() {
+    let Some(mount) = Mount::new() else { return };
+    let path = mount.source.join("program");
+    fs::write(&path, b"text").unwrap();
+    set(&path, USER, 2001, 0o755);
+    assert_eq!(mount.run("stat -c %u program").stdout, format!("{USER}\n").as_bytes());
+    set(&path, 0, 0, 0o755);
+    // Both caches still show the former owner.
+    for script in ["chmod 4755 program", "chgrp 3001 program", "touch -d @0 program", "chmod 0777 program"] {
+        let done = mount.run(script);
+        assert!(!done.status.success(), "{script}");
+        let now = fs::metadata(&path).unwrap();
+        assert_eq!((now.uid(), now.gid(), now.mode() & 0o7777), (0, 0, 0o755), "{script}");
+    }
+}

@@ -1,0 +1,126 @@
+//! System calls that change the host.
+//!
+//! # What it is
+//! One function for each call. Each takes an [`Acting`], so no thread changes the host without the decision with whose
+//! rights. No other module calls these functions of the host (`tests/guarded.rs`).
+//!
+//! # How it is locked
+//! Not at all.
+//!
+//! # Where it comes from
+//! The pages of section 2 of the manual that the functions name.
+
+use crate::caller::Acting;
+use crate::host::{Opening, ProcPath};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno as HostErrno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Permission bits.
+const PERMISSIONS: u32 = 0o7777;
+
+type Done = Result<(), HostErrno>;
+
+impl Acting<'_> {
+    /// Makes a regular file, which must not exist: `open(2)` with `O_CREAT` and `O_EXCL`.
+    pub(crate) fn make_file(
+        &self,
+        opening: &Opening,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        mode: u32,
+    ) -> Result<OwnedFd, HostErrno> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOCTTY;
+        opening.open(dir, name, flags, self.allowed(mode) & PERMISSIONS)
+    }
+
+    /// Makes a regular file without a name: `open(2)` with `O_TMPFILE`.
+    pub(crate) fn make_unnamed(&self, opening: &Opening, dir: BorrowedFd<'_>, mode: u32) -> Result<OwnedFd, HostErrno> {
+        opening.open(dir, b".", OFlags::TMPFILE | OFlags::RDWR, self.allowed(mode) & PERMISSIONS)
+    }
+
+    /// `mkdirat(2)`.
+    pub(crate) fn make_dir(&self, dir: BorrowedFd<'_>, name: &[u8], mode: u32) -> Done {
+        rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode & PERMISSIONS))
+    }
+
+    /// `symlinkat(2)`.
+    pub(crate) fn make_link(&self, dir: BorrowedFd<'_>, name: &[u8], body: &[u8]) -> Done {
+        rustix::fs::symlinkat(body, dir, name)
+    }
+
+    /// `mknodat(2)`, of the type in `mode`.
+    pub(crate) fn make_node(&self, dir: BorrowedFd<'_>, name: &[u8], mode: u32, rdev: u32) -> Done {
+        let bits = Mode::from_raw_mode(self.allowed(mode) & PERMISSIONS);
+        rustix::fs::mknodat(dir, name, FileType::from_raw_mode(mode), bits, rdev.into())
+    }
+
+    /// Gives the file of a descriptor a further name: `linkat(2)`.
+    pub(crate) fn link(&self, file: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &[u8]) -> Done {
+        rustix::fs::linkat(rustix::fs::CWD, ProcPath::new(file).bytes(), dir, name, AtFlags::SYMLINK_FOLLOW)
+    }
+
+    /// `unlinkat(2)`.
+    pub(crate) fn unlink(&self, dir: BorrowedFd<'_>, name: &[u8], is_dir: bool) -> Done {
+        rustix::fs::unlinkat(dir, name, if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() })
+    }
+
+    /// `renameat2(2)`; `renameat(2)` without flags.
+    pub(crate) fn rename(
+        &self,
+        (from, old): (BorrowedFd<'_>, &[u8]),
+        (to, new): (BorrowedFd<'_>, &[u8]),
+        flags: u32,
+    ) -> Done {
+        if flags == 0 {
+            return rustix::fs::renameat(from, old, to, new);
+        }
+        rustix::fs::renameat_with(from, old, to, new, RenameFlags::from_bits_retain(flags))
+    }
+
+    /// Changes the owner of a descriptor's file: `fchownat(2)`.
+    pub(crate) fn chown(&self, fd: &OwnedFd, uid: Option<Uid>, gid: Option<Gid>) -> Done {
+        rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH)
+    }
+
+    /// Changes the mode of a descriptor's file, whose type is in `mode`: `chmod(2)`.
+    pub(crate) fn chmod(&self, fd: impl AsFd, mode: u32) -> Done {
+        let bits = Mode::from_raw_mode(self.allowed(mode) & PERMISSIONS);
+        rustix::fs::chmod(ProcPath::new(fd).bytes(), bits)
+    }
+
+    /// Changes the times of a descriptor's file: `utimensat(2)`.
+    pub(crate) fn set_times(&self, fd: &OwnedFd, times: &Timestamps) -> Done {
+        rustix::fs::utimensat(fd, c"", times, AtFlags::EMPTY_PATH)
+    }
+
+    /// `setxattr(2)`.
+    pub(crate) fn set_xattr(&self, fd: &OwnedFd, name: &[u8], value: &[u8], flags: XattrFlags) -> Done {
+        rustix::fs::setxattr(ProcPath::new(fd).bytes(), name, value, flags)
+    }
+
+    /// `removexattr(2)`.
+    pub(crate) fn remove_xattr(&self, fd: &OwnedFd, name: &[u8]) -> Done {
+        rustix::fs::removexattr(ProcPath::new(fd).bytes(), name)
+    }
+
+    /// `pwrite(2)`.
+    pub(crate) fn write(&self, fd: &OwnedFd, data: &[u8], offset: u64) -> Result<usize, HostErrno> {
+        loop {
+            match rustix::io::pwrite(fd, data, offset) {
+                Err(HostErrno::INTR) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// `ftruncate(2)`.
+    pub(crate) fn truncate(&self, fd: &OwnedFd, len: u64) -> Done {
+        rustix::fs::ftruncate(fd, len)
+    }
+
+    /// `fallocate(2)`.
+    pub(crate) fn allocate(&self, fd: &OwnedFd, flags: FallocateFlags, offset: u64, len: u64) -> Done {
+        rustix::fs::fallocate(fd, flags, offset, len)
+    }
+}
