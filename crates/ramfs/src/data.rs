@@ -28,6 +28,8 @@ pub(crate) struct Data {
 struct State {
     /// The user who is charged: the file's owner, as of the last call of [`Data::set_owner`].
     owner: u32,
+    /// Names beyond the first that are charged as inodes.
+    links: u64,
     contents: Contents,
     xattrs: Xattrs,
 }
@@ -53,7 +55,29 @@ impl Purse<'_> {
 impl Data {
     /// Empty data of a file that belongs to `owner`.
     pub(crate) fn new(owner: u32) -> Self {
-        Self { state: Mutex::new(State { owner, contents: Contents::default(), xattrs: Xattrs::default() }) }
+        Self { state: Mutex::new(State { owner, links: 0, contents: Contents::default(), xattrs: Xattrs::default() }) }
+    }
+
+    /// Charges for a further name: `ENOSPC`.
+    pub(crate) fn add_link(&self, limits: &Limits) -> Result<(), Errno> {
+        let mut state = self.state.lock();
+        limits.take_link()?;
+        state.links += 1;
+        Ok(())
+    }
+
+    /// Returns the charge for a name, unless it was the last one, with which the inode is charged.
+    pub(crate) fn remove_link(&self, limits: &Limits) {
+        let mut state = self.state.lock();
+        if state.links != 0 {
+            state.links -= 1;
+            limits.give_links(1);
+        }
+    }
+
+    /// The names beyond the first that are still charged.
+    pub(crate) fn links(&self) -> u64 {
+        self.state.lock().links
     }
 
     /// Reads from `offset` on, where the caller has made sure that all of `buf` lies in the file.

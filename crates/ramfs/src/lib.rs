@@ -6,7 +6,7 @@
 //! out inode numbers. A directory's length is 20 bytes for each entry, as on tmpfs.
 //!
 //! # What it is not
-//! Persistent: nothing survives the process. A further hard link is not counted (on tmpfs it counts as an inode).
+//! Persistent: nothing survives the process.
 //!
 //! # How it is locked
 //! A mutex for each file's data. Inode numbers, bytes and inodes come from per-CPU stocks, so that threads that make and
@@ -157,6 +157,13 @@ impl RamFs {
         Ok(attr.ino)
     }
 
+    /// Returns the charge for a further name of a file.
+    fn name_goes(&self, inode: &Inode) {
+        if let Some(data) = inode.data::<Data>() {
+            data.remove_link(&self.limits);
+        }
+    }
+
     fn purse(&self, request: &Request) -> Purse<'_> {
         Purse { limits: &self.limits, privileged: request.privileged }
     }
@@ -204,11 +211,13 @@ impl FileSystem for RamFs {
         self.make(request, attr)
     }
 
-    fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<(), Errno> {
-        Ok(())
+    fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        // Counted already. The first name of a file made without one is charged with the inode.
+        if inode.attr().nlink < 2 { Ok(()) } else { data_of(inode)?.add_link(&self.limits) }
     }
 
-    fn unlink(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, _request: &Request, _dir: &Inode, _name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        self.name_goes(inode);
         Ok(())
     }
 
@@ -218,9 +227,12 @@ impl FileSystem for RamFs {
         _from: (&Inode, &[u8]),
         _to: (&Inode, &[u8]),
         _inode: &Inode,
-        _target: Option<&Inode>,
-        _flags: RenameFlags,
+        target: Option<&Inode>,
+        flags: RenameFlags,
     ) -> Result<(), Errno> {
+        if let Some(replaced) = target.filter(|_| !flags.contains(RenameFlags::EXCHANGE)) {
+            self.name_goes(replaced);
+        }
         Ok(())
     }
 
@@ -312,6 +324,7 @@ impl FileSystem for RamFs {
         let (owner, bytes) = inode.data::<Data>().map_or((attr.uid, 0), Data::charge);
         amount.bytes += bytes;
         self.limits.give(owner, amount);
+        self.limits.give_links(inode.data::<Data>().map_or(0, Data::links));
     }
 }
 

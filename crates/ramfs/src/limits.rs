@@ -48,7 +48,7 @@ const SHARES: usize = 64;
 pub struct RamLimits {
     /// Bytes of contents and extended attributes; `None`: no limit.
     pub bytes: Option<u64>,
-    /// Files of any type, the root directory among them; `None`: no limit.
+    /// Files of any type, the root directory among them, and each further name of a file; `None`: no limit.
     pub inodes: Option<u64>,
     /// Limits of each user; `None`: users are not counted separately.
     pub per_user: Option<UserLimits>,
@@ -131,6 +131,16 @@ impl Limits {
             self.bytes.give(amount.bytes);
             self.inodes.give(amount.inodes);
         })
+    }
+
+    /// Takes an inode for a further name of a file: `ENOSPC`. As on tmpfs, users are not charged for it.
+    pub(crate) fn take_link(&self) -> Result<(), Errno> {
+        if self.inodes.take(1) { Ok(()) } else { Err(Errno::ENOSPC) }
+    }
+
+    /// Returns what [`Limits::take_link`] took so many times.
+    pub(crate) fn give_links(&self, links: u64) {
+        self.inodes.give(links);
     }
 
     /// Returns `amount` to the account of `uid`.

@@ -220,3 +220,44 @@ fn options_say_what_the_root_is_and_how_names_are_compared() {
     let stat = RamFs::with_limits(limits(0, 0)).statfs().unwrap();
     assert_eq!((stat.files, stat.files_free), (1, 0));
 }
+
+#[test]
+fn a_further_name_takes_an_inode_until_it_goes() {
+    let world = World::new(limits(16, 6));
+    let root = &world.root;
+    let link = |name: &str| root.link((Base::CWD, b"/f", false), (Base::CWD, name.as_bytes()));
+    drop(create(root, "/f").unwrap());
+    drop(create(root, "/g").unwrap());
+    assert_eq!(world.free().1, 3);
+    for name in ["/a", "/b", "/c"] {
+        assert_eq!(link(name), Ok(()));
+    }
+    assert_eq!((link("/d"), world.free().1), (Err(Errno::ENOSPC), 0));
+    assert_eq!(root.attr(Base::CWD, b"/f", false).unwrap().nlink, 4, "the refused name is not counted");
+    // Names that are removed, and one that is replaced; in any order, the file takes one inode until its last name goes.
+    root.unlink(Base::CWD, b"/f").unwrap();
+    assert_eq!(world.free().1, 1);
+    root.rename((Base::CWD, b"/g"), (Base::CWD, b"/a"), RenameFlags::default()).unwrap();
+    assert_eq!(world.free().1, 2);
+    for (name, free) in [("/b", 3), ("/c", 4), ("/a", 5)] {
+        root.unlink(Base::CWD, name.as_bytes()).unwrap();
+        assert_eq!(world.free().1, free, "{name}");
+    }
+}
+
+#[test]
+fn the_first_name_of_a_file_that_was_made_without_one_takes_no_further_inode() {
+    let world = World::new(limits(16, 3));
+    let root = &world.root;
+    let file = root.open(Base::CWD, b"/", OpenFlags::RDWR.union(OpenFlags::TMPFILE), 0o600).unwrap();
+    assert_eq!(world.free().1, 1);
+    for (name, free) in [("/a", 1), ("/b", 0)] {
+        root.link((Base::at(file.held()), b"", false), (Base::CWD, name.as_bytes())).unwrap();
+        assert_eq!(world.free().1, free, "{name}");
+    }
+    drop(file);
+    for (name, free) in [("/a", 1), ("/b", 2)] {
+        root.unlink(Base::CWD, name.as_bytes()).unwrap();
+        assert_eq!(world.free().1, free, "{name}");
+    }
+}

@@ -380,7 +380,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Ram],
         default: "one for two pages of memory",
-        help: "Number of files; 0 for no limit.",
+        help: "Number of files, and of further names of files; 0 for no limit.",
     },
     Row {
         name: "usrquota_block_hardlimit",
