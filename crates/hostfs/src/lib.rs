@@ -46,6 +46,10 @@
 //!   after that finds the new file.
 //! - `O_APPEND`, `O_SYNC` and locks are the VFS's: other programs of the host do not see them.
 //!
+//! # Limits of the process
+//! A write beyond `RLIMIT_FSIZE` of the process raises `SIGXFSZ`, whose default action ends the process: a process that
+//! serves other users must ignore that signal, or handle it. The write then fails with `EFBIG`.
+//!
 //! # Requirements
 //! Linux 5.8 or later with `/proc` mounted; `openat2(2)` is used if the host has it.
 //!

@@ -1,16 +1,16 @@
-//! Signals that end a mount, waited for together with its end by other means.
+//! Signals that end a mount, waited for together with its end by other means; and one that must not end it.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Receives INT, TERM and HUP.
+/// Receives INT, TERM and HUP, and survives XFSZ.
 pub(super) struct Signals {
     /// Has a byte for each signal that arrived.
     arrived: UnixStream,
@@ -31,6 +31,9 @@ impl Signals {
     pub(super) fn listen() -> io::Result<Self> {
         let (arrived, sender) = UnixStream::pair()?;
         arrived.set_nonblocking(true)?;
+        // With any handler, a write beyond the limit of this process (`RLIMIT_FSIZE`) fails with `EFBIG`. Without one, a
+        // user's write would end the mount for all.
+        signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
         let last = Arc::new(AtomicUsize::new(0));
         let ignored = ignored();
         for number in [SIGINT, SIGTERM, SIGHUP] {

@@ -39,6 +39,23 @@ fn a_file_of_mounts_makes_one_tree_of_several() {
 }
 
 #[test]
+fn a_write_beyond_the_file_size_limit_of_the_server_fails_and_ends_no_mount() {
+    let Some(fixture) = Fixture::new() else { return };
+    fs::create_dir(fixture.at("src")).expect("a directory");
+    let mut command = std::process::Command::new("sh");
+    // 16 blocks of 512 bytes. (dash has no other units.)
+    let script = format!("ulimit -f 16; exec {} mount src m", env!("CARGO_BIN_EXE_lightfoot"));
+    command.args(["-c", &script]).current_dir(fixture.at("")).stdin(std::process::Stdio::null());
+    let mount = fixture.start(command);
+    let written = fs::write(fixture.at("m/long"), vec![1; 65_536]);
+    // `EFBIG`.
+    assert_eq!(written.map_err(|error| error.raw_os_error()), Err(Some(27)));
+    fs::write(fixture.at("m/short"), "text").expect("the mount is alive");
+    assert_eq!(fs::read_to_string(fixture.at("src/short")).expect("a file"), "text");
+    drop(mount);
+}
+
+#[test]
 fn a_bad_file_of_mounts_is_refused_with_file_line_and_key() {
     let fixture = Fixture::without_mounting();
     let one = "[[mount]]\nat = \"/\"\nsource = \"ram:\"\n";
