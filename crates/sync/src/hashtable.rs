@@ -36,7 +36,9 @@
 //! 2. A node's `next` word and the words of a bucket's chain are written only under that bucket's lock (before the node
 //!    is inserted: by the inserter).
 //! 3. Nodes are linked at the head only, so a reader that is carried from one chain back into it sees all of it.
-//! 3. Nodes are linked at the head only, so a reader that is carried from one chain back into it sees all of it.
+//! 4. A table is freed a grace period after `current` left it, and `current` leaves it only when all buckets are moved.
+//! 5. All guards and domains that meet a table are of the one domain that it was made for. Safe functions compare
+//!    addresses, as [`Rcu`](crate::rcu::Rcu) does; for [`HashTable::view_unchecked`] the caller guarantees it.
 //!
 //! # Where it comes from
 //! `Documentation/RCU/rculist_nulls.rst` (Eric Dumazet); hlist_bl and dcache's bucket bit lock (Nick Piggin, 2011);
@@ -46,7 +48,7 @@
 mod table;
 
 use crate::mutex::Mutex;
-use crate::rcu::{RcuDomain, ReadGuard};
+use crate::rcu::{RcuDomain, ReadGuard, wrong_domain};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use prim::PerCpu;
@@ -67,7 +69,11 @@ const SPARSE: usize = if cfg!(loom) { 2 } else { 8 };
 const COUNT_BATCH: isize = if cfg!(loom) { 1 } else { 64 };
 
 /// What a type needs to be on a chain.
-pub trait HashNode: Send + Sync + Sized {
+///
+/// # Safety
+/// For one node [`HashNode::next`] always returns the same word, which lives as long as the node, and which nothing but
+/// the table writes from the insertion on until the node is removed and a grace period has passed, or is inserted anew.
+pub unsafe trait HashNode: Send + Sync + Sized {
     /// What a hash depends on besides the node: a secret of the instance.
     type Key: Send + Sync;
 
@@ -81,6 +87,8 @@ pub trait HashNode: Send + Sync + Sized {
 /// See the [module documentation](self).
 pub struct HashTable<N: HashNode> {
     current: AtomicPtr<Table>,
+    /// The address of the domain (invariant 5).
+    domain: usize,
     key: N::Key,
     min_buckets: usize,
     /// A thread that starts a change of size takes it with `try_lock`.
@@ -151,12 +159,14 @@ impl<'g, N: HashNode> View<'g, N> {
 }
 
 impl<N: HashNode> HashTable<N> {
-    /// An empty table of at least `min_buckets` buckets; it never shrinks below that.
+    /// An empty table of at least `min_buckets` buckets, read and written under guards of `domain`; it never shrinks
+    /// below that.
     #[must_use]
-    pub fn new(min_buckets: usize, key: N::Key) -> Self {
+    pub fn new(domain: &RcuDomain, min_buckets: usize, key: N::Key) -> Self {
         let min_buckets = min_buckets.next_power_of_two();
         Self {
             current: AtomicPtr::new(Table::new(min_buckets)),
+            domain: domain.address(),
             key,
             min_buckets,
             resize: Mutex::new(()),
@@ -166,11 +176,43 @@ impl<N: HashNode> HashTable<N> {
         }
     }
 
-    /// The table for the lookups of one read section. The guard must be of the domain that writers pass.
+    /// The table for the lookups of one read section.
+    ///
+    /// # Panics
+    /// If the guard is of another domain.
     #[inline(always)]
-    pub fn view<'g>(&'g self, _guard: &'g ReadGuard<'_>) -> View<'g, N> {
+    pub fn view<'g>(&'g self, guard: &'g ReadGuard<'_>) -> View<'g, N> {
+        self.check(guard);
+        // SAFETY: just checked.
+        unsafe { self.view_unchecked(guard) }
+    }
+
+    /// As [`HashTable::view`], without the comparison of the domains.
+    ///
+    /// # Safety
+    /// The guard is of the table's domain. (Debug builds panic if it is not.)
+    #[inline(always)]
+    pub unsafe fn view_unchecked<'g>(&'g self, guard: &'g ReadGuard<'_>) -> View<'g, N> {
+        debug_assert!(guard.address() == self.domain, "the guard of another domain");
         let table = self.table();
         View { buckets: table.buckets, mask: table.mask, _table: PhantomData }
+    }
+
+    /// Shows that references to the table's memory, and to its nodes, may live as long as the guard (invariant 5).
+    #[inline(always)]
+    fn check(&self, guard: &ReadGuard<'_>) {
+        if guard.address() != self.domain {
+            wrong_domain();
+        }
+    }
+
+    /// As [`HashTable::check`], for a writer, which frees old tables through `domain`.
+    #[inline(always)]
+    fn check_writer(&self, domain: &RcuDomain, guard: &ReadGuard<'_>) {
+        self.check(guard);
+        if domain.address() != self.domain {
+            wrong_domain();
+        }
     }
 
     #[inline(always)]
@@ -178,19 +220,23 @@ impl<N: HashNode> HashTable<N> {
         // ORDERING: Acquire, pairs with the Release store of `current` in `finish`: this sees the buckets of a new
         // table.
         let table = self.current.load(Acquire);
-        // SAFETY: invariant 4, all callers are in a read section (or have `&mut self`).
+        // SAFETY: invariants 4 and 5: all callers have checked that they are in a read section of the table's domain.
         unsafe { &*table }
     }
 
     /// Finds a node whatever writers do meanwhile: a node that is on its chain throughout is found, and `None` means
     /// that at some moment during the call no node matched.
+    ///
+    /// # Panics
+    /// If the guard is of another domain.
     #[cold]
     pub fn find_slow<'g>(
         &'g self,
-        _guard: &'g ReadGuard<'_>,
+        guard: &'g ReadGuard<'_>,
         hash: u64,
         mut matches: impl FnMut(&'g N) -> bool,
     ) -> Option<&'g N> {
+        self.check(guard);
         let mut table = self.table();
         loop {
             let end = match table.search(hash, &mut matches) {
@@ -215,8 +261,12 @@ impl<N: HashNode> HashTable<N> {
     ///
     /// # Safety
     /// `node` is on no chain; it stays valid memory of type `N` until the table is dropped, or until it is removed and
-    /// a grace period of the domain of `guard` has passed; `node.hash(key)` returns `hash` while it is inserted.
+    /// a grace period of the table's domain has passed; `node.hash(key)` returns `hash` while it is inserted.
+    ///
+    /// # Panics
+    /// If `domain` or the guard's is not the table's.
     pub unsafe fn insert(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, node: &N, hash: u64) {
+        self.check_writer(domain, guard);
         let (bucket, word) = self.lock(hash);
         let next = if word == 0 { end_of(bucket) } else { word };
         // Release although the node is not linked yet: a reader may still be on this memory's former node (see `set`).
@@ -227,7 +277,11 @@ impl<N: HashNode> HashTable<N> {
 
     /// Unlinks `node` from the chain of `hash`. Readers that are on it go on along its old link. `false`: it was not
     /// there.
+    ///
+    /// # Panics
+    /// If `domain` or the guard's is not the table's.
     pub fn remove(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, node: &N, hash: u64) -> bool {
+        self.check_writer(domain, guard);
         let (bucket, head) = self.lock(hash);
         let target = word_of(node);
         // Relaxed, here and below: under the bucket's lock (invariant 2).
@@ -256,8 +310,12 @@ impl<N: HashNode> HashTable<N> {
     }
 
     /// Bytes of all bucket arrays, and the number of buckets of the current one.
+    ///
+    /// # Panics
+    /// If the guard is of another domain.
     #[must_use]
-    pub fn reserved(&self, _guard: &ReadGuard<'_>) -> (usize, usize) {
+    pub fn reserved(&self, guard: &ReadGuard<'_>) -> (usize, usize) {
+        self.check(guard);
         let table = self.table();
         let bytes = |t: &Table| (t.mask + 1) * size_of::<AtomicUsize>();
         (bytes(table) + table.successor().map_or(0, bytes), table.mask + 1)
@@ -334,7 +392,7 @@ impl<N: HashNode> HashTable<N> {
         // ORDERING: AcqRel, with the same by the other movers: the thread that takes it to zero has seen all their
         // moves, and publishes them by `finish`.
         if table.left.fetch_sub(end - first, AcqRel) == end - first {
-            self.finish(domain, table, next);
+            self.finish(domain, table);
         }
     }
 
@@ -364,14 +422,19 @@ impl<N: HashNode> HashTable<N> {
         set(bucket, MOVED);
     }
 
+    /// Makes the next table the current one. Readers may still use the old one: until their grace period ends it stays
+    /// a raw pointer, as `Table::new` made it, because a box or a unique reference would claim it alone.
     #[cold]
-    fn finish(&self, domain: &RcuDomain, table: &Table, next: &Table) {
+    fn finish(&self, domain: &RcuDomain, table: &Table) {
+        // Relaxed, both: `current` is `table`, and only this thread, which moved its last bucket, changes it; its
+        // successor was seen through `successor`.
+        let (old, next) = (self.current.load(Relaxed), table.next.load(Relaxed));
+        debug_assert!(core::ptr::eq(old, table));
+        let bytes = table.bytes();
         // ORDERING: Release, pairs with the Acquire load in `table`.
-        self.current.store(core::ptr::from_ref(next).cast_mut(), Release);
-        let bytes = size_of_val(&*table.memory);
-        // SAFETY: made by `Table::new`; `current` has just left it, and only this thread moved the last bucket.
-        let old = unsafe { Box::from_raw(core::ptr::from_ref(table).cast_mut()) };
-        domain.defer(bytes, move || drop(old));
+        self.current.store(next, Release);
+        // SAFETY: made by `Table::new`, on no path from `current` any more, and deferred once (invariant 4).
+        unsafe { domain.defer_raw(bytes, Table::free, old.cast()) };
     }
 }
 

@@ -33,6 +33,7 @@ mod cell;
 pub(crate) mod readers;
 mod reclaim;
 
+pub(crate) use cell::wrong_domain;
 pub use cell::{RawRcu, Rcu, RcuOption};
 
 use batch::{Callback, Pending, TryLock};
@@ -234,7 +235,8 @@ impl RcuDomain {
     }
 
     /// Differs from that of every other domain alive now.
-    fn address(&self) -> usize {
+    #[inline(always)]
+    pub(crate) fn address(&self) -> usize {
         core::ptr::from_ref::<Inner>(&self.inner).addr()
     }
 }
@@ -269,8 +271,9 @@ pub struct ReadGuard<'d> {
 }
 
 impl ReadGuard<'_> {
+    /// The address of its domain, which cannot be dropped before the guard.
     #[inline(always)]
-    fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         core::ptr::from_ref::<Inner>(self.domain).addr()
     }
 }

@@ -29,8 +29,9 @@
 //! 3. `Depot::reserved` grows by `BATCH`. The thread that grew it owns the batch at the old value: only it writes the
 //!    batch's objects, and then its flag in `Chunk::written`. A thread that sees the flag set finds the objects. (If
 //!    [`Item::vacant`] panics the flag stays unset and the batch is lost.)
-//!    panics the flag stays unset and the batch is lost.)
 //! 4. A chunk is made by `Depot::reserve`, and stays until the slab's drop. All chunks but the last are fully reserved.
+//! 5. An item is on at most one free list, and on one only while it has no user: the contracts of [`Slab::free`] and
+//!    [`Item`]. Free lists hold items of their slab only.
 //!
 //! # Where it comes from
 //! J. Bonwick and J. Adams, "Magazines and Vmem" (USENIX 2001); `Documentation/RCU/rculist_nulls.rst` in Linux for the
@@ -54,7 +55,91 @@ use prim::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 const BATCH: usize = 32;
 
 /// What a type needs to live in a [`Slab`].
-pub trait Item: Send + Sync + Sized {
+///
+/// # Safety
+/// For one side [`Item::free_link`] always returns the same word, a different one for each side, which lives as long as
+/// the side; and while the item is free nothing but the slab reads or writes that word.
+///
+/// ```
+/// # use core::sync::atomic::AtomicPtr;
+/// # use lightfoot_sync::{Item, Slab};
+/// struct Entry([u64; 4]);
+///
+/// // SAFETY: the side is the word, and only the slab uses it.
+/// unsafe impl Item for Entry {
+///     type Side = AtomicPtr<Self>;
+///     fn vacant() -> (Self, Self::Side) {
+///         (Self([0; 4]), AtomicPtr::default())
+///     }
+///     fn free_link(side: &Self::Side) -> &AtomicPtr<Self> {
+///         side
+///     }
+/// }
+///
+/// let slab = Slab::<Entry>::new();
+/// let entry = slab.alloc();
+/// // SAFETY: it came from this slab, and is returned once.
+/// unsafe { slab.free(entry) };
+/// ```
+///
+/// An item cannot be returned, nor the trait be implemented, without `unsafe`:
+///
+/// ```compile_fail
+/// # use core::sync::atomic::AtomicPtr;
+/// # use lightfoot_sync::{Item, Slab};
+/// # struct Entry([u64; 4]);
+/// # unsafe impl Item for Entry {
+/// #     type Side = AtomicPtr<Self>;
+/// #     fn vacant() -> (Self, Self::Side) {
+/// #         (Self([0; 4]), AtomicPtr::default())
+/// #     }
+/// #     fn free_link(side: &Self::Side) -> &AtomicPtr<Self> {
+/// #         side
+/// #     }
+/// # }
+/// let slab = Slab::<Entry>::new();
+/// let entry = slab.alloc();
+/// slab.free(entry);
+/// ```
+///
+/// ```compile_fail
+/// # use core::sync::atomic::AtomicPtr;
+/// # use lightfoot_sync::{Item, Slab};
+/// # struct Entry([u64; 4]);
+/// impl Item for Entry {
+///     type Side = AtomicPtr<Self>;
+///     fn vacant() -> (Self, Self::Side) {
+///         (Self([0; 4]), AtomicPtr::default())
+///     }
+///     fn free_link(side: &Self::Side) -> &AtomicPtr<Self> {
+///         side
+///     }
+/// }
+/// ```
+///
+/// A side that would not be aligned behind the items is not compiled:
+///
+/// ```compile_fail
+/// # use core::sync::atomic::AtomicPtr;
+/// # use lightfoot_sync::{Item, Slab};
+/// struct Entry([u64; 33]);
+/// #[repr(align(64))]
+/// struct Rest(AtomicPtr<Entry>);
+///
+/// // SAFETY: the side has one word, and only the slab uses it.
+/// unsafe impl Item for Entry {
+///     type Side = Rest;
+///     fn vacant() -> (Self, Rest) {
+///         (Self([0; 33]), Rest(AtomicPtr::default()))
+///     }
+///     fn free_link(rest: &Rest) -> &AtomicPtr<Self> {
+///         &rest.0
+///     }
+/// }
+///
+/// Slab::<Entry>::new().alloc();
+/// ```
+pub unsafe trait Item: Send + Sync + Sized {
     /// The object's other part.
     type Side: Send + Sync;
 
@@ -190,10 +275,11 @@ impl<T: Item> Slab<T> {
     /// Returns `item` to the slab, which may hand it out again at once: a thread that still reads it must check its
     /// identity.
     ///
-    /// The item must have come from this slab and not be free already. Otherwise the free lists become wrong (an item
-    /// is then handed out twice), though memory stays safe.
+    /// # Safety
+    /// The item came from [`Slab::alloc`] or [`Slab::try_alloc`] of this slab, and was not freed since. The caller was
+    /// its only user: other threads may still read it, as the type allows, but not free it.
     #[inline]
-    pub fn free(&self, item: &T) {
+    pub unsafe fn free(&self, item: &T) {
         let magazine = self.magazines.this();
         // Relaxed: invariant 2: this thread owns the magazine, and so a free item's link.
         link_of(item).store(magazine.head.load(Relaxed), Relaxed);
@@ -359,7 +445,7 @@ impl<T: Item> Drop for Depot<T> {
 /// The word that links a free item of a slab.
 #[inline(always)]
 fn link_of<T: Item>(item: &T) -> &AtomicPtr<T> {
-    // SAFETY: every caller's item lies in the slab it works on.
+    // SAFETY: every caller's item lies in the slab it works on (invariant 5).
     T::free_link(unsafe { side(item) })
 }
 

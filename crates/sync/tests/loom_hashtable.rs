@@ -28,7 +28,8 @@ struct Node {
 // SAFETY: the content is written while no other thread can reach the node; loom checks that.
 unsafe impl Sync for Node {}
 
-impl HashNode for Node {
+// SAFETY: the word is a field that only the table writes.
+unsafe impl HashNode for Node {
     type Key = ();
 
     fn next(&self) -> &AtomicUsize {
@@ -62,7 +63,8 @@ impl World {
             content: UnsafeCell::new(0),
         };
         let nodes = hashes.iter().map(node).collect();
-        let world = Self { table: HashTable::new(buckets, ()), nodes, domain: RcuDomain::without_reclaimer() };
+        let domain = RcuDomain::without_reclaimer();
+        let world = Self { table: HashTable::new(&domain, buckets, ()), nodes, domain };
         let actor = world.enter();
         filed.iter().for_each(|&node| actor.insert(node));
         drop(actor);

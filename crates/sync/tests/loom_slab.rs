@@ -19,7 +19,8 @@ struct Thing {
 // SAFETY: the cell is written when the item is made only.
 unsafe impl Sync for Thing {}
 
-impl Item for Thing {
+// SAFETY: the link is a word of the side, which nothing else uses.
+unsafe impl Item for Thing {
     type Side = AtomicPtr<Thing>;
 
     fn vacant() -> (Self, Self::Side) {

@@ -32,7 +32,8 @@ struct Inode {
 // SAFETY: only the thread that begins or ends a life writes the data; loom checks that.
 unsafe impl Sync for Inode {}
 
-impl HashNode for Inode {
+// SAFETY: the word is a field that only the table writes.
+unsafe impl HashNode for Inode {
     type Key = ();
 
     fn next(&self) -> &AtomicUsize {
@@ -81,7 +82,8 @@ impl Cache {
         let (zero, data) = (|| AtomicU32::new(0), UnsafeCell::new(0));
         let (node, refs, slot_users, evicted, freed) = (zero(), zero(), zero(), zero(), zero());
         let slot = Inode { next: AtomicUsize::new(0), node, refs, slot_users, data, evicted, freed };
-        let cache = Arc::new(Self { table: HashTable::new(4, ()), slot, domain: RcuDomain::without_reclaimer() });
+        let domain = RcuDomain::without_reclaimer();
+        let cache = Arc::new(Self { table: HashTable::new(&domain, 4, ()), slot, domain });
         cache.begin(1);
         cache
     }

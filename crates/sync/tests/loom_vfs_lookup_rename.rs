@@ -26,7 +26,8 @@ struct Entry {
     object: AtomicU32,
 }
 
-impl HashNode for Entry {
+// SAFETY: the word is a field that only the table writes.
+unsafe impl HashNode for Entry {
     type Key = ();
 
     fn next(&self) -> &AtomicUsize {
@@ -83,12 +84,13 @@ impl Tree {
     /// Entry `n` has the `n`th name and object `n + 1`.
     fn new(names: &[Name]) -> Arc<Self> {
         // Where they stay: entries are linked by address.
+        let domain = RcuDomain::without_reclaimer();
         let tree = Arc::new(Self {
-            table: HashTable::new(4, ()),
+            table: HashTable::new(&domain, 4, ()),
             entries: [Entry::new(), Entry::new()],
             dir_seq: SeqCount::new(),
             renames: SeqLock::new(),
-            domain: RcuDomain::without_reclaimer(),
+            domain,
         });
         for (entry, (name, object)) in tree.entries.iter().zip(names.iter().zip(1..)) {
             tree.publish(entry, *name, object);

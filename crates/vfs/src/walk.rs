@@ -39,7 +39,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fallback::Fallback;
 use crate::dcache::inode::Inode;
 use crate::dcache::object::Object;
-use crate::dcache::slot::inode_of;
+use crate::dcache::slot::{inode_of, view};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::{Context, State};
 use crate::mount::place::{Base, OwnedPlace, Place};
@@ -197,7 +197,7 @@ impl Context {
         let walk = RcuWalk {
             tree,
             guard: &guard,
-            view: tree.table().view(&guard),
+            view: view(tree.table(), &guard),
             key: tree.key,
             root,
             cred: &state.cred,
@@ -277,7 +277,7 @@ impl Context {
         let walk = RcuWalk {
             tree,
             guard: &guard,
-            view: tree.table().view(&guard),
+            view: view(tree.table(), &guard),
             key: tree.key,
             root: held.root(),
             cred: held.cred(),

@@ -21,8 +21,9 @@ pub(super) const MOVED: usize = 4;
 pub(super) struct Table {
     pub(super) buckets: NonNull<AtomicUsize>,
     pub(super) mask: usize,
-    /// The memory behind `buckets`, larger than needed so that a big array can start on a huge page.
-    pub(super) memory: Box<[AtomicUsize]>,
+    /// The memory behind `buckets`, larger than needed so that a big array can start on a huge page. From
+    /// `Box::into_raw`; the table owns it. (A box would claim alone what readers share.)
+    memory: *mut [AtomicUsize],
     pub(super) next: AtomicPtr<Table>,
     /// The next bucket to move, and the number of buckets not moved yet.
     pub(super) cursor: AtomicUsize,
@@ -48,10 +49,10 @@ impl Table {
     pub(super) fn new(buckets: usize) -> *mut Table {
         const HUGE: usize = 2 << 20;
         let large = buckets * size_of::<usize>() >= HUGE;
-        let memory = zeroed(buckets + if large { HUGE / size_of::<usize>() } else { 0 });
-        let start = memory.as_ptr();
+        let memory = Box::into_raw(zeroed(buckets + if large { HUGE / size_of::<usize>() } else { 0 }));
+        let start = memory.cast::<AtomicUsize>();
         let skip = if large { start.align_offset(HUGE) } else { 0 };
-        let first = NonNull::from(&memory[skip]);
+        let first = NonNull::new(start.wrapping_add(skip)).expect("inside the memory");
         if large {
             prim::mem::advise_huge(first.as_ptr().cast(), buckets * size_of::<usize>());
         }
@@ -63,6 +64,20 @@ impl Table {
             cursor: AtomicUsize::new(0),
             left: AtomicUsize::new(buckets),
         }))
+    }
+
+    /// Frees a table.
+    ///
+    /// # Safety
+    /// `table` came from [`Table::new`], and has no other user any more.
+    pub(super) unsafe fn free(table: *mut ()) {
+        // SAFETY: this function's contract.
+        drop(unsafe { Box::from_raw(table.cast::<Table>()) });
+    }
+
+    /// Bytes of the bucket array.
+    pub(super) fn bytes(&self) -> usize {
+        self.memory.len() * size_of::<AtomicUsize>()
     }
 
     #[inline]
@@ -100,6 +115,13 @@ impl Table {
             Err(word) if word == end_of(bucket) => Err(End::Own),
             Err(_) => Err(End::Foreign),
         }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: from `Box::into_raw` in `new`; the table is being dropped, so its buckets have no user.
+        drop(unsafe { Box::from_raw(self.memory) });
     }
 }
 

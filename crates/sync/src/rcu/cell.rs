@@ -107,8 +107,8 @@ impl<T: Send + Sync + 'static> core::fmt::Debug for RawRcu<T> {
 
 #[cold]
 #[inline(never)]
-fn wrong_domain() -> ! {
-    panic!("an RCU cell was used with a guard or domain that is not its own")
+pub(crate) fn wrong_domain() -> ! {
+    panic!("an RCU cell or table was used with a guard or domain that is not its own")
 }
 
 /// A value that readers load under a [`ReadGuard`] and writers replace; the old one is dropped after a grace period.

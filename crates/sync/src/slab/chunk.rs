@@ -10,6 +10,10 @@
 //! Not at all. The thread that reserved a batch writes it and then sets the batch's flag; a thread that sees the flag
 //! may read the items. The invariants are those of the [slab](super).
 //!
+//! # Provenance
+//! A reference to an item gives no right to touch its neighbours or its side. So the address of a chunk is exposed when
+//! the chunk is made, and the address of a side or an item becomes a pointer with the chunk's provenance.
+//!
 //! # Where it comes from
 //! The object slabs of J. Bonwick, "The Slab Allocator" (USENIX Summer 1994), without their headers.
 
@@ -31,16 +35,23 @@ fn offset_in_chunk(address: usize) -> usize {
     address & (CHUNK - 1)
 }
 
-/// Objects that fit into a chunk.
-const fn capacity<T: Item>() -> usize {
-    assert!(CHUNK.is_multiple_of(align_of::<T>()) && align_of::<T::Side>() <= size_of::<T>());
-    CHUNK / (size_of::<T>() + size_of::<T::Side>())
+/// The offset of the first side in a chunk. Evaluated for each type at compile time: a type for which items and sides
+/// would not lie aligned, apart from each other and inside the chunk is not compiled.
+const fn first_side<T: Item>() -> usize {
+    assert!(size_of::<T>() > 0 && size_of::<T::Side>() > 0, "an item and its side have a size");
+    assert!(CHUNK.is_multiple_of(align_of::<T>()), "a chunk is aligned for its items");
+    let capacity = CHUNK / (size_of::<T>() + size_of::<T::Side>());
+    let first_side = capacity * size_of::<T>();
+    assert!(CHUNK.is_multiple_of(align_of::<T::Side>()), "a chunk is aligned for its sides");
+    assert!(first_side.is_multiple_of(align_of::<T::Side>()), "the sides lie aligned behind the items");
+    assert!(first_side + capacity * size_of::<T::Side>() <= CHUNK);
+    first_side
 }
 
 /// Objects of a chunk that are used: whole batches.
 pub(super) const fn used<T: Item>() -> usize {
-    let used = capacity::<T>() / BATCH * BATCH;
-    assert!(used > 0);
+    let used = first_side::<T>() / size_of::<T>() / BATCH * BATCH;
+    assert!(used > 0, "a chunk has room for a batch of objects");
     used
 }
 
@@ -48,11 +59,10 @@ pub(super) const fn used<T: Item>() -> usize {
 #[inline(always)]
 #[must_use]
 pub fn side_address<T: Item>(item: *const T) -> *const T::Side {
-    let offset = offset_in_chunk(item as usize);
+    let offset = offset_in_chunk(item.addr());
     let index = offset / size_of::<T>();
-    item.wrapping_byte_sub(offset)
-        .wrapping_byte_add(const { capacity::<T>() } * size_of::<T>() + index * size_of::<T::Side>())
-        .cast()
+    let behind = const { first_side::<T>() } + index * size_of::<T::Side>();
+    core::ptr::with_exposed_provenance((item.addr() - offset).wrapping_add(behind))
 }
 
 /// The side of an item.
@@ -72,10 +82,10 @@ pub unsafe fn side<T: Item>(item: &T) -> &T::Side {
 /// `side` lies in a slab of `T` that outlives the borrow.
 #[must_use]
 pub unsafe fn item<T: Item>(side: &T::Side) -> &T {
-    let side = core::ptr::from_ref(side);
-    let offset = offset_in_chunk(side as usize);
-    let index = (offset - const { capacity::<T>() } * size_of::<T>()) / size_of::<T::Side>();
-    let item = side.wrapping_byte_sub(offset).cast::<T>().wrapping_add(index);
+    let address = core::ptr::from_ref(side).addr();
+    let offset = offset_in_chunk(address);
+    let index = (offset - const { first_side::<T>() }) / size_of::<T::Side>();
+    let item = core::ptr::with_exposed_provenance::<T>(address - offset + index * size_of::<T>());
     // SAFETY: invariant 1: the item was written with the side.
     unsafe { &*item }
 }
@@ -97,6 +107,8 @@ impl<T: Item> Chunk<T> {
         // SAFETY: the layout has a size above zero.
         let start = unsafe { alloc(layout()) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout()) };
+        // See "Provenance" above.
+        start.as_ptr().expose_provenance();
         if huge {
             prim::mem::advise_huge(start.as_ptr(), CHUNK);
         }

@@ -40,9 +40,9 @@ pub(crate) fn node_hash(node: u64) -> u64 {
 
 impl Inodes {
     /// The table of a file system that keeps its own names, or none.
-    pub(crate) fn new(is_kept: bool) -> Self {
+    pub(crate) fn new(domain: &RcuDomain, is_kept: bool) -> Self {
         Self {
-            table: is_kept.then(|| Arc::new(InodeTable::new(MIN_BUCKETS, ()))),
+            table: is_kept.then(|| Arc::new(InodeTable::new(domain, MIN_BUCKETS, ()))),
             doubles: AtomicBool::new(false),
             lock: Mutex::new(()),
         }

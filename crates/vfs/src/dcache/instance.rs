@@ -90,10 +90,10 @@ impl Renames {
 
 impl Tree {
     pub(crate) fn new() -> Self {
-        let key = NameKey::random();
+        let (key, domain) = (NameKey::random(), RcuDomain::new());
         Self {
-            table: Table::new(MIN_BUCKETS, key),
-            domain: RcuDomain::new(),
+            table: Table::new(&domain, MIN_BUCKETS, key),
+            domain,
             key,
             fallbacks: PerCpu::new(Fallbacks::default),
             ranks: Ranks::new(),

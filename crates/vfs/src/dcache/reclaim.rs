@@ -213,7 +213,7 @@ impl SuperBlock {
         if self.is_limited {
             self.share(kind).charge(-(SLOT as i64));
         }
-        self.slab_of(kind).free(dentry);
+        crate::dcache::slot::free_slot(self.slab_of(kind), dentry);
     }
 
     /// Moves the hand over so many slots; returns how many there were.

@@ -16,7 +16,9 @@
 //! 2. Every `Dentry` is an item of such a slab, every `ColdPart` its side, and every `Inode` a field of a `ColdPart`.
 //! 3. The box in a [`Private`] is freed only when no dentry refers to the inode any more; file-system code gets `&Inode`
 //!    only while the caller holds a dentry of it.
-//! 4. Guards and domains that meet a slot are those of its tree.
+//! 4. Guards and domains that meet a slot or the table are those of its tree.
+//! 5. A slot is returned once in a life, by the thread that killed its dentry and saw its inode's last use end, or that
+//!    took the slot and made nothing of it; to the slab of its kind.
 
 use crate::base::name::NameKey;
 use crate::dcache::dentry::{Cold, Dentry};
@@ -31,7 +33,7 @@ use prim::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
-use sync::{HashNode, HashTable, Item};
+use sync::{HashNode, HashTable, HashView, Item, Slab};
 
 /// The part of a dentry outside its walk line: the side of a slot.
 #[repr(C, align(64))]
@@ -40,7 +42,8 @@ pub(crate) struct ColdPart {
     pub(crate) inode: Inode,
 }
 
-impl Item for Dentry {
+// SAFETY: the word is a field of the side's inode, and only the slab uses it.
+unsafe impl Item for Dentry {
     type Side = ColdPart;
 
     fn vacant() -> (Self, ColdPart) {
@@ -52,7 +55,8 @@ impl Item for Dentry {
     }
 }
 
-impl HashNode for Dentry {
+// SAFETY: the word is a field that only the table writes.
+unsafe impl HashNode for Dentry {
     type Key = NameKey;
 
     fn next(&self) -> &AtomicUsize {
@@ -74,7 +78,9 @@ pub(crate) fn cold_part(dentry: &Dentry) -> &ColdPart {
 
 /// The dentry in the slot of `inode`.
 pub(crate) fn dentry_beside(inode: &Inode) -> &Dentry {
-    let rest = core::ptr::from_ref(inode).cast::<u8>().wrapping_sub(offset_of!(ColdPart, inode)).cast::<ColdPart>();
+    let address = core::ptr::from_ref(inode).addr() - offset_of!(ColdPart, inode);
+    // A reference to the inode gives no right to its neighbours; the slab exposed its chunk for that.
+    let rest = core::ptr::with_exposed_provenance::<ColdPart>(address);
     // SAFETY: invariant 2.
     let rest = unsafe { &*rest };
     // SAFETY: invariant 2.
@@ -177,8 +183,22 @@ impl UncountedDentry {
     }
 }
 
+/// Returns the slot of `dentry`, whose last user the caller is, to the slab that it came from.
+#[inline(always)]
+pub(crate) fn free_slot(slab: &Slab<Dentry>, dentry: &Dentry) {
+    // SAFETY: invariant 5.
+    unsafe { slab.free(dentry) };
+}
+
 /// The hash table of a tree's dentries.
 pub(crate) type Table = HashTable<Dentry>;
+
+/// The table for the lookups of one walk, under a guard of its tree's domain.
+#[inline(always)]
+pub(crate) fn view<'g>(table: &'g Table, guard: &'g ReadGuard<'_>) -> HashView<'g, Dentry> {
+    // SAFETY: invariant 4.
+    unsafe { table.view_unchecked(guard) }
+}
 
 /// Links a dentry of the tree's slab into the tree's table.
 pub(crate) fn link(table: &Table, domain: &RcuDomain, guard: &ReadGuard<'_>, dentry: &Dentry, hash: u64) {
@@ -190,7 +210,8 @@ pub(crate) fn link(table: &Table, domain: &RcuDomain, guard: &ReadGuard<'_>, den
 /// The inodes of a file system by node.
 pub(crate) type InodeTable = HashTable<Inode>;
 
-impl HashNode for Inode {
+// SAFETY: the word is a field that only the table writes.
+unsafe impl HashNode for Inode {
     type Key = ();
 
     fn next(&self) -> &AtomicUsize {

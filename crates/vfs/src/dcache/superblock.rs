@@ -166,7 +166,7 @@ impl SuperBlock {
             negative_slab.set_limit(negatives.slots());
             entries.charge(SLOT as i64);
         }
-        let inodes = Inodes::new(is_limited);
+        let inodes = Inodes::new(&tree.domain, is_limited);
         let root = {
             let dentry: &Dentry = slab.alloc();
             let inode = &cold_part(dentry).inode;

@@ -18,7 +18,7 @@
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::base::name::{Components, PATH_MAX, ShortName};
-use crate::dcache::slot::{entry_hash, inode_beside, inode_of};
+use crate::dcache::slot::{entry_hash, inode_beside, inode_of, view};
 use crate::mount::context::Context;
 use crate::mount::place::Base;
 use crate::walk::rcu_walk::{RcuWalk, Step};
@@ -114,7 +114,7 @@ impl Context {
         let walk = RcuWalk {
             tree,
             guard: &guard,
-            view: tree.table().view(&guard),
+            view: view(tree.table(), &guard),
             key: tree.key,
             root,
             cred: &state.cred,
