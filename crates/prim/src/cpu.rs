@@ -2,8 +2,7 @@
 //! then another thread may get it. So a per-CPU slot has exactly one writer at any time and needs no read-modify-write.
 //! (A kernel disables preemption instead; user space cannot.)
 
-/// The thread does not own an index: before the first use, and in thread-local destructors that run after it was
-/// returned.
+/// The thread does not own an index: before the first use, and in destructors that run after it was returned.
 #[cfg(not(loom))]
 const NONE: u32 = u32::MAX;
 
@@ -11,8 +10,9 @@ const NONE: u32 = u32::MAX;
 mod imp {
     use super::NONE;
     use core::cell::Cell;
+    use core::ffi::c_void;
     use std::collections::BTreeSet;
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{Mutex, OnceLock, PoisonError};
 
     thread_local! {
         static ID: Cell<u32> = const { Cell::new(NONE) };
@@ -22,14 +22,19 @@ mod imp {
     /// Returned indexes, and the lowest index that was never used.
     static FREE: Mutex<(BTreeSet<u32>, u32)> = Mutex::new((BTreeSet::new(), 0));
 
-    /// Returns the index when the thread ends. The mutex orders the last writes of the old owner before the first
-    /// reads of the new one.
+    /// The key whose destructor returns the index of a thread that ends. The C library calls it after the destructors
+    /// of thread-locals (musl: between them), and again for a thread that took an index in a destructor.
+    static AT_END: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+
+    /// Keeps a dynamic library with this code loaded while the thread lives, as every thread-local with a destructor
+    /// does. Returns the index where the system has no key left for [`AT_END`].
     struct Lease;
 
     impl Drop for Lease {
         fn drop(&mut self) {
-            let id = ID.replace(NONE);
-            FREE.lock().unwrap_or_else(PoisonError::into_inner).0.insert(id);
+            if at_end().is_none() {
+                give_back();
+            }
         }
     }
 
@@ -55,9 +60,35 @@ mod imp {
             })
         };
         ID.set(id);
-        // Fails only in a thread-local destructor after LEASE's own ran; the index then stays with the dead thread.
+        if let Some(key) = at_end() {
+            // SAFETY: the key is never deleted. The value need only differ from null.
+            unsafe { libc::pthread_setspecific(key, core::ptr::dangling::<c_void>()) };
+        }
+        // Fails only in a destructor of a thread-local that runs after LEASE's.
         let _ = LEASE.try_with(|_| ());
         id as usize
+    }
+
+    fn at_end() -> Option<libc::pthread_key_t> {
+        *AT_END.get_or_init(|| {
+            let mut key = 0;
+            // SAFETY: it writes the key, and calls the function in threads that end.
+            let error = unsafe { libc::pthread_key_create(&raw mut key, Some(returned)) };
+            (error == 0).then_some(key)
+        })
+    }
+
+    /// # Safety
+    /// None; the type is that of a key's destructor.
+    unsafe extern "C" fn returned(_value: *mut c_void) {
+        give_back();
+    }
+
+    /// Returns the index of the calling thread. The mutex orders the last writes of the old owner before the first
+    /// reads of the new one.
+    fn give_back() {
+        let id = ID.replace(NONE);
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).0.insert(id);
     }
 
     pub(super) fn count() -> usize {
@@ -102,8 +133,8 @@ pub fn id() -> usize {
     imp::id()
 }
 
-/// Whether the calling thread still owns index `id`. `false` in a thread-local destructor that runs after the index
-/// was returned: per-CPU state of that index may then belong to another thread.
+/// Whether the calling thread still owns index `id`. `false` in a destructor that runs after the index was returned
+/// (that of a later `pthread_key_create(3)`): per-CPU state of that index may then belong to another thread.
 #[inline(always)]
 #[must_use]
 pub fn is(id: usize) -> bool {
@@ -127,6 +158,26 @@ mod tests {
         }
         assert!(seen.iter().all(|&id| id < 64), "{first} {seen:?}");
         assert!(super::count() <= 64);
+    }
+
+    #[test]
+    fn an_index_that_a_destructor_of_a_thread_local_took_is_reused_too() {
+        struct Late;
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let _ = super::id();
+            }
+        }
+        std::thread_local!(static LATE: Late = const { Late });
+        for _ in 0..1000 {
+            // Its destructor runs after those that are registered later.
+            let body = || {
+                LATE.with(|_| ());
+                super::id()
+            };
+            std::thread::spawn(body).join().expect("no panic");
+        }
+        assert!(super::count() <= 64, "{}", super::count());
     }
 
     #[test]

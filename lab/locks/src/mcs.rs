@@ -36,8 +36,9 @@
 //! 9(1), 1991). There the caller brings the node; here it belongs to the CPU index, as in Linux.
 //!
 //! # Limitations
-//! A thread can hold four of these locks at once; taking a fifth panics. So does releasing one in a thread-local
-//! destructor that runs after the thread has returned its CPU index.
+//! A thread can hold four of these locks at once; taking a fifth panics. A guard that is forgotten counts for ever, also
+//! for later threads of the same CPU index. Releasing one in a destructor that runs after the thread has returned its
+//! CPU index panics too.
 //!
 //! ```
 //! use lightfoot_locks::McsLock;

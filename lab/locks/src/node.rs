@@ -15,6 +15,9 @@
 //! 1. Only the owner of the node's CPU index changes `Node::lock`.
 //! 2. While `Node::lock` is not zero the node is, or is about to be, in the queue of the lock at that address.
 //! 3. Nodes do not move, and live as long as the machine.
+//! 4. At most one node of a CPU index has the address of a given lock. A guard that was forgotten leaves its node behind,
+//!    and memory at that address may become another lock: the next claim for the address marks such a node [`LOST`], and
+//!    no thread ever uses it again.
 //!
 //! # Source
 //! The per-CPU `mcs_nodes` of Linux's queued spinlock (Long and Zijlstra, 2015). There the four levels are contexts
@@ -25,6 +28,9 @@ use prim::{PerCpu, PerMachine};
 
 /// Nodes of one CPU index.
 const LEVELS: usize = 4;
+
+/// `Node::lock` of a node whose guard was forgotten. Not an address of a lock, which is aligned.
+const LOST: usize = 1;
 
 /// One node of one queue. All zero when free.
 #[derive(Debug, Default)]
@@ -58,6 +64,13 @@ impl NodeRef {
     /// Claims a free node for the queue of the lock at `lock`. `None` if this thread uses all [`LEVELS`] nodes already.
     #[inline]
     pub(crate) fn claim<L>(lock: &L) -> Option<Self> {
+        // Invariant 4. (A thread that holds the lock, and takes it again, waits for itself for ever.)
+        prim::uncharged(|| {
+            if let Some(forgotten) = Self::at(lock) {
+                // Relaxed: invariant 1.
+                forgotten.node.lock.store(LOST, Relaxed);
+            }
+        });
         let claimed = Self::find(0)?;
         // Relaxed: invariant 1.
         claimed.node.lock.store(address(lock), Relaxed);
