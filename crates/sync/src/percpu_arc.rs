@@ -20,8 +20,8 @@
 //! sealed    true    1 + r (the owner's, and all)    unused        central +- 1                   None
 //! gone      true    r                               unused        central +- 1; 0 drops it all   None
 //! ```
-//! `r` references exist. While open, `r = s + c`; `c` can differ from 0 only after an unsealing. A thread that has not
-//! seen a change of `closed` yet may still act as in the row before.
+//! `r` references exist. While open, `r = s + c`; `c` can differ from 0 only after an unsealing or a switch that failed.
+//! A thread that has not seen a change of `closed` yet may still act as in the row before.
 //!
 //! The switch (by a drop or a seal) sets `closed`, waits for a grace period of the object's own readers, and adds
 //! `s - BIAS` to the central count. Every clone or drop is a read section, so after the grace period no thread uses a
@@ -45,7 +45,7 @@
 //! its `percpu_ref_kill` followed by `percpu_ref_reinit`; the borrow is `triomphe`'s `ArcBorrow`.
 
 use crate::mutex::Mutex;
-use crate::rcu::readers::Readers;
+use crate::rcu::readers::{Readers, Refused};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -99,16 +99,17 @@ impl<T> Body<T> {
     }
 
     /// Makes every clone and drop from now on use the central count. Waits for those that are running now, no longer.
-    /// Returns what must be added to the central count; see the state table.
-    fn close(&self) -> i64 {
+    /// Returns what must be added to the central count; see the state table. If readers cannot be waited for, it fails
+    /// and opens again.
+    fn close(&self) -> Result<i64, Refused> {
         // Relaxed: see `add_on_cpu`.
         self.closed.store(true, Relaxed);
-        let target = self.readers.start();
+        let target = self.readers.start().inspect_err(|_| self.closed.store(false, Relaxed))?;
         self.readers.wait(target, || {
             prim::thread::yield_now();
             true
         });
-        self.counted() - BIAS
+        Ok(self.counted() - BIAS)
     }
 
     /// The sum of the counters, which no thread writes meanwhile (invariant 3).
@@ -234,12 +235,17 @@ impl<T> PerCpuOwner<T> {
     /// Waits for clones and drops that are running now, no longer. For an owner that is sealed already it returns the
     /// current number. Callers must serialise the sealing and unsealing of one owner, or one ends the seal that another
     /// relies on; memory safety does not depend on it.
+    ///
+    /// Where readers cannot be waited for ([`Refused`]) it seals nothing and returns `i64::MAX`.
     #[must_use = "unless it is 0 there are references"]
     pub fn seal(&self) -> i64 {
         // SAFETY: invariant 1.
         let body = unsafe { self.body.as_ref() };
+        if body.readers.check_era().is_err() {
+            return i64::MAX;
+        }
         let mut sealed = body.sealed.lock();
-        let change = if *sealed { 0 } else { body.close() };
+        let Ok(change) = (if *sealed { Ok(0) } else { body.close() }) else { return i64::MAX };
         *sealed = true;
         // ORDERING: Acquire pairs with the AcqRel in `put_central`: a thread that finds no reference left sees what the
         // holders did. (References dropped in a counter are ordered by the grace period.)
@@ -265,11 +271,14 @@ impl<T> PerCpuOwner<T> {
 
 impl<T> Drop for PerCpuOwner<T> {
     /// Switches to the atomic count for good, if a seal has not done so. Waits for clones and drops that are running
-    /// now, no longer.
+    /// now, no longer. Where readers cannot be waited for ([`Refused`]) the value is leaked.
     fn drop(&mut self) {
         // SAFETY: invariant 1.
         let body = unsafe { self.body.as_ref() };
-        let change = if *body.sealed.lock() { 0 } else { body.close() };
+        if body.readers.check_era().is_err() {
+            return;
+        }
+        let Ok(change) = (if *body.sealed.lock() { Ok(0) } else { body.close() }) else { return };
         // SAFETY: this gives up the owner's reference.
         unsafe { put_central(self.body, change - 1) };
     }

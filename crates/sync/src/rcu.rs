@@ -8,7 +8,8 @@
 //! A reader enters by a plain store of the domain's epoch into its CPU's slot and leaves by a plain store of 0: well
 //! under a nanosecond and no locked instruction, so the cache misses of neighbouring sections still overlap. The writer
 //! pays: `membarrier(2)` makes all running threads execute a fence (0.3 to 11 us). Where the kernel lacks that call or
-//! refuses it, readers execute a full fence themselves (5 ns); [`RcuStats::reader_mode`] is the mode in use.
+//! refuses it, also later (seccomp), readers execute a full fence themselves (5 ns); [`RcuStats::reader_mode`] is the
+//! mode in use.
 //!
 //! # What it is not
 //! A garbage collector with bounded memory: a reader that stays in its section keeps everything deferred since.
@@ -25,6 +26,13 @@
 //! grace period is enough, and in that the slot belongs to an instance.
 //!
 //! # Limitations
+//! A domain does not survive `fork(2)`: in the child, until an `exec`, it frees nothing, its drop leaks it, and
+//! [`RcuDomain::try_barrier`] fails. A thread of the parent may have held one of its locks, which then stays held.
+//! Domains that the child makes itself work.
+//!
+//! A callback that panics is counted ([`RcuStats::panics`]). A panic inside the drop of a value that a panic is just
+//! unwinding over aborts the process, as everywhere in Rust.
+//!
 //! Callbacks of a batch that is not full (at most 1023 callbacks and 64 KiB for each CPU index) stay until more come,
 //! or until [`RcuDomain::flush`] or [`RcuDomain::barrier`].
 
@@ -35,6 +43,7 @@ mod reclaim;
 
 pub(crate) use cell::wrong_domain;
 pub use cell::{RawRcu, Rcu, RcuOption};
+pub use readers::Refused;
 
 use batch::{Callback, Pending, TryLock};
 use prim::atomic::Ordering::Relaxed;
@@ -105,8 +114,12 @@ pub struct RcuStats {
     pub stalled_now: u64,
     /// The longest grace period that ended, in nanoseconds.
     pub longest_grace_period_ns: u64,
-    /// Guards that a thread-local destructor dropped too late (see [`ReadGuard`]); each stalls the domain for good.
+    /// Guards that a destructor dropped too late (see [`ReadGuard`]); each stalls the domain for good.
     pub leaked_guards: u64,
+    /// Callbacks that panicked. The others ran all the same.
+    pub panics: u64,
+    /// Grace periods that could not begin ([`Refused`]). What they were for stays until one can.
+    pub refusals: u64,
     /// How readers order themselves against writers.
     pub reader_mode: ReaderMode,
 }
@@ -143,11 +156,18 @@ impl RcuDomain {
     /// Waits until every read section that is open now, on any thread, has ended.
     ///
     /// # Panics
-    /// Inside a read section of this domain (it would wait for itself).
+    /// Inside a read section of this domain (it would wait for itself), or for a reason of [`Refused`].
     pub fn synchronize(&self) {
-        assert!(!self.inner.readers.is_inside(), "synchronize inside a read section of the same domain");
-        let ended = self.inner.grace_period();
-        debug_assert!(ended, "only the last user of a domain drops it");
+        self.check_outside("synchronize");
+        match self.inner.grace_period() {
+            Ok(ended) => debug_assert!(ended, "only the last user of a domain drops it"),
+            Err(refused) => panic!("synchronize: {refused}"),
+        }
+    }
+
+    /// The calling thread is in no read section of this domain.
+    fn check_outside(&self, call: &str) {
+        assert!(!self.inner.readers.is_inside(), "{call} inside a read section of the same domain");
     }
 
     /// Runs `f` after a grace period, once, usually on another thread. `bytes`: the memory that `f` will free.
@@ -193,11 +213,25 @@ impl RcuDomain {
     /// Returns when every callback that was deferred before, by any thread, has run (`rcu_barrier`).
     ///
     /// # Panics
-    /// Inside a read section or a callback of this domain (it would wait for itself).
+    /// Inside a read section or a callback of this domain (it would wait for itself), or for a reason of [`Refused`].
     pub fn barrier(&self) {
-        assert!(!self.inner.readers.is_inside(), "barrier inside a read section of the same domain");
+        if let Err(refused) = self.try_barrier() {
+            panic!("barrier: {refused}");
+        }
+    }
+
+    /// As [`RcuDomain::barrier`], if grace periods can begin.
+    ///
+    /// # Errors
+    /// [`Refused`]; the callbacks have not run.
+    ///
+    /// # Panics
+    /// Inside a read section or a callback of this domain.
+    pub fn try_barrier(&self) -> Result<(), Refused> {
+        self.inner.readers.check_era()?;
+        self.check_outside("barrier");
         assert!(!self.inner.is_in_callback(), "barrier inside a callback of the same domain");
-        reclaim::barrier(&self.inner);
+        reclaim::barrier(&self.inner)
     }
 
     /// Sets how long a grace period may wait for readers before it counts as a stall, in nanoseconds (at first
@@ -230,6 +264,8 @@ impl RcuDomain {
             stalled_now: counters.stalled_now.load(Relaxed),
             longest_grace_period_ns: counters.longest_grace_period_ns.load(Relaxed),
             leaked_guards: self.inner.readers.leaked(),
+            panics: counters.panics.load(Relaxed),
+            refusals: counters.refusals.load(Relaxed),
             reader_mode: if self.inner.readers.has_fences() { ReaderMode::Fence } else { ReaderMode::Membarrier },
         }
     }
@@ -248,7 +284,7 @@ impl Default for RcuDomain {
 }
 
 impl Drop for RcuDomain {
-    /// Ends the reclaimer and runs all remaining callbacks.
+    /// Ends the reclaimer and runs all remaining callbacks. In the child of a fork it does nothing.
     fn drop(&mut self) {
         reclaim::shut_down(&self.inner);
     }
@@ -262,9 +298,9 @@ impl core::fmt::Debug for RcuDomain {
 
 /// A read section of a domain; left when dropped.
 ///
-/// `!Send` and `!Sync`: it belongs to its thread's slot. A guard that is forgotten, or kept in a thread-local and
-/// dropped there after the thread returned its CPU index, never ends: it stalls the domain (counted in
-/// [`RcuStats::leaked_guards`] in the second case), but nothing that a reader uses is freed.
+/// `!Send` and `!Sync`: it belongs to its thread's slot. A guard that is forgotten, or dropped after the thread returned
+/// its CPU index (in a destructor of `pthread_key_create(3)`; with musl also of a thread-local), never ends: it stalls
+/// the domain (counted in [`RcuStats::leaked_guards`] in the second case), but nothing that a reader uses is freed.
 pub struct ReadGuard<'d> {
     domain: &'d Inner,
     _section: Section<'d, TryLock<Pending>>,

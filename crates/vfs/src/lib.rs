@@ -130,6 +130,10 @@ impl Vfs {
     }
 
     /// Waits until everything deferred before this call is freed.
+    ///
+    /// # Panics
+    /// If nothing can be freed any more ([`sync::rcu::Refused`]): in the child of a `fork(2)`, or after a seccomp filter
+    /// was installed that refuses `membarrier(2)` and `sched_setaffinity(2)`. [`Vfs::rcu_stats`] counts refusals.
     pub fn barrier(&self) {
         self.tree.domain.barrier();
     }

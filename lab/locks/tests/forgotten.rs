@@ -1,4 +1,4 @@
-//! Guards that are forgotten: the lock stays held, and nothing else breaks. A program of its own, because such a guard
+//! Guards that are forgotten: the lock stays held, and nothing else breaks. A separate program, because such a guard
 //! keeps its node for the life of the process.
 #![cfg(not(loom))]
 

@@ -56,6 +56,7 @@ pub use machine::Machine;
 pub use per_machine::PerMachine;
 pub use percpu::PerCpu;
 pub use prim::bytes;
+pub use prim::era;
 pub use report::{Counters, Report};
 pub use run::run;
 

@@ -19,6 +19,11 @@ pub(super) const BATCH_CALLBACKS: usize = if cfg!(loom) { 2 } else { 1024 };
 /// Bytes after which a batch is handed over.
 pub(super) const BATCH_BYTES: usize = 64 << 10;
 
+/// A marker's word when all before it have run.
+pub(super) const DONE: u32 = 1;
+/// A marker's word when the reclaimer could not begin a grace period.
+pub(super) const REFUSED: u32 = 2;
+
 /// A function to call once after a grace period.
 pub(super) struct Callback {
     call: unsafe fn(*mut ()),
@@ -98,7 +103,7 @@ impl Pending {
 pub(super) struct Batch {
     pub(super) callbacks: Vec<Callback>,
     pub(super) bytes: usize,
-    /// Set to 1 when this batch and all before it have run; threads park on it.
+    /// Set to [`DONE`] when this batch and all before it have run; threads park on it.
     done: Option<Arc<AtomicU32>>,
     next: *mut Batch,
 }
@@ -113,28 +118,45 @@ impl Batch {
         Box::new(Self { callbacks, bytes: 0, done: None, next: core::ptr::null_mut() })
     }
 
-    /// An empty batch that sets `done` to 1 and wakes the threads parked on it.
+    /// An empty batch that sets `done`, and wakes the threads parked on it: to [`DONE`], or [`REFUSED`].
     pub(super) fn marker(done: Arc<AtomicU32>) -> Box<Self> {
         Box::new(Self { callbacks: Vec::new(), bytes: 0, done: Some(done), next: core::ptr::null_mut() })
     }
 
     /// Runs the callbacks in the order in which they were deferred. A callback that panics (the panic hook has reported
-    /// it) does not keep the others from running.
-    pub(super) fn run(self) {
-        let mut callbacks = self.callbacks.into_iter();
+    /// it) does not keep the others from running. Returns how many did.
+    pub(super) fn run(mut self) -> u64 {
+        let mut callbacks = core::mem::take(&mut self.callbacks).into_iter();
         if cfg!(loom) {
             // Under loom a panic must reach the model.
             callbacks.by_ref().for_each(Callback::run);
         }
+        let mut panics = 0;
         while !callbacks.as_slice().is_empty() {
-            let _ = catch_unwind(AssertUnwindSafe(|| callbacks.by_ref().for_each(Callback::run)));
+            panics += u64::from(panics_in(|| callbacks.by_ref().for_each(Callback::run)));
         }
-        if let Some(done) = self.done {
+        self.notify(DONE);
+        panics
+    }
+
+    /// Sets a marker's word, and wakes the threads parked on it.
+    pub(super) fn notify(&mut self, result: u32) {
+        if let Some(done) = self.done.take() {
             // ORDERING: Release pairs with the Acquire in `barrier` (reclaim.rs): what the callbacks did.
-            done.store(1, Release);
+            done.store(result, Release);
             prim::park::unpark_all(&done);
         }
     }
+}
+
+/// Calls `f`; whether it panicked. A panic ends here, also when its payload panics while it is dropped: then what that
+/// panic carried is leaked, since it might do the same.
+fn panics_in(f: impl FnOnce()) -> bool {
+    let Err(payload) = catch_unwind(AssertUnwindSafe(f)) else { return false };
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        core::mem::forget(second);
+    }
+    true
 }
 
 /// A stack to which many threads push and from which one takes all (so no ABA).

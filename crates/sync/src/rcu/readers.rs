@@ -28,11 +28,15 @@
 //!    its leaving or a state from a later entry of the same slot, all stored with Release. (Entries must be Release
 //!    too: since C++20 a plain store does not continue the release sequence of the store before.)
 //! 5. Neither half of a state overflows: the entry or the `start` that would come near panics.
+//! 6. No grace period ends that [`Readers::start`] could not begin: where it fails, nothing may be freed.
 //!
 //! Orderings come in two flavours. Where `membarrier(2)` works, the entry has only a compiler fence and `start` makes
 //! every running thread execute a full fence: flavour `memb` of Desnoyers et al., "User-Level Implementations of
 //! Read-Copy Update", IEEE TPDS 23(2), 2012. Elsewhere both sides have a full fence (flavour `mb`). Unlike there, no
-//! second barrier follows the scan: release and acquire on the slot give the same here, at no cost to the reader.
+//! second barrier follows the scan: release and acquire on the slot give the same here, at no cost to the reader. If the
+//! system refuses `membarrier(2)` later, [`Asymmetric`] changes to the other flavour, or [`Readers::start`] fails.
+//!
+//! In the child of a fork the slots stay as the parent's threads left them, so there `start` always fails.
 
 use core::hint::cold_path;
 use core::marker::PhantomData;
@@ -42,6 +46,31 @@ use prim::atomic::{
     Ordering::{Acquire, Relaxed, Release, SeqCst},
     compiler_fence, fence,
 };
+use prim::barrier::{Asymmetric, Expensive};
+
+/// Why readers cannot be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The system granted `membarrier(2)` at first and refuses it now, and `sched_setaffinity(2)` or `/proc/self/task`
+    /// too: a seccomp filter. (Where it refuses the first only, readers execute full fences from then on.)
+    Membarrier,
+    /// The process is a fork of the one that made the instance.
+    Forked,
+}
+
+impl core::fmt::Display for Refused {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Membarrier => "membarrier(2) was granted and is now refused: no grace period can begin",
+            Self::Forked => {
+                "the process was forked: RCU of the parent cannot be used in the child (exec, or make another)"
+            }
+        })
+    }
+}
+
+impl core::error::Error for Refused {}
 
 /// The count in a slot's state.
 const COUNT: u64 = (1 << 20) - 1;
@@ -84,9 +113,12 @@ impl<P> Slot<P> {
 /// The slots and the epoch. The words that an entry loads are in one cache line, which only grace periods write.
 #[repr(C)]
 pub(crate) struct Readers<P> {
+    /// Whether readers execute a full fence, and writers need no `membarrier(2)`. First, at the address that a reader
+    /// has anyway.
+    asymmetric: Asymmetric,
+    /// The era of the process that made this.
+    era: u32,
     epoch: AtomicU64,
-    /// Readers execute a full fence, writers need no `membarrier(2)`.
-    fences: bool,
     slots: PerCpu<Slot<P>>,
     /// loom does not switch threads at a fence; a step on this word before the fence makes it.
     #[cfg(loom)]
@@ -98,7 +130,8 @@ impl<P: Default> Readers<P> {
     pub(crate) fn new(fences: bool) -> Self {
         Self {
             epoch: AtomicU64::new(EPOCH | 1),
-            fences: fences || !prim::barrier::register(),
+            asymmetric: Asymmetric::new(fences),
+            era: prim::era::current(),
             slots: PerCpu::new(|| Slot { state: AtomicU64::new(0), leaked: AtomicU32::new(0), own: P::default() }),
             #[cfg(loom)]
             step: AtomicU32::new(0),
@@ -125,17 +158,17 @@ impl<P> Readers<P> {
         // ORDERING: Release pairs with the Acquire in `Slot::is_past`: a scan that finds the slot entered anew
         // concludes that the section before is over.
         slot.state.store(epoch, Release);
-        if self.fences {
+        // ORDERING: SeqCst pairs with `expensive` in `start`, which turns it into a full fence when it matters. It also
+        // keeps the question below behind the store: a thread that reads "no fence" has stored before. (not visible to
+        // loom: it has no membarrier)
+        compiler_fence(SeqCst);
+        if self.asymmetric.is_fence() {
             cold_path();
             #[cfg(loom)]
             self.step.fetch_add(1, Relaxed);
             // ORDERING: SeqCst pairs with the fence in `start`: either the scan sees the store above, or the loads of
             // this section see what was stored before `start`.
             fence(SeqCst);
-        } else {
-            // ORDERING: SeqCst pairs with `all_threads` in `start`, which turns it into a full fence when it matters.
-            // (not visible to loom: it has no membarrier)
-            compiler_fence(SeqCst);
         }
         Section { slot, id, not_send: PhantomData }
     }
@@ -147,20 +180,31 @@ impl<P> Readers<P> {
     }
 
     /// Begins a grace period. Returns the epoch that every slot must reach (or leave for 0).
-    pub(crate) fn start(&self) -> u64 {
+    ///
+    /// # Errors
+    /// If readers cannot be waited for (invariant 6).
+    pub(crate) fn start(&self) -> Result<u64, Refused> {
+        self.check_era()?;
         // ORDERING: Release pairs with the Acquire in `enter`: the stores that unlinked come with the new epoch.
         let target = self.epoch.fetch_add(EPOCH, Release).wrapping_add(EPOCH);
         assert!(target <= u64::MAX / 2, "2^43 grace periods");
-        if self.fences {
-            #[cfg(loom)]
-            self.step.fetch_add(1, Relaxed);
-            // ORDERING: SeqCst pairs with the fence in `enter`.
-            fence(SeqCst);
-        } else {
-            // Pairs with the compiler fence in `enter`. To go on without it would be unsound.
-            assert!(prim::barrier::all_threads(), "membarrier(2) was granted and is now refused");
+        // `Done` pairs with the compiler fence in `enter`.
+        match self.asymmetric.expensive() {
+            Expensive::Done => Ok(target),
+            Expensive::Refused => Err(Refused::Membarrier),
+            Expensive::Fence => {
+                #[cfg(loom)]
+                self.step.fetch_add(1, Relaxed);
+                // ORDERING: SeqCst pairs with the fence in `enter`.
+                fence(SeqCst);
+                Ok(target)
+            }
         }
-        target
+    }
+
+    /// Fails in the child of a fork.
+    pub(crate) fn check_era(&self) -> Result<(), Refused> {
+        if self.era == prim::era::current() { Ok(()) } else { Err(Refused::Forked) }
     }
 
     /// Whether the grace period that [`Readers::start`] began has ended.
@@ -194,7 +238,7 @@ impl<P> Readers<P> {
 
     /// Whether readers execute a full fence.
     pub(crate) fn has_fences(&self) -> bool {
-        self.fences
+        self.asymmetric.is_fence()
     }
 
     /// How many sections were leaked because their thread returned its index first.

@@ -7,9 +7,13 @@
 //!
 //! One consumer at a time takes the handed batches, waits for a grace period, runs them, oldest first, and then looks
 //! again; so when a marker batch is run, every batch handed before it has been run.
+//!
+//! If no grace period can begin ([`Refused`]), batches stay where they are, their markers tell the threads in
+//! `barrier`, and the next call of the consumer tries again. In the child of a fork nothing is run: the domain and what
+//! was deferred are leaked.
 
-use super::batch::{Batch, Callback, Handed, Pending, TryLock};
-use super::readers::Readers;
+use super::batch::{Batch, Callback, DONE, Handed, Pending, REFUSED, TryLock};
+use super::readers::{Readers, Refused};
 use core::time::Duration;
 use prim::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize,
@@ -31,6 +35,8 @@ const NOBODY: usize = usize::MAX;
 /// Rounds of a wait for readers that only yield, before it naps.
 const ROUNDS_BEFORE_NAP: u32 = 64;
 
+/// Readers first, at the address that a guard keeps anyway.
+#[repr(C)]
 pub(super) struct Inner {
     pub(super) readers: Readers<TryLock<Pending>>,
     pub(super) reclaim: Reclaim,
@@ -66,13 +72,15 @@ pub(super) struct Counters {
     pub(super) stall_timeout_ns: AtomicU64,
     pub(super) freed_callbacks: AtomicU64,
     pub(super) freed_bytes: AtomicU64,
+    pub(super) panics: AtomicU64,
+    pub(super) refusals: AtomicU64,
 }
 
-/// Batches for which a grace period has begun.
+/// Batches, and the epoch that ends their grace period. None: it could not begin yet.
 #[derive(Default)]
 struct Waiting {
     batches: Vec<Batch>,
-    target: u64,
+    target: Option<u64>,
 }
 
 impl Inner {
@@ -99,8 +107,8 @@ impl Inner {
     }
 
     /// Begins a grace period and waits for its end. `false`: it gave up, because the domain is being dropped.
-    pub(super) fn grace_period(&self) -> bool {
-        self.wait_for_readers(self.readers.start())
+    pub(super) fn grace_period(&self) -> Result<bool, Refused> {
+        self.readers.start().map(|target| self.wait_for_readers(target))
     }
 
     fn wait_for_readers(&self, target: u64) -> bool {
@@ -169,19 +177,35 @@ impl Inner {
     fn consume(&self, waiting: &mut Waiting, passed: impl Fn(u64) -> bool) -> bool {
         let mut any = false;
         loop {
-            if waiting.batches.is_empty() {
-                waiting.batches = self.reclaim.handed.take_all();
-                if waiting.batches.is_empty() {
-                    return any;
+            let target = match waiting.target {
+                Some(target) => target,
+                None => {
+                    waiting.batches.append(&mut self.reclaim.handed.take_all());
+                    if waiting.batches.is_empty() {
+                        return any;
+                    }
+                    let Ok(target) = self.readers.start() else {
+                        self.refuse(waiting);
+                        return any;
+                    };
+                    *waiting.target.insert(target)
                 }
-                waiting.target = self.readers.start();
-            }
-            if !passed(waiting.target) {
+            };
+            if !passed(target) {
                 return any;
             }
             any = true;
+            waiting.target = None;
             self.run(core::mem::take(&mut waiting.batches));
         }
+    }
+
+    /// Reports that no grace period can begin to the threads that wait in `barrier`.
+    #[cold]
+    fn refuse(&self, waiting: &mut Waiting) {
+        // Relaxed: a counter.
+        self.reclaim.counters.refusals.fetch_add(1, Relaxed);
+        waiting.batches.iter_mut().for_each(|batch| batch.notify(REFUSED));
     }
 
     fn run(&self, batches: Vec<Batch>) {
@@ -189,8 +213,9 @@ impl Inner {
         self.reclaim.consumer.store(prim::cpu::id(), Relaxed);
         for batch in batches {
             let (callbacks, bytes) = (batch.callbacks.len(), batch.bytes);
-            batch.run();
+            let panics = batch.run();
             // Relaxed: counters.
+            self.reclaim.counters.panics.fetch_add(panics, Relaxed);
             self.reclaim.counters.freed_callbacks.fetch_add(callbacks as u64, Relaxed);
             self.reclaim.counters.freed_bytes.fetch_add(bytes as u64, Relaxed);
         }
@@ -208,6 +233,7 @@ impl Inner {
         while any {
             any = self.collect();
             self.reclaim.baton.with(|waiting| {
+                waiting.target = None;
                 let mut batches = core::mem::take(&mut waiting.batches);
                 batches.append(&mut self.reclaim.handed.take_all());
                 any |= !batches.is_empty();
@@ -247,6 +273,9 @@ pub(super) fn flush(inner: &Arc<Inner>) {
 /// Wakes the reclaimer, or does its work as far as possible without waiting.
 #[cold]
 pub(super) fn call_reclaimer(inner: &Arc<Inner>) {
+    if inner.readers.check_era().is_err() {
+        return;
+    }
     match start_reclaimer(inner) {
         // The thread that starts it consumes itself if the start fails.
         STARTING | RUNNING => inner.wake(),
@@ -255,7 +284,8 @@ pub(super) fn call_reclaimer(inner: &Arc<Inner>) {
 }
 
 /// Returns when all callbacks deferred before have run.
-pub(super) fn barrier(inner: &Arc<Inner>) {
+pub(super) fn barrier(inner: &Arc<Inner>) -> Result<(), Refused> {
+    inner.readers.check_era()?;
     inner.collect();
     let done = Arc::new(AtomicU32::new(0));
     inner.reclaim.handed.push(Batch::marker(done.clone()));
@@ -265,12 +295,14 @@ pub(super) fn barrier(inner: &Arc<Inner>) {
     // Relaxed: RUNNING means only that the thread runs until the domain is dropped.
     let is_running = inner.reclaim.reclaimer.load(Relaxed) == RUNNING;
     inner.wake();
-    // ORDERING: Acquire pairs with the Release in `Batch::run` (batch.rs): what the callbacks did.
-    while done.load(Acquire) == 0 {
-        if is_running {
-            prim::park::park(&done, 0);
-        } else if inner.try_consume().is_none() {
-            prim::thread::yield_now();
+    loop {
+        // ORDERING: Acquire pairs with the Release in `Batch::notify` (batch.rs): what the callbacks did.
+        match done.load(Acquire) {
+            DONE => return Ok(()),
+            REFUSED => return Err(Refused::Membarrier),
+            _ if is_running => prim::park::park(&done, 0),
+            _ if inner.try_consume().is_none() => prim::thread::yield_now(),
+            _ => {}
         }
     }
 }
@@ -323,6 +355,10 @@ fn run_reclaimer(inner: &Inner) {
 /// protects nothing any more: values loaded under it borrow it).
 pub(super) fn shut_down(inner: &Inner) {
     let reclaim = &inner.reclaim;
+    if inner.readers.check_era().is_err() {
+        // Locks and slots may be as threads of the parent left them, and the reclaimer does not exist here.
+        return;
+    }
     if inner.is_in_callback() {
         // The last owner of the domain was one of its own callbacks: a thread cannot join itself.
         // Relaxed (both): read by this thread.

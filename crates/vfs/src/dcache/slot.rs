@@ -30,7 +30,7 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 use prim::atomic::{
     AtomicPtr, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
 use sync::{HashNode, HashTable, HashView, Item, Slab};
@@ -120,9 +120,10 @@ impl Link {
 
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<&Dentry> {
-        // Relaxed: memory is type-stable, so the target is always a dentry. The caller's samples of its
-        // `seq`, or the lock that covers the link, order its contents.
-        let target = self.0.load(Relaxed);
+        // ORDERING: Acquire, pairs with the Release in `Link::set_option`: the thread that made the link had the
+        // target from its slab, so the dentry that the slab first wrote there is seen. What its name is now, the
+        // caller's samples of its `seq` order, or the lock that covers the link.
+        let target = self.0.load(Acquire);
         // SAFETY: invariant 1.
         unsafe { target.as_ref() }
     }
@@ -134,11 +135,14 @@ impl Link {
 
     #[inline(always)]
     pub(crate) fn set(&self, target: &Dentry) {
-        self.0.store(core::ptr::from_ref(target).cast_mut(), Relaxed);
+        self.set_option(Some(target));
     }
 
+    #[inline(always)]
     pub(crate) fn set_option(&self, target: Option<&Dentry>) {
-        self.0.store(target.map_or(core::ptr::null_mut(), |target| core::ptr::from_ref(target).cast_mut()), Relaxed);
+        let target = target.map_or(core::ptr::null_mut(), |target| core::ptr::from_ref(target).cast_mut());
+        // ORDERING: Release, pairs with the Acquire in `Link::get`: a thread that follows the link finds a dentry.
+        self.0.store(target, Release);
     }
 }
 
