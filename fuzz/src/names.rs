@@ -130,7 +130,7 @@ fn rename(
             model.insert(known(&new), (new, ino));
         }
     } else if answer.is_ok() {
-        // One file under one name, written otherwise: nothing, or the new way to write it; the listing says which.
+        // One file under one name, written otherwise: nothing, or the new way to write it; the listing shows which.
         model.remove(&known(old));
         model.insert(known(&new), (new, ino));
     } else {

@@ -277,7 +277,7 @@ fn unmount_all(context: &Context) {
         }
         if context.mounts().len() == mounts.len() {
             let hidden = mounted.iter().any(|mount| mount.mountpoint == b"/");
-            assert!(mounted.is_empty() || hidden, "busy, and nobody is there: {mounted:?}");
+            assert!(mounted.is_empty() || hidden, "busy, and nothing is in use: {mounted:?}");
             return;
         }
     }
@@ -299,7 +299,7 @@ fn check_tree(vfs: &Vfs, context: Context) {
         assert_eq!(nlink, names, "links of inode {ino}");
     }
     let fs = context.statvfs(Base::CWD, b"/").expect("a root").fs;
-    assert_eq!(fs.files - fs.files_free, reached.links.len() as u64 + reached.dirs, "inodes that nobody can reach");
+    assert_eq!(fs.files - fs.files_free, reached.links.len() as u64 + reached.dirs, "inodes that no path reaches");
     drop(context);
     vfs.barrier();
     let stats = vfs.stats();

@@ -1,6 +1,6 @@
 """Users who act on a mount: processes of root's that have taken another user's identity. Not a program.
 
-An actor runs one function in a process of its own, with the user's groups and without capabilities. What it returns, or
+An actor runs one function in its own process, with the user's groups and without capabilities. What it returns, or
 the name of the error that it raised, comes back to the caller. It may pause in the middle, while others act.
 """
 

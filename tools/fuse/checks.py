@@ -378,7 +378,7 @@ def renames_replace(at):
 
 
 def renames_lose_nothing(at):
-    """Each of some processes moves a file of its own among names in three directories, while others stat all of the names:
+    """Each of some processes moves its own file among names in three directories, while others stat all of the names:
     the file is always at the name that its owner gave it, there is one of each in the end, and nothing but ENOENT is seen."""
     directories = [at / f"d{number}" for number in range(3)]
     for directory in directories:

@@ -282,7 +282,7 @@ class Mount:
     def __init__(self, kind, name=None, backing="tmpfs", options="", command=None, source=None):
         """`backing` is where a mirrored directory lies: tmpfs or disk. `options` go to lightfoot's -o. `command` is for
         the kind `custom`: words with {source} and {mountpoint}, run in the foreground. `source` mirrors that directory
-        in place of one of our own. A kind may have options of its own behind a colon: lightfoot-host:exclusive+threads=2
+        in place of ours. A kind may have options behind a colon: lightfoot-host:exclusive+threads=2
         for -o exclusive,threads=2."""
         self.name = name or kind
         kind, _, own = kind.partition(":")

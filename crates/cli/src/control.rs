@@ -3,7 +3,7 @@
 //! # What it is
 //! A Unix socket named after the mount's device, `lightfoot/mount-MAJOR:MINOR.sock` in `/run` for root and in
 //! `$XDG_RUNTIME_DIR` for others (else `/tmp/lightfoot-UID`). A client sends a line, `snapshot`, and receives a line of JSON, a
-//! [`Status`]. Only its owner can enter the directory of the socket, so nobody else can connect.
+//! [`Status`]. Only its owner can enter the directory of the socket, so no other user can connect.
 //!
 //! # What it is not
 //! A way to change a mount.

@@ -1,6 +1,6 @@
 //! The command `lightfoot`: mounts trees and shows their statistics.
 //!
-//! Exit status: 0; 1 for a failure that the user cannot correct; 2 for wrong input, with a sentence that says what to do;
+//! Exit status: 0; 1 for a failure that the user cannot correct; 2 for wrong input, with a sentence about what to do;
 //! 128 + N if signal N ended it.
 //!
 //! Each module imports only modules of the rows above its own:

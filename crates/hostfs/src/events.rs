@@ -196,7 +196,7 @@ fn invalidate(shared: &Shared, watches: &Watches, invalidator: &Invalidator, eve
     waiting
 }
 
-/// Whether the host's answer tells what a name leads to, if to anything.
+/// Whether the host's answer is about the name: what it leads to, or that there is none.
 fn is_certain(stat: &Result<Statx, Errno>) -> bool {
     matches!(stat, Ok(_) | Err(Errno::ENOENT))
 }

@@ -1,7 +1,7 @@
 //! The host: system calls in the form that is used here.
 //!
 //! # What it is
-//! Each function is one call, unless its documentation says otherwise. Names are single components: not empty, not `.`
+//! Each function is one call, unless its documentation states otherwise. Names are single components: not empty, not `.`
 //! or `..`, without a slash. A single component below a descriptor leads elsewhere only as a symbolic link or a mount
 //! point. Links are never followed, mount points only where the options allow it.
 //!

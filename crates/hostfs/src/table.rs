@@ -112,7 +112,7 @@ impl Table {
         self.shard(id).lock().get(&id).cloned()
     }
 
-    /// The node of a file that was found; makes its record if there is none. The flag says whether the record was
+    /// The node of a file that was found; makes its record if there is none. The flag is set if the record was
     /// pinned and now has a name again.
     pub(crate) fn note_sighting(&self, identities: &Identities, sighting: &Sighting<'_>) -> (u64, bool) {
         let Sighting { stat, at, .. } = *sighting;

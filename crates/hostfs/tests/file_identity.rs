@@ -154,7 +154,7 @@ fn a_file_that_took_another_ones_name_is_not_opened_for_it() {
         fs::create_dir_all(source.path().join("dir")).unwrap();
         fs::write(source.path().join("file"), b"old").unwrap();
         fs::write(source.path().join("dir/f"), b"old").unwrap();
-        // The policy says that no other program changes it; and it has no descriptor.
+        // By the policy no other program changes it; and it has no descriptor.
         let tree = Tree::new(&source, &HostOptions { policy: Revalidate::Exclusive, ..HostOptions::default() });
         let held = tree.at.hold(Base::CWD, format!("/{name}").as_bytes(), false).unwrap();
         fs::rename(source.path().join(name), source.path().join("gone")).unwrap();

@@ -34,7 +34,7 @@ fn main() -> io::Result<()> {
     println!("the log is now {} and says {text:?}", log.path(&ctx).display());
 
     // Errors carry the number that Linux answers.
-    let error = ctx.read_dir("/srv/site/home").expect_err("it is no directory");
+    let error = ctx.read_dir("/srv/site/home").expect_err("it is not a directory");
     assert_eq!(error.raw_os_error(), Some(20));
     println!("listing a file: {error}");
 

@@ -1,4 +1,4 @@
-//! Handles and mounts: a plug-in gets a directory that it cannot leave, on a file system of its own with a limit, and
+//! Handles and mounts: a plug-in gets a directory that it cannot leave, on its own file system with a limit, and
 //! an error is explained.
 //!
 //! Run it with `cargo run --release -p lightfoot --example handles`.

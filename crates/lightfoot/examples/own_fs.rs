@@ -62,7 +62,7 @@ impl Assets {
                 Attr { mode: S_IFDIR | 0o555, nlink: 2 + subdirs as u32, ..Attr::default() }
             }
         };
-        // Inode numbers are ours to choose, but not 0. `valid` stays at its default: nobody else changes anything here.
+        // Inode numbers are ours to choose, but not 0. `valid` stays at its default: no other program changes anything here.
         NewInode { node: place as u64, attr: Attr { ino: place as u64 + 1, ..attr }, ..NewInode::default() }
     }
 }
@@ -72,7 +72,7 @@ impl FileSystem for Assets {
         self.describe(0)
     }
 
-    /// One name in one directory. Asked once: then the answer is in the cache, a name that is not there (`ENOENT`) as
+    /// One name in one directory. Called once: then the answer is in the cache, a name that is not there (`ENOENT`) as
     /// well.
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
         self.lookups.fetch_add(1, Relaxed);
@@ -123,7 +123,7 @@ fn main() -> io::Result<()> {
     let error = ctx.create_dir("/new").expect_err("it makes nothing");
     println!("making a directory: {error}");
 
-    // However often a name is used, the file system was asked for it once.
+    // However often a name is used, the file system was called once for it.
     for _ in 0..1000 {
         ctx.metadata("/css/print/page.css")?;
         ctx.metadata("/none").expect_err("it is not there");

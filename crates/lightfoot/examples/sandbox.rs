@@ -1,4 +1,4 @@
-//! One tree seen by three parties: root, and two users who each have a context of their own. Shows permission bits, a
+//! One tree seen by three parties: root, and two users with a context each. Shows permission bits, a
 //! sticky directory, and a context that is locked into a part of the tree by `chroot`.
 //!
 //! Run it with `cargo run --release -p lightfoot --example sandbox`.

@@ -1,5 +1,5 @@
 //! Threads that resolve paths in one tree: prints lookups per second for 1, 2, 4, ... threads, once with each thread at
-//! files of its own choice and once with all at one single file.
+//! files that it chooses and once with all at one single file.
 //!
 //! The figures are for a first look: threads are not pinned and other processes count. `lightfoot-lab bench` measures with
 //! care. Run it with `cargo run --release -p lightfoot --example threads`; an argument is the most threads to use.
@@ -44,7 +44,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Lookups per second of `threads` threads together, each going round `paths` from a place of its own.
+/// Lookups per second of `threads` threads together, each going round `paths` from another place.
 fn lookups(ctx: &Context, paths: &[String], threads: usize) -> io::Result<f64> {
     let (start, stop) = (Barrier::new(threads + 1), AtomicBool::new(false));
     let work = |number: usize| {

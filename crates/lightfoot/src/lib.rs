@@ -138,13 +138,13 @@ impl Vfs {
         Self::new(RamFs::with_options(&options))
     }
 
-    /// A tree over a file system of your own.
+    /// A tree over your own file system.
     #[must_use]
     pub fn new(fs: impl FileSystem) -> Self {
         Self { inner: vfs::Vfs::new(fs) }
     }
 
-    /// A tree over a file system of your own, whose cache holds at most `budget`. [`View::mount_with_budget`] does the
+    /// A tree over your own file system, whose cache holds at most `budget`. [`View::mount_with_budget`] does the
     /// same for a file system that is mounted in a tree.
     ///
     /// ```

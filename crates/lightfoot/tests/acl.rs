@@ -1,7 +1,7 @@
 //! Differential tests of ACLs and of the rules of extended attributes against the running kernel, on its tmpfs.
 //!
 //! Random ACLs are set on a file of the kernel's; threads without root's credentials check their access with it.
-//! Needs root, and `user.` attributes on tmpfs (Linux 6.6): without them a test says so and ends.
+//! Needs root, and `user.` attributes on tmpfs (Linux 6.6): without them a test prints that and ends.
 
 mod namespace {
     pub(crate) mod rng;

@@ -1,5 +1,5 @@
 //! The mirror of `std::fs`: each method is used once, by one text that runs over the kernel's files and over
-//! Lightfoot's and must tell the same story; and what `std` does not have, against what Linux says. `docs/std-fs.md` is
+//! Lightfoot's and must tell the same story; and what `std` does not have, against what Linux returns. `docs/std-fs.md` is
 //! the table.
 
 #[path = "api/beyond.rs"]

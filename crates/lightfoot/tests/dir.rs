@@ -332,7 +332,7 @@ fn removing_a_tree_never_leaves_it_while_others_put_links_and_directories_in_its
     ctx.create_dir_all("/kept/dir").unwrap();
     ctx.write("/kept/dir/file", "").unwrap();
     ctx.create_dir("/tmp").unwrap();
-    // Fewer than a listing takes out at once, so that it says "directory" of what is a link by the time it is opened.
+    // Fewer than a listing takes out at once, so that it reports as a directory what is a link by the time it is opened.
     const DIRS: usize = 40;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -1,5 +1,5 @@
 //! Differential tests against the running kernel: the same random operations on both, errno for errno and attribute for
-//! attribute. [`namespace::driver::run_seeds`] says how to replay one seed.
+//! attribute. [`namespace::driver::run_seeds`] describes how to replay one seed.
 
 mod namespace;
 

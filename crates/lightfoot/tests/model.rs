@@ -1,4 +1,4 @@
-//! The same random operations on Lightfoot and on a plain reference model. [`namespace::driver::run_seeds`] says how
+//! The same random operations on Lightfoot and on a plain reference model. [`namespace::driver::run_seeds`] describes how
 //! to replay one seed.
 
 mod namespace;

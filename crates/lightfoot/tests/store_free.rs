@@ -20,7 +20,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::sync::Barrier;
 
-/// Says what the process is to do, and that it is the second one.
+/// The variable that makes this the second process, and selects its work.
 const ROLE: &str = "STORE_FREE_ROLE";
 
 /// The second process's exit status when it has done all.

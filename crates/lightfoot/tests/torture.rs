@@ -1,7 +1,7 @@
 //! All processors change one tree at once, with everything that it can do; a bounded number of operations, a seed printed.
 //!
 //! What must hold meanwhile: a name that one thread alone makes and takes away is there when it should be, wherever its directory
-//! has been moved; a path that is asked back is one that the file had at one moment; a name that one thread takes through
+//! has been moved; a reverse path is one that the file had at one moment; a name that one thread takes through
 //! states is seen in their order. What must hold afterwards: as many links as names, no count held, nothing deferred.
 
 #[path = "torture/caching.rs"]

@@ -1,6 +1,6 @@
 //! Features of a file system.
 //!
-//! Plain values. A case expects that a missing feature is refused as the documentation of [`vfs::FileSystem`] says. Own
+//! Plain values. A case expects that a missing feature is refused as the documentation of [`vfs::FileSystem`] requires. Own
 //! code.
 
 /// Features of a file system. Where one is missing, cases expect the error that is given here.

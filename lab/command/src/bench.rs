@@ -86,7 +86,7 @@ fn method(bench: &Bench) -> Result<Method, Error> {
     })
 }
 
-/// Side and operation of each case that is asked for.
+/// Side and operation of each requested case.
 fn chosen_cases(bench: &Bench) -> Result<Vec<(&'static str, &'static str)>, Error> {
     let all = OPERATIONS.into_iter().flat_map(|operation| SIDES.map(|side| (side, operation)));
     if bench.cold {
@@ -163,7 +163,7 @@ fn sites(
     for (depth, mut files) in by_depth(&tree.entries, DEPTHS[usize::from(bench.quick)]) {
         random.shuffle(&mut files);
         let wanted = if method.is_hot { HOT_PATHS } else { files.len() };
-        // Modes can keep others than root out of their own copy.
+        // Modes can keep a user other than root out of the copy.
         let files = files.into_iter().filter(|path| can_open(path, ram, kernel)).take(wanted);
         let files: Vec<&[u8]> = files.collect();
         if files.is_empty() {

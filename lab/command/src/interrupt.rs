@@ -7,7 +7,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The last signal that asked for the end; 0 while none has.
+/// The last signal that requested the end; 0 while none has.
 pub(crate) struct Interrupt {
     signal: Arc<AtomicUsize>,
 }

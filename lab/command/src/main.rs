@@ -1,7 +1,7 @@
 //! The command `lightfoot-lab`: eras of the directory cache under workloads, on this machine and on simulated ones, and
 //! Lightfoot beside the kernel.
 //!
-//! Exit status: 0; 1 for a failure other than bad input; 2 for bad input, with one line that says what to do; 128 plus the
+//! Exit status: 0; 1 for a failure other than bad input; 2 for bad input, with one line about what to do; 128 plus the
 //! number of a signal that ended the command.
 
 #![forbid(unsafe_code)]

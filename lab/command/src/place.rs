@@ -1,4 +1,4 @@
-//! Where to run: what `--on` says.
+//! Where to run: the value of `--on`.
 
 use crate::error::Error;
 use message::Reason;
@@ -11,7 +11,7 @@ use std::path::Path;
 pub(crate) enum Place {
     /// This machine.
     Native,
-    /// A simulated one, with as many of its nodes as were asked for.
+    /// A simulated one, with as many of its nodes as were requested.
     Simulated(Box<Machine>),
 }
 
@@ -49,7 +49,7 @@ fn preset(name: &str) -> Result<Machine, Error> {
 fn read(path: &Path) -> Result<Machine, Error> {
     let refuse = |reason: Reason| Error::MachineFile { path: path.into(), reason };
     let text = fs::read_to_string(path).map_err(|error| refuse(error.into()))?;
-    // The parser's message has several lines; the first says what is wrong, the rest shows where.
+    // The parser's message has several lines; the first states what is wrong, the rest shows where.
     Machine::from_toml(&text).map_err(|error| {
         let message = error.to_string();
         let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -199,7 +199,7 @@ fn nanoseconds(ns: &f64) -> String {
     if *ns < 1000.0 { format!("{ns:.0}") } else { format!("{:.0}k", ns / 1000.0) }
 }
 
-/// How one case is drawn: the colour tells the operation, full or dashed the side.
+/// How one case is drawn: the colour shows the operation, full or dashed the side.
 struct CaseLine {
     case: String,
     colour: RGBColor,

@@ -1,5 +1,5 @@
 //! The progress bar: on standard error, and only if that is a terminal. It is drawn between slices by the thread that
-//! waits, never by one of its own, which would take CPU time from what is measured.
+//! waits, never by another thread, which would take CPU time from what is measured.
 
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -1,4 +1,4 @@
-//! `lightfoot-lab run`: makes jobs of what is asked, has them done, and shows what came of them.
+//! `lightfoot-lab run`: makes jobs of the arguments, has them done, and shows their results.
 
 use crate::arguments::Run;
 use crate::chart;
@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::ops::ControlFlow;
 
-/// Milliseconds that are counted unless asked otherwise: real and virtual.
+/// Milliseconds that are counted by default: real and virtual.
 const NATIVE_MS: f64 = 300.0;
 const SIMULATED_MS: f64 = 10.0;
 
@@ -91,7 +91,7 @@ fn jobs(arguments: &Run) -> Result<Vec<Job>, Error> {
     Ok(eras.iter().flat_map(|era| places.iter().map(move |on| job(era, on))).collect())
 }
 
-/// The names of the eras that are asked for, each once, in the catalogue's order.
+/// The names of the requested eras, each once, in the catalogue's order.
 fn eras(asked: &[String]) -> Result<Vec<&'static str>, Error> {
     let all: Vec<&'static str> = eras::catalogue().iter().map(|era| era.name).collect();
     if let Some(unknown) = asked.iter().find(|name| *name != "all" && !all.contains(&name.as_str())) {
@@ -128,7 +128,7 @@ fn native(arguments: &Run) -> Result<Vec<Substrate>, Error> {
     Ok(threads.into_iter().map(|threads| Substrate::Native { threads }).collect())
 }
 
-/// The first of the options given that says something of simulated machines alone.
+/// The first of the options given that is for simulated machines alone.
 fn only_simulated(arguments: &Run) -> Option<&'static str> {
     let given = [
         (!arguments.cpus.is_empty(), "--cpus"),
@@ -165,7 +165,7 @@ fn simulated(arguments: &Run, machine: &sim::Machine) -> Result<Vec<Substrate>, 
     Ok(all.collect())
 }
 
-/// The numbers asked for, in order; without any 1, 2, 4, ... and `all`.
+/// The requested numbers, in order; without any 1, 2, 4, ... and `all`.
 fn counts(asked: &[u32], all: usize) -> BTreeSet<usize> {
     if asked.is_empty() {
         return (0..).map(|bit| 1 << bit).take_while(|&count| count < all).chain([all]).collect();

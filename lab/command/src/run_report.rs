@@ -156,7 +156,7 @@ impl RunReport {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// As text: a head, the table, and the locks if they were asked for.
+    /// As text: a head, the table, and the locks if they were requested.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |label: &str, value: &str| {

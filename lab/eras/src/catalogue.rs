@@ -85,7 +85,7 @@ const CATALOGUE: &[EraEntry] = &[
     EraEntry {
         name: "statvfs-mount",
         year: 2010,
-        summary: "vfs-scale; statvfs asks the mount",
+        summary: "vfs-scale; statvfs reads the mount",
         make: make::<FineLocks<ByMount>>,
     },
     EraEntry {

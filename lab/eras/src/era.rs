@@ -66,8 +66,8 @@ pub trait Era: Send + Sync {
     /// taken. Looks at everything; nothing is charged for it on a simulated machine.
     fn visit_counters(&self, _visit: &mut dyn FnMut(&'static str, u64)) {}
 
-    /// Checks that counts, chains and lists are what they must be when no process and no open file is left; says what
-    /// is wrong. For tests: looks at everything, and is right only while nobody else uses the era.
+    /// Checks that counts, chains and lists are what they must be when no process and no open file is left; returns what
+    /// is wrong. For tests: looks at everything, and is right only while no other thread uses the era.
     fn verify(&self) -> core::result::Result<(), String> {
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! not even on the last component; children do not count on their directory; counts move by one fetch-add.
 //!
 //! # What the adapter does itself
-//! * It says by [`prim::cost`] how long the instructions of a walk take, as the other eras do: the library has no such
+//! * It charges by [`prim::cost`] how long the instructions of a walk take, as the other eras do: the library has no such
 //!   calls. What is done under a directory's lock is charged there ([`counted_fs`]).
 //! * [`hold_parent`](Process::hold_parent) looks at the directory's attributes, by the file's reverse path, twice as many
 //!   components as `dget_parent` has locks, and holds nothing: the library has no operation that holds the directory of an

@@ -2,7 +2,7 @@
 //! takes.
 //!
 //! The eras' own instructions cost nothing on a simulated machine, which charges accesses to memory only. So each era
-//! says by [`prim::cost`] how long the instructions of the period took, and these are the figures it uses. They are
+//! charges by [`prim::cost`] how long the instructions of the period took, and these are the figures it uses. They are
 //! estimates for a machine of about 2.5 GHz, round numbers, the same for every era: an era differs by its locks, not by
 //! them. On real hardware they do nothing.
 

@@ -271,7 +271,7 @@ impl<S: Scheme> Tree<S> {
         core::iter::successors(first, |&at| some(self.entry(at).key().next.load(Acquire)))
     }
 
-    /// Whether an entry is what is looked for, by what its first line says.
+    /// Whether an entry is what is looked for, by its first cache line.
     pub(crate) fn resembles(&self, number: u32, dir: u32, name: &Name<'_>) -> bool {
         let entry = self.entry(number);
         entry.key().name.hash() == name.hash && entry.parent() == dir

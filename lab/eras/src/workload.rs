@@ -11,7 +11,7 @@
 //!
 //! # What it is not
 //! A replay of a trace, or a measure of a whole system: there is no disk, no network and no page cache. Where weights
-//! or times were chosen here and are not the publication's, the workload's file says so.
+//! or times were chosen here and are not the publication's, the workload's file states that.
 //!
 //! # Locking
 //! None: workers share nothing but the era. Each has its own random numbers.

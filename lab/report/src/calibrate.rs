@@ -7,7 +7,7 @@
 //!
 //! # What it is not
 //! Evidence for larger machines: two CPUs of one node say nothing about distance classes. Nor does it choose among results
-//! by their error: a row is repeated or dropped by what the ping-pong before and after it says, and dropped rows are
+//! by their error: a row is repeated or dropped by the ping-pong before and after it, and dropped rows are
 //! listed.
 //!
 //! # Limitations
@@ -35,7 +35,7 @@ const TRIES: u32 = 4;
 /// A row counts if the ping-pong before and after it differ by no more than this factor.
 const STEADY: f64 = 1.25;
 
-/// What is asked.
+/// What to measure.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The two CPUs, by the system's numbers; without them, the first two that this process may use.

@@ -21,7 +21,7 @@ use sync::lockstat::Row;
 #[repr(align(128))]
 struct Steps(AtomicU64);
 
-/// Tells the workers to stop, and the timing thread of the first failure.
+/// Stops the workers, and notifies the timing thread of the first failure.
 #[derive(Default)]
 struct Stop {
     is_asked: AtomicBool,

@@ -31,7 +31,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome of `per_worker` steps in `seconds`; `roles` are names and `role` says which one a worker has.
+    /// The outcome of `per_worker` steps in `seconds`; `roles` are names and `role` returns which one a worker has.
     pub(crate) fn new(
         job: &Job,
         seconds: f64,

@@ -18,7 +18,7 @@ fn job(seed: u64) -> Job {
     }
 }
 
-/// Runs jobs with these seeds in children that do `script`, and says in which order they were done.
+/// Runs jobs with these seeds in children that do `script`, and returns in which order they were done.
 fn run(script: &str, processes: usize, seeds: &[u64]) -> (Vec<Result<Outcome, Failure>>, Vec<usize>) {
     let pool = Pool::of(["sh", "-c", script].map(OsString::from), processes);
     let jobs: Vec<Job> = seeds.iter().map(|&seed| job(seed)).collect();

@@ -73,7 +73,7 @@ fn stat_as_user(actor: &Actor, path: &str) {
     actor.user.attr(Base::CWD, path.as_bytes(), true).expect(path);
 }
 
-/// Below `/d`, and no further than `resolve` says.
+/// Below `/d`, and no further than `resolve` allows.
 fn stat_within(actor: &Actor, path: &str, resolve: Resolve) {
     actor.context.attr(Base::at(&actor.scope).within(resolve), path.as_bytes(), true).expect(path);
 }

@@ -45,7 +45,7 @@ pub(super) const TABLE: [Row; 44] = [
         form: Switch { off: "", set: |s, on| s.mount.allow_other = on },
         valid: &[Mount],
         default: "off, also for root",
-        help: "Allow other users to use the mount. Unless root mounts, /etc/fuse.conf must have user_allow_other.",
+        help: "Allow other users. Unless root mounts, /etc/fuse.conf needs user_allow_other.",
     },
     Row {
         name: "own_permissions",
@@ -55,8 +55,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "default_permissions",
-        help: "Let Lightfoot check permissions instead of the kernel, with the caller's supplementary groups. Not with \
-               allow_other or no_open: nobody would check some permissions then.",
+        help: "Check permissions in Lightfoot instead of the kernel. Not with allow_other or no_open.",
     },
     Row {
         name: "uid",
@@ -67,7 +66,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "as stored",
-        help: "Show every file as owned by this user. (ram:uid=N sets the owner of a tree in memory.)",
+        help: "Show every file as owned by this user.",
     },
     Row {
         name: "gid",
@@ -103,7 +102,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount, Directory],
         default: "1s for a directory; a day for ram:, exclusive and watch",
-        help: "How long the kernel caches names and attributes; for a directory, also how long Lightfoot does.",
+        help: "How long names and attributes are cached.",
     },
     Row {
         name: "entry_timeout",
@@ -158,7 +157,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "",
-        help: "Same as threads, by the name that libfuse uses.",
+        help: "Same as threads, as libfuse calls it.",
     },
     Row {
         name: "clone_fd",
@@ -179,7 +178,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "nowriteback",
-        help: "Let the kernel collect writes. Small writes are faster; collected writes are lost if the process dies.",
+        help: "Let the kernel collect small writes. They are lost if the process dies.",
     },
     Row {
         name: "passthrough",
@@ -192,23 +191,21 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "nopassthrough",
-        help: "Let the kernel read and write files of a directory itself (Linux 6.9, root, without writeback). Reads are \
-               three times as fast, opening is a little slower.",
+        help: "Let the kernel access files of a directory itself (Linux 6.9, root, not with writeback).",
     },
     Row {
         name: "acl",
         form: Switch { off: "noacl", set: |s, on| s.mount.acl = on },
         valid: &[Mount],
         default: "acl",
-        help: "Obey POSIX ACLs. With noacl the kernel checks modes only, so it cannot be combined with allow_other.",
+        help: "Obey POSIX ACLs. With noacl only modes count; not with allow_other.",
     },
     Row {
         name: "no_open",
         form: Switch { off: "open", set: |s, on| s.mount.session.no_open = on },
         valid: &[Mount],
         default: "open",
-        help: "For trees in memory: the kernel reads and writes without opening files, which saves two requests for each \
-               open.",
+        help: "For trees in memory: read and write without a request to open.",
     },
     Row {
         name: "locks",
@@ -282,7 +279,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: ALL,
         default: "relatime",
-        help: "When to update access times: on every read, or only if they are old or before the last change (relatime).",
+        help: "Update access times on every read, or only if they are old (relatime).",
     },
     Row {
         name: "nodiratime",
@@ -303,7 +300,7 @@ pub(super) const TABLE: [Row; 44] = [
         form: Switch { off: "", set: |s, on| s.mount.nonempty = on },
         valid: &[Mount],
         default: "off",
-        help: "Mount over a directory that is not empty, or over another mount of Lightfoot, and hide what it holds.",
+        help: "Mount over a directory that has files, or over a mount of Lightfoot.",
     },
     Row {
         name: "max_names",
@@ -313,8 +310,8 @@ pub(super) const TABLE: [Row; 44] = [
             set: |s, value| put(&mut s.max_names, at_least_one(value).map(Some)),
         },
         valid: &[Mount],
-        default: "500,000; for a directory at most half of what fits into cache",
-        help: "Invalidate names in the kernel when it has cached more than this.",
+        default: "500,000; of a directory at most half the cache",
+        help: "How many names the kernel may cache.",
     },
     Row {
         name: "max_write",
@@ -347,7 +344,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: SOURCES,
         default: "320m",
-        help: "Size of the cache: 8 parts of 10 for names that exist, one for names that do not, one for listings.",
+        help: "Size of the cache: 80% for names, 10% for missing names, 10% for listings.",
     },
     Row {
         name: "size",
@@ -448,7 +445,7 @@ pub(super) const TABLE: [Row; 44] = [
         form: Switch { off: "", set: |s, _| s.host.policy = Some(Revalidate::Exclusive) },
         valid: &[Directory],
         default: "ttl=1s",
-        help: "Cache without limit: you promise that nothing else changes the directory.",
+        help: "Cache without a limit of time. No other program may change the directory.",
     },
     Row {
         name: "watch",

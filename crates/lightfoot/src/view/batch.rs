@@ -24,7 +24,7 @@ impl View {
     /// ```
     ///
     /// # Errors
-    /// Each result has the error of its own walk.
+    /// Each result has the error of its walk.
     #[must_use]
     pub fn metadata_many(&self, paths: &[impl AsPath]) -> Vec<io::Result<Metadata>> {
         let bytes: Vec<&[u8]> = paths.iter().map(AsPath::as_path_bytes).collect();

@@ -165,7 +165,7 @@ fn a_namespace_that_nobody_sees_any_more_takes_its_mounts_with_it() {
     drop(own);
     assert_eq!(names(&dir, "."), ["file"]);
     drop(dir);
-    // What was replaced is freed when nobody can be reading it any more, and may own what is freed after that.
+    // What was replaced is freed when no thread can be reading it any more, and may own what is freed after that.
     (0..3).for_each(|_| vfs.barrier());
     assert_eq!((counts.evictions(), Arc::strong_count(&counts)), (2, 1));
     ctx.remove_dir("/a").unwrap();

@@ -81,7 +81,7 @@ struct Difference {
 type Answers = Box<[Outcome; 2]>;
 
 /// Runs generated operations for each seed and prints how it went. `LIGHTFOOT_SEED` runs one seed, `LIGHTFOOT_OPS`
-/// says how many operations each has, `LIGHTFOOT_STATS` prints how often each operation ended how.
+/// sets how many operations each has, `LIGHTFOOT_STATS` prints how often each operation ended how.
 pub(crate) fn run_seeds(case: Case, seeds: Range<u64>, ops: u64, a: Side, b: Side) {
     let seeds = number("LIGHTFOOT_SEED").map_or(seeds, |seed| seed..seed + 1);
     let ops = number("LIGHTFOOT_OPS").unwrap_or(ops) as usize;
@@ -184,7 +184,7 @@ impl Pair {
         let (user, closes) = (self.user, self.closes.clone());
         let mut step = |op: Op| self.apply(&op).map_err(|answers| (op, answers));
         if user != 0 {
-            // Linux asks whether credentials are the same object, not whether they say the same.
+            // Linux checks whether credentials are the same object, not whether they are equal.
             closes.clone().for_each(|slot| drop(step(Op::Close { slot })));
             step(Op::Become(0))?;
         }

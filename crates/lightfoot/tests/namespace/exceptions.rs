@@ -40,13 +40,13 @@ pub(crate) const EXCEPTIONS: [(&str, &str, &str); 10] = [
     ),
     (
         "RESOLVE_CACHED, and EAGAIN of a scoped walk that something moved under",
-        "what is cached is each side's own affair; Lightfoot goes on where Linux says EAGAIN",
+        "what is cached is each side's own affair; Lightfoot goes on where Linux fails with EAGAIN",
         "kernel/extra.rs, TRIES",
     ),
     (
         "RESOLVE_NO_XDEV with O_CREAT, or without RESOLVE_NO_SYMLINKS",
-        "open: at a mount point with O_CREAT and O_EXCL Linux says EXDEV and Lightfoot EEXIST; not to follow: behind an absolute link \
-         Linux 6.18 says EXDEV if the path is relative, on one mount too, since it compares with a root that it has not looked up",
+        "open: at a mount point with O_CREAT and O_EXCL Linux fails with EXDEV and Lightfoot with EEXIST; not to follow: behind an absolute link \
+         Linux 6.18 fails with EXDEV if the path is relative, on one mount too, since it compares with a root that it has not looked up",
         "generate/extra.rs, open_how",
     ),
     ("FALLOC_FL_ZERO_RANGE", "tmpfs has none", "ops/extra.rs, Storage"),

@@ -241,7 +241,7 @@ impl Generator {
     fn dir_mode(&mut self) -> u32 {
         let mode = self.rng.pick(&DIR_MODES);
         let World { protected_regular, protected_fifos, .. } = self.world;
-        // Lightfoot knows no protection in directories that are open to their group only: level 2.
+        // Lightfoot has no protection in directories that are open to their group only: level 2.
         let beyond = self.plan.with_lightfoot && protected_regular.max(protected_fifos) > 1;
         if beyond && mode & S_ISVTX != 0 { mode & !0o020 } else { mode }
     }
@@ -396,7 +396,7 @@ impl Model {
         self.find_path(path).is_some_and(|id| self.is_dir(id))
     }
 
-    /// A path to something that exists, from the root or the working directory; to a directory if asked for.
+    /// A path to something that exists, from the root or the working directory; to a directory if requested.
     fn random_path(&self, rng: &mut Rng, from_root: bool, dir: bool) -> Vec<u8> {
         let (at, path) = if from_root { (self.root(), b"/".to_vec()) } else { (self.cwd(), Vec::new()) };
         self.random_path_from(rng, at, path, dir)

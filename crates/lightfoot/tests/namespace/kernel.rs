@@ -4,7 +4,7 @@
 //! mounts apart from the process's (`unshare(CLONE_FS | CLONE_NEWNS)`), changes root and working directory into it, and changes
 //! its own credentials with raw system calls. Dropping the instance brings the thread back; the namespace ends with its last
 //! user, whatever happens before. Otherwise it is a directory in `/dev/shm`, reached through a path prefix, and
-//! [`World::confined`] says so.
+//! [`World::confined`] decides that.
 
 #![allow(unsafe_code, reason = "system calls without a safe form")]
 

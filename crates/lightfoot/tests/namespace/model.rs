@@ -171,7 +171,7 @@ impl Model {
         matches!(self.inodes[id].kind, Kind::Dir { removed: true, .. })
     }
 
-    /// `inode_permission`: whether the process may use the inode in all of the ways asked for.
+    /// `inode_permission`: whether the process may use the inode in all of the requested ways.
     fn permission(&self, id: Id, bits: u32) -> Res<()> {
         let inode = &self.inodes[id];
         let shift = match () {

@@ -129,7 +129,7 @@ pub(crate) struct Attr {
 pub(crate) enum Moved {
     Nowhere,
     /// Of all but directories. The kernel's multigrain timestamps move at every change that follows a look - but
-    /// tmpfs gives directories the time of the object that was linked or unlinked, and nobody may have looked at
+    /// tmpfs gives directories the time of the object that was linked or unlinked, and no process may have looked at
     /// that.
     InFiles,
     Everywhere,

@@ -38,7 +38,7 @@ fn a_path_through_a_directory_that_moves_leads_to_its_file_or_to_nothing() {
                 _ => "/links/long",
             };
             // Each directory is looked up once, so such a walk is of one moment for each: it fits two states in order. The
-            // name of the child tells nothing about where the upper one is.
+            // name of the child does not show where the upper one is.
             if rng.below(2) == 0 {
                 let path = format!("{dir}/{child}/y/file");
                 let seen = look(context, &path);

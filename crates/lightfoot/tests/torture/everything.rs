@@ -101,7 +101,7 @@ const STATES: [(&str, &str); 4] = [
 /// Directories between the two, so that a way back takes its time.
 const BETWEEN: usize = 300;
 
-/// Two directories, one far below the other, that one thread renames in turns; looked at by path and asked back from below.
+/// Two directories, one far below the other, that one thread renames in turns; looked at by path, and by reverse path from below.
 struct Tour {
     history: History,
     file: OwnedPlace,

@@ -64,7 +64,7 @@ impl FileSystem for Store {
     }
 
     fn mounted(&self, invalidator: Invalidator) {
-        // The first tree's: later ones have invalidators of their own.
+        // The first tree's: each later one has another invalidator.
         let _ = self.0.invalidator.set(invalidator);
     }
 

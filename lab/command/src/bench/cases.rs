@@ -62,7 +62,7 @@ pub(crate) struct Site {
     depth: usize,
     /// Files to look up.
     files: Paths,
-    /// Names to make: for each thread, in a directory of its own.
+    /// Names to make: for each thread, in its own directory.
     new_names: Vec<Paths>,
     /// Where [`Site::new_names`] are looked up from, for each thread: at depth 1 the own directory is the root.
     new_contexts: Vec<Context>,
@@ -187,7 +187,7 @@ impl Site {
         self.case("kernel", operation, batch, None)
     }
 
-    /// `paths` dealt out to the threads: who opens a file writes to its reference counts, which is to be measured without
+    /// `paths` dealt out to the threads: a thread that opens a file writes to its reference counts, which must be measured without
     /// a second writer. With fewer paths than threads, some share one.
     fn dealt<P: Copy>(&self, paths: &[P]) -> Vec<Vec<P>> {
         let threads = self.new_names.len();

@@ -6,7 +6,7 @@
 //!
 //! # Limitations
 //! What is done for a thread elsewhere is not counted: Lightfoot's reclaimer thread frees what was unlinked, and the kernel
-//! frees in soft interrupts and threads of its own.
+//! frees in soft interrupts and its own threads.
 
 use crate::bench::cases::{Case, OperationFailure};
 use crate::error::Error;
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// A slice counts if each thread had its CPU for this part of the time.
 const SHARE_AT_LEAST: f64 = 0.95;
 
-/// How long to wait, after some tries, for whoever has the CPU.
+/// How long to wait, after some tries, for the process that has the CPU.
 const LONGEST_WAIT: Duration = Duration::from_millis(20);
 
 /// Turns of waiting for the other threads before the CPU is offered to them.
@@ -127,7 +127,7 @@ fn undisturbed(case: &Case<'_>, places: &mut [usize], method: &Method, quality: 
         }
         quality.repeated += 1;
         if attempt > 2 {
-            // Whoever has the CPU may be done soon.
+            // The process that has the CPU may be done soon.
             thread::sleep(Duration::from_micros(2 * method.slice_us).min(LONGEST_WAIT));
         }
     }

@@ -244,7 +244,7 @@ fn thin(character: char) -> char {
 const LEGEND: &str = "\
 ns: CPU time per operation and thread. vs kernel: the kernel's time by this one. Ratios are medians over the rounds.
 stat: random files. stat_same: one file, the same for all threads. open_close: random files, for reading, each thread
-its own. creat_unlink: a new file, made, closed and removed, each thread in a directory of its own.";
+its own. creat_unlink: a new file, made, closed and removed, each thread in its own directory.";
 
 impl BenchRow {
     /// The contender: what comes before the dot.

@@ -78,7 +78,7 @@ impl<F: Fine> FineLocks<F> {
         if entry.has(ON_LRU) {
             tree.scheme.unused.remove(number, &lists.home, |n| &tree.entry(n).lists().lru);
         }
-        // Without a name and a count nobody comes back to it, but a store-free walker that found it as its working directory.
+        // Without a name and a count no walker comes back to it, but a store-free walker that found it as its working directory.
         drop(entry.state().seq.write());
         drop(held);
         let dir = entry.parent();

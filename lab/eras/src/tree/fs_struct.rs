@@ -43,7 +43,7 @@ impl FsStruct {
         if is_absolute { self.root.load(Relaxed) } else { self.directory.load(Relaxed) }
     }
 
-    /// Where a walk begins, without the lock, and what `also` says of it at the same moment.
+    /// Where a walk begins, without the lock, and what `also` returns for it at the same moment.
     pub(crate) fn start_rcu<T>(&self, is_absolute: bool, _guard: &ReadGuard<'_>, also: impl Fn(u32) -> T) -> (u32, T) {
         loop {
             let seq = self.seq.begin();

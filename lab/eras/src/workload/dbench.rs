@@ -154,7 +154,7 @@ impl Client<'_> {
         Operation::Read
     }
 
-    /// Opens a file that is there; makes one that is not, or finds that it is not: a client asks for many such.
+    /// Opens a file that is there; makes one that is not, or finds that it is not: a client requests many such.
     fn create(&mut self, name: usize) -> Result<()> {
         if self.open.len() == OPEN {
             self.close();

@@ -33,7 +33,7 @@ const WRITER_PATHS_PERMILLE: Parameter = Parameter::count(
     "writer_paths_permille",
     1_000,
     (0, 1_000),
-    "records for which a writer asks for a path too, permille (chosen here)",
+    "records for which a writer requests a path too, permille (chosen here)",
 );
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {

@@ -29,7 +29,7 @@ pub(crate) enum Op {
 pub(crate) enum Outcome {
     Done,
     Failed(Error),
-    /// The file's number as its maker knows it, whether it is a directory, and its links.
+    /// The file's number for its maker, whether it is a directory, and its links.
     Attributes(u64, bool, u32),
     Names(Vec<String>),
     Path(String),
@@ -115,7 +115,7 @@ impl Model {
         self.open.get(&slot).is_none_or(|&at| self.is_reachable(self.nodes[at].parent))
     }
 
-    /// Whether a file that stat told of can still be seen, so that its number is its own.
+    /// Whether a file that stat reported can still be seen, so that its number is its own.
     pub(crate) fn is_live(&self, file: u64) -> bool {
         let at = file as usize;
         self.nodes[at].is_named || self.open.values().chain(&self.directories).any(|&held| held == at)

@@ -88,7 +88,7 @@ fn move_directory(process: &dyn Process, rounds: usize) -> Checked {
     Ok(())
 }
 
-/// Asks for the path of the file that moves, and looks for the one that is replaced, which may end while it is found.
+/// Requests the path of the file that moves, and looks for the one that is replaced, which may end while it is found.
 fn climb(process: &dyn Process, running: &dyn Fn() -> bool, moving: &Handle) -> Checked {
     let mut path = Vec::new();
     while running() {
@@ -194,7 +194,7 @@ pub(crate) const THREADS: usize = 10;
 pub(crate) const CHANGERS: usize = 7;
 pub(crate) const PROCESSES: usize = 3;
 
-/// What thread `index` does. The changers go through `rounds`; the others go on as long as `running` says.
+/// What thread `index` does. The changers go through `rounds`; the others go on as long as `running` returns true.
 pub(crate) fn play(
     index: usize,
     processes: &[Box<dyn Process + '_>],

@@ -76,7 +76,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// As the table says it.
+    /// As the table shows it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

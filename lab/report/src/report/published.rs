@@ -1,6 +1,6 @@
 //! The published figures: `published.toml`, read once, looked up by table, row and column.
 //!
-//! A figure that is asked for and is not there is a mistake of the experiment that asks, and a test asks for all of
+//! A figure that is requested and is missing is a mistake of the experiment that requests it, and a test requests all of
 //! them; so these functions panic.
 
 use toml::{Table, Value};

@@ -1,7 +1,7 @@
 //! A source file, split for the rules: its lines, the same lines with only the code, the comments or the literals left, the
 //! lines that belong to tests, its functions, and the paths that its `use` items import.
 //!
-//! Not a parser: a scanner that knows comments, literals, words and brackets. It expects text that rustfmt accepts.
+//! Not a parser: a scanner of comments, literals, words and brackets. It expects text that rustfmt accepts.
 
 /// One file of the tree. Every `Vec` has one element a line; line numbers count from 1.
 pub(crate) struct File {

@@ -109,7 +109,7 @@ impl Kernel {
     fn attach(&self, tree: &OwnedFd, path: &RawPath) -> Res<()> {
         let how = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
         match mount::move_mount(tree.as_fd(), "", self.base()?, self.at(path), how) {
-            // That one is a directory and the other is not: mount(2) says so.
+            // That one is a directory and the other is not: mount(2) checks that.
             Err(SysErrno::INVAL) if self.is_dir(path)? != is_dir(&sys::fstat(tree)?) => Err(ENOTDIR),
             done => Ok(done?),
         }
@@ -120,7 +120,7 @@ impl Kernel {
     }
 
     /// Whether the path leads to the root or the working directory. What that is to mounts depends on
-    /// how the process came to its root, so nobody is asked.
+    /// how the process came to its root, so no check is made.
     fn is_root(&self, path: &RawPath) -> Res<bool> {
         let place = sys::statat(self.base()?, self.at(path), AtFlags::empty())?;
         let same = |other: Stat| (place.st_dev, place.st_ino) == (other.st_dev, other.st_ino);

@@ -1,4 +1,4 @@
-//! What the later operations do to names, roughly: enough for the generator to know what there is. It is compared with nobody.
+//! What the later operations do to names, roughly: enough for the generator to know what there is. No test compares it.
 
 use super::flags::*;
 use super::walk::Last;

@@ -19,7 +19,7 @@ impl Model {
         self.permission(dir, WRITE | EXEC)
     }
 
-    /// Whether the process may take a name away; `as_dir` is what the caller believes the name to be.
+    /// Whether the process may take a name away; `as_dir` is set if the caller removes it as a directory.
     fn may_delete(&self, dir: Id, victim: Id, as_dir: bool) -> Res<()> {
         self.permission(dir, WRITE | EXEC)?;
         let sticky = self.inodes[dir].perm & S_ISVTX != 0;
@@ -33,7 +33,7 @@ impl Model {
         }
     }
 
-    /// Makes an inode and its name. `perm` is what the caller asked for, before the umask.
+    /// Makes an inode and its name. `perm` is what the caller requested, before the umask.
     pub(super) fn make(&mut self, dir: Id, name: Vec<u8>, kind: Kind, perm: u32) -> Id {
         let parent = &self.inodes[dir];
         let (is_dir, inherits) = (matches!(kind, Kind::Dir { .. }), parent.perm & S_ISGID != 0);

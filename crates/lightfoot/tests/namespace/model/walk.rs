@@ -40,7 +40,7 @@ pub(super) fn check_path(path: &[u8]) -> Res<()> {
 }
 
 impl Model {
-    /// Finds what a path names; `follow` says what becomes of a symbolic link in the last place.
+    /// Finds what a path names; `follow` decides about a symbolic link in the last place.
     pub(super) fn lookup(&self, path: &[u8], follow: bool) -> Res<Id> {
         check_path(path)?;
         self.resolve(self.start(), path, follow, &mut Walk::default())

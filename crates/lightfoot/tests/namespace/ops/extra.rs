@@ -1,4 +1,4 @@
-//! Operations that came later than the rest, and that the reference model knows only in part: it follows what they do to names.
+//! Operations that came later than the rest, and that the reference model has only in part: it follows what they do to names.
 
 use super::RawPath;
 

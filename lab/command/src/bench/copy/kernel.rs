@@ -1,5 +1,5 @@
 //! The kernel's side: a directory tree below a [`Scratch`]. All calls name paths relative to a descriptor of its root, so
-//! that the path to the temporary directory is no part of what is measured.
+//! that the path to the temporary directory is not a part of what is measured.
 
 use super::{Contents, Side};
 use crate::bench::scratch::Scratch;
@@ -50,7 +50,7 @@ impl KernelCopy {
         Side::mkdir(self, path)
     }
 
-    /// `failure` of the copy, told as the lack of space if it is one.
+    /// `failure` of the copy, as the lack of space if it is one.
     pub(super) fn full(&self, failure: Error, done: usize, entries: usize, bytes: u64) -> Error {
         let is_full = |error: &io::Error| {
             Errno::from_io_error(error).is_some_and(|errno| [Errno::NOSPC, Errno::DQUOT].contains(&errno))

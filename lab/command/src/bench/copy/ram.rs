@@ -1,4 +1,4 @@
-//! Lightfoot's side: an instance in memory, seen by a user like the one that runs this process, who owns all of it.
+//! Lightfoot's side: an instance in memory, seen by a user like the one that runs this process and owns all of it.
 
 use super::{Contents, Side};
 use crate::error::Error;

@@ -2,7 +2,7 @@
 //! systems are not entered, and names are sorted, so that the same tree always gives the same list.
 //!
 //! # Limitations
-//! Hard links become files of their own.
+//! Each hard link becomes another file.
 
 use super::{Entry, Kind, Omitted, Tree};
 use crate::error::Error;

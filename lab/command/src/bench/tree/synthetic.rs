@@ -11,7 +11,7 @@ const COLD_DEPTH: usize = 8;
 /// One shape: the fan-out of each level, from the root to the files.
 struct Shape {
     fan_out: Vec<usize>,
-    /// Tells the names of this shape from those of others under the same root.
+    /// Distinguishes the names of this shape from those of others under the same root.
     salt: u32,
 }
 
