@@ -17,6 +17,10 @@ use slab::Slab;
 /// A shard with no more slots than this does not shrink.
 const SMALLEST: usize = 32;
 
+/// A shard shrinks when fewer than one in this many slots have a node. To shrink moves all of these, each with a search of
+/// the index, so a smaller number makes forgets slower.
+const SPARSE: usize = 4;
+
 pub(super) struct Shard<V> {
     nodes: Slab<Node<V>>,
     /// Keys of `nodes`, by the hash of the node's id.
@@ -130,7 +134,7 @@ impl<V: Clone> Shard<V> {
         }
         entry.remove();
         let node = nodes.remove(slot);
-        if nodes.capacity() > SMALLEST && nodes.len() * 2 < nodes.capacity() {
+        if nodes.capacity() > SMALLEST && nodes.len() * SPARSE < nodes.capacity() {
             self.compact();
         }
         (Some(node.value), lookups - had)
