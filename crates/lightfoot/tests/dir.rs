@@ -1,5 +1,9 @@
 //! Handles of directories: every operation from them, what they keep in, and what they survive.
 
+#[path = "support/answers.rs"]
+mod answers;
+
+use answers::{errno, is, names};
 use lightfoot::{
     Context, Credentials, Dir, DirBuilder, Errno, Fallback, FileTimes, OpenOptions, Permissions, RenameFlags, Resolve,
     Scope, SetXattr, Vfs, View, WalkFailure,
@@ -8,21 +12,6 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-
-fn errno<T>(result: io::Result<T>) -> Option<i32> {
-    result.err().map(|failed| failed.raw_os_error().expect("an error with a number"))
-}
-
-fn is(errno: Errno) -> Option<i32> {
-    Some(errno.raw())
-}
-
-fn names(view: &View, path: &str) -> Vec<String> {
-    let entries = view.read_dir(path).unwrap();
-    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
 
 /// `/out/file`, and `/in` with a file, a directory with a file, and links of every kind.
 fn tree() -> (Vfs, Context) {

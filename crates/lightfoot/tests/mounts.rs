@@ -1,35 +1,22 @@
 //! Mounts as a program sees them: where they are, what their flags forbid, how they come and go, and that nothing of
 //! them stays.
 
+#[path = "support/answers.rs"]
+mod answers;
 #[path = "mounts/counted_fs.rs"]
 mod counted_fs;
 #[path = "mounts/lifetime.rs"]
 mod lifetime;
 
+use answers::{errno, is, names};
 use counted_fs::FileFs;
 use lightfoot::{
     Capabilities, Context, Credentials, Errno, MountFlags, OpenOptions, RamFs, RamOptions, RenameFlags, Resolve,
     UnmountFlags, Vfs, View,
 };
-use std::io;
 use std::path::Path;
 
 const NONE: MountFlags = MountFlags::empty();
-
-fn errno<T>(result: io::Result<T>) -> Option<i32> {
-    result.err().map(|failed| failed.raw_os_error().expect("an error with a number"))
-}
-
-fn is(errno: Errno) -> Option<i32> {
-    Some(errno.raw())
-}
-
-fn names(view: &View, path: &str) -> Vec<String> {
-    let entries = view.read_dir(path).unwrap();
-    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
 
 fn unmount(view: &View, path: &str) {
     view.unmount(path, UnmountFlags::default()).unwrap();

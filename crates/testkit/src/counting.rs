@@ -94,12 +94,6 @@ impl Counts {
         self.nodes().evicted_twice.clone()
     }
 
-    /// The most lookups that ran at the same time.
-    #[must_use]
-    pub fn most_lookups_at_once(&self) -> u32 {
-        self.nodes().most_at_once
-    }
-
     /// The invalidator of the file system; `None` before it is mounted.
     #[must_use]
     pub fn invalidator(&self) -> Option<&Invalidator> {

@@ -76,7 +76,7 @@ struct Stage {
     store: Store,
     /// The file in the directory that moves; taken by the last thread.
     moving: RefCell<Option<Rc<OwnedPlace>>>,
-    /// Inode numbers of `/ex/x/who` and `/ey/y/who`.
+    /// Inode numbers of `/ex/x/owner` and `/ey/y/owner`.
     exchanged: [u64; 2],
     /// Inode numbers of `/swap/t`, the latest last.
     replaced: RefCell<Vec<u64>>,

@@ -1,5 +1,6 @@
 //! What `std::fs` does not have, or does not promise.
 
+use crate::answers::{errno, is};
 use lightfoot::{
     Allocate, Context, Credentials, Errno, EventKind, LockKind, LockWait, Permissions, RamLimits, RamOptions,
     RenameFlags, Resolve, Scope, SetXattr, Vfs,
@@ -10,14 +11,6 @@ const O_DIRECTORY: u32 = 0o200_000;
 const O_NOATIME: u32 = 0o1_000_000;
 const O_PATH: u32 = 0o10_000_000;
 const O_TMPFILE: u32 = 0o20_000_000 | O_DIRECTORY;
-
-fn errno<T>(result: io::Result<T>) -> Option<i32> {
-    result.err().map(|failed| failed.raw_os_error().expect("an error with a number"))
-}
-
-fn is(errno: Errno) -> Option<i32> {
-    Some(errno.raw())
-}
 
 #[test]
 fn a_copy_keeps_holes_and_the_length() {

@@ -3,7 +3,7 @@
 use crate::names::{ABSENT, Seen, look, make, tree};
 use crate::race::{History, Observer, Race};
 use crate::rng::Rng;
-use lightfoot::File;
+use lightfoot::{Context, File};
 
 /// Where the directories of [`Moving`] are in each state: the upper one, and what its child is called.
 const PLACES: [(&str, &str); 4] = [
@@ -17,6 +17,14 @@ const PLACES: [(&str, &str); 4] = [
 fn file_in(state: u64) -> String {
     let (dir, child) = PLACES[(state % 4) as usize];
     format!("{dir}/{child}/y/file")
+}
+
+/// Moves the directories from state `round` to the next.
+fn move_on(context: &Context, history: &History, round: u64) {
+    let ((old, child), (new, next)) = (PLACES[(round % 4) as usize], PLACES[(round as usize + 1) % 4]);
+    let (from, to) =
+        if old == new { (format!("{old}/{child}"), format!("{old}/{next}")) } else { (old.into(), new.into()) };
+    history.step(|| context.rename(from, to).unwrap());
 }
 
 #[test]
@@ -55,12 +63,7 @@ fn a_path_through_a_directory_that_moves_leads_to_its_file_or_to_nothing() {
         }
     };
     Race::default()
-        .writer(30_000, move |round, _| {
-            let ((old, child), (new, next)) = (PLACES[(round % 4) as usize], PLACES[(round as usize + 1) % 4]);
-            let (from, to) =
-                if old == new { (format!("{old}/{child}"), format!("{old}/{next}")) } else { (old.into(), new.into()) };
-            history.step(|| context.rename(from, to).unwrap());
-        })
+        .writer(30_000, move |round, _| move_on(context, history, round))
         .reader(reader())
         .reader(reader())
         .run();
@@ -96,7 +99,7 @@ fn what_lies_below_a_working_directory_is_found_wherever_that_is_moved() {
 }
 
 #[test]
-fn a_path_that_is_asked_back_is_one_that_the_file_had_and_no_mixture() {
+fn a_reverse_path_is_one_that_the_file_had_and_no_mixture() {
     let (_vfs, context) = tree(&["/m/deep/x/y", "/n"]);
     make(&context, &file_in(0));
     let file = File::open(&context, file_in(0)).unwrap();
@@ -120,12 +123,7 @@ fn a_path_that_is_asked_back_is_one_that_the_file_had_and_no_mixture() {
         }
     };
     Race::default()
-        .writer(30_000, move |round, _| {
-            let ((old, child), (new, next)) = (PLACES[(round % 4) as usize], PLACES[(round as usize + 1) % 4]);
-            let (from, to) =
-                if old == new { (format!("{old}/{child}"), format!("{old}/{next}")) } else { (old.into(), new.into()) };
-            history.step(|| context.rename(from, to).unwrap());
-        })
+        .writer(30_000, move |round, _| move_on(context, history, round))
         .reader(reader())
         .reader(reader())
         .run();

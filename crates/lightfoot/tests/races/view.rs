@@ -36,7 +36,7 @@ fn a_relative_path_starts_at_a_working_directory_of_one_moment() {
 }
 
 #[test]
-fn a_walk_asks_with_the_credentials_of_one_moment() {
+fn a_walk_has_the_credentials_of_one_moment() {
     let (_vfs, root) = tree(&["/private"]);
     let own = make(&root, "/private/file");
     root.chown("/private", Some(1), Some(1)).unwrap();

@@ -66,10 +66,10 @@ pub(crate) fn set_up(context: &Context) -> [u64; 2] {
     {
         mkdir(context, &format!("/{dir}"));
     }
-    for file in [PLACES[0], "/ex/x/who", "/ey/y/who", "/swap/t", "/common/one", "/mnt/under"] {
+    for file in [PLACES[0], "/ex/x/owner", "/ey/y/owner", "/swap/t", "/common/one", "/mnt/under"] {
         create(context, file);
     }
-    ["/ex/x/who", "/ey/y/who"].map(|path| ino(context, path).expect(path))
+    ["/ex/x/owner", "/ey/y/owner"].map(|path| ino(context, path).expect(path))
 }
 
 /// Moves a directory with a file in it within and between directories.
@@ -210,7 +210,7 @@ pub(crate) fn observe(stage: &Stage, _: u64) {
         for at in PLACES {
             histories.moved.look(at, || ino(&context, at).is_ok(), |number| place(number) == at);
         }
-        for (path, first) in [("/ex/x/who", 0), ("/ey/y/who", 1)] {
+        for (path, first) in [("/ex/x/owner", 0), ("/ey/y/owner", 1)] {
             let state = |number| Ok(stage.exchanged[(first + number as usize) % 2]);
             histories.exchanged.look(path, || ino(&context, path), state);
         }
@@ -231,9 +231,9 @@ pub(crate) fn climb(stage: &Stage, _: u64) {
     while stage.is_changing() {
         let state = |number| place(number).to_owned();
         histories.moved.look("the path of the file", || text(context.path_of(&moving)), state);
-        let held = hold(&context, "/ex/x/who");
+        let held = hold(&context, "/ex/x/owner");
         let which = usize::from(held.attr().map(|attr| attr.ino) == Ok(stage.exchanged[1]));
-        let state = |number: u64| ["/ex/x/who", "/ey/y/who"][(which + number as usize) % 2].to_owned();
+        let state = |number: u64| ["/ex/x/owner", "/ey/y/owner"][(which + number as usize) % 2].to_owned();
         histories.exchanged.look("the path of what is exchanged", || text(context.path_of(&held)), state);
         if let Ok(inside) = context.hold(Base::CWD, b"/mnt/inside", true) {
             let path = text(context.path_of(&inside));

@@ -30,9 +30,9 @@ const LISTINGS: [(&str, &[&str]); 13] = [
     ("/left/m/deep", &["f"]),
     ("/right", &[]),
     ("/ex", &["x"]),
-    ("/ex/x", &["who"]),
+    ("/ex/x", &["owner"]),
     ("/ey", &["y"]),
-    ("/ey/y", &["who"]),
+    ("/ey/y", &["owner"]),
     ("/mnt", &["under"]),
 ];
 
