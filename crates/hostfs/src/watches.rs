@@ -5,8 +5,8 @@
 //! be recognised as its own ([`crate::events`]).
 //!
 //! # How it is locked
-//! One mutex around the table of watches, one around the names; both are leaves, never held during an invalidation or a
-//! call to the host.
+//! One mutex around the table of watches, held while the host adds or removes one, and one around the names. Both are
+//! leaves, never held during an invalidation or another call to the host.
 //!
 //! # Where it comes from
 //! `inotify(7)`; Robert Love, "Kernel Korner: Intro to inotify" (2005).
@@ -45,14 +45,22 @@ struct Recent {
     changing: HashMap<NameKey, u32>,
 }
 
+/// A directory with a watch.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    dir: u64,
+    /// The host has one watch of a directory, however often it is added. An eviction may remove it after another inode of
+    /// the directory has added it again.
+    users: u32,
+}
+
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(crate) struct Watches {
     pub(crate) inotify: OwnedFd,
     /// An eventfd, written when the file system ends.
     pub(crate) stop: OwnedFd,
-    /// Nodes by watch.
-    nodes: Mutex<HashMap<u64, u64, BuildHasherDefault<AsIs>>>,
+    watched: Mutex<HashMap<u64, Watched, BuildHasherDefault<AsIs>>>,
     recent: Mutex<Recent>,
     names: RandomState,
     /// A directory could not be watched.
@@ -65,7 +73,7 @@ impl Watches {
         Ok(Self {
             inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
             stop: rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?,
-            nodes: Mutex::default(),
+            watched: Mutex::default(),
             recent: Mutex::default(),
             names: RandomState::new(),
             is_partial: AtomicBool::new(false),
@@ -75,7 +83,7 @@ impl Watches {
 
     /// The number of watched directories.
     pub(crate) fn len(&self) -> usize {
-        self.nodes.lock().len()
+        self.watched.lock().len()
     }
 
     /// How many times the caches were notified of a change.
@@ -104,6 +112,10 @@ impl Watches {
                 return;
             }
         }
+        self.begin(dir, fd);
+    }
+
+    fn begin(&self, dir: &Node, fd: &OwnedFd) {
         let flags = WatchFlags::CREATE
             | WatchFlags::DELETE
             | WatchFlags::MOVE
@@ -113,8 +125,15 @@ impl Watches {
             | WatchFlags::MOVE_SELF
             | WatchFlags::EXCL_UNLINK
             | WatchFlags::ONLYDIR;
-        let has_room = self.len() < MAX_WATCHES;
-        let made = has_room.then(|| inotify::add_watch(&self.inotify, ProcPath::new(fd).bytes(), flags));
+        let made = {
+            let mut watched = self.watched.lock();
+            let has_room = watched.len() < MAX_WATCHES;
+            let made = has_room.then(|| inotify::add_watch(&self.inotify, ProcPath::new(fd).bytes(), flags));
+            if let Some(Ok(watch)) = made {
+                watched.entry(key(watch)).or_insert(Watched { dir: dir.id, users: 0 }).users += 1;
+            }
+            made
+        };
         let Some(Ok(watch)) = made else {
             dir.state().is_unwatched = true;
             // Relaxed: read at the next interval.
@@ -126,25 +145,34 @@ impl Watches {
             }
             return;
         };
-        self.nodes.lock().insert(key(watch), dir.id);
-        dir.state().watch = watch;
+        let former = core::mem::replace(&mut dir.state().watch, watch);
+        if former != 0 {
+            // Another thread was faster.
+            self.remove(former);
+        }
     }
 
-    /// Ends a watch.
+    /// Ends one use of a watch, and the watch with its last use.
     pub(crate) fn remove(&self, watch: i32) {
-        self.nodes.lock().remove(&key(watch));
-        // It may have ended already, with its directory.
-        let _ = inotify::remove_watch(&self.inotify, watch);
+        let mut watched = self.watched.lock();
+        if let Entry::Occupied(mut entry) = watched.entry(key(watch)) {
+            entry.get_mut().users -= 1;
+            if entry.get().users == 0 {
+                entry.remove();
+                // It may have ended already, with its directory.
+                let _ = inotify::remove_watch(&self.inotify, watch);
+            }
+        }
     }
 
     /// Drops a watch that the host has ended.
     pub(crate) fn forget(&self, watch: i32) {
-        self.nodes.lock().remove(&key(watch));
+        self.watched.lock().remove(&key(watch));
     }
 
     /// The directory of a watch.
     pub(crate) fn dir(&self, watch: i32) -> Option<u64> {
-        self.nodes.lock().get(&key(watch)).copied()
+        self.watched.lock().get(&key(watch)).map(|watched| watched.dir)
     }
 
     /// Makes the thread end.
@@ -205,4 +233,42 @@ impl Watches {
 
 fn key(watch: i32) -> u64 {
     u64::from(watch.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::inotify::Reader;
+    use std::mem::{MaybeUninit, take};
+
+    #[test]
+    fn a_directory_that_is_watched_again_while_its_eviction_ends_stays_watched() {
+        let source = tempfile::tempdir().unwrap();
+        let fd = OwnedFd::from(std::fs::File::open(source.path()).unwrap());
+        let (watches, dir) = (Watches::new().unwrap(), Node::new(7, 7, false, NameAt { dir: 1, name: b"d" }));
+        watches.add(&dir, &fd);
+        // The eviction of one inode takes the watch, another inode with the same record begins, and the eviction goes on.
+        let taken = take(&mut dir.state().watch);
+        watches.add(&dir, &fd);
+        watches.remove(taken);
+        assert_eq!((watches.len(), watches.dir(dir.state().watch)), (1, Some(7)));
+        std::fs::write(source.path().join("file"), "").unwrap();
+        let mut buf = [MaybeUninit::uninit(); 4096];
+        let mut reader = Reader::new(&watches.inotify, &mut buf);
+        let event = reader.next().expect("an event");
+        assert_eq!((event.wd(), event.file_name()), (dir.state().watch, Some(c"file")));
+        watches.remove(take(&mut dir.state().watch));
+        assert_eq!(watches.len(), 0, "the last user ends the watch");
+    }
+
+    #[test]
+    fn a_directory_that_two_threads_watch_at_once_has_one_watch() {
+        let source = tempfile::tempdir().unwrap();
+        let fd = OwnedFd::from(std::fs::File::open(source.path()).unwrap());
+        let (watches, dir) = (Watches::new().unwrap(), Node::new(7, 7, false, NameAt { dir: 1, name: b"d" }));
+        watches.begin(&dir, &fd);
+        watches.begin(&dir, &fd);
+        watches.remove(take(&mut dir.state().watch));
+        assert_eq!(watches.len(), 0, "the eviction ends it");
+    }
 }
