@@ -632,6 +632,32 @@ def deep_and_closed_early(at):
     equal("77", (at / "f77").read_text())
 
 
+class _FileHandle(ctypes.Structure):
+    """`struct file_handle` of open_by_handle_at(2)."""
+
+    _fields_ = [("bytes", ctypes.c_uint), ("type", ctypes.c_int), ("handle", ctypes.c_ubyte * 128)]
+
+
+def handles_stay_valid(at):
+    """A handle that the kernel gave out leads to its file after the caches were dropped."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    file = at / "file"
+    file.write_text("contents")
+    handle, mount_id = _FileHandle(bytes=128), ctypes.c_int()
+    if libc.name_to_handle_at(-100, os.fsencode(file), ctypes.byref(handle), ctypes.byref(mount_id), 0) != 0:
+        equal(errno.EOPNOTSUPP, ctypes.get_errno())
+        return
+    fuse.drop_caches(2)
+    directory = os.open(at, os.O_RDONLY)
+    try:
+        opened = libc.open_by_handle_at(directory, ctypes.byref(handle), os.O_RDONLY)
+        assert opened >= 0, f"the handle fails with {errno.errorcode[ctypes.get_errno()]}"
+        equal(b"contents", os.read(opened, 100))
+        os.close(opened)
+    finally:
+        os.close(directory)
+
+
 PROGRAMS = [
     ("git clone, status, diff, commit, checkout, gc", git_works),
     ("tar in and out, byte for byte, with modes and times", tar_in_and_out),
@@ -651,6 +677,7 @@ PROGRAMS = [
     ("listing while names come and go", listing_while_removing),
     ("times and inode numbers agree", times_and_inodes),
     ("500 files open at once", deep_and_closed_early),
+    ("file handles stay valid", handles_stay_valid),
 ]
 
 

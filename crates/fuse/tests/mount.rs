@@ -225,6 +225,26 @@ fn many_threads_open_a_file_with_passthrough_at_once() {
     fs::remove_dir_all(&source).unwrap();
 }
 
+#[test]
+fn data_is_found_where_it_was_written() {
+    let source = std::env::temp_dir().join(format!("lightfoot-data-{}", std::process::id()));
+    fs::create_dir_all(&source).unwrap();
+    for passthrough in [false, true] {
+        let host = hostfs::HostFs::new(&source, &hostfs::HostOptions::default()).unwrap();
+        let options = MountOptions { session: SessionOptions { passthrough, ..session() }, ..MountOptions::default() };
+        let Some(mount) = Mount::new(&Vfs::new(host), &options) else { break };
+        let mut file = fs::File::create(mount.path("file")).unwrap();
+        file.write_all(b"data").unwrap();
+        // Of a file that was just written, before its attributes were read; and past its end, on both sides.
+        assert_eq!(rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(0)), Ok(0), "{passthrough}");
+        for offset in [4, 1 << 40, u64::MAX] {
+            let found = rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(offset));
+            assert_eq!(found, Err(rustix::io::Errno::NXIO), "{passthrough} {offset}");
+        }
+    }
+    fs::remove_dir_all(&source).unwrap();
+}
+
 /// A gate that stops the next call of the file system, if it is armed.
 #[derive(Default)]
 struct Gate {

@@ -271,7 +271,13 @@ impl Session {
             4 => SeekFor::Hole,
             _ => return Err(Errno::EINVAL),
         };
-        self.with_file(node, handle, OpenFlags::RDONLY, |file| file.seek_for(what, offset))
+        self.with_file(node, handle, OpenFlags::RDONLY, |file| {
+            // The tree does not learn of writes by passthrough, and so of a new length.
+            if self.options.passthrough && self.backed.has(file.held()) {
+                file.held().attr_anew()?;
+            }
+            file.seek_for(what, offset)
+        })
     }
 
     /// FLUSH: `lock_owner` has closed a descriptor of the file, which ends its locks.

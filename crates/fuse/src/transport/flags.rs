@@ -61,6 +61,9 @@ fn wanted(options: &MountOptions) -> Vec<InitFlags> {
         // FUSE_ATOMIC_O_TRUNC is not requested: with it, the kernel sends `O_TRUNC` with OPEN before it checks whether the file is
         // being executed, so an open that fails with ETXTBSY has emptied the running program.
         (session.no_open, InitFlags::FUSE_NO_OPEN_SUPPORT),
+        // Node numbers end with FORGET, so a handle of name_to_handle_at(2) would fail with ESTALE once the kernel has dropped the
+        // file from its cache. With this, the kernel gives no handles: EOPNOTSUPP.
+        (true, InitFlags::FUSE_NO_EXPORT_SUPPORT),
         // The kernel drops cached pages when times or size change. If only this mount changes files, or changes are reported, that
         // would drop the pages that the kernel has just written.
         (session.ttls.attr < REPORTED, InitFlags::FUSE_AUTO_INVAL_DATA),

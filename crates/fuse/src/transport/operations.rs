@@ -457,7 +457,8 @@ impl Filesystem for Transport {
 
     fn lseek(&self, _req: &Request, ino: INodeNo, fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
         let work = || {
-            let offset = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+            // As Linux: before the start there is no data.
+            let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
             self.session.lseek(ino.0, fh.0, offset, whence as u32)
         };
         self.reply(Op::Lseek, reply, work, |reply, at| reply.offset(at as i64));
