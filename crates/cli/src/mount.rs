@@ -136,6 +136,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
         tracing::warn!("no_open ignored: a directory must be notified when files are opened");
         settings.mount.session.no_open = false;
     }
+    source.forbid(&mut settings.mount);
     settings.mount.session.ttls = settings.ttls(source.ttls());
     settings.mount.session.max_nodes = settings.max_names(source.max_names());
     if settings.mount.name.is_empty() {

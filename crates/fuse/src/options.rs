@@ -105,6 +105,8 @@ pub struct MountOptions {
     pub nodev: bool,
     /// Files cannot be executed.
     pub noexec: bool,
+    /// Symbolic links are not followed (`ELOOP`). Linux 5.10; mounting by `fusermount3` may fail with it.
+    pub nosymfollow: bool,
     /// Reading does not change access times.
     pub noatime: bool,
     /// The kernel applies ACLs, if it checks permissions ([`Checks::Kernel`]).
@@ -128,6 +130,7 @@ impl Default for MountOptions {
             nosuid: false,
             nodev: false,
             noexec: false,
+            nosymfollow: false,
             noatime: false,
             acl: true,
             threads: None,

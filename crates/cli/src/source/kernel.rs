@@ -2,8 +2,9 @@
 
 use super::{Kind, Source};
 use crate::options::HostSettings;
-use fuse::Ttls;
+use fuse::{MountOptions, Ttls};
 use hostfs::{MountPoints, Revalidate};
+use lightfoot::MountFlags;
 use std::path::Path;
 use std::time::Duration;
 use vfs::Budget;
@@ -42,6 +43,18 @@ impl Source {
         let directories = self.mounts.iter().filter(|mount| matches!(mount.kind, Kind::Directory(_)));
         let fit = directories.map(|mount| usize::try_from(mount.settings.budget.names()).unwrap_or(usize::MAX) / 2);
         fit.min().unwrap_or(usize::MAX).min(MAX_NAMES)
+    }
+
+    /// Adds to `mount` what a source forbids. The kernel has one mount for all sources, so it forbids this in all of them; the
+    /// tree cannot, since the kernel runs programs, opens devices and follows links by itself.
+    pub(crate) fn forbid(&self, mount: &mut MountOptions) {
+        for flags in self.mounts.iter().map(|mount| mount.settings.flags) {
+            let has = |flag: MountFlags| flags.bits() & flag.bits() != 0;
+            mount.nosuid |= has(MountFlags::NOSUID);
+            mount.nodev |= has(MountFlags::NODEV);
+            mount.noexec |= has(MountFlags::NOEXEC);
+            mount.nosymfollow |= has(MountFlags::NOSYMFOLLOW);
+        }
     }
 
     /// The directories of this machine in the tree, in the order in which [`Source::open`] opens them.

@@ -1,6 +1,7 @@
 //! Sources of `lightfoot mount`: directories, and files of mounts.
 
 use crate::fixture::Fixture;
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -53,6 +54,32 @@ fn a_write_beyond_the_file_size_limit_of_the_server_fails_and_ends_no_mount() {
     fs::write(fixture.at("m/short"), "text").expect("the mount is alive");
     assert_eq!(fs::read_to_string(fixture.at("src/short")).expect("a file"), "text");
     drop(mount);
+}
+
+#[test]
+fn what_one_source_forbids_the_kernel_forbids_in_the_whole_mount() {
+    let Some(fixture) = Fixture::new() else { return };
+    let cases = [
+        ("", StatVfsMountFlags::empty()),
+        ("nosuid", StatVfsMountFlags::NOSUID),
+        ("nodev", StatVfsMountFlags::NODEV),
+        ("noexec", StatVfsMountFlags::NOEXEC),
+        ("nosymfollow", StatVfsMountFlags::empty()),
+    ];
+    for (option, expected) in cases {
+        let mounts = format!("[[mount]]\nat = \"/a/b\"\nsource = \"ram:\"\noptions = {option:?}\n");
+        fs::write(fixture.at("tree.toml"), mounts).expect("a file");
+        let mount = fixture.mount(&["tree.toml", "m", "-o", "suid,dev,exec"]);
+        let flags = statvfs(fixture.at("m/a/b")).expect("a mount").f_flag;
+        let all = StatVfsMountFlags::NOSUID | StatVfsMountFlags::NODEV | StatVfsMountFlags::NOEXEC;
+        assert_eq!(flags & all, expected, "{option}");
+        fs::write(fixture.at("m/a/b/f"), "text").expect("a file");
+        symlink("f", fixture.at("m/a/b/l")).expect("a link");
+        let read = fs::read_to_string(fixture.at("m/a/b/l")).map_err(|error| error.raw_os_error());
+        // `ELOOP`.
+        assert_eq!(read.err(), (option == "nosymfollow").then_some(Some(40)), "{option}");
+        drop(mount);
+    }
 }
 
 #[test]

@@ -12,6 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// `MS_NOSYMFOLLOW`, which `rustix` does not have.
+const NOSYMFOLLOW: MountFlags = MountFlags::from_bits_retain(256);
+
 /// Opens `/dev/fuse` and mounts it on `mountpoint`. `None`: this process may not, the helper may.
 ///
 /// # Errors
@@ -49,6 +52,7 @@ fn flags(options: &MountOptions) -> MountFlags {
         (options.nosuid, MountFlags::NOSUID),
         (options.nodev, MountFlags::NODEV),
         (options.noexec, MountFlags::NOEXEC),
+        (options.nosymfollow, NOSYMFOLLOW),
         (options.noatime, MountFlags::NOATIME),
     ];
     switches.into_iter().filter(|(is_on, _)| *is_on).fold(MountFlags::empty(), |all, (_, flag)| all | flag)

@@ -21,6 +21,7 @@ pub(crate) fn mount_config(options: &MountOptions) -> Config {
         (options.nosuid, MountOption::NoSuid),
         (options.nodev, MountOption::NoDev),
         (options.noexec, MountOption::NoExec),
+        (options.nosymfollow, MountOption::CUSTOM("nosymfollow".into())),
         (options.noatime, MountOption::NoAtime),
         (options.session.checks == Checks::Kernel, MountOption::DefaultPermissions),
     ];
