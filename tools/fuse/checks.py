@@ -568,6 +568,42 @@ def attributes_by_name(at):
     equal([], os.listxattr(path))
 
 
+ACLS = """
+    # A member of group 3001 may do what the ACL allows, and nothing that it refuses.
+    member() { setpriv --reuid 1001 --regid 2001 --groups 3001 "$@"; }
+    mkdir -m 755 s; echo secret >s/f; chmod 644 s/f; member cat s/f >/dev/null
+    setfacl -m g:3001:---,u:65534:rw s/f; not member cat s/f; as_nobody sh -c 'echo more >>s/f'
+    getfacl -cp s/f | grep -qx 'group:3001:---'
+    setfacl -m g:3001:r-- s/f; member cat s/f >/dev/null; setfacl -m g:3001:--- s/f; not member cat s/f
+    not as_nobody setfacl -b s/f; chmod 600 s/f; not as_nobody cat s/f; chmod 660 s/f; as_nobody cat s/f >/dev/null
+    # Inherited, and without the umask.
+    mkdir d; setfacl -d -m u::rwx,g::rwx,o::---,g:3001:r-x d; (umask 077; echo x >d/f; mkdir d/sub)
+    same 660 "$(stat -c %a d/f)"; getfacl -cp d/f | grep -q '^group:3001:r-x'; getfacl -cp d/sub | grep -q '^default:group:3001:r-x'
+    mv d/f s/moved; getfacl -cp s/moved | grep -q '^group:3001:r-x'
+    # Kept by what copies them.
+    list() { (cd "$1"; find . | sort | getfacl -p - ); }; cp -a s c; same "$(list s)" "$(list c)"; cp -a d e; same "$(list d)" "$(list e)"
+    tar --acls -cf t.tar s d; mkdir t; tar --acls -xpf t.tar -C t; same "$(list s)" "$(list t/s)"; same "$(list d)" "$(list t/d)"
+    rsync -aA s d r/; same "$(list s)" "$(list r/s)"; same "$(list d)" "$(list r/d)"
+    setfacl -bk d/sub s/f; same "" "$(getfacl -cps s/f d/sub)"
+"""
+
+
+def acls(at):
+    """setfacl, inheritance, tar --acls, rsync -A; what an ACL refuses is refused."""
+    try:
+        fuse.need_program("setfacl", "acl")
+        fuse.need_program("rsync")
+    except fuse.Skip as why:
+        raise Unsupported(str(why)) from None
+    probe = at / "probe"
+    probe.write_text("")
+    done = subprocess.run(["setfacl", "-m", "u:1:r", probe], capture_output=True, text=True)
+    if "not supported" in done.stderr:
+        raise Unsupported("it has no ACLs")
+    probe.unlink()
+    shell(ACLS, at)
+
+
 def holes_and_copies(at):
     """fallocate, and copy_file_range within the mount."""
     with open(at / "a", "w+b", buffering=0) as file:
@@ -673,6 +709,7 @@ PROGRAMS = [
     ("record locks", locks_of_records),
     ("sockets", sockets),
     ("extended attributes", attributes_by_name),
+    ("ACLs, by setfacl, tar and rsync", acls),
     ("fallocate, copy_file_range", holes_and_copies),
     ("listing while names come and go", listing_while_removing),
     ("times and inode numbers agree", times_and_inodes),

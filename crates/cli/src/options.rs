@@ -16,7 +16,7 @@ pub(crate) use listing::help;
 pub(crate) use row::Owner;
 
 use fuse::{MountOptions, Ttls};
-use hostfs::{MountPoints, Ownership, Revalidate};
+use hostfs::{HostAcls, MountPoints, Ownership, Revalidate};
 use lightfoot::{MountFlags, RamOptions, UserLimits};
 use row::{Form, Row};
 use std::fmt;
@@ -82,6 +82,8 @@ pub(crate) struct HostSettings {
     pub(crate) max_fds: Option<usize>,
     /// With whose rights it is changed.
     pub(crate) ownership: Option<Ownership>,
+    /// What becomes of its ACLs.
+    pub(crate) acls: Option<HostAcls>,
 }
 
 /// Where a list of options stands, which decides which are valid.
@@ -372,6 +374,7 @@ mod tests {
             mount_points: Some(MountPoints::Stay),
             max_fds: Some(9),
             ownership: None,
+            acls: None,
         };
         assert_eq!((settings.host, settings.flags), (expected, MountFlags::RDONLY));
         assert_eq!(settings.budget, Budget { entries: 8 << 20, negatives: 1 << 20, listings: 1 << 20 });

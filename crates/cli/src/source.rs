@@ -13,8 +13,8 @@ mod kernel;
 mod mounts_file;
 
 use crate::options::{OptionError, Owner, Place, Settings};
-use fuse::Shown;
-use hostfs::{HostFs, HostHandle, HostOptions, Ownership};
+use fuse::{Checks, Shown};
+use hostfs::{HostAcls, HostFs, HostHandle, HostOptions, Ownership};
 use lightfoot::{MountFlags, RamFs};
 use message::{Reason, show};
 use mounts_file::Origin;
@@ -154,6 +154,8 @@ impl Source {
             }
             Named::MountsFile(path) => Self { mounts: mounts_file::read(&path)?, name: path.into() },
         };
+        let acls = acls_of(&settings);
+        source.mounts.iter_mut().for_each(|mount| mount.settings.host.acls = Some(acls));
         // The host knows nothing of owners and modes that are only shown: it would refuse what these allow.
         if settings.mount.session.shown != Shown::default() {
             source.mounts.iter_mut().for_each(|mount| mount.settings.host.ownership = Some(Ownership::Daemon));
@@ -226,6 +228,15 @@ impl Source {
     }
 }
 
+/// What becomes of the ACLs of directories: if the kernel checks permissions, it reads those that it needs.
+fn acls_of(settings: &Settings) -> HostAcls {
+    match (settings.mount.acl, settings.mount.session.checks) {
+        (false, _) => HostAcls::Refuse,
+        (true, Checks::Kernel) => HostAcls::Store,
+        (true, Checks::Own) => HostAcls::Apply,
+    }
+}
+
 /// Creates the directory at the absolute `path`, and missing ones above it, except for the first `len` bytes.
 fn make_dirs(context: &Context, path: &[u8], len: usize) -> Result<(), Errno> {
     let ends = path.iter().enumerate().skip(len + 1).filter(|(_, byte)| **byte == b'/').map(|(end, _)| end);
@@ -252,6 +263,7 @@ impl PlannedMount {
             max_fds: host.max_fds.unwrap_or(usual.max_fds),
             watch: host.watch.unwrap_or(usual.watch),
             ownership: host.ownership.unwrap_or(usual.ownership),
+            acls: host.acls.unwrap_or(usual.acls),
             read_only: self.settings.flags.bits() & MountFlags::RDONLY.bits() != 0,
             ..usual
         };

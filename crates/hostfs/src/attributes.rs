@@ -5,9 +5,8 @@
 //! file is the right one. They are changed through a descriptor, as the caller ([`crate::caller`]); calls that refuse an `O_PATH` descriptor use
 //! `/proc/self/fd`.
 //!
-//! A lookup reads POSIX ACLs only if [`crate::HostOptions::acls`] is set, since that is a second call for each file and a
-//! third for each directory. Otherwise ACLs can be read and have no effect; so that no program relies on them, they
-//! cannot be set.
+//! A lookup reads POSIX ACLs only with [`HostAcls::Apply`], since that is a second call for each file and a third for each
+//! directory. With [`HostAcls::Refuse`] they have no effect; so that no program relies on them, they cannot be set.
 //!
 //! # How it is locked
 //! No lock is held during a call to the host.
@@ -19,6 +18,7 @@ use crate::caller::Acting;
 use crate::errno::errno;
 use crate::host::{self, ProcPath};
 use crate::identity::change_hash;
+use crate::options::HostAcls;
 use crate::shared::Shared;
 use rustix::fs::{Gid, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno as HostErrno;
@@ -80,7 +80,7 @@ impl Shared {
         how: SetXattr,
     ) -> Result<(), Errno> {
         self.check_writable()?;
-        if name.starts_with(ACL) && !self.has_acls {
+        if name.starts_with(ACL) && self.options.acls == HostAcls::Refuse {
             return Err(Errno::EOPNOTSUPP);
         }
         let fd = self.proc_fd(self.node(inode)?)?;

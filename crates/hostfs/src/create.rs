@@ -5,8 +5,8 @@
 //! regular file is made by opening it; its descriptor is kept for the open that usually follows. What was made is never
 //! given away or changed by its name, which another program may have exchanged.
 //!
-//! The VFS has applied the caller's umask. The host applies that of the process once more (unless the directory has a
-//! default ACL), so a front end sets it to 0. Otherwise a further call restores the bits that it removed, if the file is
+//! If the directory has a default ACL, the host applies that to the requested mode. Otherwise the caller's umask is applied
+//! here, and the host applies that of the process once more, so a front end sets it to 0. Otherwise a further call restores the bits that it removed, if the file is
 //! certainly the one that was made: of the caller, and not older than the request. Where the host keeps no time of birth,
 //! a directory or a node then lacks those bits.
 //!
@@ -52,6 +52,7 @@ impl Shared {
         link_body: Option<&[u8]>,
     ) -> Result<u64, Errno> {
         let fd = self.dir_fd(dir, name)?;
+        self.apply_umask(request, &fd, attr);
         let making = Making { dir: fd.as_fd(), name, attr, link_body, since: now() };
         let at = NameAt { dir: dir.node(), name };
         let change = self.begin_change([Some(at), None], [Some(dir), None, None, None]);
@@ -81,6 +82,7 @@ impl Shared {
     pub(crate) fn create_unnamed(&self, request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno> {
         self.check_writable()?;
         let fd = self.path_fd(self.node(dir)?)?;
+        self.apply_umask(request, &fd, attr);
         let making = Making { dir: fd.as_fd(), name: b".", attr, link_body: None, since: now() };
         let make = |acting: &Acting<'_>| {
             self.with_room(|| acting.make_unnamed(&self.opening, making.dir, making.attr.mode)).map_err(errno)
@@ -94,6 +96,16 @@ impl Shared {
         self.keep_data(&node, opened, READ | WRITE);
         *attr = made;
         Ok(node.id)
+    }
+
+    /// Applies the caller's umask to the mode of a new file, unless the directory has a default ACL, which the host applies.
+    /// One call, if the answer matters.
+    fn apply_umask(&self, request: &Request, dir: &OwnedFd, attr: &mut Attr) {
+        let removed = attr.mode & request.umask & 0o777;
+        let is_masked = removed != 0 && attr.kind() != S_IFLNK && !(self.has_acls && host::has_default_acl(dir));
+        if is_masked {
+            attr.mode &= !removed;
+        }
     }
 
     /// Makes a file as the thread acts.
@@ -120,9 +132,9 @@ impl Shared {
         if missing == 0 || made.kind() == S_IFLNK {
             return Ok(made);
         }
-        // Not the bits that an ACL or a change of the owner removed.
+        // Not the bits that an ACL or a change of the owner removed. The host applies no umask beside a default ACL.
         let removed = missing & host::umask();
-        if removed == 0 {
+        if removed == 0 || (self.has_acls && host::has_default_acl(making.dir)) {
             return Ok(made);
         }
         let mode = made.mode | removed;

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, FsWord, Mode, OFlags, ResolveFlags, Statx};
 use rustix::io::Errno as HostErrno;
 use std::fmt::Write as _;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use vfs::{Acl, AclKind, Errno};
+use vfs::{Acl, AclKind, Errno, NewInode};
 
 /// Attempts of `openat2(2)`, which fails with `EAGAIN` if a rename at that moment might lead out of bounds.
 const MAX_TRIES: usize = 8;
@@ -207,11 +207,25 @@ pub(crate) fn xattr(read: impl Fn(&mut [u8]) -> Result<usize, HostErrno>) -> Res
     Err(Errno::E2BIG)
 }
 
+/// Reads the ACLs of `name` in `dir`, which has the attributes in `new`. If its access ACL cannot be read, its group class has
+/// no permission.
+pub(crate) fn read_acls(dir: &OwnedFd, name: &[u8], new: &mut NewInode) {
+    let access = acl(dir, name, AclKind::Access);
+    new.access_acl = access.unwrap_or_else(|_| Some(Acl::unreadable(new.attr.mode)));
+    // The host applies it to new files; this copy is for the caches.
+    new.default_acl = if new.attr.is_dir() { acl(dir, name, AclKind::Default).ok().flatten() } else { None };
+}
+
+/// Whether a directory has a default ACL. If that cannot be read, it counts as none: the umask applies.
+pub(crate) fn has_default_acl(dir: impl AsFd) -> bool {
+    acl(dir, b".", AclKind::Default).is_ok_and(|acl| acl.is_some())
+}
+
 /// The ACL of `name` in `dir`, if it has one.
 ///
 /// # Errors
 /// Those of `lgetxattr(2)`; `EINVAL` for a value that is not an ACL.
-pub(crate) fn acl(dir: &OwnedFd, name: &[u8], kind: AclKind) -> Result<Option<Acl>, Errno> {
+fn acl(dir: impl AsFd, name: &[u8], kind: AclKind) -> Result<Option<Acl>, Errno> {
     let mut path = ProcPath::new(dir).bytes().to_vec();
     path.push(b'/');
     path.extend_from_slice(name);

@@ -35,6 +35,9 @@
 //! ([`vfs::Inode::mark_stale`]). A change by a process of root is made with the caller's user and groups, so the host
 //! decides by the present owner and mode, whatever the caches show: see `caller.rs`.
 //!
+//! # ACLs
+//! See [`HostAcls`]. A new file in a directory with a default ACL gets that ACL from the host, and not the umask.
+//!
 //! # Limitations
 //! - Lookups, listings and opens have the rights of the process; changes have those of the caller ([`Ownership`]). A host
 //!   that does not trust root (NFS with `root_squash`) refuses access to files that their owners may use.
@@ -97,4 +100,4 @@ mod watches;
 
 pub use filesystem::HostFs;
 pub use handle::{HostHandle, HostStats};
-pub use options::{HostOptions, MountPoints, Ownership, Revalidate};
+pub use options::{HostAcls, HostOptions, MountPoints, Ownership, Revalidate};

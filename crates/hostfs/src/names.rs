@@ -20,7 +20,7 @@ use crate::table::Sighting;
 use rustix::fs::OFlags;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{AclKind, Errno, Inode, NewInode, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT};
+use vfs::{Errno, Inode, NewInode, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT};
 
 impl Shared {
     /// See [`vfs::FileSystem::lookup`]; also for revalidation.
@@ -43,9 +43,8 @@ impl Shared {
         self.note_reported(at, Some(node), false);
         let attr = self.identities.attr(&stat);
         let mut new = NewInode { node, attr, valid: self.valid(dir, node, &stat), ..NewInode::default() };
-        if self.has_acls && attr.kind() != S_IFLNK {
-            new.access_acl = host::acl(&fd, name, AclKind::Access)?;
-            new.default_acl = if attr.is_dir() { host::acl(&fd, name, AclKind::Default)? } else { None };
+        if self.applies_acls() && attr.kind() != S_IFLNK {
+            host::read_acls(&fd, name, &mut new);
         }
         Ok(new)
     }

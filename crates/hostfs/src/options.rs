@@ -28,11 +28,8 @@ pub struct HostOptions {
     pub read_only: bool,
     /// With whose rights the host is changed, and the owner of new files. Default: [`Ownership::Caller`] for a process of root, [`Ownership::Daemon`] for others.
     pub ownership: Ownership,
-    /// Applies POSIX ACLs. Each lookup then reads the ACL of a file, or both of a directory, with one more system call
-    /// for each. Without this, permissions follow from a file's mode alone (whose group bits are the mask of its ACL, if
-    /// it has one), and setting an ACL fails with `EOPNOTSUPP`. Has no effect if the source's file system has no ACLs.
-    /// Default: `false`.
-    pub acls: bool,
+    /// What becomes of POSIX ACLs, if the source's file system has them. Default: [`HostAcls::Apply`].
+    pub acls: HostAcls,
     /// Watches directories by `inotify(7)`. With [`Revalidate::Ttl`], the contents of watched directories are then cached
     /// until the host reports a change. Default: `false`.
     pub watch: bool,
@@ -49,7 +46,7 @@ impl Default for HostOptions {
             max_fds: usize::try_from(fds).unwrap_or(usize::MAX),
             read_only: false,
             ownership: if is_root { Ownership::Caller } else { Ownership::Daemon },
-            acls: false,
+            acls: HostAcls::Apply,
             watch: false,
         }
     }
@@ -65,6 +62,23 @@ pub enum Revalidate {
     Ttl(Duration),
     /// Not at all: each use is a request to the host. [`HostOptions::watch`] has no effect.
     Always,
+}
+
+/// What becomes of the POSIX ACLs of the source. The host obeys them for each change in any case ([`Ownership::Caller`]), and
+/// applies default ACLs to new files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostAcls {
+    /// The VFS obeys them, and they can be set. Each lookup reads the ACL of a file, or both of a directory, with one more
+    /// system call for each; so does each request for attributes. Where an ACL cannot be read, the file's group class has
+    /// no permission, since the group bits of the mode are the mask.
+    #[default]
+    Apply,
+    /// They can be read and set as extended attributes, and the VFS does not obey them. For a front end whose kernel checks
+    /// permissions, which then reads the ACLs that it needs.
+    Store,
+    /// They can be read and not set (`EOPNOTSUPP`). The VFS does not obey them: permissions follow from a file's mode
+    /// alone, whose group bits are the mask of its ACL and may allow more than the ACL.
+    Refuse,
 }
 
 /// How mount points below the source are shown.

@@ -15,7 +15,7 @@ use crate::errno::errno;
 use crate::host::{self, Opening};
 use crate::identity::{Identities, dev_of};
 use crate::node::{NameAt, Node};
-use crate::options::{HostOptions, MountPoints, Revalidate};
+use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
 use crate::streams::Streams;
 use crate::table::{Sighting, Table};
 use crate::watches::Watches;
@@ -28,7 +28,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use vfs::{AclKind, Attr, Errno, Inode, Invalidator, NewInode, S_IFDIR, S_IFMT, Valid};
+use vfs::{Attr, Errno, Inode, Invalidator, NewInode, S_IFDIR, S_IFMT, Valid};
 
 /// See the [module documentation](self).
 pub(crate) struct Shared {
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) streams: Streams,
     pub(crate) watches: Option<Watches>,
     pub(crate) daemon: Daemon,
-    /// Whether ACLs are read and may be set.
+    /// Whether the source's file system has ACLs.
     pub(crate) has_acls: bool,
     /// Whether the source's file system is on this machine.
     is_local: bool,
@@ -91,7 +91,7 @@ impl Shared {
             streams: Streams::new(),
             watches,
             daemon: Daemon::new(options.ownership)?,
-            has_acls: options.acls && host::has_acls(&root_fd),
+            has_acls: host::has_acls(&root_fd),
             is_local: host::is_local(kind),
             root_fd,
             excluded: RwLock::default(),
@@ -104,16 +104,17 @@ impl Shared {
 
     /// The root for the VFS.
     pub(crate) fn root_inode(&self) -> NewInode {
-        // Mounting cannot report an error here: a root whose ACL cannot be read has none.
-        let acl = |kind| host::acl(&self.root_fd, b".", kind).ok().flatten().filter(|_| self.has_acls);
-        NewInode {
-            node: self.root.id,
-            attr: self.root_attr,
-            valid: self.default_valid(),
-            access_acl: acl(AclKind::Access),
-            default_acl: acl(AclKind::Default),
-            link_body: None,
+        let mut new =
+            NewInode { node: self.root.id, attr: self.root_attr, valid: self.default_valid(), ..NewInode::default() };
+        if self.applies_acls() {
+            host::read_acls(&self.root_fd, b".", &mut new);
         }
+        new
+    }
+
+    /// Whether the VFS obeys the host's ACLs.
+    pub(crate) fn applies_acls(&self) -> bool {
+        self.has_acls && self.options.acls == HostAcls::Apply
     }
 
     /// The record of an inode.

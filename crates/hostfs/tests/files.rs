@@ -108,45 +108,6 @@ fn extended_attributes_are_those_of_the_host() {
     }
 }
 
-/// An ACL that lets user 12345 read: owner rw, the user r, group none, mask r, others none.
-fn acl() -> Vec<u8> {
-    let entries: [(u16, u16, u32); 5] =
-        [(1, 6, u32::MAX), (2, 4, 12_345), (4, 0, u32::MAX), (16, 4, u32::MAX), (32, 0, u32::MAX)];
-    let mut value = 2u32.to_le_bytes().to_vec();
-    for (tag, perm, id) in entries {
-        value.extend(tag.to_le_bytes());
-        value.extend(perm.to_le_bytes());
-        value.extend(id.to_le_bytes());
-    }
-    value
-}
-
-#[test]
-fn acls_of_the_host_apply_with_the_option_and_cannot_be_set_without_it() {
-    const NAME: &[u8] = b"system.posix_acl_access";
-    let source = support::temp_dir();
-    fs::write(source.path().join("x"), b"text").unwrap();
-    let set = rustix::fs::setxattr(source.path().join("x"), NAME, &acl(), rustix::fs::XattrFlags::empty());
-    if set.is_err() || !rustix::process::geteuid().is_root() {
-        return;
-    }
-    for heeded in [true, false] {
-        let tree = Tree::new(&source, &HostOptions { acls: heeded, ..HostOptions::default() });
-        let may = |uid, gid| {
-            tree.at.set_credentials(vfs::Credentials::user(uid, gid, &[]));
-            let read = tree.read("/x").is_ok();
-            tree.at.set_credentials(vfs::Credentials::root());
-            read
-        };
-        // Only the ACL lets the user in. The file's group may not read, though the mode's group bits (the mask) would allow it.
-        assert_eq!((may(12_345, 1), may(1, 0)), (heeded, !heeded));
-        tree.write("/y", b"").unwrap();
-        let set = tree.at.set_xattr(Base::CWD, b"/y", false, NAME, &acl(), SetXattr::Any);
-        assert_eq!(set, if heeded { Ok(()) } else { Err(Errno::EOPNOTSUPP) });
-        assert_eq!(&*tree.at.get_xattr(Base::CWD, b"/x", false, NAME).unwrap(), acl());
-    }
-}
-
 #[test]
 fn a_running_program_is_not_written_to() {
     let source = support::temp_dir();

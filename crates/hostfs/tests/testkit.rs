@@ -2,7 +2,7 @@
 
 mod support;
 
-use lightfoot_hostfs::{HostFs, HostOptions, Revalidate};
+use lightfoot_hostfs::{HostAcls, HostFs, HostOptions, Revalidate};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -78,6 +78,8 @@ fn a_directory_with_few_descriptors_passes_all_cases() {
 }
 
 #[test]
-fn a_directory_whose_acls_apply_passes_all_cases() {
-    passes(&HostOptions { acls: true, ..options(Revalidate::Always) });
+fn a_directory_whose_acls_do_not_apply_passes_all_cases() {
+    for acls in [HostAcls::Store, HostAcls::Refuse] {
+        passes(&HostOptions { acls, ..options(Revalidate::Always) });
+    }
 }

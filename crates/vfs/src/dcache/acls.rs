@@ -2,12 +2,14 @@
 //! checks.
 
 use crate::base::access::acl::{Acl, AclKind, Acls};
-use crate::base::attr::Attr;
+use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFMT};
 use crate::base::errno::Errno;
+use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{Request, SetXattr};
+use crate::dcache::fs::{NewInode, Request, SetXattr};
 use crate::dcache::inode::Inode;
 use crate::dcache::object::ObjectFlags;
+use crate::dcache::slot::dentry_beside;
 use crate::dcache::superblock::SuperBlock;
 
 impl SuperBlock {
@@ -29,7 +31,13 @@ impl SuperBlock {
         }
     }
 
+    /// Replaces the copies of an inode's ACLs. `dentry` is that of a directory, or any for another file.
     pub(crate) fn put_acls(&self, dentry: &Dentry, inode: &Inode, acls: Acls) {
+        let _held = self.ranks.lock(Rank::Inodes, &self.inodes.lock);
+        self.put_acls_locked(dentry, inode, acls);
+    }
+
+    fn put_acls_locked(&self, dentry: &Dentry, inode: &Inode, acls: Acls) {
         let slow = acls.access.is_some() || self.own_permissions;
         let any = acls.access.is_some() || acls.default.is_some();
         inode.set_acl(&self.domain, any.then_some(acls));
@@ -39,23 +47,71 @@ impl SuperBlock {
         }
     }
 
+    /// Replaces the copies by what the file system answered, if they differ.
+    #[inline]
+    pub(crate) fn renew_acls(&self, dentry: &Dentry, inode: &Inode, new: Option<Acls>) {
+        if new.is_some() || inode.has_acl() || inode.has_default_acl() {
+            let _held = self.ranks.lock(Rank::Inodes, &self.inodes.lock);
+            self.renew_acls_locked(dentry, inode, new);
+        }
+    }
+
+    /// The same under the lock of the inodes.
+    pub(crate) fn renew_acls_locked(&self, dentry: &Dentry, inode: &Inode, new: Option<Acls>) {
+        let is_same = inode.acl(&self.domain.read()) == new.as_ref();
+        if !is_same {
+            self.put_acls_locked(dentry, inode, new.unwrap_or_default());
+        }
+    }
+
+    /// Reads the ACLs of an inode from the file system, whose attributes were read just now. If they cannot be read, the
+    /// group class has no permission.
+    pub(crate) fn fetch_acls(&self, inode: &Inode, attr: &Attr) {
+        let read = |kind: AclKind| match self.fs.get_xattr(inode, kind.xattr_name()) {
+            Ok(value) => Acl::from_xattr(&value),
+            Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(None),
+            Err(errno) => Err(errno),
+        };
+        if attr.kind() == S_IFLNK {
+            return;
+        }
+        let access = read(AclKind::Access).unwrap_or_else(|_| Some(Acl::unreadable(attr.mode)));
+        let default = if attr.is_dir() { read(AclKind::Default).ok().flatten() } else { None };
+        self.renew_acls(dentry_beside(inode), inode, Acls::some(access, default));
+    }
+
+    /// Reads the ACLs of a new entry, or of one whose ACLs were changed, from a file system that keeps them itself.
+    pub(crate) fn fetch_kept_acls(&self, inode: &Inode) {
+        if self.fs_applies_acls {
+            self.fetch_acls(inode, &inode.attr());
+        }
+    }
+
     /// The initial ACLs of a new entry in a directory with a default ACL; applies the ACL to `mode`.
     pub(crate) fn new_acls(&self, dir: &Inode, mode: &mut u32) -> Option<Acls> {
         let guard = self.domain.read();
         let default = dir.acl(&guard)?.default.as_ref()?;
         let access = Acl::create_from_default(default, mode);
-        let is_dir = *mode & crate::base::attr::S_IFMT == crate::base::attr::S_IFDIR;
+        let is_dir = *mode & S_IFMT == S_IFDIR;
         let default = is_dir.then(|| default.clone());
         (access.is_some() || default.is_some()).then_some(Acls { access, default })
     }
 
-    /// Stores the initial ACLs of a new entry, unless the file system did. If it cannot, the entry stays without.
-    pub(crate) fn inherit_acls(&self, request: &Request, made: &Dentry, acls: Acls) {
+    /// Gives a new entry its ACLs: `inherited`, or those that the file system gave it.
+    #[inline]
+    pub(crate) fn begin_acls(&self, request: &Request, made: &Dentry, inherited: Option<Acls>) {
+        if self.fs_applies_acls {
+            made.inode().into_iter().for_each(|inode| self.fetch_kept_acls(inode));
+        } else if let Some(acls) = inherited {
+            self.inherit_acls(request, made, acls);
+        }
+    }
+
+    /// Stores the initial ACLs of a new entry. If the file system cannot store them, the entry stays without.
+    fn inherit_acls(&self, request: &Request, made: &Dentry, acls: Acls) {
         let Some(inode) = made.inode() else { return };
         for (kind, acl) in [(AclKind::Access, &acls.access), (AclKind::Default, &acls.default)] {
-            if let Some(acl) = acl
-                && !self.fs_keeps_modes
-            {
+            if let Some(acl) = acl {
                 let _ = self.store_acl(request, inode, kind, Some(acl));
             }
         }
@@ -70,14 +126,27 @@ impl SuperBlock {
         inode: &Inode,
         attr: &Attr,
     ) -> Result<(), Errno> {
+        if self.fs_keeps_modes {
+            self.fetch_kept_acls(inode);
+            return Ok(());
+        }
         let Some(mut acls) = inode.acl(&self.domain.read()).cloned() else { return Ok(()) };
         let Some(access) = &acls.access else { return Ok(()) };
         let changed = access.chmod(attr.mode);
-        if !self.fs_keeps_modes {
-            self.store_acl(request, inode, AclKind::Access, Some(&changed))?;
-        }
+        self.store_acl(request, inode, AclKind::Access, Some(&changed))?;
         acls.access = Some(changed);
         self.put_acls(dentry, inode, acls);
         Ok(())
+    }
+}
+
+impl Acls {
+    /// The ACLs in a file system's answer, if there are any.
+    pub(crate) fn of(new: &NewInode) -> Option<Self> {
+        Self::some(new.access_acl.clone(), new.default_acl.clone())
+    }
+
+    fn some(access: Option<Acl>, default: Option<Acl>) -> Option<Self> {
+        (access.is_some() || default.is_some()).then_some(Self { access, default })
     }
 }

@@ -46,6 +46,9 @@ impl SuperBlock {
             }
             *now == attr
         });
+        if self.fs_applies_acls {
+            self.fetch_acls(inode, &attr);
+        }
         if !is_known {
             // The attributes changed meanwhile, and the answer may be older than the change: it does not undo
             // it.

@@ -16,6 +16,7 @@
 use crate::base::access::acl::Acls;
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFMT};
 use crate::dcache::dentry::Dentry;
+use crate::dcache::fs::NewInode;
 use crate::dcache::slot::{InSlot, Private, RcuBytes};
 use prim::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
@@ -236,6 +237,13 @@ impl Inode {
         // Relaxed: inside the sequence lock's write section.
         let mode = self.mode.load(Relaxed) & !(HAS_ACL | HAS_DEFAULT_ACL);
         self.mode.store(mode | access | default, Relaxed);
+    }
+
+    /// Gives a new inode, which no other thread sees yet, the ACLs of the file system's answer.
+    pub(crate) fn begin_acls(&self, domain: &RcuDomain, new: &NewInode) {
+        if let Some(acls) = Acls::of(new) {
+            self.set_acl(domain, Some(acls));
+        }
     }
 
     /// Drops the ACLs of a dead inode.

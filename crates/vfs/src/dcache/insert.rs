@@ -123,11 +123,8 @@ impl SuperBlock {
             self.charge_body(body.len(), 1);
             inode.link_body.set(&self.domain, Some(body.into()));
         }
-        if let Some(new) = new.reply
-            && (new.access_acl.is_some() || new.default_acl.is_some())
-        {
-            let (access, default) = (new.access_acl.clone(), new.default_acl.clone());
-            inode.set_acl(&self.domain, Some(Acls { access, default }));
+        if let Some(new) = new.reply {
+            inode.begin_acls(&self.domain, new);
         }
         self.inodes.add(&self.domain, inode);
         inode
@@ -223,6 +220,7 @@ impl SuperBlock {
             let kind = attr.kind();
             *attr = Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr };
         });
+        self.renew_acls(dentry, inode, Acls::of(new));
         set_expiry(dentry, new.valid);
         dentry.update_flags(|object| object.without(ObjectFlags::CHECKED).with(checked_flag(new.valid)));
     }

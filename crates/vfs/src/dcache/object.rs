@@ -70,6 +70,8 @@ impl Object {
     pub(crate) fn of(inode: &Inode, mode: u32, dir_flags: ObjectFlags) -> Self {
         let object = Self(core::ptr::from_ref(inode) as u64);
         match mode & S_IFMT {
+            // An ACL may refuse what the mode allows.
+            S_IFDIR if inode.has_acl() => object.with(ObjectFlags::DIR | dir_flags | ObjectFlags::SLOW_DIR),
             S_IFDIR => object.with(ObjectFlags::DIR | dir_flags).with_search(mode),
             S_IFLNK => object.with(ObjectFlags::LINK),
             _ => object,

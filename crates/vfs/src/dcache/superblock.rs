@@ -57,6 +57,8 @@ pub(crate) struct SuperBlock {
     pub(crate) own_permissions: bool,
     /// Whether the file system itself keeps modes and ACLs: see [`FsTraits::keeps_modes`].
     pub(crate) fs_keeps_modes: bool,
+    /// Whether it does, and the VFS obeys the ACLs that it reads from the file system.
+    pub(crate) fs_applies_acls: bool,
     pub(crate) default_valid: Valid,
     pub(crate) inodes: Inodes,
     /// Mounts of it; each holds a reference on its root dentry.
@@ -172,6 +174,7 @@ impl SuperBlock {
             let inode = &cold_part(dentry).inode;
             let new = fs.root();
             inode.begin(&new.attr, new.node);
+            inode.begin_acls(&tree.domain, &new);
             inodes.add(&tree.domain, inode);
             inode.slot_users.store(2, Relaxed);
             dentry.set_entry(&tree.domain, dentry, 0, b"");
@@ -189,6 +192,7 @@ impl SuperBlock {
             negatives,
             reports_opens: traits.wants_opens,
             fs_keeps_modes: traits.keeps_modes,
+            fs_applies_acls: traits.keeps_modes && traits.applies_acls,
             fs_lists: is_limited && traits.keeps_listings,
             listings: Listings::new(budget.listings),
             versions: Versions::new(),

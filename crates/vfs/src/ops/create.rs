@@ -6,6 +6,7 @@ use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGI
 use crate::base::errno::Errno;
 use crate::base::name::PATH_MAX;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
 use crate::dcache::insert::Fresh;
 use crate::dcache::reclaim;
@@ -42,7 +43,7 @@ impl<'t> Entry<'t, '_> {
         let mut attr = Attr::default();
         let cred = self.context.credentials();
         let acl = self.context.new_attr(self.sb, what, (dir, &dir_attr), &cred, &mut attr)?;
-        let request = self.context.request();
+        let request = self.context.making(self.sb);
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         let is_dir = attr.is_dir();
         if is_dir && dir_attr.nlink >= LINK_MAX {
@@ -57,9 +58,7 @@ impl<'t> Entry<'t, '_> {
         let node = created?;
         let new = Fresh { node, attr: &attr, link_body: what.body, valid: self.sb.default_valid, reply: None };
         let made = self.sb.add(slot, self.dir, self.last.name, self.hash, &new);
-        if let Some(acls) = acl {
-            self.sb.inherit_acls(&request, made, acls);
-        }
+        self.sb.begin_acls(&request, made, acl);
         self.sb.touch_dir(self.dir, 1, i32::from(is_dir), request.now);
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
         Ok(made)
@@ -79,6 +78,13 @@ impl<'t> Entry<'t, '_> {
 }
 
 impl Context {
+    /// The request to create an entry.
+    pub(super) fn making(&self, sb: &SuperBlock) -> Request {
+        let mut request = self.request();
+        request.umask = if sb.fs_keeps_modes { self.umask() } else { 0 };
+        request
+    }
+
     /// Checks that `cred` may create the entry, and fills in the initial attributes of the new inode.
     #[inline(always)]
     pub(super) fn new_attr(
@@ -99,6 +105,8 @@ impl Context {
         let mut acls = None;
         attr.mode = if kind == S_IFLNK {
             S_IFLNK | 0o777
+        } else if sb.fs_keeps_modes {
+            what.mode
         } else if dir_inode.has_default_acl() {
             let mut mode = what.mode;
             acls = sb.new_acls(dir_inode, &mut mode);

@@ -124,7 +124,7 @@ impl Context {
         let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
         let mut attr = Attr::default();
         let acls = self.new_attr(sb, &what, (dir_inode, &dir_inode.attr()), &cred, &mut attr)?;
-        let request = self.request();
+        let request = self.making(sb);
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         attr.nlink = 0;
         let slot = sb.slot(reclaim::SlotKind::Entry, None)?;
@@ -134,9 +134,7 @@ impl Context {
         if let Some(inode) = made.dentry().inode().filter(|_| !flags.contains(OpenFlags::EXCL)) {
             inode.set_linkable();
         }
-        if let Some(acls) = acls {
-            sb.inherit_acls(&request, made.dentry(), acls);
-        }
+        sb.begin_acls(&request, made.dentry(), acls);
         OpenFile::new(made, flags, cred)
     }
 

@@ -156,12 +156,16 @@ fn set_acl(
         }
         inode.update(|attr| attr.mode = attr.kind() | mode);
     }
-    let mut acls = inode.acl(&sb.domain.read()).cloned().unwrap_or_default();
-    match kind {
-        AclKind::Access => acls.access = kept,
-        AclKind::Default => acls.default = kept,
+    if sb.fs_keeps_modes {
+        sb.fetch_kept_acls(inode);
+    } else {
+        let mut acls = inode.acl(&sb.domain.read()).cloned().unwrap_or_default();
+        match kind {
+            AclKind::Access => acls.access = kept,
+            AclKind::Default => acls.default = kept,
+        }
+        sb.put_acls(dentry, inode, acls);
     }
-    sb.put_acls(dentry, inode, acls);
     inode.update(|attr| attr.ctime = request.now);
     if dentry.object().is_dir() {
         dentry.update_search();

@@ -27,6 +27,7 @@
 //! # Where it comes from
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
 
+use crate::base::access::acl::Acls;
 use crate::base::errno::Errno;
 use crate::base::rank::{Locked, Rank};
 use crate::dcache::dentry::Dentry;
@@ -247,6 +248,7 @@ fn insert<'s>(sb: &'s SuperBlock, dir: &Dentry, name: &[u8], hash: u64, new: &Ne
             return None;
         }
         inode.update(|attr| *attr = new.attr);
+        sb.renew_acls_locked(crate::dcache::slot::dentry_beside(inode), inode, Acls::of(new));
         let slot = slot.take()?;
         Some(outlive(sb, sb.add_alias(slot, dir, (name, hash), inode, new.valid)))
     });

@@ -99,7 +99,7 @@ impl AclKind {
 }
 
 /// The ACLs of one inode.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Acls {
     /// The access ACL.
     pub(crate) access: Option<Acl>,
@@ -131,6 +131,13 @@ impl Acl {
     pub fn from_mode(mode: u32) -> Self {
         let entry = |tag, shift: u32| AclEntry { tag, perm: bits(mode, shift) };
         Self { entries: [entry(AclTag::UserObj, 6), entry(AclTag::GroupObj, 3), entry(AclTag::Other, 0)].into() }
+    }
+
+    /// The ACL for a file with this mode whose own one cannot be read: the group's bits may be a mask, so the group class
+    /// has no permission.
+    #[must_use]
+    pub fn unreadable(mode: u32) -> Self {
+        Self::from_mode(mode & !0o070)
     }
 
     /// The ACL in the value of an extended attribute; `None` for one without entries, which removes the ACL.

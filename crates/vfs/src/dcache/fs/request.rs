@@ -16,6 +16,9 @@ pub struct Request {
     /// Capabilities of the caller. A front end whose kernel has checked permissions already gives capabilities to
     /// callers that have none.
     pub capabilities: Capabilities,
+    /// Permission bits that the caller's umask takes from a new file, unless the directory has a default ACL. 0 if the VFS
+    /// has applied it: see [`FsTraits::keeps_modes`](crate::FsTraits::keeps_modes).
+    pub umask: u32,
     /// The time of the request, nanoseconds since the epoch.
     pub now: i64,
     /// The caller's deadline, in nanoseconds of `prim::clock::monotonic_ns`. A file system that can stop by
@@ -34,6 +37,7 @@ impl Request {
             gid: cred.gid,
             groups: cred.shared_groups(),
             capabilities: cred.capabilities,
+            umask: 0,
             now: prim::clock::now_ns(),
             deadline: None,
             privileged,

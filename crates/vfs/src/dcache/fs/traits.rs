@@ -23,9 +23,13 @@ pub struct FsTraits {
     /// [`FileSystem::open`](crate::FileSystem::open) and [`FileSystem::release`](crate::FileSystem::release) are called.
     pub wants_opens: bool,
     /// The file system itself keeps modes and ACLs by the rules of POSIX: it clears set-id bits when a caller without
-    /// [`Capabilities::FSETID`](crate::Capabilities::FSETID) changes contents, applies the default ACL of a directory to
-    /// new files, and keeps mode and access ACL equal. The VFS then only updates its copies.
+    /// [`Capabilities::FSETID`](crate::Capabilities::FSETID) changes contents, applies the default ACL of a directory or
+    /// the umask ([`Request::umask`](crate::Request::umask)) to new files, and keeps mode and access ACL equal. The VFS then only updates its copies.
     pub keeps_modes: bool,
+    /// With `keeps_modes`: the VFS obeys the ACLs of the file system, which it reads again by
+    /// [`FileSystem::get_xattr`](crate::FileSystem::get_xattr) whenever it reads attributes again. Otherwise it ignores
+    /// them: a front end's kernel checks.
+    pub applies_acls: bool,
     /// The bytes that each entry adds to the `st_size` of its directory.
     pub entry_size: u64,
 }
@@ -41,6 +45,7 @@ impl Default for FsTraits {
             own_permissions: false,
             wants_opens: false,
             keeps_modes: false,
+            applies_acls: false,
             entry_size: 0,
         }
     }
@@ -57,6 +62,7 @@ impl core::fmt::Debug for FsTraits {
             .field("own_permissions", &self.own_permissions)
             .field("wants_opens", &self.wants_opens)
             .field("keeps_modes", &self.keeps_modes)
+            .field("applies_acls", &self.applies_acls)
             .field("entry_size", &self.entry_size)
             .finish()
     }
