@@ -33,7 +33,7 @@ const PAGE: u64 = 4096;
 
 impl Shared {
     /// See [`vfs::FileSystem::open`].
-    pub(crate) fn open(&self, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
+    pub(crate) fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
         let read = if flags.can_read() { READ } else { 0 };
         let cuts = flags.contains(OpenFlags::TRUNC);
         let write = if flags.can_write() || cuts { WRITE } else { 0 };
@@ -42,7 +42,13 @@ impl Shared {
         }
         let node = self.node(inode)?;
         // Held first, so that the budget does not close the new descriptor.
-        node.state().opens += 1;
+        {
+            let mut state = node.state();
+            if state.opens == 0 {
+                self.opens.charge(request.uid, node.id)?;
+            }
+            state.opens += 1;
+        }
         let opened = self.data_fd(node, read | write);
         if let Err(error) = opened {
             self.end_open(node);
@@ -66,6 +72,7 @@ impl Shared {
             if state.opens != 0 {
                 return;
             }
+            self.opens.end(node.id);
             let may_go = state.access & WRITE != 0 && self.options.policy != Revalidate::Exclusive;
             // If the file has no name, this may be its only descriptor.
             let is_last = state.is_pinned && state.path.is_none();

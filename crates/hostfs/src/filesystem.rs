@@ -146,8 +146,8 @@ impl FileSystem for HostFs {
         self.shared.attributes(inode)
     }
 
-    fn open(&self, _request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
-        self.shared.open(inode, flags)
+    fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
+        self.shared.open(request, inode, flags)
     }
 
     fn release(&self, inode: &Inode, _flags: OpenFlags) {

@@ -50,6 +50,9 @@
 //! - `O_APPEND`, `O_SYNC` and locks are the VFS's: other programs of the host do not see them.
 //!
 //! # Limits of the process
+//! An open file keeps a descriptor. A user other than root and the user of the process can have half of those open that the
+//! other users leave, of three quarters of `RLIMIT_NOFILE`; a further open fails with `EMFILE`.
+//!
 //! A write beyond `RLIMIT_FSIZE` of the process raises `SIGXFSZ`, whose default action ends the process: a process that
 //! serves other users must ignore that signal, or handle it. The write then fails with `EFBIG`.
 //!
@@ -59,7 +62,7 @@
 //! # Modules
 //! Each module uses only modules of the lines above its own:
 //! 1. `errno`, `options`, `caller` (with whose rights the host is changed), `identity` (nodes and attributes), `node` (the record of a file),
-//!    `streams` (directory streams)
+//!    `streams` (directory streams), `opens` (open files of each user)
 //! 2. `host` (system calls), `calls` (those that change the host), `table` (the records), `budget` (of descriptors)
 //! 3. `watches` (inotify)
 //! 4. `shared` (the state that all parts share)
@@ -92,6 +95,7 @@ mod identity;
 mod listing;
 mod names;
 mod node;
+mod opens;
 mod options;
 mod shared;
 mod streams;

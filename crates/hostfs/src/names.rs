@@ -210,6 +210,7 @@ impl Shared {
             let mut state = node.state();
             let fds = self.budget.take_all(&mut state);
             state.opens = 0;
+            self.opens.end(node.id);
             let watch = core::mem::take(&mut state.watch);
             // The place is invalidated below, as an answer may depend on the watch.
             let place = (watch != 0 && !state.is_pinned).then(|| (state.parent, state.name.clone()));

@@ -10,7 +10,8 @@
 //! the table grows).
 //!
 //! # How it is locked
-//! One mutex, never held during a call to the host. It nests inside the table's and the budget's locks and is a leaf.
+//! One mutex, never held during a call to the host. It nests inside the table's and the budget's locks; only the lock
+//! of [`crate::opens`] nests inside it.
 //!
 //! # Where it comes from
 //! `lo_inode` of libfuse's `passthrough_ll`, which keeps a descriptor for each file; own code.

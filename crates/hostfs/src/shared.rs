@@ -15,6 +15,7 @@ use crate::errno::errno;
 use crate::host::{self, Opening};
 use crate::identity::{Identities, dev_of};
 use crate::node::{NameAt, Node};
+use crate::opens::Opens;
 use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
 use crate::streams::Streams;
 use crate::table::{Sighting, Table};
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) table: Table,
     pub(crate) budget: Budget,
     pub(crate) streams: Streams,
+    pub(crate) opens: Opens,
     pub(crate) watches: Option<Watches>,
     pub(crate) daemon: Daemon,
     /// Whether the source's file system has ACLs.
@@ -89,6 +91,7 @@ impl Shared {
             table,
             budget: Budget::new(options.max_fds),
             streams: Streams::new(),
+            opens: Opens::new(),
             watches,
             daemon: Daemon::new(options.ownership)?,
             has_acls: host::has_acls(&root_fd),
