@@ -265,7 +265,6 @@ impl PlannedMount {
             ownership: host.ownership.unwrap_or(usual.ownership),
             acls: host.acls.unwrap_or(usual.acls),
             read_only: self.settings.flags.bits() & MountFlags::RDONLY.bits() != 0,
-            ..usual
         };
         HostFs::new(path, &options)
     }

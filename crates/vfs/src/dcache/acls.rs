@@ -140,13 +140,7 @@ impl SuperBlock {
     }
 }
 
-impl Acls {
-    /// The ACLs in a file system's answer, if there are any.
-    pub(crate) fn of(new: &NewInode) -> Option<Self> {
-        Self::some(new.access_acl.clone(), new.default_acl.clone())
-    }
-
-    fn some(access: Option<Acl>, default: Option<Acl>) -> Option<Self> {
-        (access.is_some() || default.is_some()).then_some(Self { access, default })
-    }
+/// The ACLs in a file system's answer, if there are any.
+pub(crate) fn acls_of(new: &NewInode) -> Option<Acls> {
+    Acls::some(new.access_acl.clone(), new.default_acl.clone())
 }

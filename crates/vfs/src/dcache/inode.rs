@@ -15,6 +15,7 @@
 
 use crate::base::access::acl::Acls;
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFMT};
+use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::NewInode;
 use crate::dcache::slot::{InSlot, Private, RcuBytes};
@@ -241,7 +242,7 @@ impl Inode {
 
     /// Gives a new inode, which no other thread sees yet, the ACLs of the file system's answer.
     pub(crate) fn begin_acls(&self, domain: &RcuDomain, new: &NewInode) {
-        if let Some(acls) = Acls::of(new) {
+        if let Some(acls) = acls_of(new) {
             self.set_acl(domain, Some(acls));
         }
     }

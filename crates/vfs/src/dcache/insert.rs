@@ -10,9 +10,9 @@
 //! # Where it comes from
 //! Linux's `fs/dcache.c` in its parts: `d_alloc`, `d_add`, `d_delete`, `__d_move`, `d_exchange`, `dput`; own code.
 
-use crate::base::access::acl::Acls;
 use crate::base::attr::Attr;
 use crate::base::name::short;
+use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child};
 use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::dcache::fs::{NewInode, Valid};
@@ -220,7 +220,7 @@ impl SuperBlock {
             let kind = attr.kind();
             *attr = Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr };
         });
-        self.renew_acls(dentry, inode, Acls::of(new));
+        self.renew_acls(dentry, inode, acls_of(new));
         set_expiry(dentry, new.valid);
         dentry.update_flags(|object| object.without(ObjectFlags::CHECKED).with(checked_flag(new.valid)));
     }

@@ -27,9 +27,9 @@
 //! # Where it comes from
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
 
-use crate::base::access::acl::Acls;
 use crate::base::errno::Errno;
 use crate::base::rank::{Locked, Rank};
+use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{NewInode, Request};
@@ -248,7 +248,7 @@ fn insert<'s>(sb: &'s SuperBlock, dir: &Dentry, name: &[u8], hash: u64, new: &Ne
             return None;
         }
         inode.update(|attr| *attr = new.attr);
-        sb.renew_acls_locked(crate::dcache::slot::dentry_beside(inode), inode, Acls::of(new));
+        sb.renew_acls_locked(crate::dcache::slot::dentry_beside(inode), inode, acls_of(new));
         let slot = slot.take()?;
         Some(outlive(sb, sb.add_alias(slot, dir, (name, hash), inode, new.valid)))
     });

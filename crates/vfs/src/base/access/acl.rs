@@ -108,6 +108,11 @@ pub(crate) struct Acls {
 }
 
 impl Acls {
+    /// Both, if there is any.
+    pub(crate) fn some(access: Option<Acl>, default: Option<Acl>) -> Option<Self> {
+        (access.is_some() || default.is_some()).then_some(Self { access, default })
+    }
+
     /// Heap memory, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let bytes = |acl: &Option<Acl>| acl.as_ref().map_or(0, |acl| size_of_val(acl.entries()));
