@@ -49,7 +49,7 @@ pub use dcache::fs::{
     Allocate, DirEntry, FileSystem, FsTraits, NameRules, NewInode, Permission, Request, SeekFor, SetXattr, StatFs,
     Valid, Written,
 };
-pub use dcache::inode::Inode;
+pub use dcache::inode::{Inode, UnheldInode};
 pub use dcache::invalidate::{Identity, Invalidator, Observer};
 pub use dcache::layer::Layer;
 pub use dcache::reclaim::Budget;
@@ -127,6 +127,14 @@ impl Vfs {
     #[must_use]
     pub fn rcu_stats(&self) -> RcuStats {
         self.tree.domain.stats()
+    }
+
+    /// Panics of file systems that the tree caught, where it had to complete its own work: in
+    /// [`FileSystem::evict`], [`FileSystem::release`], and the drops of a file system and its inodes' data. The
+    /// panic hook has reported each. Other methods' panics reach the caller of the operation.
+    #[must_use]
+    pub fn callback_panics(&self) -> u64 {
+        self.tree.panics()
     }
 
     /// Waits until everything deferred before this call is freed.

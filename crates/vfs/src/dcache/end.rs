@@ -2,7 +2,7 @@
 
 use crate::base::attr::{S_IFLNK, S_IFMT};
 use crate::dcache::dentry::Dentry;
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{DeadInode, Inode};
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::SlotKind;
 use crate::dcache::slot::{cold_part, dentry_beside};
@@ -50,8 +50,11 @@ impl SuperBlock {
         let Some(inode) = dentry.inode() else { return self.free_slot(dentry, SlotKind::Negative) };
         dentry.set_object(Object::NEGATIVE);
         // An inode that is reachable by node may get a link meanwhile.
-        if core::ptr::eq(inode, &raw const cold_part(dentry).inode) && !self.inodes.is_kept() && inode.is_last() {
-            self.evict(inode);
+        if core::ptr::eq(inode, &raw const cold_part(dentry).inode)
+            && !self.inodes.is_kept()
+            && let Some(dead) = inode.put_last()
+        {
+            self.evict(&dead);
             self.free_slot(dentry, SlotKind::Entry);
             return;
         }
@@ -61,9 +64,9 @@ impl SuperBlock {
 
     /// Returns a reference on an inode that was found by its node.
     pub(crate) fn put_inode(&self, inode: &Inode) {
-        if inode.put() {
-            self.evict(inode);
-            self.leave_slot(dentry_beside(inode));
+        if let Some(dead) = inode.put() {
+            self.evict(&dead);
+            self.leave_slot(dentry_beside(&dead));
         }
     }
 
@@ -76,10 +79,12 @@ impl SuperBlock {
         }
     }
 
-    fn evict(&self, inode: &Inode) {
+    fn evict(&self, inode: &DeadInode<'_>) {
         self.inodes.remove(&self.domain, inode);
-        self.fs.evict(inode);
-        inode.private.clear();
+        self.contain(|| self.fs.evict(inode));
+        // Only a check of its own is called by walks that hold no reference.
+        let read_by = self.own_permissions.then_some(&self.domain);
+        self.contain(|| inode.private.clear(inode, read_by));
         if inode.mode() & S_IFMT == S_IFLNK {
             if let Some(body) = inode.link_body.load(&self.domain.read()) {
                 self.charge_body(body.len(), -1);

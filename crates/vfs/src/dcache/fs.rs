@@ -27,7 +27,7 @@ use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{OpenFlags, RenameFlags};
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
 use prim::shared::Arc;
 use std::os::fd::OwnedFd;
@@ -73,10 +73,17 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::ENOSYS)
     }
 
-    /// Whether `cred` may do `mask` (of `MAY_*`) with `inode`. With `rcu` it must not block and may return
-    /// [`Permission::NotHere`]. Called only if [`FsTraits::own_permissions`].
-    fn permission(&self, _cred: &Credentials, _inode: &Inode, _mask: u32, _rcu: bool) -> Permission {
+    /// Whether `cred` may do `mask` (of `MAY_*`) with `inode`. May block. [`Permission::NotHere`] is refused with `EACCES`.
+    /// Called only if [`FsTraits::own_permissions`].
+    fn permission(&self, _cred: &Credentials, _inode: &Inode, _mask: u32) -> Permission {
         Permission::ByMode
+    }
+
+    /// [`FileSystem::permission`] in rcu-walk, which holds no reference: it must not block. After
+    /// [`Permission::NotHere`], which is the default, the walk takes a reference and calls the other method.
+    /// Called only if [`FsTraits::own_permissions`].
+    fn try_permission(&self, _cred: &Credentials, _inode: UnheldInode<'_>, _mask: u32) -> Permission {
+        Permission::NotHere
     }
 
     /// Lists `dir` after the entry with the cookie `after` (0: from the start): calls `emit` with each entry
@@ -303,6 +310,9 @@ pub trait FileSystem: Send + Sync + 'static {
     }
 
     /// Called after the last use of `inode` in the cache. If it has no links either, its storage can be
-    /// freed. The inode's [data](Inode::data) is dropped after this.
+    /// freed. The inode's [data](Inode::data) is dropped after this; with [`FsTraits::own_permissions`] a
+    /// grace period later, on another thread, since a walk may still read it.
+    ///
+    /// The cache catches a panic here and counts it ([`Vfs::callback_panics`](crate::Vfs::callback_panics)).
     fn evict(&self, _inode: &Inode) {}
 }

@@ -278,11 +278,17 @@ impl Inode {
         self.refs.fetch_add(1, Relaxed);
     }
 
-    /// One dentry less; `true` if that was the last.
-    pub(crate) fn put(&self) -> bool {
+    /// One dentry less; if that was the last, the inode is dead.
+    pub(crate) fn put(&self) -> Option<DeadInode<'_>> {
         // ORDERING: AcqRel, with itself in other threads: the thread that takes the count to zero sees the
         // writes of all others.
-        self.refs.fetch_sub(1, AcqRel) == 1
+        (self.refs.fetch_sub(1, AcqRel) == 1).then_some(DeadInode(self))
+    }
+
+    /// The same for the caller's only dentry of an inode that no other thread can find: without the locked instruction.
+    /// `None`: there are others.
+    pub(crate) fn put_last(&self) -> Option<DeadInode<'_>> {
+        self.is_last().then_some(DeadInode(self))
     }
 
     /// Whether the caller's dentry is the only one (no other thread can add one then).
@@ -327,6 +333,51 @@ impl Inode {
         self.atime.store(attr.atime, Relaxed);
         self.mtime.store(attr.mtime, Relaxed);
         self.ctime.store(attr.ctime, Relaxed);
+    }
+}
+
+/// An inode without references, that only the caller may use: it ends.
+#[derive(Debug)]
+pub(crate) struct DeadInode<'i>(&'i Inode);
+
+impl core::ops::Deref for DeadInode<'_> {
+    type Target = Inode;
+
+    fn deref(&self) -> &Inode {
+        self.0
+    }
+}
+
+/// An inode that the caller holds no reference on, as a walk in rcu-walk passes it to
+/// [`FileSystem::try_permission`](crate::FileSystem::try_permission).
+///
+/// The file may end at any time, and the memory may serve another file: then the walk discards the answer. So this
+/// reads, and changes nothing. What it returns stays in memory until the method returns.
+#[derive(Clone, Copy, Debug)]
+pub struct UnheldInode<'g>(&'g Inode);
+
+impl<'g> UnheldInode<'g> {
+    /// The inode, for a reader inside a read section.
+    pub(crate) fn new(inode: &'g Inode, _guard: &'g ReadGuard<'_>) -> Self {
+        Self(inode)
+    }
+
+    /// The file system's number of the inode.
+    #[must_use]
+    pub fn node(self) -> u64 {
+        self.0.node()
+    }
+
+    /// The file system's own data of this inode, if there is some and it is a `T`.
+    #[must_use]
+    pub fn data<T: Send + Sync + 'static>(self) -> Option<&'g T> {
+        self.0.data()
+    }
+
+    /// The attributes, all of one moment.
+    #[must_use]
+    pub fn attr(self) -> Attr {
+        self.0.attr()
     }
 }
 

@@ -22,6 +22,7 @@ use crate::notify::Watches;
 use crate::record_lock::RecordLocks;
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use sync::rcu::RcuDomain;
 use sync::{Mutex, PerCpuRwLock, SeqLock};
 
@@ -52,6 +53,8 @@ pub(crate) struct Tree {
     pub(crate) observers: Observers,
     pub(crate) record_locks: RecordLocks,
     next_number: AtomicU64,
+    /// Panics of callbacks that [`Tree::contain`] caught.
+    panics: AtomicU64,
 }
 
 /// A sequence in a separate cache line: lookups that miss or go up read it.
@@ -107,6 +110,7 @@ impl Tree {
             observers: Observers::default(),
             record_locks: RecordLocks::new(),
             next_number: AtomicU64::new(1),
+            panics: AtomicU64::new(0),
         }
     }
 
@@ -117,6 +121,22 @@ impl Tree {
     /// A number that was never used in this tree, for a mount, a namespace or a device.
     pub(crate) fn next_number(&self) -> u64 {
         self.next_number.fetch_add(1, Relaxed)
+    }
+
+    /// Runs a callback of a file system in the middle of work that must be completed. Catches its panic, which the
+    /// panic hook has reported, and counts it.
+    pub(crate) fn contain(&self, callback: impl FnOnce()) {
+        // The cache shows the callback nothing that is half done; the file system's own state is its own matter.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(callback)) {
+            self.panics.fetch_add(1, Relaxed);
+            // Its drop is code of the file system too, and may panic.
+            core::mem::forget(payload);
+        }
+    }
+
+    /// Panics caught so far.
+    pub(crate) fn panics(&self) -> u64 {
+        self.panics.load(Relaxed)
     }
 }
 

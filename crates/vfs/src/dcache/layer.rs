@@ -17,7 +17,7 @@ use crate::base::flags::{OpenFlags, RenameFlags};
 use crate::dcache::fs::{
     Allocate, DirEntry, FileSystem, FsTraits, NewInode, Permission, Request, SeekFor, SetXattr, StatFs, Written,
 };
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
 use prim::shared::Arc;
 use std::os::fd::OwnedFd;
@@ -83,7 +83,8 @@ forward! {
     fn lookup(request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno>;
     fn revalidate(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno>;
     fn read_link(request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno>;
-    fn permission(cred: &Credentials, inode: &Inode, mask: u32, rcu: bool) -> Permission;
+    fn permission(cred: &Credentials, inode: &Inode, mask: u32) -> Permission;
+    fn try_permission(cred: &Credentials, inode: UnheldInode<'_>, mask: u32) -> Permission;
     fn read_dir(dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno>;
     fn create(request: &Request, dir: &Inode, name: &[u8], attr: &mut Attr, link_body: Option<&[u8]>) -> Result<u64, Errno>;
     fn create_unnamed(request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno>;

@@ -14,15 +14,16 @@
 //!    borrow or a count of that superblock. Walks, which borrow neither, are in a read section, and the slab goes a grace
 //!    period after its last dentry went off its chain.
 //! 2. Every `Dentry` is an item of such a slab, every `ColdPart` its side, and every `Inode` a field of a `ColdPart`.
-//! 3. The box in a [`Private`] is freed only when no dentry refers to the inode any more; file-system code gets `&Inode`
-//!    only while the caller holds a dentry of it.
+//! 3. The box in a [`Private`] is freed only when the inode is dead ([`DeadInode`]): no thread has a reference on it.
+//!    File-system code gets `&Inode` only while the caller has a reference on it; only a check in rcu-walk gets it without
+//!    one ([`UnheldInode`](crate::UnheldInode)), and where there are such checks the box goes a grace period later.
 //! 4. Guards and domains that meet a slot or the table are those of its tree.
 //! 5. A slot is returned once in a life, by the thread that killed its dentry and saw its inode's last use end, or that
 //!    took the slot and made nothing of it; to the slab of its kind.
 
 use crate::base::name::NameKey;
 use crate::dcache::dentry::{Cold, Dentry};
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{DeadInode, Inode};
 use crate::dcache::object::Object;
 use crate::dcache::superblock::SuperBlock;
 use core::any::Any;
@@ -273,7 +274,7 @@ impl RcuBytes {
     }
 }
 
-/// A file system's own data of one inode: set once, freed with the inode.
+/// A file system's own data of one inode: set once, freed after the inode's last use.
 pub(crate) struct Private(AtomicPtr<Box<dyn Any + Send + Sync>>);
 
 impl Private {
@@ -307,20 +308,43 @@ impl Private {
         unsafe { &**data }
     }
 
-    /// Frees the data. Only when no dentry refers to the inode any more (invariant 3).
-    pub(crate) fn clear(&self) {
-        // Relaxed: no other thread refers to the inode; `Inode::put` ordered their last uses before this.
+    /// Takes the data out of a dead inode, and frees it: at once, or, where walks read it without a reference, after a
+    /// grace period of `read_by`.
+    pub(crate) fn clear(&self, _dead: &DeadInode<'_>, read_by: Option<&RcuDomain>) {
+        // Relaxed: no other thread refers to the inode; `Inode::put` ordered their last uses before this. A walk that
+        // still reads it finds the data or none.
         let data = self.0.load(Relaxed);
-        if !data.is_null() {
-            self.0.store(core::ptr::null_mut(), Relaxed);
-            // SAFETY: invariant 3; it came from `Box::into_raw`.
-            drop(unsafe { Box::from_raw(data) });
+        if data.is_null() {
+            return;
+        }
+        self.0.store(core::ptr::null_mut(), Relaxed);
+        match read_by {
+            // SAFETY: invariant 3: no thread has a reference to it; it came from `Box::into_raw`.
+            None => drop(unsafe { Box::from_raw(data) }),
+            Some(domain) => {
+                // SAFETY: invariant 3: it is freed by the callback below.
+                let bytes = size_of_val(unsafe { &**data });
+                // SAFETY: invariant 3: after a grace period no walk reads it; it is `Send`.
+                unsafe { domain.defer_raw(bytes, free_private, data.cast()) };
+            }
         }
     }
 }
 
+/// # Safety
+/// `data` is a pointer from [`Private`], taken out of it, and no thread reads it any more.
+unsafe fn free_private(data: *mut ()) {
+    // SAFETY: as above; it came from `Box::into_raw`.
+    drop(unsafe { Box::from_raw(data.cast::<Box<dyn Any + Send + Sync>>()) });
+}
+
 impl Drop for Private {
     fn drop(&mut self) {
-        self.clear();
+        // Relaxed: `&mut self` means that no other thread reads it.
+        let data = self.0.load(Relaxed);
+        if !data.is_null() {
+            // SAFETY: invariant 3, as in `clear`: the slab goes a grace period after its superblock.
+            drop(unsafe { Box::from_raw(data) });
+        }
     }
 }

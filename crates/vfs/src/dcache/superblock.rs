@@ -14,13 +14,13 @@
 
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
-use crate::dcache::fs::{FileSystem, FsTraits, NameRules, Valid};
+use crate::dcache::fs::{FileSystem, FsTraits, NameRules, NewInode, Valid};
 use crate::dcache::inode_table::Inodes;
 use crate::dcache::instance::Tree;
 use crate::dcache::listings::Listings;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{Budget, SLOT, Share, SlotKind};
-use crate::dcache::slot::{CountedDentry, cold_part};
+use crate::dcache::slot::{CountedDentry, InodeTable, cold_part};
 use prim::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
@@ -68,6 +68,7 @@ pub(crate) struct SuperBlock {
     invalidated: AtomicU32,
     /// Lookups in progress.
     pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
+    _memory: Memory,
 }
 
 /// Counters of changes of directories, in the cache of a file system that keeps its own names. Directories
@@ -169,6 +170,9 @@ impl SuperBlock {
             entries.charge(SLOT as i64);
         }
         let inodes = Inodes::new(&tree.domain, is_limited);
+        // Before the file system is called, which may panic.
+        let slabs = [slab.clone(), negative_slab.clone()];
+        let memory = Memory { tree: tree.clone(), inodes: inodes.table(), slabs };
         let root = {
             let dentry: &Dentry = slab.alloc();
             let inode = &cold_part(dentry).inode;
@@ -209,6 +213,7 @@ impl SuperBlock {
             rules,
             own_permissions,
             default_valid,
+            _memory: memory,
         }
     }
 
@@ -309,7 +314,33 @@ impl Drop for SuperBlock {
                 self.bury(dentry);
             }
         });
-        self.tree.domain.defer_drop(Box::new((self.inodes.table(), self.slab.clone(), self.negative_slab.clone())));
+        // Their drops are code of the file system, which must not keep this one from its end.
+        let (fs, rules) = (core::mem::replace(&mut self.fs, Box::new(Gone)), self.rules.take());
+        self.contain(|| drop(fs));
+        self.contain(|| drop(rules));
+    }
+}
+
+/// Stands for a file system that was dropped.
+struct Gone;
+
+impl FileSystem for Gone {
+    fn root(&self) -> NewInode {
+        NewInode::default()
+    }
+}
+
+/// The memory of a superblock's dentries and inodes, on which walks of other file systems may stand: they share chains of
+/// the table. A value of its own, so that it goes by a grace period however its superblock ends.
+struct Memory {
+    tree: PerCpuArc<Tree>,
+    inodes: Option<Arc<InodeTable>>,
+    slabs: [Arc<Slab<Dentry>>; 2],
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.tree.domain.defer_drop(Box::new((self.inodes.take(), self.slabs.clone())));
         self.tree.domain.flush();
     }
 }

@@ -190,7 +190,7 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         self.release_locks();
         if let Some(inode) = opened_inode(&self.held, self.flags) {
-            self.held.sb().fs.release(inode, self.flags);
+            self.held.sb().contain(|| self.held.sb().fs.release(inode, self.flags));
         }
         if self.flags.can_write() {
             self.held.mount().end_writing();

@@ -13,7 +13,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
 use crate::dcache::fallback::Fallback;
 use crate::dcache::fs::Permission;
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::Mount;
 use crate::walk::WalkEnd;
@@ -50,7 +50,7 @@ fn may_rcu_slow(
     mask: u32,
 ) -> MayRcu {
     if sb.own_permissions {
-        match sb.fs.permission(cred, inode, mask, true) {
+        match sb.fs.try_permission(cred, UnheldInode::new(inode, guard), mask) {
             Permission::Is(answer) => return MayRcu::Is(answer),
             Permission::NotHere => return MayRcu::NotHere,
             Permission::ByMode => {}
@@ -69,10 +69,12 @@ pub(crate) fn may_block(
     cred: &Credentials,
     mask: u32,
 ) -> Result<(), Errno> {
-    if sb.own_permissions
-        && let Permission::Is(answer) = sb.fs.permission(cred, inode, mask, false)
-    {
-        return answer;
+    if sb.own_permissions {
+        match sb.fs.permission(cred, inode, mask) {
+            Permission::Is(answer) => return answer,
+            Permission::NotHere => return Err(Errno::EACCES),
+            Permission::ByMode => {}
+        }
     }
     if inode.has_acl() { by_acl(&sb.domain.read(), inode, attr, cred, mask) } else { cred.may(attr, mask) }
 }

@@ -70,7 +70,7 @@ pub enum Permission {
     ByMode,
     /// Allowed or not.
     Is(Result<(), Errno>),
-    /// The check would block: the walk leaves rcu-walk and calls [`FileSystem::permission`](crate::FileSystem::permission) again.
+    /// The check would block: the walk leaves rcu-walk and calls [`FileSystem::permission`](crate::FileSystem::permission).
     NotHere,
 }
 
