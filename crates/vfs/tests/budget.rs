@@ -3,10 +3,12 @@
 //! Costs are counted in slots that were looked at, not in time.
 
 use lightfoot_vfs::{
-    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, NewInode, Request, S_IFDIR, S_IFREG, Vfs,
+    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, NewInode, OwnedPlace, RenameFlags,
+    Request, S_IFDIR, S_IFREG, Vfs,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use testkit::Store;
 
 /// A file system where names are numbers: those that begin with `f` are files, `d` directories, anything else is not there. Each
 /// directory has all of them. Counts what it is asked.
@@ -235,4 +237,44 @@ fn listings_keep_to_their_budget() {
         assert!(vfs.stats().listing_bytes <= SMALL.listings);
     }
     assert!(vfs.stats().listing_bytes > SMALL.listings / 2);
+}
+
+/// A tree whose cache is full of held entries, but for `free` of them.
+fn full(store: &Store, free: usize) -> (Vfs, Context, Vec<OwnedPlace>) {
+    let vfs = Vfs::with_budget(store.clone(), Budget { entries: 0, negatives: 0, listings: 0 });
+    let context = vfs.context();
+    let hold = |path: &str| context.hold(Base::CWD, path.as_bytes(), true);
+    let mut held = vec![hold("/d").unwrap()];
+    held.extend((0..5_000).map_while(|number| hold(&format!("/held/{number}")).ok()));
+    assert_eq!(hold(&format!("/held/{}", held.len())).unwrap_err(), Errno::ENOMEM);
+    held.truncate(held.len() - free);
+    (vfs, context, held)
+}
+
+#[test]
+fn a_rename_in_a_full_cache_does_what_it_says() {
+    let mut paths = vec!["d/".to_owned(), "held/".to_owned()];
+    paths.extend((0..5_000).map(|number| format!("held/{number}")));
+    paths.extend((0..64).flat_map(|number| [format!("d/old{number}"), format!("d/new{number}")]));
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    for (free, flags) in [
+        (1, RenameFlags::default()),
+        (2, RenameFlags::default()),
+        (3, RenameFlags::default()),
+        (1, RenameFlags::EXCHANGE),
+        (2, RenameFlags::EXCHANGE),
+    ] {
+        let store = Store::with_paths(&paths);
+        let (_vfs, context, _held) = full(&store, free);
+        for number in 0..64 {
+            let (old, new) = (format!("d/old{number}"), format!("d/new{number}"));
+            let before = (store.node(&old), store.node(&new));
+            let done = context.rename((Base::CWD, old.as_bytes()), (Base::CWD, new.as_bytes()), flags);
+            // There is room for the entries of both names, or not.
+            let expected = if free == 1 { Err(Errno::ENOMEM) } else { Ok(()) };
+            assert_eq!(done, expected, "{old} with room for {free}, {flags:?}");
+            let moves = done.is_ok();
+            assert_eq!(store.node(&new), if moves { before.0 } else { before.1 }, "{old} with room for {free}, {flags:?}");
+        }
+    }
 }

@@ -24,9 +24,14 @@ impl Mountpoints {
     /// # Errors
     /// `ENOENT`: its name was removed.
     pub(crate) fn mark(&mut self, sb: &SuperBlock, dentry: &Dentry) -> Result<(), Errno> {
-        let parent = dentry.parent().ok_or(Errno::ENOENT)?;
-        let _held = sb.ranks.lock(Rank::Directory, &parent.lock);
-        // A name that moves meanwhile stays hashed; a removal needs this lock, or came before.
+        let _held = loop {
+            let parent = dentry.parent().ok_or(Errno::ENOENT)?;
+            let held = sb.ranks.lock(Rank::Directory, &parent.lock);
+            // Otherwise it moved before the lock, and its removal needs the lock of another directory.
+            if dentry.is_in(parent) {
+                break held;
+            }
+        };
         if !dentry.object().is_hashed() {
             return Err(Errno::ENOENT);
         }
@@ -45,5 +50,76 @@ impl Mountpoints {
                 dentry.update_flags(|object| object.without(ObjectFlags::MOUNTED));
             }
         }
+    }
+}
+
+fn set_flag(dentry: &Dentry, clear: u64, set: u64) {
+    if dentry.has(DIR) { change_dir_flags(dentry, clear, set) } else { dentry.change_flags(clear, set) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::attr::{Attr, S_IFDIR};
+    use crate::dcache::fs::{FileSystem, FsTraits, NewInode};
+    use crate::dcache::insert::Fresh;
+    use crate::dcache::instance::Tree;
+    use crate::dcache::moving::Moved;
+    use crate::dcache::reclaim::{Budget, SlotKind};
+    use sync::PerCpuOwner;
+
+    const DIR_ATTR: Attr = Attr {
+        ino: 1,
+        mode: S_IFDIR | 0o755,
+        nlink: 2,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 0,
+        blocks: 0,
+        atime: 0,
+        mtime: 0,
+        ctime: 0,
+    };
+
+    struct Names;
+    impl FileSystem for Names {
+        fn root(&self) -> NewInode {
+            NewInode { node: 1, attr: DIR_ATTR, ..NewInode::default() }
+        }
+        fn traits(&self) -> FsTraits {
+            FsTraits { names_in_cache: true, ..FsTraits::default() }
+        }
+    }
+
+    fn has_sleeper(dir: &Dentry) -> bool {
+        format!("{:?}", dir.lock).contains("(2)")
+    }
+
+    #[test]
+    fn a_mount_point_that_moves_before_its_directory_is_locked_is_marked_under_the_lock_of_the_new_one() {
+        let owner = PerCpuOwner::new(Tree::new());
+        let sb = SuperBlock::new(owner.share(), Box::new(Names), Budget::default(), true);
+        let make = |dir, name: &[u8]| {
+            let slot = sb.slot(SlotKind::Entry, None).unwrap();
+            let new = NewInode { node: 2, attr: DIR_ATTR, ..NewInode::default() };
+            sb.add(slot, dir, name, sb.hash(name), &Fresh::from(&new))
+        };
+        let (old, new) = (make(sb.root(), b"old"), make(sb.root(), b"new"));
+        let point = make(old, b"m");
+        let (lock_of_old, lock_of_new) = (old.lock.lock(), new.lock.lock());
+        std::thread::scope(|scope| {
+            let marking = scope.spawn(|| Mountpoints::default().mark(&sb, point).map(drop));
+            prim::hint::spin_until(|| has_sleeper(old));
+            let end = |dir| Moved { dir, name: b"m", hash: sb.hash(b"m") };
+            sb.move_entry(end(old), end(new), point, None, 0);
+            drop(lock_of_old);
+            // The directory of the name is still locked here: its entry may not become a mount point.
+            prim::hint::spin_until(|| point.object().is_mountpoint() || has_sleeper(new));
+            assert!(!point.object().is_mountpoint());
+            sb.delete(new, point, sb.hash(b"m"), 2, 0);
+            drop(lock_of_new);
+            assert_eq!(marking.join().unwrap(), Err(Errno::ENOENT));
+        });
     }
 }

@@ -165,7 +165,7 @@ impl Drop for FreeSlot<'_> {
 
 impl SuperBlock {
     /// A slot for a new entry. The caller may hold the lock of the directory `locked`, and no other
-    /// directory's.
+    /// directory's. Entries of `locked` that the caller has found and not pinned may be evicted.
     ///
     /// # Errors
     /// `ENOMEM`: the budget is used up and every entry is held.

@@ -49,6 +49,22 @@ impl DirAt {
     }
 }
 
+/// Keeps an entry that was found under its directory's lock from being evicted by the owner of that lock, while it takes
+/// a slot for another entry.
+pub(super) struct Pinned<'s>(&'s SuperBlock, Option<CountedDentry>);
+
+impl<'s> Pinned<'s> {
+    pub(super) fn new(sb: &'s SuperBlock, found: &Dentry) -> Self {
+        Self(sb, Some(sb.pin_again(found)))
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        self.1.take().into_iter().for_each(|pinned| self.0.unpin(pinned));
+    }
+}
+
 /// A locked directory, and the name in it that an operation works on.
 pub(crate) struct Entry<'t, 'p> {
     pub(crate) context: &'t Context,
@@ -68,7 +84,8 @@ impl<'t> Entry<'t, '_> {
         self.dir.inode().ok_or(Errno::ENOENT)
     }
 
-    /// The entry, if it exists; `ENOENT` in a directory that was removed.
+    /// The entry, if it exists; `ENOENT` in a directory that was removed. It stays until this thread releases the lock,
+    /// searches for another entry or takes a slot ([`SuperBlock::slot`]).
     pub(crate) fn find(&self) -> Result<Option<&'t Dentry>, Errno> {
         self.context.find_in(self.sb, self.dir, &self.last, self.hash)
     }

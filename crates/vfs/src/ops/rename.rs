@@ -15,7 +15,7 @@ use crate::dcache::moving::Moved;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::Base;
-use crate::ops::entry::DirAt;
+use crate::ops::entry::{DirAt, Pinned};
 use crate::ops::last::{Last, LastKind};
 use crate::ops::publish;
 use crate::ops::remove::check_no_mount;
@@ -140,7 +140,12 @@ impl Context {
             Some((moved_above, _)) => return Err(self.refused_as_stale(ends, moved_above)?),
         }
         let moved = self.find_in(ends.sb, old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
-        let target = self.find_in(ends.sb, new_dir, &new_last, new_hash)?;
+        let target = {
+            // A search that adds an entry to a full cache may evict another entry of the directory, since this thread has
+            // the directory's lock.
+            let _stays = Pinned::new(ends.sb, moved);
+            self.find_in(ends.sb, new_dir, &new_last, new_hash)?
+        };
         self.rename_found(ends, moved, target)
     }
 
