@@ -274,7 +274,11 @@ fn a_rename_in_a_full_cache_does_what_it_says() {
             let expected = if free == 1 { Err(Errno::ENOMEM) } else { Ok(()) };
             assert_eq!(done, expected, "{old} with room for {free}, {flags:?}");
             let moves = done.is_ok();
-            assert_eq!(store.node(&new), if moves { before.0 } else { before.1 }, "{old} with room for {free}, {flags:?}");
+            assert_eq!(
+                store.node(&new),
+                if moves { before.0 } else { before.1 },
+                "{old} with room for {free}, {flags:?}"
+            );
         }
     }
 }

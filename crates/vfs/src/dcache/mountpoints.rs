@@ -53,10 +53,6 @@ impl Mountpoints {
     }
 }
 
-fn set_flag(dentry: &Dentry, clear: u64, set: u64) {
-    if dentry.has(DIR) { change_dir_flags(dentry, clear, set) } else { dentry.change_flags(clear, set) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
