@@ -44,7 +44,7 @@ impl Drop for Payload {
 
 type Check = dyn Fn(UnheldInode<'_>) + Send + Sync;
 
-/// A file system whose names live in the cache, with data of each inode, and permission checks of its own.
+/// A file system whose names live in the cache, with data of each inode, and its own permission checks.
 #[derive(Default)]
 struct Fs {
     counts: Arc<Counts>,

@@ -82,7 +82,7 @@ impl SuperBlock {
     fn evict(&self, inode: &DeadInode<'_>) {
         self.inodes.remove(&self.domain, inode);
         self.contain(|| self.fs.evict(inode));
-        // Only a check of its own is called by walks that hold no reference.
+        // Walks call the file system's check without a reference.
         let read_by = self.own_permissions.then_some(&self.domain);
         self.contain(|| inode.private.clear(inode, read_by));
         if inode.mode() & S_IFMT == S_IFLNK {

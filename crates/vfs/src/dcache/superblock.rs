@@ -331,7 +331,7 @@ impl FileSystem for Gone {
 }
 
 /// The memory of a superblock's dentries and inodes, on which walks of other file systems may stand: they share chains of
-/// the table. A value of its own, so that it goes by a grace period however its superblock ends.
+/// the table. A separate value, so that it goes by a grace period however its superblock ends.
 struct Memory {
     tree: PerCpuArc<Tree>,
     inodes: Option<Arc<InodeTable>>,
