@@ -336,7 +336,8 @@ class Mount:
         if self.kind == "lightfoot-ram":
             at[0] = "ram:"
         extra = os.environ.get("LIGHTFOOT_OPTIONS", "")
-        options = ",".join(part for part in ("allow_other", self.options, extra) if part)
+        # As tmpfs and the others are mounted, with which it is compared.
+        options = ",".join(part for part in ("allow_other,suid,dev", self.options, extra) if part)
         return [str(lightfoot()), "mount", *at, "-o", options]
 
     def up(self, limit_s=20, answers=False):

@@ -333,6 +333,8 @@ mod tests {
         let settings = good(list, ON_RAM);
         let mount = &settings.mount;
         assert!(mount.read_only && mount.allow_other && !mount.nosuid && !mount.acl);
+        // The kernel's mount ignores both unless it must not; what is below does not.
+        assert!(mount.nodev && Settings::new().mount.nosuid && Settings::new().flags == MountFlags::default());
         assert_eq!((mount.threads, mount.max_write, mount.session.checks), (Some(3), 128 << 10, Checks::Own));
         assert_eq!((mount.session.shown.uid, mount.session.shown.umask), (Some(7), Some(0o027)));
         assert_eq!((settings.flags, settings.ram.uid), (MountFlags::RDONLY, Settings::new().ram.uid));

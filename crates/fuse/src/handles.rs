@@ -96,6 +96,11 @@ impl<T> Handles<T> {
         all
     }
 
+    /// Whether a handle has a value that `is_so`, which is called under a lock.
+    pub(crate) fn any(&self, is_so: impl Fn(&T) -> bool) -> bool {
+        self.shards.iter().any(|shard| shard.0.lock().slots.iter().filter_map(|slot| slot.held.as_deref()).any(&is_so))
+    }
+
     /// The number of handles, shard by shard.
     pub(crate) fn len(&self) -> usize {
         let open = |shard: &HandleShard<T>| {

@@ -99,9 +99,9 @@ pub struct MountOptions {
     pub nonempty: bool,
     /// All changes fail with `EROFS`.
     pub read_only: bool,
-    /// Set-id bits have no effect.
+    /// Set-id bits have no effect. Default: `true`.
     pub nosuid: bool,
-    /// Devices cannot be opened.
+    /// Devices cannot be opened. Default: `true`.
     pub nodev: bool,
     /// Files cannot be executed.
     pub noexec: bool,
@@ -127,8 +127,8 @@ impl Default for MountOptions {
             allow_other: false,
             nonempty: false,
             read_only: false,
-            nosuid: false,
-            nodev: false,
+            nosuid: true,
+            nodev: true,
             noexec: false,
             nosymfollow: false,
             noatime: false,

@@ -20,17 +20,19 @@ mod files;
 mod listing;
 mod names;
 mod observer;
+mod set_ids;
 mod xattrs;
 
 pub use files::{FileLock, Opened};
 pub use listing::Listed;
+pub(crate) use set_ids::without_fsetid;
 
 use crate::checkers::session_refusal;
 use crate::handles::Handles;
 use crate::metrics::{Gauge, Metrics};
 use crate::nodes::{NodeId, Nodes};
 use crate::notices::{Notices, Sender};
-use crate::options::SessionOptions;
+use crate::options::{Checks, SessionOptions};
 use callers::Callers;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -326,17 +328,37 @@ impl Session {
     ) -> Result<(Attr, Duration), Errno> {
         let held = self.node(node)?;
         let mut set = *set;
+        if set == SetAttr::default() {
+            let attr = self.change_nothing(caller, &held)?;
+            return Ok(self.shown_of(node, &held, attr));
+        }
+        if let Some(mode) = set.mode {
+            set.mode = Some(self.allowed_mode(caller, &held, mode)?);
+        }
+        let times = self.times_of_writes(&mut set, handle);
         if let Some(size) = set.size
             && let Some(open) = handle.and_then(|handle| self.files.get(handle))
             && open.file.flags().can_write()
         {
-            open.file.set_len(size)?;
+            open.change(self, caller.uid != 0, |file| file.set_len(size))?;
             set.size = None;
         }
-        let is_nothing = set == SetAttr::default() && handle.is_some();
+        let is_done = set == SetAttr::default();
         let context = self.callers.changing(caller, held.attr()?.uid, &set);
-        let attr = if is_nothing { held.attr()? } else { context.set_attr_held(&held, &set)? };
+        let attr = if is_done { held.attr()? } else { context.set_attr_held(&held, &set)? };
+        let attr =
+            if times == SetAttr::default() { attr } else { self.callers.everyone().set_attr_held(&held, &times)? };
         Ok(self.shown_of(node, &held, attr))
+    }
+
+    /// With writeback the kernel keeps the times of writes and truncations, and sends them for the user who caused them, or
+    /// any other; that user need not own the file. Takes them out of `set`.
+    fn times_of_writes(&self, set: &mut SetAttr, handle: Option<u64>) -> SetAttr {
+        let is_writes = self.options.writeback && self.options.checks == Checks::Kernel;
+        if !is_writes || set.size.is_none() && handle.is_none() {
+            return SetAttr::default();
+        }
+        SetAttr { atime: set.atime.take(), mtime: set.mtime.take(), ..SetAttr::default() }
     }
 
     /// READLINK.

@@ -16,5 +16,7 @@ mod locks;
 mod nodes;
 #[path = "session/numbers.rs"]
 mod numbers;
+#[path = "session/set_ids.rs"]
+mod set_ids;
 #[path = "session/storm.rs"]
 mod storm;

@@ -224,8 +224,8 @@ pub(super) const TABLE: [Row; 44] = [
             },
         },
         valid: ALL,
-        default: "suid; nosuid unless root mounts",
-        help: "Ignore set-user-ID and set-group-ID bits.",
+        default: "nosuid; suid for a source",
+        help: "Ignore set-user-ID and set-group-ID bits. Unless root mounts, suid has no effect.",
     },
     Row {
         name: "nodev",
@@ -237,8 +237,8 @@ pub(super) const TABLE: [Row; 44] = [
             },
         },
         valid: ALL,
-        default: "dev; nodev unless root mounts",
-        help: "Refuse to open devices.",
+        default: "nodev; dev for a source",
+        help: "Refuse to open devices. Unless root mounts, dev has no effect.",
     },
     Row {
         name: "noexec",

@@ -115,6 +115,12 @@ impl Callers {
         self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked })
     }
 
+    /// With the caller's groups and, unless the caller is root, no capabilities.
+    pub(super) fn unprivileged(&self, caller: &Caller) -> Arc<Context> {
+        let groups = groups_of(caller);
+        self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked: false })
+    }
+
     fn context(&self, key: ContextKey) -> Arc<Context> {
         if let Some(known) = self.known.read().get(&key) {
             return known.clone();

@@ -1,6 +1,6 @@
 //! Operations on files: open, read, write, seek, allocate, locks.
 
-use super::{Caller, Entry, NewMode, Session};
+use super::{Caller, Entry, NewMode, Session, without_fsetid};
 use crate::options::Checks;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -18,6 +18,15 @@ const PASSED_ON: u32 = 3 | OpenFlags::TRUNC.bits() | OpenFlags::APPEND.bits() | 
 /// The file is opened to execute it: `FMODE_EXEC` in Linux.
 const TO_EXECUTE: u32 = 0o40;
 
+/// What happens to set-id bits when contents change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    /// They stay if root has opened the file.
+    AsOpened,
+    /// They are cleared.
+    Nothing,
+}
+
 /// The last byte of a lock to the end of the file: `OFFSET_MAX` in Linux.
 const TO_END: u64 = i64::MAX as u64;
 
@@ -26,6 +35,25 @@ pub(crate) struct OpenHandle {
     pub(super) file: OpenFile,
     /// The kernel may write to the backing file without a request.
     is_backed: bool,
+    /// Root has opened it, so changes through it keep set-id bits.
+    is_roots: bool,
+}
+
+impl OpenHandle {
+    /// Changes the contents of the file by `f`. `clears`: for a caller who may not keep set-id bits.
+    pub(super) fn change<R>(
+        &self,
+        session: &Session,
+        clears: bool,
+        f: impl FnOnce(&OpenFile) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        // Through a file that another user has opened, the tree clears them.
+        if !(clears && self.is_roots) {
+            return f(&self.file);
+        }
+        session.clear_set_ids(self.file.held())?;
+        without_fsetid(|| f(&self.file))
+    }
 }
 
 /// Inodes that the kernel may change without a request, by [identity](Held::identity), with the number of handles that allow
@@ -115,7 +143,7 @@ impl Session {
         } else {
             self.open_as(caller, &held, requested)?
         };
-        Ok(self.opened(file))
+        Ok(self.opened(caller, file))
     }
 
     /// CREATE: creates a file and opens it. The kernel sends this for a name that does not exist as far as it has cached, and
@@ -135,14 +163,15 @@ impl Session {
         let dir = self.node(parent)?;
         let is_exclusive = flags & OpenFlags::EXCL.bits() != 0;
         let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(OpenFlags::EXCL);
-        let context = self.callers.making_in(caller, new.umask, new.mode, &[&dir]);
-        let made = context.open(Base::at(&dir), name, flags, new.mode);
+        let mode = self.new_mode(caller, new.mode);
+        let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
+        let made = context.open(Base::at(&dir), name, flags, mode);
         let file = match made {
             Err(Errno::EEXIST) if !is_exclusive => return Err(Errno::ESTALE),
             made => made?,
         };
         let entry = self.entry(file.held().clone())?;
-        Ok((entry, self.opened(file)))
+        Ok((entry, self.opened(caller, file)))
     }
 
     fn open_as(&self, caller: &Caller, held: &OwnedPlace, requested: OpenFlags) -> Result<OpenFile, Errno> {
@@ -170,14 +199,33 @@ impl Session {
         OpenFlags::from_bits_retain(bits)
     }
 
-    fn opened(&self, file: OpenFile) -> Opened {
+    fn opened(&self, caller: &Caller, file: OpenFile) -> Opened {
         let backing = if self.options.passthrough { file.backing() } else { None };
         let keep_cache = self.options.ttls.attr > Duration::ZERO;
         let is_backed = backing.is_some();
         if is_backed {
             self.backed.begin(file.held());
         }
-        Opened { handle: self.files.insert(OpenHandle { file, is_backed }), keep_cache, backing }
+        Opened {
+            handle: self.files.insert(OpenHandle { file, is_backed, is_roots: caller.uid == 0 }),
+            keep_cache,
+            backing,
+        }
+    }
+
+    /// Calls `f`, which changes contents, as [`with_file`](Self::with_file).
+    fn change_file<R>(
+        &self,
+        node: u64,
+        handle: u64,
+        keeps: Keeps,
+        f: impl FnOnce(&OpenFile) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        match self.files.get(handle) {
+            Some(open) => open.change(self, keeps == Keeps::Nothing, f),
+            // The context of unknown callers keeps no set-id bits.
+            None => self.with_file(node, handle, OpenFlags::WRONLY, f),
+        }
     }
 
     /// Calls `f` with the open file `handle`. Without handles (`no_open`) opens the node for this call.
@@ -214,12 +262,25 @@ impl Session {
         })
     }
 
-    /// WRITE: writes `data` at `offset`. Returns the number of bytes, less than `data.len()` only if an error followed.
+    /// WRITE: writes `data` at `offset`. Returns the number of bytes, less than `data.len()` only if an error followed. It
+    /// keeps set-id bits if root has opened the file.
     ///
     /// # Errors
     /// `EBADF`; those of the file system if nothing was written.
     pub fn write(&self, node: u64, handle: u64, offset: u64, data: &[u8]) -> Result<usize, Errno> {
-        self.with_file(node, handle, OpenFlags::WRONLY, |file| {
+        self.write_as(Keeps::AsOpened, node, handle, offset, data)
+    }
+
+    /// [`write`](Self::write) for a caller who has no `CAP_FSETID`, or is unknown: it clears set-id bits.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    pub fn write_clearing(&self, node: u64, handle: u64, offset: u64, data: &[u8]) -> Result<usize, Errno> {
+        self.write_as(Keeps::Nothing, node, handle, offset, data)
+    }
+
+    fn write_as(&self, keeps: Keeps, node: u64, handle: u64, offset: u64, data: &[u8]) -> Result<usize, Errno> {
+        self.change_file(node, handle, keeps, |file| {
             let mut done = 0;
             while done < data.len() {
                 match file.write_at(offset + done as u64, &data[done..]) {
@@ -245,7 +306,14 @@ impl Session {
     ///
     /// # Errors
     /// `EOPNOTSUPP` for other modes; those of [`OpenFile::allocate`].
-    pub fn fallocate(&self, node: u64, handle: u64, mode: u32, offset: u64, len: u64) -> Result<(), Errno> {
+    pub fn fallocate(
+        &self,
+        caller: &Caller,
+        node: u64,
+        handle: u64,
+        mode: u32,
+        (offset, len): (u64, u64),
+    ) -> Result<(), Errno> {
         const KEEP_SIZE: u32 = 1;
         const PUNCH_HOLE: u32 = 2;
         const ZERO_RANGE: u32 = 16;
@@ -256,7 +324,8 @@ impl Session {
             _ => return Err(Errno::EOPNOTSUPP),
         };
         let keep_size = mode & KEEP_SIZE != 0;
-        self.with_file(node, handle, OpenFlags::WRONLY, |file| file.allocate(how, keep_size, offset, len))
+        let keeps = if caller.uid == 0 { Keeps::AsOpened } else { Keeps::Nothing };
+        self.change_file(node, handle, keeps, |file| file.allocate(how, keep_size, offset, len))
     }
 
     /// LSEEK: finds data (`SEEK_DATA`, 3) or a hole (`SEEK_HOLE`, 4).

@@ -30,8 +30,9 @@ impl Session {
     /// Those of [`vfs::Context::mknod`]; `ESTALE`.
     pub fn mknod(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode, rdev: u32) -> Result<Entry, Errno> {
         let dir = self.node(parent)?;
-        let context = self.callers.making_in(caller, new.umask, new.mode, &[&dir]);
-        self.make(&dir, name, |dir| context.mknod(dir, name, new.mode, rdev))
+        let mode = self.new_mode(caller, new.mode);
+        let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
+        self.make(&dir, name, |dir| context.mknod(dir, name, mode, rdev))
     }
 
     /// MKDIR.
@@ -40,8 +41,9 @@ impl Session {
     /// Those of [`vfs::Context::mkdir`]; `ESTALE`.
     pub fn mkdir(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode) -> Result<Entry, Errno> {
         let dir = self.node(parent)?;
-        let context = self.callers.making_in(caller, new.umask, new.mode, &[&dir]);
-        self.make(&dir, name, |dir| context.mkdir(dir, name, new.mode))
+        let mode = self.new_mode(caller, new.mode);
+        let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
+        self.make(&dir, name, |dir| context.mkdir(dir, name, mode))
     }
 
     /// SYMLINK.

@@ -232,12 +232,17 @@ impl Filesystem for Transport {
         fh: FileHandle,
         offset: u64,
         data: &[u8],
-        _write_flags: WriteFlags,
+        write_flags: WriteFlags,
         _flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let work = || self.session.write(ino.0, fh.0, offset, data);
+        // The callers of cached writes are unknown.
+        let clears = write_flags.intersects(WriteFlags::FUSE_WRITE_KILL_SUIDGID | WriteFlags::FUSE_WRITE_CACHE);
+        let work = || match clears {
+            true => self.session.write_clearing(ino.0, fh.0, offset, data),
+            false => self.session.write(ino.0, fh.0, offset, data),
+        };
         self.reply(Op::Write, reply, work, |reply, written| reply.written(written as u32));
     }
 
@@ -443,7 +448,7 @@ impl Filesystem for Transport {
 
     fn fallocate(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -451,7 +456,7 @@ impl Filesystem for Transport {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let work = || self.session.fallocate(ino.0, fh.0, mode as u32, offset, length);
+        let work = || self.session.fallocate(&caller(req), ino.0, fh.0, mode as u32, (offset, length));
         self.reply(Op::Fallocate, reply, work, ok);
     }
 

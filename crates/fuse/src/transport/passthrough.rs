@@ -2,7 +2,8 @@
 //!
 //! # What it is
 //! The kernel takes one registration of a backing file for each node. All open handles of the node share it; it ends with
-//! the last of them.
+//! the last of them. The kernel writes to it with the capabilities of the thread that registers it, for all users. So the
+//! thread has no `CAP_FSETID` then, and each write clears set-id bits.
 //!
 //! # How it is locked
 //! Two tables with a lock each. The lock of the registrations is held while the kernel makes one: the kernel refuses the
@@ -13,7 +14,7 @@
 
 use super::Transport;
 use super::reply::shown;
-use crate::session::{Entry, Opened};
+use crate::session::{Entry, Opened, without_fsetid};
 use fuser::{BackingId, FileHandle, FopenFlags, ReplyCreate, ReplyOpen};
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -84,7 +85,7 @@ impl Transport {
     /// Replies to OPEN, with passthrough if the file has a backing file and the kernel takes it.
     pub(super) fn send_opened(&self, reply: ReplyOpen, node: u64, opened: &Opened) {
         let (handle, flags) = (FileHandle(opened.handle), self.open_flags(opened));
-        let register = |fd| self.backings.get(node, opened.handle, || reply.open_backing(fd));
+        let register = |fd| self.backings.get(node, opened.handle, || without_fsetid(|| reply.open_backing(fd)));
         match opened.backing.as_ref().and_then(register) {
             Some(id) => reply.opened_passthrough(handle, without_cache(flags), &id),
             None => reply.opened(handle, flags),
@@ -95,7 +96,7 @@ impl Transport {
     pub(super) fn send_created(&self, reply: ReplyCreate, entry: &Entry, opened: &Opened) {
         let (handle, flags) = (FileHandle(opened.handle), self.open_flags(opened));
         let (attr, generation) = shown(entry);
-        let register = |fd| self.backings.get(entry.node, opened.handle, || reply.open_backing(fd));
+        let register = |fd| self.backings.get(entry.node, opened.handle, || without_fsetid(|| reply.open_backing(fd)));
         match opened.backing.as_ref().and_then(register) {
             Some(id) => {
                 let flags = without_cache(flags);

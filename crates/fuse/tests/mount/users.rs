@@ -1,11 +1,11 @@
 //! Users other than root on a mount of a host directory, which the host changes too.
 
-use crate::{Mount, long};
+use crate::{Mount, long, session};
 use hostfs::{HostFs, HostOptions, Revalidate};
-use lightfoot_fuse::MountOptions;
+use lightfoot_fuse::{MountOptions, SessionOptions};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -39,12 +39,12 @@ impl Mirror {
 
     /// Whether the user can do this in the mount, by the shell.
     fn user(&self, script: &str) -> bool {
-        let mut command = Command::new("setpriv");
-        let ids = [format!("--reuid={USER}"), format!("--regid={USER}"), "--clear-groups".into()];
-        let command = command.args(ids).args(["sh", "-c", script]).current_dir(&self.mount.as_ref().unwrap().at);
-        let output = command.output().unwrap();
-        println!("{script}: {}", String::from_utf8_lossy(&output.stderr));
-        output.status.success()
+        user_in(&self.mount.as_ref().unwrap().at, script)
+    }
+
+    /// The mode on the host.
+    fn mode(&self, name: &str) -> u32 {
+        fs::metadata(self.source.join(name)).unwrap().mode() & 0o7777
     }
 
     /// Makes a file on the host.
@@ -64,6 +64,95 @@ impl Drop for Mirror {
     fn drop(&mut self) {
         drop(self.mount.take());
         let _ = fs::remove_dir_all(&self.source);
+    }
+}
+
+/// Whether the user can do this in `dir`, by the shell.
+fn user_in(dir: &Path, script: &str) -> bool {
+    let mut command = Command::new("setpriv");
+    let ids = [format!("--reuid={USER}"), format!("--regid={USER}"), "--clear-groups".into()];
+    let output = command.args(ids).args(["sh", "-c", script]).current_dir(dir).output().unwrap();
+    println!("{script}: {}", String::from_utf8_lossy(&output.stderr));
+    output.status.success()
+}
+
+#[test]
+fn set_id_bits_are_cleared_as_on_the_host() {
+    let session = session();
+    let passthrough = SessionOptions { passthrough: true, ..session.clone() };
+    let writeback = SessionOptions { writeback: true, ..session.clone() };
+    let sessions = [("default", session), ("passthrough", passthrough), ("writeback", writeback)];
+    for (label, session) in sessions {
+        for policy in [HOUR, Revalidate::Exclusive] {
+            let options = MountOptions { session: session.clone(), ..long() };
+            let Some(mirror) = Mirror::new(&options, policy) else { return };
+            println!("{label} {policy:?}");
+            check_set_ids(&mirror, label);
+        }
+    }
+}
+
+fn check_set_ids(mirror: &Mirror, label: &str) {
+    let scripts = [
+        "echo x >> f",
+        "echo x > f",
+        "truncate -s 3 f",
+        "fallocate -l 10000 f",
+        "dd if=/dev/zero of=f bs=4096 count=1 conv=notrunc,fsync status=none",
+        // The user writes to what root has opened.
+        "echo x >&3",
+    ];
+    for (number, script) in scripts.into_iter().enumerate() {
+        for (mode, gid) in [(0o4777, 0), (0o6777, USER), (0o2777, 0)] {
+            for is_known in [true, false] {
+                let (name, plain) = (format!("m{number}-{mode:o}-{is_known}"), "plain");
+                for name in [&name, plain] {
+                    mirror.make(name, "secret", (0, 0o777));
+                    chown(mirror.source.join(name), Some(0), Some(gid)).unwrap();
+                }
+                let mounted = &mirror.mount.as_ref().unwrap().at;
+                if !is_known {
+                    fs::metadata(mounted.join(&name)).unwrap();
+                }
+                // In the latter case behind the caches.
+                for name in [&name, plain] {
+                    fs::set_permissions(mirror.source.join(name), fs::Permissions::from_mode(mode)).unwrap();
+                }
+                let run = |dir: &Path, name: &str| {
+                    let script = script.replace(" f", &format!(" {name}")).replace("of=f", &format!("of={name}"));
+                    roots_in(dir, name, &script)
+                };
+                assert!(run(&mirror.source, plain), "{script} on the host");
+                let what = format!("{label}: {script}, {mode:o}, known: {is_known}");
+                assert!(run(mounted, &name), "{what}");
+                fs::File::open(mounted.join(&name)).unwrap().sync_all().unwrap();
+                assert_eq!(format!("{:o}", mirror.mode(&name)), format!("{:o}", mirror.mode(plain)), "{what}");
+                let shown = fs::metadata(mounted.join(&name)).unwrap().mode() & 0o7777;
+                assert!(!is_known || shown == mirror.mode(&name), "{what}: the kernel has {shown:o}");
+                fs::remove_file(mirror.source.join(plain)).unwrap();
+            }
+        }
+    }
+}
+
+/// Whether the user can do this in `dir`, with the file `name` open for appending by root as descriptor 3.
+fn roots_in(dir: &Path, name: &str, script: &str) -> bool {
+    let user = format!("exec setpriv --reuid={USER} --regid={USER} --clear-groups sh -c '{script}'");
+    let redirect = if script.contains(">&3") { format!("exec 3>>{name}; ") } else { String::new() };
+    let output = Command::new("sh").arg("-c").arg(format!("{redirect}{user}")).current_dir(dir).output().unwrap();
+    println!("{script}: {}", String::from_utf8_lossy(&output.stderr));
+    output.status.success()
+}
+
+#[test]
+fn a_mount_of_root_has_nosuid_and_nodev_unless_requested() {
+    let vfs = crate::ram();
+    for (options, flags) in [(long(), true), (MountOptions { nosuid: false, nodev: false, ..long() }, false)] {
+        let Some(mount) = Mount::new(&vfs, &options) else { return };
+        let flagged = rustix::fs::statvfs(&mount.at).unwrap().f_flag;
+        let has = [rustix::fs::StatVfsMountFlags::NOSUID, rustix::fs::StatVfsMountFlags::NODEV]
+            .map(|flag| flagged.contains(flag));
+        assert_eq!(has, [flags; 2]);
     }
 }
 

@@ -178,7 +178,7 @@ fn a_write_by_a_user_other_than_root_clears_set_id_bits() {
         ("open to cut", |k, c, node| drop(k.open(c, node, WRONLY | 0o1000).unwrap())),
         ("fallocate", |k, c, node| {
             let opened = k.open(c, node, WRONLY).unwrap();
-            k.fallocate(node, opened.handle, 0, 0, 10).unwrap();
+            k.fallocate(c, node, opened.handle, 0, (0, 10)).unwrap();
         }),
     ];
     for (what, change) in changes {

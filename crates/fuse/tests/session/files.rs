@@ -65,7 +65,7 @@ fn every_operation_on_an_unknown_handle_fails_with_ebadf() {
         ("read", |k, n, h| k.read(n, h, 0, &mut [0; 4]).map(drop)),
         ("write", |k, n, h| k.write(n, h, 0, b"x").map(drop)),
         ("fsync", |k, n, h| k.fsync(n, h, false)),
-        ("fallocate", |k, n, h| k.fallocate(n, h, 0, 0, 10)),
+        ("fallocate", |k, n, h| k.fallocate(&SUPER, n, h, 0, (0, 10))),
         ("lseek", |k, n, h| k.lseek(n, h, 0, 3).map(drop)),
     ];
     let kernel = Kernel::new();
@@ -95,12 +95,12 @@ fn offsets_at_the_limits_have_replies() {
     let (node, handle) = (entry.node, opened.handle);
     for offset in [i64::MAX as u64 - 2, i64::MAX as u64, u64::MAX - 1, u64::MAX] {
         assert_eq!(read(&kernel, node, handle, offset, 100), Ok(vec![]), "{offset:#x}");
-        assert!(kernel.fallocate(node, handle, 0, offset, 100).is_err(), "{offset:#x}");
+        assert!(kernel.fallocate(&SUPER, node, handle, 0, (offset, 100)).is_err(), "{offset:#x}");
         assert_eq!(kernel.lseek(node, handle, offset, 3), Err(Errno::ENXIO), "{offset:#x}");
         let written = kernel.write(node, handle, offset, b"four");
         assert!(matches!(written, Err(Errno::EFBIG | Errno::ENOSPC) | Ok(2)), "{offset:#x}: {written:?}");
     }
-    assert_eq!(kernel.fallocate(node, handle, 0, 0, 0), Err(Errno::EINVAL));
+    assert_eq!(kernel.fallocate(&SUPER, node, handle, 0, (0, 0)), Err(Errno::EINVAL));
 }
 
 #[test]
@@ -128,17 +128,17 @@ fn storage_is_allocated_and_freed_and_holes_are_found() {
     assert_eq!(kernel.write(node, handle, 0, &[7; 3 * 4096]), Ok(3 * 4096));
     let seek = |offset, whence| kernel.lseek(node, handle, offset, whence);
     assert_eq!((seek(0, 3), seek(0, 4), seek(3 * 4096, 3)), (Ok(0), Ok(3 * 4096), Err(Errno::ENXIO)));
-    kernel.fallocate(node, handle, PUNCH | KEEP, 4096, 4096).unwrap();
+    kernel.fallocate(&SUPER, node, handle, PUNCH | KEEP, (4096, 4096)).unwrap();
     assert_eq!((seek(0, 4), seek(4096, 3), size(&kernel, node)), (Ok(4096), Ok(8192), 3 * 4096));
     assert_eq!(read(&kernel, node, handle, 4096, 2), Ok(vec![0, 0]));
-    kernel.fallocate(node, handle, KEEP, 3 * 4096, 4096).unwrap();
+    kernel.fallocate(&SUPER, node, handle, KEEP, (3 * 4096, 4096)).unwrap();
     assert_eq!(size(&kernel, node), 3 * 4096);
-    kernel.fallocate(node, handle, 0, 3 * 4096, 4096).unwrap();
+    kernel.fallocate(&SUPER, node, handle, 0, (3 * 4096, 4096)).unwrap();
     assert_eq!(size(&kernel, node), 4 * 4096);
-    kernel.fallocate(node, handle, ZERO, 0, 10).unwrap();
+    kernel.fallocate(&SUPER, node, handle, ZERO, (0, 10)).unwrap();
     assert_eq!(read(&kernel, node, handle, 8, 4), Ok(vec![0, 0, 7, 7]));
     for mode in [PUNCH, 8, 32, 64, 1 << 31, PUNCH | ZERO | KEEP] {
-        assert_eq!(kernel.fallocate(node, handle, mode, 0, 10), Err(Errno::EOPNOTSUPP), "{mode}");
+        assert_eq!(kernel.fallocate(&SUPER, node, handle, mode, (0, 10)), Err(Errno::EOPNOTSUPP), "{mode}");
     }
     for whence in [0, 1, 2, 5, u32::MAX] {
         assert_eq!(seek(0, whence), Err(Errno::EINVAL), "{whence}");
@@ -171,7 +171,7 @@ fn without_opens_files_are_read_and_written_by_node() {
     assert_eq!(kernel.getattr(node).unwrap().0.mode & 0o7777, 0o777);
     assert_eq!(read(&kernel, node, 0, 2, 100), Ok(b"ntents".to_vec()));
     assert_eq!(kernel.fsync(node, 0, true), Ok(()));
-    assert_eq!(kernel.fallocate(node, 0, 0, 0, 100), Ok(()));
+    assert_eq!(kernel.fallocate(&SUPER, node, 0, 0, (0, 100)), Ok(()));
     assert_eq!(kernel.lseek(node, 0, 0, 3), Ok(0));
     let cut = SetAttr { size: Some(3), ..SetAttr::default() };
     assert_eq!(kernel.setattr(&SUPER, node, &cut, Some(0)).unwrap().0.size, 3);
