@@ -31,6 +31,7 @@ pub mod mountinfo;
 mod nodes;
 mod notices;
 mod options;
+mod panics;
 pub mod prometheus;
 mod session;
 mod transport;

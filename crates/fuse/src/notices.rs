@@ -27,6 +27,7 @@
 //! about locks at `fuse_lowlevel_notify_inval_entry` in libfuse's `fuse_lowlevel.h`.
 
 use crate::metrics::{Gauge, Metrics};
+use crate::panics::contained;
 use core::fmt;
 use core::time::Duration;
 use prim::clock;
@@ -204,11 +205,13 @@ impl Shared {
     fn run(&self, sender: &impl Sender) {
         let _ended = Ended(self);
         while let Some(task) = self.next() {
-            let (what, result) = match &task {
-                Task::One(notice) => (Some(notice), sender.send(notice)),
-                Task::All => (None, sender.all()),
+            let send = || match &task {
+                Task::One(notice) => sender.send(notice),
+                Task::All => sender.all(),
             };
-            self.sent(what, result);
+            let result = contained(&self.metrics, "a notice", send);
+            let what = if let Task::One(notice) = &task { Some(notice) } else { None };
+            self.sent(what, result.unwrap_or_else(|| Err(io::Error::other("the sender panicked"))));
         }
     }
 

@@ -83,6 +83,8 @@ named! {
         NoticesFailed = "notices_failed", "Notices that failed, except with `ENOENT`";
         NoticesCollapsed = "notices_collapsed", "How often the queue was full and became \"everything\"";
         SlowNotices = "slow_notices", "Notices that took longer than half a second";
+        Panics = "panics", "Requests and notices that panicked: more than 0 is a defect";
+        LockWaiters = "lock_waiters", "Requests that wait for a lock";
     }
 }
 
@@ -90,6 +92,6 @@ impl Gauge {
     /// Whether it never falls, so that a difference counts what happened in between.
     #[must_use]
     pub const fn is_counter(self) -> bool {
-        !matches!(self, Self::Nodes | Self::Lookups | Self::Handles)
+        !matches!(self, Self::Nodes | Self::Lookups | Self::Handles | Self::LockWaiters)
     }
 }

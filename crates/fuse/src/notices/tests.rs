@@ -152,20 +152,24 @@ fn a_queue_without_notices_ends() {
 }
 
 #[test]
-fn a_sender_that_panics_ends_the_queue_and_nothing_waits_for_it() {
+fn a_sender_that_panics_fails_one_notice_and_sends_the_others() {
     struct Panics;
     impl Sender for Panics {
-        fn send(&self, _: &Notice) -> io::Result<()> {
-            panic!("on purpose");
+        fn send(&self, notice: &Notice) -> io::Result<()> {
+            assert_ne!(*notice, inode(1), "on purpose");
+            Ok(())
         }
 
         fn all(&self) -> io::Result<()> {
             Ok(())
         }
     }
-    let notices = Notices::start(Panics, 10, Arc::new(Metrics::new())).expect("a thread");
+    let metrics = Arc::new(Metrics::new());
+    let notices = Notices::start(Panics, 10, metrics.clone()).expect("a thread");
     notices.push(inode(1));
     notices.flush();
     notices.push(inode(2));
     notices.flush();
+    let counts = [Gauge::NoticesSent, Gauge::NoticesFailed, Gauge::Panics].map(|gauge| metrics.get(gauge));
+    assert_eq!(counts, [2, 1, 1]);
 }

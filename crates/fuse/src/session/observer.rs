@@ -4,7 +4,8 @@
 //! takes the lock of the directory, and a request that holds that lock may wait for the handler.
 
 use super::Session;
-use crate::notices::Notice;
+use crate::notices::{Notice, Notices};
+use crate::panics::contained;
 use std::sync::Arc;
 use vfs::{Identity, Observer, OwnedPlace};
 
@@ -13,27 +14,36 @@ const BATCH: usize = 256;
 
 impl Observer for Session {
     fn entry(&self, dir: &Identity, name: &[u8]) {
-        let Some(notices) = self.notices.get() else { return };
-        for (parent, _) in self.nodes_of(dir.inode, self.shown_ino(dir.dev, dir.ino)) {
-            notices.push(Notice::InvalEntry { parent, name: name.into() });
-        }
+        self.observe(|notices| {
+            for (parent, _) in self.nodes_of(dir.inode, self.shown_ino(dir.dev, dir.ino)) {
+                notices.push(Notice::InvalEntry { parent, name: name.into() });
+            }
+        });
     }
 
     fn inode(&self, inode: &Identity) {
-        let Some(notices) = self.notices.get() else { return };
-        for (node, _) in self.nodes_of(inode.inode, self.shown_ino(inode.dev, inode.ino)) {
-            notices.push(Notice::InvalInode { node, offset: 0, len: 0 });
-        }
+        self.observe(|notices| {
+            for (node, _) in self.nodes_of(inode.inode, self.shown_ino(inode.dev, inode.ino)) {
+                notices.push(Notice::InvalInode { node, offset: 0, len: 0 });
+            }
+        });
     }
 
     fn all(&self) {
-        if let Some(notices) = self.notices.get() {
-            notices.push_all();
-        }
+        self.observe(Notices::push_all);
     }
 }
 
 impl Session {
+    /// Calls `f` if notices are sent. A panic must not reach the thread that changes the tree; the kernel then invalidates
+    /// everything.
+    fn observe(&self, f: impl FnOnce(&Notices)) {
+        let Some(notices) = self.notices.get() else { return };
+        if contained(&self.metrics, "an observer", || f(notices)).is_none() {
+            notices.push_all();
+        }
+    }
+
     /// Notices that invalidate every node and every name that the kernel knows.
     #[must_use]
     pub(crate) fn everything(&self) -> Vec<Notice> {

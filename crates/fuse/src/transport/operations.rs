@@ -6,6 +6,7 @@ use super::flags::configure;
 use super::reply::{self, ErrorReply, LookupReply, attributes, entry, fits, ok, statfs, xattr};
 use super::trace::{Replied, created, escaped, line, node};
 use crate::metrics::Op;
+use crate::panics::contained;
 use crate::session::{NameIn, NewMode};
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, FopenFlags, INodeNo, InitFlags, IoctlFlags,
@@ -57,7 +58,7 @@ impl Filesystem for Transport {
     }
 
     fn destroy(&mut self) {
-        self.session.end();
+        let _ = contained(self.session.metrics(), "destroy", || self.session.end());
     }
 
     fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -73,7 +74,7 @@ impl Filesystem for Transport {
     fn forget(&self, req: &Request, ino: INodeNo, nlookup: u64) {
         let _timer = self.session.metrics().time(Op::Forget);
         line!("FORGET\t{}\t{ino}\t{nlookup}", req.unique().0);
-        self.session.forget(ino.0, nlookup);
+        let _ = contained(self.session.metrics(), "forget", || self.session.forget(ino.0, nlookup));
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {

@@ -2,11 +2,12 @@
 //!
 //! # What it is
 //! [`reply`] is the way from a request to its reply: it starts the timer, does the work, and sends the value or the error.
-//! The work is a closure, so that it cannot begin before the timer. Handlers neither time nor reply by themselves. Below
-//! are the functions that send one kind of value.
+//! The work is a closure, so that it cannot begin before the timer. A panic in it fails this request with `EIO`, and no
+//! other. Handlers neither time nor reply by themselves. Below are the functions that send one kind of value.
 
 use super::convert::file_attr;
 use crate::metrics::{Metrics, Op};
+use crate::panics::contained;
 use crate::session::Entry;
 use fuser::{
     FileAttr, Generation, ReplyAttr, ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
@@ -57,8 +58,12 @@ pub(super) fn fill<R: ErrorReply, T>(
     send: impl FnOnce(R, T),
 ) {
     let timer = metrics.time(op);
-    match work(&mut reply) {
-        Ok(value) => send(reply, value),
+    let result = contained(metrics, op.name(), || work(&mut reply)).unwrap_or(Err(Errno::EIO));
+    match result {
+        // A reply that a panic drops is sent by `fuser`, with EIO.
+        Ok(value) => {
+            contained(metrics, op.name(), || send(reply, value)).unwrap_or_else(|| timer.failed(Errno::EIO.raw()))
+        }
         Err(errno) => {
             timer.failed(errno.raw());
             reply.send_error(errno);
@@ -126,6 +131,7 @@ pub(super) fn statfs(reply: ReplyStatfs, stat: StatVfs) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Gauge;
     use std::cell::RefCell;
 
     /// A reply that writes down what is sent by it, after what was done before.
@@ -135,6 +141,19 @@ mod tests {
         fn send_error(self, errno: Errno) {
             self.0.borrow_mut().push(format!("{errno:?}"));
         }
+    }
+
+    #[test]
+    fn a_request_that_panics_fails_with_eio_and_is_counted() {
+        let (metrics, log) = (Metrics::new(), RefCell::new(Vec::new()));
+        let sent = |_: Recorded<'_>, ()| ();
+        reply(&metrics, Op::Lookup, Recorded(&log), || panic!("on purpose"), sent);
+        reply(&metrics, Op::Lookup, Recorded(&log), || Ok(()), |_, ()| panic!("on purpose"));
+        reply(&metrics, Op::Lookup, Recorded(&log), || Ok(()), sent);
+        assert_eq!(log.borrow()[..], ["EIO"]);
+        let ops = metrics.snapshot().ops;
+        assert_eq!((ops[0].count, &ops[0].errnos[..]), (3, &[(5, 2)][..]));
+        assert_eq!(metrics.get(Gauge::Panics), 2);
     }
 
     fn check(result: Result<u32, Errno>, expected: &[&str], errnos: &[(i32, u64)]) {
