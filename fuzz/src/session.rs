@@ -299,8 +299,11 @@ impl World {
                 assert!(written <= data.len());
                 Ok(())
             }
-            15 => session.write(node, handle, number(input), &[7; 8192]).map(drop),
-            16 => session.fallocate(node, handle, u32::from(input.byte()) & 0x3f, number(input), number(input)),
+            15 => session.write_clearing(node, handle, number(input), &[7; 8192]).map(drop),
+            16 => {
+                let mode = u32::from(input.byte()) & 0x3f;
+                session.fallocate(caller, node, handle, mode, (number(input), number(input)))
+            }
             17 => session.lseek(node, handle, number(input), u32::from(input.byte()) % 6).map(drop),
             18 => {
                 let set = SetAttr { size: Some(number(input)), ..SetAttr::default() };
@@ -308,8 +311,7 @@ impl World {
             }
             19 => session.fsync(node, handle, true).and(session.flush(node, number(input))),
             _ => {
-                let owner = (input.byte() & 1 == 1).then(|| number(input));
-                session.release(node, handle, owner);
+                session.release(handle);
                 self.files.retain(|(_, open)| *open != handle);
                 Ok(())
             }
@@ -383,7 +385,7 @@ impl World {
             return self.session.getlk(caller, node, owner, lock).map(drop);
         }
         // None that waits: nobody would end it.
-        self.session.setlk(caller, node, owner, lock, false)
+        self.session.setlk(caller, node, owner, lock)
     }
 
     fn check_not_secret(&self, bytes: &[u8]) {

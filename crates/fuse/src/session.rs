@@ -18,13 +18,15 @@
 mod callers;
 mod files;
 mod listing;
+mod locks;
 mod names;
 mod observer;
 mod set_ids;
 mod xattrs;
 
-pub use files::{FileLock, Opened};
+pub use files::Opened;
 pub use listing::Listed;
+pub use locks::{FileLock, LockWaiter};
 pub(crate) use set_ids::without_fsetid;
 
 use crate::checkers::session_refusal;
@@ -115,7 +117,7 @@ pub struct Session {
     nodes: Nodes<Arc<OwnedPlace>>,
     files: Handles<files::OpenHandle>,
     directories: Handles<OpenFile>,
-    locks: files::Locks,
+    locks: locks::Locks,
     backed: files::Backed,
     /// The root's device. The inode numbers of other devices are mixed with the device number.
     root_dev: u64,
@@ -146,7 +148,7 @@ impl Session {
             nodes,
             files: Handles::new(),
             directories: Handles::new(),
-            locks: files::Locks::default(),
+            locks: locks::Locks::default(),
             backed: files::Backed::default(),
             root_dev,
             has_others: AtomicBool::new(false),

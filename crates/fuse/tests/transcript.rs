@@ -173,7 +173,7 @@ impl Replay {
             "CREATE" => self.create(line),
             "OPEN" | "OPENDIR" => self.open(line),
             "RELEASE" => {
-                session.release(self.node(line, 0), self.handles.remove(&line.number(1)).ok_or("not open")?, None);
+                session.release(self.handles.remove(&line.number(1)).ok_or("not open")?);
                 Ok(())
             }
             "RELEASEDIR" => {

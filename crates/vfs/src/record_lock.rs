@@ -166,6 +166,13 @@ impl RecordLocks {
         Ok(table.and_then(|table| table.first_conflict(&LockRequest { owner, kind, range })))
     }
 
+    /// The other owners whose locks conflict with `kind` on `range`.
+    pub(crate) fn blockers(&self, key: u64, owner: u64, kind: LockKind, range: Range<u64>) -> Vec<u64> {
+        let tables = self.shard(key).tables.lock();
+        let table = tables.get(&(key, Family::Ranges));
+        table.map(|table| table.blockers(&LockRequest { owner, kind, range })).unwrap_or_default()
+    }
+
     /// Makes `kind` the owner's lock on the file as a whole.
     ///
     /// A conversion that must wait, or fails, releases the owner's earlier lock: `flock(2)` does not promise

@@ -212,7 +212,7 @@ pub(super) const TABLE: [Row; 44] = [
         form: Switch { off: "nolocks", set: |s, on| s.mount.session.locks = on },
         valid: &[Mount],
         default: "nolocks",
-        help: "Handle fcntl and flock locks in Lightfoot instead of the kernel.",
+        help: "Handle fcntl locks in Lightfoot instead of the kernel.",
     },
     Row {
         name: "nosuid",

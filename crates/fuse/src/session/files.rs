@@ -1,4 +1,4 @@
-//! Operations on files: open, read, write, seek, allocate, locks.
+//! Operations on files: open, read, write, seek, allocate.
 
 use super::{Caller, Entry, NewMode, Session, without_fsetid};
 use crate::options::Checks;
@@ -8,9 +8,7 @@ use std::collections::hash_map::Entry as Slot;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use vfs::{
-    Allocate, Base, Errno, LockInfo, LockKind, LockWait, MAY_EXEC, MAY_WRITE, OpenFile, OpenFlags, OwnedPlace, SeekFor,
-};
+use vfs::{Allocate, Base, Errno, MAY_EXEC, MAY_WRITE, OpenFile, OpenFlags, OwnedPlace, SeekFor};
 
 /// Flags that the session passes to the tree. The kernel handles the others.
 const PASSED_ON: u32 = 3 | OpenFlags::TRUNC.bits() | OpenFlags::APPEND.bits() | OpenFlags::NOATIME.bits();
@@ -26,9 +24,6 @@ enum Keeps {
     /// They are cleared.
     Nothing,
 }
-
-/// The last byte of a lock to the end of the file: `OFFSET_MAX` in Linux.
-const TO_END: u64 = i64::MAX as u64;
 
 /// An open file.
 pub(crate) struct OpenHandle {
@@ -91,41 +86,6 @@ pub struct Opened {
     pub keep_cache: bool,
     /// The backing file, if the kernel may read and write it without requests.
     pub backing: Option<Arc<OwnedFd>>,
-}
-
-/// Locks by their owners, which the kernel numbers. Each pair of node and owner has an open file of the tree, which holds its
-/// locks. It is closed, and the locks end, when the owner closes the file, as in `fcntl(2)`.
-#[derive(Default)]
-pub(crate) struct Locks(Mutex<HashMap<(u64, u64), Arc<OpenFile>>>);
-
-impl Locks {
-    /// Releases all locks of `owner` on `node`.
-    fn end(&self, node: u64, owner: u64) {
-        let file = self.0.lock().remove(&(node, owner));
-        drop(file);
-    }
-
-    pub(super) fn clear(&self) {
-        let all = core::mem::take(&mut *self.0.lock());
-        drop(all);
-    }
-}
-
-/// A lock of `fcntl(2)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileLock {
-    /// Shared, exclusive, or unlock.
-    pub kind: LockKind,
-    /// First byte.
-    pub start: u64,
-    /// Last byte. `i64::MAX` or more: to the end of the file, which replies show as `i64::MAX`.
-    pub end: u64,
-}
-
-impl FileLock {
-    fn range(&self) -> core::ops::Range<u64> {
-        self.start..if self.end >= TO_END { u64::MAX } else { self.end + 1 }
-    }
 }
 
 impl Session {
@@ -347,64 +307,12 @@ impl Session {
         })
     }
 
-    /// FLUSH: `lock_owner` has closed a descriptor of the file, which ends its locks.
-    ///
-    /// # Errors
-    /// `ENOSYS` without [`locks`](crate::SessionOptions::locks): the kernel then sends no more FLUSH.
-    pub fn flush(&self, node: u64, lock_owner: u64) -> Result<(), Errno> {
-        if !self.options.locks {
-            return Err(Errno::ENOSYS);
-        }
-        self.locks.end(node, lock_owner);
-        Ok(())
-    }
-
-    /// RELEASE: the last descriptor of `handle` was closed. `flock_owner`: the owner of its locks of `flock(2)`.
-    pub fn release(&self, node: u64, handle: u64, flock_owner: Option<u64>) {
+    /// RELEASE: the last descriptor of `handle` was closed.
+    pub fn release(&self, handle: u64) {
         let closed = self.files.remove(handle);
         if let Some(open) = closed.as_ref().filter(|open| open.is_backed) {
             self.backed.end(open.file.held());
         }
-        if let Some(owner) = flock_owner {
-            self.locks.end(node, owner);
-        }
         drop(closed);
-    }
-
-    /// GETLK: the first lock that conflicts with `lock`.
-    ///
-    /// # Errors
-    /// `EINVAL`, `ESTALE`; `ENOSYS` without [`locks`](crate::SessionOptions::locks).
-    pub fn getlk(&self, _caller: &Caller, node: u64, owner: u64, lock: FileLock) -> Result<Option<FileLock>, Errno> {
-        let file = self.locker(node, owner)?;
-        let found = file.test_lock(lock.kind, lock.range())?;
-        Ok(found.map(|LockInfo { kind, start, end, .. }| FileLock { kind, start, end: (end - 1).min(TO_END) }))
-    }
-
-    /// SETLK, SETLKW: takes, changes or releases a lock. With `wait` it may block without limit, so a transport needs a separate
-    /// thread for it.
-    ///
-    /// # Errors
-    /// `EAGAIN`, `EINVAL`, `ESTALE`; `ENOSYS` without [`locks`](crate::SessionOptions::locks).
-    pub fn setlk(&self, _caller: &Caller, node: u64, owner: u64, lock: FileLock, wait: bool) -> Result<(), Errno> {
-        let file = self.locker(node, owner)?;
-        file.lock_range(lock.kind, lock.range(), if wait { LockWait::Forever } else { LockWait::Never })
-    }
-
-    fn locker(&self, node: u64, owner: u64) -> Result<Arc<OpenFile>, Errno> {
-        if !self.options.locks {
-            return Err(Errno::ENOSYS);
-        }
-        if let Some(file) = self.locks.0.lock().get(&(node, owner)) {
-            return Ok(file.clone());
-        }
-        let held = self.node(node)?;
-        let opened = |flags| self.callers.everyone().open_held(&held, flags);
-        let file = match opened(OpenFlags::RDWR) {
-            // On a read-only mount only shared locks are possible.
-            Err(Errno::EROFS) => opened(OpenFlags::RDONLY)?,
-            file => file?,
-        };
-        Ok(self.locks.0.lock().entry((node, owner)).or_insert_with(|| Arc::new(file)).clone())
     }
 }

@@ -70,8 +70,8 @@ fn wanted(options: &MountOptions) -> Vec<InitFlags> {
         (session.ttls.attr < REPORTED, InitFlags::FUSE_AUTO_INVAL_DATA),
         (options.acl && session.checks == Checks::Kernel, InitFlags::FUSE_POSIX_ACL),
         (session.writeback, InitFlags::FUSE_WRITEBACK_CACHE),
+        // FUSE_FLOCK_LOCKS is not requested: locks of `flock(2)` and `fcntl(2)` are of different families, but arrive alike.
         (session.locks, InitFlags::FUSE_POSIX_LOCKS),
-        (session.locks, InitFlags::FUSE_FLOCK_LOCKS),
         (session.passthrough, InitFlags::FUSE_PASSTHROUGH),
     ];
     all.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, flag)| flag).collect()

@@ -240,9 +240,12 @@ impl Filesystem for Transport {
     ) {
         // The callers of cached writes are unknown.
         let clears = write_flags.intersects(WriteFlags::FUSE_WRITE_KILL_SUIDGID | WriteFlags::FUSE_WRITE_CACHE);
-        let work = || match clears {
-            true => self.session.write_clearing(ino.0, fh.0, offset, data),
-            false => self.session.write(ino.0, fh.0, offset, data),
+        let work = || {
+            if clears {
+                self.session.write_clearing(ino.0, fh.0, offset, data)
+            } else {
+                self.session.write(ino.0, fh.0, offset, data)
+            }
         };
         self.reply(Op::Write, reply, work, |reply, written| reply.written(written as u32));
     }
@@ -257,13 +260,13 @@ impl Filesystem for Transport {
         ino: INodeNo,
         fh: FileHandle,
         _flags: OpenFlags,
-        lock_owner: Option<LockOwner>,
+        _lock_owner: Option<LockOwner>,
         _flush: bool,
         reply: ReplyEmpty,
     ) {
         let work = || {
             line!("RELEASE\t{ino}\t{fh}");
-            self.session.release(ino.0, fh.0, lock_owner.map(|owner| owner.0));
+            self.session.release(fh.0);
             self.backings.release(ino.0, fh.0);
             Ok(())
         };
@@ -403,14 +406,20 @@ impl Filesystem for Transport {
         reply: ReplyEmpty,
     ) {
         let (caller, session) = (caller(req), self.session.clone());
+        if !sleep {
+            let work = || session.setlk(&caller, ino.0, lock_owner.0, file_lock(typ, start, end)?);
+            return self.reply(Op::Setlk, reply, work, ok);
+        }
+        let waiter = match session.lock_waiter(&caller) {
+            Ok(waiter) => waiter,
+            Err(errno) => return self.refuse(Op::Setlk, reply, errno),
+        };
+        // It may wait for ever, so it must not block a thread that serves other requests.
         let serve = move || {
-            let work = || session.setlk(&caller, ino.0, lock_owner.0, file_lock(typ, start, end)?, sleep);
+            let owner = (ino.0, lock_owner.0);
+            let work = || session.setlk_waiting(&caller, owner, file_lock(typ, start, end)?, &waiter);
             reply::reply(session.metrics(), Op::Setlk, reply, work, ok);
         };
-        if !sleep {
-            return serve();
-        }
-        // It may wait for ever, so it must not block a thread that serves other requests.
         if let Err(error) = std::thread::Builder::new().name("lightfoot-lock".into()).spawn(serve) {
             tracing::warn!(%error, "lock request failed with EIO: no thread to wait on");
         }

@@ -51,7 +51,7 @@ fn a_handle_allows_what_it_was_opened_for() {
             kernel.setattr(&SUPER, entry.node, &SetAttr { size: Some(1), ..SetAttr::default() }, Some(opened.handle));
         assert_eq!(cut.map(|(attr, _)| attr.size), Ok(1), "{flags:o}: the kernel has checked");
         for handle in [made.handle, opened.handle] {
-            kernel.release(entry.node, handle, None);
+            kernel.release(handle);
         }
         kernel.forget(entry.node, 1);
         kernel.check_nothing_left("files");
@@ -70,7 +70,7 @@ fn every_operation_on_an_unknown_handle_fails_with_ebadf() {
     ];
     let kernel = Kernel::new();
     let (entry, closed) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, RDWR).unwrap();
-    kernel.release(entry.node, closed.handle, None);
+    kernel.release(closed.handle);
     let opened = kernel.open(&SUPER, entry.node, RDWR).unwrap();
     let directory = kernel.opendir(&SUPER, ROOT_NODE).unwrap();
     assert_ne!(opened.handle, closed.handle);
@@ -79,10 +79,10 @@ fn every_operation_on_an_unknown_handle_fails_with_ebadf() {
             assert_eq!(ask(&kernel, entry.node, handle), Err(Errno::EBADF), "{what} {handle:#x}");
         }
         // A second release does no harm.
-        kernel.release(entry.node, handle, None);
+        kernel.release(handle);
     }
     assert_eq!(kernel.write(entry.node, opened.handle, 0, b"x"), Ok(1));
-    kernel.release(entry.node, opened.handle, None);
+    kernel.release(opened.handle);
     kernel.releasedir(directory);
     kernel.forget(entry.node, 1);
     kernel.check_nothing_left("bad handles");

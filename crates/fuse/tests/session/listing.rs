@@ -149,7 +149,7 @@ fn handles_that_are_not_open_directories_are_bad() {
         assert_eq!(kernel.fsyncdir(handle, false), Err(Errno::EBADF), "{handle:#x}");
         kernel.releasedir(handle);
     }
-    kernel.release(file.node, opened.handle, None);
+    kernel.release(opened.handle);
     kernel.forget(file.node, 1);
     kernel.forget(dir, 1);
     kernel.check_nothing_left("bad handles");

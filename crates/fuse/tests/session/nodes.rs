@@ -57,7 +57,7 @@ fn each_operation_that_returns_a_node_counts_one_lookup() {
         }),
         ("create", |k, dir| {
             let (entry, opened) = k.create(&SUPER, dir, b"new", PLAIN, RDWR).unwrap();
-            k.release(entry.node, opened.handle, None);
+            k.release(opened.handle);
             entry
         }),
         ("listing", |k, dir| {
@@ -140,8 +140,8 @@ fn a_file_lives_as_long_as_it_is_open_or_known() {
             kernel.forget(entry.node, 1);
             assert_eq!(kernel.read(entry.node, second.handle, 0, &mut buf), Ok(3));
         }
-        kernel.release(entry.node, opened.handle, None);
-        kernel.release(entry.node, second.handle, None);
+        kernel.release(opened.handle);
+        kernel.release(second.handle);
         kernel.forget(entry.node, u64::from(!forgotten_first));
         kernel.forget(other.node, 1);
         kernel.unlink(&SUPER, ROOT_NODE, b"f").unwrap();
@@ -211,7 +211,7 @@ fn every_operation_on_an_unknown_node_fails_with_estale() {
         ("listxattr", |k, n| k.listxattr(&SUPER, n).map(drop)),
         ("removexattr", |k, n| k.removexattr(&SUPER, n, b"user.a")),
         ("getlk", |k, n| k.getlk(&SUPER, n, 1, LOCK).map(drop)),
-        ("setlk", |k, n| k.setlk(&SUPER, n, 1, LOCK, false)),
+        ("setlk", |k, n| k.setlk(&SUPER, n, 1, LOCK)),
     ];
     let kernel = Kernel::with(SessionOptions { locks: true, ..SessionOptions::default() });
     let entry = kernel.file("f");

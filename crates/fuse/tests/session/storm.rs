@@ -104,7 +104,7 @@ impl Client<'_> {
             17 => {
                 if let Some((node, handle)) = self.files.pop() {
                     assert_eq!(k.write(node, handle, 0, b"x"), Ok(1));
-                    k.release(node, handle, None);
+                    k.release(handle);
                 } else if let Some(handle) = self.directories.pop() {
                     k.releasedir(handle);
                 }
@@ -118,7 +118,7 @@ impl Client<'_> {
     }
 
     fn end(mut self) {
-        self.files.drain(..).for_each(|(node, handle)| self.kernel.release(node, handle, None));
+        self.files.drain(..).for_each(|(_, handle)| self.kernel.release(handle));
         self.directories.drain(..).for_each(|handle| self.kernel.releasedir(handle));
         self.known.into_iter().for_each(|(node, lookups)| self.kernel.forget(node, lookups));
     }

@@ -79,6 +79,13 @@ impl LockTable {
         self.conflicts(request).min_by_key(|lock| lock.start)
     }
 
+    /// The owners of conflicting locks.
+    pub(super) fn blockers(&self, request: &LockRequest) -> Vec<u64> {
+        let others = self.held.iter().filter(|&(&owner, _)| owner != request.owner);
+        let blocking = others.filter(|(_, ranges)| ranges.first_conflict(request.kind, &request.range).is_some());
+        blocking.map(|(&owner, _)| owner).collect()
+    }
+
     /// Grants a request without a conflict. Returns the sleepers whose requests this grants; the caller wakes
     /// them.
     #[must_use]

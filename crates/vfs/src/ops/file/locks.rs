@@ -37,6 +37,19 @@ impl OpenFile {
         self.held.sb().record_locks.test(self.lock_key(), self.lock_owner(), kind, range)
     }
 
+    /// The [numbers](OpenFile::lock_number) of the other open files whose locks conflict with `kind` on `range`, for callers
+    /// that detect deadlocks.
+    #[must_use]
+    pub fn lock_blockers(&self, kind: LockKind, range: Range<u64>) -> Vec<u64> {
+        self.held.sb().record_locks.blockers(self.lock_key(), self.lock_owner(), kind, range)
+    }
+
+    /// The number of this open file among the owners of locks in its file system.
+    #[must_use]
+    pub fn lock_number(&self) -> u64 {
+        self.lock_owner()
+    }
+
     /// Sets, changes or releases the lock on the whole file: `flock(2)`. It does not conflict with locks on
     /// ranges.
     ///
