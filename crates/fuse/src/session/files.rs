@@ -35,7 +35,7 @@ pub(crate) struct OpenHandle {
 }
 
 impl OpenHandle {
-    /// Changes the contents of the file by `f`. `clears`: for a caller who may not keep set-id bits.
+    /// Changes the contents of the file by `f`. `clears`: without the right to keep set-id bits.
     pub(super) fn change<R>(
         &self,
         session: &Session,
@@ -231,7 +231,7 @@ impl Session {
         self.write_as(Keeps::AsOpened, node, handle, offset, data)
     }
 
-    /// [`write`](Self::write) for a caller who has no `CAP_FSETID`, or is unknown: it clears set-id bits.
+    /// [`write`](Self::write) for callers that have no `CAP_FSETID`, and unknown ones: it clears set-id bits.
     ///
     /// # Errors
     /// As for [`write`](Self::write).

@@ -58,7 +58,7 @@ fn a_change_of_nothing_clears_them_for_owners_and_writers() {
         (owner, None, Ok(()), 0o775),
         (USER, None, Err(Errno::EPERM), 0o6775),
         (USER, Some(RDONLY), Err(Errno::EPERM), 0o6775),
-        // Before a write the kernel sends this for the writer, who may have the descriptor from another.
+        // Before a write the kernel sends this as the writer, which may have the descriptor from another.
         (USER, Some(RDWR), Ok(()), 0o775),
     ];
     for checks in [Checks::Kernel, Checks::Own] {
