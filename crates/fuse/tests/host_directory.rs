@@ -2,6 +2,7 @@
 
 use hostfs::{HostFs, HostOptions, Revalidate};
 use lightfoot_fuse::{MountOptions, Mounted, SessionOptions, Ttls};
+use rustix::fs::{XattrFlags, getxattr, setxattr};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -79,6 +80,22 @@ fn a_member_of_a_supplementary_group_uses_the_groups_directory() {
     let mut left: Vec<_> = fs::read_dir(mount.source.join("d")).unwrap().map(|e| e.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["fifo", "file", "roots"]);
+}
+
+#[test]
+fn a_write_by_another_user_succeeds_and_takes_the_capabilities_from_a_file() {
+    let Some(mount) = Mount::new() else { return };
+    let path = mount.source.join("program");
+    fs::write(&path, b"text").unwrap();
+    set(&path, 0, 0, 0o777);
+    // `CAP_DAC_OVERRIDE`, permitted and effective, in the format of `linux/capability.h`.
+    let value: Vec<u8> = [0x0200_0001u32, 2, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+    setxattr(&path, "security.capability", &value, XattrFlags::empty()).unwrap();
+    let done = mount.run("printf other > program");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(fs::read(&path).unwrap(), b"other");
+    let mut kept = [0; 32];
+    assert_eq!(getxattr(&path, "security.capability", &mut kept), Err(rustix::io::Errno::NODATA));
 }
 
 #[test]

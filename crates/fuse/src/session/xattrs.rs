@@ -3,6 +3,9 @@
 use super::{Caller, Session};
 use vfs::{Errno, SetXattr};
 
+/// File capabilities (`capabilities(7)`).
+const CAPABILITY: &[u8] = b"security.capability";
+
 impl Session {
     /// GETXATTR: the whole value.
     ///
@@ -46,6 +49,10 @@ impl Session {
     /// Those of [`vfs::Context::remove_xattr`]; `ESTALE`.
     pub fn removexattr(&self, caller: &Caller, node: u64, name: &[u8]) -> Result<(), Errno> {
         let held = self.node(node)?;
+        if name == CAPABILITY {
+            // The kernel takes it from a file that a user writes to, and lets no user remove it otherwise.
+            return self.callers.looking(caller, |context| context.remove_xattr_held(&held, name));
+        }
         self.callers.with_groups(caller).remove_xattr_held(&held, name)
     }
 }
