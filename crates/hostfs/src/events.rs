@@ -42,7 +42,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
-use vfs::{Errno, Invalidator};
+use vfs::{Errno, Invalidator, S_IFDIR, S_IFMT};
 
 /// Events after which a directory has other attributes than before.
 const CHANGES_DIR: ReadFlags =
@@ -180,7 +180,7 @@ fn invalidate(shared: &Shared, watches: &Watches, invalidator: &Invalidator, eve
             inodes.insert(at.dir);
         }
         if let (Ok(stat), Some(node)) = (&stat, node)
-            && !has_current(shared, node, stat)
+            && (has_several_names(stat) || !has_current(shared, node, stat))
         {
             watches.note_invalidation();
             invalidator.inode(node);
@@ -194,6 +194,11 @@ fn invalidate(shared: &Shared, watches: &Watches, invalidator: &Invalidator, eve
         }
     }
     waiting
+}
+
+/// Whether a file may have changed by another name, whose answer the VFS has not kept.
+fn has_several_names(stat: &Statx) -> bool {
+    stat.stx_nlink > 1 && u32::from(stat.stx_mode) & S_IFMT != S_IFDIR
 }
 
 /// Whether the host's answer is about the name: what it leads to, or that there is none.
@@ -292,5 +297,21 @@ mod tests {
         assert_eq!(watched.size("/last"), 3, "the events of other programs' changes are not read yet");
         assert!(watched.turn() > 0);
         assert_eq!(watched.size("/last"), 6);
+    }
+
+    #[test]
+    fn a_name_that_goes_is_counted_in_the_file_s_other_names() {
+        let watched = Watched::new();
+        let host = |path: &str| watched.source.path().join(path);
+        let links = |path: &str| watched.context.attr(Base::CWD, path.as_bytes(), false).unwrap().nlink;
+        fs::write(host("file"), b"text").unwrap();
+        fs::create_dir(host("dir")).unwrap();
+        assert_eq!(links("/file"), 1);
+        // No event: the directory is not watched yet.
+        fs::hard_link(host("file"), host("dir/other")).unwrap();
+        assert_eq!(links("/dir/other"), 2);
+        fs::remove_file(host("dir/other")).unwrap();
+        watched.turn();
+        assert_eq!(links("/file"), 1);
     }
 }

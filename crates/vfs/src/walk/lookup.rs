@@ -32,7 +32,7 @@ use crate::base::rank::{Locked, Rank};
 use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
-use crate::dcache::fs::{NewInode, Request};
+use crate::dcache::fs::{NewInode, Request, Valid};
 use crate::dcache::reclaim::SlotKind;
 use crate::dcache::slot::{CountedDentry, outlive};
 use crate::dcache::superblock::SuperBlock;
@@ -248,6 +248,11 @@ fn insert<'s>(sb: &'s SuperBlock, dir: &Dentry, name: &[u8], hash: u64, new: &Ne
             return None;
         }
         inode.update(|attr| *attr = new.attr);
+        if new.valid != Valid::UntilInvalidated {
+            // The file system may treat a file with several names otherwise than when it had one: the first name's validity is
+            // from then.
+            crate::dcache::slot::dentry_beside(inode).expire();
+        }
         sb.renew_acls_locked(crate::dcache::slot::dentry_beside(inode), inode, acls_of(new));
         let slot = slot.take()?;
         Some(outlive(sb, sb.add_alias(slot, dir, (name, hash), inode, new.valid)))
