@@ -73,6 +73,13 @@ const KEEP: [[u64; 2]; 17] = {
     masks
 };
 
+/// A name of a directory's entry, with its hash in the table of dentries.
+#[derive(Clone, Copy)]
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a [u8],
+    pub(crate) hash: u64,
+}
+
 /// The secret of one instance's name hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameKey([u64; 2]);

@@ -24,7 +24,7 @@
 //! # Where it comes from
 //! Linux's `struct dentry` (`d_seq`, `d_lockref`, `d_name`, inline names).
 
-use crate::base::name::{NAME_MAX, NameKey, ShortName, short, words_of};
+use crate::base::name::{NAME_MAX, NameKey, Named, ShortName, short, words_of};
 use crate::dcache::inode::Inode;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::slot::{Link, RcuBytes, cold_part, inode_of};
@@ -195,8 +195,8 @@ impl Dentry {
             && self.name[1].load(Relaxed) == name.words[1]
     }
 
-    /// Whether this is the entry `name` in `parent`. Call between samples of `seq`.
-    pub(crate) fn is_entry_rcu(&self, parent: &Dentry, hash: u64, name: &[u8], guard: &ReadGuard<'_>) -> bool {
+    /// Whether this is the entry of a name in `parent`. Call between samples of `seq`.
+    pub(crate) fn is_entry_rcu(&self, parent: &Dentry, Named { name, hash }: Named<'_>, guard: &ReadGuard<'_>) -> bool {
         // Relaxed: as in `is_short`.
         if self.hash_len.load(Relaxed) != hash_len(hash, name.len()) || !self.parent.is(parent) {
             return false;
@@ -228,7 +228,7 @@ impl Dentry {
     }
 
     /// Writes name and parent. Call inside a write section of `seq`, while the dentry is on no chain.
-    pub(crate) fn set_entry(&self, domain: &RcuDomain, parent: &Dentry, hash: u64, name: &[u8]) {
+    pub(crate) fn set_entry(&self, domain: &RcuDomain, parent: &Dentry, Named { name, hash }: Named<'_>) {
         debug_assert!(name.len() <= NAME_MAX);
         let had_long_name = self.has_long_name();
         // Relaxed: inside the write section; its end publishes them.

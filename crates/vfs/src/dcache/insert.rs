@@ -11,7 +11,7 @@
 //! Linux's `fs/dcache.c` in its parts: `d_alloc`, `d_add`, `d_delete`, `__d_move`, `d_exchange`, `dput`; own code.
 
 use crate::base::attr::Attr;
-use crate::base::name::short;
+use crate::base::name::{Named, short};
 use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child};
 use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
@@ -48,6 +48,12 @@ impl<'a> From<&'a NewInode> for Fresh<'a> {
 }
 
 impl SuperBlock {
+    /// `name`, with its hash in the table.
+    #[inline]
+    pub(crate) fn named<'a>(&self, name: &'a [u8]) -> Named<'a> {
+        Named { name, hash: self.hash(name) }
+    }
+
     /// The hash of `name` in the table.
     #[inline]
     pub(crate) fn hash(&self, name: &[u8]) -> u64 {
@@ -57,14 +63,14 @@ impl SuperBlock {
         }
     }
 
-    /// Finds `name` in `dir` without false misses. The result stays valid while `dir`'s lock is held.
+    /// Finds a name in `dir` without false misses. The result stays valid while `dir`'s lock is held.
     pub(crate) fn lookup_rcu<'g>(
         &'g self,
         guard: &'g ReadGuard<'_>,
         dir: &Dentry,
-        name: &[u8],
-        hash: u64,
+        named: Named<'_>,
     ) -> Option<&'g Dentry> {
+        let Named { name, hash } = named;
         let filed = entry_hash(dir, hash);
         let table = self.table();
         if let Some(rules) = &self.rules {
@@ -76,42 +82,35 @@ impl SuperBlock {
                 let wanted = hash_len(hash, name.len);
                 table.find_slow(guard, filed, |entry| entry.is_short(dir, wanted, name))
             }
-            None => table.find_slow(guard, filed, |entry| entry.is_entry_rcu(dir, hash, name, guard)),
+            None => table.find_slow(guard, filed, |entry| entry.is_entry_rcu(dir, named, guard)),
         }
     }
 
-    /// The entry `name` of the locked directory `dir`, positive or negative. It stays while the lock is held.
-    pub(crate) fn cached(&self, dir: &Dentry, name: &[u8], hash: u64) -> Option<&Dentry> {
+    /// The entry of a name in the locked directory `dir`, positive or negative. It stays while the lock is held.
+    pub(crate) fn cached(&self, dir: &Dentry, named: Named<'_>) -> Option<&Dentry> {
         let guard = self.domain.read();
-        self.lookup_rcu(&guard, dir, name, hash).map(|entry| outlive(self, entry))
+        self.lookup_rcu(&guard, dir, named).map(|entry| outlive(self, entry))
     }
 
-    /// Removes the negative entry `name` of the locked directory `dir`, before the name is created.
-    pub(crate) fn forget_negative(&self, dir: &Dentry, name: &[u8], hash: u64) {
+    /// Removes the negative entry of a name in the locked directory `dir`, before the name is created.
+    pub(crate) fn forget_negative(&self, dir: &Dentry, named: Named<'_>) {
         if dir.object().is_complete() {
             return;
         }
-        if let Some(entry) = self.cached(dir, name, hash)
+        if let Some(entry) = self.cached(dir, named)
             && entry.object().is_negative()
         {
-            self.uncache(dir, entry, hash);
+            self.uncache(dir, entry, named.hash);
         }
     }
 
-    /// Makes `slot` the entry `name` with a new inode in the locked directory `dir`. The name holds one
+    /// Makes `slot` the entry of a name with a new inode in the locked directory `dir`. The name holds one
     /// count.
-    pub(crate) fn add<'s>(
-        &'s self,
-        slot: FreeSlot<'s>,
-        dir: &Dentry,
-        name: &[u8],
-        hash: u64,
-        new: &Fresh<'_>,
-    ) -> &'s Dentry {
+    pub(crate) fn add<'s>(&'s self, slot: FreeSlot<'s>, dir: &Dentry, named: Named<'_>, new: &Fresh<'_>) -> &'s Dentry {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
         inode.slot_users.store(2, Relaxed);
-        self.publish(dir, dentry, name, hash, Object::of(inode, new.attr.mode, self.dir_flags), new.valid);
+        self.publish(dir, dentry, named, Object::of(inode, new.attr.mode, self.dir_flags), new.valid);
         dentry
     }
 
@@ -142,7 +141,8 @@ impl SuperBlock {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
         inode.slot_users.store(2, Relaxed);
-        dentry.set_entry(&self.domain, dir, 0, format!("#{}", new.attr.ino).as_bytes());
+        let name = format!("#{}", new.attr.ino);
+        dentry.set_entry(&self.domain, dir, Named { name: name.as_bytes(), hash: 0 });
         dentry.retire_name();
         dentry.set_object(Object::of(inode, new.attr.mode, self.dir_flags).with(ObjectFlags::PARENT_PINNED));
         dir.count.get();
@@ -157,29 +157,29 @@ impl SuperBlock {
         &'s self,
         slot: FreeSlot<'s>,
         dir: &Dentry,
-        (name, hash): (&[u8], u64),
+        named: Named<'_>,
         inode: &Inode,
         valid: Valid,
     ) -> &'s Dentry {
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
-        self.publish(dir, dentry, name, hash, Object::of(inode, inode.mode(), self.dir_flags), valid);
+        self.publish(dir, dentry, named, Object::of(inode, inode.mode(), self.dir_flags), valid);
         dentry
     }
 
-    /// Adds the negative entry `name` to the locked directory `dir`.
-    pub(crate) fn add_negative(&self, dir: &Dentry, name: &[u8], hash: u64, valid: Valid) {
+    /// Adds a negative entry to the locked directory `dir`.
+    pub(crate) fn add_negative(&self, dir: &Dentry, named: Named<'_>, valid: Valid) {
         // Without a free slot the name is looked up again next time.
         let Ok(slot) = self.slot(SlotKind::Negative, Some(dir)) else { return };
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
-        self.publish(dir, dentry, name, hash, Object::NEGATIVE, valid);
+        self.publish(dir, dentry, named, Object::NEGATIVE, valid);
     }
 
     /// Ends the write section of [`begin`]: gives the slot its name and makes it reachable.
-    fn publish(&self, dir: &Dentry, dentry: &Dentry, name: &[u8], hash: u64, object: Object, valid: Valid) {
-        dentry.set_entry(&self.domain, dir, hash, name);
-        self.charge_name(object, name.len(), 1);
+    fn publish(&self, dir: &Dentry, dentry: &Dentry, named: Named<'_>, object: Object, valid: Valid) {
+        dentry.set_entry(&self.domain, dir, named);
+        self.charge_name(object, named.name.len(), 1);
         let cold = if self.is_limited { ObjectFlags::COLD } else { ObjectFlags::empty() };
         // A walk skips the slow step in an open directory; an entry with an expiry needs it.
         let checked = checked_flag(valid);
@@ -193,7 +193,7 @@ impl SuperBlock {
             self.versions.bump(dir);
         }
         let guard = self.domain.read();
-        link(self.table(), &self.domain, &guard, dentry, entry_hash(dir, hash));
+        link(self.table(), &self.domain, &guard, dentry, entry_hash(dir, named.hash));
     }
 
     /// Counts the bytes of a name that is longer than its slot allows.

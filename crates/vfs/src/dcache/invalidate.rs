@@ -118,7 +118,7 @@ impl Invalidator {
         self.on_nodes(dir, |sb, dir| {
             sb.versions.bump(dir);
             let guard = sb.domain.read();
-            if let Some(entry) = sb.lookup_rcu(&guard, dir, name, sb.hash(name)) {
+            if let Some(entry) = sb.lookup_rcu(&guard, dir, sb.named(name)) {
                 entry.expire();
             }
             drop(guard);

@@ -4,6 +4,7 @@
 //! a search that missed detects it. It is also inside the write sections of the entries, so that walks and
 //! reverse paths detect it.
 
+use crate::base::name::Named;
 use crate::base::rank::Rank;
 use crate::dcache::children::{insert_child, remove_child};
 use crate::dcache::dentry::Dentry;
@@ -11,12 +12,11 @@ use crate::dcache::object::ObjectFlags;
 use crate::dcache::slot::{entry_hash, link};
 use crate::dcache::superblock::SuperBlock;
 
-/// One end of a move: a locked directory, a name, and its hash.
+/// One end of a move: a locked directory, and a name in it.
 #[derive(Clone, Copy)]
-pub(crate) struct Moved<'a> {
+pub(crate) struct MoveEnd<'a> {
     pub(crate) dir: &'a Dentry,
-    pub(crate) name: &'a [u8],
-    pub(crate) hash: u64,
+    pub(crate) named: Named<'a>,
 }
 
 impl SuperBlock {
@@ -24,8 +24,8 @@ impl SuperBlock {
     /// links at `now`.
     pub(crate) fn move_entry(
         &self,
-        old: Moved<'_>,
-        new: Moved<'_>,
+        old: MoveEnd<'_>,
+        new: MoveEnd<'_>,
         dentry: &Dentry,
         target: Option<(&Dentry, i32)>,
         now: i64,
@@ -37,10 +37,10 @@ impl SuperBlock {
                 target.seq.write_begin();
             }
             self.unlink_chain(dentry, old);
-            dentry.set_entry(&self.domain, new.dir, new.hash, new.name);
-            self.charge_name(dentry.object(), old.name.len(), -1);
-            self.charge_name(dentry.object(), new.name.len(), 1);
-            link(self.table(), &self.domain, &guard, dentry, entry_hash(new.dir, new.hash));
+            dentry.set_entry(&self.domain, new.dir, new.named);
+            self.charge_name(dentry.object(), old.named.name.len(), -1);
+            self.charge_name(dentry.object(), new.named.name.len(), 1);
+            link(self.table(), &self.domain, &guard, dentry, entry_hash(new.dir, new.named.hash));
             if let Some((target, _)) = target {
                 // After the new name is in place, so that a lookup finds one or the other.
                 target.update_object(|object| object.without(ObjectFlags::HASHED));
@@ -60,17 +60,17 @@ impl SuperBlock {
     }
 
     /// Exchanges `a` and `b`, which lie at `at_a` and `at_b`.
-    pub(crate) fn exchange_entries(&self, at_a: Moved<'_>, a: &Dentry, at_b: Moved<'_>, b: &Dentry) {
+    pub(crate) fn exchange_entries(&self, at_a: MoveEnd<'_>, a: &Dentry, at_b: MoveEnd<'_>, b: &Dentry) {
         self.in_motion(at_a.dir, at_b.dir, || {
             let guard = self.domain.read();
             a.seq.write_begin();
             b.seq.write_begin();
             self.unlink_chain(a, at_a);
             self.unlink_chain(b, at_b);
-            a.set_entry(&self.domain, at_b.dir, at_b.hash, at_b.name);
-            b.set_entry(&self.domain, at_a.dir, at_a.hash, at_a.name);
-            link(self.table(), &self.domain, &guard, a, entry_hash(at_b.dir, at_b.hash));
-            link(self.table(), &self.domain, &guard, b, entry_hash(at_a.dir, at_a.hash));
+            a.set_entry(&self.domain, at_b.dir, at_b.named);
+            b.set_entry(&self.domain, at_a.dir, at_a.named);
+            link(self.table(), &self.domain, &guard, a, entry_hash(at_b.dir, at_b.named.hash));
+            link(self.table(), &self.domain, &guard, b, entry_hash(at_a.dir, at_a.named.hash));
             b.seq.write_end();
             a.seq.write_end();
         });
@@ -89,9 +89,9 @@ impl SuperBlock {
         f();
     }
 
-    fn unlink_chain(&self, dentry: &Dentry, from: Moved<'_>) {
+    fn unlink_chain(&self, dentry: &Dentry, from: MoveEnd<'_>) {
         let guard = self.domain.read();
-        let removed = self.table().remove(&self.domain, &guard, dentry, entry_hash(from.dir, from.hash));
+        let removed = self.table().remove(&self.domain, &guard, dentry, entry_hash(from.dir, from.named.hash));
         debug_assert!(removed, "a hashed entry is on the chain of its name");
     }
 

@@ -12,6 +12,7 @@
 //! # Where it comes from
 //! Linux's `struct super_block`, `generic_shutdown_super`.
 
+use crate::base::name::Named;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{FileSystem, FsTraits, NameRules, NewInode, Valid};
@@ -181,7 +182,7 @@ impl SuperBlock {
             inode.begin_acls(&tree.domain, &new);
             inodes.add(&tree.domain, inode);
             inode.slot_users.store(2, Relaxed);
-            dentry.set_entry(&tree.domain, dentry, 0, b"");
+            dentry.set_entry(&tree.domain, dentry, Named { name: b"", hash: 0 });
             dentry.set_object(Object::of(inode, new.attr.mode, dir_flags).with(ObjectFlags::HASHED));
             dentry.count.revive(1);
             CountedDentry::from_counted(dentry)

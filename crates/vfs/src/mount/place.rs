@@ -194,6 +194,23 @@ impl<'a> Base<'a> {
     }
 }
 
+/// A path, and where it starts: one of two that an operation takes.
+#[derive(Clone, Copy, Debug)]
+pub struct PathAt<'a> {
+    /// Where a relative path starts, and the limits of the walk.
+    pub base: Base<'a>,
+    /// The path.
+    pub path: &'a [u8],
+}
+
+impl<'a> PathAt<'a> {
+    /// A path from the working directory, without limits.
+    #[must_use]
+    pub const fn cwd(path: &'a [u8]) -> Self {
+        Self { base: Base::CWD, path }
+    }
+}
+
 impl<'a> From<Option<&'a OwnedPlace>> for Base<'a> {
     fn from(dir: Option<&'a OwnedPlace>) -> Self {
         Base { dir, ..Base::CWD }

@@ -42,7 +42,7 @@ impl<'t> Entry<'t, '_> {
         // written, and stall.
         let mut attr = Attr::default();
         let cred = self.context.credentials();
-        let acl = self.context.new_attr(self.sb, what, (dir, &dir_attr), &cred, &mut attr)?;
+        let acl = self.context.new_attr(self.sb, what, dir, &dir_attr, &cred, &mut attr)?;
         let request = self.context.making(self.sb);
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         let is_dir = attr.is_dir();
@@ -53,11 +53,11 @@ impl<'t> Entry<'t, '_> {
         let created = self.sb.fs.create(&request, dir, self.last.name, &mut attr, what.body);
         // Also if the name exists: the cached entry that denied it is wrong.
         if matches!(created, Ok(_) | Err(Errno::EEXIST)) {
-            self.sb.forget_negative(self.dir, self.last.name, self.hash);
+            self.sb.forget_negative(self.dir, self.named());
         }
         let node = created?;
         let new = Fresh { node, attr: &attr, link_body: what.body, valid: self.sb.default_valid, reply: None };
-        let made = self.sb.add(slot, self.dir, self.last.name, self.hash, &new);
+        let made = self.sb.add(slot, self.dir, self.named(), &new);
         self.sb.begin_acls(&request, made, acl);
         self.sb.touch_dir(self.dir, 1, i32::from(is_dir), request.now);
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
@@ -91,11 +91,12 @@ impl Context {
         &self,
         sb: &SuperBlock,
         what: &Making<'_>,
-        (dir_inode, dir): (&Inode, &Attr),
+        dir_inode: &Inode,
+        dir: &Attr,
         cred: &Credentials,
         attr: &mut Attr,
     ) -> Result<Option<Acls>, Errno> {
-        may_block(sb, (dir_inode, dir), cred, MAY_WRITE | MAY_EXEC)?;
+        may_block(sb, dir_inode, dir, cred, MAY_WRITE | MAY_EXEC)?;
         let kind = what.mode & S_IFMT;
         // Everyone may create a whiteout (character device 0:0).
         let device = matches!(kind, S_IFCHR | S_IFBLK) && (kind, what.rdev) != (S_IFCHR, 0);
@@ -238,13 +239,13 @@ impl Entry<'_, '_> {
         if let Err(errno) = self.sb.fs.link(&request, self.dir_inode()?, self.last.name, inode) {
             inode.link_changed(-1, attr.ctime);
             if errno == Errno::EEXIST {
-                self.sb.forget_negative(self.dir, self.last.name, self.hash);
+                self.sb.forget_negative(self.dir, self.named());
             }
             return Err(errno);
         }
         inode.get();
-        self.sb.forget_negative(self.dir, self.last.name, self.hash);
-        let made = self.sb.add_alias(slot, self.dir, (self.last.name, self.hash), inode, self.sb.default_valid);
+        self.sb.forget_negative(self.dir, self.named());
+        let made = self.sb.add_alias(slot, self.dir, self.named(), inode, self.sb.default_valid);
         self.sb.touch_dir(self.dir, 1, 0, request.now);
         publish::created(self.sb, self.dir, made, self.last.name, false);
         Ok(())

@@ -9,7 +9,7 @@
 use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
-use crate::base::name::{NAME_MAX, PATH_MAX};
+use crate::base::name::{NAME_MAX, Named, PATH_MAX};
 use crate::base::rank::{Locked, Rank};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
@@ -87,7 +87,12 @@ impl<'t> Entry<'t, '_> {
     /// The entry, if it exists; `ENOENT` in a directory that was removed. It stays until this thread releases the lock,
     /// searches for another entry or takes a slot ([`SuperBlock::slot`]).
     pub(crate) fn find(&self) -> Result<Option<&'t Dentry>, Errno> {
-        self.context.find_in(self.sb, self.dir, &self.last, self.hash)
+        self.context.find_in(self.sb, self.dir, self.named())
+    }
+
+    /// The name and its hash.
+    pub(crate) fn named(&self) -> Named<'_> {
+        Named { name: self.last.name, hash: self.hash }
     }
 
     /// Holds `dentry`.
@@ -97,22 +102,21 @@ impl<'t> Entry<'t, '_> {
 }
 
 impl Context {
-    /// The entry `last` of the locked directory `dir`, if it exists; `ENOENT` in a directory that was
+    /// The entry of a name in the locked directory `dir`, if it exists; `ENOENT` in a directory that was
     /// removed.
     pub(super) fn find_in<'s>(
         &self,
         sb: &'s SuperBlock,
         dir: &Dentry,
-        last: &Last<'_>,
-        hash: u64,
+        named: Named<'_>,
     ) -> Result<Option<&'s Dentry>, Errno> {
         if !dir.object().is_hashed() {
             return Err(Errno::ENOENT);
         }
-        if last.name.len() > NAME_MAX {
+        if named.name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        lookup::find_locked(sb, || self.request(), dir, last.name, hash)
+        lookup::find_locked(sb, || self.request(), dir, named)
     }
 
     /// Walks to the directory of a path's `last` component; it must be a directory that the context may
@@ -196,7 +200,7 @@ impl Context {
             return Err(Errno::ENOENT);
         }
         let inode = dir.inode().ok_or(Errno::ENOENT)?;
-        may_block(sb, (inode, &inode.attr()), &self.credentials(), MAY_WRITE | MAY_EXEC)
+        may_block(sb, inode, &inode.attr(), &self.credentials(), MAY_WRITE | MAY_EXEC)
     }
 }
 

@@ -123,7 +123,7 @@ impl Context {
         let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
         let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
         let mut attr = Attr::default();
-        let acls = self.new_attr(sb, &what, (dir_inode, &dir_inode.attr()), &cred, &mut attr)?;
+        let acls = self.new_attr(sb, &what, dir_inode, &dir_inode.attr(), &cred, &mut attr)?;
         let request = self.making(sb);
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         attr.nlink = 0;
@@ -220,7 +220,7 @@ impl Entry<'_, '_> {
         self.context.may_create_in_sticky(&self.dir_inode()?.attr(), &attr)?;
         check_kind(attr.mode, flags)?;
         check_cut(self.mount, &attr, flags)?;
-        may_block(self.sb, (inode, &attr), &cred, flags.mask())?;
+        may_block(self.sb, inode, &attr, &cred, flags.mask())?;
         check_opened(self.mount, &attr, &cred, flags)?;
         let pinned = self.sb.pin(entry).ok_or(Errno::ENOENT)?;
         self.context.opened(self.hold(pinned), flags, cred).map(OpenEnd::Opened)

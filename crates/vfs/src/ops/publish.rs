@@ -8,6 +8,7 @@
 use crate::base::access::credentials::MAY_READ;
 use crate::base::errno::Errno;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::moving::MoveEnd;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
@@ -16,6 +17,19 @@ use crate::walk::permission::may;
 
 /// Tries to read the way up undisturbed; after them the last result is used.
 const TRIES: u32 = 4;
+
+/// The first step of the way up from a file: a name of it that it may have lost, or not have yet.
+#[derive(Clone, Copy)]
+struct FirstStep<'a> {
+    dir: &'a Dentry,
+    name: &'a [u8],
+}
+
+impl<'a> From<MoveEnd<'a>> for FirstStep<'a> {
+    fn from(end: MoveEnd<'a>) -> Self {
+        Self { dir: end.dir, name: end.named.name }
+    }
+}
 
 impl Home for OwnedPlace {
     fn watches(&self) -> &Watches {
@@ -43,7 +57,7 @@ impl Context {
 
 /// An entry was added.
 pub(crate) fn created(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) {
-    report(sb, EventKind::Created, entry, Some((dir, name)), is_dir, 0);
+    report(sb, EventKind::Created, entry, Some(FirstStep { dir, name }), is_dir, 0);
 }
 
 /// An entry is about to be removed.
@@ -51,19 +65,19 @@ pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8]
     if sb.watches.is_idle() {
         return;
     }
-    report(sb, EventKind::Deleted, entry, Some((dir, name)), is_dir, 0);
-    report(sb, EventKind::DeletedSelf, entry, Some((dir, name)), is_dir, 0);
+    report(sb, EventKind::Deleted, entry, Some(FirstStep { dir, name }), is_dir, 0);
+    report(sb, EventKind::DeletedSelf, entry, Some(FirstStep { dir, name }), is_dir, 0);
 }
 
 /// An entry was moved.
-pub(crate) fn moved(sb: &SuperBlock, entry: &Dentry, from: (&Dentry, &[u8]), to: (&Dentry, &[u8]), is_dir: bool) {
+pub(crate) fn moved(sb: &SuperBlock, entry: &Dentry, from: MoveEnd<'_>, to: MoveEnd<'_>, is_dir: bool) {
     if sb.watches.is_idle() {
         return;
     }
     let cookie = sb.watches.new_cookie();
-    report(sb, EventKind::MovedFrom, entry, Some(from), is_dir, cookie);
-    report(sb, EventKind::MovedTo, entry, Some(to), is_dir, cookie);
-    report(sb, EventKind::MovedSelf, entry, Some(to), is_dir, 0);
+    report(sb, EventKind::MovedFrom, entry, Some(from.into()), is_dir, cookie);
+    report(sb, EventKind::MovedTo, entry, Some(to.into()), is_dir, cookie);
+    report(sb, EventKind::MovedSelf, entry, Some(to.into()), is_dir, 0);
 }
 
 /// Contents or attributes changed.
@@ -72,26 +86,26 @@ pub(crate) fn touched(sb: &SuperBlock, kind: EventKind, dentry: &Dentry) {
 }
 
 #[inline]
-fn report(sb: &SuperBlock, kind: EventKind, of: &Dentry, by: Option<(&Dentry, &[u8])>, is_dir: bool, cookie: u32) {
+fn report(sb: &SuperBlock, kind: EventKind, of: &Dentry, first: Option<FirstStep<'_>>, is_dir: bool, cookie: u32) {
     let change = Change { kind, is_dir, cookie };
     sb.watches.publish(change, |trail| {
         for _ in 0..TRIES {
             trail.restart();
-            if climb(sb, trail, of, by) {
+            if climb(sb, trail, of, first) {
                 return;
             }
         }
     });
 }
 
-/// Pushes the way up from `of` (in the directory and by the name in `by`, if given) onto the trail; `false`
+/// Pushes the way up from `of` (by its `first` step, if given) onto the trail; `false`
 /// if it changed meanwhile.
-fn climb(sb: &SuperBlock, trail: &mut Trail, of: &Dentry, by: Option<(&Dentry, &[u8])>) -> bool {
+fn climb(sb: &SuperBlock, trail: &mut Trail, of: &Dentry, first: Option<FirstStep<'_>>) -> bool {
     let guard = sb.domain.read();
     let key = |dentry: &Dentry| core::ptr::from_ref(dentry) as u64;
     let mut seen: Vec<(&Dentry, u32)> = Vec::new();
     let mut at = of;
-    if let Some((dir, name)) = by {
+    if let Some(FirstStep { dir, name }) = first {
         if !trail.push(key(of), name) {
             return true;
         }

@@ -82,7 +82,7 @@ impl Context {
         let dir_attr = dir_inode.attr();
         let victim_inode = victim.inode().ok_or(Errno::ENOENT)?;
         let cred = self.credentials();
-        may_block(&mount.sb, (dir_inode, &dir_attr), &cred, MAY_WRITE | MAY_EXEC)?;
+        may_block(&mount.sb, dir_inode, &dir_attr, &cred, MAY_WRITE | MAY_EXEC)?;
         if dir_attr.mode & S_ISVTX != 0 && cred.uid != dir_attr.uid && !cred.owns(&victim_inode.attr()) {
             return Err(Errno::EPERM);
         }

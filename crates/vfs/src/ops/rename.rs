@@ -9,9 +9,10 @@
 use crate::base::access::credentials::MAY_WRITE;
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
+use crate::base::name::Named;
 use crate::base::rank::{Locked, Rank};
 use crate::dcache::dentry::Dentry;
-use crate::dcache::moving::Moved;
+use crate::dcache::moving::MoveEnd;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::Base;
@@ -25,16 +26,41 @@ use sync::lockdep::Held as Ranked;
 
 /// Both ends of a rename, their directories locked.
 struct Ends<'t, 'p> {
-    at: &'t DirAt,
     sb: &'t SuperBlock,
-    old: (&'t Dentry, Last<'p>, u64),
-    new: (&'t Dentry, Last<'p>, u64),
+    old: End<'t, 'p>,
+    new: End<'t, 'p>,
     flags: RenameFlags,
     are_two: bool,
     /// Whether `rename_lock` is held.
     ordered: bool,
     _locks: DirLocks<'t>,
     _renaming: Option<Locked<'t>>,
+}
+
+/// One end of a rename: the directory that the walk found, the name there, and the name's hash.
+#[derive(Clone, Copy)]
+struct End<'t, 'p> {
+    at: &'t DirAt,
+    last: Last<'p>,
+    hash: u64,
+}
+
+impl<'t, 'p> End<'t, 'p> {
+    fn of(at: &'t DirAt, last: Last<'p>) -> Self {
+        Self { at, last, hash: at.sb().hash(last.name) }
+    }
+
+    fn dir(&self) -> &'t Dentry {
+        self.at.dir()
+    }
+
+    fn named(&self) -> Named<'p> {
+        Named { name: self.last.name, hash: self.hash }
+    }
+
+    fn moved(&self) -> MoveEnd<'_> {
+        MoveEnd { dir: self.dir(), named: self.named() }
+    }
 }
 
 /// The held locks of one directory or of two.
@@ -120,7 +146,7 @@ impl Context {
                 return Err(if flags.contains(RenameFlags::NOREPLACE) { Errno::EEXIST } else { Errno::EBUSY });
             }
             old_at.mount.check_writable()?;
-            match lock_ends((&old_at, old_last), (&new_at, new_last), flags, ordered) {
+            match lock_ends(End::of(&old_at, old_last), End::of(&new_at, new_last), flags, ordered) {
                 Try::Changed => {}
                 Try::Busy => ordered = true,
                 Try::Locked(ends) => match self.rename_locked(&ends)? {
@@ -132,19 +158,18 @@ impl Context {
     }
 
     fn rename_locked(&self, ends: &Ends<'_, '_>) -> Result<Done, Errno> {
-        let (old_dir, old_last, old_hash) = ends.old;
-        let (new_dir, new_last, new_hash) = ends.new;
+        let (old, new) = (&ends.old, &ends.new);
         match stale_above(ends) {
             Some(_) if !ends.ordered => return Ok(Done::NeedsOrder),
             Some((false, false)) | None => {}
             Some((moved_above, _)) => return Err(self.refused_as_stale(ends, moved_above)?),
         }
-        let moved = self.find_in(ends.sb, old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
+        let moved = self.find_in(ends.sb, old.dir(), old.named())?.ok_or(Errno::ENOENT)?;
         let target = {
             // A search that adds an entry to a full cache may evict another entry of the directory, since this thread has
             // the directory's lock.
             let _stays = Pinned::new(ends.sb, moved);
-            self.find_in(ends.sb, new_dir, &new_last, new_hash)?
+            self.find_in(ends.sb, new.dir(), new.named())?
         };
         self.rename_found(ends, moved, target)
     }
@@ -153,8 +178,7 @@ impl Context {
     /// moved one if `moved_above`, else the replaced one.
     #[cold]
     fn refused_as_stale(&self, ends: &Ends<'_, '_>, moved_above: bool) -> Result<Errno, Errno> {
-        let (old_dir, old_last, old_hash) = ends.old;
-        let (new_dir, new_last, new_hash) = ends.new;
+        let (old, new) = (&ends.old, &ends.new);
         let exchange = ends.flags.contains(RenameFlags::EXCHANGE);
         let refusal = |is_there: bool, errno| match is_there {
             true if ends.flags.contains(RenameFlags::NOREPLACE) => Errno::EEXIST,
@@ -162,18 +186,18 @@ impl Context {
             _ => errno,
         };
         if moved_above {
-            let target = self.find_in(ends.sb, new_dir, &new_last, new_hash)?;
+            let target = self.find_in(ends.sb, new.dir(), new.named())?;
             return Ok(refusal(target.is_some(), Errno::EINVAL));
         }
-        let moved = self.find_in(ends.sb, old_dir, &old_last, old_hash)?.ok_or(Errno::ENOENT)?;
-        let slash = !moved.object().is_dir() && (old_last.slash || (!exchange && new_last.slash));
+        let moved = self.find_in(ends.sb, old.dir(), old.named())?.ok_or(Errno::ENOENT)?;
+        let slash = !moved.object().is_dir() && (old.last.slash || (!exchange && new.last.slash));
         let refused = refusal(true, if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
         Ok(if slash && refused != Errno::EEXIST { Errno::ENOTDIR } else { refused })
     }
 
     /// The rename of the entries found at both ends.
     fn rename_found(&self, ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>) -> Result<Done, Errno> {
-        let ((old_dir, old_last, _), (new_dir, new_last, _)) = (ends.old, ends.new);
+        let (old, new) = (&ends.old, &ends.new);
         let exchange = ends.flags.contains(RenameFlags::EXCHANGE);
         let (is_dir, target_is_dir) = (moved.object().is_dir(), target.is_some_and(|target| target.object().is_dir()));
         if target.is_some() && ends.flags.contains(RenameFlags::NOREPLACE) {
@@ -182,20 +206,20 @@ impl Context {
         if exchange && target.is_none() {
             return Err(Errno::ENOENT);
         }
-        let slash = old_last.slash || (!exchange && new_last.slash);
-        if (!is_dir && slash) || (exchange && new_last.slash && !target_is_dir) {
+        let slash = old.last.slash || (!exchange && new.last.slash);
+        if (!is_dir && slash) || (exchange && new.last.slash && !target_is_dir) {
             return Err(Errno::ENOTDIR);
         }
         if ends.are_two {
             if (is_dir || target_is_dir) && !ends.ordered {
                 return Ok(Done::NeedsOrder);
             }
-            if core::ptr::eq(moved, new_dir) || (is_dir && is_below(new_dir, moved)) {
+            if core::ptr::eq(moved, new.dir()) || (is_dir && is_below(new.dir(), moved)) {
                 return Err(Errno::EINVAL);
             }
-            if target
-                .is_some_and(|target| core::ptr::eq(target, old_dir) || (target_is_dir && is_below(old_dir, target)))
-            {
+            if target.is_some_and(|target| {
+                core::ptr::eq(target, old.dir()) || (target_is_dir && is_below(old.dir(), target))
+            }) {
                 return Err(if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
             }
         }
@@ -204,13 +228,13 @@ impl Context {
         if target_inode.is_some_and(|target| core::ptr::eq(target, inode)) {
             return Ok(Done::Yes);
         }
-        let mount = &ends.at.mount;
-        self.may_remove(mount, old_dir, moved, is_dir)?;
+        let mount = &old.at.mount;
+        self.may_remove(mount, old.dir(), moved, is_dir)?;
         match target {
             Some(target) => {
-                self.may_remove(mount, new_dir, target, if exchange { target_is_dir } else { is_dir }).map(|_| ())?
+                self.may_remove(mount, new.dir(), target, if exchange { target_is_dir } else { is_dir }).map(|_| ())?
             }
-            None => self.may_change(ends.sb, new_dir)?,
+            None => self.may_change(ends.sb, new.dir())?,
         }
         if ends.are_two {
             // Its `..` changes.
@@ -218,7 +242,7 @@ impl Context {
             for inode in
                 [is_dir.then_some(inode), target_inode.filter(|_| exchange && target_is_dir)].into_iter().flatten()
             {
-                may_block(ends.sb, (inode, &inode.attr()), &cred, MAY_WRITE)?;
+                may_block(ends.sb, inode, &inode.attr(), &cred, MAY_WRITE)?;
             }
         }
         check_no_mount(moved)?;
@@ -243,56 +267,54 @@ impl Context {
         is_dir: bool,
     ) -> Result<Done, Errno> {
         let sb = ends.sb;
-        let (old_dir, old_last, _) = ends.old;
-        let (new_dir, new_last, new_hash) = ends.new;
+        let (old, new) = (&ends.old, &ends.new);
         let request = self.request();
-        let (Some(inode), Some(from), Some(to)) = (moved.inode(), old_dir.inode(), new_dir.inode()) else {
+        let (Some(inode), Some(from), Some(to)) = (moved.inode(), old.dir().inode(), new.dir().inode()) else {
             return Err(Errno::ENOENT);
         };
         let target_inode = target.and_then(Dentry::inode);
-        sb.fs.rename(&request, (from, old_last.name), (to, new_last.name), inode, target_inode, ends.flags)?;
+        sb.fs.rename(&request, (from, old.last.name), (to, new.last.name), inode, target_inode, ends.flags)?;
         inode.link_changed(0, request.now);
         match target {
             Some(target) if is_dir => sb.forget_children(target),
             Some(_) => {}
-            None => sb.forget_negative(new_dir, new_last.name, new_hash),
+            None => sb.forget_negative(new.dir(), new.named()),
         }
         if let Some(target) = target {
-            publish::removed(sb, new_dir, target, new_last.name, is_dir);
+            publish::removed(sb, new.dir(), target, new.last.name, is_dir);
         }
         let replaced_entry = target.map(|target| (target, if is_dir { 2 } else { 1 }));
-        let (old, new) = ends.moved();
-        sb.move_between(ends.are_two && is_dir, || sb.move_entry(old, new, moved, replaced_entry, request.now));
+        let (at_old, at_new) = (old.moved(), new.moved());
+        sb.move_between(ends.are_two && is_dir, || sb.move_entry(at_old, at_new, moved, replaced_entry, request.now));
         let subdir = i32::from(is_dir);
         let replaced = target.is_some();
-        sb.touch_dir(old_dir, -1, -subdir, request.now);
-        sb.touch_dir(new_dir, i64::from(!replaced), if replaced { 0 } else { subdir }, request.now);
-        publish::moved(sb, moved, (old_dir, old_last.name), (new_dir, new_last.name), is_dir);
+        sb.touch_dir(old.dir(), -1, -subdir, request.now);
+        sb.touch_dir(new.dir(), i64::from(!replaced), if replaced { 0 } else { subdir }, request.now);
+        publish::moved(sb, moved, at_old, at_new, is_dir);
         Ok(Done::Yes)
     }
 
     /// The exchange itself, after all checks.
     fn exchange_checked(&self, ends: &Ends<'_, '_>, a: &Dentry, b: &Dentry) -> Result<Done, Errno> {
         let sb = ends.sb;
-        let (old_dir, old_last, _) = ends.old;
-        let (new_dir, new_last, _) = ends.new;
+        let (old, new) = (&ends.old, &ends.new);
         let request = self.request();
         let (Some(a_inode), Some(b_inode), Some(from), Some(to)) =
-            (a.inode(), b.inode(), old_dir.inode(), new_dir.inode())
+            (a.inode(), b.inode(), old.dir().inode(), new.dir().inode())
         else {
             return Err(Errno::ENOENT);
         };
-        sb.fs.rename(&request, (from, old_last.name), (to, new_last.name), a_inode, Some(b_inode), ends.flags)?;
+        sb.fs.rename(&request, (from, old.last.name), (to, new.last.name), a_inode, Some(b_inode), ends.flags)?;
         a_inode.link_changed(0, request.now);
         b_inode.link_changed(0, request.now);
-        let (at_a, at_b) = ends.moved();
+        let (at_a, at_b) = (old.moved(), new.moved());
         let (a_dir, b_dir) = (a.object().is_dir(), b.object().is_dir());
         sb.move_between(ends.are_two && (a_dir || b_dir), || sb.exchange_entries(at_a, a, at_b, b));
         let subdirs = if ends.are_two { i32::from(b_dir) - i32::from(a_dir) } else { 0 };
-        sb.touch_dir(old_dir, 0, subdirs, request.now);
-        sb.touch_dir(new_dir, 0, -subdirs, request.now);
-        publish::moved(sb, a, (old_dir, old_last.name), (new_dir, new_last.name), a_dir);
-        publish::moved(sb, b, (new_dir, new_last.name), (old_dir, old_last.name), b_dir);
+        sb.touch_dir(old.dir(), 0, subdirs, request.now);
+        sb.touch_dir(new.dir(), 0, -subdirs, request.now);
+        publish::moved(sb, a, at_a, at_b, a_dir);
+        publish::moved(sb, b, at_b, at_a, b_dir);
         Ok(Done::Yes)
     }
 }
@@ -302,15 +324,16 @@ impl Context {
 /// it, and so a directory whose lock is held here. So they are used without revalidation. `None`: neither is
 /// one.
 fn stale_above(ends: &Ends<'_, '_>) -> Option<(bool, bool)> {
-    let stale = |(dir, last, hash): &(&Dentry, Last<'_>, u64)| lookup::stale_dir(ends.sb, dir, last.name, *hash);
-    let (moved, target) = (stale(&ends.old), stale(&ends.new));
+    let (old, new) = (&ends.old, &ends.new);
+    let moved = lookup::stale_dir(ends.sb, old.dir(), old.named());
+    let target = lookup::stale_dir(ends.sb, new.dir(), new.named());
     if !ends.are_two || (moved.is_none() && target.is_none()) {
         return None;
     }
     let above = |entry: Option<&Dentry>, other: &Dentry| {
         entry.is_some_and(|entry| core::ptr::eq(entry, other) || is_below(other, entry))
     };
-    Some((above(moved, ends.new.0), above(target, ends.old.0)))
+    Some((above(moved, new.dir()), above(target, old.dir())))
 }
 
 /// The result of a rename with locked directories.
@@ -320,27 +343,15 @@ enum Done {
     NeedsOrder,
 }
 
-impl<'t, 'p> Ends<'t, 'p> {
-    fn moved(&self) -> (Moved<'_>, Moved<'_>) {
-        let end = |&(dir, last, hash): &(&'t Dentry, Last<'p>, u64)| Moved { dir, name: last.name, hash };
-        (end(&self.old), end(&self.new))
-    }
-}
-
 /// Locks both directories; with `ordered` under `rename_lock`, ancestors first.
-fn lock_ends<'t, 'p>(
-    old: (&'t DirAt, Last<'p>),
-    new: (&'t DirAt, Last<'p>),
-    flags: RenameFlags,
-    ordered: bool,
-) -> Try<Ends<'t, 'p>> {
-    let sb = old.0.sb();
-    let (a, b) = (old.0.dir(), new.0.dir());
+fn lock_ends<'t, 'p>(old: End<'t, 'p>, new: End<'t, 'p>, flags: RenameFlags, ordered: bool) -> Try<Ends<'t, 'p>> {
+    let sb = old.at.sb();
+    let (a, b) = (old.dir(), new.dir());
     let are_two = !core::ptr::eq(a, b);
     let by_address = core::ptr::from_ref(b) < core::ptr::from_ref(a);
     let mut renaming = None;
     let locks = if are_two && !ordered {
-        let (first, second) = if by_address { (new.0, old.0) } else { (old.0, new.0) };
+        let (first, second) = if by_address { (new.at, old.at) } else { (old.at, new.at) };
         match DirLocks::try_two(sb, first, second) {
             Try::Locked(locks) => Some(locks),
             Try::Changed => None,
@@ -354,22 +365,11 @@ fn lock_ends<'t, 'p>(
             Some(_) if is_below(b, a) => false,
             _ => by_address,
         };
-        let (first, second) = if b_first { (new.0, old.0) } else { (old.0, new.0) };
+        let (first, second) = if b_first { (new.at, old.at) } else { (old.at, new.at) };
         DirLocks::two(sb, first, second)
     };
     let Some(locks) = locks else { return Try::Changed };
-    let (old_hash, new_hash) = (sb.hash(old.1.name), sb.hash(new.1.name));
-    Try::Locked(Ends {
-        at: old.0,
-        sb,
-        old: (a, old.1, old_hash),
-        new: (b, new.1, new_hash),
-        flags,
-        are_two,
-        ordered: renaming.is_some(),
-        _locks: locks,
-        _renaming: renaming,
-    })
+    Try::Locked(Ends { sb, old, new, flags, are_two, ordered: renaming.is_some(), _locks: locks, _renaming: renaming })
 }
 
 /// Whether `dentry` lies below `ancestor`. Exact while no directory moves between directories.

@@ -28,6 +28,7 @@
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
 
 use crate::base::errno::Errno;
+use crate::base::name::Named;
 use crate::base::rank::{Locked, Rank};
 use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
@@ -64,11 +65,11 @@ pub(crate) fn find_held(
     name: &[u8],
     request: &Request,
 ) -> Result<Option<CountedDentry>, Errno> {
-    let hash = sb.hash(name);
+    let named = sb.named(name);
     let mut is_fresh = false;
     let mut tries = 0;
     loop {
-        let version = match look(sb, dir.dentry(), name, hash, is_fresh)? {
+        let version = match look(sb, dir.dentry(), named, is_fresh)? {
             Look::Positive(entry) => return Ok(Some(entry)),
             Look::Absent => return Ok(None),
             Look::Unknown(stale, version) => {
@@ -76,14 +77,14 @@ pub(crate) fn find_held(
                 version
             }
         };
-        match single_flight(sb, dir, (name, hash), version, request) {
+        match single_flight(sb, dir, named, version, request) {
             // The fresh answer is used even if it is valid for no time at all.
             LookupResult::There => is_fresh = true,
             // Changes and invalidations may overtake each answer. Under the lock one answer is used all the
             // same.
             LookupResult::Again if tries == MOST_TRIES => {
                 let _held = lock_dir(sb, dir.dentry())?;
-                let found = find_locked(sb, || request.clone(), dir.dentry(), name, hash)?;
+                let found = find_locked(sb, || request.clone(), dir.dentry(), named)?;
                 return Ok(found.and_then(|entry| sb.pin(entry)));
             }
             LookupResult::Again => (is_fresh, tries) = (false, tries + 1),
@@ -98,46 +99,41 @@ fn lock_dir<'d>(sb: &'d SuperBlock, dir: &'d Dentry) -> Result<Locked<'d>, Errno
     if dir.object().is_hashed() { Ok(held) } else { Err(Errno::ENOENT) }
 }
 
-fn look(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, is_fresh: bool) -> Result<Look, Errno> {
+fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Result<Look, Errno> {
     let _held = lock_dir(sb, dir)?;
     let version = sb.versions.of(dir);
-    Ok(match sb.cached(dir, name, hash) {
+    Ok(match sb.cached(dir, named) {
         Some(entry) if (is_fresh || is_good(entry)) && !is_positive(entry) => Look::Absent,
         Some(entry) => match sb.pin(entry) {
             Some(pinned) if is_fresh || is_good(entry) => Look::Positive(pinned),
             pinned => Look::Unknown(pinned, version),
         },
         None if dir.object().is_complete() => Look::Absent,
-        None if sb.fs_lists && sb.listings.lacks(dir, version, name) => Look::Absent,
+        None if sb.fs_lists && sb.listings.lacks(dir, version, named.name) => Look::Absent,
         None => Look::Unknown(None, version),
     })
 }
 
 #[cold]
-fn single_flight(
-    sb: &SuperBlock,
-    dir: &OwnedPlace,
-    (name, hash): (&[u8], u64),
-    version: u32,
-    request: &Request,
-) -> LookupResult {
+fn single_flight(sb: &SuperBlock, dir: &OwnedPlace, named: Named<'_>, version: u32, request: &Request) -> LookupResult {
     let at = core::ptr::from_ref(dir.dentry()) as usize;
-    let is = |is_fresh: &LookupKey| is_fresh.dir == at && is_fresh.version == version && *is_fresh.name == *name;
-    let key = || LookupKey { dir: at, version, name: name.into() };
-    let entered = sb.flights.enter_with(hash ^ at as u64 >> 6, is, key);
+    let is = |is_fresh: &LookupKey| is_fresh.dir == at && is_fresh.version == version && *is_fresh.name == *named.name;
+    let key = || LookupKey { dir: at, version, name: named.name.into() };
+    let entered = sb.flights.enter_with(named.hash ^ at as u64 >> 6, is, key);
     let waiter = match entered {
         Entry::Wait(waiter) => waiter,
         Entry::Lead(leader) if request.deadline.is_none() => {
-            let answer = fetch(sb, dir.dentry(), name, hash, request);
+            let answer = fetch(sb, dir.dentry(), named, request);
             leader.finish(answer);
             return answer;
         }
         Entry::Lead(leader) => {
             // On another thread, so that this one can return at its deadline.
             let waiter = leader.waiter();
-            let (dir, name, request) = (dir.clone(), Box::<[u8]>::from(name), request.clone());
+            let (dir, name, request) = (dir.clone(), Box::<[u8]>::from(named.name), request.clone());
+            let hash = named.hash;
             let work = move || {
-                let answer = fetch(dir.sb(), dir.dentry(), &name, hash, &request);
+                let answer = fetch(dir.sb(), dir.dentry(), Named { name: &name, hash }, &request);
                 drop(dir);
                 leader.finish(answer);
             };
@@ -155,9 +151,9 @@ fn single_flight(
 }
 
 /// Requests `name` in `dir`, which is held, from the file system, and puts the answer into the cache.
-fn fetch(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, request: &Request) -> LookupResult {
+fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, request: &Request) -> LookupResult {
     // An earlier flight may have brought the answer.
-    let (stale, version) = match look(sb, dir, name, hash, false) {
+    let (stale, version) = match look(sb, dir, named, false) {
         Err(errno) => return LookupResult::Failed(errno),
         Ok(Look::Absent) => return LookupResult::Absent,
         Ok(Look::Positive(entry)) => {
@@ -167,13 +163,13 @@ fn fetch(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, request: &Reques
         Ok(Look::Unknown(stale, version)) => (stale, version),
     };
     let invalidations = sb.invalidations();
-    let reply = fetch_name(sb, dir, name, stale.as_ref().map(CountedDentry::get), request);
+    let reply = fetch_name(sb, dir, named.name, stale.as_ref().map(CountedDentry::get), request);
     let answer = match lock_dir(sb, dir) {
         Err(errno) => LookupResult::Failed(errno),
         Ok(_held) if sb.versions.of(dir) != version => LookupResult::Again,
         Ok(_held) => {
-            let answer = settle(sb, dir, name, hash, reply);
-            expire_if_invalidated(sb, invalidations, sb.cached(dir, name, hash));
+            let answer = settle(sb, dir, named, reply);
+            expire_if_invalidated(sb, invalidations, sb.cached(dir, named));
             answer
         }
     };
@@ -200,13 +196,13 @@ fn fetch_name(
 }
 
 /// Puts the file system's answer about a name into the cache of the locked directory.
-fn settle(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, reply: Result<NewInode, Errno>) -> LookupResult {
+fn settle(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, reply: Result<NewInode, Errno>) -> LookupResult {
     let new = match reply {
         Ok(new) => Some(new),
         Err(Errno::ENOENT) => None,
         Err(errno) => return LookupResult::Failed(errno),
     };
-    if let Some(old) = sb.cached(dir, name, hash) {
+    if let Some(old) = sb.cached(dir, named) {
         let stays = match (&new, old.inode()) {
             (Some(new), Some(inode)) => inode.node() == new.node && inode.attr().kind() == new.attr.kind(),
             _ => false,
@@ -215,17 +211,17 @@ fn settle(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, reply: Result<N
             sb.refresh(old, new);
             return LookupResult::There;
         }
-        if !sb.prune(dir, old, hash) {
+        if !sb.prune(dir, old, named.hash) {
             return LookupResult::There;
         }
     }
     match new {
-        Some(new) => match insert(sb, dir, name, hash, &new) {
+        Some(new) => match insert(sb, dir, named, &new) {
             Ok(_) => LookupResult::There,
             Err(errno) => LookupResult::Failed(errno),
         },
         None => {
-            sb.add_negative(dir, name, hash, sb.default_valid);
+            sb.add_negative(dir, named, sb.default_valid);
             LookupResult::Absent
         }
     }
@@ -235,7 +231,7 @@ fn settle(sb: &SuperBlock, dir: &Dentry, name: &[u8], hash: u64, reply: Result<N
 ///
 /// # Errors
 /// `ENOMEM`: the budget is used up and every entry is held.
-fn insert<'s>(sb: &'s SuperBlock, dir: &Dentry, name: &[u8], hash: u64, new: &NewInode) -> Result<&'s Dentry, Errno> {
+fn insert<'s>(sb: &'s SuperBlock, dir: &Dentry, named: Named<'_>, new: &NewInode) -> Result<&'s Dentry, Errno> {
     let slot = sb.slot(SlotKind::Entry, Some(dir))?;
     let mut slot = Some(slot);
     let _held = sb.ranks.lock(Rank::Inodes, &sb.inodes.lock);
@@ -255,13 +251,13 @@ fn insert<'s>(sb: &'s SuperBlock, dir: &Dentry, name: &[u8], hash: u64, new: &Ne
         }
         sb.renew_acls_locked(crate::dcache::slot::dentry_beside(inode), inode, acls_of(new));
         let slot = slot.take()?;
-        Some(outlive(sb, sb.add_alias(slot, dir, (name, hash), inode, new.valid)))
+        Some(outlive(sb, sb.add_alias(slot, dir, named, inode, new.valid)))
     });
     if let Some(alias) = alias.flatten() {
         return Ok(alias);
     }
     let slot = slot.take().ok_or(Errno::ENOMEM)?;
-    Ok(sb.add(slot, dir, name, hash, &new.into()))
+    Ok(sb.add(slot, dir, named, &new.into()))
 }
 
 /// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays valid
@@ -273,29 +269,28 @@ pub(crate) fn find_locked<'s>(
     sb: &'s SuperBlock,
     request: impl FnOnce() -> Request,
     dir: &Dentry,
-    name: &[u8],
-    hash: u64,
+    named: Named<'_>,
 ) -> Result<Option<&'s Dentry>, Errno> {
-    let cached = sb.cached(dir, name, hash);
+    let cached = sb.cached(dir, named);
     match cached {
         Some(entry) if is_good(entry) => return Ok(is_positive(entry).then_some(entry)),
         None if dir.object().is_complete() => return Ok(None),
         _ => {}
     }
     let invalidations = sb.invalidations();
-    let reply = fetch_name(sb, dir, name, cached, &request());
-    if let LookupResult::Failed(errno) = settle(sb, dir, name, hash, reply) {
+    let reply = fetch_name(sb, dir, named.name, cached, &request());
+    if let LookupResult::Failed(errno) = settle(sb, dir, named, reply) {
         return Err(errno);
     }
-    let entry = sb.cached(dir, name, hash);
+    let entry = sb.cached(dir, named);
     expire_if_invalidated(sb, invalidations, entry);
     Ok(entry.filter(|entry| is_positive(entry)))
 }
 
 /// The cached directory `name` of the locked directory `dir`, if [`find_locked`] would revalidate it: if it
 /// is another one by then, it is removed with everything below it.
-pub(crate) fn stale_dir<'s>(sb: &'s SuperBlock, dir: &Dentry, name: &[u8], hash: u64) -> Option<&'s Dentry> {
-    sb.cached(dir, name, hash).filter(|entry| !is_good(entry) && is_positive(entry) && entry.object().is_dir())
+pub(crate) fn stale_dir<'s>(sb: &'s SuperBlock, dir: &Dentry, named: Named<'_>) -> Option<&'s Dentry> {
+    sb.cached(dir, named).filter(|entry| !is_good(entry) && is_positive(entry) && entry.object().is_dir())
 }
 
 /// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its answer

@@ -31,12 +31,13 @@ pub(crate) enum MayRcu {
 pub(crate) fn may_rcu(
     sb: &SuperBlock,
     guard: &ReadGuard<'_>,
-    (inode, attr): (&Inode, &Attr),
+    inode: &Inode,
+    attr: &Attr,
     cred: &Credentials,
     mask: u32,
 ) -> MayRcu {
     if inode.has_acl() || sb.own_permissions {
-        return may_rcu_slow(sb, guard, (inode, attr), cred, mask);
+        return may_rcu_slow(sb, guard, inode, attr, cred, mask);
     }
     MayRcu::Is(cred.may(attr, mask))
 }
@@ -45,7 +46,8 @@ pub(crate) fn may_rcu(
 fn may_rcu_slow(
     sb: &SuperBlock,
     guard: &ReadGuard<'_>,
-    (inode, attr): (&Inode, &Attr),
+    inode: &Inode,
+    attr: &Attr,
     cred: &Credentials,
     mask: u32,
 ) -> MayRcu {
@@ -65,7 +67,8 @@ fn may_rcu_slow(
 /// `EACCES`, or errors of the file system.
 pub(crate) fn may_block(
     sb: &SuperBlock,
-    (inode, attr): (&Inode, &Attr),
+    inode: &Inode,
+    attr: &Attr,
     cred: &Credentials,
     mask: u32,
 ) -> Result<(), Errno> {
@@ -87,9 +90,9 @@ pub(crate) fn may_block(
 #[inline(always)]
 pub(crate) fn may(found: &WalkEnd<'_>, attr: &Attr, mask: u32) -> Result<(), Errno> {
     let inode = found.inode()?;
-    match may_rcu(found.sb(), found.guard, (inode, attr), found.cred, mask) {
+    match may_rcu(found.sb(), found.guard, inode, attr, found.cred, mask) {
         MayRcu::Is(answer) => answer,
-        MayRcu::NotHere if found.is_held() => may_block(found.sb(), (inode, attr), found.cred, mask),
+        MayRcu::NotHere if found.is_held() => may_block(found.sb(), inode, attr, found.cred, mask),
         MayRcu::NotHere => Err(found.fall_back(Fallback::Permission)),
     }
 }

@@ -19,7 +19,7 @@
 use crate::base::access::credentials::Credentials;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
-use crate::base::name::{Components, NAME_MAX, NameKey, ShortName};
+use crate::base::name::{Components, NAME_MAX, NameKey, Named, ShortName};
 use crate::dcache::dentry::{Dentry, hash_len};
 use crate::dcache::fallback::Fallback;
 use crate::dcache::instance::Tree;
@@ -398,16 +398,17 @@ impl<'g> RcuWalk<'g> {
             return Err(fail(at, if removed { Errno::ENOENT } else { Errno::ENAMETOOLONG }));
         }
         let hash = self.tree.key.hash(name);
+        let named = Named { name, hash };
         let mut seq = 0;
         let found = self.view.find(
             entry_hash(at.dentry, hash),
             |_| (),
             |entry| {
                 seq = entry.seq.raw_begin();
-                entry.is_entry_rcu(at.dentry, hash, name, self.guard)
+                entry.is_entry_rcu(at.dentry, named, self.guard)
             },
         );
-        let Some(dentry) = found else { return self.miss(at, name, hash) };
+        let Some(dentry) = found else { return self.miss(at, named) };
         let object = dentry.object();
         if at.changed() {
             return Err(StepEnd::Fallback(Fallback::DirectoryChanged));
@@ -423,7 +424,7 @@ impl<'g> RcuWalk<'g> {
             b"." => self.step_dots(at, 1),
             b".." => self.step_dots(at, 2),
             name if name.len() > NAME_MAX => self.step_long(at, name),
-            name => self.miss(at, name, at.mount.get().sb.hash(name)),
+            name => self.miss(at, at.mount.get().sb.named(name)),
         }
     }
 
@@ -432,20 +433,21 @@ impl<'g> RcuWalk<'g> {
     #[cold]
     #[inline(never)]
     fn miss_short(&self, at: &Step<'g>, name: ShortName, hash: u64) -> Result<Step<'g>, StepEnd> {
-        if name.is_dots() { self.step_dots(at, name.len) } else { self.miss(at, &name.bytes(), hash) }
+        if name.is_dots() { self.step_dots(at, name.len) } else { self.miss(at, Named { name: &name.bytes(), hash }) }
     }
 
     /// The step for a name that was not on its chain, or whose search a writer disturbed: searches again with checks.
     #[cold]
     #[inline(never)]
-    fn miss(&self, at: &Step<'g>, name: &[u8], hash: u64) -> Result<Step<'g>, StepEnd> {
+    fn miss(&self, at: &Step<'g>, named: Named<'_>) -> Result<Step<'g>, StepEnd> {
+        let Named { name, hash } = named;
         let renames = self.tree.renames.of(at.dentry);
         let started = renames.raw_begin();
         let (mut seq, rules) = (0, &at.mount.get().sb.rules);
         let found = self.tree.table().find_slow(self.guard, entry_hash(at.dentry, hash), |entry| {
             seq = entry.seq.raw_begin();
             match rules {
-                None => entry.is_entry_rcu(at.dentry, hash, name, self.guard),
+                None => entry.is_entry_rcu(at.dentry, named, self.guard),
                 Some(rules) => entry.is_folded_rcu(at.dentry, hash, self.guard, |own| rules.equal(own, name)),
             }
         });

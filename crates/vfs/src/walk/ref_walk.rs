@@ -174,7 +174,7 @@ impl RefWalk {
         if !here.object().is_dir() {
             return Err(Errno::ENOTDIR);
         }
-        may_block(self.here.sb(), (inode, &inode.attr()), &self.cred, MAY_EXEC)?;
+        may_block(self.here.sb(), inode, &inode.attr(), &self.cred, MAY_EXEC)?;
         match &self.rest[start..end] {
             b"." => {}
             b".." => {

@@ -36,8 +36,7 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
         let made = tree.add(
             tree.slot(SlotKind::Entry, None).unwrap(),
             dir,
-            &name(i),
-            tree.hash(&name(i)),
+            tree.named(&name(i)),
             &Fresh::from(&NewInode { attr, ..NewInode::default() }),
         );
         if i % 40 == 0 {
