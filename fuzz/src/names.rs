@@ -3,7 +3,7 @@
 use crate::input::Input;
 use ramfs::{RamFs, RamOptions};
 use std::collections::BTreeMap;
-use vfs::{Base, Context, Errno, OpenFlags, RenameFlags, S_IFREG, Vfs};
+use vfs::{Base, PathAt, Context, Errno, OpenFlags, RenameFlags, S_IFREG, Vfs};
 
 /// Pieces of names: letters whose cases differ in length, or that have more than two, and bytes that are not UTF-8.
 const PIECES: &[&[u8]] = &[
@@ -114,7 +114,7 @@ fn rename(
     let flags = RenameFlags::from_bits(u32::from(input.byte()) % 3).unwrap_or_default();
     let Some(new) = name(input) else { return };
     let to = [&b"/Dir/"[..], &new].concat();
-    let answer = context.rename((Base::CWD, path), (Base::CWD, &to), flags);
+    let answer = context.rename(PathAt::cwd(path), PathAt::cwd(&to), flags);
     let (from, onto) = (model.get(&known(old)).cloned(), model.get(&known(&new)).cloned());
     let same = known(old) == known(&new);
     let Some((_, ino)) = from else {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use testkit::{Counting, Counts};
 use vfs::{
-    Base, Context, Credentials, Errno, OwnedPlace, MountFlags, OpenFile, OpenFlags, RenameFlags, Resolve, S_IFDIR, S_IFIFO,
+    Base, PathAt, Context, Credentials, Errno, OwnedPlace, MountFlags, OpenFile, OpenFlags, RenameFlags, Resolve, S_IFDIR, S_IFIFO,
     S_IFMT, SetAttr, SetXattr, UnmountFlags, Vfs,
 };
 
@@ -125,12 +125,12 @@ impl World {
             8 => context.rmdir(base, &a)?,
             9 | 10 => {
                 let flags = RenameFlags::from_bits(u32::from(b) & 3).unwrap_or_default();
-                context.rename((base, &a), (Base::CWD, &path(input)), flags)?;
+                context.rename(PathAt::new(base, &a), PathAt::cwd(&path(input)), flags)?;
             }
-            11 => context.link((base, &a, follow), (Base::CWD, &path(input)))?,
+            11 => context.link(PathAt::new(base, &a), PathAt::cwd(&path(input)), follow)?,
             12 => {
                 if let Some(file) = &self.files[usize::from(b) & 3] {
-                    context.link((Base::at(file.held()), b"", true), (base, &a))?;
+                    context.link(PathAt::new(Base::at(file.held()), b""), PathAt::new(base, &a), true)?;
                 }
             }
             13 => context.symlink(BODIES[usize::from(b) % BODIES.len()].as_bytes(), base, &a)?,
@@ -200,8 +200,8 @@ impl World {
                 self.systems.push(counts);
                 context.mount(fs, Base::CWD, a, flags)
             }
-            24 => context.bind((Base::CWD, a), (Base::CWD, &path(input)), flags, b & 0x80 != 0),
-            25 => context.move_mount((Base::CWD, a), (Base::CWD, &path(input))),
+            24 => context.bind(PathAt::cwd(a), PathAt::cwd(&path(input)), flags, b & 0x80 != 0),
+            25 => context.move_mount(PathAt::cwd(a), PathAt::cwd(&path(input))),
             26 => {
                 let flags = if b & 2 == 0 { UnmountFlags::default() } else { UnmountFlags::DETACH };
                 context.unmount(Base::CWD, a, flags)

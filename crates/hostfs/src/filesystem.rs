@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{
-    Allocate, Attr, DirEntry, Errno, FileSystem, FsTraits, Inode, Invalidator, NewInode, OpenFlags, RenameFlags,
-    Request, SeekFor, SetAttr, SetXattr, StatFs, Written,
+    Allocate, Attr, DirEntry, Errno, FileSystem, FsTraits, Inode, Invalidator, NewInode, OpenFlags, Rename, Request,
+    SeekFor, SetAttr, SetXattr, StatFs, Written,
 };
 
 /// A host directory as a file system; see the [crate documentation](crate).
@@ -126,16 +126,8 @@ impl FileSystem for HostFs {
         self.shared.unlink(request, dir, name, inode)
     }
 
-    fn rename(
-        &self,
-        request: &Request,
-        from: (&Inode, &[u8]),
-        to: (&Inode, &[u8]),
-        inode: &Inode,
-        target: Option<&Inode>,
-        flags: RenameFlags,
-    ) -> Result<(), Errno> {
-        self.shared.rename(request, from, to, inode, target, flags)
+    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+        self.shared.rename(request, rename)
     }
 
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {

@@ -20,7 +20,7 @@ use crate::table::Sighting;
 use rustix::fs::OFlags;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Errno, Inode, NewInode, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT};
+use vfs::{Errno, Inode, NewInode, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT};
 
 impl Shared {
     /// See [`vfs::FileSystem::lookup`]; also for revalidation.
@@ -136,15 +136,8 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::rename`].
-    pub(crate) fn rename(
-        &self,
-        request: &Request,
-        (old_dir, old): (&Inode, &[u8]),
-        (new_dir, new): (&Inode, &[u8]),
-        inode: &Inode,
-        target: Option<&Inode>,
-        flags: RenameFlags,
-    ) -> Result<(), Errno> {
+    pub(crate) fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+        let Rename { old_dir, old_name: old, new_dir, new_name: new, inode, target, flags } = *rename;
         let (from, to) = (self.dir_fd(old_dir, old)?, self.dir_fd(new_dir, new)?);
         let node = self.node(inode)?;
         let target_node = target.map(|target| self.node(target)).transpose()?;

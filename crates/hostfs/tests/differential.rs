@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use support::Tree;
-use vfs::{Base, Errno, OpenFlags, RenameFlags, SetAttr};
+use vfs::{Base, Errno, OpenFlags, PathAt, RenameFlags, SetAttr};
 
 const STEPS: usize = 6000;
 
@@ -107,10 +107,12 @@ fn ours(tree: &Tree, op: &Op) -> Result<Outcome, Errno> {
         Op::Mkdir(path, mode) => at.mkdir(cwd, path.as_bytes(), *mode).map(|()| Outcome::Done),
         Op::Symlink(body, path) => at.symlink(body.as_bytes(), cwd, path.as_bytes()).map(|()| Outcome::Done),
         Op::Fifo(path) => at.mknod(cwd, path.as_bytes(), vfs::S_IFIFO | 0o600, 0).map(|()| Outcome::Done),
-        Op::Link(old, new) => at.link((cwd, old.as_bytes(), false), (cwd, new.as_bytes())).map(|()| Outcome::Done),
+        Op::Link(old, new) => {
+            at.link(PathAt::new(cwd, old.as_bytes()), PathAt::new(cwd, new.as_bytes()), false).map(|()| Outcome::Done)
+        }
         Op::Rename(old, new, flags) => {
             let flags = RenameFlags::from_bits(*flags).unwrap();
-            at.rename((cwd, old.as_bytes()), (cwd, new.as_bytes()), flags).map(|()| Outcome::Done)
+            at.rename(PathAt::new(cwd, old.as_bytes()), PathAt::new(cwd, new.as_bytes()), flags).map(|()| Outcome::Done)
         }
         Op::Unlink(path) => tree.unlink(path).map(|()| Outcome::Done),
         Op::Rmdir(path) => at.rmdir(cwd, path.as_bytes()).map(|()| Outcome::Done),

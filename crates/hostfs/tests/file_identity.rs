@@ -6,7 +6,7 @@ use lightfoot_hostfs::{HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use support::Tree;
-use vfs::{Base, Errno, OpenFlags};
+use vfs::{Base, Errno, OpenFlags, PathAt};
 
 fn always() -> HostOptions {
     HostOptions { policy: Revalidate::Always, ..HostOptions::default() }
@@ -60,7 +60,7 @@ fn a_file_is_reached_by_its_remaining_name() {
     let tree = Tree::new(&source, &HostOptions { policy: Revalidate::Exclusive, max_fds: 8, ..HostOptions::default() });
     for (kept, removed) in [("/a", "/b"), ("/b", "/a")] {
         tree.write("/a", b"text").unwrap();
-        tree.at.link((Base::CWD, b"/a", false), (Base::CWD, b"/b")).unwrap();
+        tree.at.link(PathAt::cwd(b"/a"), PathAt::cwd(b"/b"), false).unwrap();
         tree.unlink(removed).unwrap();
         for number in 0..50 {
             tree.write(&format!("/other{number}"), b"").unwrap();

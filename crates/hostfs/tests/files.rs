@@ -6,7 +6,7 @@ use lightfoot_hostfs::{HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use support::Tree;
-use vfs::{Allocate, Base, Errno, OpenFlags, SeekFor, SetAttr, SetTime, SetXattr};
+use vfs::{Allocate, Base, Errno, OpenFlags, PathAt, SeekFor, SetAttr, SetTime, SetXattr};
 
 const RDWR: OpenFlags = OpenFlags::RDWR;
 
@@ -27,7 +27,7 @@ fn a_read_only_source_refuses_changes() {
         at.rmdir(cwd, b"/d"),
         tree.rename("/x", "/y"),
         at.symlink(b"x", cwd, b"/link"),
-        at.link((cwd, b"/x", false), (cwd, b"/y")),
+        at.link(PathAt::new(cwd, b"/x"), PathAt::new(cwd, b"/y"), false),
         at.mknod(cwd, b"/fifo", vfs::S_IFIFO | 0o600, 0),
         set(SetAttr { mode: Some(0o600), ..SetAttr::default() }),
         set(SetAttr { size: Some(1), ..SetAttr::default() }),

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 use support::Tree;
 use testkit::Counting;
-use vfs::{Base, Errno, OpenFlags, Vfs};
+use vfs::{Base, Errno, OpenFlags, PathAt, Vfs};
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(100_000);
@@ -185,7 +185,7 @@ fn attributes_after_a_change_are_those_of_the_host() {
     tree.mkdir("/d").unwrap();
     let file = tree.open("/d/f", OpenFlags::RDWR.union(OpenFlags::CREAT)).unwrap();
     file.write_at(0, &[1; 10_000]).unwrap();
-    tree.at.link((Base::CWD, b"/d/f", false), (Base::CWD, b"/d/g")).unwrap();
+    tree.at.link(PathAt::cwd(b"/d/f"), PathAt::cwd(b"/d/g"), false).unwrap();
     tree.rename("/d/g", "/h").unwrap();
     tree.mkdir("/d/sub").unwrap();
     for path in ["/", "/d", "/d/f", "/h", "/d/sub"] {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 use support::Tree;
 use tempfile::TempDir;
-use vfs::{Base, Errno, OpenFlags};
+use vfs::{Base, Errno, OpenFlags, PathAt};
 
 const STEPS: usize = 3000;
 
@@ -46,7 +46,7 @@ fn by_the_tree(tree: &Tree, mut rng: Rng) {
             3 => tree.unlink(&path),
             4 => tree.at.rmdir(cwd, path.as_bytes()),
             5 => tree.rename(&path, &other),
-            6 => tree.at.link((cwd, path.as_bytes(), false), (cwd, other.as_bytes())),
+            6 => tree.at.link(PathAt::new(cwd, path.as_bytes()), PathAt::new(cwd, other.as_bytes()), false),
             7 => tree.at.symlink(b"a/b", cwd, path.as_bytes()),
             8 => tree.names(&path).map(drop),
             9 => tree.open(&path, OpenFlags::RDWR).and_then(|file| {
@@ -178,6 +178,6 @@ fn a_rename_over_a_former_ancestor_does_not_wait_for_itself() {
     let held = tree.at.hold(Base::CWD, b"/a/b", true).unwrap();
     fs::rename(source.path().join("a"), source.path().join("moved")).unwrap();
     fs::write(source.path().join("a"), b"a file now").unwrap();
-    let moved = tree.at.rename((Base::from(&held), b"x"), (Base::CWD, b"/a"), vfs::RenameFlags::default());
+    let moved = tree.at.rename(PathAt::new(Base::from(&held), b"x"), PathAt::cwd(b"/a"), vfs::RenameFlags::default());
     assert_eq!(moved, Err(Errno::ENOTEMPTY));
 }

@@ -114,8 +114,8 @@ pub use view::{View, WalkFailure};
 pub mod fs {
     pub use vfs::{
         Allocate, Attr, DirEntry, FileSystem, FsTraits, Inode, Invalidator, Layer, NameRules, NewInode, PathAdapter,
-        PathEntry, PathFileSystem, Permission, RenameFlags, Request, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK,
-        S_IFMT, S_IFREG, S_IFSOCK, SeekFor, SetAttr, SetTime, SetXattr, StatFs, Valid, Written,
+        PathEntry, PathFileSystem, Permission, Rename, RenameFlags, Request, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO,
+        S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SeekFor, SetAttr, SetTime, SetXattr, StatFs, Valid, Written,
     };
 }
 

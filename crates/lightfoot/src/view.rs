@@ -34,7 +34,7 @@ use crate::read_dir::ReadDir;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vfs::{Base, Errno, OpenFile, OpenFlags, OwnedPlace, Resolve};
+use vfs::{Base, Errno, OpenFile, OpenFlags, OwnedPlace, PathAt, Resolve};
 
 /// The common part of [`Context`](crate::Context) and [`Dir`]: every operation on paths.
 ///
@@ -68,6 +68,11 @@ impl View {
             None => Base::CWD,
             Some((held, resolve)) => Base::at(held).within(*resolve),
         }
+    }
+
+    /// A path, and where it starts.
+    pub(crate) fn path_at<'a>(&'a self, path: &'a impl AsPath) -> PathAt<'a> {
+        PathAt::new(self.base(), path.as_path_bytes())
     }
 
     /// The limits of walks.

@@ -15,7 +15,7 @@ use ramfs::RamFs;
 use rng::Rng;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use vfs::{Base, Context, Errno, MountFlags, OpenFlags, RenameFlags, Resolve, UnmountFlags, Vfs};
+use vfs::{Base, Context, Errno, MountFlags, OpenFlags, PathAt, RenameFlags, Resolve, UnmountFlags, Vfs};
 
 /// Tries of each walker.
 const TRIES: u64 = 150_000;
@@ -70,7 +70,7 @@ impl Prison {
     }
 
     fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
-        self.context.rename((Base::CWD, from.as_bytes()), (Base::CWD, to.as_bytes()), flags)
+        self.context.rename(PathAt::cwd(from.as_bytes()), PathAt::cwd(to.as_bytes()), flags)
     }
 
     /// Mounts in the scope, moves what is mounted out and back, and takes it away.
@@ -84,7 +84,7 @@ impl Prison {
                 mounted
             }
             0 | 1 => self.context.unmount(Base::CWD, from, UnmountFlags::DETACH),
-            _ => self.context.move_mount((Base::CWD, from), (Base::CWD, to)),
+            _ => self.context.move_mount(PathAt::cwd(from), PathAt::cwd(to)),
         });
     }
 }
@@ -143,8 +143,8 @@ fn walk(prison: &Prison, base: Base<'_>, rng: &mut Rng, tally: &Tally) {
         0 => context.open(base, &[&to[..], b"/new"].concat(), OpenFlags::CREAT, 0o600).map(drop),
         1 => context.mkdir(base, &[&to[..], b"/new-directory"].concat(), 0o777),
         2 => context.rename(
-            (base, &[&to[..], b"/new"].concat()),
-            (base, &[&path(rng)[..], b"/new"].concat()),
+            PathAt::new(base, &[&to[..], b"/new"].concat()),
+            PathAt::new(base, &[&path(rng)[..], b"/new"].concat()),
             RenameFlags::default(),
         ),
         3 => context.unlink(base, &to),

@@ -30,8 +30,8 @@ use limits::{Amount, Limits, Payer};
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use vfs::{
-    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, NameRules, NewInode, RenameFlags, Request, S_IFDIR, S_IFLNK,
-    SeekFor, SetAttr, SetXattr, StatFs, Written,
+    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, NameRules, NewInode, Rename, RenameFlags, Request, S_IFDIR,
+    S_IFLNK, SeekFor, SetAttr, SetXattr, StatFs, Written,
 };
 
 /// Inode numbers that one CPU index takes at a time.
@@ -221,16 +221,8 @@ impl FileSystem for RamFs {
         Ok(())
     }
 
-    fn rename(
-        &self,
-        _request: &Request,
-        _from: (&Inode, &[u8]),
-        _to: (&Inode, &[u8]),
-        _inode: &Inode,
-        target: Option<&Inode>,
-        flags: RenameFlags,
-    ) -> Result<(), Errno> {
-        if let Some(replaced) = target.filter(|_| !flags.contains(RenameFlags::EXCHANGE)) {
+    fn rename(&self, _request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+        if let Some(replaced) = rename.target.filter(|_| !rename.flags.contains(RenameFlags::EXCHANGE)) {
             self.name_goes(replaced);
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::sync::{Arc, Mutex};
-use vfs::{Base, Context, Credentials, Layer, OpenFile, OpenFlags, Vfs};
+use vfs::{Base, Context, Credentials, Layer, OpenFile, OpenFlags, PathAt, Vfs};
 
 const PAGE: usize = PAGE_BYTES as usize;
 
@@ -98,7 +98,7 @@ fn a_file_without_names_takes_room_until_it_is_closed() {
     let world = World::new(limits(10, 3));
     let file = create(&world.root, "/f").unwrap();
     file.write_at(0, &vec![1; 3 * PAGE]).unwrap();
-    world.root.link((Base::CWD, b"/f", false), (Base::CWD, b"/g")).unwrap();
+    world.root.link(PathAt::cwd(b"/f"), PathAt::cwd(b"/g"), false).unwrap();
     world.root.unlink(Base::CWD, b"/f").unwrap();
     world.root.unlink(Base::CWD, b"/g").unwrap();
     assert_eq!(world.free(), (7, 1));

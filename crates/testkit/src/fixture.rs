@@ -15,7 +15,7 @@ use crate::outcome::{Failure, OrFail, Outcome};
 use crate::subject::{Outside, Subject};
 use core::fmt::{self, Debug};
 use std::sync::Arc;
-use vfs::{Attr, Base, DirEntry, Errno, OpenFile, OpenFlags, RenameFlags, Vfs};
+use vfs::{Attr, Base, DirEntry, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, Vfs};
 
 /// Opens for reading and writing, and creates the file if it is missing.
 pub(crate) const MAKE: OpenFlags = OpenFlags::RDWR.union(OpenFlags::CREAT);
@@ -126,7 +126,7 @@ impl Fixture {
     }
 
     pub(crate) fn link(&self, old: impl AsRef<[u8]>, new: impl AsRef<[u8]>) -> Result<(), Errno> {
-        self.at.link((Base::CWD, old.as_ref(), false), (Base::CWD, new.as_ref()))
+        self.at.link(PathAt::cwd(old.as_ref()), PathAt::cwd(new.as_ref()), false)
     }
 
     pub(crate) fn symlink(&self, body: impl AsRef<[u8]>, path: impl AsRef<[u8]>) -> Result<(), Errno> {
@@ -143,7 +143,7 @@ impl Fixture {
         new: impl AsRef<[u8]>,
         flags: RenameFlags,
     ) -> Result<(), Errno> {
-        self.at.rename((Base::CWD, old.as_ref()), (Base::CWD, new.as_ref()), flags)
+        self.at.rename(PathAt::cwd(old.as_ref()), PathAt::cwd(new.as_ref()), flags)
     }
 
     /// All entries of a directory, in the order of the listing.

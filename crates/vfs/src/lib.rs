@@ -46,8 +46,8 @@ pub use base::flags::{MountFlags, OpenFlags, RenameFlags, Resolve, UnmountFlags}
 pub use base::name::{NAME_MAX, PATH_MAX};
 pub use dcache::fallback::Fallback;
 pub use dcache::fs::{
-    Allocate, DirEntry, FileSystem, FsTraits, NameRules, NewInode, Permission, Request, SeekFor, SetXattr, StatFs,
-    Valid, Written,
+    Allocate, DirEntry, FileSystem, FsTraits, NameRules, NewInode, Permission, Rename, Request, SeekFor, SetXattr,
+    StatFs, Valid, Written,
 };
 pub use dcache::inode::{Inode, UnheldInode};
 pub use dcache::invalidate::{Identity, Invalidator, Observer};
@@ -55,7 +55,7 @@ pub use dcache::layer::Layer;
 pub use dcache::reclaim::Budget;
 pub use dcache::superblock::CacheStats;
 pub use mount::context::{Context, Policy};
-pub use mount::place::{Base, OwnedPlace};
+pub use mount::place::{Base, OwnedPlace, PathAt};
 pub use mount::statvfs::StatVfs;
 pub use notify::{DEFAULT_QUEUED_EVENTS, Event, EventKind, Scope, Watch};
 pub use ops::file::OpenFile;

@@ -30,10 +30,10 @@ use crate::base::attr::{Attr, S_IFDIR, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::dcache::fs::{
-    Allocate, DirEntry, FileSystem, FsTraits, NewInode, Request, SeekFor, SetXattr, StatFs, Valid, Written,
+    Allocate, DirEntry, FileSystem, FsTraits, NewInode, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Written,
 };
 use crate::dcache::inode::Inode;
-use nodes::{Nodes, ROOT};
+use nodes::{NameIn, Nodes, ROOT};
 use sync::{Mutex, RwSem, RwSemReadGuard};
 
 /// Lookups that are tried without the lock.
@@ -361,21 +361,14 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         Ok(())
     }
 
-    fn rename(
-        &self,
-        _request: &Request,
-        from: (&Inode, &[u8]),
-        to: (&Inode, &[u8]),
-        _inode: &Inode,
-        _target: Option<&Inode>,
-        flags: RenameFlags,
-    ) -> Result<(), Errno> {
+    fn rename(&self, _request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
         let _alone = self.moves.write();
-        let (from, to) = ((from.0.node(), from.1), (to.0.node(), to.1));
-        let (old, _) = self.nodes.lock().child(from.0, from.1).ok_or(Errno::ESTALE)?;
-        let (new, _) = self.nodes.lock().child(to.0, to.1).ok_or(Errno::ESTALE)?;
-        self.back.rename(&old, &new, flags)?;
-        self.nodes.lock().moved(from, to, flags.contains(RenameFlags::EXCHANGE));
+        let from = NameIn { dir: rename.old_dir.node(), name: rename.old_name };
+        let to = NameIn { dir: rename.new_dir.node(), name: rename.new_name };
+        let (old, _) = self.nodes.lock().child(from.dir, from.name).ok_or(Errno::ESTALE)?;
+        let (new, _) = self.nodes.lock().child(to.dir, to.name).ok_or(Errno::ESTALE)?;
+        self.back.rename(&old, &new, rename.flags)?;
+        self.nodes.lock().moved(from, to, rename.flags.contains(RenameFlags::EXCHANGE));
         Ok(())
     }
 

@@ -42,7 +42,7 @@ use crate::dcache::object::Object;
 use crate::dcache::slot::{inode_of, view};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::{Context, State};
-use crate::mount::place::{Base, OwnedPlace, Place};
+use crate::mount::place::{Base, OwnedPlace, PathAt, Place};
 use crate::mount::{Mount, MountRef};
 use crate::walk::rcu_walk::{Before, RcuWalk, RunEnd, Step, WalkExit, rest_of};
 use crate::walk::ref_walk::RefWalk;
@@ -217,13 +217,18 @@ impl Context {
             }
             Err(stopped) => stopped,
         };
-        let begun = match conclude_and_take((walk, state.timeout), (stopped, before), path, follow, &mut take) {
+        let begun = match conclude_and_take(
+            Interrupted { walk, timeout: state.timeout, stopped, before },
+            path,
+            follow,
+            &mut take,
+        ) {
             Concluded::Done(taken) => return taken,
             Concluded::GoOn(begun) => Some(begun),
             Concluded::Lost => None,
         };
         drop(guard);
-        self.resolve_slow(begun, (base, links), path, follow, &mut take)
+        self.resolve_slow(begun, links, PathAt { base, path }, follow, &mut take)
     }
 
     /// Whether `base` is of this context's tree.
@@ -241,8 +246,8 @@ impl Context {
     fn resolve_slow<R, E: From<Errno>>(
         &self,
         begun: Option<RefWalk>,
-        (base, links): (Base<'_>, u32),
-        path: &[u8],
+        links: u32,
+        PathAt { base, path }: PathAt<'_>,
         follow: bool,
         take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
@@ -290,8 +295,8 @@ impl Context {
             Ok(at) => (at, RunEnd::End),
             Err(stopped) => stopped,
         };
-        let stopped = (stopped, before);
-        let further = match conclude_and_take((walk, held.timeout()), stopped, held.rest(), follow, take) {
+        let interrupted = Interrupted { walk, timeout: held.timeout(), stopped, before };
+        let further = match conclude_and_take(interrupted, held.rest(), follow, take) {
             Concluded::Done(taken) => return Some(taken),
             Concluded::GoOn(further) => further,
             Concluded::Lost => return None,
@@ -329,6 +334,15 @@ fn begin_scoped<'s>(base: Base<'s>, start: &'s OwnedPlace, path: &[u8]) -> Resul
     Ok((root, if path[0] == b'/' { root } else { start.place() }))
 }
 
+/// An rcu-walk that did not simply reach its end.
+struct Interrupted<'g> {
+    walk: RcuWalk<'g>,
+    /// The longest time that a request to a file system may take, in nanoseconds.
+    timeout: Option<u64>,
+    stopped: (Step<'g>, RunEnd),
+    before: Before<'g>,
+}
+
 /// How an rcu-walk that did not simply reach its end continued.
 enum Concluded<R, E> {
     /// It reached its end, or an error.
@@ -344,8 +358,7 @@ enum Concluded<R, E> {
 #[cold]
 #[inline(never)]
 fn conclude_and_take<'g, R, E: From<Errno>>(
-    (mut walk, timeout): (RcuWalk<'g>, Option<u64>),
-    (stopped, before): ((Step<'g>, RunEnd), Before<'g>),
+    Interrupted { mut walk, timeout, stopped, before }: Interrupted<'g>,
     path: &[u8],
     follow: bool,
     take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>,

@@ -1,8 +1,8 @@
 //! Batched resolution answers what single calls answer.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, RenameFlags, Request,
-    S_IFDIR, S_IFREG, Vfs,
+    Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, PathAt, Rename,
+    RenameFlags, Request, S_IFDIR, S_IFREG, Vfs,
 };
 
 /// Directories, files, links, long names, closed directories, a mount.
@@ -23,15 +23,7 @@ impl FileSystem for Names {
         Ok(attr.ino)
     }
 
-    fn rename(
-        &self,
-        _: &Request,
-        _: (&Inode, &[u8]),
-        _: (&Inode, &[u8]),
-        _: &Inode,
-        _: Option<&Inode>,
-        _: RenameFlags,
-    ) -> Result<(), Errno> {
+    fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<(), Errno> {
         Ok(())
     }
 }
@@ -134,7 +126,7 @@ fn a_batch_beside_renames_finds_each_file_where_it_is_or_nothing() {
             let renamed = (0..20_000).try_for_each(|round| {
                 let (from, to) = if round % 2 == 0 { ("/a/b", "/a/moved") } else { ("/a/moved", "/a/b") };
                 let flags = RenameFlags::default();
-                context.rename((Base::CWD, from.as_bytes()), (Base::CWD, to.as_bytes()), flags)
+                context.rename(PathAt::cwd(from.as_bytes()), PathAt::cwd(to.as_bytes()), flags)
             });
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
             renamed.unwrap();

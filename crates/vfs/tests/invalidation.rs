@@ -1,7 +1,7 @@
 //! What is cached of a file system that others change too: for how long it is good, and what a push does.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, Fallback, MountFlags, OpenFlags, RenameFlags, SetAttr, UnmountFlags, Valid, Vfs,
+    Attr, Base, Context, Errno, Fallback, MountFlags, OpenFlags, PathAt, RenameFlags, SetAttr, UnmountFlags, Valid, Vfs,
 };
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
@@ -117,7 +117,7 @@ fn two_names_with_one_node_are_one_inode() {
     assert_eq!(attr(&context, "/f"), attr(&context, "/d/g"));
     context.set_attr(Base::CWD, b"/d/g", true, &SetAttr { mode: Some(0o600), ..SetAttr::default() }).unwrap();
     assert_eq!(attr(&context, "/f").unwrap().mode & 0o777, 0o600);
-    context.link((Base::CWD, b"/f", false), (Base::CWD, b"/h")).unwrap();
+    context.link(PathAt::cwd(b"/f"), PathAt::cwd(b"/h"), false).unwrap();
     context.unlink(Base::CWD, b"/f").unwrap();
     for path in ["/d/g", "/h"] {
         assert_eq!(attr(&context, path).map(|attr| (attr.ino, attr.nlink)), Ok((node, 2)), "{path}");
@@ -357,10 +357,10 @@ fn pushes_from_inside_of_calls_do_not_wait_for_what_the_calls_hold() {
         let file = context.open(Base::CWD, b"/d/new", flags, 0o644).unwrap();
         assert_eq!(file.write_at(0, b"x"), Ok((1, 1)));
         context.set_attr(Base::CWD, b"/d/f", true, &SetAttr { mode: Some(0o600), ..SetAttr::default() }).unwrap();
-        context.link((Base::CWD, b"/d/f", false), (Base::CWD, b"/d/g")).unwrap();
-        context.rename((Base::CWD, b"/d/new"), (Base::CWD, b"/other"), RenameFlags::default()).unwrap();
-        context.rename((Base::CWD, b"/d"), (Base::CWD, b"/e"), RenameFlags::default()).unwrap();
-        context.rename((Base::CWD, b"/e"), (Base::CWD, b"/d"), RenameFlags::default()).unwrap();
+        context.link(PathAt::cwd(b"/d/f"), PathAt::cwd(b"/d/g"), false).unwrap();
+        context.rename(PathAt::cwd(b"/d/new"), PathAt::cwd(b"/other"), RenameFlags::default()).unwrap();
+        context.rename(PathAt::cwd(b"/d"), PathAt::cwd(b"/e"), RenameFlags::default()).unwrap();
+        context.rename(PathAt::cwd(b"/e"), PathAt::cwd(b"/d"), RenameFlags::default()).unwrap();
         context.unlink(Base::CWD, b"/other").unwrap();
         context.unlink(Base::CWD, b"/d/g").unwrap();
         assert_eq!(attr(&context, "/d/f").map(|attr| (attr.ino, attr.nlink)), Ok((node, 1)));

@@ -2,7 +2,7 @@
 
 use lightfoot_vfs::{
     Attr, Base, Budget, Context, Credentials, Errno, Fallback, FileSystem, Inode, MAY_READ, NewInode, OpenFlags,
-    RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
+    PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -94,10 +94,10 @@ fn ways_to_make() -> Vec<(&'static str, Make)> {
         ("mkdir", |context, path| context.mkdir(Base::CWD, path, 0o755)),
         ("mknod", |context, path| context.mknod(Base::CWD, path, 0o644, 0)),
         ("symlink", |context, path| context.symlink(b"other", Base::CWD, path)),
-        ("link", |context, path| context.link((Base::CWD, b"/other", false), (Base::CWD, path))),
-        ("rename", |context, path| context.rename((Base::CWD, b"/other"), (Base::CWD, path), RenameFlags::default())),
+        ("link", |context, path| context.link(PathAt::cwd(b"/other"), PathAt::cwd(path), false)),
+        ("rename", |context, path| context.rename(PathAt::cwd(b"/other"), PathAt::cwd(path), RenameFlags::default())),
         ("rename of a directory", |context, path| {
-            context.rename((Base::CWD, b"/dir"), (Base::CWD, path), RenameFlags::default())
+            context.rename(PathAt::cwd(b"/dir"), PathAt::cwd(path), RenameFlags::default())
         }),
     ]
 }
@@ -141,7 +141,7 @@ fn a_directory_with_nothing_but_negative_entries_can_be_removed_and_replaced() {
     }
     assert_eq!(vfs.stats().live_dentries, 1 + 2 + 200);
     context.rmdir(Base::CWD, b"/d").unwrap();
-    context.rename((Base::CWD, b"/spare"), (Base::CWD, b"/e"), RenameFlags::default()).unwrap();
+    context.rename(PathAt::cwd(b"/spare"), PathAt::cwd(b"/e"), RenameFlags::default()).unwrap();
     assert_eq!(vfs.stats().live_dentries, 1 + 1);
     context.mkdir(Base::CWD, b"/d", 0o755).unwrap();
     context.mknod(Base::CWD, b"/d/5", 0o644, 0).unwrap();
@@ -156,7 +156,7 @@ fn a_directory_whose_names_are_not_cached_is_not_removed() {
     let vfs = store.tree();
     let context = vfs.context();
     assert_eq!(context.rmdir(Base::CWD, b"/d"), Err(Errno::ENOTEMPTY));
-    assert_eq!(context.rename((Base::CWD, b"/e"), (Base::CWD, b"/d"), RenameFlags::default()), Err(Errno::ENOTEMPTY));
+    assert_eq!(context.rename(PathAt::cwd(b"/e"), PathAt::cwd(b"/d"), RenameFlags::default()), Err(Errno::ENOTEMPTY));
     assert_eq!((look(&context, "/d/file").is_ok(), look(&context, "/e").is_ok()), (true, true));
     assert_eq!(context.attr(Base::CWD, b"/", true).unwrap().nlink, 2 + 2);
 }
@@ -197,7 +197,7 @@ fn an_error_of_a_lookup_is_the_answer_and_is_not_remembered() {
         }
         assert_eq!(context.mkdir(Base::CWD, b"/d/bad", 0o755), Err(errno));
         assert_eq!(context.unlink(Base::CWD, b"/d/bad"), Err(errno));
-        assert_eq!(context.rename((Base::CWD, b"/d"), (Base::CWD, b"/d/bad/x"), RenameFlags::default()), Err(errno));
+        assert_eq!(context.rename(PathAt::cwd(b"/d"), PathAt::cwd(b"/d/bad/x"), RenameFlags::default()), Err(errno));
     }
     assert_eq!(asked(&store, "d/bad"), 3 * 7);
     store.before(|_| Ok(()));
@@ -311,8 +311,8 @@ fn a_name_that_moves_between_remembered_misses_is_at_one_of_its_places() {
                     let (old, new) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
                     started.fetch_add(1, SeqCst);
                     let renamed = context.rename(
-                        (Base::CWD, paths[old].as_bytes()),
-                        (Base::CWD, paths[new].as_bytes()),
+                        PathAt::cwd(paths[old].as_bytes()),
+                        PathAt::cwd(paths[new].as_bytes()),
                         RenameFlags::default(),
                     );
                     finished.fetch_add(1, SeqCst);
@@ -395,8 +395,8 @@ fn what_a_file_system_does_not_do_is_refused_and_changes_nothing() {
     }
     let vfs = Vfs::new(Bare { has_file: true });
     let context = vfs.context();
-    assert_eq!(context.link((Base::CWD, b"/file", false), (Base::CWD, b"/new")), Err(Errno::EPERM));
-    assert_eq!(context.rename((Base::CWD, b"/file"), (Base::CWD, b"/new"), RenameFlags::default()), Err(Errno::EPERM));
+    assert_eq!(context.link(PathAt::cwd(b"/file"), PathAt::cwd(b"/new"), false), Err(Errno::EPERM));
+    assert_eq!(context.rename(PathAt::cwd(b"/file"), PathAt::cwd(b"/new"), RenameFlags::default()), Err(Errno::EPERM));
     assert_eq!(context.unlink(Base::CWD, b"/file"), Err(Errno::EPERM));
     let file = context.open(Base::CWD, b"/file", OpenFlags::RDWR, 0).unwrap();
     assert_eq!(file.read_at(0, &mut [0; 4]), Err(Errno::EINVAL));

@@ -2,8 +2,8 @@
 //! adapter's own.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, OpenFlags, PathAdapter, PathEntry, PathFileSystem, RenameFlags, S_IFDIR, S_IFREG,
-    SetAttr, SetTime, SetXattr, StatFs, Valid, Vfs, Written,
+    Attr, Base, Context, Errno, OpenFlags, PathAdapter, PathAt, PathEntry, PathFileSystem, RenameFlags, S_IFDIR,
+    S_IFREG, SetAttr, SetTime, SetXattr, StatFs, Valid, Vfs, Written,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -252,7 +252,7 @@ fn what_a_back_end_does_not_do_is_refused() {
     assert_eq!(context.mkdir(Base::CWD, b"/dir", 0o755), Err(Errno::EPERM));
     assert_eq!(context.unlink(Base::CWD, b"/file"), Err(Errno::EPERM));
     assert_eq!(
-        context.rename((Base::CWD, b"/file"), (Base::CWD, b"/other"), RenameFlags::default()),
+        context.rename(PathAt::cwd(b"/file"), PathAt::cwd(b"/other"), RenameFlags::default()),
         Err(Errno::EPERM)
     );
     assert_eq!(context.get_xattr(Base::CWD, b"/file", true, b"user.a"), Err(Errno::EOPNOTSUPP));
@@ -286,7 +286,7 @@ fn a_lookup_below_a_directory_that_moves_meanwhile_is_right() {
         gate.wait_for(1);
         context.mkdir(Base::CWD, b"/other", 0o755).unwrap();
         context.rmdir(Base::CWD, b"/other").unwrap();
-        context.rename((Base::CWD, b"/a/d"), (Base::CWD, b"/b/d"), RenameFlags::default()).unwrap();
+        context.rename(PathAt::cwd(b"/a/d"), PathAt::cwd(b"/b/d"), RenameFlags::default()).unwrap();
         gate.open();
         assert_eq!(asker.join().unwrap(), Ok(4));
     });

@@ -22,7 +22,7 @@ use crate::path::Route;
 use counted_fs::{CountedFs, Counters};
 use prim::shared::Arc;
 use sync::lockstat::Class;
-use vfs::{Base, Context, Errno, OpenFile, OpenFlags, RenameFlags, Vfs};
+use vfs::{Base, Context, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, Vfs};
 
 /// See the [module documentation](self).
 pub(crate) struct Lightfoot {
@@ -108,7 +108,7 @@ impl Process for LightfootSeat<'_> {
     fn rename(&self, from: &[u8], to: &[u8]) -> Result<()> {
         self.charge_walk(from)?;
         self.charge_walk(to)?;
-        self.context.rename((Base::CWD, from), (Base::CWD, to), RenameFlags::default()).map_err(error)
+        self.context.rename(PathAt::cwd(from), PathAt::cwd(to), RenameFlags::default()).map_err(error)
     }
 
     fn list(&self, path: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<()> {

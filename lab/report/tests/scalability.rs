@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use vfs_sim::{
-    Acl, AclEntry, AclKind, AclTag, Base, Context, Credentials, MountFlags, OpenFlags, OwnedPlace, RenameFlags,
+    Acl, AclEntry, AclKind, AclTag, Base, Context, Credentials, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags,
     Resolve, SetAttr, SetXattr, Vfs,
 };
 
@@ -92,7 +92,7 @@ fn unlink(actor: &Actor, path: &str) {
 }
 
 fn rename(actor: &Actor, from: &str, to: &str) {
-    let (old, new) = ((Base::CWD, from.as_bytes()), (Base::CWD, to.as_bytes()));
+    let (old, new) = (PathAt::cwd(from.as_bytes()), PathAt::cwd(to.as_bytes()));
     actor.context.rename(old, new, RenameFlags::default()).expect(from);
 }
 
@@ -309,7 +309,7 @@ fn mount_and_guard(actor: &Actor) {
     mkdir("/mounted/sub", 0o755);
     create(actor, "/mounted/sub/x");
     mkdir("/bound", 0o755);
-    context.bind((Base::CWD, b"/d"), (Base::CWD, b"/bound"), MountFlags::default(), false).expect("bind");
+    context.bind(PathAt::cwd(b"/d"), PathAt::cwd(b"/bound"), MountFlags::default(), false).expect("bind");
     mkdir("/guarded", 0o700);
     create(actor, "/guarded/x");
     let entries =

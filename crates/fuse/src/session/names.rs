@@ -2,7 +2,7 @@
 
 use super::{Caller, Entry, NameIn, NewMode, Session};
 use std::time::Duration;
-use vfs::{Base, Errno, OwnedPlace, RenameFlags};
+use vfs::{Base, Errno, OwnedPlace, PathAt, RenameFlags};
 
 impl Session {
     /// LOOKUP. The kernel may cache an `ENOENT` for [`Session::negative_ttl`].
@@ -64,7 +64,7 @@ impl Session {
         let (held, dir) = (self.node(node)?, self.node(parent)?);
         // The host also checks whether the caller may link this file (`protected_hardlinks`).
         let context = self.callers.making_in(caller, 0, 0, &[&dir, &held]);
-        self.make(&dir, name, |dir| context.link((Base::at(&held), b"", false), (dir, name)))
+        self.make(&dir, name, |dir| context.link(PathAt::new(Base::at(&held), b""), PathAt::new(dir, name), false))
     }
 
     fn make(
@@ -103,6 +103,7 @@ impl Session {
         let flags = RenameFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
         let (dir, new_dir) = (self.node(from.parent)?, self.node(to.parent)?);
         let context = self.callers.making_in(caller, 0, 0, &[&dir, &new_dir]);
-        context.rename((Base::at(&dir), from.name), (Base::at(&new_dir), to.name), flags)
+        let (from, to) = (PathAt::new(Base::at(&dir), from.name), PathAt::new(Base::at(&new_dir), to.name));
+        context.rename(from, to, flags)
     }
 }

@@ -5,7 +5,7 @@ use crate::notices::Notice;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::mpsc::{self, Receiver};
-use vfs::{FileSystem, Inode, Invalidator, MountFlags, NewInode, Request, S_IFDIR, S_IFREG};
+use vfs::{FileSystem, Inode, Invalidator, MountFlags, NewInode, PathAt, Request, S_IFDIR, S_IFREG};
 
 const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
 
@@ -144,7 +144,7 @@ fn a_file_with_two_names_is_one_node_with_one_notice() {
 #[test]
 fn a_file_in_two_mounts_has_a_notice_for_each() {
     let case = case(SessionOptions::default());
-    case.vfs.context().bind((Base::CWD, b"/d"), (Base::CWD, b"/e"), MountFlags::default(), false).unwrap();
+    case.vfs.context().bind(PathAt::cwd(b"/d"), PathAt::cwd(b"/e"), MountFlags::default(), false).unwrap();
     let (d, e) = (case.look(ROOT_NODE, "d"), case.look(ROOT_NODE, "e"));
     let (f, g) = (case.look(d, "f"), case.look(e, "f"));
     assert!(d != e && f != g);

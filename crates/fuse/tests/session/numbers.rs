@@ -4,7 +4,7 @@ use crate::kernel::{DIR, Kernel, PLAIN, SUPER};
 use lightfoot_fuse::{Entry, NewMode, ROOT_NODE, SessionOptions};
 use ramfs::RamFs;
 use std::collections::BTreeSet;
-use vfs::{Attr, Base, Errno, FileSystem, Inode, MountFlags, NewInode, Request, S_IFDIR, S_IFREG, SetAttr};
+use vfs::{Attr, Base, Errno, FileSystem, Inode, MountFlags, NewInode, PathAt, Request, S_IFDIR, S_IFREG, SetAttr};
 
 /// Checks that all operations show one number for `entry`.
 fn check_one_number(kernel: &Kernel, entry: &Entry, label: &str) {
@@ -68,7 +68,7 @@ fn a_directory_in_two_places_has_a_node_for_each() {
     let context = kernel.vfs.context();
     let (a, b) = (kernel.dir("a"), kernel.dir("b"));
     let file = kernel.mknod(&SUPER, a.node, b"f", PLAIN, 0).unwrap();
-    context.bind((Base::CWD, b"/a"), (Base::CWD, b"/b"), MountFlags::RDONLY, false).unwrap();
+    context.bind(PathAt::cwd(b"/a"), PathAt::cwd(b"/b"), MountFlags::RDONLY, false).unwrap();
     let seen = kernel.look("b").unwrap();
     assert!(seen.node != a.node && seen.node != b.node);
     check_one_number(&kernel, &a, "first");

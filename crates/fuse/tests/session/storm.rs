@@ -8,7 +8,7 @@ use ramfs::RamFs;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::thread;
-use vfs::{Base, Errno, MountFlags, SetAttr};
+use vfs::{Base, Errno, MountFlags, PathAt, SetAttr};
 
 const THREADS: u64 = 3;
 const ROUNDS: usize = 12;
@@ -133,7 +133,7 @@ fn check(seed: u64) {
         context.mkdir(Base::CWD, dir.as_bytes(), 0o755).unwrap();
     }
     context.mount(RamFs::new(), Base::CWD, b"/m", MountFlags::default()).unwrap();
-    context.bind((Base::CWD, b"/m"), (Base::CWD, b"/d/m"), MountFlags::default(), false).unwrap();
+    context.bind(PathAt::cwd(b"/m"), PathAt::cwd(b"/d/m"), MountFlags::default(), false).unwrap();
     let held = kernel.held().len();
     let meet = Barrier::new(THREADS as usize);
     let sums: Vec<u64> = thread::scope(|scope| {

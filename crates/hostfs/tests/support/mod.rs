@@ -7,7 +7,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use tempfile::TempDir;
-use vfs::{Base, Context, Errno, OpenFile, OpenFlags, Vfs};
+use vfs::{Base, Context, Errno, OpenFile, OpenFlags, PathAt, Vfs};
 
 /// A new directory, removed when it is dropped.
 pub(crate) fn temp_dir() -> TempDir {
@@ -69,7 +69,7 @@ impl Tree {
     }
 
     pub(crate) fn rename(&self, old: &str, new: &str) -> Result<(), Errno> {
-        self.at.rename((Base::CWD, old.as_bytes()), (Base::CWD, new.as_bytes()), vfs::RenameFlags::default())
+        self.at.rename(PathAt::cwd(old.as_bytes()), PathAt::cwd(new.as_bytes()), vfs::RenameFlags::default())
     }
 
     pub(crate) fn names(&self, path: &str) -> Result<Vec<String>, Errno> {

@@ -36,7 +36,7 @@ impl View {
     /// # Errors
     /// As for [`View::mount`].
     pub fn bind(&self, source: impl AsPath, target: impl AsPath, flags: MountFlags) -> io::Result<()> {
-        self.bind_as(source.as_path_bytes(), target.as_path_bytes(), flags, false)
+        self.inner.bind(self.path_at(&source), self.path_at(&target), flags, false).map_err(error)
     }
 
     /// [`View::bind`] with the mounts below `source`, which keep their flags: `MS_BIND` with `MS_REC`.
@@ -44,11 +44,7 @@ impl View {
     /// # Errors
     /// As for [`View::mount`].
     pub fn bind_recursive(&self, source: impl AsPath, target: impl AsPath, flags: MountFlags) -> io::Result<()> {
-        self.bind_as(source.as_path_bytes(), target.as_path_bytes(), flags, true)
-    }
-
-    fn bind_as(&self, source: &[u8], target: &[u8], flags: MountFlags, recursive: bool) -> io::Result<()> {
-        self.inner.bind((self.base(), source), (self.base(), target), flags, recursive).map_err(error)
+        self.inner.bind(self.path_at(&source), self.path_at(&target), flags, true).map_err(error)
     }
 
     /// Moves the mount at `source` to `target`: `mount(2)` with `MS_MOVE`.
@@ -57,8 +53,7 @@ impl View {
     /// `EINVAL` if nothing is mounted at `source`; `EBUSY` for the root of the namespace; `ELOOP` if `target` is below
     /// `source`; else as for [`View::mount`].
     pub fn move_mount(&self, source: impl AsPath, target: impl AsPath) -> io::Result<()> {
-        let (source, target) = (source.as_path_bytes(), target.as_path_bytes());
-        self.inner.move_mount((self.base(), source), (self.base(), target)).map_err(error)
+        self.inner.move_mount(self.path_at(&source), self.path_at(&target)).map_err(error)
     }
 
     /// Changes the flags of the mount at `path`: `mount(2)` with `MS_REMOUNT` and `MS_BIND`.

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use vfs::{Base, Errno, RenameFlags};
+use vfs::{Base, Errno, PathAt, RenameFlags};
 
 /// Permission bits of a new directory, before the umask.
 const DIR_MODE: u32 = 0o777;
@@ -93,7 +93,7 @@ impl View {
     /// # Errors
     /// `EEXIST`; `EPERM` for a directory; `EMLINK`; `EXDEV` to another mount.
     pub fn hard_link(&self, original: impl AsPath, link: impl AsPath) -> io::Result<()> {
-        self.link((self.base(), original.as_path_bytes()), (self.base(), link.as_path_bytes()))
+        self.link(self.path_at(&original), self.path_at(&link))
     }
 
     /// [`View::hard_link`] to a path from another directory: `linkat(2)`.
@@ -101,7 +101,7 @@ impl View {
     /// # Errors
     /// As for [`View::hard_link`]; `EXDEV` for a directory of another tree.
     pub fn hard_link_to(&self, original: impl AsPath, to_dir: &Dir, link: impl AsPath) -> io::Result<()> {
-        self.link((self.base(), original.as_path_bytes()), (to_dir.base(), link.as_path_bytes()))
+        self.link(self.path_at(&original), PathAt::new(to_dir.base(), link.as_path_bytes()))
     }
 
     /// Gives an open file a further name, or its first one if it has none (`O_TMPFILE`): `linkat(2)` with
@@ -110,11 +110,11 @@ impl View {
     /// # Errors
     /// `EEXIST`; `EPERM` for a directory; `ENOENT` for a file whose last name was removed; `EXDEV` to another mount.
     pub fn hard_link_file(&self, file: &File, link: impl AsPath) -> io::Result<()> {
-        self.link((Base::at(file.inner().held()), b""), (self.base(), link.as_path_bytes()))
+        self.link(PathAt::new(Base::at(file.inner().held()), b""), self.path_at(&link))
     }
 
-    fn link(&self, (from_base, from): (Base<'_>, &[u8]), to: (Base<'_>, &[u8])) -> io::Result<()> {
-        self.inner.link((from_base, from, false), to).map_err(error)
+    fn link(&self, from: PathAt<'_>, to: PathAt<'_>) -> io::Result<()> {
+        self.inner.link(from, to, false).map_err(error)
     }
 
     /// Renames, replacing a file or empty directory at the new name: `rename(2)`.
@@ -131,7 +131,7 @@ impl View {
     /// # Errors
     /// As for [`View::rename`]; `EEXIST` with `NOREPLACE`; `ENOENT` with `EXCHANGE`; `EINVAL` for both.
     pub fn rename_with(&self, from: impl AsPath, to: impl AsPath, flags: RenameFlags) -> io::Result<()> {
-        self.move_name(from.as_path_bytes(), (self.base(), to.as_path_bytes()), flags)
+        self.move_name(self.path_at(&from), self.path_at(&to), flags)
     }
 
     /// [`View::rename_with`] to a path from another directory.
@@ -139,11 +139,11 @@ impl View {
     /// # Errors
     /// As for [`View::rename_with`]; `EXDEV` for a directory of another tree.
     pub fn rename_to(&self, from: impl AsPath, to_dir: &Dir, to: impl AsPath, flags: RenameFlags) -> io::Result<()> {
-        self.move_name(from.as_path_bytes(), (to_dir.base(), to.as_path_bytes()), flags)
+        self.move_name(self.path_at(&from), PathAt::new(to_dir.base(), to.as_path_bytes()), flags)
     }
 
-    fn move_name(&self, from: &[u8], to: (Base<'_>, &[u8]), flags: RenameFlags) -> io::Result<()> {
-        self.inner.rename((self.base(), from), to, flags).map_err(error)
+    fn move_name(&self, from: PathAt<'_>, to: PathAt<'_>, flags: RenameFlags) -> io::Result<()> {
+        self.inner.rename(from, to, flags).map_err(error)
     }
 
     /// Removes the name of a file that is not a directory: `unlink(2)`.

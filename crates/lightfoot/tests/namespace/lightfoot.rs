@@ -9,7 +9,7 @@ use super::ops::*;
 use super::outcome::{Attr, Outcome, Time};
 use super::{Namespace, World};
 use ramfs::RamFs;
-use vfs::{Base, Context, Credentials, OpenFile, OpenFlags, Policy, Resolve, SetAttr, SetTime, Vfs};
+use vfs::{Base, Context, Credentials, OpenFile, OpenFlags, PathAt, Policy, Resolve, SetAttr, SetTime, Vfs};
 
 type Res<T> = Result<T, Errno>;
 
@@ -179,7 +179,7 @@ impl Lightfoot {
         if from.is_empty() {
             return Err(ENOENT);
         }
-        Ok(self.context.link((self.base()?, from, follow), (self.base()?, to))?)
+        Ok(self.context.link(PathAt::new(self.base()?, from), PathAt::new(self.base()?, to), follow)?)
     }
 
     fn become_user(&self, user: usize) {
@@ -209,9 +209,9 @@ impl Lightfoot {
             Op::Link { from, to } => self.link(from, false, to)?.into(),
             Op::Unlink { path } => context.unlink(self.base()?, path)?.into(),
             Op::Rmdir { path } => context.rmdir(self.base()?, path)?.into(),
-            Op::Rename { from, to } => {
-                context.rename((self.base()?, from), (self.base()?, to), vfs::RenameFlags::default())?.into()
-            }
+            Op::Rename { from, to } => context
+                .rename(PathAt::new(self.base()?, from), PathAt::new(self.base()?, to), vfs::RenameFlags::default())?
+                .into(),
             Op::Open { slot, path, flags, mode } => self.open(*slot, path, *flags, *mode, Resolve::default())?.into(),
             Op::Close { slot } => self.slots[*slot].take().map(drop).ok_or(EBADF)?.into(),
             Op::Readlink { path } => RawPath(context.read_link(self.base()?, path)?).into(),

@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use crate::whole;
 use std::sync::Mutex;
 use testkit::Counting;
-use vfs::{Base, Context, Errno, Invalidator, OwnedPlace, RenameFlags, Vfs};
+use vfs::{Base, Context, Errno, Invalidator, OwnedPlace, PathAt, RenameFlags, Vfs};
 
 /// Operations of each thread.
 const STEPS: u64 = 10_000;
@@ -28,7 +28,7 @@ fn mark_stale(invalidator: &Invalidator, dirs: &[u64], rng: &mut Rng) {
 fn wander(context: &Context, rng: &mut Rng) {
     let mut pick = || format!("{}/{}", rng.pick(&["", "/home"]), rng.pick(&DIRS)).into_bytes();
     let (from, to) = (pick(), pick());
-    let moved = context.rename((Base::CWD, &from), (Base::CWD, &to), RenameFlags::NOREPLACE);
+    let moved = context.rename(PathAt::cwd(&from), PathAt::cwd(&to), RenameFlags::NOREPLACE);
     assert!(matches!(moved, Ok(()) | Err(Errno::ENOENT | Errno::EEXIST)), "{moved:?}");
 }
 

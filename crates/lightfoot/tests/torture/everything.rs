@@ -6,7 +6,9 @@ use crate::rng::Rng;
 use crate::whole;
 use ramfs::RamFs;
 use std::sync::Mutex;
-use vfs::{Base, Context, Errno, MountFlags, OpenFlags, OwnedPlace, RenameFlags, SetAttr, SetXattr, UnmountFlags, Vfs};
+use vfs::{
+    Base, Context, Errno, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags, SetAttr, SetXattr, UnmountFlags, Vfs,
+};
 
 /// Operations of each thread.
 const STEPS: u64 = 20_000;
@@ -51,11 +53,11 @@ fn disturb(context: &Context, rng: &mut Rng) {
         1 => expect(context.unlink(cwd, &path)),
         2 => expect(context.mkdir(cwd, &path, 0o755)),
         3 => expect(context.rmdir(cwd, &path)),
-        4 => expect(context.link((cwd, &path, false), (cwd, &other))),
+        4 => expect(context.link(PathAt::new(cwd, &path), PathAt::new(cwd, &other), false)),
         5 => expect(context.symlink(b"../four/s1", cwd, &path)),
-        6 => expect(context.rename((cwd, &path), (cwd, &other), RenameFlags::default())),
-        7 => expect(context.rename((cwd, &path), (cwd, &other), RenameFlags::EXCHANGE)),
-        8 => expect(context.rename((cwd, &path), (cwd, &other), RenameFlags::NOREPLACE)),
+        6 => expect(context.rename(PathAt::new(cwd, &path), PathAt::new(cwd, &other), RenameFlags::default())),
+        7 => expect(context.rename(PathAt::new(cwd, &path), PathAt::new(cwd, &other), RenameFlags::EXCHANGE)),
+        8 => expect(context.rename(PathAt::new(cwd, &path), PathAt::new(cwd, &other), RenameFlags::NOREPLACE)),
         9 => expect(context.set_xattr(cwd, &path, false, b"trusted.t", b"value", SetXattr::Any)),
         10 => expect(context.remove_xattr(cwd, &path, false, b"trusted.t")),
         11 => {
@@ -71,7 +73,7 @@ fn wander(context: &Context, rng: &mut Rng) {
     let mut pick = || format!("{}/{}", rng.pick(&HOMES), rng.pick(&WANDERING)).into_bytes();
     let (from, to) = (pick(), pick());
     let flags = rng.pick(&[RenameFlags::NOREPLACE, RenameFlags::NOREPLACE, RenameFlags::EXCHANGE]);
-    expect(context.rename((Base::CWD, &from), (Base::CWD, &to), flags));
+    expect(context.rename(PathAt::cwd(&from), PathAt::cwd(&to), flags));
 }
 
 /// Mounts on a directory of the thread's own, looks at what is there and takes it away.
@@ -139,7 +141,7 @@ impl Tour {
         } else {
             (old.into(), new.into())
         };
-        let (from, to) = ((Base::CWD, from.as_bytes()), (Base::CWD, to.as_bytes()));
+        let (from, to) = (PathAt::cwd(from.as_bytes()), PathAt::cwd(to.as_bytes()));
         self.history.step(|| context.rename(from, to, RenameFlags::default()).unwrap());
     }
 

@@ -1,7 +1,7 @@
 //! Names that one thread alone makes and takes away, in directories that all threads move.
 
 use crate::rng::Rng;
-use vfs::{Base, Context, Errno, OpenFlags, OwnedPlace, RenameFlags};
+use vfs::{Base, Context, Errno, OpenFlags, OwnedPlace, PathAt, RenameFlags};
 
 /// Numbers of names of each thread in each directory.
 const NAMES: usize = 6;
@@ -50,11 +50,11 @@ impl<'c> Own<'c> {
                 self.there[from][a] = Some(file.attr().unwrap().ino);
             }
             (Some(ino), None, 0) if self.able == Able::Everything => {
-                context.link((at, &old, false), (into, &new)).unwrap();
+                context.link(PathAt::new(at, &old), PathAt::new(into, &new), false).unwrap();
                 self.there[to][b] = Some(ino);
             }
             (Some(ino), _, 1 | 2) => {
-                context.rename((at, &old), (into, &new), RenameFlags::default()).unwrap();
+                context.rename(PathAt::new(at, &old), PathAt::new(into, &new), RenameFlags::default()).unwrap();
                 // Of two names of one file, both stay.
                 if other != Some(ino) {
                     (self.there[from][a], self.there[to][b]) = (None, Some(ino));
@@ -65,7 +65,7 @@ impl<'c> Own<'c> {
                 self.there[to][b] = None;
             }
             (Some(_), Some(_), _) => {
-                context.rename((at, &old), (into, &new), RenameFlags::EXCHANGE).unwrap();
+                context.rename(PathAt::new(at, &old), PathAt::new(into, &new), RenameFlags::EXCHANGE).unwrap();
                 (self.there[from][a], self.there[to][b]) = (other, was);
             }
             (Some(_), None, _) => {

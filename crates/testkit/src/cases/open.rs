@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, MAKE, read_all, write_all};
 use crate::outcome::{OrFail, Outcome, same};
-use vfs::{Base, Errno, OpenFile, OpenFlags};
+use vfs::{Base, Errno, OpenFile, OpenFlags, PathAt};
 
 /// Checks an open file without a name.
 fn check_nameless(c: &Fixture, file: &OpenFile, contents: &[u8]) -> Outcome {
@@ -76,7 +76,7 @@ pub(crate) fn a_file_can_be_made_without_a_name(c: &Fixture) -> Outcome {
     c.twice(|| same("names in its directory", c.names("/d"), Ok(Vec::new())))?;
     if c.features().hard_links {
         let base = Base::at(file.held());
-        c.at().link((base, b"", false), (Base::CWD, b"/d/name")).or_fail("giving it a name")?;
+        c.at().link(PathAt::new(base, b""), PathAt::cwd(b"/d/name"), false).or_fail("giving it a name")?;
         drop(file);
         c.twice(|| {
             same("contents by its name", c.read("/d/name"), Ok(b"text".to_vec()))?;

@@ -6,8 +6,8 @@ use super::call::Call;
 use super::nodes::Nodes;
 use super::{ROOT, Store};
 use vfs::{
-    Allocate, Attr, DirEntry, Errno, FileSystem, FsTraits, Inode, Invalidator, NewInode, OpenFlags, RenameFlags,
-    Request, SetAttr, SetXattr, Valid, Written,
+    Allocate, Attr, DirEntry, Errno, FileSystem, FsTraits, Inode, Invalidator, NewInode, OpenFlags, Rename,
+    RenameFlags, Request, SetAttr, SetXattr, Valid, Written,
 };
 
 impl Store {
@@ -21,15 +21,34 @@ impl Store {
     }
 }
 
-/// Moves `node` to another name, or exchanges it with `target`: `ENOENT`, `ESTALE`, `ENOTEMPTY`.
-fn rename(
-    nodes: &mut Nodes,
-    (from, old): (u64, &[u8]),
-    (to, new): (u64, &[u8]),
+/// A rename by nodes, so that it reads no inode under the store's mutex.
+struct NodeRename<'a> {
+    from: u64,
+    old: &'a [u8],
+    to: u64,
+    new: &'a [u8],
     node: u64,
     target: Option<u64>,
     exchange: bool,
-) -> Result<(), Errno> {
+}
+
+impl<'a> NodeRename<'a> {
+    fn of(rename: &Rename<'a>) -> Self {
+        Self {
+            from: rename.old_dir.node(),
+            old: rename.old_name,
+            to: rename.new_dir.node(),
+            new: rename.new_name,
+            node: rename.inode.node(),
+            target: rename.target.map(Inode::node),
+            exchange: rename.flags.contains(RenameFlags::EXCHANGE),
+        }
+    }
+}
+
+/// Moves a node to another name, or exchanges two: `ENOENT`, `ESTALE`, `ENOTEMPTY`.
+fn rename(nodes: &mut Nodes, rename: &NodeRename<'_>) -> Result<(), Errno> {
+    let NodeRename { from, old, to, new, node, target, exchange } = *rename;
     nodes.check(from, old, node)?;
     if let Some(target) = target {
         nodes.check(to, new, target)?;
@@ -138,22 +157,13 @@ impl FileSystem for Store {
         })
     }
 
-    fn rename(
-        &self,
-        request: &Request,
-        from: (&Inode, &[u8]),
-        to: (&Inode, &[u8]),
-        inode: &Inode,
-        target: Option<&Inode>,
-        flags: RenameFlags,
-    ) -> Result<(), Errno> {
-        let (old_dir, new_dir) = (from.0.node(), to.0.node());
-        let call = Call::Rename { dir: from.0, name: from.1, inode, new_dir: to.0, new_name: to.1, target };
-        let (node, target) = (inode.node(), target.map(Inode::node));
-        self.serve(call, |nodes| {
-            rename(nodes, (old_dir, from.1), (new_dir, to.1), node, target, flags.contains(RenameFlags::EXCHANGE))?;
-            nodes.touch(old_dir, request.now);
-            nodes.touch(new_dir, request.now);
+    fn rename(&self, request: &Request, moved: &Rename<'_>) -> Result<(), Errno> {
+        let Rename { old_dir: dir, old_name: name, new_dir, new_name, inode, target, .. } = *moved;
+        let by_node = NodeRename::of(moved);
+        self.serve(Call::Rename { dir, name, inode, new_dir, new_name, target }, |nodes| {
+            rename(nodes, &by_node)?;
+            nodes.touch(by_node.from, request.now);
+            nodes.touch(by_node.to, request.now);
             Ok(())
         })
     }

@@ -19,14 +19,14 @@ mod arguments;
 mod request;
 mod traits;
 
-pub use arguments::{Allocate, DirEntry, NewInode, Permission, SeekFor, SetXattr, StatFs, Written};
+pub use arguments::{Allocate, DirEntry, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Written};
 pub use request::Request;
 pub use traits::{FsTraits, NameRules, Valid};
 
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
-use crate::base::flags::{OpenFlags, RenameFlags};
+use crate::base::flags::OpenFlags;
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
 use prim::shared::Arc;
@@ -139,20 +139,11 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EPERM)
     }
 
-    /// Moves `inode` from one name to another, over `target` if there is one; with `EXCHANGE`, exchanges the
-    /// two.
+    /// Moves a file from one name to another, or exchanges two.
     ///
     /// # Errors
     /// `EROFS`, `ENOTEMPTY`, `EXDEV`...; `EINVAL` for flags that it does not support.
-    fn rename(
-        &self,
-        _request: &Request,
-        _from: (&Inode, &[u8]),
-        _to: (&Inode, &[u8]),
-        _inode: &Inode,
-        _target: Option<&Inode>,
-        _flags: RenameFlags,
-    ) -> Result<(), Errno> {
+    fn rename(&self, _request: &Request, _rename: &Rename<'_>) -> Result<(), Errno> {
         Err(Errno::EPERM)
     }
 

@@ -13,9 +13,9 @@
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
-use crate::base::flags::{OpenFlags, RenameFlags};
+use crate::base::flags::OpenFlags;
 use crate::dcache::fs::{
-    Allocate, DirEntry, FileSystem, FsTraits, NewInode, Permission, Request, SeekFor, SetXattr, StatFs, Written,
+    Allocate, DirEntry, FileSystem, FsTraits, NewInode, Permission, Rename, Request, SeekFor, SetXattr, StatFs, Written,
 };
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
@@ -90,9 +90,7 @@ forward! {
     fn create_unnamed(request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno>;
     fn link(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno>;
     fn unlink(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno>;
-    fn rename(
-        request: &Request, from: (&Inode, &[u8]), to: (&Inode, &[u8]), inode: &Inode, target: Option<&Inode>, flags: RenameFlags
-    ) -> Result<(), Errno>;
+    fn rename(request: &Request, rename: &Rename<'_>) -> Result<(), Errno>;
     fn set_attr(request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno>;
     fn attributes(request: &Request, inode: &Inode) -> Result<Attr, Errno>;
     fn open(request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno>;

@@ -204,6 +204,12 @@ pub struct PathAt<'a> {
 }
 
 impl<'a> PathAt<'a> {
+    /// `path`, which starts at `base` if it is relative.
+    #[must_use]
+    pub const fn new(base: Base<'a>, path: &'a [u8]) -> Self {
+        Self { base, path }
+    }
+
     /// A path from the working directory, without limits.
     #[must_use]
     pub const fn cwd(path: &'a [u8]) -> Self {

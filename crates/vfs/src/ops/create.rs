@@ -12,7 +12,7 @@ use crate::dcache::insert::Fresh;
 use crate::dcache::reclaim;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace};
+use crate::mount::place::{Base, OwnedPlace, PathAt};
 use crate::ops::entry::Entry;
 use crate::ops::last::LastKind;
 use crate::ops::publish;
@@ -178,22 +178,18 @@ impl Context {
     }
 
     /// Creates `new` as a further name of the file at `old`: `linkat(2)`. A symbolic link at `old` is
-    /// followed if `follow` is set. With an empty `old`, the file is that of `old_base` (`AT_EMPTY_PATH`),
+    /// followed if `follow` is set. With an empty path in `old`, the file is that of its base (`AT_EMPTY_PATH`),
     /// which may have no name (`O_TMPFILE`).
     ///
     /// # Errors
     /// As for [`Context::mkdir`]; `EPERM` for a directory, or by the policy; `ENOENT` for a file whose last
     /// name was removed; `EMLINK`; `EXDEV` to another mount.
-    pub fn link(
-        &self,
-        (old_base, old, follow): (Base<'_>, &[u8], bool),
-        (new_base, new): (Base<'_>, &[u8]),
-    ) -> Result<(), Errno> {
-        let held = match old_base.dir {
-            Some(held) if old.is_empty() => held.clone(),
-            _ => self.hold(old_base, old, follow)?,
+    pub fn link(&self, old: PathAt<'_>, new: PathAt<'_>, follow: bool) -> Result<(), Errno> {
+        let held = match old.base.dir {
+            Some(held) if old.path.is_empty() => held.clone(),
+            _ => self.hold(old.base, old.path, follow)?,
         };
-        self.in_parent(new_base, new, |entry| entry.link(&held))
+        self.in_parent(new.base, new.path, |entry| entry.link(&held))
     }
 
     /// Walks to `path` and holds the file there, as `open(2)` with `O_PATH` does.

@@ -10,7 +10,7 @@ use crate::dcache::superblock::{Introduce, SuperBlock};
 use crate::mount::attach::LockedMounts;
 use crate::mount::context::Context;
 use crate::mount::namespace::Namespace;
-use crate::mount::place::{Base, OwnedPlace, climbs_to};
+use crate::mount::place::{Base, OwnedPlace, PathAt, climbs_to};
 use crate::mount::{Mount, Owned};
 use prim::shared::Arc;
 use sync::PerCpuArc;
@@ -52,14 +52,14 @@ impl Context {
     /// As for [`Context::mount`]; also `ENOENT` if the name of `source` was removed.
     pub fn bind(
         &self,
-        (source_base, source): (Base<'_>, &[u8]),
-        (target_base, target): (Base<'_>, &[u8]),
+        source: PathAt<'_>,
+        target: PathAt<'_>,
         flags: MountFlags,
         recursive: bool,
     ) -> Result<(), Errno> {
         self.may_mount()?;
-        let source = self.hold(source_base, source, true)?;
-        let target = self.hold(target_base, target, true)?;
+        let source = self.hold(source.base, source.path, true)?;
+        let target = self.hold(target.base, target.path, true)?;
         let namespace = self.namespace();
         if source.mount().namespace() != namespace.id {
             return Err(Errno::EINVAL);
@@ -102,14 +102,10 @@ impl Context {
     /// # Errors
     /// `EINVAL` if `source` is not a mount point, is the root, or only one of the two is a directory; `ELOOP`
     /// if `target` is within `source`; else as for [`Context::mount`].
-    pub fn move_mount(
-        &self,
-        (source_base, source): (Base<'_>, &[u8]),
-        (target_base, target): (Base<'_>, &[u8]),
-    ) -> Result<(), Errno> {
+    pub fn move_mount(&self, source: PathAt<'_>, target: PathAt<'_>) -> Result<(), Errno> {
         self.may_mount()?;
-        let source = self.hold(source_base, source, true)?;
-        let target = self.hold(target_base, target, true)?;
+        let source = self.hold(source.base, source.path, true)?;
+        let target = self.hold(target.base, target.path, true)?;
         self.check_kinds(source.dentry().object().is_dir(), &target).map_err(|_| Errno::EINVAL)?;
         let mut points = self.lock_mounts();
         let moved = self.mounted_at(&source)?;

@@ -12,10 +12,12 @@ use crate::base::flags::RenameFlags;
 use crate::base::name::Named;
 use crate::base::rank::{Locked, Rank};
 use crate::dcache::dentry::Dentry;
+use crate::dcache::fs::Rename;
+use crate::dcache::inode::Inode;
 use crate::dcache::moving::MoveEnd;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
-use crate::mount::place::Base;
+use crate::mount::place::PathAt;
 use crate::ops::entry::{DirAt, Pinned};
 use crate::ops::last::{Last, LastKind};
 use crate::ops::publish;
@@ -121,21 +123,19 @@ impl Context {
     /// `ENOENT`; `EBUSY` for `.`, `..`, `/` and mount points; `EINVAL` into the moved directory itself, and for both flags at
     /// once; `EEXIST` with `NOREPLACE`; `ENOTEMPTY`; `EISDIR`; `ENOTDIR`; `EACCES`; `EPERM` in sticky directories; `EXDEV` to another
     /// mount; `EROFS`; those of a walk, and the file system's.
-    pub fn rename(
-        &self,
-        (old_base, old): (Base<'_>, &[u8]),
-        (new_base, new): (Base<'_>, &[u8]),
-        flags: RenameFlags,
-    ) -> Result<(), Errno> {
-        if old.contains(&0) || new.contains(&0) || flags.contains(RenameFlags::NOREPLACE.union(RenameFlags::EXCHANGE)) {
+    pub fn rename(&self, old: PathAt<'_>, new: PathAt<'_>, flags: RenameFlags) -> Result<(), Errno> {
+        if old.path.contains(&0)
+            || new.path.contains(&0)
+            || flags.contains(RenameFlags::NOREPLACE.union(RenameFlags::EXCHANGE))
+        {
             return Err(Errno::EINVAL);
         }
-        let old_last = Last::of(old).ok_or(Errno::ENOENT)?;
+        let old_last = Last::of(old.path).ok_or(Errno::ENOENT)?;
         let mut ordered = false;
         loop {
-            let old_at = self.parent(0, old_base, old, &old_last)?;
-            let new_last = Last::of(new).ok_or(Errno::ENOENT)?;
-            let new_at = self.parent(0, new_base, new, &new_last)?;
+            let old_at = self.parent(0, old.base, old.path, &old_last)?;
+            let new_last = Last::of(new.path).ok_or(Errno::ENOENT)?;
+            let new_at = self.parent(0, new.base, new.path, &new_last)?;
             if !old_at.mount.ptr_eq(&new_at.mount) {
                 return Err(Errno::EXDEV);
             }
@@ -269,11 +269,8 @@ impl Context {
         let sb = ends.sb;
         let (old, new) = (&ends.old, &ends.new);
         let request = self.request();
-        let (Some(inode), Some(from), Some(to)) = (moved.inode(), old.dir().inode(), new.dir().inode()) else {
-            return Err(Errno::ENOENT);
-        };
-        let target_inode = target.and_then(Dentry::inode);
-        sb.fs.rename(&request, (from, old.last.name), (to, new.last.name), inode, target_inode, ends.flags)?;
+        let inode = moved.inode().ok_or(Errno::ENOENT)?;
+        sb.fs.rename(&request, &ends.rename(inode, target.and_then(Dentry::inode))?)?;
         inode.link_changed(0, request.now);
         match target {
             Some(target) if is_dir => sb.forget_children(target),
@@ -299,12 +296,8 @@ impl Context {
         let sb = ends.sb;
         let (old, new) = (&ends.old, &ends.new);
         let request = self.request();
-        let (Some(a_inode), Some(b_inode), Some(from), Some(to)) =
-            (a.inode(), b.inode(), old.dir().inode(), new.dir().inode())
-        else {
-            return Err(Errno::ENOENT);
-        };
-        sb.fs.rename(&request, (from, old.last.name), (to, new.last.name), a_inode, Some(b_inode), ends.flags)?;
+        let (a_inode, b_inode) = (a.inode().ok_or(Errno::ENOENT)?, b.inode().ok_or(Errno::ENOENT)?);
+        sb.fs.rename(&request, &ends.rename(a_inode, Some(b_inode))?)?;
         a_inode.link_changed(0, request.now);
         b_inode.link_changed(0, request.now);
         let (at_a, at_b) = (old.moved(), new.moved());
@@ -341,6 +334,22 @@ enum Done {
     Yes,
     /// A directory would move to another one: repeat under `rename_lock`.
     NeedsOrder,
+}
+
+impl Ends<'_, '_> {
+    /// The request for the file system.
+    fn rename<'a>(&'a self, inode: &'a Inode, target: Option<&'a Inode>) -> Result<Rename<'a>, Errno> {
+        let (old, new) = (&self.old, &self.new);
+        Ok(Rename {
+            old_dir: old.dir().inode().ok_or(Errno::ENOENT)?,
+            old_name: old.last.name,
+            new_dir: new.dir().inode().ok_or(Errno::ENOENT)?,
+            new_name: new.last.name,
+            inode,
+            target,
+            flags: self.flags,
+        })
+    }
 }
 
 /// Locks both directories; with `ordered` under `rename_lock`, ancestors first.

@@ -26,6 +26,13 @@ const COLD: usize = 4096;
 /// A name in a directory.
 type Name = (u64, Box<[u8]>);
 
+/// A name in a directory, borrowed.
+#[derive(Clone, Copy)]
+pub(super) struct NameIn<'a> {
+    pub(super) dir: u64,
+    pub(super) name: &'a [u8],
+}
+
 #[derive(Debug)]
 struct NodePlace {
     parent: u64,
@@ -154,10 +161,10 @@ impl Nodes {
     }
 
     /// `from` was moved to `to`; with `exchange`, they were exchanged.
-    pub(super) fn moved(&mut self, from: (u64, &[u8]), to: (u64, &[u8]), exchange: bool) {
+    pub(super) fn moved(&mut self, from: NameIn<'_>, to: NameIn<'_>, exchange: bool) {
         self.state.moved += 1;
-        let moved = self.names.remove(&(from.0, from.1.into()));
-        let target = self.names.remove(&(to.0, to.1.into()));
+        let moved = self.names.remove(&(from.dir, from.name.into()));
+        let target = self.names.remove(&(to.dir, to.name.into()));
         self.put(moved, to);
         if exchange {
             self.put(target, from);
@@ -166,7 +173,7 @@ impl Nodes {
         }
     }
 
-    fn put(&mut self, node: Option<u64>, (dir, name): (u64, &[u8])) {
+    fn put(&mut self, node: Option<u64>, NameIn { dir, name }: NameIn<'_>) {
         let Some(node) = node else { return };
         if let Some(place) = self.places.get_mut(&node) {
             (place.parent, place.name) = (dir, name.into());
@@ -226,9 +233,9 @@ mod tests {
         let b = nodes.made(a, b"b", S_IFDIR);
         let file = nodes.known(b, b"file", S_IFREG);
         assert_eq!(nodes.path(file).as_deref(), Some(&b"a/b/file"[..]));
-        nodes.moved((a, b"b"), (ROOT, b"c"), false);
+        nodes.moved(NameIn { dir: a, name: b"b" }, NameIn { dir: ROOT, name: b"c" }, false);
         assert_eq!(nodes.path(file).as_deref(), Some(&b"c/file"[..]));
-        nodes.moved((ROOT, b"a"), (ROOT, b"c"), true);
+        nodes.moved(NameIn { dir: ROOT, name: b"a" }, NameIn { dir: ROOT, name: b"c" }, true);
         assert_eq!((nodes.path(a), nodes.path(file)), (Some(b"c".to_vec()), Some(b"a/file".to_vec())));
         nodes.removed(ROOT, b"a");
         assert_eq!((nodes.path(b), nodes.path(file), nodes.len()), (None, None, 1));

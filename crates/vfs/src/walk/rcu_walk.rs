@@ -181,14 +181,15 @@ impl<'g> RcuWalk<'g> {
         follow: bool,
         before: &Before<'g>,
     ) -> Result<Step<'g>, WalkExit<'g>> {
-        self.finish(stopped, &Components::new(path), (follow, true), before)
+        self.finish(stopped, &Components::new(path), follow, true, before)
     }
 
     fn finish(
         &mut self,
         (mut at, mut stop): (Step<'g>, RunEnd),
         parts: &Components<'_>,
-        (follow, trailing): (bool, bool),
+        follow: bool,
+        trailing: bool,
         before: &Before<'g>,
     ) -> Result<Step<'g>, WalkExit<'g>> {
         let path = parts.path();
@@ -267,7 +268,7 @@ impl<'g> RcuWalk<'g> {
             Ok(at) => (at, RunEnd::End),
             Err(stopped) => stopped,
         };
-        self.finish(stopped, &parts, (true, last), &before)
+        self.finish(stopped, &parts, true, last, &before)
     }
 
     /// Walks from the component at `start` to the end of the path, or to the first step that it cannot take.

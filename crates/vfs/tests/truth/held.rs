@@ -2,7 +2,7 @@
 
 use crate::store::{ROOT, Store};
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, MAY_EXEC, MAY_READ, MAY_WRITE, MountFlags, OpenFlags, OwnedPlace,
+    Attr, Base, Context, Credentials, Errno, MAY_EXEC, MAY_READ, MAY_WRITE, MountFlags, OpenFlags, OwnedPlace, PathAt,
     RenameFlags, SetAttr, SetXattr,
 };
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -114,7 +114,7 @@ fn what_can_be_done_by_path_can_be_done_with_what_is_held_and_the_same_is_refuse
 #[test]
 fn what_is_held_is_worked_on_wherever_its_name_went() {
     let gone: [fn(&Context); 2] = [
-        |context| context.rename((Base::CWD, b"/f"), (Base::CWD, b"/g"), RenameFlags::default()).unwrap(),
+        |context| context.rename(PathAt::cwd(b"/f"), PathAt::cwd(b"/g"), RenameFlags::default()).unwrap(),
         |context| context.unlink(Base::CWD, b"/f").unwrap(),
     ];
     for go in gone {
@@ -148,9 +148,9 @@ fn a_place_knows_its_directory_and_name_of_now() {
     // Of a file's names it is the one that was followed.
     assert_eq!(called(&long), Some((b, name("a-name-of-more-than-thirty-two-bytes"))));
     assert_eq!((x.identity(), x.mount_id()), (long.identity(), long.mount_id()));
-    context.rename((Base::CWD, b"/a/x"), (Base::CWD, b"/b/y"), RenameFlags::default()).unwrap();
+    context.rename(PathAt::cwd(b"/a/x"), PathAt::cwd(b"/b/y"), RenameFlags::default()).unwrap();
     assert_eq!(called(&x), Some((b, name("y"))));
-    context.rename((Base::CWD, b"/b"), (Base::CWD, b"/a/b"), RenameFlags::default()).unwrap();
+    context.rename(PathAt::cwd(b"/b"), PathAt::cwd(b"/a/b"), RenameFlags::default()).unwrap();
     assert_eq!(called(&x), Some((b, name("y"))));
     context.unlink(Base::CWD, b"/a/b/y").unwrap();
     assert_eq!(called(&x), None);
@@ -168,7 +168,7 @@ fn what_a_mount_shows_first_has_no_name_there() {
     let hold = |path: &str| context.hold(Base::CWD, path.as_bytes(), false).unwrap();
     let below = hold("/m/f");
     context.mount((*upper).clone(), Base::CWD, b"/m", MountFlags::default()).unwrap();
-    context.bind((Base::CWD, b"/m"), (Base::CWD, b"/n"), MountFlags::default(), false).unwrap();
+    context.bind(PathAt::cwd(b"/m"), PathAt::cwd(b"/n"), MountFlags::default(), false).unwrap();
     assert_eq!((called(&hold("/m")), called(&hold("/n"))), (None, None));
     let (one, other) = (hold("/m/f"), hold("/n/f"));
     assert_eq!((called(&one), called(&other)), (Some((ROOT, "f".into())), Some((ROOT, "f".into()))));
@@ -196,8 +196,8 @@ fn check_moving(context: &Context, watched: &str, (from, to): (&str, &str), plac
         }
         for number in 0..MOVES {
             let (from, to) = if number % 2 == 0 { (from, to) } else { (to, from) };
-            let paths = ((Base::CWD, from.as_bytes()), (Base::CWD, to.as_bytes()));
-            assert_eq!(context.rename(paths.0, paths.1, RenameFlags::default()), Ok(()));
+            let (from, to) = (PathAt::cwd(from.as_bytes()), PathAt::cwd(to.as_bytes()));
+            assert_eq!(context.rename(from, to, RenameFlags::default()), Ok(()));
         }
         is_over.store(true, Relaxed);
     });

@@ -1,7 +1,7 @@
 //! Listings by cookie: from names that live in the cache, from a file system that lists, and from a listing that is kept.
 
 use crate::store::Store;
-use lightfoot_vfs::{Base, Context, Errno, OpenFile, OpenFlags, RenameFlags, Valid, Vfs};
+use lightfoot_vfs::{Base, Context, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, Valid, Vfs};
 use std::collections::{BTreeMap, BTreeSet};
 use testkit::StoreOptions;
 
@@ -47,7 +47,7 @@ impl Case {
 
     fn rename(&self, name: &str, new: &str) {
         let (from, to) = (format!("/d/{name}"), format!("/d/{new}"));
-        self.context.rename((Base::CWD, from.as_bytes()), (Base::CWD, to.as_bytes()), RenameFlags::default()).unwrap();
+        self.context.rename(PathAt::cwd(from.as_bytes()), PathAt::cwd(to.as_bytes()), RenameFlags::default()).unwrap();
     }
 
     fn open(&self) -> OpenFile {

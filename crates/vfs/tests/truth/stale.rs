@@ -2,8 +2,8 @@
 
 use crate::store::{ROOT, Store};
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, Fallback, MAY_READ, OpenFile, OpenFlags, OwnedPlace, Resolve, S_IFDIR,
-    SetAttr, Vfs,
+    Attr, Base, Context, Credentials, Errno, Fallback, MAY_READ, OpenFile, OpenFlags, OwnedPlace, PathAt, Resolve,
+    S_IFDIR, SetAttr, Vfs,
 };
 use testkit::StoreOptions;
 
@@ -140,7 +140,7 @@ fn an_answer_from_before_a_change_does_not_undo_it() {
             let file = context.open(Base::CWD, b"/d/f", OpenFlags::WRONLY, 0).unwrap();
             assert_eq!(file.write_at(0, b"12345"), Ok((5, 5)));
         }),
-        ("link", |context| context.link((Base::CWD, b"/d/f", false), (Base::CWD, b"/new")).unwrap()),
+        ("link", |context| context.link(PathAt::cwd(b"/d/f"), PathAt::cwd(b"/new"), false).unwrap()),
     ];
     for (what, change) in changes {
         for anew in [true, false] {

@@ -5,7 +5,7 @@ use prim::PerCpu;
 use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use prim::shared::Arc;
 use ramfs::RamFs;
-use vfs::{Attr, Errno, FileSystem, Inode, Layer, RenameFlags, Request, Written};
+use vfs::{Attr, Errno, FileSystem, Inode, Layer, Rename, Request, Written};
 
 type Result<T> = core::result::Result<T, Errno>;
 
@@ -91,18 +91,10 @@ impl Layer for CountedFs {
         Ok(())
     }
 
-    fn rename(
-        &self,
-        request: &Request,
-        from: (&Inode, &[u8]),
-        to: (&Inode, &[u8]),
-        inode: &Inode,
-        target: Option<&Inode>,
-        flags: RenameFlags,
-    ) -> Result<()> {
+    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<()> {
         prim::cost(self.shared.options.create_ns);
-        self.ram.rename(request, from, to, inode, target, flags)?;
-        if target.is_some() {
+        self.ram.rename(request, rename)?;
+        if rename.target.is_some() {
             self.shared.files_changed(-1);
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::{ROUNDS, Stage};
 use ramfs_sim::RamFs;
-use vfs_sim::{Base, Context, Errno, MountFlags, OpenFlags, OwnedPlace, RenameFlags, UnmountFlags};
+use vfs_sim::{Base, Context, Errno, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags, UnmountFlags};
 
 /// The ways of the directory that moves: each step is one rename, and the last leads to the first. The steps that move
 /// the directory around it do so while it is not in there, or take it along.
@@ -52,7 +52,7 @@ pub(crate) fn rename(context: &Context, from: &str, to: &str) {
 }
 
 fn rename_as(context: &Context, from: &str, to: &str, flags: RenameFlags) {
-    let renamed = context.rename((Base::CWD, from.as_bytes()), (Base::CWD, to.as_bytes()), flags);
+    let renamed = context.rename(PathAt::cwd(from.as_bytes()), PathAt::cwd(to.as_bytes()), flags);
     assert_eq!(renamed, Ok(()), "{from} to {to}");
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn move_directory(stage: &Stage, _: u64) {
             assert!(ino(&context, to).is_ok(), "{to} is where it was moved to");
             assert_eq!(ino(&context, from), Err(Errno::ENOENT), "{from} was moved");
             let below = format!("{to}/below");
-            let (old, new) = ((Base::CWD, to.as_bytes()), (Base::CWD, below.as_bytes()));
+            let (old, new) = (PathAt::cwd(to.as_bytes()), PathAt::cwd(below.as_bytes()));
             assert_eq!(context.rename(old, new, RenameFlags::default()), Err(Errno::EINVAL), "below itself");
         }
     }
@@ -115,7 +115,7 @@ pub(crate) fn link_and_unlink(stage: &Stage, _: u64) {
     for _ in 0..3 * ROUNDS {
         stage.histories.linked.change(|number| {
             if number % 2 == 1 {
-                context.link((Base::CWD, b"/common/one", true), (Base::CWD, b"/other/two")).expect("link");
+                context.link(PathAt::cwd(b"/common/one"), PathAt::cwd(b"/other/two"), true).expect("link");
             } else {
                 unlink(&context, "/other/two");
             }
@@ -136,7 +136,7 @@ pub(crate) fn own_names(stage: &Stage, index: u64) {
         rename(&context, &first, &second);
         assert_eq!(ino(&context, &first), Err(Errno::ENOENT), "{first} was renamed");
         assert_eq!(ino(&context, &second), made, "{second} is what was renamed");
-        context.link((Base::CWD, second.as_bytes(), true), (Base::CWD, first.as_bytes())).expect("link");
+        context.link(PathAt::cwd(second.as_bytes()), PathAt::cwd(first.as_bytes()), true).expect("link");
         assert_eq!(held.attr().map(|attr| attr.nlink), Ok(2));
         unlink(&context, &second);
         assert_eq!(ino(&context, &first), made, "{first} is the name that is left");

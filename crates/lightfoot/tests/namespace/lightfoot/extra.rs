@@ -5,7 +5,7 @@ use crate::namespace::errno::{EBUSY, EINVAL};
 use crate::namespace::ops::{Extra, MOUNT_FLAGS, RawPath, Storage, XattrAt};
 use crate::namespace::outcome::{Attr, Outcome};
 use ramfs::RamFs;
-use vfs::{Allocate, MountFlags, OwnedPlace, RenameFlags, Resolve, SeekFor, SetXattr, UnmountFlags};
+use vfs::{Allocate, MountFlags, OwnedPlace, PathAt, RenameFlags, Resolve, SeekFor, SetXattr, UnmountFlags};
 
 /// Flags of mounts as `ST_*` numbers them, and as `MS_*` does.
 const NOSYMFOLLOW: (u32, u32) = (0x2000, 256);
@@ -16,12 +16,12 @@ impl Lightfoot {
         Ok(match op {
             Extra::Rename { from, to, flags } => {
                 let flags = RenameFlags::from_bits(*flags).ok_or(EINVAL)?;
-                context.rename((self.base()?, from), (self.base()?, to), flags)?.into()
+                context.rename(PathAt::new(self.base()?, from), PathAt::new(self.base()?, to), flags)?.into()
             }
             Extra::LinkFollowing { from, to } => self.link(from, true, to)?.into(),
             Extra::LinkOpen { slot, to } => {
                 let held: &OwnedPlace = self.file(*slot)?.held();
-                context.link((held.into(), b"", false), (self.base()?, to))?.into()
+                context.link(PathAt::new(held.into(), b""), PathAt::new(self.base()?, to), false)?.into()
             }
             Extra::OpenHow { slot, path, flags, mode, resolve } => {
                 let resolve = Resolve::from_linux(*resolve as u32)?;
@@ -58,9 +58,16 @@ impl Lightfoot {
                 context.mount(RamFs::new(), self.base()?, path, mount_flags(*flags))?;
             }
             Extra::Bind { from, to, flags, recursive } => {
-                context.bind((self.base()?, from), (self.base()?, to), mount_flags(*flags), *recursive)?;
+                context.bind(
+                    PathAt::new(self.base()?, from),
+                    PathAt::new(self.base()?, to),
+                    mount_flags(*flags),
+                    *recursive,
+                )?;
             }
-            Extra::MoveMount { from, to } => context.move_mount((self.base()?, from), (self.base()?, to))?,
+            Extra::MoveMount { from, to } => {
+                context.move_mount(PathAt::new(self.base()?, from), PathAt::new(self.base()?, to))?
+            }
             Extra::Remount { path, flags } => context.remount(self.base()?, path, mount_flags(*flags))?,
             Extra::Unmount { path, detach } => {
                 let flags = if *detach { UnmountFlags::DETACH } else { UnmountFlags::default() };

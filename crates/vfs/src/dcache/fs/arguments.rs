@@ -3,7 +3,29 @@
 use crate::base::access::acl::Acl;
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
+use crate::base::flags::RenameFlags;
 use crate::dcache::fs::Valid;
+use crate::dcache::inode::Inode;
+
+/// The arguments of [`FileSystem::rename`](crate::FileSystem::rename): `inode` moves from `old_name` in `old_dir` to
+/// `new_name` in `new_dir`, over `target` if there is one; with `EXCHANGE`, `target` moves the other way.
+#[derive(Clone, Copy, Debug)]
+pub struct Rename<'a> {
+    /// The directory of the old name.
+    pub old_dir: &'a Inode,
+    /// The name that `inode` has.
+    pub old_name: &'a [u8],
+    /// The directory of the new name; it may be the same.
+    pub new_dir: &'a Inode,
+    /// The name that `inode` gets.
+    pub new_name: &'a [u8],
+    /// The file that moves.
+    pub inode: &'a Inode,
+    /// The file that has the new name now.
+    pub target: Option<&'a Inode>,
+    /// `NOREPLACE` or `EXCHANGE`.
+    pub flags: RenameFlags,
+}
 
 /// An inode, as a file system returns it.
 #[derive(Debug, Default)]
