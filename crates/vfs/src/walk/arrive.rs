@@ -82,7 +82,7 @@ impl<'g> RcuWalk<'g> {
     /// it; returns the place.
     pub(super) fn enter(&self, at: &Step<'g>) -> Result<Step<'g>, StepEnd> {
         let at = self.arrive(at)?;
-        if at.is_link() {
+        if at.object.is_link() {
             return Err(StepEnd::Link);
         }
         if !at.object.is_dir() {

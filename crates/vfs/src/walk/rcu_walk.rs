@@ -66,10 +66,6 @@ impl<'g> Step<'g> {
     pub(crate) fn changed(&self) -> bool {
         self.dentry.seq.retry(self.seq)
     }
-
-    pub(crate) fn is_link(&self) -> bool {
-        self.object.is_link()
-    }
 }
 
 /// Why a walk ended before the end of its path.
@@ -196,7 +192,7 @@ impl<'g> RcuWalk<'g> {
         let slash = path.last() == Some(&b'/');
         loop {
             stop = match stop {
-                RunEnd::End if at.is_link() && (follow || slash) => match self.arrive(&at) {
+                RunEnd::End if at.object.is_link() && (follow || slash) => match self.arrive(&at) {
                     Ok(_) => RunEnd::Link(path.len()),
                     Err(halt) => halt.at(path.len()),
                 },
