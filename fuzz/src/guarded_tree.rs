@@ -4,7 +4,7 @@
 use ramfs::{RamFs, RamLimits, RamOptions};
 use std::sync::Arc;
 use testkit::{Counting, Counts};
-use vfs::{Base, Context, MountFlags, OpenFlags, S_IFBLK, S_IFCHR, S_IFDIR, S_IFMT, SetAttr, SetXattr, Vfs};
+use vfs::{Base, Context, MountFlags, OpenFlags, PathAt, S_IFBLK, S_IFCHR, S_IFDIR, S_IFMT, SetAttr, SetXattr, Vfs};
 
 /// The most bytes in each of the two file systems.
 pub(crate) const BYTES: u64 = 1 << 16;
@@ -42,7 +42,7 @@ pub(crate) fn tree() -> (Vfs, Arc<Counts>) {
     let limits = RamLimits { bytes: Some(BYTES), inodes: Some(INODES), per_user: None };
     let second = RamFs::with_options(&RamOptions { mode: 0o1777, limits, ..RamOptions::default() });
     context.mount(second, Base::CWD, b"/m", MountFlags::default()).expect("a mount");
-    context.bind((Base::CWD, b"/m"), (Base::CWD, b"/open/m"), MountFlags::default(), false).expect("a bind");
+    context.bind(PathAt::cwd(b"/m"), PathAt::cwd(b"/open/m"), MountFlags::default(), false).expect("a bind");
     (vfs, counts)
 }
 

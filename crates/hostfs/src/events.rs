@@ -226,7 +226,7 @@ mod tests {
     use crate::options::HostOptions;
     use crate::shared::Shared;
     use std::fs;
-    use vfs::{Base, Context, OpenFlags, RenameFlags, Vfs};
+    use vfs::{Base, Context, OpenFlags, PathAt, RenameFlags, Vfs};
 
     /// A watched directory and its tree, without the thread: the test reads the events when it wants to.
     struct Watched {
@@ -280,7 +280,8 @@ mod tests {
         for number in 0..300 {
             let (file, other, dir) = (format!("/f{number}"), format!("/g{number}"), format!("/d{number}"));
             watched.write(&file);
-            at.rename((Base::CWD, file.as_bytes()), (Base::CWD, other.as_bytes()), RenameFlags::default()).unwrap();
+            let (old, new) = (PathAt::cwd(file.as_bytes()), PathAt::cwd(other.as_bytes()));
+            at.rename(old, new, RenameFlags::default()).unwrap();
             at.mkdir(Base::CWD, dir.as_bytes(), 0o755).unwrap();
             watched.write(&format!("{dir}/h"));
             assert_eq!(watched.size(&other), 4);
