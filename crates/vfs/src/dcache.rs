@@ -2,7 +2,7 @@
 //!
 //! # What is in it
 //! - [`fs`]: the trait `FileSystem` and its arguments; [`layer`]: file systems around file systems
-//! - [`instance`]: state shared by all file systems and mounts of one tree; [`superblock`]: one file system
+//! - [`tree`]: state shared by all its file systems and mounts; [`superblock`]: one file system
 //! - [`dentry`], [`object`], [`inode`], [`slot`]: a name, its word for the file, the file, and their memory (the crate's `unsafe`)
 //! - [`insert`], [`moving`], [`end`], [`children`], [`prune`]: insertion, moves and removal of entries
 //! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached listings
@@ -23,7 +23,6 @@ pub(crate) mod fs;
 pub(crate) mod inode;
 pub(crate) mod inode_table;
 pub(crate) mod insert;
-pub(crate) mod instance;
 pub(crate) mod invalidate;
 pub(crate) mod layer;
 pub(crate) mod listings;
@@ -35,3 +34,4 @@ pub(crate) mod reclaim;
 #[allow(unsafe_code, reason = "the one module that turns links into references; its invariants are at its head")]
 pub(crate) mod slot;
 pub(crate) mod superblock;
+pub(crate) mod tree;

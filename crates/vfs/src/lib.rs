@@ -64,8 +64,8 @@ pub use path_adapter::{PathAdapter, PathEntry, PathFileSystem};
 pub use record_lock::{LockInfo, LockKind, LockWait};
 pub use sync::rcu::RcuStats;
 
-use dcache::instance::Tree;
 use dcache::superblock::{Introduce, SuperBlock};
+use dcache::tree::Tree;
 use mount::Mount;
 use mount::namespace::Namespace;
 use prim::shared::Arc;

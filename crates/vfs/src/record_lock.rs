@@ -100,7 +100,14 @@ enum Family {
     Whole,
 }
 
-type Tables = BTreeMap<(u64, Family), LockTable>;
+/// A table of locks: a file's key, and the family of its locks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct TableId {
+    key: u64,
+    family: Family,
+}
+
+type Tables = BTreeMap<TableId, LockTable>;
 
 #[derive(Debug, Default)]
 struct Shard {
@@ -144,7 +151,7 @@ impl RecordLocks {
         if range.is_empty() {
             return Err(Errno::EINVAL);
         }
-        self.ask((key, Family::Ranges), LockRequest { owner, kind, range }, wait)
+        self.acquire(TableId { key, family: Family::Ranges }, LockRequest { owner, kind, range }, wait)
     }
 
     /// The first lock of another owner that conflicts with `kind` on `range`.
@@ -162,7 +169,7 @@ impl RecordLocks {
             return Err(Errno::EINVAL);
         }
         let tables = self.shard(key).tables.lock();
-        let table = tables.get(&(key, Family::Ranges));
+        let table = tables.get(&TableId { key, family: Family::Ranges });
         Ok(table.and_then(|table| table.first_conflict(&LockRequest { owner, kind, range })))
     }
 
@@ -181,7 +188,7 @@ impl RecordLocks {
     /// # Errors
     /// If another owner's lock conflicts, `EAGAIN`, or `ETIMEDOUT` after the time to wait.
     pub(crate) fn flock(&self, key: u64, owner: u64, kind: LockKind, wait: LockWait) -> Result<(), Errno> {
-        self.ask((key, Family::Whole), LockRequest { owner, kind, range: WHOLE }, wait)
+        self.acquire(TableId { key, family: Family::Whole }, LockRequest { owner, kind, range: WHOLE }, wait)
     }
 
     /// Releases all locks of `owner` on the file: its last close.
@@ -197,7 +204,7 @@ impl RecordLocks {
         let shard = self.shard(key);
         let mut granted = Vec::new();
         let mut tables = shard.tables.lock();
-        for id in [(key, Family::Ranges), (key, Family::Whole)] {
+        for id in [TableId { key, family: Family::Ranges }, TableId { key, family: Family::Whole }] {
             if let Some(table) = tables.get_mut(&id) {
                 granted.extend(table.give_up(owner));
                 shard.settle(&mut tables, id);
@@ -207,18 +214,18 @@ impl RecordLocks {
         granted.iter().for_each(|sleeper| sleeper.wake());
     }
 
-    fn ask(&self, id: (u64, Family), request: LockRequest, wait: LockWait) -> Result<(), Errno> {
+    fn acquire(&self, id: TableId, request: LockRequest, wait: LockWait) -> Result<(), Errno> {
         let deadline = match wait {
             LockWait::Never => None,
             LockWait::AtMost(timeout) => Some(Deadline::after(Some(timeout))),
             LockWait::Forever => Some(Deadline::after(None)),
         };
-        let shard = self.shard(id.0);
+        let shard = self.shard(id.key);
         let (answer, granted) = shard.with(id, |table| {
             if !table.has_conflict(&request) {
                 return (Ok(None), table.grant(&request));
             }
-            let granted = if id.1 == Family::Whole { table.give_up(request.owner) } else { Vec::new() };
+            let granted = if id.family == Family::Whole { table.give_up(request.owner) } else { Vec::new() };
             (deadline.map(|deadline| Some((table.queue(request), deadline))).ok_or(Errno::EAGAIN), granted)
         });
         granted.iter().for_each(|sleeper| sleeper.wake());
@@ -238,7 +245,7 @@ impl RecordLocks {
 
 impl Shard {
     /// Calls `f` with the table `id` under the shard's lock.
-    fn with<R>(&self, id: (u64, Family), f: impl FnOnce(&mut LockTable) -> R) -> R {
+    fn with<R>(&self, id: TableId, f: impl FnOnce(&mut LockTable) -> R) -> R {
         let mut tables = self.tables.lock();
         let result = f(tables.entry(id).or_default());
         self.settle(&mut tables, id);
@@ -246,7 +253,7 @@ impl Shard {
     }
 
     /// Removes the table `id` if a change left it empty.
-    fn settle(&self, tables: &mut Tables, id: (u64, Family)) {
+    fn settle(&self, tables: &mut Tables, id: TableId) {
         if tables.get(&id).is_some_and(LockTable::is_empty) {
             tables.remove(&id);
         }
@@ -256,7 +263,7 @@ impl Shard {
 
     /// Waits until the request was granted.
     #[cold]
-    fn sleep(&self, id: (u64, Family), sleeper: &Arc<Sleeper>, deadline: Deadline) -> Result<(), Errno> {
+    fn sleep(&self, id: TableId, sleeper: &Arc<Sleeper>, deadline: Deadline) -> Result<(), Errno> {
         while !sleeper.is_granted() && deadline.park(&sleeper.word, Sleeper::WAITING) {}
         // Under the shard's lock: the last owner's writes come before, and no thread grants a withdrawn
         // request.
@@ -264,7 +271,7 @@ impl Shard {
             if sleeper.is_granted() {
                 return Ok(());
             }
-            table.leave(sleeper);
+            table.withdraw(sleeper);
             Err(Errno::ETIMEDOUT)
         })
     }

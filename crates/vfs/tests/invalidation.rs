@@ -287,7 +287,7 @@ fn a_push_while_the_file_system_is_asked_is_not_lost() {
         ("all", |fs, _| fs.invalidator().all()),
     ];
     for (what, push) in pushes {
-        // The name is not cached yet, or it is and in doubt.
+        // The name is not cached yet, or it is and stale.
         for is_cached in [false, true] {
             let fs = store(Valid::UntilInvalidated);
             let node = fs.make(ROOT, "f");
@@ -451,7 +451,7 @@ fn a_directory_that_moved_behind_the_cache_is_no_longer_found_by_its_old_name() 
     fs.link(ROOT, "b", dir);
     fs.remove(ROOT, "a");
     fs.invalidator().entry(ROOT, b"b");
-    // Met under its new name: the old one is in doubt without being told.
+    // Met under its new name: the old one is stale without an invalidation.
     assert_eq!(look(&context, "/b"), Ok(dir));
     assert_eq!(look(&context, "/a"), Err(Errno::ENOENT));
     fs.change(dir, |attr| attr.mtime = 77);

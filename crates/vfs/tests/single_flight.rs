@@ -1,4 +1,4 @@
-//! Misses over a file system that answers when it is told to: who asks, who waits, who goes.
+//! Misses over a file system that answers when the test lets it: requests, waiting threads, timeouts.
 
 use lightfoot_vfs::{Base, Context, Errno, Fallback, OpenFlags, Vfs};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 use testkit::{Call, Counting, Gate, Store};
 
-/// A patience that is over before anyone answers.
+/// A timeout that ends before the file system answers.
 const LITTLE_NS: u64 = 1_000_000;
 
 /// A file system whose lookups can be held, after they have their answer. Names that begin with `bad` answer `EIO`.
@@ -166,7 +166,7 @@ fn an_error_is_the_answer_of_all_who_wait_and_is_not_kept() {
     assert!(is_shared);
 }
 
-/// An asker without patience, and one with little: whoever asks first.
+/// A lookup without a timeout and one with a short one, in both orders.
 fn check_patience(impatient_first: bool) {
     let slow = Slow::new(&["dead", "other"]);
     slow.hold("dead", 1);

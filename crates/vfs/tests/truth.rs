@@ -1,5 +1,5 @@
-//! A file system that is the truth, and the VFS in front of it: attributes in doubt, opens that are told, listings by cookie, what
-//! observers hear, places that are held.
+//! A file system that is the truth, and the VFS in front of it: stale attributes, opens that it gets, listings by cookie,
+//! observers, held places.
 
 #[path = "truth/held.rs"]
 mod held;

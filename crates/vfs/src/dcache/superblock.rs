@@ -17,11 +17,11 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{FileSystem, FsTraits, NameRules, NewInode, Valid};
 use crate::dcache::inode_table::Inodes;
-use crate::dcache::instance::Tree;
 use crate::dcache::listings::Listings;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{Budget, SLOT, Share, SlotKind};
 use crate::dcache::slot::{CountedDentry, InodeTable, cold_part};
+use crate::dcache::tree::Tree;
 use prim::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, Release},

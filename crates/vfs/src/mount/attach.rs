@@ -3,9 +3,9 @@
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::instance::Tree;
 use crate::dcache::mountpoints::Mountpoints;
 use crate::dcache::slot::CountedDentry;
+use crate::dcache::tree::Tree;
 use crate::mount::{Attachment, Children, Mount, Owned, address};
 use sync::lockdep::Ranked;
 use sync::{MutexGuard, PerCpuArc};

@@ -8,7 +8,7 @@
 use crate::base::access::credentials::Credentials;
 use crate::base::flags::Resolve;
 use crate::base::rank::Rank;
-use crate::dcache::instance::Tree;
+use crate::dcache::tree::Tree;
 use crate::mount::namespace::Namespace;
 use crate::mount::place::OwnedPlace;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! The namespace: a tree of mounts, shared by contexts.
 
-use crate::dcache::instance::Tree;
 use crate::dcache::slot::outlive;
+use crate::dcache::tree::Tree;
 use crate::mount::attach::LockedMounts;
 use crate::mount::{Mount, Owned};
 use prim::shared::Arc;

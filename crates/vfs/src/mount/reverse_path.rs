@@ -13,7 +13,7 @@
 
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::instance::Tree;
+use crate::dcache::tree::Tree;
 use crate::mount::MountRef;
 use crate::mount::place::Place;
 use sync::rcu::ReadGuard;

@@ -1,4 +1,4 @@
-//! Watches by themselves: who is told what, what a full queue does, and threads.
+//! Watches by themselves: which watch gets which event, full queues, and threads.
 
 use super::EventKind::*;
 use super::*;
@@ -38,13 +38,14 @@ fn all(watch: &Watch) -> Vec<Event> {
     core::iter::from_fn(|| watch.try_next()).collect()
 }
 
-/// A change to `changed` is told to the watch of `watched` as the path `told`, or not at all.
-fn check(watched: u64, scope: Scope, kind: EventKind, changed: u64, told: Option<&str>) {
+/// The watch of `watched` gets a change to `changed` under the path `expected`, or not at all.
+fn check(watched: u64, scope: Scope, kind: EventKind, changed: u64, expected: Option<&str>) {
     let watches = Arc::new(Watches::new());
     let watch = watch(&watches, watched, scope, 10);
     watches.publish(Change { kind, is_dir: true, cookie: 7 }, |trail| climb(changed, trail));
-    let told: Vec<_> = told.map(|path| Event { is_dir: true, cookie: 7, ..event(kind, path) }).into_iter().collect();
-    assert_eq!(all(&watch), told, "{kind:?} of {changed} for a watch of {watched} {scope:?}");
+    let expected: Vec<_> =
+        expected.map(|path| Event { is_dir: true, cookie: 7, ..event(kind, path) }).into_iter().collect();
+    assert_eq!(all(&watch), expected, "{kind:?} of {changed} for a watch of {watched} {scope:?}");
 }
 
 #[test]
@@ -267,10 +268,10 @@ fn watches_come_and_go_while_changes_are_published() {
                 for round in 0..500 {
                     let which = if round % 2 == 0 { Scope::Subtree } else { Scope::Directory };
                     let watch = watch(watches, key, which, 4);
-                    // A watch that exists is told, whatever else comes and goes: by this thread at least.
+                    // A watch that exists gets the event, whatever else comes and goes: this thread's at least.
                     watches.publish(change(Attributes), |trail| climb(key, trail));
-                    let told = core::iter::from_fn(|| watch.try_next());
-                    assert!(told.into_iter().any(|event| matches!(event.kind, Attributes | Overflow)), "{round}");
+                    let mut events = core::iter::from_fn(|| watch.try_next());
+                    assert!(events.any(|event| matches!(event.kind, Attributes | Overflow)), "{round}");
                 }
             })
         });

@@ -107,7 +107,7 @@ impl LockTable {
     }
 
     /// Withdraws a waiting request.
-    pub(super) fn leave(&mut self, sleeper: &Arc<Sleeper>) {
+    pub(super) fn withdraw(&mut self, sleeper: &Arc<Sleeper>) {
         self.waiting.retain(|(_, other)| !Arc::ptr_eq(other, sleeper));
     }
 

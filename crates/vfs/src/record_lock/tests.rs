@@ -15,7 +15,7 @@ const BYTES: usize = 12;
 fn seed() -> u64 {
     let chosen = std::env::var("LIGHTFOOT_SEED").ok();
     let seed = chosen.map_or_else(prim::seed::random_u64, |seed| seed.parse().expect("LIGHTFOOT_SEED is a number"));
-    println!("LIGHTFOOT_SEED={seed} replays what is asked for");
+    println!("LIGHTFOOT_SEED={seed} replays the requests");
     seed
 }
 
@@ -110,7 +110,7 @@ struct Pair {
     table: LockTable,
     model: Model,
     sleepers: Vec<(usize, Arc<Sleeper>)>,
-    asked: usize,
+    requests: usize,
 }
 
 impl Pair {
@@ -123,7 +123,7 @@ impl Pair {
             }
             1 if !self.sleepers.is_empty() => {
                 let (number, sleeper) = self.sleepers.swap_remove(random.below(self.sleepers.len()));
-                self.table.leave(&sleeper);
+                self.table.withdraw(&sleeper);
                 self.model.waiting.retain(|&(other, _)| other != number);
                 return;
             }
@@ -132,9 +132,9 @@ impl Pair {
                 assert_eq!(self.table.has_conflict(&request), self.model.is_blocked(&request), "{request:?}");
                 if self.model.is_blocked(&request) {
                     if self.sleepers.len() < 6 {
-                        self.asked += 1;
-                        self.sleepers.push((self.asked, self.table.queue(request.clone())));
-                        self.model.waiting.push((self.asked, request));
+                        self.requests += 1;
+                        self.sleepers.push((self.requests, self.table.queue(request.clone())));
+                        self.model.waiting.push((self.requests, request));
                     }
                     return;
                 }
@@ -170,7 +170,7 @@ fn random_requests_have_what_a_model_of_single_bytes_has() {
             pair.check(&mut random);
         }
         for owner in 0..OWNERS as u64 {
-            pair.sleepers.drain(..).for_each(|(_, sleeper)| pair.table.leave(&sleeper));
+            pair.sleepers.drain(..).for_each(|(_, sleeper)| pair.table.withdraw(&sleeper));
             assert!(pair.table.give_up(owner).is_empty());
         }
         assert!(pair.table.is_empty() && pair.table.waiting() == 0);
@@ -184,7 +184,7 @@ fn check_pieces(steps: &[(LockKind, Range<u64>)], pieces: &[(LockKind, Range<u64
         assert_eq!(locks.set(8, 1, *kind, range.clone(), LockWait::Never), Ok(()));
     }
     let tables = locks.shard(8).tables.lock();
-    let left = tables.get(&(8, Family::Ranges)).map_or(Vec::new(), |table| table.pieces_of(1));
+    let left = tables.get(&TableId { key: 8, family: Family::Ranges }).map_or(Vec::new(), |table| table.pieces_of(1));
     let left: Vec<_> = left.iter().map(|piece| (piece.kind, piece.start..piece.end)).collect();
     assert_eq!(left, pieces, "{steps:?}");
     assert_eq!(tables.is_empty(), pieces.is_empty(), "{steps:?}");
@@ -207,18 +207,18 @@ fn an_owners_locks_are_split_joined_and_converted() {
 fn conflicts_bad_ranges_and_deadlines_have_their_errors() {
     let locks = RecordLocks::new();
     assert_eq!(locks.set(8, 1, Exclusive, 10..20, LockWait::Never), Ok(()));
-    let ask = |owner, kind, range, wait| locks.set(8, owner, kind, range, wait);
+    let set = |owner, kind, range, wait| locks.set(8, owner, kind, range, wait);
     for kind in [Shared, Exclusive, Unlock] {
-        assert_eq!(ask(1, kind, 5..5, LockWait::Never), Err(Errno::EINVAL));
-        assert_eq!(ask(1, kind, Range { start: 6, end: 5 }, LockWait::Forever), Err(Errno::EINVAL));
+        assert_eq!(set(1, kind, 5..5, LockWait::Never), Err(Errno::EINVAL));
+        assert_eq!(set(1, kind, Range { start: 6, end: 5 }, LockWait::Forever), Err(Errno::EINVAL));
         assert_eq!(locks.test(8, 2, kind, 5..5), Err(Errno::EINVAL));
     }
     assert_eq!(locks.test(8, 2, Unlock, 0..5), Err(Errno::EINVAL));
     for kind in [Shared, Exclusive] {
         let blocker = Some(LockInfo { kind: Exclusive, start: 10, end: 20 });
-        assert_eq!(ask(2, kind, 0..11, LockWait::Never), Err(Errno::EAGAIN));
-        assert_eq!(ask(2, kind, 19..u64::MAX, LockWait::AtMost(Duration::ZERO)), Err(Errno::ETIMEDOUT));
-        assert_eq!(ask(2, kind, 19..20, LockWait::AtMost(Duration::from_millis(1))), Err(Errno::ETIMEDOUT));
+        assert_eq!(set(2, kind, 0..11, LockWait::Never), Err(Errno::EAGAIN));
+        assert_eq!(set(2, kind, 19..u64::MAX, LockWait::AtMost(Duration::ZERO)), Err(Errno::ETIMEDOUT));
+        assert_eq!(set(2, kind, 19..20, LockWait::AtMost(Duration::from_millis(1))), Err(Errno::ETIMEDOUT));
         assert_eq!(locks.test(8, 2, kind, 0..11), Ok(blocker));
         assert_eq!(locks.test(8, 2, kind, 0..10), Ok(None));
         assert_eq!(locks.test(8, 1, kind, 0..20), Ok(None));
@@ -226,9 +226,9 @@ fn conflicts_bad_ranges_and_deadlines_have_their_errors() {
         // Another file, another family, other bytes.
         assert_eq!(locks.set(9, 2, kind, 0..30, LockWait::Never), Ok(()));
         assert_eq!(locks.flock(8, 2, kind, LockWait::Never), Ok(()));
-        assert_eq!(ask(2, kind, 20..30, LockWait::Never), Ok(()));
+        assert_eq!(set(2, kind, 20..30, LockWait::Never), Ok(()));
     }
-    assert_eq!(ask(2, Unlock, 0..u64::MAX, LockWait::Never), Ok(()));
+    assert_eq!(set(2, Unlock, 0..u64::MAX, LockWait::Never), Ok(()));
     assert_eq!(locks.test(8, 3, Exclusive, 0..u64::MAX).unwrap().map(|lock| lock.start), Some(10));
 }
 
@@ -262,7 +262,7 @@ fn a_conversion_of_a_whole_lock_is_one_step_or_gives_up_what_was_there() {
 }
 
 fn await_waiting(locks: &RecordLocks, family: Family, count: usize) {
-    while locks.shard(8).tables.lock().get(&(8, family)).map_or(0, LockTable::waiting) != count {
+    while locks.shard(8).tables.lock().get(&TableId { key: 8, family }).map_or(0, LockTable::waiting) != count {
         thread::yield_now();
     }
 }

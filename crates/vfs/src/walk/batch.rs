@@ -66,7 +66,7 @@ enum Ended<'g> {
     GoesOn,
     Arrived(Step<'g>),
     /// It met a case for the ordinary walk.
-    Odd,
+    Fallback,
 }
 
 /// The paths of a chunk that no lane has begun.
@@ -75,7 +75,8 @@ struct Work<'g, 'p> {
     /// Directories that were reached, and the paths in them that no lane has begun.
     reached: Vec<(Range<usize>, Step<'g>)>,
     next: usize,
-    odd: Vec<usize>,
+    /// Paths for the ordinary walk.
+    unresolved: Vec<usize>,
 }
 
 impl Context {
@@ -91,12 +92,12 @@ impl Context {
     ) {
         for (number, chunk) in paths.chunks(CHUNK).enumerate() {
             let first = number * CHUNK;
-            let odd = if base.resolve.is_plain() {
+            let unresolved = if base.resolve.is_plain() {
                 self.interleave(base, chunk, |at, found| emit(first + at, Ok(found)))
             } else {
                 (0..chunk.len()).collect()
             };
-            for at in odd {
+            for at in unresolved {
                 emit(first + at, self.attr_as(base, chunk[at], follow, |attr, dev| (attr, dev)));
             }
         }
@@ -124,7 +125,7 @@ impl Context {
         };
         paths.iter().for_each(|path| ask_for(path));
         let from = |path: &[u8]| Step::start(if path.first() == Some(&b'/') { root } else { start });
-        let mut work = Work { paths, reached: Vec::new(), next: 0, odd: Vec::new() };
+        let mut work = Work { paths, reached: Vec::new(), next: 0, unresolved: Vec::new() };
         let mut lanes: Vec<Lane<'_, '_>> = Vec::with_capacity(LANES);
         while lanes.len() < LANES
             && let Some(lane) = work.begin(&walk, &from)
@@ -141,7 +142,7 @@ impl Context {
                     turn += 1;
                     continue;
                 }
-                Ended::Odd => work.leave(lanes[turn].goal),
+                Ended::Fallback => work.fall_back(lanes[turn].goal),
                 Ended::Arrived(at) => work.arrived(lanes[turn].goal, at, &mut emit),
             }
             match work.begin(&walk, &from) {
@@ -150,7 +151,7 @@ impl Context {
             }
             turn += 1;
         }
-        work.odd
+        work.unresolved
     }
 }
 
@@ -170,7 +171,7 @@ impl<'g, 'p> Work<'g, 'p> {
                 let first = self.next;
                 let path = *self.paths.get(first)?;
                 let Some(len) = directory_len(path) else {
-                    self.odd.push(first);
+                    self.unresolved.push(first);
                     self.next += 1;
                     continue;
                 };
@@ -185,20 +186,20 @@ impl<'g, 'p> Work<'g, 'p> {
             let mut lane = Lane { goal, at, parts, start, end: start, name, hash: 0, turn: Turn::Head };
             match lane.cut(walk) {
                 Ended::GoesOn => return Some(lane),
-                Ended::Odd => self.leave(goal),
+                Ended::Fallback => self.fall_back(goal),
                 // An empty directory part: the start of the path.
                 Ended::Arrived(at) => match goal {
                     Goal::Directory(first, end) => self.reached.push((first..end, at)),
-                    Goal::Entry(number) => self.odd.push(number),
+                    Goal::Entry(number) => self.unresolved.push(number),
                 },
             }
         }
     }
 
-    fn leave(&mut self, goal: Goal) {
+    fn fall_back(&mut self, goal: Goal) {
         match goal {
-            Goal::Directory(first, end) => self.odd.extend(first..end),
-            Goal::Entry(number) => self.odd.push(number),
+            Goal::Directory(first, end) => self.unresolved.extend(first..end),
+            Goal::Entry(number) => self.unresolved.push(number),
         }
     }
 
@@ -210,7 +211,7 @@ impl<'g, 'p> Work<'g, 'p> {
                 let attr = inode.filter(|inode| !inode.is_stale()).map(crate::dcache::inode::Inode::attr);
                 match attr {
                     Some(attr) if !at.changed() => emit(number, (attr, at.mount.get().dev)),
-                    _ => self.odd.push(number),
+                    _ => self.unresolved.push(number),
                 }
             }
         }
@@ -245,11 +246,11 @@ impl<'g> Lane<'g, '_> {
             }
             Turn::Find => {
                 let Some((entry, seq)) = walk.find(self.at.dentry, self.name, self.hash, false) else {
-                    return Ended::Odd;
+                    return Ended::Fallback;
                 };
                 let object = entry.object();
                 if self.at.changed() {
-                    return Ended::Odd;
+                    return Ended::Fallback;
                 }
                 self.at = Step { mount: self.at.mount, dentry: entry, seq, object };
                 self.start = self.end + 1;
@@ -268,16 +269,16 @@ impl<'g> Lane<'g, '_> {
             return Ended::Arrived(self.at);
         }
         if !self.at.object.is_open_dir() {
-            return Ended::Odd;
+            return Ended::Fallback;
         }
         let len = self.parts.delimiters(self.start).trailing_zeros() as usize;
         if len > ShortName::MAX {
-            return Ended::Odd;
+            return Ended::Fallback;
         }
         self.end = self.start + len;
         self.name = self.parts.short_at(self.start, len);
         if self.name.is_dots() {
-            return Ended::Odd;
+            return Ended::Fallback;
         }
         self.hash = walk.key.hash_short(self.name);
         walk.view.ask_for_bucket(entry_hash(self.at.dentry, self.hash));

@@ -117,7 +117,7 @@ fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Resu
 #[cold]
 fn single_flight(sb: &SuperBlock, dir: &OwnedPlace, named: Named<'_>, version: u32, request: &Request) -> LookupResult {
     let at = core::ptr::from_ref(dir.dentry()) as usize;
-    let is = |is_fresh: &LookupKey| is_fresh.dir == at && is_fresh.version == version && *is_fresh.name == *named.name;
+    let is = |key: &LookupKey| key.dir == at && key.version == version && *key.name == *named.name;
     let key = || LookupKey { dir: at, version, name: named.name.into() };
     let entered = sb.flights.enter_with(named.hash ^ at as u64 >> 6, is, key);
     let waiter = match entered {
@@ -137,7 +137,7 @@ fn single_flight(sb: &SuperBlock, dir: &OwnedPlace, named: Named<'_>, version: u
                 drop(dir);
                 leader.finish(answer);
             };
-            if prim::thread::spawn("lightfoot-ask", work).is_none() {
+            if prim::thread::spawn("lightfoot-fetch", work).is_none() {
                 return LookupResult::Failed(Errno::EAGAIN);
             }
             waiter

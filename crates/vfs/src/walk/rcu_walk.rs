@@ -22,9 +22,9 @@ use crate::base::flags::Resolve;
 use crate::base::name::{Components, NAME_MAX, NameKey, Named, ShortName};
 use crate::dcache::dentry::{Dentry, hash_len};
 use crate::dcache::fallback::Fallback;
-use crate::dcache::instance::Tree;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::slot::{entry_hash, inode_beside, inode_of};
+use crate::dcache::tree::Tree;
 use crate::mount::MountRef;
 use crate::mount::place::Place;
 use crate::walk::follow::{LinkStep, leads_to_root};
@@ -194,11 +194,11 @@ impl<'g> RcuWalk<'g> {
             stop = match stop {
                 RunEnd::End if at.object.is_link() && (follow || slash) => match self.arrive(&at) {
                     Ok(_) => RunEnd::Link(path.len()),
-                    Err(halt) => halt.at(path.len()),
+                    Err(ended) => ended.at(path.len()),
                 },
                 RunEnd::End => match self.check_end(&at, slash) {
                     Ok(arrived) => return Ok(arrived),
-                    Err(halt) => halt.at(path.len()),
+                    Err(ended) => ended.at(path.len()),
                 },
                 RunEnd::Fail(errno) => return Err(WalkExit::Fail(errno)),
                 RunEnd::Fallback(reason, start) => {
@@ -208,7 +208,7 @@ impl<'g> RcuWalk<'g> {
                 }
                 RunEnd::Link(start) => {
                     let last = trailing && path[start..].iter().all(|&byte| byte == b'/');
-                    at = self.follow(&at, last).map_err(|leave| leave.then(path, start))?;
+                    at = self.follow(&at, last).map_err(|exit| exit.then(path, start))?;
                     match self.run(at, parts, start, before) {
                         Ok(end) => {
                             at = end;
@@ -323,9 +323,9 @@ impl<'g> RcuWalk<'g> {
                         mount.set(next.mount);
                         (dentry, seq, object) = (next.dentry, next.seq, next.object);
                     }
-                    Err(halt) => {
+                    Err(ended) => {
                         before.0.set(last);
-                        return Err((Step { mount: mount.get(), dentry, seq, object }, halt.at(start)));
+                        return Err((Step { mount: mount.get(), dentry, seq, object }, ended.at(start)));
                     }
                 }
             }
@@ -374,12 +374,12 @@ impl<'g> RcuWalk<'g> {
     pub(super) fn find(&self, dir: &Dentry, name: ShortName, hash: u64, last: bool) -> Option<(&'g Dentry, u32)> {
         let wanted = hash_len(hash, name.len);
         let mut seq = 0;
-        let ask_for_inode = |head| {
+        let prefetch_inode = |head| {
             if last {
                 prim::hint::prefetch(inode_beside(head));
             }
         };
-        let found = self.view.find(entry_hash(dir, hash), ask_for_inode, |entry| {
+        let found = self.view.find(entry_hash(dir, hash), prefetch_inode, |entry| {
             seq = entry.seq.raw_begin();
             entry.is_short(dir, wanted, name)
         });

@@ -1,4 +1,4 @@
-//! What observers are told of pushes.
+//! Invalidations that observers get.
 
 use crate::store::{ROOT, Store};
 use lightfoot_vfs::{Base, Context, Identity, Observer};

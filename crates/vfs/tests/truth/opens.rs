@@ -1,4 +1,4 @@
-//! Opens and releases that the file system is told of, and the writers that a mount counts.
+//! Opens and releases that the file system gets, and the writers that a mount counts.
 
 use crate::store::{FileRequest, ROOT, Store};
 use lightfoot_vfs::{Base, Context, Errno, MountFlags, OpenFile, OpenFlags};
@@ -51,7 +51,7 @@ fn has_no_writer(context: &Context) -> bool {
 }
 
 #[test]
-fn each_open_that_is_told_is_followed_by_one_release_with_its_flags() {
+fn each_open_that_is_reported_is_followed_by_one_release_with_its_flags() {
     for (what, open, with) in WAYS {
         for flags in FLAGS {
             let (store, context) = case();
@@ -117,7 +117,7 @@ fn an_open_whose_cut_fails_is_released() {
 }
 
 #[test]
-fn what_is_refused_before_it_is_opened_is_not_told() {
+fn what_is_refused_before_it_is_opened_is_not_reported() {
     let cases = [
         ("/d", OpenFlags::RDWR, Errno::EISDIR),
         ("/d", OpenFlags::CREAT, Errno::EISDIR),
@@ -145,7 +145,7 @@ fn what_is_refused_before_it_is_opened_is_not_told() {
 }
 
 #[test]
-fn places_and_directories_are_not_told() {
+fn places_and_directories_are_not_reported() {
     let (store, context) = case();
     let opened = [
         context.open(Base::CWD, b"/f", OpenFlags::PATH, 0),
@@ -161,7 +161,7 @@ fn places_and_directories_are_not_told() {
 }
 
 #[test]
-fn a_file_without_a_name_is_told_too() {
+fn a_file_without_a_name_is_reported_too() {
     let (store, context) = case();
     for refusal in [None, Some(Errno::EMFILE)] {
         store.log().open_error = refusal;
@@ -169,10 +169,10 @@ fn a_file_without_a_name_is_told_too() {
         let file = context.open(Base::CWD, b"/d", flags, 0o600);
         assert_eq!(file.as_ref().err().copied(), refusal);
         drop(file);
-        let told = store.take_file_requests();
+        let requests = store.take_file_requests();
         let is_balanced =
-            matches!(told[..], [FileRequest::Opened(a, f), FileRequest::Released(b, g)] if a == b && f == g);
-        assert!(is_balanced == refusal.is_none() && told.len() == if is_balanced { 2 } else { 0 }, "{told:?}");
+            matches!(requests[..], [FileRequest::Opened(a, f), FileRequest::Released(b, g)] if a == b && f == g);
+        assert!(is_balanced == refusal.is_none() && requests.len() == if is_balanced { 2 } else { 0 }, "{requests:?}");
         assert!(has_no_writer(&context));
     }
 }

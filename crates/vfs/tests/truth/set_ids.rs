@@ -1,4 +1,4 @@
-//! Set-id bits that go with a change of the contents: the file system is told.
+//! Set-id bits that a change of the contents clears, in the file system too.
 
 use crate::store::{ROOT, Store};
 use lightfoot_vfs::{Allocate, Base, Context, Credentials, OpenFlags, SetAttr};
@@ -39,7 +39,7 @@ const CHANGES: [(&str, Change); 8] = [
 ];
 
 #[test]
-fn set_id_bits_that_a_change_takes_away_are_told_once() {
+fn set_id_bits_that_a_change_takes_away_are_reported_once() {
     // Mode before; after a change by root, by the owner, and by one of the group.
     let modes = [
         (0o6777, [0o6777, 0o777, 0o777]),
@@ -61,9 +61,9 @@ fn set_id_bits_that_a_change_takes_away_are_told_once() {
                 change(&context);
                 let label = format!("{what} of {mode:o} by {uid}");
                 assert_eq!(context.attr(Base::CWD, b"/f", true).unwrap().mode & 0o7777, after, "{label}");
-                let told = store.log().modes.clone();
+                let modes = store.log().modes.clone();
                 let expected = if after == mode { vec![] } else { vec![(node, after)] };
-                assert_eq!(told, expected, "{label}");
+                assert_eq!(modes, expected, "{label}");
                 // Nor again by the next.
                 change_again(&context);
                 assert_eq!(store.log().modes, expected, "{label}");

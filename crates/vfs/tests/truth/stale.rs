@@ -31,7 +31,7 @@ impl Case {
         Self { store, node, vfs, context, held, file }
     }
 
-    /// Puts the file in doubt.
+    /// Marks the file stale.
     fn mark_stale(&self) {
         self.file.sync(false).unwrap();
     }
@@ -182,7 +182,7 @@ fn attributes_can_be_asked_for_whatever_is_known() {
     }
     case.store.log().attributes_error = Some(Errno::EIO);
     assert_eq!(case.held.attr_anew(), Err(Errno::EIO));
-    // What could not be asked is in doubt.
+    // Attributes that could not be requested stay stale.
     assert_eq!(case.held.attr(), Err(Errno::EIO));
     case.store.log().attributes_error = None;
     assert_eq!(case.held.attr().unwrap().size, 3);
@@ -206,7 +206,7 @@ fn a_walk_leaves_rcu_walk_once_for_a_doubt() {
 }
 
 #[test]
-fn who_wants_only_what_is_cached_is_told_to_come_again() {
+fn a_walk_of_cached_names_only_fails_with_eagain_for_stale_attributes() {
     let case = Case::new();
     let cached = Base::CWD.within(Resolve::CACHED);
     assert!(case.context.attr(cached, b"/d/f", true).is_ok());
@@ -228,7 +228,7 @@ fn rights_are_those_of_the_attributes_that_are_now() {
         ("open_held", |user, case| user.open_held(&case.held, OpenFlags::RDONLY).map(drop)),
         ("get_xattr", |user, _| match user.get_xattr(Base::CWD, b"/d/f", true, b"user.a") {
             Err(Errno::ENODATA) => Ok(()),
-            told => told.map(drop),
+            reply => reply.map(drop),
         }),
     ];
     for (what, attempt) in tries {
@@ -271,8 +271,8 @@ fn a_file_that_became_something_else_is_stale() {
     }
     let Case { store, file, .. } = case;
     drop(file);
-    let told = store.take_file_requests();
-    assert_eq!(told.len(), 2, "what was opened is released: {told:?}");
+    let requests = store.take_file_requests();
+    assert_eq!(requests.len(), 2, "an opened file is released: {requests:?}");
 }
 
 #[test]

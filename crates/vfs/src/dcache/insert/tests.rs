@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::attr::{Attr, S_IFDIR};
 use crate::dcache::fs::{FileSystem, FsTraits, NewInode};
-use crate::dcache::instance::Tree;
+use crate::dcache::tree::Tree;
 use sync::PerCpuOwner;
 
 struct Names;

@@ -1,4 +1,4 @@
-//! The tree: state shared by all file systems and mounts of one instance.
+//! The tree: state shared by all file systems, mounts and contexts of one [`Vfs`](crate::Vfs).
 //!
 //! # What it is
 //! One hash table over the dentries of all superblocks, the RCU domain that frees everything, the sequences
@@ -9,7 +9,7 @@
 //! Ranks: see [`crate::base::rank`] and `docs/locking.md`.
 //!
 //! # Where it comes from
-//! The globals of Linux's `fs/dcache.c` and `fs/namespace.c`, of one instance; own code.
+//! The globals of Linux's `fs/dcache.c` and `fs/namespace.c`, of one tree; own code.
 
 use crate::base::name::NameKey;
 use crate::base::rank::Ranks;
