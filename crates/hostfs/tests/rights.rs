@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use support::Tree;
 use tempfile::TempDir;
-use vfs::{Base, Capabilities, Credentials, Errno, OpenFlags, SetAttr, SetTime, SetXattr};
+use vfs::{Base, Capabilities, Credentials, Errno, OpenFlags, PathAt, SetAttr, SetTime, SetXattr};
 
 const USER: u32 = 1001;
 const OTHER: u32 = 1002;
@@ -279,6 +279,6 @@ fn names_go_only_where_the_host_lets_the_caller_remove_them() {
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(tree.unlink("/d/a"), Err(Errno::EACCES));
     assert_eq!(tree.rename("/d/a", "/d/b"), Err(Errno::EACCES));
-    assert_eq!(tree.at.link((Base::CWD, b"/d/a", false), (Base::CWD, b"/d/b")), Err(Errno::EACCES));
+    assert_eq!(tree.at.link(PathAt::cwd(b"/d/a"), PathAt::cwd(b"/d/b"), false), Err(Errno::EACCES));
     assert!(dir.join("a").exists() && !dir.join("b").exists());
 }

@@ -225,7 +225,7 @@ fn options_say_what_the_root_is_and_how_names_are_compared() {
 fn a_further_name_takes_an_inode_until_it_goes() {
     let world = World::new(limits(16, 6));
     let root = &world.root;
-    let link = |name: &str| root.link((Base::CWD, b"/f", false), (Base::CWD, name.as_bytes()));
+    let link = |name: &str| root.link(PathAt::cwd(b"/f"), PathAt::cwd(name.as_bytes()), false);
     drop(create(root, "/f").unwrap());
     drop(create(root, "/g").unwrap());
     assert_eq!(world.free().1, 3);
@@ -237,7 +237,7 @@ fn a_further_name_takes_an_inode_until_it_goes() {
     // Names that are removed, and one that is replaced; in any order, the file takes one inode until its last name goes.
     root.unlink(Base::CWD, b"/f").unwrap();
     assert_eq!(world.free().1, 1);
-    root.rename((Base::CWD, b"/g"), (Base::CWD, b"/a"), RenameFlags::default()).unwrap();
+    root.rename(PathAt::cwd(b"/g"), PathAt::cwd(b"/a"), RenameFlags::default()).unwrap();
     assert_eq!(world.free().1, 2);
     for (name, free) in [("/b", 3), ("/c", 4), ("/a", 5)] {
         root.unlink(Base::CWD, name.as_bytes()).unwrap();
@@ -252,7 +252,7 @@ fn the_first_name_of_a_file_that_was_made_without_one_takes_no_further_inode() {
     let file = root.open(Base::CWD, b"/", OpenFlags::RDWR.union(OpenFlags::TMPFILE), 0o600).unwrap();
     assert_eq!(world.free().1, 1);
     for (name, free) in [("/a", 1), ("/b", 0)] {
-        root.link((Base::at(file.held()), b"", false), (Base::CWD, name.as_bytes())).unwrap();
+        root.link(PathAt::new(Base::at(file.held()), b""), PathAt::cwd(name.as_bytes()), false).unwrap();
         assert_eq!(world.free().1, free, "{name}");
     }
     drop(file);
