@@ -176,7 +176,7 @@ impl RecordLocks {
     /// The other owners whose locks conflict with `kind` on `range`.
     pub(crate) fn blockers(&self, key: u64, owner: u64, kind: LockKind, range: Range<u64>) -> Vec<u64> {
         let tables = self.shard(key).tables.lock();
-        let table = tables.get(&(key, Family::Ranges));
+        let table = tables.get(&TableId { key, family: Family::Ranges });
         table.map(|table| table.blockers(&LockRequest { owner, kind, range })).unwrap_or_default()
     }
 

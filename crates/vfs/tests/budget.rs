@@ -3,8 +3,8 @@
 //! Costs are counted in slots that were looked at, not in time.
 
 use lightfoot_vfs::{
-    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, NewInode, OwnedPlace, RenameFlags,
-    Request, S_IFDIR, S_IFREG, Vfs,
+    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, NewInode, OwnedPlace, PathAt,
+    RenameFlags, Request, S_IFDIR, S_IFREG, Vfs,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -269,7 +269,7 @@ fn a_rename_in_a_full_cache_does_what_it_says() {
         for number in 0..64 {
             let (old, new) = (format!("d/old{number}"), format!("d/new{number}"));
             let before = (store.node(&old), store.node(&new));
-            let done = context.rename((Base::CWD, old.as_bytes()), (Base::CWD, new.as_bytes()), flags);
+            let done = context.rename(PathAt::cwd(old.as_bytes()), PathAt::cwd(new.as_bytes()), flags);
             // There is room for the entries of both names, or not.
             let expected = if free == 1 { Err(Errno::ENOMEM) } else { Ok(()) };
             assert_eq!(done, expected, "{old} with room for {free}, {flags:?}");

@@ -59,9 +59,9 @@ mod tests {
     use crate::base::attr::{Attr, S_IFDIR};
     use crate::dcache::fs::{FileSystem, FsTraits, NewInode};
     use crate::dcache::insert::Fresh;
-    use crate::dcache::instance::Tree;
-    use crate::dcache::moving::Moved;
+    use crate::dcache::moving::MoveEnd;
     use crate::dcache::reclaim::{Budget, SlotKind};
+    use crate::dcache::tree::Tree;
     use sync::PerCpuOwner;
 
     const DIR_ATTR: Attr = Attr {
@@ -99,7 +99,7 @@ mod tests {
         let make = |dir, name: &[u8]| {
             let slot = sb.slot(SlotKind::Entry, None).unwrap();
             let new = NewInode { node: 2, attr: DIR_ATTR, ..NewInode::default() };
-            sb.add(slot, dir, name, sb.hash(name), &Fresh::from(&new))
+            sb.add(slot, dir, sb.named(name), &Fresh::from(&new))
         };
         let (old, new) = (make(sb.root(), b"old"), make(sb.root(), b"new"));
         let point = make(old, b"m");
@@ -107,7 +107,7 @@ mod tests {
         std::thread::scope(|scope| {
             let marking = scope.spawn(|| Mountpoints::default().mark(&sb, point).map(drop));
             prim::hint::spin_until(|| has_sleeper(old));
-            let end = |dir| Moved { dir, name: b"m", hash: sb.hash(b"m") };
+            let end = |dir| MoveEnd { dir, named: sb.named(b"m") };
             sb.move_entry(end(old), end(new), point, None, 0);
             drop(lock_of_old);
             // The directory of the name is still locked here: its entry may not become a mount point.
