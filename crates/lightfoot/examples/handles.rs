@@ -13,8 +13,8 @@ fn main() -> io::Result<()> {
     let limits = RamLimits { bytes: Some(64 << 10), ..RamLimits::none() };
     ctx.mount(RamFs::with_limits(limits), "/srv/plugin", MountFlags::NODEV)?;
 
-    // Everything that a plug-in does goes through its handle.
-    let home = ctx.open_dir("/srv/plugin")?.scoped();
+    // Everything that a plug-in does goes through its handle, which has the host's user but none of its capabilities.
+    let home = ctx.open_dir("/srv/plugin")?.confined();
     plugin(&home)?;
     println!("the plug-in left {:?} in {}", ctx.read_to_string("/srv/plugin/out/result")?, home.path().display());
 
@@ -45,5 +45,10 @@ fn plugin(home: &Dir) -> io::Result<()> {
     }
     let refused = home.write("big", vec![0; 1 << 20]).expect_err("there is no room");
     println!("the plug-in writes a mebibyte: {refused}");
+    home.create_dir("more")?;
+    let refused = home.mount(RamFs::new(), "more", MountFlags::default()).expect_err("it would pass the limit");
+    println!("the plug-in mounts a file system without a limit: {refused}");
+    let refused = home.unmount(".", UnmountFlags::DETACH).expect_err("it is the host's");
+    println!("the plug-in unmounts its file system: {refused}");
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::view::View;
 use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
-use vfs::{Errno, OpenFlags, OwnedPlace, Resolve};
+use vfs::{Capabilities, Errno, OpenFlags, OwnedPlace, Resolve};
 
 /// A handle of a directory, with its context: relative paths start there, also after the directory was moved. Every
 /// operation of [`View`] is a method of it.
@@ -81,9 +81,37 @@ impl Dir {
 
     /// The same directory, for walks that stay below it: an absolute path or symbolic link, or a `..` that leads out,
     /// fails with `EXDEV`. A directory with `IN_ROOT` is scoped already; its limits do not change.
+    ///
+    /// This limits paths, not rights: with a context that may mount, the handle's user can mount over what it reaches, and
+    /// unmount it. To code that is not trusted give a [confined](Dir::confined) handle.
     #[must_use]
     pub fn scoped(&self) -> Dir {
         self.within(Resolve::BENEATH).unwrap_or_else(|_| self.clone())
+    }
+
+    /// The same directory for code that is not trusted: [scoped](Dir::scoped), and without capabilities. Its operations
+    /// use a copy of the context as it is now, whose credentials have the same user and groups and no
+    /// [`Capabilities`]: so it cannot mount, unmount, change owners, or read and write where the user may not. Later
+    /// changes of the context do not reach it.
+    ///
+    /// ```
+    /// # use lightfoot::{RamFs, MountFlags, UnmountFlags};
+    /// let ctx = lightfoot::Vfs::ram().context();
+    /// ctx.create_dir_all("/srv/plugin/mnt")?;
+    /// let home = ctx.open_dir("/srv/plugin")?.confined();
+    /// home.write("result", "42")?;
+    /// let refused = home.mount(RamFs::new(), "mnt", MountFlags::default()).unwrap_err();
+    /// assert_eq!(refused.raw_os_error(), Some(1)); // EPERM
+    /// assert!(home.unmount(".", UnmountFlags::DETACH).is_err());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn confined(&self) -> Dir {
+        let context = self.view.inner.fork();
+        let mut credentials = context.credentials();
+        credentials.capabilities = Capabilities::none();
+        context.set_credentials(credentials);
+        Self::new(self.view.of(context)).scoped()
     }
 
     /// The limits of its walks.

@@ -62,6 +62,11 @@ impl View {
         Self { inner: self.inner.clone(), from: Some((held, resolve)) }
     }
 
+    /// The same start and limits, with another context.
+    pub(crate) fn of(&self, context: vfs::Context) -> Self {
+        Self { inner: Arc::new(context), from: self.from.clone() }
+    }
+
     /// The start and the limits of walks.
     pub(crate) fn base(&self) -> Base<'_> {
         match &self.from {
