@@ -145,3 +145,16 @@ fn a_batch_beside_renames_finds_each_file_where_it_is_or_nothing() {
         }
     });
 }
+
+#[test]
+fn what_receives_the_results_may_wait_for_all_readers() {
+    let (vfs, context) = tree();
+    context.mkdir(Base::CWD, b"/d", 0o755).unwrap();
+    let mut seen = 0;
+    context.attr_many(Base::CWD, &[b"/d", b"/d", b"/none"], true, |_, _| {
+        // Panics inside a read section of the tree.
+        vfs.barrier();
+        seen += 1;
+    });
+    assert_eq!(seen, 3);
+}

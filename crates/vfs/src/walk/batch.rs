@@ -90,13 +90,16 @@ impl Context {
         follow: bool,
         mut emit: impl FnMut(usize, Result<(Attr, u64), Errno>),
     ) {
+        let mut all = Vec::with_capacity(paths.len().min(CHUNK));
         for (number, chunk) in paths.chunks(CHUNK).enumerate() {
             let first = number * CHUNK;
+            // `emit` may block, so it is called after the read section.
             let unresolved = if base.resolve.is_plain() {
-                self.interleave(base, chunk, |at, found| emit(first + at, Ok(found)))
+                self.interleave(base, chunk, |at, found| all.push((at, found)))
             } else {
                 (0..chunk.len()).collect()
             };
+            all.drain(..).for_each(|(at, found)| emit(first + at, Ok(found)));
             for at in unresolved {
                 emit(first + at, self.attr_as(base, chunk[at], follow, |attr, dev| (attr, dev)));
             }
