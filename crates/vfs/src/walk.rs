@@ -206,7 +206,7 @@ impl Context {
             links,
         };
         let before = Before::none();
-        let stopped = match walk.walk(Step::start(start), path, &before) {
+        let stopped = match walk.walk(Step::first(start), path, &before) {
             Ok(at) => {
                 let found = WalkEnd::new(&walk, &at);
                 let taken = take(&found);

@@ -1,6 +1,6 @@
 //! Misses over a file system that answers when the test lets it: requests, waiting threads, timeouts.
 
-use lightfoot_vfs::{Base, Context, Errno, Fallback, OpenFlags, Vfs};
+use lightfoot_vfs::{Base, Context, Errno, Fallback, MountFlags, OpenFlags, UnmountFlags, Vfs};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -236,4 +236,29 @@ fn a_tree_that_is_dropped_while_its_file_system_is_asked_goes_when_it_answers() 
     slow.wait_for(1);
     slow.release();
     assert!(counts.ends_within(Duration::from_secs(60)), "the tree's file system stays");
+}
+
+#[test]
+fn a_file_system_that_never_answers_keeps_few_threads() {
+    let names: Vec<String> = (0..100).map(|number| format!("f{number}")).collect();
+    let slow = Slow::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let upper = Store::with_paths(&["mnt/"]);
+    let vfs = upper.tree();
+    let context = vfs.context();
+    context.mount(slow.store.clone(), Base::CWD, b"/mnt", MountFlags::default()).unwrap();
+    for name in &names {
+        slow.hold(name, 1);
+    }
+    let impatient = vfs.context();
+    impatient.set_timeout_ns(Some(LITTLE_NS));
+    let look = |name: &str| impatient.attr(Base::CWD, format!("/mnt/{name}").as_bytes(), true);
+    for name in &names {
+        assert_eq!(look(name), Err(Errno::ETIMEDOUT), "{name}");
+    }
+    slow.release();
+    // Until the last of its threads has ended.
+    while context.unmount(Base::CWD, b"/mnt", UnmountFlags::default()).is_err() {
+        thread::yield_now();
+    }
+    assert_eq!(slow.store.lookups(), 16);
 }

@@ -1,6 +1,8 @@
 //! A file system that is the truth, and the VFS in front of it: stale attributes, opens that it gets, listings by cookie,
 //! observers, held places.
 
+#[path = "truth/age.rs"]
+mod age;
 #[path = "truth/held.rs"]
 mod held;
 #[path = "truth/listing.rs"]

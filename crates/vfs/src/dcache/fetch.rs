@@ -11,6 +11,11 @@
 //! again. An answer replaces only the attributes that were there at the time of the request: if they changed
 //! since, they stay, marked stale.
 //!
+//! # Times of validity
+//! A walk by name revalidates an expired name, and its attributes with it. A file that is held (root and working
+//! directory, handles, open files, the roots of mounts) is used without its name: its users request its attributes when
+//! they are older than the time of validity that the file system gave, or were invalidated ([`Inode::is_old`]).
+//!
 //! # Where it comes from
 //! `STATX_ATTR` validity of FUSE (`attr_valid`) and NFS (`NFS_INO_INVALID_ATTR`) in Linux.
 
@@ -21,7 +26,9 @@ use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
+use crate::dcache::object::ObjectFlags;
 use crate::dcache::superblock::SuperBlock;
+use prim::atomic::{Ordering::SeqCst, fence};
 
 impl SuperBlock {
     /// The attributes of `inode`, which is held.
@@ -30,11 +37,12 @@ impl SuperBlock {
     /// Errors of [`crate::FileSystem::attributes`].
     #[inline]
     pub(crate) fn attr_now(&self, inode: &Inode) -> Result<Attr, Errno> {
-        if inode.is_stale() { self.fetch_attr(inode) } else { Ok(inode.attr()) }
+        if inode.is_stale() || inode.is_old() { self.fetch_attr(inode) } else { Ok(inode.attr()) }
     }
 
     #[cold]
     pub(crate) fn fetch_attr(&self, inode: &Inode) -> Result<Attr, Errno> {
+        let invalidations = self.invalidations();
         inode.set_stale(false);
         let before = inode.attr();
         let reply = self.fs.attributes(&Request::of(&Credentials::root()), inode);
@@ -56,7 +64,26 @@ impl SuperBlock {
         } else if attr.is_dir() && before.mode != attr.mode {
             crate::dcache::slot::dentry_beside(inode).update_search();
         }
+        self.renew(inode, invalidations);
         Ok(attr)
+    }
+
+    /// Notes that the attributes of `inode` are of a request that began after so many invalidations.
+    fn renew(&self, inode: &Inode, invalidations: u32) {
+        self.renew_valid(inode);
+        let is_root = self.root().inode().is_some_and(|root| core::ptr::eq(root, inode));
+        if is_root && !inode.has_ttl() {
+            self.root().update_flags(|object| object.without(ObjectFlags::CHECKED));
+        }
+        // ORDERING: the fence pairs with that of `Invalidator::invalidate`: either this thread sees the invalidation, or the
+        // invalidating thread sees what was just stored, and ages it.
+        fence(SeqCst);
+        if self.invalidations() != invalidations {
+            inode.age();
+            if is_root {
+                self.root().expire();
+            }
+        }
     }
 
     /// The body of the symbolic link at `dentry`, which is held; requested from the file system if it is not

@@ -17,7 +17,7 @@ use crate::base::access::acl::Acls;
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFMT};
 use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::NewInode;
+use crate::dcache::fs::{NewInode, Valid};
 use crate::dcache::slot::{InSlot, Private, RcuBytes};
 use prim::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
@@ -52,6 +52,8 @@ pub struct Inode {
     /// A symbolic link's body.
     pub(crate) link_body: RcuBytes,
     pub(crate) data_lock: Mutex<()>,
+    /// Until when the attributes may be used for what is held: ticks, [`FOREVER`], [`AGED`] or [`OLD`].
+    attr_until: AtomicU32,
     pub(crate) free_link: AtomicPtr<Dentry>,
     /// The next inode on the chain of the table of nodes.
     pub(crate) next: AtomicUsize,
@@ -69,6 +71,21 @@ const LINKABLE: u32 = 1 << 29;
 const STALE: u32 = 1 << 28;
 /// Flags in an inode's own `mode`, never shown.
 const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE | STALE;
+
+/// Nanoseconds of a tick of `attr_until`, as a power of two: 67 ms. So it counts the clock's first nine years; after them,
+/// attributes with a time of validity are requested at each use.
+const TICK_BITS: u32 = 26;
+/// `attr_until`: until the file system invalidates them.
+const FOREVER: u32 = u32::MAX;
+/// `attr_until`: invalidated, otherwise valid until that.
+const AGED: u32 = 0;
+/// `attr_until`: invalidated, otherwise valid for a time.
+const OLD: u32 = 1;
+
+/// The tick of a time, rounded down.
+fn tick_of(ns: u64) -> u32 {
+    u32::try_from(ns >> TICK_BITS).unwrap_or(FOREVER - 1).clamp(OLD + 1, FOREVER - 1)
+}
 
 /// Storage is counted in pages of 4096 bytes; `stat(2)` counts blocks of 512.
 const BLOCKS_PER_PAGE: u64 = 8;
@@ -93,6 +110,7 @@ impl Inode {
             private: Private::none(),
             link_body: RcuBytes::none(),
             data_lock: Mutex::new(()),
+            attr_until: AtomicU32::new(FOREVER),
             free_link: AtomicPtr::new(core::ptr::null_mut()),
             next: AtomicUsize::new(0),
             acl: InSlot::none(),
@@ -153,6 +171,32 @@ impl Inode {
         let _held = self.seq.write_lock();
         let others = self.mode.load(Relaxed) & !STALE;
         self.mode.store(others | if is_stale { STALE } else { 0 }, Relaxed);
+    }
+
+    /// Sets for how long the attributes are valid from now on.
+    pub(crate) fn set_valid(&self, valid: Valid) {
+        let until = match valid {
+            Valid::UntilInvalidated => FOREVER,
+            Valid::For(ns) => tick_of(monotonic_ns().saturating_add(ns)),
+        };
+        // Relaxed: a time, as that of an entry.
+        self.attr_until.store(until, Relaxed);
+    }
+
+    /// Whether the attributes are valid for a time only.
+    pub(crate) fn has_ttl(&self) -> bool {
+        !matches!(self.attr_until.load(Relaxed), FOREVER | AGED)
+    }
+
+    /// Whether the attributes are too old for a user that holds the file and does not look its name up.
+    pub(crate) fn is_old(&self) -> bool {
+        let until = self.attr_until.load(Relaxed);
+        until != FOREVER && tick_of(monotonic_ns()) >= until
+    }
+
+    /// Makes the attributes too old: the name was invalidated.
+    pub(crate) fn age(&self) {
+        self.attr_until.store(if self.has_ttl() { OLD } else { AGED }, Relaxed);
     }
 
     /// Changes attributes under the inode's sequence lock. `f` must not block.
@@ -379,6 +423,10 @@ impl<'g> UnheldInode<'g> {
     pub fn attr(self) -> Attr {
         self.0.attr()
     }
+}
+
+fn monotonic_ns() -> u64 {
+    u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0)
 }
 
 #[inline(always)]

@@ -118,6 +118,7 @@ impl SuperBlock {
     fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> &'d Inode {
         let inode = &cold_part(dentry).inode;
         inode.begin(new.attr, new.node);
+        self.set_valid(inode, new.valid);
         if let Some(body) = new.link_body {
             self.charge_body(body.len(), 1);
             inode.link_body.set(&self.domain, Some(body.into()));
@@ -221,6 +222,7 @@ impl SuperBlock {
             *attr = Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr };
         });
         self.renew_acls(dentry, inode, acls_of(new));
+        self.set_valid(inode, new.valid);
         set_expiry(dentry, new.valid);
         dentry.update_flags(|object| object.without(ObjectFlags::CHECKED).with(checked_flag(new.valid)));
     }
@@ -353,13 +355,16 @@ impl Dentry {
         u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0) >= self.cookie.load(Relaxed)
     }
 
-    /// Marks the entry stale, so that it is revalidated before its next use. From any thread, without a lock.
-    /// Not for a root, which has no name.
+    /// Marks the entry stale, so that it is revalidated before its next use, and users that hold it request its attributes. From
+    /// any thread, without a lock.
     pub(crate) fn expire(&self) {
-        if self.is_in(self) {
-            return;
+        if let Some(inode) = self.inode() {
+            inode.age();
         }
-        self.cookie.store(0, Relaxed);
+        // A root has no name to revalidate.
+        if !self.is_in(self) {
+            self.cookie.store(0, Relaxed);
+        }
         self.update_flags(|object| object.with(ObjectFlags::CHECKED));
     }
 }

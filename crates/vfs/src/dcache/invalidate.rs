@@ -8,8 +8,7 @@
 //!
 //! # What it is not
 //! Removal: an expired entry stays in memory until it is revalidated or evicted. The root of a file system
-//! has no name to revalidate; its attributes are those of [`FileSystem::root`](crate::FileSystem::root),
-//! changed by operations of the VFS.
+//! has no name to revalidate; its attributes are requested anew.
 //!
 //! # Limitations
 //! A lookup's answer that overtakes an invalidation is put into the cache and then marked stale. A reader
@@ -61,6 +60,8 @@ pub(crate) struct Observers(Mutex<Vec<Box<dyn Observing>>>);
 trait Observing: Send + Sync {
     /// Calls `what` with it; `false` if it was dropped.
     fn notify(&self, what: &dyn Fn(&dyn Observer)) -> bool;
+
+    fn is_alive(&self) -> bool;
 }
 
 impl<O: Observer> Observing for Weak<O> {
@@ -70,11 +71,18 @@ impl<O: Observer> Observing for Weak<O> {
             true
         })
     }
+
+    fn is_alive(&self) -> bool {
+        self.upgrade().is_some()
+    }
 }
 
 impl Observers {
     pub(crate) fn add<O: Observer>(&self, observer: &Arc<O>) {
-        self.0.lock().push(Box::new(Arc::downgrade(observer)));
+        let mut all = self.0.lock();
+        // Those that were dropped: a tree without invalidations would keep their memory.
+        all.retain(|one| one.is_alive());
+        all.push(Box::new(Arc::downgrade(observer)));
     }
 
     fn notify(&self, what: impl Fn(&dyn Observer)) {
@@ -108,7 +116,7 @@ impl Invalidator {
     fn invalidate(&self) -> Option<Arc<SuperBlock>> {
         let sb = self.sb.upgrade()?;
         sb.count_invalidation();
-        // ORDERING: pairs with the fence of `expire_if_invalidated`.
+        // ORDERING: pairs with the fences of `expire_if_invalidated` and of `SuperBlock::renew` (fetch.rs).
         fence(SeqCst);
         Some(sb)
     }
@@ -183,9 +191,9 @@ impl Invalidator {
             only
         });
         if beside == Some(false) {
-            // Several names, or another than its first: no list has them.
+            // Several names, or another than its first: no list has them. Also names that are held after their removal.
             sb.for_each(|dentry| {
-                if dentry.object().is_hashed() && dentry.inode().is_some_and(|inode| inode.node() == node) {
+                if dentry.inode().is_some_and(|inode| inode.node() == node) {
                     f(&sb, dentry);
                 }
             });

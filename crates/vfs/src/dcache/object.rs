@@ -118,6 +118,12 @@ impl Object {
         if is_open { closed.with(ObjectFlags::SEARCH_ALL) } else { closed }
     }
 
+    /// The word of a directory of `mode` with an expiry.
+    pub(crate) fn with_expiry(self, mode: u32) -> Self {
+        let object = self.with(ObjectFlags::CHECKED);
+        if object.is_dir() { object.with_search(mode) } else { object }
+    }
+
     /// Whether there is no inode: a name that does not exist, or a free dentry.
     #[inline(always)]
     pub(crate) const fn is_negative(self) -> bool {

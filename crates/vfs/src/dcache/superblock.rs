@@ -16,6 +16,7 @@ use crate::base::name::Named;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{FileSystem, FsTraits, NameRules, NewInode, Valid};
+use crate::dcache::inode::Inode;
 use crate::dcache::inode_table::Inodes;
 use crate::dcache::listings::Listings;
 use crate::dcache::object::{Object, ObjectFlags};
@@ -23,7 +24,7 @@ use crate::dcache::reclaim::{Budget, SLOT, Share, SlotKind};
 use crate::dcache::slot::{CountedDentry, InodeTable, cold_part};
 use crate::dcache::tree::Tree;
 use prim::atomic::{
-    AtomicU32,
+    AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use prim::shared::Arc;
@@ -61,6 +62,8 @@ pub(crate) struct SuperBlock {
     /// Whether it does, and the VFS obeys the ACLs that it reads from the file system.
     pub(crate) fs_applies_acls: bool,
     pub(crate) default_valid: Valid,
+    /// The shortest time of validity that the file system gave.
+    ttl_ns: AtomicU64,
     pub(crate) inodes: Inodes,
     /// Mounts of it; each holds a reference on its root dentry.
     pub(crate) mounted: AtomicU32,
@@ -69,6 +72,8 @@ pub(crate) struct SuperBlock {
     invalidated: AtomicU32,
     /// Lookups in progress.
     pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
+    /// Lookups that go on after their callers' deadlines.
+    pub(crate) hung_lookups: AtomicU32,
     _memory: Memory,
 }
 
@@ -183,7 +188,12 @@ impl SuperBlock {
             inodes.add(&tree.domain, inode);
             inode.slot_users.store(2, Relaxed);
             dentry.set_entry(&tree.domain, dentry, Named { name: b"", hash: 0 });
-            dentry.set_object(Object::of(inode, new.attr.mode, dir_flags).with(ObjectFlags::HASHED));
+            // The root has no name that expires, but attributes that do: walks must look at them.
+            dentry.cookie.store(u64::MAX, Relaxed);
+            let valid = if new.valid == Valid::UntilInvalidated { default_valid } else { new.valid };
+            inode.set_valid(valid);
+            let object = Object::of(inode, new.attr.mode, dir_flags).with(ObjectFlags::HASHED);
+            dentry.set_object(if inode.has_ttl() { object.with_expiry(new.attr.mode) } else { object });
             dentry.count.revive(1);
             CountedDentry::from_counted(dentry)
         };
@@ -203,6 +213,7 @@ impl SuperBlock {
             versions: Versions::new(),
             invalidated: AtomicU32::new(0),
             flights: SingleFlight::new(),
+            hung_lookups: AtomicU32::new(0),
             tree,
             fs,
             type_name,
@@ -214,6 +225,7 @@ impl SuperBlock {
             rules,
             own_permissions,
             default_valid,
+            ttl_ns: AtomicU64::new(if let Valid::For(ns) = default_valid { ns } else { u64::MAX }),
             _memory: memory,
         }
     }
@@ -236,6 +248,25 @@ impl SuperBlock {
     pub(crate) fn count_invalidation(&self) {
         // Relaxed: as above.
         self.invalidated.fetch_add(1, Relaxed);
+    }
+
+    /// Sets for how long the file system's answer about `inode` is valid.
+    pub(crate) fn set_valid(&self, inode: &Inode, valid: Valid) {
+        if let Valid::For(ns) = valid {
+            // Relaxed: a figure by itself; seldom written.
+            if ns < self.ttl_ns.load(Relaxed) {
+                self.ttl_ns.fetch_min(ns, Relaxed);
+            }
+        }
+        inode.set_valid(valid);
+    }
+
+    /// Sets that the attributes of `inode` are fresh, after an answer without a time.
+    pub(crate) fn renew_valid(&self, inode: &Inode) {
+        inode.set_valid(match inode.has_ttl() {
+            true => Valid::For(self.ttl_ns.load(Relaxed)),
+            false => Valid::UntilInvalidated,
+        });
     }
 
     /// Calls `f` with every dentry, in use or not.

@@ -122,7 +122,8 @@ impl Context {
 
     /// Sets the most that an operation of this context waits for its file system, in nanoseconds; `None`: no
     /// limit. Beyond it the operation fails with `ETIMEDOUT`. Lookups then run on another thread, so that a
-    /// caller returns even if the file system never answers.
+    /// caller returns even if the file system never answers. Of each file system at most 16 such threads stay behind
+    /// callers that have returned; while there are so many, lookups fail with `ETIMEDOUT` at once.
     pub fn set_timeout_ns(&self, timeout: Option<u64>) {
         self.replace(|state| state.timeout = timeout);
     }

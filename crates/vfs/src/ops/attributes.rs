@@ -217,6 +217,10 @@ pub(crate) fn drop_set_ids_first(
     request: &Request,
     inode: &Inode,
 ) -> Result<(), Errno> {
+    if inode.is_old() {
+        // Others may have set them.
+        sb.fetch_attr(inode)?;
+    }
     if inode.mode() & (S_ISUID | S_ISGID) == 0 { Ok(()) } else { report_dropped_ids(cred, sb, request, inode) }
 }
 

@@ -34,7 +34,7 @@ impl Context {
 
     pub(crate) fn searchable(&self, base: Base<'_>, path: &[u8]) -> Result<OwnedPlace, Errno> {
         self.resolve(base, path, true, |found| {
-            let attr = found.inode()?.attr();
+            let attr = found.attr()?;
             if attr.mode & S_IFMT != S_IFDIR {
                 return Err(Errno::ENOTDIR);
             }

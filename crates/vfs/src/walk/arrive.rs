@@ -12,6 +12,7 @@ use crate::base::access::credentials::MAY_EXEC;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::dcache::fallback::Fallback;
+use crate::dcache::inode::Inode;
 use crate::dcache::object::ObjectFlags;
 use crate::dcache::slot::inode_of;
 use crate::mount::place::Place;
@@ -20,13 +21,23 @@ use crate::walk::permission::{MayRcu, may_rcu};
 use crate::walk::rcu_walk::{RcuWalk, Step, StepEnd, fail};
 use crate::walk::resolve::is_within_rcu;
 
+impl<'g> Step<'g> {
+    /// Samples the start of a walk. Without `HASHED`: its name, and mounts on it, do not matter, but its age does.
+    #[inline(always)]
+    pub(crate) fn first(place: Place<'g>) -> Self {
+        let at = Self::sample(place.mount, place.dentry);
+        let nameless = ObjectFlags::MOUNTED.union(ObjectFlags::COLD).union(ObjectFlags::HASHED);
+        Self { object: at.object.without(nameless), ..at }
+    }
+}
+
 impl<'g> RcuWalk<'g> {
     /// From a name to its target: fails for a negative entry, leaves rcu-walk for an expired one, and crosses
     /// mount points.
     pub(super) fn arrive(&self, at: &Step<'g>) -> Result<Step<'g>, StepEnd> {
         let mut at = *at;
-        if at.object.has_expiry() && !core::ptr::eq(at.dentry, self.fresh) && at.dentry.is_expired() {
-            return Err(StepEnd::Fallback(Fallback::Revalidate));
+        if at.object.has_expiry() {
+            self.check_expiry(&at)?;
         }
         if at.object.is_cold() || at.object.is_negative() {
             at.dentry.hit(at.object);
@@ -39,10 +50,25 @@ impl<'g> RcuWalk<'g> {
             match at.mount.get().child_rcu(self.guard, at.dentry) {
                 None => at.object = at.object.without(ObjectFlags::MOUNTED),
                 Some(_) if self.resolve.contains(Resolve::NO_XDEV) => return Err(fail(&at, Errno::EXDEV)),
-                Some(child) => at = Step::sample(child, child.get().root()),
+                Some(child) => {
+                    at = Step::sample(child, child.get().root());
+                    if at.object.has_expiry() {
+                        check_age(&at)?;
+                        at.object = at.object.without(ObjectFlags::CHECKED);
+                    }
+                }
             }
         }
         Ok(at)
+    }
+
+    /// Checks a name with an expiry; of a place that the walk did not find by a name, the age of its attributes.
+    fn check_expiry(&self, at: &Step<'g>) -> Result<(), StepEnd> {
+        if !at.object.is_hashed() || at.dentry.is_in(at.dentry) {
+            return check_age(at);
+        }
+        let is_stale = !core::ptr::eq(at.dentry, self.fresh) && at.dentry.is_expired();
+        if is_stale { Err(StepEnd::Fallback(Fallback::Revalidate)) } else { Ok(()) }
     }
 
     /// `.` and `..`
@@ -98,4 +124,10 @@ impl<'g> RcuWalk<'g> {
             MayRcu::NotHere => Err(StepEnd::Fallback(Fallback::Permission)),
         }
     }
+}
+
+/// Leaves rcu-walk if the attributes of a place that was not found by its name are too old.
+fn check_age(at: &Step<'_>) -> Result<(), StepEnd> {
+    let is_old = inode_of(at.dentry, at.object).is_some_and(Inode::is_old);
+    if is_old { Err(StepEnd::Fallback(Fallback::Attributes)) } else { Ok(()) }
 }

@@ -38,12 +38,28 @@ use crate::dcache::reclaim::SlotKind;
 use crate::dcache::slot::{CountedDentry, outlive};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
-use prim::atomic::{Ordering::SeqCst, fence};
+use prim::atomic::{
+    AtomicU32,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
+use prim::shared::Arc;
 use sync::single_flight::{Entry, Waited};
 
 /// Answers that are discarded because the directory changed meanwhile, before the request is sent under the
 /// directory's lock.
 const MOST_TRIES: u32 = 8;
+
+/// Lookups of one file system that may go on after the deadlines of all their callers, each on its thread. With so
+/// many, further lookups with a deadline fail with `ETIMEDOUT` at once, until one of these ends.
+const MOST_HUNG: u32 = 16;
+
+/// A lookup on another thread: it runs, and its caller waits.
+const RUNNING: u32 = 0;
+/// It runs after its caller's deadline.
+const HUNG: u32 = 1;
+/// It has ended.
+const ENDED: u32 = 2;
 
 /// The state of a name in the cache.
 enum Look {
@@ -127,23 +143,42 @@ fn single_flight(sb: &SuperBlock, dir: &OwnedPlace, named: Named<'_>, version: u
             leader.finish(answer);
             return answer;
         }
+        // Dropped, the leader lets others lead.
+        Entry::Lead(_) if sb.hung_lookups.load(Relaxed) >= MOST_HUNG => return LookupResult::Failed(Errno::ETIMEDOUT),
         Entry::Lead(leader) => {
             // On another thread, so that this one can return at its deadline.
             let waiter = leader.waiter();
-            let (dir, name, request) = (dir.clone(), Box::<[u8]>::from(named.name), request.clone());
+            let state = Arc::new(AtomicU32::new(RUNNING));
+            let own = state.clone();
+            let (dir, name, request_there) = (dir.clone(), Box::<[u8]>::from(named.name), request.clone());
             let hash = named.hash;
             let work = move || {
-                let answer = fetch(dir.sb(), dir.dentry(), Named { name: &name, hash }, &request);
+                let answer = fetch(dir.sb(), dir.dentry(), Named { name: &name, hash }, &request_there);
+                // Relaxed: both ends change only this word and a count.
+                if own.swap(ENDED, Relaxed) == HUNG {
+                    dir.sb().hung_lookups.fetch_sub(1, Relaxed);
+                }
                 drop(dir);
                 leader.finish(answer);
             };
             if prim::thread::spawn("lightfoot-fetch", work).is_none() {
                 return LookupResult::Failed(Errno::EAGAIN);
             }
-            waiter
+            let waited = waiter.wait(request.deadline);
+            if matches!(waited, Waited::TimedOut) {
+                sb.hung_lookups.fetch_add(1, Relaxed);
+                if state.compare_exchange(RUNNING, HUNG, Relaxed, Relaxed).is_err() {
+                    sb.hung_lookups.fetch_sub(1, Relaxed);
+                }
+            }
+            return result_of(waited);
         }
     };
-    match waiter.wait(request.deadline) {
+    result_of(waiter.wait(request.deadline))
+}
+
+fn result_of(waited: Waited<LookupResult>) -> LookupResult {
+    match waited {
         Waited::Done(answer) => answer,
         Waited::Abandoned => LookupResult::Again,
         Waited::TimedOut => LookupResult::Failed(Errno::ETIMEDOUT),
@@ -250,6 +285,7 @@ fn insert<'s>(sb: &'s SuperBlock, dir: &Dentry, named: Named<'_>, new: &NewInode
             crate::dcache::slot::dentry_beside(inode).expire();
         }
         sb.renew_acls_locked(crate::dcache::slot::dentry_beside(inode), inode, acls_of(new));
+        sb.set_valid(inode, new.valid);
         let slot = slot.take()?;
         Some(outlive(sb, sb.add_alias(slot, dir, named, inode, new.valid)))
     });

@@ -49,7 +49,7 @@ impl<'g> Step<'g> {
         Self { mount, dentry, seq, object: dentry.object() }
     }
 
-    /// Samples the start of a walk: mounts on it, and the expiry of its name, do not matter.
+    /// Samples a place that the walk knows: mounts on it, its age and the expiry of its name do not matter.
     #[inline(always)]
     pub(crate) fn start(place: Place<'g>) -> Self {
         let at = Self::sample(place.mount, place.dentry);
@@ -254,7 +254,7 @@ impl<'g> RcuWalk<'g> {
         self.links += 1;
         let is_roots_mount = || self.root.mount.ptr_eq(at.mount);
         let start = match leads_to_root(body, self.resolve, is_roots_mount) {
-            Ok(true) => Step::start(self.root),
+            Ok(true) => Step::first(self.root),
             Ok(false) => parent,
             Err(errno) => return Err(WalkExit::Fail(errno)),
         };

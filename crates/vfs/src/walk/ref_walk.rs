@@ -31,6 +31,8 @@ pub(crate) struct RefWalk {
     here: OwnedPlace,
     /// Mounts on `here`, and its expiry, were already handled.
     arrived: bool,
+    /// The attributes of `here` came with its name, or were requested since.
+    is_new: bool,
     root: OwnedPlace,
     cred: Credentials,
     timeout: Option<u64>,
@@ -47,9 +49,10 @@ impl RefWalk {
         // The context's state holds the root during the read section, or an earlier ref-walk does.
         let root_mount = walk.root.mount.to_arc()?;
         let root = OwnedPlace::new(root_mount, walk.root.mount.get().sb.pin_again(walk.root.dentry));
-        let arrived = !at.object.has(ObjectFlags::MOUNTED | ObjectFlags::CHECKED);
+        let by_name = at.object.is_hashed() && !at.dentry.is_in(at.dentry);
+        let arrived = !(at.object.is_mountpoint() || at.object.has_expiry() && by_name);
         let (cred, resolve, links) = (walk.cred.clone(), walk.resolve, walk.links);
-        Some(Self { here, arrived, root, cred, timeout, resolve, rest, links })
+        Some(Self { here, arrived, is_new: false, root, cred, timeout, resolve, rest, links })
     }
 
     /// A walk that holds the start of `path`.
@@ -57,19 +60,19 @@ impl RefWalk {
     /// # Errors
     /// `EXDEV` for an absolute path with `BENEATH`.
     pub(crate) fn from_start(context: &Context, links: u32, base: Base<'_>, path: &[u8]) -> Result<Self, Errno> {
-        let (root, cwd) = context.root_and_cwd();
-        let start = base.dir.cloned().unwrap_or(cwd);
-        let root = if base.resolve.is_scoped() { base.scope.cloned().unwrap_or_else(|| start.clone()) } else { root };
+        // All of one state: a thread may replace it meanwhile.
+        let guard = context.tree().domain.read();
+        let state = context.state(&guard);
+        let start = base.dir.unwrap_or(&state.cwd).clone();
+        let root = if base.resolve.is_scoped() { base.scope.unwrap_or(&start) } else { &state.root }.clone();
         let is_absolute = path.first() == Some(&b'/');
         if is_absolute && base.resolve.contains(Resolve::BENEATH) {
             return Err(Errno::EXDEV);
         }
         let here = if is_absolute { root.clone() } else { start };
-        let guard = context.tree().domain.read();
-        let state = context.state(&guard);
         let resolve = base.resolve.union(state.link_policy());
         let (cred, timeout) = (state.cred.clone(), state.timeout);
-        Ok(Self { here, arrived: true, root, cred, timeout, resolve, rest: path.to_vec(), links })
+        Ok(Self { here, arrived: true, is_new: false, root, cred, timeout, resolve, rest: path.to_vec(), links })
     }
 
     pub(crate) fn root(&self) -> Place<'_> {
@@ -157,6 +160,24 @@ impl RefWalk {
     /// `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EXDEV`, `ETIMEDOUT`, or errors of the file
     /// system.
     pub(crate) fn step(&mut self, follow: bool) -> Result<(), Errno> {
+        self.renew()?;
+        self.take_step(follow)?;
+        self.renew()
+    }
+
+    /// Requests the attributes of a place that the walk did not find by its name, if they are too old.
+    fn renew(&mut self) -> Result<(), Errno> {
+        if self.is_new || self.must_arrive() {
+            return Ok(());
+        }
+        self.is_new = true;
+        match self.here().inode() {
+            Some(inode) if inode.is_old() => self.here.sb().fetch_attr(inode).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_step(&mut self, follow: bool) -> Result<(), Errno> {
         if self.must_arrive() {
             return self.arrive();
         }
@@ -180,11 +201,12 @@ impl RefWalk {
             b".." => {
                 if let Some(up) = self.parent()? {
                     self.here = up;
-                    self.arrived = false;
+                    (self.arrived, self.is_new) = (false, false);
                 }
             }
             name => {
                 self.here = self.child(name)?;
+                self.is_new = true;
                 self.cross()?;
             }
         }
@@ -215,7 +237,7 @@ impl RefWalk {
                 child.to_arc()
             };
             match child {
-                Some(child) => self.here = OwnedPlace::root_of(child),
+                Some(child) => (self.here, self.is_new) = (OwnedPlace::root_of(child), false),
                 // It is being unmounted: wait for the end of the unmount.
                 None => drop(self.here.sb().ranks.lock(Rank::Mounts, &self.here.sb().mounts)),
             }
@@ -243,6 +265,7 @@ impl RefWalk {
         };
         let found = lookup::find_held(sb, &dir, &name, &self.request())?.ok_or(Errno::ENOENT)?;
         self.here = dir.beside(found);
+        self.is_new = true;
         // Just revalidated, so it is accepted even if it is valid for no time at all.
         self.cross()?;
         self.arrived = true;
@@ -312,7 +335,7 @@ impl RefWalk {
             }
         };
         self.here = next;
-        self.arrived = true;
+        (self.arrived, self.is_new) = (true, false);
         let rest = core::mem::replace(&mut self.rest, body);
         if !rest.is_empty() {
             self.rest.push(b'/');
