@@ -39,7 +39,7 @@ use callers::Callers;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use vfs::{Attr, Base, Errno, OpenFile, OwnedPlace, SetAttr, StatVfs, Vfs};
+use vfs::{Attr, Base, Errno, OpenFile, OwnedPlace, SetAttr, SetTime, StatVfs, Vfs};
 
 /// The longest queue of notices. When it is full, one notice for everything takes its place.
 const QUEUED_NOTICES: usize = 4096;
@@ -346,7 +346,12 @@ impl Session {
             set.size = None;
         }
         let is_done = set == SetAttr::default();
-        let context = self.callers.changing(caller, held.attr()?.uid, &set);
+        let owner = held.attr()?.uid;
+        let is_checked = self.options.checks == Checks::Kernel;
+        if self.options.writeback && is_checked && caller.uid != 0 && caller.uid != owner {
+            both_now(&mut set);
+        }
+        let context = self.callers.changing(caller, owner, &set);
         let attr = if is_done { held.attr()? } else { context.set_attr_held(&held, &set)? };
         let attr =
             if times == SetAttr::default() { attr } else { self.callers.everyone().set_attr_held(&held, &times)? };
@@ -399,6 +404,14 @@ fn other_ids(inode: u64) -> impl Iterator<Item = u64> + Clone {
 impl core::fmt::Debug for Session {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Session").field("nodes", &self.nodes.len()).field("handles", &self.open_handles()).finish()
+    }
+}
+
+/// With writeback the kernel sends `utimes(path, NULL)` with its own time for `mtime` and the server's for `atime`. Only the
+/// owner may set a given time; the kernel has checked that, so from another user this pair means the time of now twice.
+fn both_now(set: &mut SetAttr) {
+    if let (Some(SetTime::Now), Some(SetTime::At(_))) = (set.atime, set.mtime) {
+        set.mtime = Some(SetTime::Now);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::kernel::{Kernel, RDONLY, RDWR, SUPER, USER, WRONLY};
 use lightfoot_fuse::{Caller, Checks, NameIn, NewMode, ROOT_NODE, SessionOptions, Shown};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
-use vfs::{Acl, AclKind, Base, Errno, S_IFDIR, S_IFREG, SetAttr, SetXattr};
+use vfs::{Acl, AclKind, Base, Errno, S_IFDIR, S_IFREG, SetAttr, SetTime, SetXattr};
 
 fn kernel(checks: Checks) -> Kernel {
     Kernel::with(SessionOptions { checks, ..SessionOptions::default() })
@@ -304,5 +304,17 @@ fn trusted_attributes_are_listed_only_for_root() {
         }
         assert_eq!(kernel.listxattr(&SUPER, node).unwrap().len(), 17, "{checks:?}");
         assert_eq!(kernel.listxattr(&USER, node).unwrap(), b"user.a\0", "{checks:?}");
+    }
+}
+
+#[test]
+fn with_writeback_a_writer_who_does_not_own_the_file_sets_both_times_to_now() {
+    let kernel = Kernel::with(SessionOptions { writeback: true, ..SessionOptions::default() });
+    let node = kernel.file("f").node;
+    // What the kernel sends for `utimes(path, NULL)`.
+    let times = SetAttr { atime: Some(SetTime::Now), mtime: Some(SetTime::At(5)), ..SetAttr::default() };
+    for (caller, is_kept) in [(SUPER, true), (USER, false)] {
+        let (attr, _) = kernel.setattr(&caller, node, &times, None).unwrap();
+        assert_eq!(attr.mtime == 5, is_kept, "{caller:?}");
     }
 }
