@@ -143,7 +143,8 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     let (end, open_while_served) = io::pipe().map_err(kernel)?;
     let serve = move || {
         let _open = open_while_served;
-        server.run()
+        // The connection ends like this, too, when a detached mount goes with the last process that used it.
+        server.run().or_else(|error| if is_aborted(&error) { Ok(()) } else { Err(error) })
     };
     let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve).map_err(kernel)?;
     let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
@@ -322,6 +323,11 @@ fn check_device() -> Result<(), MountError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(MountError::NoDevice),
         Err(error) => Err(MountError::DeviceRefused(error)),
     }
+}
+
+/// Whether the kernel has ended the connection: `ECONNABORTED`. (`ENODEV`, the other way, ends the server without an error.)
+fn is_aborted(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }
 
 /// What the user can do about a mount point that cannot be used.
