@@ -14,6 +14,7 @@
 //! | 55 [`FOLDED`](ObjectFlags::FOLDED) | a directory with names that its file system hashes and compares |
 //! | 56 [`SLOW_DIR`](ObjectFlags::SLOW_DIR) | a directory with an ACL, or with permission checks by its file system |
 //! | 57 [`HOT`](ObjectFlags::HOT) | a negative entry that was hit twice since the clock hand passed |
+//! | 58 [`START`](ObjectFlags::START) | in no dentry: the walk starts here, so the name does not matter |
 //! | 62 [`SEARCH_ALL`](ObjectFlags::SEARCH_ALL) | everyone may search it (0111) and none of 52, 53, 55, 56 is set: a walk skips the slow step |
 //! | 63 [`DIR`](ObjectFlags::DIR) | a directory |
 //!
@@ -44,6 +45,7 @@ bitflags! {
         const FOLDED = 1 << 55;
         const SLOW_DIR = 1 << 56;
         const HOT = 1 << 57;
+        const START = 1 << 58;
         const SEARCH_ALL = 1 << 62;
         const DIR = 1 << 63;
 

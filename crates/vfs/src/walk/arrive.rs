@@ -22,12 +22,12 @@ use crate::walk::rcu_walk::{RcuWalk, Step, StepEnd, fail};
 use crate::walk::resolve::is_within_rcu;
 
 impl<'g> Step<'g> {
-    /// Samples the start of a walk. Without `HASHED`: its name, and mounts on it, do not matter, but its age does.
+    /// Samples the start of a walk: its name, and mounts on it, do not matter, but its age does.
     #[inline(always)]
     pub(crate) fn first(place: Place<'g>) -> Self {
         let at = Self::sample(place.mount, place.dentry);
-        let nameless = ObjectFlags::MOUNTED.union(ObjectFlags::COLD).union(ObjectFlags::HASHED);
-        Self { object: at.object.without(nameless), ..at }
+        let nameless = ObjectFlags::MOUNTED.union(ObjectFlags::COLD);
+        Self { object: at.object.without(nameless).with(ObjectFlags::START), ..at }
     }
 }
 
@@ -64,7 +64,7 @@ impl<'g> RcuWalk<'g> {
 
     /// Checks a name with an expiry; of a place that the walk did not find by a name, the age of its attributes.
     fn check_expiry(&self, at: &Step<'g>) -> Result<(), StepEnd> {
-        if !at.object.is_hashed() || at.dentry.is_in(at.dentry) {
+        if at.object.has(ObjectFlags::START) || at.dentry.is_in(at.dentry) {
             return check_age(at);
         }
         let is_stale = !core::ptr::eq(at.dentry, self.fresh) && at.dentry.is_expired();

@@ -49,7 +49,7 @@ impl RefWalk {
         // The context's state holds the root during the read section, or an earlier ref-walk does.
         let root_mount = walk.root.mount.to_arc()?;
         let root = OwnedPlace::new(root_mount, walk.root.mount.get().sb.pin_again(walk.root.dentry));
-        let by_name = at.object.is_hashed() && !at.dentry.is_in(at.dentry);
+        let by_name = !at.object.has(ObjectFlags::START) && !at.dentry.is_in(at.dentry);
         let arrived = !(at.object.is_mountpoint() || at.object.has_expiry() && by_name);
         let (cred, resolve, links) = (walk.cred.clone(), walk.resolve, walk.links);
         Some(Self { here, arrived, is_new: false, root, cred, timeout, resolve, rest, links })
