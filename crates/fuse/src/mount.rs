@@ -13,7 +13,7 @@ use crate::checkers::{Refusal, mount_refusal};
 use crate::mountinfo::{self, MountInfo};
 use crate::options::MountOptions;
 use crate::session::Session;
-use crate::transport::{KernelSender, Transport, mount_config};
+use crate::transport::{KernelSender, Transport, mount_config, threads};
 use message::without_number;
 use parking_lot::Mutex;
 use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, flock, statx};
@@ -137,7 +137,8 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     let transport = Transport::new(session.clone(), options.clone());
     let mut server = serve(transport, &full, options).map_err(|source| refused(mountpoint, source))?;
     let sender = KernelSender { notifier: server.notifier(), session: Arc::downgrade(&session) };
-    session.notify_by(sender);
+    // One thread must be free to take the FORGET that the others wait for.
+    session.notify_by(sender, threads(options) - 1);
     let unmounter = Mutex::new(server.unmount_callable());
     let kernel = |source| MountError::Kernel { mountpoint: at(), source };
     let (end, open_while_served) = io::pipe().map_err(kernel)?;

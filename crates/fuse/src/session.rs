@@ -21,7 +21,9 @@ mod listing;
 mod locks;
 mod names;
 mod observer;
+mod room;
 mod set_ids;
+mod shares;
 mod xattrs;
 
 pub use files::Opened;
@@ -36,6 +38,8 @@ use crate::nodes::{NodeId, Nodes};
 use crate::notices::{Notices, Sender};
 use crate::options::{Checks, SessionOptions};
 use callers::Callers;
+use room::Room;
+use shares::{Node, Shares};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -114,7 +118,9 @@ pub struct Entry {
 pub struct Session {
     options: SessionOptions,
     callers: Callers,
-    nodes: Nodes<Arc<OwnedPlace>>,
+    nodes: Nodes<Arc<Node>>,
+    shares: Shares,
+    room: Room,
     files: Handles<files::OpenHandle>,
     directories: Handles<OpenFile>,
     locks: locks::Locks,
@@ -141,11 +147,13 @@ impl Session {
         let callers = Callers::new(vfs.context(), options.checks);
         let root = callers.everyone().hold(Base::CWD, b"/", true)?;
         let root_dev = root.dev();
-        let nodes = Nodes::new(Arc::new(root));
+        let nodes = Nodes::new(Arc::new(Node::free(root)));
         let session = Arc::new(Self {
             options,
             callers,
             nodes,
+            shares: Shares::new(),
+            room: Room::default(),
             files: Handles::new(),
             directories: Handles::new(),
             locks: locks::Locks::default(),
@@ -160,10 +168,14 @@ impl Session {
         Ok(session)
     }
 
-    /// Starts a thread that sends notices of changes by `sender`. Must be called at most once.
-    pub(crate) fn notify_by(&self, sender: impl Sender) {
+    /// Starts a thread that sends notices of changes by `sender`. Must be called at most once. At most `waiting` requests may
+    /// wait at once until the kernel has forgotten names: fewer than there are threads that serve requests.
+    pub(crate) fn notify_by(&self, sender: impl Sender, waiting: usize) {
         match Notices::start(sender, QUEUED_NOTICES, self.metrics.clone()) {
-            Ok(notices) => drop(self.notices.set(notices)),
+            Ok(notices) => {
+                drop(self.notices.set(notices));
+                self.room.allow(waiting);
+            }
             Err(error) => {
                 tracing::warn!(%error, "the kernel will not learn of changes behind it: no thread for notices")
             }
@@ -212,16 +224,16 @@ impl Session {
     ///
     /// # Errors
     /// `ESTALE`: the kernel does not know such a node.
-    pub(crate) fn node(&self, id: u64) -> Result<Arc<OwnedPlace>, Errno> {
+    pub(crate) fn node(&self, id: u64) -> Result<Arc<Node>, Errno> {
         self.nodes.get(id).ok_or(Errno::ESTALE)
     }
 
-    /// The reply to a lookup that found `held`.
-    pub(crate) fn entry(&self, held: OwnedPlace) -> Result<Entry, Errno> {
+    /// The reply to a lookup by `caller` that found `held`.
+    pub(crate) fn entry(&self, caller: &Caller, held: OwnedPlace) -> Result<Entry, Errno> {
         // The tree does not learn of writes by passthrough.
         let is_backed = self.options.passthrough && self.backed.has(&held);
         let mut attr = self.shown(&held, if is_backed { held.attr_anew()? } else { held.attr()? });
-        let node = self.node_of(held, attr.ino)?;
+        let node = self.node_of(caller, held, attr.ino)?;
         attr.ino = node.id;
         let ttls = &self.options.ttls;
         self.make_room();
@@ -234,10 +246,10 @@ impl Session {
     ///
     /// # Errors
     /// `EIO`: the session shows the inode through five mounts.
-    fn node_of(&self, held: OwnedPlace, ino: u64) -> Result<NodeId, Errno> {
+    fn node_of(&self, caller: &Caller, held: OwnedPlace, ino: u64) -> Result<NodeId, Errno> {
         let (inode, mount) = (held.identity(), held.mount_id());
-        let is_same = |known: &Arc<OwnedPlace>| known.identity() == inode && known.mount_id() == mount;
-        let held = Arc::new(held);
+        let is_same = |known: &Arc<Node>| known.identity() == inode && known.mount_id() == mount;
+        let held = Arc::new(self.shares.node(caller, held));
         let others = other_ids(inode);
         // Relaxed: the table's locks order what is looked for there.
         let has_others = self.has_others.load(Relaxed);
@@ -254,7 +266,7 @@ impl Session {
     }
 
     /// The nodes of an inode with the shown number `ino`: one for each mount through which the kernel looked it up.
-    fn nodes_of(&self, inode: u64, ino: u64) -> Vec<(u64, Arc<OwnedPlace>)> {
+    fn nodes_of(&self, inode: u64, ino: u64) -> Vec<(u64, Arc<Node>)> {
         let others = other_ids(inode).filter(|_| self.has_others.load(Relaxed));
         let known = [ROOT_NODE, ino].into_iter().chain(others).filter_map(|id| Some((id, self.nodes.find(id)?.1)));
         known.filter(|(_, known)| known.identity() == inode).collect()
@@ -291,7 +303,10 @@ impl Session {
 
     /// FORGET: takes `lookups` off the count of a node. The root is never forgotten.
     pub fn forget(&self, node: u64, lookups: u64) {
-        drop(self.nodes.forget(node, lookups));
+        if let Some(gone) = self.nodes.forget(node, lookups) {
+            drop(gone);
+            self.room.forgot();
+        }
     }
 
     /// DESTROY: drops all nodes, handles and locks, which the kernel does not release one by one.
@@ -373,7 +388,7 @@ impl Session {
     /// # Errors
     /// `ESTALE`; `EINVAL` if the node is not a symbolic link; those of the file system.
     pub fn readlink(&self, node: u64) -> Result<Vec<u8>, Errno> {
-        self.callers.everyone().read_link_held(&*self.node(node)?)
+        self.callers.everyone().read_link_held(&**self.node(node)?)
     }
 
     /// STATFS.

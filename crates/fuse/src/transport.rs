@@ -28,7 +28,7 @@ use std::time::Duration;
 use trace::{escaped, line};
 use vfs::{Attr, Errno};
 
-pub(crate) use flags::mount_config;
+pub(crate) use flags::{mount_config, threads};
 pub(crate) use sender::KernelSender;
 
 /// The handlers that `fuser` calls.

@@ -55,7 +55,7 @@ pub use dcache::layer::Layer;
 pub use dcache::reclaim::Budget;
 pub use dcache::superblock::CacheStats;
 pub use mount::context::{Context, Policy};
-pub use mount::place::{Base, OwnedPlace, PathAt};
+pub use mount::place::{Base, CacheUse, OwnedPlace, PathAt};
 pub use mount::statvfs::StatVfs;
 pub use notify::{DEFAULT_QUEUED_EVENTS, Event, EventKind, Scope, Watch};
 pub use ops::file::OpenFile;

@@ -125,12 +125,13 @@ impl Session {
         let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(OpenFlags::EXCL);
         let mode = self.new_mode(caller, new.mode);
         let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
-        let made = context.open(Base::at(&dir), name, flags, mode);
+        let make = || self.check_share(caller, &dir).and_then(|()| context.open(Base::at(&dir), name, flags, mode));
+        let made = self.with_room(caller, &dir, make);
         let file = match made {
             Err(Errno::EEXIST) if !is_exclusive => return Err(Errno::ESTALE),
             made => made?,
         };
-        let entry = self.entry(file.held().clone())?;
+        let entry = self.entry(caller, file.held().clone())?;
         Ok((entry, self.opened(caller, file)))
     }
 
@@ -199,7 +200,7 @@ impl Session {
         match self.files.get(handle) {
             Some(open) => f(&open.file),
             None if self.options.no_open && handle == 0 => {
-                f(&self.callers.unknown().open_held(&*self.node(node)?, flags)?)
+                f(&self.callers.unknown().open_held(&**self.node(node)?, flags)?)
             }
             None => Err(Errno::EBADF),
         }

@@ -71,13 +71,15 @@ impl Session {
         parent.and_then(|parent| self.shown_ino_of(&parent)).unwrap_or(super::ROOT_NODE)
     }
 
-    /// READDIRPLUS: looks up the entry `listed`, which must not be `.` or `..`. `None`: the name is gone.
+    /// READDIRPLUS: looks up the entry `listed`, which must not be `.` or `..`. `None`: the name is gone, or the caller has
+    /// its share of the cache.
     #[must_use]
     pub fn listed_entry(&self, caller: &Caller, handle: u64, listed: &Listed<'_>) -> Option<Entry> {
         let directory = self.directories.get(handle)?;
         let found =
             self.callers.looking(caller, |context| context.hold(Base::at(directory.held()), listed.name, false));
-        self.entry(found.ok()?).ok()
+        let found = found.ok().filter(|found| self.check_found(caller, found).is_ok())?;
+        self.entry(caller, found).ok()
     }
 
     /// RELEASEDIR.

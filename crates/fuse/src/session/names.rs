@@ -11,11 +11,12 @@ impl Session {
     /// `ESTALE`; those of a walk of one step.
     pub fn lookup(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
         let dir = self.node(parent)?;
-        let found = self.callers.looking(caller, |context| context.hold(Base::at(&dir), name, false));
-        if let Err(Errno::ENOMEM) = found {
-            self.make_much_room();
-        }
-        self.entry(found?)
+        let look = || {
+            let found = self.callers.looking(caller, |context| context.hold(Base::at(&dir), name, false))?;
+            self.check_found(caller, &found)?;
+            Ok(found)
+        };
+        self.entry(caller, self.with_room(caller, &dir, look)?)
     }
 
     /// How long the kernel may cache that a name does not exist. Zero: not at all.
@@ -32,7 +33,7 @@ impl Session {
         let dir = self.node(parent)?;
         let mode = self.new_mode(caller, new.mode);
         let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
-        self.make(&dir, name, |dir| context.mknod(dir, name, mode, rdev))
+        self.make(caller, &dir, name, |dir| context.mknod(dir, name, mode, rdev))
     }
 
     /// MKDIR.
@@ -43,7 +44,7 @@ impl Session {
         let dir = self.node(parent)?;
         let mode = self.new_mode(caller, new.mode);
         let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
-        self.make(&dir, name, |dir| context.mkdir(dir, name, mode))
+        self.make(caller, &dir, name, |dir| context.mkdir(dir, name, mode))
     }
 
     /// SYMLINK.
@@ -53,7 +54,7 @@ impl Session {
     pub fn symlink(&self, caller: &Caller, parent: u64, name: &[u8], body: &[u8]) -> Result<Entry, Errno> {
         let dir = self.node(parent)?;
         let context = self.callers.making_in(caller, 0, 0, &[&dir]);
-        self.make(&dir, name, |dir| context.symlink(body, dir, name))
+        self.make(caller, &dir, name, |dir| context.symlink(body, dir, name))
     }
 
     /// LINK.
@@ -64,17 +65,21 @@ impl Session {
         let (held, dir) = (self.node(node)?, self.node(parent)?);
         // The host also checks whether the caller may link this file (`protected_hardlinks`).
         let context = self.callers.making_in(caller, 0, 0, &[&dir, &held]);
-        self.make(&dir, name, |dir| context.link(PathAt::new(Base::at(&held), b""), PathAt::new(dir, name), false))
+        self.make(caller, &dir, name, |dir| {
+            context.link(PathAt::new(Base::at(&held), b""), PathAt::new(dir, name), false)
+        })
     }
 
     fn make(
         &self,
+        caller: &Caller,
         dir: &OwnedPlace,
         name: &[u8],
-        make: impl FnOnce(Base<'_>) -> Result<(), Errno>,
+        make: impl Fn(Base<'_>) -> Result<(), Errno>,
     ) -> Result<Entry, Errno> {
-        make(Base::at(dir))?;
-        self.entry(self.callers.everyone().hold(Base::at(dir), name, false)?)
+        self.with_room(caller, dir, || self.check_share(caller, dir).and_then(|()| make(Base::at(dir))))?;
+        let made = || self.callers.everyone().hold(Base::at(dir), name, false);
+        self.entry(caller, self.with_room(caller, dir, made)?)
     }
 
     /// UNLINK.
@@ -83,7 +88,8 @@ impl Session {
     /// Those of [`vfs::Context::unlink`]; `ESTALE`.
     pub fn unlink(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
         let dir = self.node(parent)?;
-        self.callers.making_in(caller, 0, 0, &[&dir]).unlink(Base::at(&dir), name)
+        let context = self.callers.making_in(caller, 0, 0, &[&dir]);
+        self.with_room(caller, &dir, || context.unlink(Base::at(&dir), name))
     }
 
     /// RMDIR.
@@ -92,7 +98,8 @@ impl Session {
     /// Those of [`vfs::Context::rmdir`]; `ESTALE`.
     pub fn rmdir(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
         let dir = self.node(parent)?;
-        self.callers.making_in(caller, 0, 0, &[&dir]).rmdir(Base::at(&dir), name)
+        let context = self.callers.making_in(caller, 0, 0, &[&dir]);
+        self.with_room(caller, &dir, || context.rmdir(Base::at(&dir), name))
     }
 
     /// RENAME, RENAME2, with the flags of `renameat2(2)`.
@@ -104,6 +111,6 @@ impl Session {
         let (dir, new_dir) = (self.node(from.parent)?, self.node(to.parent)?);
         let context = self.callers.making_in(caller, 0, 0, &[&dir, &new_dir]);
         let (from, to) = (PathAt::new(Base::at(&dir), from.name), PathAt::new(Base::at(&new_dir), to.name));
-        context.rename(from, to, flags)
+        self.with_room(caller, &dir, || context.rename(from, to, flags))
     }
 }

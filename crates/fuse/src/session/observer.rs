@@ -3,7 +3,8 @@
 //! A separate thread sends the notices. A handler that sent one, or a thread with a lock, could wait for itself: the kernel
 //! takes the lock of the directory, and a request that holds that lock may wait for the handler.
 
-use super::Session;
+use super::shares::Node;
+use super::{Caller, QUEUED_NOTICES, Session};
 use crate::notices::{Notice, Notices};
 use crate::panics::contained;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ impl Session {
     #[must_use]
     pub(crate) fn everything(&self) -> Vec<Notice> {
         let mut notices = Vec::new();
-        self.nodes.for_each(|id, held: Arc<OwnedPlace>| {
+        self.nodes.for_each(|id, held: Arc<Node>| {
             notices.push(Notice::InvalInode { node: id, offset: 0, len: 0 });
             notices.extend(self.drop_name(&held));
         });
@@ -58,25 +59,37 @@ impl Session {
     /// Asks the kernel to drop names that it did not use lately, if it knows too many nodes.
     pub(super) fn make_room(&self) {
         if self.nodes.len() > self.options.max_nodes {
-            self.ask_to_drop(BATCH);
+            self.ask_to_drop(BATCH, |_| true);
         }
     }
 
     /// Asks the kernel to drop a quarter of its names: the cache of the tree is full, and nodes pin all of it.
     #[cold]
     pub(super) fn make_much_room(&self) {
-        self.ask_to_drop(self.nodes.len() / 4 + BATCH);
+        self.drop_coldest((self.nodes.len() / 4 + BATCH).min(QUEUED_NOTICES / 4), |_| true);
     }
 
+    /// Asks the kernel to drop names of the caller, whose share of the cache is used up, or will be soon.
     #[cold]
-    fn ask_to_drop(&self, count: usize) {
-        let Some(notices) = self.notices.get() else { return };
-        if notices.is_behind() {
-            return;
+    pub(super) fn make_room_of(&self, caller: &Caller) {
+        self.drop_coldest(BATCH, |node| node.is_of(caller.uid));
+    }
+
+    /// [`ask_to_drop`](Self::ask_to_drop), also if all were used lately.
+    fn drop_coldest(&self, count: usize, is_wanted: impl Fn(&Node) -> bool) {
+        if self.ask_to_drop(count, &is_wanted) == 0 {
+            self.ask_to_drop(count, is_wanted);
         }
+    }
+
+    /// Returns the number of names.
+    #[cold]
+    fn ask_to_drop(&self, count: usize, is_wanted: impl Fn(&Node) -> bool) -> usize {
+        let Some(notices) = self.notices.get().filter(|notices| !notices.is_behind()) else { return 0 };
         let mut coldest = Vec::new();
         self.nodes.coldest(count, &mut coldest);
-        coldest.iter().filter_map(|(_, held)| self.drop_name(held)).for_each(|notice| notices.push(notice));
+        let wanted = coldest.iter().filter(|(_, node)| is_wanted(node));
+        wanted.filter_map(|(_, node)| self.drop_name(node)).map(|notice| notices.push(notice)).count()
     }
 
     /// The notice that makes the kernel drop the name of `held`.

@@ -41,6 +41,9 @@ fn new(node: u64, mode: u32) -> NewInode {
     NewInode { node, attr: Attr { ino: node, mode, nlink: 1, ..Attr::default() }, ..NewInode::default() }
 }
 
+#[path = "small_cache.rs"]
+mod small_cache;
+
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sent {
     Entry(u64, Vec<u8>),
@@ -82,7 +85,7 @@ fn case(options: SessionOptions) -> Case {
     let vfs = Vfs::new(ChangingFs(invalidator.clone()));
     let session = Session::new(&vfs, options).unwrap();
     let (send, sent) = mpsc::channel();
-    session.notify_by(Writer(send));
+    session.notify_by(Writer(send), 1);
     Case { session, vfs, invalidator: invalidator.get().unwrap().clone(), sent }
 }
 

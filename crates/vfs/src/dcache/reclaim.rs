@@ -103,6 +103,11 @@ impl Share {
         }
     }
 
+    /// The limit of bytes.
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget
+    }
+
     /// The limit of slots.
     pub(crate) fn slots(&self) -> usize {
         usize::try_from(self.budget / SLOT).unwrap_or(usize::MAX)

@@ -1,10 +1,12 @@
 //! Places: uncounted ones of walks, held ones, and the starts of paths.
 
-use crate::base::attr::Attr;
+use crate::base::attr::{Attr, S_IFLNK, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
+use crate::base::name::{NAME_MAX, PATH_MAX};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::inode::Inode;
+use crate::dcache::reclaim::{SLOT, SlotKind, name_bytes};
 use crate::dcache::slot::CountedDentry;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::{Mount, MountRef};
@@ -132,6 +134,16 @@ impl OwnedPlace {
         self.mount().id()
     }
 
+    /// The room that it takes in the cache, from which it cannot be evicted while it is held. `None`: that cache has no limit.
+    #[must_use]
+    pub fn cache_use(&self) -> Option<CacheUse> {
+        let sb = self.sb();
+        let is_link = sb.is_limited && self.inode().is_ok_and(|inode| inode.mode() & S_IFMT == S_IFLNK);
+        let body = if is_link { PATH_MAX as u64 } else { 0 };
+        let bytes = SLOT + name_bytes(NAME_MAX).unsigned_abs() + body;
+        sb.is_limited.then(|| CacheUse { bytes, budget: sb.share(SlotKind::Entry).budget() })
+    }
+
     /// Its directory and its name there, at one moment; `None` if it has no name, or is the root of its
     /// mount.
     #[must_use]
@@ -160,6 +172,15 @@ impl OwnedPlace {
     pub(crate) fn inode(&self) -> Result<&Inode, Errno> {
         self.dentry().inode().ok_or(Errno::EIO)
     }
+}
+
+/// The room that a held entry takes in the cache of its file system: [`OwnedPlace::cache_use`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheUse {
+    /// The most bytes that the entry takes, whatever name it gets, without the directories above it.
+    pub bytes: u64,
+    /// The cache's budget for entries ([`crate::Budget::entries`]), in bytes.
+    pub budget: u64,
 }
 
 /// The start of relative paths, and the limits of their walks.

@@ -1,0 +1,145 @@
+//! Room in a full cache: a request that finds none waits until the kernel has forgotten something.
+//!
+//! # What it is
+//! Nodes pin the cache, and only the kernel's FORGET removes a node. If the cache is full and everything in it is held, or the
+//! caller's [share](super::shares) is used up, the session requests that the kernel drops names that were not used lately,
+//! and the request waits for a FORGET and tries again, until a deadline.
+//!
+//! # What it is not
+//! For all requests: a FORGET arrives on the same threads as other requests. So one of them must not wait, and no user has more
+//! than one request that waits.
+//!
+//! # How it is locked
+//! One mutex around the users whose requests wait; the condition variable is signalled at each node that goes meanwhile.
+//!
+//! # Where it comes from
+//! `shrink_dcache_sb` and the waits of `prune_dcache` in Linux do this for a cache that the kernel has to itself.
+
+use super::shares::Level;
+use super::{Caller, Session};
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use vfs::{Errno, OwnedPlace};
+
+/// How long a request waits for room.
+const DEADLINE: Duration = Duration::from_secs(1);
+
+/// How long a request waits for one FORGET before it tries again anyway.
+const ROUND: Duration = Duration::from_millis(20);
+
+/// The requests that wait for room.
+#[derive(Default)]
+pub(super) struct Room {
+    users: Mutex<Vec<u32>>,
+    /// As many as `users`.
+    waiting: AtomicUsize,
+    /// The most that may wait.
+    most: AtomicUsize,
+    forgotten: Condvar,
+}
+
+/// The permit of a request of a user to wait. It ends on drop.
+struct RoomWaiter<'a> {
+    room: &'a Room,
+    uid: u32,
+}
+
+impl Room {
+    /// Sets how many requests may wait at once.
+    pub(super) fn allow(&self, most: usize) {
+        // Relaxed, here and below: numbers that order nothing. A signal that is missed costs one round.
+        self.most.store(most, Relaxed);
+    }
+
+    /// The kernel has forgotten a node.
+    pub(super) fn forgot(&self) {
+        if self.waiting.load(Relaxed) != 0 {
+            self.forgotten.notify_all();
+        }
+    }
+
+    fn waiter(&self, uid: u32) -> Option<RoomWaiter<'_>> {
+        let mut users = self.users.lock();
+        if users.len() >= self.most.load(Relaxed) || users.contains(&uid) {
+            return None;
+        }
+        users.push(uid);
+        self.waiting.store(users.len(), Relaxed);
+        Some(RoomWaiter { room: self, uid })
+    }
+}
+
+impl RoomWaiter<'_> {
+    fn wait(&self) {
+        self.room.forgotten.wait_for(&mut self.room.users.lock(), ROUND);
+    }
+}
+
+impl Drop for RoomWaiter<'_> {
+    fn drop(&mut self) {
+        let mut users = self.room.users.lock();
+        users.retain(|uid| *uid != self.uid);
+        self.room.waiting.store(users.len(), Relaxed);
+    }
+}
+
+impl Session {
+    /// Calls `f`, which looks up or makes names in `dir`. If it fails because the cache is full, calls it again when there may be
+    /// room.
+    pub(super) fn with_room<R>(
+        &self,
+        caller: &Caller,
+        dir: &OwnedPlace,
+        mut f: impl FnMut() -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        match f() {
+            Err(Errno::ENOMEM) => self.when_there_is_room(caller, dir, f),
+            done => done,
+        }
+    }
+
+    #[cold]
+    fn when_there_is_room<R>(
+        &self,
+        caller: &Caller,
+        dir: &OwnedPlace,
+        mut f: impl FnMut() -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        let make_room = || match self.shares.level(caller, dir) {
+            Level::Over => self.make_room_of(caller),
+            _ => self.make_much_room(),
+        };
+        make_room();
+        let Some(waiter) = self.room.waiter(caller.uid) else { return Err(Errno::ENOMEM) };
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            waiter.wait();
+            match f() {
+                Err(Errno::ENOMEM) if Instant::now() < deadline => make_room(),
+                done => return done,
+            }
+        }
+    }
+
+    /// # Errors
+    /// `ENOMEM`: the nodes of the caller have its share of the cache of the file system of `place`.
+    pub(super) fn check_share(&self, caller: &Caller, place: &OwnedPlace) -> Result<(), Errno> {
+        match self.shares.level(caller, place) {
+            Level::Low => Ok(()),
+            Level::High => {
+                self.make_room_of(caller);
+                Ok(())
+            }
+            Level::Over => Err(Errno::ENOMEM),
+        }
+    }
+
+    /// [`check_share`](Self::check_share) for the result of a lookup, which needs no room if the kernel has its node already.
+    pub(super) fn check_found(&self, caller: &Caller, found: &OwnedPlace) -> Result<(), Errno> {
+        let Err(errno) = self.check_share(caller, found) else { return Ok(()) };
+        let known = self.nodes_of(found.identity(), self.shown_ino_of(found)?);
+        let is_known = known.iter().any(|(_, known)| known.mount_id() == found.mount_id());
+        if is_known { Ok(()) } else { Err(errno) }
+    }
+}

@@ -1,0 +1,156 @@
+//! Shares of users in the caches of the tree: how much of them the nodes that each user has looked up may pin.
+//!
+//! # What it is
+//! A node pins an entry of a cache that has a budget, until the kernel forgets the node. For a file that is watched, open or a
+//! working directory that is as long as its user wants. So each node is charged to the user whose lookup made it, and a user
+//! gets no further ones beyond a share: the charges of one user must not exceed what the charges of all users leave of the
+//! budget. One user can have a half, two can have a third each, and so on: some is always free for others.
+//!
+//! Root and the user who mounts are trusted: they are charged nothing. Half-way to its limit, the session requests that the
+//! kernel drops names of that user, so that only users whose files cannot be dropped reach it.
+//!
+//! # What it is not
+//! Exact: a charge is the most that an entry can take, and the directories above it, which it pins too, are charged only while
+//! the kernel has them.
+//!
+//! # How it is locked
+//! One mutex for the table of users, held to find a user. Sums are atomic.
+//!
+//! # Where it comes from
+//! Dynamic thresholds: A. Choudhury and E. Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches" (1998).
+//!
+//! # Limitations
+//! A user with many user numbers (a user namespace with `subuid(5)`) is as many users.
+
+use super::Caller;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use vfs::OwnedPlace;
+
+/// Users without a charge leave the table when it has so many.
+const MOST: usize = 1024;
+
+/// The place of a node, and the charge for it.
+pub(crate) struct Node {
+    place: OwnedPlace,
+    charge: Option<Charge>,
+}
+
+impl Node {
+    /// A node that nobody is charged for.
+    pub(super) fn free(place: OwnedPlace) -> Self {
+        Self { place, charge: None }
+    }
+
+    /// Whether the node is charged to `uid`.
+    pub(super) fn is_of(&self, uid: u32) -> bool {
+        self.charge.as_ref().is_some_and(|charge| charge.share.uid == uid)
+    }
+}
+
+impl Deref for Node {
+    type Target = OwnedPlace;
+
+    fn deref(&self) -> &OwnedPlace {
+        &self.place
+    }
+}
+
+/// How much of its share a user has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    /// Less than half.
+    Low,
+    /// The kernel should drop names.
+    High,
+    /// No more.
+    Over,
+}
+
+/// The nodes of one user in one file system.
+struct Share {
+    uid: u32,
+    bytes: AtomicU64,
+    /// Those of all users there.
+    of_all: Arc<AtomicU64>,
+}
+
+/// What one node takes of a share, until this is dropped.
+struct Charge {
+    share: Arc<Share>,
+    bytes: u64,
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        // Relaxed, here and below: sums.
+        self.share.bytes.fetch_sub(self.bytes, Relaxed);
+        self.share.of_all.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// The shares of all users; see the [module documentation](self).
+pub(super) struct Shares {
+    /// The user who mounts.
+    own_uid: u32,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    /// By file system and user.
+    users: HashMap<(u64, u32), Arc<Share>>,
+    /// By file system.
+    sums: HashMap<u64, Arc<AtomicU64>>,
+}
+
+impl Table {
+    fn share(&mut self, dev: u64, uid: u32) -> Arc<Share> {
+        if let Some(share) = self.users.get(&(dev, uid)) {
+            return share.clone();
+        }
+        if self.users.len() >= MOST {
+            self.users.retain(|_, share| Arc::strong_count(share) > 1);
+            self.sums.retain(|_, sum| Arc::strong_count(sum) > 1);
+        }
+        let of_all = self.sums.entry(dev).or_default().clone();
+        let share = Arc::new(Share { uid, bytes: AtomicU64::new(0), of_all });
+        self.users.insert((dev, uid), share.clone());
+        share
+    }
+}
+
+impl Shares {
+    pub(super) fn new() -> Self {
+        Self { own_uid: rustix::process::geteuid().as_raw(), table: Mutex::default() }
+    }
+
+    /// A node for `place`, charged to the caller.
+    pub(super) fn node(&self, caller: &Caller, place: OwnedPlace) -> Node {
+        let Some(room) = place.cache_use().filter(|_| self.is_charged(caller)) else { return Node::free(place) };
+        let share = self.table.lock().share(place.dev(), caller.uid);
+        share.bytes.fetch_add(room.bytes, Relaxed);
+        share.of_all.fetch_add(room.bytes, Relaxed);
+        Node { place, charge: Some(Charge { share, bytes: room.bytes }) }
+    }
+
+    /// How much of its share the caller would have with one more node like `place`.
+    pub(super) fn level(&self, caller: &Caller, place: &OwnedPlace) -> Level {
+        let Some(room) = place.cache_use().filter(|_| self.is_charged(caller)) else { return Level::Low };
+        let Some(share) = self.table.lock().users.get(&(place.dev(), caller.uid)).cloned() else { return Level::Low };
+        let bytes = share.bytes.load(Relaxed) + room.bytes;
+        let limit = room.budget.saturating_sub(share.of_all.load(Relaxed) + room.bytes);
+        match bytes {
+            bytes if bytes > limit => Level::Over,
+            bytes if bytes > limit / 2 => Level::High,
+            _ => Level::Low,
+        }
+    }
+
+    fn is_charged(&self, caller: &Caller) -> bool {
+        caller.uid != 0 && caller.uid != self.own_uid
+    }
+}
