@@ -1,5 +1,7 @@
 //! The contents of one file: pages by number, with holes between.
 //!
+//! The pages come from the file system's pool, which returns free ones to the system.
+//!
 //! # What it is not
 //! Aware of the file's length: past the end there is nothing, or reserved pages of zeros. It does not apply limits: the
 //! methods that take pages call back first, those that free pages return how many.
@@ -9,10 +11,8 @@
 
 use core::ops::Range;
 use std::collections::{BTreeMap, btree_map::Entry};
+use sync::pages::{PAGE, Page, PagePool};
 use vfs::Errno;
-
-/// Bytes of a page.
-const PAGE: usize = 4096;
 
 /// The same, in the type of file lengths.
 pub(crate) const PAGE_BYTES: u64 = PAGE as u64;
@@ -23,7 +23,7 @@ const BLOCKS: u64 = PAGE_BYTES / 512;
 /// Pages that have storage; any other reads as zeros.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    pages: BTreeMap<u64, Box<[u8; PAGE]>>,
+    pages: BTreeMap<u64, Page>,
 }
 
 impl Contents {
@@ -49,9 +49,10 @@ impl Contents {
     }
 
     /// Writes `data` at `offset` and returns the number of bytes. Calls `room` before each new page: its first error ends
-    /// the write, and is the result if nothing was written.
+    /// the write, and is the result if nothing was written. `ENOMEM` if the system has no memory.
     pub(crate) fn write(
         &mut self,
+        pool: &PagePool,
         offset: u64,
         data: &[u8],
         mut room: impl FnMut() -> Result<(), Errno>,
@@ -59,8 +60,9 @@ impl Contents {
         for (number, within, part) in parts(offset, data.len()) {
             let page = match self.pages.entry(number) {
                 Entry::Occupied(page) => page.into_mut(),
-                Entry::Vacant(place) => match room() {
-                    Ok(()) => place.insert(Box::new([0; PAGE])),
+                // The page first: what `room` has charged for is there.
+                Entry::Vacant(place) => match new_page(pool).and_then(|page| room().map(|()| page)) {
+                    Ok(page) => place.insert(page),
                     Err(_) if part.start > 0 => return Ok(part.start),
                     Err(errno) => return Err(errno),
                 },
@@ -87,11 +89,13 @@ impl Contents {
         (touched.end - touched.start - there).saturating_mul(PAGE_BYTES)
     }
 
-    /// Gives storage to every page that `range` touches.
-    pub(crate) fn reserve(&mut self, range: &Range<u64>) {
-        for number in touched(range) {
-            self.pages.entry(number).or_insert_with(|| Box::new([0; PAGE]));
-        }
+    /// Gives storage to every page that `range` touches, or, if the system has no memory (`ENOMEM`), to none.
+    pub(crate) fn reserve(&mut self, pool: &PagePool, range: &Range<u64>) -> Result<(), Errno> {
+        let missing = touched(range).filter(|number| !self.pages.contains_key(number));
+        let new: Vec<(u64, Page)> =
+            missing.map(|number| new_page(pool).map(|page| (number, page))).collect::<Result<_, Errno>>()?;
+        self.pages.extend(new);
+        Ok(())
     }
 
     /// Makes `range` read as zeros; its storage stays.
@@ -127,6 +131,11 @@ impl Contents {
         let run = (first..).zip(self.pages.range(first..)).take_while(|(number, (at, _))| number == *at).count();
         if run == 0 { offset } else { (first + run as u64) * PAGE_BYTES }
     }
+}
+
+/// A page of zeros: `ENOMEM`.
+fn new_page(pool: &PagePool) -> Result<Page, Errno> {
+    pool.page().ok_or(Errno::ENOMEM)
 }
 
 /// The numbers of the pages that `range` touches.
@@ -180,6 +189,7 @@ mod tests {
     #[test]
     fn contents_agree_with_a_plain_vector() {
         const LEN: usize = 10 * PAGE;
+        let pool = PagePool::new();
         let (mut contents, mut plain) = (Contents::default(), Plain { bytes: vec![0; LEN], stored: vec![false; 10] });
         let mut random = fastrand::Rng::with_seed(3);
         let mut next = move |end: usize| random.usize(..end);
@@ -208,14 +218,14 @@ mod tests {
                 }
                 4 => {
                     let missing = contents.missing(&wide);
-                    contents.reserve(&wide);
+                    contents.reserve(&pool, &wide).unwrap();
                     plain.store(&(range.start / PAGE * PAGE..range.end));
                     assert_eq!(contents.bytes(), before + missing, "step {step}");
                 }
                 _ if range.is_empty() => {}
                 _ => {
                     let data = vec![step as u8; range.len()];
-                    assert_eq!(contents.write(at as u64, &data, || Ok(())), Ok(data.len()));
+                    assert_eq!(contents.write(&pool, at as u64, &data, || Ok(())), Ok(data.len()));
                     plain.bytes[range.clone()].copy_from_slice(&data);
                     plain.store(&range);
                 }
@@ -237,9 +247,9 @@ mod tests {
 
     #[test]
     fn a_hole_takes_no_storage() {
-        let mut contents = Contents::default();
+        let (mut contents, pool) = (Contents::default(), PagePool::new());
         for (offset, blocks) in [(1 << 40, 8), (0, 16)] {
-            assert_eq!(contents.write(offset, b"x", || Ok(())), Ok(1));
+            assert_eq!(contents.write(&pool, offset, b"x", || Ok(())), Ok(1));
             assert_eq!(contents.blocks(), blocks);
         }
         assert_eq!(contents.cut(1 << 20), PAGE_BYTES);
@@ -249,24 +259,24 @@ mod tests {
 
     #[test]
     fn a_write_ends_where_there_is_no_room() {
-        let mut contents = Contents::default();
+        let (mut contents, pool) = (Contents::default(), PagePool::new());
         let mut pages = 2;
         let mut room = || {
             pages = u32::checked_sub(pages, 1).ok_or(Errno::ENOSPC)?;
             Ok(())
         };
-        assert_eq!(contents.write(100, &[7; 3 * PAGE], &mut room), Ok(2 * PAGE - 100));
-        assert_eq!(contents.write(2 * PAGE_BYTES, b"x", &mut room), Err(Errno::ENOSPC));
+        assert_eq!(contents.write(&pool, 100, &[7; 3 * PAGE], &mut room), Ok(2 * PAGE - 100));
+        assert_eq!(contents.write(&pool, 2 * PAGE_BYTES, b"x", &mut room), Err(Errno::ENOSPC));
         // A write to pages with storage needs no room.
-        assert_eq!(contents.write(0, &[8; 3 * PAGE], &mut room), Ok(2 * PAGE));
+        assert_eq!(contents.write(&pool, 0, &[8; 3 * PAGE], &mut room), Ok(2 * PAGE));
         assert_eq!(contents.bytes(), 2 * PAGE_BYTES);
     }
 
     #[test]
     fn the_last_bytes_that_a_file_can_have_are_handled() {
-        let mut contents = Contents::default();
+        let (mut contents, pool) = (Contents::default(), PagePool::new());
         let end = i64::MAX as u64;
-        assert_eq!(contents.write(end - 1, b"x", || Ok(())), Ok(1));
+        assert_eq!(contents.write(&pool, end - 1, b"x", || Ok(())), Ok(1));
         assert_eq!(contents.missing(&(0..end)), (1 << 63) - PAGE_BYTES);
         assert_eq!((contents.next_data(0), contents.next_hole(end - 1)), (Some(end - 4095), 1 << 63));
         assert_eq!(contents.missing(&(0..u64::MAX)), u64::MAX - (PAGE_BYTES - 1));

@@ -15,7 +15,7 @@
 use crate::contents::{Contents, PAGE_BYTES};
 use crate::limits::{Amount, Limits, Payer};
 use crate::xattrs::Xattrs;
-use sync::Mutex;
+use sync::{Mutex, PagePool};
 use vfs::{Allocate, Errno, SeekFor, SetXattr, Written};
 
 /// See the [module](self).
@@ -34,10 +34,11 @@ struct State {
     xattrs: Xattrs,
 }
 
-/// The limits to which one call charges storage.
+/// The limits to which one call charges storage, and the pool that the storage comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Purse<'l> {
     pub(crate) limits: &'l Limits,
+    pub(crate) pool: &'l PagePool,
     /// As [`Payer::privileged`].
     pub(crate) privileged: bool,
 }
@@ -85,10 +86,10 @@ impl Data {
         self.state.lock().contents.read(offset, buf);
     }
 
-    /// Writes at `offset` as much as there is room for: `ENOSPC`, `EDQUOT` if there is none.
+    /// Writes at `offset` as much as there is room for: `ENOSPC`, `EDQUOT` if there is none, `ENOMEM`.
     pub(crate) fn write(&self, purse: Purse<'_>, offset: u64, data: &[u8]) -> Result<Written, Errno> {
         let state = &mut *self.state.lock();
-        let len = state.contents.write(offset, data, || purse.take(state.owner, PAGE_BYTES))?;
+        let len = state.contents.write(purse.pool, offset, data, || purse.take(state.owner, PAGE_BYTES))?;
         Ok(Written { len, blocks: state.contents.blocks() })
     }
 
@@ -105,7 +106,7 @@ impl Data {
         self.state.lock().contents.blocks()
     }
 
-    /// Changes the storage of `len` bytes from `offset` on, or of none of them: `ENOSPC`, `EDQUOT`, `EFBIG`.
+    /// Changes the storage of `len` bytes from `offset` on, or of none of them: `ENOSPC`, `EDQUOT`, `EFBIG`, `ENOMEM`.
     pub(crate) fn allocate(&self, purse: Purse<'_>, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
         let range = offset..offset.checked_add(len).ok_or(Errno::EFBIG)?;
         let state = &mut *self.state.lock();
@@ -114,8 +115,9 @@ impl Data {
             purse.give(state.owner, freed);
             return Ok(state.contents.blocks());
         }
-        purse.take(state.owner, state.contents.missing(&range))?;
-        state.contents.reserve(&range);
+        let missing = state.contents.missing(&range);
+        purse.take(state.owner, missing)?;
+        state.contents.reserve(purse.pool, &range).inspect_err(|_| purse.give(state.owner, missing))?;
         if how == Allocate::Zero {
             state.contents.zero(&range);
         }
@@ -196,8 +198,9 @@ mod tests {
         Limits::new(&RamLimits { bytes: Some(PAGES * PAGE_BYTES), inodes: None, per_user: Some(per_user) })
     }
 
+    /// A purse of `limits`, with a pool that stays for as long as the test.
     fn purse(limits: &Limits) -> Purse<'_> {
-        Purse { limits, privileged: false }
+        Purse { limits, pool: Box::leak(Box::default()), privileged: false }
     }
 
     fn free(limits: &Limits) -> u64 {

@@ -29,6 +29,7 @@ use folding::Folding;
 use limits::{Amount, Limits, Payer};
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use sync::PagePool;
 use vfs::{
     Allocate, Attr, Errno, FileSystem, FsTraits, Inode, NameRules, NewInode, Rename, RenameFlags, Request, S_IFDIR,
     S_IFLNK, SeekFor, SetAttr, SetXattr, StatFs, Written,
@@ -74,6 +75,7 @@ impl Default for RamOptions {
 pub struct RamFs {
     root: Attr,
     limits: Limits,
+    pool: PagePool,
     case_insensitive: bool,
     /// The first inode number that is in no range yet.
     next_range: AtomicU64,
@@ -127,6 +129,7 @@ impl RamFs {
                 ..Attr::default()
             },
             limits,
+            pool: PagePool::new(),
             case_insensitive,
             next_range: AtomicU64::new(INO_BATCH),
             own_range: PerCpu::new(|| InoRange(AtomicU64::new(0))),
@@ -165,7 +168,7 @@ impl RamFs {
     }
 
     fn purse(&self, request: &Request) -> Purse<'_> {
-        Purse { limits: &self.limits, privileged: request.privileged }
+        Purse { limits: &self.limits, pool: &self.pool, privileged: request.privileged }
     }
 }
 

@@ -10,6 +10,7 @@
 //! | small data read often, written rarely | [`SeqLock`]; [`SeqRwLock`] where reads are long |
 //! | a count that many threads change | [`LockRef`]; [`PerCpuArc`] for one hot object |
 //! | objects reused under readers | [`slab::Slab`], [`HashTable`] |
+//! | bulk memory that goes back to the system when it is free | [`PagePool`] |
 //! | exclusion | [`SpinLock`], [`Mutex`]: a [`Lock`] around data; or a raw lock below in `lock_api`'s |
 //! | readers and writers | [`RwSem`] sleeps; [`PerCpuRwLock`] for readers without a shared cache line |
 //! | one thread to do what many need | [`SingleFlight`] |
@@ -29,6 +30,7 @@ pub mod lockdep;
 pub mod lockref;
 pub mod lockstat;
 pub mod mutex;
+pub mod pages;
 pub mod percpu_arc;
 pub mod percpu_rwlock;
 pub mod rcu;
@@ -44,6 +46,7 @@ pub use hashtable::{HashNode, HashTable, View as HashView};
 pub use lock::{Lock, LockGuard, RawLock};
 pub use lockref::{GetNotDead, LockRef, LockRefGuard};
 pub use mutex::{Mutex, MutexGuard, RawMutex};
+pub use pages::{Page, PagePool};
 pub use percpu_arc::{PerCpuArc, PerCpuOwner, PerCpuRef};
 pub use percpu_rwlock::{PerCpuReadGuard, PerCpuRwLock, PerCpuWriteGuard};
 pub use rwsem::{AlwaysQueue, EarlyExit, RawRwSem, RwSem, RwSemReadGuard, RwSemStats, RwSemWriteGuard, SlowPath};
