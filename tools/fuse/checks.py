@@ -15,6 +15,7 @@ import random
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import mounts as fuse
@@ -156,8 +157,8 @@ def _quiet_git(at, *words, check=True):
 
 
 def _origin():
-    """A repository of 300 files and 5 commits, made once."""
-    at = fuse.workdir() / "origin"
+    """A repository of 300 files and 5 commits, made once for each user."""
+    at = fuse.scratch() / f"origin-{os.geteuid()}"
     if at.exists():
         return at
     at.mkdir()
@@ -206,8 +207,8 @@ def _listing(at):
 
 
 def _reference_tree():
-    """A tree with files of all sizes, modes, old times, links of both kinds, made once."""
-    at = fuse.workdir() / "reference"
+    """A tree with files of all sizes, modes, old times, links of both kinds, made once for each user."""
+    at = fuse.scratch() / f"reference-{os.geteuid()}"
     if at.exists():
         return at
     at.mkdir()
@@ -227,9 +228,9 @@ def _reference_tree():
 
 
 def tar_in_and_out(at):
-    reference, inside, back = _reference_tree(), at / "in", fuse.workdir() / "back"
+    reference, inside = _reference_tree(), at / "in"
+    back = pathlib.Path(tempfile.mkdtemp(dir=fuse.scratch()))
     inside.mkdir()
-    back.mkdir()
     try:
         fuse.run(f"tar --format=posix -cf - -C '{reference}' . | tar xpf - -C '{inside}'")
         fuse.run(["diff", "-r", "--no-dereference", str(reference), str(inside)])
@@ -532,7 +533,7 @@ def locks_of_records(at):
             "try:\n    fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 5)\n    print('both')\n"
             "except OSError:\n    fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 10)\n    print('one')\n"
         )
-        equal("one\n", fuse.run([sys.executable, "-c", code], 20, cwd=at).stdout)
+        equal("one\n", fuse.run([fuse.python(), "-c", code], 20, cwd=at).stdout)
 
 
 def sockets(at):
@@ -692,6 +693,12 @@ def handles_stay_valid(at):
         os.close(opened)
     finally:
         os.close(directory)
+
+
+def prepare():
+    """Makes what checks share, for this user."""
+    _origin()
+    _reference_tree()
 
 
 PROGRAMS = [

@@ -90,6 +90,20 @@ def workdir():
     return _workdir
 
 
+def python():
+    """A Python that this user may run: ours may be in root's home directory."""
+    return sys.executable if os.geteuid() == 0 else "/usr/bin/python3"
+
+
+def scratch():
+    """A directory below it in which every user may make files."""
+    at = workdir() / "scratch"
+    if not at.exists():
+        at.mkdir()
+        at.chmod(0o1777)
+    return at
+
+
 def _take_down():
     for mount in reversed(list(_mounts)):
         mount.down(expect_exit=False)
@@ -279,21 +293,22 @@ class Mount:
     """A directory under test: `dir`; `backing`, what a host directory's mount shows (None for others); `pid` of the
     daemon, or None."""
 
-    def __init__(self, kind, name=None, backing="tmpfs", options="", command=None, source=None):
+    def __init__(self, kind, name=None, backing="tmpfs", options="", command=None, source=None, mountpoint=None, owner=None):
         """`backing` is where a mirrored directory lies: tmpfs or disk. `options` go to lightfoot's -o. `command` is for
         the kind `custom`: words with {source} and {mountpoint}, run in the foreground. `source` mirrors that directory
-        in place of ours. A kind may have options behind a colon: lightfoot-host:exclusive+threads=2
+        in place of ours. `mountpoint` is a directory in place of ours; `owner` is the user who owns both. A kind may have options behind a colon: lightfoot-host:exclusive+threads=2
         for -o exclusive,threads=2."""
         self.name = name or kind
         kind, _, own = kind.partition(":")
         self.kind, self.options = kind, ",".join(part for part in (options, own.replace("+", ",")) if part)
         # Short: the path of a socket below it must fit into 108 bytes.
         self.base = workdir() / str(next(_numbers))
-        self.dir = self.base / "m"
+        self.dir = pathlib.Path(mountpoint) if mountpoint else self.base / "m"
+        self.owner = owner
         self.backing, self.daemon, self.command, self.own_mount, self.on_disk = None, None, command, None, None
         self.base.mkdir()
         _mounts.append(self)
-        self.dir.mkdir()
+        self.dir.mkdir(exist_ok=mountpoint is not None)
         if kind == "disk":
             self._disk(self.dir)
             return
@@ -306,6 +321,9 @@ class Mount:
             self.backing = self.base / "source"
             self.backing.mkdir()
             (self._disk if backing == "disk" else self._tmpfs)(self.backing)
+        for directory in (self.dir, self.backing):
+            if owner is not None and directory is not None:
+                os.chown(directory, owner, owner)
         self.up()
 
     def _tmpfs(self, at):
@@ -337,7 +355,8 @@ class Mount:
             at[0] = "ram:"
         extra = os.environ.get("LIGHTFOOT_OPTIONS", "")
         # As tmpfs and the others are mounted, with which it is compared.
-        options = ",".join(part for part in ("allow_other,suid,dev", self.options, extra) if part)
+        others = "" if "own_permissions" in self.options else "allow_other"
+        options = ",".join(part for part in (others, "suid,dev", self.options, extra) if part)
         return [str(lightfoot()), "mount", *at, "-o", options]
 
     def up(self, limit_s=20, answers=False):
@@ -354,7 +373,9 @@ class Mount:
             said = self.log_tail()
             self.down(expect_exit=False)
             raise RuntimeError(f"no mount by: {shlex.join(words)}\n{said}")
-        run(["stat", str(self.dir)], 20)
+        # Root may not look into another user's mount.
+        as_owner = ["setpriv", f"--reuid={self.owner}", f"--regid={self.owner}", "--clear-groups"] if self.owner is not None else []
+        run([*as_owner, "stat", str(self.dir)], 20)
 
     @property
     def pid(self):

@@ -332,7 +332,7 @@ mod tests {
         let list = "ro,allow_other,threads=3,uid=7,umask=027,nosuid,suid,max_write=128k,noacl,own_permissions";
         let settings = good(list, ON_RAM);
         let mount = &settings.mount;
-        assert!(mount.read_only && mount.allow_other && !mount.nosuid && !mount.acl);
+        assert!(mount.read_only && mount.allow_other && !mount.nosuid && !mount.session.acl);
         // The kernel's mount ignores both unless it must not; what is below does not.
         assert!(mount.nodev && Settings::new().mount.nosuid && Settings::new().flags == MountFlags::default());
         assert_eq!((mount.threads, mount.max_write, mount.session.checks), (Some(3), 128 << 10, Checks::Own));

@@ -230,7 +230,7 @@ impl Source {
 
 /// What becomes of the ACLs of directories: if the kernel checks permissions, it reads those that it needs.
 fn acls_of(settings: &Settings) -> HostAcls {
-    match (settings.mount.acl, settings.mount.session.checks) {
+    match (settings.mount.session.acl, settings.mount.session.checks) {
         (false, _) => HostAcls::Refuse,
         (true, Checks::Kernel) => HostAcls::Store,
         (true, Checks::Own) => HostAcls::Apply,

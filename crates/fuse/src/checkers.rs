@@ -92,18 +92,18 @@ pub struct CheckedOptions {
     pub no_open: bool,
     /// [`MountOptions::allow_other`].
     pub allow_other: bool,
-    /// [`MountOptions::acl`].
+    /// [`SessionOptions::acl`].
     pub acl: bool,
 }
 
 impl CheckedOptions {
     /// Those of a session whose transport lets one user in, or has a kernel that checks ACLs.
     fn of_session(session: &SessionOptions) -> Self {
-        Self { checks: session.checks, no_open: session.no_open, allow_other: false, acl: true }
+        Self { checks: session.checks, no_open: session.no_open, allow_other: false, acl: session.acl }
     }
 
     fn of_mount(options: &MountOptions) -> Self {
-        Self { allow_other: options.allow_other, acl: options.acl, ..Self::of_session(&options.session) }
+        Self { allow_other: options.allow_other, ..Self::of_session(&options.session) }
     }
 }
 

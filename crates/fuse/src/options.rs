@@ -69,6 +69,9 @@ pub struct SessionOptions {
     /// systems without [`vfs::FsTraits::wants_opens`]. The caller of a write is then unknown, so each write clears
     /// set-id bits.
     pub no_open: bool,
+    /// ACLs are obeyed (by the kernel, if it checks permissions), and can be read and set. Otherwise their calls fail with
+    /// `EOPNOTSUPP`. Default: `true`.
+    pub acl: bool,
 }
 
 impl Default for SessionOptions {
@@ -82,6 +85,7 @@ impl Default for SessionOptions {
             passthrough: false,
             locks: false,
             no_open: false,
+            acl: true,
         }
     }
 }
@@ -94,7 +98,7 @@ pub struct MountOptions {
     /// The source, the first column of a list of mounts.
     pub name: String,
     /// Other users may use the mount. (If root does not mount, `/etc/fuse.conf` must have `user_allow_other`.) Only with
-    /// [`Checks::Kernel`] and [`acl`](Self::acl): see [`crate::checker`].
+    /// [`Checks::Kernel`] and [`acl`](SessionOptions::acl): see [`crate::checker`].
     pub allow_other: bool,
     /// The mount point may have entries, which the mount hides, or may be a mount of Lightfoot.
     pub nonempty: bool,
@@ -110,8 +114,6 @@ pub struct MountOptions {
     pub nosymfollow: bool,
     /// Reading does not change access times.
     pub noatime: bool,
-    /// The kernel applies ACLs, if it checks permissions ([`Checks::Kernel`]).
-    pub acl: bool,
     /// Threads that serve requests. `None`: one for each CPU, at least 2 and at most 8.
     pub threads: Option<usize>,
     /// Each thread has its own descriptor of `/dev/fuse`.
@@ -133,7 +135,6 @@ impl Default for MountOptions {
             noexec: false,
             nosymfollow: false,
             noatime: false,
-            acl: true,
             threads: None,
             clone_fd: true,
             max_write: 1 << 20,

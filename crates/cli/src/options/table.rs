@@ -195,7 +195,7 @@ pub(super) const TABLE: [Row; 44] = [
     },
     Row {
         name: "acl",
-        form: Switch { off: "noacl", set: |s, on| s.mount.acl = on },
+        form: Switch { off: "noacl", set: |s, on| s.mount.session.acl = on },
         valid: &[Mount],
         default: "acl",
         help: "Obey POSIX ACLs. With noacl only modes count; not with allow_other.",

@@ -1,17 +1,23 @@
 //! Extended attributes.
 
 use super::{Caller, Session};
-use vfs::{Errno, SetXattr};
+use vfs::{AclKind, Errno, SetXattr};
 
 /// File capabilities (`capabilities(7)`).
 const CAPABILITY: &[u8] = b"security.capability";
 
 impl Session {
+    /// Refuses attributes that hold an ACL, if ACLs are off.
+    fn check_acl_option(&self, name: &[u8]) -> Result<(), Errno> {
+        if !self.options.acl && AclKind::of_xattr(name).is_some() { Err(Errno::EOPNOTSUPP) } else { Ok(()) }
+    }
+
     /// GETXATTR: the whole value.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::get_xattr`]; `ESTALE`.
+    /// Those of [`vfs::Context::get_xattr`]; `EOPNOTSUPP` for an ACL, if ACLs are off; `ESTALE`.
     pub fn getxattr(&self, caller: &Caller, node: u64, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        self.check_acl_option(name)?;
         let held = self.node(node)?;
         self.callers.looking(caller, |context| context.get_xattr_held(&held, name))
     }
@@ -31,7 +37,7 @@ impl Session {
     /// SETXATTR, with the flags of `setxattr(2)`.
     ///
     /// # Errors
-    /// `EINVAL` for other flags; those of [`vfs::Context::set_xattr`]; `ESTALE`.
+    /// `EINVAL` for other flags; those of [`vfs::Context::set_xattr`]; `EOPNOTSUPP` for an ACL, if ACLs are off; `ESTALE`.
     pub fn setxattr(&self, caller: &Caller, node: u64, name: &[u8], value: &[u8], flags: i32) -> Result<(), Errno> {
         let how = match flags {
             0 => SetXattr::Any,
@@ -39,6 +45,7 @@ impl Session {
             2 => SetXattr::Replace,
             _ => return Err(Errno::EINVAL),
         };
+        self.check_acl_option(name)?;
         let held = self.node(node)?;
         self.callers.with_groups(caller).set_xattr_held(&held, name, value, how)
     }
@@ -46,8 +53,9 @@ impl Session {
     /// REMOVEXATTR.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::remove_xattr`]; `ESTALE`.
+    /// Those of [`vfs::Context::remove_xattr`]; `EOPNOTSUPP` for an ACL, if ACLs are off; `ESTALE`.
     pub fn removexattr(&self, caller: &Caller, node: u64, name: &[u8]) -> Result<(), Errno> {
+        self.check_acl_option(name)?;
         let held = self.node(node)?;
         if name == CAPABILITY {
             // The kernel takes it from a file that a user writes to, and lets no user remove it otherwise.

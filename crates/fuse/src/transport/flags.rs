@@ -68,7 +68,7 @@ fn wanted(options: &MountOptions) -> Vec<InitFlags> {
         // The kernel drops cached pages when times or size change. If only this mount changes files, or changes are reported, that
         // would drop the pages that the kernel has just written.
         (session.ttls.attr < REPORTED, InitFlags::FUSE_AUTO_INVAL_DATA),
-        (options.acl && session.checks == Checks::Kernel, InitFlags::FUSE_POSIX_ACL),
+        (session.acl && session.checks == Checks::Kernel, InitFlags::FUSE_POSIX_ACL),
         (session.writeback, InitFlags::FUSE_WRITEBACK_CACHE),
         // FUSE_FLOCK_LOCKS is not requested: locks of `flock(2)` and `fcntl(2)` are of different families, but arrive alike.
         (session.locks, InitFlags::FUSE_POSIX_LOCKS),
