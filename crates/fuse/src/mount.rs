@@ -14,7 +14,7 @@ use crate::mountinfo::{self, MountInfo};
 use crate::options::MountOptions;
 use crate::session::Session;
 use crate::transport::{KernelSender, Transport, mount_config, threads};
-use message::without_number;
+use message::{one_line, shell_word, show, without_number};
 use parking_lot::Mutex;
 use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, flock, statx};
 use rustix::io::Errno;
@@ -49,7 +49,7 @@ pub enum MountError {
     #[error("fusermount3: not found (install the package fuse3, or run as root)")]
     NoHelper,
     /// The helper refused.
-    #[error("{}: fusermount3 refused to mount: {message}", .mountpoint.display())]
+    #[error("{}: fusermount3 refused to mount: {}", show(.mountpoint), one_line(.message))]
     Refused {
         /// The mount point.
         mountpoint: PathBuf,
@@ -57,7 +57,7 @@ pub enum MountError {
         message: String,
     },
     /// The mount point does not exist or cannot be accessed.
-    #[error("{}: {} ({})", .mountpoint.display(), without_number(.source), advice(.source))]
+    #[error("{}: {} ({})", show(.mountpoint), without_number(.source), advice(.source))]
     NoMountpoint {
         /// The mount point.
         mountpoint: PathBuf,
@@ -65,16 +65,16 @@ pub enum MountError {
         source: io::Error,
     },
     /// The mount point is not a directory.
-    #[error("{}: not a directory", .0.display())]
+    #[error("{}: not a directory", show(.0))]
     NotADirectory(PathBuf),
     /// The mount point has entries, which the mount would hide.
-    #[error("{}: not empty (empty the directory, or hide its entries with `-o nonempty`)", .0.display())]
+    #[error("{}: not empty (empty the directory, or hide its entries with `-o nonempty`)", show(.0))]
     NotEmpty(PathBuf),
     /// Lightfoot is mounted there already.
-    #[error("{}: already a mount of Lightfoot (run `lightfoot unmount`, or cover it with `-o nonempty`)", .0.display())]
+    #[error("{}: already a mount of Lightfoot (run `lightfoot unmount`, or cover it with `-o nonempty`)", show(.0))]
     Mounted(PathBuf),
     /// The server of an earlier mount has exited, and that mount could not be unmounted.
-    #[error("{}: a mount whose server has exited; unmounting it failed: {} (run `umount -l {}`)", .mountpoint.display(), without_number(.source), .mountpoint.display())]
+    #[error("{}: a mount whose server has exited; unmounting it failed: {} (run `umount -l {}`)", show(.mountpoint), without_number(.source), shell_word(.mountpoint))]
     Stale {
         /// The mount point.
         mountpoint: PathBuf,
@@ -88,10 +88,10 @@ pub enum MountError {
     #[error("{0}")]
     Unchecked(Refusal),
     /// The process may not mount.
-    #[error("{}: not permitted to mount (a container needs CAP_SYS_ADMIN and a security profile that allows mounts)", .0.display())]
+    #[error("{}: not permitted to mount (a container needs CAP_SYS_ADMIN and a security profile that allows mounts)", show(.0))]
     NotPermitted(PathBuf),
     /// The kernel refused.
-    #[error("{}: the kernel refused to mount: {}", .mountpoint.display(), without_number(.source))]
+    #[error("{}: the kernel refused to mount: {}", show(.mountpoint), one_line(&without_number(.source)))]
     Kernel {
         /// The mount point.
         mountpoint: PathBuf,
@@ -363,4 +363,30 @@ fn refused(mountpoint: &Path, source: io::Error) -> MountError {
         _ => source,
     };
     MountError::Kernel { mountpoint, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_error_shows_control_characters_of_a_name() {
+        let at = || PathBuf::from("/m\u{1b}[2J\n");
+        let source = || io::Error::from_raw_os_error(2);
+        let errors = [
+            MountError::Refused { mountpoint: at(), message: "fusermount3: \u{1b}[2J: no\nsuch".into() },
+            MountError::NoMountpoint { mountpoint: at(), source: source() },
+            MountError::NotADirectory(at()),
+            MountError::NotEmpty(at()),
+            MountError::Mounted(at()),
+            MountError::Stale { mountpoint: at(), source: source() },
+            MountError::NotPermitted(at()),
+            MountError::Kernel { mountpoint: at(), source: source() },
+            MountError::Kernel { mountpoint: at(), source: io::Error::other("\u{1b}[2J") },
+        ];
+        for error in errors {
+            let text = error.to_string();
+            assert!(!text.contains(char::is_control), "{text:?}");
+        }
+    }
 }

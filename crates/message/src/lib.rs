@@ -1,8 +1,8 @@
 //! The parts of an error message, which reads `what: why (what to do)`.
 //!
 //! # What it is
-//! [`show`] writes the path that stands first, [`Reason`] and [`without_number`] the system's reason, and [`shell_word`] a
-//! path in the command that the message proposes. The commands `lightfoot` and `lightfoot-lab` and the errors of
+//! [`show`] writes the path that stands first, [`Reason`] and [`without_number`] the system's reason, [`one_line`] the words of
+//! another program, and [`shell_word`] a path in the command that the message proposes. The commands `lightfoot` and `lightfoot-lab` and the errors of
 //! `lightfoot-fuse` are made of these.
 //!
 //! # What it is not
@@ -75,6 +75,15 @@ pub fn show(path: &Path) -> String {
     }
 }
 
+/// Text of another program on one line: with escapes for characters that a terminal would obey.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let escaped = |letter: char| {
+        if letter.is_control() { letter.escape_debug().to_string() } else { letter.to_string() }
+    };
+    text.chars().map(escaped).collect()
+}
+
 /// A path as one word of a shell command.
 #[must_use]
 pub fn shell_word(path: &Path) -> String {
@@ -82,8 +91,21 @@ pub fn shell_word(path: &Path) -> String {
     let is_safe = |letter: char| letter.is_alphanumeric() || "/._-+:,@%".contains(letter);
     if !text.is_empty() && text.chars().all(is_safe) {
         text.into_owned()
+    } else if text.contains(char::is_control) {
+        format!("$'{}'", text.chars().map(in_dollar_quotes).collect::<String>())
     } else {
         format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+/// A character between `$'` and `'` (POSIX 2024, bash, zsh).
+fn in_dollar_quotes(letter: char) -> String {
+    match letter {
+        '\'' | '\\' => format!("\\{letter}"),
+        letter if letter.is_control() => {
+            letter.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect()
+        }
+        letter => letter.into(),
     }
 }
 
@@ -117,11 +139,17 @@ mod tests {
     }
 
     #[test]
+    fn text_of_others_stays_on_one_line() {
+        assert_eq!(one_line("a b: \u{1b}[2J\né"), r"a b: \u{1b}[2J\né");
+    }
+
+    #[test]
     fn a_path_stays_on_one_line_and_one_word() {
         let cases = [
             ("/mnt/a", "/mnt/a", "/mnt/a"),
             ("/a b", "\"/a b\"", "'/a b'"),
-            ("/a\n\u{1b}[2J", r#""/a\n\u{1b}[2J""#, "'/a\n\u{1b}[2J'"),
+            ("/a\n\u{1b}[2J", r#""/a\n\u{1b}[2J""#, r"$'/a\012\033[2J'"),
+            ("it's\\\u{85}", r#""it's\\\u{85}""#, r"$'it\'s\\\302\205'"),
             ("it's", r#""it's""#, r"'it'\''s'"),
             ("", "\"\"", "''"),
         ];

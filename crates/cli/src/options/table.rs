@@ -66,7 +66,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "as stored",
-        help: "Show every file as owned by this user.",
+        help: "Show every file as owned by this user. New files of a directory belong to the user who mounts.",
     },
     Row {
         name: "gid",
@@ -77,7 +77,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "as stored",
-        help: "Show every file as owned by this group.",
+        help: "Show every file as owned by this group. New files of a directory belong to the user who mounts.",
     },
     Row {
         name: "umask",
@@ -88,7 +88,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "as stored",
-        help: "Show every file with mode 0777 & ~umask.",
+        help: "Show every file with mode 0777 & ~umask. New files of a directory belong to the user who mounts.",
     },
     Row {
         name: "ttl",
