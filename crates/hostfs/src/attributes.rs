@@ -20,6 +20,7 @@ use crate::host::{self, ProcPath};
 use crate::identity::change_hash;
 use crate::options::HostAcls;
 use crate::shared::Shared;
+use crate::system;
 use rustix::fs::{Gid, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::OwnedFd;
@@ -67,7 +68,7 @@ impl Shared {
     pub(crate) fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         let fd = self.proc_fd(self.node(inode)?)?;
         let path = ProcPath::new(&fd);
-        host::xattr(|buf| rustix::fs::getxattr(path.bytes(), name, buf))
+        host::xattr(|buf| system::getxattr(path.bytes(), name, buf))
     }
 
     /// See [`vfs::FileSystem::set_xattr`].
@@ -105,14 +106,14 @@ impl Shared {
     pub(crate) fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
         let fd = self.proc_fd(self.node(inode)?)?;
         let path = ProcPath::new(&fd);
-        let names = host::xattr(|buf| rustix::fs::listxattr(path.bytes(), buf))?;
+        let names = host::xattr(|buf| system::listxattr(path.bytes(), buf))?;
         let names = names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(Into::into).collect())
     }
 
     /// See [`vfs::FileSystem::statfs`].
     pub(crate) fn statfs(&self) -> Result<StatFs, Errno> {
-        let stat = rustix::fs::fstatfs(&self.root_fd).map_err(errno)?;
+        let stat = system::fstatfs(&self.root_fd).map_err(errno)?;
         Ok(StatFs {
             kind: stat.f_type as u64,
             block_size: u32::try_from(stat.f_bsize).unwrap_or(4096),

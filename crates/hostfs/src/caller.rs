@@ -22,14 +22,12 @@
 //! capabilities"; `nfsd_setuser` in Linux.
 
 use crate::options::Ownership;
+use crate::system::{self, Right};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::fs::{Gid, Uid};
 use rustix::io::Errno as HostErrno;
-use rustix::thread::{
-    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities, capabilities_secure_bits, set_capabilities,
-    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
-};
+use rustix::thread::{CapabilitySet, CapabilitySets};
 use vfs::{Capabilities, Errno, Request, S_IFDIR, S_IFMT};
 
 /// Set-user-id and set-group-id.
@@ -79,14 +77,13 @@ pub(crate) struct Acting<'d> {
 
 impl Daemon {
     pub(crate) fn new(ownership: Ownership) -> Result<Self, HostErrno> {
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        let bits = capabilities_secure_bits().unwrap_or(CapabilitiesSecureBits::empty());
+        let (uid, gid) = (system::user(), system::group());
         Ok(Self {
             uid,
             gid,
-            groups: rustix::process::getgroups()?.into(),
+            groups: system::groups()?.into(),
             is_switching: ownership == Ownership::Caller && uid.is_root(),
-            keeps_capabilities: bits.contains(CapabilitiesSecureBits::NO_SETUID_FIXUP),
+            keeps_capabilities: system::keeps_capabilities(),
             is_stuck: AtomicBool::new(false),
         })
     }
@@ -166,7 +163,7 @@ impl Acting<'_> {
 
     /// The user that owns what the thread makes.
     pub(crate) fn uid(&self) -> Uid {
-        rustix::process::geteuid()
+        system::user()
     }
 
     /// Takes the caller's groups. Before the user, as only root may do it. Root's groups give root no rights.
@@ -174,11 +171,11 @@ impl Acting<'_> {
         let daemon = self.daemon;
         if request.uid != daemon.uid.as_raw() && !is_same(request.groups(), &daemon.groups) {
             let groups: Vec<Gid> = request.groups().iter().map(|&gid| gid_of(gid)).collect::<Result<_, _>>()?;
-            set_thread_groups(&groups).map_err(refused)?;
+            system::switch(Right::Groups(&groups)).map_err(refused)?;
             self.has_groups = true;
         }
         if request.gid != daemon.gid.as_raw() {
-            set_thread_res_gid(None, gid_of(request.gid)?, None).map_err(refused)?;
+            system::switch(Right::Group(gid_of(request.gid)?)).map_err(refused)?;
             self.has_gid = true;
         }
         Ok(())
@@ -194,7 +191,7 @@ impl Acting<'_> {
         if request.uid == u32::MAX {
             return Err(Errno::EPERM);
         }
-        set_thread_res_uid(None, Uid::from_raw(request.uid), None).map_err(refused)?;
+        system::switch(Right::User(Uid::from_raw(request.uid))).map_err(refused)?;
         self.has_uid = true;
         if daemon.keeps_capabilities { self.without_capabilities(CapabilitySet::all()) } else { Ok(()) }
     }
@@ -203,10 +200,10 @@ impl Acting<'_> {
         if lacking.is_empty() {
             return Ok(());
         }
-        let before = capabilities(None).map_err(refused)?;
+        let before = system::capabilities().map_err(refused)?;
         let effective = before.effective - lacking;
         if effective != before.effective {
-            set_capabilities(None, CapabilitySets { effective, ..before }).map_err(refused)?;
+            system::switch(Right::Capabilities(CapabilitySets { effective, ..before })).map_err(refused)?;
             self.capabilities = Some(before);
         }
         Ok(())
@@ -215,16 +212,16 @@ impl Acting<'_> {
     /// Gives the thread the process's rights again. First the user, with whom root's capabilities return.
     fn restore(&self) -> Result<(), HostErrno> {
         if self.has_uid {
-            set_thread_res_uid(None, self.daemon.uid, None)?;
+            system::switch_back(Right::User(self.daemon.uid))?;
         }
         if let Some(before) = self.capabilities {
-            set_capabilities(None, before)?;
+            system::switch_back(Right::Capabilities(before))?;
         }
         if self.has_gid {
-            set_thread_res_gid(None, self.daemon.gid, None)?;
+            system::switch_back(Right::Group(self.daemon.gid))?;
         }
         if self.has_groups {
-            set_thread_groups(&self.daemon.groups)?;
+            system::switch_back(Right::Groups(&self.daemon.groups))?;
         }
         Ok(())
     }

@@ -11,8 +11,9 @@
 //! The pages of section 2 of the manual that the functions name.
 
 use crate::caller::Acting;
-use crate::host::{Opening, ProcPath};
-use rustix::fs::{AtFlags, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid, XattrFlags};
+use crate::host::{Opening, ProcPath, several_times};
+use crate::system::{Call, call, restarted};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -30,39 +31,58 @@ impl Acting<'_> {
         name: &[u8],
         mode: u32,
     ) -> Result<OwnedFd, HostErrno> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOCTTY;
-        opening.open(dir, name, flags, self.allowed(mode) & PERMISSIONS)
+        self.make(opening, dir, name, OFlags::CREATE | OFlags::EXCL | OFlags::NOCTTY, mode)
     }
 
     /// Makes a regular file without a name: `open(2)` with `O_TMPFILE`.
     pub(crate) fn make_unnamed(&self, opening: &Opening, dir: BorrowedFd<'_>, mode: u32) -> Result<OwnedFd, HostErrno> {
-        opening.open(dir, b".", OFlags::TMPFILE | OFlags::RDWR, self.allowed(mode) & PERMISSIONS)
+        self.make(opening, dir, b".", OFlags::TMPFILE, mode)
+    }
+
+    fn make(
+        &self,
+        opening: &Opening,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<OwnedFd, HostErrno> {
+        let flags = flags | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mode = Mode::from_raw_mode(self.allowed(mode) & PERMISSIONS);
+        match opening.resolve() {
+            None => call(Call::Make, || rustix::fs::openat(dir, name, flags, mode)),
+            Some(resolve) => {
+                several_times(|| call(Call::Make, || rustix::fs::openat2(dir, name, flags, mode, resolve)))
+            }
+        }
     }
 
     /// `mkdirat(2)`.
     pub(crate) fn make_dir(&self, dir: BorrowedFd<'_>, name: &[u8], mode: u32) -> Done {
-        rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode & PERMISSIONS))
+        call(Call::Mkdir, || rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(mode & PERMISSIONS)))
     }
 
     /// `symlinkat(2)`.
     pub(crate) fn make_link(&self, dir: BorrowedFd<'_>, name: &[u8], body: &[u8]) -> Done {
-        rustix::fs::symlinkat(body, dir, name)
+        call(Call::Symlink, || rustix::fs::symlinkat(body, dir, name))
     }
 
     /// `mknodat(2)`, of the type in `mode`.
     pub(crate) fn make_node(&self, dir: BorrowedFd<'_>, name: &[u8], mode: u32, rdev: u32) -> Done {
         let bits = Mode::from_raw_mode(self.allowed(mode) & PERMISSIONS);
-        rustix::fs::mknodat(dir, name, FileType::from_raw_mode(mode), bits, rdev.into())
+        call(Call::Mknod, || rustix::fs::mknodat(dir, name, FileType::from_raw_mode(mode), bits, rdev.into()))
     }
 
     /// Gives the file of a descriptor a further name: `linkat(2)`.
     pub(crate) fn link(&self, file: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &[u8]) -> Done {
-        rustix::fs::linkat(rustix::fs::CWD, ProcPath::new(file).bytes(), dir, name, AtFlags::SYMLINK_FOLLOW)
+        let path = ProcPath::new(file);
+        call(Call::Link, || rustix::fs::linkat(CWD, path.bytes(), dir, name, AtFlags::SYMLINK_FOLLOW))
     }
 
     /// `unlinkat(2)`.
     pub(crate) fn unlink(&self, dir: BorrowedFd<'_>, name: &[u8], is_dir: bool) -> Done {
-        rustix::fs::unlinkat(dir, name, if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() })
+        let flags = if is_dir { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        call(Call::Unlink, || rustix::fs::unlinkat(dir, name, flags))
     }
 
     /// `renameat2(2)`; `renameat(2)` without flags.
@@ -72,55 +92,53 @@ impl Acting<'_> {
         (to, new): (BorrowedFd<'_>, &[u8]),
         flags: u32,
     ) -> Done {
-        if flags == 0 {
-            return rustix::fs::renameat(from, old, to, new);
-        }
-        rustix::fs::renameat_with(from, old, to, new, RenameFlags::from_bits_retain(flags))
+        call(Call::Rename, || match flags {
+            0 => rustix::fs::renameat(from, old, to, new),
+            flags => rustix::fs::renameat_with(from, old, to, new, RenameFlags::from_bits_retain(flags)),
+        })
     }
 
     /// Changes the owner of a descriptor's file: `fchownat(2)`.
     pub(crate) fn chown(&self, fd: &OwnedFd, uid: Option<Uid>, gid: Option<Gid>) -> Done {
-        rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH)
+        restarted(Call::Chown, || rustix::fs::chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH))
     }
 
     /// Changes the mode of a descriptor's file, whose type is in `mode`: `chmod(2)`.
     pub(crate) fn chmod(&self, fd: impl AsFd, mode: u32) -> Done {
         let bits = Mode::from_raw_mode(self.allowed(mode) & PERMISSIONS);
-        rustix::fs::chmod(ProcPath::new(fd).bytes(), bits)
+        let path = ProcPath::new(fd);
+        restarted(Call::Chmod, || rustix::fs::chmod(path.bytes(), bits))
     }
 
     /// Changes the times of a descriptor's file: `utimensat(2)`.
     pub(crate) fn set_times(&self, fd: &OwnedFd, times: &Timestamps) -> Done {
-        rustix::fs::utimensat(fd, c"", times, AtFlags::EMPTY_PATH)
+        restarted(Call::Utimens, || rustix::fs::utimensat(fd, c"", times, AtFlags::EMPTY_PATH))
     }
 
     /// `setxattr(2)`.
     pub(crate) fn set_xattr(&self, fd: &OwnedFd, name: &[u8], value: &[u8], flags: XattrFlags) -> Done {
-        rustix::fs::setxattr(ProcPath::new(fd).bytes(), name, value, flags)
+        let path = ProcPath::new(fd);
+        call(Call::Setxattr, || rustix::fs::setxattr(path.bytes(), name, value, flags))
     }
 
     /// `removexattr(2)`.
     pub(crate) fn remove_xattr(&self, fd: &OwnedFd, name: &[u8]) -> Done {
-        rustix::fs::removexattr(ProcPath::new(fd).bytes(), name)
+        let path = ProcPath::new(fd);
+        call(Call::Removexattr, || rustix::fs::removexattr(path.bytes(), name))
     }
 
     /// `pwrite(2)`.
     pub(crate) fn write(&self, fd: &OwnedFd, data: &[u8], offset: u64) -> Result<usize, HostErrno> {
-        loop {
-            match rustix::io::pwrite(fd, data, offset) {
-                Err(HostErrno::INTR) => {}
-                done => return done,
-            }
-        }
+        restarted(Call::Pwrite, || rustix::io::pwrite(fd, data, offset))
     }
 
     /// `ftruncate(2)`.
     pub(crate) fn truncate(&self, fd: &OwnedFd, len: u64) -> Done {
-        rustix::fs::ftruncate(fd, len)
+        restarted(Call::Ftruncate, || rustix::fs::ftruncate(fd, len))
     }
 
     /// `fallocate(2)`.
     pub(crate) fn allocate(&self, fd: &OwnedFd, flags: FallocateFlags, offset: u64, len: u64) -> Done {
-        rustix::fs::fallocate(fd, flags, offset, len)
+        restarted(Call::Fallocate, || rustix::fs::fallocate(fd, flags, offset, len))
     }
 }

@@ -21,6 +21,7 @@ use crate::errno::errno;
 use crate::host;
 use crate::node::{NameAt, READ, WRITE};
 use crate::shared::Shared;
+use crate::system;
 use crate::table::Sighting;
 use rustix::fs::{OFlags, Statx, StatxFlags};
 use rustix::io::Errno as HostErrno;
@@ -133,7 +134,7 @@ impl Shared {
             return Ok(made);
         }
         // Not the bits that an ACL or a change of the owner removed. The host applies no umask beside a default ACL.
-        let removed = missing & host::umask();
+        let removed = missing & system::umask();
         if removed == 0 || (self.has_acls && host::has_default_acl(making.dir)) {
             return Ok(made);
         }
@@ -142,7 +143,7 @@ impl Shared {
         match opened {
             Some(fd) => acting.chmod(fd, mode).map_err(errno)?,
             None => {
-                let fd = self.open_at(making.dir, making.name, OFlags::PATH, 0).map_err(errno)?;
+                let fd = self.open_at(making.dir, making.name, OFlags::PATH).map_err(errno)?;
                 let found = host::stat_fd(fd.as_fd()).map_err(errno)?;
                 // Another program may have put another file in its place: that one stays as it is.
                 if !making.made(&found, &acting) {

@@ -20,7 +20,9 @@ use crate::host;
 use crate::node::{Node, READ, WRITE};
 use crate::options::Revalidate;
 use crate::shared::Shared;
+use crate::system;
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
+use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use vfs::{Allocate, Errno, Inode, OpenFlags, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written};
@@ -101,13 +103,8 @@ impl Shared {
     /// See [`vfs::FileSystem::read_at`].
     pub(crate) fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         let fd = self.data_fd(self.node(inode)?, READ)?;
-        loop {
-            // A short read means the end of a regular file.
-            match rustix::io::pread(&fd, &mut *buf, offset) {
-                Err(rustix::io::Errno::INTR) => {}
-                done => return done.map_err(errno),
-            }
-        }
+        // A short read means the end of a regular file.
+        system::pread(&fd, buf, offset).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::write_at`].
@@ -157,7 +154,7 @@ impl Shared {
         };
         let acting = self.daemon.act_on_contents(request)?;
         let mut done = acting.allocate(&fd, flags, offset, len);
-        if how == Allocate::Zero && done == Err(rustix::io::Errno::OPNOTSUPP) {
+        if how == Allocate::Zero && done == Err(HostErrno::OPNOTSUPP) {
             // Slower, with the same result: a hole, and storage for it.
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             done = acting.allocate(&fd, hole, offset, len).and_then(|()| acting.allocate(&fd, kept, offset, len));
@@ -175,7 +172,7 @@ impl Shared {
             SeekFor::Data => SeekFrom::Data(offset),
             SeekFor::Hole => SeekFrom::Hole(offset),
         };
-        rustix::fs::seek(&fd, to).map_err(errno)
+        system::seek(&fd, to).map_err(errno)
     }
 
     /// See [`vfs::FileSystem::sync`].
@@ -192,17 +189,17 @@ impl Shared {
             S_IFDIR => {
                 let dir = self.path_fd(node)?;
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-                Arc::new(self.open_at(dir.as_fd(), b".", flags, 0).map_err(errno)?)
+                Arc::new(self.open_at(dir.as_fd(), b".", flags).map_err(errno)?)
             }
             _ => return Ok(()),
         };
-        let done = if data_only { rustix::fs::fdatasync(&fd) } else { rustix::fs::fsync(&fd) };
+        let done = if data_only { system::fdatasync(&fd) } else { system::fsync(&fd) };
         done.map_err(errno)
     }
 
     /// See [`vfs::FileSystem::sync_all`].
     pub(crate) fn sync_all(&self) -> Result<(), Errno> {
-        rustix::fs::syncfs(&self.root_fd).map_err(errno)
+        system::syncfs(&self.root_fd).map_err(errno)
     }
 }
 

@@ -101,7 +101,7 @@ impl Shared {
     /// Opens a file by its name in `dir`, its directory's descriptor, and checks that it is the right file.
     fn open_named(&self, node: &Node, dir: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
         let name = node.state().name.clone();
-        let fd = self.open_at(dir, &name, flags, 0).map_err(|error| self.open_error(node, error))?;
+        let fd = self.open_at(dir, &name, flags).map_err(|error| self.open_error(node, error))?;
         self.check_identity(node, fd.as_fd())?;
         Ok(fd)
     }
@@ -133,14 +133,8 @@ impl Shared {
     }
 
     /// Opens a name that exists.
-    pub(crate) fn open_at(
-        &self,
-        dir: BorrowedFd<'_>,
-        name: &[u8],
-        flags: OFlags,
-        mode: u32,
-    ) -> Result<OwnedFd, HostErrno> {
-        self.with_room(|| self.opening.open(dir, name, flags, mode))
+    pub(crate) fn open_at(&self, dir: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, HostErrno> {
+        self.with_room(|| self.opening.open(dir, name, flags))
     }
 
     /// The result of `open`; if the process or the system has too many descriptors, closes some and tries once more.
@@ -241,15 +235,15 @@ impl Shared {
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         let path = node.state().path.clone();
         if let Some(path) = path {
-            return host::reopen(path.as_fd(), flags).map_err(errno);
+            return self.with_room(|| host::reopen(path.as_fd(), flags)).map_err(errno);
         }
         if let Some(Place { dir, name }) = self.place(node)? {
-            let fd = self.open_at(dir.as_fd(), &name, flags, 0).map_err(|error| self.open_error(node, error))?;
+            let fd = self.open_at(dir.as_fd(), &name, flags).map_err(|error| self.open_error(node, error))?;
             self.check_identity(node, fd.as_fd())?;
             return Ok(fd);
         }
         let data = node.state().data.clone().ok_or_else(|| self.estale(node.id))?;
-        host::reopen(data.as_fd(), flags).map_err(errno)
+        self.with_room(|| host::reopen(data.as_fd(), flags)).map_err(errno)
     }
 
     /// A descriptor for a [`host::ProcPath`]: one that is open already, or the `O_PATH` descriptor.

@@ -31,12 +31,13 @@ use crate::identity::change_hash;
 use crate::node::NameAt;
 use crate::options::Revalidate;
 use crate::shared::Shared;
+use crate::system;
 use crate::watches::Watches;
 use core::mem::MaybeUninit;
 use core::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Statx;
-use rustix::fs::inotify::{self, ReadFlags};
+use rustix::fs::inotify::ReadFlags;
 use rustix::io::Errno as HostErrno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
@@ -84,7 +85,7 @@ fn run(shared: &Shared) {
     loop {
         let mut fds = [PollFd::new(&watches.inotify, PollFlags::IN), PollFd::new(&watches.stop, PollFlags::IN)];
         let timeout = if events.names.is_empty() { &interval } else { &GATHERING };
-        match rustix::event::poll(&mut fds, Some(timeout)) {
+        match system::poll(&mut fds, timeout) {
             Ok(_) | Err(HostErrno::INTR) => {}
             Err(error) => {
                 tracing::error!(%error, "poll: changes by other programs are no longer seen");
@@ -96,7 +97,7 @@ fn run(shared: &Shared) {
         }
         if !fds[0].revents().is_empty() || !events.names.is_empty() {
             let mut stop = [PollFd::new(&watches.stop, PollFlags::IN)];
-            if rustix::event::poll(&mut stop, Some(&GATHERING)) == Ok(1) {
+            if system::poll(&mut stop, &GATHERING) == Ok(1) {
                 return;
             }
             read_events(watches, &mut buf, &mut events);
@@ -129,8 +130,7 @@ struct Events {
 
 /// Reads the events that the host has, and adds them to those that wait.
 fn read_events(watches: &Watches, buf: &mut [MaybeUninit<u8>], events: &mut Events) {
-    let mut reader = inotify::Reader::new(&watches.inotify, buf);
-    while let Ok(event) = reader.next() {
+    system::read_events(&watches.inotify, buf, |event| {
         let mask = event.events();
         if mask.contains(ReadFlags::QUEUE_OVERFLOW) {
             events.are_lost = true;
@@ -145,10 +145,7 @@ fn read_events(watches: &Watches, buf: &mut [MaybeUninit<u8>], events: &mut Even
                 }
             }
         }
-        if reader.is_buffer_empty() {
-            break;
-        }
-    }
+    });
 }
 
 /// Invalidates everything whose new state the VFS does not have. Returns the events of names that threads are changing.

@@ -1,7 +1,7 @@
 //! The host: system calls in the form that is used here.
 //!
 //! # What it is
-//! Each function is one call, unless its documentation states otherwise. Names are single components: not empty, not `.`
+//! Each function is one call ([`crate::system`]), unless its documentation states otherwise. Names are single components: not empty, not `.`
 //! or `..`, without a slash. A single component below a descriptor leads elsewhere only as a symbolic link or a mount
 //! point. Links are never followed, mount points only where the options allow it.
 //!
@@ -13,11 +13,12 @@
 
 use crate::errno::errno;
 use crate::identity::STATX_MASK;
-use rustix::fs::{AtFlags, FsWord, Mode, OFlags, ResolveFlags, Statx};
+use crate::system;
+use rustix::fs::{AtFlags, FsWord, OFlags, ResolveFlags, Statx};
 use rustix::io::Errno as HostErrno;
 use std::fmt::Write as _;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use vfs::{Acl, AclKind, Errno, NewInode};
+use vfs::{Acl, AclKind, Errno, NewInode, Valid};
 
 /// Attempts of `openat2(2)`, which fails with `EAGAIN` if a rename at that moment might lead out of bounds.
 const MAX_TRIES: usize = 8;
@@ -59,17 +60,17 @@ pub(crate) fn check_name(name: &[u8]) -> Result<(), Errno> {
 /// last ones that the server reported.
 pub(crate) fn stat_at(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, HostErrno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
-    rustix::fs::statx(dir, name, flags, STATX_MASK)
+    system::statx(dir, name, flags, STATX_MASK)
 }
 
 /// The same, requested from the server.
 pub(crate) fn stat_at_synced(dir: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, HostErrno> {
-    rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, STATX_MASK)
+    system::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, STATX_MASK)
 }
 
 /// Attributes of a descriptor's file.
 pub(crate) fn stat_fd(fd: BorrowedFd<'_>) -> Result<Statx, HostErrno> {
-    rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, STATX_MASK)
+    system::statx(fd, b"", AtFlags::EMPTY_PATH, STATX_MASK)
 }
 
 /// How names are opened.
@@ -87,34 +88,34 @@ impl Opening {
         if !crosses {
             resolve |= ResolveFlags::NO_XDEV;
         }
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let tried = rustix::fs::openat2(dir, c".", flags, Mode::empty(), resolve);
-        // A system call filter may return EPERM.
-        let has_openat2 = !matches!(tried, Err(HostErrno::NOSYS | HostErrno::PERM));
+        let has_openat2 = system::has_openat2(dir, resolve);
         Self { resolve, has_openat2 }
     }
 
     /// Opens `name` in `dir`, which is a component or `.`; a symbolic link only with `O_PATH`.
-    pub(crate) fn open(
-        &self,
-        dir: BorrowedFd<'_>,
-        name: &[u8],
-        flags: OFlags,
-        mode: u32,
-    ) -> Result<OwnedFd, HostErrno> {
+    pub(crate) fn open(&self, dir: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, HostErrno> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let mode = Mode::from_raw_mode(mode & 0o7777);
         if !self.has_openat2 {
-            return rustix::fs::openat(dir, name, flags, mode);
+            return system::openat(dir, name, flags);
         }
-        for _ in 0..MAX_TRIES {
-            match rustix::fs::openat2(dir, name, flags, mode, self.resolve) {
-                Err(HostErrno::AGAIN) => {}
-                done => return done,
-            }
-        }
-        Err(HostErrno::AGAIN)
+        several_times(|| system::openat2(dir, name, flags, self.resolve))
     }
+
+    /// The rules by which `openat2(2)` finds a name; `None` if the host has only `openat(2)`.
+    pub(crate) fn resolve(&self) -> Option<ResolveFlags> {
+        self.has_openat2.then_some(self.resolve)
+    }
+}
+
+/// The result of `open`, a call of `openat2(2)`.
+pub(crate) fn several_times(open: impl Fn() -> Result<OwnedFd, HostErrno>) -> Result<OwnedFd, HostErrno> {
+    for _ in 0..MAX_TRIES {
+        match open() {
+            Err(HostErrno::AGAIN) => {}
+            done => return done,
+        }
+    }
+    Err(HostErrno::AGAIN)
 }
 
 /// A path that leads to a descriptor's file, also for an `O_PATH` descriptor.
@@ -145,7 +146,7 @@ impl core::fmt::Write for ProcPath {
 
 /// Opens a descriptor's file once more; it may have lost its name.
 pub(crate) fn reopen(fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, HostErrno> {
-    rustix::fs::open(ProcPath::new(fd).bytes(), flags | OFlags::CLOEXEC | OFlags::NOCTTY, Mode::empty())
+    system::open(ProcPath::new(fd).bytes(), flags | OFlags::CLOEXEC | OFlags::NOCTTY)
 }
 
 /// The body of a symbolic link: `name` in `dir`, or `dir` itself with an empty name. One call unless it is long.
@@ -157,7 +158,7 @@ pub(crate) fn read_link(dir: BorrowedFd<'_>, name: &[u8], size: u64) -> Result<B
     let mut room = usize::try_from(size).unwrap_or(most).saturating_add(1).clamp(64, most);
     loop {
         let mut body = vec![0; room];
-        match rustix::fs::readlinkat_raw(dir, name, body.as_mut_slice()) {
+        match system::readlinkat(dir, name, &mut body) {
             Ok(len) if len < room || room == most => {
                 body.truncate(len);
                 return Ok(body.into());
@@ -167,19 +168,6 @@ pub(crate) fn read_link(dir: BorrowedFd<'_>, name: &[u8], size: u64) -> Result<B
             Err(error) => return Err(errno(error)),
         }
     }
-}
-
-/// Whether the file system of a directory has ACLs.
-pub(crate) fn has_acls(dir: &OwnedFd) -> bool {
-    let probed = rustix::fs::fgetxattr(dir, c"system.posix_acl_access", &mut [0u8; 0][..]);
-    !matches!(probed, Err(HostErrno::OPNOTSUPP))
-}
-
-/// The umask of the process; 0 if it cannot be read.
-pub(crate) fn umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0)
 }
 
 /// Longest value of an extended attribute, and longest list of names: `xattr(7)`.
@@ -208,10 +196,15 @@ pub(crate) fn xattr(read: impl Fn(&mut [u8]) -> Result<usize, HostErrno>) -> Res
 }
 
 /// Reads the ACLs of `name` in `dir`, which has the attributes in `new`. If its access ACL cannot be read, its group class has
-/// no permission.
+/// no permission; if that may change, the answer is not cached.
 pub(crate) fn read_acls(dir: &OwnedFd, name: &[u8], new: &mut NewInode) {
     let access = acl(dir, name, AclKind::Access);
-    new.access_acl = access.unwrap_or_else(|_| Some(Acl::unreadable(new.attr.mode)));
+    new.access_acl = access.unwrap_or_else(|errno| {
+        if Acl::is_transient(errno) {
+            new.valid = Valid::For(0);
+        }
+        Some(Acl::unreadable(new.attr.mode))
+    });
     // The host applies it to new files; this copy is for the caches.
     new.default_acl = if new.attr.is_dir() { acl(dir, name, AclKind::Default).ok().flatten() } else { None };
 }
@@ -229,7 +222,7 @@ fn acl(dir: impl AsFd, name: &[u8], kind: AclKind) -> Result<Option<Acl>, Errno>
     let mut path = ProcPath::new(dir).bytes().to_vec();
     path.push(b'/');
     path.extend_from_slice(name);
-    match xattr(|buf| rustix::fs::lgetxattr(&*path, kind.xattr_name(), buf)) {
+    match xattr(|buf| system::lgetxattr(&*path, kind.xattr_name(), buf)) {
         Ok(value) => Acl::from_xattr(&value),
         Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(None),
         Err(error) => Err(error),

@@ -49,6 +49,16 @@
 //!   after that finds the new file.
 //! - `O_APPEND`, `O_SYNC` and locks are the VFS's: other programs of the host do not see them.
 //!
+//! # Errors of the host
+//! An error of the host reaches the caller unchanged, except:
+//! - A call that a signal interrupts is repeated, unless it changes names or extended attributes: that fails with `EINTR`.
+//! - Where descriptors are exhausted (`EMFILE`, `ENFILE`), half of those that are not in use are closed, and the open is
+//!   repeated once.
+//! - A file that is not where it was fails with `ESTALE`; a walk looks its name up again.
+//! - Where the host refuses the rights of a caller, a change fails with `EPERM`.
+//!
+//! After an error other than `EEXIST`, the host may have made a new file nevertheless: its name is looked up again.
+//!
 //! # Limits of the process
 //! An open file keeps a descriptor. A user other than root and the user of the process can have half of those open that the
 //! other users leave, of three quarters of `RLIMIT_NOFILE`; a further open fails with `EMFILE`.
@@ -61,14 +71,15 @@
 //!
 //! # Modules
 //! Each module uses only modules of the lines above its own:
-//! 1. `errno`, `options`, `caller` (with whose rights the host is changed), `identity` (nodes and attributes), `node` (the record of a file),
+//! 1. `system` (system calls)
+//! 2. `errno`, `options`, `caller` (with whose rights the host is changed), `identity` (nodes and attributes), `node` (the record of a file),
 //!    `streams` (directory streams), `opens` (open files of each user)
-//! 2. `host` (system calls), `calls` (those that change the host), `table` (the records), `budget` (of descriptors)
-//! 3. `watches` (inotify)
-//! 4. `shared` (the state that all parts share)
-//! 5. `descriptors` (from a record to a descriptor), `change` (a change by this file system)
-//! 6. `attributes`, `create`, `data`, `events` (changes by other programs), `listing`, `names`
-//! 7. `handle`, `filesystem` (the trait)
+//! 3. `host` (what is found out by several calls), `calls` (those that change the host), `table` (the records), `budget` (of descriptors)
+//! 4. `watches` (inotify)
+//! 5. `shared` (the state that all parts share)
+//! 6. `descriptors` (from a record to a descriptor), `change` (a change by this file system)
+//! 7. `attributes`, `create`, `data`, `events` (changes by other programs), `listing`, `names`
+//! 8. `handle`, `filesystem` (the trait)
 //!
 //! # How it is locked
 //! See the modules: each table has its lock, and no lock is held during a call to the host.
@@ -88,6 +99,8 @@ mod data;
 mod descriptors;
 mod errno;
 mod events;
+#[cfg(test)]
+mod faults;
 mod filesystem;
 mod handle;
 mod host;
@@ -99,6 +112,7 @@ mod opens;
 mod options;
 mod shared;
 mod streams;
+mod system;
 mod table;
 mod watches;
 

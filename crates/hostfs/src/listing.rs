@@ -16,8 +16,9 @@ use crate::identity::dev_of;
 use crate::node::Node;
 use crate::shared::Shared;
 use crate::streams::{Listed, Stream};
+use crate::system;
 use core::mem::MaybeUninit;
-use rustix::fs::{FileType, OFlags, RawDir, SeekFrom};
+use rustix::fs::{FileType, OFlags, RawDirEntry, SeekFrom};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -68,13 +69,13 @@ impl Shared {
             Some(stream) => stream,
             None => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-                let fd = self.open_at(path.as_fd(), b".", flags, 0).map_err(errno)?;
+                let fd = self.open_at(path.as_fd(), b".", flags).map_err(errno)?;
                 let dev = if node.is_elsewhere { device(fd.as_fd())? } else { self.identities.dev() };
                 Stream { fd, dev, dir: node.id, at: 0, read: VecDeque::new(), is_at_end: false, is_fresh: true }
             }
         };
         if after != 0 || !stream.is_fresh {
-            rustix::fs::seek(&stream.fd, SeekFrom::Start(after)).map_err(errno)?;
+            system::seek(&stream.fd, SeekFrom::Start(after)).map_err(errno)?;
         }
         Ok(stream)
     }
@@ -83,30 +84,22 @@ impl Shared {
     fn read_piece(&self, stream: &mut Stream) -> Result<(), Errno> {
         stream.is_fresh = false;
         let mut buf = [MaybeUninit::<u8>::uninit(); PIECE];
-        let mut raw = RawDir::new(&stream.fd, &mut buf);
-        loop {
-            match raw.next() {
-                None => {
-                    stream.is_at_end = true;
-                    return Ok(());
+        while stream.read.is_empty() && !stream.is_at_end {
+            let Stream { fd, dev, read, .. } = stream;
+            let each = |entry: &RawDirEntry<'_>| {
+                let name = entry.file_name().to_bytes();
+                if !matches!(name, b"." | b"..") {
+                    let found = DirEntry {
+                        name: name.into(),
+                        ino: self.identities.shown_ino(*dev, entry.ino()),
+                        kind: kind_of(entry.file_type(), fd.as_fd(), name),
+                    };
+                    read.push_back(Listed { entry: found, cookie: entry.next_entry_cookie() });
                 }
-                Some(Err(error)) => return Err(errno(error)),
-                Some(Ok(entry)) => {
-                    let name = entry.file_name().to_bytes();
-                    if !matches!(name, b"." | b"..") {
-                        let found = DirEntry {
-                            name: name.into(),
-                            ino: self.identities.shown_ino(stream.dev, entry.ino()),
-                            kind: kind_of(entry.file_type(), stream.fd.as_fd(), name),
-                        };
-                        stream.read.push_back(Listed { entry: found, cookie: entry.next_entry_cookie() });
-                    }
-                }
-            }
-            if raw.is_buffer_empty() && !stream.read.is_empty() {
-                return Ok(());
-            }
+            };
+            stream.is_at_end = !system::read_entries(fd, &mut buf, each).map_err(errno)?;
         }
+        Ok(())
     }
 }
 

@@ -22,6 +22,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use vfs::{Errno, Inode, NewInode, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT};
 
+/// What [`Shared::pin`] did.
+#[derive(Clone, Copy)]
+enum Pin {
+    /// The file is pinned.
+    Made,
+    /// It has another recorded name, or was pinned already.
+    Needless,
+    /// It could not be opened.
+    Failed,
+}
+
 impl Shared {
     /// See [`vfs::FileSystem::lookup`]; also for revalidation.
     pub(crate) fn lookup(&self, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
@@ -99,40 +110,48 @@ impl Shared {
         let pin = self.pin(node, &fd, at);
         let done = self.daemon.act(request).and_then(|acting| acting.unlink(fd.as_fd(), name, is_dir).map_err(errno));
         self.table.note_move();
-        match (done, pin) {
-            (Err(error), Some(_)) => {
-                self.unpin(node);
-                return Err(error);
-            }
-            (Err(error), None) => return Err(error),
-            (Ok(()), Some(())) => pin_again(node, at),
-            (Ok(()), None) => {}
-        }
+        self.end_pin(node, pin, at, done.is_ok());
+        done?;
         change.note_result(at, None);
         Ok(())
     }
 
     /// Pins a file that is about to lose its recorded name, and opens it if it has no descriptor. If the open fails, the
-    /// name goes nevertheless, and the file can no longer be reached. `None`: the file has another recorded name, or is
-    /// pinned already.
-    fn pin(&self, node: &Arc<Node>, dir: &Arc<OwnedFd>, at: NameAt<'_>) -> Option<()> {
+    /// name goes nevertheless, and the file can be reached only by another name.
+    fn pin(&self, node: &Arc<Node>, dir: &Arc<OwnedFd>, at: NameAt<'_>) -> Pin {
         let is_open = {
             let mut state = node.state();
             if state.is_pinned || !state.is_at(at) {
-                return None;
+                return Pin::Needless;
             }
             state.is_pinned = true;
             state.fds() != 0
         };
-        if !is_open && let Ok(opened) = self.open_at(dir.as_fd(), at.name, OFlags::PATH, 0) {
-            self.keep_path(node, opened);
+        if is_open {
+            return Pin::Made;
         }
-        Some(())
+        match self.open_at(dir.as_fd(), at.name, OFlags::PATH) {
+            Ok(opened) => drop(self.keep_path(node, opened)),
+            Err(_) => {
+                node.state().is_pinned = false;
+                return Pin::Failed;
+            }
+        }
+        Pin::Made
     }
 
-    fn unpin(&self, node: &Arc<Node>) {
-        node.state().is_pinned = false;
-        self.budget.queue(node);
+    /// Ends what [`Shared::pin`] began: `is_gone` if the name is gone.
+    fn end_pin(&self, node: &Arc<Node>, pin: Pin, at: NameAt<'_>, is_gone: bool) {
+        match (pin, is_gone) {
+            (Pin::Made, true) => pin_again(node, at),
+            (Pin::Made, false) => {
+                node.state().is_pinned = false;
+                self.budget.queue(node);
+            }
+            // A lookup of its other names finds it again.
+            (Pin::Failed, true) => drop(self.estale(node.id)),
+            (Pin::Failed, false) | (Pin::Needless, _) => {}
+        }
     }
 
     /// See [`vfs::FileSystem::rename`].
@@ -147,21 +166,16 @@ impl Shared {
         let change =
             self.begin_change([Some(old_at), Some(new_at)], [Some(old_dir), Some(new_dir), Some(inode), target]);
         let replaced = target_node.filter(|_| !is_exchange);
-        let pin = replaced.and_then(|target| self.pin(target, &to, new_at));
+        let pin = replaced.map(|target| (target, self.pin(target, &to, new_at)));
         let done = self
             .daemon
             .act(request)
             .and_then(|acting| acting.rename((from.as_fd(), old), (to.as_fd(), new), flags.bits()).map_err(errno));
         self.table.note_move();
-        if let Err(error) = done {
-            if let (Some(target), Some(())) = (replaced, pin) {
-                self.unpin(target);
-            }
-            return Err(error);
+        if let Some((target, pin)) = pin {
+            self.end_pin(target, pin, new_at, done.is_ok());
         }
-        if let (Some(target), Some(())) = (replaced, pin) {
-            pin_again(target, new_at);
-        }
+        done?;
         node.state().set_place(new_at);
         if let Some(target) = target_node.filter(|_| is_exchange) {
             target.state().set_place(old_at);

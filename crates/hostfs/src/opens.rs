@@ -16,8 +16,8 @@
 //! `RLIMIT_NOFILE` of each user's processes, which a server of many users takes away; the dynamic thresholds of
 //! A. Choudhury, E. Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
 
+use crate::system;
 use parking_lot::Mutex;
-use rustix::process::{Resource, getrlimit};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use vfs::Errno;
@@ -45,9 +45,9 @@ struct State {
 
 impl Opens {
     pub(crate) fn new() -> Self {
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let limit = system::max_descriptors().unwrap_or(u64::MAX);
         let capacity = usize::try_from(limit - limit / RESERVED_PART).unwrap_or(usize::MAX);
-        Self { capacity, own: rustix::process::geteuid().as_raw(), state: Mutex::default() }
+        Self { capacity, own: system::user().as_raw(), state: Mutex::default() }
     }
 
     /// Charges `uid` for the descriptor of a node that it opens, unless a user is charged for it already.

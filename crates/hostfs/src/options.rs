@@ -2,6 +2,7 @@
 //!
 //! Plain values, set once. Own code; the terms are those of FUSE (`entry_timeout`) and of `mount(8)`.
 
+use crate::system;
 use core::time::Duration;
 
 /// The largest budget of [`HostOptions::default`].
@@ -37,9 +38,9 @@ pub struct HostOptions {
 
 impl Default for HostOptions {
     fn default() -> Self {
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let limit = system::max_descriptors();
         let fds = limit.map_or(UNLIMITED_FDS, |limit| limit / 2).min(MAX_DEFAULT_FDS);
-        let is_root = rustix::process::geteuid().is_root();
+        let is_root = system::user().is_root();
         Self {
             policy: Revalidate::Ttl(DEFAULT_TTL),
             mount_points: MountPoints::Stay,

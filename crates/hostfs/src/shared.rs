@@ -18,12 +18,13 @@ use crate::node::{NameAt, Node};
 use crate::opens::Opens;
 use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
 use crate::streams::Streams;
+use crate::system;
 use crate::table::{Sighting, Table};
 use crate::watches::Watches;
 use core::hash::{BuildHasher, Hasher};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use parking_lot::RwLock;
-use rustix::fs::{Mode, OFlags, Statx, StatxAttributes};
+use rustix::fs::{OFlags, Statx, StatxAttributes};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -61,12 +62,11 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(path: &Path, options: &HostOptions) -> Result<Self, HostErrno> {
-        let source =
-            std::fs::canonicalize(path).map_err(|error| HostErrno::from_io_error(&error).unwrap_or(HostErrno::IO))?;
+        let source = system::realpath(path)?;
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root_fd = rustix::fs::open(&source, flags | OFlags::RDONLY, Mode::empty())?;
-        let path_fd = rustix::fs::openat(&root_fd, c".", flags | OFlags::PATH, Mode::empty())?;
-        let kind = rustix::fs::fstatfs(&root_fd)?.f_type;
+        let root_fd = system::open(&source, flags | OFlags::RDONLY)?;
+        let path_fd = system::openat(root_fd.as_fd(), b".", flags | OFlags::PATH)?;
+        let kind = system::fstatfs(&root_fd)?.f_type;
         let stat = host::stat_fd(path_fd.as_fd())?;
         let key = std::hash::RandomState::new().build_hasher().finish();
         let identities = Identities::new(key, &stat, kind != host::OVERLAY);
@@ -94,7 +94,7 @@ impl Shared {
             opens: Opens::new(),
             watches,
             daemon: Daemon::new(options.ownership)?,
-            has_acls: host::has_acls(&root_fd),
+            has_acls: system::has_acls(&root_fd),
             is_local: host::is_local(kind),
             root_fd,
             excluded: RwLock::default(),

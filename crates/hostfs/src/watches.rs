@@ -13,12 +13,12 @@
 
 use crate::host::ProcPath;
 use crate::node::{NameAt, Node};
+use crate::system;
 use crate::table::AsIs;
 use core::hash::{BuildHasher, BuildHasherDefault};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
-use rustix::event::EventfdFlags;
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::fs::inotify::WatchFlags;
 use rustix::io::Errno as HostErrno;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -71,8 +71,8 @@ pub(crate) struct Watches {
 impl Watches {
     pub(crate) fn new() -> Result<Self, HostErrno> {
         Ok(Self {
-            inotify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?,
-            stop: rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?,
+            inotify: system::new_inotify()?,
+            stop: system::new_eventfd()?,
             watched: Mutex::default(),
             recent: Mutex::default(),
             names: RandomState::new(),
@@ -128,7 +128,7 @@ impl Watches {
         let made = {
             let mut watched = self.watched.lock();
             let has_room = watched.len() < MAX_WATCHES;
-            let made = has_room.then(|| inotify::add_watch(&self.inotify, ProcPath::new(fd).bytes(), flags));
+            let made = has_room.then(|| system::add_watch(&self.inotify, ProcPath::new(fd).bytes(), flags));
             if let Some(Ok(watch)) = made {
                 watched.entry(key(watch)).or_insert(Watched { dir: dir.id, users: 0 }).users += 1;
             }
@@ -159,8 +159,7 @@ impl Watches {
             entry.get_mut().users -= 1;
             if entry.get().users == 0 {
                 entry.remove();
-                // It may have ended already, with its directory.
-                let _ = inotify::remove_watch(&self.inotify, watch);
+                system::remove_watch(&self.inotify, watch);
             }
         }
     }
@@ -177,7 +176,7 @@ impl Watches {
 
     /// Makes the thread end.
     pub(crate) fn stop(&self) {
-        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        system::wake(&self.stop);
     }
 
     fn name_key(&self, at: NameAt<'_>) -> NameKey {

@@ -65,7 +65,7 @@ impl SuperBlock {
     }
 
     /// Reads the ACLs of an inode from the file system, whose attributes were read just now. If they cannot be read, the
-    /// group class has no permission.
+    /// group class has no permission; if that may change, the next use reads them again.
     pub(crate) fn fetch_acls(&self, inode: &Inode, attr: &Attr) {
         let read = |kind: AclKind| match self.fs.get_xattr(inode, kind.xattr_name()) {
             Ok(value) => Acl::from_xattr(&value),
@@ -75,7 +75,12 @@ impl SuperBlock {
         if attr.kind() == S_IFLNK {
             return;
         }
-        let access = read(AclKind::Access).unwrap_or_else(|_| Some(Acl::unreadable(attr.mode)));
+        let access = read(AclKind::Access).unwrap_or_else(|errno| {
+            if Acl::is_transient(errno) {
+                inode.mark_stale();
+            }
+            Some(Acl::unreadable(attr.mode))
+        });
         let default = if attr.is_dir() { read(AclKind::Default).ok().flatten() } else { None };
         self.renew_acls(dentry_beside(inode), inode, Acls::some(access, default));
     }

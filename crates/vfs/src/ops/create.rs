@@ -51,10 +51,9 @@ impl<'t> Entry<'t, '_> {
         }
         let slot = self.sb.slot(reclaim::SlotKind::Entry, Some(self.dir))?;
         let created = self.sb.fs.create(&request, dir, self.last.name, &mut attr, what.body);
-        // Also if the name exists: the cached entry that denied it is wrong.
-        if matches!(created, Ok(_) | Err(Errno::EEXIST)) {
-            self.sb.forget_negative(self.dir, self.named());
-        }
+        // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
+        // system may have made it.
+        self.sb.forget_negative(self.dir, self.named());
         let node = created?;
         let new = Fresh { node, attr: &attr, link_body: what.body, valid: self.sb.default_valid, reply: None };
         let made = self.sb.add(slot, self.dir, self.named(), &new);
@@ -234,9 +233,8 @@ impl Entry<'_, '_> {
         })?;
         if let Err(errno) = self.sb.fs.link(&request, self.dir_inode()?, self.last.name, inode) {
             inode.link_changed(-1, attr.ctime);
-            if errno == Errno::EEXIST {
-                self.sb.forget_negative(self.dir, self.named());
-            }
+            // As for a new file.
+            self.sb.forget_negative(self.dir, self.named());
             return Err(errno);
         }
         inode.get();

@@ -145,6 +145,13 @@ impl Acl {
         Self::from_mode(mode & !0o070)
     }
 
+    /// Whether an ACL that could not be read for this reason may be readable at the next attempt. Not if the host refuses
+    /// it, or has something else than an ACL.
+    #[must_use]
+    pub fn is_transient(errno: Errno) -> bool {
+        !matches!(errno, Errno::EACCES | Errno::EPERM | Errno::EINVAL | Errno::E2BIG)
+    }
+
     /// The ACL in the value of an extended attribute; `None` for one without entries, which removes the ACL.
     ///
     /// # Errors

@@ -1,0 +1,55 @@
+//! Failing system calls, for tests: each call of a script of operations fails once, with each error that it can return.
+//!
+//! # What it is
+//! A plan of the calling thread, which [`crate::system::call`] consults: the call with one number, counted from when the
+//! plan was made, fails. The script is in [`script`], the errors and the answers to them in [`answers`], and [`runs`] has the
+//! tests.
+//!
+//! # How it is locked
+//! Not at all: a plan belongs to a thread.
+//!
+//! # Where it comes from
+//! `CONFIG_FAULT_INJECTION` of Linux; `test_malloc` of SQLite, which lets each allocation fail in turn.
+
+mod answers;
+mod runs;
+mod script;
+
+use crate::system::Call;
+use rustix::io::Errno as HostErrno;
+use std::cell::RefCell;
+
+/// What a thread's calls meet.
+#[derive(Default)]
+struct Plan {
+    is_active: bool,
+    /// The calls so far.
+    calls: Vec<Call>,
+    /// The number of the call that fails, and with what.
+    fault: Option<(usize, HostErrno)>,
+}
+
+thread_local! {
+    static PLAN: RefCell<Plan> = RefCell::default();
+}
+
+/// Counts a call of this thread, and lets it fail if the plan has it.
+pub(crate) fn meet(call: Call) -> Result<(), HostErrno> {
+    PLAN.with_borrow_mut(|plan| {
+        if !plan.is_active {
+            return Ok(());
+        }
+        plan.calls.push(call);
+        match plan.fault {
+            Some((number, error)) if number + 1 == plan.calls.len() => Err(error),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Calls `f`, in which the call with one number fails. Also returns the calls.
+fn with_fault<R>(fault: Option<(usize, HostErrno)>, f: impl FnOnce() -> R) -> (R, Vec<Call>) {
+    PLAN.set(Plan { is_active: true, fault, ..Plan::default() });
+    let result = f();
+    (result, PLAN.take().calls)
+}

@@ -1,0 +1,99 @@
+//! System calls: the one way from this crate to the host.
+//!
+//! # What it is
+//! One function for each call, in the form in which this crate uses it. No other module calls the host, except
+//! [`crate::calls`], which has those that change it; its calls go through [`call`] and [`restarted`] as well
+//! (`tests/guarded.rs`). So a test can let each call fail, with each error, once: `faults.rs`.
+//!
+//! # Interruption
+//! A call that can be repeated without another effect is repeated when a signal interrupts it (`EINTR`). Calls that
+//! change names are not: as after `EIO`, the host may have made the change.
+//!
+//! # How it is locked
+//! Not at all.
+//!
+//! # Where it comes from
+//! The pages of section 2 of the manual that [`Call`] names.
+
+mod reading;
+mod rights;
+mod watching;
+
+pub(crate) use reading::*;
+pub(crate) use rights::*;
+pub(crate) use watching::*;
+
+use rustix::io::Errno as HostErrno;
+
+/// A system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Call {
+    AddWatch,
+    Capget,
+    Capset,
+    Chmod,
+    Chown,
+    Fallocate,
+    Fdatasync,
+    Fstatfs,
+    Fsync,
+    Ftruncate,
+    Getdents,
+    Getgroups,
+    Getxattr,
+    InotifyInit,
+    Eventfd,
+    Link,
+    Listxattr,
+    Lseek,
+    /// `open(2)` with `O_CREAT` and `O_EXCL`, or `O_TMPFILE`.
+    Make,
+    Mkdir,
+    Mknod,
+    /// `open(2)`, `openat(2)`, `openat2(2)` of a file that exists.
+    Open,
+    /// `openat2(2)`, to find out whether the host has it.
+    ProbeOpenat2,
+    /// `fgetxattr(2)`, to find out whether the host has ACLs.
+    ProbeAcls,
+    Pread,
+    Pwrite,
+    /// Reads the umask in `/proc/self/status`.
+    ReadUmask,
+    Readlink,
+    /// `realpath(3)`.
+    Realpath,
+    Removexattr,
+    Rename,
+    Setgid,
+    Setgroups,
+    Setuid,
+    Setxattr,
+    Statx,
+    /// Gives a thread the rights of the process again.
+    SwitchBack,
+    Symlink,
+    Syncfs,
+    Unlink,
+    Utimens,
+}
+
+/// Calls the host once.
+#[inline(always)]
+pub(crate) fn call<R>(kind: Call, mut make: impl FnMut() -> Result<R, HostErrno>) -> Result<R, HostErrno> {
+    #[cfg(test)]
+    crate::faults::meet(kind)?;
+    let _ = kind;
+    make()
+}
+
+/// Calls the host, again when a signal interrupted the call.
+#[inline(always)]
+pub(crate) fn restarted<R>(kind: Call, mut make: impl FnMut() -> Result<R, HostErrno>) -> Result<R, HostErrno> {
+    loop {
+        match call(kind, &mut make) {
+            Err(HostErrno::INTR) => {}
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Calls that open and read. They change nothing but the position of a descriptor.
+//!
+//! Own code; see [`crate::system`].
+
+use super::{Call, call, restarted};
+use core::mem::MaybeUninit;
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir, RawDirEntry, ResolveFlags, SeekFrom, StatFs, Statx, StatxFlags};
+use rustix::io::Errno as HostErrno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// The canonical form of a path: `realpath(3)`.
+pub(crate) fn realpath(path: &Path) -> Result<PathBuf, HostErrno> {
+    restarted(Call::Realpath, || {
+        std::fs::canonicalize(path).map_err(|error| HostErrno::from_io_error(&error).unwrap_or(HostErrno::IO))
+    })
+}
+
+/// Opens a path that exists: `open(2)`.
+pub(crate) fn open(path: impl rustix::path::Arg + Copy, flags: OFlags) -> Result<OwnedFd, HostErrno> {
+    restarted(Call::Open, || rustix::fs::open(path, flags, Mode::empty()))
+}
+
+/// Opens a name that exists: `openat(2)`.
+pub(crate) fn openat(dir: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, HostErrno> {
+    restarted(Call::Open, || rustix::fs::openat(dir, name, flags, Mode::empty()))
+}
+
+/// The same: `openat2(2)`.
+pub(crate) fn openat2(
+    dir: BorrowedFd<'_>,
+    name: &[u8],
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, HostErrno> {
+    restarted(Call::Open, || rustix::fs::openat2(dir, name, flags, Mode::empty(), resolve))
+}
+
+/// Whether the host has `openat2(2)`. A system call filter may return `EPERM`.
+pub(crate) fn has_openat2(dir: BorrowedFd<'_>, resolve: ResolveFlags) -> bool {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let tried = call(Call::ProbeOpenat2, || rustix::fs::openat2(dir, c".", flags, Mode::empty(), resolve));
+    !matches!(tried, Err(HostErrno::NOSYS | HostErrno::PERM))
+}
+
+/// `statx(2)`.
+pub(crate) fn statx(dir: BorrowedFd<'_>, name: &[u8], flags: AtFlags, fields: StatxFlags) -> Result<Statx, HostErrno> {
+    restarted(Call::Statx, || rustix::fs::statx(dir, name, flags, fields))
+}
+
+/// `fstatfs(2)`.
+pub(crate) fn fstatfs(fd: impl AsFd) -> Result<StatFs, HostErrno> {
+    restarted(Call::Fstatfs, || rustix::fs::fstatfs(&fd))
+}
+
+/// `readlinkat(2)`: the number of bytes.
+pub(crate) fn readlinkat(dir: BorrowedFd<'_>, name: &[u8], buf: &mut [u8]) -> Result<usize, HostErrno> {
+    restarted(Call::Readlink, || rustix::fs::readlinkat_raw(dir, name, &mut *buf))
+}
+
+/// `getxattr(2)`, through symbolic links.
+pub(crate) fn getxattr(path: &[u8], name: &[u8], buf: &mut [u8]) -> Result<usize, HostErrno> {
+    restarted(Call::Getxattr, || rustix::fs::getxattr(path, name, &mut *buf))
+}
+
+/// `lgetxattr(2)`.
+pub(crate) fn lgetxattr(path: &[u8], name: &[u8], buf: &mut [u8]) -> Result<usize, HostErrno> {
+    restarted(Call::Getxattr, || rustix::fs::lgetxattr(path, name, &mut *buf))
+}
+
+/// Whether the file system of a directory has ACLs.
+pub(crate) fn has_acls(dir: &OwnedFd) -> bool {
+    let probed =
+        restarted(Call::ProbeAcls, || rustix::fs::fgetxattr(dir, c"system.posix_acl_access", &mut [0u8; 0][..]));
+    !matches!(probed, Err(HostErrno::OPNOTSUPP))
+}
+
+/// `listxattr(2)`, through symbolic links.
+pub(crate) fn listxattr(path: &[u8], buf: &mut [u8]) -> Result<usize, HostErrno> {
+    restarted(Call::Listxattr, || rustix::fs::listxattr(path, &mut *buf))
+}
+
+/// `pread(2)`.
+pub(crate) fn pread(fd: &OwnedFd, buf: &mut [u8], offset: u64) -> Result<usize, HostErrno> {
+    restarted(Call::Pread, || rustix::io::pread(fd, &mut *buf, offset))
+}
+
+/// `lseek(2)`.
+pub(crate) fn seek(fd: &OwnedFd, to: SeekFrom) -> Result<u64, HostErrno> {
+    restarted(Call::Lseek, || rustix::fs::seek(fd, to))
+}
+
+/// `fsync(2)`.
+pub(crate) fn fsync(fd: &OwnedFd) -> Result<(), HostErrno> {
+    restarted(Call::Fsync, || rustix::fs::fsync(fd))
+}
+
+/// `fdatasync(2)`.
+pub(crate) fn fdatasync(fd: &OwnedFd) -> Result<(), HostErrno> {
+    restarted(Call::Fdatasync, || rustix::fs::fdatasync(fd))
+}
+
+/// `syncfs(2)`.
+pub(crate) fn syncfs(fd: &OwnedFd) -> Result<(), HostErrno> {
+    restarted(Call::Syncfs, || rustix::fs::syncfs(fd))
+}
+
+/// Reads entries of a directory into `buf` by one call, and gives each to `each`: `getdents64(2)`. Returns whether there
+/// were any.
+pub(crate) fn read_entries(
+    fd: &OwnedFd,
+    buf: &mut [MaybeUninit<u8>],
+    mut each: impl FnMut(&RawDirEntry<'_>),
+) -> Result<bool, HostErrno> {
+    restarted(Call::Getdents, || {
+        let mut raw = RawDir::new(fd, &mut *buf);
+        while let Some(entry) = raw.next() {
+            each(&entry?);
+            if raw.is_buffer_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    })
+}
+
+/// The umask of the process; 0 if it cannot be read.
+pub(crate) fn umask() -> u32 {
+    let status = restarted(Call::ReadUmask, || {
+        std::fs::read_to_string("/proc/self/status")
+            .map_err(|error| HostErrno::from_io_error(&error).unwrap_or(HostErrno::IO))
+    });
+    let status = status.unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0)
+}
