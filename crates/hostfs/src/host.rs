@@ -222,7 +222,7 @@ fn acl(dir: impl AsFd, name: &[u8], kind: AclKind) -> Result<Option<Acl>, Errno>
     let mut path = ProcPath::new(dir).bytes().to_vec();
     path.push(b'/');
     path.extend_from_slice(name);
-    match xattr(|buf| system::lgetxattr(&*path, kind.xattr_name(), buf)) {
+    match xattr(|buf| system::lgetxattr(&path, kind.xattr_name(), buf)) {
         Ok(value) => Acl::from_xattr(&value),
         Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(None),
         Err(error) => Err(error),

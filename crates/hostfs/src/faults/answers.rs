@@ -7,6 +7,7 @@ use crate::system::Call;
 use rustix::io::Errno as HostErrno;
 
 /// The errors of a call that are tried, from its manual page.
+#[allow(clippy::too_many_lines, reason = "a table")]
 pub(super) fn errors(call: Call) -> &'static [HostErrno] {
     type E = HostErrno;
     match call {

@@ -4,7 +4,7 @@
 //!
 //! Own code.
 
-use crate::HostFs;
+use crate::filesystem::HostFs;
 use crate::options::HostOptions;
 use crate::shared::Shared;
 use std::fs;
