@@ -1,7 +1,7 @@
 //! An array with one slot per CPU index, grown without moving.
 //!
-//! Slots of the first [`FIRST`] indexes exist from the start and cost one bound check. Later ones are in segments that
-//! double in size and are made at first use. Only its owner writes a slot; all threads may read it.
+//! Slots of the first indexes exist from the start and cost one bound check. Later ones are in segments that double in
+//! size and are made at first use. Only its owner writes a slot; all threads may read it.
 //!
 //! The simulator's crate compiles this file too, so its slots have the same places in memory.
 
@@ -12,8 +12,11 @@ use std::sync::OnceLock;
 /// Slots that exist from the start. Few under loom, which tracks every atomic; a model has few threads.
 const FIRST: usize = if cfg!(loom) { 4 } else { 32 };
 
-/// Segments behind the first: 32, 64, 128, ... slots; enough for two million threads.
-const SEGMENTS: usize = 16;
+/// The same in a small array.
+const FIRST_SMALL: usize = if cfg!(loom) { 4 } else { 8 };
+
+/// Segments behind the first: as many slots as the first, then twice as many, and so on; enough for two million threads.
+const SEGMENTS: usize = 18;
 
 /// One `T` per CPU index; see [`cpu::id`].
 pub struct PerCpu<T> {
@@ -27,7 +30,17 @@ impl<T> PerCpu<T> {
     /// it.
     #[must_use]
     pub fn new(make: fn() -> T) -> Self {
-        let first = uncharged(|| (0..FIRST).map(|_| make()).collect());
+        Self::with_first(FIRST, make)
+    }
+
+    /// The same for an object of which a process may have thousands: fewer slots exist from the start.
+    #[must_use]
+    pub fn small(make: fn() -> T) -> Self {
+        Self::with_first(FIRST_SMALL, make)
+    }
+
+    fn with_first(first: usize, make: fn() -> T) -> Self {
+        let first = uncharged(|| (0..first).map(|_| make()).collect());
         Self { first, more: [const { OnceLock::new() }; SEGMENTS], make }
     }
 
@@ -52,12 +65,13 @@ impl<T> PerCpu<T> {
     #[cold]
     #[inline(never)]
     fn get_later(&self, id: usize) -> &T {
-        // Segment k holds indexes FIRST << k .. FIRST << (k + 1).
-        let k = (id / FIRST).ilog2() as usize;
+        // Segment k holds indexes first << k .. first << (k + 1).
+        let first = self.first.len();
+        let k = (id / first).ilog2() as usize;
         // Uncharged, so that a simulated thread is not suspended inside the once-lock: another would wait for it for
         // ever.
-        let make = || uncharged(|| (0..FIRST << k).map(|_| (self.make)()).collect());
-        &self.more[k].get_or_init(make)[id - (FIRST << k)]
+        let make = || uncharged(|| (0..first << k).map(|_| (self.make)()).collect());
+        &self.more[k].get_or_init(make)[id - (first << k)]
     }
 
     /// Every slot made so far.
@@ -79,13 +93,16 @@ mod tests {
 
     #[test]
     fn a_slot_stays_where_it_is_when_the_array_grows() {
-        let array = PerCpu::new(|| AtomicUsize::new(0));
-        for id in [0, 31, 32, 33, 63, 64, 127, 128, 5000] {
-            array.get(id).store(id + 1, Relaxed);
+        for make in [PerCpu::new, PerCpu::small] {
+            let array = make(|| AtomicUsize::new(0));
+            let ids = [0, 7, 8, 9, 15, 16, 31, 32, 33, 63, 64, 127, 128, 5000];
+            for id in ids {
+                array.get(id).store(id + 1, Relaxed);
+            }
+            for id in ids {
+                assert_eq!(array.get(id).load(Relaxed), id + 1);
+            }
+            assert_eq!(array.iter().filter(|slot| slot.load(Relaxed) != 0).count(), ids.len());
         }
-        for id in [0, 31, 32, 33, 63, 64, 127, 128, 5000] {
-            assert_eq!(array.get(id).load(Relaxed), id + 1);
-        }
-        assert_eq!(array.iter().filter(|slot| slot.load(Relaxed) != 0).count(), 9);
     }
 }

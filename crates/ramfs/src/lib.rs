@@ -132,7 +132,7 @@ impl RamFs {
             pool: PagePool::new(),
             case_insensitive,
             next_range: AtomicU64::new(INO_BATCH),
-            own_range: PerCpu::new(|| InoRange(AtomicU64::new(0))),
+            own_range: PerCpu::small(|| InoRange(AtomicU64::new(0))),
         }
     }
 

@@ -198,7 +198,7 @@ struct Stock(AtomicU64);
 impl Room {
     fn new(limit: Option<u64>, fill: u64) -> Self {
         let shared = Mutex::new(limit.unwrap_or(0));
-        Self { limit, most: prim::mem::total_bytes(), fill, shared, own: PerCpu::new(|| Stock(AtomicU64::new(0))) }
+        Self { limit, most: prim::mem::total_bytes(), fill, shared, own: PerCpu::small(|| Stock(AtomicU64::new(0))) }
     }
 
     /// Takes `units` if there are enough.

@@ -107,7 +107,7 @@ impl<T> PerCpuRwLock<T> {
     /// A free lock around `data`.
     #[must_use]
     pub fn new(data: T) -> Self {
-        Self { slots: PerCpu::new(Slot::default), writers: SpinLock::new(()), data: UnsafeCell::new(data) }
+        Self { slots: PerCpu::small(Slot::default), writers: SpinLock::new(()), data: UnsafeCell::new(data) }
     }
 
     /// Comes in as a reader, spinning while a writer is in. Sections of one thread nest.

@@ -60,7 +60,7 @@ const DONE: u32 = 2;
 const ABANDONED: u32 = 3;
 
 /// Lists of flights. (loom tracks every lock.)
-const SHARDS: usize = if cfg!(loom) { 1 } else { 64 };
+const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// See the [module documentation](self).
 ///

@@ -226,12 +226,10 @@ impl<T: Item> Slab<T> {
     }
 
     fn with_huge_from(huge_from: usize) -> Self {
+        let magazines = if huge_from == 0 { PerCpu::new } else { PerCpu::small };
         let depot = Depot { batches: Vec::new(), chunks: Vec::new(), reserved: 0, limit: usize::MAX, huge_from };
         Self {
-            magazines: PerCpu::new(|| Magazine {
-                head: AtomicPtr::new(core::ptr::null_mut()),
-                len: AtomicUsize::new(0),
-            }),
+            magazines: magazines(|| Magazine { head: AtomicPtr::new(core::ptr::null_mut()), len: AtomicUsize::new(0) }),
             full: AtomicUsize::new(2 * BATCH),
             depot: Apart(Mutex::new(depot)),
         }

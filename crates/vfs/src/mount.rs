@@ -1,7 +1,7 @@
 //! Room 4, `mount`: the mounts that connect file systems to one tree, and contexts.
 //!
 //! # What is in it
-//! Here: [`Mount`]. [`attach`]: changes of the tree of mounts; [`namespace`]: trees of mounts; [`place`]:
+//! Here: [`Mount`]. [`attach`]: changes of the tree of mounts; [`mounted_on`]: the mounts on a mount; [`namespace`]: trees of mounts; [`place`]:
 //! places, held and uncounted; [`context`]: the state of a context; [`reverse_path`]: from a place to its
 //! path; [`statvfs`].
 //!
@@ -10,7 +10,7 @@
 //! # What it is
 //! A [`Mount`] shows a directory (or a file) of a superblock at a place of another mount. The tree of mounts
 //! is owned from its root down: a [`Namespace`](namespace::Namespace) owns its root mount, a mount owns the
-//! mounts on it. A walk crosses a mount point by the parent's table of children and returns by the child's
+//! mounts on it. A walk crosses a mount point by the parent's map of children and returns by the child's
 //! attachment. Both are replaced whole under RCU, so the walk takes no count. A held place keeps a reference
 //! on its mount, in a per-CPU counter ([`sync::PerCpuArc`]).
 //!
@@ -27,6 +27,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod context;
+mod mounted_on;
 pub(crate) mod namespace;
 pub(crate) mod place;
 pub(crate) mod reverse_path;
@@ -37,6 +38,7 @@ use crate::base::flags::MountFlags;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::slot::CountedDentry;
 use crate::dcache::superblock::SuperBlock;
+use crate::mount::mounted_on::Children;
 use prim::PerCpu;
 use prim::atomic::{
     AtomicI64, AtomicU32, AtomicU64,
@@ -62,7 +64,8 @@ pub(crate) struct Mount {
     /// Emptied by drop alone.
     root: Option<CountedDentry>,
     attached: RcuOption<Attachment>,
-    children: RcuOption<Children>,
+    /// By the addresses of their mount points; none instead of an empty map.
+    children: RcuOption<Children<Owned>>,
     /// The namespace of the mount; 0: none any more.
     namespace: AtomicU64,
     /// Readers: threads that begin or end writing. The writer: a thread that makes the mount read-only.
@@ -96,10 +99,6 @@ impl Drop for Attachment {
     }
 }
 
-/// The mounts on one mount, with the address of each mount point; sorted by address.
-#[derive(Clone, Default)]
-struct Children(Vec<(usize, Owned)>);
-
 /// The address of a dentry as a key of tables.
 fn address(dentry: &Dentry) -> usize {
     core::ptr::from_ref(dentry) as usize
@@ -122,7 +121,7 @@ impl Mount {
             children,
             namespace: AtomicU64::new(0),
             write_gate: PerCpuRwLock::new(()),
-            writers: PerCpu::new(Writers::default),
+            writers: PerCpu::small(Writers::default),
         }))
     }
 
@@ -146,9 +145,7 @@ impl Mount {
 
     /// The mount on `mountpoint` of this mount.
     pub(crate) fn child_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>, mountpoint: &Dentry) -> Option<MountRef<'g>> {
-        let children = &self.children.load(guard)?.0;
-        let at = children.binary_search_by_key(&address(mountpoint), |child| child.0).ok()?;
-        Some(children[at].1.borrow())
+        Some(self.children.load(guard)?.get(address(mountpoint))?.borrow())
     }
 
     /// The place of the mount.
@@ -214,8 +211,12 @@ impl Mount {
 
     /// The mounts on it, at this moment.
     pub(crate) fn children(&self, guard: &ReadGuard<'_>) -> Vec<Owned> {
-        let children = self.children.load(guard);
-        children.map_or_else(Vec::new, |children| children.0.iter().map(|child| child.1.clone()).collect())
+        self.children.load(guard).map_or_else(Vec::new, Children::values)
+    }
+
+    /// Whether it has any.
+    pub(crate) fn has_children(&self, guard: &ReadGuard<'_>) -> bool {
+        self.children.load(guard).is_some()
     }
 }
 

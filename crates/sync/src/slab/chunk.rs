@@ -24,7 +24,8 @@ use prim::atomic::{
     AtomicBool,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use prim::mem::Mapping;
+use std::alloc::{Layout, handle_alloc_error};
 
 /// Size and alignment of a chunk: the system can back it by one huge page.
 pub(super) const CHUNK: usize = 2 << 20;
@@ -91,29 +92,26 @@ pub unsafe fn item<T: Item>(side: &T::Side) -> &T {
 }
 
 /// Raw memory that becomes objects, batch by batch.
+///
+/// A mapping: the allocator would take twice the addresses for the alignment, and may keep what it frees.
 pub(super) struct Chunk<T: Item> {
     start: NonNull<T>,
+    _memory: Mapping,
     /// For each batch, whether its objects are written.
     written: Box<[AtomicBool]>,
 }
 
-/// Size and alignment for the allocator.
-fn layout() -> Layout {
-    Layout::from_size_align(CHUNK, CHUNK).expect("a size and a power of two")
-}
-
 impl<T: Item> Chunk<T> {
     pub(super) fn new(huge: bool) -> Self {
-        // SAFETY: the layout has a size above zero.
-        let start = unsafe { alloc(layout()) };
-        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout()) };
+        let Some(memory) = Mapping::new(CHUNK, CHUNK) else { handle_alloc_error(Layout::new::<[u8; CHUNK]>()) };
+        let start = memory.start();
         // See "Provenance" above.
         start.as_ptr().expose_provenance();
         if huge {
             prim::mem::advise_huge(start.as_ptr(), CHUNK);
         }
         let written = (0..const { used::<T>() } / BATCH).map(|_| AtomicBool::new(false)).collect();
-        Self { start: start.cast(), written }
+        Self { start: start.cast(), _memory: memory, written }
     }
 
     /// Writes the batch whose first object has index `first`, links its items, and publishes them to all threads.
@@ -163,7 +161,5 @@ impl<T: Item> Drop for Chunk<T> {
             // SAFETY: as above, for the items.
             unsafe { core::ptr::slice_from_raw_parts_mut(first, BATCH).drop_in_place() };
         }
-        // SAFETY: `start` came from `alloc` with this layout.
-        unsafe { dealloc(self.start.as_ptr().cast(), layout()) };
     }
 }

@@ -6,7 +6,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::mountpoints::Mountpoints;
 use crate::dcache::slot::CountedDentry;
 use crate::dcache::tree::Tree;
-use crate::mount::{Attachment, Children, Mount, Owned, address};
+use crate::mount::{Attachment, Mount, Owned, address};
 use sync::lockdep::Ranked;
 use sync::{MutexGuard, PerCpuArc};
 
@@ -19,7 +19,8 @@ impl<'t> LockedMounts<'t> {
         Self(tree.ranks.lock(Rank::Mounts, &tree.mounts))
     }
 
-    /// Mounts `child`, which is not attached, on `mountpoint` of `parent`.
+    /// Mounts `child`, which is not attached, on `mountpoint` of `parent`, or on top of what is mounted there: another
+    /// thread may have done that since the caller walked there.
     ///
     /// # Errors
     /// `ENOENT`: the mount point's name was removed.
@@ -29,6 +30,8 @@ impl<'t> LockedMounts<'t> {
         parent: &PerCpuArc<Mount>,
         mountpoint: &Dentry,
     ) -> Result<(), Errno> {
+        let top = self.top(parent, mountpoint);
+        let (parent, mountpoint) = top.as_ref().map_or((parent, mountpoint), |top| (top, top.root()));
         let sb = &parent.sb;
         self.0.mark(sb, mountpoint)?;
         let _moving = sb.mount_seq.0.write_lock();
@@ -36,25 +39,39 @@ impl<'t> LockedMounts<'t> {
         let attachment = Attachment { parent: parent.clone(), mountpoint: Some(pinned) };
         child.attached.set(&sb.domain, Some(attachment));
         let guard = sb.domain.read();
-        let mut children = parent.children.load(&guard).cloned().unwrap_or_default();
-        let key = address(mountpoint);
-        let at = children.0.partition_point(|other| other.0 < key);
-        children.0.insert(at, (key, child.clone()));
-        parent.children.set(&sb.domain, Some(children));
+        let children = parent.children.load(&guard).cloned().unwrap_or_default();
+        parent.children.set(&sb.domain, Some(children.with(address(mountpoint), child.clone())));
         Ok(())
+    }
+
+    /// The topmost mount on `mountpoint` of `parent`, if there is any.
+    fn top(&self, parent: &PerCpuArc<Mount>, mountpoint: &Dentry) -> Option<PerCpuArc<Mount>> {
+        let guard = parent.sb.domain.read();
+        let mut top = parent.child_rcu(&guard, mountpoint)?.to_arc()?;
+        while let Some(child) = top.child_rcu(&guard, top.root()).and_then(|child| child.to_arc()) {
+            top = child;
+        }
+        Some(top)
+    }
+
+    /// The mount `mount` as its parent owns it. `None`: it is not attached.
+    pub(crate) fn owned(&self, mount: &Mount) -> Option<Owned> {
+        let guard = mount.sb.domain.read();
+        let attachment = mount.attachment(&guard)?;
+        let children = attachment.parent.children.load(&guard)?;
+        children.get(address(attachment.mountpoint())).filter(|own| core::ptr::eq(&raw const ****own, mount)).cloned()
     }
 
     /// Detaches `child` and returns its ownership. `None`: it is not attached.
     pub(crate) fn detach(&mut self, child: &Mount) -> Option<Owned> {
+        let owned = self.owned(child)?;
         let domain = &child.sb.domain;
         let guard = domain.read();
         let attachment = child.attachment(&guard)?;
         let (parent, mountpoint) = (&attachment.parent, attachment.mountpoint());
         let _moving = child.sb.mount_seq.0.write_lock();
-        let mut children: Children = parent.children.load(&guard).cloned().unwrap_or_default();
-        let at = children.0.iter().position(|other| core::ptr::eq(&raw const **other.1, child))?;
-        let (_, owned) = children.0.remove(at);
-        parent.children.set(domain, (!children.0.is_empty()).then_some(children));
+        let children = parent.children.load(&guard)?.without(address(mountpoint));
+        parent.children.set(domain, (!children.is_empty()).then_some(children));
         self.0.unmark(mountpoint);
         child.attached.set(domain, None);
         Some(owned)

@@ -5,6 +5,7 @@ use crate::dcache::tree::Tree;
 use crate::mount::attach::LockedMounts;
 use crate::mount::{Mount, Owned};
 use prim::shared::Arc;
+use std::collections::BTreeMap;
 use sync::{Mutex, PerCpuArc};
 
 /// Owns a tree of mounts. After its last context, its mounts are detached.
@@ -59,13 +60,14 @@ impl Namespace {
     /// A copy of the tree of mounts: pairs of old and new mounts, and the new root.
     pub(crate) fn copy(&self) -> (Vec<(Owned, Owned)>, Owned) {
         let mut pairs: Vec<(Owned, Owned)> = Vec::new();
+        // The places in `pairs`, by the numbers of the old mounts.
+        let mut places = BTreeMap::new();
         let mut points = LockedMounts::lock(&self.tree);
         for old in self.mounts() {
             let new = Mount::new(old.sb.clone(), old.sb.pin_again(old.root()), old.flags());
             let guard = self.tree.domain.read();
             if let Some(attachment) = old.attachment(&guard) {
-                let is_parent = |pair: &&(Owned, Owned)| pair.0.share().ptr_eq(&attachment.parent);
-                let parent = pairs.iter().find(is_parent).map(|pair| pair.1.share());
+                let parent = places.get(&attachment.parent.id()).map(|&place: &usize| pairs[place].1.share());
                 // Its parent comes before it; if its mount point was just removed, the mounts below are left
                 // out.
                 let mountpoint = outlive(&attachment.parent.sb, attachment.mountpoint());
@@ -74,6 +76,7 @@ impl Namespace {
                     continue;
                 }
             }
+            places.insert(old.id(), pairs.len());
             pairs.push((old, new));
         }
         let root = pairs[0].1.clone();

@@ -108,7 +108,7 @@ impl Context {
         let target = self.hold(target.base, target.path, true)?;
         self.check_kinds(source.dentry().object().is_dir(), &target).map_err(|_| Errno::EINVAL)?;
         let mut points = self.lock_mounts();
-        let moved = self.mounted_at(&source)?;
+        let moved = self.mounted_at(&points, &source)?;
         self.check_shown(target.mount())?;
         if climbs_to(&self.tree().domain.read(), target.place(), &source.place()) {
             return Err(Errno::ELOOP);
@@ -156,8 +156,8 @@ impl Context {
         self.may_mount()?;
         let place = self.hold(base, path, !flags.contains(UnmountFlags::NOFOLLOW))?;
         let mount = {
-            let _points = self.lock_mounts();
-            self.mounted_at(&place)?
+            let points = self.lock_mounts();
+            self.mounted_at(&points, &place)?
         };
         drop(place);
         let gone = if flags.contains(UnmountFlags::DETACH) {
@@ -188,7 +188,7 @@ impl Context {
     fn unmount_unused(&self, mount: &Owned) -> Result<(), Errno> {
         let mut points = self.lock_mounts();
         self.check_shown(mount)?;
-        if !mount.children(&self.tree().domain.read()).is_empty() {
+        if mount.has_children(&self.tree().domain.read()) {
             return Err(Errno::EBUSY);
         }
         if mount.seal() != 0 {
@@ -249,16 +249,14 @@ impl Context {
     ///
     /// # Errors
     /// `EINVAL`: it is not a mount point. `EBUSY`: it is the root of the namespace.
-    pub(super) fn mounted_at(&self, place: &OwnedPlace) -> Result<Owned, Errno> {
+    pub(super) fn mounted_at(&self, points: &LockedMounts<'_>, place: &OwnedPlace) -> Result<Owned, Errno> {
         let mount = place.mount();
         if !core::ptr::eq(place.dentry(), mount.root()) {
             return Err(Errno::EINVAL);
         }
         self.check_shown(mount)?;
-        let all = self.namespace().mounts();
-        let own = all.into_iter().find(|other| other.borrow().ptr_eq(mount.borrow())).ok_or(Errno::EINVAL)?;
-        let is_root = own.attachment(&self.tree().domain.read()).is_none();
-        if is_root { Err(Errno::EBUSY) } else { Ok(own) }
+        let is_root = mount.attachment(&self.tree().domain.read()).is_none();
+        if is_root { Err(Errno::EBUSY) } else { points.owned(mount).ok_or(Errno::EINVAL) }
     }
 
     /// # Errors
@@ -286,20 +284,8 @@ impl Context {
             return Err(Errno::ENOENT);
         }
         self.check_shown(target.mount())?;
-        // Another thread may have mounted there since: mount on top of that.
-        let mut parent = target.mount().clone();
-        let mut top = None;
-        while let Some(child) = {
-            let guard = self.tree().domain.read();
-            let at = if top.is_some() { parent.root() } else { target.dentry() };
-            parent.child_rcu(&guard, at).and_then(|child| child.to_arc())
-        } {
-            parent = child;
-            top = Some(());
-        }
-        let mountpoint = if top.is_some() { parent.root() } else { target.dentry() };
         namespace.claim(mount);
-        points.attach(mount, &parent, mountpoint)
+        points.attach(mount, target.mount(), target.dentry())
     }
 }
 
