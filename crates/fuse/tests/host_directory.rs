@@ -114,3 +114,32 @@ fn a_former_owner_cannot_change_what_the_kernel_still_shows_as_its_own() {
         assert_eq!((now.uid(), now.gid(), now.mode() & 0o7777), (0, 0, 0o755), "{script}");
     }
 }
+
+#[test]
+fn a_program_of_the_mount_and_one_of_the_host_append_to_one_file() {
+    use std::io::Write as _;
+    const LINES: usize = 400;
+    let Some(mount) = Mount::new() else { return };
+    let log = mount.source.join("log");
+    fs::write(&log, b"").unwrap();
+    set(&log, USER, USER, 0o644);
+    std::thread::scope(|scope| {
+        let in_mount = scope.spawn(|| {
+            let mut file = fs::OpenOptions::new().append(true).open(mount.at.join("log")).unwrap();
+            (0..LINES).for_each(|number| file.write_all(format!("mount {number}\n").as_bytes()).unwrap());
+        });
+        let mut file = fs::OpenOptions::new().append(true).open(&log).unwrap();
+        (0..LINES).for_each(|number| file.write_all(format!("host {number}\n").as_bytes()).unwrap());
+        in_mount.join().unwrap();
+    });
+    let text = fs::read_to_string(&log).unwrap();
+    for writer in ["mount ", "host "] {
+        let numbers = text.lines().filter_map(|line| line.strip_prefix(writer)?.parse::<usize>().ok());
+        assert!(numbers.eq(0..LINES), "{writer}:\n{text}");
+    }
+    assert_eq!(text.lines().count(), 2 * LINES);
+    // The kernel has cached its data at the places where it expected them, until the notices reach it.
+    const LOOKS: usize = 100_000;
+    let is_seen = (0..LOOKS).any(|_| fs::read_to_string(mount.at.join("log")).unwrap() == text);
+    assert!(is_seen, "{}", fs::read_to_string(mount.at.join("log")).unwrap());
+}

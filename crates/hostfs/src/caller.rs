@@ -88,7 +88,9 @@ impl Daemon {
         })
     }
 
-    /// Lets this thread change names and attributes for the caller of `request`.
+    /// Lets this thread change names, attributes and contents for the caller of `request`. For contents, too, the host
+    /// looks at the groups: a write clears a set-group-id bit that does not stand for execution unless the writer is in the
+    /// file's group, and reserved blocks may be those of a group (`resgid` of ext4).
     ///
     /// # Errors
     /// `EPERM` if the host refuses the switch.
@@ -96,21 +98,6 @@ impl Daemon {
         let mut acting = self.begin(request)?;
         if self.switches_to(request) {
             acting.switch_groups(request)?;
-            acting.switch_user(request)?;
-        } else {
-            acting.without_capabilities(self.lacking(request))?;
-        }
-        Ok(acting)
-    }
-
-    /// Lets this thread change contents for the caller of `request`. As the file is open already, the host checks no
-    /// group: only the user is switched, which takes a third of the calls.
-    ///
-    /// # Errors
-    /// As for [`Daemon::act`].
-    pub(crate) fn act_on_contents(&self, request: &Request) -> Result<Acting<'_>, Errno> {
-        let mut acting = self.begin(request)?;
-        if self.switches_to(request) {
             acting.switch_user(request)?;
         } else {
             acting.without_capabilities(self.lacking(request))?;

@@ -14,7 +14,8 @@ use crate::caller::Acting;
 use crate::host::{Opening, ProcPath, several_times};
 use crate::system::{Call, call, restarted};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid, XattrFlags};
-use rustix::io::Errno as HostErrno;
+use rustix::io::{Errno as HostErrno, ReadWriteFlags};
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Permission bits.
@@ -130,6 +131,12 @@ impl Acting<'_> {
     /// `pwrite(2)`.
     pub(crate) fn write(&self, fd: &OwnedFd, data: &[u8], offset: u64) -> Result<usize, HostErrno> {
         restarted(Call::Pwrite, || rustix::io::pwrite(fd, data, offset))
+    }
+
+    /// Writes at the end of the file, wherever that is: `pwritev2(2)` with `RWF_APPEND`.
+    pub(crate) fn append(&self, fd: &OwnedFd, data: &[u8]) -> Result<usize, HostErrno> {
+        // The offset has no effect; one of -1 would move the position of the descriptor.
+        restarted(Call::Pwrite, || rustix::io::pwritev2(fd, &[IoSlice::new(data)], 0, ReadWriteFlags::APPEND))
     }
 
     /// `ftruncate(2)`.

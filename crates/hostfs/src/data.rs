@@ -6,8 +6,12 @@
 //! execute the file; not if nothing else changes the directory. A descriptor for reading stays as long as the budget
 //! allows.
 //!
+//! Data that are appended go to the end that the file has on the host at that moment, so two programs that append to one
+//! file lose nothing.
+//!
 //! # Limitations
-//! `O_SYNC` and `O_DIRECT` of an open file have no effect here.
+//! `O_DIRECT` of an open file has no effect here. Errors that the host reports when a file is closed (`close(2)`: `EDQUOT`,
+//! `EIO` on network file systems) reach nobody: a program that must know of them calls `fsync(2)`.
 //!
 //! # How it is locked
 //! No lock is held during a call to the host; the VFS orders the writes of one file.
@@ -119,9 +123,30 @@ impl Shared {
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         // The exact storage is read with the attributes, when they are requested.
         let _change = self.begin_change_of(inode);
-        let len = self.daemon.act_on_contents(request)?.write(&fd, data, offset).map_err(errno)?;
+        let len = self.daemon.act(request)?.write(&fd, data, offset).map_err(errno)?;
         let blocks = (len as u64).div_ceil(PAGE) * (PAGE / BLOCK);
         Ok(Written { len, blocks: inode.attr().blocks.max(blocks) })
+    }
+
+    /// See [`vfs::FileSystem::append`]. If another program appends at this moment as well, the end may be that of its data.
+    pub(crate) fn append(&self, request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno> {
+        self.check_writable()?;
+        let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        let before = inode.size();
+        let _change = self.begin_change_of(inode);
+        let len = self.daemon.act(request)?.append(&fd, data).map_err(errno)?;
+        // The data are written: what the host does not report now is requested with the attributes.
+        let (end, blocks) = match host::stat_fd(fd.as_fd()) {
+            Ok(stat) => (stat.stx_size, stat.stx_blocks),
+            Err(_) => (before + len as u64, inode.attr().blocks),
+        };
+        // Other contents than the caches have lie between.
+        if end != before + len as u64
+            && let Some(invalidator) = self.invalidator.get()
+        {
+            invalidator.inode(inode.node());
+        }
+        Ok((Written { len, blocks }, end))
     }
 
     /// See [`vfs::FileSystem::set_len`].
@@ -129,7 +154,7 @@ impl Shared {
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         let _change = self.begin_change_of(inode);
-        self.daemon.act_on_contents(request)?.truncate(&fd, len).map_err(errno)?;
+        self.daemon.act(request)?.truncate(&fd, len).map_err(errno)?;
         blocks(&fd)
     }
 
@@ -152,7 +177,7 @@ impl Shared {
             Allocate::PunchHole => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
             Allocate::Zero => FallocateFlags::ZERO_RANGE | kept,
         };
-        let acting = self.daemon.act_on_contents(request)?;
+        let acting = self.daemon.act(request)?;
         let mut done = acting.allocate(&fd, flags, offset, len);
         if how == Allocate::Zero && done == Err(HostErrno::OPNOTSUPP) {
             // Slower, with the same result: a hole, and storage for it.

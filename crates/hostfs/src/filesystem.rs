@@ -158,6 +158,10 @@ impl FileSystem for HostFs {
         self.shared.write_at(request, inode, offset, data)
     }
 
+    fn append(&self, request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno> {
+        self.shared.append(request, inode, data)
+    }
+
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
         self.shared.set_len(request, inode, len)
     }

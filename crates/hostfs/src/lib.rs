@@ -47,7 +47,8 @@
 //!   removed instead.
 //! - If another program replaces a file while its name is cached, the next open fails once with `ESTALE`; the lookup
 //!   after that finds the new file.
-//! - `O_APPEND`, `O_SYNC` and locks are the VFS's: other programs of the host do not see them.
+//! - Locks are the VFS's: other programs of the host do not see them.
+//! - Errors of `close(2)` on the host are lost: `fsync(2)` reports them.
 //!
 //! # Errors of the host
 //! An error of the host reaches the caller unchanged, except:

@@ -166,3 +166,31 @@ fn a_change_of_owner_reaches_the_host() {
     let set = SetAttr { uid: Some(0), ..SetAttr::default() };
     assert_eq!(tree.at.set_attr(Base::CWD, b"/file", false, &set), Err(Errno::EPERM));
 }
+
+#[test]
+fn a_write_clears_a_set_group_id_bit_as_on_the_host() {
+    if !is_root() {
+        println!("SKIPPED: a_write_clears_a_set_group_id_bit_as_on_the_host needs root");
+        return;
+    }
+    // Without execution by the group the bit stays if the writer is in the file's group. The process is in group 0.
+    for (group, mode) in [(GROUP, 0o2666), (SUPPLEMENTARY, 0o2666), (0, 0o666), (777, 0o666)] {
+        for change in ["write", "append", "truncate", "allocate"] {
+            let source = support::temp_dir();
+            let path = source.path().join("f");
+            fs::write(&path, b"text").unwrap();
+            chown(&path, Some(0), Some(group)).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o2666)).unwrap();
+            let tree = as_user(&source, Ownership::Caller);
+            let append = if change == "append" { OpenFlags::APPEND } else { OpenFlags::RDONLY };
+            let file = tree.open("/f", OpenFlags::WRONLY.union(append)).unwrap();
+            match change {
+                "truncate" => file.set_len(2).unwrap(),
+                "allocate" => file.allocate(vfs::Allocate::Reserve, false, 0, 100).unwrap(),
+                _ => drop(file.write_at(0, b"more").unwrap()),
+            }
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, mode, "{change}, group {group}");
+            assert_eq!(tree.attr("/f").unwrap().mode & 0o7777, mode, "{change}, group {group}");
+        }
+    }
+}

@@ -102,12 +102,12 @@ pub(super) fn errors(call: Call) -> &'static [HostErrno] {
 }
 
 /// Whether an operation may answer so if a call fails; otherwise it answers `as_ever`. `reads_acls`: a lookup reads ACLs.
-/// `loses_name`: a file loses a name.
+/// `goes_on`: see [`super::script::GOES_ON`].
 pub(super) fn is_expected(
     call: Call,
     error: HostErrno,
     (answer, as_ever): (&Answer, &Answer),
-    (reads_acls, loses_name): (bool, bool),
+    (reads_acls, goes_on): (bool, bool),
 ) -> bool {
     type E = HostErrno;
     let is = |error: HostErrno| *answer == Err(error.raw_os_error());
@@ -147,8 +147,7 @@ pub(super) fn is_expected(
         // Where an access ACL cannot be read, the group has no permission; a default ACL counts as none.
         (Call::Getxattr, _) => is(error) || is_none || reads_acls && is(E::ACCESS),
         (Call::Open | Call::Statx, _) if reads_acls => is(error) || is_none,
-        // A name goes, even if its file cannot be opened before.
-        (Call::Open, _) if loses_name => is(error) || is_none,
+        (Call::Open | Call::Statx, _) if goes_on => is(error) || is_none,
         // A hole and its storage.
         (Call::Fallocate, E::OPNOTSUPP) => is(error) || is_none,
         // The caches are refreshed at intervals instead.

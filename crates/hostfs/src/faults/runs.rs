@@ -3,7 +3,7 @@
 //! Own code.
 
 use super::answers::{errors, is_expected};
-use super::script::{LOSES_NAME, SCRIPT, Scene, USER, furnish};
+use super::script::{GOES_ON, SCRIPT, Scene, USER, furnish};
 use super::with_fault;
 use crate::options::{HostAcls, HostOptions, Revalidate};
 use crate::system::{self, Call};
@@ -171,7 +171,7 @@ fn try_all(mode: &Mode, is_tried: impl Fn(Call) -> bool) -> Vec<String> {
                 if !(0..MANY_LOOKS).any(|_| descriptors() == before) {
                     wrong.push(format!("{name}: {before} descriptors, then {}", descriptors()));
                 }
-                let kind_of = (mode.acls == HostAcls::Apply, LOSES_NAME.contains(&SCRIPT[operation].0));
+                let kind_of = (mode.acls == HostAcls::Apply, GOES_ON.contains(&SCRIPT[operation].0));
                 let met = run.calls[operation].get(call).copied();
                 if met == Some(kind)
                     && let Some(answer) = run.failed
@@ -282,4 +282,23 @@ fn a_thread_that_keeps_the_rights_of_a_caller_changes_nothing_more() {
         assert_eq!(scene.read("/dir/inner").as_deref(), Ok(&b"inner"[..]));
         compare(&scene, source.path());
     });
+}
+
+#[test]
+fn synchronous_writes_reach_permanent_storage() {
+    let mode = Mode { policy: Revalidate::Exclusive, watch: false, acls: HostAcls::Refuse, owner: None };
+    let source = mode.source();
+    let scene = Scene::new(source.path(), &mode.options(), None).unwrap();
+    let none = vfs::OpenFlags::RDONLY;
+    for (sync, expected) in
+        [(none, None), (vfs::OpenFlags::SYNC, Some(Call::Fsync)), (vfs::OpenFlags::DSYNC, Some(Call::Fdatasync))]
+    {
+        for append in [none, vfs::OpenFlags::APPEND] {
+            let file = scene.open("/file", vfs::OpenFlags::WRONLY.union(sync).union(append)).unwrap();
+            let (written, calls) = with_fault(None, || file.write_at(0, b"text"));
+            assert_eq!(written.map(|(len, _)| len), Ok(4));
+            let synced = calls.iter().find(|call| matches!(call, Call::Fsync | Call::Fdatasync));
+            assert_eq!(synced.copied(), expected, "{sync:?} {append:?}: {calls:?}");
+        }
+    }
 }

@@ -147,8 +147,9 @@ type Operation = fn(&Scene) -> Result<String, Errno>;
 const CREAT: OpenFlags = OpenFlags::RDWR.union(OpenFlags::CREAT);
 const ACL_NAME: &[u8] = b"system.posix_acl_access";
 
-/// Operations that take a name from a file.
-pub(super) const LOSES_NAME: [&str; 4] = ["rename over a file", "unlink of an open file", "unlink", "rmdir"];
+/// Operations that succeed where the host refuses to open the file, or its attributes: a name goes nevertheless, and
+/// appended data are written.
+pub(super) const GOES_ON: [&str; 5] = ["append", "rename over a file", "unlink of an open file", "unlink", "rmdir"];
 
 /// The script, with the name that an operation makes.
 pub(super) const SCRIPT: &[(&str, Option<&str>, Operation)] = &[
@@ -166,6 +167,14 @@ pub(super) const SCRIPT: &[(&str, Option<&str>, Operation)] = &[
     ("create exclusively", Some("excl"), |s| s.open("/excl", CREAT.union(OpenFlags::EXCL)).map(drop).map(shown)),
     ("read by the group", None, |s| s.read("/grouped").map(shown)),
     ("write", None, |s| s.write("/dir/inner", OpenFlags::WRONLY, 3, b"written")),
+    ("append", None, |s| {
+        // Absolute, so that a repetition has the same result.
+        let file = s.open("/dir/inner", OpenFlags::WRONLY.union(OpenFlags::APPEND))?;
+        file.set_len(10)?;
+        file.write_at(0, b"appended").map(shown)
+    }),
+    ("write synchronously", None, |s| s.write("/new", OpenFlags::WRONLY.union(OpenFlags::SYNC), 0, b"sync")),
+    ("write data synchronously", None, |s| s.write("/new", OpenFlags::WRONLY.union(OpenFlags::DSYNC), 0, b"data")),
     ("truncate at open", None, |s| s.write("/other", OpenFlags::RDWR.union(OpenFlags::TRUNC), 0, b"again")),
     ("mkdir", Some("made"), |s| s.at.mkdir(Base::CWD, b"/made", 0o755).map(shown)),
     ("mkdir with more rights than the umask", Some("wide"), |s| s.at.mkdir(Base::CWD, b"/wide", 0o777).map(shown)),

@@ -23,6 +23,10 @@ bitflags! {
         const TRUNC = 0o1000;
         /// Each write goes to the end.
         const APPEND = 0o2000;
+        /// `O_DSYNC`: a write returns when the data are in permanent storage.
+        const DSYNC = 0o10_000;
+        /// `O_SYNC`: a write returns when the data and the attributes are in permanent storage.
+        const SYNC = 0o4_010_000;
         /// It must be a directory.
         const DIRECTORY = 0o200_000;
         /// It must not be a symbolic link.

@@ -199,6 +199,18 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
+    /// Appends `data`: writes it at the end of the file, wherever that is now. Returns the same as
+    /// [`FileSystem::write_at`], and the end of the data. The VFS calls no other change of the contents meanwhile. The
+    /// default writes at the cached end, for file systems whose files only the VFS changes.
+    ///
+    /// # Errors
+    /// Those of [`FileSystem::write_at`].
+    fn append(&self, request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno> {
+        let at = inode.size();
+        let written = self.write_at(request, inode, at, data)?;
+        Ok((written, at + written.len as u64))
+    }
+
     /// Truncates the contents to `len` bytes, or extends them by a hole; returns the storage in units of 512
     /// bytes.
     ///

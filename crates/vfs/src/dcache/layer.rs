@@ -98,6 +98,7 @@ forward! {
     fn backing(inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>>;
     fn read_at(inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno>;
     fn write_at(request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno>;
+    fn append(request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno>;
     fn set_len(request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno>;
     fn allocate(
         request: &Request, inode: &Inode, how: Allocate, keep_size: bool, offset: u64, len: u64

@@ -104,11 +104,21 @@ impl OpenFile {
     }
 
     /// Writes at `offset`, or at the end if the file was opened to append: `pwrite(2)`. Returns the bytes
-    /// written and the position after them.
+    /// written and the position after them. With `SYNC` or `DSYNC`, returns when they are in permanent storage.
     ///
     /// # Errors
-    /// `EBADF` if not open for writing, `EFBIG`, and the file system's.
+    /// `EBADF` if not open for writing, `EFBIG`, and the file system's; with `SYNC` or `DSYNC`, also those of
+    /// [`OpenFile::sync`].
     pub fn write_at(&self, offset: u64, data: &[u8]) -> Result<(usize, u64), Errno> {
+        let written = self.write_now(offset, data)?;
+        if written.0 != 0 && self.flags.contains(OpenFlags::DSYNC) {
+            self.sync(!self.flags.contains(OpenFlags::SYNC))?;
+        }
+        Ok(written)
+    }
+
+    #[inline]
+    fn write_now(&self, offset: u64, data: &[u8]) -> Result<(usize, u64), Errno> {
         if !self.flags.can_write() {
             return Err(Errno::EBADF);
         }
@@ -117,13 +127,19 @@ impl OpenFile {
         if data.is_empty() {
             return Ok((0, offset));
         }
-        let offset = if self.flags.contains(OpenFlags::APPEND) { self.attr()?.size } else { offset };
+        let appends = self.flags.contains(OpenFlags::APPEND);
+        let offset = if appends { self.attr()?.size } else { offset };
         let room = MAX_SIZE.checked_sub(offset).filter(|&room| room > 0).ok_or(Errno::EFBIG)?;
         let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let request = Request::of(&self.cred);
         drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
-        let written = self.held.sb().fs.write_at(&request, inode, offset, data)?;
-        let end = offset + written.len as u64;
+        let fs = &self.held.sb().fs;
+        let (written, end) = if appends {
+            fs.append(&request, inode, data)?
+        } else {
+            let written = fs.write_at(&request, inode, offset, data)?;
+            (written, offset + written.len as u64)
+        };
         let written_to = self.held.dentry();
         inode.update(|attr| {
             attr.size = attr.size.max(end);

@@ -192,14 +192,13 @@ impl Entry<'_, '_> {
         if self.last.slash {
             return Err(Errno::EISDIR);
         }
-        let Some(entry) = self.find()? else {
-            self.mount.check_writable()?;
-            let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
-            let made = self.make(&what)?;
-            // Created under the directory's lock, which is still held: no other thread can have removed the
-            // name.
-            let held = self.hold(self.sb.pin_again(made));
-            return Ok(OpenEnd::Opened(OpenFile::new(held, flags, self.context.credentials())?));
+        let entry = match self.find()? {
+            Some(entry) => entry,
+            None => match self.create_and_open(flags, mode) {
+                // Made meanwhile behind the caches: it is looked up.
+                Err(Errno::EEXIST) if !exclusive => self.find()?.ok_or(Errno::EEXIST)?,
+                opened => return opened,
+            },
         };
         if exclusive {
             return Err(Errno::EEXIST);
@@ -224,6 +223,16 @@ impl Entry<'_, '_> {
         check_opened(self.mount, &attr, &cred, flags)?;
         let pinned = self.sb.pin(entry).ok_or(Errno::ENOENT)?;
         self.context.opened(self.hold(pinned), flags, cred).map(OpenEnd::Opened)
+    }
+
+    fn create_and_open(&self, flags: OpenFlags, mode: u32) -> Result<OpenEnd, Errno> {
+        self.mount.check_writable()?;
+        let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
+        let made = self.make(&what)?;
+        // Created under the directory's lock, which is still held: no other thread can have removed the
+        // name.
+        let held = self.hold(self.sb.pin_again(made));
+        Ok(OpenEnd::Opened(OpenFile::new(held, flags, self.context.credentials())?))
     }
 
     fn link_body(&self, entry: &Dentry, resolve: Resolve) -> Result<OpenEnd, Errno> {
