@@ -4,12 +4,12 @@
 mod support;
 
 use lightfoot_hostfs::{HostOptions, Revalidate};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use support::Tree;
-use vfs::{Base, Errno, OpenFlags, PathAt, RenameFlags, SetAttr};
+use vfs::{Allocate, Base, Errno, OpenFlags, PathAt, RenameFlags, SetAttr, SetTime, SetXattr};
 
 const STEPS: usize = 6000;
 
@@ -20,6 +20,8 @@ enum Outcome {
     /// The number of bytes and their hash.
     Bytes(usize, u64),
     Names(Vec<String>),
+    /// Access and modification, in nanoseconds.
+    Times(i64, i64),
     /// Type, permission bits, links, owner, length unless it is a directory.
     Attr(u32, u32, (u32, u32), u64),
     Refused(i32),
@@ -50,6 +52,28 @@ enum Op {
     Stat(String),
     List(String),
     ReadLink(String),
+    Append(String, (u8, usize)),
+    /// The mode of `fallocate(2)`, offset and length.
+    Allocate(String, u32, u64, u64),
+    /// Makes a file without a name in a directory, and reads it.
+    Unnamed(String, u8),
+    Times(String, i64),
+    SetXattr(String, &'static str, Vec<u8>, u32),
+    GetXattr(String, &'static str),
+    RemoveXattr(String, &'static str),
+    ListXattrs(String),
+}
+
+/// The names of extended attributes.
+const XATTRS: [&str; 4] = ["user.a", "user.b", ACL, "user.none"];
+const ACL: &str = "system.posix_acl_access";
+
+/// An ACL with an entry for a user: owner, user, group, mask and others.
+fn acl(perm: u8) -> Vec<u8> {
+    let entries =
+        [(1, 6, u32::MAX), (2, perm & 7, 1001), (4, 4, u32::MAX), (16, perm >> 3 & 7, u32::MAX), (32, 4, u32::MAX)];
+    let entries = entries.iter().flat_map(|(tag, perm, id)| [[*tag, 0, *perm, 0], id.to_le_bytes()].concat());
+    2u32.to_le_bytes().into_iter().chain(entries).collect()
 }
 
 /// Chooses operations.
@@ -68,7 +92,26 @@ impl Chooser {
 
     fn op(&mut self) -> Op {
         let path = self.path();
-        match self.below(20) {
+        match self.below(30) {
+            20..22 => Op::Append(path, (self.below(255) as u8, 1 + self.below(5000) as usize)),
+            22 | 23 => {
+                let mode = [0, 1, 3, 16, 17][self.below(5) as usize];
+                Op::Allocate(path, mode, self.below(12_000), 1 + self.below(9000))
+            }
+            24 => Op::Unnamed(path, self.below(255) as u8),
+            25 => Op::Times(path, self.below(1 << 31) as i64),
+            26 | 27 => match XATTRS[self.below(4) as usize] {
+                ACL => Op::SetXattr(path, ACL, acl(self.below(64) as u8), 0),
+                name => Op::SetXattr(
+                    path,
+                    name,
+                    vec![self.below(255) as u8; self.below(600) as usize],
+                    self.below(3) as u32,
+                ),
+            },
+            28 if self.below(2) == 0 => Op::ListXattrs(path),
+            28 => Op::GetXattr(path, XATTRS[self.below(4) as usize]),
+            29 => Op::RemoveXattr(path, XATTRS[self.below(4) as usize]),
             0..2 => Op::Make(path, 0o600 + self.below(0o200) as u32, self.below(2) == 0),
             2..4 => Op::Write(path, self.below(10_000), (self.below(255) as u8, self.below(9000) as usize)),
             4 => Op::Read(path),
@@ -124,7 +167,49 @@ fn ours(tree: &Tree, op: &Op) -> Result<Outcome, Errno> {
         }),
         Op::List(path) => tree.names(path).map(Outcome::Names),
         Op::ReadLink(path) => at.read_link(cwd, path.as_bytes()).map(Outcome::of_bytes),
+        Op::Append(path, data) => {
+            let file = tree.open(path, OpenFlags::WRONLY.union(OpenFlags::APPEND))?;
+            file.write_at(0, &vec![data.0; data.1]).map(|_| Outcome::Done)
+        }
+        Op::Allocate(path, mode, offset, len) => {
+            let how = match mode & !1 {
+                0 => Allocate::Reserve,
+                2 => Allocate::PunchHole,
+                _ => Allocate::Zero,
+            };
+            tree.open(path, OpenFlags::WRONLY)?.allocate(how, mode & 1 != 0, *offset, *len).map(|()| Outcome::Done)
+        }
+        Op::Unnamed(path, byte) => {
+            let file = at.open(cwd, path.as_bytes(), OpenFlags::TMPFILE.union(OpenFlags::RDWR), 0o640)?;
+            file.write_at(0, &[*byte; 100])?;
+            assert_eq!(file.attr().map(|attr| (attr.nlink, attr.mode, attr.size)), Ok((0, 0o100_640, 100)));
+            support::read_all(&file).map(Outcome::of_bytes)
+        }
+        Op::Times(path, time) => {
+            let [atime, mtime] = [*time, *time + 1].map(|time| Some(SetTime::At(time * 1_000_000_000 + 5)));
+            at.set_attr(cwd, path.as_bytes(), true, &SetAttr { atime, mtime, ..SetAttr::default() })?;
+            at.attr(cwd, path.as_bytes(), true).map(|attr| Outcome::Times(attr.atime, attr.mtime))
+        }
+        Op::SetXattr(path, name, value, how) => {
+            let how = [SetXattr::Any, SetXattr::Create, SetXattr::Replace][*how as usize];
+            at.set_xattr(cwd, path.as_bytes(), true, name.as_bytes(), value, how).map(|()| Outcome::Done)
+        }
+        Op::GetXattr(path, name) => {
+            at.get_xattr(cwd, path.as_bytes(), true, name.as_bytes()).map(|value| Outcome::of_bytes(value.into()))
+        }
+        Op::RemoveXattr(path, name) => {
+            at.remove_xattr(cwd, path.as_bytes(), true, name.as_bytes()).map(|()| Outcome::Done)
+        }
+        Op::ListXattrs(path) => at.list_xattrs(cwd, path.as_bytes(), true).map(|names| xattr_names(&names)),
     }
+}
+
+/// The names of extended attributes, without those that the host gives each file.
+fn xattr_names(names: &[Box<[u8]>]) -> Outcome {
+    let mut names: Vec<_> = names.iter().map(|name| name.escape_ascii().to_string()).collect();
+    names.retain(|name| XATTRS.contains(&name.as_str()));
+    names.sort_unstable();
+    Outcome::Names(names)
 }
 
 /// `open(2)` that refuses a FIFO, as the VFS does.
@@ -202,6 +287,63 @@ fn kernels(root: &Path, op: &Op) -> rustix::io::Result<Outcome> {
             Outcome::Names(names)
         }
         Op::ReadLink(path) => Outcome::of_bytes(rustix::fs::readlink(at(path), Vec::new())?.into_bytes()),
+        op => return kernels_more(&at, op),
+    })
+}
+
+fn kernels_more(at: &dyn Fn(&String) -> PathBuf, op: &Op) -> rustix::io::Result<Outcome> {
+    let done = |()| Outcome::Done;
+    Ok(match op {
+        Op::Append(path, data) => {
+            let file = open(&at(path), OFlags::WRONLY | OFlags::APPEND, 0)?;
+            rustix::io::write(&file, &vec![data.0; data.1]).map(|_| Outcome::Done)?
+        }
+        Op::Allocate(path, mode, offset, len) => {
+            let file = open(&at(path), OFlags::WRONLY, 0)?;
+            let allocate =
+                |mode: u32| rustix::fs::fallocate(&file, FallocateFlags::from_bits_retain(mode), *offset, *len);
+            match allocate(*mode) {
+                // tmpfs cannot; the tree makes a hole, and its storage.
+                Err(rustix::io::Errno::OPNOTSUPP) if mode & 16 != 0 => {
+                    allocate(3).and_then(|()| allocate(mode & 1)).map(done)?
+                }
+                allocated => allocated.map(done)?,
+            }
+        }
+        Op::Unnamed(path, byte) => {
+            let file = rustix::fs::open(at(path), OFlags::TMPFILE | OFlags::RDWR, Mode::from_raw_mode(0o640))?;
+            let file = std::fs::File::from(file);
+            file.write_all_at(&[*byte; 100], 0).unwrap();
+            let mut all = vec![0; 200];
+            let len = file.read_at(&mut all, 0).unwrap();
+            all.truncate(len);
+            Outcome::of_bytes(all)
+        }
+        Op::Times(path, time) => {
+            let [last_access, last_modification] = [*time, *time + 1].map(|time| Timespec { tv_sec: time, tv_nsec: 5 });
+            let times = Timestamps { last_access, last_modification };
+            rustix::fs::utimensat(CWD, at(path), &times, AtFlags::empty())?;
+            let metadata = std::fs::metadata(at(path)).unwrap();
+            let ns = |seconds: i64, ns: i64| seconds * 1_000_000_000 + ns;
+            Outcome::Times(ns(metadata.atime(), metadata.atime_nsec()), ns(metadata.mtime(), metadata.mtime_nsec()))
+        }
+        Op::SetXattr(path, name, value, how) => {
+            rustix::fs::setxattr(at(path), *name, value, XattrFlags::from_bits_retain(*how)).map(done)?
+        }
+        Op::GetXattr(path, name) => {
+            let mut value = vec![0; 1000];
+            let len = rustix::fs::getxattr(at(path), *name, &mut *value)?;
+            value.truncate(len);
+            Outcome::of_bytes(value)
+        }
+        Op::RemoveXattr(path, name) => rustix::fs::removexattr(at(path), *name).map(done)?,
+        Op::ListXattrs(path) => {
+            let mut names = vec![0; 1000];
+            let len = rustix::fs::listxattr(at(path), &mut *names)?;
+            let names: Vec<_> = names[..len].split(|&byte| byte == 0).map(Box::from).collect();
+            xattr_names(&names)
+        }
+        op => unreachable!("{op:?}"),
     })
 }
 
@@ -242,7 +384,7 @@ fn check(parent: &Path, policy: Revalidate, watch: bool, seed: u64) {
 
 #[test]
 fn a_tree_over_a_host_directory_answers_as_the_kernel() {
-    if !rustix::process::geteuid().is_root() {
+    if !support::is_root_for("a_tree_over_a_host_directory_answers_as_the_kernel") {
         return;
     }
     rustix::process::umask(Mode::empty());

@@ -26,6 +26,15 @@ pub(crate) fn seed() -> u64 {
     given.map_or_else(|| fastrand::u64(..=u64::MAX / 2), |seed| seed.parse().expect("LIGHTFOOT_SEED: a number"))
 }
 
+/// Whether this process is root's; otherwise prints that `test` is skipped.
+pub(crate) fn is_root_for(test: &str) -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        println!("SKIPPED {test}: needs root");
+    }
+    is_root
+}
+
 /// A tree over a host directory.
 pub(crate) struct Tree {
     pub(crate) vfs: Vfs,
