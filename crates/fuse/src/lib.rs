@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod checkers;
+mod cures;
 mod handles;
 mod metrics;
 mod mount;

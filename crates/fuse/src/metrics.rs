@@ -25,6 +25,7 @@ mod snapshot;
 pub use op::{Gauge, Op};
 pub use snapshot::{OpStats, Snapshot};
 
+use crate::cures::Cures;
 use core::cell::Cell;
 use core::fmt;
 use hdrhistogram::Histogram;
@@ -49,6 +50,7 @@ pub struct Metrics {
     shards: Box<[MetricShard]>,
     gauges: [AtomicU64; Gauge::ALL.len()],
     began_ns: i64,
+    cures: Cures,
 }
 
 /// Two cache lines, since the prefetcher fetches pairs.
@@ -73,7 +75,13 @@ impl Metrics {
             shards: (0..SHARDS).map(line).collect(),
             gauges: [const { AtomicU64::new(0) }; Gauge::ALL.len()],
             began_ns: clock::monotonic_ns(),
+            cures: Cures::default(),
         }
+    }
+
+    /// Logs an error that a person must know of, once.
+    pub(crate) fn note_error(&self, op: Op, errno: vfs::Errno) {
+        self.cures.note(op.name(), errno);
     }
 
     /// Starts the timer of an operation, which the guard records on drop.

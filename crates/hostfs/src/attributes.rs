@@ -44,6 +44,7 @@ impl Shared {
         node.end_query();
         let stat = stat?;
         node.note_reported(change_hash(&stat));
+        self.note_removal(node, &stat);
         let attr = self.identities.attr(&stat);
         if are_two || is_fresh(&attr) {
             self.mark_stale(inode);
@@ -157,5 +158,30 @@ fn timespec(time: Option<SetTime>) -> Timespec {
         Some(SetTime::At(ns)) => {
             Timespec { tv_sec: ns.div_euclid(1_000_000_000), tv_nsec: ns.rem_euclid(1_000_000_000) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::filesystem::HostFs;
+    use crate::options::{HostOptions, Revalidate};
+    use std::sync::Arc;
+    use vfs::{Base, Errno, Vfs};
+
+    #[test]
+    fn a_removed_source_is_logged() {
+        let parent = tempfile::tempdir().unwrap();
+        let source = parent.path().join("source");
+        std::fs::create_dir(&source).unwrap();
+        let fs = HostFs::new(&source, &HostOptions { policy: Revalidate::Always, ..HostOptions::default() }).unwrap();
+        let shared = Arc::clone(&fs.shared);
+        let vfs = Vfs::new(fs);
+        let at = vfs.context();
+        let stat = |path: &[u8]| at.attr(Base::CWD, path, false).map(drop);
+        assert_eq!((stat(b"/none"), stat(b"/")), (Err(Errno::ENOENT), Ok(())));
+        assert!(!shared.has_logged_removal());
+        std::fs::remove_dir(&source).unwrap();
+        assert_eq!((stat(b"/none"), stat(b"/")), (Err(Errno::ENOENT), Ok(())));
+        assert!(shared.has_logged_removal());
     }
 }

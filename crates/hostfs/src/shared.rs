@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     has_excluded: AtomicBool,
     pub(crate) invalidator: OnceLock<Invalidator>,
     began: Instant,
+    /// Whether the log has that the source was removed.
+    is_removal_logged: AtomicBool,
     /// When the root was marked stale last, in nanoseconds since `began`.
     root_marked: AtomicU64,
 }
@@ -101,6 +103,7 @@ impl Shared {
             has_excluded: AtomicBool::new(false),
             invalidator: OnceLock::new(),
             began: Instant::now(),
+            is_removal_logged: AtomicBool::new(false),
             root_marked: AtomicU64::new(0),
         })
     }
@@ -155,6 +158,22 @@ impl Shared {
             node.set_stale(true);
         }
         inode.mark_stale();
+    }
+
+    /// Logs once that the source was removed, if these are its attributes and it was. Names in it then fail with `ENOENT`,
+    /// as in any directory that was removed.
+    pub(crate) fn note_removal(&self, node: &Node, stat: &Statx) {
+        // Relaxed: of two threads, one sets the flag.
+        if node.id == self.root.id && stat.stx_nlink == 0 && !self.is_removal_logged.swap(true, Relaxed) {
+            let source = self.source.display();
+            tracing::error!(%source, "the source directory was removed (unmount, make it again, and mount it again)");
+        }
+    }
+
+    /// Whether the log has that the source was removed.
+    #[cfg(test)]
+    pub(crate) fn has_logged_removal(&self) -> bool {
+        self.is_removal_logged.load(Relaxed)
     }
 
     /// Refuses changes of a read-only source.

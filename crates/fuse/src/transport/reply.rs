@@ -66,6 +66,7 @@ pub(super) fn fill<R: ErrorReply, T>(
         }
         Err(errno) => {
             timer.failed(errno.raw());
+            metrics.note_error(op, errno);
             reply.send_error(errno);
         }
     }
