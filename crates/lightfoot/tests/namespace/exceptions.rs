@@ -1,7 +1,7 @@
 //! What is not compared with the kernel, and why. Nothing else is left out of the operations that both have.
 
 /// What is left alone, the reason, and where it is seen to.
-pub(crate) const EXCEPTIONS: [(&str, &str, &str); 10] = [
+pub(crate) const EXCEPTIONS: [(&str, &str, &str); 12] = [
     (
         "what is done by an open file after its process has changed its credentials",
         "Lightfoot's open files keep the credentials of open(2); Linux uses those of the caller",
@@ -48,6 +48,16 @@ pub(crate) const EXCEPTIONS: [(&str, &str, &str); 10] = [
         "open: at a mount point with O_CREAT and O_EXCL Linux fails with EXDEV and Lightfoot with EEXIST; not to follow: behind an absolute link \
          Linux 6.18 fails with EXDEV if the path is relative, on one mount too, since it compares with a root that it has not looked up",
         "generate/extra.rs, open_how",
+    ),
+    (
+        "removing or moving what is a mount point of the other process only",
+        "EBUSY in Lightfoot; Linux unmounts it there (docs/semantics.md)",
+        "MountPoints of both sides",
+    ),
+    (
+        "a name by AT_EMPTY_PATH for what the other process has opened",
+        "Linux compares the objects of the credentials, of which each process has its own",
+        "generate/extra.rs, link_open",
     ),
     ("FALLOC_FL_ZERO_RANGE", "tmpfs has none", "ops/extra.rs, Storage"),
 ];

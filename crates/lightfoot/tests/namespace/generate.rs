@@ -96,6 +96,7 @@ pub(crate) fn generate(seed: u64, count: usize, plan: Plan) -> Vec<Op> {
         world,
         objects: 0,
         reserves: seed.is_multiple_of(2),
+        second: extra::Second::None,
     };
     let mut ops = Vec::with_capacity(count);
     if generator.rng.chance(80) {
@@ -124,6 +125,7 @@ struct Generator {
     objects: usize,
     /// Whether storage is reserved, or data and holes are looked for.
     reserves: bool,
+    second: extra::Second,
 }
 
 impl Generator {
@@ -138,7 +140,7 @@ impl Generator {
         for (weight, make) in mix {
             match at.checked_sub(*weight) {
                 Some(rest) => at = rest,
-                None => return self.based(*make),
+                None => return self.acted(*make),
             }
         }
         unreachable!("the weights sum up")

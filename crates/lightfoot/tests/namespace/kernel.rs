@@ -10,6 +10,7 @@
 
 mod extra;
 mod mounts;
+mod second;
 
 use super::errno::*;
 use super::ops::*;
@@ -18,6 +19,7 @@ use super::{Namespace, World};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self as sys, AtFlags, CWD, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
 use rustix::io::Errno as SysErrno;
+use second::{Identity, Second};
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
@@ -40,6 +42,14 @@ pub(crate) struct Kernel {
     listed: [bool; SLOTS],
     /// The slot where relative paths start, during [`Op::At`].
     base: Option<usize>,
+    second: Option<Second>,
+    mount_points: MountPoints,
+    /// Copies of mounts that are mounted nowhere.
+    kept: Vec<OwnedFd>,
+    /// Of [`USERS`].
+    user: usize,
+    /// In the second process: root and working directory of the first.
+    others: Option<[Identity; 2]>,
     place: Place,
 }
 
@@ -49,6 +59,8 @@ enum Place {
     Root { old_root: OwnedFd, old_cwd: OwnedFd, old_mounts: OwnedFd, old_umask: Mode },
     /// Every absolute path is meant below this directory.
     Below { dir: TempDir, old_cwd: OwnedFd, old_umask: Mode },
+    /// The second process, whose thread ends with it.
+    Second,
 }
 
 impl Kernel {
@@ -102,7 +114,17 @@ impl Kernel {
             let old_mounts = mounts::enter_new_namespace().expect("a mount namespace with a fresh tmpfs for its root");
             Place::Root { old_root, old_cwd, old_mounts, old_umask }
         };
-        Kernel { slots: Default::default(), listed: [false; SLOTS], base: None, place }
+        Kernel {
+            slots: Default::default(),
+            listed: [false; SLOTS],
+            base: None,
+            second: None,
+            mount_points: MountPoints::default(),
+            kept: Vec::new(),
+            user: 0,
+            others: None,
+            place,
+        }
     }
 
     /// The path as the kernel must receive it.
@@ -177,7 +199,7 @@ impl Kernel {
         let len = usize::try_from(len).map_err(|_| last_errno())?;
         path.truncate(len - 1);
         Ok(match &self.place {
-            Place::Root { .. } => RawPath(path),
+            Place::Root { .. } | Place::Second => RawPath(path),
             Place::Below { dir, .. } => match path.strip_prefix(dir.path().as_os_str().as_bytes()) {
                 Some(b"") => RawPath::from("/"),
                 Some(rest) => RawPath::from(rest),
@@ -258,9 +280,17 @@ impl Kernel {
     }
 
     fn try_apply(&mut self, op: &Op) -> Res<Outcome> {
+        if self.refuses(op) {
+            return Err(EBUSY);
+        }
         let mode = |mode: u32| Mode::from_raw_mode(mode & 0o7777);
         Ok(match op {
-            Op::Become(user) => become_user(*user)?.into(),
+            Op::Become(user) => {
+                self.user = *user;
+                self.second.iter().for_each(|second| second.become_user(*user));
+                become_user(*user)?.into()
+            }
+            Op::Other(op) => self.apply_by_other(op),
             Op::Umask(mask) => Outcome::Count(rustix::process::umask(mode(*mask)).as_raw_mode().into()),
             Op::Mkdir { path, mode: bits } => sys::mkdirat(self.base()?, self.at(path), mode(*bits))?.into(),
             Op::Mknod { path, mode, rdev } => self.mknod(path, *mode, *rdev)?.into(),
@@ -312,6 +342,7 @@ impl Namespace for Kernel {
 impl Drop for Kernel {
     fn drop(&mut self) {
         self.slots = Default::default();
+        self.second = None;
         match &self.place {
             Place::Root { old_root, old_cwd, old_mounts, old_umask } => {
                 let back = become_user(0).and_then(|()| {
@@ -329,6 +360,7 @@ impl Drop for Kernel {
                 rustix::process::fchdir(old_cwd).expect("fchdir");
                 remove_tree(dir.path());
             }
+            Place::Second => {}
         }
     }
 }

@@ -32,6 +32,9 @@ struct Slot {
 #[derive(Debug)]
 pub(crate) struct Lightfoot {
     context: Context,
+    /// That of the second process; during [`Op::Other`] that of the first.
+    other: Option<Context>,
+    mount_points: MountPoints,
     slots: [Option<Slot>; SLOTS],
     /// The slot where relative paths start, during [`Op::At`].
     base: Option<usize>,
@@ -51,7 +54,7 @@ impl Lightfoot {
         if world.owner != (0, 0) {
             context.set_credentials(Credentials::user(uid, gid, &[]));
         }
-        Lightfoot { context, slots: Default::default(), base: None }
+        Lightfoot { context, other: None, mount_points: MountPoints::default(), slots: Default::default(), base: None }
     }
 
     fn slot(&self, slot: usize) -> Res<&Slot> {
@@ -184,7 +187,18 @@ impl Lightfoot {
 
     fn become_user(&self, user: usize) {
         let (uid, gid, groups) = USERS[user];
-        self.context.set_credentials(Credentials::user(uid, gid, groups));
+        for context in [Some(&self.context), self.other.as_ref()].into_iter().flatten() {
+            context.set_credentials(Credentials::user(uid, gid, groups));
+        }
+    }
+
+    /// Carries out an operation by the second process, if there is one.
+    fn apply_by_other(&mut self, op: &Op) -> Outcome {
+        let Some(other) = &mut self.other else { return Outcome::Done };
+        std::mem::swap(&mut self.context, other);
+        let outcome = self.apply(op);
+        std::mem::swap(&mut self.context, self.other.as_mut().expect("the operation has not ended it"));
+        outcome
     }
 
     fn mknod(&self, path: &[u8], mode: u32, (major, minor): (u32, u32)) -> Res<()> {
@@ -195,6 +209,9 @@ impl Lightfoot {
     }
 
     fn try_apply(&mut self, op: &Op) -> Res<Outcome> {
+        if self.refuses(op) {
+            return Err(EBUSY);
+        }
         let chmod = |mode: u32| SetAttr { mode: Some(mode & 0o7777), ..SetAttr::default() };
         let context = &self.context;
         Ok(match op {
@@ -202,6 +219,7 @@ impl Lightfoot {
                 self.become_user(*user);
                 Outcome::Done
             }
+            Op::Other(op) => self.apply_by_other(op),
             Op::Umask(mask) => Outcome::Count(context.set_umask(*mask).into()),
             Op::Mkdir { path, mode } => context.mkdir(self.base()?, path, *mode)?.into(),
             Op::Mknod { path, mode, rdev } => self.mknod(path, *mode, *rdev)?.into(),

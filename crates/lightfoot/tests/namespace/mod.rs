@@ -5,7 +5,8 @@
 //! reference model ([`model`]) and Lightfoot ([`lightfoot`]) - and a driver ([`driver`]) that applies a list to two of
 //! them, compares after every operation, and shrinks a failing list to a small one that can be replayed.
 //!
-//! What it is not: a test of concurrency. Everything here runs on one thread.
+//! What it is not: a test of concurrency. There are two processes, each with its own root, working directory, umask and, now and
+//! then, its own mounts; they take turns.
 
 // Each test root uses its own part of this module.
 #![allow(dead_code, unused_imports)]
@@ -26,7 +27,8 @@ pub(crate) mod table;
 use ops::Op;
 use outcome::Outcome;
 
-/// A file system tree and one process in it: credentials, root, working directory, umask and a few open files.
+/// A file system tree and a process in it: credentials, root, working directory, umask and a few open files; and a second process,
+/// which shares the open files and the credentials.
 ///
 /// A fresh one is an empty tree whose root directory has mode 0755 and belongs to [`World::owner`]; the process is that
 /// owner, its working directory is the root, its umask is 022.

@@ -89,14 +89,27 @@ struct Handle {
     offset: u64,
 }
 
-/// The reference model: one tree and one process.
+/// What a process has for itself.
+#[derive(Clone, Debug)]
+struct Process {
+    root: Id,
+    cwd: Id,
+    umask: u32,
+    /// Its own mounts, if it has them.
+    mounts: Option<Vec<(Id, Id)>>,
+}
+
+/// The reference model: one tree and one process. Of a second process the model knows as much as the generator needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     world: World,
     inodes: Vec<Inode>,
     cred: Cred,
     umask: u32,
+    root: Id,
     cwd: Id,
+    /// The second process; during its operations the first.
+    second: Option<Process>,
     /// Where relative paths start instead, during [`Op::At`].
     base: Option<Id>,
     /// What is mounted on what, the newest last.
@@ -114,11 +127,24 @@ impl Model {
         let root = Inode { kind: root, perm: 0o755, uid, gid, nlink: 2, atime: clock, mtime: clock, ctime: clock };
         let cred = Cred { uid, gid, groups: Vec::new() };
         let slots = [const { None }; SLOTS];
-        Model { world, inodes: vec![root], cred, umask: 0o022, cwd: ROOT, base: None, mounts: Vec::new(), slots, clock }
+        let (inodes, mounts) = (vec![root], Vec::new());
+        Model {
+            world,
+            inodes,
+            cred,
+            umask: 0o022,
+            root: ROOT,
+            cwd: ROOT,
+            second: None,
+            base: None,
+            mounts,
+            slots,
+            clock,
+        }
     }
 
     pub(crate) fn root(&self) -> Id {
-        ROOT
+        self.root
     }
 
     pub(crate) fn cwd(&self) -> Id {
@@ -288,6 +314,7 @@ impl Namespace for Model {
             }
             Op::Lseek { slot, whence, offset } => self.lseek(*slot, *whence, *offset).into(),
             Op::At { slot, op } => self.apply_at(*slot, op),
+            Op::Other(op) => self.apply_by_other(op),
             Op::Extra(op) => self.extra(op).into(),
         }
     }

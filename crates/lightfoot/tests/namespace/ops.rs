@@ -2,7 +2,7 @@
 
 mod extra;
 
-pub(crate) use extra::{Extra, MOUNT_FLAGS, Storage, XattrAt, XattrName};
+pub(crate) use extra::{Extra, Lock, MOUNT_FLAGS, MountPoints, Storage, XattrAt, XattrName};
 
 use std::fmt;
 use std::ops::Deref;
@@ -225,6 +225,8 @@ pub(crate) enum Op {
         slot: usize,
         op: Box<Op>,
     },
+    /// The operation by the second process: see [`Extra::Fork`].
+    Other(Box<Op>),
     Extra(Extra),
 }
 

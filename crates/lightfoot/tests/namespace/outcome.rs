@@ -72,6 +72,11 @@ impl From<Outcome> for Result<Outcome, Errno> {
     }
 }
 
+/// The answer to a test of a lock, as data. Where there is none, the range does not matter.
+pub(crate) fn lock_text(kind: &str, start: u64, len: u64) -> Vec<u8> {
+    if kind == "none" { b"none".to_vec() } else { format!("{kind}, {len} bytes from {start}").into_bytes() }
+}
+
 /// File contents, shown with long runs folded.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Data(pub(crate) Vec<u8>);

@@ -109,7 +109,7 @@ impl Context {
         self.check_kinds(source.dentry().object().is_dir(), &target).map_err(|_| Errno::EINVAL)?;
         let mut points = self.lock_mounts();
         let moved = self.mounted_at(&points, &source)?;
-        self.check_shown(target.mount())?;
+        self.check_target(target.mount())?;
         if climbs_to(&self.tree().domain.read(), target.place(), &source.place()) {
             return Err(Errno::ELOOP);
         }
@@ -245,6 +245,14 @@ impl Context {
         if mount.namespace() == self.namespace().id { Ok(()) } else { Err(Errno::EINVAL) }
     }
 
+    /// Checks that something can be mounted on a directory of `mount`.
+    ///
+    /// # Errors
+    /// `ENOENT` if `mount` was unmounted, as for a removed name; `EINVAL` if it is in another namespace.
+    fn check_target(&self, mount: &Mount) -> Result<(), Errno> {
+        if mount.namespace() == 0 { Err(Errno::ENOENT) } else { self.check_shown(mount) }
+    }
+
     /// The mount at a place.
     ///
     /// # Errors
@@ -279,11 +287,7 @@ impl Context {
         self.check_kinds(mount.root().object().is_dir(), target)?;
         let namespace = self.namespace();
         let mut points = self.lock_mounts();
-        if target.mount().namespace() == 0 {
-            // It was unmounted: the same error as for a removed name.
-            return Err(Errno::ENOENT);
-        }
-        self.check_shown(target.mount())?;
+        self.check_target(target.mount())?;
         namespace.claim(mount);
         points.attach(mount, target.mount(), target.dentry())
     }

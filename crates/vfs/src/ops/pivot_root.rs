@@ -16,11 +16,11 @@ impl Context {
     /// those of a walk.
     pub fn pivot_root(&self, new_root: &[u8], put_old: &[u8]) -> Result<(), Errno> {
         self.may_mount()?;
-        let new = self.hold(Base::CWD, new_root, true)?;
-        let put_old = self.hold(Base::CWD, put_old, true)?;
-        if !new.dentry().object().is_dir() || !put_old.dentry().object().is_dir() {
-            return Err(Errno::ENOTDIR);
-        }
+        let directory = |path: &[u8]| {
+            let held = self.hold(Base::CWD, path, true)?;
+            if held.dentry().object().is_dir() { Ok(held) } else { Err(Errno::ENOTDIR) }
+        };
+        let (new, put_old) = (directory(new_root)?, directory(put_old)?);
         let (root, cwd) = self.root_and_cwd();
         let mut points = self.lock_mounts();
         let namespace = self.namespace();

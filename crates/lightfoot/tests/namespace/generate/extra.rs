@@ -1,12 +1,22 @@
 //! The later operations, at random.
 
 use super::*;
-use crate::namespace::ops::{Extra, MOUNT_FLAGS, Storage, XattrAt};
+use crate::namespace::ops::{Extra, Lock, MOUNT_FLAGS, Storage, XattrAt};
 
-pub(super) const EXTRAS: [(usize, Maker); 21] = [
+/// The second process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Second {
+    None,
+    /// With the mounts of the first.
+    Beside,
+    /// With its own mounts.
+    Apart,
+}
+
+pub(super) const EXTRAS: [(usize, Maker); 25] = [
     (50, |g| g.rename_with_flags()),
     (20, |g| Op::Extra(Extra::LinkFollowing { from: g.file_path(), to: g.new_path() })),
-    (15, |g| Op::Extra(Extra::LinkOpen { slot: g.slot(), to: g.new_path() })),
+    (15, Generator::link_open),
     (50, |g| g.open_how()),
     (40, |g| g.open_place()),
     (15, |g| g.open_unnamed()),
@@ -24,6 +34,12 @@ pub(super) const EXTRAS: [(usize, Maker); 21] = [
     (14, |g| g.bind()),
     (5, |g| Op::Extra(Extra::MoveMount { from: g.mounted(), to: g.dir_path() })),
     (8, |g| Op::Extra(Extra::Remount { path: g.mounted(), flags: g.mount_flags() })),
+    (8, Generator::fork),
+    (20, |g| Op::Extra(Extra::Flock { slot: g.open_slot(), lock: g.lock() })),
+    (40, |g| {
+        Op::Extra(Extra::LockRange { slot: g.open_slot(), lock: g.lock(), start: g.lock_start(), len: g.lock_len() })
+    }),
+    (15, |g| g.test_lock()),
     (12, |g| Op::Extra(Extra::Unmount { path: g.mounted(), detach: g.rng.chance(60) })),
 ];
 
@@ -45,6 +61,66 @@ const NAMES: [&str; 11] = [
 ];
 
 impl Generator {
+    /// Makes an operation, now and then one of the second process.
+    pub(super) fn acted(&mut self, make: Maker) -> Op {
+        if self.second == Second::None || !self.rng.chance(25) {
+            return self.based(make);
+        }
+        self.model.switch();
+        let op = match self.rng.below(40) {
+            0 => Op::Extra(Extra::Chroot { path: self.dir_path() }),
+            1..=2 if self.second == Second::Apart => {
+                Op::Extra(Extra::PivotRoot { new_root: self.mounted(), put_old: self.dir_path() })
+            }
+            3..=4 => Op::Chdir { path: self.dir_path() },
+            5 => Op::Getcwd,
+            _ => self.based(make),
+        };
+        self.model.switch();
+        // Both have one user; and what begins the second process is the first.
+        let by_first = matches!(op, Op::Become(_) | Op::Extra(Extra::Fork { .. }));
+        if by_first { op } else { Op::Other(Box::new(op)) }
+    }
+
+    /// Linux compares the objects of the credentials, of which each process has its own.
+    fn link_open(&mut self) -> Op {
+        let (slot, to) = (self.slot(), self.new_path());
+        let may = self.second == Second::None || self.model.acts_as_root();
+        if may { Op::Extra(Extra::LinkOpen { slot, to }) } else { Op::Fstat { slot } }
+    }
+
+    fn fork(&mut self) -> Op {
+        let unshare = self.rng.chance(50);
+        self.second = if unshare { Second::Apart } else { Second::Beside };
+        Op::Extra(Extra::Fork { unshare })
+    }
+
+    /// A slot with an open file, if there is one.
+    fn open_slot(&mut self) -> usize {
+        let first = self.slot();
+        let slots = (0..SWEEP_SLOT).map(|at| (first + at) % SWEEP_SLOT);
+        slots.into_iter().find(|slot| self.model.is_open(*slot)).unwrap_or(first)
+    }
+
+    fn lock(&mut self) -> Lock {
+        self.rng.pick(&[Lock::Shared, Lock::Shared, Lock::Exclusive, Lock::None])
+    }
+
+    fn lock_start(&mut self) -> u64 {
+        self.rng.pick(&[0, 0, 10, 20, 30, 100])
+    }
+
+    fn lock_len(&mut self) -> u64 {
+        self.rng.pick(&[0, 1, 10, 15, 20, 100])
+    }
+
+    /// Which lock conflicts with a shared or an exclusive one.
+    fn test_lock(&mut self) -> Op {
+        let lock = self.rng.pick(&[Lock::Shared, Lock::Exclusive]);
+        let (slot, start, len) = (self.open_slot(), self.lock_start(), self.lock_len());
+        Op::Extra(Extra::TestLock { slot, lock, start, len })
+    }
+
     /// Makes an operation, now and then one whose relative paths start at what is open.
     pub(super) fn based(&mut self, make: Maker) -> Op {
         let op = make(self);

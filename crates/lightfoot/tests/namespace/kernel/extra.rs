@@ -1,10 +1,11 @@
 //! The later operations.
 
+use super::second::Second;
 use super::{Kernel, Res, last_errno, open_flags};
 use crate::namespace::errno::EAGAIN;
 use crate::namespace::ops::flags::O_PATH;
-use crate::namespace::ops::{Extra, MOUNT_FLAGS, RawPath, S_IFDIR, S_IFMT, Storage, XattrAt};
-use crate::namespace::outcome::Outcome;
+use crate::namespace::ops::{Extra, Lock, MOUNT_FLAGS, RawPath, S_IFDIR, S_IFMT, Storage, XattrAt};
+use crate::namespace::outcome::{Outcome, lock_text};
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::fs::{self as sys, AtFlags, FallocateFlags, Mode, RenameFlags, ResolveFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno as SysErrno;
@@ -54,8 +55,51 @@ impl Kernel {
             Extra::StatVfs { path } => self.statvfs(path)?,
             Extra::List { slot } => self.list(*slot)?.into(),
             Extra::Rewind { slot } => sys::seek(self.slot(*slot)?, SeekFrom::Start(0)).map(|_| ())?.into(),
+            Extra::Fork { unshare } => self.fork(*unshare),
+            Extra::Chroot { path } => rustix::process::chroot(self.at(path))?.into(),
+            Extra::PivotRoot { new_root, put_old } => {
+                rustix::process::pivot_root(self.at(new_root), self.at(put_old))?.into()
+            }
+            Extra::Flock { slot, lock } => sys::flock(self.slot(*slot)?, flock_operation(*lock))?.into(),
+            Extra::LockRange { slot, lock, start, len } => {
+                self.lock(*slot, libc::F_OFD_SETLK, *lock, *start, *len).map(|_| ())?.into()
+            }
+            Extra::TestLock { slot, lock, start, len } => {
+                let found = self.lock(*slot, libc::F_OFD_GETLK, *lock, *start, *len)?;
+                let kind = [(libc::F_RDLCK, "shared"), (libc::F_WRLCK, "exclusive"), (libc::F_UNLCK, "none")]
+                    .into_iter()
+                    .find_map(|(number, name)| (number == i32::from(found.l_type)).then_some(name));
+                lock_text(kind.expect("a kind of lock"), found.l_start as u64, found.l_len as u64).into()
+            }
             mounts => self.mounts(mounts)?,
         })
+    }
+
+    fn fork(&mut self, unshare: bool) -> Outcome {
+        // Only one thread at a time may begin.
+        self.second = None;
+        let second = Second::fork(unshare);
+        second.become_user(self.user);
+        self.second = Some(second);
+        self.mount_points.fork(unshare);
+        Outcome::Done
+    }
+
+    /// `fcntl(2)` with a lock of the open file; rustix has none.
+    fn lock(&self, slot: usize, command: i32, lock: Lock, start: u64, len: u64) -> Res<libc::flock> {
+        let l_type = match lock {
+            Lock::Shared => libc::F_RDLCK,
+            Lock::Exclusive => libc::F_WRLCK,
+            Lock::None => libc::F_UNLCK,
+        };
+        let (l_start, l_len) = (start as i64, len as i64);
+        let mut lock = libc::flock { l_type: l_type as i16, l_whence: libc::SEEK_SET as i16, l_start, l_len, l_pid: 0 };
+        let fd = self.slot(slot)?.as_raw_fd();
+        // SAFETY: the descriptor is open, and the structure outlives the call.
+        match unsafe { libc::fcntl(fd, command, &raw mut lock) } {
+            0 => Ok(lock),
+            _ => Err(last_errno()),
+        }
     }
 
     fn open_how(&mut self, slot: usize, path: &RawPath, flags: u32, mode: u32, resolve: u64) -> Res<()> {
@@ -157,5 +201,13 @@ impl Kernel {
         }
         listing.sort();
         Ok(listing)
+    }
+}
+
+fn flock_operation(lock: Lock) -> sys::FlockOperation {
+    match lock {
+        Lock::Shared => sys::FlockOperation::NonBlockingLockShared,
+        Lock::Exclusive => sys::FlockOperation::NonBlockingLockExclusive,
+        Lock::None => sys::FlockOperation::Unlock,
     }
 }

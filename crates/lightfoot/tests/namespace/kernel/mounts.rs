@@ -1,8 +1,9 @@
 //! Mounts of the calling thread's own namespace.
 
+use super::second::places;
 use super::{Kernel, Res, last_errno};
 use crate::namespace::errno::{EBUSY, EINVAL, ENOTDIR};
-use crate::namespace::ops::{Extra, RawPath, S_IFDIR, S_IFMT};
+use crate::namespace::ops::{Extra, Op, RawPath, S_IFDIR, S_IFMT};
 use crate::namespace::outcome::Outcome;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self as sys, AtFlags, CWD, Mode, OFlags, Stat};
@@ -11,7 +12,7 @@ use rustix::mount::{self, FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropag
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use std::ffi::CString;
 
-/// Where the tmpfs is mounted in its namespace: any directory that all machines have.
+/// Where the tmpfs is mounted before it becomes the root: any directory that all machines have.
 const MOUNT_POINT: &str = "/tmp";
 
 /// `struct mount_attr` of `mount_setattr(2)`.
@@ -38,7 +39,9 @@ pub(super) fn enter_new_namespace() -> rustix::io::Result<OwnedFd> {
     let tmpfs = fresh_tmpfs(0)?;
     mount::move_mount(tmpfs.as_fd(), "", CWD, MOUNT_POINT, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
     rustix::process::fchdir(&tmpfs)?;
-    rustix::process::chroot(".")?;
+    // The tmpfs becomes the root of the namespace: a way by `..` out of a changed root ends there.
+    rustix::process::pivot_root(".", ".")?;
+    mount::unmount(".", mount::UnmountFlags::DETACH)?;
     Ok(old)
 }
 
@@ -76,12 +79,20 @@ fn set_flags(dir: BorrowedFd<'_>, path: &[u8], at: i32, flags: u32) -> Res<()> {
 }
 
 impl Kernel {
-    pub(super) fn mounts(&self, op: &Extra) -> Res<Outcome> {
+    pub(super) fn mounts(&mut self, op: &Extra) -> Res<Outcome> {
         match op {
             Extra::Unmount { path, .. } | Extra::Mount { path, .. } if self.is_root(path)? => return Err(EBUSY),
             Extra::Bind { to, .. } if self.is_root(to)? => return Err(EBUSY),
             Extra::MoveMount { from, to } if self.is_root(from)? || self.is_root(to)? => return Err(EBUSY),
-            Extra::Mount { path, flags } => self.attach(&fresh_tmpfs(*flags)?, path)?,
+            Extra::Mount { path, flags } => {
+                let tree = fresh_tmpfs(*flags)?;
+                // Keeps the file system, and so its number, which another would have later.
+                let how = mount::OpenTreeFlags::OPEN_TREE_CLONE
+                    | mount::OpenTreeFlags::OPEN_TREE_CLOEXEC
+                    | mount::OpenTreeFlags::AT_EMPTY_PATH;
+                self.kept.push(mount::open_tree(&tree, "", how)?);
+                self.attach(&tree, path)?;
+            }
             Extra::Bind { from, to, flags, recursive } => {
                 let recursive =
                     if *recursive { mount::OpenTreeFlags::AT_RECURSIVE } else { mount::OpenTreeFlags::empty() };
@@ -106,6 +117,18 @@ impl Kernel {
         Ok(Outcome::Done)
     }
 
+    /// See [`MountPoints`].
+    pub(super) fn refuses(&mut self, op: &Op) -> bool {
+        let mut points = std::mem::take(&mut self.mount_points);
+        let answer = points.refuses(op, |path, follow| {
+            let flags = if follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+            let stat = sys::statat(self.base().ok()?, self.at(path), flags).ok()?;
+            Some((stat.st_dev, stat.st_ino))
+        });
+        self.mount_points = points;
+        answer
+    }
+
     fn attach(&self, tree: &OwnedFd, path: &RawPath) -> Res<()> {
         let how = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
         match mount::move_mount(tree.as_fd(), "", self.base()?, self.at(path), how) {
@@ -119,12 +142,13 @@ impl Kernel {
         Ok(is_dir(&sys::statat(self.base()?, self.at(path), AtFlags::empty())?))
     }
 
-    /// Whether the path leads to the root or the working directory. What that is to mounts depends on
+    /// Whether the path leads to the root or the working directory of one of the processes. What that is to mounts depends on
     /// how the process came to its root, so no check is made.
     fn is_root(&self, path: &RawPath) -> Res<bool> {
         let place = sys::statat(self.base()?, self.at(path), AtFlags::empty())?;
-        let same = |other: Stat| (place.st_dev, place.st_ino) == (other.st_dev, other.st_ino);
-        Ok(same(sys::stat("/")?) || same(sys::stat(".")?))
+        let (ours, others) = (places(), self.other_places());
+        let mut taken = ours.iter().chain(others.iter().flatten());
+        Ok(taken.any(|taken| *taken == (place.st_dev, place.st_ino)))
     }
 }
 

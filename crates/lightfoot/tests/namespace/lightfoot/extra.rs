@@ -2,10 +2,12 @@
 
 use super::{Errno, Lightfoot, Res, Slot};
 use crate::namespace::errno::{EBUSY, EINVAL};
-use crate::namespace::ops::{Extra, MOUNT_FLAGS, RawPath, Storage, XattrAt};
-use crate::namespace::outcome::{Attr, Outcome};
+use crate::namespace::ops::{Extra, Lock, MOUNT_FLAGS, Op, RawPath, Storage, XattrAt};
+use crate::namespace::outcome::{Attr, Outcome, lock_text};
 use ramfs::RamFs;
-use vfs::{Allocate, MountFlags, OwnedPlace, PathAt, RenameFlags, Resolve, SeekFor, SetXattr, UnmountFlags};
+use std::ops::Range;
+use vfs::{Allocate, Credentials, LockInfo, LockKind, LockWait, MountFlags, OwnedPlace, PathAt};
+use vfs::{RenameFlags, Resolve, SeekFor, SetXattr, UnmountFlags};
 
 /// Flags of mounts as `ST_*` numbers them, and as `MS_*` does.
 const NOSYMFOLLOW: (u32, u32) = (0x2000, 256);
@@ -44,8 +46,45 @@ impl Lightfoot {
             Extra::StatVfs { path } => self.statvfs(path)?,
             Extra::List { slot } => self.list(*slot)?.into(),
             Extra::Rewind { slot } => self.rewind(*slot)?.into(),
+            Extra::Fork { unshare } => self.fork(*unshare)?.into(),
+            Extra::Chroot { path } => context.set_root(path)?.into(),
+            Extra::PivotRoot { new_root, put_old } => context.pivot_root(new_root, put_old)?.into(),
+            Extra::Flock { slot, lock } => self.file(*slot)?.flock(lock_kind(*lock), LockWait::Never)?.into(),
+            Extra::LockRange { slot, lock, start, len } => {
+                self.file(*slot)?.lock_range(lock_kind(*lock), range(*start, *len), LockWait::Never)?.into()
+            }
+            Extra::TestLock { slot, lock, start, len } => {
+                let found = self.file(*slot)?.test_lock(lock_kind(*lock), range(*start, *len))?;
+                found.map_or_else(|| lock_text("none", 0, 0), |found| text_of(&found)).into()
+            }
             mounts => self.mounts(mounts)?.into(),
         })
+    }
+
+    /// With the rights of root, as the kernel's.
+    fn fork(&mut self, unshare: bool) -> Res<()> {
+        let other = self.context.fork();
+        if unshare {
+            let user = other.credentials();
+            other.set_credentials(Credentials::root());
+            other.unshare_mounts()?;
+            other.set_credentials(user);
+        }
+        self.other = Some(other);
+        self.mount_points.fork(unshare);
+        Ok(())
+    }
+
+    /// See [`MountPoints`](crate::namespace::ops::MountPoints).
+    pub(super) fn refuses(&mut self, op: &Op) -> bool {
+        let mut points = std::mem::take(&mut self.mount_points);
+        let answer = points.refuses(op, |path, follow| {
+            let attr: Attr =
+                self.context.attr_as::<_, vfs::Errno>(self.base().ok()?, path, follow, super::attr).ok()?;
+            Some((attr.dev, attr.ino))
+        });
+        self.mount_points = points;
+        answer
     }
 
     fn mounts(&self, op: &Extra) -> Res<()> {
@@ -82,9 +121,18 @@ impl Lightfoot {
     fn is_root(&self, path: &[u8]) -> Res<bool> {
         let place = self.stat(path, true)?;
         let same = |other: Attr| (place.dev, place.ino) == (other.dev, other.ino);
-        // The search of these two was allowed when they became what they are.
-        let of = |path: &[u8]| self.context.attr_as::<_, vfs::Errno>(vfs::Base::CWD, path, true, super::attr);
-        Ok(same(of(b"/")?) || same(of(b".")?))
+        let of = |context: &vfs::Context, path: &[u8]| {
+            context.attr_as::<_, vfs::Errno>(vfs::Base::CWD, path, true, super::attr)
+        };
+        for context in [Some(&self.context), self.other.as_ref()].into_iter().flatten() {
+            // The search of these two was allowed when they became what they are.
+            let context = context.fork();
+            context.set_credentials(Credentials::root());
+            if same(of(&context, b"/")?) || same(of(&context, b".")?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn set_xattr(&self, at: &XattrAt, name: &[u8], value: &[u8], how: u32) -> Res<()> {
@@ -169,4 +217,22 @@ impl Lightfoot {
 fn mount_flags(flags: u32) -> MountFlags {
     let link = if flags & NOSYMFOLLOW.0 != 0 { NOSYMFOLLOW.1 } else { 0 };
     MountFlags::from_bits(flags & !NOSYMFOLLOW.0 | link).expect("the flags have other numbers")
+}
+
+fn lock_kind(lock: Lock) -> LockKind {
+    match lock {
+        Lock::Shared => LockKind::Shared,
+        Lock::Exclusive => LockKind::Exclusive,
+        Lock::None => LockKind::Unlock,
+    }
+}
+
+/// As `fcntl(2)` counts: a length of 0 is to the end.
+fn range(start: u64, len: u64) -> Range<u64> {
+    start..if len == 0 { u64::MAX } else { start + len }
+}
+
+fn text_of(found: &LockInfo) -> Vec<u8> {
+    let kind = if found.kind == LockKind::Shared { "shared" } else { "exclusive" };
+    lock_text(kind, found.start, if found.end == u64::MAX { 0 } else { found.end - found.start })
 }

@@ -35,12 +35,34 @@ impl Model {
         self.cred.is_root()
     }
 
+    pub(crate) fn is_open(&self, slot: usize) -> bool {
+        self.slot(slot).is_ok()
+    }
+
     pub(super) fn apply_at(&mut self, slot: usize, op: &Op) -> Outcome {
         let Ok(handle) = self.slot(slot) else { return Outcome::Err(EBADF) };
         self.base = Some(handle.inode);
         let outcome = self.apply(op);
         self.base = None;
         outcome
+    }
+
+    pub(super) fn apply_by_other(&mut self, op: &Op) -> Outcome {
+        self.switch();
+        let outcome = self.apply(op);
+        self.switch();
+        outcome
+    }
+
+    /// Exchanges the two processes.
+    pub(crate) fn switch(&mut self) {
+        let Some(second) = &mut self.second else { return };
+        std::mem::swap(&mut self.root, &mut second.root);
+        std::mem::swap(&mut self.cwd, &mut second.cwd);
+        std::mem::swap(&mut self.umask, &mut second.umask);
+        if let Some(mounts) = &mut second.mounts {
+            std::mem::swap(&mut self.mounts, mounts);
+        }
     }
 
     pub(super) fn extra(&mut self, op: &Extra) -> Res<()> {
@@ -58,6 +80,17 @@ impl Model {
             Extra::LinkOpen { slot, to } => {
                 let old = self.slot(*slot)?.inode;
                 self.link_to(old, to)
+            }
+            Extra::Fork { unshare } => {
+                let mounts = unshare.then(|| self.mounts.clone());
+                self.second = Some(Process { root: self.root, cwd: self.cwd, umask: self.umask, mounts });
+                Ok(())
+            }
+            Extra::Chroot { path } => {
+                let root = self.lookup(path, true)?;
+                let may = self.cred.is_root() && self.is_dir(root);
+                self.root = if may { root } else { self.root };
+                Ok(())
             }
             Extra::OpenHow { slot, path, flags, mode, .. } => self.open_as(*slot, path, *flags, *mode),
             Extra::Mount { path, .. } => {

@@ -73,7 +73,7 @@ impl Model {
     /// Walks to the directory that holds the last component. Every directory on the way must be searchable, this one
     /// included.
     pub(super) fn walk_to_last(&self, start: Id, path: &[u8], walk: &mut Walk) -> Res<(Id, Last)> {
-        let mut dir = if path.starts_with(b"/") { ROOT } else { start };
+        let mut dir = if path.starts_with(b"/") { self.root } else { start };
         let names: Vec<&[u8]> = path.split(|b| *b == b'/').filter(|name| !name.is_empty()).collect();
         let Some((last, way)) = names.split_last() else {
             return Ok((dir, Last::Root));
@@ -104,7 +104,7 @@ impl Model {
 
     pub(super) fn step_dots(&self, dir: Id, dots: &Last) -> Id {
         match (&self.inodes[dir].kind, dots) {
-            (Kind::Dir { parent, .. }, Last::DotDot) => *parent,
+            (Kind::Dir { parent, .. }, Last::DotDot) if dir != self.root => *parent,
             _ => dir,
         }
     }
@@ -147,7 +147,7 @@ impl Model {
     /// The path of a directory that has one.
     pub(crate) fn path_of(&self, mut dir: Id) -> Vec<u8> {
         let mut names = Vec::new();
-        while dir != ROOT && names.len() <= self.inodes.len() {
+        while dir != self.root && names.len() <= self.inodes.len() {
             let parent = self.step_dots(dir, &Last::DotDot);
             let entries = self.entries(parent);
             // What is mounted, the model finds only from above.

@@ -1,6 +1,6 @@
 //! Operations that came later than the rest, and that the reference model has only in part: it follows what they do to names.
 
-use super::RawPath;
+use super::{Op, RawPath};
 
 /// Whose extended attribute.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,8 +22,49 @@ pub(crate) enum Storage {
     PunchHole,
 }
 
+/// What a lock becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lock {
+    Shared,
+    Exclusive,
+    None,
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Extra {
+    /// Begins the second process again: with the root, working directory, umask and user of the first, whose open files it
+    /// shares. `unshare`: with a copy of the mounts (`CLONE_NEWNS`).
+    Fork {
+        unshare: bool,
+    },
+    /// Only in the second process, so that the first sees the whole tree.
+    Chroot {
+        path: RawPath,
+    },
+    /// Only in a second process that has its own mounts.
+    PivotRoot {
+        new_root: RawPath,
+        put_old: RawPath,
+    },
+    /// `flock(2)` without waiting.
+    Flock {
+        slot: usize,
+        lock: Lock,
+    },
+    /// `F_OFD_SETLK`.
+    LockRange {
+        slot: usize,
+        lock: Lock,
+        start: u64,
+        len: u64,
+    },
+    /// `F_OFD_GETLK`.
+    TestLock {
+        slot: usize,
+        lock: Lock,
+        start: u64,
+        len: u64,
+    },
     /// `renameat2` with its flags.
     Rename {
         from: RawPath,
@@ -123,3 +164,47 @@ pub(crate) enum Extra {
 /// Flags of mounts, as [`Extra::StatVfs`] answers them: `ST_RDONLY`, `ST_NOSUID`, `ST_NODEV`, `ST_NOEXEC`, `ST_NOATIME`,
 /// `ST_NODIRATIME`, `ST_NOSYMFOLLOW`.
 pub(crate) const MOUNT_FLAGS: [u32; 7] = [1, 2, 4, 8, 1024, 2048, 0x2000];
+
+impl Op {
+    /// The names that the operation removes, replaces or moves.
+    pub(crate) fn removed(&self) -> Vec<&RawPath> {
+        match self {
+            Op::Unlink { path } | Op::Rmdir { path } => vec![path],
+            Op::Rename { from, to } | Op::Extra(Extra::Rename { from, to, .. }) => vec![from, to],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Where the operation mounts something.
+    pub(crate) fn mounted_on(&self) -> Option<&RawPath> {
+        match self {
+            Op::Extra(Extra::Mount { path, .. }) => Some(path),
+            Op::Extra(Extra::Bind { to, .. } | Extra::MoveMount { to, .. }) => Some(to),
+            Op::Extra(Extra::PivotRoot { put_old, .. }) => Some(put_old),
+            _ => None,
+        }
+    }
+}
+
+/// The files on which something was mounted. No operation removes them while the processes have different mounts: see
+/// [`EXCEPTIONS`](crate::namespace::exceptions::EXCEPTIONS).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MountPoints {
+    files: Vec<(u64, u64)>,
+    apart: bool,
+}
+
+impl MountPoints {
+    pub(crate) fn fork(&mut self, unshare: bool) {
+        self.apart = unshare;
+    }
+
+    /// Whether the operation must not be done. `of` gives the device and number of the file at a path; links are followed if it
+    /// receives `true`.
+    pub(crate) fn refuses(&mut self, op: &Op, of: impl Fn(&RawPath, bool) -> Option<(u64, u64)>) -> bool {
+        if let Some(file) = op.mounted_on().and_then(|path| of(path, true)) {
+            self.files.push(file);
+        }
+        self.apart && op.removed().iter().filter_map(|path| of(path, false)).any(|file| self.files.contains(&file))
+    }
+}

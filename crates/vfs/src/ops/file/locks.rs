@@ -16,12 +16,12 @@ impl OpenFile {
     /// # Errors
     /// `EAGAIN` if a lock of another open file conflicts and `wait` is `Never`, `ETIMEDOUT`; `EINVAL` for an
     /// empty range; `EBADF` for a shared lock without reading, an exclusive one without writing, and on a
-    /// directory.
+    /// place opened with `PATH`.
     pub fn lock_range(&self, kind: LockKind, range: Range<u64>, wait: LockWait) -> Result<(), Errno> {
         let allowed = match kind {
             LockKind::Shared => self.flags.can_read(),
             LockKind::Exclusive => self.flags.can_write(),
-            LockKind::Unlock => true,
+            LockKind::Unlock => !self.flags.contains(OpenFlags::PATH),
         };
         if !allowed {
             return Err(Errno::EBADF);
@@ -32,8 +32,11 @@ impl OpenFile {
     /// The first lock of another open file that conflicts with `kind` on `range`: `F_OFD_GETLK`.
     ///
     /// # Errors
-    /// `EINVAL` for an empty range, and for `Unlock`.
+    /// `EINVAL` for an empty range, and for `Unlock`; `EBADF` on a place opened with `PATH`.
     pub fn test_lock(&self, kind: LockKind, range: Range<u64>) -> Result<Option<LockInfo>, Errno> {
+        if self.flags.contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
         self.held.sb().record_locks.test(self.lock_key(), self.lock_owner(), kind, range)
     }
 
