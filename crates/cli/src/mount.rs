@@ -137,6 +137,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
         settings.mount.session.no_open = false;
     }
     source.forbid(&mut settings.mount);
+    settings.mount.session.writeback = settings.writeback(source.is_in_memory());
     settings.mount.session.ttls = settings.ttls(source.ttls());
     settings.mount.session.max_nodes = settings.max_names(source.max_names());
     if settings.mount.name.is_empty() {

@@ -67,6 +67,9 @@ pub(crate) struct Settings {
     attr_timeout: Option<Duration>,
     negative_timeout: Option<Duration>,
     max_names: Option<usize>,
+    writeback: Option<bool>,
+    /// `NOATIME`, `STRICTATIME` or neither, if an option decides.
+    pub(crate) access_times: Option<MountFlags>,
 }
 
 /// What options set of a directory; `None` stands for the default of `hostfs`.
@@ -165,6 +168,8 @@ impl Settings {
             attr_timeout: None,
             negative_timeout: None,
             max_names: None,
+            writeback: None,
+            access_times: None,
         }
     }
 
@@ -217,6 +222,18 @@ impl Settings {
         self.flags = MountFlags::from_bits(bits).unwrap_or_default();
     }
 
+    pub(crate) fn has(&self, flag: MountFlags) -> bool {
+        self.flags.bits() & flag.bits() != 0
+    }
+
+    /// Sets `NOATIME`, `STRICTATIME` or neither.
+    pub(crate) fn set_access_times(&mut self, flag: MountFlags) {
+        self.access_times = Some(flag);
+        for one in [MountFlags::NOATIME, MountFlags::STRICTATIME] {
+            self.flag(one, flag == one);
+        }
+    }
+
     fn per_user(&mut self) -> &mut UserLimits {
         self.ram.limits.per_user.get_or_insert_default()
     }
@@ -224,6 +241,12 @@ impl Settings {
     /// The number of names that the kernel may cache.
     pub(crate) fn max_names(&self, default: usize) -> usize {
         self.max_names.unwrap_or(default)
+    }
+
+    /// Whether the kernel collects writes. Without an option, if the tree `is_in_memory`: the data are lost with the process
+    /// anyway.
+    pub(crate) fn writeback(&self, is_in_memory: bool) -> bool {
+        self.writeback.unwrap_or(is_in_memory && !self.mount.session.no_open)
     }
 
     /// How long the kernel may cache.
@@ -338,11 +361,22 @@ mod tests {
         assert_eq!((mount.threads, mount.max_write, mount.session.checks), (Some(3), 128 << 10, Checks::Own));
         assert_eq!((mount.session.shown.uid, mount.session.shown.umask), (Some(7), Some(0o027)));
         assert_eq!((settings.flags, settings.ram.uid), (MountFlags::RDONLY, Settings::new().ram.uid));
-        let session = good("writeback,passthrough", ON_DIRECTORY).mount.session;
-        assert!(session.passthrough && !session.writeback);
+        let both = good("writeback,passthrough", ON_DIRECTORY);
+        assert!(both.mount.session.passthrough && !both.writeback(true));
         assert_eq!(good("noatime,strictatime", IN_RAM).flags, MountFlags::STRICTATIME);
         assert_eq!(good("strictatime,noatime", IN_RAM).flags, MountFlags::NOATIME);
         good("defaults,noauto,_netdev,x-systemd.automount,comment=y,size=1g,cache=64m,rw", ON_RAM);
+    }
+
+    #[test]
+    fn a_tree_in_memory_has_writeback_unless_an_option_decides() {
+        let cases =
+            [("", true, false), ("writeback", true, true), ("nowriteback", false, false), ("no_open", false, false)];
+        for (list, in_memory, on_disk) in cases {
+            let settings = good(list, Place::CommandLine(None));
+            assert_eq!((settings.writeback(true), settings.writeback(false)), (in_memory, on_disk), "{list}");
+        }
+        assert!(!good("writeback,passthrough,nopassthrough", ON_DIRECTORY).writeback(true));
     }
 
     #[test]

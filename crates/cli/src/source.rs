@@ -14,7 +14,7 @@ mod mounts_file;
 
 use crate::options::{OptionError, Owner, Place, Settings};
 use fuse::{Checks, Shown};
-use hostfs::{HostAcls, HostFs, HostHandle, HostOptions, Ownership};
+use hostfs::{AccessTimes, HostAcls, HostFs, HostHandle, HostOptions, Ownership};
 use lightfoot::{MountFlags, RamFs};
 use message::{Reason, show};
 use mounts_file::Origin;
@@ -154,6 +154,10 @@ impl Source {
             }
             Named::MountsFile(path) => Self { mounts: mounts_file::read(&path)?, name: path.into() },
         };
+        if let Some(access_times) = settings.access_times {
+            // Those of a file of mounts have their own lists, which come before.
+            source.mounts.iter_mut().for_each(|mount| mount.settings.set_access_times(access_times));
+        }
         let acls = acls_of(&settings);
         source.mounts.iter_mut().for_each(|mount| mount.settings.host.acls = Some(acls));
         // The host knows nothing of owners and modes that are only shown: it would refuse what these allow.
@@ -264,7 +268,14 @@ impl PlannedMount {
             watch: host.watch.unwrap_or(usual.watch),
             ownership: host.ownership.unwrap_or(usual.ownership),
             acls: host.acls.unwrap_or(usual.acls),
-            read_only: self.settings.flags.bits() & MountFlags::RDONLY.bits() != 0,
+            read_only: self.settings.has(MountFlags::RDONLY),
+            access_times: if self.settings.has(MountFlags::NOATIME) {
+                AccessTimes::Keep
+            } else if self.settings.has(MountFlags::NODIRATIME) {
+                AccessTimes::NotOfDirectories
+            } else {
+                AccessTimes::Host
+            },
         };
         HostFs::new(path, &options)
     }

@@ -14,6 +14,7 @@
 use crate::errno::errno;
 use crate::host;
 use crate::node::{Node, READ, WRITE};
+use crate::options::AccessTimes;
 use crate::shared::Shared;
 use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno as HostErrno;
@@ -209,6 +210,9 @@ impl Shared {
 
     /// Keeps a descriptor for the contents, unless there is one with the same access. Returns the one to use.
     pub(crate) fn keep_data(&self, node: &Arc<Node>, opened: OwnedFd, access: u8) -> Arc<OwnedFd> {
+        if self.options.access_times == AccessTimes::Keep {
+            host::keep_access_time(&opened);
+        }
         let opened = Arc::new(opened);
         let before = {
             let mut state = node.state();

@@ -144,6 +144,12 @@ impl core::fmt::Write for ProcPath {
     }
 }
 
+/// Reads by this descriptor leave the access time as it is, if the process may decide that.
+pub(crate) fn keep_access_time(fd: &OwnedFd) {
+    // `EPERM`: the file belongs to another user.
+    let _ = system::add_flags(fd, OFlags::NOATIME);
+}
+
 /// Opens a descriptor's file once more; it may have lost its name.
 pub(crate) fn reopen(fd: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, HostErrno> {
     system::open(ProcPath::new(fd).bytes(), flags | OFlags::CLOEXEC | OFlags::NOCTTY)

@@ -119,4 +119,4 @@ mod watches;
 
 pub use filesystem::HostFs;
 pub use handle::{HostHandle, HostStats};
-pub use options::{HostAcls, HostOptions, MountPoints, Ownership, Revalidate};
+pub use options::{AccessTimes, HostAcls, HostOptions, MountPoints, Ownership, Revalidate};

@@ -14,6 +14,7 @@ use crate::errno::errno;
 use crate::host;
 use crate::identity::dev_of;
 use crate::node::Node;
+use crate::options::AccessTimes;
 use crate::shared::Shared;
 use crate::streams::{Listed, Stream};
 use crate::system;
@@ -70,6 +71,9 @@ impl Shared {
             None => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY;
                 let fd = self.open_at(path.as_fd(), b".", flags).map_err(errno)?;
+                if self.options.access_times != AccessTimes::Host {
+                    host::keep_access_time(&fd);
+                }
                 let dev = if node.is_elsewhere { device(fd.as_fd())? } else { self.identities.dev() };
                 Stream { fd, dev, dir: node.id, at: 0, read: VecDeque::new(), is_at_end: false, is_fresh: true }
             }

@@ -34,6 +34,8 @@ pub struct HostOptions {
     /// Watches directories by `inotify(7)`. With [`Revalidate::Ttl`], the contents of watched directories are then cached
     /// until the host reports a change. Default: `false`.
     pub watch: bool,
+    /// Which reads change access times on the host. Default: [`AccessTimes::Host`].
+    pub access_times: AccessTimes,
 }
 
 impl Default for HostOptions {
@@ -49,6 +51,7 @@ impl Default for HostOptions {
             ownership: if is_root { Ownership::Caller } else { Ownership::Daemon },
             acls: HostAcls::Apply,
             watch: false,
+            access_times: AccessTimes::Host,
         }
     }
 }
@@ -80,6 +83,18 @@ pub enum HostAcls {
     /// They can be read and not set (`EOPNOTSUPP`). The VFS does not obey them: permissions follow from a file's mode
     /// alone, whose group bits are the mask of its ACL and may allow more than the ACL.
     Refuse,
+}
+
+/// Which reads change access times on the host. Reads that a cache answers never do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessTimes {
+    /// Those that the host's mount decides: `relatime`, `noatime`... in `mount(8)`.
+    #[default]
+    Host,
+    /// Of these, not listings of directories: `nodiratime`.
+    NotOfDirectories,
+    /// None: `noatime`. For files of other users this needs root (`O_NOATIME` in `open(2)`); otherwise the host decides.
+    Keep,
 }
 
 /// How mount points below the source are shown.

@@ -68,6 +68,8 @@ pub(crate) enum Call {
     Setgid,
     Setgroups,
     Setuid,
+    /// `fcntl(2)` with `F_SETFL`: `O_NOATIME`.
+    Setfl,
     Setxattr,
     Statx,
     /// Gives a thread the rights of the process again.

@@ -97,7 +97,7 @@ pub use context::Context;
 pub use dir::Dir;
 pub use dir_builder::DirBuilder;
 pub use file::{File, OpenOptions};
-pub use hostfs::{HostFs, HostHandle, HostOptions, HostStats, MountPoints, Ownership, Revalidate};
+pub use hostfs::{AccessTimes, HostFs, HostHandle, HostOptions, HostStats, MountPoints, Ownership, Revalidate};
 pub use metadata::{FileTimes, FileType, Metadata, Permissions};
 pub use path::AsPath;
 pub use ramfs::{RamFs, RamLimits, RamOptions, UserLimits};

@@ -171,13 +171,13 @@ pub(super) const TABLE: [Row; 44] = [
         form: Switch {
             off: "nowriteback",
             set: |s, on| {
-                s.mount.session.writeback = on;
+                s.writeback = Some(on);
                 // The kernel does one or the other.
                 s.mount.session.passthrough &= !on;
             },
         },
         valid: &[Mount],
-        default: "nowriteback",
+        default: "writeback for ram: without no_open",
         help: "Let the kernel collect small writes. They are lost if the process dies.",
     },
     Row {
@@ -186,7 +186,7 @@ pub(super) const TABLE: [Row; 44] = [
             off: "nopassthrough",
             set: |s, on| {
                 s.mount.session.passthrough = on;
-                s.mount.session.writeback &= !on;
+                s.writeback = if on { Some(false) } else { s.writeback };
             },
         },
         valid: &[Mount],
@@ -259,13 +259,12 @@ pub(super) const TABLE: [Row; 44] = [
             off: "atime",
             set: |s, on| {
                 s.mount.noatime = on;
-                s.flag(MountFlags::STRICTATIME, false);
-                s.flag(MountFlags::NOATIME, on);
+                s.set_access_times(if on { MountFlags::NOATIME } else { MountFlags::default() });
             },
         },
         valid: ALL,
         default: "relatime",
-        help: "Do not update access times.",
+        help: "Do not update access times; of a directory, only those of files that the user who mounts may change.",
     },
     Row {
         name: "strictatime",
@@ -273,13 +272,12 @@ pub(super) const TABLE: [Row; 44] = [
             off: "relatime",
             set: |s, on| {
                 s.mount.noatime = false;
-                s.flag(MountFlags::NOATIME, false);
-                s.flag(MountFlags::STRICTATIME, on);
+                s.set_access_times(if on { MountFlags::STRICTATIME } else { MountFlags::default() });
             },
         },
         valid: ALL,
         default: "relatime",
-        help: "Update access times on every read, or only if they are old (relatime).",
+        help: "Update access times at each read, or only if they are old (relatime). Of a directory, as its own mount does.",
     },
     Row {
         name: "nodiratime",

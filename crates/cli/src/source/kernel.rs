@@ -29,6 +29,11 @@ impl Source {
         self.mounts.first().map_or_else(Budget::default, |root| root.settings.budget)
     }
 
+    /// Whether there is no directory in the tree.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.mounts.iter().all(|mount| matches!(mount.kind, Kind::Ram))
+    }
+
     /// How long the kernel may cache: the shortest time of all sources in the tree.
     pub(crate) fn ttls(&self) -> Ttls {
         let each = self.mounts.iter().map(|mount| match &mount.kind {

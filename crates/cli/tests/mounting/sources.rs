@@ -2,8 +2,10 @@
 
 use crate::fixture::Fixture;
 use rustix::fs::{StatVfsMountFlags, statvfs};
-use std::fs;
+use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 #[test]
 fn a_file_of_mounts_makes_one_tree_of_several() {
@@ -141,4 +143,60 @@ fn a_link_in_a_directory_leads_no_mount_point_out_of_it() {
     let _mount = fixture.mount(&["tree.toml", "m"]);
     assert!(fixture.at("m/a/sub").exists(), "an absolute link starts from the root of the tree");
     assert_eq!(fs::read_dir(fixture.at("outside")).expect("a directory").count(), 1, "nothing was created there");
+}
+
+#[test]
+fn access_times_move_as_the_options_say() {
+    const DAY: i64 = 24 * 3600;
+    let Some(fixture) = Fixture::new() else { return };
+    for name in ["src", "src/sub"] {
+        fs::create_dir(fixture.at(name)).expect("a directory");
+    }
+    let tree = "[[mount]]\nat = \"/\"\nsource = \"ram:\"\n[[mount]]\nat = \"/src\"\nsource = \"src\"\n";
+    fs::write(fixture.at("tree.toml"), tree).expect("a file");
+    // Whether reads of a file with an old and with a new access time move it, and listings of a directory with an old one.
+    let cases = [
+        ("ram:", "relatime", "m", [true, false, true]),
+        ("ram:", "noatime", "m", [false; 3]),
+        ("ram:", "nodiratime", "m", [true, false, false]),
+        ("ram:", "strictatime", "m", [true; 3]),
+        ("ram:", "strictatime,nowriteback", "m", [true; 3]),
+        ("tree.toml", "noatime", "m", [false; 3]),
+        ("tree.toml", "strictatime", "m", [true; 3]),
+        ("src", "relatime", "m", [true, false, true]),
+        ("src", "noatime", "m", [false; 3]),
+        ("src", "nodiratime", "m", [true, false, false]),
+        ("src", "noatime,exclusive", "m", [false; 3]),
+        ("tree.toml", "noatime", "m/src", [false; 3]),
+    ];
+    for (source, options, at, expected) in cases {
+        let label = format!("{source} {options} {at}");
+        let mount = fixture.mount(&[source, "m", "-o", options]);
+        let (file, sub) = (fixture.at(at).join("f"), fixture.at(at).join("d"));
+        // A whole page: the kernel need not read it, so that the host would not see an access.
+        let behind = if source == "src" || at == "m/src" { fixture.at("src/f") } else { file.clone() };
+        fs::write(behind, vec![1; 4096]).expect("a file");
+        fs::create_dir(&sub).expect("a directory");
+        let moves = |path: &Path, seconds: i64, read: &dyn Fn()| {
+            let by = Duration::from_secs(seconds.unsigned_abs());
+            let time = if seconds < 0 { SystemTime::now() - by } else { SystemTime::now() + by };
+            File::open(path).expect("a file").set_times(FileTimes::new().set_accessed(time)).expect("root may");
+            let accessed = || fs::metadata(path).expect("attributes").accessed().expect("a time");
+            let before = accessed();
+            read();
+            accessed() != before
+        };
+        let reads = || drop(fs::read(&file).expect("a file"));
+        // The time of the last change is now, so that only an access time in the future is a new one.
+        let seen = [
+            moves(&file, -DAY, &reads),
+            moves(&file, 100, &reads),
+            moves(&sub, -DAY, &|| assert_eq!(fs::read_dir(&sub).expect("a directory").count(), 0)),
+        ];
+        assert_eq!(seen, expected, "{label}");
+        drop(mount);
+        fixture.ok(&["unmount", "--lazy", "m"]);
+        let _ = fs::remove_dir_all(fixture.at("src/d"));
+        let _ = fs::remove_file(fixture.at("src/f"));
+    }
 }

@@ -103,7 +103,7 @@ impl Session {
         } else {
             self.open_as(caller, &held, requested)?
         };
-        Ok(self.opened(caller, file))
+        Ok(self.opened(caller, file, requested))
     }
 
     /// CREATE: creates a file and opens it. The kernel sends this for a name that does not exist as far as it has cached, and
@@ -132,7 +132,7 @@ impl Session {
             made => made?,
         };
         let entry = self.entry(caller, file.held().clone())?;
-        Ok((entry, self.opened(caller, file)))
+        Ok((entry, self.opened(caller, file, OpenFlags::WRONLY)))
     }
 
     fn open_as(&self, caller: &Caller, held: &OwnedPlace, requested: OpenFlags) -> Result<OpenFile, Errno> {
@@ -160,9 +160,12 @@ impl Session {
         OpenFlags::from_bits_retain(bits)
     }
 
-    fn opened(&self, caller: &Caller, file: OpenFile) -> Opened {
+    /// `requested`: the flags of the caller. To read a file whose access must be recorded, the kernel's pages are dropped: a read
+    /// of those sends no request.
+    fn opened(&self, caller: &Caller, file: OpenFile, requested: OpenFlags) -> Opened {
+        let is_recorded = !requested.can_write() && file.is_access_due();
         let backing = if self.options.passthrough { file.backing() } else { None };
-        let keep_cache = self.options.ttls.attr > Duration::ZERO;
+        let keep_cache = self.options.ttls.attr > Duration::ZERO && !is_recorded;
         let is_backed = backing.is_some();
         if is_backed {
             self.backed.begin(file.held());

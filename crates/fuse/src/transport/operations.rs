@@ -284,9 +284,10 @@ impl Filesystem for Transport {
             opened
         };
         self.reply(Op::Opendir, reply, work, |reply, handle| {
-            let is_cached = !self.session.options().ttls.entry.is_zero();
-            let cached = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
-            reply.opened(FileHandle(handle), if is_cached { cached } else { FopenFlags::empty() });
+            let mut flags = FopenFlags::empty();
+            flags.set(FopenFlags::FOPEN_CACHE_DIR, !self.session.options().ttls.entry.is_zero());
+            flags.set(FopenFlags::FOPEN_KEEP_CACHE, self.session.keeps_listing(handle));
+            reply.opened(FileHandle(handle), flags);
         });
     }
 

@@ -3,7 +3,7 @@
 use crate::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, USER, WRONLY};
 use lightfoot_fuse::{ROOT_NODE, SessionOptions};
 use ramfs::{RamFs, RamLimits};
-use vfs::{Errno, OpenFlags, SetAttr};
+use vfs::{Base, Errno, MountFlags, OpenFlags, SetAttr};
 
 const TRUNC: u32 = OpenFlags::TRUNC.bits();
 const APPEND: u32 = OpenFlags::APPEND.bits();
@@ -227,4 +227,60 @@ fn extended_attributes_are_created_replaced_listed_and_removed() {
     assert_eq!(get(b"user.a"), Ok(most));
     assert_eq!(kernel.setxattr(&SUPER, node, b"user.a", &[1; 65537], 0), Err(Errno::E2BIG));
     assert_eq!(kernel.setxattr(&SUPER, node, &[b'u'; 300], b"", 0), Err(Errno::ERANGE));
+}
+
+/// Returns when the clock of file times has moved.
+fn tick() {
+    let before = prim::clock::now_ns();
+    while prim::clock::now_ns() == before {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+fn the_kernel_reads_again_what_it_has_cached_if_the_access_must_be_recorded() {
+    let flags = MountFlags::default();
+    let cases = [
+        (flags, [true, false, true]),
+        (MountFlags::NOATIME, [false; 3]),
+        (MountFlags::STRICTATIME, [true; 3]),
+        (MountFlags::NODIRATIME, [true, false, true]),
+    ];
+    for (flags, due) in cases {
+        let kernel = Kernel::new();
+        kernel.vfs.context().remount(Base::CWD, b"/", flags).unwrap();
+        let file = kernel.file("f").node;
+        let opened = |how: u32| kernel.session.open(&SUPER, file, how).unwrap();
+        let reads = || {
+            let opened = opened(RDONLY);
+            kernel.read(file, opened.handle, 0, &mut [0; 9]).unwrap();
+            !opened.keep_cache
+        };
+        let change = || {
+            let opened = opened(WRONLY);
+            assert!(opened.keep_cache, "{flags:?}: a write reads nothing");
+            kernel.write(file, opened.handle, 0, b"text").unwrap();
+        };
+        change();
+        let first = reads();
+        tick();
+        // At a time after that of the change.
+        reads();
+        let second = reads();
+        tick();
+        change();
+        assert_eq!([first, second, reads()], due, "{flags:?}");
+        assert!(opened(RDONLY | OpenFlags::NOATIME.bits()).keep_cache);
+        let listed = || {
+            let directory = kernel.opendir(&SUPER, ROOT_NODE).unwrap();
+            let keeps = kernel.keeps_listing(directory);
+            kernel.readdir(directory, 0, &mut |_| true).unwrap();
+            !keeps
+        };
+        let is_first = listed();
+        tick();
+        listed();
+        let no_dirs = flags == MountFlags::NODIRATIME;
+        assert_eq!([is_first, listed()], [due[0] && !no_dirs, due[1]], "{flags:?}: listings");
+    }
 }

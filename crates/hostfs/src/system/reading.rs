@@ -53,6 +53,11 @@ pub(crate) fn fstatfs(fd: impl AsFd) -> Result<StatFs, HostErrno> {
     restarted(Call::Fstatfs, || rustix::fs::fstatfs(&fd))
 }
 
+/// `fcntl(2)`: adds `flags` to those of a descriptor.
+pub(crate) fn add_flags(fd: impl AsFd, flags: OFlags) -> Result<(), HostErrno> {
+    restarted(Call::Setfl, || rustix::fs::fcntl_setfl(&fd, rustix::fs::fcntl_getfl(&fd)? | flags))
+}
+
 /// `readlinkat(2)`: the number of bytes.
 pub(crate) fn readlinkat(dir: BorrowedFd<'_>, name: &[u8], buf: &mut [u8]) -> Result<usize, HostErrno> {
     restarted(Call::Readlink, || rustix::fs::readlinkat_raw(dir, name, &mut *buf))

@@ -178,27 +178,40 @@ impl OpenFile {
         set_attr_held(&self.cred, &self.held, &SetAttr { size: None, ..*set })
     }
 
-    /// Records an access, if the mount and relatime require it: `mount(8)`.
+    /// Whether a read now would change the access time, as the mount and relatime require: `mount(8)`. A front end whose
+    /// kernel answers reads from its cache must let the next one through then. `false` if the file system itself decides
+    /// about access times.
+    #[must_use]
+    pub fn is_access_due(&self) -> bool {
+        !self.held.sb().fs_keeps_modes && self.inode().is_ok_and(|inode| self.access_time(inode).is_some())
+    }
+
+    /// Records an access, if the mount and relatime require it.
     fn accessed(&self, inode: &Inode) {
+        if let Some(now) = self.access_time(inode) {
+            inode.update(|attr| attr.atime = now);
+        }
+    }
+
+    /// The access time of an access now, if it is recorded.
+    fn access_time(&self, inode: &Inode) -> Option<i64> {
         let flags = self.held.mount().flags();
         let kept = MountFlags::NOATIME.union(MountFlags::RDONLY).bits();
         let is_dir = inode.mode() & S_IFMT == S_IFDIR;
         if is_dir && !self.held.dentry().object().is_hashed() {
             // Removed: no entries.
-            return;
+            return None;
         }
         if flags.bits() & kept != 0
             || self.flags.contains(OpenFlags::NOATIME)
             || is_dir && flags.contains(MountFlags::NODIRATIME)
         {
-            return;
+            return None;
         }
         let attr = inode.attr();
         let now = prim::clock::now_ns();
         let due = attr.atime <= attr.mtime || attr.atime <= attr.ctime || now.saturating_sub(attr.atime) >= RELATIME;
-        if due || flags.contains(MountFlags::STRICTATIME) {
-            inode.update(|attr| attr.atime = now);
-        }
+        (due || flags.contains(MountFlags::STRICTATIME)).then_some(now)
     }
 }
 
