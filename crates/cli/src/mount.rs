@@ -139,6 +139,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
     source.forbid(&mut settings.mount);
     settings.mount.session.writeback = settings.writeback(source.is_in_memory());
     settings.mount.session.ttls = settings.ttls(source.ttls());
+    settings.mount.session.reports_changes = source.reports_changes();
     settings.mount.session.max_nodes = settings.max_names(source.max_names());
     if settings.mount.name.is_empty() {
         settings.mount.name = name(mount, &source);

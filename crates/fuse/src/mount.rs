@@ -136,7 +136,8 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     let session = Session::new(vfs, options.session.clone()).map_err(MountError::NoRoot)?;
     let transport = Transport::new(session.clone(), options.clone());
     let mut server = serve(transport, &full, options).map_err(|source| refused(mountpoint, source))?;
-    let sender = KernelSender { notifier: server.notifier(), session: Arc::downgrade(&session) };
+    let device = server.as_fd().try_clone_to_owned().map_err(|source| refused(mountpoint, source))?;
+    let sender = KernelSender { device, session: Arc::downgrade(&session) };
     // One thread must be free to take the FORGET that the others wait for.
     session.notify_by(sender, threads(options) - 1);
     let unmounter = Mutex::new(server.unmount_callable());

@@ -23,7 +23,7 @@
 //! then fails every request, which releases their locks.
 //!
 //! # Source
-//! `FUSE_NOTIFY_INVAL_ENTRY` and `FUSE_NOTIFY_INVAL_INODE` in Linux's `fs/fuse/dev.c`; the warning
+//! `FUSE_NOTIFY_INVAL_ENTRY`, `FUSE_NOTIFY_INVAL_INODE` and `FUSE_NOTIFY_PRUNE` in Linux's `fs/fuse/dev.c`; the warning
 //! about locks at `fuse_lowlevel_notify_inval_entry` in libfuse's `fuse_lowlevel.h`.
 
 use crate::metrics::{Gauge, Metrics};
@@ -42,11 +42,19 @@ pub(crate) const SLOW: Duration = Duration::from_millis(500);
 /// The kernel does not know the name or node, so there is nothing to invalidate.
 const ENOENT: i32 = 2;
 
-/// What the kernel must invalidate.
+/// A notice that the kernel refuses for a reason that may pass is sent so many times.
+const MAX_TRIES: u8 = 3;
+
+/// What the kernel must invalidate, or should forget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// The name `name` in the directory `parent`, whether it exists or not.
-    InvalEntry { parent: u64, name: Box<[u8]> },
+    /// The name `name` in the directory `parent`, whether it exists or not, must be looked up before its next use. Harmless
+    /// for a name in use: it stays the path of open files and working directories, and what is mounted there stays.
+    Expire { parent: u64, name: Box<[u8]> },
+    /// The kernel must drop the name, also while processes use it. Not for directories, nor for files that are open.
+    Drop { parent: u64, name: Box<[u8]> },
+    /// The kernel should forget those of these nodes that nothing uses.
+    Prune(Box<[u64]>),
     /// The attributes of `node`, and `len` bytes of its cached data from `offset` on. `len` 0: up to the end. A negative
     /// `offset`: only the attributes.
     InvalInode { node: u64, offset: i64, len: i64 },
@@ -80,7 +88,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Notice>,
+    queue: VecDeque<Queued>,
     /// Takes the place of more notices than fit into the queue, which is then empty.
     is_everything: bool,
     /// When the current call began.
@@ -92,8 +100,14 @@ struct State {
     has_ended: bool,
 }
 
+struct Queued {
+    notice: Notice,
+    /// How often the kernel has refused it.
+    refused: u8,
+}
+
 enum Task {
-    One(Notice),
+    One(Queued),
     All,
 }
 
@@ -124,9 +138,9 @@ impl Notices {
             if state.is_stopped || state.has_ended {
                 return;
             }
-            if !state.is_everything && state.queue.back() != Some(&notice) {
+            if !state.is_everything && state.queue.back().map(|queued| &queued.notice) != Some(&notice) {
                 if state.queue.len() < self.shared.capacity {
-                    state.queue.push_back(notice);
+                    state.queue.push_back(Queued { notice, refused: 0 });
                 } else {
                     state.queue.clear();
                     state.is_everything = true;
@@ -206,12 +220,11 @@ impl Shared {
         let _ended = Ended(self);
         while let Some(task) = self.next() {
             let send = || match &task {
-                Task::One(notice) => sender.send(notice),
+                Task::One(queued) => sender.send(&queued.notice),
                 Task::All => sender.all(),
             };
             let result = contained(&self.metrics, "a notice", send);
-            let what = if let Task::One(notice) = &task { Some(notice) } else { None };
-            self.sent(what, result.unwrap_or_else(|| Err(io::Error::other("the sender panicked"))));
+            self.sent(task, result.unwrap_or_else(|| Err(io::Error::other("the sender panicked"))));
         }
     }
 
@@ -233,17 +246,26 @@ impl Shared {
         Some(task)
     }
 
-    /// Ends the current task. `None`: it was "everything".
-    fn sent(&self, what: Option<&Notice>, result: io::Result<()>) {
+    /// Ends the current task. What the kernel has refused goes to the end of the queue.
+    fn sent(&self, task: Task, result: io::Result<()>) {
         // Counted before the call is marked as done, so that a flush returns with it counted.
         let failure = result.err().filter(|error| error.raw_os_error() != Some(ENOENT));
         self.metrics.add(Gauge::NoticesSent, 1);
         self.metrics.add(Gauge::NoticesFailed, failure.is_some().into());
+        let what = if let Task::One(queued) = &task { Some(queued.notice.clone()) } else { None };
         let (slow_ns, was_warned) = {
             let mut state = self.lock();
             let was_warned = state.is_warned;
             let slow_ns = self.newly_slow(&mut state);
             (state.sending_since_ns, state.is_warned) = (None, false);
+            if let Task::One(queued) = task
+                && failure.as_ref().is_some_and(may_pass)
+                && queued.refused + 1 < MAX_TRIES
+                && !state.is_everything
+                && !state.is_stopped
+            {
+                state.queue.push_back(Queued { refused: queued.refused + 1, ..queued });
+            }
             if state.queue.is_empty() && !state.is_everything {
                 self.idle.notify_all();
             }
@@ -270,6 +292,12 @@ impl Shared {
         self.metrics.add(Gauge::SlowNotices, 1);
         Some(ns)
     }
+}
+
+/// Whether a notice that failed may succeed later.
+fn may_pass(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, OutOfMemory, ResourceBusy, WouldBlock};
+    matches!(error.kind(), Interrupted | OutOfMemory | ResourceBusy | WouldBlock)
 }
 
 /// Marks the thread as ended, also after a panic of the sender: nothing waits for it, and nothing is queued for it.

@@ -32,12 +32,14 @@ pub struct Ttls {
     pub entry: Duration,
     /// Attributes.
     pub attr: Duration,
-    /// That a name does not exist.
+    /// That a name does not exist. With [`SessionOptions::reports_changes`] it should be short: a notice for everything
+    /// ([`vfs::Observer::all`]) does not reach names that do not exist, as nobody has a list of them.
     pub negative: Duration,
 }
 
 impl Ttls {
-    /// A day: for a tree that only this mount changes, or whose file systems report changes.
+    /// A day, or as long as the tree's file systems report their answers valid ([`vfs::Valid`]), if that is shorter: for a
+    /// tree that only this mount changes, or whose file systems report changes.
     pub const LONG: Self = Self::all(Duration::from_secs(24 * 3600));
 
     /// One time for all three.
@@ -56,6 +58,10 @@ pub struct SessionOptions {
     pub shown: Shown,
     /// How long the kernel may cache what it learns.
     pub ttls: Ttls,
+    /// Others change the tree's files too, and a file system reports that ([`vfs::Invalidator`]), though not for all files.
+    /// Then the kernel drops its pages of a file also when it finds that the file has another size or time; and before
+    /// Linux 6.2, which cannot expire names, it caches names only for [`Ttls::negative`].
+    pub reports_changes: bool,
     /// The number of nodes above which the session asks the kernel to drop some.
     pub max_nodes: usize,
     /// The kernel collects writes and keeps sizes and times meanwhile. Files opened for writing are then readable too.
@@ -80,6 +86,7 @@ impl Default for SessionOptions {
             checks: Checks::default(),
             shown: Shown::default(),
             ttls: Ttls::all(Duration::from_secs(1)),
+            reports_changes: false,
             max_nodes: 500_000,
             writeback: false,
             passthrough: false,

@@ -36,14 +36,14 @@ use crate::handles::Handles;
 use crate::metrics::{Gauge, Metrics};
 use crate::nodes::{NodeId, Nodes};
 use crate::notices::{Notices, Sender};
-use crate::options::{Checks, SessionOptions};
+use crate::options::{Checks, SessionOptions, Ttls};
 use callers::Callers;
 use room::Room;
 use shares::{Node, Shares};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use vfs::{Attr, Base, Errno, OpenFile, OwnedPlace, SetAttr, SetTime, StatVfs, Vfs};
+use vfs::{Attr, Base, Errno, OpenFile, OwnedPlace, SetAttr, SetTime, StatVfs, Valid, Vfs};
 
 /// The longest queue of notices. When it is full, one notice for everything takes its place.
 const QUEUED_NOTICES: usize = 4096;
@@ -114,6 +114,13 @@ pub struct Entry {
     pub attr_ttl: Duration,
 }
 
+impl Entry {
+    /// How long the kernel may cache both the name and the attributes.
+    pub(crate) fn common_ttl(&self) -> Duration {
+        self.entry_ttl.min(self.attr_ttl)
+    }
+}
+
 /// The operations of FUSE on a tree, one method each. Any number of threads may call them.
 pub struct Session {
     options: SessionOptions,
@@ -129,6 +136,10 @@ pub struct Session {
     root_dev: u64,
     /// Whether a node ever had an id other than its inode number.
     has_others: AtomicBool,
+    /// Whether the kernel can expire names: Linux 6.2.
+    expires_names: AtomicBool,
+    /// Whether the kernel has refused to prune: before Linux 6.18.
+    cannot_prune: AtomicBool,
     metrics: Arc<Metrics>,
     notices: OnceLock<Notices>,
     vfs: Vfs,
@@ -160,6 +171,8 @@ impl Session {
             backed: files::Backed::default(),
             root_dev,
             has_others: AtomicBool::new(false),
+            expires_names: AtomicBool::new(false),
+            cannot_prune: AtomicBool::new(false),
             metrics: Arc::new(Metrics::new()),
             notices: OnceLock::new(),
             vfs: vfs.clone(),
@@ -233,11 +246,25 @@ impl Session {
         // The tree does not learn of writes by passthrough.
         let is_backed = self.options.passthrough && self.backed.has(&held);
         let mut attr = self.shown(&held, if is_backed { held.attr_anew()? } else { held.attr()? });
+        let ttls = self.ttls_of(&held);
         let node = self.node_of(caller, held, attr.ino)?;
         attr.ino = node.id;
-        let ttls = &self.options.ttls;
         self.make_room();
         Ok(Entry { node: node.id, generation: node.generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr })
+    }
+
+    /// For how long the kernel may cache what it learns of `held`.
+    fn ttls_of(&self, held: &OwnedPlace) -> Ttls {
+        let ttls = &self.options.ttls;
+        let valid = held.valid();
+        let name = limited(ttls.entry, valid);
+        // Where a notice would take a name from under its users, the kernel looks names up again as it does absent ones.
+        let is_short = self.options.reports_changes && !self.expires_names();
+        Ttls {
+            entry: if is_short { name.min(ttls.negative) } else { name },
+            attr: limited(ttls.attr, valid),
+            negative: limited(ttls.negative, held.absence_valid()),
+        }
     }
 
     /// Counts one more lookup of the node of `held`. The id is the inode number, so that it is the same after the kernel has
@@ -298,7 +325,7 @@ impl Session {
     fn shown_of(&self, node: u64, held: &OwnedPlace, attr: Attr) -> (Attr, Duration) {
         let attr = self.shown(held, attr);
         let ino = if node == ROOT_NODE { attr.ino } else { node };
-        (Attr { ino, ..attr }, self.options.ttls.attr)
+        (Attr { ino, ..attr }, self.ttls_of(held).attr)
     }
 
     /// FORGET: takes `lookups` off the count of a node. The root is never forgotten.
@@ -406,6 +433,14 @@ impl Session {
     pub fn access(&self, caller: &Caller, node: u64, mask: u32) -> Result<(), Errno> {
         let held = self.node(node)?;
         self.callers.with_groups(caller).access_held(&held, mask)
+    }
+}
+
+/// The time `ttl`; if it is [`Ttls::LONG`], no longer than the tree reports.
+fn limited(ttl: Duration, valid: Valid) -> Duration {
+    match valid {
+        Valid::For(ns) if ttl >= Ttls::LONG.entry => ttl.min(Duration::from_nanos(ns)),
+        _ => ttl,
     }
 }
 

@@ -64,7 +64,7 @@ impl Transport {
                 return !reply.add(INodeNo(0), listed.cookie, name, &Duration::ZERO, &attr, Generation(0));
             };
             let (attr, generation) = shown(&found);
-            let is_full = reply.add(INodeNo(found.node), listed.cookie, name, &found.entry_ttl, &attr, generation);
+            let is_full = reply.add(INodeNo(found.node), listed.cookie, name, &found.common_ttl(), &attr, generation);
             if is_full {
                 // The kernel does not get the entry, so it does not count the lookup.
                 self.session.forget(found.node, 1);

@@ -17,7 +17,6 @@
 use crate::caller::Acting;
 use crate::errno::errno;
 use crate::host::{self, ProcPath};
-use crate::identity::change_hash;
 use crate::options::HostAcls;
 use crate::shared::Shared;
 use crate::system;
@@ -38,12 +37,10 @@ impl Shared {
     /// See [`vfs::FileSystem::attributes`].
     pub(crate) fn attributes(&self, inode: &Inode) -> Result<Attr, Errno> {
         let node = self.node(inode)?;
-        node.set_stale(false);
         let are_two = node.begin_query();
         let stat = self.stat(node);
         node.end_query();
         let stat = stat?;
-        node.note_reported(change_hash(&stat));
         self.note_removal(node, &stat);
         let attr = self.identities.attr(&stat);
         if are_two || is_fresh(&attr) {

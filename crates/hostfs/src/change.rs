@@ -1,9 +1,8 @@
 //! A change by this file system: from before the call to the host until after the VFS was notified.
 //!
 //! # What it is
-//! While it lasts, the host's events about its names wait ([`crate::events`]), and events about its files' attributes
-//! are skipped: the VFS will request the attributes. At its end, whatever the result, the inodes are marked stale
-//! ([`vfs::Inode::mark_stale`]).
+//! While it lasts, the host's events about its names wait ([`crate::events`]). Events about its files may be its own for a
+//! while: [`crate::settling`]. At its end, whatever the result, the inodes are marked stale ([`vfs::Inode::mark_stale`]).
 //!
 //! # How it is locked
 //! It is not a lock: two changes may overlap.
@@ -16,50 +15,68 @@ use crate::shared::Shared;
 use std::sync::Arc;
 use vfs::Inode;
 
-/// Directories and files that one call changes at most.
-const MAX_INODES: usize = 4;
+/// Directories or files that one call changes at most.
+const MAX_INODES: usize = 2;
 
 /// See the [module documentation](self).
 pub(crate) struct Change<'a> {
     shared: &'a Shared,
     names: [Option<NameAt<'a>>; 2],
+    /// Directories in which names change. Their events are those of the names.
+    dirs: [Option<&'a Inode>; MAX_INODES],
+    /// What changes itself.
     inodes: [Option<&'a Inode>; MAX_INODES],
 }
 
 impl Shared {
-    /// Begins a change of names, and of the attributes of files and directories.
+    /// Begins a change of names in `dirs`, and of the attributes or contents of `inodes`.
     pub(crate) fn begin_change<'a>(
         &'a self,
         names: [Option<NameAt<'a>>; 2],
+        dirs: [Option<&'a Inode>; MAX_INODES],
         inodes: [Option<&'a Inode>; MAX_INODES],
     ) -> Change<'a> {
-        for inode in inodes.into_iter().flatten() {
-            if let Some(node) = inode.data::<Arc<Node>>() {
-                node.set_stale(true);
-            }
-        }
         if let Some(watches) = &self.watches {
             names.into_iter().flatten().for_each(|name| watches.begin_change(name));
         }
-        Change { shared: self, names, inodes }
+        let change = Change { shared: self, names, dirs, inodes };
+        change.note_own();
+        change
     }
 
     /// Begins a change of one file, not of its names.
     pub(crate) fn begin_change_of<'a>(&'a self, inode: &'a Inode) -> Change<'a> {
-        self.begin_change([None; 2], [Some(inode), None, None, None])
+        self.begin_change([None; 2], [None; 2], [Some(inode), None])
+    }
+
+    /// Notes that this file system changes a file.
+    fn note_own_change(&self, node: &Node) {
+        if let Some(watches) = &self.watches {
+            node.note_own_change(watches.round());
+        }
     }
 }
 
 impl Change<'_> {
     /// Notes the node to which a name leads now.
     pub(crate) fn note_result(&self, at: NameAt<'_>, node: Option<u64>) {
-        self.shared.note_reported(at, node, true);
+        let Some(watches) = &self.shared.watches else { return };
+        watches.note_result(at, node);
+        if let Some(node) = node.and_then(|node| self.shared.table.get(node)) {
+            self.shared.note_own_change(&node);
+        }
+    }
+
+    fn note_own(&self) {
+        let nodes = self.inodes.into_iter().flatten().filter_map(|inode| inode.data::<Arc<Node>>());
+        nodes.for_each(|node| self.shared.note_own_change(node));
     }
 }
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
-        self.inodes.into_iter().flatten().for_each(|inode| self.shared.mark_stale(inode));
+        self.note_own();
+        self.dirs.into_iter().chain(self.inodes).flatten().for_each(|inode| self.shared.mark_stale(inode));
         if let Some(watches) = &self.shared.watches {
             self.names.into_iter().flatten().for_each(|name| watches.end_change(name));
         }

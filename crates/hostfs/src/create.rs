@@ -56,7 +56,7 @@ impl Shared {
         self.apply_umask(request, &fd, attr);
         let making = Making { dir: fd.as_fd(), name, attr, link_body, since: now() };
         let at = NameAt { dir: dir.node(), name };
-        let change = self.begin_change([Some(at), None], [Some(dir), None, None, None]);
+        let change = self.begin_change([Some(at), None], [Some(dir), None], [None; 2]);
         let moves = self.table.moves();
         let opened = self.daemon.act(request).and_then(|acting| self.make(&acting, &making).map_err(errno))?;
         let stat = match &opened {
@@ -64,10 +64,18 @@ impl Shared {
             None => self.stat_at(fd.as_fd(), name)?,
         };
         let made = self.identities.attr(&stat);
-        let made = self.restore_bits(request, &making, opened.as_ref(), made)?;
+        let mut made = self.restore_bits(request, &making, opened.as_ref(), made)?;
         let sighting = Sighting { stat: &stat, at, moves };
         let node = match opened {
-            None => self.note_sighting(&sighting),
+            None => {
+                let node = self.note_sighting(&sighting);
+                if made.is_dir()
+                    && let Some(later) = self.watch_new(node, fd.as_fd(), name)
+                {
+                    made = later;
+                }
+                node
+            }
             Some(opened) => {
                 let node = self.table.add_created(&self.identities, &sighting).ok_or(Errno::EIO)?;
                 self.keep_data(&node, opened, READ | WRITE);
@@ -97,6 +105,18 @@ impl Shared {
         self.keep_data(&node, opened, READ | WRITE);
         *attr = made;
         Ok(node.id)
+    }
+
+    /// Watches a directory that was just made, so that what is cached of it stays valid; returns its attributes since then. If
+    /// that fails, the event of its name expires it.
+    fn watch_new(&self, node: u64, dir: BorrowedFd<'_>, name: &[u8]) -> Option<Attr> {
+        self.watches.as_ref()?;
+        let node = self.table.get(node)?;
+        let fd = self.open_at(dir, name, OFlags::PATH | OFlags::DIRECTORY).ok()?;
+        let stat = || host::stat_fd(fd.as_fd()).ok().filter(|stat| self.identities.is(stat, node.id, node.ino));
+        stat()?;
+        self.watch(&node, &fd);
+        stat().map(|stat| self.identities.attr(&stat))
     }
 
     /// Applies the caller's umask to the mode of a new file, unless the directory has a default ACL, which the host applies.

@@ -88,12 +88,6 @@ impl Identities {
     }
 }
 
-/// A hash of the fields that change with every change of a file.
-pub(crate) fn change_hash(stat: &Statx) -> u32 {
-    let times = fold(ns(&stat.stx_ctime) as u64, 0x9E37_79B9_7F4A_7C15) ^ ns(&stat.stx_mtime) as u64;
-    (fold(times ^ stat.stx_size, 0xBF58_476D_1CE4_E5B9) >> 16) as u32
-}
-
 /// The device of a file.
 pub(crate) fn dev_of(stat: &Statx) -> u64 {
     rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor)

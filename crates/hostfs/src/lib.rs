@@ -76,7 +76,7 @@
 //! 2. `errno`, `options`, `caller` (with whose rights the host is changed), `identity` (nodes and attributes), `node` (the record of a file),
 //!    `streams` (directory streams), `opens` (open files of each user)
 //! 3. `host` (what is found out by several calls), `calls` (those that change the host), `table` (the records), `budget` (of descriptors)
-//! 4. `watches` (inotify)
+//! 4. `watches` (inotify), `settling` (files whose events may be own ones)
 //! 5. `shared` (the state that all parts share)
 //! 6. `descriptors` (from a record to a descriptor), `change` (a change by this file system)
 //! 7. `attributes`, `create`, `data`, `events` (changes by other programs), `listing`, `names`
@@ -111,6 +111,7 @@ mod names;
 mod node;
 mod opens;
 mod options;
+mod settling;
 mod shared;
 mod streams;
 mod system;

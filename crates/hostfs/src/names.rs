@@ -46,12 +46,12 @@ impl Shared {
         let stat = match self.stat_at(fd.as_fd(), name) {
             Ok(stat) => stat,
             Err(error) => {
-                self.note_reported(at, None, false);
+                self.note_found(at, None);
                 return Err(error);
             }
         };
         let node = self.note_sighting(&Sighting { stat: &stat, at, moves });
-        self.note_reported(at, Some(node), false);
+        self.note_found(at, Some(node));
         let attr = self.identities.attr(&stat);
         let mut new = NewInode { node, attr, valid: self.valid(dir, node, &stat), ..NewInode::default() };
         if self.applies_acls() && attr.kind() != S_IFLNK {
@@ -78,7 +78,7 @@ impl Shared {
         let to = self.dir_fd(dir, name)?;
         let node = self.node(inode)?;
         let at = NameAt { dir: dir.node(), name };
-        let change = self.begin_change([Some(at), None], [Some(dir), Some(inode), None, None]);
+        let change = self.begin_change([Some(at), None], [Some(dir), None], [Some(inode), None]);
         // By a descriptor: the recorded name may lead to another file by now, or through a directory that the caller cannot
         // search.
         let fd = self.proc_fd(node)?;
@@ -106,7 +106,7 @@ impl Shared {
         let node = self.node(inode)?;
         let is_dir = inode.mode() & S_IFMT == S_IFDIR;
         let at = NameAt { dir: dir.node(), name };
-        let change = self.begin_change([Some(at), None], [Some(dir), Some(inode), None, None]);
+        let change = self.begin_change([Some(at), None], [Some(dir), None], [Some(inode), None]);
         let pin = self.pin(node, &fd, at);
         let done = self.daemon.act(request).and_then(|acting| acting.unlink(fd.as_fd(), name, is_dir).map_err(errno));
         self.table.note_move();
@@ -164,7 +164,7 @@ impl Shared {
         let old_at = NameAt { dir: old_dir.node(), name: old };
         let new_at = NameAt { dir: new_dir.node(), name: new };
         let change =
-            self.begin_change([Some(old_at), Some(new_at)], [Some(old_dir), Some(new_dir), Some(inode), target]);
+            self.begin_change([Some(old_at), Some(new_at)], [Some(old_dir), Some(new_dir)], [Some(inode), target]);
         let replaced = target_node.filter(|_| !is_exchange);
         let pin = replaced.map(|target| (target, self.pin(target, &to, new_at)));
         let done = self
@@ -202,8 +202,6 @@ impl Shared {
     pub(crate) fn evict(&self, inode: &Inode) {
         let attached = inode.data::<Arc<Node>>();
         let Some(node) = attached.cloned().or_else(|| self.table.get(inode.node())) else { return };
-        // If another inode has this node, its attributes may not be stale.
-        node.set_stale(false);
         // The table, this function, and the evicted inode. A further reference belongs to another inode with this node: a
         // directory that moved behind the cache.
         let own = 2 + usize::from(attached.is_some());

@@ -46,12 +46,10 @@ pub(crate) struct Node {
     state: Mutex<State>,
     /// Whether a descriptor was used since the budget's hand passed.
     used: AtomicBool,
-    /// Whether the VFS will request attributes before it shows them.
-    is_stale: AtomicBool,
     /// Whether a thread is requesting the attributes from the host.
     is_queried: AtomicBool,
-    /// A hash of the attributes that the VFS was given last.
-    reported: AtomicU32,
+    /// The round of events in which this file system changed the file last; 0: never.
+    own_round: AtomicU32,
 }
 
 /// The part of a record that changes.
@@ -105,9 +103,8 @@ impl Node {
             is_elsewhere,
             state: Mutex::new(state),
             used: AtomicBool::new(false),
-            is_stale: AtomicBool::new(false),
             is_queried: AtomicBool::new(false),
-            reported: AtomicU32::new(0),
+            own_round: AtomicU32::new(0),
         }
     }
 
@@ -123,15 +120,17 @@ impl Node {
         }
     }
 
-    /// Notes that the VFS was given attributes with this hash.
-    pub(crate) fn note_reported(&self, hash: u32) {
+    /// Notes that this file system changes the file, or has changed it, in this round of events.
+    pub(crate) fn note_own_change(&self, round: u32) {
         // Relaxed, here and below: if a change is missed, one invalidation too many follows.
-        self.reported.store(hash, Relaxed);
+        self.own_round.store(round, Relaxed);
     }
 
-    /// Sets whether the VFS will request attributes. Cleared before the host is queried for them.
-    pub(crate) fn set_stale(&self, is_stale: bool) {
-        self.is_stale.store(is_stale, Relaxed);
+    /// Whether an event that is processed in `round` may be of a change by this file system: the thread reads the event of a
+    /// change at the latest in the round after the one in which the change ended.
+    pub(crate) fn may_be_own_change(&self, round: u32) -> bool {
+        let own = self.own_round.load(Relaxed);
+        own != 0 && round.wrapping_sub(own) <= 1
     }
 
     /// Begins a query for attributes. Returns whether another one was running: then the order of the two answers is
@@ -143,11 +142,6 @@ impl Node {
     /// Ends what [`Node::begin_query`] began.
     pub(crate) fn end_query(&self) {
         self.is_queried.store(false, Relaxed);
-    }
-
-    /// Whether the VFS has attributes with this hash, or will request them.
-    pub(crate) fn is_current(&self, hash: u32) -> bool {
-        self.is_stale.load(Relaxed) || self.reported.load(Relaxed) == hash
     }
 
     /// Whether a descriptor was used since the last call.

@@ -74,13 +74,16 @@ impl Shared {
         let identities = Identities::new(key, &stat, kind != host::OVERLAY);
         let table = Table::new();
         let root = Node::new(identities.node(&stat), stat.stx_ino, false, NameAt { dir: 0, name: b"" });
+        let crosses = options.mount_points == MountPoints::Cross;
+        let watches = if options.watch { Some(Watches::new()?) } else { None };
+        if let Some(watches) = &watches {
+            watches.add(&root, &path_fd);
+        }
         {
             let mut state = root.state();
             state.path = Some(Arc::new(path_fd));
             state.is_pinned = true;
         }
-        let crosses = options.mount_points == MountPoints::Cross;
-        let watches = if options.watch { Some(Watches::new()?) } else { None };
         let root = Arc::new(root);
         table.add(root.clone());
         Ok(Self {
@@ -110,8 +113,11 @@ impl Shared {
 
     /// The root for the VFS.
     pub(crate) fn root_inode(&self) -> NewInode {
-        let mut new =
-            NewInode { node: self.root.id, attr: self.root_attr, valid: self.default_valid(), ..NewInode::default() };
+        let valid = match self.options.policy {
+            Revalidate::Ttl(ttl) if self.root.state().watch == 0 => Valid::For(nanoseconds(ttl)),
+            _ => self.default_valid(),
+        };
+        let mut new = NewInode { node: self.root.id, attr: self.root_attr, valid, ..NewInode::default() };
         if self.applies_acls() {
             host::read_acls(&self.root_fd, b".", &mut new);
         }
@@ -154,9 +160,6 @@ impl Shared {
 
     /// Notes that a file was changed: the VFS requests its attributes before it shows them.
     pub(crate) fn mark_stale(&self, inode: &Inode) {
-        if let Some(node) = inode.data::<Arc<Node>>() {
-            node.set_stale(true);
-        }
         inode.mark_stale();
     }
 
@@ -252,18 +255,18 @@ impl Shared {
         }
     }
 
-    /// How long the answers may be cached without a time: names that do not exist, new files.
+    /// How long the answers may be cached without a time: names that do not exist, new files. In a directory that is not
+    /// watched, they have the directory's own time ([`Shared::valid`]).
     pub(crate) fn default_valid(&self) -> Valid {
         match self.options.policy {
             Revalidate::Exclusive => Valid::UntilInvalidated,
             Revalidate::Always => Valid::For(0),
-            // Once a directory cannot be watched, all is invalidated at each interval: `events.rs`.
             Revalidate::Ttl(_) if self.watches.is_some() => Valid::UntilInvalidated,
             Revalidate::Ttl(ttl) => Valid::For(nanoseconds(ttl)),
         }
     }
 
-    /// Whether listings may be cached.
+    /// Whether listings may be cached: those of directories whose answers have no time of validity.
     pub(crate) fn keeps_listings(&self) -> bool {
         match self.options.policy {
             Revalidate::Exclusive => true,
@@ -299,11 +302,11 @@ impl Shared {
         id
     }
 
-    /// Notes the node that the VFS is given for a name, so that the name's event causes no invalidation.
+    /// Notes the node that a lookup found at a name.
     #[inline]
-    pub(crate) fn note_reported(&self, at: NameAt<'_>, node: Option<u64>, is_changed: bool) {
+    pub(crate) fn note_found(&self, at: NameAt<'_>, node: Option<u64>) {
         if let Some(watches) = &self.watches {
-            watches.note_reported(at, node, is_changed);
+            watches.note_found(at, node);
         }
     }
 

@@ -19,7 +19,7 @@
 //! # Where it comes from
 //! As `vfs::PathAdapter`; own code.
 
-use crate::identity::{Identities, NEIGHBOURS, change_hash, dev_of};
+use crate::identity::{Identities, NEIGHBOURS, dev_of};
 use crate::node::{NameAt, Node};
 use core::hash::{BuildHasherDefault, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -121,7 +121,6 @@ impl Table {
             match self.shard(id).lock().entry(id) {
                 Entry::Vacant(vacant) => {
                     let node = Node::new(id, stat.stx_ino, dev_of(stat) != identities.dev(), at);
-                    node.note_reported(change_hash(stat));
                     vacant.insert(Arc::new(node));
                     return (id, false);
                 }
@@ -137,7 +136,6 @@ impl Table {
 
     /// Notes where a file with a record was found. Returns whether it was pinned and now has a name again.
     fn note_again(&self, node: &Node, sighting: &Sighting<'_>) -> bool {
-        node.note_reported(change_hash(sighting.stat));
         let mut state = node.state();
         state.is_cold = false;
         if self.moves() != sighting.moves {

@@ -16,7 +16,7 @@ use crate::node::{NameAt, Node};
 use crate::system;
 use crate::table::AsIs;
 use core::hash::{BuildHasher, BuildHasherDefault};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 use rustix::fs::inotify::WatchFlags;
 use rustix::io::Errno as HostErrno;
@@ -37,8 +37,8 @@ type NameKey = (u64, u64);
 /// The names that this file system changed lately.
 #[derive(Debug, Default)]
 struct Recent {
-    /// The node that the VFS was given last for the name, or that there is none.
-    reported: HashMap<NameKey, Option<u64>>,
+    /// The node to which this file system's last change has led the name, or that there is none.
+    results: HashMap<NameKey, Option<u64>>,
     /// In the order of their first change.
     order: VecDeque<NameKey>,
     /// Names that threads are changing now, with the number of threads.
@@ -66,6 +66,8 @@ pub(crate) struct Watches {
     /// A directory could not be watched.
     is_partial: AtomicBool,
     invalidations: AtomicU64,
+    /// See [`Watches::round`].
+    round: AtomicU32,
 }
 
 impl Watches {
@@ -78,6 +80,7 @@ impl Watches {
             names: RandomState::new(),
             is_partial: AtomicBool::new(false),
             invalidations: AtomicU64::new(0),
+            round: AtomicU32::new(1),
         })
     }
 
@@ -98,10 +101,16 @@ impl Watches {
         self.invalidations.fetch_add(1, Relaxed);
     }
 
-    /// Whether a directory could not be watched.
-    pub(crate) fn is_partial(&self) -> bool {
-        // Relaxed: a flag that is never cleared.
-        self.is_partial.load(Relaxed)
+    /// The number of the round: never 0. In a round the thread reads all events that the host has when it begins to read.
+    pub(crate) fn round(&self) -> u32 {
+        // Relaxed: an old number makes an event of an own change look like one of another program, which is invalidated.
+        self.round.load(Relaxed)
+    }
+
+    /// Ends a round, all of whose events were read.
+    pub(crate) fn end_round(&self) {
+        // Relaxed: only the thread writes it.
+        self.round.store(self.round().wrapping_add(1).max(1), Relaxed);
     }
 
     /// Watches a directory from now on. Where that fails, it is not tried again.
@@ -136,11 +145,13 @@ impl Watches {
         };
         let Some(Ok(watch)) = made else {
             dir.state().is_unwatched = true;
-            // Relaxed: read at the next interval.
+            // Relaxed: only so that it is logged once.
             if !self.is_partial.swap(true, Relaxed) {
+                let limit = "/proc/sys/fs/inotify/max_user_watches";
                 tracing::warn!(
                     ?made,
-                    "a directory cannot be watched: all caches are refreshed at intervals from now on"
+                    limit,
+                    "a directory cannot be watched: what is in it, and in others like it, is cached for the time of `ttl`"
                 );
             }
             return;
@@ -183,29 +194,38 @@ impl Watches {
         (at.dir, self.names.hash_one(at.name))
     }
 
-    /// Notes the node that the VFS was given for a name, if this file system changes the name now or did so lately.
-    pub(crate) fn note_reported(&self, at: NameAt<'_>, node: Option<u64>, is_changed: bool) {
+    /// Notes the node to which a change by this file system has led a name (`None`: it removed the name), so that the
+    /// change's event causes no invalidation.
+    pub(crate) fn note_result(&self, at: NameAt<'_>, node: Option<u64>) {
         let mut recent = self.recent.lock();
-        if !is_changed && recent.reported.is_empty() {
+        let key = self.name_key(at);
+        if recent.results.insert(key, node).is_some() {
             return;
         }
-        let key = self.name_key(at);
-        if let Some(reported) = recent.reported.get_mut(&key) {
-            *reported = node;
-        } else if is_changed {
-            recent.reported.insert(key, node);
-            recent.order.push_back(key);
-            if recent.order.len() > RECENT
-                && let Some(oldest) = recent.order.pop_front()
-            {
-                recent.reported.remove(&oldest);
-            }
+        recent.order.push_back(key);
+        if recent.order.len() > RECENT
+            && let Some(oldest) = recent.order.pop_front()
+        {
+            recent.results.remove(&oldest);
         }
     }
 
-    /// Whether the VFS was given this node last for a name (`None`: that there is none).
-    pub(crate) fn was_reported(&self, at: NameAt<'_>, node: Option<u64>) -> bool {
-        self.recent.lock().reported.get(&self.name_key(at)) == Some(&node)
+    /// Notes the node that a lookup found at a name. If this file system's last change led it elsewhere, another program has
+    /// changed it since, and caches may have either.
+    pub(crate) fn note_found(&self, at: NameAt<'_>, node: Option<u64>) {
+        let mut recent = self.recent.lock();
+        if recent.results.is_empty() {
+            return;
+        }
+        let key = self.name_key(at);
+        if recent.results.get(&key).is_some_and(|result| *result != node) {
+            recent.results.remove(&key);
+        }
+    }
+
+    /// Whether a name is as this file system's last change has left it, if it leads to `node` now.
+    pub(crate) fn is_own_result(&self, at: NameAt<'_>, node: Option<u64>) -> bool {
+        self.recent.lock().results.get(&self.name_key(at)) == Some(&node)
     }
 
     /// Begins a change of a name: its events wait.
@@ -239,6 +259,19 @@ mod tests {
     use super::*;
     use rustix::fs::inotify::Reader;
     use std::mem::{MaybeUninit, take};
+
+    #[test]
+    fn a_name_that_was_found_elsewhere_meanwhile_is_not_as_this_file_system_left_it() {
+        let (watches, at) = (Watches::new().unwrap(), NameAt { dir: 1, name: b"name" });
+        watches.note_result(at, Some(7));
+        watches.note_found(at, Some(7));
+        assert!(watches.is_own_result(at, Some(7)) && !watches.is_own_result(at, None));
+        // Another program exchanged the file and put it back: a cache may have the other one.
+        watches.note_found(at, Some(8));
+        assert!(!watches.is_own_result(at, Some(7)));
+        watches.note_result(at, None);
+        assert!(watches.is_own_result(at, None));
+    }
 
     #[test]
     fn a_directory_that_is_watched_again_while_its_eviction_ends_stays_watched() {

@@ -134,7 +134,7 @@ pub(super) const TABLE: [Row; 44] = [
             set: |s, value| put(&mut s.negative_timeout, duration(value).map(Some)),
         },
         valid: &[Mount],
-        default: "ttl",
+        default: "ttl; 1s with watch",
         help: "How long the kernel caches that a name does not exist.",
     },
     Row {
@@ -450,7 +450,7 @@ pub(super) const TABLE: [Row; 44] = [
         form: Switch { off: "nowatch", set: |s, on| s.host.watch = Some(on) },
         valid: &[Directory],
         default: "nowatch",
-        help: "Cache until inotify reports a change.",
+        help: "Cache until inotify reports a change; for the ttl where it cannot.",
     },
     Row {
         name: "cross",

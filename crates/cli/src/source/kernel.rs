@@ -1,6 +1,6 @@
 //! What the kernel may cache of a source, unless options say otherwise.
 
-use super::{Kind, Source};
+use super::{Kind, PlannedMount, Source};
 use crate::options::HostSettings;
 use fuse::{MountOptions, Ttls};
 use hostfs::{MountPoints, Revalidate};
@@ -40,7 +40,16 @@ impl Source {
             Kind::Ram => Ttls::LONG.entry,
             Kind::Directory(_) => ttl(&mount.settings.host),
         });
-        each.min().map_or(Ttls::LONG, Ttls::all)
+        let ttls = each.min().map_or(Ttls::LONG, Ttls::all);
+        // No notice reaches all absent names.
+        Ttls { negative: if self.reports_changes() { ttls.negative.min(DEFAULT_TTL) } else { ttls.negative }, ..ttls }
+    }
+
+    /// Whether a source reports changes by other programs.
+    pub(crate) fn reports_changes(&self) -> bool {
+        let is_watched =
+            |mount: &PlannedMount| matches!(mount.kind, Kind::Directory(_)) && mount.settings.host.watch == Some(true);
+        self.mounts.iter().any(is_watched)
     }
 
     /// The number of names that the kernel may cache. Each pins an entry of ours, so some room must remain for others.

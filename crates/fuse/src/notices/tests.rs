@@ -66,8 +66,7 @@ fn inode(node: u64) -> Notice {
 fn notices_are_sent_in_the_order_they_were_pushed() {
     let Case { notices, metrics, sent, results } = case(10, Duration::MAX);
     let name = || Box::from(&b"name"[..]);
-    let all =
-        [Notice::InvalEntry { parent: 1, name: name() }, inode(2), Notice::InvalEntry { parent: 2, name: name() }];
+    let all = [Notice::Expire { parent: 1, name: name() }, inode(2), Notice::Expire { parent: 2, name: name() }];
     all.iter().for_each(|notice| notices.push(notice.clone()));
     drop(results);
     notices.flush();
@@ -116,6 +115,29 @@ fn an_unknown_name_is_not_a_failure_and_other_errors_are_counted() {
     notices.flush();
     assert_eq!(sent.try_iter().count(), 3, "it goes on");
     assert_eq!((metrics.get(Gauge::NoticesFailed), metrics.get(Gauge::NoticesSent)), (2, 3));
+}
+
+#[test]
+fn a_notice_that_the_kernel_refuses_is_sent_again_after_the_others() {
+    const EBUSY: i32 = 16;
+    let Case { notices, metrics, sent, results } = case(10, Duration::MAX);
+    notices.push(inode(1));
+    assert_eq!(sent.recv(), Ok(Sent::One(inode(1))));
+    notices.push(inode(2));
+    for _ in 0..2 {
+        results.send(Err(io::Error::from_raw_os_error(EBUSY))).expect("it listens");
+        results.send(Ok(())).expect("it listens");
+    }
+    drop(results);
+    notices.flush();
+    assert_eq!(sent.try_iter().collect::<Vec<_>>(), [2, 1, 1].map(|node| Sent::One(inode(node))));
+    assert_eq!((metrics.get(Gauge::NoticesFailed), metrics.get(Gauge::NoticesSent)), (2, 4));
+    // Not for ever.
+    let Case { notices, sent, results, .. } = case(10, Duration::MAX);
+    notices.push(inode(1));
+    (0..10).for_each(|_| results.send(Err(io::Error::from_raw_os_error(EBUSY))).expect("it listens"));
+    notices.flush();
+    assert_eq!(sent.try_iter().count(), usize::from(MAX_TRIES));
 }
 
 #[test]

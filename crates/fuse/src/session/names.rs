@@ -19,10 +19,10 @@ impl Session {
         self.entry(caller, self.with_room(caller, &dir, look)?)
     }
 
-    /// How long the kernel may cache that a name does not exist. Zero: not at all.
+    /// How long the kernel may cache that a name does not exist in the directory `parent`. Zero: not at all.
     #[must_use]
-    pub fn negative_ttl(&self) -> Duration {
-        self.options.ttls.negative
+    pub fn negative_ttl(&self, parent: u64) -> Duration {
+        self.node(parent).map_or(Duration::ZERO, |dir| self.ttls_of(&dir).negative)
     }
 
     /// MKNOD.

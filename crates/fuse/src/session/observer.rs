@@ -1,5 +1,10 @@
 //! Observing the tree: which notices its changes become, and which names the kernel must drop when it has too many.
 //!
+//! # What it is
+//! Names expire: the kernel looks them up before it uses them again. Where it cannot (before Linux 6.2), it caches names of
+//! trees that report changes for a short time (`Session::ttls_of`), and a file that is not open loses its name at a notice.
+//! Directories never do, since the name may lead to a working directory or a mount point.
+//!
 //! A separate thread sends the notices. A handler that sent one, or a thread with a lock, could wait for itself: the kernel
 //! takes the lock of the directory, and a request that holds that lock may wait for the handler.
 
@@ -8,18 +13,26 @@ use super::{Caller, QUEUED_NOTICES, Session};
 use crate::notices::{Notice, Notices};
 use crate::panics::contained;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use vfs::{Identity, Observer, OwnedPlace};
 
-/// Number of names that the kernel must drop at a time.
+/// Number of nodes that the kernel must forget at a time.
 const BATCH: usize = 256;
 
 impl Observer for Session {
-    fn entry(&self, dir: &Identity, name: &[u8]) {
+    fn entry(&self, dir: &Identity, name: &[u8], inode: Option<&Identity>) {
         self.observe(|notices| {
             for (parent, _) in self.nodes_of(dir.inode, self.shown_ino(dir.dev, dir.ino)) {
-                notices.push(Notice::InvalEntry { parent, name: name.into() });
+                let name = name.into();
+                if self.expires_names() {
+                    notices.push(Notice::Expire { parent, name });
+                } else if !inode.is_some_and(|inode| inode.is_dir || self.is_open(inode.inode)) {
+                    notices.push(Notice::Drop { parent, name });
+                }
             }
         });
+        // It may have lost the name, and with it the watch that reported its changes.
+        inode.into_iter().for_each(|inode| self.inode(inode));
     }
 
     fn inode(&self, inode: &Identity) {
@@ -45,15 +58,35 @@ impl Session {
         }
     }
 
-    /// Notices that invalidate every node and every name that the kernel knows.
-    #[must_use]
-    pub(crate) fn everything(&self) -> Vec<Notice> {
-        let mut notices = Vec::new();
+    /// Calls `send` with notices that invalidate every node and every name that the kernel knows. It does not know absent
+    /// names for long: [`Session::negative_ttl`].
+    pub(crate) fn everything(&self, mut send: impl FnMut(Notice)) {
         self.nodes.for_each(|id, held: Arc<Node>| {
-            notices.push(Notice::InvalInode { node: id, offset: 0, len: 0 });
-            notices.extend(self.drop_name(&held));
+            send(Notice::InvalInode { node: id, offset: 0, len: 0 });
+            if let Some((parent, name)) = self.name_of(&held) {
+                if self.expires_names() {
+                    send(Notice::Expire { parent, name });
+                } else if !held.is_dir() && !self.is_open(held.identity()) {
+                    send(Notice::Drop { parent, name });
+                }
+            }
         });
-        notices
+    }
+
+    /// Notes whether the kernel can expire names.
+    pub(crate) fn note_expiry(&self, expires_names: bool) {
+        // Relaxed, here and below: flags by themselves.
+        self.expires_names.store(expires_names, Relaxed);
+    }
+
+    /// Whether the kernel can expire names.
+    pub(super) fn expires_names(&self) -> bool {
+        self.expires_names.load(Relaxed)
+    }
+
+    /// Notes that the kernel cannot prune.
+    pub(crate) fn note_kernel_without_prune(&self) {
+        self.cannot_prune.store(true, Relaxed);
     }
 
     /// Asks the kernel to drop names that it did not use lately, if it knows too many nodes.
@@ -88,15 +121,29 @@ impl Session {
         let Some(notices) = self.notices.get().filter(|notices| !notices.is_behind()) else { return 0 };
         let mut coldest = Vec::new();
         self.nodes.coldest(count, &mut coldest);
-        let wanted = coldest.iter().filter(|(_, node)| is_wanted(node));
-        wanted.filter_map(|(_, node)| self.drop_name(node)).map(|notice| notices.push(notice)).count()
+        let wanted: Vec<_> = coldest.iter().filter(|(_, node)| is_wanted(node)).collect();
+        if !self.cannot_prune.load(Relaxed) {
+            for some in wanted.chunks(BATCH) {
+                notices.push(Notice::Prune(some.iter().map(|(id, _)| *id).collect()));
+            }
+            return wanted.len();
+        }
+        // The clock comes back to those that are in use now.
+        let unused = wanted.iter().filter(|(_, node)| !node.is_dir() && !self.is_open(node.identity()));
+        let names = unused.filter_map(|(_, node)| self.name_of(node));
+        names.map(|(parent, name)| notices.push(Notice::Drop { parent, name })).count()
     }
 
-    /// The notice that makes the kernel drop the name of `held`.
-    fn drop_name(&self, held: &OwnedPlace) -> Option<Notice> {
+    /// Whether the file with this identity is open.
+    fn is_open(&self, inode: u64) -> bool {
+        self.files.any(|open| open.file.held().identity() == inode)
+    }
+
+    /// The name of `held`, as the kernel knows it.
+    fn name_of(&self, held: &OwnedPlace) -> Option<(u64, Box<[u8]>)> {
         let (parent, name) = held.parent_and_name()?;
         let nodes = self.nodes_of(parent.identity(), self.shown_ino_of(&parent).ok()?);
         let (parent, _) = nodes.into_iter().find(|(_, known)| known.mount_id() == parent.mount_id())?;
-        Some(Notice::InvalEntry { parent, name })
+        Some((parent, name))
     }
 }

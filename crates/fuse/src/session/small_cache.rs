@@ -23,11 +23,16 @@ struct Link(Arc<DroppingKernel>);
 
 impl Sender for Link {
     fn send(&self, notice: &Notice) -> io::Result<()> {
-        let Notice::InvalEntry { name, .. } = notice else { panic!("{notice:?}") };
-        let node = node_of_name(str::from_utf8(name).unwrap());
-        let session = self.0.session.get().and_then(Weak::upgrade);
-        if let Some(session) = session.filter(|_| !self.0.watched.lock().unwrap().contains(&node)) {
-            session.forget(node, 1);
+        let nodes = match notice {
+            Notice::Prune(nodes) => nodes.to_vec(),
+            Notice::Drop { name, .. } => vec![node_of_name(str::from_utf8(name).unwrap())],
+            other => panic!("{other:?}"),
+        };
+        let Some(session) = self.0.session.get().and_then(Weak::upgrade) else { return Ok(()) };
+        for node in nodes {
+            if !self.0.watched.lock().unwrap().contains(&node) {
+                session.forget(node, 1);
+            }
         }
         Ok(())
     }
@@ -116,6 +121,11 @@ fn a_user_cannot_pin_what_others_need() {
 
 #[test]
 fn a_user_whose_files_are_not_in_use_has_no_limit() {
-    let case = SmallCase::new();
-    assert_eq!(case.count(&ALICE, 0, 5 * ENTRIES), 5 * ENTRIES);
+    for prunes in [true, false] {
+        let case = SmallCase::new();
+        if !prunes {
+            case.session.note_kernel_without_prune();
+        }
+        assert_eq!(case.count(&ALICE, 0, 5 * ENTRIES), 5 * ENTRIES);
+    }
 }

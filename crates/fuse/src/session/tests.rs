@@ -48,12 +48,16 @@ mod small_cache;
 enum Sent {
     Entry(u64, Vec<u8>),
     Inode(u64),
+    Drop(u64, Vec<u8>),
+    Prune(Vec<u64>),
     All,
 }
 
 fn sent(notice: &Notice) -> Sent {
     match notice {
-        Notice::InvalEntry { parent, name } => Sent::Entry(*parent, name.to_vec()),
+        Notice::Expire { parent, name } => Sent::Entry(*parent, name.to_vec()),
+        Notice::Drop { parent, name } => Sent::Drop(*parent, name.to_vec()),
+        Notice::Prune(nodes) => Sent::Prune(nodes.to_vec()),
         Notice::InvalInode { node, offset: 0, len: 0 } => Sent::Inode(*node),
         Notice::InvalInode { .. } => panic!("{notice:?}"),
     }
@@ -84,6 +88,7 @@ fn case(options: SessionOptions) -> Case {
     let invalidator = Arc::new(OnceLock::new());
     let vfs = Vfs::new(ChangingFs(invalidator.clone()));
     let session = Session::new(&vfs, options).unwrap();
+    session.note_expiry(true);
     let (send, sent) = mpsc::channel();
     session.notify_by(Writer(send), 1);
     Case { session, vfs, invalidator: invalidator.get().unwrap().clone(), sent }
@@ -120,7 +125,8 @@ fn the_kernel_gets_notices_of_what_it_knows_and_of_nothing_else() {
     let f = case.look(d, "f");
     invalidator.entry(D, b"f");
     invalidator.inode(ROOT);
-    assert_eq!(case.sent(), [Sent::Entry(d, b"f".into()), Sent::Inode(ROOT_NODE)]);
+    // The file may have lost a name, and its contents may have changed under the name that it has now.
+    assert_eq!(case.sent(), [Sent::Entry(d, b"f".into()), Sent::Inode(ROOT_NODE), Sent::Inode(f)]);
     invalidator.inode(F);
     invalidator.inode(D);
     assert_eq!(case.sent(), [Sent::Inode(d), Sent::Inode(f)]);
@@ -168,14 +174,15 @@ fn everything_is_each_node_and_each_name() {
     let case = case(SessionOptions::default());
     let d = case.look(ROOT_NODE, "d");
     let f = case.look(d, "f");
-    let all: BTreeSet<Sent> = case.session.everything().iter().map(sent).collect();
+    let mut all = BTreeSet::new();
+    case.session.everything(|notice| assert!(all.insert(sent(&notice))));
     let names = [Sent::Entry(ROOT_NODE, b"d".into()), Sent::Entry(d, b"f".into())];
     let nodes = [ROOT_NODE, d, f].map(Sent::Inode);
     assert_eq!(all, names.into_iter().chain(nodes).collect());
 }
 
 #[test]
-fn a_kernel_with_too_many_nodes_must_drop_unused_ones() {
+fn a_kernel_with_too_many_nodes_must_forget_unused_ones() {
     let case = case(SessionOptions { max_nodes: 10, ..SessionOptions::default() });
     let names: Vec<String> = (0..10).map(|number| format!("n{number}")).collect();
     names.iter().take(9).for_each(|name| assert!(case.look(ROOT_NODE, name) > ROOT_NODE));
@@ -184,9 +191,46 @@ fn a_kernel_with_too_many_nodes_must_drop_unused_ones() {
     let sent = case.sent();
     assert!(!sent.is_empty());
     for one in sent {
-        assert!(matches!(&one, Sent::Entry(ROOT_NODE, name) if name[0] == b'n'), "{one:?}");
+        assert!(matches!(&one, Sent::Prune(nodes) if nodes.iter().all(|node| *node > ROOT_NODE)), "{one:?}");
     }
     assert_eq!(case.session.known_nodes(), 40, "only its forget makes them go");
+}
+
+#[test]
+fn a_kernel_that_cannot_prune_drops_names_of_files_that_are_not_open() {
+    let case = case(SessionOptions::default());
+    case.session.note_kernel_without_prune();
+    let d = case.look(ROOT_NODE, "d");
+    let (open, n7) = (case.look(ROOT_NODE, "n1"), case.look(ROOT_NODE, "n7"));
+    case.session.open(&SUPER, open, 0).unwrap();
+    // The clock comes by a second time when nothing has used them.
+    let dropped = (0..10).flat_map(|_| {
+        case.session.make_much_room();
+        case.sent()
+    });
+    assert_eq!(dropped.collect::<BTreeSet<_>>(), BTreeSet::from([Sent::Drop(ROOT_NODE, b"n7".into())]));
+    assert_eq!(case.session.known_nodes(), 4, "the root, {d}, {open} and {n7}");
+}
+
+#[test]
+fn a_kernel_that_cannot_expire_names_drops_none_of_directories_and_open_files() {
+    let case = case(SessionOptions::default());
+    case.session.note_expiry(false);
+    let d = case.look(ROOT_NODE, "d");
+    let (f, n1) = (case.look(d, "f"), case.look(ROOT_NODE, "n1"));
+    case.session.open(&SUPER, f, 0).unwrap();
+    case.invalidator.entry(ROOT, b"d");
+    case.invalidator.entry(D, b"f");
+    case.invalidator.entry(ROOT, b"n1");
+    case.invalidator.entry(ROOT, b"absent");
+    let drop = |name: &[u8]| Sent::Drop(ROOT_NODE, name.into());
+    let nodes = [d, f, n1].map(Sent::Inode);
+    let expected = BTreeSet::from_iter(nodes.into_iter().chain([drop(b"absent"), drop(b"n1")]));
+    assert_eq!(case.sent(), Vec::from_iter(expected));
+    let mut all = BTreeSet::new();
+    case.session.everything(|notice| assert!(all.insert(sent(&notice))));
+    let nodes = [ROOT_NODE, d, f, n1].map(Sent::Inode);
+    assert_eq!(all, nodes.into_iter().chain([drop(b"n1")]).collect());
 }
 
 #[test]

@@ -7,7 +7,10 @@ use std::time::Duration;
 /// Maximal number of background requests (readahead, writeback) that the kernel has under way.
 const MAX_BACKGROUND: u16 = 64;
 
-/// With a time to live of attributes from here on, the tree is changed only by this mount, or its file systems report changes.
+/// With a time to live of attributes from here on, the tree is changed only by this mount, or [`SessionOptions::reports_changes`]
+/// is set.
+///
+/// [`SessionOptions::reports_changes`]: crate::SessionOptions::reports_changes
 const REPORTED: Duration = Duration::from_secs(3600);
 
 /// The options for `fuser`: to mount by the helper, and to serve.
@@ -65,9 +68,11 @@ fn wanted(options: &MountOptions) -> Vec<InitFlags> {
         // Node numbers end with FORGET, so a handle of name_to_handle_at(2) would fail with ESTALE once the kernel has dropped the
         // file from its cache. With this, the kernel gives no handles: EOPNOTSUPP.
         (true, InitFlags::FUSE_NO_EXPORT_SUPPORT),
-        // The kernel drops cached pages when times or size change. If only this mount changes files, or changes are reported, that
-        // would drop the pages that the kernel has just written.
-        (session.ttls.attr < REPORTED, InitFlags::FUSE_AUTO_INVAL_DATA),
+        // The kernel drops cached pages when times or size change. If only this mount changes files, that would drop the pages
+        // that the kernel has just written.
+        (session.ttls.attr < REPORTED || session.reports_changes, InitFlags::FUSE_AUTO_INVAL_DATA),
+        // Notices of names then only expire them.
+        (true, InitFlags::FUSE_HAS_EXPIRE_ONLY),
         (session.acl && session.checks == Checks::Kernel, InitFlags::FUSE_POSIX_ACL),
         (session.writeback, InitFlags::FUSE_WRITEBACK_CACHE),
         // FUSE_FLOCK_LOCKS is not requested: locks of `flock(2)` and `fcntl(2)` are of different families, but arrive alike.

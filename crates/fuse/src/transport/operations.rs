@@ -49,6 +49,7 @@ impl Filesystem for Transport {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         configure(config, &self.options);
         let has = |flag: InitFlags| config.capabilities().contains(flag);
+        self.session.note_expiry(has(InitFlags::FUSE_HAS_EXPIRE_ONLY));
         tracing::debug!(
             passthrough = has(InitFlags::FUSE_PASSTHROUGH),
             io_uring = has(InitFlags::FUSE_OVER_IO_URING),
@@ -67,7 +68,7 @@ impl Filesystem for Transport {
             line!("LOOKUP\t{parent}\t{}\t->\t{}", escaped(name.as_bytes()), node(&found));
             found
         };
-        let reply = LookupReply { reply, negative_ttl: self.session.negative_ttl() };
+        let reply = LookupReply { reply, session: &self.session, parent: parent.0 };
         self.reply(Op::Lookup, reply, work, |reply, found| entry(reply.reply, found));
     }
 

@@ -100,9 +100,9 @@ impl Transport {
         match opened.backing.as_ref().and_then(register) {
             Some(id) => {
                 let flags = without_cache(flags);
-                reply.created_passthrough(&entry.entry_ttl, &attr, generation, handle, flags, &id);
+                reply.created_passthrough(&entry.common_ttl(), &attr, generation, handle, flags, &id);
             }
-            None => reply.created(&entry.entry_ttl, &attr, generation, handle, flags),
+            None => reply.created(&entry.common_ttl(), &attr, generation, handle, flags),
         }
     }
 

@@ -8,7 +8,7 @@
 use super::convert::file_attr;
 use crate::metrics::{Metrics, Op};
 use crate::panics::contained;
-use crate::session::Entry;
+use crate::session::{Entry, Session};
 use fuser::{
     FileAttr, Generation, ReplyAttr, ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
     ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr,
@@ -72,16 +72,17 @@ pub(super) fn fill<R: ErrorReply, T>(
     }
 }
 
-/// The reply to a lookup: for `negative_ttl` the kernel may cache that the name does not exist.
-pub(super) struct LookupReply {
+/// The reply to a lookup in the directory `parent`: for some time the kernel may cache that the name does not exist.
+pub(super) struct LookupReply<'a> {
     pub(super) reply: ReplyEntry,
-    pub(super) negative_ttl: Duration,
+    pub(super) session: &'a Session,
+    pub(super) parent: u64,
 }
 
-impl ErrorReply for LookupReply {
+impl ErrorReply for LookupReply<'_> {
     fn send_error(self, errno: Errno) {
-        let ttl = self.negative_ttl;
-        if errno == Errno::ENOENT && !ttl.is_zero() {
+        let ttl = if errno == Errno::ENOENT { self.session.negative_ttl(self.parent) } else { Duration::ZERO };
+        if !ttl.is_zero() {
             // A node id of 0: there is none, and the kernel may cache that.
             self.reply.entry_with_ttls(&ttl, &ttl, &file_attr(&Attr::default(), 0), Generation(0));
         } else {

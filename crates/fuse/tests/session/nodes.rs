@@ -234,6 +234,6 @@ fn replies_have_the_times_to_live_of_the_options() {
         assert_eq!((entry.entry_ttl, entry.attr_ttl), (ttls.entry, ttls.attr));
         assert_eq!(kernel.getattr(entry.node).unwrap().1, ttls.attr);
         assert_eq!(kernel.setattr(&SUPER, entry.node, &SetAttr::default(), None).unwrap().1, ttls.attr);
-        assert_eq!((kernel.negative_ttl(), opened.keep_cache), (ttls.negative, keeps));
+        assert_eq!((kernel.negative_ttl(ROOT_NODE), opened.keep_cache), (ttls.negative, keeps));
     }
 }

@@ -39,13 +39,16 @@ pub(crate) fn poll(fds: &mut [PollFd<'_>], timeout: &Timespec) -> Result<usize, 
     rustix::event::poll(fds, Some(timeout))
 }
 
-/// Reads the events that wait, as far as `buf` has room, and gives each to `each`. None if there are none.
-pub(crate) fn read_events(inotify: &OwnedFd, buf: &mut [MaybeUninit<u8>], mut each: impl FnMut(&Event<'_>)) {
+/// Reads the events that wait, as far as `buf` has room, and gives each to `each`. Returns whether there were any.
+pub(crate) fn read_events(inotify: &OwnedFd, buf: &mut [MaybeUninit<u8>], mut each: impl FnMut(&Event<'_>)) -> bool {
     let mut reader = inotify::Reader::new(inotify, buf);
+    let mut any = false;
     while let Ok(event) = reader.next() {
+        any = true;
         each(&event);
         if reader.is_buffer_empty() {
             break;
         }
     }
+    any
 }

@@ -42,8 +42,9 @@ pub struct Invalidator {
 /// notified of the file systems' invalidations, on the invalidating thread, perhaps inside an RCU section,
 /// one at a time. It must not block, nor call the file system.
 pub trait Observer: Send + Sync + 'static {
-    /// The entry `name` of the directory is stale.
-    fn entry(&self, dir: &Identity, name: &[u8]);
+    /// The entry `name` of the directory is stale. `inode`: what the cache has there, whose attributes and contents may be
+    /// stale, too.
+    fn entry(&self, dir: &Identity, name: &[u8], inode: Option<&Identity>);
 
     /// The attributes and contents of the inode are stale, and so are the names in it.
     fn inode(&self, inode: &Identity);
@@ -99,11 +100,14 @@ pub struct Identity {
     pub ino: u64,
     /// The number of its file system: `st_dev`.
     pub dev: u64,
+    /// Whether it is a directory.
+    pub is_dir: bool,
 }
 
 impl Identity {
     fn of(sb: &SuperBlock, inode: &Inode) -> Self {
-        Self { inode: core::ptr::from_ref(inode) as u64, ino: inode.attr().ino, dev: sb.dev }
+        let attr = inode.attr();
+        Self { inode: core::ptr::from_ref(inode) as u64, ino: attr.ino, dev: sb.dev, is_dir: attr.is_dir() }
     }
 }
 
@@ -126,12 +130,12 @@ impl Invalidator {
         self.on_nodes(dir, |sb, dir| {
             sb.versions.bump(dir);
             let guard = sb.domain.read();
-            if let Some(entry) = sb.lookup_rcu(&guard, dir, sb.named(name)) {
-                entry.expire();
-            }
+            let entry = sb.lookup_rcu(&guard, dir, sb.named(name));
+            entry.into_iter().for_each(Dentry::expire);
+            let inode = entry.and_then(Dentry::inode).map(|inode| Identity::of(sb, inode));
             drop(guard);
             if let Some(dir) = dir.inode() {
-                sb.observers.notify(|one| one.entry(&Identity::of(sb, dir), name));
+                sb.observers.notify(|one| one.entry(&Identity::of(sb, dir), name, inode.as_ref()));
             }
         });
     }

@@ -44,7 +44,7 @@ pub(crate) struct SuperBlock {
     entries: Share,
     negatives: Share,
     /// Whether whole listings may be cached.
-    pub(crate) fs_lists: bool,
+    fs_lists: bool,
     pub(crate) listings: Listings,
     root: CountedDentry,
     /// Flags of each of its directories: `COMPLETE`, `FOLDED`, `SLOW_DIR`.
@@ -61,7 +61,7 @@ pub(crate) struct SuperBlock {
     pub(crate) fs_keeps_modes: bool,
     /// Whether it does, and the VFS obeys the ACLs that it reads from the file system.
     pub(crate) fs_applies_acls: bool,
-    pub(crate) default_valid: Valid,
+    default_valid: Valid,
     /// The shortest time of validity that the file system gave.
     ttl_ns: AtomicU64,
     pub(crate) inodes: Inodes,
@@ -263,10 +263,26 @@ impl SuperBlock {
 
     /// Sets that the attributes of `inode` are fresh, after an answer without a time.
     pub(crate) fn renew_valid(&self, inode: &Inode) {
-        inode.set_valid(match inode.has_ttl() {
-            true => Valid::For(self.ttl_ns.load(Relaxed)),
-            false => Valid::UntilInvalidated,
-        });
+        inode.set_valid(self.valid_of(inode));
+    }
+
+    /// For how long new entries and negative entries of `dir` are valid: no longer than the answers about the directory.
+    pub(crate) fn valid_in(&self, dir: &Dentry) -> Valid {
+        match (self.default_valid, dir.inode()) {
+            (Valid::UntilInvalidated, Some(inode)) => self.valid_of(inode),
+            (valid, _) => valid,
+        }
+    }
+
+    /// For how long an answer about `inode` is valid. If for a time, then the shortest that the file system gave.
+    pub(crate) fn valid_of(&self, inode: &Inode) -> Valid {
+        if inode.has_ttl() { Valid::For(self.ttl_ns.load(Relaxed)) } else { Valid::UntilInvalidated }
+    }
+
+    /// Whether a listing of the directory may be cached: nothing revalidates one, so only if the file system reports the
+    /// directory's changes.
+    pub(crate) fn keeps_listing_of(&self, dir: &Inode) -> bool {
+        self.fs_lists && !dir.has_ttl()
     }
 
     /// Calls `f` with every dentry, in use or not.

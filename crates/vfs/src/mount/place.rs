@@ -5,6 +5,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::{NAME_MAX, PATH_MAX};
 use crate::dcache::dentry::Dentry;
+use crate::dcache::fs::Valid;
 use crate::dcache::inode::Inode;
 use crate::dcache::reclaim::{SLOT, SlotKind, name_bytes};
 use crate::dcache::slot::CountedDentry;
@@ -120,6 +121,24 @@ impl OwnedPlace {
         if let Ok(inode) = self.inode() {
             inode.mark_stale();
         }
+    }
+
+    /// Whether it is a directory.
+    #[must_use]
+    pub fn is_dir(&self) -> bool {
+        self.dentry().object().is_dir()
+    }
+
+    /// For how long the file system's answers about the file may be used from the answer on.
+    #[must_use]
+    pub fn valid(&self) -> Valid {
+        self.dentry().inode().map_or(Valid::For(0), |inode| self.sb().valid_of(inode))
+    }
+
+    /// For how long the file system's answer that this directory does not have some name may be used.
+    #[must_use]
+    pub fn absence_valid(&self) -> Valid {
+        self.sb().valid_in(self.dentry())
     }
 
     /// A number that no other inode of this tree has while this is held; all names of a file have the same.

@@ -55,7 +55,8 @@ impl<'t> Entry<'t, '_> {
         // system may have made it.
         self.sb.forget_negative(self.dir, self.named());
         let node = created?;
-        let new = Fresh { node, attr: &attr, link_body: what.body, valid: self.sb.default_valid, reply: None };
+        let valid = self.sb.valid_in(self.dir);
+        let new = Fresh { node, attr: &attr, link_body: what.body, valid, reply: None };
         let made = self.sb.add(slot, self.dir, self.named(), &new);
         self.sb.begin_acls(&request, made, acl);
         self.sb.touch_dir(self.dir, 1, i32::from(is_dir), request.now);
@@ -239,7 +240,7 @@ impl Entry<'_, '_> {
         }
         inode.get();
         self.sb.forget_negative(self.dir, self.named());
-        let made = self.sb.add_alias(slot, self.dir, self.named(), inode, self.sb.default_valid);
+        let made = self.sb.add_alias(slot, self.dir, self.named(), inode, self.sb.valid_in(self.dir));
         self.sb.touch_dir(self.dir, 1, 0, request.now);
         publish::created(self.sb, self.dir, made, self.last.name, false);
         Ok(())

@@ -125,7 +125,11 @@ fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Resu
             pinned => Look::Unknown(pinned, version),
         },
         None if dir.object().is_complete() => Look::Absent,
-        None if sb.fs_lists && sb.listings.lacks(dir, version, named.name) => Look::Absent,
+        None if dir.inode().is_some_and(|inode| sb.keeps_listing_of(inode))
+            && sb.listings.lacks(dir, version, named.name) =>
+        {
+            Look::Absent
+        }
         None => Look::Unknown(None, version),
     })
 }
@@ -256,7 +260,7 @@ fn settle(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, reply: Result<NewInod
             Err(errno) => LookupResult::Failed(errno),
         },
         None => {
-            sb.add_negative(dir, named, sb.default_valid);
+            sb.add_negative(dir, named, sb.valid_in(dir));
             LookupResult::Absent
         }
     }

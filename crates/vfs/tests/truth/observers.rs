@@ -7,7 +7,7 @@ use testkit::StoreOptions;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Heard {
-    Entry(Identity, Vec<u8>),
+    Entry(Identity, Vec<u8>, Option<Identity>),
     Inode(Identity),
     All,
 }
@@ -16,8 +16,8 @@ enum Heard {
 struct Ear(Arc<Mutex<Vec<Heard>>>);
 
 impl Observer for Ear {
-    fn entry(&self, dir: &Identity, name: &[u8]) {
-        self.0.lock().unwrap().push(Heard::Entry(*dir, name.into()));
+    fn entry(&self, dir: &Identity, name: &[u8], inode: Option<&Identity>) {
+        self.0.lock().unwrap().push(Heard::Entry(*dir, name.into(), inode.copied()));
     }
 
     fn inode(&self, inode: &Identity) {
@@ -31,7 +31,8 @@ impl Observer for Ear {
 
 fn identity(context: &Context, path: &str) -> Identity {
     let held = context.hold(Base::CWD, path.as_bytes(), false).unwrap();
-    Identity { inode: held.identity(), ino: held.attr().unwrap().ino, dev: held.dev() }
+    let attr = held.attr().unwrap();
+    Identity { inode: held.identity(), ino: attr.ino, dev: held.dev(), is_dir: attr.is_dir() }
 }
 
 #[test]
@@ -49,10 +50,10 @@ fn observers_hear_of_what_the_cache_knows_and_of_nothing_after_their_end() {
     let tell = store.invalidator();
     type Push<'t> = Box<dyn Fn() + 't>;
     let pushes: Vec<(Push<'_>, Vec<Heard>)> = vec![
-        (Box::new(|| tell.entry(ROOT, b"d")), vec![Heard::Entry(root, b"d".into())]),
-        (Box::new(|| tell.entry(dir, b"f")), vec![Heard::Entry(d, b"f".into())]),
+        (Box::new(|| tell.entry(ROOT, b"d")), vec![Heard::Entry(root, b"d".into(), Some(d))]),
+        (Box::new(|| tell.entry(dir, b"f")), vec![Heard::Entry(d, b"f".into(), Some(f))]),
         // The observer may know a name that the cache has not.
-        (Box::new(|| tell.entry(dir, b"never asked for")), vec![Heard::Entry(d, b"never asked for".into())]),
+        (Box::new(|| tell.entry(dir, b"never asked for")), vec![Heard::Entry(d, b"never asked for".into(), None)]),
         (Box::new(|| tell.entry(77, b"x")), vec![]),
         (Box::new(|| tell.inode(node)), vec![Heard::Inode(f)]),
         (Box::new(|| tell.inode(dir)), vec![Heard::Inode(d)]),

@@ -14,7 +14,8 @@ pub struct FsTraits {
     /// Whole listings may be cached. They answer further listings, and lookups of names that they do not
     /// contain, until the directory changes.
     pub keeps_listings: bool,
-    /// How long new entries and negative entries are valid.
+    /// How long new entries and negative entries are valid, at most: an answer about their directory that is valid for a
+    /// time limits them, too.
     pub valid: Valid,
     /// How names are compared, unless byte by byte.
     pub name_rules: Option<Box<dyn NameRules>>,

@@ -177,7 +177,7 @@ impl OpenFile {
     /// The next entries from a cached listing, or from the file system.
     fn fetch_entries(&self, inode: &Inode, listing: &mut Listing) -> Result<Vec<CookieEntry>, Errno> {
         let (sb, dir) = (self.held.sb(), self.held.dentry());
-        if sb.fs_lists && listing.cookie == 0 {
+        if sb.keeps_listing_of(inode) && listing.cookie == 0 {
             let version = sb.versions.of(dir);
             listing.kept = sb.listings.get(dir, version).map(|whole| (whole, 0));
             listing.collected = Some(Collected { version, entries: Vec::new(), bytes: 0 });
