@@ -3,4 +3,7 @@
 #[cfg(loom)]
 pub use loom::sync::Arc;
 #[cfg(not(loom))]
-pub use std::sync::{Arc, Weak};
+pub use std::sync::Arc;
+// One that loom does not follow: for values that are not sized, or have weak references. Two names for one type in
+// production.
+pub use std::sync::{Arc as PlainArc, Weak};

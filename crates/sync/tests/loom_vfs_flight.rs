@@ -1,5 +1,8 @@
 //! loom models of a miss that several walks have at once: one looks up in the file system, and all find the entry.
 //!
+//! `crates/vfs/tests/loom_tree.rs` runs the source itself, with one preemption; here a copy of the few steps that matter has
+//! more of them.
+//!
 //! Mirrors of `crates/vfs/src/walk/lookup.rs: find_held, look, single_flight, fetch, settle`, on the flights of
 //! `lightfoot_sync::SingleFlight`. The cache is a cell behind the directory's lock. (See also `loom_single_flight.rs`.)
 #![cfg(loom)]

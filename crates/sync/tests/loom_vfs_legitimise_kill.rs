@@ -1,5 +1,8 @@
 //! loom models of taking a count on a dentry that a walk found, against its end and its slot's next life.
 //!
+//! `crates/vfs/tests/loom_tree.rs` runs the source itself, with one preemption; here a copy of the few steps that matter has
+//! more of them.
+//!
 //! Mirrors of `crates/vfs/src`: `dcache/insert.rs: pin_rcu, pin, unpin, unhash, take_slot, publish`,
 //! `dcache/end.rs: release, last_put, bury`. A dentry's identity lies in a tracked cell: to loom, reading it
 //! while it changes is a data race.

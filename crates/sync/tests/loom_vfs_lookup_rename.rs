@@ -1,5 +1,8 @@
 //! loom models of a lookup in rcu-walk against a rename, an exchange, and the reuse of a slot.
 //!
+//! `crates/vfs/tests/loom_tree.rs` runs the source itself, with one preemption; here a copy of the few steps that matter has
+//! more of them.
+//!
 //! Mirrors of `crates/vfs/src`, step by step, on the same primitives:
 //! `walk/rcu_walk.rs: find, run, miss`, `dcache/moving.rs: move_entry, exchange_entries, in_motion`,
 //! `dcache/insert.rs: unhash, take_slot, publish`, `dcache/dentry.rs: set_entry, retire_name, is_short`.

@@ -1,5 +1,8 @@
 //! loom models of a walk that crosses a mount point and takes a reference, against an unmount.
 //!
+//! `crates/vfs/tests/loom_tree.rs` runs the source itself, with one preemption; here a copy of the few steps that matter has
+//! more of them.
+//!
 //! Mirrors of `crates/vfs/src`: `mount.rs: child_rcu`, `walk.rs: pin` (`to_arc`), `ops/mounting.rs: unmount,
 //! unmount_unused`, `mount/attach.rs: detach`. To loom, using a mount after its drop is a data race.
 #![cfg(loom)]

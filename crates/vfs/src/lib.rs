@@ -68,7 +68,7 @@ use dcache::superblock::{Introduce, SuperBlock};
 use dcache::tree::Tree;
 use mount::Mount;
 use mount::namespace::Namespace;
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use sync::PerCpuOwner;
 
 /// A tree of mounts: file systems and their caches. Clones share it. It is freed with its last handle,

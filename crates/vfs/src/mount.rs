@@ -44,7 +44,7 @@ use prim::atomic::{
     AtomicI64, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use prim::shared::Arc;
+use prim::shared::{Arc, PlainArc};
 use sync::rcu::{RcuOption, ReadGuard};
 use sync::{PerCpuArc, PerCpuOwner, PerCpuRef, PerCpuRwLock};
 
@@ -56,7 +56,7 @@ pub(crate) type MountRef<'g> = PerCpuRef<'g, Mount>;
 
 /// See the [module documentation](self).
 pub(crate) struct Mount {
-    pub(crate) sb: Arc<SuperBlock>,
+    pub(crate) sb: PlainArc<SuperBlock>,
     /// The superblock's `st_dev`, in the line that `stat(2)` reads.
     pub(crate) dev: u64,
     flags: AtomicU32,
@@ -106,7 +106,7 @@ fn address(dentry: &Dentry) -> usize {
 
 impl Mount {
     /// A mount of `sb` that shows `root` and below, not attached yet.
-    pub(crate) fn new(sb: Arc<SuperBlock>, root: CountedDentry, flags: MountFlags) -> Owned {
+    pub(crate) fn new(sb: PlainArc<SuperBlock>, root: CountedDentry, flags: MountFlags) -> Owned {
         let domain = &sb.domain;
         let (attached, children) = (RcuOption::none(domain), RcuOption::none(domain));
         let (dev, id) = (sb.dev, sb.next_number());

@@ -49,7 +49,7 @@ mod tests;
 use core::fmt;
 use core::time::Duration;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use queue::Queue;
 use std::collections::BTreeMap;
 use sync::Mutex;

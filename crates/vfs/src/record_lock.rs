@@ -46,7 +46,7 @@ use crate::base::errno::Errno;
 use core::ops::Range;
 use core::time::Duration;
 use prim::atomic::{AtomicUsize, Ordering::Relaxed};
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use std::collections::BTreeMap;
 use sync::Mutex;
 use table::{LockRequest, LockTable, Sleeper};

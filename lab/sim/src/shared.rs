@@ -5,6 +5,9 @@ use core::fmt;
 use core::ops::Deref;
 use core::panic::Location;
 
+// As in `prim`, where loom follows only one of the two.
+pub use self::Arc as PlainArc;
+
 /// See `std`'s.
 pub struct Arc<T: ?Sized>(std::sync::Arc<T>);
 

@@ -29,7 +29,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::OpenFlags;
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use std::os::fd::OwnedFd;
 
 /// A file system. Every method except [`FileSystem::root`] has a default: it fails with `ENOSYS` or a similar

@@ -25,7 +25,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::inode::Inode;
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::{Ordering::SeqCst, fence};
-use prim::shared::{Arc, Weak};
+use prim::shared::{PlainArc as Arc, Weak};
 use sync::Mutex;
 
 /// Reports to a tree's caches that something changed behind them. Keeps nothing alive; after the file

@@ -19,7 +19,7 @@ use crate::dcache::fs::{
 };
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use std::os::fd::OwnedFd;
 
 /// Declares [`Layer`] with each method forwarding to the inner file system, and makes each layer a [`FileSystem`].

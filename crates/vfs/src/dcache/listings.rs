@@ -16,7 +16,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::DirEntry;
 use core::mem::size_of;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use std::collections::{BTreeMap, VecDeque};
 use sync::Mutex;
 

@@ -29,7 +29,7 @@ use sync::{Mutex, PerCpuRwLock, SeqLock};
 /// Buckets of a new tree; it grows from there. 64 KiB, so that a few hundred threads that create and remove
 /// names in separate directories seldom meet on a cache line of buckets (the lab: 64 CPUs keep 0.94 of the
 /// rate of one; 0.49 with 256 buckets).
-const MIN_BUCKETS: usize = 8192;
+const MIN_BUCKETS: usize = if cfg!(loom) { 4 } else { 8192 };
 
 /// See the [module documentation](self).
 pub(crate) struct Tree {
@@ -66,7 +66,7 @@ pub(crate) struct PaddedSeqLock(pub(crate) SeqLock);
 pub(crate) struct Renames(Box<[PaddedSeqLock; RENAME_SEQS]>);
 
 /// Number of sequences of renames.
-const RENAME_SEQS: usize = 64;
+const RENAME_SEQS: usize = if cfg!(loom) { 1 } else { 64 };
 
 impl Renames {
     fn new() -> Self {
@@ -93,7 +93,9 @@ impl Renames {
 
 impl Tree {
     pub(crate) fn new() -> Self {
-        let (key, domain) = (NameKey::random(), RcuDomain::new());
+        // A model has no thread but its own.
+        let domain = if cfg!(loom) { RcuDomain::without_reclaimer() } else { RcuDomain::new() };
+        let key = NameKey::random();
         Self {
             table: Table::new(&domain, MIN_BUCKETS, key),
             domain,

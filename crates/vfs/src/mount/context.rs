@@ -12,7 +12,7 @@ use crate::dcache::tree::Tree;
 use crate::mount::namespace::Namespace;
 use crate::mount::place::OwnedPlace;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use sync::rcu::{Rcu, ReadGuard};
 use sync::{Mutex, PerCpuArc};
 

@@ -13,7 +13,7 @@
 //! P. Bagwell, "Ideal Hash Trees" (2001). The addresses are their own hash: their low bits differ, apart from those
 //! that are the same in all dentries.
 
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 
 /// Bits of an address that one level looks at.
 const LEVEL: u32 = 5;

@@ -4,7 +4,7 @@ use crate::dcache::slot::outlive;
 use crate::dcache::tree::Tree;
 use crate::mount::attach::LockedMounts;
 use crate::mount::{Mount, Owned};
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use std::collections::BTreeMap;
 use sync::{Mutex, PerCpuArc};
 

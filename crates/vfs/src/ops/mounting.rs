@@ -12,7 +12,7 @@ use crate::mount::context::Context;
 use crate::mount::namespace::Namespace;
 use crate::mount::place::{Base, OwnedPlace, PathAt, climbs_to};
 use crate::mount::{Mount, Owned};
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use sync::PerCpuArc;
 
 impl Context {

@@ -23,7 +23,7 @@ use super::{LockInfo, LockKind, WHOLE};
 use core::ops::Range;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
 use prim::park;
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use std::collections::{BTreeMap, VecDeque};
 
 /// An owner's request. The range is not empty.

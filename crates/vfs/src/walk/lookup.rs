@@ -43,7 +43,7 @@ use prim::atomic::{
     Ordering::{Relaxed, SeqCst},
     fence,
 };
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use sync::single_flight::{Entry, Waited};
 
 /// Answers that are discarded because the directory changed meanwhile, before the request is sent under the

@@ -2,7 +2,7 @@
 
 use crate::base::attr::{Attr, S_IFDIR, S_IFMT};
 use crate::base::errno::Errno;
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 
 /// Search (directories) or execute.
 pub const MAY_EXEC: u32 = 1;

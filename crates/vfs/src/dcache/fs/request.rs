@@ -1,7 +1,7 @@
 //! The caller of a file system, and the time of the call.
 
 use crate::base::access::credentials::{Capabilities, Credentials};
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 
 /// The caller of a request, and its time.
 #[derive(Clone, Debug)]

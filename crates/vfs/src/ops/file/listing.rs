@@ -23,7 +23,7 @@ use crate::dcache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
 use crate::ops::file::OpenFile;
 use prim::atomic::Ordering::Relaxed;
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use std::collections::VecDeque;
 use sync::MutexGuard;
 use sync::lockdep::Ranked;

@@ -11,7 +11,7 @@ use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
 use crate::ops::file::OpenFile;
 use crate::ops::{publish, xattrs};
-use prim::shared::Arc;
+use prim::shared::PlainArc as Arc;
 use std::os::fd::OwnedFd;
 
 impl OpenFile {
