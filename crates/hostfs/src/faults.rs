@@ -26,29 +26,48 @@ struct Plan {
     /// The calls so far.
     calls: Vec<Call>,
     /// The number of the call that fails, and with what.
-    fault: Option<(usize, HostErrno)>,
+    fault: Option<(usize, Fault)>,
+}
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// The host refuses it.
+    Refused(HostErrno),
+    /// The host reports an error after it did it, as when a signal or a server ends the wait.
+    Done(HostErrno),
+}
+
+impl Fault {
+    /// The error; calls `make` if the host does it.
+    pub(crate) fn instead_of(self, make: impl FnOnce()) -> HostErrno {
+        match self {
+            Self::Refused(error) => error,
+            Self::Done(error) => {
+                make();
+                error
+            }
+        }
+    }
 }
 
 thread_local! {
     static PLAN: RefCell<Plan> = RefCell::default();
 }
 
-/// Counts a call of this thread, and lets it fail if the plan has it.
-pub(crate) fn meet(call: Call) -> Result<(), HostErrno> {
+/// Counts a call of this thread. Returns how it fails, if the plan has it.
+pub(crate) fn meet(call: Call) -> Option<Fault> {
     PLAN.with_borrow_mut(|plan| {
         if !plan.is_active {
-            return Ok(());
+            return None;
         }
         plan.calls.push(call);
-        match plan.fault {
-            Some((number, error)) if number + 1 == plan.calls.len() => Err(error),
-            _ => Ok(()),
-        }
+        plan.fault.filter(|(number, _)| number + 1 == plan.calls.len()).map(|(_, fault)| fault)
     })
 }
 
 /// Calls `f`, in which the call with one number fails. Also returns the calls.
-fn with_fault<R>(fault: Option<(usize, HostErrno)>, f: impl FnOnce() -> R) -> (R, Vec<Call>) {
+fn with_fault<R>(fault: Option<(usize, Fault)>, f: impl FnOnce() -> R) -> (R, Vec<Call>) {
     PLAN.set(Plan { is_active: true, fault, ..Plan::default() });
     let result = f();
     (result, PLAN.take().calls)

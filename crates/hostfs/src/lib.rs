@@ -58,7 +58,8 @@
 //! - A file that is not where it was fails with `ESTALE`; a walk looks its name up again.
 //! - Where the host refuses the rights of a caller, a change fails with `EPERM`.
 //!
-//! After an error other than `EEXIST`, the host may have made a new file nevertheless: its name is looked up again.
+//! After an error the host may have made a new file nevertheless, and after `EIO` or `EINTR` it may have removed or moved a
+//! name: the names are looked up again.
 //!
 //! # Limits of the process
 //! An open file keeps a descriptor. A user other than root and the user of the process can have half of those open that the

@@ -111,7 +111,7 @@ impl Shared {
         let done = self.daemon.act(request).and_then(|acting| acting.unlink(fd.as_fd(), name, is_dir).map_err(errno));
         self.table.note_move();
         self.end_pin(node, pin, at, done.is_ok());
-        done?;
+        done.inspect_err(|error| self.doubt(*error, [at]))?;
         change.note_result(at, None);
         Ok(())
     }
@@ -138,6 +138,15 @@ impl Shared {
             }
         }
         Pin::Made
+    }
+
+    /// Lets names be looked up again, if the host may have changed them before it reported this error.
+    fn doubt<const N: usize>(&self, error: Errno, names: [NameAt<'_>; N]) {
+        if matches!(error, Errno::EIO | Errno::EINTR)
+            && let Some(invalidator) = self.invalidator.get()
+        {
+            names.into_iter().for_each(|at| invalidator.entry(at.dir, at.name));
+        }
     }
 
     /// Ends what [`Shared::pin`] began: `is_gone` if the name is gone.
@@ -175,7 +184,7 @@ impl Shared {
         if let Some((target, pin)) = pin {
             self.end_pin(target, pin, new_at, done.is_ok());
         }
-        done?;
+        done.inspect_err(|error| self.doubt(*error, [old_at, new_at]))?;
         node.state().set_place(new_at);
         if let Some(target) = target_node.filter(|_| is_exchange) {
             target.state().set_place(old_at);

@@ -4,7 +4,7 @@
 
 use super::answers::{errors, is_expected};
 use super::script::{GOES_ON, SCRIPT, Scene, USER, furnish};
-use super::with_fault;
+use super::{Fault, with_fault};
 use crate::options::{HostAcls, HostOptions, Revalidate};
 use crate::system::{self, Call};
 use rustix::io::Errno as HostErrno;
@@ -83,10 +83,10 @@ impl Mode {
 
 /// A call that fails.
 #[derive(Clone, Copy)]
-struct Fault {
+struct Failing {
     operation: usize,
     call: usize,
-    error: HostErrno,
+    fault: Fault,
 }
 
 /// What a run of the script gave.
@@ -99,14 +99,14 @@ struct Run {
 }
 
 /// Runs the script, and repeats an operation that failed by the fault.
-fn run(mode: &Mode, fault: Option<Fault>, expected: &[Answer]) -> Run {
+fn run(mode: &Mode, fault: Option<Failing>, expected: &[Answer]) -> Run {
     let source = mode.source();
     let scene = Scene::new(source.path(), &mode.options(), mode.owner).unwrap();
     let mut run = Run { answers: Vec::new(), calls: Vec::new(), failed: None };
     for (number, (_, made, operation)) in SCRIPT.iter().enumerate() {
         let once = || operation(&scene).map_err(|errno| errno.raw());
         let here = fault.filter(|fault| fault.operation == number);
-        let (answer, calls) = with_fault(here.map(|fault| (fault.call, fault.error)), once);
+        let (answer, calls) = with_fault(here.map(|fault| (fault.call, fault.fault)), once);
         run.calls.push(calls);
         if here.is_none() || answer == expected[number] {
             run.failed = run.failed.or_else(|| here.map(|_| answer.clone()));
@@ -195,7 +195,7 @@ fn try_all(mode: &Mode, met: &mut HashSet<Call>, is_tried: impl Fn(Call) -> bool
             {
                 faults += 1;
                 let name = format!("{}: call {call} {kind:?} fails with {error:?}", SCRIPT[operation].0);
-                let fault = Fault { operation, call, error };
+                let fault = Failing { operation, call, fault: Fault::Refused(error) };
                 let ran = std::panic::catch_unwind(|| run(mode, Some(fault), expected));
                 let Ok(run) = ran else {
                     wrong.push(format!("{name}: panicked, or the tree is not the host's"));
@@ -262,6 +262,32 @@ fn each_call_fails_once_with_each_error() {
     });
 }
 
+/// The calls that change names.
+const OF_NAMES: [Call; 7] =
+    [Call::Make, Call::Mkdir, Call::Mknod, Call::Symlink, Call::Link, Call::Unlink, Call::Rename];
+
+#[test]
+fn after_a_change_that_failed_too_late_the_tree_is_as_the_host() {
+    alone("after_a_change_that_failed_too_late_the_tree_is_as_the_host", || {
+        let mode = Mode { policy: Revalidate::Exclusive, watch: false, acls: HostAcls::Refuse, owner: None };
+        let before = descriptors();
+        let first = run(&mode, None, &[]);
+        let mut wrong = Vec::new();
+        for (operation, calls) in first.calls.iter().enumerate() {
+            for (call, kind) in calls.iter().enumerate().filter(|(_, kind)| OF_NAMES.contains(kind)) {
+                for error in [HostErrno::IO, HostErrno::INTR] {
+                    let fault = Failing { operation, call, fault: Fault::Done(error) };
+                    let ran = std::panic::catch_unwind(|| run(&mode, Some(fault), &first.answers));
+                    if ran.is_err() || !(0..MANY_LOOKS).any(|_| descriptors() == before) {
+                        wrong.push(format!("{}: call {call} {kind:?} fails with {error:?}", SCRIPT[operation].0));
+                    }
+                }
+            }
+        }
+        report(&wrong);
+    });
+}
+
 #[test]
 fn each_call_of_a_mount_fails_once_with_each_error() {
     alone("each_call_of_a_mount_fails_once_with_each_error", || {
@@ -281,7 +307,7 @@ fn each_call_of_a_mount_fails_once_with_each_error() {
         let mut wrong = Vec::new();
         for (number, &call) in calls.iter().enumerate() {
             for &error in errors(call) {
-                let (answer, _) = mount(Some((number, error)));
+                let (answer, _) = mount(Some((number, Fault::Refused(error))));
                 // The probes find out what the host lacks. ACLs that cannot be read deny; see `HostAcls::Apply`.
                 // What cannot be watched is cached for the ordinary time.
                 let may_pass = matches!(call, Call::ProbeOpenat2 | Call::ProbeAcls | Call::Getxattr | Call::AddWatch);
@@ -313,7 +339,7 @@ fn a_thread_that_keeps_the_rights_of_a_caller_changes_nothing_more() {
         let (_, calls) = with_fault(None, || make(b"/first"));
         let back = calls.iter().position(|call| *call == Call::SwitchBack).unwrap();
         // The thread that keeps the rights ends.
-        let thread = || with_fault(Some((back, HostErrno::PERM)), || make(b"/second"));
+        let thread = || with_fault(Some((back, Fault::Refused(HostErrno::PERM))), || make(b"/second"));
         let (answer, _) = std::thread::scope(|scope| scope.spawn(thread).join().unwrap());
         assert_eq!(answer, Ok(()), "the change was made before");
         assert_eq!(make(b"/third"), Err(vfs::Errno::EPERM));
