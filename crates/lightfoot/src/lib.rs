@@ -115,7 +115,7 @@ pub mod fs {
     pub use vfs::{
         Allocate, Attr, DirEntry, FileSystem, FsTraits, Inode, Invalidator, Layer, NameRules, NewInode, PathAdapter,
         PathEntry, PathFileSystem, Permission, Rename, RenameFlags, Request, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO,
-        S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SeekFor, SetAttr, SetTime, SetXattr, StatFs, Valid, Written,
+        S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SeekFor, SetAttr, SetTime, SetXattr, StatFs, UnheldInode, Valid, Written,
     };
 }
 

@@ -14,6 +14,10 @@
 //! | `Attributes`, `Modified`                       | empty path   | path `f` | path `../d/f`      |
 //! | `DeletedSelf`, `MovedSelf`                     | empty path   | no       | no                 |
 //!
+//! A watch of a subtree gets only names that its watcher could list at the time of the event: of each directory between
+//! the watched one and the name, its credentials need read and search permission. The caller that publishes decides that
+//! ([`Watches::publish`]).
+//!
 //! # What it is not
 //! A proof of order: events of one directory come in the order of the changes if the caller publishes under
 //! the lock that orders the changes. Others, such as `Modified`, may be swapped if they happen at the same
@@ -46,6 +50,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
+use crate::base::access::credentials::Credentials;
 use core::fmt;
 use core::time::Duration;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
@@ -130,8 +135,7 @@ pub(crate) trait Home: Send + Sync {
 /// Threads may share it: each event is returned to one of them.
 pub struct Watch {
     key: u64,
-    scope: Scope,
-    queue: Arc<Queue>,
+    watcher: Arc<Watcher>,
     home: Box<dyn Home>,
 }
 
@@ -139,7 +143,7 @@ impl Watch {
     /// The oldest queued event, if there is one. Does not block.
     #[must_use = "an event is given once"]
     pub fn try_next(&self) -> Option<Event> {
-        self.queue.try_next()
+        self.watcher.queue.try_next()
     }
 
     /// The oldest event; blocks until there is one, for at most `timeout` (`None`: without a limit).
@@ -147,31 +151,31 @@ impl Watch {
     /// `None` after the timeout, and after [`EventKind::Unmounted`] was returned: then no event can come.
     #[must_use = "an event is given once"]
     pub fn next(&self, timeout: Option<Duration>) -> Option<Event> {
-        self.queue.next(timeout)
+        self.watcher.queue.next(timeout)
     }
 
     /// The number of queued events, with an overflow as one: `FIONREAD`, in events.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.queue.pending()
+        self.watcher.queue.pending()
     }
 
     /// The scope of the watch.
     #[must_use]
     pub fn scope(&self) -> Scope {
-        self.scope
+        self.watcher.scope
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.home.watches().remove(self.key, &self.queue);
+        self.home.watches().remove(self.key, &self.watcher);
     }
 }
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").field("scope", &self.scope).field("pending", &self.pending()).finish_non_exhaustive()
+        f.debug_struct("Watch").field("scope", &self.scope()).field("pending", &self.pending()).finish_non_exhaustive()
     }
 }
 
@@ -184,24 +188,32 @@ pub(crate) struct Change {
     pub(crate) cookie: u32,
 }
 
-/// The way from a changed thing up to the root, as far as a watch may cover it.
+/// The way from a changed thing up to the root, as far as a watch may cover it. With each step the caller leaves a `D`, by
+/// which it decides later whether a watcher may see the names in that directory.
 #[derive(Debug)]
-pub(crate) struct Trail {
+pub(crate) struct Trail<D> {
     /// The number of steps that can matter.
     reach: usize,
-    /// The place, and the length of the path from it to the changed thing, in `names`.
-    steps: Vec<(u64, usize)>,
+    steps: Vec<TrailStep<D>>,
     /// The path, backwards byte by byte.
     names: Vec<u8>,
 }
 
-impl Trail {
+#[derive(Debug)]
+struct TrailStep<D> {
+    key: u64,
+    /// The length of the path from this place to the changed thing, in `names`.
+    end: usize,
+    dir: D,
+}
+
+impl<D> Trail<D> {
     /// Adds the next step: the place `key`, with the name `name` in the place of the step that follows. The
     /// first step is the changed thing, by the name in question (for `MovedFrom` the old one). The root's
     /// name does not matter. Returns whether a further step can matter.
-    pub(crate) fn push(&mut self, key: u64, name: &[u8]) -> bool {
+    pub(crate) fn push(&mut self, key: u64, name: &[u8], dir: D) -> bool {
         if self.steps.len() < self.reach {
-            self.steps.push((key, self.names.len()));
+            self.steps.push(TrailStep { key, end: self.names.len(), dir });
             if self.steps.len() > 1 {
                 self.names.push(b'/');
             }
@@ -215,12 +227,21 @@ impl Trail {
         self.steps.clear();
         self.names.clear();
     }
+
+    /// Whether `sees` holds for all directories between the changed thing and the place `depth` steps up.
+    fn is_seen(&self, depth: usize, sees: impl Fn(&D) -> Option<bool>) -> Option<bool> {
+        let between = self.steps[..depth].iter().skip(1);
+        between.map(|step| sees(&step.dir)).try_fold(true, |all, one| Some(all && one?))
+    }
 }
 
+/// What a watch and the table of watched places share.
 #[derive(Debug)]
 struct Watcher {
     scope: Scope,
-    queue: Arc<Queue>,
+    /// Of the thread that began to watch.
+    cred: Credentials,
+    queue: Queue,
 }
 
 /// The watched places of one tree.
@@ -233,7 +254,7 @@ pub(crate) struct Watches {
     /// For each counter, the watches whose place hashes to it.
     filter: [AtomicU32; FILTER],
     last_cookie: AtomicU32,
-    places: Mutex<BTreeMap<u64, Vec<Watcher>>>,
+    places: Mutex<BTreeMap<u64, Vec<Arc<Watcher>>>>,
 }
 
 impl Watches {
@@ -254,12 +275,18 @@ impl Watches {
         self.count.load(Relaxed) == 0
     }
 
-    /// Watches the place `key`, which `home` pins. The queue holds at most `capacity` events (at least one),
-    /// and an overflow.
-    pub(crate) fn watch(home: impl Home + 'static, key: u64, scope: Scope, capacity: usize) -> Watch {
-        let queue = Arc::new(Queue::new(capacity));
-        home.watches().add(key, Watcher { scope, queue: queue.clone() });
-        Watch { key, scope, queue, home: Box::new(home) }
+    /// Watches the place `key`, which `home` pins, for a watcher with the credentials `cred`. The queue holds at most
+    /// `capacity` events (at least one), and an overflow.
+    pub(crate) fn watch(
+        home: impl Home + 'static,
+        key: u64,
+        scope: Scope,
+        cred: Credentials,
+        capacity: usize,
+    ) -> Watch {
+        let watcher = Arc::new(Watcher { scope, cred, queue: Queue::new(capacity) });
+        home.watches().add(key, watcher.clone());
+        Watch { key, watcher, home: Box::new(home) }
     }
 
     /// A number that connects the two ends of a move: not 0, and not reused for a long time.
@@ -275,13 +302,19 @@ impl Watches {
 
     /// Notifies the watchers of a change. `climb` pushes the steps from the changed thing to the root onto
     /// the trail, until `push` returns that no further one matters. It is called only if there are watches,
-    /// once, under no lock of this module.
+    /// once, under no lock of this module. Neither is `sees` called under one: it returns whether these credentials may
+    /// read and search a directory of the trail; `None` if it cannot decide, and the watcher gets an overflow for the event.
     #[inline]
-    pub(crate) fn publish(&self, change: Change, climb: impl FnOnce(&mut Trail)) {
+    pub(crate) fn publish<D>(
+        &self,
+        change: Change,
+        climb: impl FnOnce(&mut Trail<D>),
+        sees: impl Fn(&D, &Credentials) -> Option<bool>,
+    ) {
         if !self.is_idle() {
             let mut trail = Trail { reach: self.reach(change.kind), steps: Vec::new(), names: Vec::new() };
             climb(&mut trail);
-            self.deliver(change, &trail);
+            self.deliver(change, &trail, sees);
         }
     }
 
@@ -290,13 +323,12 @@ impl Watches {
     pub(crate) fn unmounted(&self, is_gone: impl Fn(u64) -> bool) {
         let places: Vec<u64> = self.places.lock().keys().copied().collect();
         let gone: Vec<u64> = places.into_iter().filter(|&key| is_gone(key)).collect();
-        let queues: Vec<_> = {
+        let watchers: Vec<_> = {
             let places = self.places.lock();
-            let watchers = gone.iter().filter_map(|key| places.get(key)).flatten();
-            watchers.map(|watcher| watcher.queue.clone()).collect()
+            gone.iter().filter_map(|key| places.get(key)).flatten().cloned().collect()
         };
-        for queue in queues {
-            queue.push(Event { kind: EventKind::Unmounted, is_dir: false, cookie: 0, path: Box::default() });
+        for watcher in watchers {
+            watcher.queue.push(Event { kind: EventKind::Unmounted, is_dir: false, cookie: 0, path: Box::default() });
         }
     }
 
@@ -311,29 +343,36 @@ impl Watches {
     }
 
     #[cold]
-    fn deliver(&self, change: Change, trail: &Trail) {
+    fn deliver<D>(&self, change: Change, trail: &Trail<D>, sees: impl Fn(&D, &Credentials) -> Option<bool>) {
         use EventKind::{Created, Deleted, MovedFrom, MovedTo};
         let of_name = matches!(change.kind, Created | Deleted | MovedFrom | MovedTo);
         let steps = || trail.steps.iter().enumerate().skip(usize::from(of_name));
-        if !steps().any(|(_, &(key, _))| self.filter[counter_of(key)].load(Relaxed) != 0) {
+        if !steps().any(|(_, step)| self.filter[counter_of(step.key)].load(Relaxed) != 0) {
             return;
         }
         let mut found = Vec::new();
         {
             let places = self.places.lock();
-            for (depth, &(key, end)) in steps() {
-                let watchers = places.get(&key).into_iter().flatten();
+            for (depth, step) in steps() {
+                let watchers = places.get(&step.key).into_iter().flatten();
                 let covering = watchers.filter(|watcher| depth <= 1 || watcher.scope == Scope::Subtree);
-                found.extend(covering.map(|watcher| (watcher.queue.clone(), end)));
+                found.extend(covering.map(|watcher| (watcher.clone(), depth, step.end)));
             }
         }
-        for (queue, end) in found {
-            let path = trail.names[..end].iter().rev().copied().collect();
-            queue.push(Event { kind: change.kind, is_dir: change.is_dir, cookie: change.cookie, path });
+        for (watcher, depth, end) in found {
+            let event = match trail.is_seen(depth, |dir| sees(dir, &watcher.cred)) {
+                Some(false) => continue,
+                Some(true) => {
+                    let path = trail.names[..end].iter().rev().copied().collect();
+                    Event { kind: change.kind, is_dir: change.is_dir, cookie: change.cookie, path }
+                }
+                None => Event { kind: EventKind::Overflow, is_dir: false, cookie: 0, path: Box::default() },
+            };
+            watcher.queue.push(event);
         }
     }
 
-    fn add(&self, key: u64, watcher: Watcher) {
+    fn add(&self, key: u64, watcher: Arc<Watcher>) {
         let mut places = self.places.lock();
         self.counters(key, watcher.scope).for_each(|counter| {
             counter.fetch_add(1, Relaxed);
@@ -341,15 +380,15 @@ impl Watches {
         places.entry(key).or_default().push(watcher);
     }
 
-    fn remove(&self, key: u64, queue: &Arc<Queue>) {
+    fn remove(&self, key: u64, watcher: &Arc<Watcher>) {
         let mut places = self.places.lock();
         let Some(watchers) = places.get_mut(&key) else {
             return;
         };
-        let Some(at) = watchers.iter().position(|watcher| Arc::ptr_eq(&watcher.queue, queue)) else {
+        let Some(at) = watchers.iter().position(|one| Arc::ptr_eq(one, watcher)) else {
             return;
         };
-        let watcher = watchers.remove(at);
+        watchers.remove(at);
         if watchers.is_empty() {
             places.remove(&key);
         }

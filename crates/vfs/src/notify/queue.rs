@@ -116,8 +116,10 @@ impl Waiting {
         }
         // The final event always fits.
         let is_last = event.kind == EventKind::Unmounted;
+        // An event that the caller could not give a path is lost, as one that finds the queue full.
+        let is_lost = event.kind == EventKind::Overflow;
         let has_room = self.events.len() - usize::from(self.has_overflow) < capacity;
-        if has_room || is_last {
+        if (has_room && !is_lost) || is_last {
             self.is_closed = is_last;
             self.events.push_back(event);
             return true;

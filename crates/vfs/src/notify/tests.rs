@@ -14,12 +14,17 @@ impl Home for Arc<Watches> {
 /// A tree of places: key, name, parent.
 const PLACES: [(u64, &str, u64); 5] = [(1, "", 0), (2, "usr", 1), (3, "share", 2), (4, "doc", 3), (5, "tmp", 1)];
 
-fn climb(mut key: u64, trail: &mut Trail) {
+fn climb(mut key: u64, trail: &mut Trail<u64>) {
     while let Some(&(_, name, parent)) = PLACES.iter().find(|place| place.0 == key)
-        && trail.push(key, name.as_bytes())
+        && trail.push(key, name.as_bytes(), key)
     {
         key = parent;
     }
+}
+
+/// Every watcher may see every place.
+fn all_see(_: &u64, _: &Credentials) -> Option<bool> {
+    Some(true)
 }
 
 fn change(kind: EventKind) -> Change {
@@ -31,7 +36,7 @@ fn event(kind: EventKind, path: &str) -> Event {
 }
 
 fn watch(watches: &Arc<Watches>, key: u64, scope: Scope, capacity: usize) -> Watch {
-    Watches::watch(watches.clone(), key, scope, capacity)
+    Watches::watch(watches.clone(), key, scope, Credentials::root(), capacity)
 }
 
 fn all(watch: &Watch) -> Vec<Event> {
@@ -42,7 +47,7 @@ fn all(watch: &Watch) -> Vec<Event> {
 fn check(watched: u64, scope: Scope, kind: EventKind, changed: u64, expected: Option<&str>) {
     let watches = Arc::new(Watches::new());
     let watch = watch(&watches, watched, scope, 10);
-    watches.publish(Change { kind, is_dir: true, cookie: 7 }, |trail| climb(changed, trail));
+    watches.publish(Change { kind, is_dir: true, cookie: 7 }, |trail| climb(changed, trail), all_see);
     let expected: Vec<_> =
         expected.map(|path| Event { is_dir: true, cookie: 7, ..event(kind, path) }).into_iter().collect();
     assert_eq!(all(&watch), expected, "{kind:?} of {changed} for a watch of {watched} {scope:?}");
@@ -84,13 +89,17 @@ fn each_watch_is_told_what_the_table_says() {
 fn the_way_up_is_walked_only_as_far_as_somebody_may_watch() {
     let watches = Arc::new(Watches::new());
     assert!(watches.is_idle());
-    watches.publish(change(Created), |_| panic!("climbed for nobody"));
+    watches.publish(change(Created), |_| panic!("climbed for nobody"), all_see);
     let steps_for = |kind| {
         let mut steps = 0;
-        watches.publish(change(kind), |trail| {
-            climb(4, trail);
-            steps = trail.steps.len();
-        });
+        watches.publish(
+            change(kind),
+            |trail| {
+                climb(4, trail);
+                steps = trail.steps.len();
+            },
+            all_see,
+        );
         steps
     };
     let on_dir = watch(&watches, 5, Scope::Directory, 10);
@@ -109,7 +118,7 @@ fn a_watch_of_a_directory_is_not_told_of_what_lies_deeper_even_if_another_is() {
     let watches = Arc::new(Watches::new());
     let shallow = watch(&watches, 2, Scope::Directory, 10);
     let deep = [2, 1].map(|key| watch(&watches, key, Scope::Subtree, 10));
-    watches.publish(change(Created), |trail| climb(4, trail));
+    watches.publish(change(Created), |trail| climb(4, trail), all_see);
     assert_eq!(all(&shallow), []);
     assert_eq!(deep.each_ref().map(all), [[event(Created, "share/doc")], [event(Created, "usr/share/doc")]]);
 }
@@ -118,12 +127,47 @@ fn a_watch_of_a_directory_is_not_told_of_what_lies_deeper_even_if_another_is() {
 fn a_way_walked_again_leaves_nothing_of_the_first_walk() {
     let watches = Arc::new(Watches::new());
     let watch = watch(&watches, 1, Scope::Subtree, 10);
-    watches.publish(change(Created), |trail| {
-        climb(5, trail);
-        trail.restart();
-        climb(3, trail);
-    });
+    watches.publish(
+        change(Created),
+        |trail| {
+            climb(5, trail);
+            trail.restart();
+            climb(3, trail);
+        },
+        all_see,
+    );
     assert_eq!(all(&watch), [event(Created, "usr/share")]);
+}
+
+#[test]
+fn names_in_a_directory_that_the_watcher_may_not_list_are_not_reported() {
+    // For a change to 4 (`usr/share/doc`): the directory that is hidden, or cannot be decided, and what the watch gets.
+    let path = |path| vec![event(Created, path)];
+    let (lost, nothing) = (vec![event(Overflow, "")], vec![]);
+    let cases = [
+        (1, Some(3), Some(false), nothing.clone()),
+        (1, Some(2), Some(false), nothing.clone()),
+        // The watched place itself: decided when the watch began. The changed thing: its name is in its directory.
+        (1, Some(1), Some(false), path("usr/share/doc")),
+        (1, Some(4), Some(false), path("usr/share/doc")),
+        (2, Some(1), Some(false), path("share/doc")),
+        (2, Some(3), Some(false), nothing.clone()),
+        (3, Some(3), Some(false), path("doc")),
+        (1, Some(2), None, lost.clone()),
+        (1, Some(3), None, lost),
+        (1, None, None, path("usr/share/doc")),
+    ];
+    for (watched, hidden, answer, expected) in cases {
+        let watches = Arc::new(Watches::new());
+        let cred = Credentials::user(1001, 1001, &[]);
+        let watch = Watches::watch(watches.clone(), watched, Scope::Subtree, cred.clone(), 10);
+        let sees = |place: &u64, by: &Credentials| {
+            assert_eq!(by, &cred);
+            if Some(*place) == hidden { answer } else { Some(true) }
+        };
+        watches.publish(change(Created), |trail| climb(4, trail), sees);
+        assert_eq!(all(&watch), expected, "{watched} {hidden:?} {answer:?}");
+    }
 }
 
 #[test]
@@ -171,7 +215,7 @@ fn a_wait_ends_with_its_time_and_after_the_unmount_there_is_none() {
     assert_eq!(watch.next(Some(Duration::ZERO)), None);
     assert_eq!(watch.next(Some(Duration::from_millis(1))), None);
     watches.unmounted(|_| true);
-    watches.publish(change(Created), |trail| climb(3, trail));
+    watches.publish(change(Created), |trail| climb(3, trail), all_see);
     assert_eq!(watch.next(None), Some(event(Unmounted, "")));
     assert_eq!((watch.next(None), watch.try_next(), watch.pending()), (None, None, 0));
 }
@@ -188,14 +232,14 @@ fn a_parked_watcher_is_woken_by_a_change_and_all_by_the_unmount() {
     let watches = Arc::new(Watches::new());
     let watch = watch(&watches, 2, Scope::Directory, 10);
     let await_sleepers = |count| {
-        while watch.queue.sleepers() != count {
+        while watch.watcher.queue.sleepers() != count {
             thread::yield_now();
         }
     };
     thread::scope(|scope| {
         let waiter = scope.spawn(|| watch.next(None));
         await_sleepers(1);
-        watches.publish(change(Created), |trail| climb(3, trail));
+        watches.publish(change(Created), |trail| climb(3, trail), all_see);
         assert_eq!(waiter.join().unwrap(), Some(event(Created, "share")));
         let waiters = [(); 3].map(|()| scope.spawn(|| watch.next(None)));
         await_sleepers(3);
@@ -234,10 +278,14 @@ fn every_event_of_many_publishers_is_given_once_to_one_of_many_waiters() {
                 start.wait();
                 for i in 0..EACH {
                     let name = format!("{publisher}-{i:04}");
-                    watches.publish(change(Created), |trail| {
-                        assert!(trail.push(9, name.as_bytes()));
-                        climb(2, trail);
-                    });
+                    watches.publish(
+                        change(Created),
+                        |trail| {
+                            assert!(trail.push(9, name.as_bytes(), 9));
+                            climb(2, trail);
+                        },
+                        all_see,
+                    );
                 }
             })
         });
@@ -269,14 +317,14 @@ fn watches_come_and_go_while_changes_are_published() {
                     let which = if round % 2 == 0 { Scope::Subtree } else { Scope::Directory };
                     let watch = watch(watches, key, which, 4);
                     // A watch that exists gets the event, whatever else comes and goes: this thread's at least.
-                    watches.publish(change(Attributes), |trail| climb(key, trail));
+                    watches.publish(change(Attributes), |trail| climb(key, trail), all_see);
                     let mut events = core::iter::from_fn(|| watch.try_next());
                     assert!(events.any(|event| matches!(event.kind, Attributes | Overflow)), "{round}");
                 }
             })
         });
         for _ in 0..20_000 {
-            watches.publish(change(Created), |trail| climb(4, trail));
+            watches.publish(change(Created), |trail| climb(4, trail), all_see);
         }
         for watcher in watchers {
             watcher.join().unwrap();

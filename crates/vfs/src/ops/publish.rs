@@ -5,7 +5,7 @@
 //! order. The climb reads the way up without a lock, as a reverse path does, and repeats if something on it
 //! moved.
 
-use crate::base::access::credentials::MAY_READ;
+use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_READ};
 use crate::base::errno::Errno;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::moving::MoveEnd;
@@ -13,7 +13,8 @@ use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::notify::{Change, EventKind, Home, Scope, Trail, Watch, Watches};
-use crate::walk::permission::may;
+use crate::walk::permission::{MayRcu, may, may_rcu};
+use sync::rcu::ReadGuard;
 
 /// Tries to read the way up undisturbed; after them the last result is used.
 const TRIES: u32 = 4;
@@ -43,15 +44,19 @@ impl Context {
     /// ([`crate::DEFAULT_QUEUED_EVENTS`] is inotify's), then one overflow event. Until it is dropped, the
     /// watch holds the place, as an open file would.
     ///
+    /// Of a subtree, it reports only names that this context's credentials at the time of this call could list at the time
+    /// of the event: they need read and search permission for each directory between the watched one and the name, as the
+    /// cache has its mode and ACL.
+    ///
     /// # Errors
     /// `EACCES` without read permission; those of a walk.
     pub fn watch(&self, base: Base<'_>, path: &[u8], scope: Scope, capacity: usize) -> Result<Watch, Errno> {
-        let held = self.resolve(base, path, true, |found| {
+        let (held, cred) = self.resolve(base, path, true, |found| {
             may(found, &found.inode()?.attr(), MAY_READ)?;
-            found.pin()
+            Ok::<_, Errno>((found.pin()?, found.cred.clone()))
         })?;
         let key = core::ptr::from_ref(held.dentry()) as u64;
-        Ok(Watches::watch(held, key, scope, capacity))
+        Ok(Watches::watch(held, key, scope, cred, capacity))
     }
 }
 
@@ -85,28 +90,53 @@ pub(crate) fn touched(sb: &SuperBlock, kind: EventKind, dentry: &Dentry) {
     report(sb, kind, dentry, None, dentry.object().is_dir(), 0);
 }
 
+/// A directory on the way up, and its sequence then.
+type Passed<'g> = (&'g Dentry, u32);
+
 #[inline]
 fn report(sb: &SuperBlock, kind: EventKind, of: &Dentry, first: Option<FirstStep<'_>>, is_dir: bool, cookie: u32) {
-    let change = Change { kind, is_dir, cookie };
-    sb.watches.publish(change, |trail| {
-        for _ in 0..TRIES {
-            trail.restart();
-            if climb(sb, trail, of, first) {
-                return;
+    if !sb.watches.is_idle() {
+        report_watched(sb, Change { kind, is_dir, cookie }, of, first);
+    }
+}
+
+#[cold]
+fn report_watched(sb: &SuperBlock, change: Change, of: &Dentry, first: Option<FirstStep<'_>>) {
+    let guard = sb.domain.read();
+    sb.watches.publish(
+        change,
+        |trail| {
+            for _ in 0..TRIES {
+                trail.restart();
+                if climb(&guard, trail, of, first) {
+                    return;
+                }
             }
-        }
-    });
+        },
+        |&passed, cred| may_list(sb, &guard, passed, cred),
+    );
+}
+
+/// Whether `cred` may read and search a directory on the way up; `None` if it has changed since, so that its name on the
+/// way may be wrong. A check that its file system cannot answer here counts as refused.
+fn may_list(sb: &SuperBlock, guard: &ReadGuard<'_>, (dir, seq): Passed<'_>, cred: &Credentials) -> Option<bool> {
+    let may = dir.inode().map(|inode| may_rcu(sb, guard, inode, &inode.attr(), cred, MAY_READ | MAY_EXEC));
+    (!dir.seq.retry(seq)).then_some(matches!(may, Some(MayRcu::Is(Ok(())))))
 }
 
 /// Pushes the way up from `of` (by its `first` step, if given) onto the trail; `false`
 /// if it changed meanwhile.
-fn climb(sb: &SuperBlock, trail: &mut Trail, of: &Dentry, first: Option<FirstStep<'_>>) -> bool {
-    let guard = sb.domain.read();
+fn climb<'g>(
+    guard: &'g ReadGuard<'_>,
+    trail: &mut Trail<Passed<'g>>,
+    of: &'g Dentry,
+    first: Option<FirstStep<'g>>,
+) -> bool {
     let key = |dentry: &Dentry| core::ptr::from_ref(dentry) as u64;
-    let mut seen: Vec<(&Dentry, u32)> = Vec::new();
+    let mut seen: Vec<Passed<'_>> = Vec::new();
     let mut at = of;
     if let Some(FirstStep { dir, name }) = first {
-        if !trail.push(key(of), name) {
+        if !trail.push(key(of), name, (of, of.seq.raw_begin())) {
             return true;
         }
         at = dir;
@@ -114,7 +144,7 @@ fn climb(sb: &SuperBlock, trail: &mut Trail, of: &Dentry, first: Option<FirstSte
     loop {
         let seq = at.seq.begin();
         seen.push((at, seq));
-        let more = at.with_name_rcu(&guard, |name| trail.push(key(at), name));
+        let more = at.with_name_rcu(guard, |name| trail.push(key(at), name, (at, seq)));
         match at.parent() {
             Some(parent) if more && !core::ptr::eq(parent, at) => at = parent,
             _ => break,
