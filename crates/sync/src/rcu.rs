@@ -165,6 +165,12 @@ impl RcuDomain {
         }
     }
 
+    /// Whether the calling thread is in a read section of this domain.
+    #[must_use]
+    pub fn is_reading(&self) -> bool {
+        self.inner.readers.is_inside()
+    }
+
     /// The calling thread is in no read section of this domain.
     fn check_outside(&self, call: &str) {
         assert!(!self.inner.readers.is_inside(), "{call} inside a read section of the same domain");

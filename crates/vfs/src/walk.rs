@@ -32,6 +32,7 @@ pub(crate) mod resolve;
 mod revalidate;
 
 use crate::base::access::credentials::Credentials;
+use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::PATH_MAX;
@@ -45,7 +46,7 @@ use crate::mount::context::{Context, State};
 use crate::mount::place::{Base, OwnedPlace, PathAt, Place};
 use crate::mount::{Mount, MountRef};
 use crate::walk::rcu_walk::{Before, RcuWalk, RunEnd, Step, WalkExit, rest_of};
-use crate::walk::ref_walk::RefWalk;
+use crate::walk::ref_walk::{HeldEnd, Question, RefWalk};
 use core::cell::Cell;
 use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
@@ -57,8 +58,8 @@ pub(crate) struct WalkEnd<'a> {
     pub(crate) dentry: &'a Dentry,
     pub(crate) seq: u32,
     pub(crate) object: Object,
-    /// The reference on the place, if a ref-walk holds it: later changes then do not matter.
-    held: Option<&'a OwnedPlace>,
+    /// The end of a ref-walk, which holds the place, if it is one: later changes then do not matter.
+    held: Option<&'a HeldEnd<'a>>,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
     /// The credentials at the beginning of the walk.
@@ -80,11 +81,11 @@ impl<'a> WalkEnd<'a> {
     }
 
     /// The end of a ref-walk, which holds it.
-    fn at_held(walk: &'a RefWalk, guard: &'a ReadGuard<'a>, at: &Step<'a>) -> Self {
-        let (links, cred) = (walk.links(), walk.cred());
+    fn at_held(end: &'a HeldEnd<'a>, guard: &'a ReadGuard<'a>, at: &Step<'a>) -> Self {
+        let (links, cred) = (end.walk().links(), end.walk().cred());
         let Step { mount, dentry, seq, object } = *at;
         let (pinned, fallback) = (Cell::new(false), Cell::new(None));
-        Self { mount, guard, dentry, seq, object, held: Some(walk.held()), links, cred, pinned, fallback }
+        Self { mount, guard, dentry, seq, object, held: Some(end), links, cred, pinned, fallback }
     }
 
     pub(crate) fn sb(&self) -> &'a SuperBlock {
@@ -112,9 +113,18 @@ impl<'a> WalkEnd<'a> {
         inode_of(self.dentry, self.object).ok_or(Errno::ENOENT)
     }
 
-    /// Whether the walk holds the place, and so may block.
-    pub(crate) fn is_held(&self) -> bool {
-        self.held.is_some()
+    /// What needs a call of the file system: a ref-walk makes the call outside of its read section and calls the closure
+    /// again, which gets the answer here; an rcu-walk becomes a ref-walk. Until then the closure fails with `EAGAIN`.
+    ///
+    /// # Errors
+    /// The file system's; `EAGAIN`, which the walk never returns.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn answer(&self, question: Question) -> Result<Attr, Errno> {
+        match self.held {
+            Some(end) => end.answer(question),
+            None => Err(self.fall_back(question.fallback())),
+        }
     }
 
     /// Takes a count on the mount. If the walk holds the place, it already has one and gets another, even of
@@ -125,7 +135,7 @@ impl<'a> WalkEnd<'a> {
     #[inline]
     pub(crate) fn count_mount(&self) -> Result<PerCpuArc<Mount>, Errno> {
         match self.held {
-            Some(held) => Ok(held.mount().clone()),
+            Some(end) => Ok(end.held().mount().clone()),
             None => self.mount.to_arc().ok_or_else(|| self.unmounting()),
         }
     }
@@ -274,11 +284,11 @@ impl Context {
         follow: bool,
         take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Option<Result<R, E>> {
+        if held.is_done(follow) {
+            return Some(held.finish(take));
+        }
         let tree = self.tree();
         let guard = tree.domain.read();
-        if held.is_done(follow) {
-            return Some(held.take_end(&guard, take));
-        }
         let walk = RcuWalk {
             tree,
             guard: &guard,
@@ -301,6 +311,8 @@ impl Context {
             Concluded::GoOn(further) => further,
             Concluded::Lost => return None,
         };
+        // The places that it held are put outside of the read section: that may end an inode.
+        drop(guard);
         *held = further;
         None
     }

@@ -23,8 +23,8 @@ impl SuperBlock {
     ) -> Result<(), Errno> {
         let name = kind.xattr_name();
         match acl {
-            Some(acl) => self.fs.set_xattr(request, inode, name, &acl.to_xattr(), SetXattr::Any),
-            None => match self.fs.remove_xattr(request, inode, name) {
+            Some(acl) => self.fs().set_xattr(request, inode, name, &acl.to_xattr(), SetXattr::Any),
+            None => match self.fs().remove_xattr(request, inode, name) {
                 Err(Errno::ENODATA) => Ok(()),
                 done => done,
             },
@@ -67,7 +67,7 @@ impl SuperBlock {
     /// Reads the ACLs of an inode from the file system, whose attributes were read just now. If they cannot be read, the
     /// group class has no permission; if that may change, the next use reads them again.
     pub(crate) fn fetch_acls(&self, inode: &Inode, attr: &Attr) {
-        let read = |kind: AclKind| match self.fs.get_xattr(inode, kind.xattr_name()) {
+        let read = |kind: AclKind| match self.fs().get_xattr(inode, kind.xattr_name()) {
             Ok(value) => Acl::from_xattr(&value),
             Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(None),
             Err(errno) => Err(errno),

@@ -5,9 +5,40 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::inode::{DeadInode, Inode};
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::SlotKind;
-use crate::dcache::slot::{cold_part, dentry_beside};
+use crate::dcache::slot::{UncountedDentry, cold_part, dentry_beside};
 use crate::dcache::superblock::SuperBlock;
-use prim::atomic::Ordering::AcqRel;
+use prim::atomic::{
+    AtomicBool,
+    Ordering::{AcqRel, Relaxed},
+};
+use sync::Mutex;
+
+/// Dentries whose last count was put inside a read section.
+#[derive(Default)]
+pub(crate) struct LatePuts {
+    dentries: Mutex<Vec<UncountedDentry>>,
+    /// Whether there are any. Written under the lock.
+    is_used: AtomicBool,
+}
+
+impl LatePuts {
+    fn add(&self, dentry: UncountedDentry) {
+        let mut dentries = self.dentries.lock();
+        dentries.push(dentry);
+        // Relaxed: a hint for other threads; this one sees it after its read section.
+        self.is_used.store(true, Relaxed);
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.is_used.load(Relaxed)
+    }
+
+    fn take(&self) -> Vec<UncountedDentry> {
+        let mut dentries = self.dentries.lock();
+        self.is_used.store(false, Relaxed);
+        core::mem::take(&mut *dentries)
+    }
+}
 
 impl SuperBlock {
     /// Returns the count of the name, and removes the name's share of its file's links.
@@ -30,8 +61,29 @@ impl SuperBlock {
     }
 
     /// Kills `dentry`, which has no holder and no name, unless another thread takes a reference first.
+    ///
+    /// That calls the file system. So inside a read section it is left to the next put outside of one, the next step of
+    /// a ref-walk or the end of the superblock, whichever comes first; until then the dentry has a count of zero.
     #[cold]
     pub(super) fn last_put(&self, dentry: &Dentry) {
+        if self.domain.is_reading() {
+            self.late_puts.add(UncountedDentry::of(self, dentry));
+            return;
+        }
+        self.end_late_puts();
+        self.end_unused(dentry);
+    }
+
+    /// Ends the dentries whose last count was put inside a read section, unless they are used again. Not inside one.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_late_puts(&self) {
+        if !self.late_puts.is_empty() {
+            self.late_puts.take().iter().for_each(|dentry| self.end_unused(dentry.get()));
+        }
+    }
+
+    fn end_unused(&self, dentry: &Dentry) {
         let mut dead = dentry;
         while dead.count.try_kill(0) {
             let parent = dead.object().pins_parent().then(|| dead.parent()).flatten();
@@ -81,7 +133,9 @@ impl SuperBlock {
 
     fn evict(&self, inode: &DeadInode<'_>) {
         self.inodes.remove(&self.domain, inode);
-        self.contain(|| self.fs.evict(inode));
+        // Outside of what catches panics: of a call inside a read section, tests must hear.
+        let fs = self.fs();
+        self.contain(|| fs.evict(inode));
         // Walks call the file system's check without a reference.
         let read_by = self.own_permissions.then_some(&self.domain);
         self.contain(|| inode.private.clear(inode, read_by));

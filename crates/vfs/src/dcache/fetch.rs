@@ -45,7 +45,7 @@ impl SuperBlock {
         let invalidations = self.invalidations();
         inode.set_stale(false);
         let before = inode.attr();
-        let reply = self.fs.attributes(&Request::of(&Credentials::root()), inode);
+        let reply = self.fs().attributes(&Request::of(&Credentials::root()), inode);
         let is_same = |attr: &Attr| if attr.kind() == before.kind() { Ok(()) } else { Err(Errno::ESTALE) };
         let attr = reply.and_then(|attr| is_same(&attr).map(|()| attr)).inspect_err(|_| inode.mark_stale())?;
         let is_known = inode.update(|now| {
@@ -100,7 +100,7 @@ impl SuperBlock {
         if let Some(body) = inode.link_body.load(&self.domain.read()) {
             return Ok(body.to_vec());
         }
-        let body = self.fs.read_link(request, inode)?;
+        let body = self.fs().read_link(request, inode)?;
         let copy = body.to_vec();
         self.charge_body(body.len(), 1);
         inode.link_body.set(&self.domain, Some(body));

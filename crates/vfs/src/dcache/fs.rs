@@ -11,6 +11,9 @@
 //! [`FileSystem::lookup`] comes without a lock: lookups of different names of one directory run in parallel,
 //! also with changes of that directory. Its answer is discarded if the directory changed meanwhile.
 //!
+//! No call comes inside a read section of RCU, so a call that blocks delays only those who wait for it (debug builds check
+//! it at each call). The exceptions must not block: [`FileSystem::try_permission`], and [`NameRules`].
+//!
 //! # Where it comes from
 //! Linux's `inode_operations`, `dentry_operations` (`d_revalidate`, `d_hash`, `d_compare`), `file_operations`
 //! and `super_operations`; the validity of answers is FUSE's `entry_timeout`.

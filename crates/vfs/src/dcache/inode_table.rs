@@ -13,7 +13,7 @@
 //! Linux's `inode_hashtable`, `iget5_locked`.
 
 use crate::dcache::inode::Inode;
-use crate::dcache::slot::{InodeTable, link_inode};
+use crate::dcache::slot::{InodeTable, link_inode, outlive_inode};
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::{AtomicBool, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
@@ -80,11 +80,14 @@ impl Inodes {
     /// Calls `f` with the inode of `node`, on which a reference was taken; `f` keeps it or returns it.
     pub(crate) fn get<R>(&self, sb: &SuperBlock, node: u64, f: impl FnOnce(&Inode) -> R) -> Option<R> {
         let table = self.table.as_ref()?;
-        let guard = sb.domain.read();
-        let found = table.find_slow(&guard, node_hash(node), |inode| inode.node() == node && inode.is_alive())?;
-        if !found.try_get() {
-            return None;
-        }
+        let found = {
+            let guard = sb.domain.read();
+            let found = table.find_slow(&guard, node_hash(node), |inode| inode.node() == node && inode.is_alive())?;
+            if !found.try_get() {
+                return None;
+            }
+            outlive_inode(sb, found)
+        };
         if found.node() != node {
             sb.put_inode(found);
             return None;

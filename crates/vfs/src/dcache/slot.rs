@@ -110,6 +110,13 @@ pub(crate) fn outlive<'s>(_sb: &'s SuperBlock, dentry: &Dentry) -> &'s Dentry {
     unsafe { &*core::ptr::from_ref(dentry) }
 }
 
+/// The same for an inode.
+#[inline(always)]
+pub(crate) fn outlive_inode<'s>(_sb: &'s SuperBlock, inode: &Inode) -> &'s Inode {
+    // SAFETY: invariant 1, as above.
+    unsafe { &*core::ptr::from_ref(inode) }
+}
+
 /// A pointer to a dentry of the same tree, or none.
 #[repr(transparent)]
 pub(crate) struct Link(AtomicPtr<Dentry>);
@@ -174,6 +181,9 @@ impl CountedDentry {
 /// any time.
 #[derive(Clone, Copy)]
 pub(crate) struct UncountedDentry(NonNull<Dentry>);
+
+// SAFETY: a dentry is all atomics.
+unsafe impl Send for UncountedDentry {}
 
 impl UncountedDentry {
     /// Ends the borrow of `dentry`. The caller must keep the superblock alive for longer than this value.

@@ -14,6 +14,7 @@
 
 use crate::base::name::Named;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::end::LatePuts;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{FileSystem, FsTraits, NameRules, NewInode, Valid};
 use crate::dcache::inode::Inode;
@@ -29,12 +30,13 @@ use prim::atomic::{
 };
 use prim::shared::PlainArc as Arc;
 use std::borrow::Cow;
+use sync::rcu::ReadGuard;
 use sync::{PerCpuArc, SingleFlight, Slab};
 
 /// See the [module documentation](self).
 pub(crate) struct SuperBlock {
     tree: PerCpuArc<Tree>,
-    pub(crate) fs: Box<dyn FileSystem>,
+    fs: Box<dyn FileSystem>,
     pub(crate) type_name: Cow<'static, str>,
     pub(crate) slab: Arc<Slab<Dentry>>,
     /// The slab of negative entries.
@@ -74,6 +76,7 @@ pub(crate) struct SuperBlock {
     pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
     /// Lookups that go on after their callers' deadlines.
     pub(crate) hung_lookups: AtomicU32,
+    pub(super) late_puts: LatePuts,
     _memory: Memory,
 }
 
@@ -226,6 +229,7 @@ impl SuperBlock {
             own_permissions,
             default_valid,
             ttl_ns: AtomicU64::new(if let Valid::For(ns) = default_valid { ns } else { u64::MAX }),
+            late_puts: LatePuts::default(),
             _memory: memory,
         }
     }
@@ -236,6 +240,20 @@ impl SuperBlock {
 
     pub(crate) fn root(&self) -> &Dentry {
         self.root.get()
+    }
+
+    /// The file system, for a call that may block: not inside a read section, which would make every grace period of the
+    /// tree wait for it.
+    #[inline(always)]
+    pub(crate) fn fs(&self) -> &dyn FileSystem {
+        debug_assert!(!self.tree.domain.is_reading(), "a file system is called inside a read section");
+        &*self.fs
+    }
+
+    /// The file system, for its permission check in rcu-walk: the one call that it gets inside a read section.
+    #[inline(always)]
+    pub(crate) fn fs_rcu(&self, _guard: &ReadGuard<'_>) -> &dyn FileSystem {
+        &*self.fs
     }
 
     /// How often the file system invalidated something.
@@ -351,6 +369,7 @@ impl SuperBlock {
 
 impl Drop for SuperBlock {
     fn drop(&mut self) {
+        self.end_late_puts();
         // No mount and so no handle exists: only its name holds each dentry. Walks may still stand on them.
         self.for_each(|dentry| {
             if dentry.object().is_hashed() && !core::ptr::eq(dentry, self.root.get()) {
@@ -407,6 +426,6 @@ pub(crate) trait Introduce {
 
 impl Introduce for Arc<SuperBlock> {
     fn introduce(&self) {
-        self.fs.mounted(crate::dcache::invalidate::Invalidator::new(Arc::downgrade(self)));
+        self.fs().mounted(crate::dcache::invalidate::Invalidator::new(Arc::downgrade(self)));
     }
 }

@@ -23,6 +23,6 @@ impl OwnedPlace {
     /// # Errors
     /// `ENOSYS` if the file system has no such figures.
     pub fn statvfs(&self) -> Result<StatVfs, Errno> {
-        Ok(StatVfs { fs: self.sb().fs.statfs()?, dev: self.sb().dev, flags: self.mount().flags() })
+        Ok(StatVfs { fs: self.sb().fs().statfs()?, dev: self.sb().dev, flags: self.mount().flags() })
     }
 }

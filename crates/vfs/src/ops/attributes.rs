@@ -91,11 +91,11 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr
     let before = held.attr()?;
     check(cred, sb, inode, &before, set)?;
     let set = &allowed(cred, &before, set);
-    sb.fs.set_attr(&request, inode, set)?;
+    sb.fs().set_attr(&request, inode, set)?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
         drop_set_ids_first(cred, sb, &request, inode)?;
-        let blocks = sb.fs.set_len(&request, inode, size)?;
+        let blocks = sb.fs().set_len(&request, inode, size)?;
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
             contents_changed(cred, attr);
@@ -232,7 +232,7 @@ fn report_dropped_ids(cred: &Credentials, sb: &SuperBlock, request: &Request, in
     if after.mode == before.mode || sb.fs_keeps_modes {
         return Ok(());
     }
-    sb.fs.set_attr(request, inode, &SetAttr { mode: Some(after.mode & 0o7777), ..SetAttr::default() })
+    sb.fs().set_attr(request, inode, &SetAttr { mode: Some(after.mode & 0o7777), ..SetAttr::default() })
 }
 
 /// Clears set-user-id, and set-group-id where it means "run as the group" or where `cred` could not set it.

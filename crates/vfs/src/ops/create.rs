@@ -50,7 +50,7 @@ impl<'t> Entry<'t, '_> {
             return Err(Errno::EMLINK);
         }
         let slot = self.sb.slot(reclaim::SlotKind::Entry, Some(self.dir))?;
-        let created = self.sb.fs.create(&request, dir, self.last.name, &mut attr, what.body);
+        let created = self.sb.fs().create(&request, dir, self.last.name, &mut attr, what.body);
         // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
         // system may have made it.
         self.sb.forget_negative(self.dir, self.named());
@@ -232,7 +232,7 @@ impl Entry<'_, '_> {
             attr.ctime = request.now;
             Ok(())
         })?;
-        if let Err(errno) = self.sb.fs.link(&request, self.dir_inode()?, self.last.name, inode) {
+        if let Err(errno) = self.sb.fs().link(&request, self.dir_inode()?, self.last.name, inode) {
             inode.link_changed(-1, attr.ctime);
             // As for a new file.
             self.sb.forget_negative(self.dir, self.named());

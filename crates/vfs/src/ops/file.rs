@@ -96,7 +96,7 @@ impl OpenFile {
         if inode.mode() & S_IFMT == S_IFDIR {
             return Err(Errno::EISDIR);
         }
-        let read = self.held.sb().fs.read_at(inode, offset, buf)?;
+        let read = self.held.sb().fs().read_at(inode, offset, buf)?;
         if !buf.is_empty() {
             self.accessed(inode);
         }
@@ -133,7 +133,7 @@ impl OpenFile {
         let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let request = Request::of(&self.cred);
         drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
-        let fs = &self.held.sb().fs;
+        let fs = self.held.sb().fs();
         let (written, end) = if appends {
             fs.append(&request, inode, data)?
         } else {
@@ -219,7 +219,8 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         self.release_locks();
         if let Some(inode) = opened_inode(&self.held, self.flags) {
-            self.held.sb().contain(|| self.held.sb().fs.release(inode, self.flags));
+            let fs = self.held.sb().fs();
+            self.held.sb().contain(|| fs.release(inode, self.flags));
         }
         if self.flags.can_write() {
             self.held.mount().end_writing();
@@ -240,7 +241,7 @@ fn opened_inode(held: &OwnedPlace, flags: OpenFlags) -> Option<&Inode> {
 #[inline]
 fn report_opened(held: &OwnedPlace, flags: OpenFlags, cred: &Credentials) -> Result<(), Errno> {
     match opened_inode(held, flags) {
-        Some(inode) => held.sb().fs.open(&Request::of(cred), inode, flags),
+        Some(inode) => held.sb().fs().open(&Request::of(cred), inode, flags),
         None => Ok(()),
     }
 }

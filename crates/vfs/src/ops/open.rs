@@ -128,7 +128,7 @@ impl Context {
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         attr.nlink = 0;
         let slot = sb.slot(reclaim::SlotKind::Entry, None)?;
-        let node = sb.fs.create_unnamed(&request, dir_inode, &mut attr)?;
+        let node = sb.fs().create_unnamed(&request, dir_inode, &mut attr)?;
         let new = Fresh { node, attr: &attr, link_body: None, valid: sb.valid_in(dir.dentry()), reply: None };
         let made = dir.beside(sb.add_unnamed(slot, dir.dentry(), &new));
         if let Some(inode) = made.dentry().inode().filter(|_| !flags.contains(OpenFlags::EXCL)) {

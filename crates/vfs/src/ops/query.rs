@@ -37,7 +37,7 @@ impl Context {
             let (inode, dev) = (found.inode()?, found.mount.get().dev);
             // Not `found.attr()`: its result would go through memory.
             if inode.is_stale() {
-                return Ok(make(found.stale_attr(inode)?, dev));
+                return Ok(make(found.stale_attr()?, dev));
             }
             Ok(make(inode.attr(), dev))
         })

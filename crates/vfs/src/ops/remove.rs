@@ -105,7 +105,7 @@ pub(crate) fn check_no_mount(entry: &Dentry) -> Result<(), Errno> {
 impl Entry<'_, '_> {
     fn remove(&self, victim: &Dentry, is_dir: bool, request: &Request) -> Result<(), Errno> {
         let inode = victim.inode().ok_or(Errno::ENOENT)?;
-        self.sb.fs.unlink(request, self.dir_inode()?, self.last.name, inode)?;
+        self.sb.fs().unlink(request, self.dir_inode()?, self.last.name, inode)?;
         if is_dir {
             self.sb.forget_children(victim);
         }

@@ -270,7 +270,7 @@ impl Context {
         let (old, new) = (&ends.old, &ends.new);
         let request = self.request();
         let inode = moved.inode().ok_or(Errno::ENOENT)?;
-        sb.fs.rename(&request, &ends.rename(inode, target.and_then(Dentry::inode))?)?;
+        sb.fs().rename(&request, &ends.rename(inode, target.and_then(Dentry::inode))?)?;
         inode.link_changed(0, request.now);
         match target {
             Some(target) if is_dir => sb.forget_children(target),
@@ -297,7 +297,7 @@ impl Context {
         let (old, new) = (&ends.old, &ends.new);
         let request = self.request();
         let (a_inode, b_inode) = (a.inode().ok_or(Errno::ENOENT)?, b.inode().ok_or(Errno::ENOENT)?);
-        sb.fs.rename(&request, &ends.rename(a_inode, Some(b_inode))?)?;
+        sb.fs().rename(&request, &ends.rename(a_inode, Some(b_inode))?)?;
         a_inode.link_changed(0, request.now);
         b_inode.link_changed(0, request.now);
         let (at_a, at_b) = (old.moved(), new.moved());

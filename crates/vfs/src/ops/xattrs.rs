@@ -75,7 +75,7 @@ pub(crate) fn get(held: &OwnedPlace, cred: &Credentials, name: &[u8]) -> Result<
         Some(kind) => may_get_acl(&attr, kind)?,
         None => may_use(cred, &attr, name, XattrUse::Get, |mask| may_block(sb, inode, &attr, cred, mask))?,
     }
-    sb.fs.get_xattr(inode, name)
+    sb.fs().get_xattr(inode, name)
 }
 
 /// [`Context::set_xattr`] of a held place.
@@ -97,7 +97,7 @@ pub(crate) fn set(
     }
     may_use(cred, &attr, name, XattrUse::Set(value), |mask| may_block(sb, inode, &attr, cred, mask))?;
     let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
-    sb.fs.set_xattr(request, inode, name, value, how)?;
+    sb.fs().set_xattr(request, inode, name, value, how)?;
     changed(held, inode, request);
     Ok(())
 }
@@ -114,14 +114,14 @@ pub(crate) fn remove(held: &OwnedPlace, cred: &Credentials, request: &Request, n
     }
     may_use(cred, &attr, name, XattrUse::Remove, |mask| may_block(sb, inode, &attr, cred, mask))?;
     let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
-    sb.fs.remove_xattr(request, inode, name)?;
+    sb.fs().remove_xattr(request, inode, name)?;
     changed(held, inode, request);
     Ok(())
 }
 
 /// [`Context::list_xattrs`] of a held place.
 pub(crate) fn list(held: &OwnedPlace, cred: &Credentials) -> Result<Vec<Box<[u8]>>, Errno> {
-    let mut names = held.sb().fs.list_xattrs(held.inode()?)?;
+    let mut names = held.sb().fs().list_xattrs(held.inode()?)?;
     names.retain(|name| is_listed(cred, name));
     Ok(names)
 }
@@ -152,7 +152,7 @@ fn set_acl(
         let bits = bits.unwrap_or_else(|| inode.mode()) & 0o777;
         let mode = inode.mode() & 0o7000 & !if keeps { 0 } else { S_ISGID } | bits;
         if !sb.fs_keeps_modes {
-            sb.fs.set_attr(request, inode, &SetAttr { mode: Some(mode), ..SetAttr::default() })?;
+            sb.fs().set_attr(request, inode, &SetAttr { mode: Some(mode), ..SetAttr::default() })?;
         }
         inode.update(|attr| attr.mode = attr.kind() | mode);
     }

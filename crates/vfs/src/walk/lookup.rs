@@ -226,12 +226,12 @@ fn fetch_name(
 ) -> Result<NewInode, Errno> {
     let inode = dir.inode().ok_or(Errno::ENOENT)?;
     if let Some(old) = stale.and_then(Dentry::inode) {
-        match sb.fs.revalidate(request, inode, name, old) {
+        match sb.fs().revalidate(request, inode, name, old) {
             Err(Errno::ENOENT | Errno::ESTALE) => {}
             reply => return reply,
         }
     }
-    sb.fs.lookup(request, inode, name)
+    sb.fs().lookup(request, inode, name)
 }
 
 /// Puts the file system's answer about a name into the cache of the locked directory.

@@ -11,12 +11,12 @@ use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE};
 use crate::base::attr::{Attr, S_IFREG};
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
-use crate::dcache::fallback::Fallback;
 use crate::dcache::fs::Permission;
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::Mount;
 use crate::walk::WalkEnd;
+use crate::walk::ref_walk::Question;
 use sync::rcu::ReadGuard;
 
 /// The result of a check in rcu-walk.
@@ -52,7 +52,7 @@ fn may_rcu_slow(
     mask: u32,
 ) -> MayRcu {
     if sb.own_permissions {
-        match sb.fs.try_permission(cred, UnheldInode::new(inode, guard), mask) {
+        match sb.fs_rcu(guard).try_permission(cred, UnheldInode::new(inode, guard), mask) {
             Permission::Is(answer) => return MayRcu::Is(answer),
             Permission::NotHere => return MayRcu::NotHere,
             Permission::ByMode => {}
@@ -73,7 +73,7 @@ pub(crate) fn may_block(
     mask: u32,
 ) -> Result<(), Errno> {
     if sb.own_permissions {
-        match sb.fs.permission(cred, inode, mask) {
+        match sb.fs().permission(cred, inode, mask) {
             Permission::Is(answer) => return answer,
             Permission::NotHere => return Err(Errno::EACCES),
             Permission::ByMode => {}
@@ -92,8 +92,7 @@ pub(crate) fn may(found: &WalkEnd<'_>, attr: &Attr, mask: u32) -> Result<(), Err
     let inode = found.inode()?;
     match may_rcu(found.sb(), found.guard, inode, attr, found.cred, mask) {
         MayRcu::Is(answer) => answer,
-        MayRcu::NotHere if found.is_held() => may_block(found.sb(), inode, attr, found.cred, mask),
-        MayRcu::NotHere => Err(found.fall_back(Fallback::Permission)),
+        MayRcu::NotHere => found.answer(Question::Permission(mask)).map(drop),
     }
 }
 

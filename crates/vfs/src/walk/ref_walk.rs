@@ -10,11 +10,13 @@
 //! A walk that crosses a mount that is being unmounted waits for the mounts' lock.
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC};
+use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::NAME_MAX;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::fallback::Fallback;
 use crate::dcache::fs::Request;
 use crate::dcache::object::ObjectFlags;
 use crate::mount::context::Context;
@@ -24,6 +26,7 @@ use crate::walk::permission::may_block;
 use crate::walk::rcu_walk::{RcuWalk, Step};
 use crate::walk::resolve::is_within;
 use crate::walk::{WalkEnd, lookup};
+use core::cell::Cell;
 use sync::rcu::ReadGuard;
 
 /// A walk that holds a count on its place, with the rest of its path.
@@ -39,6 +42,55 @@ pub(crate) struct RefWalk {
     resolve: Resolve,
     rest: Vec<u8>,
     links: u32,
+}
+
+/// The end of a walk that holds it, and what the file system was asked there for the caller's closure.
+pub(crate) struct HeldEnd<'w> {
+    walk: &'w RefWalk,
+    /// What the closure needs, after it ran.
+    asked: Cell<Option<Question>>,
+    answers: Vec<(Question, Result<Attr, Errno>)>,
+}
+
+impl<'w> HeldEnd<'w> {
+    /// The place.
+    pub(crate) fn held(&self) -> &'w OwnedPlace {
+        &self.walk.here
+    }
+
+    pub(crate) fn walk(&self) -> &'w RefWalk {
+        self.walk
+    }
+
+    /// The answer to a question of the closure; `EAGAIN` if the file system was not called for it yet.
+    pub(crate) fn answer(&self, question: Question) -> Result<Attr, Errno> {
+        match self.answers.iter().find(|(of, _)| *of == question) {
+            Some((_, answer)) => *answer,
+            None => {
+                self.asked.set(Some(question));
+                Err(Errno::EAGAIN)
+            }
+        }
+    }
+}
+
+/// What the caller's closure needs from the file system at the end of a walk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Question {
+    /// The attributes: those in the cache are stale.
+    Attributes,
+    /// Whether the walk may do this (of `MAY_*`); the attributes come with a yes.
+    Permission(u32),
+}
+
+impl Question {
+    /// Why an rcu-walk that meets it becomes a ref-walk.
+    pub(crate) fn fallback(self) -> Fallback {
+        match self {
+            Question::Attributes => Fallback::Attributes,
+            Question::Permission(_) => Fallback::Permission,
+        }
+    }
 }
 
 impl RefWalk {
@@ -108,11 +160,6 @@ impl RefWalk {
         }
     }
 
-    /// The place that it holds.
-    pub(crate) fn held(&self) -> &OwnedPlace {
-        &self.here
-    }
-
     fn here(&self) -> &Dentry {
         self.here.dentry()
     }
@@ -141,9 +188,32 @@ impl RefWalk {
         !self.arrived && self.here().object().has(ObjectFlags::MOUNTED | ObjectFlags::CHECKED)
     }
 
-    /// Calls the caller's closure on the end of the walk.
-    pub(crate) fn take_end<R, E: From<Errno>>(
+    /// Calls the caller's closure on the end of the walk, where the walk is. If the closure needs the file system, calls
+    /// that outside of the read section, and the closure again.
+    pub(crate) fn finish<R, E: From<Errno>>(&self, take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>) -> Result<R, E> {
+        let mut end = HeldEnd { walk: self, asked: Cell::new(None), answers: Vec::new() };
+        loop {
+            let taken = self.take_end(&end, &self.here.sb().domain.read(), take);
+            // Each question is asked once, so this ends.
+            let Some(question) = end.asked.take() else { return taken };
+            end.answers.push((question, self.ask(question)));
+        }
+    }
+
+    fn ask(&self, question: Question) -> Result<Attr, Errno> {
+        let (sb, inode) = (self.here.sb(), self.here().inode().ok_or(Errno::ENOENT)?);
+        match question {
+            Question::Attributes => sb.attr_now(inode),
+            Question::Permission(mask) => {
+                let attr = inode.attr();
+                may_block(sb, inode, &attr, &self.cred, mask).map(|()| attr)
+            }
+        }
+    }
+
+    fn take_end<R, E: From<Errno>>(
         &self,
+        end: &HeldEnd<'_>,
         guard: &ReadGuard<'_>,
         take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
@@ -151,7 +221,7 @@ impl RefWalk {
         if !self.rest.is_empty() && !at.object.is_dir() {
             return Err(Errno::ENOTDIR.into());
         }
-        take(&WalkEnd::at_held(self, guard, &at))
+        take(&WalkEnd::at_held(end, guard, &at))
     }
 
     /// One step forward: crosses a mount point, follows a link, or goes to the next component.
@@ -160,6 +230,7 @@ impl RefWalk {
     /// `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EXDEV`, `ETIMEDOUT`, or errors of the file
     /// system.
     pub(crate) fn step(&mut self, follow: bool) -> Result<(), Errno> {
+        self.here.sb().end_late_puts();
         self.renew()?;
         self.take_step(follow)?;
         self.renew()

@@ -2,9 +2,8 @@
 
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
-use crate::dcache::fallback::Fallback;
-use crate::dcache::inode::Inode;
 use crate::walk::WalkEnd;
+use crate::walk::ref_walk::Question;
 
 impl WalkEnd<'_> {
     /// The attributes. In rcu-walk, stale attributes make the walk continue in ref-walk.
@@ -14,16 +13,16 @@ impl WalkEnd<'_> {
     #[inline(always)]
     pub(crate) fn attr(&self) -> Result<Attr, Errno> {
         let inode = self.inode()?;
-        if inode.is_stale() { self.stale_attr(inode) } else { Ok(inode.attr()) }
+        if inode.is_stale() { self.stale_attr() } else { Ok(inode.attr()) }
     }
 
-    /// The attributes of an inode whose attributes are stale.
+    /// The attributes, if they are stale.
     ///
     /// # Errors
     /// As for [`WalkEnd::attr`].
     #[cold]
     #[inline(never)]
-    pub(crate) fn stale_attr(&self, inode: &Inode) -> Result<Attr, Errno> {
-        if self.is_held() { self.sb().attr_now(inode) } else { Err(self.fall_back(Fallback::Attributes)) }
+    pub(crate) fn stale_attr(&self) -> Result<Attr, Errno> {
+        self.answer(Question::Attributes)
     }
 }

@@ -4,6 +4,8 @@ use super::*;
 use crate::base::attr::{Attr, S_IFDIR};
 use crate::dcache::fs::{FileSystem, FsTraits, NewInode};
 use crate::dcache::tree::Tree;
+use prim::atomic::AtomicU32;
+use prim::shared::Arc;
 use sync::PerCpuOwner;
 
 struct Names;
@@ -66,4 +68,61 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
     let expected = 1.0 + f64::from(count) / buckets as f64 / 2.0;
     let mean = f64::from(looked) / f64::from(count);
     assert!(mean < expected * 1.1, "{mean} entries looked at where a good hash gives {expected}");
+}
+
+/// Counts evictions.
+struct Evicting(Arc<AtomicU32>);
+
+impl FileSystem for Evicting {
+    fn root(&self) -> NewInode {
+        Names.root()
+    }
+    fn traits(&self) -> FsTraits {
+        Names.traits()
+    }
+    fn evict(&self, _: &Inode) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn the_last_count_that_is_put_in_a_read_section_ends_the_inode_after_it() {
+    let evicted = Arc::new(AtomicU32::new(0));
+    let owner = PerCpuOwner::new(Tree::new());
+    let fs = Box::new(Evicting(evicted.clone()));
+    let sb = SuperBlock::new(owner.share(), fs, crate::dcache::reclaim::Budget::default(), true);
+    let made = |name: &[u8]| {
+        let attr = Attr { ino: 2, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
+        let new = NewInode { attr, ..NewInode::default() };
+        let named = sb.named(name);
+        let made = sb.add(sb.slot(SlotKind::Entry, None).unwrap(), sb.root(), named, &Fresh::from(&new));
+        let held = sb.pin(made).unwrap();
+        sb.delete(sb.root(), made, named.hash, 2, 0);
+        (made, held)
+    };
+    let put_inside = |held| {
+        let _guard = sb.domain.read();
+        sb.unpin(held);
+    };
+    let now = || evicted.load(Relaxed);
+    // Ended by the next put outside.
+    let (_, first) = made(b"first");
+    put_inside(first);
+    assert_eq!(now(), 0);
+    let (_, other) = made(b"other");
+    sb.unpin(other);
+    assert_eq!(now(), 2);
+    // Used again meanwhile: by its last user.
+    let (dentry, held) = made(b"again");
+    put_inside(held);
+    let again = sb.pin(dentry).unwrap();
+    sb.end_late_puts();
+    assert_eq!(now(), 2);
+    sb.unpin(again);
+    assert_eq!(now(), 3);
+    // Ended with the superblock, as the root.
+    let (_, held) = made(b"late");
+    put_inside(held);
+    drop(sb);
+    assert_eq!(now(), 5);
 }

@@ -191,7 +191,7 @@ impl OpenFile {
             return Ok(next.to_vec());
         }
         let mut entries: Vec<CookieEntry> = Vec::new();
-        sb.fs.read_dir(inode, listing.cookie, &mut |entry, at| {
+        sb.fs().read_dir(inode, listing.cookie, &mut |entry, at| {
             entries.push((entry, at));
             entries.len() < LIST_BATCH
         })?;

@@ -39,7 +39,7 @@ impl OpenFile {
         let _held = self.held.sb().ranks.lock(Rank::Data, &inode.data_lock);
         let request = Request::of(&self.cred);
         drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
-        let blocks = self.held.sb().fs.allocate(&request, inode, how, keep_size, offset, len)?;
+        let blocks = self.held.sb().fs().allocate(&request, inode, how, keep_size, offset, len)?;
         let grows = !keep_size && how != Allocate::PunchHole;
         inode.update(|attr| {
             attr.blocks = blocks;
@@ -68,7 +68,7 @@ impl OpenFile {
         if offset >= self.attr()?.size {
             return Err(Errno::ENXIO);
         }
-        self.held.sb().fs.seek(inode, offset, what)
+        self.held.sb().fs().seek(inode, offset, what)
     }
 
     /// Writes all data to permanent storage: `fsync(2)`, or `fdatasync(2)` with `data_only`.
@@ -79,13 +79,13 @@ impl OpenFile {
         if self.flags.contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
-        self.held.sb().fs.sync(self.inode()?, data_only)
+        self.held.sb().fs().sync(self.inode()?, data_only)
     }
 
     /// The file of the host that holds the contents: [`crate::FileSystem::backing`].
     #[must_use]
     pub fn backing(&self) -> Option<Arc<OwnedFd>> {
-        self.held.sb().fs.backing(self.inode().ok()?, self.flags)
+        self.held.sb().fs().backing(self.inode().ok()?, self.flags)
     }
 
     /// The value of the extended attribute `name`: `fgetxattr(2)`.
