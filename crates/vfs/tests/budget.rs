@@ -165,6 +165,56 @@ fn what_is_held_stays_and_when_all_is_held_a_further_name_is_refused() {
     assert!(vfs.stats().entry_bytes <= 4096 * 256);
 }
 
+/// A tree whose cache of 65,536 entries is full, and the places that hold them.
+fn large_and_full() -> (Vfs, Context, Vec<OwnedPlace>) {
+    let (vfs, context, _) = tree(Budget { entries: 16 << 20, ..SMALL });
+    let mut held = Vec::new();
+    while let Ok(one) = context.hold(Base::CWD, format!("/f{}", held.len()).as_bytes(), true) {
+        held.push(one);
+    }
+    assert!(held.len() > 60_000, "{}", held.len());
+    (vfs, context, held)
+}
+
+/// The most slots that one call may look at.
+const MOST: u64 = 16_384;
+
+#[test]
+fn a_name_that_finds_no_room_costs_a_bounded_number_of_looks() {
+    let (vfs, context, mut held) = large_and_full();
+    assert!(vfs.stats().longest_look <= MOST, "{:?}", vfs.stats());
+    let looks = |path: &str| {
+        let before = vfs.stats().looked;
+        let found = look(&context, path);
+        (found.is_ok(), vfs.stats().looked - before)
+    };
+    for number in 0..10 {
+        assert_eq!(looks(&format!("/f{}", 1_000_000 + number)), (false, MOST));
+    }
+    // The hand goes on where it stopped, so wherever one is given back, it is found after a round at most.
+    for number in [60_000, 30_000, 0] {
+        drop(held.swap_remove(number));
+        let rounds = held.len() as u64 / MOST + 2;
+        let path = format!("/f{}", 2_000_000 + number);
+        let tries = (1..=rounds).find(|_| looks(&path).0);
+        assert!(tries.is_some(), "no room after {rounds} tries");
+        held.push(context.hold(Base::CWD, path.as_bytes(), true).unwrap());
+    }
+    assert!(vfs.stats().entry_bytes <= 16 << 20 && vfs.stats().longest_look <= MOST);
+}
+
+#[test]
+fn names_that_were_all_used_and_are_not_held_make_room() {
+    let (vfs, context, held) = large_and_full();
+    let names: Vec<_> = held.iter().map(|held| context.path_of(held)).collect();
+    drop(held);
+    names.iter().for_each(|name| assert!(context.attr(Base::CWD, name, true).is_ok()));
+    for number in 0..1_000 {
+        assert!(look(&context, &format!("/f{}", 3_000_000 + number)).is_ok());
+    }
+    assert!(vfs.stats().longest_look <= MOST, "{:?}", vfs.stats());
+}
+
 #[test]
 fn a_directory_goes_after_what_is_below_it_and_comes_again() {
     let (vfs, context, numbers) = tree(SMALL);

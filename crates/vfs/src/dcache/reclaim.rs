@@ -8,6 +8,11 @@
 //! last. So there is no list to keep in order: a hit stores at most one flag, and only the first hit after
 //! the hand. No thread examines more than [`STEP`] slots for a slot while any is free.
 //!
+//! If none is free, the thread examines up to [`MOST`] slots: the first [`PATIENT`] by the same rule, the others without
+//! the second chance. If it can evict none of them, it gives up with `ENOMEM`, and the next thread examines the slots
+//! after those. So in a large cache that is nearly all held, a slot may be refused although an entry far from the hand
+//! could be evicted.
+//!
 //! An entry is evicted if no lookup found it since it was added or since the hand passed last, it has no
 //! holder, it is not a mount point, and nothing below it is cached. So entries of a single scan go before
 //! entries in use. Negative entries stay longer if they were hit twice.
@@ -43,6 +48,12 @@ pub(crate) const STEP: usize = 32;
 
 /// Slots examined at once when none is free.
 const STRIDE: usize = 256;
+
+/// The most slots examined for a slot.
+pub(crate) const MOST: usize = 16_384;
+
+/// Of them, those where an entry that was used stays.
+const PATIENT: usize = 4_096;
 
 /// Bytes of a slot.
 pub(crate) const SLOT: u64 = size_of::<Dentry>() as u64 + size_of::<crate::dcache::slot::ColdPart>() as u64;
@@ -146,6 +157,14 @@ pub(crate) enum SlotKind {
     Negative,
 }
 
+/// The entries without a holder that stay when the hand passes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mercy {
+    /// Those that were used since it passed last.
+    Used,
+    None,
+}
+
 /// A slot that was taken for a new entry. It returns to the slab unless an entry is made of it.
 pub(crate) struct FreeSlot<'s> {
     sb: &'s SuperBlock,
@@ -173,7 +192,7 @@ impl SuperBlock {
     /// directory's. Entries of `locked` that the caller has found and not pinned may be evicted.
     ///
     /// # Errors
-    /// `ENOMEM`: the budget is used up and every entry is held.
+    /// `ENOMEM`: the budget is used up, and each entry among the next [`MOST`] is held.
     #[inline]
     pub(crate) fn slot(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<FreeSlot<'_>, Errno> {
         if !self.is_limited {
@@ -189,23 +208,25 @@ impl SuperBlock {
         let mut looked = 0;
         while share.is_tight() && looked < STEP {
             let before = share.evicted.load(Relaxed);
-            looked += self.turn(kind, STEP / 4, locked).max(1);
+            looked += self.turn(kind, STEP / 4, locked, Mercy::Used).max(1);
             if share.evicted.load(Relaxed) != before {
                 break;
             }
         }
-        // All slots twice: once to mark, once to take.
-        let all = 2 * share.slots() + STRIDE;
+        // In a small cache: all slots once without the second chance, after those with it.
+        let most = MOST.min(PATIENT + share.slots() + STRIDE);
         let dentry = loop {
             if !share.is_over()
                 && let Some(dentry) = slab.try_alloc()
             {
                 break dentry;
             }
-            if looked >= all {
+            if looked >= most {
+                share.longest.fetch_max(looked as u64, Relaxed);
                 return Err(Errno::ENOMEM);
             }
-            looked += self.turn(kind, STRIDE, locked).max(1);
+            let mercy = if looked < PATIENT { Mercy::Used } else { Mercy::None };
+            looked += self.turn(kind, STRIDE.min(most - looked), locked, mercy).max(1);
         };
         share.longest.fetch_max(looked as u64, Relaxed);
         share.charge(SLOT as i64);
@@ -222,15 +243,17 @@ impl SuperBlock {
     }
 
     /// Moves the hand over so many slots; returns how many there were.
-    fn turn(&self, kind: SlotKind, count: usize, locked: Option<&Dentry>) -> usize {
+    fn turn(&self, kind: SlotKind, count: usize, locked: Option<&Dentry>, mercy: Mercy) -> usize {
         let share = self.share(kind);
         let mut evicted = 0;
         let looked = self.slab_of(kind).scan(&share.hand, count, |dentry| {
-            let goes = match kind {
-                SlotKind::Entry => is_unused(dentry),
-                SlotKind::Negative => is_unwanted(dentry),
+            let goes = match (kind, mercy) {
+                (SlotKind::Entry, _) if !is_evictable(dentry) => false,
+                (_, Mercy::None) => dentry.object().is_hashed(),
+                (SlotKind::Entry, Mercy::Used) => is_unused(dentry),
+                (SlotKind::Negative, Mercy::Used) => is_unwanted(dentry),
             };
-            evicted += u64::from(goes && self.try_evict(dentry, locked));
+            evicted += u64::from(goes && self.try_evict(dentry, locked, mercy));
         });
         share.looked.fetch_add(looked as u64, Relaxed);
         share.evicted.fetch_add(evicted, Relaxed);
@@ -238,7 +261,7 @@ impl SuperBlock {
     }
 
     /// Evicts an entry, if it has no holder and no other thread has its directory locked.
-    fn try_evict(&self, dentry: &Dentry, locked: Option<&Dentry>) -> bool {
+    fn try_evict(&self, dentry: &Dentry, locked: Option<&Dentry>, mercy: Mercy) -> bool {
         let Some(dir) = dentry.parent() else { return false };
         let is_locked = locked.is_some_and(|locked| core::ptr::eq(locked, dir));
         let dir_lock = if is_locked { None } else { dir.lock.try_lock() };
@@ -258,7 +281,7 @@ impl SuperBlock {
         let stays = !dentry.is_in(dir)
             || !dentry.object().is_hashed()
             || dentry.object().is_mountpoint()
-            || !dentry.object().is_cold();
+            || (mercy == Mercy::Used && !dentry.object().is_cold());
         if stays || dentry.first_child.get().is_some() || !dentry.count.try_kill(1) {
             return false;
         }
@@ -267,16 +290,19 @@ impl SuperBlock {
     }
 }
 
+/// Whether an entry has no holder, is not a mount point, and has nothing below it.
+fn is_evictable(dentry: &Dentry) -> bool {
+    let object = dentry.object();
+    object.is_hashed()
+        && !object.is_mountpoint()
+        && !dentry.is_in(dentry)
+        && dentry.count.count() == 1
+        && dentry.first_child.get().is_none()
+}
+
 /// Whether an entry was not used since the hand passed last; clears the mark of a used one.
 fn is_unused(dentry: &Dentry) -> bool {
-    let object = dentry.object();
-    if !object.is_hashed() || object.is_mountpoint() || dentry.is_in(dentry) {
-        return false;
-    }
-    if dentry.count.count() != 1 || dentry.first_child.get().is_some() {
-        return false;
-    }
-    if !object.is_cold() {
+    if !dentry.object().is_cold() {
         dentry.update_object(|object| object.with(ObjectFlags::COLD));
         return false;
     }
