@@ -27,7 +27,10 @@
 //! Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012).
 //!
 //! # Limitations
-//! A reader that sleeps through exactly 2^31 writes between sample and check does not notice them.
+//! A reader that sleeps through exactly 2^31 writes between sample and check, or a multiple of that, does not notice
+//! them. Each write of a dentry takes a lock and some 100 ns, so the reader must be stopped for minutes while one thread
+//! does nothing else, and go on at one count of 2^31. What it then returns is one old answer: memory is protected by RCU
+//! and by the slab, not by the count. Linux's counts have the same 31 bits.
 //!
 //! ```
 //! use prim::atomic::{AtomicU64, Ordering::Relaxed};

@@ -253,6 +253,7 @@ pub(crate) struct Watches {
     subtrees: AtomicU32,
     /// For each counter, the watches whose place hashes to it.
     filter: [AtomicU32; FILTER],
+    /// Wraps, as inotify's: two moves of one cookie are 2^32 moves apart.
     last_cookie: AtomicU32,
     places: Mutex<BTreeMap<u64, Vec<Arc<Watcher>>>>,
 }

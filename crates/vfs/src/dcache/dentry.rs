@@ -62,7 +62,7 @@ pub(crate) struct Cold {
     pub(crate) sib_next: Link,
     pub(crate) sib_prev: Link,
     pub(crate) lock: Mutex<()>,
-    /// Entries of the directory.
+    /// Entries of the directory. They take 256 bytes each, so 2^32 of them a terabyte.
     pub(crate) children: AtomicU32,
     /// Position in the parent's listing: falls along the sibling list, never used twice.
     pub(crate) cookie: AtomicU64,

@@ -69,7 +69,7 @@ impl SuperBlock {
     }
 
     /// Notes that the attributes of `inode` are of a request that began after so many invalidations.
-    fn renew(&self, inode: &Inode, invalidations: u32) {
+    fn renew(&self, inode: &Inode, invalidations: u64) {
         self.renew_valid(inode);
         let is_root = self.root().inode().is_some_and(|root| core::ptr::eq(root, inode));
         if is_root && !inode.has_ttl() {

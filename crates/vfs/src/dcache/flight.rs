@@ -6,7 +6,7 @@ use crate::base::errno::Errno;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LookupKey {
     pub(crate) dir: usize,
-    pub(crate) version: u32,
+    pub(crate) version: u64,
     pub(crate) name: Box<[u8]>,
 }
 

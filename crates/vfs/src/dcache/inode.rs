@@ -313,13 +313,13 @@ impl Inode {
         // ORDERING: Acquire, pairs with the AcqRel of `put`: a count of zero stays zero, and the last user's
         // writes are seen; and with the Release of `begin`: in whichever life the reference is taken, its
         // node is seen.
-        self.refs.fetch_update(Acquire, Relaxed, |refs| (refs != 0).then_some(refs + 1)).is_ok()
+        self.refs.fetch_update(Acquire, Relaxed, |refs| (refs != 0).then(|| one_more(refs))).is_ok()
     }
 
     /// One more dentry.
     pub(crate) fn get(&self) {
         // Relaxed: the caller holds a dentry of the inode, so the count is above zero and stays so.
-        self.refs.fetch_add(1, Relaxed);
+        one_more(self.refs.fetch_add(1, Relaxed));
     }
 
     /// One dentry less; if that was the last, the inode is dead.
@@ -425,6 +425,16 @@ impl<'g> UnheldInode<'g> {
     }
 }
 
+/// One more than `refs`.
+///
+/// # Panics
+/// With 2^31 references: one of them is about to be lost, and the count must not reach zero by wrapping. Nobody has the
+/// terabyte that so many names take.
+fn one_more(refs: u32) -> u32 {
+    assert!(refs < 1 << 31, "overflow: 2^31 names of one inode");
+    refs + 1
+}
+
 fn monotonic_ns() -> u64 {
     u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0)
 }
@@ -444,6 +454,19 @@ impl core::fmt::Debug for Inode {
 mod tests {
     use super::*;
     use core::mem::{offset_of, size_of};
+
+    #[test]
+    fn a_count_of_references_panics_before_it_wraps() {
+        let inode = Inode::vacant();
+        for (count, is_refused) in [(1, false), ((1 << 31) - 1, false), (1 << 31, true), (u32::MAX - 1, true)] {
+            for take in [|inode: &Inode| assert!(inode.try_get()), Inode::get] {
+                inode.refs.store(count, Relaxed);
+                let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| take(&inode)));
+                assert_eq!(taken.is_err(), is_refused, "{count}");
+                assert!(inode.refs() >= count, "{count}");
+            }
+        }
+    }
 
     #[test]
     fn what_stat_reports_lies_in_the_first_line() {

@@ -54,7 +54,7 @@ pub(crate) fn entry_bytes(entry: &DirEntry) -> u64 {
 struct Kept {
     /// The sequence of the directory: its address may serve another one later.
     seq: u32,
-    version: u32,
+    version: u64,
     bytes: u64,
     used: bool,
     whole: Arc<Whole>,
@@ -96,7 +96,7 @@ impl Listings {
     }
 
     /// Stores the listing of `dir`, made while its counter of changes was `version`.
-    pub(crate) fn put(&self, dir: &Dentry, version: u32, entries: Vec<(DirEntry, u64)>) {
+    pub(crate) fn put(&self, dir: &Dentry, version: u64, entries: Vec<(DirEntry, u64)>) {
         let bytes = entries.iter().map(|(entry, _)| entry_bytes(entry)).sum::<u64>() + size_of::<Kept>() as u64;
         if bytes > self.most() {
             return;
@@ -112,7 +112,7 @@ impl Listings {
     }
 
     /// The cached listing of `dir`, if the directory's counter still is `version`.
-    pub(crate) fn get(&self, dir: &Dentry, version: u32) -> Option<Arc<Whole>> {
+    pub(crate) fn get(&self, dir: &Dentry, version: u64) -> Option<Arc<Whole>> {
         let (address, seq) = key(dir);
         let mut table = self.table.lock();
         let kept = table.kept.get_mut(&address)?;
@@ -125,7 +125,7 @@ impl Listings {
     }
 
     /// Whether a cached listing of `dir` shows that `name` does not exist.
-    pub(crate) fn lacks(&self, dir: &Dentry, version: u32, name: &[u8]) -> bool {
+    pub(crate) fn lacks(&self, dir: &Dentry, version: u64, name: &[u8]) -> bool {
         let lacks = self.get(dir, version).is_some_and(|whole| !whole.has(name));
         if lacks {
             self.answered.fetch_add(1, Relaxed);

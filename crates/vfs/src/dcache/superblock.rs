@@ -67,11 +67,11 @@ pub(crate) struct SuperBlock {
     /// The shortest time of validity that the file system gave.
     ttl_ns: AtomicU64,
     pub(crate) inodes: Inodes,
-    /// Mounts of it; each holds a reference on its root dentry.
+    /// Mounts of it; each holds a reference on its root dentry, whose count panics at 2^31.
     pub(crate) mounted: AtomicU32,
     pub(crate) versions: Versions,
-    /// How often the file system invalidated something.
-    invalidated: AtomicU32,
+    /// How often the file system invalidated something. 64 bits: a request that hangs may see any number of them.
+    invalidated: AtomicU64,
     /// Lookups in progress.
     pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
     /// Lookups that go on after their callers' deadlines.
@@ -81,24 +81,25 @@ pub(crate) struct SuperBlock {
 }
 
 /// Counters of changes of directories, in the cache of a file system that keeps its own names. Directories
-/// share counters by hash, so a reader may see a change of another directory.
-pub(crate) struct Versions(Box<[AtomicU32; VERSIONS]>);
+/// share counters by hash, so a reader may see a change of another directory. 64 bits: a cached listing may lie for years
+/// before it is compared, so no number may come twice.
+pub(crate) struct Versions(Box<[AtomicU64; VERSIONS]>);
 
 /// Number of counters of changes.
 const VERSIONS: usize = if cfg!(loom) { 1 } else { 256 };
 
 impl Versions {
     fn new() -> Self {
-        Self(Box::new(core::array::from_fn(|_| AtomicU32::new(0))))
+        Self(Box::new(core::array::from_fn(|_| AtomicU64::new(0))))
     }
 
-    fn counter(&self, dir: &Dentry) -> &AtomicU32 {
+    fn counter(&self, dir: &Dentry) -> &AtomicU64 {
         let line = core::ptr::from_ref(dir) as usize >> 6;
         &self.0[(line ^ line >> 8) % VERSIONS]
     }
 
     /// The counter of the locked directory.
-    pub(crate) fn of(&self, dir: &Dentry) -> u32 {
+    pub(crate) fn of(&self, dir: &Dentry) -> u64 {
         // ORDERING: Acquire, pairs with the Release of `bump`: an invalidation that was counted is seen.
         self.counter(dir).load(Acquire)
     }
@@ -214,7 +215,7 @@ impl SuperBlock {
             fs_lists: is_limited && traits.keeps_listings,
             listings: Listings::new(budget.listings),
             versions: Versions::new(),
-            invalidated: AtomicU32::new(0),
+            invalidated: AtomicU64::new(0),
             flights: SingleFlight::new(),
             hung_lookups: AtomicU32::new(0),
             tree,
@@ -257,7 +258,7 @@ impl SuperBlock {
     }
 
     /// How often the file system invalidated something.
-    pub(crate) fn invalidations(&self) -> u32 {
+    pub(crate) fn invalidations(&self) -> u64 {
         // Relaxed: the fences around it order it.
         self.invalidated.load(Relaxed)
     }

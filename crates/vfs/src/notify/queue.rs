@@ -29,7 +29,7 @@ use sync::{Mutex, MutexGuard};
 #[derive(Debug)]
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
-    /// Counts the wakes.
+    /// Counts the wakes. A waiter misses one only if exactly 2^32 come between its look under the mutex and its park.
     calls: AtomicU32,
     capacity: usize,
 }

@@ -66,7 +66,7 @@ enum Look {
     Positive(CountedDentry),
     Absent,
     /// Unknown: the expired entry, if any, and the directory's counter of changes.
-    Unknown(Option<CountedDentry>, u32),
+    Unknown(Option<CountedDentry>, u64),
 }
 
 /// The entry `name` of `dir`, which belongs to this superblock and is held; takes a count on the entry. Calls
@@ -135,7 +135,7 @@ fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Resu
 }
 
 #[cold]
-fn single_flight(sb: &SuperBlock, dir: &OwnedPlace, named: Named<'_>, version: u32, request: &Request) -> LookupResult {
+fn single_flight(sb: &SuperBlock, dir: &OwnedPlace, named: Named<'_>, version: u64, request: &Request) -> LookupResult {
     let at = core::ptr::from_ref(dir.dentry()) as usize;
     let is = |key: &LookupKey| key.dir == at && key.version == version && *key.name == *named.name;
     let key = || LookupKey { dir: at, version, name: named.name.into() };
@@ -335,7 +335,7 @@ pub(crate) fn stale_dir<'s>(sb: &'s SuperBlock, dir: &Dentry, named: Named<'_>) 
 
 /// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its answer
 /// may be from before.
-fn expire_if_invalidated(sb: &SuperBlock, invalidations: u32, entry: Option<&Dentry>) {
+fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: Option<&Dentry>) {
     // ORDERING: the fence pairs with that of `Invalidator::invalidate`: either this thread sees the
     // invalidation, or the invalidating thread sees what was just stored, and expires it.
     fence(SeqCst);

@@ -38,7 +38,7 @@ type CookieEntry = (DirEntry, u64);
 #[derive(Debug)]
 struct Collected {
     /// The directory's counter of changes at the beginning of the listing.
-    version: u32,
+    version: u64,
     entries: Vec<CookieEntry>,
     bytes: u64,
 }
