@@ -9,7 +9,8 @@
 //! # How it is locked
 //! No lock. The mark is cleared before the request, so a change that the answer does not contain sets it
 //! again. An answer replaces only the attributes that were there at the time of the request: if they changed
-//! since, they stay, marked stale.
+//! since, they stay, marked stale. Mode and owner are replaced by themselves, so that changes of size and times, which
+//! are frequent, cannot keep an old right alive; if they changed too, the attributes stay too old.
 //!
 //! # Times of validity
 //! A walk by name revalidates an expired name, and its attributes with it. A file that is held (root and working
@@ -48,11 +49,15 @@ impl SuperBlock {
         let reply = self.fs().attributes(&Request::of(&Credentials::root()), inode);
         let is_same = |attr: &Attr| if attr.kind() == before.kind() { Ok(()) } else { Err(Errno::ESTALE) };
         let attr = reply.and_then(|attr| is_same(&attr).map(|()| attr)).inspect_err(|_| inode.mark_stale())?;
-        let is_known = inode.update(|now| {
+        let rights = |attr: &Attr| (attr.mode, attr.uid, attr.gid);
+        let (is_known, are_rights_known) = inode.update(|now| {
             if *now == before {
                 *now = attr;
+            } else if rights(now) == rights(&before) {
+                // Only size or times changed meanwhile.
+                (now.mode, now.uid, now.gid) = rights(&attr);
             }
-            *now == attr
+            (*now == attr, rights(now) == rights(&attr))
         });
         if self.fs_applies_acls {
             self.fetch_acls(inode, &attr);
@@ -61,10 +66,13 @@ impl SuperBlock {
             // The attributes changed meanwhile, and the answer may be older than the change: it does not undo
             // it.
             inode.mark_stale();
-        } else if attr.is_dir() && before.mode != attr.mode {
+        }
+        if attr.is_dir() && before.mode != attr.mode {
             crate::dcache::slot::dentry_beside(inode).update_search();
         }
-        self.renew(inode, invalidations);
+        if are_rights_known {
+            self.renew(inode, invalidations);
+        }
         Ok(attr)
     }
 

@@ -110,6 +110,42 @@ fn a_lost_right_to_search_a_working_directory_or_a_handle_is_seen() {
 }
 
 #[test]
+fn a_lost_right_to_search_is_seen_although_the_directory_changes_during_each_request() {
+    let hour = Valid::For(3_600_000_000_000);
+    let case = Case::new(hour);
+    let d = case.store.node("d");
+    let handle = case.hold("/d");
+    assert_eq!((case.look(Base::at(&handle), "f"), case.look(Base::CWD, "/d/f")), (Ok(5), Ok(5)));
+    case.take(d);
+    case.store.invalidator().inode(d);
+    // As by a thread that creates a name in it.
+    case.store.once_during(|inode| inode.update(|attr| attr.mtime += 1));
+    assert_eq!(case.look(Base::at(&handle), "f"), Err(Errno::EACCES));
+    assert_eq!(case.look(Base::CWD, "/d/f"), Err(Errno::EACCES));
+    // The owner changes meanwhile, by this tree: the answer does not undo that, and is requested again.
+    case.change(d, |attr| (attr.uid, attr.mode) = (5, attr.kind() | 0o700));
+    case.store.invalidator().inode(d);
+    case.store.once_during(|inode| inode.update(|attr| attr.gid = 9));
+    assert_eq!(case.look(Base::at(&handle), "f"), Err(Errno::EACCES));
+    assert_eq!(case.look(Base::at(&handle), "f"), Ok(5));
+}
+
+#[test]
+fn a_lost_right_to_search_a_directory_that_was_marked_stale_is_seen_after_its_time() {
+    let case = Case::new(Valid::For(0));
+    let d = case.store.node("d");
+    case.store.make(d, "back -> ../d/f");
+    let handle = case.hold("/d");
+    let looks = [(Base::CWD, "/d/f"), (Base::CWD, "/d/back"), (Base::CWD, "/d/../d/f"), (Base::at(&handle), "f")];
+    looks.iter().for_each(|&(base, path)| assert_eq!(case.look(base, path), Ok(5), "{path}"));
+    handle.mark_stale();
+    case.take(d);
+    looks.iter().for_each(|&(base, path)| assert_eq!(case.look(base, path), Err(Errno::EACCES), "{path}"));
+    handle.mark_stale();
+    assert_eq!(case.context.mkdir(Base::at(&handle), b"x", 0o755), Err(Errno::EACCES));
+}
+
+#[test]
 fn a_former_owner_cannot_change_the_file_that_is_open() {
     for case in cases() {
         let f = case.store.node("d/f");

@@ -113,3 +113,26 @@ fn a_push_of_a_file_that_lost_its_name_is_heard_as_long_as_it_is_held() {
     assert_eq!(*heard.lock().unwrap(), [Heard::Inode(a)]);
     assert_eq!(held.attr().unwrap().size, 7);
 }
+
+#[test]
+fn observers_that_went_leave_nothing_in_the_tree_and_none_stays_after_it() {
+    let store = Store::new(StoreOptions::default());
+    let vfs = store.tree();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let stays = Arc::new(Ear(heard.clone()));
+    vfs.observe(&stays);
+    for round in 0..100 {
+        let goes = Arc::new(Ear(heard.clone()));
+        let weak = Arc::downgrade(&goes);
+        vfs.observe(&goes);
+        drop(goes);
+        // Forgotten at the next invalidation, or by the next observer.
+        if round % 2 == 0 {
+            store.invalidator().all();
+            assert_eq!(weak.weak_count(), 0);
+        }
+    }
+    assert_eq!(Arc::weak_count(&stays), 1);
+    drop(vfs);
+    assert_eq!(Arc::weak_count(&stays), 0, "the tree has gone");
+}
