@@ -11,7 +11,7 @@
 //! [`FileSystem::lookup`] comes without a lock: lookups of different names of one directory run in parallel,
 //! also with changes of that directory. Its answer is discarded if the directory changed meanwhile.
 //!
-//! No call comes inside a read section of RCU, so a call that blocks delays only those who wait for it (debug builds check
+//! No call comes inside a read section of RCU, so a call that blocks delays only the threads that wait for it (debug builds check
 //! it at each call). The exceptions must not block: [`FileSystem::try_permission`], and [`NameRules`].
 //!
 //! # Where it comes from
