@@ -47,7 +47,7 @@ fn a_user_gets_no_names_in_a_directory_that_the_user_may_not_list() {
     let cases = [(0o700, false), (0o755, true), (0o711, false), (0o744, false), (0o770, false), (0o755, true)];
     for (mode, is_seen) in cases {
         root.set_permissions("/closed", Permissions::from_mode(mode)).unwrap();
-        (paths(&of_root), paths(&of_user));
+        drop((paths(&of_root), paths(&of_user)));
         for dir in ["/closed", "/closed/open"] {
             change_names(&root, dir);
             let all = paths(&of_root);
@@ -57,7 +57,7 @@ fn a_user_gets_no_names_in_a_directory_that_the_user_may_not_list() {
     }
     let value = acl_that_denies_the_user();
     root.set_xattr("/closed", "system.posix_acl_access", value, SetXattr::Any).unwrap();
-    (paths(&of_root), paths(&of_user));
+    drop((paths(&of_root), paths(&of_user)));
     change_names(&root, "/closed");
     assert_eq!((paths(&of_root).len(), paths(&of_user)), (6, vec![]));
     // The directory's own name is in a directory that the user may list.
