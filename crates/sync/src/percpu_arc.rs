@@ -151,7 +151,8 @@ unsafe fn put_central<T>(body: NonNull<Body<T>>, n: i64) {
     // ORDERING: AcqRel pairs with itself in other calls, and with the Acquire in `PerCpuOwner::seal`: the thread that
     // frees, or finds no reference left, sees what all others did before they dropped theirs. (References dropped in a
     // counter are ordered by the grace period of the switch; a sealer, or a drop that then comes through here, makes
-    // it.)
+    // it.) The Release is not visible in a model: each drop has just left a read section, whose fence loom takes for one.
+    // (not visible to loom: the fence of the read section)
     if central.fetch_add(n, AcqRel) + n == 0 {
         // SAFETY: invariant 2.
         drop(unsafe { Box::from_raw(body.as_ptr()) });
