@@ -45,8 +45,21 @@ impl Shared {
         self.open_path(node)
     }
 
+    /// The result of `reach`, which may go by the recorded name of `node`. Another thread that takes the name away opens the file
+    /// first: if the file was not at its name, but is open now, this tries again.
+    fn by_name_or_descriptor<R>(&self, node: &Arc<Node>, reach: impl Fn() -> Result<R, Errno>) -> Result<R, Errno> {
+        match reach() {
+            Err(Errno::ESTALE) if self.table.current(node).state().fds() != 0 => reach(),
+            done => done,
+        }
+    }
+
     #[cold]
     fn open_path(&self, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
+        self.by_name_or_descriptor(node, || self.open_path_once(node))
+    }
+
+    fn open_path_once(&self, node: &Arc<Node>) -> Result<Arc<OwnedFd>, Errno> {
         let node = &self.table.current(node);
         // Up to the first directory that is open; then down again, opening each.
         let mut closed = vec![node.clone()];
@@ -235,6 +248,10 @@ impl Shared {
 
     /// Opens the contents: through the path descriptor if there is one, otherwise by the name.
     fn open_data_as(&self, node: &Arc<Node>, flags: OFlags) -> Result<OwnedFd, Errno> {
+        self.by_name_or_descriptor(node, || self.open_data_once(node, flags))
+    }
+
+    fn open_data_once(&self, node: &Arc<Node>, flags: OFlags) -> Result<OwnedFd, Errno> {
         // The name may lead to a terminal or to a FIFO without a writer by now.
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
         let path = node.state().path.clone();
@@ -266,6 +283,10 @@ impl Shared {
     /// # Errors
     /// `ESTALE` if the file is not where it was; the host's.
     pub(crate) fn stat(&self, node: &Arc<Node>) -> Result<Statx, Errno> {
+        self.by_name_or_descriptor(node, || self.stat_once(node))
+    }
+
+    fn stat_once(&self, node: &Arc<Node>) -> Result<Statx, Errno> {
         if let Some(fd) = self.open_fd(node) {
             return host::stat_fd(fd.as_fd()).map_err(errno);
         }

@@ -33,6 +33,9 @@ enum Pin {
     Failed,
 }
 
+/// How often a file is opened before it loses its name, if other threads need so many descriptors that it is closed each time.
+const PIN_TRIES: usize = 8;
+
 impl Shared {
     /// See [`vfs::FileSystem::lookup`]; also for revalidation.
     pub(crate) fn lookup(&self, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
@@ -119,25 +122,26 @@ impl Shared {
     /// Pins a file that is about to lose its recorded name, and opens it if it has no descriptor. If the open fails, the
     /// name goes nevertheless, and the file can be reached only by another name.
     fn pin(&self, node: &Arc<Node>, dir: &Arc<OwnedFd>, at: NameAt<'_>) -> Pin {
-        let is_open = {
+        // Not before it is open: a pinned file is reached by its descriptor.
+        let pin_if_open = || {
             let mut state = node.state();
             if state.is_pinned || !state.is_at(at) {
-                return Pin::Needless;
+                return Some(Pin::Needless);
             }
-            state.is_pinned = true;
-            state.fds() != 0
+            state.is_pinned = state.fds() != 0;
+            state.is_pinned.then_some(Pin::Made)
         };
-        if is_open {
-            return Pin::Made;
-        }
-        match self.open_at(dir.as_fd(), at.name, OFlags::PATH) {
-            Ok(opened) => drop(self.keep_path(node, opened)),
-            Err(_) => {
-                node.state().is_pinned = false;
-                return Pin::Failed;
+        // The budget may close it again before it is pinned.
+        for _ in 0..PIN_TRIES {
+            if let Some(pin) = pin_if_open() {
+                return pin;
+            }
+            match self.open_at(dir.as_fd(), at.name, OFlags::PATH) {
+                Ok(opened) => drop(self.keep_path(node, opened)),
+                Err(_) => return Pin::Failed,
             }
         }
-        Pin::Made
+        pin_if_open().unwrap_or(Pin::Failed)
     }
 
     /// Lets names be looked up again, if the host may have changed them before it reported this error.

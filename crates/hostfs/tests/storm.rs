@@ -181,3 +181,30 @@ fn a_rename_over_a_former_ancestor_does_not_wait_for_itself() {
     let moved = tree.at.rename(PathAt::new(Base::from(&held), b"x"), PathAt::cwd(b"/a"), vfs::RenameFlags::default());
     assert_eq!(moved, Err(Errno::ENOTEMPTY));
 }
+
+/// What one thread has looked up, another thread replaces before it is opened: the open finds the file that was looked up.
+#[test]
+fn a_file_that_is_replaced_after_its_lookup_can_be_opened() {
+    let dir = support::temp_dir();
+    let tree = Tree::new(dir.path(), &HostOptions::default());
+    tree.write("/name", b"first").expect("a file");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let read = || {
+        while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+            let held = tree.at.hold(Base::CWD, b"/name", true).expect("the name always exists");
+            let file = tree.at.open_held(&held, OpenFlags::RDONLY).expect("the file that was looked up");
+            assert_ne!(support::read_all(&file).expect("its contents"), b"");
+        }
+    };
+    std::thread::scope(|scope| {
+        let readers = [scope.spawn(read), scope.spawn(read)];
+        for number in 0..STEPS {
+            tree.write("/temporary", number.to_string().as_bytes()).expect("a new file");
+            tree.rename("/temporary", "/name").expect("replaces the name");
+            if readers.iter().any(std::thread::ScopedJoinHandle::is_finished) {
+                break;
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
