@@ -367,7 +367,8 @@ class Mount:
             self.daemon = subprocess.Popen(
                 words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=_open_many
             )
-        is_up = lambda: is_mounted(self.dir) and (not answers or os.path.isdir(self.dir))  # noqa: E731
+        # Twice: the directory below answers, too, after the daemon has taken a stale mount away and before it mounts.
+        is_up = lambda: is_mounted(self.dir) and (not answers or os.path.isdir(self.dir) and is_mounted(self.dir))  # noqa: E731
         there = wait_for(lambda: is_up() or self.daemon.poll() is not None, limit_s)
         if not there or not is_up():
             said = self.log_tail()
