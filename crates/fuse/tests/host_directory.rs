@@ -1,61 +1,34 @@
 //! A host directory mounted for several users: the host decides over changes. Prints SKIPPED without root or `/dev/fuse`.
 
-use hostfs::{HostFs, HostOptions, Revalidate};
-use lightfoot_fuse::{MountOptions, Mounted, SessionOptions, Ttls};
+mod support;
+
+use hostfs::{HostOptions, Revalidate};
+use lightfoot_fuse::{MountOptions, SessionOptions, Ttls};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use vfs::Vfs;
+use support::HostMount;
 
 const USER: u32 = 1001;
 const TEAM: u32 = 3001;
 
-/// A directory, and a mount of it that caches for longer than the test takes; a drop removes both.
-struct Mount {
-    mounted: Option<Mounted>,
-    source: PathBuf,
-    at: PathBuf,
+/// A directory, and a mount of it that caches for longer than the test takes.
+fn mounted() -> Option<HostMount> {
+    let policy = Revalidate::Ttl(Duration::from_secs(100_000));
+    let session = SessionOptions { ttls: Ttls::LONG, ..SessionOptions::default() };
+    let options = MountOptions { session, allow_other: true, ..MountOptions::default() };
+    HostMount::new(&HostOptions { policy, ..HostOptions::default() }, &options)
 }
 
-impl Mount {
-    /// `None`, with the line SKIPPED, if this process cannot mount.
-    fn new() -> Option<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
-            println!("SKIPPED: mounting needs root and /dev/fuse");
-            return None;
-        }
-        let name = format!("lightfoot-host-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
-        let [source, at] = ["source", "at"].map(|end| std::env::temp_dir().join(format!("{name}-{end}")));
-        fs::create_dir(&source).unwrap();
-        fs::create_dir(&at).unwrap();
-        let policy = Revalidate::Ttl(Duration::from_secs(100_000));
-        let vfs = Vfs::new(HostFs::new(&source, &HostOptions { policy, ..HostOptions::default() }).unwrap());
-        let session = SessionOptions { ttls: Ttls::LONG, ..SessionOptions::default() };
-        let options = MountOptions { session, allow_other: true, ..MountOptions::default() };
-        let mounted = Some(lightfoot_fuse::mount(&vfs, &at, &options).expect("root may mount"));
-        Some(Self { mounted, source, at })
-    }
-
-    /// Runs a script in the mount as [`USER`], a member of [`TEAM`].
-    fn run(&self, script: &str) -> Output {
-        let mut command = Command::new("setpriv");
-        let user = format!("--reuid={USER}");
-        let command = command.args([&*user, "--regid=2001", &format!("--groups={TEAM}"), "sh", "-ec", script]);
-        command.current_dir(&self.at).output().unwrap()
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        drop(self.mounted.take());
-        let _ = fs::remove_dir_all(&self.source);
-        let _ = fs::remove_dir(&self.at);
-    }
+/// Runs a script in the mount as [`USER`], a member of [`TEAM`].
+fn run(mount: &HostMount, script: &str) -> Output {
+    let mut command = Command::new("setpriv");
+    let user = format!("--reuid={USER}");
+    let command = command.args([&*user, "--regid=2001", &format!("--groups={TEAM}"), "sh", "-ec", script]);
+    command.current_dir(&mount.at).output().unwrap()
 }
 
 fn set(path: &Path, owner: u32, group: u32, mode: u32) {
@@ -65,13 +38,13 @@ fn set(path: &Path, owner: u32, group: u32, mode: u32) {
 
 #[test]
 fn a_member_of_a_supplementary_group_uses_the_groups_directory() {
-    let Some(mount) = Mount::new() else { return };
+    let Some(mount) = mounted() else { return };
     fs::create_dir(mount.source.join("d")).unwrap();
     set(&mount.source.join("d"), 0, TEAM, 0o770);
     fs::write(mount.source.join("d/roots"), b"text").unwrap();
     set(&mount.source.join("d/roots"), 0, TEAM, 0o660);
-    let done = mount.run(
-        "cd d; mkdir dir; mkfifo fifo; ln -s body link; echo text > file; touch roots; setfattr -n user.x -v 1 roots || :
+    let done = run(
+&mount, "cd d; mkdir dir; mkfifo fifo; ln -s body link; echo text > file; touch roots; setfattr -n user.x -v 1 roots || :
          ln file other; mv other moved; chgrp 3001 file; rm moved link; rmdir dir",
     );
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -84,14 +57,14 @@ fn a_member_of_a_supplementary_group_uses_the_groups_directory() {
 
 #[test]
 fn a_write_by_another_user_succeeds_and_takes_the_capabilities_from_a_file() {
-    let Some(mount) = Mount::new() else { return };
+    let Some(mount) = mounted() else { return };
     let path = mount.source.join("program");
     fs::write(&path, b"text").unwrap();
     set(&path, 0, 0, 0o777);
     // `CAP_DAC_OVERRIDE`, permitted and effective, in the format of `linux/capability.h`.
     let value: Vec<u8> = [0x0200_0001u32, 2, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
     setxattr(&path, "security.capability", &value, XattrFlags::empty()).unwrap();
-    let done = mount.run("printf other > program");
+    let done = run(&mount, "printf other > program");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(fs::read(&path).unwrap(), b"other");
     let mut kept = [0; 32];
@@ -100,15 +73,15 @@ fn a_write_by_another_user_succeeds_and_takes_the_capabilities_from_a_file() {
 
 #[test]
 fn a_former_owner_cannot_change_what_the_kernel_still_shows_as_its_own() {
-    let Some(mount) = Mount::new() else { return };
+    let Some(mount) = mounted() else { return };
     let path = mount.source.join("program");
     fs::write(&path, b"text").unwrap();
     set(&path, USER, 2001, 0o755);
-    assert_eq!(mount.run("stat -c %u program").stdout, format!("{USER}\n").as_bytes());
+    assert_eq!(run(&mount, "stat -c %u program").stdout, format!("{USER}\n").as_bytes());
     set(&path, 0, 0, 0o755);
     // Both caches still show the former owner.
     for script in ["chmod 4755 program", "chgrp 3001 program", "touch -d @0 program", "chmod 0777 program"] {
-        let done = mount.run(script);
+        let done = run(&mount, script);
         assert!(!done.status.success(), "{script}");
         let now = fs::metadata(&path).unwrap();
         assert_eq!((now.uid(), now.gid(), now.mode() & 0o7777), (0, 0, 0o755), "{script}");
@@ -119,7 +92,7 @@ fn a_former_owner_cannot_change_what_the_kernel_still_shows_as_its_own() {
 fn a_program_of_the_mount_and_one_of_the_host_append_to_one_file() {
     use std::io::Write as _;
     const LINES: usize = 400;
-    let Some(mount) = Mount::new() else { return };
+    let Some(mount) = mounted() else { return };
     let log = mount.source.join("log");
     fs::write(&log, b"").unwrap();
     set(&log, USER, USER, 0o644);

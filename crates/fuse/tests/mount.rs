@@ -2,59 +2,24 @@
 
 #[path = "mount/panics.rs"]
 mod panics;
+mod support;
 #[path = "mount/users.rs"]
 mod users;
 
-use lightfoot_fuse::{MountOptions, Mounted, Op, SessionOptions, Ttls};
+use lightfoot_fuse::{MountOptions, Op, SessionOptions, Ttls};
 use prim::clock::monotonic_ns;
 use ramfs::RamFs;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
+use support::{Mount, wait_for};
 use vfs::{
     Attr, Errno, FileSystem, FsTraits, Inode, NewInode, OpenFlags, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Vfs,
 };
-
-/// A mount on a new directory; a drop removes both.
-struct Mount {
-    mounted: Option<Mounted>,
-    at: PathBuf,
-}
-
-impl Mount {
-    /// `None`, with the line SKIPPED, if this process cannot mount.
-    fn new(vfs: &Vfs, options: &MountOptions) -> Option<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
-            println!("SKIPPED: mounting needs root and /dev/fuse");
-            return None;
-        }
-        let number = NUMBER.fetch_add(1, Relaxed);
-        let at = std::env::temp_dir().join(format!("lightfoot-mount-{}-{number}", std::process::id()));
-        fs::create_dir(&at).unwrap();
-        let mounted = lightfoot_fuse::mount(vfs, &at, options).expect("root may mount");
-        Some(Self { mounted: Some(mounted), at })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.at.join(name)
-    }
-
-    fn mounted(&self) -> &Mounted {
-        self.mounted.as_ref().expect("until it is dropped")
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        drop(self.mounted.take());
-        let _ = fs::remove_dir(&self.at);
-    }
-}
 
 fn ram() -> Vfs {
     Vfs::new(RamFs::new())
@@ -66,15 +31,6 @@ fn session() -> SessionOptions {
 
 fn long() -> MountOptions {
     MountOptions { session: session(), ..MountOptions::default() }
-}
-
-/// Waits, with a limit, until another thread makes `is_so` true.
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let came = (0..3_000_000).any(|_| {
-        std::thread::yield_now();
-        is_so()
-    });
-    assert!(came, "{what}");
 }
 
 #[test]

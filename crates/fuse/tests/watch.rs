@@ -1,8 +1,10 @@
 //! A watched host directory in the kernel: which of the host's changes it learns of, and what its notices leave alone. Prints
 //! SKIPPED without root or `/dev/fuse`.
 
-use hostfs::{HostFs, HostOptions, Revalidate};
-use lightfoot_fuse::{MountOptions, Mounted, SessionOptions, Ttls};
+mod support;
+
+use hostfs::{HostOptions, Revalidate};
+use lightfoot_fuse::{MountOptions, SessionOptions, Ttls};
 use rustix::mount::{MountFlags, UnmountFlags, mount as mount_tmpfs, unmount};
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -10,78 +12,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use vfs::Vfs;
+use support::{HostMount, wait_for};
 
 /// A directory, and a mount of it whose caches keep for a day what the directory's events do not invalidate.
-struct Mount {
-    mounted: Option<Mounted>,
-    source: PathBuf,
-    at: PathBuf,
+fn watched(max_nodes: usize) -> Option<HostMount> {
+    let policy = Revalidate::Ttl(Duration::from_millis(100));
+    let ttls = Ttls { negative: Duration::from_millis(100), ..Ttls::LONG };
+    let session = SessionOptions { ttls, reports_changes: true, max_nodes, ..SessionOptions::default() };
+    let options = MountOptions { session, ..MountOptions::default() };
+    HostMount::new(&HostOptions { policy, watch: true, ..HostOptions::default() }, &options)
 }
 
-impl Mount {
-    /// `None`, with the line SKIPPED, if this process cannot mount.
-    fn new(max_nodes: usize) -> Option<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
-            println!("SKIPPED: mounting needs root and /dev/fuse");
-            return None;
-        }
-        let name = format!("lightfoot-watch-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
-        let [source, at] = ["source", "at"].map(|end| std::env::temp_dir().join(format!("{name}-{end}")));
-        fs::create_dir(&source).unwrap();
-        fs::create_dir(&at).unwrap();
-        let policy = Revalidate::Ttl(Duration::from_millis(100));
-        let options = HostOptions { policy, watch: true, ..HostOptions::default() };
-        let vfs = Vfs::new(HostFs::new(&source, &options).unwrap());
-        let ttls = Ttls { negative: Duration::from_millis(100), ..Ttls::LONG };
-        let session = SessionOptions { ttls, reports_changes: true, max_nodes, ..SessionOptions::default() };
-        let options = MountOptions { session, ..MountOptions::default() };
-        let mounted = Some(lightfoot_fuse::mount(&vfs, &at, &options).expect("root may mount"));
-        Some(Self { mounted, source, at })
-    }
-
-    fn host(&self, path: &str) -> PathBuf {
-        self.source.join(path)
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        self.at.join(path)
-    }
-
-    /// Waits until the kernel has the notices of all changes of the host so far.
-    fn wait_for_notices(&self) {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let witness = format!("witness{}", NUMBER.fetch_add(1, Relaxed));
-        fs::write(self.host(&witness), b"1").unwrap();
-        wait_for("the witness is there", || self.path(&witness).exists());
-        fs::metadata(self.path(&witness)).unwrap();
-        fs::write(self.host(&witness), b"22").unwrap();
-        wait_for("its change is visible", || fs::metadata(self.path(&witness)).unwrap().size() == 2);
-        self.mounted.as_ref().expect("until it is dropped").session().flush_notices();
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        drop(self.mounted.take());
-        let _ = fs::remove_dir_all(&self.source);
-        let _ = fs::remove_dir(&self.at);
-    }
-}
-
-/// Waits, with a limit, until another thread or process makes `is_so` true.
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let came = (0..3_000_000).any(|_| {
-        std::thread::yield_now();
-        is_so()
-    });
-    assert!(came, "{what}");
+/// Waits until the kernel has the notices of all changes of the host so far.
+fn wait_for_notices(mount: &HostMount) {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let witness = format!("witness{}", NUMBER.fetch_add(1, Relaxed));
+    fs::write(mount.host(&witness), b"1").unwrap();
+    wait_for("the witness is there", || mount.path(&witness).exists());
+    fs::metadata(mount.path(&witness)).unwrap();
+    fs::write(mount.host(&witness), b"22").unwrap();
+    wait_for("its change is visible", || fs::metadata(mount.path(&witness)).unwrap().size() == 2);
+    mount.mounted().session().flush_notices();
 }
 
 #[test]
 fn a_change_of_the_host_reaches_the_kernel_whatever_it_has_requested_before() {
-    let Some(mount) = Mount::new(1000) else { return };
+    let Some(mount) = watched(1000) else { return };
     type Meanwhile = fn(&Path);
     let meanwhile: [Meanwhile; 4] = [
         |_| (),
@@ -97,7 +53,7 @@ fn a_change_of_the_host_reaches_the_kernel_whatever_it_has_requested_before() {
             wait_for("it is there", || path.exists());
             assert_eq!(fs::read_to_string(&path).unwrap(), "one\n");
             fs::metadata(&path).unwrap();
-            mount.wait_for_notices();
+            wait_for_notices(&mount);
             fs::read(&path).unwrap();
             fs::OpenOptions::new().write(true).open(&host).unwrap().write_all_at(text.as_bytes(), 0).unwrap();
             meanwhile(&path);
@@ -132,20 +88,20 @@ impl Drop for Shell {
 }
 
 /// Changes of the host after which `d/e` and `d/file` lead to the same files as before.
-fn change_around(mount: &Mount) {
+fn change_around(mount: &HostMount) {
     for path in ["d", "d/e", "d/file"] {
         let host = mount.host(path);
         fs::set_permissions(&host, fs::Permissions::from_mode(0o750)).unwrap();
         let away = host.with_extension("away");
         fs::rename(&host, &away).unwrap();
         fs::rename(&away, &host).unwrap();
-        mount.wait_for_notices();
+        wait_for_notices(mount);
     }
 }
 
 #[test]
 fn notices_leave_working_directories_open_files_and_mounts_alone() {
-    let Some(mount) = Mount::new(1000) else { return };
+    let Some(mount) = watched(1000) else { return };
     fs::create_dir_all(mount.host("d/e")).unwrap();
     fs::write(mount.host("d/file"), b"text").unwrap();
     let dir = mount.path("d/e");
@@ -164,12 +120,12 @@ fn notices_leave_working_directories_open_files_and_mounts_alone() {
 
 #[test]
 fn a_kernel_with_too_many_names_forgets_none_in_use() {
-    let Some(mount) = Mount::new(50) else { return };
+    let Some(mount) = watched(50) else { return };
     fs::create_dir_all(mount.host("d/e")).unwrap();
     (0..500).for_each(|number| fs::write(mount.host(&format!("d/f{number}")), b"").unwrap());
     wait_for("it is there", || mount.path("d/e").exists());
     let (shell, file) = (Shell::new(&mount.path("d/e")), fs::File::open(mount.path("d/f0")).unwrap());
-    let session = mount.mounted.as_ref().expect("until it is dropped").session();
+    let session = mount.mounted().session();
     let mut most = 0;
     for round in 0..3 {
         for number in 1..500 {

@@ -1,15 +1,14 @@
 //! Users other than root on a mount of a host directory, which the host changes too.
 
-use crate::{Mount, long, session};
-use hostfs::{HostFs, HostOptions, Revalidate};
+use crate::support::{HostMount, Mount};
+use crate::{long, session};
+use hostfs::{HostOptions, Revalidate};
 use lightfoot_fuse::{MountOptions, SessionOptions};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use vfs::Vfs;
 
 /// The tree caches as long as the kernel.
 const HOUR: Revalidate = Revalidate::Ttl(Duration::from_secs(3600));
@@ -17,53 +16,38 @@ const HOUR: Revalidate = Revalidate::Ttl(Duration::from_secs(3600));
 /// The user and group.
 const USER: u32 = 1001;
 
-/// A directory of the host, mounted for all users. A drop unmounts it and removes both.
-struct Mirror {
-    mount: Option<Mount>,
-    source: PathBuf,
-}
+/// A directory of the host, mounted for all users.
+struct Mirror(HostMount);
 
 impl Mirror {
     /// `None`, with the line SKIPPED, if this process cannot mount.
     fn new(options: &MountOptions, policy: Revalidate) -> Option<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Relaxed);
-        let source = std::env::temp_dir().join(format!("lightfoot-mirror-{}-{number}", std::process::id()));
-        fs::create_dir(&source).unwrap();
-        fs::set_permissions(&source, fs::Permissions::from_mode(0o777)).unwrap();
-        let vfs = Vfs::new(HostFs::new(&source, &HostOptions { policy, ..HostOptions::default() }).unwrap());
         let options = MountOptions { allow_other: true, ..options.clone() };
-        let mirror = Self { mount: Mount::new(&vfs, &options), source };
-        mirror.mount.is_some().then_some(mirror)
+        let mount = HostMount::new(&HostOptions { policy, ..HostOptions::default() }, &options)?;
+        fs::set_permissions(&mount.source, fs::Permissions::from_mode(0o777)).unwrap();
+        Some(Self(mount))
     }
 
     /// Whether the user can do this in the mount, by the shell.
     fn user(&self, script: &str) -> bool {
-        user_in(&self.mount.as_ref().unwrap().at, script)
+        user_in(&self.0.at, script)
     }
 
     /// The mode on the host.
     fn mode(&self, name: &str) -> u32 {
-        fs::metadata(self.source.join(name)).unwrap().mode() & 0o7777
+        fs::metadata(self.0.source.join(name)).unwrap().mode() & 0o7777
     }
 
     /// Makes a file on the host.
     fn make(&self, name: &str, contents: &str, (uid, mode): (u32, u32)) {
-        let path = self.source.join(name);
+        let path = self.0.source.join(name);
         fs::write(&path, contents).unwrap();
         chown(&path, Some(uid), Some(uid)).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
     fn contents(&self, name: &str) -> String {
-        fs::read_to_string(self.source.join(name)).unwrap()
-    }
-}
-
-impl Drop for Mirror {
-    fn drop(&mut self) {
-        drop(self.mount.take());
-        let _ = fs::remove_dir_all(&self.source);
+        fs::read_to_string(self.0.source.join(name)).unwrap()
     }
 }
 
@@ -108,28 +92,28 @@ fn check_set_ids(mirror: &Mirror, label: &str) {
                 let (name, plain) = (format!("m{number}-{mode:o}-{is_known}"), "plain");
                 for name in [&name, plain] {
                     mirror.make(name, "secret", (0, 0o777));
-                    chown(mirror.source.join(name), Some(0), Some(gid)).unwrap();
+                    chown(mirror.0.source.join(name), Some(0), Some(gid)).unwrap();
                 }
-                let mounted = &mirror.mount.as_ref().unwrap().at;
+                let mounted = &mirror.0.at;
                 if !is_known {
                     fs::metadata(mounted.join(&name)).unwrap();
                 }
                 // In the latter case behind the caches.
                 for name in [&name, plain] {
-                    fs::set_permissions(mirror.source.join(name), fs::Permissions::from_mode(mode)).unwrap();
+                    fs::set_permissions(mirror.0.source.join(name), fs::Permissions::from_mode(mode)).unwrap();
                 }
                 let run = |dir: &Path, name: &str| {
                     let script = script.replace(" f", &format!(" {name}")).replace("of=f", &format!("of={name}"));
                     roots_in(dir, name, &script)
                 };
-                assert!(run(&mirror.source, plain), "{script} on the host");
+                assert!(run(&mirror.0.source, plain), "{script} on the host");
                 let what = format!("{label}: {script}, {mode:o}, known: {is_known}");
                 assert!(run(mounted, &name), "{what}");
                 fs::File::open(mounted.join(&name)).unwrap().sync_all().unwrap();
                 assert_eq!(format!("{:o}", mirror.mode(&name)), format!("{:o}", mirror.mode(plain)), "{what}");
                 let shown = fs::metadata(mounted.join(&name)).unwrap().mode() & 0o7777;
                 assert!(!is_known || shown == mirror.mode(&name), "{what}: the kernel has {shown:o}");
-                fs::remove_file(mirror.source.join(plain)).unwrap();
+                fs::remove_file(mirror.0.source.join(plain)).unwrap();
             }
         }
     }
@@ -188,7 +172,7 @@ fn check_appeared(mirror: &Mirror) {
         mirror.make(&name, "secret\n", file);
         assert_eq!(mirror.user(&script), works, "{file:?}: {script}");
         assert_eq!(mirror.contents(&name), contents, "{file:?}: {script}");
-        let after = fs::metadata(mirror.source.join(&name)).unwrap();
+        let after = fs::metadata(mirror.0.source.join(&name)).unwrap();
         assert_eq!((after.uid(), after.mode() & 0o7777), file, "{script}");
     }
 }
