@@ -30,7 +30,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Stuck(Exception):
+class Stuck(RuntimeError):
     """An actor did not come to its end or to its pause."""
 
 
@@ -60,11 +60,13 @@ def become(user):
 
 
 class Actor:
-    """A process of `user` that runs `function(pause, *arguments)`. `pause()` returns when the caller calls `go_on`."""
+    """A process of `user` that runs `function(pause, *arguments)`. `pause()` returns when the caller calls `go_on`. Each
+    reply must come within `limit_s`."""
 
-    def __init__(self, user, function, *arguments):
+    def __init__(self, user, function, *arguments, limit_s=LIMIT_S):
         here, there = os.pipe()
         wait, go = os.pipe()
+        self.limit_s = limit_s
         self.name = f"{user.name}: {getattr(function, '__name__', function)}"
         self.pid = os.fork()
         if self.pid == 0:
@@ -80,10 +82,10 @@ class Actor:
         return pickle.loads(self._read(struct.unpack("<I", head)[0]))
 
     def _read(self, count):
-        data, end = b"", time.monotonic() + LIMIT_S
+        data, end = b"", time.monotonic() + self.limit_s
         while len(data) < count:
             if not select.select([self.replies], [], [], max(0, end - time.monotonic()))[0]:
-                raise Stuck(f"{self.name}: nothing after {LIMIT_S} s")
+                raise Stuck(f"{self.name}: nothing after {self.limit_s} s")
             part = os.read(self.replies, count - len(data))
             if not part:
                 raise Stuck(f"{self.name}: its process has ended")

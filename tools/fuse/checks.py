@@ -14,9 +14,9 @@ import pathlib
 import random
 import socket
 import subprocess
-import sys
 import tempfile
 import time
+import traceback
 
 import mounts as fuse
 
@@ -122,6 +122,18 @@ def shell(script, at):
 
 class Unsupported(Exception):
     """The file system does not have what the check is about."""
+
+
+def outcome(check, *arguments):
+    """(`ok`, ""), (`skip`, why) or (`FAIL`, what was wrong)."""
+    try:
+        check(*arguments)
+    except Unsupported as why:
+        return "skip", str(why)
+    except Exception as error:  # What a check meets is what it reports.
+        detail = str(error) if isinstance(error, (RuntimeError, AssertionError)) else traceback.format_exc(limit=-3)
+        return "FAIL", detail.strip()[-1500:]
+    return "ok", ""
 
 
 def equal(wanted, got):

@@ -10,6 +10,7 @@ packages are fetched by apt-get with a list of sources of our own, so that the m
 
 import atexit
 import itertools
+import json
 import os
 import pathlib
 import resource
@@ -448,6 +449,14 @@ class Mount:
         with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stats(self):
+        """What `lightfoot stats` reports."""
+        return json.loads(run([str(lightfoot()), "stats", "--json", str(self.dir)], 20).stdout)
+
+    def gauge(self, name):
+        """One of its figures."""
+        return dict(self.stats()["snapshot"]["gauges"])[name]
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.pid}/fd"))

@@ -7,11 +7,9 @@ counts. Each check also shows that the effect is absent without the option, so t
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import pathlib
 import shlex
-import signal
 import stat
 import subprocess
 import tempfile
@@ -57,18 +55,9 @@ def flags(mount):
     return set(words[5].split(",")) | set(words[-1].split(","))
 
 
-def stats(mount):
-    return json.loads(fuse.run([str(fuse.lightfoot()), "stats", "--json", str(mount.dir)], 20).stdout)
-
-
 def count(mount, operation):
     """How often the kernel has sent requests of a kind."""
-    return sum(of["count"] for of in stats(mount)["snapshot"]["ops"] if of["name"] == operation)
-
-
-def gauge(mount, name):
-    """A figure of `lightfoot stats`."""
-    return dict(stats(mount)["snapshot"]["gauges"])[name]
+    return sum(of["count"] for of in mount.stats()["snapshot"]["ops"] if of["name"] == operation)
 
 
 def soon(condition):
@@ -361,7 +350,7 @@ def max_names():
         with ram(option) as mount:
             for number in range(1000):
                 (mount.dir / str(number)).touch()
-            known = lambda: gauge(mount, "nodes")  # noqa: E731
+            known = lambda: mount.gauge("nodes")  # noqa: E731
             if few:
                 soon(lambda: known() <= 200)
             else:
@@ -375,7 +364,7 @@ def max_names():
 def cache():
     for kind, options in (("host", "cache=1m"), ("host", "cache=64m"), ("ram:", "cache=1m")):
         with mounted(kind, options) as mount:
-            budget = sum(stats(mount)["budget"].values())
+            budget = sum(mount.stats()["budget"].values())
             wanted = (64 if "64m" in options else 1) << 20
             assert abs(budget - wanted) < wanted // 50, f"{kind} {options}: {budget} bytes in all"
 

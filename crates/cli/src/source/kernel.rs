@@ -29,7 +29,7 @@ impl Source {
         self.mounts.first().map_or_else(Budget::default, |root| root.settings.budget)
     }
 
-    /// Whether there is no directory in the tree.
+    /// Whether all file systems of the tree are `ram:`.
     pub(crate) fn is_in_memory(&self) -> bool {
         self.mounts.iter().all(|mount| matches!(mount.kind, Kind::Ram))
     }

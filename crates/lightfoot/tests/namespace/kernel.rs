@@ -114,6 +114,11 @@ impl Kernel {
             let old_mounts = mounts::enter_new_namespace().expect("a mount namespace with a fresh tmpfs for its root");
             Place::Root { old_root, old_cwd, old_mounts, old_umask }
         };
+        Self::in_place(place)
+    }
+
+    /// A process with nothing open.
+    fn in_place(place: Place) -> Self {
         Kernel {
             slots: Default::default(),
             listed: [false; SLOTS],

@@ -96,18 +96,7 @@ fn begin(unshare: bool) {
 }
 
 fn serve(jobs: &Receiver<Job>, answers: &Sender<Answer>) {
-    let slots = Default::default();
-    let mut kernel = Kernel {
-        slots,
-        listed: [false; SLOTS],
-        base: None,
-        second: None,
-        mount_points: MountPoints::default(),
-        kept: Vec::new(),
-        user: 0,
-        others: None,
-        place: Place::Second,
-    };
+    let mut kernel = Kernel::in_place(Place::Second);
     for job in jobs {
         let answer = match job {
             Job::Apply { files, op, others } => {
