@@ -373,3 +373,19 @@ fn pairs_that_commute_conflict_on_the_listed_lines_and_on_no_others() {
          if there are more, operations that scaled do not any more:\n{table}"
     );
 }
+
+#[test]
+fn contexts_that_many_cpus_make_at_once_wait_for_no_lock() {
+    let _alone = alone();
+    let machine = sim::Machine::preset("epyc192").expect("a preset");
+    let mut config = sim::Config::new(machine, 192, 100);
+    config.warm_ns = 0;
+    let report = sim::run(
+        config,
+        || Vfs::new(RamFs::new()),
+        |vfs, _| {
+            vfs.context().attr(Base::CWD, b"/", true).expect("the root");
+        },
+    );
+    assert_eq!(report.counters.parks, 0, "{:?}", report.counters);
+}

@@ -4,25 +4,27 @@ use crate::dcache::slot::outlive;
 use crate::dcache::tree::Tree;
 use crate::mount::attach::LockedMounts;
 use crate::mount::{Mount, Owned};
+use core::mem;
 use prim::shared::PlainArc as Arc;
 use std::collections::BTreeMap;
-use sync::{Mutex, PerCpuArc};
+use sync::PerCpuArc;
+use sync::rcu::RcuOption;
 
 /// Owns a tree of mounts. After its last context, its mounts are detached.
 pub(crate) struct Namespace {
     tree: PerCpuArc<Tree>,
     pub(crate) id: u64,
-    /// Replaced by `pivot_root`, under the mounts' lock. Emptied by drop alone.
-    root: Mutex<Option<Owned>>,
+    /// Replaced by `pivot_root`, under the mounts' lock. Each new context loads it, so readers take no lock. Emptied by drop
+    /// alone.
+    root: RcuOption<Owned>,
 }
 
 impl Namespace {
     /// A namespace of `root` and the mounts below it.
     pub(crate) fn new(tree: PerCpuArc<Tree>, root: Owned) -> Arc<Self> {
         let id = tree.next_number();
-        let namespace = Self { tree, id, root: Mutex::new(None) };
-        namespace.claim(&root);
-        *namespace.root.lock() = Some(root);
+        let namespace = Self { root: RcuOption::some(&tree.domain, root), tree, id };
+        namespace.claim(&namespace.root());
         Arc::new(namespace)
     }
 
@@ -37,12 +39,12 @@ impl Namespace {
 
     /// The root mount.
     pub(crate) fn root(&self) -> Owned {
-        self.root.lock().clone().expect("emptied by drop alone")
+        self.root.load(&self.tree.domain.read()).cloned().expect("emptied by drop alone")
     }
 
     /// Replaces the root mount. The mounts' lock is held.
     pub(crate) fn set_root(&self, root: Owned) {
-        *self.root.lock() = Some(root);
+        self.root.set(&self.tree.domain, Some(root));
     }
 
     /// All mounts, parents before children.
@@ -86,12 +88,12 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        let root = self.root.lock().take();
-        if let Some(root) = root {
+        let mut cell = mem::replace(&mut self.root, RcuOption::none(&self.tree.domain));
+        if let Some(root) = cell.get_mut() {
             let mut points = LockedMounts::lock(&self.tree);
-            let all = points.dissolve(&root);
+            let all = points.dissolve(root);
             drop(points);
-            drop(root);
+            drop(cell);
             drop(all);
         }
         // Replaced values wait until their batch is full, and they hold the tree: without a flush they would
