@@ -9,10 +9,12 @@ use crate::lightfoot::Lightfoot;
 use crate::linux_2_6_32::Linux2632;
 use crate::lockref_2013::{InOneWord, Lockless};
 use crate::options::Options;
-use crate::rcu_walk::{GoOn, Restart};
+use crate::outer_sequence::OuterSequence;
+use crate::rcu_walk::GoOn;
 use crate::reverse_paths::{Exclusive, ExclusiveBare, Linux312, Shared, SharedBare};
 use crate::rwsem::Semaphores;
 use crate::statvfs::{ByList, ByMount};
+use crate::store_free_2009::StoreFree2009;
 use crate::tree::fine_locks::FineLocks;
 use crate::tree::one_lock::OneLock;
 use crate::tree::operations::make;
@@ -89,10 +91,16 @@ const CATALOGUE: &[EraEntry] = &[
         make: make::<FineLocks<ByMount>>,
     },
     EraEntry {
-        name: "rcu-walk-restart",
+        name: "store-free-2009",
         year: 2009,
-        summary: "store-free walk, from the beginning with counts on trouble",
-        make: make::<FineLocks<Restart>>,
+        summary: "store-free walk as posted in October 2009: `..`, create and unlink walk with locks",
+        make: make::<FineLocks<StoreFree2009>>,
+    },
+    EraEntry {
+        name: "outer-sequence",
+        year: 2009,
+        summary: "the same with one sample of rename_lock around the walk, and no sequence in the entry",
+        make: make::<FineLocks<OuterSequence>>,
     },
     EraEntry {
         name: "rcu-walk",

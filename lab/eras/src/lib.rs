@@ -12,7 +12,7 @@
 //! | `dcache_lock`: for each component, or across the walk | `dcache_lock.rs`, `fastwalk.rs` |
 //! | chains searched without a lock                | `dcache_rcu.rs`, `linux_2_6_32.rs` |
 //! | fine-grained locks                            | `vfs_scale.rs`, `statvfs.rs`     |
-//! | the store-free walk                           | `rcu_walk.rs`                    |
+//! | the store-free walk                           | `store_free_2009.rs`, `outer_sequence.rs`, `rcu_walk.rs` |
 //! | the count in the lock's word                  | `lockref_2013.rs`                |
 //! | the sequence lock with readers                | `reverse_paths.rs`               |
 //! | the semaphore's early exit                    | `rwsem.rs`                       |
@@ -45,11 +45,13 @@ mod lightfoot;
 mod linux_2_6_32;
 mod lockref_2013;
 mod options;
+mod outer_sequence;
 mod path;
 mod rcu_walk;
 mod reverse_paths;
 mod rwsem;
 mod statvfs;
+mod store_free_2009;
 mod tree;
 mod vfs_scale;
 pub mod workload;

@@ -37,6 +37,7 @@ impl<C: FineCount + 'static> Fine for Lockless<C> {
     type Readers = AlwaysQueue;
     const LOCKS_EACH: bool = true;
     const LISTS_MOUNTS: bool = false;
+    const HOLDS_MOUNTS: bool = true;
 
     fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
         walk_and_go_on(tree, fs, route)

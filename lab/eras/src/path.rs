@@ -23,6 +23,8 @@ pub(crate) struct Route<'p> {
     pub(crate) is_absolute: bool,
     /// What it ends at must be a directory.
     pub(crate) to_directory: bool,
+    /// It ends at the directory of a name that is about to be created, removed or moved (`LOOKUP_PARENT`).
+    pub(crate) is_parent: bool,
     pub(crate) components: Components<'p>,
 }
 
@@ -47,7 +49,7 @@ impl<'p> Route<'p> {
             return Err(Error::NameTooLong);
         }
         let to_directory = path.ends_with(b"/") || path.ends_with(b"/.") || path == b".";
-        Ok(Self { is_absolute: first == b'/', to_directory, components: Components(path) })
+        Ok(Self { is_absolute: first == b'/', to_directory, is_parent: false, components: Components(path) })
     }
 
     /// The route to the directory that the last component of `path` is in, and that component.
@@ -57,7 +59,7 @@ impl<'p> Route<'p> {
         let start = path[..end].iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
         let last = &path[start..end];
         let name = if matches!(last, b"" | b"." | b"..") { None } else { Some(last) };
-        let route = Self { to_directory: true, components: Components(&path[..start]), ..whole };
+        let route = Self { to_directory: true, is_parent: true, components: Components(&path[..start]), ..whole };
         Ok((route, Last { name, is_directory: end < path.len() }))
     }
 }
@@ -119,6 +121,7 @@ mod tests {
     fn the_last_component_is_cut_off() {
         let check = |path: &str, components: &str, name: Option<&str>, is_directory: bool| {
             let (route, last) = Route::to_parent(path.as_bytes()).unwrap();
+            assert!(route.is_parent && !Route::whole(path.as_bytes()).unwrap().is_parent);
             let names: Vec<String> = route.components.map(text).collect();
             assert_eq!(
                 (names.join(" ").as_str(), last.name, last.is_directory, route.to_directory),

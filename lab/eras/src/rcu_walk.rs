@@ -1,16 +1,15 @@
-//! **The store-free walk** (Nick Piggin, 2009; Linux 2.6.38 as rcu-walk): a walk that writes nothing but at its end.
+//! **The store-free walk of Linux 2.6.38** (Nick Piggin, 2010 and 2011, as rcu-walk): a walk that writes nothing shared but
+//! at its end.
 //!
 //! The walk reads each entry between two samples of its sequence: it samples the child's before it trusts what it has read
 //! of the child, and checks the directory's after it found the child there. Only the last entry is counted, under its lock, if
 //! its sequence shows that it is still what was found.
 //!
-//! Two answers to trouble (an entry that changed, or a name that is not there: the search may have been carried off by a
-//! move, so a miss is never believed):
-//!
-//! * [`Restart`], the first patches of 2009: the whole walk again, counting each step. The entry still has the layout of
-//!   before, with the count and the lock on the line that walks read.
-//! * [`GoOn`], Linux 2.6.38: what was reached is counted, and the walk goes on from there, counting each step; from the
-//!   beginning only if that has changed too. With the new layout.
+//! On trouble (an entry that changed, or a name that is not there: the search may have been carried off by a move, so a
+//! miss is never believed) what was reached is counted, and the walk goes on from there, counting each step; from the
+//! beginning only if that has changed too. `..` and the directories of names that change are reached without a store as
+//! well, which the first patches could not ([`store_free_2009`](crate::store_free_2009)). Root and working directory are
+//! sampled by a sequence. The walk holds the CPU's own mount lock, until Linux 3.13.
 //!
 //! What hurts now: the lock and the count of the last component, if it is everybody's; `rename_lock` in reverse paths.
 
@@ -18,42 +17,20 @@ use crate::era::{Error, Result};
 use crate::path::{Component, Components, Route};
 use crate::tree::Tree;
 use crate::tree::count::LockedCount;
-use crate::tree::dentry::{Dentry, Early, Late, UNHASHED};
-use crate::tree::fine_locks::{Fine, FineLocks};
+use crate::tree::dentry::{Dentry, Late, UNHASHED};
+use crate::tree::fine_locks::{Fine, FineLocks, Sequence};
 use crate::tree::fs_struct::FsStruct;
 use crate::tree::mount::Mounts;
 use crate::tree::name::Name;
-use crate::tree::renames::SeqSpin;
+use crate::tree::renames::{Renames, SeqSpin};
 use crate::tree::walk::{counted_walk, go_on};
 use core::marker::PhantomData;
 use locks::TicketLock;
 use sync::rcu::ReadGuard;
 use sync::{AlwaysQueue, RawLock};
 
-/// Starts again on trouble.
-pub(crate) struct Restart;
-
 /// Goes on on trouble; with the entries' and the buckets' locks of some kind.
 pub(crate) struct GoOn<R = TicketLock>(PhantomData<R>);
-
-impl Fine for Restart {
-    type Dentry = Early<LockedCount<TicketLock>>;
-    type Spin = TicketLock;
-    type Renames = SeqSpin<TicketLock>;
-    type Readers = AlwaysQueue;
-    const LOCKS_EACH: bool = true;
-    const LISTS_MOUNTS: bool = true;
-
-    fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
-        let guard = tree.domain.read();
-        let ended = store_free(tree, fs, route, &guard)?;
-        drop(guard);
-        match ended {
-            Ended::At(entry) => Ok(entry),
-            Ended::Stuck { .. } => counted_walk(tree, fs, route),
-        }
-    }
-}
 
 impl<R: RawLock + 'static> Fine for GoOn<R> {
     type Dentry = Late<LockedCount<R>>;
@@ -62,6 +39,7 @@ impl<R: RawLock + 'static> Fine for GoOn<R> {
     type Readers = AlwaysQueue;
     const LOCKS_EACH: bool = true;
     const LISTS_MOUNTS: bool = false;
+    const HOLDS_MOUNTS: bool = true;
 
     fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
         walk_and_go_on(tree, fs, route)
@@ -71,14 +49,30 @@ impl<R: RawLock + 'static> Fine for GoOn<R> {
 /// The walk that goes on where it got stuck.
 pub(crate) fn walk_and_go_on<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
     let guard = tree.domain.read();
-    let (at, left) = match store_free(tree, fs, route, &guard)? {
-        Ended::At(entry) => return Ok(entry),
-        Ended::Stuck { at, left } => (take(tree, at), left),
+    let (at, left) = {
+        let _mounts = F::HOLDS_MOUNTS.then(|| tree.mounts.still());
+        match store_free(tree, fs, route, &guard)? {
+            Ended::At(entry) => return Ok(entry),
+            Ended::Stuck { at, left } => (take(tree, at), left),
+        }
     };
     drop(guard);
     match at {
         Some(at) => go_on(tree, at, left, route.to_directory),
         None => counted_walk(tree, fs, route),
+    }
+}
+
+/// The walk that begins again from the beginning, counting each step, on trouble.
+pub(crate) fn walk_and_restart<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
+    let ended = {
+        let guard = tree.domain.read();
+        let _mounts = F::HOLDS_MOUNTS.then(|| tree.mounts.still());
+        store_free(tree, fs, route, &guard)?
+    };
+    match ended {
+        Ended::At(entry) => Ok(entry),
+        Ended::Stuck { .. } => counted_walk(tree, fs, route),
     }
 }
 
@@ -90,7 +84,7 @@ enum Ended<'p> {
     Stuck { at: Found, left: Components<'p> },
 }
 
-/// An entry and the sequence that it had when it was found.
+/// An entry and the sequence that it had when it was found: its own, or the one that was sampled before the walk.
 #[derive(Clone, Copy)]
 struct Found {
     entry: u32,
@@ -104,9 +98,7 @@ fn store_free<'p, F: Fine>(
     route: &Route<'p>,
     guard: &ReadGuard<'_>,
 ) -> Result<Ended<'p>> {
-    let sample = |entry: u32| tree.entry(entry).state().seq.begin();
-    let (entry, seq) = fs.start_rcu(route.is_absolute, guard, sample);
-    let mut at = Found { entry, seq };
+    let mut at = begin(tree, fs, route, guard);
     let mut left = route.components;
     loop {
         let before = left;
@@ -122,18 +114,46 @@ fn store_free<'p, F: Fine>(
     Ok(take(tree, at).map_or(Ended::Stuck { at, left }, Ended::At))
 }
 
+/// Where the walk begins, and the first sample.
+fn begin<F: Fine>(tree: &Tree<FineLocks<F>>, fs: &FsStruct, route: &Route<'_>, guard: &ReadGuard<'_>) -> Found {
+    let around = match F::SEQUENCE {
+        Sequence::OfEntry => 0,
+        Sequence::OfRenames => tree.scheme.renames.begin(),
+    };
+    let sample_of = |entry: u32| sample(tree, entry, around);
+    if F::STARTS_LOCKED {
+        let _fs = fs.read();
+        let entry = fs.start(route.is_absolute);
+        return Found { entry, seq: sample_of(entry) };
+    }
+    let (entry, seq) = fs.start_rcu(route.is_absolute, guard, sample_of);
+    Found { entry, seq }
+}
+
+/// The sequence of an entry that a walk comes to; `around` is the one that the walk began with.
+fn sample<F: Fine>(tree: &Tree<FineLocks<F>>, entry: u32, around: u32) -> u32 {
+    match F::SEQUENCE {
+        Sequence::OfEntry => tree.entry(entry).state().seq.begin(),
+        Sequence::OfRenames => around,
+    }
+}
+
+fn changed<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found) -> bool {
+    match F::SEQUENCE {
+        Sequence::OfEntry => tree.entry(found.entry).state().seq.retry(found.seq),
+        Sequence::OfRenames => tree.scheme.renames.retry(found.seq),
+    }
+}
+
 /// A reference to what was found, and to the mount, if it is still that.
 fn take<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found) -> Option<u32> {
-    let seq = &tree.entry(found.entry).state().seq;
-    let is_taken = FineLocks::legitimize(tree, found.entry, || !seq.retry(found.seq));
+    // A sequence around the walk does not show that the name was removed.
+    let is_there = || F::SEQUENCE == Sequence::OfEntry || !tree.entry(found.entry).has(UNHASHED);
+    let is_taken = FineLocks::legitimize(tree, found.entry, || is_there() && !changed(tree, found));
     is_taken.then(|| {
         tree.mounts.get();
         found.entry
     })
-}
-
-fn changed_rcu<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found, _guard: &ReadGuard<'_>) -> bool {
-    tree.entry(found.entry).state().seq.retry(found.seq)
 }
 
 /// One step. `None`: trouble.
@@ -144,25 +164,26 @@ fn step_rcu<F: Fine>(
     guard: &ReadGuard<'_>,
 ) -> Result<Option<Found>> {
     let next = match tree.look(at.entry, component)? {
-        Some(name) => search_rcu(tree, at.entry, &name, guard),
-        None => {
+        Some(name) => search_rcu(tree, at, &name, guard),
+        None if F::WALKS_UP => {
             let entry = tree.entry(at.entry).parent();
-            Some(Found { entry, seq: tree.entry(entry).state().seq.begin() })
+            Some(Found { entry, seq: sample(tree, entry, at.seq) })
         }
+        None => None,
     };
     // The child was there while the directory was what it was, or the parent was its parent.
-    Ok(next.filter(|_| !changed_rcu(tree, at, guard)))
+    Ok(next.filter(|_| !changed(tree, at)))
 }
 
 /// The entry of this name, as it was at the sequence that comes with it.
-fn search_rcu<F: Fine>(tree: &Tree<FineLocks<F>>, dir: u32, name: &Name<'_>, _guard: &ReadGuard<'_>) -> Option<Found> {
-    tree.chain(dir, name.hash).find_map(|entry| {
-        if !tree.resembles(entry, dir, name) {
+fn search_rcu<F: Fine>(tree: &Tree<FineLocks<F>>, at: Found, name: &Name<'_>, _guard: &ReadGuard<'_>) -> Option<Found> {
+    tree.chain(at.entry, name.hash).find_map(|entry| {
+        if !tree.resembles(entry, at.entry, name) {
             return None;
         }
-        let state = tree.entry(entry).state();
-        let seq = state.seq.begin();
-        let is_it = tree.resembles(entry, dir, name) && !tree.entry(entry).has(UNHASHED) && tree.is_named(entry, name);
-        (is_it && !state.seq.retry(seq)).then_some(Found { entry, seq })
+        let found = Found { entry, seq: sample(tree, entry, at.seq) };
+        let is_it =
+            tree.resembles(entry, at.entry, name) && !tree.entry(entry).has(UNHASHED) && tree.is_named(entry, name);
+        (is_it && !changed(tree, found)).then_some(found)
     })
 }

@@ -48,6 +48,7 @@ impl<N: Renames, const LOCKS_EACH: bool, C: FineCount + 'static> Fine for Revers
     type Readers = AlwaysQueue;
     const LOCKS_EACH: bool = LOCKS_EACH;
     const LISTS_MOUNTS: bool = false;
+    const HOLDS_MOUNTS: bool = true;
 
     fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
         walk_and_go_on(tree, fs, route)

@@ -32,7 +32,16 @@ use crate::era::Result;
 use crate::path::Route;
 use sync::lockstat::Class;
 use sync::rwsem::SlowPath;
-use sync::{Lock, RawLock};
+use sync::{Lock, RawLock, SeqWrite};
+
+/// What shows a store-free walk that what it has read changed meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sequence {
+    /// A sequence count in each entry.
+    OfEntry,
+    /// `rename_lock`, sampled once, before the walk begins.
+    OfRenames,
+}
 
 /// What the eras with fine-grained locks differ in.
 pub(crate) trait Fine: Sized + Send + Sync + 'static {
@@ -45,6 +54,14 @@ pub(crate) trait Fine: Sized + Send + Sync + 'static {
     const LOCKS_EACH: bool;
     /// See [`Scheme::LISTS_MOUNTS`].
     const LISTS_MOUNTS: bool;
+    /// What a store-free walk checks what it has read by.
+    const SEQUENCE: Sequence = Sequence::OfEntry;
+    /// A store-free walk holds the mount lock from its beginning to its end.
+    const HOLDS_MOUNTS: bool = false;
+    /// A store-free walk begins under `fs->lock`.
+    const STARTS_LOCKED: bool = false;
+    /// A store-free walk goes through `..` too.
+    const WALKS_UP: bool = true;
 
     /// See [`Scheme::walk`].
     fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32>;
@@ -79,7 +96,7 @@ impl<F: Fine> FineLocks<F> {
             tree.scheme.unused.remove(number, &lists.home, |n| &tree.entry(n).lists().lru);
         }
         // Without a name and a count no walker comes back to it, but a store-free walker that found it as its working directory.
-        drop(entry.state().seq.write());
+        drop(Self::write(entry));
         drop(held);
         let dir = entry.parent();
         {
@@ -90,6 +107,11 @@ impl<F: Fine> FineLocks<F> {
         tree.scheme.inodes.remove(number, &inode.home, |n| &tree.inode(n).all);
         tree.free(number);
         Some(dir)
+    }
+
+    /// The write section in which an entry changes, where entries have sequences.
+    fn write(entry: &F::Dentry) -> Option<SeqWrite<'_>> {
+        (F::SEQUENCE == Sequence::OfEntry).then(|| entry.state().seq.write())
     }
 
     /// One search of the chain; counted. In a read section.
@@ -197,7 +219,7 @@ impl<F: Fine> Scheme for FineLocks<F> {
     fn detach(tree: &Tree<Self>, number: u32) {
         let entry = tree.entry(number);
         let _held = entry.count().lock();
-        let _write = entry.state().seq.write();
+        let _write = Self::write(entry);
         let _bucket = tree.bucket_of(number).lock.lock();
         tree.hash_out(number);
         entry.change_flags(UNHASHED, 0);
@@ -215,10 +237,14 @@ impl<F: Fine> Scheme for FineLocks<F> {
             {
                 let entry = tree.entry(number);
                 let _held = entry.count().lock();
-                let _write = entry.state().seq.write();
+                let _write = Self::write(entry);
                 {
                     let _bucket = tree.bucket_of(number).lock.lock();
                     tree.hash_out(number);
+                }
+                if F::SEQUENCE == Sequence::OfRenames {
+                    // No search takes half of the old name and half of the new one for a name.
+                    entry.key().name.hide();
                 }
                 tree.place(number, to, &moving.name, moving.block);
                 let _bucket = tree.bucket_of(number).lock.lock();

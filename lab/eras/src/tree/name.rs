@@ -71,6 +71,11 @@ impl NameKey {
     pub(crate) fn hash(&self) -> u32 {
         self.hash.load(Relaxed)
     }
+
+    /// Makes it a name of no bytes, which none looks for, until it is set again.
+    pub(crate) fn hide(&self) {
+        self.len.store(0, Relaxed);
+    }
 }
 
 impl InlineName {
@@ -106,8 +111,8 @@ impl LongNames {
         let target = if block == NONE { &inline.0[..] } else { &self.blocks[block as usize].0[..] };
         words(name.bytes).zip(target).for_each(|(word, place)| place.store(word, Relaxed));
         key.hash.store(name.hash, Relaxed);
-        key.len.store(name.bytes.len() as u32, Relaxed);
         key.long.store(block, Relaxed);
+        key.len.store(name.bytes.len() as u32, Relaxed);
         self.give_back(former);
     }
 

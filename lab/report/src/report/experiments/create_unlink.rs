@@ -4,7 +4,7 @@ use super::{Experiment, Origin, Published, Setting, claim, row, tuned};
 use crate::report::{Figure, Key, Sketch};
 
 const PROCESSES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
-const ERAS: [&str; 2] = ["rcu-walk", "lightfoot"];
+const ERAS: [&str; 2] = ["store-free-2009", "lightfoot"];
 const PLACES: [(&str, &str, &str); 2] =
     [("separate", "create-unlink-separate", "separate_cwd"), ("common", "create-unlink-common", "same_cwd")];
 
@@ -23,7 +23,7 @@ pub(super) fn experiment(published: &Published) -> Experiment {
                 let key = format!("{era} {place} {processes}");
                 cells.push(base.clone().with_workload(workload).cell(&key, era, processes));
                 let at = [("processes", Key::Number(processes as i64))];
-                let figure = (era == "rcu-walk").then(|| published.figure("create_unlink_2009", &at, column));
+                let figure = (era == ERAS[0]).then(|| published.figure("create_unlink_2009", &at, column));
                 let origin = if processes == 1 && figure.is_some() { Origin::Tuned } else { Origin::Predicted };
                 rows.push(row(label(era, place, processes), figure, origin, move |outcomes| {
                     outcomes.rate(&key) / processes as f64
@@ -51,15 +51,13 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         claims: vec![
             claim(
                 "in a common directory the rate of a process falls by a factor of more than 500 from 1 to 64",
-                |figures| {
-                    figures.of(&label("rcu-walk", "common", 1)) / figures.of(&label("rcu-walk", "common", 64)) > 500.0
-                },
+                |figures| figures.of(&label(ERAS[0], "common", 1)) / figures.of(&label(ERAS[0], "common", 64)) > 500.0,
             ),
             claim("in separate directories a process keeps 0.7 of its rate at 64", |figures| {
-                figures.of(&label("rcu-walk", "separate", 64)) / figures.of(&label("rcu-walk", "separate", 1)) > 0.7
+                figures.of(&label(ERAS[0], "separate", 64)) / figures.of(&label(ERAS[0], "separate", 1)) > 0.7
             }),
             claim("lightfoot is faster than the 2009 era in a common directory at 64", |figures| {
-                figures.of(&label("lightfoot", "common", 64)) > figures.of(&label("rcu-walk", "common", 64))
+                figures.of(&label("lightfoot", "common", 64)) > figures.of(&label(ERAS[0], "common", 64))
             }),
             claim("with lightfoot in separate directories a process keeps 0.7 of its rate at 64", |figures| {
                 figures.of(&label("lightfoot", "separate", 64)) / figures.of(&label("lightfoot", "separate", 1)) > 0.7
@@ -70,10 +68,10 @@ pub(super) fn experiment(published: &Published) -> Experiment {
             title: "create and unlink, 64-way ia64 (simulated)",
             unit: "operations/s/process",
             curves: vec![
-                curve("rcu-walk", "separate", true),
-                curve("rcu-walk", "common", true),
-                curve("rcu-walk", "separate", false),
-                curve("rcu-walk", "common", false),
+                curve(ERAS[0], "separate", true),
+                curve(ERAS[0], "common", true),
+                curve(ERAS[0], "separate", false),
+                curve(ERAS[0], "common", false),
                 curve("lightfoot", "separate", false),
                 curve("lightfoot", "common", false),
             ],

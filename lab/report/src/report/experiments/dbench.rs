@@ -6,7 +6,7 @@ use crate::report::{Figure, Key, Sketch};
 const SCHEMES: [(&str, &str); 3] = [
     ("linux-2.6.32", "2.6.32-rc3"),
     ("vfs-scale", "vfs-scale"),
-    ("rcu-walk-restart", "vfs-scale + store-free path walk"),
+    ("store-free-2009", "vfs-scale + store-free path walk"),
 ];
 
 fn rate_label(era: &str) -> String {
