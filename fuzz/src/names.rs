@@ -3,7 +3,7 @@
 use crate::input::Input;
 use ramfs::{RamFs, RamOptions};
 use std::collections::BTreeMap;
-use vfs::{Base, PathAt, Context, Errno, OpenFlags, RenameFlags, S_IFREG, Vfs};
+use vfs::{Base, Context, Errno, OpenFlags, PathAt, RenameFlags, S_IFREG, Vfs};
 
 /// Pieces of names: letters whose cases differ in length, or that have more than two, and bytes that are not UTF-8.
 const PIECES: &[&[u8]] = &[

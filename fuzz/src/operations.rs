@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use testkit::{Counting, Counts};
 use vfs::{
-    Base, PathAt, Context, Credentials, Errno, OwnedPlace, MountFlags, OpenFile, OpenFlags, RenameFlags, Resolve, S_IFDIR, S_IFIFO,
-    S_IFMT, SetAttr, SetXattr, UnmountFlags, Vfs,
+    Base, Context, Credentials, Errno, MountFlags, OpenFile, OpenFlags, OwnedPlace, PathAt, RenameFlags, Resolve,
+    S_IFDIR, S_IFIFO, S_IFMT, SetAttr, SetXattr, UnmountFlags, Vfs,
 };
 
 /// Operations of one run at most.
@@ -107,8 +107,8 @@ impl World {
         match kind & 31 {
             0 => context.mkdir(base, &a, u32::from(b) << 1)?,
             1 | 2 => {
-                let flags =
-                    OpenFlags::CREAT.union(OpenFlags::from_bits_retain(u32::from(b) & 3)).bits() | u32::from(b & 0xf8) << 4;
+                let flags = OpenFlags::CREAT.union(OpenFlags::from_bits_retain(u32::from(b) & 3)).bits()
+                    | u32::from(b & 0xf8) << 4;
                 self.files[usize::from(b >> 2) & 3] =
                     Some(context.open(base, &a, OpenFlags::from_bits_retain(flags), 0o644)?);
             }

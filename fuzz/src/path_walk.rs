@@ -5,7 +5,7 @@ use crate::static_fs::StaticFs;
 use crate::tree::{Kind, MOUNT, NODES, PIECES, STARTS, SlowWalk, is_second, path_of};
 use ramfs::RamFs;
 use std::sync::OnceLock;
-use vfs::{Base, Context, Credentials, Errno, OwnedPlace, MountFlags, OpenFlags, Resolve, S_IFREG, SetAttr, Vfs};
+use vfs::{Base, Context, Credentials, Errno, MountFlags, OpenFlags, OwnedPlace, Resolve, S_IFREG, SetAttr, Vfs};
 
 /// One of the two trees, as root and as a user see it.
 struct Side {

@@ -10,7 +10,9 @@
 
 use crate::guarded_tree::{BYTES, INODES, SECRET, check_others_files, check_roots_files, tree};
 use crate::input::Input;
-use fuse::{Caller, Checks, Entry, FileLock, Gauge, NameIn, NewMode, Opened, ROOT_NODE, Session, SessionOptions};
+use fuse::{
+    Caller, Checks, Entry, FileLock, Gauge, NameIn, NewMode, Opened, ROOT_NODE, Session, SessionOptions, Unlisted,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -364,7 +366,11 @@ impl World {
                     }
                     room -= 1;
                     if !matches!(entry.name, b"." | b"..") {
-                        entries.extend(session.listed_entry(caller, handle, entry));
+                        match session.listed_entry(caller, handle, entry) {
+                            Ok(entry) => entries.push(entry),
+                            Err(Unlisted::NameOnly(node)) => session.forget(node, 1),
+                            Err(Unlisted::Gone) => {}
+                        }
                     }
                     true
                 });

@@ -41,4 +41,4 @@ pub use checkers::{CheckedOptions, Checker, Refusal, Right, checker, refusal, ri
 pub use metrics::{Gauge, Metrics, Op, OpStats, Snapshot};
 pub use mount::{MountError, Mounted, check_options, mount};
 pub use options::{Checks, MountOptions, SessionOptions, Shown, Ttls};
-pub use session::{Caller, Entry, FileLock, Listed, LockWaiter, NameIn, NewMode, Opened, ROOT_NODE, Session};
+pub use session::{Caller, Entry, FileLock, Listed, LockWaiter, NameIn, NewMode, Opened, ROOT_NODE, Session, Unlisted};

@@ -27,7 +27,7 @@ mod shares;
 mod xattrs;
 
 pub use files::Opened;
-pub use listing::Listed;
+pub use listing::{Listed, Unlisted};
 pub use locks::{FileLock, LockWaiter};
 pub(crate) use set_ids::without_fsetid;
 
@@ -243,14 +243,20 @@ impl Session {
 
     /// The reply to a lookup by `caller` that found `held`.
     pub(crate) fn entry(&self, caller: &Caller, held: OwnedPlace) -> Result<Entry, Errno> {
+        self.entry_of(caller, held).map(|(entry, _)| entry)
+    }
+
+    /// [`entry`](Self::entry), and whether the kernel learned before that the file has, or had, several names.
+    fn entry_of(&self, caller: &Caller, held: OwnedPlace) -> Result<(Entry, bool), Errno> {
         // The tree does not learn of writes by passthrough.
         let is_backed = self.options.passthrough && self.backed.has(&held);
         let mut attr = self.shown(&held, if is_backed { held.attr_anew()? } else { held.attr()? });
         let ttls = self.ttls_of(&held);
-        let node = self.node_of(caller, held, attr.ino)?;
-        attr.ino = node.id;
+        let (NodeId { id, generation }, node) = self.node_of(caller, held, attr.ino)?;
+        let had_names = node.note_names(&attr);
+        attr.ino = id;
         self.make_room();
-        Ok(Entry { node: node.id, generation: node.generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr })
+        Ok((Entry { node: id, generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr }, had_names))
     }
 
     /// For how long the kernel may cache what it learns of `held`.
@@ -273,7 +279,7 @@ impl Session {
     ///
     /// # Errors
     /// `EIO`: the session shows the inode through five mounts.
-    fn node_of(&self, caller: &Caller, held: OwnedPlace, ino: u64) -> Result<NodeId, Errno> {
+    fn node_of(&self, caller: &Caller, held: OwnedPlace, ino: u64) -> Result<(NodeId, Arc<Node>), Errno> {
         let (inode, mount) = (held.identity(), held.mount_id());
         let is_same = |known: &Arc<Node>| known.identity() == inode && known.mount_id() == mount;
         let held = Arc::new(self.shares.node(caller, held));
@@ -289,7 +295,7 @@ impl Session {
             }
             found
         });
-        found.map(|(node, _)| node).ok_or(Errno::EIO)
+        found.ok_or(Errno::EIO)
     }
 
     /// The nodes of an inode with the shown number `ino`: one for each mount through which the kernel looked it up.
@@ -356,7 +362,9 @@ impl Session {
     /// `ESTALE`; those of the file system.
     pub fn getattr(&self, node: u64) -> Result<(Attr, Duration), Errno> {
         let held = self.node(node)?;
-        Ok(self.shown_of(node, &held, held.attr_anew()?))
+        let attr = held.attr_anew()?;
+        held.note_names(&attr);
+        Ok(self.shown_of(node, &held, attr))
     }
 
     /// SETATTR: changes attributes; the length through `handle` if that is open for writing.

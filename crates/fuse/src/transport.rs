@@ -16,7 +16,7 @@ mod sender;
 mod trace;
 
 use crate::options::MountOptions;
-use crate::session::Session;
+use crate::session::{Listed, Session, Unlisted};
 use convert::{caller, file_attr};
 use fuser::{FileHandle, Generation, INodeNo, ReplyDirectoryPlus, Request};
 use passthrough::Backings;
@@ -54,17 +54,25 @@ impl Transport {
         let caller = caller(req);
         line!("READDIRPLUS\t{fh}\t{offset}");
         self.session.readdir(fh.0, offset, &mut |listed| {
-            let name = OsStr::from_bytes(listed.name);
             let is_dots = listed.name == b"." || listed.name == b"..";
-            let found = if is_dots { None } else { self.session.listed_entry(&caller, fh.0, listed) };
-            let Some(found) = found else {
-                // Node 0: the kernel takes the name, and looks it up when it needs more.
-                let attr = Attr { ino: listed.ino, mode: listed.kind, ..Attr::default() };
-                let attr = file_attr(&attr, listed.ino);
-                return !reply.add(INodeNo(0), listed.cookie, name, &Duration::ZERO, &attr, Generation(0));
+            if is_dots {
+                // The kernel reads nothing else of them.
+                return !add_unusable(reply, listed, listed.ino);
+            }
+            let found = match self.session.listed_entry(&caller, fh.0, listed) {
+                Ok(found) => found,
+                Err(Unlisted::Gone) => return true,
+                Err(Unlisted::NameOnly(node)) => {
+                    let is_full = add_unusable(reply, listed, node);
+                    if is_full {
+                        self.session.forget(node, 1);
+                    }
+                    return !is_full;
+                }
             };
             let (attr, generation) = shown(&found);
-            let is_full = reply.add(INodeNo(found.node), listed.cookie, name, &found.common_ttl(), &attr, generation);
+            let (node, ttl) = (INodeNo(found.node), found.common_ttl());
+            let is_full = reply.add(node, listed.cookie, OsStr::from_bytes(listed.name), &ttl, &attr, generation);
             if is_full {
                 // The kernel does not get the entry, so it does not count the lookup.
                 self.session.forget(found.node, 1);
@@ -74,4 +82,13 @@ impl Transport {
             !is_full
         })
     }
+}
+
+/// Adds an entry of which the kernel takes only the name, the type, and the node as inode number. It refuses the rest for a
+/// length that no file has (since Linux 5.5), and sends one FORGET for the node. (An entry with node 0 would have the inode number
+/// 0, and programs skip that: `fuser` has one field for both.) Returns whether the buffer is full.
+fn add_unusable(reply: &mut ReplyDirectoryPlus, listed: &Listed<'_>, node: u64) -> bool {
+    let attr = file_attr(&Attr { mode: listed.kind, size: u64::MAX, ..Attr::default() }, node);
+    let name = OsStr::from_bytes(listed.name);
+    reply.add(INodeNo(node), listed.cookie, name, &Duration::ZERO, &attr, Generation(0))
 }

@@ -53,6 +53,34 @@ fn the_kernel_sees_files_and_links_as_they_are() {
 }
 
 #[test]
+fn a_file_that_lost_a_name_during_a_listing_of_another_directory_can_be_linked() {
+    const ROUNDS: usize = 1500;
+    let vfs = ram();
+    let Some(mount) = Mount::new(&vfs, &long()) else { return };
+    ["a", "b"].iter().for_each(|dir| fs::create_dir(mount.path(dir)).unwrap());
+    let (one, other) = (mount.path("a/f"), mount.path("b/f"));
+    fs::write(&other, b"x").unwrap();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Relaxed) {
+                // Another listing each time, so that the kernel does not have it.
+                fs::write(mount.path("b/new"), b"").unwrap();
+                assert!(fs::read_dir(mount.path("b")).unwrap().count() >= 2);
+                fs::remove_file(mount.path("b/new")).unwrap();
+                assert!(fs::read_dir(mount.path("b")).unwrap().count() >= 1);
+            }
+        });
+        let rounds = (0..ROUNDS).try_for_each(|_| {
+            fs::hard_link(&other, &one)?;
+            fs::remove_file(&one)
+        });
+        is_done.store(true, Relaxed);
+        rounds.unwrap();
+    });
+}
+
+#[test]
 fn a_number_is_the_same_before_and_after_the_kernel_forgot_it() {
     let vfs = ram();
     let Some(mount) = Mount::new(&vfs, &long()) else { return };

@@ -108,7 +108,7 @@ impl Replay {
                 self.cookies.insert(entry.cookie, entry.cookie);
                 return true;
             }
-            let Some(found) = session.listed_entry(&SUPER, handle, entry) else { return true };
+            let Ok(found) = session.listed_entry(&SUPER, handle, entry) else { return true };
             let Some(line) = expected.next() else {
                 session.forget(found.node, 1);
                 return false;

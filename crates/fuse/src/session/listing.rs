@@ -1,8 +1,14 @@
 //! Listings of directories, with cookies that stay with their entries.
 //!
 //! An entry has the cookie of the file system. `.` and `..`, which come first, have two cookies that no file system uses.
+//!
+//! # Files with several names
+//! READDIRPLUS gives the kernel no attributes of them, once it knows the file. When a name is removed, the kernel takes 1 off
+//! the count of links that it has. If it received the new count just before, from a listing of the directory of another name, it
+//! would count the removal twice, reach 0, and refuse to link the file (`ENOENT`) until its next request for attributes. A
+//! listing holds only the lock of the listed directory, so the kernel does not exclude that.
 
-use super::{Caller, Entry, Session};
+use super::{Caller, Entry, ROOT_NODE, Session};
 use vfs::{Base, DirEntry, Errno, OpenFile, OpenFlags, OwnedPlace};
 
 /// The cookie of `.`.
@@ -21,6 +27,17 @@ pub struct Listed<'e> {
     pub kind: u32,
     /// The position after this entry.
     pub cookie: u64,
+}
+
+/// An entry of a listing that the kernel gets without attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unlisted {
+    /// Not at all: the name is gone.
+    Gone,
+    /// Only its name and type, and this node in a form that the kernel refuses. The kernel then forgets one lookup of the node,
+    /// which was counted; lookups of [`ROOT_NODE`] are not counted. It is that node if the name cannot be looked up: the caller
+    /// has no right to, or has its share of the cache.
+    NameOnly(u64),
 }
 
 impl Session {
@@ -75,18 +92,27 @@ impl Session {
 
     fn parent_ino(&self, held: &OwnedPlace) -> u64 {
         let parent = self.callers.everyone().hold(Base::at(held), b"..", false);
-        parent.and_then(|parent| self.shown_ino_of(&parent)).unwrap_or(super::ROOT_NODE)
+        parent.and_then(|parent| self.shown_ino_of(&parent)).unwrap_or(ROOT_NODE)
     }
 
-    /// READDIRPLUS: looks up the entry `listed`, which must not be `.` or `..`. `None`: the name is gone, or the caller has
-    /// its share of the cache.
-    #[must_use]
-    pub fn listed_entry(&self, caller: &Caller, handle: u64, listed: &Listed<'_>) -> Option<Entry> {
-        let directory = self.directories.get(handle)?;
+    /// READDIRPLUS: looks up the entry `listed`, which must not be `.` or `..`.
+    ///
+    /// # Errors
+    /// What the kernel gets in place of an entry with attributes.
+    pub fn listed_entry(&self, caller: &Caller, handle: u64, listed: &Listed<'_>) -> Result<Entry, Unlisted> {
+        let directory = self.directories.get(handle).ok_or(Unlisted::Gone)?;
         let found =
             self.callers.looking(caller, |context| context.hold(Base::at(directory.held()), listed.name, false));
-        let found = found.ok().filter(|found| self.check_found(caller, found).is_ok())?;
-        self.entry(caller, found).ok()
+        let found = match found {
+            Ok(found) if self.check_found(caller, &found).is_ok() => found,
+            Err(Errno::ENOENT | Errno::ESTALE) => return Err(Unlisted::Gone),
+            Ok(_) | Err(_) => return Err(Unlisted::NameOnly(ROOT_NODE)),
+        };
+        match self.entry_of(caller, found) {
+            Ok((entry, false)) => Ok(entry),
+            Ok((entry, true)) => Err(Unlisted::NameOnly(entry.node)),
+            Err(_) => Err(Unlisted::NameOnly(ROOT_NODE)),
+        }
     }
 
     /// RELEASEDIR.

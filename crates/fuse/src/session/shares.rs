@@ -27,8 +27,8 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use vfs::OwnedPlace;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use vfs::{Attr, OwnedPlace};
 
 /// Users without a charge leave the table when it has so many.
 const MOST: usize = 1024;
@@ -37,12 +37,28 @@ const MOST: usize = 1024;
 pub(crate) struct Node {
     place: OwnedPlace,
     charge: Option<Charge>,
+    /// The kernel has learned that the file has several names.
+    had_names: AtomicBool,
 }
 
 impl Node {
     /// A node that nobody is charged for.
     pub(super) fn free(place: OwnedPlace) -> Self {
-        Self { place, charge: None }
+        Self::new(place, None)
+    }
+
+    fn new(place: OwnedPlace, charge: Option<Charge>) -> Self {
+        Self { place, charge, had_names: AtomicBool::new(false) }
+    }
+
+    /// Notes attributes that the kernel receives now. Returns whether it learned before that the file has several names.
+    pub(super) fn note_names(&self, attr: &Attr) -> bool {
+        // Relaxed: a flag by itself.
+        let before = self.had_names.load(Relaxed);
+        if !before && attr.nlink > 1 && !attr.is_dir() {
+            self.had_names.store(true, Relaxed);
+        }
+        before
     }
 
     /// Whether the node is charged to `uid`.
@@ -134,7 +150,7 @@ impl Shares {
         let share = self.table.lock().share(place.dev(), caller.uid);
         share.bytes.fetch_add(room.bytes, Relaxed);
         share.of_all.fetch_add(room.bytes, Relaxed);
-        Node { place, charge: Some(Charge { share, bytes: room.bytes }) }
+        Node::new(place, Some(Charge { share, bytes: room.bytes }))
     }
 
     /// How much of its share the caller would have with one more node like `place`.

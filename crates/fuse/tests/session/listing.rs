@@ -1,9 +1,9 @@
 //! Listings as the kernel reads them.
 
 use crate::kernel::{Kernel, PLAIN, RDONLY, SUPER, USER};
-use lightfoot_fuse::{Checks, Gauge, NewMode, ROOT_NODE, SessionOptions};
+use lightfoot_fuse::{Checks, Gauge, NewMode, ROOT_NODE, SessionOptions, Unlisted};
 use std::collections::BTreeSet;
-use vfs::{Base, Errno, MountFlags, S_IFDIR, S_IFREG};
+use vfs::{Base, Errno, MountFlags, PathAt, S_IFDIR, S_IFREG};
 
 /// Name, number, kind, cookie.
 type Listed = (String, u64, u32, u64);
@@ -109,7 +109,7 @@ fn a_name_that_is_gone_since_it_was_listed_has_no_node() {
             if listed.name == b"n1" {
                 kernel.vfs.context().unlink(Base::CWD, b"/d/n1").unwrap();
             }
-            let entry = if listed.name[0] == b'.' { None } else { kernel.listed_entry(&SUPER, handle, listed) };
+            let entry = if listed.name[0] == b'.' { None } else { kernel.listed_entry(&SUPER, handle, listed).ok() };
             found.push((listed.name.to_vec(), entry.map(|entry| entry.node)));
             true
         })
@@ -130,7 +130,7 @@ fn a_new_caller_can_list_with_attributes() {
     let handle = kernel.opendir(&SUPER, ROOT_NODE).unwrap();
     let mut found = None;
     let listed = kernel.readdir(handle, 0, &mut |listed| {
-        found = kernel.listed_entry(&USER, handle, listed).filter(|_| listed.name == b"f").or(found);
+        found = kernel.listed_entry(&USER, handle, listed).ok().filter(|_| listed.name == b"f").or(found);
         true
     });
     assert_eq!((listed, found.map(|entry| entry.node)), (Ok(()), Some(made.node)));
@@ -153,4 +153,54 @@ fn handles_that_are_not_open_directories_are_bad() {
     kernel.forget(file.node, 1);
     kernel.forget(dir, 1);
     kernel.check_nothing_left("bad handles");
+}
+
+#[test]
+fn a_listing_gives_no_attributes_of_a_file_that_had_several_names_when_the_kernel_received_them() {
+    type Learns = fn(&Kernel, u64, u64) -> u64;
+    // How the kernel learns of the second name, and how many lookups that counts.
+    let ways: [(&str, Learns); 3] = [
+        ("LINK", |kernel, dir, node| {
+            kernel.link(&SUPER, node, dir, b"other").unwrap();
+            1
+        }),
+        ("LOOKUP", |kernel, dir, _| {
+            link_behind(kernel);
+            kernel.lookup(&SUPER, dir, b"n0").unwrap();
+            1
+        }),
+        ("GETATTR", |kernel, _, node| {
+            link_behind(kernel);
+            kernel.getattr(node).unwrap();
+            0
+        }),
+    ];
+    for (what, learns) in ways {
+        let (kernel, dir) = case(2);
+        let handle = kernel.opendir(&SUPER, dir).unwrap();
+        let listed = |name: &[u8]| {
+            let listed = lightfoot_fuse::Listed { name, ino: 0, kind: S_IFREG, cookie: 0 };
+            kernel.listed_entry(&SUPER, handle, &listed).map(|entry| entry.node)
+        };
+        let node = listed(b"n0").expect("one name");
+        let lookups = kernel.gauge(Gauge::Lookups);
+        let more = learns(&kernel, dir, node);
+        assert_eq!(listed(b"n0"), Err(Unlisted::NameOnly(node)), "{what}");
+        // Also when one name is left: the kernel may not have noted that yet.
+        kernel.unlink(&SUPER, dir, b"other").unwrap();
+        assert_eq!(listed(b"n0"), Err(Unlisted::NameOnly(node)), "{what}");
+        assert!(listed(b"n1").is_ok(), "{what}: another file");
+        assert_eq!(listed(b"other"), Err(Unlisted::Gone), "{what}");
+        assert_eq!(kernel.gauge(Gauge::Lookups), lookups + more + 3, "{what}");
+        // Forgotten, it is a new file.
+        kernel.forget(node, 3 + more);
+        assert_eq!(listed(b"n0"), Ok(node), "{what}");
+        kernel.releasedir(handle);
+    }
+}
+
+/// A second name that the kernel has not made.
+fn link_behind(kernel: &Kernel) {
+    let context = kernel.vfs().context();
+    context.link(PathAt::cwd(b"/d/n0"), PathAt::cwd(b"/d/other"), false).unwrap();
 }

@@ -3,7 +3,7 @@
 //! A kernel never uses a node that it has forgotten, so each thread uses only nodes that it has not forgotten.
 
 use crate::kernel::{Kernel, SUPER};
-use lightfoot_fuse::{Entry, Gauge, NameIn, NewMode, ROOT_NODE, SessionOptions};
+use lightfoot_fuse::{Entry, Gauge, NameIn, NewMode, ROOT_NODE, SessionOptions, Unlisted};
 use ramfs::RamFs;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
@@ -65,7 +65,11 @@ impl Client<'_> {
             }
             left -= 1;
             if !matches!(entry.name, b"." | b"..") {
-                found.extend(self.kernel.listed_entry(&SUPER, handle, entry));
+                match self.kernel.listed_entry(&SUPER, handle, entry) {
+                    Ok(entry) => found.push(entry),
+                    Err(Unlisted::NameOnly(node)) => self.kernel.forget(node, 1),
+                    Err(Unlisted::Gone) => {}
+                }
             }
             true
         });
