@@ -133,7 +133,7 @@ impl Scheme for BigLock {
     }
 
     fn reverse_path(tree: &Tree<Self>, _fs: &FsStruct, entry: u32, path: &mut Vec<u8>) {
-        tree.climb(entry, path, |_, copy| copy());
+        tree.climb(entry, path, usize::MAX, |_, copy| copy());
     }
 
     fn file_changed(&self) {}

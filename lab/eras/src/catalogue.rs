@@ -7,13 +7,14 @@ use crate::era::Era;
 use crate::fastwalk::Fastwalk;
 use crate::lightfoot::Lightfoot;
 use crate::linux_2_6_32::Linux2632;
+use crate::linux_3_12::Linux312;
 use crate::lockref_2013::{InOneWord, Lockless};
 use crate::options::Options;
 use crate::outer_sequence::OuterSequence;
-use crate::rcu_walk::GoOn;
-use crate::reverse_paths::{Exclusive, ExclusiveBare, Linux312, Shared, SharedBare};
+use crate::patches_2013::{Patch1, Patch3, Patch4};
+use crate::rcu_walk::{GoOn, Linux310};
 use crate::rwsem::Semaphores;
-use crate::statvfs::{ByList, ByMount};
+use crate::statvfs::ByMount;
 use crate::store_free_2009::StoreFree2009;
 use crate::tree::fine_locks::FineLocks;
 use crate::tree::one_lock::OneLock;
@@ -79,12 +80,6 @@ const CATALOGUE: &[EraEntry] = &[
         make: make::<FineLocks<VfsScale>>,
     },
     EraEntry {
-        name: "statvfs-mounts",
-        year: 2009,
-        summary: "vfs-scale; statvfs reads the list of mounts",
-        make: make::<FineLocks<ByList>>,
-    },
-    EraEntry {
         name: "statvfs-mount",
         year: 2010,
         summary: "vfs-scale; statvfs reads the mount",
@@ -121,33 +116,33 @@ const CATALOGUE: &[EraEntry] = &[
         make: make::<FineLocks<GoOn<QueuedLock>>>,
     },
     EraEntry {
-        name: "d-path-seqlock",
-        year: 2011,
-        summary: "rcu-walk; a reverse path takes rename_lock as a writer, and each entry's lock",
-        make: make::<FineLocks<Exclusive>>,
-    },
-    EraEntry {
-        name: "d-path-seqlock-bare",
-        year: 2011,
-        summary: "the same without each entry's lock",
-        make: make::<FineLocks<ExclusiveBare>>,
-    },
-    EraEntry {
-        name: "d-path-seqrwlock",
+        name: "patch-2013-1",
         year: 2013,
-        summary: "rcu-walk; reverse paths share rename_lock, and take each entry's lock",
-        make: make::<FineLocks<Shared>>,
+        summary: "rcu-walk with counts that move by compare-exchange (January 2013, patches 1 and 2)",
+        make: make::<FineLocks<Patch1>>,
     },
     EraEntry {
-        name: "d-path-seqrwlock-bare",
+        name: "patch-2013-3",
         year: 2013,
-        summary: "the same without each entry's lock",
-        make: make::<FineLocks<SharedBare>>,
+        summary: "the same, and reverse paths share rename_lock (patch 3)",
+        make: make::<FineLocks<Patch3>>,
+    },
+    EraEntry {
+        name: "patch-2013-4",
+        year: 2013,
+        summary: "the same, and reverse paths take no entry's lock (patch 4)",
+        make: make::<FineLocks<Patch4>>,
+    },
+    EraEntry {
+        name: "linux-3.10",
+        year: 2013,
+        summary: "rcu-walk, and a queue in front of the directory's mutex",
+        make: make::<FineLocks<Linux310>>,
     },
     EraEntry {
         name: "lockref-2013",
         year: 2013,
-        summary: "rcu-walk with a count that is moved by compare-exchange, two tries, then the lock",
+        summary: "linux-3.10 with a count that is moved by compare-exchange, two tries, then the lock",
         make: make::<FineLocks<Lockless>>,
     },
     EraEntry {
@@ -159,7 +154,7 @@ const CATALOGUE: &[EraEntry] = &[
     EraEntry {
         name: "linux-3.12",
         year: 2013,
-        summary: "lockref-2013 and d-path-seqrwlock-bare together",
+        summary: "lockref that tries while its lock is free; reverse paths without a lock",
         make: make::<FineLocks<Linux312>>,
     },
     EraEntry {

@@ -14,7 +14,7 @@
 //! | fine-grained locks                            | `vfs_scale.rs`, `statvfs.rs`     |
 //! | the store-free walk                           | `store_free_2009.rs`, `outer_sequence.rs`, `rcu_walk.rs` |
 //! | the count in the lock's word                  | `lockref_2013.rs`                |
-//! | the sequence lock with readers                | `reverse_paths.rs`               |
+//! | the sequence lock with readers                | `patches_2013.rs`, `linux_3_12.rs` |
 //! | the semaphore's early exit                    | `rwsem.rs`                       |
 //! | Lightfoot                                     | `lightfoot.rs`                   |
 //!
@@ -43,12 +43,13 @@ pub mod era;
 mod fastwalk;
 mod lightfoot;
 mod linux_2_6_32;
+mod linux_3_12;
 mod lockref_2013;
 mod options;
 mod outer_sequence;
+mod patches_2013;
 mod path;
 mod rcu_walk;
-mod reverse_paths;
 mod rwsem;
 mod statvfs;
 mod store_free_2009;

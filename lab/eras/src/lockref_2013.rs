@@ -8,6 +8,8 @@
 //!   those of this form.
 //! * [`Lockref2013`]: count and lock are one word, and the count stands still while the lock is held; the first form of
 //!   what became lockref.
+//!
+//! The figures are of Linux 3.10, whose mutexes have a queue; before is [`Linux310`](crate::rcu_walk::Linux310).
 
 use crate::era::Result;
 use crate::path::Route;
@@ -19,6 +21,7 @@ use crate::tree::fine_locks::{Fine, FineLocks};
 use crate::tree::fs_struct::FsStruct;
 use crate::tree::lockless::LocklessCount;
 use crate::tree::lockref::Lockref2013;
+use crate::tree::mutex::QueuedSpinning;
 use crate::tree::renames::SeqSpin;
 use core::marker::PhantomData;
 use locks::TicketLock;
@@ -33,6 +36,7 @@ pub(crate) type InOneWord = Lockless<Lockref2013>;
 impl<C: FineCount + 'static> Fine for Lockless<C> {
     type Dentry = Late<C>;
     type Spin = TicketLock;
+    type Mutex = QueuedSpinning;
     type Renames = SeqSpin<TicketLock>;
     type Readers = AlwaysQueue;
     const LOCKS_EACH: bool = true;

@@ -17,6 +17,7 @@ use crate::tree::count::LockedCount;
 use crate::tree::dentry::Early;
 use crate::tree::fine_locks::{Fine, FineLocks, Sequence};
 use crate::tree::fs_struct::FsStruct;
+use crate::tree::mutex::Spinning;
 use crate::tree::renames::SeqSpin;
 use crate::tree::walk::counted_walk;
 use locks::TicketLock;
@@ -28,6 +29,7 @@ pub(crate) struct OuterSequence;
 impl Fine for OuterSequence {
     type Dentry = Early<LockedCount<TicketLock>>;
     type Spin = TicketLock;
+    type Mutex = Spinning;
     type Renames = SeqSpin<TicketLock>;
     type Readers = AlwaysQueue;
     const LOCKS_EACH: bool = true;

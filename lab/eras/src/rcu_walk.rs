@@ -21,6 +21,7 @@ use crate::tree::dentry::{Dentry, Late, UNHASHED};
 use crate::tree::fine_locks::{Fine, FineLocks, Sequence};
 use crate::tree::fs_struct::FsStruct;
 use crate::tree::mount::Mounts;
+use crate::tree::mutex::{QueuedSpinning, Spinning};
 use crate::tree::name::Name;
 use crate::tree::renames::{Renames, SeqSpin};
 use crate::tree::walk::{counted_walk, go_on};
@@ -30,11 +31,15 @@ use sync::rcu::ReadGuard;
 use sync::{AlwaysQueue, RawLock};
 
 /// Goes on on trouble; with the entries' and the buckets' locks of some kind.
-pub(crate) struct GoOn<R = TicketLock>(PhantomData<R>);
+pub(crate) struct GoOn<R = TicketLock, M = Spinning>(PhantomData<(R, M)>);
 
-impl<R: RawLock + 'static> Fine for GoOn<R> {
+/// The same with a queue in front of the directory's mutex: Linux 3.10.
+pub(crate) type Linux310 = GoOn<TicketLock, QueuedSpinning>;
+
+impl<R: RawLock + 'static, M: RawLock + 'static> Fine for GoOn<R, M> {
     type Dentry = Late<LockedCount<R>>;
     type Spin = R;
+    type Mutex = M;
     type Renames = SeqSpin<R>;
     type Readers = AlwaysQueue;
     const LOCKS_EACH: bool = true;

@@ -2,9 +2,10 @@
 //! read by many and now and then written.
 //!
 //! A reader that met a writer joined the queue and raised a mark that sent later readers into the queue as well, although
-//! the writer had long gone; since then a reader that finds neither queue nor writer leaves at once. The mechanism is
-//! [`sync::rwsem`]'s; here it is the semaphore of each file in a tree of that time: lockless counts, queued spinlocks
-//! (Linux 4.2), shared reverse paths.
+//! the writer had long gone; since then a reader that finds neither queue nor writer leaves at once. The queue is under a queued
+//! spinlock, and a writer that is woken competes for the semaphore: see `tree/semaphore.rs`. Here it is the semaphore of
+//! each file in a tree of that time: lockless counts, queued spinlocks (Linux 4.2), reverse paths without a lock, mounts that a walk
+//! checks by a sequence (3.13).
 
 use crate::era::Result;
 use crate::path::Route;
@@ -14,7 +15,8 @@ use crate::tree::dentry::Late;
 use crate::tree::fine_locks::{Fine, FineLocks};
 use crate::tree::fs_struct::FsStruct;
 use crate::tree::lockless::LocklessCount;
-use crate::tree::renames::SeqShared;
+use crate::tree::mutex::QueuedSpinning;
+use crate::tree::renames::SeqExclusive;
 use core::marker::PhantomData;
 use locks::QueuedLock;
 use sync::rwsem::SlowPath;
@@ -25,9 +27,11 @@ pub(crate) struct Semaphores<P>(PhantomData<P>);
 impl<P: SlowPath + Send + Sync + 'static> Fine for Semaphores<P> {
     type Dentry = Late<LocklessCount<QueuedLock>>;
     type Spin = QueuedLock;
-    type Renames = SeqShared;
+    type Mutex = QueuedSpinning;
+    type Renames = SeqExclusive<QueuedLock>;
     type Readers = P;
     const LOCKS_EACH: bool = false;
+    const CLIMBS_FREE: bool = true;
     const LISTS_MOUNTS: bool = false;
 
     fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {

@@ -5,7 +5,7 @@
 //! mount namespace. In dbench, which calls it all the time, that was most of the profile (October 2009). Nick Piggin
 //! left it out of the benchmark first, then made `statfs(2)` return the flags (Linux 2.6.36).
 //!
-//! Both have vfs-scale's tree, in which this was found.
+//! This is vfs-scale with the change; [`vfs_scale`](crate::vfs_scale) is without.
 
 use crate::era::Result;
 use crate::path::Route;
@@ -14,26 +14,23 @@ use crate::tree::count::LockedCount;
 use crate::tree::dentry::Early;
 use crate::tree::fine_locks::{Fine, FineLocks};
 use crate::tree::fs_struct::FsStruct;
+use crate::tree::mutex::Spinning;
 use crate::tree::renames::SeqSpin;
 use crate::tree::walk::counted_walk;
 use locks::TicketLock;
 use sync::AlwaysQueue;
 
-/// By the list of mounts.
-pub(crate) type ByList = Statvfs<true>;
-/// By the mount.
-pub(crate) type ByMount = Statvfs<false>;
+/// By the mount. See the [module documentation](self).
+pub(crate) struct ByMount;
 
-/// See the [module documentation](self).
-pub(crate) struct Statvfs<const LISTS_MOUNTS: bool>;
-
-impl<const LISTS_MOUNTS: bool> Fine for Statvfs<LISTS_MOUNTS> {
+impl Fine for ByMount {
     type Dentry = Early<LockedCount<TicketLock>>;
     type Spin = TicketLock;
+    type Mutex = Spinning;
     type Renames = SeqSpin<TicketLock>;
     type Readers = AlwaysQueue;
     const LOCKS_EACH: bool = true;
-    const LISTS_MOUNTS: bool = LISTS_MOUNTS;
+    const LISTS_MOUNTS: bool = false;
 
     fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
         counted_walk(tree, fs, route)

@@ -20,6 +20,7 @@
 //! | `walk.rs`           | the walk that counts each step                                    |
 //! | `dentry.rs`, `inode.rs`, `name.rs`, `count.rs`, `lockless.rs`, `lockref.rs` | entries |
 //! | `fs_struct.rs`, `mount.rs`, `renames.rs` | what else a walk touches                     |
+//! | `mutex.rs`, `semaphore.rs` | sleeping locks of an inode                                  |
 //! | `list.rs`, `pool.rs`, `sharded.rs`, `global_lock.rs`, `rw_spin.rs` | what these are made of |
 
 pub(crate) mod count;
@@ -40,6 +41,7 @@ pub(crate) mod pool;
 pub(crate) mod renames;
 pub(crate) mod rw_spin;
 pub(crate) mod scheme;
+pub(crate) mod semaphore;
 pub(crate) mod sharded;
 mod verify;
 pub(crate) mod walk;
@@ -61,8 +63,9 @@ use prim::atomic::{
 };
 use prim::shared::Arc;
 use scheme::Scheme;
+use semaphore::SemaphoreStats;
+use sync::lockstat::Class;
 use sync::rcu::RcuDomain;
-use sync::rwsem::RwSemStats;
 use sync::{Mutex, SpinLock};
 
 /// Entries freed by one CPU that wait for one grace period together.
@@ -92,6 +95,8 @@ pub(crate) struct Tree<S: Scheme> {
     /// Held by a rename between directories, so that no directory gets a new ancestor (`s_vfs_rename_mutex`).
     pub(crate) renaming: Mutex<()>,
     pub(crate) names: LongNames,
+    /// The wait locks of the files' semaphores.
+    pub(crate) wait_lock: Arc<Class>,
     entries: Box<[S::Dentry]>,
     inodes: Box<[Inode<S::Readers, S::Mutex>]>,
     buckets: Box<[Bucket<S::BucketLock>]>,
@@ -126,13 +131,14 @@ struct Files(AtomicI64);
 
 impl<S: Scheme> Tree<S> {
     /// What the semaphores of all files have counted.
-    pub(crate) fn semaphore_stats(&self) -> RwSemStats {
-        self.inodes.iter().fold(RwSemStats::default(), |mut sum, inode| {
+    pub(crate) fn semaphore_stats(&self) -> SemaphoreStats {
+        self.inodes.iter().fold(SemaphoreStats::default(), |mut sum, inode| {
             let of_one = inode.semaphore.stats();
-            sum.read_slow += of_one.read_slow;
+            sum.slow_readers += of_one.slow_readers;
             sum.early_exits += of_one.early_exits;
-            sum.write_slow += of_one.write_slow;
-            sum.reads_granted += of_one.reads_granted;
+            sum.queued_readers += of_one.queued_readers;
+            sum.queued_writers += of_one.queued_writers;
+            sum.lost_writers += of_one.lost_writers;
             sum
         })
     }
@@ -146,6 +152,7 @@ impl<S: Scheme> Tree<S> {
         let in_grace = if capacity < SMALL { capacity } else { IN_GRACE };
         let capacity = if S::IS_RCU { capacity + in_grace } else { capacity };
         let chains = if options.chains == 0 { capacity.max(BUCKETS_AT_LEAST) } else { options.chains };
+        let wait_lock = Class::new("wait_lock");
         let tree = Self {
             scheme: S::new(),
             options: options.clone(),
@@ -155,7 +162,8 @@ impl<S: Scheme> Tree<S> {
             renaming: Mutex::new(()),
             names: LongNames::new(capacity.div_ceil(ENTRIES_PER_LONG_NAME)),
             entries: (0..capacity).map(|_| S::Dentry::new()).collect(),
-            inodes: (0..capacity).map(|_| Inode::new()).collect(),
+            inodes: (0..capacity).map(|_| Inode::new(&wait_lock)).collect(),
+            wait_lock,
             buckets: (0..chains.next_power_of_two()).map(|_| Bucket::default()).collect(),
             free: Arc::new(Pool::new(capacity)),
             freed: PerCpu::new(|| Freed(SpinLock::new(Vec::new()))),
@@ -346,12 +354,21 @@ impl<S: Scheme> Tree<S> {
     }
 
     /// The path of an entry. The caller keeps names and places still, by a lock around the whole or by what `in_entry`
-    /// does around each.
-    pub(crate) fn climb(&self, number: u32, path: &mut Vec<u8>, mut in_entry: impl FnMut(u32, &mut dyn FnMut())) {
+    /// does around each; or checks afterwards. Gives up, and returns `false`, when the path is longer than `limit`.
+    pub(crate) fn climb(
+        &self,
+        number: u32,
+        path: &mut Vec<u8>,
+        limit: usize,
+        mut in_entry: impl FnMut(u32, &mut dyn FnMut()),
+    ) -> bool {
         // Backwards: each name reversed, then its slash; turned round at the end.
         path.clear();
         let mut at = number;
         while at != ROOT {
+            if path.len() > limit {
+                return false;
+            }
             let mut above = ROOT;
             in_entry(at, &mut || {
                 let from = path.len();
@@ -370,5 +387,6 @@ impl<S: Scheme> Tree<S> {
         if self.entry(number).has(UNHASHED) {
             path.extend_from_slice(b" (deleted)");
         }
+        true
     }
 }

@@ -15,6 +15,7 @@ use crate::tree::count::LockedCount;
 use crate::tree::dentry::Early;
 use crate::tree::fine_locks::{Fine, FineLocks};
 use crate::tree::fs_struct::FsStruct;
+use crate::tree::mutex::Spinning;
 use crate::tree::renames::SeqSpin;
 use crate::tree::walk::counted_walk;
 use locks::TicketLock;
@@ -26,6 +27,7 @@ pub(crate) struct VfsScale;
 impl Fine for VfsScale {
     type Dentry = Early<LockedCount<TicketLock>>;
     type Spin = TicketLock;
+    type Mutex = Spinning;
     type Renames = SeqSpin<TicketLock>;
     type Readers = AlwaysQueue;
     const LOCKS_EACH: bool = true;

@@ -8,6 +8,7 @@
 //! | [`TicketLock`] | spin on the lock word | yes | a fetch-add, a store |
 //! | [`McsLock`] | each spins on its own cache line | yes | a swap, a compare-exchange |
 //! | [`QueuedLock`] | the first spins on the word, the others each on its own line | nearly | a compare-exchange, a fetch-sub |
+//! | [`SpinningMutex`] | the same | no: newcomers pass the queue | a compare-exchange, a store |
 //!
 //! # What it is not
 //! A choice for programs whose threads outnumber the CPUs: when a waiter of a fair lock loses its CPU, all waiters
@@ -26,8 +27,10 @@
 mod mcs;
 mod node;
 mod queued;
+mod spinning_mutex;
 mod ticket;
 
 pub use mcs::McsLock;
 pub use queued::QueuedLock;
+pub use spinning_mutex::SpinningMutex;
 pub use ticket::TicketLock;

@@ -7,7 +7,7 @@ extern crate sync as lightfoot_sync;
 #[path = "../../../crates/sync/tests/exclusion/mod.rs"]
 mod exclusion;
 
-use lightfoot_locks::{McsLock, QueuedLock, TicketLock};
+use lightfoot_locks::{McsLock, QueuedLock, SpinningMutex, TicketLock};
 use sync::RawLock;
 
 #[test]
@@ -15,4 +15,5 @@ fn one_guard_at_a_time_reaches_the_data() {
     exclusion::check("TicketLock", TicketLock::new);
     exclusion::check("McsLock", McsLock::new);
     exclusion::check("QueuedLock", QueuedLock::new);
+    exclusion::check("SpinningMutex", SpinningMutex::new);
 }

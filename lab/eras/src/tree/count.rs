@@ -5,7 +5,7 @@
 //! | [`AtomicCount`]  | an atomic increment       | decrement unless that gives zero; zero under another lock |
 //! | [`LockedCount`]  | under the entry's lock    | under the entry's lock                                  |
 //! | [`LocklessCount`](super::lockless::LocklessCount) | compare-exchange, else the lock | the same       |
-//! | [`Lockref2013`](super::lockref::Lockref2013) | the same, on one word with the lock | the same        |
+//! | [`Lockref`](super::lockref::Lockref) | the same, on one word with the lock | the same        |
 //!
 //! # How it is locked
 //! The thread that holds the lock under which a count became zero may free the entry, if the entry has no name. So a thread
@@ -64,6 +64,9 @@ pub(crate) trait FineCount: Count {
 
     /// One less; the lock, if the count is zero now.
     fn put(&self) -> Option<Self::Guard<'_>>;
+
+    /// The entry ends, with a count of zero: where a get without the lock would count it, it must not any more.
+    fn kill(&self, _held: &Self::Guard<'_>) {}
 }
 
 /// A count beside a lock, on one line. `Rule` is how the count moves.

@@ -23,7 +23,6 @@ use super::count::{Count, FineCount};
 use super::dentry::{Dentry, ON_LRU, UNHASHED};
 use super::fs_struct::{FsStruct, ROOT};
 use super::mount::{Mounts, PerCpuMounts};
-use super::mutex::Spinning;
 use super::name::Name;
 use super::renames::Renames;
 use super::scheme::{Move, Scheme};
@@ -48,10 +47,14 @@ pub(crate) trait Fine: Sized + Send + Sync + 'static {
     type Dentry: Dentry<Count: FineCount>;
     /// The spinlock of the time.
     type Spin: RawLock + 'static;
+    /// See [`Scheme::Mutex`].
+    type Mutex: RawLock + 'static;
     type Renames: Renames;
     type Readers: SlowPath + Send + Sync + 'static;
     /// A reverse path takes the lock of each entry.
     const LOCKS_EACH: bool;
+    /// A reverse path takes no lock at first, and `rename_lock` only if something moved.
+    const CLIMBS_FREE: bool = false;
     /// See [`Scheme::LISTS_MOUNTS`].
     const LISTS_MOUNTS: bool;
     /// What a store-free walk checks what it has read by.
@@ -66,6 +69,9 @@ pub(crate) trait Fine: Sized + Send + Sync + 'static {
     /// See [`Scheme::walk`].
     fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32>;
 }
+
+/// Bytes of a path at which a pass without a lock gives up: `PATH_MAX`.
+const LONGEST: usize = 4096;
 
 /// See the [module documentation](self).
 pub(crate) struct FineLocks<F: Fine> {
@@ -97,6 +103,7 @@ impl<F: Fine> FineLocks<F> {
         }
         // Without a name and a count no walker comes back to it, but a store-free walker that found it as its working directory.
         drop(Self::write(entry));
+        entry.count().kill(&held);
         drop(held);
         let dir = entry.parent();
         {
@@ -130,6 +137,21 @@ impl<F: Fine> FineLocks<F> {
         })
     }
 
+    /// The path by a pass that stores nothing but to the CPU's own mount lock, and, if something moved, by one that keeps
+    /// moves out. The root is sampled, not counted.
+    fn climb_free(tree: &Tree<Self>, fs: &FsStruct, entry: u32, path: &mut Vec<u8>) {
+        let guard = tree.domain.read();
+        let _mounts = tree.mounts.still();
+        let _root = fs.start_rcu(true, &guard, |_| ());
+        let start = tree.scheme.renames.begin();
+        // A pass that is led round in a circle must come to an end.
+        let is_whole = tree.climb(entry, path, LONGEST, |_, copy| copy());
+        if !is_whole || tree.scheme.renames.retry(start) {
+            let _renames = tree.scheme.renames.still();
+            tree.climb(entry, path, usize::MAX, |_, copy| copy());
+        }
+    }
+
     /// A reference to an entry that was found without one, if `is_still` says, when nothing can change any more, that it
     /// is what was found.
     pub(crate) fn legitimize(tree: &Tree<Self>, number: u32, is_still: impl Fn() -> bool) -> bool {
@@ -153,7 +175,7 @@ impl<F: Fine> FineLocks<F> {
 impl<F: Fine> Scheme for FineLocks<F> {
     type Dentry = F::Dentry;
     type BucketLock = Lock<F::Spin, ()>;
-    type Mutex = Spinning;
+    type Mutex = F::Mutex;
     type Readers = F::Readers;
     type Mounts = PerCpuMounts;
     const LISTS_MOUNTS: bool = F::LISTS_MOUNTS;
@@ -267,6 +289,9 @@ impl<F: Fine> Scheme for FineLocks<F> {
     }
 
     fn reverse_path(tree: &Tree<Self>, fs: &FsStruct, entry: u32, path: &mut Vec<u8>) {
+        if F::CLIMBS_FREE {
+            return Self::climb_free(tree, fs, entry, path);
+        }
         {
             let _fs = fs.read();
             tree.entry(ROOT).count().get();
@@ -275,7 +300,7 @@ impl<F: Fine> Scheme for FineLocks<F> {
         {
             let _mounts = tree.mounts.still();
             let _renames = tree.scheme.renames.still();
-            tree.climb(entry, path, |at, copy| {
+            tree.climb(entry, path, usize::MAX, |at, copy| {
                 let _held = F::LOCKS_EACH.then(|| tree.entry(at).count().lock());
                 copy();
             });

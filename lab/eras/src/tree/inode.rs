@@ -10,9 +10,12 @@
 //! inodes are the list's.
 
 use super::list::Links;
+use super::semaphore::Semaphore;
 use prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use prim::shared::Arc;
+use sync::lockstat::Class;
 use sync::rwsem::SlowPath;
-use sync::{Lock, RawLock, RwSem};
+use sync::{Lock, RawLock};
 
 /// Begins a new cache line.
 #[repr(align(64))]
@@ -37,11 +40,12 @@ pub(crate) struct Inode<P: SlowPath, M: RawLock> {
     pub(crate) mutex: Lock<M, ()>,
     _mutex: Apart,
     /// `i_rwsem`.
-    pub(crate) semaphore: RwSem<(), P>,
+    pub(crate) semaphore: Semaphore<P>,
 }
 
 impl<P: SlowPath, M: RawLock> Inode<P, M> {
-    pub(crate) fn new() -> Self {
+    /// An inode that is not in use; `wait_lock` counts for its semaphore.
+    pub(crate) fn new(wait_lock: &Arc<Class>) -> Self {
         Self {
             is_directory: AtomicU32::new(0),
             _read_mostly: [0; 15],
@@ -53,7 +57,7 @@ impl<P: SlowPath, M: RawLock> Inode<P, M> {
             _written: [0; 9],
             mutex: Lock::new(()),
             _mutex: Apart,
-            semaphore: RwSem::with_slow_path(()),
+            semaphore: Semaphore::new(wait_lock),
         }
     }
 

@@ -26,11 +26,11 @@ use prim::profile::{Tag, scope};
 use sync::RawLock;
 
 /// Tries before the lock.
-pub(super) const TRIES: u32 = 2;
+const TRIES: u32 = 2;
 /// A get without the lock needs a count above this.
-pub(super) const GET_ABOVE: u32 = 1;
+const GET_ABOVE: u32 = 1;
 /// A put without the lock needs a count above this.
-pub(super) const PUT_ABOVE: u32 = 2;
+const PUT_ABOVE: u32 = 2;
 
 /// The rule of [`LocklessCount`].
 pub(crate) struct ByExchange;

@@ -1,17 +1,24 @@
-//! The first lockref: count and ticket lock in one word, the count moved by compare-exchange while the lock is free.
+//! Count and lock in one word: lockref, in its first form and in the one that was merged.
 //!
 //! # What it is
-//! The rule of [`super::lockless`] (two tries, then the lock; a get without it from a count above 1, a put from a count
-//! above 2) on a word that holds both, so that the count stands still while the lock is held. That makes the rule worse
-//! where it matters: once one of many falls back to the lock, the others find it held and fall back too.
+//! One word that holds both, so that the count stands still while the lock is held.
+//!
+//! | rule                                          | tries   | a get without the lock | a put without the lock |
+//! |-----------------------------------------------|---------|------------------------|------------------------|
+//! | [`Lockref2013`], the first form               | 2       | from a count above 1   | from a count above 2   |
+//! | [`Lockref312`], Linux 3.12                    | while the lock is free | from any count | from a count above 1 |
+//!
+//! The first has the rule of [`super::lockless`]. In one word that is worse where it matters: once one of many falls back
+//! to the lock, the others find it held and fall back too. In the merged form, a get may count an entry that has none left;
+//! so an entry that ends is marked dead under its lock, and a dead one is not counted.
 //!
 //! # What it is not
 //! [`sync::LockRef`] of Lightfoot: there the count moves by fetch-add whether the lock is held or not.
 //!
 //! # State
-//! | bits 63..48      | bits 47..32                          | bits 31..0 |
-//! |------------------|--------------------------------------|------------|
-//! | next ticket      | ticket being served; equal: free     | count      |
+//! | bits 63..48      | bits 47..32                          | bit 31 | bits 30..0 |
+//! |------------------|--------------------------------------|--------|------------|
+//! | next ticket      | ticket being served; equal: free     | dead   | count      |
 //!
 //! `next` is on top, so that its overflow falls off; only the holder steps `served`, and takes its carry back.
 //!
@@ -22,11 +29,11 @@
 //! | `try_move`: exchange, AcqRel                      | `lock`: Acquire (of the next holder); `reset`: Release |
 //!
 //! # Source
-//! Waiman Long, "Lockless update of reference count protected by spinlock" (linux-kernel, summer of 2013), in the form
-//! before Linus Torvalds's `lockref` of Linux 3.12, which tries until it succeeds.
+//! Waiman Long, "Lockless update of reference count protected by spinlock" (linux-kernel, summer of 2013); Linus
+//! Torvalds's `lockref` of Linux 3.12.
 
 use super::count::{Count, FineCount};
-use super::lockless::{GET_ABOVE, PUT_ABOVE, TRIES};
+use core::marker::PhantomData;
 use prim::atomic::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -37,21 +44,59 @@ use prim::profile::{Tag, scope};
 
 const SERVED: u64 = 1 << 32;
 const NEXT: u64 = 1 << 48;
+/// The entry has ended.
+const DEAD: u64 = 1 << 31;
+
+/// When a count moves without the lock.
+pub(crate) trait LockrefRule: Send + Sync + 'static {
+    /// Tries before the lock, as long as that is free.
+    const TRIES: u32;
+    /// The least count that a get without the lock begins from.
+    const GET_FROM: u32;
+    /// The least count that a put without the lock begins from.
+    const PUT_FROM: u32;
+}
+
+/// The rule of [`Lockref2013`].
+#[derive(Debug)]
+pub(crate) struct TwoTries;
+
+/// The rule of [`Lockref312`].
+#[derive(Debug)]
+pub(crate) struct WhileFree;
+
+impl LockrefRule for TwoTries {
+    const TRIES: u32 = 2;
+    const GET_FROM: u32 = 2;
+    const PUT_FROM: u32 = 3;
+}
+
+impl LockrefRule for WhileFree {
+    const TRIES: u32 = u32::MAX;
+    const GET_FROM: u32 = 0;
+    const PUT_FROM: u32 = 2;
+}
+
+/// The first form, of summer 2013.
+pub(crate) type Lockref2013 = Lockref<TwoTries>;
+
+/// Linux 3.12's.
+pub(crate) type Lockref312 = Lockref<WhileFree>;
 
 /// See the [module documentation](self). 8 bytes.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(crate) struct Lockref2013(AtomicU64);
+pub(crate) struct Lockref<R>(AtomicU64, PhantomData<R>);
 
 /// The lock, held.
 pub(crate) struct Held<'a> {
-    lockref: &'a Lockref2013,
+    word: &'a AtomicU64,
     /// A spinning lock must be released by the thread that took it.
     _not_send: core::marker::PhantomData<*const ()>,
 }
 
 fn count_of(word: u64) -> u32 {
-    word as u32
+    (word & (DEAD - 1)) as u32
 }
 
 fn served(word: u64) -> u16 {
@@ -62,13 +107,13 @@ fn next(word: u64) -> u16 {
     (word >> 48) as u16
 }
 
-impl Lockref2013 {
-    /// Moves the count by one, up or down, if the lock is free and the count above `above`.
-    fn try_move(&self, is_up: bool, above: u32) -> bool {
-        for _ in 0..TRIES {
+impl<R: LockrefRule> Lockref<R> {
+    /// Moves the count by one, up or down, if the lock is free and the count at least `from`.
+    fn try_move(&self, is_up: bool, from: u32) -> bool {
+        for _ in 0..R::TRIES {
             // Relaxed: a guess, which the exchange checks.
             let old = self.0.load(Relaxed);
-            if served(old) != next(old) || count_of(old) <= above {
+            if served(old) != next(old) || count_of(old) < from || old & DEAD != 0 {
                 return false;
             }
             let new = if is_up { old + 1 } else { old - 1 };
@@ -83,11 +128,11 @@ impl Lockref2013 {
     }
 }
 
-impl Count for Lockref2013 {
+impl<R: LockrefRule> Count for Lockref<R> {
     type Guard<'a> = Held<'a>;
 
     fn new() -> Self {
-        Self(AtomicU64::new(0))
+        Self(AtomicU64::new(0), PhantomData)
     }
 
     fn lock(&self) -> Held<'_> {
@@ -98,16 +143,16 @@ impl Count for Lockref2013 {
         // `try_move` (what threads did before they put their references).
         let is_served = || served(self.0.load(Acquire)) == ticket;
         if !is_served() {
-            lockstat::contended(self);
+            lockstat::contended(&self.0);
             spin_until(is_served);
         }
-        lockstat::acquired(self);
-        Held { lockref: self, _not_send: core::marker::PhantomData }
+        lockstat::acquired(&self.0);
+        Held { word: &self.0, _not_send: core::marker::PhantomData }
     }
 
     fn get(&self) {
         let _scope = scope(Tag::Ref);
-        if !self.try_move(true, GET_ABOVE) {
+        if !self.try_move(true, R::GET_FROM) {
             let held = self.lock();
             self.get_locked(&held);
         }
@@ -118,13 +163,15 @@ impl Count for Lockref2013 {
     }
 
     fn reset(&self, count: u32) {
-        // Only the count: a stray that still looks at the entry's former life may hold the lock.
+        // Relaxed: a dead count does not move. Only the count: a stray that still looks at the entry's former life may hold
+        // the lock.
+        self.0.fetch_and(!DEAD, Relaxed);
         // ORDERING: Release pairs with the Acquire in `try_move`: a thread that gets a reference sees to which entry.
         self.0.fetch_add(u64::from(count.wrapping_sub(self.value())), Release);
     }
 }
 
-impl FineCount for Lockref2013 {
+impl<R: LockrefRule> FineCount for Lockref<R> {
     fn get_locked(&self, _held: &Held<'_>) {
         // Relaxed: the lock orders. Others draw tickets in this word meanwhile, so it is a read-modify-write.
         self.0.fetch_add(1, Relaxed);
@@ -132,12 +179,12 @@ impl FineCount for Lockref2013 {
 
     fn try_get(&self) -> bool {
         let _scope = scope(Tag::Ref);
-        self.try_move(true, GET_ABOVE)
+        self.try_move(true, R::GET_FROM)
     }
 
     fn put(&self) -> Option<Held<'_>> {
         let _scope = scope(Tag::Ref);
-        if self.try_move(false, PUT_ABOVE) {
+        if self.try_move(false, R::PUT_FROM) {
             return None;
         }
         let held = self.lock();
@@ -146,16 +193,21 @@ impl FineCount for Lockref2013 {
         debug_assert!(count_of(old) != 0, "a reference was put twice");
         (count_of(old) == 1).then_some(held)
     }
+
+    fn kill(&self, _held: &Held<'_>) {
+        // Relaxed: the lock orders; a read-modify-write as in `get_locked`.
+        self.0.fetch_or(DEAD, Relaxed);
+    }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        lockstat::released(self.lockref);
+        lockstat::released(self.word);
         // Relaxed: only the holder changes the ticket that is served.
-        let is_last = served(self.lockref.0.load(Relaxed)) == u16::MAX;
+        let is_last = served(self.word.load(Relaxed)) == u16::MAX;
         let step = if is_last { SERVED.wrapping_sub(NEXT) } else { SERVED };
         // ORDERING: Release pairs with the Acquire in `lock`: the next section follows this one.
-        self.lockref.0.fetch_add(step, Release);
+        self.word.fetch_add(step, Release);
     }
 }
 
@@ -163,28 +215,50 @@ impl Drop for Held<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_lock_is_taken_at_the_edge_of_zero_only() {
-        let check = |count: u32, get_is_lockless: bool, put_is_lockless: bool| {
-            let tickets = |lockref: &Lockref2013| next(lockref.0.load(Relaxed));
-            let lockref = Lockref2013::new();
-            lockref.reset(count);
-            lockref.get();
-            assert_eq!((lockref.value(), tickets(&lockref) == 0), (count + 1, get_is_lockless), "get at {count}");
-            let lockref = Lockref2013::new();
-            lockref.reset(count);
-            let is_zero = lockref.put().is_some();
-            assert_eq!((lockref.value(), is_zero), (count - 1, count == 1), "put at {count}");
-            assert_eq!(tickets(&lockref) == 0, put_is_lockless, "put at {count}");
-        };
-        check(1, false, false);
-        check(2, true, false);
-        check(3, true, true);
-        check(1000, true, true);
+    fn check_edges<R: LockrefRule>(count: u32, get_is_lockless: bool, put_is_lockless: bool) {
+        let tickets = |lockref: &Lockref<R>| next(lockref.0.load(Relaxed));
+        let lockref = Lockref::<R>::new();
+        lockref.reset(count);
+        lockref.get();
+        assert_eq!((lockref.value(), tickets(&lockref) == 0), (count + 1, get_is_lockless), "get at {count}");
+        if count == 0 {
+            return;
+        }
+        let lockref = Lockref::<R>::new();
+        lockref.reset(count);
+        let is_zero = lockref.put().is_some();
+        assert_eq!((lockref.value(), is_zero), (count - 1, count == 1), "put at {count}");
+        assert_eq!(tickets(&lockref) == 0, put_is_lockless, "put at {count}");
     }
 
     #[test]
-    fn nobody_moves_the_count_while_the_lock_is_held_but_its_holder() {
+    fn the_lock_is_taken_at_the_edge_of_zero_only() {
+        check_edges::<TwoTries>(0, false, false);
+        check_edges::<TwoTries>(1, false, false);
+        check_edges::<TwoTries>(2, true, false);
+        check_edges::<TwoTries>(3, true, true);
+        check_edges::<TwoTries>(1000, true, true);
+        check_edges::<WhileFree>(0, true, true);
+        check_edges::<WhileFree>(1, true, false);
+        check_edges::<WhileFree>(2, true, true);
+        check_edges::<WhileFree>(1000, true, true);
+    }
+
+    #[test]
+    fn a_dead_entry_is_counted_again_once_it_is_another() {
+        let lockref = Lockref312::new();
+        lockref.reset(1);
+        let held = lockref.put().expect("the last");
+        lockref.kill(&held);
+        drop(held);
+        assert!(!lockref.try_get());
+        lockref.reset(2);
+        assert!(lockref.try_get());
+        assert_eq!((lockref.value(), served(lockref.0.load(Relaxed))), (3, 1));
+    }
+
+    #[test]
+    fn while_the_lock_is_held_only_its_holder_moves_the_count() {
         let lockref = Lockref2013::new();
         lockref.reset(5);
         let held = lockref.lock();
@@ -197,7 +271,8 @@ mod tests {
 
     #[test]
     fn tickets_wrap_and_leave_the_count_alone() {
-        let lockref = Lockref2013(AtomicU64::new(u64::from(u16::MAX) * (SERVED + NEXT) + 9));
+        let lockref = Lockref2013::new();
+        lockref.0.store(u64::from(u16::MAX) * (SERVED + NEXT) + 9, Relaxed);
         for _ in 0..3 {
             drop(lockref.lock());
         }

@@ -1,17 +1,21 @@
-//! What a waiter for a directory's mutex does, before 2.6.29 and since.
+//! What a waiter for a directory's mutex does: it sleeps, spins with all others on one word, or spins in a queue.
 //!
 //! A waiter of the semaphore, and of the first mutexes, went to sleep. Since 2.6.29 (March 2009) it spins for as long as the
-//! owner runs, with all other waiters on one word; a queue in front of that word came later (the MCS lock in the mutex,
-//! 2013). So the eras from 2.6.32 on take a lock that spins. Its waiters offer their CPU when they have spun for long, which
-//! stands for the owner that does not run.
+//! owner runs, with all other waiters on one word. Since 3.10 (2013) a queue stands in front of that word, so that one
+//! waiter at a time spins on it. The waiters offer their CPU when they have spun for long, which stands for the owner that
+//! does not run.
 //!
 //! # Limitations
 //! The time in [`Spinning`] counts as time in spinlocks; a profile of the kernel has it under the mutex.
 
+use locks::SpinningMutex;
 use sync::{RawMutex, TasLock};
 
-/// Waiters sleep.
+/// Waiters sleep: to 2.6.28.
 pub(crate) type Sleeping = RawMutex;
 
-/// Waiters spin.
+/// Waiters spin on one word: 2.6.29 to 3.9.
 pub(crate) type Spinning = TasLock;
+
+/// Waiters queue, and the first of them spins: from 3.10 on.
+pub(crate) type QueuedSpinning = SpinningMutex;

@@ -255,7 +255,7 @@ impl<L: Lookup> Scheme for OneLock<L> {
         {
             let _dcache = tree.scheme.dcache.lock();
             let _mounts = tree.mounts.still();
-            tree.climb(entry, path, |_, copy| copy());
+            tree.climb(entry, path, usize::MAX, |_, copy| copy());
         }
         Self::put(tree, ROOT);
         tree.mounts.put();

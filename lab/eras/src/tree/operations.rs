@@ -67,14 +67,16 @@ impl<S: Scheme> Era for Tree<S> {
     fn visit_locks(&self, visit: &mut dyn FnMut(&Class)) {
         self.scheme.visit_locks(visit);
         self.mounts.visit_locks(visit);
+        visit(&self.wait_lock);
     }
 
     fn visit_counters(&self, visit: &mut dyn FnMut(&'static str, u64)) {
         let stats = prim::uncharged(|| self.semaphore_stats());
-        visit("queued_readers", stats.reads_granted);
-        visit("slow_readers", stats.read_slow);
+        visit("queued_readers", stats.queued_readers);
+        visit("slow_readers", stats.slow_readers);
         visit("early_exits", stats.early_exits);
-        visit("queued_writers", stats.write_slow);
+        visit("queued_writers", stats.queued_writers);
+        visit("lost_writers", stats.lost_writers);
     }
 
     fn verify(&self) -> core::result::Result<(), String> {

@@ -5,10 +5,12 @@
 //! |---------------|---------------------------|--------------------------|-------------------------------------|
 //! | [`SeqSpin`]   | spinlock and write section | read section, again     | **as a move**: one at a time        |
 //! | [`SeqShared`] | writer                    | read section, again      | blocking reader: beside one another |
+//! | [`SeqExclusive`] | spinlock and write section | read section, again  | the spinlock alone, and only if something moved during a first pass |
 //!
 //! # Source
 //! `rename_lock` (Maneesh Soni and others, Linux 2.5.x). That `d_path` takes it as a writer is Nick Piggin's of 2009
-//! (Linux 2.6.38), when `dcache_lock` went; the shared way is Waiman Long's `seqrwlock` of 2013.
+//! (Linux 2.6.38), when `dcache_lock` went; the shared way is Waiman Long's `seqrwlock` of January 2013; what was
+//! merged is his locking reader of Linux 3.12, which keeps out writers and others of its kind, but leaves the sequence alone.
 
 use super::global_lock::{GlobalGuard, GlobalLock};
 use prim::profile::{Tag, scope};
@@ -81,6 +83,39 @@ impl<R: RawLock + 'static> Renames for SeqSpin<R> {
 
     fn visit_locks(&self, visit: &mut dyn FnMut(&Class)) {
         visit(self.lock.class());
+    }
+}
+
+/// A sequence count under a spinlock, with readers that take the spinlock alone.
+#[repr(align(128))]
+pub(crate) struct SeqExclusive<R: RawLock>(SeqSpin<R>);
+
+impl<R: RawLock + 'static> Renames for SeqExclusive<R> {
+    type Write<'a> = SeqSpinGuard<'a, R>;
+    type Still<'a> = GlobalGuard<'a, R>;
+
+    fn new() -> Self {
+        Self(SeqSpin::new())
+    }
+
+    fn begin(&self) -> u32 {
+        self.0.begin()
+    }
+
+    fn retry(&self, start: u32) -> bool {
+        self.0.retry(start)
+    }
+
+    fn write(&self) -> Self::Write<'_> {
+        self.0.write()
+    }
+
+    fn still(&self) -> Self::Still<'_> {
+        self.0.lock.lock()
+    }
+
+    fn visit_locks(&self, visit: &mut dyn FnMut(&Class)) {
+        self.0.visit_locks(visit);
     }
 }
 

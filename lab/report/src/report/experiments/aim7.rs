@@ -6,7 +6,7 @@ use crate::report::{Figure, Key, Outcomes, Sketch};
 const NODES: [usize; 4] = [1, 2, 4, 8];
 
 /// Before and after: the store-free walk with a count under the entry's ticket lock, and with the rule of 2013.
-const SCHEMES: [&str; 2] = ["rcu-walk", "lockref-2013"];
+const SCHEMES: [&str; 2] = ["linux-3.10", "lockref-2013"];
 
 /// The published groups of users, and the numbers of users that stand for each. A figure is their mean, as published.
 const GROUPS: [(&str, &[usize]); 3] = [

@@ -4,7 +4,7 @@ use super::{Claim, Experiment, Origin, Published, Setting, change, claim, row, t
 use crate::report::Key;
 
 /// Before and after: `rename_lock` taken as a writer and each entry's lock, or as a blocking reader and no other lock.
-const SCHEMES: [(&str, &str); 2] = [("d-path-seqlock", "before"), ("linux-3.12", "after")];
+const SCHEMES: [(&str, &str); 2] = [("rcu-walk", "before"), ("patch-2013-4", "after")];
 
 const WRITERS: [usize; 2] = [0, 64];
 const REDO_READERS: [usize; 4] = [8, 32, 80, 128];
