@@ -18,16 +18,17 @@ mod bursts;
 mod loops;
 mod numbers;
 mod simulate;
+mod work;
 
 pub use loops::{DataLine, Kind};
 pub use numbers::{Numbers, Pingpong};
 
 use crate::failure::Failure;
 use bursts::{Pair, chunk_of, median, ns_per_operation};
-use numbers::{Work, spin};
 use serde::Serialize;
 use sim::Machine;
 use std::collections::BTreeSet;
+use work::spin;
 
 /// How often a row is tried.
 const TRIES: u32 = 4;
@@ -149,7 +150,7 @@ pub fn run(options: &Options, progress: &mut dyn FnMut()) -> Result<Calibration,
         _ => Failure::TooFewCpus(count),
     })?;
     let numbers = (0..TRIES).find_map(|_| Numbers::measure(pair)).ok_or(Failure::Busy)?;
-    let bench = Bench { pair, numbers, work: Work::calibrate() };
+    let bench = Bench { pair, numbers };
     progress();
     let (mut rows, mut dropped) = (Vec::new(), Vec::new());
     for loop_ in options.loops() {
@@ -187,7 +188,6 @@ struct Loop {
 struct Bench {
     pair: Pair,
     numbers: Numbers,
-    work: Work,
 }
 
 impl Bench {
@@ -235,7 +235,7 @@ impl loops::Visitor for Native<'_> {
 
     fn visit<S: Fn() + Send + Sync + 'static>(self, make: impl FnOnce() -> S + Send + 'static) -> Option<f64> {
         let section = make();
-        let turns = self.bench.work.turns(self.private_ns);
+        let turns = self.bench.pair.work.turns(self.private_ns);
         // A chunk must stay far from what a thread off its CPU takes, also where each section waits for two transfers
         // of a line between far CPUs.
         let section_ns = if self.threads == 1 { 20.0 } else { 200.0 };

@@ -20,6 +20,7 @@ mod line;
 mod queue;
 mod schedule;
 mod sleep;
+mod store_buffer;
 mod task;
 mod tree;
 mod virtual_cpu;
@@ -106,6 +107,8 @@ pub(crate) struct Engine {
     horizon: Cell<u64>,
     pub(crate) mode: Cell<u32>,
     cpu: Cell<usize>,
+    /// When the last store of the CPU that runs retires.
+    retires: Cell<u64>,
     thread: Cell<usize>,
     lines: Lines,
     costs: Costs,
@@ -159,12 +162,13 @@ impl Engine {
             horizon: Cell::new(0),
             mode: Cell::new(0),
             cpu: Cell::new(0),
+            retires: Cell::new(0),
             thread: Cell::new(0),
             lines: Lines::new(machine.line_bytes, &places),
             costs: Costs::new(machine),
             tree: Tree::new(cpus),
             events: Events::new(),
-            cpus: (0..cpus).map(|cpu| Cpu::new(Random::new(config.seed, cpu as u64))).collect(),
+            cpus: (0..cpus).map(|cpu| Cpu::new(Random::new(config.seed, cpu as u64), machine.window.stores)).collect(),
             caches: config.finite_caches.then(|| cache::Caches::new(machine, cpus)),
             shared: vec![Cell::new((0, 0)); places.nodes * 64].into(),
             places,
@@ -230,7 +234,8 @@ impl Engine {
 
     /// Lets a CPU go on at a time.
     fn set_clock(&self, cpu: usize, time: u64) {
-        let stolen = self.cpus[cpu].stolen.take();
+        // In the middle of an instruction it is not interrupted.
+        let stolen = if self.cpus[cpu].in_access.get() { 0 } else { self.cpus[cpu].stolen.take() };
         self.tree.set(cpu, time + stolen);
         self.horizon.set(self.horizon.get().min((time + stolen).saturating_add(self.slack)));
     }

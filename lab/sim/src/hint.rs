@@ -33,6 +33,6 @@ pub fn spin_until_bounded(turns: u32, mut condition: impl FnMut() -> bool) -> bo
     condition()
 }
 
-/// Nothing: a simulated CPU does not overlap misses.
+/// Nothing: a simulated CPU does not overlap loads.
 #[inline(always)]
 pub fn prefetch<T>(_target: *const T) {}

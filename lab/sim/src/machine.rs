@@ -5,7 +5,7 @@
 //! source beside it. The engine turns them into picoseconds once.
 //!
 //! # What it is not
-//! A pipeline: no store buffers, no overlapping misses, no SMT, no link bandwidth. `lab/docs/simulator.md` lists what is
+//! A pipeline: no overlapping loads, no SMT, no link bandwidth. `lab/docs/simulator.md` lists what is
 //! left out and what that does to the figures.
 //!
 //! ```
@@ -56,6 +56,9 @@ pub struct Machine {
     pub miss: Miss,
     /// What happens when several want one line.
     pub queue: Queue,
+    /// What a CPU does while lines are on their way. Without it a CPU waits for each.
+    #[serde(default)]
+    pub window: Window,
     /// What the system charges for sleeping, waking and switching.
     pub system: System,
 }
@@ -106,6 +109,13 @@ impl Machine {
     #[must_use]
     pub fn with_queue(mut self, keep: f64, rest: f64) -> Self {
         (self.queue.keep, self.queue.rest) = (keep, rest);
+        self
+    }
+
+    /// The same machine with another [`Window`], for a sensitivity study: the presets have none.
+    #[must_use]
+    pub fn with_window(mut self, stores: usize, misses: usize) -> Self {
+        self.window = Window { stores, misses };
         self
     }
 }
@@ -185,6 +195,23 @@ pub struct Queue {
     /// Requests of the owner's node that may overtake older ones of other nodes.
     #[serde(default)]
     pub overtake: u16,
+}
+
+/// How far a CPU goes on while it waits for lines.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// Stores that have not retired; 0: a CPU waits for the line of each store.
+    pub stores: usize,
+    /// Lines that a CPU may have requested and not received.
+    pub misses: usize,
+}
+
+impl Default for Window {
+    /// A CPU that waits for each line.
+    fn default() -> Self {
+        Self { stores: 0, misses: 1 }
+    }
 }
 
 /// Nanoseconds of what the operating system does.

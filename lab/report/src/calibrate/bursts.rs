@@ -2,20 +2,22 @@
 //!
 //! # What it is
 //! Threads begin a burst together, do operations in chunks of a few microseconds and look at the clock after each. A
-//! chunk that took much longer than chunks do means that the thread was off its CPU: the burst is dropped. The median of
-//! the others is the result.
+//! chunk that took much longer than chunks do means that the thread was off its CPU: the burst is dropped. So is a burst
+//! before or after which private work took longer than at its best: another user of the processor may slow a CPU down
+//! without taking it away. The median of the others is the result.
 //!
 //! # What it is not
-//! Proof that nothing disturbed: a hypervisor that slows both threads down for the whole of a burst is not seen. That
-//! is why [`calibrate`](super::run) measures the ping-pong before and after each row.
+//! Proof that nothing disturbed: a hypervisor may move the CPUs, and with them the distance between the two. That is why
+//! [`calibrate`](super::run) measures the ping-pong before and after each row.
 
+use super::work::Work;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Bursts of one measurement, and how many undisturbed ones it takes.
-const BURSTS: usize = 200;
+const BURSTS: usize = 400;
 const CALM_BURSTS: usize = 10;
 
 /// Length of a burst, and the time that threads get to meet before one.
@@ -33,6 +35,8 @@ const CHUNK_NS: f64 = 2000.0;
 pub(super) struct Pair {
     pub(super) cpus: [usize; 2],
     pub(super) is_pinned: bool,
+    /// Private work at its best.
+    pub(super) work: Work,
 }
 
 impl Pair {
@@ -49,7 +53,7 @@ impl Pair {
             return Err(allowed.len());
         }
         let is_pinned = thread::scope(|scope| scope.spawn(|| pin(cpus[0])).join().unwrap_or(false));
-        Ok(Self { cpus, is_pinned })
+        Ok(Self { cpus, is_pinned, work: Work::calibrate() })
     }
 }
 
@@ -87,7 +91,7 @@ pub(super) fn ns_per_operation(
             let (meeting, step) = (&meeting, &step);
             scope.spawn(move || {
                 pin(pair.cpus[thread]);
-                (0..BURSTS).map(|burst| Burst::run(meeting.start(burst), || step(thread, chunk))).collect()
+                (0..BURSTS).map(|burst| Burst::run(pair.work, || meeting.start(burst), || step(thread, chunk))).collect()
             })
         };
         let started: Vec<_> = (0..threads).map(run).collect();
@@ -119,7 +123,9 @@ struct Burst {
 }
 
 impl Burst {
-    fn run(start: Instant, mut chunk: impl FnMut() -> u32) -> Self {
+    fn run(work: Work, start: impl FnOnce() -> Instant, mut chunk: impl FnMut() -> u32) -> Self {
+        let was_slow = work.is_slow();
+        let start = start();
         while Instant::now() < start {
             core::hint::spin_loop();
         }
@@ -133,7 +139,7 @@ impl Burst {
             last = now;
         }
         let ns = (last - first).as_nanos() as f64;
-        Self { per_ns: done as f64 / ns, is_calm: longest < OFF_CPU && done > 0 }
+        Self { per_ns: done as f64 / ns, is_calm: !was_slow && longest < OFF_CPU && done > 0 && !work.is_slow() }
     }
 }
 

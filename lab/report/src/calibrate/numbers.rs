@@ -12,7 +12,6 @@ use super::bursts::{Pair, chunk_of, ns_per_operation};
 use serde::Serialize;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence};
-use std::time::Instant;
 
 /// What was measured, in nanoseconds.
 #[derive(Clone, Debug, Serialize)]
@@ -138,37 +137,4 @@ fn take_turn(turns: &AtomicU64, thread: u64) -> bool {
         turns.fetch_add(1, Release);
     }
     is_ours
-}
-
-/// Private work natively: a loop that touches no shared line, and how many turns of it a nanosecond has.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Work {
-    turns_per_ns: f64,
-}
-
-impl Work {
-    /// The best of some tries: a disturbed one only looks slower.
-    pub(super) fn calibrate() -> Self {
-        const TURNS: u64 = 200_000;
-        let try_once = |_| {
-            let begin = Instant::now();
-            spin(TURNS);
-            TURNS as f64 / begin.elapsed().as_nanos() as f64
-        };
-        Self { turns_per_ns: (0..50).map(try_once).fold(0.0, f64::max) }
-    }
-
-    /// The turns that take `ns`.
-    pub(super) fn turns(self, ns: u64) -> u64 {
-        (ns as f64 * self.turns_per_ns) as u64
-    }
-}
-
-/// That many turns of private work.
-#[inline]
-pub(super) fn spin(turns: u64) {
-    let mut sum = 0_u64;
-    for turn in 0..turns {
-        sum = black_box(sum.wrapping_add(turn));
-    }
 }

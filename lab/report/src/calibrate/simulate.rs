@@ -11,7 +11,7 @@
 use super::loops::{self, DataLine, Kind};
 use super::numbers::{Numbers, Pingpong};
 use sim::atomic::{AtomicU64, Ordering::Relaxed};
-use sim::machine::{Hit, Miss, Queue, System};
+use sim::machine::{Hit, Miss, Queue, System, Window};
 use sim::{Config, Machine};
 use std::thread;
 
@@ -57,6 +57,8 @@ pub(super) fn host(numbers: &Numbers, pingpong: Pingpong) -> Machine {
             rest: 1.0,
             overtake: 0,
         },
+        // Zen 5: 104 stores (AMD's optimization guide); misses as Zen 4's 24 (Chips and Cheese).
+        window: Window { stores: 104, misses: 24 },
         system: System {
             call_ns: 100.0,
             wake_ns: 700.0,

@@ -26,20 +26,23 @@ impl Engine {
             return;
         }
         let number = self.lines.number(address);
-        self.access_line(number, kind);
+        self.access_line(number, address, kind);
         if self.mode.get() & mode::WATCHING != 0 {
             self.watch(number, kind);
         }
     }
 
     #[inline]
-    fn access_line(&self, number: usize, kind: Kind) {
+    fn access_line(&self, number: usize, address: usize, kind: Kind) {
+        if self.has_stores() && self.pass_stores(number, address, kind) {
+            return;
+        }
         let cpu = self.cpu.get();
         add(&self.counts.accesses, 1);
         let cost = match kind {
             Kind::Load => {
                 if !self.lines.use_copy(number, cpu) {
-                    return self.miss(number, kind);
+                    return self.miss(number, address, kind);
                 }
                 add(&self.counts.load_hits, 1);
                 self.costs.load
@@ -47,11 +50,14 @@ impl Engine {
             Kind::Store | Kind::Rmw => {
                 let line = self.lines.line(number);
                 if usize::from(line.owner.get()) != cpu + 1 {
-                    return self.miss(number, kind);
+                    return self.miss(number, address, kind);
                 }
                 self.lines.use_copy(number, cpu);
                 add(&self.counts.write_hits, 1);
                 line.version.set(line.version.get().wrapping_add(1));
+                if self.has_stores() {
+                    return self.buffer_store(number, address, self.clock.get());
+                }
                 let cost = if kind == Kind::Rmw { self.costs.rmw } else { self.costs.store };
                 if line.head.get() == 0 {
                     line.busy.set(line.busy.get().max(self.clock.get() + cost));
@@ -113,24 +119,28 @@ impl Engine {
         }
     }
 
-    /// Waits until the line has arrived.
+    /// Waits until the line has arrived, or, if the access is a store that the CPU can buffer, until it is on its way.
     #[inline(never)]
-    fn miss(&self, number: usize, kind: Kind) {
+    fn miss(&self, number: usize, address: usize, kind: Kind) {
         if Self::is_unwinding() {
             return;
         }
+        self.await_free_miss();
         let host = crate::arena::outside();
         let (issued, cpu) = (self.clock.get(), self.cpu.get());
         let this = &self.cpus[cpu];
         this.in_access.set(true);
-        match self.request(number, cpu, kind) {
-            Some(arrival) => {
-                self.clock.set(arrival);
-                if arrival > self.horizon.get() {
-                    self.wait_for_turn();
-                }
+        let requested = self.request(number, cpu, kind);
+        if requested.is_none() {
+            self.suspend();
+        }
+        if self.is_buffered(kind) {
+            self.buffer_store(number, address, requested.unwrap_or_else(|| this.arrival.get()));
+        } else if let Some(arrival) = requested {
+            self.clock.set(arrival);
+            if arrival > self.horizon.get() {
+                self.wait_for_turn();
             }
-            None => self.suspend(),
         }
         this.in_access.set(false);
         self.resume_slice_end();
@@ -159,7 +169,10 @@ impl Engine {
 
     /// Charges a full fence.
     pub(crate) fn fence(&self) {
-        self.cost(self.costs.fence);
+        if self.mode.get() & (mode::UNCHARGED | mode::SCHEDULER) == 0 {
+            self.drain();
+            self.spend(self.costs.fence);
+        }
     }
 
     /// Charges one turn of a thread's own waiting loop: also where nothing else is charged, or it would never end.

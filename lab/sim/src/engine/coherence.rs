@@ -59,17 +59,18 @@ impl Engine {
         }
         let (before, pick) = self.pick(number);
         let cpu = usize::from(pick) - 1;
-        if line.owner.get() != 0 {
-            let until = line.ready.get() + self.keep_time(number, cpu);
-            if now < until {
-                line.is_due.set(true);
-                return self.at(until, Event::Arbitrate(number as u32));
-            }
+        let kept = if line.owner.get() == 0 { 0 } else { line.ready.get() + self.keep_time(number, cpu) };
+        let until = kept.max(line.busy.get());
+        if now < until {
+            line.is_due.set(true);
+            return self.at(until, Event::Arbitrate(number as u32));
         }
         line.streak.set(if before == 0 { 0 } else { line.streak.get() + 1 });
         self.unqueue(number, before, pick);
-        let arrival = self.transact(number, cpu, self.cpus[cpu].request.get(), now, true);
-        self.set_clock(cpu, arrival);
+        let kind = self.cpus[cpu].request.get();
+        let arrival = self.transact(number, cpu, kind, now, true);
+        self.cpus[cpu].arrival.set(arrival);
+        self.set_clock(cpu, if self.is_buffered(kind) { now } else { arrival });
         if self.costs.shared_cache && line.owner.get() == 0 {
             self.serve_nodes_with_copies(number, now);
         }
@@ -108,6 +109,11 @@ impl Engine {
             line.keep.set((mean / 2 + self.cpus[owner].random.below(mean)).max(1) as u32);
         }
         line.keep.get().into()
+    }
+
+    /// Whether an access of this kind goes on when its transfer begins.
+    pub(super) fn is_buffered(&self, kind: Kind) -> bool {
+        kind == Kind::Store && self.costs.stores > 0
     }
 
     fn unqueue(&self, number: usize, before: u16, request: u16) {
@@ -179,6 +185,7 @@ impl Engine {
             let done = begin + self.transfer(self.costs.load_modified[distance], was_queued);
             line.busy.set(done);
             line.ready.set(done);
+            line.is_put_off.set(false);
             line.owner.set(0);
             done
         } else if line.nodes.get() != 0 {
@@ -222,6 +229,7 @@ impl Engine {
         line.busy.set(done);
         line.ready.set(done);
         line.keep.set(0);
+        line.is_put_off.set(false);
         line.owner.set(cpu as u16 + 1);
         line.nodes.set(1 << node);
         line.version.set(line.version.get().wrapping_add(1));

@@ -40,9 +40,11 @@ pub(crate) struct Line {
     pub(crate) streak: Cell<u16>,
     /// Whether an arbitration is due.
     pub(crate) is_due: Cell<bool>,
+    /// Whether the owner's unretired stores have put off those that queue.
+    pub(crate) is_put_off: Cell<bool>,
 }
 
-// SAFETY: numbers and a bool in cells.
+// SAFETY: numbers and bools in cells.
 unsafe impl Zeroed for Line {}
 
 /// All lines of a machine.

@@ -268,7 +268,8 @@ impl Engine {
         let mut answer = 0;
         for other in (0..self.cpus.len()).filter(|&other| other != cpu && !self.cpus[other].is_idle()) {
             let distance = self.places.distance(node, self.places.node(other));
-            answer = answer.max(self.costs.store_miss[distance] * 2 + self.costs.call);
+            let stores = self.cpus[other].retires.get().saturating_sub(self.clock.get());
+            answer = answer.max(self.costs.store_miss[distance] * 2 + self.costs.call + stores);
             self.delay(other, self.costs.call);
         }
         self.spend(self.costs.call + answer);
@@ -280,6 +281,7 @@ impl Engine {
         match self.tree.time_of(cpu) {
             // It waits for a line or spins; the time passes when it goes on.
             NEVER => this.stolen.set(ps),
+            _ if this.in_access.get() => this.stolen.set(ps),
             time => self.tree.set(cpu, time + ps),
         }
     }

@@ -103,6 +103,7 @@ impl Engine {
         self.tree.set(cpu, NEVER);
         self.clock.set(time);
         self.cpu.set(cpu);
+        self.retires.set(self.cpus[cpu].retires.get());
         self.thread.set(self.cpus[cpu].current.get() as usize - 1);
         self.set_horizon();
         let task = self.task();

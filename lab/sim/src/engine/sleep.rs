@@ -33,6 +33,7 @@ impl Engine {
         }
         let (task, address) = (self.task(), core::ptr::from_ref(word).addr());
         add(&self.counts.parks, 1);
+        self.drain();
         self.spend(self.costs.call);
         self.access(address, Kind::Load, from);
         // Relaxed: one host thread.
@@ -66,6 +67,7 @@ impl Engine {
             return self.note_unwatchable();
         }
         let address = core::ptr::from_ref(word).addr();
+        self.drain();
         self.spend(self.costs.call);
         let there = self.sleepers.borrow().get(&address).map_or(0, |sleepers| sleepers.len());
         for _ in 0..there.min(most) {

@@ -1,6 +1,7 @@
 //! A simulated CPU: the thread it runs, those that wait for it, its outstanding request and its accounts.
 
 use super::Kind;
+use super::store_buffer::StoreBuffer;
 use super::tree::NEVER;
 use core::cell::{Cell, RefCell};
 use random::Random;
@@ -34,8 +35,13 @@ pub(crate) struct Cpu {
     /// A line is on its way: the instruction cannot be interrupted.
     pub(crate) in_access: Cell<bool>,
     pub(crate) request: Cell<Kind>,
+    /// When the line that it queued for arrives; set when its turn has come.
+    pub(crate) arrival: Cell<u64>,
     /// The next CPU in the queue for the same line: its number + 1.
     pub(crate) next_request: Cell<u16>,
+    /// Stores that have not retired, and when the last one does.
+    pub(super) stores: StoreBuffer,
+    pub(super) retires: Cell<u64>,
     pub(crate) waits: [WaitNode; WATCHED],
     pub(crate) random: Random,
     pub(crate) next_interrupt: Cell<u64>,
@@ -49,8 +55,8 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    /// An idle one.
-    pub(crate) fn new(random: Random) -> Self {
+    /// An idle one, with room for so many stores.
+    pub(crate) fn new(random: Random, stores: usize) -> Self {
         Self {
             current: Cell::new(0),
             last: Cell::new(0),
@@ -61,6 +67,9 @@ impl Cpu {
             is_put_off: Cell::new(false),
             in_access: Cell::new(false),
             request: Cell::new(Kind::Load),
+            arrival: Cell::new(0),
+            stores: StoreBuffer::new(stores),
+            retires: Cell::new(0),
             next_request: Cell::new(0),
             waits: Default::default(),
             random,

@@ -16,6 +16,9 @@ const MAX_CPUS: usize = 1024;
 /// The most nodes: the engine keeps sets of them in one word.
 const MAX_NODES: usize = 64;
 
+/// The most stores and misses in flight: no CPU has more.
+const MAX_WINDOW: usize = 1024;
+
 /// The longest time that a field may hold: 100 s, far from the end of 64 bits of picoseconds.
 const MAX_NS: f64 = 1e11;
 
@@ -167,6 +170,13 @@ impl Machine {
                 return Err(MachineError::field(field, fraction, "0 to 10 times the transfer"));
             }
         }
+        let window = &self.window;
+        if window.stores > MAX_WINDOW {
+            return Err(MachineError::field("window.stores", window.stores, format!("0 to {MAX_WINDOW}")));
+        }
+        if !(1..=MAX_WINDOW).contains(&window.misses) {
+            return Err(MachineError::field("window.misses", window.misses, format!("1 to {MAX_WINDOW}")));
+        }
         Ok(())
     }
 }
@@ -222,6 +232,8 @@ mod tests {
         check("home_occupancy_ns = 60.0", "home_occupancy_ns = -1.0", "queue.home_occupancy_ns is -1", "0 to");
         check("keep = 0.5", "keep = 11.0", "queue.keep is 11", "0 to 10");
         check("rest = 0.6", "rest = -0.1", "queue.rest is -0.1", "0 to 10");
+        check("stores = 0", "stores = 1025", "window.stores is 1025", "0 to 1024");
+        check("misses = 1", "misses = 0", "window.misses is 0", "1 to 1024");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A machine with round numbers, and a time-table of accesses on it.
 
 use lightfoot_sim::Machine;
-use lightfoot_sim::atomic::{AtomicU64, Ordering::Relaxed};
-use lightfoot_sim::machine::{Hit, Miss, Queue, System};
+use lightfoot_sim::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst, fence};
+use lightfoot_sim::machine::{Hit, Miss, Queue, System, Window};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -33,6 +33,7 @@ pub(crate) fn machine() -> Machine {
             rest: 0.5,
             overtake: 0,
         },
+        window: Window::default(),
         system: System {
             call_ns: 100.0,
             wake_ns: 500.0,
@@ -44,12 +45,19 @@ pub(crate) fn machine() -> Machine {
     }
 }
 
+/// The same with a buffer for so many stores and so many misses in flight.
+pub(crate) fn buffered(stores: usize, misses: usize) -> Machine {
+    machine().with_window(stores, misses)
+}
+
 /// What a step does to its word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Do {
     Load,
     Store(u64),
     Add(u64),
+    /// A full fence; the word does not matter.
+    Fence,
     /// Adds so often in a row; the duration is of all.
     Adds(u64),
 }
@@ -80,6 +88,10 @@ pub(crate) fn time_table(config: lightfoot_sim::Config, steps: &[Step]) -> Vec<(
                         value
                     }
                     Do::Add(value) => word.fetch_add(value, Relaxed),
+                    Do::Fence => {
+                        fence(SeqCst);
+                        0
+                    }
                     Do::Adds(times) => (0..times).map(|_| word.fetch_add(1, Relaxed)).max().unwrap_or(0),
                 };
                 result.set((lightfoot_sim::now_ns() - begin, value));

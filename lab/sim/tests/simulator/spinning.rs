@@ -1,9 +1,9 @@
 //! Waiting: no wake is lost, no thread spins in the host's time, and the physical traffic stays.
 
-use super::small::{config, machine, wait_until};
+use super::small::{buffered, config, machine, wait_until};
 use lightfoot_sim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use lightfoot_sim::hint::{spin_until, spin_until_bounded};
-use lightfoot_sim::{Report, Schedule};
+use lightfoot_sim::{Machine, Report, Schedule};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -36,8 +36,8 @@ fn a_spinner_sees_a_write_after_the_invalidation_and_one_fetch() {
 }
 
 /// All threads pass a token round; each waits on a condition of two lines.
-fn token_ring(seed: u64, schedule: Schedule, threads: usize) -> Report {
-    let mut config = config(machine());
+fn token_ring(machine: Machine, seed: u64, schedule: Schedule, threads: usize) -> Report {
+    let mut config = config(machine);
     (config.seed, config.schedule, config.threads) = (seed, schedule, threads);
     config.run_ns = 100_000;
     lightfoot_sim::run(
@@ -69,8 +69,10 @@ fn no_wake_is_lost_in_any_of_many_orders() {
         for (schedule, threads) in
             [(Schedule::Exact, 8), (Schedule::Shuffled, 8), (Schedule::Exact, 19), (Schedule::Shuffled, 19)]
         {
-            let report = token_ring(seed, schedule, threads);
-            assert!(report.operations[0] > 0, "seed {seed}, {schedule:?}, {threads} threads: {report:?}");
+            for machine in [machine(), buffered(4, 2)] {
+                let report = token_ring(machine, seed, schedule, threads);
+                assert!(report.operations[0] > 0, "seed {seed}, {schedule:?}, {threads} threads: {report:?}");
+            }
         }
     }
 }
@@ -173,12 +175,12 @@ fn an_uncharged_write_wakes_who_waits_for_it() {
 
 #[test]
 fn one_of_two_cpus_at_least_sees_the_others_store() {
-    // Store buffering: at many distances in time.
-    for offset in (0..600).step_by(7) {
+    // Store buffering: at many distances in time, also where a buffer delays stores.
+    for (offset, machine) in (0..600).step_by(7).flat_map(|offset| [(offset, machine()), (offset, buffered(4, 2))]) {
         let seen = Rc::new([Cell::new(9), Cell::new(9)]);
         let result = Rc::clone(&seen);
         lightfoot_sim::run(
-            config(machine()),
+            config(machine),
             || [const { AtomicU64::new(0) }; 16],
             move |words, thread| {
                 let (mine, other) = if thread == 0 { (&words[0], &words[8]) } else { (&words[8], &words[0]) };
