@@ -91,7 +91,9 @@ pub(super) fn ns_per_operation(
             let (meeting, step) = (&meeting, &step);
             scope.spawn(move || {
                 pin(pair.cpus[thread]);
-                (0..BURSTS).map(|burst| Burst::run(pair.work, || meeting.start(burst), || step(thread, chunk))).collect()
+                (0..BURSTS)
+                    .map(|burst| Burst::run(pair.work, || meeting.start(burst), || step(thread, chunk)))
+                    .collect()
             })
         };
         let started: Vec<_> = (0..threads).map(run).collect();
