@@ -68,6 +68,7 @@ use prim::atomic::{
 use prim::cell::UnsafeCell;
 use prim::hint::spin_until;
 use prim::lockstat;
+use prim::profile::{Tag, scope};
 
 /// A writer has the slot, or waits for its readers to leave.
 const WRITER: u32 = 1;
@@ -117,6 +118,7 @@ impl<T> PerCpuRwLock<T> {
     #[inline]
     #[must_use = "the lock is released when the guard is dropped"]
     pub fn read(&self) -> PerCpuReadGuard<'_, T> {
+        let _scope = scope(Tag::RwLock);
         let slot = self.slots.this();
         // ORDERING: Acquire pairs with the Release in `PerCpuWriteGuard::drop`: this section follows the last writer's.
         if let Err(seen) = slot.0.compare_exchange(JOINED, JOINED + READER, Acquire, Relaxed) {
@@ -154,6 +156,7 @@ impl<T> PerCpuRwLock<T> {
     /// Comes in as the writer, spinning: one at a time, and with no reader. A thread that reads already deadlocks.
     #[must_use = "the lock is released when the guard is dropped"]
     pub fn write(&self) -> PerCpuWriteGuard<'_, T> {
+        let _scope = scope(Tag::RwLock);
         let writers = self.writers.lock();
         for slot in self.joined() {
             // Relaxed: only stops readers; the load below orders.

@@ -86,6 +86,7 @@ use prim::atomic::{
 };
 use prim::hint::spin_until;
 use prim::lockstat;
+use prim::profile::{Tag, scope};
 
 /// A writer is in.
 const WRITER: u32 = 1;
@@ -171,6 +172,7 @@ impl SeqRwLock {
         let seen = self.count.0.current();
         if seen & 1 != 0 {
             cold_path();
+            let _scope = scope(Tag::SeqLock);
             spin_until(|| self.count.0.current() != seen);
             if self.count.0.current() & 1 != 0 {
                 return None;
@@ -186,6 +188,7 @@ impl SeqRwLock {
     #[inline]
     #[must_use = "the lock is released when the guard is dropped"]
     pub fn read_lock(&self) -> SeqRwReadGuard<'_> {
+        let _scope = scope(Tag::SeqLock);
         // ORDERING: Acquire pairs with the Release in `SeqRwWriteGuard::drop`: this section follows the last writer's.
         let before = self.lock.0.word.fetch_add(READER, Acquire);
         if before & (WRITER | WAITING | FULL) != 0 {
@@ -199,6 +202,7 @@ impl SeqRwLock {
     #[inline]
     #[must_use = "the lock is released when the guard is dropped"]
     pub fn try_read_lock(&self) -> Option<SeqRwReadGuard<'_>> {
+        let _scope = scope(Tag::SeqLock);
         let word = &self.lock.0.word;
         // Relaxed: a guess, which the exchange checks.
         let mut seen = word.load(Relaxed);
@@ -217,6 +221,7 @@ impl SeqRwLock {
     #[inline]
     #[must_use = "the lock is released when the guard is dropped"]
     pub fn write_lock(&self) -> SeqRwWriteGuard<'_> {
+        let _scope = scope(Tag::SeqLock);
         if !self.lock.0.try_take() {
             lockstat::contended(self);
             self.lock.0.write_slow();
@@ -228,6 +233,7 @@ impl SeqRwLock {
     #[inline]
     #[must_use = "the lock is released when the guard is dropped"]
     pub fn try_write_lock(&self) -> Option<SeqRwWriteGuard<'_>> {
+        let _scope = scope(Tag::SeqLock);
         self.lock.0.try_take().then(|| self.begin_write())
     }
 

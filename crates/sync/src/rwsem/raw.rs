@@ -54,6 +54,7 @@ use prim::atomic::{
 };
 use prim::hint::spin_until_bounded;
 use prim::lockstat;
+use prim::profile::{Tag, scope};
 
 /// The queue has waiters.
 const WAITERS: u64 = 1;
@@ -227,6 +228,7 @@ impl<P: SlowPath> RawRwSem<P> {
     #[cold]
     #[inline(never)]
     fn read_slow(&self, before: u64, timeout: Option<Duration>) -> bool {
+        let _scope = scope(Tag::RwSem);
         lockstat::contended(self);
         if before & FULL != 0 {
             // Relaxed: nothing was read under this share.
@@ -259,6 +261,7 @@ impl<P: SlowPath> RawRwSem<P> {
     #[cold]
     #[inline(never)]
     fn write_slow(&self, timeout: Option<Duration>) -> bool {
+        let _scope = scope(Tag::RwSem);
         lockstat::contended(self);
         // Relaxed: nothing was done under this share. If only waiters remain, this thread comes in before them or
         // queues; either way a thread calls `grant` for them.
