@@ -28,7 +28,7 @@ pub(crate) enum Command {
     Bench(Box<Bench>),
 
     /// List the eras, the workloads with their parameters, and the simulated machines
-    List,
+    List(List),
 
     /// Show the simulated machines: nodes, CPUs, latencies
     Machines,
@@ -41,7 +41,7 @@ pub(crate) enum Command {
 
     /// Set published figures beside simulated ones: write lab/docs/lab-report.md and its plots
     ///
-    /// Takes about 10 minutes on 2 CPUs. The same program writes the same report.
+    /// Takes about 12 minutes on 2 CPUs. The same program writes the same report. The outcomes are kept in lab/outcomes.
     Report(crate::published::ReportArguments),
 
     /// Compare lock loops on this machine with the same loops on a simulated machine with its latencies
@@ -52,6 +52,14 @@ pub(crate) enum Command {
     /// Run one job, given as JSON on standard input (for lightfoot-lab itself)
     #[command(hide = true)]
     Cell,
+}
+
+/// The arguments of `lightfoot-lab list`.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct List {
+    /// Only what has one of these in its name or its line
+    #[arg(value_name = "PART")]
+    pub(crate) parts: Vec<String>,
 }
 
 /// The arguments of `lightfoot-lab bench`.

@@ -226,6 +226,15 @@ pub(crate) enum Error {
     #[error("the report has claims that do not hold: {0}")]
     Claims(String),
 
+    /// Kept outcomes cannot be read, or are of another version of their experiment.
+    #[error("{}: cannot use these outcomes: {reason}", show(.path))]
+    Outcomes {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: Reason,
+    },
+
     /// A file cannot be written.
     #[error("{}: cannot write: {reason}", show(.path))]
     Save {

@@ -1,50 +1,76 @@
 //! `lightfoot-lab list`: what can be run.
 
+use crate::terminal;
 use comfy_table::{ContentArrangement, Table, presets};
 use eras::workload;
 
-/// Eras, workloads with their parameters, and machines.
-pub(crate) fn text() -> String {
-    format!(
-        "Eras (--era)\n{}\n\nWorkloads (--workload; --set NAME=N)\n{}\n\nMachines (--on native, --on sim:NAME)\n{}\n",
-        eras(),
-        workloads(),
-        machines()
-    )
+/// Columns where standard output is not a terminal.
+const WIDTH: u16 = 120;
+
+/// Eras, workloads with their parameters, and machines; only what has one of `parts` in its row.
+pub(crate) fn text(parts: &[String]) -> String {
+    let tables = [
+        ("Eras (--era)", &["era", "year", "how it locks"][..], eras()),
+        (
+            "Workloads (--workload; --set NAME=N)",
+            &["workload", "what it does, and for which figures", "parameters and their defaults"],
+            workloads(),
+        ),
+        ("Machines (--on native, --on sim:NAME)", &["machine", "nodes", "CPUs", "what it is"], machines()),
+    ];
+    let shown = tables.into_iter().filter_map(|(title, head, rows)| {
+        let rows: Vec<Vec<String>> = rows.into_iter().filter(|row| is_asked(row, parts)).collect();
+        (!rows.is_empty()).then(|| format!("{title}\n{}\n", table(head, rows)))
+    });
+    let text = shown.collect::<Vec<String>>().join("\n");
+    if text.is_empty() { format!("nothing has {} in its row\n", parts.join(" or ")) } else { text }
 }
 
-/// An empty table as wide as the terminal, or 120 columns.
-fn table(head: &[&str]) -> Table {
+/// Whether a row has one of `parts`, in any case.
+fn is_asked(row: &[String], parts: &[String]) -> bool {
+    let row = row.join(" ").to_lowercase();
+    parts.is_empty() || parts.iter().any(|part| row.contains(&part.to_lowercase()))
+}
+
+/// A table as wide as the terminal, or [`WIDTH`].
+fn table(head: &[&str], rows: Vec<Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(120).set_header(head);
+    table.set_width(terminal::width().unwrap_or(WIDTH)).set_header(head);
+    table.add_rows(rows);
     table
 }
 
-fn eras() -> Table {
-    let mut table = table(&["era", "year", "how it locks"]);
-    for era in eras::catalogue() {
-        table.add_row([era.name, &era.year.to_string(), era.summary]);
-    }
-    table
+fn eras() -> Vec<Vec<String>> {
+    eras::catalogue().iter().map(|era| vec![era.name.into(), era.year.to_string(), era.summary.into()]).collect()
 }
 
-fn workloads() -> Table {
-    let mut table = table(&["workload", "what it does, and for which figures", "parameters and their defaults"]);
-    for entry in workload::catalogue() {
+fn workloads() -> Vec<Vec<String>> {
+    let row = |entry: &workload::WorkloadEntry| {
         let parameter =
             |parameter: &workload::Parameter| format!("{}={}: {}", parameter.name, parameter.default, parameter.what);
         let parameters: Vec<String> = entry.parameters.iter().map(parameter).collect();
-        table.add_row([entry.name, &format!("{}\n[{}]", entry.summary, entry.source), &parameters.join("\n")]);
-    }
-    table
+        vec![entry.name.into(), format!("{}\n[{}]", entry.summary, entry.source), parameters.join("\n")]
+    };
+    workload::catalogue().iter().map(row).collect()
 }
 
-fn machines() -> Table {
-    let mut table = table(&["machine", "nodes", "CPUs", "what it is"]);
-    for machine in sim::machine::presets() {
-        let (nodes, cpus) = (machine.nodes.to_string(), machine.cpus().to_string());
-        table.add_row([&machine.name, &nodes, &cpus, &machine.description]);
+fn machines() -> Vec<Vec<String>> {
+    let row = |machine: sim::Machine| {
+        vec![machine.name.clone(), machine.nodes.to_string(), machine.cpus().to_string(), machine.description.clone()]
+    };
+    sim::machine::presets().into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_selects_rows_by_name_or_by_what_they_say() {
+        let of = |part: &str| text(&[part.to_owned()]);
+        assert!(of("fastwalk").contains("fastwalk") && !of("fastwalk").contains("lightfoot"), "{}", of("fastwalk"));
+        assert!(of("ALTIX").contains("altix64") && !of("ALTIX").contains("Workloads"), "{}", of("ALTIX"));
+        assert!(of("nothing like it").starts_with("nothing has"), "{}", of("nothing like it"));
     }
-    table
 }

@@ -1,5 +1,6 @@
 //! `lightfoot-lab machines`: the simulated machines and their latencies.
 
+use crate::terminal;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use sim::Machine;
 
@@ -7,6 +8,7 @@ use sim::Machine;
 pub(crate) fn text() -> String {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).set_content_arrangement(ContentArrangement::Disabled);
+    terminal::fit(&mut table);
     table.set_header([
         "machine",
         "nodes x CPUs",

@@ -10,9 +10,13 @@ mod arguments;
 mod bench;
 mod calibrate;
 mod chart;
+mod commit;
+mod dots;
 mod error;
+mod estimate;
 mod figure;
 mod interrupt;
+mod labels;
 mod list;
 mod machine;
 mod machines;
@@ -25,6 +29,7 @@ mod published;
 mod run;
 mod run_report;
 mod table;
+mod terminal;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -40,7 +45,7 @@ fn main() -> ExitCode {
     let out = &mut io::stdout().lock();
     let done = match Arguments::parse().command {
         Command::Bench(bench) => bench::run(&bench, out),
-        Command::List => output::write(out, &list::text()),
+        Command::List(arguments) => output::write(out, &list::text(&arguments.parts)),
         Command::Machines => output::write(out, &machines::text()),
         Command::Calibrate(arguments) => calibrate::run(&arguments, out),
         Command::Report(arguments) => published::run(&arguments, out),

@@ -1,10 +1,10 @@
 //! How curves look: a colour for each era, and a dash and a marker that help to tell the colours apart.
 //!
-//! The first seven colours are those of Okabe and Ito, which people with most kinds of colour blindness can tell apart. No
-//! 22 colours have that property, so the later ones come with other dashes and markers. An era looks the same in every
-//! plot.
+//! The eras of the report's figures have the colours of Okabe and Ito and a few more, which people with most kinds of colour
+//! blindness can tell apart. No thirty colours have that property, so the others come with other dashes and markers. An era
+//! looks the same in every plot.
 
-use plotters::style::RGBColor;
+use plotters::style::{Color as _, HSLColor, RGBColor};
 
 /// The era that the others are compared with; it is black.
 pub(crate) const LIGHTFOOT: &str = "lightfoot";
@@ -46,8 +46,6 @@ pub(crate) enum Dash {
 }
 
 impl Dash {
-    const ALL: [Self; 3] = [Self::Full, Self::Dashed, Self::Dotted];
-
     /// Pixels drawn, and pixels left out.
     pub(crate) fn pixels(self) -> (i32, i32) {
         match self {
@@ -58,18 +56,37 @@ impl Dash {
     }
 }
 
-/// Colour and dash of the era `name`: its place in the catalogue decides.
+/// The eras that the report draws most, with colours that do not depend on the catalogue.
+const OF_ERAS: [(&str, RGBColor); 10] = [
+    ("big-lock", RGBColor(150, 150, 150)),
+    ("dcache-lock", RGBColor(130, 45, 0)),
+    ("fastwalk", RGBColor(230, 159, 0)),
+    ("dcache-rcu", RGBColor(204, 121, 167)),
+    ("linux-2.6.32", RGBColor(213, 94, 0)),
+    ("vfs-scale", RGBColor(0, 158, 115)),
+    ("store-free-2009", RGBColor(0, 90, 60)),
+    ("rcu-walk", RGBColor(86, 180, 233)),
+    ("lockref-2013", RGBColor(0, 114, 178)),
+    (LIGHTFOOT, RGBColor(0, 0, 0)),
+];
+
+/// Colour and dash of the era `name`.
 pub(crate) fn of_era(name: &str) -> (RGBColor, Dash) {
-    let others = eras::catalogue().iter().map(|era| era.name).filter(|era| *era != LIGHTFOOT);
-    match others.enumerate().find(|(_, era)| *era == name) {
-        Some((number, _)) => (colour(number), Dash::ALL[number / 7 % Dash::ALL.len()]),
-        None => (RGBColor(0, 0, 0), Dash::Full),
+    if let Some((_, colour)) = OF_ERAS.iter().find(|(era, _)| *era == name) {
+        return (*colour, Dash::Full);
     }
+    let is_other = |era: &&str| OF_ERAS.iter().all(|(fixed, _)| fixed != era);
+    let others = eras::catalogue().iter().map(|era| era.name).filter(is_other);
+    let number = others.enumerate().find(|(_, era)| *era == name).map_or(0, |(number, _)| number);
+    (spread(number), [Dash::Dashed, Dash::Dotted][number % 2])
 }
 
-/// The colour of curve `number` of a plot whose curves are not eras.
-pub(crate) fn colour(number: usize) -> RGBColor {
-    COLOURS[number % COLOURS.len()]
+/// Colour number `number` of any number of colours: steps of the golden angle around the circle.
+fn spread(number: usize) -> RGBColor {
+    let hue = (number as f64 * 0.618_034).fract();
+    let light = 0.35 + 0.12 * (number % 3) as f64;
+    let (red, green, blue) = HSLColor(hue, 0.65, light).rgb();
+    RGBColor(red, green, blue)
 }
 
 #[cfg(test)]

@@ -1,33 +1,42 @@
 //! `lightfoot-lab report`: published tables beside simulated figures.
 
+use crate::commit;
 use crate::error::Error;
 use crate::figure;
 use crate::interrupt::Interrupt;
 use crate::output::write;
 use crate::run::in_children;
 use clap::Args;
-use lab::Job;
-use lab::report::{self, Experiment, Published, Run, Variation};
+use lab::report::{self, Calibrated, Experiment, Published, Record, Run, Section, Variation};
+use lab::{Job, Outcome};
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The arguments of `lightfoot-lab report`.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ReportArguments {
     /// Where lab-report.md and plots/ are written
-    #[arg(long, value_name = "DIR", default_value = "lab/docs", conflicts_with = "only")]
+    #[arg(long, value_name = "DIR", default_value = "lab/docs")]
     out: PathBuf,
 
-    /// Write only these sections, to standard output
+    /// Where the outcomes are kept
+    #[arg(long, value_name = "DIR", default_value = "lab/outcomes")]
+    outcomes: PathBuf,
+
+    /// Run only these sections; the others keep their outcomes
     #[arg(long, value_name = "NAME,NAME..", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// One seed and no box: takes an eighth of the time
-    #[arg(long, requires = "only")]
+    /// One seed and no box: takes an eighth of the time, keeps nothing, and writes the sections to standard output
+    #[arg(long)]
     quick: bool,
 
-    /// Exit with status 1 if a claim does not hold with seed 1
+    /// Run nothing: write the report from the kept outcomes
+    #[arg(long, conflicts_with_all = ["only", "quick"])]
+    from_outcomes: bool,
+
+    /// Exit with status 1 if a claim fails in a run without a reason in the code
     #[arg(long)]
     check: bool,
 
@@ -36,75 +45,128 @@ pub(crate) struct ReportArguments {
     jobs: Option<u32>,
 }
 
-/// Simulates, and writes the report or, with `--only`, its sections to `out`.
+/// Simulates, keeps the outcomes, and writes the report; with `--quick`, only sections to `out`.
 pub(crate) fn run(asked: &ReportArguments, out: &mut impl Write) -> Result<(), Error> {
-    let experiments = chosen(&asked.only)?;
-    let measured = measure(&experiments, asked)?;
-    let sections: Vec<(&Experiment, Vec<Run>)> = experiments.iter().zip(measured).collect();
-    let published = Published::new();
-    let texts = sections.iter().map(|(experiment, runs)| report::section(experiment, runs, &published));
-    let text = texts.collect::<Vec<String>>().join("\n");
-    if asked.only.is_empty() {
-        save(&asked.out, &sections, &text)?;
-    } else {
-        write(out, &text)?;
+    let all = report::experiments();
+    let chosen = chosen(&all, &asked.only)?;
+    let measured = if asked.from_outcomes { Vec::new() } else { measure(&chosen, asked)? };
+    if asked.quick {
+        let published = Published::new();
+        let commit = commit::here();
+        let text =
+            |(experiment, runs): &(&Experiment, Vec<Run>)| report::section(experiment, runs, &commit, &published);
+        write(out, &measured.iter().map(text).collect::<Vec<String>>().join("\n"))?;
+        return if asked.check { check(&measured) } else { Ok(()) };
     }
-    if asked.check { check(&sections) } else { Ok(()) }
+    let commit = commit::here();
+    for (experiment, runs) in &measured {
+        let record = Record::new(experiment, &commit, runs);
+        save(&place(&asked.outcomes, experiment), &record.json())?;
+    }
+    let records = all.iter().map(|experiment| kept(&asked.outcomes, experiment)).collect::<Result<Vec<_>, Error>>()?;
+    let sections: Vec<Section<'_>> =
+        all.iter().zip(&records).map(|(experiment, (record, runs))| (experiment, record, runs.clone())).collect();
+    render(asked, &sections)?;
+    for sentence in sections.iter().flat_map(|(experiment, _, runs)| report::owing(experiment, runs)) {
+        eprintln!("lightfoot-lab: the code owes a reason, or has one without need: {sentence}");
+    }
+    let runs: Vec<(&Experiment, Vec<Run>)> =
+        sections.into_iter().map(|(experiment, _, runs)| (experiment, runs)).collect();
+    if asked.check { check(&runs) } else { Ok(()) }
 }
 
 /// The experiments of these names, or all.
-fn chosen(only: &[String]) -> Result<Vec<Experiment>, Error> {
-    let all = report::experiments();
+fn chosen<'a>(all: &'a [Experiment], only: &[String]) -> Result<Vec<&'a Experiment>, Error> {
     if let Some(unknown) = only.iter().find(|name| all.iter().all(|experiment| experiment.name != name.as_str())) {
         let there: Vec<&str> = all.iter().map(|experiment| experiment.name).collect();
         return Err(Error::NoSuchSection { asked: unknown.clone(), there: there.join(", ") });
     }
-    Ok(all.into_iter().filter(|e| only.is_empty() || only.iter().any(|name| name == e.name)).collect())
+    Ok(all.iter().filter(|e| only.is_empty() || only.iter().any(|name| name == e.name)).collect())
 }
 
-/// Runs each experiment under each of its variations.
-fn measure(experiments: &[Experiment], asked: &ReportArguments) -> Result<Vec<Vec<Run>>, Error> {
+/// Runs each experiment under each of its variations; cells with too few operations again, for longer.
+fn measure<'a>(
+    experiments: &[&'a Experiment],
+    asked: &ReportArguments,
+) -> Result<Vec<(&'a Experiment, Vec<Run>)>, Error> {
     let plan: Vec<(usize, Variation)> = experiments
         .iter()
         .enumerate()
         .flat_map(|(i, experiment)| experiment.variations(asked.quick).into_iter().map(move |variation| (i, variation)))
         .collect();
     let jobs: Vec<Job> = plan.iter().flat_map(|(i, variation)| experiments[*i].jobs(variation)).collect();
-    let results = in_children(&jobs, asked.jobs, &Interrupt::listen()?)?;
-    let outcomes = results.into_iter().collect::<Result<Vec<_>, _>>().map_err(|first| Error::Lab { first, more: 0 })?;
+    let interrupt = Interrupt::listen()?;
+    let mut outcomes = done(&jobs, asked, &interrupt)?;
+    for _ in 0..report::LONGER_RUNS {
+        let thin: Vec<usize> = (0..outcomes.len()).filter(|&i| outcomes[i].is_thin()).collect();
+        let longer: Vec<Job> = thin.iter().map(|&i| report::longer(&outcomes[i].job)).collect();
+        for (i, outcome) in thin.into_iter().zip(done(&longer, asked, &interrupt)?) {
+            outcomes[i] = outcome;
+        }
+    }
     let mut rest = outcomes.as_slice();
-    let mut runs: Vec<Vec<Run>> = experiments.iter().map(|_| Vec::new()).collect();
+    let mut runs: Vec<(&Experiment, Vec<Run>)> = experiments.iter().map(|&e| (e, Vec::new())).collect();
     for (i, variation) in &plan {
         let (of_this, others) = rest.split_at(experiments[*i].cells.len());
         rest = others;
-        runs[*i].push(experiments[*i].read(variation, of_this));
+        runs[*i].1.push(experiments[*i].read(variation, of_this));
     }
     Ok(runs)
 }
 
-/// Writes the whole report and its plots into `dir`.
-fn save(dir: &Path, sections: &[(&Experiment, Vec<Run>)], text: &str) -> Result<(), Error> {
-    let plots = dir.join("plots");
-    let refuse = |path: &Path, error: std::io::Error| Error::Save { path: path.into(), reason: error.into() };
-    fs::create_dir_all(&plots).map_err(|error| refuse(&plots, error))?;
-    for (experiment, runs) in sections {
-        for drawn in &experiment.figures {
-            let path = plots.join(drawn.name).with_extension("svg");
-            let svg = figure::draw(drawn, &experiment.curves(drawn, &runs[0]))
-                .map_err(|error| Error::Plot { path: path.clone(), reason: error.to_string().as_str().into() })?;
-            fs::write(&path, svg).map_err(|error| refuse(&path, error))?;
-        }
-    }
-    let path = dir.join("lab-report.md");
-    let whole = format!("{}\n\n{}\n{text}", report::PREFACE.trim_end(), report::index(sections));
-    fs::write(&path, whole).map_err(|error| refuse(&path, error))
+/// The outcomes of `jobs`, all of them.
+fn done(jobs: &[Job], asked: &ReportArguments, interrupt: &Interrupt) -> Result<Vec<Outcome>, Error> {
+    let results = in_children(jobs, asked.jobs, interrupt)?;
+    results.into_iter().collect::<Result<Vec<_>, _>>().map_err(|first| Error::Lab { first, more: 0 })
 }
 
-/// Fails if a claim does not hold with seed 1.
-fn check(sections: &[(&Experiment, Vec<Run>)]) -> Result<(), Error> {
-    let failed = sections.iter().flat_map(|(experiment, runs)| {
-        let claims = experiment.claims.iter().enumerate();
-        claims.filter(|&(i, _)| !runs[0].holds[i]).map(|(_, claim)| format!("{}: {}", experiment.name, claim.text))
+/// Where the outcomes of an experiment are.
+fn place(dir: &Path, experiment: &Experiment) -> PathBuf {
+    dir.join(experiment.name).with_extension("json")
+}
+
+/// What is kept of an experiment.
+fn kept(dir: &Path, experiment: &Experiment) -> Result<(Record, Vec<Run>), Error> {
+    let path = place(dir, experiment);
+    let bad = |reason: String| Error::Outcomes { path: path.clone(), reason: reason.as_str().into() };
+    let text = fs::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
+    let record: Record = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+    let runs = record.runs_of(experiment).map_err(bad)?;
+    Ok((record, runs))
+}
+
+/// Writes the whole report and its plots.
+fn render(asked: &ReportArguments, sections: &[Section<'_>]) -> Result<(), Error> {
+    let calibrated = fs::read_to_string(asked.outcomes.join("calibration.json")).ok();
+    let calibrated: Option<Calibrated> = calibrated.and_then(|text| serde_json::from_str(&text).ok());
+    let plots = asked.out.join("plots");
+    for (experiment, _, runs) in sections {
+        for drawn in &experiment.figures {
+            let path = plots.join(drawn.name).with_extension("svg");
+            let svg = figure::draw(drawn, experiment, runs)
+                .map_err(|error| Error::Plot { path: path.clone(), reason: error.to_string().as_str().into() })?;
+            save(&path, &svg)?;
+        }
+    }
+    let text = report::whole(sections, calibrated.as_ref(), &Published::new());
+    save(&asked.out.join("lab-report.md"), &text)
+}
+
+/// Writes a file, and the directory that it is in.
+fn save(path: &Path, text: &str) -> Result<(), Error> {
+    let refuse = |error: io::Error| Error::Save { path: path.into(), reason: error.into() };
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(refuse)?;
+    fs::write(path, text).map_err(refuse)
+}
+
+/// Fails if a claim without a reason fails in a run.
+fn check(measured: &[(&Experiment, Vec<Run>)]) -> Result<(), Error> {
+    let failed = measured.iter().flat_map(|(experiment, runs)| {
+        let claims = experiment.claims.iter().enumerate().filter(|(_, claim)| claim.unless.is_none());
+        claims.filter_map(move |(i, claim)| {
+            let run = runs.iter().find(|run| !run.holds[i])?;
+            Some(format!("{}, {}: {}", experiment.name, run.variation.name, claim.text))
+        })
     });
     let failed: Vec<String> = failed.collect();
     if failed.is_empty() { Ok(()) } else { Err(Error::Claims(failed.join("; "))) }

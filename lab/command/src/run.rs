@@ -3,6 +3,7 @@
 use crate::arguments::Run;
 use crate::chart;
 use crate::error::Error;
+use crate::estimate::Estimate;
 use crate::interrupt::Interrupt;
 use crate::machine::usable_cpus;
 use crate::output::write;
@@ -52,10 +53,12 @@ pub(crate) fn in_children(
     let program = env::current_exe().map_err(|error| Error::Cell(error.into()))?;
     let processes = processes.map_or_else(|| usable_cpus().len(), |jobs| jobs as usize);
     let pool = Pool::of([program.into_os_string(), OsString::from("cell")], processes);
-    let progress = Progress::of("running", jobs.len());
+    let mut estimate = Estimate::new(jobs);
+    let progress = Progress::of_jobs("running", &estimate);
     let mut interrupted = Ok(());
-    let results = pool.run(jobs, |_, _| {
-        progress.step();
+    let results = pool.run(jobs, |number, result| {
+        estimate.done(number, result.as_ref().ok());
+        progress.show(&estimate);
         interrupted = interrupt.check();
         if interrupted.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });

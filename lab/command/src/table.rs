@@ -1,12 +1,14 @@
 //! The tables of `lightfoot-lab run`.
 
 use crate::run_report::{RunReport, RunRow};
+use crate::terminal;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use lab::LockRow;
 
 fn empty(head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED).set_header(head);
+    terminal::fit(&mut table);
     table
 }
 

@@ -50,10 +50,11 @@ pub(crate) fn run(job: &Job, simulation: &Simulation) -> Result<Outcome, Failure
     let outcome = Outcome::new(job, report.span_ns / 1e9, per_worker, roles, |worker| seen.roles[worker].get());
     let locks = seen.locks.iter().filter_map(Cell::get);
     let row = |(name, counts)| Row::new(name, &counts, report.span_ns as u64, simulation.cpus);
+    let cold = ("cold_threads".to_owned(), seen.cold.get());
     Ok(Outcome {
         shares: shares(&report),
         locks: locks.map(row).collect(),
-        counters: counters(&report).into_iter().chain(seen.counted()).collect(),
+        counters: counters(&report).into_iter().chain(seen.counted()).chain([cold]).collect(),
         host_seconds: start.elapsed().as_secs_f64(),
         ..outcome
     })
@@ -68,6 +69,10 @@ struct Seen {
     trouble: Cell<Option<Trouble>>,
     /// The role of each worker.
     roles: Vec<Cell<usize>>,
+    /// Whether each worker has ended a step.
+    stepped: Vec<Cell<bool>>,
+    /// How many had not when the warm-up was over.
+    cold: Cell<u64>,
     has_lockstat: bool,
     /// Whether the locks have counted since the warm-up, and whether their counts were read.
     is_warm: Cell<bool>,
@@ -82,6 +87,8 @@ impl Seen {
         Self {
             trouble: Cell::new(None),
             roles: (0..workers).map(|_| Cell::new(0)).collect(),
+            stepped: (0..workers).map(|_| Cell::new(false)).collect(),
+            cold: Cell::new(0),
             has_lockstat,
             is_warm: Cell::new(false),
             is_over: Cell::new(false),
@@ -110,7 +117,11 @@ impl Seen {
             self.watch(stage);
             sim::running() && self.trouble.get().is_none()
         };
-        if let Err(trouble) = stage.work(index, || (), goes_on, || sim::count_op(0)) {
+        let stepped = || {
+            self.stepped[index].set(true);
+            sim::count_op(0);
+        };
+        if let Err(trouble) = stage.work(index, || (), goes_on, stepped) {
             // A later one is likely to follow from the first.
             self.trouble.set(self.trouble.get().or(Some(trouble)));
         }
@@ -119,12 +130,16 @@ impl Seen {
     /// Lets the first worker that is warm start the locks' counts, and the first that is done read them.
     fn watch(&self, stage: &Staged) {
         if sim::is_warm() && !self.is_warm.replace(true) {
+            self.count_cold();
             self.count(stage, 0);
             if self.has_lockstat {
                 stage.count_locks();
             }
         }
         if !sim::running() && !self.is_over.replace(true) {
+            if !self.is_warm.get() {
+                self.count_cold();
+            }
             self.count(stage, 1);
             if !self.has_lockstat {
                 return;
@@ -140,6 +155,11 @@ impl Seen {
 }
 
 impl Seen {
+    /// Counts the workers that have not ended a step.
+    fn count_cold(&self) {
+        self.cold.set(self.stepped.iter().filter(|stepped| !stepped.get()).count() as u64);
+    }
+
     /// Keeps what the era has counted by now.
     fn count(&self, stage: &Staged, time: usize) {
         let mut places = self.counters[time].iter();

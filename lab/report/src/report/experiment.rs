@@ -4,8 +4,11 @@
 //! beside which published figure, the claims say what must hold in every variation. Nothing in it can depend on the cell
 //! but what the published measurement itself varied, for cells take the experiment's one set of parameters.
 
-use crate::job::{Job, Substrate};
+use super::input::Input;
+use super::tolerance::{Reason, Tolerance};
+use crate::job::Job;
 use crate::outcome::Outcome;
+use std::cell::Cell as Flag;
 use std::collections::BTreeMap;
 
 /// A section of the report.
@@ -18,12 +21,16 @@ pub struct Experiment {
     pub sources: &'static [&'static str],
     /// What is run, in Markdown.
     pub about: &'static str,
-    /// Numbers that were chosen: what, its value, and on which cells it was tuned.
-    pub tuned: Vec<Tuned>,
+    /// Numbers that were chosen.
+    pub inputs: Vec<Input>,
     /// What runs.
     pub cells: Vec<Cell>,
     /// What is read from it.
     pub rows: Vec<Row>,
+    /// Rows that are shown together in a table of their own.
+    pub grids: Vec<Grid>,
+    /// Why rows are far from the published figures.
+    pub reasons: Vec<Reason>,
     /// What must hold.
     pub claims: Vec<Claim>,
     /// What is drawn.
@@ -32,17 +39,12 @@ pub struct Experiment {
     pub has_box: bool,
     /// What differs from what was published, and why, in Markdown.
     pub remarks: &'static str,
+    /// What the report's summary adds for this section, from the figures.
+    pub summary: Option<Summary>,
 }
 
-/// A number that was chosen.
-pub struct Tuned {
-    /// What it is.
-    pub what: &'static str,
-    /// Its value, with its unit.
-    pub value: String,
-    /// The published cells that it was tuned on, or what else it comes from.
-    pub on: &'static str,
-}
+/// Lines of the summary, from the figures.
+pub type Summary = Box<dyn Fn(&Figures<'_>) -> Vec<String>>;
 
 /// One run.
 pub struct Cell {
@@ -58,33 +60,48 @@ pub struct Row {
     pub label: String,
     /// What was published.
     pub published: Option<f64>,
-    /// Where the simulated figure comes from.
-    pub origin: Origin,
+    /// How far the simulated figure may be from it.
+    pub tolerance: Tolerance,
+    /// Whether it is 1 because it is divided by itself.
+    pub is_base: bool,
     /// The simulated figure, from the outcomes.
     pub read: Box<dyn Fn(&Outcomes<'_>) -> f64>,
 }
 
-/// Where a simulated figure comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A chosen number was set so that this figure comes out.
-    Tuned,
-    /// The figure follows from what was read off the publication.
-    Input,
-    /// Nothing was chosen with a view to it.
-    Predicted,
+impl Row {
+    /// A row, within the tolerance that rows have.
+    pub(super) fn new(
+        label: impl Into<String>,
+        published: Option<f64>,
+        read: impl Fn(&Outcomes<'_>) -> f64 + 'static,
+    ) -> Self {
+        let tolerance = Tolerance::DEFAULT;
+        Self { label: label.into(), published, tolerance, is_base: false, read: Box::new(read) }
+    }
+
+    /// A row that is 1 since the others are divided by it.
+    pub(super) fn base(label: impl Into<String>) -> Self {
+        Self { is_base: true, ..Self::new(label, Some(1.0), |_| 1.0) }
+    }
+
+    /// With a tolerance in units of the figure.
+    pub(super) fn within(self, points: f64) -> Self {
+        Self { tolerance: Tolerance::Points(points), ..self }
+    }
+
+    /// Whether `simulated` is farther from the published figure than it may be.
+    #[must_use]
+    pub fn is_off(&self, simulated: f64) -> bool {
+        self.published.is_some_and(|published| !self.is_base && !self.tolerance.allows(simulated, published))
+    }
 }
 
-impl Origin {
-    /// As the table shows it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Origin::Tuned => "tuned",
-            Origin::Input => "input",
-            Origin::Predicted => "predicted",
-        }
-    }
+/// Rows of an experiment as a table: a line of figures for each name.
+pub struct Grid {
+    /// The heads of the columns, that of the names first.
+    pub head: Vec<String>,
+    /// A name, and the labels of the rows in its line.
+    pub lines: Vec<(String, Vec<String>)>,
 }
 
 /// Something that must hold of the figures.
@@ -93,24 +110,51 @@ pub struct Claim {
     pub text: &'static str,
     /// Whether the figures say so.
     pub holds: Box<dyn Fn(&Figures<'_>) -> bool>,
+    /// Why it does not hold in every run, if it does not.
+    pub unless: Option<&'static str>,
 }
 
-/// Curves over the number of CPUs.
+impl Claim {
+    /// A claim that does not hold in every run, because of `why`.
+    pub(super) fn unless(self, why: &'static str) -> Self {
+        Self { unless: Some(why), ..self }
+    }
+}
+
+/// A plot.
 pub struct Figure {
     /// The plot's file name, without `.svg`.
     pub name: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// What the vertical axis shows.
-    pub unit: &'static str,
     /// What is drawn in it.
-    pub curves: Vec<Sketch>,
+    pub drawing: Drawing,
+}
+
+/// What is drawn.
+pub enum Drawing {
+    /// Curves over the number of CPUs; several panels with the same axes, each with its heading.
+    Curves {
+        /// What the vertical axis shows.
+        unit: &'static str,
+        /// The curves of each panel.
+        panels: Vec<(String, Vec<Sketch>)>,
+    },
+    /// A line for each row: the published figure and the range of the simulated ones.
+    Dots {
+        /// What the horizontal axis shows; nothing where figures of several units are divided by the published ones.
+        unit: Option<&'static str>,
+        /// A short name, and the row's label.
+        rows: Vec<(String, String)>,
+    },
 }
 
 /// A curve before there are figures: where they will come from.
 pub struct Sketch {
     /// Its name.
     pub name: String,
+    /// The era whose colour it has.
+    pub era: &'static str,
     /// Whether it is of published figures.
     pub is_published: bool,
     /// CPUs, and the label of the row whose figure is drawn.
@@ -118,23 +162,48 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// A curve through the rows that `points` names.
-    pub fn new(name: impl Into<String>, is_published: bool, points: impl Iterator<Item = (f64, String)>) -> Self {
-        Self { name: name.into(), is_published, points: points.collect() }
+    /// The simulated curve of `era` through the rows that `points` names.
+    pub fn new(name: impl Into<String>, era: &'static str, points: impl Iterator<Item = (f64, String)>) -> Self {
+        Self { name: name.into(), era, is_published: false, points: points.collect() }
+    }
+
+    /// The published curve beside that of `era`.
+    pub fn published(name: impl Into<String>, era: &'static str, points: impl Iterator<Item = (f64, String)>) -> Self {
+        Self { is_published: true, ..Self::new(name, era, points) }
     }
 }
 
 /// The outcomes of an experiment's cells, by key.
-pub struct Outcomes<'a>(pub BTreeMap<&'a str, &'a Outcome>);
+pub struct Outcomes<'a> {
+    by_key: BTreeMap<&'a str, &'a Outcome>,
+    /// Whether a cell with too few operations was read.
+    is_thin: Flag<bool>,
+}
 
-impl Outcomes<'_> {
+/// Fewer operations than this are too few for a figure.
+pub const LEAST_OPERATIONS: u64 = 30;
+
+impl<'a> Outcomes<'a> {
+    pub(super) fn new(by_key: BTreeMap<&'a str, &'a Outcome>) -> Self {
+        Self { by_key, is_thin: Flag::new(false) }
+    }
+
+    /// The figure of `row`; not a number if one of its cells has fewer than [`LEAST_OPERATIONS`].
+    pub(super) fn figure(&self, row: &Row) -> f64 {
+        self.is_thin.set(false);
+        let figure = (row.read)(self);
+        if self.is_thin.get() { f64::NAN } else { figure }
+    }
+
     /// The outcome of the cell `key`.
     ///
     /// # Panics
     /// If no cell has that key: a mistake of the experiment, which a test finds.
     #[must_use]
     pub fn of(&self, key: &str) -> &Outcome {
-        self.0.get(key).unwrap_or_else(|| panic!("no cell {key}"))
+        let outcome = self.by_key.get(key).unwrap_or_else(|| panic!("no cell {key}"));
+        self.is_thin.set(self.is_thin.get() || outcome.is_thin());
+        outcome
     }
 
     /// Operations a second of the cell `key`.
@@ -155,67 +224,5 @@ impl Figures<'_> {
     #[must_use]
     pub fn of(&self, label: &str) -> f64 {
         *self.0.get(label).unwrap_or_else(|| panic!("no row {label}"))
-    }
-}
-
-/// What is varied without being tuned: the seed, and the box of the model's least certain numbers.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Variation {
-    /// As the report names it.
-    pub name: &'static str,
-    /// Seed of the run.
-    pub seed: u64,
-    /// Replaces the machine's `queue.keep`.
-    pub keep: Option<f64>,
-    /// Multiplies the machine's occupancies.
-    pub occupancy: f64,
-    /// Replaces the machine's `queue.overtake`.
-    pub overtake: Option<u16>,
-}
-
-impl Variation {
-    const fn seed(name: &'static str, seed: u64) -> Self {
-        Self { name, seed, keep: None, occupancy: 1.0, overtake: None }
-    }
-
-    /// The machine as it is, with three seeds.
-    #[must_use]
-    pub const fn seeds() -> [Self; 3] {
-        [Self::seed("seed 1", 1), Self::seed("seed 2", 2), Self::seed("seed 3", 3)]
-    }
-
-    /// The corners of the box that the simulator's report names: keep 0.25 and 1, occupancy halved and doubled, four
-    /// local requests may overtake.
-    #[must_use]
-    pub const fn corners() -> [Self; 5] {
-        let base = Self::seed("", 1);
-        [
-            Self { name: "keep 0.25", keep: Some(0.25), ..base },
-            Self { name: "keep 1", keep: Some(1.0), ..base },
-            Self { name: "occupancy x0.5", occupancy: 0.5, ..base },
-            Self { name: "occupancy x2", occupancy: 2.0, ..base },
-            Self { name: "overtake 4", overtake: Some(4), ..base },
-        ]
-    }
-
-    /// Whether this is the machine as it is.
-    #[must_use]
-    pub fn is_seed(&self) -> bool {
-        self.keep.is_none() && self.overtake.is_none() && self.occupancy == 1.0
-    }
-
-    /// `job` on the machine so varied.
-    #[must_use]
-    pub fn apply(&self, job: &Job) -> Job {
-        let mut job = job.clone();
-        job.seed = self.seed;
-        if let Substrate::Simulated(simulation) = &mut job.on {
-            let machine = &mut simulation.machine;
-            machine.queue.keep = self.keep.unwrap_or(machine.queue.keep);
-            machine.queue.overtake = self.overtake.unwrap_or(machine.queue.overtake);
-            machine.queue.local_occupancy_ns *= self.occupancy;
-            machine.queue.home_occupancy_ns *= self.occupancy;
-        }
-        job
     }
 }

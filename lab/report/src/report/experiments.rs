@@ -10,8 +10,10 @@ mod reverse_path;
 mod rwsem;
 mod web;
 
-use super::experiment::{Cell, Claim, Experiment, Figures, Origin, Outcomes, Row, Tuned};
+use super::experiment::{Cell, Claim, Drawing, Experiment, Figure, Figures, Outcomes, Row, Sketch};
+use super::input::TICK;
 use super::published::Published;
+use super::tolerance::Tolerance;
 use crate::job::{Interrupts, Job, Placement, Simulation, Substrate};
 use sim::Machine;
 
@@ -43,6 +45,7 @@ struct Setting {
     options: Vec<(&'static str, u64)>,
     warm_ns: u64,
     run_ns: u64,
+    slack_ns: u64,
 }
 
 impl Setting {
@@ -52,12 +55,13 @@ impl Setting {
         Self {
             machine,
             placement: Placement::Compact,
-            interrupts: Some(Interrupts { every_ns: 1_000_000, mean_ns: 3_000 }),
+            interrupts: Some(TICK),
             workload,
             parameters: Vec::new(),
             options: Vec::new(),
             warm_ns: run_us * 250,
             run_ns: run_us * 1_000,
+            slack_ns: 0,
         }
     }
 
@@ -88,6 +92,12 @@ impl Setting {
         self
     }
 
+    /// Lets CPUs run ahead of the slowest: faster to simulate, and right to a percent where most accesses are reads.
+    fn slack(mut self, ns: u64) -> Self {
+        self.slack_ns = ns;
+        self
+    }
+
     fn spread(mut self) -> Self {
         self.placement = Placement::Spread;
         self
@@ -111,6 +121,7 @@ impl Setting {
                 placement: self.placement,
                 threads: workers,
                 interrupts: self.interrupts,
+                slack_ns: self.slack_ns,
                 // Lightfoot runs in user space, where the holder of a lock can lose its CPU.
                 ..Simulation::new(self.machine.clone(), workers.min(self.machine.cpus()))
             })),
@@ -123,27 +134,35 @@ impl Setting {
     }
 }
 
-/// A row.
-fn row(
-    label: impl Into<String>,
-    published: Option<f64>,
-    origin: Origin,
-    read: impl Fn(&Outcomes<'_>) -> f64 + 'static,
-) -> Row {
-    Row { label: label.into(), published, origin, read: Box::new(read) }
+/// A row within the tolerance that rows have.
+fn row(label: impl Into<String>, published: Option<f64>, read: impl Fn(&Outcomes<'_>) -> f64 + 'static) -> Row {
+    Row::new(label, published, read)
 }
 
 fn claim(text: &'static str, holds: impl Fn(&Figures<'_>) -> bool + 'static) -> Claim {
-    Claim { text, holds: Box::new(holds) }
+    Claim { text, holds: Box::new(holds), unless: None }
 }
 
-fn tuned(what: &'static str, value: impl Into<String>, on: &'static str) -> Tuned {
-    Tuned { what, value: value.into(), on }
+/// Whether `figure` is within `part` of the published one.
+fn is_near(figure: f64, published: f64, part: f64) -> bool {
+    Tolerance::Part(part).allows(figure, published)
 }
 
-/// Percent by which `new` is above `old`.
-fn change(old: f64, new: f64) -> f64 {
-    100.0 * (new / old - 1.0)
+/// The change from `before` to `after` in percent.
+fn change(before: f64, after: f64) -> f64 {
+    100.0 * (after / before - 1.0)
+}
+
+/// A plot with one panel of curves.
+fn curves(name: &'static str, title: &'static str, unit: &'static str, curves: Vec<Sketch>) -> Figure {
+    Figure { name, title, drawing: Drawing::Curves { unit, panels: vec![(String::new(), curves)] } }
+}
+
+/// A plot of the rows that have a published figure, by their labels, as parts of it.
+fn parts(name: &'static str, title: &'static str, rows: &[Row]) -> Figure {
+    let shown = rows.iter().filter(|row| row.published.is_some_and(|figure| figure > 0.0) && !row.is_base);
+    let rows = shown.map(|row| (row.label.clone(), row.label.clone())).collect();
+    Figure { name, title, drawing: Drawing::Dots { unit: None, rows } }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What the published figures call by their names, read from an outcome of the simulated machine.
 
+use super::experiment::LEAST_OPERATIONS;
 use crate::outcome::Outcome;
 use sync::lockstat::Row;
 
@@ -26,6 +27,20 @@ impl Outcome {
     #[must_use]
     pub fn rate_of_role(&self, role: &str) -> f64 {
         self.roles.iter().find(|rate| rate.role == role).map_or(0.0, |rate| rate.ops_per_second)
+    }
+
+    /// Whether the workers of the first role took too few steps for a figure.
+    #[must_use]
+    pub fn is_thin(&self) -> bool {
+        self.roles.first().is_none_or(|role| role.ops < LEAST_OPERATIONS)
+    }
+
+    /// Percent of the system time spent taking spinning locks of any kind, or reading again what a sequence lock's
+    /// writer disturbed.
+    #[must_use]
+    pub fn all_spinning_of_system(&self) -> f64 {
+        let spinning: f64 = ["SpinLock", "RwLock", "SeqLock"].iter().map(|tag| self.share(tag)).sum();
+        100.0 * spinning / self.system_percent()
     }
 
     /// Steps of all workers.
