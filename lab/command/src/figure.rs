@@ -106,6 +106,6 @@ fn draw_panel(panel: &Panel<'_>, heading: &str, curves: &[Curve], frame: &Frame<
     for name in &mut names {
         name.end = (name.end.0 - left, name.end.1 - top);
     }
-    let x = width as i32 - room as i32 + 14;
+    let x = width as i32 - room + 14;
     labels::draw(panel, names, (x, font), (30, height as i32 - 60))
 }

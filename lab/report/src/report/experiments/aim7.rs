@@ -1,7 +1,7 @@
 //! AIM7 on 80 cores, 2013: the lockless count.
 
 use super::super::input::{Input, Number};
-use super::{Claim, Experiment, Published, Row, Setting, Sketch, change, claim, curves, row};
+use super::{Claim, Experiment, Published, Row, Setting, Sketch, change, claim, curves, is_near, row};
 use crate::report::{Drawing, Figure, Key, Outcomes, Reason};
 
 const NODES: [usize; 4] = [1, 2, 4, 8];
@@ -183,10 +183,8 @@ fn short_claims() -> Vec<Claim> {
     let near = |group: usize, part: f64| {
         move |figures: &super::Figures<'_>| {
             let (group, published) = CHANGES[group];
-            let pairs = NODES[1..].iter().zip(published);
-            pairs
-                .map(|(&nodes, published)| super::is_near(figures.of(&change_label(group, nodes)), published, part))
-                .all(|near| near)
+            let is_near = |(&nodes, published)| is_near(figures.of(&change_label(group, nodes)), published, part);
+            NODES[1..].iter().zip(published).all(is_near)
         }
     };
     vec![

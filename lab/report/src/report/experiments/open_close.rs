@@ -1,7 +1,7 @@
 //! Opening and closing separate files under a common directory, 2009.
 
 use super::super::input::{Input, Number};
-use super::{Experiment, Published, Setting, Sketch, change, claim, curves, is_near, row};
+use super::{Claim, Experiment, Published, Setting, Sketch, change, claim, curves, is_near, row};
 use crate::report::{Grid, Reason};
 
 const ERAS: [&str; 5] = ["linux-2.6.32", "vfs-scale", "store-free-2009", "lockref-2013", "lightfoot"];
@@ -68,37 +68,8 @@ pub(super) fn experiment(published: &Published) -> Experiment {
             head: ["era".to_owned()].into_iter().chain(head).collect(),
             lines: ERAS.iter().map(|era| line(era)).collect(),
         }],
-        reasons: vec![
-            Reason {
-                rows: |row| row == GAIN,
-                why: "on one CPU the simulator charges the locks that the walk no longer takes as hits; the chosen times of \
-                      a pair besides the walk may be too long",
-            },
-            Reason {
-                rows: |row| row == VANILLA,
-                why: "the locks saturate later: the published machine's time for a pair outside of them is not known",
-            },
-        ],
-        claims: vec![
-            claim("the total of linux-2.6.32 stops growing at 2 CPUs, at the latest at 4", |figures| {
-                let total = |cpus| figures.of(&label("linux-2.6.32", cpus));
-                figures.of(VANILLA) <= 4.0 && CPUS[3..].iter().all(|&cpus| total(cpus) <= 1.1 * total(4))
-            })
-            .unless("It grows to 8 CPUs, and falls from there"),
-            claim("linux-2.6.32 is no faster on 64 CPUs than on two", |figures| {
-                figures.of(&label("linux-2.6.32", 64)) <= 1.1 * figures.of(&label("linux-2.6.32", 2))
-            }),
-            claim("the store-free walk scales to 64 CPUs: 60 times one CPU at least", |figures| {
-                figures.of(STORE_FREE) >= 64.0 && figures.of(&label("store-free-2009", 64)) >= 60.0
-            }),
-            claim("with one thread the store-free walk gains 20 %, within a half", |figures| {
-                is_near(figures.of(GAIN), 20.0, 0.5)
-            })
-            .unless("Uncontended locks cost little on the simulated machine"),
-            claim("lightfoot keeps 0.9 of the rate of one CPU for each of 64", |figures| {
-                figures.of(&label("lightfoot", 64)) >= 0.9 * 64.0
-            }),
-        ],
+        reasons: reasons(),
+        claims: claims(),
         figures: vec![curves(
             "open-close",
             "open and close in a common directory, 64-core POWER5+ (simulated); published: 2.6.32 stops at 2, the other scales to 64",
@@ -110,6 +81,43 @@ pub(super) fn experiment(published: &Published) -> Experiment {
                   simultaneous multithreading, so the table ends at 64.",
         summary: None,
     }
+}
+
+fn reasons() -> Vec<Reason> {
+    vec![
+        Reason {
+            rows: |row| row == GAIN,
+            why: "on one CPU the simulator charges the locks that the walk no longer takes as hits; the chosen times of \
+                      a pair besides the walk may be too long",
+        },
+        Reason {
+            rows: |row| row == VANILLA,
+            why: "the locks saturate later: the published machine's time for a pair outside of them is not known",
+        },
+    ]
+}
+
+fn claims() -> Vec<Claim> {
+    vec![
+        claim("the total of linux-2.6.32 stops growing at 2 CPUs, at the latest at 4", |figures| {
+            let total = |cpus| figures.of(&label("linux-2.6.32", cpus));
+            figures.of(VANILLA) <= 4.0 && CPUS[3..].iter().all(|&cpus| total(cpus) <= 1.1 * total(4))
+        })
+        .unless("It grows to 8 CPUs, and falls from there"),
+        claim("linux-2.6.32 is no faster on 64 CPUs than on two", |figures| {
+            figures.of(&label("linux-2.6.32", 64)) <= 1.1 * figures.of(&label("linux-2.6.32", 2))
+        }),
+        claim("the store-free walk scales to 64 CPUs: 60 times one CPU at least", |figures| {
+            figures.of(STORE_FREE) >= 64.0 && figures.of(&label("store-free-2009", 64)) >= 60.0
+        }),
+        claim("with one thread the store-free walk gains 20 %, within a half", |figures| {
+            is_near(figures.of(GAIN), 20.0, 0.5)
+        })
+        .unless("Uncontended locks cost little on the simulated machine"),
+        claim("lightfoot keeps 0.9 of the rate of one CPU for each of 64", |figures| {
+            figures.of(&label("lightfoot", 64)) >= 0.9 * 64.0
+        }),
+    ]
 }
 
 /// The largest number of CPUs up to which each doubling of the CPUs adds at least a tenth to the rate.

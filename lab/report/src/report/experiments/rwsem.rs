@@ -45,8 +45,11 @@ fn mean_wait_label(era: &str) -> String {
 /// A figure of one outcome.
 type Read = fn(&Outcome) -> f64;
 
-/// What is read from each run of the sweep, its label, and that of its mean.
-const MEASURES: [(Read, fn(&str, &str) -> String, fn(&str) -> String); 2] = [
+/// How a figure is read, its label by era and regime, and the label of its mean by era.
+type Measure = (Read, fn(&str, &str) -> String, fn(&str) -> String);
+
+/// What is read from each run of the sweep.
+const MEASURES: [Measure; 2] = [
     (Outcome::system_percent, system_label, mean_label),
     (|outcome| outcome.share("RwSem") + outcome.spin_percent(), wait_label, mean_wait_label),
 ];
