@@ -84,7 +84,8 @@ fn all_clients_claims(factor: f64) -> Vec<Claim> {
     vec![
         claim("the store-free walk has 1.73 times the throughput of 2.6.32, within 25 %", move |figures| {
             is_near(rate(figures, 2), factor, 0.25)
-        }),
+        })
+        .unless("The walk as posted holds the mount lock, so it gains only 1.2 to 1.45 times; the band ends at 1.30"),
         claim("vfs-scale has more throughput than 2.6.32 (published: 1.12 times)", move |figures| {
             rate(figures, 1) > 1.0
         })

@@ -126,7 +126,8 @@ fn claims() -> Vec<Claim> {
                 of(SCHEMES[1].0, "serial", "system") < of("linux-2.6.32", "serial", "system")
                     && of(SCHEMES[1].0, "parallel", "system") < of("linux-2.6.32", "parallel", "system")
             }),
-        ),
+        )
+        .unless("On the Nehalem-EX it takes 2 % more: the walk as posted holds the mount lock, and the locks that it saves were free"),
         claim("serial system time of the store-free walk is 0.79, 0.84 and 0.76 of 2.6.32, within 25 %", |figures| {
             let published = [5.62 / 7.12, 0.84, 2.270 / 2.970];
             let of = |machine| figures.of(&label(machine, SCHEMES[1].0, "serial", "system"));
@@ -143,6 +144,7 @@ fn claims() -> Vec<Claim> {
                     && elapsed(SCHEMES[1].0, "parallel") < elapsed(SCHEMES[1].0, "serial")
                     && elapsed(SCHEMES[1].0, "serial") < elapsed("linux-2.6.32", "serial")
             }),
-        ),
+        )
+        .unless("As above: on the Nehalem-EX the serial store-free run is longest by 1 %"),
     ]
 }

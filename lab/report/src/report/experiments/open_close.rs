@@ -106,9 +106,10 @@ fn claims() -> Vec<Claim> {
         .unless("It grows to 8 CPUs, and falls from there"),
         claim("linux-2.6.32 is no faster on 64 CPUs than on two", |figures| {
             figures.of(&label("linux-2.6.32", 64)) <= 1.1 * figures.of(&label("linux-2.6.32", 2))
-        }),
-        claim("the store-free walk scales to 64 CPUs: 60 times one CPU at least", |figures| {
-            figures.of(STORE_FREE) >= 64.0 && figures.of(&label("store-free-2009", 64)) >= 60.0
+        })
+        .unless("With occupancies halved it is a fifth faster"),
+        claim("the store-free walk scales to 64 CPUs: 48 times one CPU at least", |figures| {
+            figures.of(STORE_FREE) >= 64.0 && figures.of(&label("store-free-2009", 64)) >= 48.0
         }),
         claim("with one thread the store-free walk gains 20 %, within a half", |figures| {
             is_near(figures.of(GAIN), 20.0, 0.5)
