@@ -65,7 +65,7 @@ const OF_ERAS: [(&str, RGBColor); 10] = [
     ("linux-2.6.32", RGBColor(213, 94, 0)),
     ("vfs-scale", RGBColor(0, 158, 115)),
     ("store-free-2009", RGBColor(0, 90, 60)),
-    ("rcu-walk", RGBColor(86, 180, 233)),
+    ("linux-3.10", RGBColor(86, 180, 233)),
     ("lockref-2013", RGBColor(0, 114, 178)),
     (LIGHTFOOT, RGBColor(0, 0, 0)),
 ];

@@ -110,7 +110,8 @@ fn claims() -> Vec<Claim> {
         .unless("With occupancies halved it is a fifth faster"),
         claim("the store-free walk scales to 64 CPUs: 48 times one CPU at least", |figures| {
             figures.of(STORE_FREE) >= 64.0 && figures.of(&label("store-free-2009", 64)) >= 48.0
-        }),
+        })
+        .unless("With occupancies doubled it is 36 times: the walk as posted holds the mount lock"),
         claim("with one thread the store-free walk gains 20 %, within a half", |figures| {
             is_near(figures.of(GAIN), 20.0, 0.5)
         })
