@@ -10,14 +10,16 @@ const PREFACE: &str = include_str!("preface.txt");
 /// What the tables' columns are.
 const READING: &str = include_str!("reading.txt");
 
+/// What is known without a kept calibration.
+const UNCALIBRATED: &str = include_str!("uncalibrated.txt");
+
 /// An experiment with what is kept of its outcomes.
 pub type Section<'a> = (&'a Experiment, &'a Record, Vec<Run>);
 
 /// The report's text.
 #[must_use]
 pub fn whole(sections: &[Section<'_>], calibrated: Option<&Calibrated>, published: &Published) -> String {
-    let verdict =
-        calibrated.map_or("There is no calibration in `lab/outcomes/calibration.json`.\n".into(), Calibrated::text);
+    let verdict = calibrated.map_or(UNCALIBRATED.to_owned(), Calibrated::text);
     let mut text = format!("{}\n\n{}\n", PREFACE.trim_end(), commits(sections));
     let _ = write!(text, "## What came out and what did not\n\n{}\n", scores(sections));
     text.push_str(&failed(sections));
