@@ -27,7 +27,7 @@ pub struct Experiment {
     pub cells: Vec<Cell>,
     /// What is read from it.
     pub rows: Vec<Row>,
-    /// Rows that are shown together in a table of their own.
+    /// Rows that are shown together, in a separate table.
     pub grids: Vec<Grid>,
     /// Why rows are far from the published figures.
     pub reasons: Vec<Reason>,

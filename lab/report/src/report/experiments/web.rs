@@ -20,7 +20,7 @@ const COLUMNS: [Column; 5] = [
 ];
 
 const REMARKS: &str = "The mean wait of dcache_rcu is the longest because most of the remaining waits are for a holder that was \
-    interrupted. The acquisitions follow from the published depth and share of other users, so they are no prediction.";
+    interrupted. The acquisitions follow from the published depth and share of other users, so they are not predictions.";
 
 pub(super) fn experiment(published: &Published) -> Experiment {
     let setting = Setting::new("piii8", "static-web", 4_000_000)
