@@ -65,7 +65,7 @@ fn roles_are_counted_apart_and_the_figure_is_of_the_first() {
     let parameters = [("writers".into(), 1), ("user_ns".into(), 5000), ("writer_user_ns".into(), 50_000)].into();
     let outcome = done(&Job { workload: "reverse-path".into(), parameters, ..simulated(3) });
     let roles: Vec<_> = outcome.roles.iter().map(|role| (role.role.as_str(), role.workers)).collect();
-    assert_eq!(roles, [("reader", 2), ("writer", 1)]);
+    assert_eq!(roles, [("reader", 2), ("writer", 1), ("mover", 0)]);
     assert!(outcome.roles[0].ops > outcome.roles[1].ops && outcome.roles[1].ops > 0, "{:?}", outcome.roles);
     assert_eq!(outcome.roles[0].ops_per_second, outcome.ops_per_second);
     assert_eq!(outcome.per_worker[0], outcome.roles[1].ops, "writers come first");

@@ -34,7 +34,8 @@ pub(crate) enum Rank {
     DirMoves,
     /// `SuperBlock::inodes`' lock.
     Inodes,
-    /// `Tree::rename_gate`, its readers' side, and `Tree::renames`.
+    /// `Tree::renames`: a rename as the writer of those of its directories, a reverse path as a reader that blocks them.
+    /// Several at once: by their index.
     Renames,
 }
 

@@ -95,13 +95,12 @@ impl SuperBlock {
         debug_assert!(removed, "a hashed entry is on the chain of its name");
     }
 
-    /// Runs `f` inside the rename sequences of both directories, and excludes reverse paths that wait.
+    /// Runs `f` inside the rename sequences of both directories, which excludes reverse paths that block them.
     fn in_motion(&self, a: &Dentry, b: &Dentry, f: impl FnOnce()) {
         let _ranked = self.ranks.acquire(Rank::Renames);
-        let _gate = self.rename_gate.read();
         let (first, second) = self.renames.of_both(a, b);
         let _first = first.write_lock();
-        let _second = second.map(sync::SeqLock::write_lock);
+        let _second = second.map(sync::SeqRwLock::write_lock);
         f();
     }
 

@@ -24,7 +24,7 @@ use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use sync::rcu::RcuDomain;
-use sync::{Mutex, PerCpuRwLock, SeqLock};
+use sync::{Mutex, SeqLock, SeqRwLock, SeqRwReadGuard};
 
 /// Buckets of a new tree; it grows from there. 64 KiB, so that a few hundred threads that create and remove
 /// names in separate directories seldom meet on a cache line of buckets (the lab: 64 CPUs keep 0.94 of the
@@ -43,12 +43,10 @@ pub(crate) struct Tree {
     pub(crate) renames: Renames,
     /// Changes while a directory moves to another directory; a climb that sees a change is repeated.
     pub(crate) dir_moves: PaddedSeqLock,
-    /// Readers: renames, while names are in motion. The writer: a reverse path that was disturbed too often.
-    pub(crate) rename_gate: PerCpuRwLock<()>,
     /// Held while the tree of mounts changes.
     pub(crate) mounts: Mutex<Mountpoints>,
-    /// Changes with the tree of mounts.
-    pub(crate) mount_seq: PaddedSeqLock,
+    /// Changes with the tree of mounts. A reverse path that was disturbed too often blocks its writers.
+    pub(crate) mount_seq: SeqRwLock,
     pub(crate) watches: Watches,
     pub(crate) observers: Observers,
     pub(crate) record_locks: RecordLocks,
@@ -57,20 +55,52 @@ pub(crate) struct Tree {
     panics: AtomicU64,
 }
 
-/// A sequence in a separate cache line: lookups that miss or go up read it.
+/// A sequence in a separate cache line: walks that go up read it.
 #[repr(align(128))]
 pub(crate) struct PaddedSeqLock(pub(crate) SeqLock);
 
 /// Sequences of renames, in separate cache lines. A rename changes those of its directories; a search that
-/// missed reads its directory's. Renames in unrelated directories meet on one only by chance.
-pub(crate) struct Renames(Box<[PaddedSeqLock; RENAME_SEQS]>);
+/// missed reads its directory's. Renames in unrelated directories meet on one only by chance. A reverse path that was
+/// disturbed too often blocks the writers of the sequences of the directories on its way, and no other reader.
+pub(crate) struct Renames(Box<[SeqRwLock; RENAME_SEQS]>);
 
-/// Number of sequences of renames.
+/// Number of sequences of renames: the bits of a [`RenameSet`].
 const RENAME_SEQS: usize = if cfg!(loom) { 1 } else { 64 };
+
+/// Directories, by their sequences of renames.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct RenameSet(u64);
+
+impl RenameSet {
+    /// Adds `dir`.
+    pub(crate) fn add(&mut self, dir: &Dentry) {
+        self.0 |= 1 << Renames::index(dir);
+    }
+
+    /// Whether it contains all of `other`.
+    pub(crate) fn contains(self, other: Self) -> bool {
+        other.0 & !self.0 == 0
+    }
+
+    /// Those of both.
+    pub(crate) fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
 
 impl Renames {
     fn new() -> Self {
-        Self(Box::new(core::array::from_fn(|_| PaddedSeqLock(SeqLock::new()))))
+        Self(Box::new(core::array::from_fn(|_| SeqRwLock::new())))
+    }
+
+    /// Blocks renames out of and into the directories of `set`, in the order that renames lock in. Other callers of this
+    /// may come in too. The caller has acquired [`Rank::Renames`](crate::base::rank::Rank::Renames).
+    pub(crate) fn block(&self, set: RenameSet) -> Vec<SeqRwReadGuard<'_>> {
+        // Under a spinning lock there is no allocation.
+        let mut held = Vec::with_capacity(set.0.count_ones() as usize);
+        let wanted = self.0.iter().enumerate().filter(|(index, _)| set.0 >> index & 1 != 0);
+        held.extend(wanted.map(|(_, sequence)| sequence.read_lock()));
+        held
     }
 
     fn index(dir: &Dentry) -> usize {
@@ -79,15 +109,15 @@ impl Renames {
     }
 
     /// The sequence of the renames out of and into `dir`.
-    pub(crate) fn of(&self, dir: &Dentry) -> &SeqLock {
-        &self.0[Self::index(dir)].0
+    pub(crate) fn of(&self, dir: &Dentry) -> &SeqRwLock {
+        &self.0[Self::index(dir)]
     }
 
     /// The sequences of both directories in locking order; one if they share it.
-    pub(crate) fn of_both(&self, a: &Dentry, b: &Dentry) -> (&SeqLock, Option<&SeqLock>) {
+    pub(crate) fn of_both(&self, a: &Dentry, b: &Dentry) -> (&SeqRwLock, Option<&SeqRwLock>) {
         let (a, b) = (Self::index(a), Self::index(b));
         let (first, second) = (a.min(b), a.max(b));
-        (&self.0[first].0, (first != second).then(|| &self.0[second].0))
+        (&self.0[first], (first != second).then(|| &self.0[second]))
     }
 }
 
@@ -105,9 +135,8 @@ impl Tree {
             rename_lock: Mutex::new(()),
             renames: Renames::new(),
             dir_moves: PaddedSeqLock(SeqLock::new()),
-            rename_gate: PerCpuRwLock::new(()),
             mounts: Mutex::new(Mountpoints::default()),
-            mount_seq: PaddedSeqLock(SeqLock::new()),
+            mount_seq: SeqRwLock::new(),
             watches: Watches::new(),
             observers: Observers::default(),
             record_locks: RecordLocks::new(),

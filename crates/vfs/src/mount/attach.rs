@@ -34,7 +34,7 @@ impl<'t> LockedMounts<'t> {
         let (parent, mountpoint) = top.as_ref().map_or((parent, mountpoint), |top| (top, top.root()));
         let sb = &parent.sb;
         self.0.mark(sb, mountpoint)?;
-        let _moving = sb.mount_seq.0.write_lock();
+        let _moving = sb.mount_seq.write_lock();
         let pinned: CountedDentry = sb.pin_again(mountpoint);
         let attachment = Attachment { parent: parent.clone(), mountpoint: Some(pinned) };
         child.attached.set(&sb.domain, Some(attachment));
@@ -69,7 +69,7 @@ impl<'t> LockedMounts<'t> {
         let guard = domain.read();
         let attachment = child.attachment(&guard)?;
         let (parent, mountpoint) = (&attachment.parent, attachment.mountpoint());
-        let _moving = child.sb.mount_seq.0.write_lock();
+        let _moving = child.sb.mount_seq.write_lock();
         let children = parent.children.load(&guard)?.without(address(mountpoint));
         parent.children.set(domain, (!children.is_empty()).then_some(children));
         self.0.unmark(mountpoint);

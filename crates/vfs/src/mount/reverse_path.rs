@@ -4,22 +4,25 @@
 //! Optimistic first: a climb to the root collects the names without a lock, with the sequence of each entry
 //! on the way, and checks all sequences at the end. If they are unchanged, there was a moment, before the
 //! first check, when all names were these: a path is never a mixture. After a few tries the climb blocks
-//! renames, by the writer's side of their gate, and mounts, by their lock; entries on the way are never
-//! locked.
+//! mounts, and renames in the directories that the last try has passed, as a reader of their sequences
+//! ([`sync::SeqRwLock`]). Such climbs do not exclude one another, nor renames in other directories. If the
+//! way leads through another directory by then, the climb blocks that one too and repeats; each repetition
+//! adds a sequence, so it ends. Entries on the way are never locked.
 //!
 //! # Where it comes from
-//! Linux's `d_path`, which reads under `rename_lock`'s sequence; here the sequences of the entries are
-//! enough.
+//! Linux's `d_path`: reverse paths that share `rename_lock` are of 2013 (Waiman Long). There it is one lock, and
+//! the first try reads under its sequence; here the sequences of the entries and of their directories are enough.
 
+use crate::base::name::PATH_MAX;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::tree::Tree;
+use crate::dcache::tree::{RenameSet, Tree};
 use crate::mount::MountRef;
 use crate::mount::place::Place;
 use sync::rcu::ReadGuard;
 
 /// Optimistic tries before renames are blocked.
-const TRIES: u32 = 4;
+const TRIES: u32 = if cfg!(loom) { 1 } else { 4 };
 
 /// The prefix of the path of a place outside of the context's root.
 const UNREACHABLE: &[u8] = b"(unreachable)";
@@ -40,38 +43,58 @@ pub(crate) fn path_of_mount(tree: &Tree, mount: MountRef<'_>, root: Place<'_>) -
 
 fn path(tree: &Tree, place: Place<'_>, root: Place<'_>, mark: &[u8]) -> Vec<u8> {
     let guard = tree.domain.read();
+    let mut path = Vec::new();
+    let mut dirs = RenameSet::default();
     for _ in 0..TRIES {
-        let mounts = tree.mount_seq.0.read_begin();
-        let mut seen = Vec::new();
-        let path = climb(&guard, place, root, mark, &mut seen);
-        let undisturbed = seen.iter().all(|(dentry, seq): &(&Dentry, u32)| !dentry.seq.retry(*seq));
-        if undisturbed && !tree.mount_seq.0.read_retry(mounts) {
+        let mounts = tree.mount_seq.read_begin();
+        let mut seen: Vec<(&Dentry, u32)> = Vec::new();
+        dirs = climb(&guard, place, root, mark, &mut path, |entry| seen.push((entry, entry.seq.begin())));
+        let undisturbed = seen.iter().all(|(dentry, seq)| !dentry.seq.retry(*seq));
+        if undisturbed && !tree.mount_seq.read_retry(mounts) {
             return path;
         }
     }
-    drop(guard);
-    path_behind_the_gate(tree, place, root, mark)
+    blocking_path(tree, &guard, place, root, mark, dirs)
 }
 
-/// The same, with mounts and renames blocked.
+/// The same, with mounts blocked, and renames in `dirs` and in what else the way leads through. Waits inside a read section,
+/// but only for writers that wait for no reader of RCU.
 #[cold]
-fn path_behind_the_gate(tree: &Tree, place: Place<'_>, root: Place<'_>, mark: &[u8]) -> Vec<u8> {
-    let _mounts = tree.ranks.lock(Rank::Mounts, &tree.mounts);
-    let _ranked = tree.ranks.acquire(Rank::Renames);
-    let _no_renames = tree.rename_gate.write();
-    climb(&tree.domain.read(), place, root, mark, &mut Vec::new())
+fn blocking_path(
+    tree: &Tree,
+    guard: &ReadGuard<'_>,
+    place: Place<'_>,
+    root: Place<'_>,
+    mark: &[u8],
+    mut dirs: RenameSet,
+) -> Vec<u8> {
+    // Under a spinning lock there is no allocation, except for a longer path.
+    let mut path = Vec::with_capacity(PATH_MAX);
+    loop {
+        let _ranked = tree.ranks.acquire(Rank::Renames);
+        let _renames = tree.renames.block(dirs);
+        let _mounts = tree.mount_seq.read_lock();
+        let passed = climb(guard, place, root, mark, &mut path, |_| ());
+        if dirs.contains(passed) {
+            return path;
+        }
+        dirs = dirs.union(passed);
+    }
 }
 
-/// Collects names from `place` up to `root`, or as far as possible, and the entries `seen` on the way.
+/// Collects names from `place` up to `root`, or as far as possible, into `path`, and calls `pass` with each entry before it
+/// reads that. Returns the directories on the way.
 fn climb<'g>(
     guard: &'g ReadGuard<'_>,
     place: Place<'g>,
     root: Place<'_>,
     mark: &[u8],
-    seen: &mut Vec<(&'g Dentry, u32)>,
-) -> Vec<u8> {
+    path: &mut Vec<u8>,
+    mut pass: impl FnMut(&'g Dentry),
+) -> RenameSet {
     // Backwards: each name reversed, then its slash; reversed at the end.
-    let mut path = Vec::new();
+    path.clear();
+    let mut dirs = RenameSet::default();
     let (mut mount, mut at) = (place.mount, place.dentry);
     let reached = loop {
         if core::ptr::eq(at, root.dentry) && mount.ptr_eq(root.mount) {
@@ -82,9 +105,10 @@ fn climb<'g>(
             (mount, at) = (up.parent.borrow(), up.mountpoint());
             continue;
         }
-        seen.push((at, at.seq.begin()));
+        pass(at);
         match at.parent() {
             Some(parent) if !core::ptr::eq(parent, at) => {
+                dirs.add(parent);
                 at.with_name_rcu(guard, |name| path.extend(name.iter().rev()));
                 path.push(b'/');
                 at = parent;
@@ -106,5 +130,94 @@ fn climb<'g>(
     if !place.dentry.object().is_hashed() {
         path.extend_from_slice(mark);
     }
-    path
+    dirs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::attr::{Attr, S_IFDIR};
+    use crate::base::name::Named;
+    use crate::dcache::fs::{FileSystem, FsTraits, NewInode};
+    use crate::{Base, Vfs};
+    use prim::atomic::{AtomicBool, Ordering::Relaxed};
+
+    struct Names;
+    impl FileSystem for Names {
+        fn root(&self) -> NewInode {
+            let attr = Attr { ino: 1, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
+            NewInode { node: 1, attr, ..NewInode::default() }
+        }
+        fn traits(&self) -> FsTraits {
+            FsTraits { names_in_cache: true, ..FsTraits::default() }
+        }
+        fn create(
+            &self,
+            _: &crate::Request,
+            _: &crate::Inode,
+            _: &[u8],
+            _: &mut Attr,
+            _: Option<&[u8]>,
+        ) -> Result<u64, crate::Errno> {
+            Ok(2)
+        }
+    }
+
+    /// Calls `f` with the tree, the directories `x` and `y` below the root, and the place of `x/p`.
+    fn with_tree(f: impl FnOnce(&Tree, [&Dentry; 2], Place<'_>, Place<'_>)) {
+        let vfs = Vfs::new(Names);
+        let context = vfs.context();
+        let held = [b"/x".as_slice(), b"/y", b"/x/p", b"/"].map(|path| {
+            if path != b"/" {
+                context.mkdir(Base::CWD, path, 0o755).unwrap();
+            }
+            context.hold(Base::CWD, path, true).unwrap()
+        });
+        let [x, y, p, root] = &held;
+        f(context.tree(), [x.dentry(), y.dentry()], p.place(), root.place());
+    }
+
+    #[test]
+    fn reverse_paths_that_block_renames_do_not_exclude_one_another() {
+        with_tree(|tree, [x, y], p, root| {
+            let mut dirs = RenameSet::default();
+            [x, y, root.dentry].iter().for_each(|dir| dirs.add(dir));
+            // As another such path does, for as long as it climbs.
+            let (_renames, _mounts) = (tree.renames.block(dirs), tree.mount_seq.read_lock());
+            assert_eq!(blocking_path(tree, &tree.domain.read(), p, root, b"", RenameSet::default()), b"/x/p");
+            assert!(dirs.contains(dirs) && !RenameSet::default().contains(dirs));
+        });
+    }
+
+    #[test]
+    fn a_reverse_path_that_blocks_renames_waits_for_one_in_progress_and_follows_it() {
+        with_tree(|tree, [x, y], p, root| {
+            let domain = &tree.domain;
+            let set = |parent: &Dentry, name: &[u8]| {
+                p.dentry.seq.write_begin();
+                p.dentry.set_entry(domain, parent, Named { name, hash: tree.key.hash(name) });
+                p.dentry.seq.write_end();
+            };
+            let mut dirs = RenameSet::default();
+            dirs.add(x);
+            let renames = tree.renames.of(x);
+            let is_done = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let motion = renames.write_lock();
+                let path = scope.spawn(|| {
+                    let path = blocking_path(tree, &tree.domain.read(), p, root, b"", dirs);
+                    is_done.store(true, Relaxed);
+                    path
+                });
+                // A reader that waits has drawn a ticket.
+                let waits = || format!("{renames:?}").contains("next: 1");
+                prim::hint::spin_until(|| is_done.load(Relaxed) || waits());
+                assert!(!is_done.load(Relaxed));
+                set(y, b"q");
+                drop(motion);
+                assert_eq!(path.join().unwrap(), b"/y/q");
+            });
+            set(x, b"p");
+        });
+    }
 }

@@ -48,8 +48,9 @@ impl Context {
     /// # Errors
     /// `ENOENT` if it was removed.
     pub fn current_dir(&self) -> Result<Vec<u8>, Errno> {
-        let (_, cwd) = self.root_and_cwd();
-        if cwd.dentry().object().is_hashed() { Ok(self.path_of(&cwd)) } else { Err(Errno::ENOENT) }
+        let guard = self.tree().domain.read();
+        let cwd = &self.state(&guard).cwd;
+        if cwd.dentry().object().is_hashed() { Ok(self.path_of(cwd)) } else { Err(Errno::ENOENT) }
     }
 
     /// The path of the file at `path`, without symbolic links, `.` or `..`: `realpath(3)`. Of a scoped walk,
@@ -76,7 +77,8 @@ impl Context {
     /// The path of a held place, as [`Context::path_of_file`].
     #[must_use]
     pub fn path_of(&self, held: &OwnedPlace) -> Vec<u8> {
-        let (root, _) = self.root_and_cwd();
-        path_from(held.sb(), held.place(), root.place())
+        // The read section keeps the root: a count on it would make all reverse paths write to one line.
+        let guard = self.tree().domain.read();
+        path_from(held.sb(), held.place(), self.state(&guard).root.place())
     }
 }

@@ -18,9 +18,9 @@ use sync::rcu::ReadGuard;
 
 /// Whether `place` is within `root` now; `None` if something moved meanwhile.
 pub(crate) fn is_within_rcu(tree: &Tree, guard: &ReadGuard<'_>, place: Place<'_>, root: &Place<'_>) -> Option<bool> {
-    let (moves, mounts) = (tree.dir_moves.0.raw_begin(), tree.mount_seq.0.raw_begin());
+    let (moves, mounts) = (tree.dir_moves.0.raw_begin(), tree.mount_seq.raw_begin());
     let within = climbs_to(guard, place, root);
-    let undisturbed = !tree.dir_moves.0.read_retry(moves) && !tree.mount_seq.0.read_retry(mounts);
+    let undisturbed = !tree.dir_moves.0.read_retry(moves) && !tree.mount_seq.read_retry(mounts);
     undisturbed.then_some(within)
 }
 

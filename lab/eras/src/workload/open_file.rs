@@ -17,6 +17,11 @@ impl<'era> OpenFile<'era> {
         Ok(Self { process, handle: Some(handle) })
     }
 
+    /// `process` with its open file `handle`.
+    pub(super) fn of(process: Box<dyn Process + 'era>, handle: Handle) -> Self {
+        Self { process, handle: Some(handle) }
+    }
+
     pub(super) fn process(&self) -> &dyn Process {
         &*self.process
     }

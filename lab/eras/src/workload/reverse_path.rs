@@ -3,12 +3,13 @@
 //! Stands for the SLOB runs of the `rename_lock` patches (Waiman Long, linux-kernel 2013): database processes on one
 //! machine, some of which keep asking for paths (`d_path`, as `/proc/PID/maps` and `getcwd` do). All have a data file at
 //! depth 4 open, so they share its entries. A reader's step is user time, other kernel time and one reverse path; a
-//! writer's, user time, a write and a `stat` of a private log, and a reverse path. The first `writers` workers write;
-//! all others read. The times are exponentially distributed around their means.
+//! writer's, user time, a write and a `stat` of a private log, and a reverse path. The first `writers` workers write, the
+//! next `movers` rename components of the file's path to and fro; all others read. The times are exponentially distributed
+//! around their means.
 
 use super::open_file::OpenFile;
 use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
-use crate::era::{Era, Result};
+use crate::era::{Era, Error, Result};
 use random::Random;
 
 const WRITERS: Parameter = Parameter::count(
@@ -35,12 +36,30 @@ const WRITER_PATHS_PERMILLE: Parameter = Parameter::count(
     (0, 1_000),
     "records for which a writer requests a path too, permille (chosen here)",
 );
+const MOVERS: Parameter = Parameter::count(
+    "movers",
+    0,
+    (0, 32),
+    "workers after the writers, at most `depth`, each of which renames a component of the file's path (none published)",
+);
+const MOVER_USER_NS: Parameter =
+    Parameter::time("mover_user_ns", 2_000, "a mover's own time for each rename (chosen here)");
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "reverse-path",
     summary: "readers ask for the path of an open file at depth 4; database-like writers beside them",
     source: "Oracle SLOB on an 80-core DL980, linux-kernel 2013",
-    parameters: &[WRITERS, USER_NS, KERNEL_NS, DEPTH, WRITER_USER_NS, WRITE_NS, WRITER_PATHS_PERMILLE],
+    parameters: &[
+        WRITERS,
+        USER_NS,
+        KERNEL_NS,
+        DEPTH,
+        WRITER_USER_NS,
+        WRITE_NS,
+        WRITER_PATHS_PERMILLE,
+        MOVERS,
+        MOVER_USER_NS,
+    ],
     make: |parameters| {
         Box::new(ReversePath {
             writers: parameters.count(&WRITERS),
@@ -50,12 +69,15 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
             writer_user_ns: parameters.get(&WRITER_USER_NS),
             write_ns: parameters.get(&WRITE_NS),
             writer_paths_permille: parameters.get(&WRITER_PATHS_PERMILLE),
+            movers: parameters.count(&MOVERS),
+            mover_user_ns: parameters.get(&MOVER_USER_NS),
         })
     },
 };
 
 const READER: usize = 0;
 const WRITER: usize = 1;
+const MOVER: usize = 2;
 
 #[derive(Clone, Copy)]
 struct ReversePath {
@@ -66,6 +88,8 @@ struct ReversePath {
     writer_user_ns: u64,
     write_ns: u64,
     writer_paths_permille: u64,
+    movers: usize,
+    mover_user_ns: u64,
 }
 
 impl Workload for ReversePath {
@@ -79,7 +103,8 @@ impl Workload for ReversePath {
         layout::file(&*process, &data)?;
         layout::directories(&*process, "/redo")?;
         let logs = layout::files(&*process, "/redo", self.writers.min(workers))?;
-        Ok(Box::new(Database { load: *self, era, data, logs }))
+        let movers = self.movers.min(self.depth).min(workers - logs.len());
+        Ok(Box::new(Database { load: *self, era, data, logs, movers }))
     }
 
     fn entries(&self, workers: usize) -> usize {
@@ -87,7 +112,7 @@ impl Workload for ReversePath {
     }
 
     fn roles(&self) -> &'static [&'static str] {
-        &["reader", "writer"]
+        &["reader", "writer", "mover"]
     }
 }
 
@@ -97,12 +122,13 @@ struct Database<'era> {
     data: String,
     /// One for each writer.
     logs: Vec<String>,
+    movers: usize,
 }
 
 impl Database<'_> {
     fn reader(&self, random: Random) -> Result<Box<dyn Worker + '_>> {
         let ReversePath { user_ns, kernel_ns, .. } = self.load;
-        let data = OpenFile::new(self.era, &self.data)?;
+        let data = self.open_data()?;
         let mut path = Vec::new();
         Ok(Box::new(move || {
             pace::user(random.exponential(user_ns));
@@ -113,7 +139,7 @@ impl Database<'_> {
 
     fn writer(&self, log: &str, random: Random) -> Result<Box<dyn Worker + '_>> {
         let ReversePath { writer_user_ns, kernel_ns, write_ns, writer_paths_permille, .. } = self.load;
-        let data = OpenFile::new(self.era, &self.data)?;
+        let data = self.open_data()?;
         let log_path = log.to_owned();
         let log = OpenFile::new(self.era, log)?;
         let mut path = Vec::new();
@@ -128,6 +154,55 @@ impl Database<'_> {
             Ok(())
         }))
     }
+
+    /// A process with the data file open. Movers may be at work already.
+    fn open_data(&self) -> Result<OpenFile<'_>> {
+        if self.movers == 0 {
+            return OpenFile::new(self.era, &self.data);
+        }
+        let process = self.era.process();
+        let (above, file) = self.data.rsplit_once('/').unwrap_or_default();
+        for directory in above.split('/').skip(1) {
+            either(directory, |name| process.change_directory(name))?;
+        }
+        let handle = either(file, |name| process.open(name))?;
+        Ok(OpenFile::of(process, handle))
+    }
+
+    /// Renames component `index` of the data file's path in its directory, wherever that is by then, and back.
+    fn mover(&self, index: usize, random: Random) -> Result<Box<dyn Worker + '_>> {
+        let mover_user_ns = self.load.mover_user_ns;
+        let process = self.era.process();
+        let mut parts = self.data.split('/').skip(1);
+        for above in parts.by_ref().take(index) {
+            either(above, |name| process.change_directory(name))?;
+        }
+        let mut from = parts.next().unwrap_or_default().to_owned();
+        let mut to = moved(&from);
+        Ok(Box::new(move || {
+            pace::user(random.exponential(mover_user_ns));
+            process.rename(from.as_bytes(), to.as_bytes())?;
+            core::mem::swap(&mut from, &mut to);
+            Ok(())
+        }))
+    }
+}
+
+/// The name that a mover gives to `name`.
+fn moved(name: &str) -> String {
+    format!("{name}.moved")
+}
+
+/// Calls `find` with `name`, and with the one that a mover gives it, until it is there.
+fn either<T>(name: &str, mut find: impl FnMut(&[u8]) -> Result<T>) -> Result<T> {
+    let names = [name.to_owned(), moved(name)];
+    let mut turns = names.iter().cycle();
+    loop {
+        match find(turns.next().map_or(b"", String::as_bytes)) {
+            Err(Error::NoEntry) => {}
+            found => return found,
+        }
+    }
 }
 
 impl Stage for Database<'_> {
@@ -135,11 +210,16 @@ impl Stage for Database<'_> {
         let random = Random::new(seed, index as u64);
         match self.logs.get(index) {
             Some(log) => self.writer(log, random),
+            None if index < self.logs.len() + self.movers => self.mover(index - self.logs.len(), random),
             None => self.reader(random),
         }
     }
 
     fn role(&self, index: usize) -> usize {
-        if index < self.logs.len() { WRITER } else { READER }
+        match index.checked_sub(self.logs.len()) {
+            None => WRITER,
+            Some(after) if after < self.movers => MOVER,
+            Some(_) => READER,
+        }
     }
 }
