@@ -469,6 +469,15 @@ mod tests {
     }
 
     #[test]
+    fn an_inode_that_ended_is_not_taken_up_again() {
+        let inode = Inode::vacant();
+        inode.begin(&Attr::default(), 1);
+        assert!(inode.try_get() && inode.put().is_none() && inode.put().is_some());
+        assert!(!inode.try_get() && !inode.is_alive());
+        assert_eq!(inode.refs(), 0);
+    }
+
+    #[test]
     fn what_stat_reports_lies_in_the_first_line() {
         assert_eq!(size_of::<Inode>(), 128);
         assert_eq!(offset_of!(Inode, seq), 0);
