@@ -18,7 +18,7 @@ use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::dcache::fs::{NewInode, Valid};
 use crate::dcache::inode::Inode;
 use crate::dcache::object::{Object, ObjectFlags};
-use crate::dcache::reclaim::{FreeSlot, SlotKind, name_bytes};
+use crate::dcache::reclaim::{FreeSlot, MayEvict, SlotKind, name_bytes};
 use crate::dcache::slot::{CountedDentry, cold_part, entry_hash, link, outlive};
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::Ordering::Relaxed;
@@ -169,9 +169,9 @@ impl SuperBlock {
     }
 
     /// Adds a negative entry to the locked directory `dir`.
-    pub(crate) fn add_negative(&self, dir: &Dentry, named: Named<'_>, valid: Valid) {
+    pub(crate) fn add_negative(&self, may_evict: &mut MayEvict, dir: &Dentry, named: Named<'_>, valid: Valid) {
         // Without a free slot the name is looked up again next time.
-        let Ok(slot) = self.slot(SlotKind::Negative, Some(dir)) else { return };
+        let Ok(slot) = self.slot_in(SlotKind::Negative, dir, may_evict) else { return };
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
         self.publish(dir, dentry, named, Object::NEGATIVE, valid);

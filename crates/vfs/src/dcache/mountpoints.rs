@@ -97,7 +97,7 @@ mod tests {
         let owner = PerCpuOwner::new(Tree::new());
         let sb = SuperBlock::new(owner.share(), Box::new(Names), Budget::default(), true);
         let make = |dir, name: &[u8]| {
-            let slot = sb.slot(SlotKind::Entry, None).unwrap();
+            let slot = sb.slot(SlotKind::Entry).unwrap();
             let new = NewInode { node: 2, attr: DIR_ATTR, ..NewInode::default() };
             sb.add(slot, dir, sb.named(name), &Fresh::from(&new))
         };

@@ -165,6 +165,28 @@ enum Mercy {
     None,
 }
 
+/// The right of a thread that has directories locked to take slots ([`SuperBlock::slot_in`]) and to search with the file
+/// system's help. Either may evict or remove entries of these directories, which no other thread can do. So what a search
+/// finds borrows this: before the thread searches again or takes a slot, it must hold the entry, or be done with it.
+#[derive(Debug)]
+pub(crate) struct MayEvict(());
+
+/// Held locks of directories, with the one right that goes with them.
+pub(crate) struct LockedDirs<L> {
+    may_evict: MayEvict,
+    _locks: L,
+}
+
+impl<L> LockedDirs<L> {
+    pub(crate) fn new(locks: L) -> Self {
+        Self { may_evict: MayEvict(()), _locks: locks }
+    }
+
+    pub(crate) fn may_evict(&mut self) -> &mut MayEvict {
+        &mut self.may_evict
+    }
+}
+
 /// A slot that was taken for a new entry. It returns to the slab unless an entry is made of it.
 pub(crate) struct FreeSlot<'s> {
     sb: &'s SuperBlock,
@@ -188,13 +210,30 @@ impl Drop for FreeSlot<'_> {
 }
 
 impl SuperBlock {
-    /// A slot for a new entry. The caller may hold the lock of the directory `locked`, and no other
-    /// directory's. Entries of `locked` that the caller has found and not pinned may be evicted.
+    /// A slot for a new entry. Entries of directories that this thread has locked stay.
     ///
     /// # Errors
     /// `ENOMEM`: the budget is used up, and each entry among the next [`MOST`] is held.
+    pub(crate) fn slot(&self, kind: SlotKind) -> Result<FreeSlot<'_>, Errno> {
+        self.slot_beside(kind, None)
+    }
+
+    /// The same, by a thread that has the directory `locked` locked: its entries may be evicted too.
+    ///
+    /// # Errors
+    /// As for [`SuperBlock::slot`].
     #[inline]
-    pub(crate) fn slot(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<FreeSlot<'_>, Errno> {
+    pub(crate) fn slot_in(
+        &self,
+        kind: SlotKind,
+        locked: &Dentry,
+        _may_evict: &mut MayEvict,
+    ) -> Result<FreeSlot<'_>, Errno> {
+        self.slot_beside(kind, Some(locked))
+    }
+
+    #[inline]
+    fn slot_beside(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<FreeSlot<'_>, Errno> {
         if !self.is_limited {
             return Ok(FreeSlot { sb: self, dentry: Some(self.slab.alloc()), kind });
         }

@@ -9,7 +9,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
 use crate::dcache::insert::Fresh;
-use crate::dcache::reclaim;
+use crate::dcache::reclaim::{MayEvict, SlotKind};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, PathAt};
@@ -30,9 +30,9 @@ pub(crate) struct Making<'a> {
     pub(crate) body: Option<&'a [u8]>,
 }
 
-impl<'t> Entry<'t, '_> {
+impl Entry<'_, '_> {
     /// Creates the entry, which does not exist.
-    pub(crate) fn make(&self, what: &Making<'_>) -> Result<&'t Dentry, Errno> {
+    pub(crate) fn make<'r>(&'r self, may_evict: &'r mut MayEvict, what: &Making<'_>) -> Result<&'r Dentry, Errno> {
         if self.last.name.contains(&0) {
             return Err(Errno::EINVAL);
         }
@@ -49,7 +49,7 @@ impl<'t> Entry<'t, '_> {
         if is_dir && dir_attr.nlink >= LINK_MAX {
             return Err(Errno::EMLINK);
         }
-        let slot = self.sb.slot(reclaim::SlotKind::Entry, Some(self.dir))?;
+        let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
         let created = self.sb.fs().create(&request, dir, self.last.name, &mut attr, what.body);
         // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
         // system may have made it.
@@ -66,8 +66,8 @@ impl<'t> Entry<'t, '_> {
 
     /// Checks that the entry can be created: it is a name that does not exist, and only a directory may have
     /// a slash after it.
-    fn check_free(&self, is_dir: bool) -> Result<(), Errno> {
-        if self.last.kind != LastKind::Normal || self.find()?.is_some() {
+    fn check_free(&self, may_evict: &mut MayEvict, is_dir: bool) -> Result<(), Errno> {
+        if self.last.kind != LastKind::Normal || self.find(may_evict)?.is_some() {
             return Err(Errno::EEXIST);
         }
         if self.last.slash && !is_dir {
@@ -171,9 +171,9 @@ impl Context {
 
     #[inline]
     fn make(&self, base: Base<'_>, path: &[u8], what: &Making<'_>) -> Result<(), Errno> {
-        self.in_parent(base, path, |entry| {
-            entry.check_free(what.mode & S_IFMT == S_IFDIR)?;
-            entry.make(what).map(drop)
+        self.in_parent(base, path, |entry, may_evict| {
+            entry.check_free(may_evict, what.mode & S_IFMT == S_IFDIR)?;
+            entry.make(may_evict, what).map(|_| ())
         })
     }
 
@@ -189,7 +189,7 @@ impl Context {
             Some(held) if old.path.is_empty() => held.clone(),
             _ => self.hold(old.base, old.path, follow)?,
         };
-        self.in_parent(new.base, new.path, |entry| entry.link(&held))
+        self.in_parent(new.base, new.path, |entry, may_evict| entry.link(may_evict, &held))
     }
 
     /// Walks to `path` and holds the file there, as `open(2)` with `O_PATH` does.
@@ -202,8 +202,8 @@ impl Context {
 }
 
 impl Entry<'_, '_> {
-    fn link(&self, held: &OwnedPlace) -> Result<(), Errno> {
-        self.check_free(false)?;
+    fn link(&self, may_evict: &mut MayEvict, held: &OwnedPlace) -> Result<(), Errno> {
+        self.check_free(may_evict, false)?;
         if self.last.name.contains(&0) {
             return Err(Errno::EINVAL);
         }
@@ -221,7 +221,7 @@ impl Entry<'_, '_> {
             return Err(Errno::EMLINK);
         }
         let request = self.context.request();
-        let slot = self.sb.slot(reclaim::SlotKind::Entry, Some(self.dir))?;
+        let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
         // Atomic under the inode's lock, so that a file cannot lose its last name and gain another.
         let may_be_first = inode.is_linkable();
         inode.update(|attr| {

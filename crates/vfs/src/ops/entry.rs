@@ -10,10 +10,11 @@ use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::{NAME_MAX, Named, PATH_MAX};
-use crate::base::rank::{Locked, Rank};
+use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
+use crate::dcache::reclaim::{LockedDirs, MayEvict};
 use crate::dcache::slot::{CountedDentry, UncountedDentry};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::Mount;
@@ -49,13 +50,21 @@ impl DirAt {
     }
 }
 
-/// Keeps an entry that was found under its directory's lock from being evicted by the owner of that lock, while it takes
-/// a slot for another entry.
+/// An entry that was found under its directory's lock, held so that the owner of that lock may search for another one
+/// ([`MayEvict`]).
 pub(super) struct Pinned<'s>(&'s SuperBlock, Option<CountedDentry>);
 
 impl<'s> Pinned<'s> {
     pub(super) fn new(sb: &'s SuperBlock, found: &Dentry) -> Self {
         Self(sb, Some(sb.pin_again(found)))
+    }
+}
+
+impl core::ops::Deref for Pinned<'_> {
+    type Target = Dentry;
+
+    fn deref(&self) -> &Dentry {
+        self.1.as_ref().expect("emptied by drop alone").get()
     }
 }
 
@@ -65,7 +74,7 @@ impl Drop for Pinned<'_> {
     }
 }
 
-/// A locked directory, and the name in it that an operation works on.
+/// A locked directory, and the name in it that an operation works on. [`Context::in_parent`] lends it while it has the lock.
 pub(crate) struct Entry<'t, 'p> {
     pub(crate) context: &'t Context,
     pub(crate) mount: &'t PerCpuArc<Mount>,
@@ -75,7 +84,6 @@ pub(crate) struct Entry<'t, 'p> {
     pub(crate) hash: u64,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
-    _held: Locked<'t>,
 }
 
 impl<'t> Entry<'t, '_> {
@@ -84,10 +92,10 @@ impl<'t> Entry<'t, '_> {
         self.dir.inode().ok_or(Errno::ENOENT)
     }
 
-    /// The entry, if it exists; `ENOENT` in a directory that was removed. It stays until this thread releases the lock,
-    /// searches for another entry or takes a slot ([`SuperBlock::slot`]).
-    pub(crate) fn find(&self) -> Result<Option<&'t Dentry>, Errno> {
-        self.context.find_in(self.sb, self.dir, self.named())
+    /// The entry, if it exists; `ENOENT` in a directory that was removed. It stays for as long as it borrows
+    /// `may_evict`.
+    pub(crate) fn find<'r>(&'r self, may_evict: &'r mut MayEvict) -> Result<Option<&'r Dentry>, Errno> {
+        self.context.find_in(self.sb, may_evict, self.dir, self.named())
     }
 
     /// The name and its hash.
@@ -104,19 +112,20 @@ impl<'t> Entry<'t, '_> {
 impl Context {
     /// The entry of a name in the locked directory `dir`, if it exists; `ENOENT` in a directory that was
     /// removed.
-    pub(super) fn find_in<'s>(
+    pub(super) fn find_in<'r>(
         &self,
-        sb: &'s SuperBlock,
-        dir: &Dentry,
+        sb: &'r SuperBlock,
+        may_evict: &'r mut MayEvict,
+        dir: &'r Dentry,
         named: Named<'_>,
-    ) -> Result<Option<&'s Dentry>, Errno> {
+    ) -> Result<Option<&'r Dentry>, Errno> {
         if !dir.object().is_hashed() {
             return Err(Errno::ENOENT);
         }
         if named.name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        lookup::find_locked(sb, || self.request(), dir, named)
+        lookup::find_locked(sb, may_evict, || self.request(), dir, named)
     }
 
     /// Walks to the directory of a path's `last` component; it must be a directory that the context may
@@ -151,7 +160,7 @@ impl Context {
         &self,
         base: Base<'_>,
         path: &'p [u8],
-        f: impl FnOnce(&Entry<'_, 'p>) -> Result<R, Errno>,
+        f: impl FnOnce(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         self.in_parent_after(0, base, path, f)
     }
@@ -163,20 +172,20 @@ impl Context {
         links: u32,
         base: Base<'_>,
         path: &'p [u8],
-        f: impl FnOnce(&Entry<'_, 'p>) -> Result<R, Errno>,
+        f: impl FnOnce(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
         loop {
             let at = self.parent(links, base, path, &last)?;
             let (sb, dir) = (at.sb(), at.dir());
-            let held = sb.ranks.lock(Rank::Directory, &dir.lock);
+            let mut held = LockedDirs::new(sb.ranks.lock(Rank::Directory, &dir.lock));
             // If the directory moved between the walk and the lock, the operation walks again: each time,
             // another thread made progress.
             if at.is_current() {
                 let hash = sb.hash(last.name);
                 let (mount, links) = (&at.mount, at.links);
-                let entry = Entry { context: self, mount, sb, dir, last, hash, links, _held: held };
-                return f(&entry).map_err(|errno| nul_or(path, errno));
+                let entry = Entry { context: self, mount, sb, dir, last, hash, links };
+                return f(&entry, held.may_evict()).map_err(|errno| nul_or(path, errno));
             }
         }
     }

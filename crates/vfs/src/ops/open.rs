@@ -6,7 +6,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags, Resolve};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::insert::Fresh;
-use crate::dcache::reclaim;
+use crate::dcache::reclaim::{MayEvict, SlotKind};
 use crate::mount::Mount;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
@@ -127,7 +127,7 @@ impl Context {
         let request = self.making(sb);
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         attr.nlink = 0;
-        let slot = sb.slot(reclaim::SlotKind::Entry, None)?;
+        let slot = sb.slot(SlotKind::Entry)?;
         let node = sb.fs().create_unnamed(&request, dir_inode, &mut attr)?;
         let new = Fresh { node, attr: &attr, link_body: None, valid: sb.valid_in(dir.dentry()), reply: None };
         let made = dir.beside(sb.add_unnamed(slot, dir.dentry(), &new));
@@ -153,7 +153,9 @@ impl Context {
                 Some((dir, body)) => (base.going_on_from(dir, scope), body.as_slice()),
             };
             let resolve = base.resolve;
-            let found = self.in_parent_after(links, base, path, |entry| entry.open_or_create(flags, mode, resolve));
+            let found = self.in_parent_after(links, base, path, |entry, may_evict| {
+                entry.open_or_create(may_evict, flags, mode, resolve)
+            });
             if found.is_err() && !base.resolve.is_plain() && path.last() != Some(&b'/') {
                 self.check_end(links, base, path)?;
             }
@@ -184,7 +186,13 @@ impl Context {
 }
 
 impl Entry<'_, '_> {
-    fn open_or_create(&self, flags: OpenFlags, mode: u32, resolve: Resolve) -> Result<OpenEnd, Errno> {
+    fn open_or_create(
+        &self,
+        may_evict: &mut MayEvict,
+        flags: OpenFlags,
+        mode: u32,
+        resolve: Resolve,
+    ) -> Result<OpenEnd, Errno> {
         let exclusive = flags.contains(OpenFlags::EXCL);
         if self.last.kind != LastKind::Normal {
             return Err(if exclusive { Errno::EEXIST } else { Errno::EISDIR });
@@ -192,11 +200,11 @@ impl Entry<'_, '_> {
         if self.last.slash {
             return Err(Errno::EISDIR);
         }
-        let entry = match self.find()? {
+        let entry = match self.find(may_evict)? {
             Some(entry) => entry,
-            None => match self.create_and_open(flags, mode) {
+            None => match self.create_and_open(may_evict, flags, mode) {
                 // Made meanwhile behind the caches: it is looked up.
-                Err(Errno::EEXIST) if !exclusive => self.find()?.ok_or(Errno::EEXIST)?,
+                Err(Errno::EEXIST) if !exclusive => self.find(may_evict)?.ok_or(Errno::EEXIST)?,
                 opened => return opened,
             },
         };
@@ -225,10 +233,10 @@ impl Entry<'_, '_> {
         self.context.opened(self.hold(pinned), flags, cred).map(OpenEnd::Opened)
     }
 
-    fn create_and_open(&self, flags: OpenFlags, mode: u32) -> Result<OpenEnd, Errno> {
+    fn create_and_open(&self, may_evict: &mut MayEvict, flags: OpenFlags, mode: u32) -> Result<OpenEnd, Errno> {
         self.mount.check_writable()?;
         let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
-        let made = self.make(&what)?;
+        let made = self.make(may_evict, &what)?;
         // Created under the directory's lock, which is still held: no other thread can have removed the
         // name.
         let held = self.hold(self.sb.pin_again(made));

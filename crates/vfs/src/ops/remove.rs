@@ -23,12 +23,12 @@ impl Context {
     /// `ENOENT`; `EISDIR` for a directory (also `.`, `..` and `/`); `ENOTDIR` with a slash after it; `EACCES`; `EPERM` in
     /// a sticky directory; those of a walk, and the file system's.
     pub fn unlink(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
-        self.in_parent(base, path, |entry| {
+        self.in_parent(base, path, |entry, may_evict| {
             if entry.last.kind != LastKind::Normal {
                 return Err(Errno::EISDIR);
             }
             entry.mount.check_writable()?;
-            let victim = entry.find()?.ok_or(Errno::ENOENT)?;
+            let victim = entry.find(may_evict)?.ok_or(Errno::ENOENT)?;
             if entry.last.slash {
                 return Err(if victim.object().is_dir() { Errno::EISDIR } else { Errno::ENOTDIR });
             }
@@ -44,7 +44,7 @@ impl Context {
     /// `ENOENT`; `ENOTDIR`; `ENOTEMPTY` (also for `..`); `EINVAL` for `.`; `EBUSY` for the root; `EACCES`; `EPERM` in a
     /// sticky directory; those of a walk, and the file system's.
     pub fn rmdir(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
-        self.in_parent(base, path, |entry| {
+        self.in_parent(base, path, |entry, may_evict| {
             match entry.last.kind {
                 LastKind::Normal => {}
                 LastKind::Dot => return Err(Errno::EINVAL),
@@ -52,7 +52,7 @@ impl Context {
                 LastKind::Root => return Err(Errno::EBUSY),
             }
             entry.mount.check_writable()?;
-            let victim = entry.find()?.ok_or(Errno::ENOENT)?;
+            let victim = entry.find(may_evict)?.ok_or(Errno::ENOENT)?;
             let request = self.may_remove(entry.mount, entry.dir, victim, true)?;
             check_no_mount(victim)?;
             // After the release of this lock no entry can be created in it, since it is unhashed.

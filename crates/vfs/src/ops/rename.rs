@@ -15,6 +15,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Rename;
 use crate::dcache::inode::Inode;
 use crate::dcache::moving::MoveEnd;
+use crate::dcache::reclaim::{LockedDirs, MayEvict};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::PathAt;
@@ -26,7 +27,7 @@ use crate::walk::lookup;
 use crate::walk::permission::may_block;
 use sync::lockdep::Held as Ranked;
 
-/// Both ends of a rename, their directories locked.
+/// Both ends of a rename, with the held `rename_lock` if need be. [`lock_ends`] returns the locks of the directories beside it.
 struct Ends<'t, 'p> {
     sb: &'t SuperBlock,
     old: End<'t, 'p>,
@@ -35,7 +36,6 @@ struct Ends<'t, 'p> {
     are_two: bool,
     /// Whether `rename_lock` is held.
     ordered: bool,
-    _locks: DirLocks<'t>,
     _renaming: Option<Locked<'t>>,
 }
 
@@ -149,7 +149,7 @@ impl Context {
             match lock_ends(End::of(&old_at, old_last), End::of(&new_at, new_last), flags, ordered) {
                 Try::Changed => {}
                 Try::Busy => ordered = true,
-                Try::Locked(ends) => match self.rename_locked(&ends)? {
+                Try::Locked((ends, mut locks)) => match self.rename_locked(&ends, locks.may_evict())? {
                     Done::Yes => return Ok(()),
                     Done::NeedsOrder => ordered = true,
                 },
@@ -157,27 +157,29 @@ impl Context {
         }
     }
 
-    fn rename_locked(&self, ends: &Ends<'_, '_>) -> Result<Done, Errno> {
+    fn rename_locked(&self, ends: &Ends<'_, '_>, may_evict: &mut MayEvict) -> Result<Done, Errno> {
         let (old, new) = (&ends.old, &ends.new);
-        match stale_above(ends) {
+        match stale_above(ends, may_evict) {
             Some(_) if !ends.ordered => return Ok(Done::NeedsOrder),
             Some((false, false)) | None => {}
-            Some((moved_above, _)) => return Err(self.refused_as_stale(ends, moved_above)?),
+            Some((moved_above, _)) => return Err(self.refused_as_stale(ends, may_evict, moved_above)?),
         }
-        let moved = self.find_in(ends.sb, old.dir(), old.named())?.ok_or(Errno::ENOENT)?;
-        let target = {
-            // A search that adds an entry to a full cache may evict another entry of the directory, since this thread has
-            // the directory's lock.
-            let _stays = Pinned::new(ends.sb, moved);
-            self.find_in(ends.sb, new.dir(), new.named())?
-        };
-        self.rename_found(ends, moved, target)
+        let moved = self.find_in(ends.sb, may_evict, old.dir(), old.named())?.ok_or(Errno::ENOENT)?;
+        // The next search may evict what is not held.
+        let moved = Pinned::new(ends.sb, moved);
+        let target = self.find_in(ends.sb, may_evict, new.dir(), new.named())?;
+        self.rename_found(ends, &moved, target)
     }
 
     /// The error of a rename with one end above the other that must not be revalidated ([`stale_above`]): the
     /// moved one if `moved_above`, else the replaced one.
     #[cold]
-    fn refused_as_stale(&self, ends: &Ends<'_, '_>, moved_above: bool) -> Result<Errno, Errno> {
+    fn refused_as_stale(
+        &self,
+        ends: &Ends<'_, '_>,
+        may_evict: &mut MayEvict,
+        moved_above: bool,
+    ) -> Result<Errno, Errno> {
         let (old, new) = (&ends.old, &ends.new);
         let exchange = ends.flags.contains(RenameFlags::EXCHANGE);
         let refusal = |is_there: bool, errno| match is_there {
@@ -186,10 +188,10 @@ impl Context {
             _ => errno,
         };
         if moved_above {
-            let target = self.find_in(ends.sb, new.dir(), new.named())?;
+            let target = self.find_in(ends.sb, may_evict, new.dir(), new.named())?;
             return Ok(refusal(target.is_some(), Errno::EINVAL));
         }
-        let moved = self.find_in(ends.sb, old.dir(), old.named())?.ok_or(Errno::ENOENT)?;
+        let moved = self.find_in(ends.sb, may_evict, old.dir(), old.named())?.ok_or(Errno::ENOENT)?;
         let slash = !moved.object().is_dir() && (old.last.slash || (!exchange && new.last.slash));
         let refused = refusal(true, if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
         Ok(if slash && refused != Errno::EEXIST { Errno::ENOTDIR } else { refused })
@@ -316,10 +318,10 @@ impl Context {
 /// reported another directory, a revalidation would remove the old one from the cache with everything below
 /// it, and so a directory whose lock is held here. So they are used without revalidation. `None`: neither is
 /// one.
-fn stale_above(ends: &Ends<'_, '_>) -> Option<(bool, bool)> {
+fn stale_above(ends: &Ends<'_, '_>, may_evict: &MayEvict) -> Option<(bool, bool)> {
     let (old, new) = (&ends.old, &ends.new);
-    let moved = lookup::stale_dir(ends.sb, old.dir(), old.named());
-    let target = lookup::stale_dir(ends.sb, new.dir(), new.named());
+    let moved = lookup::stale_dir(ends.sb, may_evict, old.dir(), old.named());
+    let target = lookup::stale_dir(ends.sb, may_evict, new.dir(), new.named());
     if !ends.are_two || (moved.is_none() && target.is_none()) {
         return None;
     }
@@ -353,7 +355,12 @@ impl Ends<'_, '_> {
 }
 
 /// Locks both directories; with `ordered` under `rename_lock`, ancestors first.
-fn lock_ends<'t, 'p>(old: End<'t, 'p>, new: End<'t, 'p>, flags: RenameFlags, ordered: bool) -> Try<Ends<'t, 'p>> {
+fn lock_ends<'t, 'p>(
+    old: End<'t, 'p>,
+    new: End<'t, 'p>,
+    flags: RenameFlags,
+    ordered: bool,
+) -> Try<(Ends<'t, 'p>, LockedDirs<DirLocks<'t>>)> {
     let sb = old.at.sb();
     let (a, b) = (old.dir(), new.dir());
     let are_two = !core::ptr::eq(a, b);
@@ -378,7 +385,8 @@ fn lock_ends<'t, 'p>(old: End<'t, 'p>, new: End<'t, 'p>, flags: RenameFlags, ord
         DirLocks::two(sb, first, second)
     };
     let Some(locks) = locks else { return Try::Changed };
-    Try::Locked(Ends { sb, old, new, flags, are_two, ordered: renaming.is_some(), _locks: locks, _renaming: renaming })
+    let ends = Ends { sb, old, new, flags, are_two, ordered: renaming.is_some(), _renaming: renaming };
+    Try::Locked((ends, LockedDirs::new(locks)))
 }
 
 /// Whether `dentry` lies below `ancestor`. Exact while no directory moves between directories.

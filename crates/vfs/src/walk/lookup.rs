@@ -34,8 +34,8 @@ use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{NewInode, Request, Valid};
-use crate::dcache::reclaim::SlotKind;
-use crate::dcache::slot::{CountedDentry, outlive};
+use crate::dcache::reclaim::{LockedDirs, MayEvict, SlotKind};
+use crate::dcache::slot::CountedDentry;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
 use prim::atomic::{
@@ -99,8 +99,8 @@ pub(crate) fn find_held(
             // Changes and invalidations may overtake each answer. Under the lock one answer is used all the
             // same.
             LookupResult::Again if tries == MOST_TRIES => {
-                let _held = lock_dir(sb, dir.dentry())?;
-                let found = find_locked(sb, || request.clone(), dir.dentry(), named)?;
+                let mut held = lock_dir(sb, dir.dentry())?;
+                let found = find_locked(sb, held.may_evict(), || request.clone(), dir.dentry(), named)?;
                 return Ok(found.and_then(|entry| sb.pin(entry)));
             }
             LookupResult::Again => (is_fresh, tries) = (false, tries + 1),
@@ -110,9 +110,9 @@ pub(crate) fn find_held(
     }
 }
 
-fn lock_dir<'d>(sb: &'d SuperBlock, dir: &'d Dentry) -> Result<Locked<'d>, Errno> {
+fn lock_dir<'d>(sb: &'d SuperBlock, dir: &'d Dentry) -> Result<LockedDirs<Locked<'d>>, Errno> {
     let held = sb.ranks.lock(Rank::Directory, &dir.lock);
-    if dir.object().is_hashed() { Ok(held) } else { Err(Errno::ENOENT) }
+    if dir.object().is_hashed() { Ok(LockedDirs::new(held)) } else { Err(Errno::ENOENT) }
 }
 
 fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Result<Look, Errno> {
@@ -206,8 +206,8 @@ fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, request: &Request) -> 
     let answer = match lock_dir(sb, dir) {
         Err(errno) => LookupResult::Failed(errno),
         Ok(_held) if sb.versions.of(dir) != version => LookupResult::Again,
-        Ok(_held) => {
-            let answer = settle(sb, dir, named, reply);
+        Ok(mut held) => {
+            let answer = settle(sb, held.may_evict(), dir, named, reply);
             expire_if_invalidated(sb, invalidations, sb.cached(dir, named));
             answer
         }
@@ -235,7 +235,13 @@ fn fetch_name(
 }
 
 /// Puts the file system's answer about a name into the cache of the locked directory.
-fn settle(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, reply: Result<NewInode, Errno>) -> LookupResult {
+fn settle(
+    sb: &SuperBlock,
+    may_evict: &mut MayEvict,
+    dir: &Dentry,
+    named: Named<'_>,
+    reply: Result<NewInode, Errno>,
+) -> LookupResult {
     let new = match reply {
         Ok(new) => Some(new),
         Err(Errno::ENOENT) => None,
@@ -255,12 +261,12 @@ fn settle(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, reply: Result<NewInod
         }
     }
     match new {
-        Some(new) => match insert(sb, dir, named, &new) {
-            Ok(_) => LookupResult::There,
+        Some(new) => match insert(sb, may_evict, dir, named, &new) {
+            Ok(()) => LookupResult::There,
             Err(errno) => LookupResult::Failed(errno),
         },
         None => {
-            sb.add_negative(dir, named, sb.valid_in(dir));
+            sb.add_negative(may_evict, dir, named, sb.valid_in(dir));
             LookupResult::Absent
         }
     }
@@ -270,8 +276,14 @@ fn settle(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, reply: Result<NewInod
 ///
 /// # Errors
 /// `ENOMEM`: the budget is used up and every entry is held.
-fn insert<'s>(sb: &'s SuperBlock, dir: &Dentry, named: Named<'_>, new: &NewInode) -> Result<&'s Dentry, Errno> {
-    let slot = sb.slot(SlotKind::Entry, Some(dir))?;
+fn insert(
+    sb: &SuperBlock,
+    may_evict: &mut MayEvict,
+    dir: &Dentry,
+    named: Named<'_>,
+    new: &NewInode,
+) -> Result<(), Errno> {
+    let slot = sb.slot_in(SlotKind::Entry, dir, may_evict)?;
     let mut slot = Some(slot);
     let _held = sb.ranks.lock(Rank::Inodes, &sb.inodes.lock);
     let alias = sb.inodes.get(sb, new.node, |inode| {
@@ -291,26 +303,29 @@ fn insert<'s>(sb: &'s SuperBlock, dir: &Dentry, named: Named<'_>, new: &NewInode
         sb.renew_acls_locked(crate::dcache::slot::dentry_beside(inode), inode, acls_of(new));
         sb.set_valid(inode, new.valid);
         let slot = slot.take()?;
-        Some(outlive(sb, sb.add_alias(slot, dir, named, inode, new.valid)))
+        sb.add_alias(slot, dir, named, inode, new.valid);
+        Some(())
     });
-    if let Some(alias) = alias.flatten() {
-        return Ok(alias);
+    if alias.flatten().is_some() {
+        return Ok(());
     }
     let slot = slot.take().ok_or(Errno::ENOMEM)?;
-    Ok(sb.add(slot, dir, named, &new.into()))
+    sb.add(slot, dir, named, &new.into());
+    Ok(())
 }
 
-/// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays valid
-/// while the lock is held.
+/// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays for as long as it
+/// borrows `may_evict`.
 ///
 /// # Errors
 /// Errors of the file system, except for `ENOENT`, which is `None`.
-pub(crate) fn find_locked<'s>(
-    sb: &'s SuperBlock,
+pub(crate) fn find_locked<'r>(
+    sb: &'r SuperBlock,
+    may_evict: &'r mut MayEvict,
     request: impl FnOnce() -> Request,
-    dir: &Dentry,
+    dir: &'r Dentry,
     named: Named<'_>,
-) -> Result<Option<&'s Dentry>, Errno> {
+) -> Result<Option<&'r Dentry>, Errno> {
     let cached = sb.cached(dir, named);
     match cached {
         Some(entry) if is_good(entry) => return Ok(is_positive(entry).then_some(entry)),
@@ -319,7 +334,7 @@ pub(crate) fn find_locked<'s>(
     }
     let invalidations = sb.invalidations();
     let reply = fetch_name(sb, dir, named.name, cached, &request());
-    if let LookupResult::Failed(errno) = settle(sb, dir, named, reply) {
+    if let LookupResult::Failed(errno) = settle(sb, may_evict, dir, named, reply) {
         return Err(errno);
     }
     let entry = sb.cached(dir, named);
@@ -329,7 +344,12 @@ pub(crate) fn find_locked<'s>(
 
 /// The cached directory `name` of the locked directory `dir`, if [`find_locked`] would revalidate it: if it
 /// is another one by then, it is removed with everything below it.
-pub(crate) fn stale_dir<'s>(sb: &'s SuperBlock, dir: &Dentry, named: Named<'_>) -> Option<&'s Dentry> {
+pub(crate) fn stale_dir<'r>(
+    sb: &'r SuperBlock,
+    _may_evict: &'r MayEvict,
+    dir: &'r Dentry,
+    named: Named<'_>,
+) -> Option<&'r Dentry> {
     sb.cached(dir, named).filter(|entry| !is_good(entry) && is_positive(entry) && entry.object().is_dir())
 }
 

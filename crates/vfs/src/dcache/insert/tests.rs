@@ -36,7 +36,7 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
         let dir = dirs[i as usize / 40 % dirs.len()];
         let attr = Attr { ino: i.into(), mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
         let made = tree.add(
-            tree.slot(SlotKind::Entry, None).unwrap(),
+            tree.slot(SlotKind::Entry).unwrap(),
             dir,
             tree.named(&name(i)),
             &Fresh::from(&NewInode { attr, ..NewInode::default() }),
@@ -95,7 +95,7 @@ fn the_last_count_that_is_put_in_a_read_section_ends_the_inode_after_it() {
         let attr = Attr { ino: 2, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
         let new = NewInode { attr, ..NewInode::default() };
         let named = sb.named(name);
-        let made = sb.add(sb.slot(SlotKind::Entry, None).unwrap(), sb.root(), named, &Fresh::from(&new));
+        let made = sb.add(sb.slot(SlotKind::Entry).unwrap(), sb.root(), named, &Fresh::from(&new));
         let held = sb.pin(made).unwrap();
         sb.delete(sb.root(), made, named.hash, 2, 0);
         (made, held)
