@@ -3,7 +3,7 @@
 //! `crates/vfs/tests/loom_tree.rs` runs the source itself, with one preemption; here a copy of the few steps that matter has
 //! more of them.
 //!
-//! Mirrors of `crates/vfs/src`: `dcache/inode_table.rs: get, add, remove`, `dcache/inode.rs: begin, is_alive, try_get,
+//! Mirrors of `crates/vfs/src`: `dcache/inode_table.rs: get, add, remove`, `dcache/inode.rs: begin, is_alive`, `dcache/inode/reference.rs: take,
 //! put`, `dcache/end.rs: bury, put_inode, leave_slot, evict`. The orderings here are those of `dcache/inode.rs` and
 //! `dcache/end.rs`. The file system's data lies in a tracked cell: used during or after its end it is a data race for
 //! loom.

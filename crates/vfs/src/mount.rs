@@ -87,7 +87,7 @@ pub(crate) struct Attachment {
 
 impl Attachment {
     pub(crate) fn mountpoint(&self) -> &Dentry {
-        self.mountpoint.as_ref().expect("emptied by drop alone").get()
+        self.mountpoint.as_ref().expect("emptied by drop alone").get(&self.parent.sb)
     }
 }
 
@@ -131,7 +131,7 @@ impl Mount {
 
     /// The root dentry of the mount.
     pub(crate) fn root(&self) -> &Dentry {
-        self.root.as_ref().expect("emptied by drop alone").get()
+        self.root.as_ref().expect("emptied by drop alone").get(&self.sb)
     }
 
     pub(crate) fn flags(&self) -> MountFlags {

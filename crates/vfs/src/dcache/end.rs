@@ -2,15 +2,12 @@
 
 use crate::base::attr::{S_IFLNK, S_IFMT};
 use crate::dcache::dentry::Dentry;
-use crate::dcache::inode::{DeadInode, Inode};
-use crate::dcache::object::{Object, ObjectFlags};
+use crate::dcache::inode::{DeadInode, Inode, InodeRef};
+use crate::dcache::object::ObjectFlags;
 use crate::dcache::reclaim::SlotKind;
-use crate::dcache::slot::{UncountedDentry, cold_part, dentry_beside};
+use crate::dcache::slot::{DeadDentry, UncountedDentry, UnusedSlot, cold_part, leave_inode};
 use crate::dcache::superblock::SuperBlock;
-use prim::atomic::{
-    AtomicBool,
-    Ordering::{AcqRel, Relaxed},
-};
+use prim::atomic::{AtomicBool, Ordering::Relaxed};
 use sync::Mutex;
 
 /// Dentries whose last count was put inside a read section.
@@ -44,14 +41,14 @@ impl SuperBlock {
     /// Returns the count of the name, and removes the name's share of its file's links.
     pub(super) fn release(&self, dir: &Dentry, dentry: &Dentry, links: i32, now: i64) {
         let inode = dentry.inode();
-        let dies = dentry.count.try_kill(1);
+        let dead = DeadDentry::kill(dentry, 1);
         match inode {
-            Some(inode) if dies && links != 0 && inode.is_last() => inode.last_link_went(links),
+            Some(inode) if dead.is_some() && links != 0 && inode.is_last() => inode.last_link_went(links),
             Some(inode) if links != 0 => inode.link_changed(-links, now),
             _ => {}
         }
-        if dies {
-            self.bury(dentry);
+        if let Some(dead) = dead {
+            self.bury(dead);
             return;
         }
         // It has a holder: from now on it holds its parent, for `..` and reverse paths.
@@ -79,55 +76,55 @@ impl SuperBlock {
     #[inline(never)]
     pub(crate) fn end_late_puts(&self) {
         if !self.late_puts.is_empty() {
-            self.late_puts.take().iter().for_each(|dentry| self.end_unused(dentry.get()));
+            self.late_puts.take().iter().for_each(|dentry| self.end_unused(dentry.get(self)));
         }
     }
 
     fn end_unused(&self, dentry: &Dentry) {
-        let mut dead = dentry;
-        while dead.count.try_kill(0) {
-            let parent = dead.object().pins_parent().then(|| dead.parent()).flatten();
+        let mut at = dentry;
+        while let Some(dead) = DeadDentry::kill(at, 0) {
+            let parent = at.object().pins_parent().then(|| at.parent()).flatten();
             self.bury(dead);
             match parent {
-                Some(parent) if parent.count.put() => dead = parent,
+                Some(parent) if parent.count.put() => at = parent,
                 _ => return,
             }
         }
     }
 
     /// Frees a dead dentry, and its inode with the last name.
-    pub(crate) fn bury(&self, dentry: &Dentry) {
+    pub(crate) fn bury(&self, mut dentry: DeadDentry<'_>) {
         self.charge_name(dentry.object(), dentry.len(), -1);
         dentry.clear_name(&self.domain);
-        let Some(inode) = dentry.inode() else { return self.free_slot(dentry, SlotKind::Negative) };
-        dentry.set_object(Object::NEGATIVE);
+        let Some(mut inode) = InodeRef::of_dead(&mut dentry) else {
+            return self.free_slot(dentry.leave_alone(), SlotKind::Negative);
+        };
         // An inode that is reachable by node may get a link meanwhile.
-        if core::ptr::eq(inode, &raw const cold_part(dentry).inode)
-            && !self.inodes.is_kept()
-            && let Some(dead) = inode.put_last()
-        {
-            self.evict(&dead);
-            self.free_slot(dentry, SlotKind::Entry);
-            return;
+        if core::ptr::eq::<Inode>(&*inode, &raw const cold_part(&dentry).inode) && !self.inodes.is_kept() {
+            inode = match inode.put_last() {
+                Ok(dead) => {
+                    self.evict(&dead);
+                    return self.free_slot(dentry.leave_with(dead), SlotKind::Entry);
+                }
+                Err(inode) => inode,
+            };
         }
         self.put_inode(inode);
-        self.leave_slot(dentry);
+        self.free_unused(dentry.leave());
     }
 
-    /// Returns a reference on an inode that was found by its node.
-    pub(crate) fn put_inode(&self, inode: &Inode) {
+    /// Gives back a reference on an inode.
+    pub(crate) fn put_inode(&self, inode: InodeRef<'_>) {
         if let Some(dead) = inode.put() {
             self.evict(&dead);
-            self.leave_slot(dentry_beside(&dead));
+            self.free_unused(leave_inode(dead));
         }
     }
 
-    /// Ends one use of the slot of `dentry`: by the dentry, or by the inode beside it.
-    fn leave_slot(&self, dentry: &Dentry) {
-        // ORDERING: AcqRel, with itself by the slot's other user: the thread that frees the slot has seen the
-        // other's last access.
-        if cold_part(dentry).inode.slot_users.fetch_sub(1, AcqRel) == 1 {
-            self.free_slot(dentry, SlotKind::Entry);
+    /// Frees a slot of an entry, if neither the dentry nor the inode in it uses it any more.
+    fn free_unused(&self, slot: Option<UnusedSlot<'_>>) {
+        if let Some(slot) = slot {
+            self.free_slot(slot, SlotKind::Entry);
         }
     }
 

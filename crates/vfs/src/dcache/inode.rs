@@ -13,6 +13,10 @@
 //! # Where it comes from
 //! Linux's `struct inode` and its `i_rwsem`, `i_private`, `i_link`.
 
+mod reference;
+
+pub(crate) use reference::{DeadInode, InodeRef};
+
 use crate::base::access::acl::Acls;
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFMT};
 use crate::dcache::acls::acls_of;
@@ -21,7 +25,7 @@ use crate::dcache::fs::{NewInode, Valid};
 use crate::dcache::slot::{InSlot, Private, RcuBytes};
 use prim::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 use sync::rcu::{RcuDomain, ReadGuard};
 use sync::{Mutex, SeqLock};
@@ -117,16 +121,17 @@ impl Inode {
         }
     }
 
-    /// Begins a life with these attributes, the file system's number and one name. No other thread can reach
-    /// the inode yet.
-    pub(crate) fn begin(&self, attr: &Attr, node: u64) {
+    /// Begins a life with these attributes, the file system's number and one name, whose reference it returns. No other
+    /// thread can reach the inode yet.
+    pub(crate) fn begin(&self, attr: &Attr, node: u64) -> InodeRef<'_> {
         self.mode.store(0, Relaxed);
         self.store(attr);
         self.node.store(node, Relaxed);
-        // ORDERING: Release, pairs with the Acquire of `try_get`: a thread that found the slot's former inode
+        // ORDERING: Release, pairs with the Acquire of `InodeRef::take`: a thread that found the slot's former inode
         // by its node, and gets a reference on this one, sees that the node is another.
         // (crates/sync/tests/loom_vfs_forget.rs)
         self.refs.store(1, Release);
+        InodeRef(self)
     }
 
     /// The file system's number of the inode.
@@ -155,6 +160,10 @@ impl Inode {
 
     /// Marks the attributes stale: the VFS calls [`FileSystem::attributes`](crate::FileSystem::attributes)
     /// before it shows them.
+    ///
+    /// This does not revoke a right: walks search a directory by the mode and owner in the cache until the attributes were
+    /// requested, which a walk through the directory does not do. A file system whose rights may change elsewhere reports
+    /// that by its [`Invalidator`](crate::Invalidator), which expires the entries too.
     pub fn mark_stale(&self) {
         self.set_stale(true);
     }
@@ -298,7 +307,7 @@ impl Inode {
 
     /// Whether the inode is alive.
     pub(crate) fn is_alive(&self) -> bool {
-        // Relaxed: a first look; `try_get` decides.
+        // Relaxed: a first look; `InodeRef::take` decides.
         self.refs.load(Relaxed) != 0
     }
 
@@ -308,36 +317,9 @@ impl Inode {
         self.refs.load(Relaxed)
     }
 
-    /// One more dentry, unless the last one has gone.
-    pub(crate) fn try_get(&self) -> bool {
-        // ORDERING: Acquire, pairs with the AcqRel of `put`: a count of zero stays zero, and the last user's
-        // writes are seen; and with the Release of `begin`: in whichever life the reference is taken, its
-        // node is seen.
-        self.refs.fetch_update(Acquire, Relaxed, |refs| (refs != 0).then(|| one_more(refs))).is_ok()
-    }
-
-    /// One more dentry.
-    pub(crate) fn get(&self) {
-        // Relaxed: the caller holds a dentry of the inode, so the count is above zero and stays so.
-        one_more(self.refs.fetch_add(1, Relaxed));
-    }
-
-    /// One dentry less; if that was the last, the inode is dead.
-    pub(crate) fn put(&self) -> Option<DeadInode<'_>> {
-        // ORDERING: AcqRel, with itself in other threads: the thread that takes the count to zero sees the
-        // writes of all others.
-        (self.refs.fetch_sub(1, AcqRel) == 1).then_some(DeadInode(self))
-    }
-
-    /// The same for the caller's only dentry of an inode that no other thread can find: without the locked instruction.
-    /// `None`: there are others.
-    pub(crate) fn put_last(&self) -> Option<DeadInode<'_>> {
-        self.is_last().then_some(DeadInode(self))
-    }
-
     /// Whether the caller's dentry is the only one (no other thread can add one then).
     pub(crate) fn is_last(&self) -> bool {
-        // ORDERING: Acquire, pairs with the AcqRel of `put` in the threads that dropped the other dentries.
+        // ORDERING: Acquire, pairs with the AcqRel of `InodeRef::put` in the threads that dropped the other dentries.
         self.refs.load(Acquire) == 1
     }
 
@@ -380,18 +362,6 @@ impl Inode {
     }
 }
 
-/// An inode without references, that only the caller may use: it ends.
-#[derive(Debug)]
-pub(crate) struct DeadInode<'i>(&'i Inode);
-
-impl core::ops::Deref for DeadInode<'_> {
-    type Target = Inode;
-
-    fn deref(&self) -> &Inode {
-        self.0
-    }
-}
-
 /// An inode that the caller holds no reference on, as a walk in rcu-walk passes it to
 /// [`FileSystem::try_permission`](crate::FileSystem::try_permission).
 ///
@@ -425,16 +395,6 @@ impl<'g> UnheldInode<'g> {
     }
 }
 
-/// One more than `refs`.
-///
-/// # Panics
-/// With 2^31 references: one of them is about to be lost, and the count must not reach zero by wrapping. Nobody has the
-/// terabyte that so many names take.
-fn one_more(refs: u32) -> u32 {
-    assert!(refs < 1 << 31, "overflow: 2^31 names of one inode");
-    refs + 1
-}
-
 fn monotonic_ns() -> u64 {
     u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0)
 }
@@ -454,28 +414,6 @@ impl core::fmt::Debug for Inode {
 mod tests {
     use super::*;
     use core::mem::{offset_of, size_of};
-
-    #[test]
-    fn a_count_of_references_panics_before_it_wraps() {
-        let inode = Inode::vacant();
-        for (count, is_refused) in [(1, false), ((1 << 31) - 1, false), (1 << 31, true), (u32::MAX - 1, true)] {
-            for take in [|inode: &Inode| assert!(inode.try_get()), Inode::get] {
-                inode.refs.store(count, Relaxed);
-                let taken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| take(&inode)));
-                assert_eq!(taken.is_err(), is_refused, "{count}");
-                assert!(inode.refs() >= count, "{count}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_inode_that_ended_is_not_taken_up_again() {
-        let inode = Inode::vacant();
-        inode.begin(&Attr::default(), 1);
-        assert!(inode.try_get() && inode.put().is_none() && inode.put().is_some());
-        assert!(!inode.try_get() && !inode.is_alive());
-        assert_eq!(inode.refs(), 0);
-    }
 
     #[test]
     fn what_stat_reports_lies_in_the_first_line() {

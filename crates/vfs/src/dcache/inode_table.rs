@@ -12,8 +12,8 @@
 //! # Where it comes from
 //! Linux's `inode_hashtable`, `iget5_locked`.
 
-use crate::dcache::inode::Inode;
-use crate::dcache::slot::{InodeTable, link_inode, outlive_inode};
+use crate::dcache::inode::{Inode, InodeRef};
+use crate::dcache::slot::{InodeTable, find_inode, link_inode};
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::{AtomicBool, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
@@ -77,22 +77,15 @@ impl Inodes {
         }
     }
 
-    /// Calls `f` with the inode of `node`, on which a reference was taken; `f` keeps it or returns it.
-    pub(crate) fn get<R>(&self, sb: &SuperBlock, node: u64, f: impl FnOnce(&Inode) -> R) -> Option<R> {
-        let table = self.table.as_ref()?;
-        let found = {
-            let guard = sb.domain.read();
-            let found = table.find_slow(&guard, node_hash(node), |inode| inode.node() == node && inode.is_alive())?;
-            if !found.try_get() {
-                return None;
-            }
-            outlive_inode(sb, found)
-        };
+    /// A reference on the inode of `node` in `sb`, whose table this is.
+    pub(crate) fn get<'s>(&self, sb: &'s SuperBlock, node: u64) -> Option<InodeRef<'s>> {
+        let is_it = |inode: &Inode| inode.node() == node && inode.is_alive();
+        let found = find_inode(sb, self.table.as_ref()?, node_hash(node), is_it)?;
         if found.node() != node {
             sb.put_inode(found);
             return None;
         }
-        Some(f(found))
+        Some(found)
     }
 
     /// The table itself, to outlive the superblock by a grace period.

@@ -16,13 +16,12 @@ use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child};
 use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::dcache::fs::{NewInode, Valid};
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::InodeRef;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{FreeSlot, MayEvict, SlotKind, name_bytes};
-use crate::dcache::slot::{CountedDentry, cold_part, entry_hash, link, outlive};
+use crate::dcache::slot::{CountedDentry, DeadDentry, cold_part, entry_hash, entry_of, link};
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::Ordering::Relaxed;
-use sync::GetNotDead;
 use sync::rcu::ReadGuard;
 
 /// Initial state of a new inode.
@@ -87,9 +86,9 @@ impl SuperBlock {
     }
 
     /// The entry of a name in the locked directory `dir`, positive or negative. It stays while the lock is held.
-    pub(crate) fn cached(&self, dir: &Dentry, named: Named<'_>) -> Option<&Dentry> {
+    pub(crate) fn cached<'d>(&self, dir: &'d Dentry, named: Named<'_>) -> Option<&'d Dentry> {
         let guard = self.domain.read();
-        self.lookup_rcu(&guard, dir, named).map(|entry| outlive(self, entry))
+        self.lookup_rcu(&guard, dir, named).and_then(|entry| entry_of(dir, entry))
     }
 
     /// Removes the negative entry of a name in the locked directory `dir`, before the name is created.
@@ -109,16 +108,15 @@ impl SuperBlock {
     pub(crate) fn add<'s>(&'s self, slot: FreeSlot<'s>, dir: &Dentry, named: Named<'_>, new: &Fresh<'_>) -> &'s Dentry {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
-        inode.slot_users.store(2, Relaxed);
         self.publish(dir, dentry, named, Object::of(inode, new.attr.mode, self.dir_flags), new.valid);
         dentry
     }
 
     /// Begins the life of the inode beside `dentry`.
-    fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> &'d Inode {
-        let inode = &cold_part(dentry).inode;
-        inode.begin(new.attr, new.node);
-        self.set_valid(inode, new.valid);
+    fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> InodeRef<'d> {
+        let inode = cold_part(dentry).inode.begin(new.attr, new.node);
+        inode.slot_users.store(2, Relaxed);
+        self.set_valid(&inode, new.valid);
         if let Some(body) = new.link_body {
             self.charge_body(body.len(), 1);
             inode.link_body.set(&self.domain, Some(body.into()));
@@ -126,7 +124,7 @@ impl SuperBlock {
         if let Some(new) = new.reply {
             inode.begin_acls(&self.domain, new);
         }
-        self.inodes.add(&self.domain, inode);
+        self.inodes.add(&self.domain, &inode);
         inode
     }
 
@@ -141,30 +139,29 @@ impl SuperBlock {
     pub(crate) fn add_unnamed(&self, slot: FreeSlot<'_>, dir: &Dentry, new: &Fresh<'_>) -> CountedDentry {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
-        inode.slot_users.store(2, Relaxed);
         let name = format!("#{}", new.attr.ino);
         dentry.set_entry(&self.domain, dir, Named { name: name.as_bytes(), hash: 0 });
         dentry.retire_name();
         dentry.set_object(Object::of(inode, new.attr.mode, self.dir_flags).with(ObjectFlags::PARENT_PINNED));
         dir.count.get();
-        dentry.count.revive(1);
+        let counted = CountedDentry::first(self.dev, dentry);
         dentry.seq.write_end();
-        CountedDentry::from_counted(dentry)
+        counted
     }
 
-    /// Makes `slot` a further name of `inode` in the locked directory `dir`. The caller has taken a reference
-    /// on `inode` for it.
+    /// Makes `slot` a further name of `inode` in the locked directory `dir`.
     pub(crate) fn add_alias<'s>(
         &'s self,
         slot: FreeSlot<'s>,
         dir: &Dentry,
         named: Named<'_>,
-        inode: &Inode,
+        inode: InodeRef<'_>,
         valid: Valid,
     ) -> &'s Dentry {
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
-        self.publish(dir, dentry, named, Object::of(inode, inode.mode(), self.dir_flags), valid);
+        let mode = inode.mode();
+        self.publish(dir, dentry, named, Object::of(inode, mode, self.dir_flags), valid);
         dentry
     }
 
@@ -207,10 +204,10 @@ impl SuperBlock {
 
     /// Removes a dead entry of the locked directory `dir` from the cache. The directory did not change, so
     /// running lookups need not run again.
-    pub(crate) fn evict_entry(&self, dir: &Dentry, dentry: &Dentry) {
+    pub(crate) fn evict_entry(&self, dir: &Dentry, dentry: DeadDentry<'_>) {
         let hash = dentry.filed_hash_rcu(dir, self.key, &self.domain.read());
-        self.unlink_name(dir, dentry, hash);
-        remove_child(dir, dentry);
+        self.unlink_name(dir, &dentry, hash);
+        remove_child(dir, &dentry);
         self.bury(dentry);
     }
 
@@ -294,10 +291,10 @@ impl SuperBlock {
 
     /// Takes a count on `dentry` unless it is dead.
     pub(crate) fn pin(&self, dentry: &Dentry) -> Option<CountedDentry> {
-        match dentry.count.get_not_dead() {
-            GetNotDead::Got => Some(CountedDentry::from_counted(dentry)),
-            GetNotDead::Dead => None,
-            GetNotDead::DeadLast => {
+        match CountedDentry::unless_dead(self, dentry) {
+            Ok(pinned) => Some(pinned),
+            Err(false) => None,
+            Err(true) => {
                 self.last_put(dentry);
                 None
             }
@@ -306,14 +303,13 @@ impl SuperBlock {
 
     /// Takes one more count on a dentry that the caller holds.
     pub(crate) fn pin_again(&self, held: &Dentry) -> CountedDentry {
-        held.count.get();
-        CountedDentry::from_counted(held)
+        CountedDentry::again(self, held)
     }
 
     /// Gives a count back.
     #[inline]
     pub(crate) fn unpin(&self, pinned: CountedDentry) {
-        self.unpin_ref(pinned.get());
+        self.unpin_ref(pinned.get(self));
     }
 
     #[inline]

@@ -183,11 +183,11 @@ impl Invalidator {
     /// Calls `f` with each cached dentry of the inode `node`.
     fn on_nodes(&self, node: u64, f: impl Fn(&SuperBlock, &Dentry)) {
         let Some(sb) = self.invalidate() else { return };
-        let beside = sb.inodes.get(&sb, node, |inode| {
-            let own = crate::dcache::slot::dentry_beside(inode);
+        let beside = sb.inodes.get(&sb, node).map(|inode| {
+            let own = crate::dcache::slot::dentry_beside(&inode);
             let only = !sb.inodes.has_doubles()
                 && inode.refs() == 2
-                && own.inode().is_some_and(|at| core::ptr::eq::<Inode>(at, inode));
+                && own.inode().is_some_and(|at| core::ptr::eq::<Inode>(at, &*inode));
             if only {
                 f(&sb, own);
             }

@@ -28,7 +28,7 @@
 //! Linux's `d_inode` and `d_flags`, in one word, so that a walk reads both at one moment.
 
 use crate::base::attr::{S_IFDIR, S_IFLNK, S_IFMT};
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{Inode, InodeRef};
 use bitflags::bitflags;
 
 bitflags! {
@@ -68,9 +68,9 @@ impl Object {
     /// That of a free dentry, and of a negative entry before it has flags.
     pub(crate) const NEGATIVE: Self = Self(0);
 
-    /// That of a dentry of `inode`, which has this `mode`; `dir_flags` are those of its superblock's directories.
-    pub(crate) fn of(inode: &Inode, mode: u32, dir_flags: ObjectFlags) -> Self {
-        let object = Self(core::ptr::from_ref(inode) as u64);
+    /// That of a dentry with this reference on an inode of `mode`; `dir_flags` are those of its superblock's directories.
+    pub(crate) fn of(inode: InodeRef<'_>, mode: u32, dir_flags: ObjectFlags) -> Self {
+        let object = Self(core::ptr::from_ref::<Inode>(&inode) as u64);
         match mode & S_IFMT {
             // An ACL may refuse what the mode allows.
             S_IFDIR if inode.has_acl() => object.with(ObjectFlags::DIR | dir_flags | ObjectFlags::SLOW_DIR),

@@ -38,6 +38,7 @@ use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::object::{Object, ObjectFlags};
+use crate::dcache::slot::{DeadDentry, UnusedSlot};
 use crate::dcache::superblock::SuperBlock;
 use core::mem::size_of;
 use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -190,21 +191,21 @@ impl<L> LockedDirs<L> {
 /// A slot that was taken for a new entry. It returns to the slab unless an entry is made of it.
 pub(crate) struct FreeSlot<'s> {
     sb: &'s SuperBlock,
-    dentry: Option<&'s Dentry>,
+    slot: Option<UnusedSlot<'s>>,
     kind: SlotKind,
 }
 
 impl<'s> FreeSlot<'s> {
     /// The slot, to be made an entry.
     pub(crate) fn take(mut self) -> &'s Dentry {
-        self.dentry.take().expect("taken once")
+        self.slot.take().expect("taken once").begin()
     }
 }
 
 impl Drop for FreeSlot<'_> {
     fn drop(&mut self) {
-        if let Some(dentry) = self.dentry.take() {
-            self.sb.free_slot(dentry, self.kind);
+        if let Some(slot) = self.slot.take() {
+            self.sb.free_slot(slot, self.kind);
         }
     }
 }
@@ -235,14 +236,14 @@ impl SuperBlock {
     #[inline]
     fn slot_beside(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<FreeSlot<'_>, Errno> {
         if !self.is_limited {
-            return Ok(FreeSlot { sb: self, dentry: Some(self.slab.alloc()), kind });
+            return Ok(FreeSlot { sb: self, slot: Some(UnusedSlot::take(&self.slab)), kind });
         }
-        let dentry = self.limited_slot(kind, locked)?;
-        Ok(FreeSlot { sb: self, dentry: Some(dentry), kind })
+        let slot = self.limited_slot(kind, locked)?;
+        Ok(FreeSlot { sb: self, slot: Some(slot), kind })
     }
 
     #[cold]
-    fn limited_slot(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<&Dentry, Errno> {
+    fn limited_slot(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<UnusedSlot<'_>, Errno> {
         let (share, slab) = (self.share(kind), self.slab_of(kind));
         let mut looked = 0;
         while share.is_tight() && looked < STEP {
@@ -254,11 +255,11 @@ impl SuperBlock {
         }
         // In a small cache: all slots once without the second chance, after those with it.
         let most = MOST.min(PATIENT + share.slots() + STRIDE);
-        let dentry = loop {
+        let slot = loop {
             if !share.is_over()
-                && let Some(dentry) = slab.try_alloc()
+                && let Some(slot) = UnusedSlot::try_take(slab)
             {
-                break dentry;
+                break slot;
             }
             if looked >= most {
                 share.longest.fetch_max(looked as u64, Relaxed);
@@ -269,16 +270,16 @@ impl SuperBlock {
         };
         share.longest.fetch_max(looked as u64, Relaxed);
         share.charge(SLOT as i64);
-        Ok(dentry)
+        Ok(slot)
     }
 
     /// Returns a slot to its slab.
     #[inline]
-    pub(crate) fn free_slot(&self, dentry: &Dentry, kind: SlotKind) {
+    pub(crate) fn free_slot(&self, slot: UnusedSlot<'_>, kind: SlotKind) {
         if self.is_limited {
             self.share(kind).charge(-(SLOT as i64));
         }
-        crate::dcache::slot::free_slot(self.slab_of(kind), dentry);
+        crate::dcache::slot::free_slot(self.slab_of(kind), slot);
     }
 
     /// Moves the hand over so many slots; returns how many there were.
@@ -321,11 +322,11 @@ impl SuperBlock {
             || !dentry.object().is_hashed()
             || dentry.object().is_mountpoint()
             || (mercy == Mercy::Used && !dentry.object().is_cold());
-        if stays || dentry.first_child.get().is_some() || !dentry.count.try_kill(1) {
+        if stays || dentry.first_child.get().is_some() {
             return false;
         }
-        self.evict_entry(dir, dentry);
-        true
+        let dead = DeadDentry::kill(dentry, 1);
+        dead.map(|dead| self.evict_entry(dir, dead)).is_some()
     }
 }
 

@@ -11,22 +11,27 @@
 //! # Invariants
 //! 1. Every [`Link`], every inode address in an object word, every [`CountedDentry`] and every [`UncountedDentry`] was made from a `&Dentry` or
 //!    `&Inode` in a slot of the slab of the superblock that it is used with; no reference to one leaves the crate without a
-//!    borrow or a count of that superblock. Walks, which borrow neither, are in a read section, and the slab goes a grace
+//!    borrow or a count of that superblock. No type shows which superblock a `&Dentry` is of: this is left to the callers, and
+//!    debug builds check it where a dentry comes back from an address. Walks, which borrow neither, are in a read section, and the slab goes a grace
 //!    period after its last dentry went off its chain.
 //! 2. Every `Dentry` is an item of such a slab, every `ColdPart` its side, and every `Inode` a field of a `ColdPart`.
 //! 3. The box in a [`Private`] is freed only when the inode is dead ([`DeadInode`]): no thread has a reference on it.
 //!    File-system code gets `&Inode` only while the caller has a reference on it; only a check in rcu-walk gets it without
 //!    one ([`UnheldInode`](crate::UnheldInode)), and where there are such checks the box goes a grace period later.
 //! 4. Guards and domains that meet a slot or the table are those of its tree.
-//! 5. A slot is returned once in a life, by the thread that killed its dentry and saw its inode's last use end, or that
-//!    took the slot and made nothing of it; to the slab of its kind.
+//! 5. A slot is returned once in a life, to the slab of its kind: an [`UnusedSlot`] comes from the slab, from a dentry and an
+//!    inode that ended ([`DeadDentry`], [`DeadInode`]), and each of these is made once in a life and used up by what ends it.
+//!    A dentry or an inode ends when the last count on it was put; an inode's is an [`InodeRef`], which is used up by that.
+
+mod private;
+
+pub(crate) use private::Private;
 
 use crate::base::name::NameKey;
 use crate::dcache::dentry::{Cold, Dentry};
-use crate::dcache::inode::{DeadInode, Inode};
+use crate::dcache::inode::{DeadInode, Inode, InodeRef};
 use crate::dcache::object::Object;
 use crate::dcache::superblock::SuperBlock;
-use core::any::Any;
 use core::mem::offset_of;
 use core::ptr::NonNull;
 use prim::atomic::{
@@ -34,7 +39,7 @@ use prim::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
-use sync::{HashNode, HashTable, HashView, Item, Slab};
+use sync::{GetNotDead, HashNode, HashTable, HashView, Item, Slab};
 
 /// The part of a dentry outside its walk line: the side of a slot.
 #[repr(C, align(64))]
@@ -102,19 +107,24 @@ pub(crate) fn inode_beside(dentry: *const Dentry) -> *const u8 {
     sync::slab::side_address(dentry).cast::<u8>().wrapping_add(offset_of!(ColdPart, inode))
 }
 
-/// `dentry`, borrowed for as long as its superblock. The slot may serve another name by then, but stays a
-/// dentry.
+/// `entry`, borrowed for as long as its directory `dir`; `None` if it is not in `dir`.
 #[inline(always)]
-pub(crate) fn outlive<'s>(_sb: &'s SuperBlock, dentry: &Dentry) -> &'s Dentry {
-    // SAFETY: invariant 1: the dentry lies in the superblock's slab, which is dropped after it.
-    unsafe { &*core::ptr::from_ref(dentry) }
+pub(crate) fn entry_of<'d>(dir: &'d Dentry, entry: &Dentry) -> Option<&'d Dentry> {
+    // SAFETY: invariant 1: an entry lies in the memory of its directory's superblock, which stays while `dir` is borrowed.
+    entry.is_in(dir).then(|| unsafe { &*core::ptr::from_ref(entry) })
 }
 
-/// The same for an inode.
-#[inline(always)]
-pub(crate) fn outlive_inode<'s>(_sb: &'s SuperBlock, inode: &Inode) -> &'s Inode {
-    // SAFETY: invariant 1, as above.
-    unsafe { &*core::ptr::from_ref(inode) }
+/// The inode of `sb` with the hash `hash` that `matches` accepts, with a reference on it; `None` if it ended meanwhile.
+pub(crate) fn find_inode<'s>(
+    sb: &'s SuperBlock,
+    table: &InodeTable,
+    hash: u64,
+    matches: impl FnMut(&Inode) -> bool,
+) -> Option<InodeRef<'s>> {
+    let guard = sb.domain.read();
+    let found = InodeRef::take(table.find_slow(&guard, hash, matches)?)?;
+    // SAFETY: invariant 1: the inodes of a superblock's table lie in its memory, which stays while `sb` is borrowed.
+    Some(unsafe { core::mem::transmute::<InodeRef<'_>, InodeRef<'s>>(found) })
 }
 
 /// A pointer to a dentry of the same tree, or none.
@@ -154,61 +164,179 @@ impl Link {
     }
 }
 
-/// A counted reference to a dentry, without its superblock. Return it by `SuperBlock::unpin`.
-#[derive(PartialEq, Eq)]
-pub(crate) struct CountedDentry(NonNull<Dentry>);
-
-// SAFETY: a dentry is all atomics, and the count keeps its identity.
-unsafe impl Send for CountedDentry {}
-// SAFETY: as above.
-unsafe impl Sync for CountedDentry {}
-
-impl CountedDentry {
-    /// Wraps a count that the caller has taken on `dentry`.
-    pub(crate) fn from_counted(dentry: &Dentry) -> Self {
-        Self(NonNull::from(dentry))
-    }
-
-    /// The dentry. The owner of this reference keeps the superblock alive.
-    #[inline(always)]
-    pub(crate) fn get(&self) -> &Dentry {
-        // SAFETY: invariant 1: the holder keeps the superblock alive for as long as it holds this.
-        unsafe { self.0.as_ref() }
-    }
+/// The address of a dentry without a borrow. To borrow the dentry again, the caller shows its superblock, whose memory it lies in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Address {
+    dentry: NonNull<Dentry>,
+    /// The number of the superblock, which debug builds compare.
+    #[cfg(debug_assertions)]
+    dev: u64,
 }
-
-/// A dentry without a reference. The owner of this value keeps the superblock alive; the dentry may change at
-/// any time.
-#[derive(Clone, Copy)]
-pub(crate) struct UncountedDentry(NonNull<Dentry>);
 
 // SAFETY: a dentry is all atomics.
-unsafe impl Send for UncountedDentry {}
+unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
 
-impl UncountedDentry {
-    /// Ends the borrow of `dentry`. The caller must keep the superblock alive for longer than this value.
-    pub(crate) fn of(_sb: &SuperBlock, dentry: &Dentry) -> Self {
-        Self(NonNull::from(dentry))
+impl Address {
+    #[inline(always)]
+    fn of(_dev: u64, dentry: &Dentry) -> Self {
+        Self {
+            dentry: NonNull::from(dentry),
+            #[cfg(debug_assertions)]
+            dev: _dev,
+        }
     }
 
     #[inline(always)]
-    pub(crate) fn get(&self) -> &Dentry {
-        // SAFETY: invariant 1: the holder keeps the superblock alive for as long as it has this.
-        unsafe { self.0.as_ref() }
+    fn get<'a>(&self, _sb: &'a SuperBlock) -> &'a Dentry {
+        #[cfg(debug_assertions)]
+        assert_eq!(self.dev, _sb.dev, "a dentry of another superblock");
+        // SAFETY: invariant 1: the superblock's memory stays while it is borrowed.
+        unsafe { self.dentry.as_ref() }
     }
 }
 
-/// Returns the slot of `dentry`, whose last user the caller is, to the slab that it came from.
+/// A counted reference to a dentry, without its superblock. Return it by `SuperBlock::unpin`.
+#[derive(PartialEq, Eq)]
+#[must_use]
+pub(crate) struct CountedDentry(Address);
+
+impl CountedDentry {
+    /// The first count on the dentry of a slot that begins a life, in the superblock with the number `dev`.
+    pub(crate) fn first(dev: u64, dentry: &Dentry) -> Self {
+        dentry.count.revive(1);
+        Self(Address::of(dev, dentry))
+    }
+
+    /// One more count on a dentry that the caller holds.
+    #[inline(always)]
+    pub(crate) fn again(sb: &SuperBlock, held: &Dentry) -> Self {
+        held.count.get();
+        Self(Address::of(sb.dev, held))
+    }
+
+    /// One more count, unless the dentry is dead. `Err(true)`: and this was the last stray count on it.
+    #[inline(always)]
+    pub(crate) fn unless_dead(sb: &SuperBlock, dentry: &Dentry) -> Result<Self, bool> {
+        match dentry.count.get_not_dead() {
+            GetNotDead::Got => Ok(Self(Address::of(sb.dev, dentry))),
+            GetNotDead::Dead => Err(false),
+            GetNotDead::DeadLast => Err(true),
+        }
+    }
+
+    /// The dentry, in its superblock `sb`.
+    #[inline(always)]
+    pub(crate) fn get<'a>(&'a self, sb: &'a SuperBlock) -> &'a Dentry {
+        self.0.get(sb)
+    }
+}
+
+/// A dentry without a reference: it may change at any time.
+#[derive(Clone, Copy)]
+pub(crate) struct UncountedDentry(Address);
+
+impl UncountedDentry {
+    pub(crate) fn of(sb: &SuperBlock, dentry: &Dentry) -> Self {
+        Self(Address::of(sb.dev, dentry))
+    }
+
+    /// The dentry, in its superblock `sb`.
+    #[inline(always)]
+    pub(crate) fn get<'s>(&self, sb: &'s SuperBlock) -> &'s Dentry {
+        self.0.get(sb)
+    }
+}
+
+/// A slot without a user. It is not `Copy`, so a slot is used, or returned, once.
+#[must_use]
+pub(crate) struct UnusedSlot<'s>(&'s Dentry);
+
+impl<'s> UnusedSlot<'s> {
+    /// Takes a slot.
+    pub(crate) fn take(slab: &'s Slab<Dentry>) -> Self {
+        Self(slab.alloc())
+    }
+
+    /// Takes a slot, if one is free.
+    pub(crate) fn try_take(slab: &'s Slab<Dentry>) -> Option<Self> {
+        slab.try_alloc().map(Self)
+    }
+
+    /// Begins its use: the dentry, to be made an entry.
+    #[inline(always)]
+    pub(crate) fn begin(self) -> &'s Dentry {
+        self.0
+    }
+}
+
+/// A dentry that this thread has killed: it ends, once.
+#[must_use]
+pub(crate) struct DeadDentry<'d>(&'d Dentry);
+
+impl core::ops::Deref for DeadDentry<'_> {
+    type Target = Dentry;
+
+    fn deref(&self) -> &Dentry {
+        self.0
+    }
+}
+
+impl<'d> DeadDentry<'d> {
+    /// Kills `dentry` if it has exactly `count` references.
+    #[inline(always)]
+    pub(crate) fn kill(dentry: &'d Dentry, count: u32) -> Option<Self> {
+        dentry.count.try_kill(count).then_some(Self(dentry))
+    }
+
+    /// The dentry, for as long as its memory.
+    pub(crate) fn ended(&self) -> &'d Dentry {
+        self.0
+    }
+
+    /// Ends the dentry's use of its slot; returns that if the inode beside the dentry does not use it either.
+    pub(crate) fn leave(self) -> Option<UnusedSlot<'d>> {
+        leave(self.0)
+    }
+
+    /// The slot of a dentry that never had an inode beside it.
+    pub(crate) fn leave_alone(self) -> UnusedSlot<'d> {
+        debug_assert_eq!(cold_part(self.0).inode.slot_users.load(Relaxed), 1);
+        UnusedSlot(self.0)
+    }
+
+    /// The slot of a dentry and of `inode`, which ended too.
+    pub(crate) fn leave_with(self, inode: DeadInode<'_>) -> UnusedSlot<'d> {
+        debug_assert!(core::ptr::eq(&raw const *inode, &raw const cold_part(self.0).inode));
+        UnusedSlot(self.0)
+    }
+}
+
+/// Ends the use of a slot by a dead inode; returns the slot if the dentry in it does not use it either.
+pub(crate) fn leave_inode<'i>(inode: DeadInode<'i>) -> Option<UnusedSlot<'i>> {
+    leave(dentry_beside(inode.ended()))
+}
+
+fn leave(dentry: &Dentry) -> Option<UnusedSlot<'_>> {
+    // ORDERING: AcqRel, with itself by the slot's other user: the thread that frees the slot has seen the other's last
+    // access.
+    let is_last = cold_part(dentry).inode.slot_users.fetch_sub(1, AcqRel) == 1;
+    is_last.then_some(UnusedSlot(dentry))
+}
+
+/// Returns a slot to the slab that it came from.
 #[inline(always)]
-pub(crate) fn free_slot(slab: &Slab<Dentry>, dentry: &Dentry) {
+pub(crate) fn free_slot(slab: &Slab<Dentry>, slot: UnusedSlot<'_>) {
     // SAFETY: invariant 5.
-    unsafe { slab.free(dentry) };
+    unsafe { slab.free(slot.0) };
 }
 
 /// The hash table of a tree's dentries.
 pub(crate) type Table = HashTable<Dentry>;
 
-/// The table for the lookups of one walk, under a guard of its tree's domain.
+/// The table for the lookups of one walk, under a guard of its tree's domain, which debug builds check. A guard that carries
+/// its tree would cost each walk three instructions.
 #[inline(always)]
 pub(crate) fn view<'g>(table: &'g Table, guard: &'g ReadGuard<'_>) -> HashView<'g, Dentry> {
     // SAFETY: invariant 4.
@@ -281,80 +409,5 @@ impl<T: Send + Sync + 'static> InSlot<T> {
 impl RcuBytes {
     pub(crate) fn set(&self, domain: &RcuDomain, bytes: Option<Box<[u8]>>) {
         self.replace(domain, bytes, |old| old.len());
-    }
-}
-
-/// A file system's own data of one inode: set once, freed after the inode's last use.
-pub(crate) struct Private(AtomicPtr<Box<dyn Any + Send + Sync>>);
-
-impl Private {
-    pub(crate) fn none() -> Self {
-        Self(AtomicPtr::new(core::ptr::null_mut()))
-    }
-
-    pub(crate) fn get(&self) -> Option<&(dyn Any + Send + Sync)> {
-        // ORDERING: Acquire, pairs with the AcqRel exchange in `get_or_set`: the boxed value is seen.
-        let data = self.0.load(Acquire);
-        // SAFETY: invariant 3; the pointer came from `Box::into_raw`.
-        unsafe { data.as_ref() }.map(|data| &**data)
-    }
-
-    pub(crate) fn get_or_set(&self, make: impl FnOnce() -> Box<dyn Any + Send + Sync>) -> &(dyn Any + Send + Sync) {
-        if let Some(data) = self.get() {
-            return data;
-        }
-        let made = Box::into_raw(Box::new(make()));
-        // ORDERING: AcqRel, Release pairs with the Acquire load in `get`, Acquire and the failure's Acquire
-        // with the exchange of the first thread.
-        let data = match self.0.compare_exchange(core::ptr::null_mut(), made, AcqRel, Acquire) {
-            Ok(_) => made,
-            Err(first) => {
-                // SAFETY: `made` came from `Box::into_raw` above, and no other thread has seen it.
-                drop(unsafe { Box::from_raw(made) });
-                first
-            }
-        };
-        // SAFETY: invariant 3.
-        unsafe { &**data }
-    }
-
-    /// Takes the data out of a dead inode, and frees it: at once, or, where walks read it without a reference, after a
-    /// grace period of `read_by`.
-    pub(crate) fn clear(&self, _dead: &DeadInode<'_>, read_by: Option<&RcuDomain>) {
-        // Relaxed: no other thread refers to the inode; `Inode::put` ordered their last uses before this. A walk that
-        // still reads it finds the data or none.
-        let data = self.0.load(Relaxed);
-        if data.is_null() {
-            return;
-        }
-        self.0.store(core::ptr::null_mut(), Relaxed);
-        match read_by {
-            // SAFETY: invariant 3: no thread has a reference to it; it came from `Box::into_raw`.
-            None => drop(unsafe { Box::from_raw(data) }),
-            Some(domain) => {
-                // SAFETY: invariant 3: it is freed by the callback below.
-                let bytes = size_of_val(unsafe { &**data });
-                // SAFETY: invariant 3: after a grace period no walk reads it; it is `Send`.
-                unsafe { domain.defer_raw(bytes, free_private, data.cast()) };
-            }
-        }
-    }
-}
-
-/// # Safety
-/// `data` is a pointer from [`Private`], taken out of it, and no thread reads it any more.
-unsafe fn free_private(data: *mut ()) {
-    // SAFETY: as above; it came from `Box::into_raw`.
-    drop(unsafe { Box::from_raw(data.cast::<Box<dyn Any + Send + Sync>>()) });
-}
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        // Relaxed: `&mut self` means that no other thread reads it.
-        let data = self.0.load(Relaxed);
-        if !data.is_null() {
-            // SAFETY: invariant 3, as in `clear`: the slab goes a grace period after its superblock.
-            drop(unsafe { Box::from_raw(data) });
-        }
     }
 }

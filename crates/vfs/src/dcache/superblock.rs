@@ -22,7 +22,7 @@ use crate::dcache::inode_table::Inodes;
 use crate::dcache::listings::Listings;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{Budget, SLOT, Share, SlotKind};
-use crate::dcache::slot::{CountedDentry, InodeTable, cold_part};
+use crate::dcache::slot::{CountedDentry, DeadDentry, InodeTable, UnusedSlot, cold_part};
 use crate::dcache::tree::Tree;
 use prim::atomic::{
     AtomicU32, AtomicU64,
@@ -183,25 +183,24 @@ impl SuperBlock {
         // Before the file system is called, which may panic.
         let slabs = [slab.clone(), negative_slab.clone()];
         let memory = Memory { tree: tree.clone(), inodes: inodes.table(), slabs };
+        let dev = tree.next_number();
         let root = {
-            let dentry: &Dentry = slab.alloc();
-            let inode = &cold_part(dentry).inode;
             let new = fs.root();
-            inode.begin(&new.attr, new.node);
+            let dentry = UnusedSlot::take(&slab).begin();
+            let inode = cold_part(dentry).inode.begin(&new.attr, new.node);
             inode.begin_acls(&tree.domain, &new);
-            inodes.add(&tree.domain, inode);
+            inodes.add(&tree.domain, &inode);
             inode.slot_users.store(2, Relaxed);
             dentry.set_entry(&tree.domain, dentry, Named { name: b"", hash: 0 });
             // The root has no name that expires, but attributes that do: walks must look at them.
             dentry.cookie.store(u64::MAX, Relaxed);
             let valid = if new.valid == Valid::UntilInvalidated { default_valid } else { new.valid };
             inode.set_valid(valid);
+            let has_ttl = inode.has_ttl();
             let object = Object::of(inode, new.attr.mode, dir_flags).with(ObjectFlags::HASHED);
-            dentry.set_object(if inode.has_ttl() { object.with_expiry(new.attr.mode) } else { object });
-            dentry.count.revive(1);
-            CountedDentry::from_counted(dentry)
+            dentry.set_object(if has_ttl { object.with_expiry(new.attr.mode) } else { object });
+            CountedDentry::first(dev, dentry)
         };
-        let dev = tree.next_number();
         Self {
             inodes,
             mounted: AtomicU32::new(0),
@@ -240,7 +239,7 @@ impl SuperBlock {
     }
 
     pub(crate) fn root(&self) -> &Dentry {
-        self.root.get()
+        self.root.get(self)
     }
 
     /// The file system, for a call that may block: not inside a read section, which would make every grace period of the
@@ -373,13 +372,13 @@ impl Drop for SuperBlock {
         self.end_late_puts();
         // No mount and so no handle exists: only its name holds each dentry. Walks may still stand on them.
         self.for_each(|dentry| {
-            if dentry.object().is_hashed() && !core::ptr::eq(dentry, self.root.get()) {
+            if dentry.object().is_hashed() && !core::ptr::eq(dentry, self.root()) {
                 self.unhash_last(dentry);
             }
         });
         self.for_each(|dentry| {
-            if dentry.count.try_kill(1) {
-                self.bury(dentry);
+            if let Some(dead) = DeadDentry::kill(dentry, 1) {
+                self.bury(dead);
             }
         });
         // Their drops are code of the file system, which must not keep this one from its end.

@@ -1,6 +1,5 @@
 //! The namespace: a tree of mounts, shared by contexts.
 
-use crate::dcache::slot::outlive;
 use crate::dcache::tree::Tree;
 use crate::mount::attach::LockedMounts;
 use crate::mount::{Mount, Owned};
@@ -72,7 +71,7 @@ impl Namespace {
                 let parent = places.get(&attachment.parent.id()).map(|&place: &usize| pairs[place].1.share());
                 // Its parent comes before it; if its mount point was just removed, the mounts below are left
                 // out.
-                let mountpoint = outlive(&attachment.parent.sb, attachment.mountpoint());
+                let mountpoint = attachment.mountpoint();
                 let attached = parent.is_some_and(|parent| points.attach(&new, &parent, mountpoint).is_ok());
                 if !attached {
                     continue;

@@ -74,7 +74,7 @@ impl OwnedPlace {
     }
 
     pub(crate) fn dentry(&self) -> &Dentry {
-        self.pinned().get()
+        self.pinned().get(self.sb())
     }
 }
 

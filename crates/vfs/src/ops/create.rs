@@ -7,7 +7,7 @@ use crate::base::errno::Errno;
 use crate::base::name::PATH_MAX;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{Inode, InodeRef};
 use crate::dcache::insert::Fresh;
 use crate::dcache::reclaim::{MayEvict, SlotKind};
 use crate::dcache::superblock::SuperBlock;
@@ -238,9 +238,9 @@ impl Entry<'_, '_> {
             self.sb.forget_negative(self.dir, self.named());
             return Err(errno);
         }
-        inode.get();
         self.sb.forget_negative(self.dir, self.named());
-        let made = self.sb.add_alias(slot, self.dir, self.named(), inode, self.sb.valid_in(self.dir));
+        let (inode, valid) = (InodeRef::again(inode), self.sb.valid_in(self.dir));
+        let made = self.sb.add_alias(slot, self.dir, self.named(), inode, valid);
         self.sb.touch_dir(self.dir, 1, 0, request.now);
         publish::created(self.sb, self.dir, made, self.last.name, false);
         Ok(())

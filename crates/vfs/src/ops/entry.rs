@@ -36,7 +36,7 @@ pub(crate) struct DirAt {
 
 impl DirAt {
     pub(crate) fn dir(&self) -> &Dentry {
-        self.dir.get()
+        self.dir.get(self.sb())
     }
 
     pub(crate) fn sb(&self) -> &SuperBlock {
@@ -64,7 +64,7 @@ impl core::ops::Deref for Pinned<'_> {
     type Target = Dentry;
 
     fn deref(&self) -> &Dentry {
-        self.1.as_ref().expect("emptied by drop alone").get()
+        self.1.as_ref().expect("emptied by drop alone").get(self.0)
     }
 }
 

@@ -5,7 +5,6 @@ use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, UnmountFlags};
 use crate::dcache::fs::FileSystem;
 use crate::dcache::reclaim::Budget;
-use crate::dcache::slot::outlive;
 use crate::dcache::superblock::{Introduce, SuperBlock};
 use crate::mount::attach::LockedMounts;
 use crate::mount::context::Context;
@@ -83,7 +82,7 @@ impl Context {
         for old in namespace.mounts() {
             let guard = self.tree().domain.read();
             let Some(attachment) = old.attachment(&guard) else { continue };
-            let mountpoint = outlive(&attachment.parent.sb, attachment.mountpoint());
+            let mountpoint = attachment.mountpoint();
             let place = crate::mount::place::Place { mount: attachment.parent.borrow(), dentry: mountpoint };
             if !climbs_to(&guard, place, &source.place()) {
                 continue;

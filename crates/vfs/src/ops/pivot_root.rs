@@ -1,7 +1,6 @@
 //! pivot_root: another root for a namespace.
 
 use crate::base::errno::Errno;
-use crate::dcache::slot::outlive;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, climbs_to};
 
@@ -38,11 +37,10 @@ impl Context {
         if !is_mount_root(&new) || !is_mount_root(&root) || !rooted || !below {
             return Err(Errno::EINVAL);
         }
-        let mountpoint = outlive(put_old.sb(), put_old.dentry());
         drop(guard);
         let old_root = namespace.root();
         let new_mount = points.detach(new.mount()).ok_or(Errno::EINVAL)?;
-        points.attach(&old_root, put_old.mount(), mountpoint)?;
+        points.attach(&old_root, put_old.mount(), put_old.dentry())?;
         namespace.set_root(new_mount);
         drop(points);
         let moved = |held: &OwnedPlace| on_root(held) && is_mount_root(held);

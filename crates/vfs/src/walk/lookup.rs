@@ -35,7 +35,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{NewInode, Request, Valid};
 use crate::dcache::reclaim::{LockedDirs, MayEvict, SlotKind};
-use crate::dcache::slot::CountedDentry;
+use crate::dcache::slot::{CountedDentry, dentry_beside};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
 use prim::atomic::{
@@ -202,7 +202,7 @@ fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, request: &Request) -> 
         Ok(Look::Unknown(stale, version)) => (stale, version),
     };
     let invalidations = sb.invalidations();
-    let reply = fetch_name(sb, dir, named.name, stale.as_ref().map(CountedDentry::get), request);
+    let reply = fetch_name(sb, dir, named.name, stale.as_ref().map(|stale| stale.get(sb)), request);
     let answer = match lock_dir(sb, dir) {
         Err(errno) => LookupResult::Failed(errno),
         Ok(_held) if sb.versions.of(dir) != version => LookupResult::Again,
@@ -286,10 +286,10 @@ fn insert(
     let slot = sb.slot_in(SlotKind::Entry, dir, may_evict)?;
     let mut slot = Some(slot);
     let _held = sb.ranks.lock(Rank::Inodes, &sb.inodes.lock);
-    let alias = sb.inodes.get(sb, new.node, |inode| {
+    let alias = sb.inodes.get(sb, new.node).and_then(|inode| {
         if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
             // A directory that moved behind the cache: its former name is stale.
-            crate::dcache::slot::dentry_beside(inode).expire();
+            dentry_beside(&inode).expire();
             sb.inodes.note_double();
             sb.put_inode(inode);
             return None;
@@ -298,15 +298,15 @@ fn insert(
         if new.valid != Valid::UntilInvalidated {
             // The file system may treat a file with several names otherwise than when it had one: the first name's validity is
             // from then.
-            crate::dcache::slot::dentry_beside(inode).expire();
+            dentry_beside(&inode).expire();
         }
-        sb.renew_acls_locked(crate::dcache::slot::dentry_beside(inode), inode, acls_of(new));
-        sb.set_valid(inode, new.valid);
+        sb.renew_acls_locked(dentry_beside(&inode), &inode, acls_of(new));
+        sb.set_valid(&inode, new.valid);
         let slot = slot.take()?;
         sb.add_alias(slot, dir, named, inode, new.valid);
         Some(())
     });
-    if alias.flatten().is_some() {
+    if alias.is_some() {
         return Ok(());
     }
     let slot = slot.take().ok_or(Errno::ENOMEM)?;

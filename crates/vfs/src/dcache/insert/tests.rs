@@ -3,6 +3,7 @@
 use super::*;
 use crate::base::attr::{Attr, S_IFDIR};
 use crate::dcache::fs::{FileSystem, FsTraits, NewInode};
+use crate::dcache::inode::Inode;
 use crate::dcache::tree::Tree;
 use prim::atomic::AtomicU32;
 use prim::shared::Arc;

@@ -18,7 +18,6 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::DirEntry;
 use crate::dcache::inode::Inode;
 use crate::dcache::listings::{Whole, entry_bytes};
-use crate::dcache::slot::outlive;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
 use crate::ops::file::OpenFile;
@@ -164,7 +163,7 @@ impl OpenFile {
             if !entry.object().is_negative() {
                 let cookie = entry.cookie.load(Relaxed);
                 entries.push((describe(sb, entry)?, cookie));
-                last = Some(outlive(sb, entry));
+                last = Some(entry);
                 listing.cookie = cookie;
             }
             next = entry.sib_next.get();
