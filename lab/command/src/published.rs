@@ -129,7 +129,8 @@ fn place(dir: &Path, experiment: &Experiment) -> PathBuf {
 fn kept(dir: &Path, experiment: &Experiment) -> Result<(Record, Vec<Run>), Error> {
     let path = place(dir, experiment);
     let bad = |reason: String| Error::Outcomes { path: path.clone(), reason: reason.as_str().into() };
-    let text = fs::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
+    let text =
+        fs::read_to_string(&path).map_err(|error| Error::Outcomes { path: path.clone(), reason: error.into() })?;
     let record: Record = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
     let runs = record.runs_of(experiment).map_err(bad)?;
     Ok((record, runs))
