@@ -136,5 +136,5 @@ impl Scheme for BigLock {
         tree.climb(entry, path, usize::MAX, |_, copy| copy());
     }
 
-    fn file_changed(&self) {}
+    fn file_changed(_tree: &Tree<Self>, _is_open: bool) {}
 }

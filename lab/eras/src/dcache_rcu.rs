@@ -4,8 +4,8 @@
 //! Entries are freed after a grace period, so a search of a chain may run beside changes. The search takes the new lock
 //! of the entry that it finds, checks again that the entry still has that name in that place, and counts it. The sequence
 //! lock `rename_lock` shows that a search may have missed an entry because it moved meanwhile. The list of unused entries
-//! became lazy: an entry that is used again stays on it until the next search for entries to free. So a hit needs neither
-//! the list nor `dcache_lock`.
+//! became lazy: an entry that is used again stays on it until the next search for entries to free, which takes it off. So a
+//! hit needs neither the list nor `dcache_lock`; that search, under `dcache_lock`, has the more to do.
 //!
 //! `dcache_lock` remains for changes, and for each `dput` that drops the last reference. What hurts now is shared by all
 //! paths: the lock and the count of each component, of `/` first of all.

@@ -112,6 +112,16 @@ pub trait Process: Send + Sync {
     /// `statvfs(3)`.
     fn status(&self, path: &[u8]) -> Result<FileSystemStatus>;
 
+    /// `mount(2)` with `MS_BIND`: shows a directory at its own place once more. It is in use until it is unmounted.
+    fn mount(&self, _path: &[u8]) -> Result<()> {
+        Err(Error::Unsupported)
+    }
+
+    /// `umount(2)` of what [`mount`](Self::mount) mounted last there. [`Error::Invalid`] if nothing is.
+    fn unmount(&self, _path: &[u8]) -> Result<()> {
+        Err(Error::Unsupported)
+    }
+
     /// A `pread(2)` that holds the file's semaphore shared for `work_ns` (simulated).
     fn read(&self, handle: &Handle, work_ns: u64) -> Result<()>;
 

@@ -22,7 +22,7 @@ use crate::path::Route;
 use counted_fs::{CountedFs, Counters};
 use prim::shared::Arc;
 use sync::lockstat::Class;
-use vfs::{Base, Context, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, Vfs};
+use vfs::{Base, Context, Errno, MountFlags, OpenFile, OpenFlags, PathAt, RenameFlags, UnmountFlags, Vfs};
 
 /// See the [module documentation](self).
 pub(crate) struct Lightfoot {
@@ -148,6 +148,18 @@ impl Process for LightfootSeat<'_> {
         self.charge_walk(path)?;
         self.context.access(Base::CWD, path, true, 0).map_err(error)?;
         Ok(FileSystemStatus { files: self.shared.files(), is_read_only: false })
+    }
+
+    fn mount(&self, path: &[u8]) -> Result<()> {
+        self.charge_walk(path)?;
+        prim::cost(self.shared.options.attach_ns);
+        self.context.bind(PathAt::cwd(path), PathAt::cwd(path), MountFlags::default(), false).map_err(error)
+    }
+
+    fn unmount(&self, path: &[u8]) -> Result<()> {
+        self.charge_walk(path)?;
+        prim::cost(self.shared.options.attach_ns);
+        self.context.unmount(Base::CWD, path, UnmountFlags::default()).map_err(error)
     }
 
     fn read(&self, handle: &Handle, work_ns: u64) -> Result<()> {

@@ -14,7 +14,9 @@ use crate::tree::Tree;
 use crate::tree::dentry::Late;
 use crate::tree::fine_locks::{Fine, FineLocks};
 use crate::tree::fs_struct::FsStruct;
+use crate::tree::grace::AtOnce;
 use crate::tree::lockref::Lockref312;
+use crate::tree::mount::PerCpuMounts;
 use crate::tree::mutex::QueuedSpinning;
 use crate::tree::renames::SeqExclusive;
 use locks::TicketLock;
@@ -29,6 +31,8 @@ impl Fine for Linux312 {
     type Mutex = QueuedSpinning;
     type Renames = SeqExclusive<TicketLock>;
     type Readers = AlwaysQueue;
+    type Mounts = PerCpuMounts;
+    type Grace = AtOnce;
     const LOCKS_EACH: bool = false;
     const CLIMBS_FREE: bool = true;
     const LISTS_MOUNTS: bool = false;

@@ -20,6 +20,8 @@ pub struct Options {
     pub chains: usize,
     /// Lines of the list of mounts.
     pub mounts: usize,
+    /// Whether a remount has cleared the flag that makes the mount's count of references one for each CPU: it is one word.
+    pub is_remounted: bool,
     /// Finding the end of a component, and its hash: before any lock is taken.
     pub component_ns: u64,
     /// Searching the chain and comparing the name: under the lock that the era searches chains under, if any.
@@ -38,6 +40,8 @@ pub struct Options {
     pub path_ns: u64,
     /// Formatting and parsing one line of the list of mounts.
     pub mount_ns: u64,
+    /// Mounting or unmounting, under the semaphore of the namespace.
+    pub attach_ns: u64,
 }
 
 impl Default for Options {
@@ -47,6 +51,7 @@ impl Default for Options {
             is_pinned: false,
             chains: 0,
             mounts: 12,
+            is_remounted: false,
             component_ns: 25,
             search_ns: 15,
             permission_ns: 15,
@@ -56,6 +61,7 @@ impl Default for Options {
             unlink_ns: 1_200,
             path_ns: 25,
             mount_ns: 400,
+            attach_ns: 2_000,
         }
     }
 }

@@ -21,7 +21,9 @@ use crate::tree::Tree;
 use crate::tree::dentry::Late;
 use crate::tree::fine_locks::{Fine, FineLocks};
 use crate::tree::fs_struct::FsStruct;
+use crate::tree::grace::AtOnce;
 use crate::tree::lockless::LocklessCount;
+use crate::tree::mount::PerCpuMounts;
 use crate::tree::mutex::Spinning;
 use crate::tree::renames::{Renames, SeqShared, SeqSpin};
 use core::marker::PhantomData;
@@ -44,6 +46,8 @@ impl<N: Renames, const LOCKS_EACH: bool> Fine for Patches<N, LOCKS_EACH> {
     type Mutex = Spinning;
     type Renames = N;
     type Readers = AlwaysQueue;
+    type Mounts = PerCpuMounts;
+    type Grace = AtOnce;
     const LOCKS_EACH: bool = LOCKS_EACH;
     const LISTS_MOUNTS: bool = false;
     const HOLDS_MOUNTS: bool = true;

@@ -13,16 +13,19 @@
 //!
 //! What hurts now: the lock and the count of the last component, if it is everybody's; `rename_lock` in reverse paths.
 
-use crate::era::{Error, Result};
+use crate::era::{Era, Error, Result};
+use crate::options::Options;
 use crate::path::{Component, Components, Route};
 use crate::tree::Tree;
 use crate::tree::count::LockedCount;
 use crate::tree::dentry::{Dentry, Late, UNHASHED};
 use crate::tree::fine_locks::{Fine, FineLocks, Sequence};
 use crate::tree::fs_struct::FsStruct;
-use crate::tree::mount::Mounts;
+use crate::tree::grace::AtOnce;
+use crate::tree::mount::{Mounts, PerCpuMounts};
 use crate::tree::mutex::{QueuedSpinning, Spinning};
 use crate::tree::name::Name;
+use crate::tree::operations::make;
 use crate::tree::renames::{Renames, SeqSpin};
 use crate::tree::walk::{counted_walk, go_on};
 use core::marker::PhantomData;
@@ -42,6 +45,8 @@ impl<R: RawLock + 'static, M: RawLock + 'static> Fine for GoOn<R, M> {
     type Mutex = M;
     type Renames = SeqSpin<R>;
     type Readers = AlwaysQueue;
+    type Mounts = PerCpuMounts;
+    type Grace = AtOnce;
     const LOCKS_EACH: bool = true;
     const LISTS_MOUNTS: bool = false;
     const HOLDS_MOUNTS: bool = true;
@@ -49,6 +54,13 @@ impl<R: RawLock + 'static, M: RawLock + 'static> Fine for GoOn<R, M> {
     fn walk(tree: &Tree<FineLocks<Self>>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
         walk_and_go_on(tree, fs, route)
     }
+}
+
+/// An era with this walk, a lock of the caller's in entries and chains, and one for a directory's mutex: for measurements
+/// of locks that are not in the catalogue.
+#[must_use]
+pub fn walk_of_2_6_38<R: RawLock + 'static, M: RawLock + 'static>(options: &Options) -> Box<dyn Era> {
+    make::<FineLocks<GoOn<R, M>>>(options)
 }
 
 /// The walk that goes on where it got stuck.

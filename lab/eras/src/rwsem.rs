@@ -14,7 +14,9 @@ use crate::tree::Tree;
 use crate::tree::dentry::Late;
 use crate::tree::fine_locks::{Fine, FineLocks};
 use crate::tree::fs_struct::FsStruct;
+use crate::tree::grace::AtOnce;
 use crate::tree::lockless::LocklessCount;
+use crate::tree::mount::SequenceMounts;
 use crate::tree::mutex::QueuedSpinning;
 use crate::tree::renames::SeqExclusive;
 use core::marker::PhantomData;
@@ -30,6 +32,8 @@ impl<P: SlowPath + Send + Sync + 'static> Fine for Semaphores<P> {
     type Mutex = QueuedSpinning;
     type Renames = SeqExclusive<QueuedLock>;
     type Readers = P;
+    type Mounts = SequenceMounts<QueuedLock>;
+    type Grace = AtOnce;
     const LOCKS_EACH: bool = false;
     const CLIMBS_FREE: bool = true;
     const LISTS_MOUNTS: bool = false;

@@ -21,6 +21,8 @@ use crate::tree::count::LockedCount;
 use crate::tree::dentry::Early;
 use crate::tree::fine_locks::{Fine, FineLocks};
 use crate::tree::fs_struct::FsStruct;
+use crate::tree::grace::AtOnce;
+use crate::tree::mount::PerCpuMounts;
 use crate::tree::mutex::Spinning;
 use crate::tree::renames::SeqSpin;
 use crate::tree::walk::counted_walk;
@@ -36,6 +38,8 @@ impl Fine for StoreFree2009 {
     type Mutex = Spinning;
     type Renames = SeqSpin<TicketLock>;
     type Readers = AlwaysQueue;
+    type Mounts = PerCpuMounts;
+    type Grace = AtOnce;
     const LOCKS_EACH: bool = true;
     const LISTS_MOUNTS: bool = true;
     const HOLDS_MOUNTS: bool = true;

@@ -20,7 +20,7 @@
 //! | `walk.rs`           | the walk that counts each step                                    |
 //! | `dentry.rs`, `inode.rs`, `name.rs`, `count.rs`, `lockless.rs`, `lockref.rs` | entries |
 //! | `fs_struct.rs`, `mount.rs`, `renames.rs` | what else a walk touches                     |
-//! | `mutex.rs`, `semaphore.rs` | sleeping locks of an inode                                  |
+//! | `mutex.rs`, `semaphore.rs`, `inode_table.rs`, `grace.rs` | sleeping locks of an inode; inodes by number; when files are freed |
 //! | `list.rs`, `pool.rs`, `sharded.rs`, `global_lock.rs`, `rw_spin.rs` | what these are made of |
 
 pub(crate) mod count;
@@ -28,7 +28,9 @@ pub(crate) mod dentry;
 pub(crate) mod fine_locks;
 pub(crate) mod fs_struct;
 pub(crate) mod global_lock;
+pub(crate) mod grace;
 pub(crate) mod inode;
+mod inode_table;
 pub(crate) mod list;
 pub(crate) mod lockless;
 pub(crate) mod lockref;
@@ -156,7 +158,7 @@ impl<S: Scheme> Tree<S> {
         let tree = Self {
             scheme: S::new(),
             options: options.clone(),
-            mounts: mount::Mounts::new(),
+            mounts: mount::Mounts::new(options.is_remounted),
             mount_list: MountList::new(options.mounts),
             domain: RcuDomain::new(),
             renaming: Mutex::new(()),

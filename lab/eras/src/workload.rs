@@ -17,8 +17,11 @@
 //! None: workers share nothing but the era. Each has its own random numbers.
 
 mod aim7;
+mod common_cwd;
+mod containers;
 mod create_unlink;
 mod dbench;
+mod file_system_status;
 mod find_size;
 mod fxmark;
 mod git_diff;
@@ -28,6 +31,7 @@ mod open_file;
 mod pace;
 mod parameter;
 mod pread;
+mod process_maps;
 mod reverse_path;
 mod static_web;
 #[cfg(test)]
@@ -118,10 +122,14 @@ const CATALOGUE: &[WorkloadEntry] = &[
     git_diff::SERIAL,
     git_diff::THREADS,
     open_close::ENTRY,
+    open_close::SEPARATE,
+    common_cwd::ENTRY,
+    file_system_status::ENTRY,
     create_unlink::COMMON,
     create_unlink::SEPARATE,
     find_size::ENTRY,
     reverse_path::ENTRY,
+    process_maps::ENTRY,
     aim7::SHORT,
     aim7::mix::ALLTESTS,
     aim7::mix::FIVE_SEC,
@@ -130,6 +138,8 @@ const CATALOGUE: &[WorkloadEntry] = &[
     aim7::mix::NEW_FSERVER,
     aim7::mix::SHARED,
     pread::ENTRY,
+    containers::START,
+    containers::BESIDE,
     fxmark::MRPL,
     fxmark::MRPM,
     fxmark::MRPH,

@@ -256,6 +256,22 @@ fn shorten(
     (ops, wrong)
 }
 
+#[test]
+fn a_mount_ends_once_and_leaves_nothing_behind_in_every_era() {
+    for entry in catalogue() {
+        let era = (entry.make)(&small(false));
+        {
+            let process = era.process();
+            let mounts = [process.make_directory(b"/d"), process.mount(b"/d"), process.mount(b"/d")];
+            assert_eq!(mounts, [Ok(()); 3], "{}", entry.name);
+            assert!(process.stat(b"/d/.").is_ok() && process.status(b"/d").is_ok(), "{}", entry.name);
+            let ends = [process.unmount(b"/d"), process.unmount(b"/d"), process.unmount(b"/d")];
+            assert_eq!(ends, [Ok(()), Ok(()), Err(Error::Invalid)], "{}", entry.name);
+        }
+        era.verify().unwrap_or_else(|wrong| panic!("{}: {wrong}", entry.name));
+    }
+}
+
 /// All eras but `lightfoot` have tables of a fixed size.
 fn fixed() -> impl Iterator<Item = &'static EraEntry> {
     catalogue().iter().filter(|entry| entry.name != "lightfoot")

@@ -34,7 +34,7 @@ pub use failure::Failure;
 pub use job::{Interrupts, Job, Placement, Simulation, Substrate};
 pub use outcome::{Outcome, RoleRate, Share};
 pub use pool::{Pool, run_cell};
-pub use run::run;
+pub use run::{Own, run, run_own};
 pub use sync::lockstat::Row as LockRow;
 
 /// Whether eras have these options.

@@ -60,7 +60,7 @@ pub(crate) fn run(job: &Job, threads: usize) -> Result<Outcome, Failure> {
         return Err(Failure::BadJob("a run needs a thread and a nanosecond at least".into()));
     }
     let start = Instant::now();
-    let plan = Plan::new(job)?;
+    let plan = Plan::new(job, None, None)?;
     let stage = Staged::new(&plan).map_err(|trouble| trouble.of(job))?;
     let steps: Vec<Steps> = (0..threads).map(|_| Steps::default()).collect();
     let counted = || -> Vec<u64> { steps.iter().map(|steps| steps.0.load(Relaxed)).collect() };

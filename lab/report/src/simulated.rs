@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::job::{Interrupts, Job, Placement, Simulation};
 use crate::outcome::{Outcome, Share};
 use crate::stage::Trouble;
-use crate::stage::simulated::{Plan, Staged};
+use crate::stage::simulated::{MakeEra, MakeWorkload, Plan, Staged};
 use prim::profile::Tag;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -29,11 +29,15 @@ const CLASSES_AT_MOST: usize = 32;
 /// More counters than any era has.
 const COUNTERS_AT_MOST: usize = 8;
 
-/// Does a job on a simulated machine.
-pub(crate) fn run(job: &Job, simulation: &Simulation) -> Result<Outcome, Failure> {
+/// Does a job on a simulated machine, with an era or a workload that is `own`, or those that the job names.
+pub(crate) fn run(
+    job: &Job,
+    simulation: &Simulation,
+    own: (Option<MakeEra>, Option<MakeWorkload>),
+) -> Result<Outcome, Failure> {
     check(job, simulation)?;
     let start = Instant::now();
-    let plan = Plan::new(job)?;
+    let plan = Plan::new(job, own.0, own.1)?;
     let roles = plan.roles();
     let seen = Rc::new(Seen::new(simulation.threads, job.lockstat));
     let (of_set_up, of_bodies) = (Rc::clone(&seen), Rc::clone(&seen));
@@ -176,7 +180,7 @@ impl Seen {
         let pairs = before.iter().map(Cell::get).zip(after.iter().map(Cell::get));
         pairs
             .filter_map(|(before, after)| Some((before?, after?)))
-            .map(|((name, before), (_, after))| (name.to_owned(), after - before))
+            .map(|((name, before), (_, after))| (name.to_owned(), after.saturating_sub(before)))
     }
 }
 

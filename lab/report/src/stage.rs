@@ -69,23 +69,30 @@ use crate::job::Job;
                 }
             );
 
+            /// What makes an era.
+            pub(crate) type MakeEra = fn(&Options) -> Box<dyn Era>;
+
+            /// What makes a workload.
+            pub(crate) type MakeWorkload = fn() -> Box<dyn Workload>;
+
             /// The settings of a job, looked up.
             pub(crate) struct Plan {
                 workload: Box<dyn Workload>,
-                make_era: fn(&Options) -> Box<dyn Era>,
+                make_era: MakeEra,
                 options: Options,
                 workers: usize,
                 seed: u64,
             }
 
             impl Plan {
-                pub(crate) fn new(job: &Job) -> Result<Self, Failure> {
-                    let workload = workload_of(job)?;
+                /// With an era or a workload that is not in the catalogues.
+                pub(crate) fn new(job: &Job, era: Option<MakeEra>, load: Option<MakeWorkload>) -> Result<Self, Failure> {
+                    let workload = load.map_or_else(|| workload_of(job), |make| Ok(make()))?;
                     let workers = job.on.threads();
-                    let entry = $eras::find(&job.era).ok_or_else(|| Failure::NoSuchEra {
-                        era: job.era.clone(),
-                        known: $eras::catalogue().iter().map(|entry| entry.name.to_owned()).collect(),
-                    })?;
+                    let known = || $eras::catalogue().iter().map(|entry| entry.name.to_owned()).collect();
+                    let make_era = era
+                        .or_else(|| $eras::find(&job.era).map(|entry| entry.make))
+                        .ok_or_else(|| Failure::NoSuchEra { era: job.era.clone(), known: known() })?;
                     // Room beyond what has a name: negative entries, and what waits for a grace period.
                     let capacity = 2 * workload.entries(workers) + 4096;
                     let mut options = Options { capacity, ..Options::default() };
@@ -95,7 +102,7 @@ use crate::job::Job;
                             reason,
                         })?;
                     }
-                    Ok(Self { workload, make_era: entry.make, options, workers, seed: job.seed })
+                    Ok(Self { workload, make_era, options, workers, seed: job.seed })
                 }
 
                 pub(crate) fn roles(&self) -> &'static [&'static str] {
@@ -122,6 +129,7 @@ use crate::job::Job;
                     "capacity" => options.capacity = usize::try_from(value).unwrap_or(usize::MAX),
                     "mounts" => options.mounts = usize::try_from(value).unwrap_or(usize::MAX),
                     "is_pinned" => options.is_pinned = value != 0,
+                    "is_remounted" => options.is_remounted = value != 0,
                     "component_ns" => options.component_ns = value,
                     "search_ns" => options.search_ns = value,
                     "permission_ns" => options.permission_ns = value,
@@ -131,10 +139,11 @@ use crate::job::Job;
                     "unlink_ns" => options.unlink_ns = value,
                     "path_ns" => options.path_ns = value,
                     "mount_ns" => options.mount_ns = value,
+                    "attach_ns" => options.attach_ns = value,
                     _ => {
                         return Err(format!(
-                            "there is no option {name:?}; there are capacity, mounts, is_pinned, component_ns, search_ns, \
-                             permission_ns, stat_ns, open_ns, create_ns, unlink_ns, path_ns, mount_ns"
+                            "there is no option {name:?}; there are capacity, mounts, is_pinned, is_remounted, component_ns, search_ns, \
+                             permission_ns, stat_ns, open_ns, create_ns, unlink_ns, path_ns, mount_ns, attach_ns"
                         ));
                     }
                 }

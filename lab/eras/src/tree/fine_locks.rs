@@ -7,6 +7,7 @@
 //! | an entry's lock | its count, name, place and hashed state; the list of its children                 |
 //! | `rename_lock`   | shows searches that missed, and reverse paths, that an entry moved               |
 //! | part of a list  | unused entries, all inodes: a lock for each CPU                                   |
+//! | an inode chain's lock | the chain of inodes by number (`iget`), where the file system has such      |
 //!
 //! Order: a directory's mutex, `rename_lock`, an entry's lock, a bucket's or a list's. Only a listing
 //! holds two entries' locks: the directory's, then the child's. (Linux's `d_move` holds up to four at once; here it takes
@@ -22,7 +23,9 @@ use super::Tree;
 use super::count::{Count, FineCount};
 use super::dentry::{Dentry, ON_LRU, UNHASHED};
 use super::fs_struct::{FsStruct, ROOT};
-use super::mount::{Mounts, PerCpuMounts};
+use super::grace::Grace;
+use super::inode_table::{InodeChains, InodeNumbers};
+use super::mount::Mounts;
 use super::name::Name;
 use super::renames::Renames;
 use super::scheme::{Move, Scheme};
@@ -51,6 +54,9 @@ pub(crate) trait Fine: Sized + Send + Sync + 'static {
     type Mutex: RawLock + 'static;
     type Renames: Renames;
     type Readers: SlowPath + Send + Sync + 'static;
+    type Mounts: Mounts;
+    /// When files are freed.
+    type Grace: Grace;
     /// A reverse path takes the lock of each entry.
     const LOCKS_EACH: bool;
     /// A reverse path takes no lock at first, and `rename_lock` only if something moved.
@@ -78,6 +84,9 @@ pub(crate) struct FineLocks<F: Fine> {
     pub(crate) renames: F::Renames,
     unused: Sharded<F::Spin>,
     inodes: Sharded<F::Spin>,
+    inode_chains: InodeChains<F::Spin>,
+    numbers: InodeNumbers,
+    grace: F::Grace,
     files: Sharded<F::Spin>,
 }
 
@@ -112,6 +121,7 @@ impl<F: Fine> FineLocks<F> {
         }
         let inode = tree.inode(number);
         tree.scheme.inodes.remove(number, &inode.home, |n| &tree.inode(n).all);
+        tree.hash_inode(number);
         tree.free(number);
         Some(dir)
     }
@@ -172,18 +182,28 @@ impl<F: Fine> FineLocks<F> {
     }
 }
 
+impl<F: Fine> Tree<FineLocks<F>> {
+    /// An inode joins or leaves its chain, on file systems that find inodes by their number (`iget`): not on tmpfs.
+    fn hash_inode(&self, number: u32) {
+        if !self.options.is_pinned {
+            self.scheme.inode_chains.change(number);
+        }
+    }
+}
+
 impl<F: Fine> Scheme for FineLocks<F> {
     type Dentry = F::Dentry;
     type BucketLock = Lock<F::Spin, ()>;
     type Mutex = F::Mutex;
     type Readers = F::Readers;
-    type Mounts = PerCpuMounts;
+    type Mounts = F::Mounts;
     const LISTS_MOUNTS: bool = F::LISTS_MOUNTS;
     const IS_RCU: bool = true;
 
     fn new() -> Self {
         let (unused, inodes, files) = (Sharded::new(), Sharded::new(), Sharded::new());
-        Self { renames: F::Renames::new(), unused, inodes, files }
+        let (inode_chains, numbers) = (InodeChains::new(), InodeNumbers::new());
+        Self { renames: F::Renames::new(), unused, inodes, inode_chains, numbers, grace: F::Grace::new(), files }
     }
 
     fn visit_locks(&self, visit: &mut dyn FnMut(&Class)) {
@@ -231,7 +251,9 @@ impl<F: Fine> Scheme for FineLocks<F> {
             tree.link_child(dir, entry);
         }
         let inode = tree.inode(entry);
+        tree.scheme.numbers.next();
         tree.scheme.inodes.insert(entry, &inode.home, |n| &tree.inode(n).all);
+        tree.hash_inode(entry);
         // d_instantiate, d_rehash
         let _held = tree.entry(entry).count().lock();
         let _bucket = tree.bucket_of(entry).lock.lock();
@@ -309,7 +331,15 @@ impl<F: Fine> Scheme for FineLocks<F> {
         tree.mounts.put();
     }
 
-    fn file_changed(&self) {
-        self.files.touch();
+    fn visit_counters(tree: &Tree<Self>, visit: &mut dyn FnMut(&'static str, u64)) {
+        tree.scheme.grace.visit_counters(&tree.domain, visit);
+    }
+
+    fn file_changed(tree: &Tree<Self>, is_open: bool) {
+        tree.scheme.files.touch();
+        if !is_open {
+            tree.scheme.grace.closed(&tree.domain);
+        }
+        tree.scheme.grace.quiescent();
     }
 }

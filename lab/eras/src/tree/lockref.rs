@@ -89,8 +89,8 @@ pub(crate) type Lockref312 = Lockref<WhileFree>;
 pub(crate) struct Lockref<R>(AtomicU64, PhantomData<R>);
 
 /// The lock, held.
-pub(crate) struct Held<'a> {
-    word: &'a AtomicU64,
+pub(crate) struct Held<'a, R> {
+    lockref: &'a Lockref<R>,
     /// A spinning lock must be released by the thread that took it.
     _not_send: core::marker::PhantomData<*const ()>,
 }
@@ -129,13 +129,13 @@ impl<R: LockrefRule> Lockref<R> {
 }
 
 impl<R: LockrefRule> Count for Lockref<R> {
-    type Guard<'a> = Held<'a>;
+    type Guard<'a> = Held<'a, R>;
 
     fn new() -> Self {
         Self(AtomicU64::new(0), PhantomData)
     }
 
-    fn lock(&self) -> Held<'_> {
+    fn lock(&self) -> Held<'_, R> {
         let _scope = scope(Tag::SpinLock);
         // Relaxed: a ticket is a number; the load of the own one orders.
         let ticket = next(self.0.fetch_add(NEXT, Relaxed));
@@ -143,11 +143,11 @@ impl<R: LockrefRule> Count for Lockref<R> {
         // `try_move` (what threads did before they put their references).
         let is_served = || served(self.0.load(Acquire)) == ticket;
         if !is_served() {
-            lockstat::contended(&self.0);
+            lockstat::contended(self);
             spin_until(is_served);
         }
-        lockstat::acquired(&self.0);
-        Held { word: &self.0, _not_send: core::marker::PhantomData }
+        lockstat::acquired(self);
+        Held { lockref: self, _not_send: core::marker::PhantomData }
     }
 
     fn get(&self) {
@@ -172,7 +172,7 @@ impl<R: LockrefRule> Count for Lockref<R> {
 }
 
 impl<R: LockrefRule> FineCount for Lockref<R> {
-    fn get_locked(&self, _held: &Held<'_>) {
+    fn get_locked(&self, _held: &Held<'_, R>) {
         // Relaxed: the lock orders. Others draw tickets in this word meanwhile, so it is a read-modify-write.
         self.0.fetch_add(1, Relaxed);
     }
@@ -182,7 +182,7 @@ impl<R: LockrefRule> FineCount for Lockref<R> {
         self.try_move(true, R::GET_FROM)
     }
 
-    fn put(&self) -> Option<Held<'_>> {
+    fn put(&self) -> Option<Held<'_, R>> {
         let _scope = scope(Tag::Ref);
         if self.try_move(false, R::PUT_FROM) {
             return None;
@@ -194,20 +194,20 @@ impl<R: LockrefRule> FineCount for Lockref<R> {
         (count_of(old) == 1).then_some(held)
     }
 
-    fn kill(&self, _held: &Held<'_>) {
+    fn kill(&self, _held: &Held<'_, R>) {
         // Relaxed: the lock orders; a read-modify-write as in `get_locked`.
         self.0.fetch_or(DEAD, Relaxed);
     }
 }
 
-impl Drop for Held<'_> {
+impl<R> Drop for Held<'_, R> {
     fn drop(&mut self) {
-        lockstat::released(self.word);
+        lockstat::released(self.lockref);
         // Relaxed: only the holder changes the ticket that is served.
-        let is_last = served(self.word.load(Relaxed)) == u16::MAX;
+        let is_last = served(self.lockref.0.load(Relaxed)) == u16::MAX;
         let step = if is_last { SERVED.wrapping_sub(NEXT) } else { SERVED };
         // ORDERING: Release pairs with the Acquire in `lock`: the next section follows this one.
-        self.word.fetch_add(step, Release);
+        self.lockref.0.fetch_add(step, Release);
     }
 }
 

@@ -9,17 +9,26 @@
 //! |---------------------|-----------------------------|----------------------------|
 //! | [`Uncrossed`], to 2.6.17 | one word for all       | under `dcache_lock`, which is held or taken for it |
 //! | [`OneMountLock`], 2.6.32 | one word for all       | `vfsmount_lock`            |
-//! | [`PerCpuMounts`], vfs-scale on | one for each CPU | the CPU's own lock (`brlock`) |
+//! | [`PerCpuMounts`], vfs-scale to 3.12 | one for each CPU | the CPU's own lock (`brlock`) |
+//! | [`SequenceMounts`], 3.13 on | one for each CPU | nothing: a sequence is checked |
+//!
+//! A mount and its end take that lock as a writer: with [`PerCpuMounts`] that is the lock of every CPU. Since 2.6.30 a change
+//! of a name counts its writer in a word of its CPU (`mnt_want_write`), so that a mount can become read-only.
 //!
 //! # What it is not
-//! A mount table: there is nothing to mount on. In the first kind the tree is taken to be the root file system, so that
+//! A mount table: what is mounted is the directory itself, so a walk need not look for it. In the first kind the tree is taken to be the root file system, so that
 //! there is nothing to cross either: with a mount point on each path, the measurements of 2002 would count one
 //! acquisition of `dcache_lock` more a walk.
 //!
 //! # Source
 //! `vfsmount_lock` was split off `dcache_lock` in 2.5; per-CPU lock and counts are Nick Piggin's of 2009.
 
+use super::Tree;
+use super::fs_struct::ROOT;
 use super::global_lock::{GlobalGuard, GlobalLock};
+use super::renames::{Renames, SeqSpin};
+use super::scheme::Scheme;
+use crate::era::{Error, Result};
 use prim::PerCpu;
 use prim::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
 use prim::profile::{Tag, scope};
@@ -31,7 +40,8 @@ pub(crate) trait Mounts: Send + Sync + 'static {
     /// Mounts kept still.
     type Guard<'a>;
 
-    fn new() -> Self;
+    /// `is_remounted`: a remount cleared the flag that makes the count of references one for each CPU.
+    fn new(is_remounted: bool) -> Self;
 
     /// One more path is held.
     fn get(&self);
@@ -44,6 +54,14 @@ pub(crate) trait Mounts: Send + Sync + 'static {
 
     /// A walk crosses a mount point.
     fn cross(&self);
+
+    /// Mounts or unmounts: `change` is done while no thread crosses or holds mounts still.
+    fn change(&self);
+
+    /// A name is about to change: counted until the guard is dropped.
+    fn want_write(&self) -> Option<Writer<'_>> {
+        None
+    }
 
     /// Paths that are held.
     fn held(&self) -> i64;
@@ -66,13 +84,39 @@ impl UseCount {
     }
 }
 
+/// Writers of names, counted for each CPU: `mnt_writers`.
+struct Writers(PerCpu<UseCount>);
+
+/// A writer of names.
+pub(crate) struct Writer<'a>(&'a AtomicI64);
+
+impl Writers {
+    fn new() -> Self {
+        Self(PerCpu::new(UseCount::new))
+    }
+
+    fn enter(&self) -> Writer<'_> {
+        let own = &self.0.this().0;
+        // Relaxed: the slot is this thread's own.
+        own.store(own.load(Relaxed) + 1, Relaxed);
+        Writer(own)
+    }
+}
+
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        // Relaxed: as above.
+        self.0.store(self.0.load(Relaxed) - 1, Relaxed);
+    }
+}
+
 /// Mounts that are kept still by the lock that its user holds anyway, and are never crossed.
 pub(crate) struct Uncrossed(UseCount);
 
 impl Mounts for Uncrossed {
     type Guard<'a> = ();
 
-    fn new() -> Self {
+    fn new(_is_remounted: bool) -> Self {
         Self(UseCount::new())
     }
 
@@ -88,6 +132,8 @@ impl Mounts for Uncrossed {
 
     fn cross(&self) {}
 
+    fn change(&self) {}
+
     fn held(&self) -> i64 {
         self.0.0.load(Relaxed)
     }
@@ -99,6 +145,7 @@ impl Mounts for Uncrossed {
 pub(crate) struct OneMountLock<R: RawLock> {
     lock: GlobalLock<R>,
     count: UseCount,
+    writers: Writers,
     /// The chain of the mount hash that leads to the tree.
     chain: AtomicU32,
 }
@@ -106,8 +153,13 @@ pub(crate) struct OneMountLock<R: RawLock> {
 impl<R: RawLock + 'static> Mounts for OneMountLock<R> {
     type Guard<'a> = GlobalGuard<'a, R>;
 
-    fn new() -> Self {
-        Self { lock: GlobalLock::new("vfsmount_lock"), count: UseCount::new(), chain: AtomicU32::new(1) }
+    fn new(_is_remounted: bool) -> Self {
+        Self {
+            lock: GlobalLock::new("vfsmount_lock"),
+            count: UseCount::new(),
+            writers: Writers::new(),
+            chain: AtomicU32::new(1),
+        }
     }
 
     fn get(&self) {
@@ -127,6 +179,15 @@ impl<R: RawLock + 'static> Mounts for OneMountLock<R> {
         let _found = self.chain.load(Relaxed);
     }
 
+    fn change(&self) {
+        let _alone = self.lock.lock();
+        self.chain.store(1, Relaxed);
+    }
+
+    fn want_write(&self) -> Option<Writer<'_>> {
+        Some(self.writers.enter())
+    }
+
     fn held(&self) -> i64 {
         self.count.0.load(Relaxed)
     }
@@ -140,11 +201,17 @@ impl<R: RawLock + 'static> Mounts for OneMountLock<R> {
 pub(crate) struct PerCpuMounts {
     lock: PerCpuRwLock<()>,
     counts: PerCpu<UseCount>,
+    /// All counts in one, after a remount that cleared the flag for the separate ones.
+    common: Option<UseCount>,
+    writers: Writers,
     chain: AtomicU32,
 }
 
 impl PerCpuMounts {
     fn add(&self, by: i64) {
+        if let Some(common) = &self.common {
+            return common.add(by);
+        }
         let _scope = scope(Tag::Ref);
         let own = &self.counts.this().0;
         // Relaxed: the slot is this thread's own.
@@ -155,8 +222,14 @@ impl PerCpuMounts {
 impl Mounts for PerCpuMounts {
     type Guard<'a> = PerCpuReadGuard<'a, ()>;
 
-    fn new() -> Self {
-        Self { lock: PerCpuRwLock::new(()), counts: PerCpu::new(UseCount::new), chain: AtomicU32::new(1) }
+    fn new(is_remounted: bool) -> Self {
+        Self {
+            lock: PerCpuRwLock::new(()),
+            counts: PerCpu::new(UseCount::new),
+            common: is_remounted.then(UseCount::new),
+            writers: Writers::new(),
+            chain: AtomicU32::new(1),
+        }
     }
 
     fn get(&self) {
@@ -176,16 +249,81 @@ impl Mounts for PerCpuMounts {
         let _found = self.chain.load(Relaxed);
     }
 
+    fn change(&self) {
+        let _alone = self.lock.write();
+        self.chain.store(1, Relaxed);
+    }
+
+    fn want_write(&self) -> Option<Writer<'_>> {
+        Some(self.writers.enter())
+    }
+
     fn held(&self) -> i64 {
-        self.counts.iter().map(|count| count.0.load(Relaxed)).sum()
+        let common = self.common.as_ref().map_or(0, |count| count.0.load(Relaxed));
+        common + self.counts.iter().map(|count| count.0.load(Relaxed)).sum::<i64>()
     }
 
     fn visit_locks(&self, _visit: &mut dyn FnMut(&Class)) {}
 }
 
+/// One sequence for all mounts, and one count for each CPU.
+pub(crate) struct SequenceMounts<R: RawLock> {
+    sequence: SeqSpin<R>,
+    rest: PerCpuMounts,
+}
+
+impl<R: RawLock + 'static> Mounts for SequenceMounts<R> {
+    type Guard<'a> = ();
+
+    fn new(is_remounted: bool) -> Self {
+        Self { sequence: SeqSpin::with_name("mount_lock"), rest: PerCpuMounts::new(is_remounted) }
+    }
+
+    fn get(&self) {
+        self.rest.get();
+    }
+
+    fn put(&self) {
+        self.rest.put();
+    }
+
+    /// Nothing is kept still: what was read is read again if mounts changed, which here cannot show.
+    fn still(&self) {
+        self.cross();
+    }
+
+    fn cross(&self) {
+        loop {
+            let start = self.sequence.begin();
+            let _found = self.rest.chain.load(Relaxed);
+            if !self.sequence.retry(start) {
+                return;
+            }
+        }
+    }
+
+    fn change(&self) {
+        let _alone = self.sequence.write();
+        self.rest.chain.store(1, Relaxed);
+    }
+
+    fn want_write(&self) -> Option<Writer<'_>> {
+        self.rest.want_write()
+    }
+
+    fn held(&self) -> i64 {
+        self.rest.held()
+    }
+
+    fn visit_locks(&self, visit: &mut dyn FnMut(&Class)) {
+        self.sequence.visit_locks(visit);
+    }
+}
+
 /// What `statvfs(3)` reads: the list of mounts, and the mount's own flags.
 pub(crate) struct MountList {
-    namespace: RwSem<usize, AlwaysQueue>,
+    /// `namespace_sem`, and what each line is the path of.
+    namespace: RwSem<Vec<u32>, AlwaysQueue>,
     /// `mnt_flags`; bit 0: read-only.
     flags: AtomicU32,
 }
@@ -193,7 +331,7 @@ pub(crate) struct MountList {
 impl MountList {
     /// A list of so many lines.
     pub(crate) fn new(lines: usize) -> Self {
-        Self { namespace: RwSem::with_slow_path(lines), flags: AtomicU32::new(0) }
+        Self { namespace: RwSem::with_slow_path(vec![ROOT; lines]), flags: AtomicU32::new(0) }
     }
 
     /// From the mount itself.
@@ -202,11 +340,35 @@ impl MountList {
         self.flags.load(Relaxed) & 1 != 0
     }
 
-    /// Calls `each` for each line of the list, which stays as it is meanwhile; then what the line of the tree's mount
-    /// says.
-    pub(crate) fn is_read_only_by_list(&self, mut each: impl FnMut()) -> bool {
+    /// Calls `each` with what is mounted, line by line of the list, which stays as it is meanwhile; then what the line of the
+    /// tree's mount shows.
+    pub(crate) fn is_read_only_by_list(&self, mut each: impl FnMut(u32)) -> bool {
         let lines = self.namespace.read();
-        (0..*lines).for_each(|_| each());
+        lines.iter().for_each(|&mounted| each(mounted));
         self.is_read_only()
+    }
+}
+
+impl<S: Scheme> Tree<S> {
+    /// Mounts the counted directory `at` on itself, and takes its reference over.
+    pub(crate) fn mount_on(&self, at: u32) -> Result<()> {
+        if !self.inode(at).is_directory() {
+            return Err(Error::NotDirectory);
+        }
+        let mut lines = self.mount_list.namespace.write();
+        prim::cost(self.options.attach_ns);
+        self.mounts.change();
+        lines.push(at);
+        Ok(())
+    }
+
+    /// Ends the last mount on `at`; its reference is the caller's to give back.
+    pub(crate) fn unmount_from(&self, at: u32) -> Result<()> {
+        let mut lines = self.mount_list.namespace.write();
+        let last = lines.iter().rposition(|&mounted| mounted == at && at != ROOT).ok_or(Error::Invalid)?;
+        prim::cost(self.options.attach_ns);
+        self.mounts.change();
+        lines.remove(last);
+        Ok(())
     }
 }

@@ -27,7 +27,7 @@ use super::count::{AtomicCount, Count, LooseCount};
 use super::dentry::{Dentry, Early, ON_LRU, UNHASHED};
 use super::fs_struct::{FsStruct, ROOT};
 use super::global_lock::GlobalLock;
-use super::list::Head;
+use super::list::{Head, NONE, some};
 use super::mount::Mounts;
 use super::name::Name;
 use super::renames::{Renames, SeqSpin};
@@ -35,8 +35,15 @@ use super::scheme::{Move, Scheme};
 use crate::era::Result;
 use crate::path::Route;
 use core::marker::PhantomData;
+use prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use sync::lockstat::Class;
 use sync::{AlwaysQueue, RawLock};
+
+/// Entries that become unused between two searches for some to free: stands for the shortage of memory (chosen here).
+const PRUNE_EVERY: u32 = 128;
+
+/// Entries that such a search looks at, as `prune_dcache`'s batch.
+const PRUNE_AT_MOST: u32 = 128;
 
 /// What the eras with `dcache_lock` differ in.
 pub(crate) trait Lookup: Sized + Send + Sync + 'static {
@@ -63,6 +70,12 @@ pub(crate) struct OneLock<L: Lookup> {
     pub(crate) dcache: GlobalLock<L::Spin>,
     pub(crate) renames: SeqSpin<L::Spin>,
     unused: List,
+    /// Entries put on the list of unused ones, where the next search for such begins, and those that it found in use.
+    aged: AtomicU32,
+    hand: AtomicU32,
+    deferred: AtomicU64,
+    /// The last number of a new inode.
+    last_ino: AtomicU64,
     inode: GlobalLock<L::Spin>,
     inodes: List,
     files: GlobalLock<L::Spin>,
@@ -87,8 +100,32 @@ impl<L: Lookup> OneLock<L> {
     pub(crate) fn in_use(tree: &Tree<Self>, number: u32) {
         let entry = tree.entry(number);
         if entry.has(ON_LRU) {
+            // Relaxed: under `dcache_lock`.
+            if tree.scheme.hand.load(Relaxed) == number {
+                tree.scheme.hand.store(entry.lists().lru.next().unwrap_or(NONE), Relaxed);
+            }
             tree.scheme.unused.0.remove(number, |n| &tree.entry(n).lists().lru);
             entry.change_flags(0, ON_LRU);
+        }
+    }
+
+    /// Searches for entries to free, after each so many that became unused: takes those off the list that are in use, which
+    /// lazy removal had left there. (It frees none: the cache is complete here.) Under `dcache_lock`.
+    fn prune(tree: &Tree<Self>) {
+        let scheme = &tree.scheme;
+        // Relaxed, all: under `dcache_lock`.
+        let aged = scheme.aged.load(Relaxed) + 1;
+        scheme.aged.store(aged % PRUNE_EVERY, Relaxed);
+        if aged < PRUNE_EVERY {
+            return;
+        }
+        for _ in 0..PRUNE_AT_MOST {
+            let Some(at) = some(scheme.hand.load(Relaxed)).or_else(|| scheme.unused.0.first()) else { return };
+            scheme.hand.store(tree.entry(at).lists().lru.next().unwrap_or(NONE), Relaxed);
+            if tree.entry(at).count().value() > 0 {
+                Self::in_entry(tree, at, || Self::in_use(tree, at));
+                scheme.deferred.store(scheme.deferred.load(Relaxed) + 1, Relaxed);
+            }
         }
     }
 
@@ -111,6 +148,9 @@ impl<L: Lookup> OneLock<L> {
                 if !entry.has(ON_LRU) {
                     Self::in_entry(tree, number, || entry.change_flags(ON_LRU, 0));
                     tree.scheme.unused.0.insert(number, |n| &tree.entry(n).lists().lru);
+                    if L::IS_LOCK_FREE {
+                        Self::prune(tree);
+                    }
                 }
                 return None;
             }
@@ -150,6 +190,10 @@ impl<L: Lookup> Scheme for OneLock<L> {
             dcache: GlobalLock::new("dcache_lock"),
             renames: SeqSpin::new(),
             unused: List(Head::new()),
+            aged: AtomicU32::new(0),
+            hand: AtomicU32::new(NONE),
+            deferred: AtomicU64::new(0),
+            last_ino: AtomicU64::new(0),
             inode: GlobalLock::new("inode_lock"),
             inodes: List(Head::new()),
             files: GlobalLock::new("files_lock"),
@@ -162,6 +206,10 @@ impl<L: Lookup> Scheme for OneLock<L> {
         if L::IS_LOCK_FREE {
             self.renames.visit_locks(visit);
         }
+    }
+
+    fn visit_counters(tree: &Tree<Self>, visit: &mut dyn FnMut(&'static str, u64)) {
+        visit("deferred_removals", tree.scheme.deferred.load(Relaxed));
     }
 
     fn walk(tree: &Tree<Self>, fs: &FsStruct, route: &Route<'_>) -> Result<u32> {
@@ -207,6 +255,8 @@ impl<L: Lookup> Scheme for OneLock<L> {
         {
             // new_inode
             let _inode = tree.scheme.inode.lock();
+            // Relaxed: under `inode_lock`.
+            tree.scheme.last_ino.store(tree.scheme.last_ino.load(Relaxed) + 1, Relaxed);
             tree.scheme.inodes.0.insert(entry, |n| &tree.inode(n).all);
         }
         // d_instantiate: the inode's list of aliases, which is not kept here.
@@ -261,7 +311,7 @@ impl<L: Lookup> Scheme for OneLock<L> {
         tree.mounts.put();
     }
 
-    fn file_changed(&self) {
-        drop(self.files.lock());
+    fn file_changed(tree: &Tree<Self>, _is_open: bool) {
+        drop(tree.scheme.files.lock());
     }
 }

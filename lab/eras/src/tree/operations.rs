@@ -77,6 +77,7 @@ impl<S: Scheme> Era for Tree<S> {
         visit("early_exits", stats.early_exits);
         visit("queued_writers", stats.queued_writers);
         visit("lost_writers", stats.lost_writers);
+        prim::uncharged(|| S::visit_counters(self, visit));
     }
 
     fn verify(&self) -> core::result::Result<(), String> {
@@ -147,7 +148,7 @@ impl<S: Scheme> Process for Seat<'_, S> {
     fn close(&self, handle: Handle) {
         let _section = self.tree.system_call();
         if let Ok(file) = entry_of(&handle) {
-            self.tree.scheme.file_changed();
+            S::file_changed(self.tree, false);
             prim::cost(self.tree.options.open_ns);
             self.release(file);
         }
@@ -222,14 +223,29 @@ impl<S: Scheme> Process for Seat<'_, S> {
         self.release(at);
         let mut line = Vec::new();
         let is_read_only = if S::LISTS_MOUNTS {
-            tree.mount_list.is_read_only_by_list(|| {
-                S::reverse_path(tree, &self.fs, ROOT, &mut line);
+            tree.mount_list.is_read_only_by_list(|mounted| {
+                S::reverse_path(tree, &self.fs, mounted, &mut line);
                 prim::cost(tree.options.mount_ns);
             })
         } else {
             tree.mount_list.is_read_only()
         };
         Ok(FileSystemStatus { files: tree.files(), is_read_only })
+    }
+
+    fn mount(&self, path: &[u8]) -> Result<()> {
+        let _section = self.tree.system_call();
+        let at = self.walk(path)?;
+        // The mount keeps the reference.
+        self.tree.mount_on(at).inspect_err(|_| self.release(at))
+    }
+
+    fn unmount(&self, path: &[u8]) -> Result<()> {
+        let _section = self.tree.system_call();
+        let at = self.walk(path)?;
+        let done = self.tree.unmount_from(at).inspect(|()| self.release(at));
+        self.release(at);
+        done
     }
 
     fn read(&self, handle: &Handle, work_ns: u64) -> Result<()> {
@@ -270,7 +286,7 @@ impl<S: Scheme> Seat<'_, S> {
     }
 
     fn opened(&self, entry: u32) -> Handle {
-        self.tree.scheme.file_changed();
+        S::file_changed(self.tree, true);
         prim::cost(self.tree.options.open_ns);
         Handle(HandleOf::Entry(entry))
     }
@@ -292,6 +308,7 @@ impl<S: Scheme> Tree<S> {
     /// Makes a file or a directory in the counted directory `dir`; it comes with one reference.
     fn make(&self, dir: u32, last: &Last<'_>, is_directory: bool) -> Result<u32> {
         let bytes = last.name.ok_or(Error::Exists)?;
+        let _writer = self.mounts.want_write();
         let _mutex = self.inode(dir).mutex.lock();
         self.check_alive(dir)?;
         let name = Name::new(bytes)?;
@@ -313,6 +330,7 @@ impl<S: Scheme> Tree<S> {
     /// Removes a name, which must not be a directory's, from the counted directory `dir`.
     fn remove(&self, dir: u32, last: &Last<'_>) -> Result<()> {
         let bytes = last.name.ok_or(Error::IsDirectory)?;
+        let _writer = self.mounts.want_write();
         let victim = {
             let _mutex = self.inode(dir).mutex.lock();
             self.check_alive(dir)?;
@@ -349,6 +367,7 @@ impl<S: Scheme> Tree<S> {
     fn rename(&self, from: u32, from_last: &Last<'_>, to: u32, to_last: &Last<'_>) -> Result<()> {
         let (from_name, to_name) = (from_last.name.ok_or(Error::Invalid)?, to_last.name.ok_or(Error::Invalid)?);
         let is_directory = from_last.is_directory || to_last.is_directory;
+        let _writer = self.mounts.want_write();
         let replaced = {
             let _locks = self.lock_two(from, to);
             self.check_alive(from)?;

@@ -55,12 +55,19 @@ pub(crate) struct SeqSpinGuard<'a, R: RawLock> {
     _held: GlobalGuard<'a, R>,
 }
 
+impl<R: RawLock> SeqSpin<R> {
+    /// One whose lock has another name in the statistics.
+    pub(crate) fn with_name(name: &'static str) -> Self {
+        Self { lock: GlobalLock::new(name), seq: SeqCount::new() }
+    }
+}
+
 impl<R: RawLock + 'static> Renames for SeqSpin<R> {
     type Write<'a> = SeqSpinGuard<'a, R>;
     type Still<'a> = SeqSpinGuard<'a, R>;
 
     fn new() -> Self {
-        Self { lock: GlobalLock::new("rename_lock"), seq: SeqCount::new() }
+        Self::with_name("rename_lock")
     }
 
     fn begin(&self) -> u32 {

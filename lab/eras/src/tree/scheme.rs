@@ -48,6 +48,9 @@ pub(crate) trait Scheme: Sized + Send + Sync + 'static {
 
     fn visit_locks(&self, visit: &mut dyn FnMut(&Class));
 
+    /// See [`Era::visit_counters`](crate::Era::visit_counters).
+    fn visit_counters(_tree: &Tree<Self>, _visit: &mut dyn FnMut(&'static str, u64)) {}
+
     /// Held during each operation: the big lock.
     fn enter(&self) -> Option<GlobalGuard<'_, TasLock>> {
         None
@@ -105,6 +108,6 @@ pub(crate) trait Scheme: Sized + Send + Sync + 'static {
     /// `d_path` of a counted entry into `path`.
     fn reverse_path(tree: &Tree<Self>, fs: &FsStruct, entry: u32, path: &mut Vec<u8>);
 
-    /// A file joins the list of open ones, or leaves it.
-    fn file_changed(&self);
+    /// A file joins the list of open ones, or leaves it. Not in a read section.
+    fn file_changed(tree: &Tree<Self>, is_open: bool);
 }

@@ -405,4 +405,27 @@ mod tests {
         check::<AlwaysQueue>();
         check::<EarlyExit>();
     }
+
+    /// What is counted for a reader that came while a writer was in, and has the wait lock after that has left.
+    fn late_reader<P: SlowPath + Send + Sync>() -> [u64; 3] {
+        let semaphore = Semaphore::<P>::new(&Class::new("wait_lock"));
+        std::thread::scope(|s| {
+            let (writer, queue) = (semaphore.write(), semaphore.queue.lock());
+            let reader = s.spawn(|| drop(semaphore.read()));
+            while semaphore.count.load(Relaxed) != WRITE + ACTIVE {
+                std::thread::yield_now();
+            }
+            drop(writer);
+            drop(queue);
+            reader.join().expect("no panic");
+        });
+        let stats = semaphore.stats();
+        [stats.slow_readers, stats.early_exits, stats.queued_readers]
+    }
+
+    #[test]
+    fn a_reader_that_came_in_vain_queues_or_leaves_at_once() {
+        assert_eq!(late_reader::<AlwaysQueue>(), [1, 0, 1]);
+        assert_eq!(late_reader::<EarlyExit>(), [1, 1, 0]);
+    }
 }

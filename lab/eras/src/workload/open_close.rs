@@ -1,10 +1,10 @@
-//! Opening and closing: each worker its own file, all in one directory.
+//! Opening and closing: each worker its own file, all in one directory, or each in its own.
 //!
 //! Stands for the loop of Anton Blanchard's report to linux-kernel, October 2009: `open(O_RDWR)` and `close` on 64
 //! POWER5+ cores. The files have nothing in common but the directories above them, so all contention is for those. A
 //! step is one pair.
 
-use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::{Parameter, Parameters, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Result};
 
 const DEPTH: Parameter =
@@ -21,13 +21,15 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     summary: "open and close of a private file in a common directory",
     source: "Anton Blanchard's loop on 64 POWER5+ cores, linux-kernel 2009",
     parameters: &[DEPTH, USER_NS, KERNEL_NS],
-    make: |parameters| {
-        Box::new(OpenClose {
-            depth: parameters.count(&DEPTH),
-            user_ns: parameters.get(&USER_NS),
-            kernel_ns: parameters.get(&KERNEL_NS),
-        })
-    },
+    make: |parameters| Box::new(OpenClose::new(parameters, true)),
+};
+
+pub(super) const SEPARATE: WorkloadEntry = WorkloadEntry {
+    name: "open-close-separate",
+    summary: "open and close of a private file in a private directory, by its path from the root",
+    source: "beside Anton Blanchard's loop: what separate directories change",
+    parameters: &[DEPTH, USER_NS, KERNEL_NS],
+    make: |parameters| Box::new(OpenClose::new(parameters, false)),
 };
 
 #[derive(Clone, Copy)]
@@ -35,6 +37,18 @@ struct OpenClose {
     depth: usize,
     user_ns: u64,
     kernel_ns: u64,
+    is_common: bool,
+}
+
+impl OpenClose {
+    fn new(parameters: &Parameters, is_common: bool) -> Self {
+        Self {
+            depth: parameters.count(&DEPTH),
+            user_ns: parameters.get(&USER_NS),
+            kernel_ns: parameters.get(&KERNEL_NS),
+            is_common,
+        }
+    }
 }
 
 impl Workload for OpenClose {
@@ -44,12 +58,21 @@ impl Workload for OpenClose {
         if !common.is_empty() {
             layout::directories(&*process, &common)?;
         }
-        let files = layout::files(&*process, &common, workers)?;
+        let files = match self.is_common {
+            true => layout::files(&*process, &common, workers)?,
+            false => (0..workers)
+                .map(|worker| {
+                    let own = format!("{common}/of{worker}");
+                    layout::directories(&*process, &own)?;
+                    layout::files(&*process, &own, 1).map(|mut files| files.remove(0))
+                })
+                .collect::<Result<_>>()?,
+        };
         Ok(Box::new(Common { load: *self, era, files }))
     }
 
     fn entries(&self, workers: usize) -> usize {
-        self.depth + workers
+        self.depth + workers * if self.is_common { 1 } else { 2 }
     }
 }
 

@@ -29,6 +29,7 @@ struct OneTreeState {
     most_entries: usize,
     processes: usize,
     trace: Vec<String>,
+    mounted: Vec<u32>,
 }
 
 impl OneTreeState {
@@ -267,6 +268,21 @@ impl Process for Program<'_> {
         let (state, at) = self.begin("status", path);
         state.walk(at, path)?;
         Ok(FileSystemStatus { files: state.nodes.len() as u64, is_read_only: false })
+    }
+
+    fn mount(&self, path: &[u8]) -> Result<()> {
+        let (mut state, at) = self.begin("mount", path);
+        let number = state.walk(at, path)?;
+        state.mounted.push(number);
+        Ok(())
+    }
+
+    fn unmount(&self, path: &[u8]) -> Result<()> {
+        let (mut state, at) = self.begin("unmount", path);
+        let number = state.walk(at, path)?;
+        let last = state.mounted.iter().rposition(|&mounted| mounted == number).ok_or(Error::Invalid)?;
+        state.mounted.remove(last);
+        Ok(())
     }
 
     fn read(&self, handle: &Handle, _work_ns: u64) -> Result<()> {

@@ -1,0 +1,67 @@
+//! Lookups of one name in a working directory that all processes have in common.
+//!
+//! Stands for what was said of the store-free walk in October 2009: it makes lookups of different names scale, while the
+//! last component, and a common working directory before, are still written by all. A step is one `stat` of a path of one
+//! component. With the store-free walk the directory is not written; the name is, unless `is_own` gives each worker its own.
+
+use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use crate::era::{Era, Result};
+
+const IS_OWN: Parameter =
+    Parameter::count("is_own", 1, (0, 1), "1: each worker looks up its own name; 0: all the same");
+const USER_NS: Parameter = Parameter::time("user_ns", 200, "the program's time for each lookup (chosen here)");
+const KERNEL_NS: Parameter =
+    Parameter::time("kernel_ns", 300, "the rest of the kernel's time for each lookup (chosen here)");
+
+pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
+    name: "stat-cwd",
+    summary: "stat of a name in a common working directory, by a process for each worker",
+    source: "the discussion of the store-free walk, linux-kernel 2009; no figures",
+    parameters: &[IS_OWN, USER_NS, KERNEL_NS],
+    make: |parameters| {
+        Box::new(CommonCwd {
+            is_own: parameters.get(&IS_OWN) == 1,
+            user_ns: parameters.get(&USER_NS),
+            kernel_ns: parameters.get(&KERNEL_NS),
+        })
+    },
+};
+
+#[derive(Clone, Copy)]
+struct CommonCwd {
+    is_own: bool,
+    user_ns: u64,
+    kernel_ns: u64,
+}
+
+impl Workload for CommonCwd {
+    fn stage<'era>(&self, era: &'era dyn Era, workers: usize) -> Result<Box<dyn Stage + 'era>> {
+        let process = era.process();
+        layout::directories(&*process, "/work")?;
+        layout::files(&*process, "/work", workers)?;
+        Ok(Box::new(Cwd { load: *self, era }))
+    }
+
+    fn entries(&self, workers: usize) -> usize {
+        1 + workers
+    }
+}
+
+struct Cwd<'era> {
+    load: CommonCwd,
+    era: &'era dyn Era,
+}
+
+impl Stage for Cwd<'_> {
+    fn worker(&self, index: usize, _seed: u64) -> Result<Box<dyn Worker + '_>> {
+        let CommonCwd { is_own, user_ns, kernel_ns } = self.load;
+        let process = self.era.process();
+        process.change_directory(b"/work")?;
+        let name = format!("f{}", if is_own { index } else { 0 });
+        Ok(Box::new(move || {
+            pace::user(user_ns);
+            pace::kernel(kernel_ns);
+            process.stat(name.as_bytes()).map(drop)
+        }))
+    }
+}

@@ -1,0 +1,59 @@
+//! Your workload on every era: something that is not in the catalogue, on 40 simulated CPUs.
+//!
+//! `cargo run --release -p lightfoot-lab-report --example own_workload`; takes some seconds. See `lab/docs/own.md`.
+
+use eras_sim::workload::{Stage, Worker, Workload};
+use eras_sim::{Era, Result, catalogue};
+use lightfoot_lab_report::{Failure, Job, Own, Substrate, run_own};
+use sim::Machine;
+
+/// Without it, the lines of the heap depend on the host.
+#[global_allocator]
+static ARENA: sim::Arena = sim::Arena;
+
+/// Yours: each worker looks up one name, which all have in common; one in eight lists the directory.
+struct Mail;
+
+impl Workload for Mail {
+    fn stage<'era>(&self, era: &'era dyn Era, _workers: usize) -> Result<Box<dyn Stage + 'era>> {
+        let process = era.process();
+        process.make_directory(b"/spool")?;
+        process.close(process.create(b"/spool/box")?);
+        Ok(Box::new(Spool(era)))
+    }
+
+    fn entries(&self, _workers: usize) -> usize {
+        2
+    }
+}
+
+struct Spool<'era>(&'era dyn Era);
+
+impl Stage for Spool<'_> {
+    fn worker(&self, index: usize, _seed: u64) -> Result<Box<dyn Worker + '_>> {
+        let process = self.0.process();
+        if index.is_multiple_of(8) {
+            return Ok(Box::new(move || process.list(b"/spool", &mut |_| ())));
+        }
+        Ok(Box::new(move || process.stat(b"/spool/box").map(drop)))
+    }
+}
+
+fn main() -> std::result::Result<(), Failure> {
+    for entry in catalogue() {
+        let job = Job {
+            era: entry.name.into(),
+            era_options: [].into(),
+            workload: "yours".into(),
+            parameters: [].into(),
+            on: Substrate::simulated(Machine::preset("dl980").expect("a preset"), 40),
+            seed: 1,
+            warm_ns: 50_000,
+            run_ns: 200_000,
+            lockstat: false,
+        };
+        let outcome = run_own(&job, Own { era: None, workload: Some(|| Box::new(Mail)) })?;
+        println!("{:>20} {:>8.2} million operations/s", entry.name, outcome.ops_per_second / 1e6);
+    }
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! Your lock on 80 CPUs: a lock of your own beside four that Linux used, on a simulated machine of eight nodes.
+//!
+//! `cargo run --release -p lightfoot-sim --example own_lock`; takes some seconds. See `lab/docs/own.md`.
+
+#![allow(unsafe_code, reason = "to be a raw lock is a promise to exclude")]
+
+use lightfoot_sim::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use lightfoot_sim::{Arena, Config, Machine, cost, count_op, hint, running};
+use locks_sim::{McsLock, QueuedLock, TicketLock};
+use sync_sim::{Lock, RawLock, TasLock};
+
+/// Without it, the lines of the heap depend on the host.
+#[global_allocator]
+static ARENA: Arena = Arena;
+
+/// Yours: a word, and a pause that doubles with each failure.
+struct BackOff(AtomicU32);
+
+// SAFETY: one thread at a time turns 0 into 1, by Acquire, and that thread alone turns it back, by Release.
+unsafe impl RawLock for BackOff {
+    fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    fn lock(&self) {
+        let mut pauses = 1;
+        while !self.try_lock() {
+            (0..pauses).for_each(|_| hint::spin_loop());
+            pauses = (2 * pauses).min(256);
+        }
+    }
+
+    fn try_lock(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release in `unlock`.
+        self.0.load(Relaxed) == 0 && self.0.swap(1, Acquire) == 0
+    }
+
+    unsafe fn unlock(&self) {
+        // ORDERING: Release pairs with the Acquire in `try_lock`.
+        self.0.store(0, Release);
+    }
+}
+
+/// Sections a microsecond: each CPU takes the lock, writes what it protects, and computes for a microsecond.
+fn measure<R: RawLock + 'static>(name: &str) {
+    print!("{name:>12}");
+    for cpus in [1, 10, 20, 40, 80] {
+        let config = Config::new(Machine::preset("dl980").expect("a preset"), cpus, 300);
+        let turn = |lock: &Lock<R, u64>| {
+            *lock.lock() += 1;
+            cost(1_000);
+            count_op(0);
+        };
+        let body = move |lock: &Lock<R, u64>, _| while_running(|| turn(lock));
+        let report = lightfoot_sim::run(config, || Lock::new(0), body);
+        print!("{:>8.2}", report.rate(0) / 1e6);
+    }
+    println!();
+}
+
+fn while_running(mut turn: impl FnMut()) {
+    while running() {
+        turn();
+    }
+}
+
+fn main() {
+    println!("{:>12}{:>8}{:>8}{:>8}{:>8}{:>8}  CPUs; million sections/s", "lock", 1, 10, 20, 40, 80);
+    measure::<TasLock>("TAS");
+    measure::<TicketLock>("ticket");
+    measure::<McsLock>("MCS");
+    measure::<QueuedLock>("qspinlock");
+    measure::<BackOff>("yours");
+}
