@@ -24,6 +24,7 @@ mod observer;
 mod room;
 mod set_ids;
 mod shares;
+mod trim;
 mod xattrs;
 
 pub use files::Opened;
@@ -43,6 +44,7 @@ use shares::{Node, Shares};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use trim::Trim;
 use vfs::{Attr, Base, Errno, OpenFile, OwnedPlace, SetAttr, SetTime, StatVfs, Valid, Vfs};
 
 /// The longest queue of notices. When it is full, one notice for everything takes its place.
@@ -128,6 +130,7 @@ pub struct Session {
     nodes: Nodes<Arc<Node>>,
     shares: Shares,
     room: Room,
+    trim: Trim,
     files: Handles<files::OpenHandle>,
     directories: Handles<OpenFile>,
     locks: locks::Locks,
@@ -165,6 +168,7 @@ impl Session {
             nodes,
             shares: Shares::new(),
             room: Room::default(),
+            trim: Trim::default(),
             files: Handles::new(),
             directories: Handles::new(),
             locks: locks::Locks::default(),
@@ -337,8 +341,10 @@ impl Session {
     /// FORGET: takes `lookups` off the count of a node. The root is never forgotten.
     pub fn forget(&self, node: u64, lookups: u64) {
         if let Some(gone) = self.nodes.forget(node, lookups) {
+            let bytes = gone.cached_size();
             drop(gone);
             self.room.forgot();
+            self.trim.forgot(bytes, self.nodes.len());
         }
     }
 

@@ -109,6 +109,14 @@ pub fn advise_huge(start: *mut u8, len: usize) {
     let _ = unsafe { madvise(start.cast(), len, Advice::LinuxHugepage) };
 }
 
+/// Makes the program's allocator return free memory to the system, where the C library is glibc and can
+/// (`malloc_trim(3)`). Takes its locks one after the other.
+pub fn trim() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it has no precondition.
+    let _ = unsafe { libc::malloc_trim(0) };
+}
+
 /// Bytes of memory of the machine (`MemTotal`), used or not.
 #[must_use]
 pub fn total_bytes() -> u64 {

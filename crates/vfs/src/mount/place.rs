@@ -188,6 +188,12 @@ impl OwnedPlace {
         }
     }
 
+    /// The length in bytes that the cache has for it, without a call of the file system.
+    #[must_use]
+    pub fn cached_size(&self) -> u64 {
+        self.dentry().inode().map_or(0, Inode::size)
+    }
+
     pub(crate) fn inode(&self) -> Result<&Inode, Errno> {
         self.dentry().inode().ok_or(Errno::EIO)
     }
