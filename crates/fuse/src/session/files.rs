@@ -106,7 +106,8 @@ impl Session {
         Ok(self.opened(caller, file, requested))
     }
 
-    /// CREATE: creates a file and opens it. The kernel sends this for a name that does not exist as far as it has cached, and
+    /// CREATE: creates a file and opens it; without opens ([`SessionOptions::no_open`](crate::SessionOptions::no_open)) with the
+    /// handle 0, which needs no release: the kernel sends none then, also for this operation. The kernel sends this for a name that does not exist as far as it has cached, and
     /// checks no permission of the file that it gets. So a file that exists is never opened here.
     ///
     /// # Errors
@@ -132,7 +133,12 @@ impl Session {
             made => made?,
         };
         let entry = self.entry(caller, file.held().clone())?;
-        Ok((entry, self.opened(caller, file, OpenFlags::WRONLY)))
+        let opened = if self.options.no_open {
+            Opened { handle: 0, keep_cache: self.options.ttls.attr > Duration::ZERO, backing: None }
+        } else {
+            self.opened(caller, file, OpenFlags::WRONLY)
+        };
+        Ok((entry, opened))
     }
 
     fn open_as(&self, caller: &Caller, held: &OwnedPlace, requested: OpenFlags) -> Result<OpenFile, Errno> {

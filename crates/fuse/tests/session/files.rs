@@ -160,6 +160,19 @@ fn with_writeback_a_file_open_for_writing_is_readable() {
 }
 
 #[test]
+fn without_opens_a_created_file_has_no_handle_for_which_the_kernel_would_send_no_release() {
+    let kernel = Kernel::with(SessionOptions { no_open: true, ..SessionOptions::default() });
+    let (made, opened) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, RDWR).unwrap();
+    assert_eq!((opened.handle, kernel.open_handles()), (0, 0));
+    assert_eq!(kernel.write(made.node, opened.handle, 0, b"contents"), Ok(8));
+    assert_eq!(read(&kernel, made.node, opened.handle, 0, 100), Ok(b"contents".to_vec()));
+    kernel.unlink(&SUPER, ROOT_NODE, b"f").unwrap();
+    assert_eq!(kernel.write(made.node, opened.handle, 8, b"!"), Ok(1));
+    kernel.forget(made.node, 1);
+    kernel.check_nothing_left("created without opens");
+}
+
+#[test]
 fn without_opens_files_are_read_and_written_by_node() {
     let kernel = Kernel::with(SessionOptions { no_open: true, ..SessionOptions::default() });
     let entry = kernel.file("f");
