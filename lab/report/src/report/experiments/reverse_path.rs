@@ -83,6 +83,7 @@ fn inputs() -> Vec<Input> {
             row.contains("before") && row.contains(", 0 writers") && !row.contains("128 readers")
         }),
         Input::new("components of the path", [Number::Parameter("depth")]).from("assumed"),
+        Input::new("workers that rename meanwhile", [Number::Parameter("movers")]).from("none, as published"),
         Input::new("writers beside the readers", [Number::Parameter("writers")]).from("as published"),
         Input::new(
             "a writer's own time, its write, and how often it calls for a path",
