@@ -10,7 +10,7 @@ use crate::view::View;
 use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
-use vfs::{Capabilities, Errno, OpenFlags, OwnedPlace, Resolve};
+use vfs::{Capabilities, Errno, OpenFlags, OwnedPlace, PackedAttr, Resolve};
 
 /// A handle of a directory, with its context: relative paths start there, also after the directory was moved. Every
 /// operation of [`View`] is a method of it.
@@ -127,7 +127,7 @@ impl Dir {
     pub fn dir_metadata(&self) -> io::Result<Metadata> {
         // Nothing is walked, not even `.`, which takes search permission.
         let place = self.place()?;
-        place.attr().map(|attr| Metadata::new(attr, place.dev())).map_err(error)
+        place.attr().map(|attr| Metadata::new(PackedAttr::from(&attr), place.dev())).map_err(error)
     }
 
     /// Its entries.

@@ -28,7 +28,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
-use vfs::{OpenFile, SetAttr};
+use vfs::{OpenFile, PackedAttr, SetAttr};
 
 /// An open file. It stays valid when its name is removed or renamed.
 ///
@@ -105,7 +105,7 @@ impl File {
     /// # Errors
     /// None in practice.
     pub fn metadata(&self) -> io::Result<Metadata> {
-        self.inner().attr().map(|attr| Metadata::new(attr, self.inner().dev())).map_err(error)
+        self.inner().attr().map(|attr| Metadata::new(PackedAttr::from(&attr), self.inner().dev())).map_err(error)
     }
 
     /// Its current path, with ` (deleted)` after it if its name was removed.

@@ -3,8 +3,8 @@
 use std::io;
 use std::time::SystemTime;
 use vfs::{
-    Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SetAttr, SetTime, from_system_time,
-    to_system_time,
+    PackedAttr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SetAttr, SetTime,
+    from_system_time, to_system_time,
 };
 
 /// Bytes of a page.
@@ -16,20 +16,20 @@ const SECOND_NS: i64 = 1_000_000_000;
 /// Attributes of a file at one moment: `stat(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    attr: Attr,
+    attr: PackedAttr,
     dev: u64,
 }
 
 impl Metadata {
-    #[inline]
-    pub(crate) fn new(attr: Attr, dev: u64) -> Self {
+    #[inline(always)]
+    pub(crate) fn new(attr: PackedAttr, dev: u64) -> Self {
         Self { attr, dev }
     }
 
     /// What kind of file it is.
     #[must_use]
     pub fn file_type(&self) -> FileType {
-        FileType::new(self.attr.mode)
+        FileType::new(self.attr.unpack().mode)
     }
 
     /// Whether it is a directory.
@@ -54,13 +54,13 @@ impl Metadata {
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "std's Metadata has none")]
     pub fn len(&self) -> u64 {
-        self.attr.size
+        self.attr.unpack().size
     }
 
     /// Permission bits.
     #[must_use]
     pub fn permissions(&self) -> Permissions {
-        Permissions::from_mode(self.attr.mode)
+        Permissions::from_mode(self.attr.unpack().mode)
     }
 
     /// Time of the last change of the contents.
@@ -68,7 +68,7 @@ impl Metadata {
     /// # Errors
     /// None; the form is `std`'s.
     pub fn modified(&self) -> io::Result<SystemTime> {
-        Ok(to_system_time(self.attr.mtime))
+        Ok(to_system_time(self.attr.unpack().mtime))
     }
 
     /// Time of the last access, as far as it is recorded (relatime).
@@ -76,7 +76,7 @@ impl Metadata {
     /// # Errors
     /// None; the form is `std`'s.
     pub fn accessed(&self) -> io::Result<SystemTime> {
-        Ok(to_system_time(self.attr.atime))
+        Ok(to_system_time(self.attr.unpack().atime))
     }
 
     /// Unsupported: no file system here records the creation time, like those of Linux that return from `statx(2)`
@@ -97,49 +97,49 @@ impl Metadata {
     /// Inode number, unique in its file system.
     #[must_use]
     pub fn ino(&self) -> u64 {
-        self.attr.ino
+        self.attr.unpack().ino
     }
 
     /// File type and permission bits.
     #[must_use]
     pub fn mode(&self) -> u32 {
-        self.attr.mode
+        self.attr.unpack().mode
     }
 
     /// Number of names.
     #[must_use]
     pub fn nlink(&self) -> u64 {
-        self.attr.nlink.into()
+        self.attr.unpack().nlink.into()
     }
 
     /// Owner.
     #[must_use]
     pub fn uid(&self) -> u32 {
-        self.attr.uid
+        self.attr.unpack().uid
     }
 
     /// Group.
     #[must_use]
     pub fn gid(&self) -> u32 {
-        self.attr.gid
+        self.attr.unpack().gid
     }
 
     /// Device number of a device node.
     #[must_use]
     pub fn rdev(&self) -> u64 {
-        self.attr.rdev.into()
+        self.attr.unpack().rdev.into()
     }
 
     /// Length in bytes, as [`Metadata::len`].
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.attr.size
+        self.attr.unpack().size
     }
 
     /// Storage taken, in units of 512 bytes.
     #[must_use]
     pub fn blocks(&self) -> u64 {
-        self.attr.blocks
+        self.attr.unpack().blocks
     }
 
     /// The preferred size of reads and writes: a page. (File systems do not report one.)
@@ -151,55 +151,55 @@ impl Metadata {
     /// Last access, whole seconds since the epoch.
     #[must_use]
     pub fn atime(&self) -> i64 {
-        self.attr.atime.div_euclid(SECOND_NS)
+        self.attr.unpack().atime.div_euclid(SECOND_NS)
     }
 
     /// The nanoseconds beyond the seconds of [`Metadata::atime`].
     #[must_use]
     pub fn atime_nsec(&self) -> i64 {
-        self.attr.atime.rem_euclid(SECOND_NS)
+        self.attr.unpack().atime.rem_euclid(SECOND_NS)
     }
 
     /// Last change of the contents, whole seconds since the epoch.
     #[must_use]
     pub fn mtime(&self) -> i64 {
-        self.attr.mtime.div_euclid(SECOND_NS)
+        self.attr.unpack().mtime.div_euclid(SECOND_NS)
     }
 
     /// The nanoseconds beyond the seconds of [`Metadata::mtime`].
     #[must_use]
     pub fn mtime_nsec(&self) -> i64 {
-        self.attr.mtime.rem_euclid(SECOND_NS)
+        self.attr.unpack().mtime.rem_euclid(SECOND_NS)
     }
 
     /// Last change of the inode, whole seconds since the epoch.
     #[must_use]
     pub fn ctime(&self) -> i64 {
-        self.attr.ctime.div_euclid(SECOND_NS)
+        self.attr.unpack().ctime.div_euclid(SECOND_NS)
     }
 
     /// The nanoseconds beyond the seconds of [`Metadata::ctime`].
     #[must_use]
     pub fn ctime_nsec(&self) -> i64 {
-        self.attr.ctime.rem_euclid(SECOND_NS)
+        self.attr.unpack().ctime.rem_euclid(SECOND_NS)
     }
 
     /// Last access in nanoseconds since the epoch.
     #[must_use]
     pub fn atime_ns(&self) -> i64 {
-        self.attr.atime
+        self.attr.unpack().atime
     }
 
     /// Last change of the contents in nanoseconds since the epoch.
     #[must_use]
     pub fn mtime_ns(&self) -> i64 {
-        self.attr.mtime
+        self.attr.unpack().mtime
     }
 
     /// Last change of the inode in nanoseconds since the epoch.
     #[must_use]
     pub fn ctime_ns(&self) -> i64 {
-        self.attr.ctime
+        self.attr.unpack().ctime
     }
 }
 

@@ -27,6 +27,7 @@ pub mod clock;
 pub mod cpu;
 pub mod era;
 pub mod hint;
+pub mod line;
 pub mod lockstat;
 pub mod mem;
 pub mod park;

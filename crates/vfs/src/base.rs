@@ -10,4 +10,5 @@ pub(crate) mod errno;
 pub(crate) mod file_time;
 pub(crate) mod flags;
 pub(crate) mod name;
+pub(crate) mod packed_attr;
 pub(crate) mod rank;

@@ -44,6 +44,7 @@ pub use base::errno::Errno;
 pub use base::file_time::{from_system_time, to_system_time};
 pub use base::flags::{MountFlags, OpenFlags, RenameFlags, Resolve, UnmountFlags};
 pub use base::name::{NAME_MAX, PATH_MAX};
+pub use base::packed_attr::PackedAttr;
 pub use dcache::fallback::Fallback;
 pub use dcache::fs::{
     Allocate, DirEntry, FileSystem, FsTraits, NameRules, NewInode, Permission, Rename, Request, SeekFor, SetXattr,

@@ -29,6 +29,7 @@ mod engine;
 pub mod footprint;
 mod hash;
 pub mod hint;
+pub mod line;
 mod lockmeter;
 pub mod lockstat;
 pub mod machine;

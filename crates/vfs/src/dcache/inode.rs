@@ -18,11 +18,12 @@ mod reference;
 pub(crate) use reference::{DeadInode, InodeRef};
 
 use crate::base::access::acl::Acls;
-use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFMT};
+use crate::base::attr::Attr;
+use crate::base::packed_attr::{PackedAttr, extra, split_extra};
 use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::{NewInode, Valid};
-use crate::dcache::slot::{InSlot, Private, RcuBytes};
+use crate::dcache::slot::{InSlot, Private, RcuBytes, first_line};
 use prim::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -91,9 +92,6 @@ fn tick_of(ns: u64) -> u32 {
     u32::try_from(ns >> TICK_BITS).unwrap_or(FOREVER - 1).clamp(OLD + 1, FOREVER - 1)
 }
 
-/// Storage is counted in pages of 4096 bytes; `stat(2)` counts blocks of 512.
-const BLOCKS_PER_PAGE: u64 = 8;
-
 impl Inode {
     pub(crate) fn vacant() -> Self {
         Self {
@@ -156,6 +154,19 @@ impl Inode {
     #[must_use]
     pub fn attr(&self) -> Attr {
         self.seq.read(|| self.load())
+    }
+
+    /// The attributes, all of one moment, as they lie here. `None` if they are stale, or if a writer is at work: then
+    /// the caller must look again in a function that may wait.
+    #[inline(always)]
+    pub(crate) fn packed(&self) -> Option<PackedAttr> {
+        let Some(line) = first_line(self) else {
+            return (!self.is_stale()).then(|| PackedAttr::from(&self.attr()));
+        };
+        let first = line.words()[0];
+        // The count was loaded first, and is odd while a writer is at work.
+        let is_refused = first & (1 | u64::from(STALE) << 32) != 0 || self.seq.read_retry(first as u32);
+        (!is_refused).then(|| PackedAttr::new(line))
     }
 
     /// Marks the attributes stale: the VFS calls [`FileSystem::attributes`](crate::FileSystem::attributes)
@@ -328,17 +339,16 @@ impl Inode {
     fn load(&self) -> Attr {
         // Relaxed: ordered by the caller's samples of `seq`.
         let mode = self.mode.load(Relaxed) & !OWN_FLAGS;
-        let extra = self.pages_or_rdev.load(Relaxed);
-        let device = is_device(mode);
+        let (rdev, blocks) = split_extra(mode, self.pages_or_rdev.load(Relaxed));
         Attr {
             ino: self.ino.load(Relaxed),
             mode,
             nlink: self.nlink.load(Relaxed),
             uid: self.uid.load(Relaxed),
             gid: self.gid.load(Relaxed),
-            rdev: if device { extra } else { 0 },
+            rdev,
             size: self.size.load(Relaxed),
-            blocks: if device { 0 } else { u64::from(extra) * BLOCKS_PER_PAGE },
+            blocks,
             atime: self.atime.load(Relaxed),
             mtime: self.mtime.load(Relaxed),
             ctime: self.ctime.load(Relaxed),
@@ -346,14 +356,12 @@ impl Inode {
     }
 
     fn store(&self, attr: &Attr) {
-        let pages = u32::try_from(attr.blocks / BLOCKS_PER_PAGE).unwrap_or(u32::MAX);
-        let extra = if is_device(attr.mode) { attr.rdev } else { pages };
         // Relaxed: inside the sequence lock's write section, or before the inode is reachable.
         self.mode.store(attr.mode | self.mode.load(Relaxed) & OWN_FLAGS, Relaxed);
         self.nlink.store(attr.nlink, Relaxed);
         self.uid.store(attr.uid, Relaxed);
         self.gid.store(attr.gid, Relaxed);
-        self.pages_or_rdev.store(extra, Relaxed);
+        self.pages_or_rdev.store(extra(attr), Relaxed);
         self.size.store(attr.size, Relaxed);
         self.ino.store(attr.ino, Relaxed);
         self.atime.store(attr.atime, Relaxed);
@@ -397,11 +405,6 @@ impl<'g> UnheldInode<'g> {
 
 fn monotonic_ns() -> u64 {
     u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0)
-}
-
-#[inline(always)]
-fn is_device(mode: u32) -> bool {
-    matches!(mode & S_IFMT, S_IFCHR | S_IFBLK)
 }
 
 impl core::fmt::Debug for Inode {

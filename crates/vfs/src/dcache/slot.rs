@@ -38,6 +38,7 @@ use prim::atomic::{
     AtomicPtr, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
+use prim::line::Line;
 use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
 use sync::{GetNotDead, HashNode, HashTable, HashView, Item, Slab};
 
@@ -98,6 +99,15 @@ pub(crate) fn dentry_beside(inode: &Inode) -> &Dentry {
 pub(crate) fn inode_of(_dentry: &Dentry, object: Object) -> Option<&Inode> {
     // SAFETY: invariant 1; the borrow is as long as the dentry's, which is no longer than the tree's.
     unsafe { (object.inode_address() as *const Inode).as_ref() }
+}
+
+/// The first line of an inode: its attributes, and the sequence count that the caller must check. `None` where it is to
+/// be loaded word by word.
+#[inline(always)]
+pub(crate) fn first_line(inode: &Inode) -> Option<Line> {
+    const { assert!(align_of::<Inode>() == 64 && size_of::<Inode>() >= 64) };
+    // SAFETY: an inode is aligned to 64 bytes, and its first 64 bytes are atomics without padding (a test has the offsets).
+    unsafe { prim::line::load(core::ptr::from_ref(inode).cast()) }
 }
 
 /// The address of the inode in the slot of the dentry at `dentry`, for a prefetch. `dentry` may be any

@@ -137,17 +137,29 @@ impl Context {
         if !base.resolve.is_plain() {
             check_scope(base, path, last)?;
         }
-        let found = self.resolve_after(links, base, last.parent, true, |found| {
-            if !found.object.is_dir() {
-                return Err(Errno::ENOTDIR);
-            }
-            // The root itself needs no lookup.
-            if !found.object.everyone_may_search() && last.kind != LastKind::Root {
-                may(found, &found.inode()?.attr(), MAY_EXEC)?;
-            }
-            let mount = found.count_mount()?;
-            Ok(DirAt { mount, dir: UncountedDentry::of(found.sb(), found.dentry), seq: found.seq, links: found.links })
-        });
+        let found = self.resolve_after(
+            links,
+            base,
+            last.parent,
+            true,
+            |_| None,
+            |found| {
+                if !found.object.is_dir() {
+                    return Err(Errno::ENOTDIR);
+                }
+                // The root itself needs no lookup.
+                if !found.object.everyone_may_search() && last.kind != LastKind::Root {
+                    may(found, &found.inode()?.attr(), MAY_EXEC)?;
+                }
+                let mount = found.count_mount()?;
+                Ok(DirAt {
+                    mount,
+                    dir: UncountedDentry::of(found.sb(), found.dentry),
+                    seq: found.seq,
+                    links: found.links,
+                })
+            },
+        );
         match found {
             Ok(at) => Ok(at),
             Err(errno) => Err(nul_or(path, errno)),

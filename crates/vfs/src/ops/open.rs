@@ -178,7 +178,7 @@ impl Context {
     /// `EXDEV`.
     #[cold]
     fn check_end(&self, links: u32, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
-        match self.resolve_after(links, base, path, false, |_| Ok(())) {
+        match self.resolve_after(links, base, path, false, |_| None, |_| Ok(())) {
             Err(Errno::EXDEV) => Err(Errno::EXDEV),
             _ => Ok(()),
         }

@@ -3,9 +3,13 @@
 use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
 use crate::base::attr::{Attr, S_IFLNK, S_IFMT};
 use crate::base::errno::Errno;
+use crate::base::packed_attr::PackedAttr;
+use crate::dcache::slot::inode_of;
 use crate::mount::context::Context;
 use crate::mount::place::Base;
+use crate::walk::WalkEnd;
 use crate::walk::permission::{may, mount_allows};
+use crate::walk::rcu_walk::Step;
 
 impl Context {
     /// Attributes of the file at `path`: `stat(2)`, or `lstat(2)` without `follow`. In rcu-walk nothing
@@ -14,7 +18,7 @@ impl Context {
     /// # Errors
     /// Those of a walk.
     pub fn attr(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Attr, Errno> {
-        self.attr_as(base, path, follow, |attr, _| attr)
+        self.attr_as(base, path, follow, |attr, _| attr.unpack())
     }
 
     /// [`Context::attr`], converted to the caller's type by `make` before the last check; with `st_dev`,
@@ -31,16 +35,10 @@ impl Context {
         base: Base<'_>,
         path: &[u8],
         follow: bool,
-        make: impl Fn(Attr, u64) -> R,
+        make: impl Fn(PackedAttr, u64) -> R,
     ) -> Result<R, E> {
-        self.resolve(base, path, follow, |found| {
-            let (inode, dev) = (found.inode()?, found.mount.get().dev);
-            // Not `found.attr()`: its result would go through memory.
-            if inode.is_stale() {
-                return Ok(make(found.stale_attr()?, dev));
-            }
-            Ok(make(inode.attr(), dev))
-        })
+        let quick = |at: &Step<'_>| Some(make(inode_of(at.dentry, at.object)?.packed()?, at.mount.get().dev));
+        self.resolve_after(0, base, path, follow, quick, |found| Ok(make(attr_at(found)?, found.mount.get().dev)))
     }
 
     /// Checks that this context may do `mask` (of `MAY_*`; 0: that the file exists): `faccessat2(2)` with
@@ -80,4 +78,11 @@ impl Context {
             Err(held) => held.sb().link_body(held.dentry(), &self.request()),
         }
     }
+}
+
+/// The attributes at the end of a walk: out of line, since [`Context::attr_as`] has a shorter way to them.
+#[cold]
+#[inline(never)]
+fn attr_at(found: &WalkEnd<'_>) -> Result<PackedAttr, Errno> {
+    Ok(PackedAttr::from(&found.attr()?))
 }

@@ -15,9 +15,10 @@
 //! # Where it comes from
 //! Onur Kocberber et al., "Asynchronous Memory Access Chaining" (VLDB 2015), for hash chains; here for a chain of lookups.
 
-use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::base::name::{Components, PATH_MAX, ShortName};
+use crate::base::packed_attr::PackedAttr;
+use crate::dcache::inode::Inode;
 use crate::dcache::slot::{entry_hash, inode_beside, inode_of, view};
 use crate::mount::context::Context;
 use crate::mount::place::Base;
@@ -88,7 +89,7 @@ impl Context {
         base: Base<'_>,
         paths: &[&[u8]],
         follow: bool,
-        mut emit: impl FnMut(usize, Result<(Attr, u64), Errno>),
+        mut emit: impl FnMut(usize, Result<(PackedAttr, u64), Errno>),
     ) {
         let mut all = Vec::with_capacity(paths.len().min(CHUNK));
         for (number, chunk) in paths.chunks(CHUNK).enumerate() {
@@ -107,7 +108,12 @@ impl Context {
     }
 
     /// Resolves the common cases side by side; returns the numbers of the other paths.
-    fn interleave(&self, base: Base<'_>, paths: &[&[u8]], mut emit: impl FnMut(usize, (Attr, u64))) -> Vec<usize> {
+    fn interleave(
+        &self,
+        base: Base<'_>,
+        paths: &[&[u8]],
+        mut emit: impl FnMut(usize, (PackedAttr, u64)),
+    ) -> Vec<usize> {
         let tree = self.tree();
         let guard = tree.domain.read();
         let state = self.state(&guard);
@@ -206,12 +212,12 @@ impl<'g, 'p> Work<'g, 'p> {
         }
     }
 
-    fn arrived(&mut self, goal: Goal, at: Step<'g>, emit: &mut impl FnMut(usize, (Attr, u64))) {
+    fn arrived(&mut self, goal: Goal, at: Step<'g>, emit: &mut impl FnMut(usize, (PackedAttr, u64))) {
         match goal {
             Goal::Directory(first, end) => self.reached.push((first..end, at)),
             Goal::Entry(number) => {
                 let inode = if at.object.is_plain_end() { inode_of(at.dentry, at.object) } else { None };
-                let attr = inode.filter(|inode| !inode.is_stale()).map(crate::dcache::inode::Inode::attr);
+                let attr = inode.and_then(Inode::packed);
                 match attr {
                     Some(attr) if !at.changed() => emit(number, (attr, at.mount.get().dev)),
                     _ => self.unresolved.push(number),
