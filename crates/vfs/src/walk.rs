@@ -218,21 +218,32 @@ impl Context {
             links,
         };
         let before = Before::none();
-        let stopped = match walk.walk(Step::first(start), path, &before) {
+        let mut walked = match walk.walk(Step::first(start), path) {
             Ok(at) => {
-                if let Some(quick) = quick(&at)
+                if let Some(result) = quick(&at)
                     && !at.changed()
                 {
-                    return Ok(quick);
+                    return Ok(result);
                 }
-                let found = WalkEnd::new(&walk, &at);
-                let taken = take(&found);
-                match found.stale() {
-                    None => return taken,
-                    Some(reason) => (at, RunEnd::Fallback(reason, path.len())),
-                }
+                Ok(at)
             }
-            Err(stopped) => stopped,
+            Err(left) => walk.walk_on(start, left, path, &before),
+        };
+        let mut is_first = true;
+        let stopped = loop {
+            let at = match walked {
+                Ok(at) => at,
+                Err(stopped) => break stopped,
+            };
+            let found = WalkEnd::new(&walk, &at);
+            let taken = take(&found);
+            match found.stale() {
+                None => return taken,
+                // The second walk notes the place that it can step back to.
+                Some(_) if is_first => walked = walk.walk_on(start, None, path, &before),
+                Some(reason) => break (at, RunEnd::Fallback(reason, path.len())),
+            }
+            is_first = false;
         };
         let begun = match conclude_and_take(
             Interrupted { walk, timeout: state.timeout, stopped, before },
@@ -308,7 +319,8 @@ impl Context {
             links: held.links(),
         };
         let before = Before::none();
-        let stopped = match walk.walk(held.sample(), held.rest(), &before) {
+        let from = (held.sample(), usize::from(held.rest().first() == Some(&b'/')));
+        let stopped = match walk.walk_on(from.0.place(), Some(from), held.rest(), &before) {
             Ok(at) => (at, RunEnd::End),
             Err(stopped) => stopped,
         };
