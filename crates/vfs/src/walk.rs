@@ -205,7 +205,8 @@ impl Context {
         let tree = self.tree();
         let guard = tree.domain.read();
         let state = self.state(&guard);
-        let (root, start) = begin(state, base, path)?;
+        let is_absolute = path[0] == b'/';
+        let (root, start) = begin(state, base, path, is_absolute)?;
         let walk = RcuWalk {
             tree,
             guard: &guard,
@@ -218,7 +219,7 @@ impl Context {
             links,
         };
         let before = Before::none();
-        let mut walked = match walk.walk(Step::first(start), path) {
+        let mut walked = match walk.walk(Step::first(start), path, usize::from(is_absolute)) {
             Ok(at) => {
                 if let Some(result) = quick(&at)
                     && !at.changed()
@@ -339,17 +340,22 @@ impl Context {
 
 /// The root of a walk, and its start.
 #[inline(always)]
-fn begin<'s>(state: &'s State, base: Base<'s>, path: &[u8]) -> Result<(Place<'s>, Place<'s>), Errno> {
+fn begin<'s>(
+    state: &'s State,
+    base: Base<'s>,
+    path: &[u8],
+    is_absolute: bool,
+) -> Result<(Place<'s>, Place<'s>), Errno> {
     let start = base.dir.unwrap_or(&state.cwd);
     if base.resolve.is_scoped() {
         return begin_scoped(base, start, path);
     }
     // A handle may refer to any file, but names lead on only from a directory.
-    if base.dir.is_some() && path[0] != b'/' && !start.dentry().object().is_dir() {
+    if base.dir.is_some() && !is_absolute && !start.dentry().object().is_dir() {
         return Err(Errno::ENOTDIR);
     }
     let root = state.root.place();
-    Ok((root, if path[0] == b'/' { root } else { start.place() }))
+    Ok((root, if is_absolute { root } else { start.place() }))
 }
 
 /// The start of a scoped walk is its root.

@@ -155,19 +155,17 @@ pub(crate) struct RcuWalk<'g> {
 }
 
 impl<'g> RcuWalk<'g> {
-    /// Walks `path` from `at` by common steps only: from directories that everyone may search, to entries whose names are
+    /// Walks `path`, behind its leading slash, `start`, from `at` by common steps only: from directories that everyone may search, to entries whose names are
     /// short and cached. `Ok`: the end, without further work; else [`RcuWalk::walk_on`] continues.
     ///
     /// The loop calls nothing and has one way out, so that the place stays in registers. The common result never goes
     /// through memory: a wide load over fresh narrow stores would wait for them to retire, and with them for every cache
     /// miss of the walk.
     #[inline(always)]
-    pub(crate) fn walk(&self, at: Step<'g>, path: &[u8]) -> Result<Step<'g>, Left<'g>> {
+    pub(crate) fn walk(&self, at: Step<'g>, path: &[u8], mut start: usize) -> Result<Step<'g>, Left<'g>> {
         let Step { mount, mut dentry, mut seq, mut object } = at;
         let parts = Components::new(path);
         let len = path.len();
-        // The leading slash of an absolute path is not a component.
-        let mut start = usize::from(path.first() == Some(&b'/'));
         let mut block = start;
         let mut delimiters = parts.delimiters(block);
         loop {
