@@ -15,8 +15,8 @@
 //! | 56 [`SLOW_DIR`](ObjectFlags::SLOW_DIR) | a directory with an ACL, or with permission checks by its file system |
 //! | 57 [`HOT`](ObjectFlags::HOT) | a negative entry that was hit twice since the clock hand passed |
 //! | 58 [`START`](ObjectFlags::START) | in no dentry: the walk starts here, so the name does not matter |
-//! | 62 [`SEARCH_ALL`](ObjectFlags::SEARCH_ALL) | everyone may search it (0111) and none of 52, 53, 55, 56 is set: a walk skips the slow step |
-//! | 63 [`DIR`](ObjectFlags::DIR) | a directory |
+//! | 62 [`DIR`](ObjectFlags::DIR) | a directory |
+//! | 63 [`SEARCH_ALL`](ObjectFlags::SEARCH_ALL) | a directory that everyone may search (0111), and none of 52, 53, 55, 56 is set: a walk skips the slow step |
 //!
 //! # What it is not
 //! It is a copy: the word of the dentry may have changed since.
@@ -46,8 +46,8 @@ bitflags! {
         const SLOW_DIR = 1 << 56;
         const HOT = 1 << 57;
         const START = 1 << 58;
-        const SEARCH_ALL = 1 << 62;
-        const DIR = 1 << 63;
+        const DIR = 1 << 62;
+        const SEARCH_ALL = 1 << 63;
 
         /// Those of a path's end that need the slow step.
         const SPECIAL = Self::LINK.bits() | Self::MOUNTED.bits() | Self::CHECKED.bits() | Self::COLD.bits();
@@ -116,7 +116,8 @@ impl Object {
     /// The word of a directory of `mode`, with [`SEARCH_ALL`](ObjectFlags::SEARCH_ALL) as mode and flags demand.
     pub(crate) fn with_search(self, mode: u32) -> Self {
         let closed = self.without(ObjectFlags::SEARCH_ALL);
-        let is_open = mode & 0o111 == 0o111 && !self.is_negative() && !self.has(ObjectFlags::SLOW_SEARCH);
+        let is_open =
+            self.is_dir() && mode & 0o111 == 0o111 && !self.is_negative() && !self.has(ObjectFlags::SLOW_SEARCH);
         if is_open { closed.with(ObjectFlags::SEARCH_ALL) } else { closed }
     }
 
@@ -189,15 +190,10 @@ impl Object {
         self.has(ObjectFlags::HOT)
     }
 
-    #[inline(always)]
-    pub(crate) const fn everyone_may_search(self) -> bool {
-        self.has(ObjectFlags::SEARCH_ALL)
-    }
-
-    /// Whether it is a directory that everyone may search: the two flags are the top bits.
+    /// Whether it is a directory that everyone may search: the top bit, which a test of the sign finds.
     #[inline(always)]
     pub(crate) const fn is_open_dir(self) -> bool {
-        self.0 >> 62 == 3
+        self.has(ObjectFlags::SEARCH_ALL)
     }
 
     /// Whether a path may end here without the slow step: there is an inode and no flag of

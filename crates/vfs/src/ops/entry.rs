@@ -148,7 +148,7 @@ impl Context {
                     return Err(Errno::ENOTDIR);
                 }
                 // The root itself needs no lookup.
-                if !found.object.everyone_may_search() && last.kind != LastKind::Root {
+                if !found.object.is_open_dir() && last.kind != LastKind::Root {
                     may(found, &found.inode()?.attr(), MAY_EXEC)?;
                 }
                 let mount = found.count_mount()?;

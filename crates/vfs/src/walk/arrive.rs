@@ -114,7 +114,7 @@ impl<'g> RcuWalk<'g> {
         if !at.object.is_dir() {
             return Err(fail(&at, Errno::ENOTDIR));
         }
-        if at.object.everyone_may_search() {
+        if at.object.is_open_dir() {
             return Ok(at);
         }
         let Some(inode) = inode_of(at.dentry, at.object) else { return Err(StepEnd::Fallback(Fallback::EntryChanged)) };
