@@ -56,7 +56,7 @@ fn single(context: &Context, paths: &[&[u8]]) -> u64 {
 fn batched(context: &Context, paths: &[&[u8]]) -> u64 {
     let mut sum = 0;
     for some in paths.chunks(BATCH) {
-        context.attr_many(Base::CWD, some, true, |_, found| sum += found.expect("it is there").0.ino);
+        context.attr_many(Base::CWD, some, true, |_, found| sum += found.expect("it is there").0.unpack().ino);
     }
     sum
 }

@@ -94,7 +94,7 @@ fn make(context: &Context, path: &str) {
 }
 
 fn identity(context: &Context, path: &str) -> Result<(u64, u64), Errno> {
-    context.attr_as(Base::CWD, path.as_bytes(), false, |attr, dev| (dev, attr.ino))
+    context.attr_as(Base::CWD, path.as_bytes(), false, |attr, dev| (dev, attr.unpack().ino))
 }
 
 /// What a change may answer that others were in the way of.

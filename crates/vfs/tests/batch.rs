@@ -139,7 +139,7 @@ fn a_batch_beside_renames_finds_each_file_where_it_is_or_nothing() {
         };
         while !stop.load(std::sync::atomic::Ordering::Relaxed) {
             context.attr_many(Base::CWD, &bytes, true, |number, found| match found {
-                Ok((attr, _)) => assert_eq!(attr.ino, ino_of(number / 3), "{}", paths[number]),
+                Ok((attr, _)) => assert_eq!(attr.unpack().ino, ino_of(number / 3), "{}", paths[number]),
                 Err(errno) => assert!(errno == Errno::ENOENT && number % 3 != 1, "{}: {errno:?}", paths[number]),
             });
         }

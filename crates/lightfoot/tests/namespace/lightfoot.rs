@@ -134,7 +134,7 @@ impl Lightfoot {
 
     fn fstat(&self, slot: usize) -> Res<Attr> {
         let file = self.file(slot)?;
-        Ok(attr(file.attr()?, file.dev()))
+        Ok(attr(vfs::PackedAttr::from(&file.attr()?), file.dev()))
     }
 
     fn read(&mut self, slot: usize, offset: Option<u64>, len: usize) -> Res<Vec<u8>> {
@@ -265,7 +265,8 @@ impl Namespace for Lightfoot {
     }
 }
 
-fn attr(attr: vfs::Attr, dev: u64) -> Attr {
+fn attr(attr: vfs::PackedAttr, dev: u64) -> Attr {
+    let attr = attr.unpack();
     Attr {
         mode: attr.mode,
         nlink: attr.nlink.into(),

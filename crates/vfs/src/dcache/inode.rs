@@ -163,8 +163,10 @@ impl Inode {
         let Some(line) = first_line(self) else {
             return (!self.is_stale()).then(|| PackedAttr::from(&self.attr()));
         };
+        // ORDERING: the count is in the first word, which `prim::line::load` loads before the others, as by Acquire: it
+        // pairs with the Release that ends a write, so the rest is not older. `read_retry` shows that it is not newer.
+        // (not visible to loom, which loads word by word, above)
         let first = line.words()[0];
-        // The count was loaded first, and is odd while a writer is at work.
         let is_refused = first & (1 | u64::from(STALE) << 32) != 0 || self.seq.read_retry(first as u32);
         (!is_refused).then(|| PackedAttr::new(line))
     }

@@ -50,7 +50,7 @@ type Look = fn(&Case) -> Result<Attr, Errno>;
 
 fn many(case: &Case, paths: &[&[u8]]) -> Result<Attr, Errno> {
     let mut all = vec![Err(Errno::EIO); paths.len()];
-    case.context.attr_many(Base::CWD, paths, true, |number, found| all[number] = found.map(|(attr, _)| attr));
+    case.context.attr_many(Base::CWD, paths, true, |number, found| all[number] = found.map(|(attr, _)| attr.unpack()));
     // Of different answers the one that was asked for last, if something changes meanwhile.
     let first = all[0];
     all.into_iter().rfind(|one| *one != first).unwrap_or(first)
