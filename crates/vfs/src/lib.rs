@@ -144,6 +144,9 @@ impl Vfs {
     /// If nothing can be freed any more ([`sync::rcu::Refused`]): in the child of a `fork(2)`, or after a seccomp filter
     /// was installed that refuses `membarrier(2)` and `sched_setaffinity(2)`. [`Vfs::rcu_stats`] counts refusals.
     pub fn barrier(&self) {
+        // What lost its last reference inside a read section waits for a put outside of one.
+        self.root.end_late_puts();
+        self.namespace.mounts().iter().for_each(|mount| mount.sb.end_late_puts());
         self.tree.domain.barrier();
     }
 }

@@ -92,6 +92,8 @@ fn run_phases<S: 'static>(
     engine.schedule(&bodies);
     engine.end_measuring();
     if let Some(failure) = engine.take_failure() {
+        // Its drop is code for simulated CPUs, and no thread runs any more. Its memory goes with the arena.
+        std::mem::forget(state);
         return Err(failure);
     }
     engine.set_charged(false);
