@@ -27,7 +27,6 @@ pub mod clock;
 pub mod cpu;
 pub mod era;
 pub mod hint;
-pub mod line;
 pub mod lockstat;
 pub mod mem;
 pub mod park;
@@ -38,6 +37,7 @@ pub mod profile;
 pub mod seed;
 pub mod shared;
 pub mod thread;
+pub mod wide;
 
 pub use charge::{cost, idle, uncharged};
 pub use per_machine::PerMachine;

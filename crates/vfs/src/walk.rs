@@ -1,7 +1,8 @@
 //! Room 5, `walk`: from a path to a dentry.
 //!
 //! # What is in it
-//! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`arrive`]: steps that find no
+//! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
+//! most walks never leave; [`arrive`]: steps that find no
 //! name; [`follow`]: rules of links and `..`; [`resolve`]: scopes; [`lookup`]: names that are not cached;
 //! [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks.
 //!
@@ -23,6 +24,7 @@
 
 pub(crate) mod arrive;
 mod batch;
+mod common_steps;
 pub(crate) mod follow;
 pub(crate) mod lookup;
 pub(crate) mod permission;

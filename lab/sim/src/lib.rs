@@ -29,7 +29,6 @@ mod engine;
 pub mod footprint;
 mod hash;
 pub mod hint;
-pub mod line;
 mod lockmeter;
 pub mod lockstat;
 pub mod machine;
@@ -47,6 +46,7 @@ pub mod seed;
 pub mod shared;
 mod stack;
 pub mod thread;
+pub mod wide;
 
 pub use arena::Arena;
 pub use charge::{cost, idle, uncharged};

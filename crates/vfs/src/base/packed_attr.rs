@@ -1,7 +1,7 @@
 //! Attributes as an inode keeps them.
 
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFMT};
-use prim::line::Line;
+use prim::wide::Line;
 
 /// Storage is counted in pages of 4096 bytes; `stat(2)` counts blocks of 512.
 pub(crate) const BLOCKS_PER_PAGE: u64 = 8;

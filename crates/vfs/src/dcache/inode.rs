@@ -163,7 +163,7 @@ impl Inode {
         let Some(line) = first_line(self) else {
             return (!self.is_stale()).then(|| PackedAttr::from(&self.attr()));
         };
-        // ORDERING: the count is in the first word, which `prim::line::load` loads before the others, as by Acquire: it
+        // ORDERING: the count is in the first word, which `prim::wide::load` loads before the others, as by Acquire: it
         // pairs with the Release that ends a write, so the rest is not older. `read_retry` shows that it is not newer.
         // (not visible to loom, which loads word by word, above)
         let first = line.words()[0];

@@ -38,7 +38,7 @@ use prim::atomic::{
     AtomicPtr, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use prim::line::Line;
+use prim::wide::Line;
 use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
 use sync::{GetNotDead, HashNode, HashTable, HashView, Item, Slab};
 
@@ -107,7 +107,7 @@ pub(crate) fn inode_of(_dentry: &Dentry, object: Object) -> Option<&Inode> {
 pub(crate) fn first_line(inode: &Inode) -> Option<Line> {
     const { assert!(align_of::<Inode>() == 64 && size_of::<Inode>() >= 64) };
     // SAFETY: an inode is aligned to 64 bytes, and its first 64 bytes are atomics without padding (a test has the offsets).
-    unsafe { prim::line::load(core::ptr::from_ref(inode).cast()) }
+    unsafe { prim::wide::load(core::ptr::from_ref(inode).cast()) }
 }
 
 /// The address of the inode in the slot of the dentry at `dentry`, for a prefetch. `dentry` may be any

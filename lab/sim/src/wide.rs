@@ -1,6 +1,6 @@
 //! A whole cache line in four loads: not on a simulated CPU, which is charged for each access.
 
-pub use prim::line::Line;
+pub use prim::wide::Line;
 
 /// Nothing: the caller must load the words.
 ///

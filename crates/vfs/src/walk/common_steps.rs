@@ -1,0 +1,79 @@
+//! The common steps of rcu-walk: from directories that everyone may search, to entries whose names are short and cached.
+//!
+//! # What it is
+//! The loop that most walks never leave. A walk that leaves it goes on in [`RcuWalk::walk_on`], out of line, with the
+//! steps of [`rcu_walk`](super::rcu_walk).
+
+use crate::base::name::{Components, ShortName};
+use crate::mount::place::Place;
+use crate::walk::rcu_walk::{Before, RcuWalk, RunEnd, Step};
+
+/// Where the common steps of a walk end: at a place, before the component at an offset. `None`: a directory changed, and
+/// the walk must begin again.
+pub(crate) type Left<'g> = Option<(Step<'g>, usize)>;
+
+impl<'g> RcuWalk<'g> {
+    /// Walks `path`, behind its leading slash, `start`, from `at` by common steps only: from directories that everyone may search, to entries whose names are
+    /// short and cached. `Ok`: the end, without further work; else [`RcuWalk::walk_on`] continues.
+    ///
+    /// The loop calls nothing and has one way out, so that the place stays in registers. The common result never goes
+    /// through memory: a wide load over fresh narrow stores would wait for them to retire, and with them for every cache
+    /// miss of the walk.
+    #[inline(always)]
+    pub(crate) fn walk(&self, at: Step<'g>, path: &[u8], mut start: usize) -> Result<Step<'g>, Left<'g>> {
+        let Step { mount, mut dentry, mut seq, mut object } = at;
+        let parts = Components::new(path);
+        let len = path.len();
+        let mut block = start;
+        let mut delimiters = parts.delimiters(block);
+        loop {
+            while delimiters == 0 {
+                block += 64;
+                delimiters = parts.later_delimiters(block);
+            }
+            let end = block + delimiters.trailing_zeros() as usize;
+            delimiters &= delimiters - 1;
+            // An empty component, as behind a slash at the end of the path, is not a common one.
+            let is_short = (end - start).wrapping_sub(1) < ShortName::MAX;
+            if !object.is_open_dir() || !is_short {
+                break;
+            }
+            let name = parts.short_at(start, end - start);
+            let Some((entry, entry_seq)) = self.find(dentry, name, self.key.hash_short(name), end == len) else {
+                break;
+            };
+            let entry_object = entry.object();
+            if dentry.seq.retry(seq) {
+                return Err(None);
+            }
+            (dentry, seq, object) = (entry, entry_seq, entry_object);
+            if end == len {
+                if object.is_plain_end() {
+                    return Ok(Step { mount, dentry, seq, object });
+                }
+                start = len;
+                break;
+            }
+            start = end + 1;
+        }
+        Err(Some((Step { mount, dentry, seq, object }, start)))
+    }
+
+    /// Continues a walk from `first` that [`RcuWalk::walk`] `left`. `Ok`: the end, without further work; else
+    /// [`RcuWalk::conclude`] continues.
+    #[inline(never)]
+    pub(crate) fn walk_on(
+        &self,
+        first: Place<'g>,
+        left: Left<'g>,
+        path: &[u8],
+        before: &Before<'g>,
+    ) -> Result<Step<'g>, (Step<'g>, RunEnd)> {
+        let (at, start) = left.unwrap_or_else(|| (Step::first(first), usize::from(path.first() == Some(&b'/'))));
+        let at = self.run(at, &Components::new(path), start, before)?;
+        if !at.object.is_plain_end() || (path.last() == Some(&b'/') && path.len() > 1) {
+            return Err((at, RunEnd::End));
+        }
+        Ok(at)
+    }
+}
