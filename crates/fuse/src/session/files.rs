@@ -107,8 +107,10 @@ impl Session {
     }
 
     /// CREATE: creates a file and opens it; without opens ([`SessionOptions::no_open`](crate::SessionOptions::no_open)) with the
-    /// handle 0, which needs no release: the kernel sends none then, also for this operation. The kernel sends this for a name that does not exist as far as it has cached, and
-    /// checks no permission of the file that it gets. So a file that exists is never opened here.
+    /// handle 0, which needs no release: the kernel sends none then, also for this operation.
+    ///
+    /// The kernel sends this for a name that does not exist as far as it has cached, and checks no permission of the file
+    /// that it gets. So a file that exists is never opened here.
     ///
     /// # Errors
     /// Those of [`vfs::Context::open`]; `EEXIST` with `O_EXCL` if the name exists. Without `O_EXCL`, `ESTALE` then: the
