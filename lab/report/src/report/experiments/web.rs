@@ -100,10 +100,6 @@ fn reasons() -> Vec<Reason> {
             rows: |row| row.ends_with("dcache-lock") || row.ends_with("fastwalk"),
             why: "one length of interrupts and one time between walks cannot give utilization, contention and waits at once",
         },
-        Reason {
-            rows: |row| row.ends_with("dcache-rcu"),
-            why: "what is left of the lock is held by its other users alone, whose holds were chosen for the Base row",
-        },
     ]
 }
 
