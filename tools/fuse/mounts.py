@@ -131,6 +131,13 @@ def _open_many():
             pass
 
 
+def _as_by_hand():
+    """In the process of a mount: many open files, and the signals that end it also where this script ignores them (nohup)."""
+    _open_many()
+    for sent in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sent, signal.SIG_DFL)
+
+
 def is_mounted(path):
     return any(line.split()[4] == str(path) for line in _mountinfo())
 
@@ -366,7 +373,7 @@ class Mount:
         self.log = self.base / "log"
         with open(self.log, "ab") as log:
             self.daemon = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=_open_many
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=_as_by_hand
             )
         # Twice: the directory below answers, too, after the daemon has taken a stale mount away and before it mounts.
         is_up = lambda: is_mounted(self.dir) and (not answers or os.path.isdir(self.dir) and is_mounted(self.dir))  # noqa: E731

@@ -1,12 +1,15 @@
 //! The command as its user meets it: output, exit status, and what it leaves behind.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 use tempfile::TempDir;
 
 fn names(dir: &TempDir) -> Vec<String> {
@@ -51,6 +54,21 @@ fn run(arguments: &[&str], dir: Option<&Path>) -> (Output, u32) {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("the errors are UTF-8")
+}
+
+/// The output of the child, when it has ended; it is killed after a minute, so that a test fails and does not hang.
+fn end_of(child: Child) -> Output {
+    let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).expect("a child that was not waited for");
+    let timeout = Timespec { tv_sec: 60, tv_nsec: 0 };
+    let watch = move || {
+        if poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)) == Ok(0) {
+            let _ = pidfd_send_signal(&process, Signal::KILL);
+        }
+    };
+    let watching = thread::spawn(watch);
+    let output = child.wait_with_output().expect("a child");
+    watching.join().expect("it only waits");
+    output
 }
 
 /// What the process with number `id` left in the places for temporary files.
@@ -254,18 +272,20 @@ fn a_full_scratch_directory_is_said_and_cleared() {
 fn a_signal_ends_it_with_nothing_left_behind() {
     for (signal, status) in [("INT", 130), ("TERM", 143)] {
         let source = source();
-        // Rounds enough for an hour.
-        let child =
-            bench(&["--rounds", "999", "--slice-us", "100000"]).arg(source.path()).stderr(Stdio::piped()).spawn();
-        let child = child.expect("the command starts");
+        // The tests may run where the signals are ignored, as after `nohup cargo test &`. Rounds enough for an hour.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_lightfoot-lab"), "bench"]);
+        command.args(["--rounds", "999", "--slice-us", "100000"]).arg(source.path());
+        let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("the command starts");
         let id = child.id();
         // Its directory shows that it listens for signals.
-        while left_behind(id).is_empty() {
-            std::thread::yield_now();
+        while left_behind(id).is_empty() && child.try_wait().expect("a child").is_none() {
+            thread::yield_now();
         }
         let sent = Command::new("kill").args(["-s", signal, &id.to_string()]).status();
         assert!(sent.is_ok_and(|status| status.success()), "the signal is sent");
-        let output = child.wait_with_output().expect("the command ends");
+        let output = end_of(child);
         assert_eq!(output.status.code(), Some(status), "{signal}");
         assert!(stderr(&output).starts_with("lightfoot-lab: interrupted"), "{}", stderr(&output));
         assert_eq!(left_behind(id), Vec::<PathBuf>::new(), "{signal}");

@@ -45,9 +45,11 @@ impl Fixture {
         self.dir.join(path)
     }
 
-    /// `lightfoot` with these arguments, in this directory.
+    /// `lightfoot` with these arguments, in this directory. It receives the signals that end a mount, also where the tests
+    /// ignore them, as after `nohup cargo test &`.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lightfoot"));
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_lightfoot")]);
         command.args(arguments).current_dir(&self.dir).stdin(Stdio::null());
         command.env_remove("LIGHTFOOT_LOG").env_remove("NOTIFY_SOCKET");
         command
