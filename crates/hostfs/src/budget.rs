@@ -23,6 +23,9 @@ use std::sync::{Arc, Weak};
 /// The smallest budget: a directory, a file, and the descriptors of a walk between them.
 const MIN_FDS: usize = 8;
 
+/// The largest budget: a descriptor is a non-negative `int`.
+const MAX_FDS: usize = i32::MAX as usize;
+
 /// Records that the hand examines when one descriptor is opened. After that the budget may be exceeded.
 const MAX_LOOKS: usize = 1024;
 
@@ -80,7 +83,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn new(max: usize) -> Self {
-        let max = max.max(MIN_FDS);
+        let max = max.clamp(MIN_FDS, MAX_FDS);
         let compact_at = 2 * max + MAX_LOOKS;
         Self {
             max,
@@ -223,6 +226,11 @@ mod tests {
             nodes.push(node);
             assert!(budget.ring.lock().records.len() <= most);
         }
+    }
+
+    #[test]
+    fn a_budget_is_at_most_as_large_as_a_descriptor() {
+        assert_eq!(Budget::new(usize::MAX).max(), MAX_FDS);
     }
 
     #[test]

@@ -221,7 +221,10 @@ impl Context {
             links,
         };
         let before = Before::none();
-        let mut walked = match walk.walk(Step::first(start), path, usize::from(is_absolute)) {
+        // The leading slash of an absolute path is not a component.
+        let beginning = || (Step::first(start), usize::from(is_absolute));
+        let (first, offset) = beginning();
+        let mut walked = match walk.walk(first, path, offset) {
             Ok(at) => {
                 if let Some(result) = quick(&at)
                     && !at.changed()
@@ -230,7 +233,7 @@ impl Context {
                 }
                 Ok(at)
             }
-            Err(left) => walk.walk_on(start, left, path, &before),
+            Err(left) => walk.walk_on(left.unwrap_or_else(beginning), path, &before),
         };
         let mut is_first = true;
         let stopped = loop {
@@ -243,7 +246,7 @@ impl Context {
             match found.stale() {
                 None => return taken,
                 // The second walk notes the place that it can step back to.
-                Some(_) if is_first => walked = walk.walk_on(start, None, path, &before),
+                Some(_) if is_first => walked = walk.walk_on(beginning(), path, &before),
                 Some(reason) => break (at, RunEnd::Fallback(reason, path.len())),
             }
             is_first = false;
@@ -323,7 +326,7 @@ impl Context {
         };
         let before = Before::none();
         let from = (held.sample(), usize::from(held.rest().first() == Some(&b'/')));
-        let stopped = match walk.walk_on(from.0.place(), Some(from), held.rest(), &before) {
+        let stopped = match walk.walk_on(from, held.rest(), &before) {
             Ok(at) => (at, RunEnd::End),
             Err(stopped) => stopped,
         };

@@ -93,7 +93,13 @@ fn offsets_at_the_limits_have_replies() {
     let kernel = Kernel::new();
     let (entry, opened) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, RDWR).unwrap();
     let (node, handle) = (entry.node, opened.handle);
-    for offset in [i64::MAX as u64 - 2, i64::MAX as u64, u64::MAX - 1, u64::MAX] {
+    for offset in [i64::MAX as u64 + 1, u64::MAX - 1, u64::MAX] {
+        assert_eq!(read(&kernel, node, handle, offset, 100), Err(Errno::EINVAL), "{offset:#x}");
+        assert_eq!(kernel.write(node, handle, offset, b"four"), Err(Errno::EINVAL), "{offset:#x}");
+        assert!(kernel.fallocate(&SUPER, node, handle, 0, (offset, 100)).is_err(), "{offset:#x}");
+        assert_eq!(kernel.lseek(node, handle, offset, 3), Err(Errno::ENXIO), "{offset:#x}");
+    }
+    for offset in [i64::MAX as u64 - 2, i64::MAX as u64] {
         assert_eq!(read(&kernel, node, handle, offset, 100), Ok(vec![]), "{offset:#x}");
         assert!(kernel.fallocate(&SUPER, node, handle, 0, (offset, 100)).is_err(), "{offset:#x}");
         assert_eq!(kernel.lseek(node, handle, offset, 3), Err(Errno::ENXIO), "{offset:#x}");
@@ -101,6 +107,16 @@ fn offsets_at_the_limits_have_replies() {
         assert!(matches!(written, Err(Errno::EFBIG | Errno::ENOSPC) | Ok(2)), "{offset:#x}: {written:?}");
     }
     assert_eq!(kernel.fallocate(&SUPER, node, handle, 0, (0, 0)), Err(Errno::EINVAL));
+}
+
+#[test]
+fn an_append_in_parts_at_an_offset_without_bound_has_a_reply() {
+    let limits = RamLimits { bytes: Some(2 * 4096), ..RamLimits::default() };
+    let kernel = Kernel::over(RamFs::with_limits(limits), SessionOptions::default());
+    let (entry, opened) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, RDWR | APPEND).unwrap();
+    // The file system has room for the first part only; the session then writes at the offset behind that part.
+    assert_eq!(kernel.write(entry.node, opened.handle, u64::MAX, &[1; 4 * 4096]), Err(Errno::EINVAL));
+    assert_eq!(kernel.write(entry.node, opened.handle, i64::MAX as u64, &[1; 4 * 4096]), Ok(2 * 4096));
 }
 
 #[test]

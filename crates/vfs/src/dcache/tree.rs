@@ -96,7 +96,7 @@ impl Renames {
     /// Blocks renames out of and into the directories of `set`, in the order that renames lock in. Other callers of this
     /// may come in too. The caller has acquired [`Rank::Renames`](crate::base::rank::Rank::Renames).
     pub(crate) fn block(&self, set: RenameSet) -> Vec<SeqRwReadGuard<'_>> {
-        // Under a spinning lock there is no allocation.
+        // A thread must not allocate while it holds a spinning lock, so the vector gets its room now.
         let mut held = Vec::with_capacity(set.0.count_ones() as usize);
         let wanted = self.0.iter().enumerate().filter(|(index, _)| set.0 >> index & 1 != 0);
         held.extend(wanted.map(|(_, sequence)| sequence.read_lock()));

@@ -68,7 +68,7 @@ fn blocking_path(
     mark: &[u8],
     mut dirs: RenameSet,
 ) -> Vec<u8> {
-    // Under a spinning lock there is no allocation, except for a longer path.
+    // A thread must not allocate while it holds a spinning lock. Only a longer path makes it do so.
     let mut path = Vec::with_capacity(PATH_MAX);
     loop {
         let _ranked = tree.ranks.acquire(Rank::Renames);

@@ -87,8 +87,9 @@ impl OpenFile {
     /// Reads at `offset`: `pread(2)`. 0 at and after the end.
     ///
     /// # Errors
-    /// `EBADF` if not open for reading, `EISDIR`, and the file system's.
+    /// `EINVAL` if `offset` exceeds `i64::MAX`; `EBADF` if not open for reading, `EISDIR`, and the file system's.
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        check_offset(offset)?;
         if !self.flags.can_read() {
             return Err(Errno::EBADF);
         }
@@ -107,9 +108,10 @@ impl OpenFile {
     /// written and the position after them. With `SYNC` or `DSYNC`, returns when they are in permanent storage.
     ///
     /// # Errors
-    /// `EBADF` if not open for writing, `EFBIG`, and the file system's; with `SYNC` or `DSYNC`, also those of
-    /// [`OpenFile::sync`].
+    /// `EINVAL` if `offset` exceeds `i64::MAX`; `EBADF` if not open for writing, `EFBIG`, and the file system's; with
+    /// `SYNC` or `DSYNC`, also those of [`OpenFile::sync`].
     pub fn write_at(&self, offset: u64, data: &[u8]) -> Result<(usize, u64), Errno> {
+        check_offset(offset)?;
         let written = self.write_now(offset, data)?;
         if written.0 != 0 && self.flags.contains(OpenFlags::DSYNC) {
             self.sync(!self.flags.contains(OpenFlags::SYNC))?;
@@ -244,4 +246,10 @@ fn report_opened(held: &OwnedPlace, flags: OpenFlags, cred: &Credentials) -> Res
         Some(inode) => held.sb().fs().open(&Request::of(cred), inode, flags),
         None => Ok(()),
     }
+}
+
+/// `EINVAL` for an offset that no `off_t` can hold.
+#[inline]
+fn check_offset(offset: u64) -> Result<(), Errno> {
+    if offset > MAX_SIZE { Err(Errno::EINVAL) } else { Ok(()) }
 }

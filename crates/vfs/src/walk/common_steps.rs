@@ -5,7 +5,6 @@
 //! steps of [`rcu_walk`](super::rcu_walk).
 
 use crate::base::name::{Components, ShortName};
-use crate::mount::place::Place;
 use crate::walk::rcu_walk::{Before, RcuWalk, RunEnd, Step};
 
 /// Where the common steps of a walk end: at a place, before the component at an offset. `None`: a directory changed, and
@@ -13,8 +12,8 @@ use crate::walk::rcu_walk::{Before, RcuWalk, RunEnd, Step};
 pub(crate) type Left<'g> = Option<(Step<'g>, usize)>;
 
 impl<'g> RcuWalk<'g> {
-    /// Walks `path`, behind its leading slash, `start`, from `at` by common steps only: from directories that everyone may search, to entries whose names are
-    /// short and cached. `Ok`: the end, without further work; else [`RcuWalk::walk_on`] continues.
+    /// Walks `path` from `at` by common steps only, beginning with the component at the offset `start`. `Ok`: the end,
+    /// without further work; else [`RcuWalk::walk_on`] continues.
     ///
     /// The loop calls nothing and has one way out, so that the place stays in registers. The common result never goes
     /// through memory: a wide load over fresh narrow stores would wait for them to retire, and with them for every cache
@@ -59,17 +58,15 @@ impl<'g> RcuWalk<'g> {
         Err(Some((Step { mount, dentry, seq, object }, start)))
     }
 
-    /// Continues a walk from `first` that [`RcuWalk::walk`] `left`. `Ok`: the end, without further work; else
-    /// [`RcuWalk::conclude`] continues.
+    /// Walks `path` from `at` by all steps, beginning with the component at the offset `start`. `Ok`: the end, without
+    /// further work; else [`RcuWalk::conclude`] continues.
     #[inline(never)]
     pub(crate) fn walk_on(
         &self,
-        first: Place<'g>,
-        left: Left<'g>,
+        (at, start): (Step<'g>, usize),
         path: &[u8],
         before: &Before<'g>,
     ) -> Result<Step<'g>, (Step<'g>, RunEnd)> {
-        let (at, start) = left.unwrap_or_else(|| (Step::first(first), usize::from(path.first() == Some(&b'/'))));
         let at = self.run(at, &Components::new(path), start, before)?;
         if !at.object.is_plain_end() || (path.last() == Some(&b'/') && path.len() > 1) {
             return Err((at, RunEnd::End));
