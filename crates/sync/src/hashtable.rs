@@ -25,7 +25,16 @@
 //! A table of twice (or half) the buckets is linked from the current one; each insert and remove then moves `STEP`
 //! buckets. A bucket is moved under its lock from the tail on: its last node is first linked into the new chain, then
 //! cut off the old one, so at every moment a node is on its old or its new chain. A reader that searches the old chain,
-//! then the new one, and so on while there is a next table, cannot miss it. A lookup never waits.
+//! then the new one, and so on while there is a next table, cannot miss it.
+//!
+//! # Order on a chain
+//! A node may ask for the front of its chain ([`HashNode::is_first`]): the table links it at the head, and the other
+//! nodes behind the first ones. (A VFS puts directories first, since each path passes several of them.) So a node can be
+//! reused *behind* the node that a reader searches, on the same chain. The reader stands on the reused node, reaches the
+//! end of the right chain, and has missed the other node. The slow search detects this by the nodes' sequence counts,
+//! hand over hand. It goes on to the next node only if the node that it stands on still leads there, and no writer has
+//! begun to take that node off the chain since the search reached it. It waits only for a writer that is taking a node
+//! off the chain. A table whose nodes are all first needs no counts, and its lookups never wait.
 //!
 //! # How it is locked
 //! One bucket lock at a time, except for a move: old bucket, then new bucket. The resize mutex is only ever tried.
@@ -35,7 +44,8 @@
 //!    of [`HashTable::insert`].
 //! 2. A node's `next` word and the words of a bucket's chain are written only under that bucket's lock (before the node
 //!    is inserted: by the inserter).
-//! 3. Nodes are linked at the head only, so a reader that is carried from one chain back into it sees all of it.
+//! 3. A node is linked at the head, so a reader that is carried from one chain back into it sees all of it; or the node's
+//!    sequence count shows each removal.
 //! 4. A table is freed a grace period after `current` left it, and `current` leaves it only when all buckets are moved.
 //! 5. All guards and domains that meet a table are of the one domain that it was made for. Safe functions compare
 //!    addresses, as [`Rcu`](crate::rcu::Rcu) does; for [`HashTable::view_unchecked`] the caller guarantees it.
@@ -49,6 +59,7 @@ mod table;
 
 use crate::mutex::Mutex;
 use crate::rcu::{RcuDomain, ReadGuard, wrong_domain};
+use crate::seqcount::SeqCount;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use prim::PerCpu;
@@ -56,7 +67,7 @@ use prim::atomic::{
     AtomicIsize, AtomicPtr, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use table::{End, LOCK, MOVED, PTR, Table, end_of, lock_bucket, node_of, scan, set, word_of};
+use table::{End, LOCK, MOVED, PTR, Table, end_of, link, lock_bucket, node_of, scan, set, word_of};
 
 /// Buckets that each insert or remove moves while the table changes size. (Small under loom, so that a model of few
 /// nodes sees a table grow.)
@@ -82,6 +93,17 @@ pub unsafe trait HashNode: Send + Sync + Sized {
 
     /// Returns again the hash under which the node was inserted. Called under the bucket's lock when buckets are moved.
     fn hash(&self, key: &Self::Key, guard: &ReadGuard<'_>) -> u64;
+
+    /// Whether the node belongs before those that are not first. The answer must not change while the node is inserted.
+    fn is_first(&self) -> bool {
+        true
+    }
+
+    /// The sequence count in whose write section the owner removes the node, each time. A type needs one if some of its
+    /// nodes are not first; else the slow search could miss a node.
+    fn removals(&self) -> Option<&SeqCount> {
+        None
+    }
 }
 
 /// See the [module documentation](self).
@@ -127,7 +149,7 @@ impl<'g, N: HashNode> View<'g, N> {
     #[inline(always)]
     pub fn find(&self, hash: u64, at_head: impl FnOnce(*const N), matches: impl FnMut(&'g N) -> bool) -> Option<&'g N> {
         let bucket = self.bucket(hash);
-        // ORDERING: Acquire, pairs with the Release stores of `set` in `insert`, `remove` and `move_bucket`: this sees
+        // ORDERING: Acquire, pairs with the Release stores of `set` in `link` and `remove`: this sees
         // what the node held when it was linked.
         let head = bucket.load(Acquire) & !LOCK;
         at_head(head.wrapping_sub(PTR) as *const N);
@@ -257,7 +279,7 @@ impl<N: HashNode> HashTable<N> {
         }
     }
 
-    /// Links `node` at the head of the chain of `hash`.
+    /// Links `node` at the head of the chain of `hash`, or behind the first nodes if it is not one of them.
     ///
     /// # Safety
     /// `node` is on no chain; it stays valid memory of type `N` until the table is dropped, or until it is removed and
@@ -267,11 +289,8 @@ impl<N: HashNode> HashTable<N> {
     /// If `domain` or the guard's is not the table's.
     pub unsafe fn insert(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, node: &N, hash: u64) {
         self.check_writer(domain, guard);
-        let (bucket, word) = self.lock(hash);
-        let next = if word == 0 { end_of(bucket) } else { word };
-        // Release although the node is not linked yet: a reader may still be on this memory's former node (see `set`).
-        set(node.next(), next);
-        set(bucket, word_of(node));
+        let (bucket, head) = self.lock(hash);
+        link(bucket, head, node);
         self.account(domain, guard, 1);
     }
 
@@ -410,10 +429,7 @@ impl<N: HashNode> HashTable<N> {
             let Some(word) = lock_bucket(target) else {
                 unreachable!("the next table is not moved before this one is")
             };
-            // ORDERING: Release, pairs with the Acquire loads of `scan`: a reader carried along this link sees the
-            // nodes there.
-            last.next().store(if word == 0 { end_of(target) } else { word }, Release);
-            set(target, word_of(last));
+            link(target, word, last);
             match before {
                 Some(before) => set(before.next(), end_of(bucket)),
                 None => head = 0,

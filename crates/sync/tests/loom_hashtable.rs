@@ -4,7 +4,7 @@
 #![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
 use lightfoot_sync::rcu::{RcuDomain, ReadGuard};
-use lightfoot_sync::{HashNode, HashTable};
+use lightfoot_sync::{HashNode, HashTable, SeqCount};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -21,6 +21,9 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 struct Node {
     next: AtomicUsize,
     hash: AtomicUsize,
+    /// 1: first on its chain.
+    first: AtomicUsize,
+    removals: SeqCount,
     /// Written before the node is inserted first.
     content: UnsafeCell<u32>,
 }
@@ -38,6 +41,14 @@ unsafe impl HashNode for Node {
 
     fn hash(&self, (): &(), _guard: &ReadGuard<'_>) -> u64 {
         self.hash.load(Relaxed) as u64
+    }
+
+    fn is_first(&self) -> bool {
+        self.first.load(Relaxed) == 1
+    }
+
+    fn removals(&self) -> Option<&SeqCount> {
+        Some(&self.removals)
     }
 }
 
@@ -60,6 +71,8 @@ impl World {
         let node = |&hash: &usize| Node {
             next: AtomicUsize::new(0),
             hash: AtomicUsize::new(hash),
+            first: AtomicUsize::new(1),
+            removals: SeqCount::new(),
             content: UnsafeCell::new(0),
         };
         let nodes = hashes.iter().map(node).collect();
@@ -95,13 +108,22 @@ impl Actor<'_> {
 
     fn remove(&self, node: usize) {
         let World { table, nodes, domain } = self.world;
+        nodes[node].removals.write_begin();
         assert!(table.remove(domain, &self.guard, &nodes[node], self.hash(node)), "node {node} was not on its chain");
+        nodes[node].removals.write_end();
     }
 
     /// Takes a node off its chain and files it under another hash at once, as a slab hands memory out again.
     fn reuse(&self, node: usize, hash: usize) {
         self.remove(node);
         self.world.nodes[node].hash.store(hash, Relaxed);
+        self.insert(node);
+    }
+
+    /// Takes a node off its chain and files it anew at once, behind the first nodes of the same chain.
+    fn reuse_behind(&self, node: usize) {
+        self.remove(node);
+        self.world.nodes[node].first.store(0, Relaxed);
         self.insert(node);
     }
 
@@ -114,6 +136,17 @@ impl Actor<'_> {
     fn sees(&self, node: usize, hash: u64) -> bool {
         let wanted = &self.world.nodes[node];
         self.world.table.view(&self.guard).find(hash, |_| (), |at| core::ptr::eq(at, wanted)).is_some()
+    }
+
+    /// The nodes of the chain of `hash`, in the order of a search.
+    fn chain(&self, hash: u64) -> Vec<usize> {
+        let mut chain = Vec::new();
+        let nodes = &self.world.nodes;
+        self.world.table.find_slow(&self.guard, hash, |at| {
+            chain.extend(nodes.iter().position(|node| core::ptr::eq(node, at)));
+            false
+        });
+        chain
     }
 
     fn write(&self, node: usize, value: u32) {
@@ -135,6 +168,53 @@ fn a_node_that_stays_is_found_while_its_neighbour_is_reused_on_another_chain() {
         let writer = World::spawn(&world, |actor| actor.reuse(1, 1));
         assert!(world.enter().finds(0, 0));
         writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_node_that_stays_is_found_while_its_neighbour_is_reused_behind_it() {
+    check(4, || {
+        // Chain 0 is 1, 0, and then 0, 1: a reader that stands on 1 comes to the end of the right chain.
+        let world = World::new(4, &[0, 0], &[0, 1]);
+        let writer = World::spawn(&world, |actor| actor.reuse_behind(1));
+        assert!(world.enter().finds(0, 0));
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_node_that_stays_is_found_while_two_before_it_are_reused_behind_it() {
+    check(2, || {
+        // A reader on 2 has read the link to 1, which is then reused behind 0.
+        let world = World::new(4, &[0, 0, 0], &[0, 1, 2]);
+        let writer = World::spawn(&world, |actor| {
+            actor.reuse_behind(1);
+            actor.reuse_behind(2);
+        });
+        assert!(world.enter().finds(0, 0));
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn first_nodes_lead_their_chain_in_a_table_of_each_size() {
+    check(0, || {
+        let world = World::new(1, &[0; 6], &[]);
+        let actor = world.enter();
+        for node in 0..6 {
+            world.nodes[node].first.store(node % 2, Relaxed);
+            actor.insert(node);
+            let chain = actor.chain(0);
+            assert_eq!(chain.len(), node + 1);
+            assert!(chain.is_sorted_by_key(|&node| 1 - node % 2), "{chain:?}");
+        }
+        assert!(world.table.reserved(&actor.guard).1 > 1);
+        for node in 0..5 {
+            actor.remove(node);
+            let chain = actor.chain(0);
+            assert_eq!(chain.len(), 5 - node);
+            assert!(chain.is_sorted_by_key(|&node| 1 - node % 2), "{chain:?}");
+        }
     });
 }
 

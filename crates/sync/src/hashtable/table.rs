@@ -4,6 +4,7 @@
 //! how they are locked, the invariants named here, and the sources.
 
 use super::HashNode;
+use crate::seqcount::SeqCount;
 use core::ptr::NonNull;
 use prim::atomic::{
     AtomicPtr, AtomicUsize,
@@ -108,12 +109,39 @@ impl Table {
     ) -> Result<&'g N, End> {
         let bucket = self.bucket(hash);
         // ORDERING: Acquire, pairs with the Release stores of `set`, as in `View::find`.
-        match scan(bucket.load(Acquire) & !LOCK, matches) {
-            Ok(node) => Ok(node),
-            Err(0) => Err(End::Own),
-            Err(MOVED) => Err(End::Moved),
-            Err(word) if word == end_of(bucket) => Err(End::Own),
-            Err(_) => Err(End::Foreign),
+        let mut word = bucket.load(Acquire) & !LOCK;
+        // Where the reader stands: a node with a count, and its sample. None: at the bucket, or there are no counts.
+        let mut at: Option<(&'g N, &'g SeqCount, u32)> = None;
+        while word & PTR != 0 {
+            // SAFETY: invariant 1, the caller is in a read section; `word` is a node's address plus PTR.
+            let node = unsafe { &*((word - PTR) as *const N) };
+            let removals = node.removals();
+            let sample = removals.map_or(0, SeqCount::raw_begin);
+            // See "Order on a chain". The sample was taken first, so the node is in the life that it shows if the link
+            // still leads there. Relaxed: after the Acquire of the sample, which brings what took the node elsewhere.
+            let leads = |link: &AtomicUsize| link.load(Relaxed) & !LOCK == word;
+            let is_next = match at {
+                Some((before, count, since)) => leads(before.next()) && !count.retry(since),
+                None => removals.is_none() || leads(bucket),
+            };
+            if !is_next {
+                return Err(End::Foreign);
+            }
+            if matches(node) {
+                return Ok(node);
+            }
+            // ORDERING: Acquire, pairs with the Release stores of `set` in `link` and `remove`, as in `scan`.
+            word = node.next().load(Acquire);
+            at = removals.map(|count| (node, count, sample));
+        }
+        if at.is_some_and(|(_, count, since)| count.retry(since)) {
+            return Err(End::Foreign);
+        }
+        match word {
+            0 => Err(End::Own),
+            MOVED => Err(End::Moved),
+            word if word == end_of(bucket) => Err(End::Own),
+            _ => Err(End::Foreign),
         }
     }
 }
@@ -134,7 +162,7 @@ pub(super) fn scan<'g, N: HashNode>(mut word: usize, mut matches: impl FnMut(&'g
         if matches(node) {
             return Ok(node);
         }
-        // ORDERING: Acquire, pairs with the Release stores of `set` in `insert`, `remove` and `move_bucket`.
+        // ORDERING: Acquire, pairs with the Release stores of `set` in `link` and `remove`.
         word = node.next().load(Acquire);
     }
     Err(word)
@@ -169,6 +197,27 @@ pub(super) fn set(place: &AtomicUsize, word: usize) {
     // ORDERING: Release, pairs with the Acquire loads of `View::find`, `scan` and `search` (readers see what the nodes
     // held) and of `lock_bucket` (the next writer sees this one's work).
     place.store(word, Release);
+}
+
+/// Links `node` into the chain of `bucket`, whose word is `head` and whose lock the caller holds, and releases the lock.
+#[inline]
+pub(super) fn link<N: HashNode>(bucket: &AtomicUsize, head: usize, node: &N) {
+    let is_behind = |word: usize| word & PTR != 0 && !node.is_first() && node_of::<N>(word).is_first();
+    let (mut before, mut next) = (None, head);
+    while is_behind(next) {
+        let first = node_of::<N>(next);
+        // Relaxed: under the bucket's lock (invariant 2).
+        (before, next) = (Some(first), first.next().load(Relaxed));
+    }
+    // Release although the node is not linked yet: a reader may still be on this memory's former node (see `set`).
+    set(node.next(), if next == 0 { end_of(bucket) } else { next });
+    match before {
+        None => set(bucket, word_of(node)),
+        Some(first) => {
+            set(first.next(), word_of(node));
+            set(bucket, head);
+        }
+    }
 }
 
 #[inline]

@@ -40,7 +40,7 @@ use prim::atomic::{
 };
 use prim::wide::Line;
 use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
-use sync::{GetNotDead, HashNode, HashTable, HashView, Item, Slab};
+use sync::{GetNotDead, HashNode, HashTable, HashView, Item, SeqCount, Slab};
 
 /// The part of a dentry outside its walk line: the side of a slot.
 #[repr(C, align(64))]
@@ -73,6 +73,15 @@ unsafe impl HashNode for Dentry {
     fn hash(&self, key: &NameKey, guard: &ReadGuard<'_>) -> u64 {
         // The parent of a hashed dentry is set, and does not change before it is unhashed under the bucket's lock.
         self.parent().map_or(0, |parent| entry_hash(parent, self.filed_hash_rcu(parent, *key, guard)))
+    }
+
+    // A walk passes several directories, and one other entry at most. The kind of a hashed entry does not change.
+    fn is_first(&self) -> bool {
+        self.object().is_dir()
+    }
+
+    fn removals(&self) -> Option<&SeqCount> {
+        Some(&self.seq)
     }
 }
 
