@@ -24,11 +24,7 @@ use rustix::fs::{Gid, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, XattrFla
 use rustix::io::Errno as HostErrno;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::SystemTime;
 use vfs::{Attr, Errno, Inode, Request, S_IFMT, SetAttr, SetTime, SetXattr, StatFs};
-
-/// How long after a change the VFS may not have noted it yet, in nanoseconds.
-const FRESH_NS: u64 = 200_000_000;
 
 /// The prefix of the ACLs' names.
 const ACL: &[u8] = b"system.posix_acl_";
@@ -43,7 +39,7 @@ impl Shared {
         let stat = stat?;
         self.note_removal(node, &stat);
         let attr = self.identities.attr(&stat);
-        if are_two || is_fresh(&attr) {
+        if are_two {
             self.mark_stale(inode);
         }
         Ok(attr)
@@ -123,12 +119,6 @@ impl Shared {
             name_max: u32::try_from(stat.f_namelen).unwrap_or(255),
         })
     }
-}
-
-/// Whether a file changed so recently that the VFS may not have noted the change yet; it would then count the change
-/// twice. As in git's index, attributes that changed shortly before the query are requested again.
-fn is_fresh(attr: &Attr) -> bool {
-    vfs::from_system_time(SystemTime::now()).abs_diff(attr.ctime) < FRESH_NS
 }
 
 /// Changes attributes of a file of this type through `fd`, which may be an `O_PATH` descriptor. First the owner, which may

@@ -86,6 +86,7 @@ impl FileSystem for HostFs {
             valid: self.shared.default_valid(),
             wants_opens: true,
             keeps_modes: true,
+            reports_attributes: true,
             applies_acls: self.shared.applies_acls(),
             ..FsTraits::default()
         }

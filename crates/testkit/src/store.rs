@@ -53,6 +53,8 @@ pub struct StoreOptions {
     pub names_in_cache: bool,
     /// As [`vfs::FsTraits::keeps_listings`].
     pub keeps_listings: bool,
+    /// As [`vfs::FsTraits::reports_attributes`].
+    pub reports_attributes: bool,
     /// How long its answers are good.
     pub valid: Valid,
 }

@@ -11,6 +11,8 @@ mod listing;
 mod observers;
 #[path = "truth/opens.rs"]
 mod opens;
+#[path = "truth/reported.rs"]
+mod reported;
 #[path = "truth/set_ids.rs"]
 mod set_ids;
 #[path = "truth/stale.rs"]

@@ -77,6 +77,7 @@ impl FileSystem for Store {
             names_in_cache: options.names_in_cache,
             keeps_listings: options.keeps_listings,
             valid: options.valid,
+            reports_attributes: options.reports_attributes,
             wants_opens: true,
             ..FsTraits::default()
         }

@@ -2,7 +2,8 @@
 //!
 //! # What it is
 //! A file system that does not leave attributes to the VFS (of a host directory, of a server) marks those of
-//! an inode stale by [`Inode::mark_stale`], also after its own changes. The next reader requests them by
+//! an inode stale by [`Inode::mark_stale`]; where it has said so ([`FsTraits::reports_attributes`](crate::FsTraits::reports_attributes)), the VFS
+//! does that with each change of its copy. The next reader requests them by
 //! [`crate::FileSystem::attributes`]. A walk cannot do so in rcu-walk: it continues in ref-walk, which holds
 //! the place ([`Fallback::Attributes`](crate::Fallback::Attributes)).
 //!
@@ -38,7 +39,9 @@ impl SuperBlock {
     /// Errors of [`crate::FileSystem::attributes`].
     #[inline]
     pub(crate) fn attr_now(&self, inode: &Inode) -> Result<Attr, Errno> {
-        if inode.is_stale() || inode.is_old() { self.fetch_attr(inode) } else { Ok(inode.attr()) }
+        // The mark is read last: it is set with the change.
+        let attr = inode.attr();
+        if inode.is_stale() || inode.is_old() { self.fetch_attr(inode) } else { Ok(attr) }
     }
 
     #[cold]
@@ -50,7 +53,7 @@ impl SuperBlock {
         let is_same = |attr: &Attr| if attr.kind() == before.kind() { Ok(()) } else { Err(Errno::ESTALE) };
         let attr = reply.and_then(|attr| is_same(&attr).map(|()| attr)).inspect_err(|_| inode.mark_stale())?;
         let rights = |attr: &Attr| (attr.mode, attr.uid, attr.gid);
-        let (is_known, are_rights_known) = inode.update(|now| {
+        let (is_known, are_rights_known) = inode.learn(|now| {
             if *now == before {
                 *now = attr;
             } else if rights(now) == rights(&before) {

@@ -74,8 +74,10 @@ const HAS_DEFAULT_ACL: u32 = 1 << 30;
 const LINKABLE: u32 = 1 << 29;
 /// The same: its attributes are stale; the VFS requests them before it shows them.
 const STALE: u32 = 1 << 28;
+/// The same: its file system reports its attributes, so that each change marks them stale.
+const REPORTED: u32 = 1 << 27;
 /// Flags in an inode's own `mode`, never shown.
-const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE | STALE;
+const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE | STALE | REPORTED;
 
 /// Nanoseconds of a tick of `attr_until`, as a power of two: 67 ms. So it counts the clock's first nine years; after them,
 /// attributes with a time of validity are requested at each use.
@@ -120,9 +122,9 @@ impl Inode {
     }
 
     /// Begins a life with these attributes, the file system's number and one name, whose reference it returns. No other
-    /// thread can reach the inode yet.
-    pub(crate) fn begin(&self, attr: &Attr, node: u64) -> InodeRef<'_> {
-        self.mode.store(0, Relaxed);
+    /// thread can reach the inode yet. `is_reported`: [`crate::FsTraits::reports_attributes`].
+    pub(crate) fn begin(&self, attr: &Attr, node: u64, is_reported: bool) -> InodeRef<'_> {
+        self.mode.store(if is_reported { REPORTED } else { 0 }, Relaxed);
         self.store(attr);
         self.node.store(node, Relaxed);
         // ORDERING: Release, pairs with the Acquire of `InodeRef::take`: a thread that found the slot's former inode
@@ -221,13 +223,54 @@ impl Inode {
         self.attr_until.store(if self.has_ttl() { OLD } else { AGED }, Relaxed);
     }
 
-    /// Changes attributes under the inode's sequence lock. `f` must not block.
+    /// Changes attributes under the inode's sequence lock. `f` must not block. Attributes that the file system reports are stale
+    /// after that ([`FsTraits::reports_attributes`](crate::FsTraits::reports_attributes)).
     pub fn update<R>(&self, f: impl FnOnce(&mut Attr) -> R) -> R {
         let _held = self.seq.write_lock();
         let mut attr = self.load();
         let result = f(&mut attr);
         self.store(&attr);
+        self.note_change();
         result
+    }
+
+    /// Notes what the file system reported, or an access, in the same way. Leaves the mark of stale attributes as it is.
+    pub(crate) fn learn<R>(&self, f: impl FnOnce(&mut Attr) -> R) -> R {
+        let _held = self.seq.write_lock();
+        let mut attr = self.load();
+        let result = f(&mut attr);
+        self.store(&attr);
+        result
+    }
+
+    /// Notes what the file system reported in a reply to a lookup. `before`: the attributes before that lookup. If they changed
+    /// meanwhile, the reply may be older than the change, and if they are unknown, than any other: the attributes of a
+    /// file system that reports them are then stale.
+    pub(crate) fn learn_reply(&self, reply: &Attr, before: Option<&Attr>) {
+        let _held = self.seq.write_lock();
+        let now = self.load();
+        let is_newer = !self.is_reported() || now == *before.unwrap_or(reply);
+        if is_newer || before.is_none() {
+            self.store(reply);
+        }
+        if !is_newer {
+            self.note_change();
+        }
+    }
+
+    /// Whether its file system reports its attributes.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.mode.load(Relaxed) & REPORTED != 0
+    }
+
+    /// Marks attributes that the file system reports as stale, in the write section in which they change. After the section it
+    /// would be too late: a request between the change of the file system and that of the copy has cleared the
+    /// mark that the file system set, its answer contains the change, and the copy would count it twice.
+    fn note_change(&self) {
+        let mode = self.mode.load(Relaxed);
+        if mode & REPORTED != 0 {
+            self.mode.store(mode | STALE, Relaxed);
+        }
     }
 
     /// Updates a directory that gained or lost an entry: its length, links and times.
@@ -241,6 +284,7 @@ impl Inode {
         self.nlink.store(if links == 1 { 1 } else { links.saturating_add_signed(nlink_by) }, Relaxed);
         self.mtime.store(now, Relaxed);
         self.ctime.store(now, Relaxed);
+        self.note_change();
     }
 
     /// Updates a file that gained or lost a name.
@@ -250,6 +294,7 @@ impl Inode {
         // Relaxed: as above.
         self.nlink.store(self.nlink.load(Relaxed).saturating_add_signed(nlink_by), Relaxed);
         self.ctime.store(now, Relaxed);
+        self.note_change();
     }
 
     /// Updates a file that lost its last name and has no other reference, without the lock.

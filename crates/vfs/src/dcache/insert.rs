@@ -10,7 +10,7 @@
 //! # Where it comes from
 //! Linux's `fs/dcache.c` in its parts: `d_alloc`, `d_add`, `d_delete`, `__d_move`, `d_exchange`, `dput`; own code.
 
-use crate::base::attr::Attr;
+use crate::base::attr::{Attr, S_IFMT};
 use crate::base::name::{Named, short};
 use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child};
@@ -114,7 +114,7 @@ impl SuperBlock {
 
     /// Begins the life of the inode beside `dentry`.
     fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> InodeRef<'d> {
-        let inode = cold_part(dentry).inode.begin(new.attr, new.node);
+        let inode = cold_part(dentry).inode.begin(new.attr, new.node, self.fs_reports_attributes);
         inode.slot_users.store(2, Relaxed);
         self.set_valid(&inode, new.valid);
         if let Some(body) = new.link_body {
@@ -211,13 +211,11 @@ impl SuperBlock {
         self.bury(dentry);
     }
 
-    /// Updates an entry of the locked directory by the file system's new answer.
-    pub(crate) fn refresh(&self, dentry: &Dentry, new: &NewInode) {
+    /// Updates an entry of the locked directory by the file system's new answer. `before`: its attributes before the request.
+    pub(crate) fn refresh(&self, dentry: &Dentry, new: &NewInode, before: Option<&Attr>) {
         let Some(inode) = dentry.inode() else { return };
-        inode.update(|attr| {
-            let kind = attr.kind();
-            *attr = Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr };
-        });
+        let kind = inode.mode() & S_IFMT;
+        inode.learn_reply(&Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr }, before);
         self.renew_acls(dentry, inode, acls_of(new));
         self.set_valid(inode, new.valid);
         set_expiry(dentry, new.valid);

@@ -61,6 +61,8 @@ pub(crate) struct SuperBlock {
     pub(crate) own_permissions: bool,
     /// Whether the file system itself keeps modes and ACLs: see [`FsTraits::keeps_modes`].
     pub(crate) fs_keeps_modes: bool,
+    /// [`FsTraits::reports_attributes`].
+    pub(crate) fs_reports_attributes: bool,
     /// Whether it does, and the VFS obeys the ACLs that it reads from the file system.
     pub(crate) fs_applies_acls: bool,
     default_valid: Valid,
@@ -187,7 +189,7 @@ impl SuperBlock {
         let root = {
             let new = fs.root();
             let dentry = UnusedSlot::take(&slab).begin();
-            let inode = cold_part(dentry).inode.begin(&new.attr, new.node);
+            let inode = cold_part(dentry).inode.begin(&new.attr, new.node, traits.reports_attributes);
             inode.begin_acls(&tree.domain, &new);
             inodes.add(&tree.domain, &inode);
             inode.slot_users.store(2, Relaxed);
@@ -210,6 +212,7 @@ impl SuperBlock {
             negatives,
             reports_opens: traits.wants_opens,
             fs_keeps_modes: traits.keeps_modes,
+            fs_reports_attributes: traits.reports_attributes,
             fs_applies_acls: traits.keeps_modes && traits.applies_acls,
             fs_lists: is_limited && traits.keeps_listings,
             listings: Listings::new(budget.listings),

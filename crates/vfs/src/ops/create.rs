@@ -222,8 +222,9 @@ impl Entry<'_, '_> {
         }
         let request = self.context.request();
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
-        // Atomic under the inode's lock, so that a file cannot lose its last name and gain another.
-        let may_be_first = inode.is_linkable();
+        // Atomic under the inode's lock, so that a file cannot lose its last name and gain another. Where the file system
+        // reports links, the copy may be wrong, and the file system checks that.
+        let may_be_first = inode.is_linkable() || inode.is_reported();
         inode.update(|attr| {
             if attr.nlink == 0 && !may_be_first {
                 return Err(Errno::ENOENT);
@@ -237,6 +238,11 @@ impl Entry<'_, '_> {
             // As for a new file.
             self.sb.forget_negative(self.dir, self.named());
             return Err(errno);
+        }
+        if inode.is_reported() {
+            // The copy changed before the file system: a request between the two cleared the mark, and its answer lacks
+            // the new name.
+            inode.mark_stale();
         }
         self.sb.forget_negative(self.dir, self.named());
         let (inode, valid) = (InodeRef::again(inode), self.sb.valid_in(self.dir));

@@ -27,6 +27,7 @@
 //! # Where it comes from
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
 
+use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::base::name::Named;
 use crate::base::rank::{Locked, Rank};
@@ -34,6 +35,7 @@ use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{NewInode, Request, Valid};
+use crate::dcache::inode::Inode;
 use crate::dcache::reclaim::{LockedDirs, MayEvict, SlotKind};
 use crate::dcache::slot::{CountedDentry, dentry_beside};
 use crate::dcache::superblock::SuperBlock;
@@ -216,33 +218,29 @@ fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, request: &Request) -> 
     answer
 }
 
+/// The file system's answer about a name.
+struct Answer {
+    found: Result<NewInode, Errno>,
+    /// The attributes of an expired entry before the request.
+    before: Option<Attr>,
+}
+
 /// The file system's answer about a name: by `revalidate` if it has an expired entry, else by `lookup`.
-fn fetch_name(
-    sb: &SuperBlock,
-    dir: &Dentry,
-    name: &[u8],
-    stale: Option<&Dentry>,
-    request: &Request,
-) -> Result<NewInode, Errno> {
-    let inode = dir.inode().ok_or(Errno::ENOENT)?;
-    if let Some(old) = stale.and_then(Dentry::inode) {
-        match sb.fs().revalidate(request, inode, name, old) {
-            Err(Errno::ENOENT | Errno::ESTALE) => {}
-            reply => return reply,
-        }
-    }
-    sb.fs().lookup(request, inode, name)
+fn fetch_name(sb: &SuperBlock, dir: &Dentry, name: &[u8], stale: Option<&Dentry>, request: &Request) -> Answer {
+    let old = stale.and_then(Dentry::inode);
+    let before = old.map(Inode::attr);
+    let Some(inode) = dir.inode() else { return Answer { found: Err(Errno::ENOENT), before } };
+    let found = match old.map(|old| sb.fs().revalidate(request, inode, name, old)) {
+        None | Some(Err(Errno::ENOENT | Errno::ESTALE)) => sb.fs().lookup(request, inode, name),
+        Some(found) => found,
+    };
+    Answer { found, before }
 }
 
 /// Puts the file system's answer about a name into the cache of the locked directory.
-fn settle(
-    sb: &SuperBlock,
-    may_evict: &mut MayEvict,
-    dir: &Dentry,
-    named: Named<'_>,
-    reply: Result<NewInode, Errno>,
-) -> LookupResult {
-    let new = match reply {
+fn settle(sb: &SuperBlock, may_evict: &mut MayEvict, dir: &Dentry, named: Named<'_>, answer: Answer) -> LookupResult {
+    let Answer { found, before } = answer;
+    let new = match found {
         Ok(new) => Some(new),
         Err(Errno::ENOENT) => None,
         Err(errno) => return LookupResult::Failed(errno),
@@ -253,7 +251,7 @@ fn settle(
             _ => false,
         };
         if let Some(new) = new.as_ref().filter(|_| stays) {
-            sb.refresh(old, new);
+            sb.refresh(old, new, before.as_ref());
             return LookupResult::There;
         }
         if !sb.prune(dir, old, named.hash) {
@@ -294,7 +292,7 @@ fn insert(
             sb.put_inode(inode);
             return None;
         }
-        inode.update(|attr| *attr = new.attr);
+        inode.learn_reply(&new.attr, None);
         if new.valid != Valid::UntilInvalidated {
             // The file system may treat a file with several names otherwise than when it had one: the first name's validity is
             // from then.

@@ -12,7 +12,7 @@ const OPTIONS: [(&str, StoreOptions); 3] = [
 ];
 
 const fn options(names_in_cache: bool, keeps_listings: bool) -> StoreOptions {
-    StoreOptions { names_in_cache, keeps_listings, valid: Valid::UntilInvalidated }
+    StoreOptions { names_in_cache, keeps_listings, reports_attributes: false, valid: Valid::UntilInvalidated }
 }
 
 /// Around the length of a batch, which is 64.

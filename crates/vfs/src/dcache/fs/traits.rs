@@ -31,6 +31,10 @@ pub struct FsTraits {
     /// [`FileSystem::get_xattr`](crate::FileSystem::get_xattr) whenever it reads attributes again. Otherwise it ignores
     /// them: a front end's kernel checks.
     pub applies_acls: bool,
+    /// Attributes are the file system's: what the VFS notes after a change is a guess, and it requests the attributes
+    /// ([`FileSystem::attributes`](crate::FileSystem::attributes)) before it shows them again. The file system also refuses to link a
+    /// file that has lost its last name (`ENOENT`).
+    pub reports_attributes: bool,
     /// The bytes that each entry adds to the `st_size` of its directory.
     pub entry_size: u64,
 }
@@ -47,6 +51,7 @@ impl Default for FsTraits {
             wants_opens: false,
             keeps_modes: false,
             applies_acls: false,
+            reports_attributes: false,
             entry_size: 0,
         }
     }
@@ -64,6 +69,7 @@ impl core::fmt::Debug for FsTraits {
             .field("wants_opens", &self.wants_opens)
             .field("keeps_modes", &self.keeps_modes)
             .field("applies_acls", &self.applies_acls)
+            .field("reports_attributes", &self.reports_attributes)
             .field("entry_size", &self.entry_size)
             .finish()
     }

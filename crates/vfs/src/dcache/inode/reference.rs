@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn an_inode_that_ended_is_not_taken_up_again() {
         let inode = Inode::vacant();
-        let first = inode.begin(&Attr::default(), 1);
+        let first = inode.begin(&Attr::default(), 1, false);
         let second = InodeRef::take(&inode).unwrap();
         assert!(first.put().is_none() && second.put().is_some());
         assert!(InodeRef::take(&inode).is_none() && !inode.is_alive());

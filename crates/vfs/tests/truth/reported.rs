@@ -1,0 +1,123 @@
+//! Attributes that are the file system's ([`lightfoot_vfs::FsTraits::reports_attributes`]): a copy that was requested during a change
+//! does not count the change twice, and no reply undoes a later change.
+
+use crate::store::{ROOT, Store};
+use lightfoot_vfs::{Attr, Base, Context, OpenFlags, OwnedPlace, PathAt, RenameFlags, SetAttr, Valid};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use testkit::{Call, StoreOptions};
+
+/// `/d/f`, which is also `/g`; the directory `/d/e`; the file `/h`.
+struct Case {
+    store: Store,
+    context: Context,
+    file: OwnedPlace,
+    dir: OwnedPlace,
+}
+
+impl Case {
+    fn new(valid: Valid) -> Self {
+        let store = Store::new(StoreOptions { reports_attributes: true, valid, ..StoreOptions::default() });
+        let dir = store.make(ROOT, "d/");
+        let node = store.make(dir, "f");
+        store.make(dir, "e/");
+        store.make(ROOT, "h");
+        store.link(ROOT, "g", node);
+        let context = store.tree().context();
+        let [file, dir] = ["/d/f", "/d"].map(|path| context.hold(Base::CWD, path.as_bytes(), true).unwrap());
+        Self { store, context, file, dir }
+    }
+
+    /// Has `during` done inside of the first request that `is_wanted`, after its answer was determined.
+    fn once(
+        &self,
+        is_wanted: impl Fn(&Call<'_>) -> bool + Send + Sync + 'static,
+        during: impl Fn() + Send + Sync + 'static,
+    ) {
+        let is_done = AtomicBool::new(false);
+        self.store.after(move |call| {
+            if is_wanted(call) && !is_done.swap(true, Relaxed) {
+                during();
+            }
+            Ok(())
+        });
+    }
+}
+
+fn mode(mode: u32) -> SetAttr {
+    SetAttr { mode: Some(mode), ..SetAttr::default() }
+}
+
+/// What a request can show twice or not at all.
+fn counts(attr: &Attr) -> (u32, u32, u64) {
+    (attr.nlink, attr.mode & 0o7777, attr.size)
+}
+
+#[test]
+fn a_request_during_a_change_does_not_make_the_change_count_twice() {
+    type Change = fn(&Context);
+    let changes: [(&str, Change); 7] = [
+        ("unlink", |context| context.unlink(Base::CWD, b"/g").unwrap()),
+        ("link", |context| context.link(PathAt::cwd(b"/g"), PathAt::cwd(b"/d/new"), false).unwrap()),
+        ("rename over it", |context| {
+            context.rename(PathAt::cwd(b"/h"), PathAt::cwd(b"/g"), RenameFlags::default()).unwrap();
+        }),
+        ("mkdir", |context| context.mkdir(Base::CWD, b"/d/new", 0o755).unwrap()),
+        ("rmdir", |context| context.rmdir(Base::CWD, b"/d/e").unwrap()),
+        ("chmod", |context| context.set_attr(Base::CWD, b"/d/f", true, &mode(0o640)).unwrap()),
+        ("write", |context| {
+            let file = context.open(Base::CWD, b"/d/f", OpenFlags::WRONLY, 0).unwrap();
+            assert_eq!(file.write_at(0, b"12345"), Ok((5, 5)));
+        }),
+    ];
+    for (what, change) in changes {
+        let case = Case::new(Valid::UntilInvalidated);
+        let held = [case.file.clone(), case.dir.clone()];
+        let is_change =
+            |call: &Call<'_>| !matches!(call, Call::Lookup { .. } | Call::Attributes { .. } | Call::Open { .. });
+        case.once(is_change, move || held.iter().for_each(|held| assert!(held.attr_anew().is_ok())));
+        change(&case.context);
+        for held in [&case.file, &case.dir] {
+            let seen = held.attr().unwrap();
+            assert_eq!(counts(&seen), counts(&held.attr_anew().unwrap()), "{what}");
+        }
+    }
+}
+
+#[test]
+fn of_two_changes_of_a_mode_the_later_one_is_seen() {
+    let case = Case::new(Valid::UntilInvalidated);
+    let (context, held) = (case.context.fork(), case.file.clone());
+    case.once(
+        |call| matches!(call, Call::SetAttr { .. }),
+        move || {
+            // Another thread changes it in the file system later, and notes that earlier.
+            context.set_attr(Base::CWD, b"/g", true, &mode(0o600)).unwrap();
+            assert_eq!(held.attr_anew().unwrap().mode & 0o777, 0o600);
+        },
+    );
+    case.context.set_attr(Base::CWD, b"/d/f", true, &mode(0o666)).unwrap();
+    assert_eq!(case.context.attr(Base::CWD, b"/d/f", true).unwrap().mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_reply_to_a_lookup_does_not_undo_a_later_change() {
+    let hour = Valid::For(3_600_000_000_000);
+    // A name that is not cached yet, and one that must be revalidated.
+    for (path, name, valid) in [("/g", "g", Valid::UntilInvalidated), ("/d/f", "f", hour)] {
+        let case = Case::new(valid);
+        if name == "f" {
+            case.store.invalidator().entry(case.store.node("d"), b"f");
+        }
+        let (context, held) = (case.context.fork(), case.file.clone());
+        case.once(
+            move |call| matches!(call, Call::Lookup { name: looked_up, .. } if *looked_up == name.as_bytes()),
+            move || {
+                context.set_attr_held(&held, &mode(0o600)).unwrap();
+                assert_eq!(held.attr_anew().unwrap().mode & 0o777, 0o600);
+            },
+        );
+        assert!(case.context.attr(Base::CWD, path.as_bytes(), true).is_ok());
+        assert_eq!(case.context.attr(Base::CWD, path.as_bytes(), true).unwrap().mode & 0o777, 0o600, "{path}");
+        assert_eq!(case.file.attr().unwrap().mode & 0o777, 0o600, "{path}");
+    }
+}
