@@ -13,7 +13,7 @@
 //! # Where it comes from
 //! CLOCK (Corbató, 1968); the file cache of NFS Ganesha and of `nfsd`.
 
-use crate::node::{Node, State};
+use crate::node::{Fds, Node};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -163,7 +163,7 @@ impl Budget {
             if state.is_held() {
                 continue;
             }
-            let fds = take(&mut state);
+            let fds = state.take_fds();
             state.was_closed = true;
             drop(state);
             let closed = fds.iter().flatten().count();
@@ -182,23 +182,10 @@ impl Budget {
         self.shrink(self.open.load(Relaxed) / 2);
     }
 
-    /// Waits until no other thread goes through the ring, where a thread holds a reference to each record for a moment.
-    #[cold]
-    pub(crate) fn wait_for_hand(&self) {
-        drop(self.ring.lock());
-    }
-
-    /// Takes all descriptors out of a record. The caller drops them outside of the record's lock.
-    pub(crate) fn take_all(&self, state: &mut State) -> [Option<Arc<OwnedFd>>; 2] {
-        let fds = take(state);
+    /// Closes descriptors that were taken out of a record. Not under a lock.
+    pub(crate) fn close(&self, fds: Fds) {
         self.count(0, fds.iter().flatten().count());
-        fds
     }
-}
-
-fn take(state: &mut State) -> [Option<Arc<OwnedFd>>; 2] {
-    state.access = 0;
-    [state.path.take(), state.data.take()]
 }
 
 #[cfg(test)]

@@ -10,9 +10,8 @@
 //! # Where it comes from
 //! Own code.
 
-use crate::node::{NameAt, Node};
+use crate::node::{Attached, NameAt, Node};
 use crate::shared::Shared;
-use std::sync::Arc;
 use vfs::Inode;
 
 /// Directories or files that one call changes at most.
@@ -68,8 +67,8 @@ impl Change<'_> {
     }
 
     fn note_own(&self) {
-        let nodes = self.inodes.into_iter().flatten().filter_map(|inode| inode.data::<Arc<Node>>());
-        nodes.for_each(|node| self.shared.note_own_change(node));
+        let nodes = self.inodes.into_iter().flatten().filter_map(|inode| inode.data::<Attached>());
+        nodes.for_each(|attached| self.shared.note_own_change(attached.node()));
     }
 }
 

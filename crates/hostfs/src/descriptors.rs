@@ -13,7 +13,7 @@
 
 use crate::errno::errno;
 use crate::host;
-use crate::node::{Node, READ, WRITE};
+use crate::node::{Life, Node, READ, WRITE};
 use crate::options::AccessTimes;
 use crate::shared::Shared;
 use rustix::fs::{OFlags, Statx};
@@ -101,6 +101,9 @@ impl Shared {
             let mut state = node.state();
             if let Some(fd) = &state.path {
                 return fd.clone();
+            }
+            if state.life == Life::Dropped {
+                return opened;
             }
             state.path = Some(opened.clone());
             if core::mem::take(&mut state.was_closed) {
@@ -230,6 +233,7 @@ impl Shared {
         let before = {
             let mut state = node.state();
             match &state.data {
+                None if state.life == Life::Dropped => return opened,
                 Some(fd) if state.access & access == access => return fd.clone(),
                 // The kept one has an access that the new one lacks, and is in use.
                 Some(_) if state.access & !access != 0 && state.opens > 1 => return opened,

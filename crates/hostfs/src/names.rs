@@ -14,9 +14,9 @@
 use crate::descriptors::Place;
 use crate::errno::errno;
 use crate::host::{self, check_name};
-use crate::node::{NameAt, Node};
+use crate::node::{Attached, NameAt, Node};
 use crate::shared::Shared;
-use crate::table::Sighting;
+use crate::table::{Ended, Sighting};
 use rustix::fs::OFlags;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -213,28 +213,15 @@ impl Shared {
 
     /// See [`vfs::FileSystem::evict`].
     pub(crate) fn evict(&self, inode: &Inode) {
-        let attached = inode.data::<Arc<Node>>();
-        let Some(node) = attached.cloned().or_else(|| self.table.get(inode.node())) else { return };
-        // The table, this function, and the evicted inode. A further reference belongs to another inode with this node: a
-        // directory that moved behind the cache.
-        let own = 2 + usize::from(attached.is_some());
-        if Arc::strong_count(&node) > own {
-            self.budget.wait_for_hand();
-        }
-        if Arc::ptr_eq(&node, &self.root) || Arc::strong_count(&node) > own {
+        let attached = inode.data::<Attached>();
+        let node = attached.map(|attached| attached.node().clone());
+        let Some(node) = node.or_else(|| self.table.get(inode.node())) else { return };
+        if Arc::ptr_eq(&node, &self.root) {
             return;
         }
-        let (closing, is_gone, watch, place) = {
-            let mut state = node.state();
-            let fds = self.budget.take_all(&mut state);
-            state.opens = 0;
-            self.opens.end(node.id);
-            let watch = core::mem::take(&mut state.watch);
-            // The place is invalidated below, as an answer may depend on the watch.
-            let place = (watch != 0 && !state.is_pinned).then(|| (state.parent, state.name.clone()));
-            (fds, state.is_pinned, watch, place)
-        };
-        drop(closing);
+        let Some(Ended { fds, watch, place, is_cold }) = self.table.end(&node, attached) else { return };
+        self.opens.end(node.id);
+        self.budget.close(fds);
         if inode.mode() & S_IFMT == S_IFDIR {
             self.streams.end(node.id);
         }
@@ -243,10 +230,8 @@ impl Shared {
         {
             watches.remove(watch);
         }
-        if is_gone {
-            self.table.remove(&node, own);
-        } else {
-            self.table.mark_cold(&node);
+        if is_cold {
+            self.budget.close(self.table.age(node.id));
         }
         // A new inode may have started with the node just now, from an answer that is valid as long as the directory is
         // watched.
@@ -261,5 +246,73 @@ fn pin_again(node: &Node, at: NameAt<'_>) {
     let mut state = node.state();
     if state.is_at(at) {
         state.is_pinned = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::HostFs;
+    use crate::node::{NameAt, Node};
+    use crate::options::HostOptions;
+    use crate::shared::Shared;
+    use crate::table::{MAX_COLD, Sighting};
+    use std::fs;
+    use std::os::fd::AsFd;
+    use std::path::Path;
+    use std::sync::Arc;
+    use vfs::{Base, Vfs};
+
+    fn shared(source: &Path) -> Arc<Shared> {
+        Arc::new(Shared::new(source, &HostOptions::default()).unwrap())
+    }
+
+    /// The record of a file in the source, made if there is none.
+    fn record(shared: &Shared, name: &str) -> Arc<Node> {
+        let at = NameAt { dir: shared.root.id, name: name.as_bytes() };
+        let stat = shared.stat_at(shared.root_fd.as_fd(), at.name).unwrap();
+        let id = shared.note_sighting(&Sighting { stat: &stat, at, moves: shared.table.moves() });
+        shared.table.get(id).unwrap()
+    }
+
+    fn counts(shared: &Shared) -> (usize, usize) {
+        (shared.table.len(), shared.budget.counts().open)
+    }
+
+    #[test]
+    fn a_record_ends_with_its_inode_although_another_thread_refers_to_it() {
+        let source = tempfile::tempdir().unwrap();
+        let shared = shared(source.path());
+        let vfs = Vfs::new(HostFs { shared: shared.clone() });
+        let (at, before) = (vfs.context(), counts(&shared));
+        at.mkdir(Base::CWD, b"/d", 0o755).unwrap();
+        at.mkdir(Base::CWD, b"/d/e", 0o755).unwrap();
+        at.rmdir(Base::CWD, b"/d/e").unwrap();
+        assert_eq!(counts(&shared), (before.0 + 1, before.1 + 1), "the directory is open");
+        // As the thread that reads events does for a moment.
+        let dir = record(&shared, "d");
+        at.rmdir(Base::CWD, b"/d").unwrap();
+        vfs.barrier();
+        assert_eq!(counts(&shared), before);
+        // What that thread opens by its reference ends with its use.
+        drop(shared.keep_path(&dir, fs::File::open(source.path()).unwrap().into()));
+        assert_eq!((counts(&shared), dir.state().fds()), (before, 0));
+    }
+
+    #[test]
+    fn what_was_opened_by_the_record_of_an_evicted_inode_is_closed_with_the_record() {
+        let source = tempfile::tempdir().unwrap();
+        let shared = shared(source.path());
+        for number in 0..=MAX_COLD {
+            let name = format!("f{number}");
+            fs::write(source.path().join(&name), b"").unwrap();
+            let node = record(&shared, &name);
+            assert!(shared.table.end(&node, None).unwrap().is_cold);
+            if number == 0 {
+                shared.path_fd(&node).unwrap();
+            }
+            assert_eq!(shared.budget.counts().open, 1, "{number}");
+            shared.budget.close(shared.table.age(node.id));
+        }
+        assert_eq!(shared.budget.counts().open, 0);
     }
 }

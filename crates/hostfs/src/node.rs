@@ -26,6 +26,9 @@ pub(crate) const READ: u8 = 1;
 /// Access of a descriptor: it can write.
 pub(crate) const WRITE: u8 = 2;
 
+/// Descriptors that were taken out of a record.
+pub(crate) type Fds = [Option<Arc<OwnedFd>>; 2];
+
 /// A name in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NameAt<'a> {
@@ -52,6 +55,17 @@ pub(crate) struct Node {
     own_round: AtomicU32,
 }
 
+/// Whether the table has a record, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// The VFS may have an inode of the file.
+    Used,
+    /// The VFS evicted the inode: the table keeps the record for a while.
+    Cold,
+    /// The table does not have it any more. What another thread opens through such a record is not kept in it.
+    Dropped,
+}
+
 /// The part of a record that changes.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -73,8 +87,11 @@ pub(crate) struct State {
     pub(crate) is_pinned: bool,
     /// The record is in the budget's ring.
     pub(crate) is_queued: bool,
-    /// The VFS evicted the inode.
-    pub(crate) is_cold: bool,
+    /// Whether the table has the record.
+    pub(crate) life: Life,
+    /// Inodes of the VFS that have the record as their data ([`Attached`]): more than one if a directory moved behind the
+    /// cache.
+    inodes: u16,
     /// The directory could not be watched; do not try again.
     pub(crate) is_unwatched: bool,
     /// The budget closed a descriptor.
@@ -93,7 +110,8 @@ impl Node {
             access: 0,
             is_pinned: false,
             is_queued: false,
-            is_cold: false,
+            life: Life::Used,
+            inodes: 0,
             is_unwatched: false,
             was_closed: false,
         };
@@ -157,6 +175,17 @@ impl State {
         usize::from(self.path.is_some()) + usize::from(self.data.is_some())
     }
 
+    /// Takes the descriptors out. The caller counts them, and drops them outside of the record's lock.
+    pub(crate) fn take_fds(&mut self) -> Fds {
+        self.access = 0;
+        [self.path.take(), self.data.take()]
+    }
+
+    /// Whether inodes of the VFS have the record.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.inodes != 0
+    }
+
     /// Whether the descriptors must stay open now.
     pub(crate) fn is_held(&self) -> bool {
         self.is_pinned || self.opens != 0
@@ -173,6 +202,43 @@ impl State {
         if *self.name != *at.name {
             self.name = at.name.into();
         }
+    }
+}
+
+/// The record of an inode, as the inode's own data ([`vfs::Inode::data`]).
+///
+/// The record's end depends on the number of these, and not on the references to the record: threads that do not have the
+/// inode take such references for a moment.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    node: Arc<Node>,
+    is_ended: AtomicBool,
+}
+
+impl Attached {
+    /// `state` is the record's.
+    pub(crate) fn new(node: Arc<Node>, state: &mut State) -> Self {
+        state.inodes += 1;
+        state.life = Life::Used;
+        Self { node, is_ended: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Ends the inode's use of the record, whose state is `state`. The data end later.
+    pub(crate) fn end(&self, state: &mut State) {
+        // Relaxed: under the record's lock.
+        if !self.is_ended.swap(true, Relaxed) {
+            state.inodes -= 1;
+        }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.end(&mut self.node.state());
     }
 }
 

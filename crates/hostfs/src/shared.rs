@@ -14,7 +14,7 @@ use crate::caller::Daemon;
 use crate::errno::errno;
 use crate::host::{self, Opening};
 use crate::identity::{Identities, dev_of};
-use crate::node::{NameAt, Node};
+use crate::node::{Attached, NameAt, Node};
 use crate::opens::Opens;
 use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
 use crate::streams::Streams;
@@ -135,17 +135,16 @@ impl Shared {
     /// `ESTALE` if it was dropped; the names are invalidated, so that the VFS looks them up again.
     #[inline]
     pub(crate) fn node<'i>(&self, inode: &'i Inode) -> Result<&'i Arc<Node>, Errno> {
-        match inode.data::<Arc<Node>>() {
-            Some(node) => Ok(node),
+        match inode.data::<Attached>() {
+            Some(attached) => Ok(attached.node()),
             None => self.attach(inode),
         }
     }
 
     #[cold]
     fn attach<'i>(&self, inode: &'i Inode) -> Result<&'i Arc<Node>, Errno> {
-        let node = self.table.get(inode.node()).ok_or_else(|| self.estale(inode.node()))?;
-        node.state().is_cold = false;
-        inode.data_or(|| node).ok_or(Errno::EIO)
+        let attached = self.table.attach(inode.node()).ok_or_else(|| self.estale(inode.node()))?;
+        inode.data_or(|| attached).map(Attached::node).ok_or(Errno::EIO)
     }
 
     /// The error for a file that is not where it was. Also invalidates the file's names, so that the VFS looks them up

@@ -20,7 +20,7 @@
 //! As `vfs::PathAdapter`; own code.
 
 use crate::identity::{Identities, NEIGHBOURS, dev_of};
-use crate::node::{NameAt, Node};
+use crate::node::{Attached, Fds, Life, NameAt, Node};
 use core::hash::{BuildHasherDefault, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 const SHARDS: usize = 64;
 
 /// Records that are kept after the eviction of their inodes.
-const MAX_COLD: usize = 1024;
+pub(crate) const MAX_COLD: usize = 1024;
 
 /// The smallest capacity to which a shard shrinks.
 const MIN_CAPACITY: usize = 64;
@@ -77,6 +77,17 @@ pub(crate) struct Sighting<'a> {
     pub(crate) at: NameAt<'a>,
     /// [`Table::moves`] from before the host was queried.
     pub(crate) moves: u64,
+}
+
+/// What the last inode of a record leaves.
+pub(crate) struct Ended {
+    pub(crate) fds: Fds,
+    /// The inotify watch; 0: none.
+    pub(crate) watch: i32,
+    /// Where a watched directory is.
+    pub(crate) place: Option<(u64, Box<[u8]>)>,
+    /// The table keeps the record for a while.
+    pub(crate) is_cold: bool,
 }
 
 impl Table {
@@ -137,7 +148,7 @@ impl Table {
     /// Notes where a file with a record was found. Returns whether it was pinned and now has a name again.
     fn note_again(&self, node: &Node, sighting: &Sighting<'_>) -> bool {
         let mut state = node.state();
-        state.is_cold = false;
+        state.life = Life::Used;
         if self.moves() != sighting.moves {
             return false;
         }
@@ -161,35 +172,61 @@ impl Table {
         self.get(node.id).unwrap_or_else(|| node.clone())
     }
 
-    /// Removes this record, unless it has more than `users` references.
-    pub(crate) fn remove(&self, node: &Arc<Node>, users: usize) {
-        let mut shard = self.shard(node.id).lock();
-        if let Entry::Occupied(entry) = shard.entry(node.id)
-            && Arc::ptr_eq(entry.get(), node)
-            && Arc::strong_count(node) <= users
-        {
-            entry.remove();
-            shrink(&mut shard);
-        }
+    /// The record of a new inode.
+    pub(crate) fn attach(&self, id: u64) -> Option<Attached> {
+        // Under the shard's lock: a record that is attached does not leave the table.
+        let shard = self.shard(id).lock();
+        let node = shard.get(&id)?;
+        Some(Attached::new(node.clone(), &mut node.state()))
     }
 
-    /// Marks the record of a file whose inode was evicted; it is removed when [`MAX_COLD`] others followed.
-    pub(crate) fn mark_cold(&self, node: &Node) {
-        node.state().is_cold = true;
-        let mut cold = self.cold.lock();
-        cold.push_back(node.id);
-        let oldest = if cold.len() > MAX_COLD { cold.pop_front() } else { None };
-        drop(cold);
-        let Some(oldest) = oldest else { return };
-        let mut shard = self.shard(oldest).lock();
-        if let Entry::Occupied(entry) = shard.entry(oldest)
-            && entry.get().state().is_cold
-            // Only the table refers to it.
-            && Arc::strong_count(entry.get()) == 1
-        {
-            entry.remove();
+    /// Ends the use of a record by an inode, whose data are `attached` if it used the record at all. `None` if other inodes have
+    /// it. A record without a name leaves the table; others become cold: see [`Table::age`].
+    pub(crate) fn end(&self, node: &Arc<Node>, attached: Option<&Attached>) -> Option<Ended> {
+        let mut shard = self.shard(node.id).lock();
+        let mut state = node.state();
+        if let Some(attached) = attached {
+            attached.end(&mut state);
+        }
+        if state.is_attached() {
+            return None;
+        }
+        let is_here = shard.get(&node.id).is_some_and(|here| Arc::ptr_eq(here, node));
+        let is_cold = is_here && !state.is_pinned;
+        state.life = if is_cold { Life::Cold } else { Life::Dropped };
+        state.opens = 0;
+        let watch = core::mem::take(&mut state.watch);
+        let place = (watch != 0 && !state.is_pinned).then(|| (state.parent, state.name.clone()));
+        let ended = Ended { fds: state.take_fds(), watch, place, is_cold };
+        drop(state);
+        if is_here && !is_cold {
+            shard.remove(&node.id);
             shrink(&mut shard);
         }
+        Some(ended)
+    }
+
+    /// Keeps a record that has become cold until [`MAX_COLD`] others have followed. Returns the descriptors of the one that
+    /// leaves the table instead: a thread may have opened some after the end of its inode.
+    pub(crate) fn age(&self, id: u64) -> Fds {
+        let mut cold = self.cold.lock();
+        cold.push_back(id);
+        let oldest = if cold.len() > MAX_COLD { cold.pop_front() } else { None };
+        drop(cold);
+        let Some(oldest) = oldest else { return Fds::default() };
+        let mut shard = self.shard(oldest).lock();
+        let Entry::Occupied(entry) = shard.entry(oldest) else { return Fds::default() };
+        let fds = {
+            let mut state = entry.get().state();
+            if state.life != Life::Cold {
+                return Fds::default();
+            }
+            state.life = Life::Dropped;
+            state.take_fds()
+        };
+        entry.remove();
+        shrink(&mut shard);
+        fds
     }
 }
 
