@@ -327,7 +327,7 @@ impl World {
                 let set = SetAttr { size: Some(number(input)), ..SetAttr::default() };
                 session.setattr(caller, node, &set, Some(handle)).map(drop)
             }
-            19 => session.fsync(node, handle, true).and(session.flush(node, number(input))),
+            19 => session.fsync(node, handle, true).and(session.flush(node, handle, number(input))),
             _ => {
                 session.release(handle);
                 self.files.retain(|(_, open)| *open != handle);

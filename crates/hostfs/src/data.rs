@@ -9,9 +9,11 @@
 //! Data that are appended go to the end that the file has on the host at that moment, so two programs that append to one
 //! file lose nothing.
 //!
+//! Network file systems write when a descriptor is closed, and report errors then (`EDQUOT`, `EIO`). The descriptor is
+//! shared and stays open; so when a user closes the file, a duplicate of it is closed ([`Shared::flush`]).
+//!
 //! # Limitations
-//! `O_DIRECT` of an open file has no effect here. Errors that the host reports when a file is closed (`close(2)`: `EDQUOT`,
-//! `EIO` on network file systems) reach nobody: a program that must know of them calls `fsync(2)`.
+//! `O_DIRECT` of an open file has no effect here.
 //!
 //! # How it is locked
 //! No lock is held during a call to the host; the VFS orders the writes of one file.
@@ -22,7 +24,7 @@
 use crate::errno::errno;
 use crate::host;
 use crate::node::{Node, READ, WRITE};
-use crate::options::Revalidate;
+use crate::options::{MountPoints, Revalidate};
 use crate::shared::Shared;
 use crate::system;
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
@@ -220,6 +222,28 @@ impl Shared {
         };
         let done = if data_only { system::fdatasync(&fd) } else { system::fsync(&fd) };
         done.map_err(errno)
+    }
+
+    /// Whether the host may report errors of a file when it is closed. File systems on this machine write later.
+    pub(crate) fn wants_flushes(&self) -> bool {
+        !self.is_local || self.options.mount_points == MountPoints::Cross
+    }
+
+    /// See [`vfs::FileSystem::flush`].
+    pub(crate) fn flush(&self, inode: &Inode) -> Result<(), Errno> {
+        let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        loop {
+            let done = match system::dup(&fd) {
+                Ok(twin) => system::close(twin),
+                // More than a close writes, with the same errors.
+                Err(HostErrno::MFILE | HostErrno::NFILE) => system::fdatasync(&fd),
+                Err(error) => Err(error),
+            };
+            // What a signal interrupted is done again, by another duplicate.
+            if done != Err(HostErrno::INTR) {
+                return done.map_err(errno);
+            }
+        }
     }
 
     /// See [`vfs::FileSystem::sync_all`].

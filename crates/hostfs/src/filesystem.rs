@@ -85,6 +85,7 @@ impl FileSystem for HostFs {
             keeps_listings: self.shared.keeps_listings(),
             valid: self.shared.default_valid(),
             wants_opens: true,
+            wants_flushes: self.shared.wants_flushes(),
             keeps_modes: true,
             reports_attributes: true,
             applies_acls: self.shared.applies_acls(),
@@ -185,6 +186,10 @@ impl FileSystem for HostFs {
 
     fn sync(&self, inode: &Inode, data_only: bool) -> Result<(), Errno> {
         self.shared.sync(inode, data_only)
+    }
+
+    fn flush(&self, inode: &Inode) -> Result<(), Errno> {
+        self.shared.flush(inode)
     }
 
     fn sync_all(&self) -> Result<(), Errno> {

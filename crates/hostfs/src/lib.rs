@@ -48,7 +48,8 @@
 //! - If another program replaces a file while its name is cached, the next open fails once with `ESTALE`; the lookup
 //!   after that finds the new file.
 //! - Locks are the VFS's: other programs of the host do not see them.
-//! - Errors of `close(2)` on the host are lost: `fsync(2)` reports them.
+//! - A drop of an open file loses the errors of `close(2)` on the host: [`vfs::OpenFile::flush`] returns them, which a
+//!   mount calls, and so does [`vfs::OpenFile::sync`].
 //!
 //! # Errors of the host
 //! An error of the host reaches the caller unchanged, except:

@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     /// Whether the source's file system has ACLs.
     pub(crate) has_acls: bool,
     /// Whether the source's file system is on this machine.
-    is_local: bool,
+    pub(crate) is_local: bool,
     excluded: RwLock<Vec<u64>>,
     has_excluded: AtomicBool,
     pub(crate) invalidator: OnceLock<Invalidator>,

@@ -33,6 +33,9 @@ pub(crate) enum Call {
     Capset,
     Chmod,
     Chown,
+    Close,
+    /// `fcntl(2)` with `F_DUPFD_CLOEXEC`.
+    Dup,
     Fallocate,
     Fdatasync,
     Fstatfs,

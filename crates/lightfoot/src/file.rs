@@ -33,7 +33,8 @@ use vfs::{OpenFile, PackedAttr, SetAttr};
 /// An open file. It stays valid when its name is removed or renamed.
 ///
 /// Reads and writes start at its position; `&File` implements them too, so threads can share one. Permission is checked
-/// when the file is opened, and operations use the credentials of that time.
+/// when the file is opened, and operations use the credentials of that time. A drop loses errors of the last writes, as in
+/// `std`: [`File::sync_all`] returns them.
 #[derive(Debug)]
 pub struct File {
     shared: Arc<Shared>,

@@ -25,6 +25,7 @@ pub mod cell;
 mod charge;
 pub mod clock;
 pub mod cpu;
+pub mod descriptor;
 pub mod era;
 pub mod hint;
 pub mod lockstat;

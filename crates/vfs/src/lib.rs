@@ -130,6 +130,13 @@ impl Vfs {
         self.tree.domain.stats()
     }
 
+    /// Whether a file system of the tree has [`FsTraits::wants_flushes`], or one had it that is no longer mounted. If none
+    /// has, [`OpenFile::flush`] has no effect.
+    #[must_use]
+    pub fn wants_flushes(&self) -> bool {
+        self.tree.has_flushes()
+    }
+
     /// Panics of file systems that the tree caught, where it had to complete its own work: in
     /// [`FileSystem::evict`], [`FileSystem::release`], and the drops of a file system and its inodes' data. The
     /// panic hook has reported each. Other methods' panics reach the caller of the operation.

@@ -146,16 +146,24 @@ impl core::fmt::Debug for LockWaiter {
 }
 
 impl Session {
-    /// FLUSH: `lock_owner` has closed a descriptor of the file, which ends its locks.
+    /// FLUSH: `lock_owner` has closed a descriptor of the open file `handle`, which ends its locks on the node.
     ///
     /// # Errors
-    /// `ENOSYS` without [`locks`](crate::SessionOptions::locks): the kernel then sends no more FLUSH.
-    pub fn flush(&self, node: u64, lock_owner: u64) -> Result<(), Errno> {
-        if !self.options.locks {
+    /// Those of [`OpenFile::flush`], which `close(2)` returns; `ENOSYS` without [`locks`](crate::SessionOptions::locks) if no
+    /// file system of the tree can fail here ([`Vfs::wants_flushes`](vfs::Vfs::wants_flushes)): the kernel then sends no more
+    /// FLUSH.
+    pub fn flush(&self, node: u64, handle: u64, lock_owner: u64) -> Result<(), Errno> {
+        if self.options.locks {
+            self.locks.end(node, lock_owner);
+        } else if !self.vfs.wants_flushes() {
             return Err(Errno::ENOSYS);
         }
-        self.locks.end(node, lock_owner);
-        Ok(())
+        self.files.get(handle).map_or(Ok(()), |open| open.file.flush())
+    }
+
+    /// Whether FLUSH of the open file `handle` has an effect. (With writeback the kernel sends it also if it has none.)
+    pub(crate) fn wants_flush(&self, handle: u64) -> bool {
+        self.options.locks || self.files.get(handle).is_some_and(|open| open.file.wants_flush())
     }
 
     /// GETLK: the first lock that conflicts with `lock`.

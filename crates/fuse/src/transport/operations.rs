@@ -251,8 +251,8 @@ impl Filesystem for Transport {
         self.reply(Op::Write, reply, work, |reply, written| reply.written(written as u32));
     }
 
-    fn flush(&self, _req: &Request, ino: INodeNo, _fh: FileHandle, lock_owner: LockOwner, reply: ReplyEmpty) {
-        self.reply(Op::Flush, reply, || self.session.flush(ino.0, lock_owner.0), ok);
+    fn flush(&self, _req: &Request, ino: INodeNo, fh: FileHandle, lock_owner: LockOwner, reply: ReplyEmpty) {
+        self.reply(Op::Flush, reply, || self.session.flush(ino.0, fh.0, lock_owner.0), ok);
     }
 
     fn release(

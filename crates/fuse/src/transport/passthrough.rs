@@ -111,7 +111,7 @@ impl Transport {
         if opened.keep_cache {
             flags |= FopenFlags::FOPEN_KEEP_CACHE;
         }
-        if !self.session.options().locks {
+        if !self.session.wants_flush(opened.handle) {
             flags |= FopenFlags::FOPEN_NOFLUSH;
         }
         flags

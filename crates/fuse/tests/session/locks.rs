@@ -46,7 +46,7 @@ fn owners_conflict_as_in_fcntl_and_see_the_conflicting_lock() {
         let other = kernel.file("other").node;
         assert_eq!(kernel.setlk(&SUPER, other, 2, second), Ok(()), "{label}");
         for (node, owner) in [(node, 1), (node, 2), (other, 2)] {
-            assert_eq!(kernel.flush(node, owner), Ok(()));
+            assert_eq!(kernel.flush(node, 0, owner), Ok(()));
         }
         kernel.forget(node, 1);
         kernel.forget(other, 1);
@@ -61,11 +61,11 @@ fn an_owner_s_locks_go_when_it_closes_the_file() {
     for _ in 0..2 {
         assert_eq!(kernel.setlk(&SUPER, node, 1, all), Ok(()));
         assert_eq!(kernel.setlk(&SUPER, node, 2, all), Err(Errno::EAGAIN));
-        assert_eq!(kernel.flush(node, 3), Ok(()), "another's close");
+        assert_eq!(kernel.flush(node, 0, 3), Ok(()), "another's close");
         assert_eq!(kernel.setlk(&SUPER, node, 2, all), Err(Errno::EAGAIN));
-        assert_eq!(kernel.flush(node, 1), Ok(()));
+        assert_eq!(kernel.flush(node, 0, 1), Ok(()));
         assert_eq!(kernel.setlk(&SUPER, node, 2, all), Ok(()));
-        assert_eq!(kernel.flush(node, 2), Ok(()));
+        assert_eq!(kernel.flush(node, 0, 2), Ok(()));
     }
     kernel.forget(node, 1);
     kernel.check_nothing_left("closed");
@@ -81,15 +81,15 @@ fn a_waiting_owner_gets_the_lock_when_it_is_released() {
         thread::scope(|scope| {
             let waiter = scope.spawn(|| wait(&kernel, &SUPER, (node, 2), all));
             if closes {
-                kernel.flush(node, 1).unwrap();
+                kernel.flush(node, 0, 1).unwrap();
             } else {
                 kernel.setlk(&SUPER, node, 1, none).unwrap();
             }
             assert_eq!(waiter.join().unwrap(), Ok(()));
         });
         assert_eq!(kernel.setlk(&SUPER, node, 1, all), Err(Errno::EAGAIN));
-        kernel.flush(node, 1).unwrap();
-        kernel.flush(node, 2).unwrap();
+        kernel.flush(node, 0, 1).unwrap();
+        kernel.flush(node, 0, 2).unwrap();
     }
     kernel.forget(node, 1);
     kernel.check_nothing_left("waited");
@@ -119,7 +119,7 @@ fn owners_that_wait_for_each_other_get_edeadlk() {
         // Each gives all up when it has got its lock, or an error.
         let turn = &|owner| {
             let end = wait(&kernel, &SUPER, (node, owner), byte(owner % owners + 1));
-            kernel.flush(node, owner).unwrap();
+            kernel.flush(node, 0, owner).unwrap();
             end
         };
         let ends: Vec<_> = thread::scope(|scope| {
@@ -195,8 +195,8 @@ fn a_file_on_a_read_only_mount_can_have_shared_locks() {
     kernel.vfs.context().remount(Base::CWD, b"/", MountFlags::RDONLY).unwrap();
     assert_eq!(kernel.setlk(&SUPER, node, 1, lock(LockKind::Shared, 0, 9)), Ok(()));
     assert_eq!(kernel.getlk(&SUPER, node, 2, lock(LockKind::Exclusive, 0, 9)).map(|found| found.is_some()), Ok(true));
-    kernel.flush(node, 1).unwrap();
-    kernel.flush(node, 2).unwrap();
+    kernel.flush(node, 0, 1).unwrap();
+    kernel.flush(node, 0, 2).unwrap();
 }
 
 #[test]
@@ -206,5 +206,5 @@ fn without_the_option_the_kernel_keeps_the_locks() {
     let lock = lock(LockKind::Shared, 0, 9);
     assert_eq!(kernel.setlk(&SUPER, node, 1, lock), Err(Errno::ENOSYS));
     assert_eq!(kernel.getlk(&SUPER, node, 1, lock), Err(Errno::ENOSYS));
-    assert_eq!(kernel.flush(node, 1), Err(Errno::ENOSYS));
+    assert_eq!(kernel.flush(node, 0, 1), Err(Errno::ENOSYS));
 }

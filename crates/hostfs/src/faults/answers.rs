@@ -19,6 +19,8 @@ pub(super) fn errors(call: Call) -> &'static [HostErrno] {
         Call::Chmod | Call::Chown | Call::Utimens => {
             &[E::PERM, E::ACCESS, E::ROFS, E::IO, E::NOMEM, E::INTR, E::STALE, E::DQUOT]
         }
+        Call::Close => &[E::IO, E::NOSPC, E::DQUOT, E::INTR, E::STALE],
+        Call::Dup => &[E::MFILE, E::NFILE, E::NOMEM],
         Call::Fallocate => &[E::NOSPC, E::DQUOT, E::FBIG, E::IO, E::INTR, E::OPNOTSUPP, E::PERM, E::TXTBSY],
         Call::Fdatasync | Call::Fsync | Call::Syncfs => &[E::IO, E::NOSPC, E::DQUOT, E::INTR, E::ROFS, E::INVAL],
         Call::Setfl => &[E::PERM],
@@ -130,6 +132,8 @@ pub(super) fn is_expected(
             E::INTR,
         ) => is(E::INTR),
         (_, E::INTR) => is_none,
+        // Data are written without another descriptor.
+        (Call::Dup, E::MFILE | E::NFILE) => is_none,
         // Descriptors are closed, and the open is repeated; so it is after a rename at the same moment.
         (Call::Open | Call::Make, E::MFILE | E::NFILE) => is_none,
         (Call::Open | Call::Make, E::AGAIN) => is_none || is(error),

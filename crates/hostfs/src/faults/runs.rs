@@ -5,7 +5,7 @@
 use super::answers::{errors, is_expected};
 use super::script::{GOES_ON, SCRIPT, Scene, USER, furnish};
 use super::{Fault, with_fault};
-use crate::options::{HostAcls, HostOptions, Revalidate};
+use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
 use crate::system::{self, Call};
 use rustix::io::Errno as HostErrno;
 use std::collections::HashSet;
@@ -19,10 +19,12 @@ use tempfile::TempDir;
 pub(super) type Answer = Result<String, i32>;
 
 /// The calls that an operation can make, whoever the caller is.
-const OF_OPERATIONS: [Call; 28] = [
+const OF_OPERATIONS: [Call; 30] = [
     Call::AddWatch,
     Call::Chmod,
     Call::Chown,
+    Call::Close,
+    Call::Dup,
     Call::Fallocate,
     Call::Fdatasync,
     Call::Fstatfs,
@@ -54,13 +56,15 @@ const OF_OPERATIONS: [Call; 28] = [
 struct Mode {
     policy: Revalidate,
     watch: bool,
+    mount_points: MountPoints,
     acls: HostAcls,
     owner: Option<u32>,
 }
 
 impl Mode {
     fn options(&self) -> HostOptions {
-        HostOptions { policy: self.policy, watch: self.watch, acls: self.acls, max_fds: 8, ..HostOptions::default() }
+        let Mode { policy, watch, mount_points, acls, .. } = *self;
+        HostOptions { policy, watch, mount_points, acls, max_fds: 8, ..HostOptions::default() }
     }
 
     /// Whether an error is an answer about the file, which the tree may keep.
@@ -80,6 +84,8 @@ impl Mode {
         source
     }
 }
+
+const STAY: MountPoints = MountPoints::Stay;
 
 /// A call that fails.
 #[derive(Clone, Copy)]
@@ -247,14 +253,17 @@ fn report(wrong: &[String]) {
 fn each_call_fails_once_with_each_error() {
     alone("each_call_fails_once_with_each_error", || {
         let user = system::user().is_root().then_some(USER);
-        let mode = |policy, acls, owner| Mode { policy, watch: false, acls, owner };
+        let mode = |policy, acls, owner| Mode { policy, watch: false, mount_points: STAY, acls, owner };
         let met = &mut HashSet::new();
         let mut wrong = try_all(&mode(Revalidate::Exclusive, HostAcls::Refuse, None), met, |_| true);
         wrong.extend(try_all(&mode(Revalidate::Always, HostAcls::Refuse, user), met, |_| true));
         wrong.extend(try_all(&mode(Revalidate::Exclusive, HostAcls::Apply, user), met, |_| true));
         let long = Revalidate::Ttl(Duration::from_secs(100_000));
-        let watching = Mode { policy: long, watch: true, acls: HostAcls::Apply, owner: None };
+        let watching = Mode { policy: long, watch: true, mount_points: STAY, acls: HostAcls::Apply, owner: None };
         wrong.extend(try_all(&watching, met, |call| call == Call::AddWatch));
+        // Files may be on other machines.
+        let crossing = Mode { mount_points: MountPoints::Cross, ..mode(Revalidate::Exclusive, HostAcls::Refuse, None) };
+        wrong.extend(try_all(&crossing, met, |call| matches!(call, Call::Close | Call::Dup | Call::Fdatasync)));
         // The others belong to a mount, or to the switch to another user.
         let missing: Vec<_> = OF_OPERATIONS.iter().filter(|call| !met.contains(call)).collect();
         assert!(missing.is_empty(), "not in the script: {missing:?}");
@@ -269,7 +278,13 @@ const OF_NAMES: [Call; 7] =
 #[test]
 fn after_a_change_that_failed_too_late_the_tree_is_as_the_host() {
     alone("after_a_change_that_failed_too_late_the_tree_is_as_the_host", || {
-        let mode = Mode { policy: Revalidate::Exclusive, watch: false, acls: HostAcls::Refuse, owner: None };
+        let mode = Mode {
+            policy: Revalidate::Exclusive,
+            watch: false,
+            mount_points: STAY,
+            acls: HostAcls::Refuse,
+            owner: None,
+        };
         let before = descriptors();
         let first = run(&mode, None, &[]);
         let mut wrong = Vec::new();
@@ -292,7 +307,7 @@ fn after_a_change_that_failed_too_late_the_tree_is_as_the_host() {
 fn each_call_of_a_mount_fails_once_with_each_error() {
     alone("each_call_of_a_mount_fails_once_with_each_error", || {
         let long = Revalidate::Ttl(Duration::from_secs(100_000));
-        let mode = Mode { policy: long, watch: true, acls: HostAcls::Apply, owner: None };
+        let mode = Mode { policy: long, watch: true, mount_points: STAY, acls: HostAcls::Apply, owner: None };
         let source = mode.source();
         let mount = |fault| {
             let (scene, calls) = with_fault(fault, || Scene::new(source.path(), &mode.options(), None));
@@ -332,7 +347,13 @@ fn a_thread_that_keeps_the_rights_of_a_caller_changes_nothing_more() {
         return;
     }
     alone("a_thread_that_keeps_the_rights_of_a_caller_changes_nothing_more", || {
-        let mode = Mode { policy: Revalidate::Always, watch: false, acls: HostAcls::Refuse, owner: Some(USER) };
+        let mode = Mode {
+            policy: Revalidate::Always,
+            watch: false,
+            mount_points: STAY,
+            acls: HostAcls::Refuse,
+            owner: Some(USER),
+        };
         let source = mode.source();
         let scene = Scene::new(source.path(), &mode.options(), mode.owner).unwrap();
         let make = |name: &[u8]| scene.at.mkdir(vfs::Base::CWD, name, 0o755);
@@ -350,7 +371,8 @@ fn a_thread_that_keeps_the_rights_of_a_caller_changes_nothing_more() {
 
 #[test]
 fn synchronous_writes_reach_permanent_storage() {
-    let mode = Mode { policy: Revalidate::Exclusive, watch: false, acls: HostAcls::Refuse, owner: None };
+    let mode =
+        Mode { policy: Revalidate::Exclusive, watch: false, mount_points: STAY, acls: HostAcls::Refuse, owner: None };
     let source = mode.source();
     let scene = Scene::new(source.path(), &mode.options(), None).unwrap();
     let none = vfs::OpenFlags::RDONLY;

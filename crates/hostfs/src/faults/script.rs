@@ -175,6 +175,7 @@ pub(super) const SCRIPT: &[(&str, Option<&str>, Operation)] = &[
     }),
     ("write synchronously", None, |s| s.write("/new", OpenFlags::WRONLY.union(OpenFlags::SYNC), 0, b"sync")),
     ("write data synchronously", None, |s| s.write("/new", OpenFlags::WRONLY.union(OpenFlags::DSYNC), 0, b"data")),
+    ("close", None, |s| s.open("/new", OpenFlags::WRONLY)?.flush().map(shown)),
     ("truncate at open", None, |s| s.write("/other", OpenFlags::RDWR.union(OpenFlags::TRUNC), 0, b"again")),
     ("mkdir", Some("made"), |s| s.at.mkdir(Base::CWD, b"/made", 0o755).map(shown)),
     ("mkdir with more rights than the umask", Some("wide"), |s| s.at.mkdir(Base::CWD, b"/wide", 0o777).map(shown)),

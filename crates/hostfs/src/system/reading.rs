@@ -105,6 +105,17 @@ pub(crate) fn fdatasync(fd: &OwnedFd) -> Result<(), HostErrno> {
     restarted(Call::Fdatasync, || rustix::fs::fdatasync(fd))
 }
 
+/// Another descriptor of the same open file: `fcntl(2)` with `F_DUPFD_CLOEXEC`.
+pub(crate) fn dup(fd: &OwnedFd) -> Result<OwnedFd, HostErrno> {
+    restarted(Call::Dup, || rustix::io::fcntl_dupfd_cloexec(fd, 0))
+}
+
+/// `close(2)`, which closes `fd` also if it fails.
+pub(crate) fn close(fd: OwnedFd) -> Result<(), HostErrno> {
+    let mut fd = Some(fd);
+    call(Call::Close, || fd.take().map_or(Ok(()), prim::descriptor::close))
+}
+
 /// `syncfs(2)`.
 pub(crate) fn syncfs(fd: &OwnedFd) -> Result<(), HostErrno> {
     restarted(Call::Syncfs, || rustix::fs::syncfs(fd))

@@ -260,6 +260,16 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Called when a user closes a descriptor of a file that is open for writing, if [`FsTraits::wants_flushes`]: writes
+    /// what the file system writes at that moment, and returns the error of `close(2)`. The file stays open; what ends it
+    /// is [`FileSystem::release`].
+    ///
+    /// # Errors
+    /// `EIO`, `ENOSPC`, `EDQUOT`...
+    fn flush(&self, _inode: &Inode) -> Result<(), Errno> {
+        Ok(())
+    }
+
     /// [`FileSystem::sync`] for all: `syncfs(2)`.
     ///
     /// # Errors

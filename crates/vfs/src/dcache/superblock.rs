@@ -57,6 +57,8 @@ pub(crate) struct SuperBlock {
     pub(crate) rules: Option<Box<dyn NameRules>>,
     /// Whether [`FileSystem::open`] and [`FileSystem::release`] are called.
     pub(crate) reports_opens: bool,
+    /// Whether [`FileSystem::flush`] is called.
+    pub(crate) reports_closes: bool,
     /// Whether [`FileSystem::permission`] is called.
     pub(crate) own_permissions: bool,
     /// Whether the file system itself keeps modes and ACLs: see [`FsTraits::keeps_modes`].
@@ -211,6 +213,7 @@ impl SuperBlock {
             entries,
             negatives,
             reports_opens: traits.wants_opens,
+            reports_closes: tree.note_closes(traits.wants_opens && traits.wants_flushes),
             fs_keeps_modes: traits.keeps_modes,
             fs_reports_attributes: traits.reports_attributes,
             fs_applies_acls: traits.keeps_modes && traits.applies_acls,

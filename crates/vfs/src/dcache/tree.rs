@@ -21,7 +21,7 @@ use crate::dcache::slot::Table;
 use crate::notify::Watches;
 use crate::record_lock::RecordLocks;
 use prim::PerCpu;
-use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use prim::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use sync::rcu::RcuDomain;
 use sync::{Mutex, SeqLock, SeqRwLock, SeqRwReadGuard};
@@ -51,6 +51,8 @@ pub(crate) struct Tree {
     pub(crate) observers: Observers,
     pub(crate) record_locks: RecordLocks,
     next_number: AtomicU64,
+    /// Whether a file system of the tree has, or had, [`FsTraits::wants_flushes`](crate::dcache::fs::FsTraits).
+    has_flushes: AtomicBool,
     /// Panics of callbacks that [`Tree::contain`] caught.
     panics: AtomicU64,
 }
@@ -141,6 +143,7 @@ impl Tree {
             observers: Observers::default(),
             record_locks: RecordLocks::new(),
             next_number: AtomicU64::new(1),
+            has_flushes: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         }
     }
@@ -152,6 +155,21 @@ impl Tree {
     /// A number that was never used in this tree, for a mount, a namespace or a device.
     pub(crate) fn next_number(&self) -> u64 {
         self.next_number.fetch_add(1, Relaxed)
+    }
+
+    /// Notes whether the [`flush`](crate::dcache::fs::FileSystem::flush) of a file system is called, and returns it.
+    pub(crate) fn note_closes(&self, are_reported: bool) -> bool {
+        if are_reported {
+            // Relaxed: nothing depends on it; its file system is mounted later.
+            self.has_flushes.store(true, Relaxed);
+        }
+        are_reported
+    }
+
+    /// Whether there is such a file system, or was.
+    pub(crate) fn has_flushes(&self) -> bool {
+        // Relaxed: as in `note_closes`.
+        self.has_flushes.load(Relaxed)
     }
 
     /// Runs a callback of a file system in the middle of work that must be completed. Catches its panic, which the

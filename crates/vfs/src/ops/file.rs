@@ -233,7 +233,7 @@ impl Drop for OpenFile {
 /// The inode, if a regular file is opened for reading or writing: only then the file system's `open` is
 /// called.
 #[inline]
-fn opened_inode(held: &OwnedPlace, flags: OpenFlags) -> Option<&Inode> {
+pub(super) fn opened_inode(held: &OwnedPlace, flags: OpenFlags) -> Option<&Inode> {
     let inode = held.dentry().inode()?;
     let is_reported = held.sb().reports_opens && !flags.contains(OpenFlags::PATH) && inode.mode() & S_IFMT == S_IFREG;
     is_reported.then_some(inode)

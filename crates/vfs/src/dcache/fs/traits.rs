@@ -23,6 +23,8 @@ pub struct FsTraits {
     pub own_permissions: bool,
     /// [`FileSystem::open`](crate::FileSystem::open) and [`FileSystem::release`](crate::FileSystem::release) are called.
     pub wants_opens: bool,
+    /// With `wants_opens`: [`FileSystem::flush`](crate::FileSystem::flush) is called, as closing a file can fail.
+    pub wants_flushes: bool,
     /// The file system itself keeps modes and ACLs by the rules of POSIX: it clears set-id bits when a caller without
     /// [`Capabilities::FSETID`](crate::Capabilities::FSETID) changes contents, applies the default ACL of a directory or
     /// the umask ([`Request::umask`](crate::Request::umask)) to new files, and keeps mode and access ACL equal. The VFS then only updates its copies.
@@ -49,6 +51,7 @@ impl Default for FsTraits {
             name_rules: None,
             own_permissions: false,
             wants_opens: false,
+            wants_flushes: false,
             keeps_modes: false,
             applies_acls: false,
             reports_attributes: false,
@@ -67,6 +70,7 @@ impl core::fmt::Debug for FsTraits {
             .field("has_name_rules", &self.name_rules.is_some())
             .field("own_permissions", &self.own_permissions)
             .field("wants_opens", &self.wants_opens)
+            .field("wants_flushes", &self.wants_flushes)
             .field("keeps_modes", &self.keeps_modes)
             .field("applies_acls", &self.applies_acls)
             .field("reports_attributes", &self.reports_attributes)

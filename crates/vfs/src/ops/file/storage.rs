@@ -6,10 +6,11 @@ use crate::base::errno::Errno;
 use crate::base::flags::OpenFlags;
 use crate::base::rank::Rank;
 use crate::dcache::fs::{Allocate, Request, SeekFor, SetXattr};
+use crate::dcache::inode::Inode;
 use crate::mount::statvfs::StatVfs;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
-use crate::ops::file::OpenFile;
+use crate::ops::file::{OpenFile, opened_inode};
 use crate::ops::{publish, xattrs};
 use prim::shared::PlainArc as Arc;
 use std::os::fd::OwnedFd;
@@ -80,6 +81,30 @@ impl OpenFile {
             return Err(Errno::EBADF);
         }
         self.held.sb().fs().sync(self.inode()?, data_only)
+    }
+
+    /// What the file system writes when a user closes a descriptor of the file, with the error of that `close(2)`. The file
+    /// stays open. For front ends, whose users share it; a drop cannot report. Without effect on a file that is not open for writing,
+    /// and in file systems without [`FsTraits::wants_flushes`](crate::FsTraits::wants_flushes).
+    ///
+    /// # Errors
+    /// Those of [`FileSystem::flush`](crate::FileSystem::flush).
+    pub fn flush(&self) -> Result<(), Errno> {
+        match self.flushed_inode() {
+            Some(inode) => self.held.sb().fs().flush(inode),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether [`OpenFile::flush`] calls the file system.
+    #[must_use]
+    pub fn wants_flush(&self) -> bool {
+        self.flushed_inode().is_some()
+    }
+
+    fn flushed_inode(&self) -> Option<&Inode> {
+        let is_reported = self.held.sb().reports_closes && self.flags.can_write();
+        opened_inode(&self.held, self.flags).filter(|_| is_reported)
     }
 
     /// The file of the host that holds the contents: [`crate::FileSystem::backing`].

@@ -1,0 +1,80 @@
+//! Errors of `close(2)`: what a file system writes when a descriptor is closed can fail.
+
+use crate::{Mount, long, ram};
+use hostfs::{HostFs, HostOptions};
+use lightfoot_fuse::{Caller, MountOptions, NewMode, ROOT_NODE, Session, SessionOptions};
+use prim::descriptor::close;
+use ramfs::RamFs;
+use rustix::io::Errno as HostErrno;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use vfs::{Errno, FsTraits, Inode, Layer, Vfs};
+
+const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
+
+/// Finds out that the quota was exceeded when a file is closed, as a network file system may.
+struct Late(RamFs);
+
+impl Layer for Late {
+    type Inner = RamFs;
+
+    fn inner(&self) -> &RamFs {
+        &self.0
+    }
+
+    fn traits(&self) -> FsTraits {
+        FsTraits { wants_opens: true, wants_flushes: true, ..vfs::FileSystem::traits(&self.0) }
+    }
+
+    fn flush(&self, _: &Inode) -> Result<(), Errno> {
+        Err(Errno::EDQUOT)
+    }
+}
+
+fn late() -> Vfs {
+    Vfs::new(Late(RamFs::new()))
+}
+
+#[test]
+fn a_flush_returns_the_error_of_the_file_system_for_writers() {
+    for locks in [false, true] {
+        let session = |vfs| Session::new(&vfs, SessionOptions { locks, ..SessionOptions::default() }).unwrap();
+        let late = session(late());
+        let (entry, opened) = late.create(&SUPER, ROOT_NODE, b"f", NewMode::new(0o644, 0), 1).unwrap();
+        assert_eq!(late.flush(entry.node, opened.handle, 7), Err(Errno::EDQUOT));
+        let reading = late.open(&SUPER, entry.node, 0).unwrap();
+        assert_eq!(late.flush(entry.node, reading.handle, 7), Ok(()));
+        // Where no file system can fail, the kernel sends no more of them.
+        let ram = session(ram());
+        let (entry, opened) = ram.create(&SUPER, ROOT_NODE, b"f", NewMode::new(0o644, 0), 1).unwrap();
+        let expected = if locks { Ok(()) } else { Err(Errno::ENOSYS) };
+        assert_eq!(ram.flush(entry.node, opened.handle, 7), expected);
+    }
+}
+
+/// Each close of a file that is open for writing fails; others do not.
+fn check(path: &Path) {
+    let mut file = File::create(path).unwrap();
+    file.write_all(b"contents").unwrap();
+    let twin = file.try_clone().unwrap();
+    for file in [twin, file] {
+        assert_eq!(close(file.into()), Err(HostErrno::DQUOT), "{}", path.display());
+    }
+    let reading = File::open(path).unwrap();
+    assert_eq!(close(reading.into()), Ok(()));
+    assert_eq!(std::fs::read(path).unwrap(), b"contents");
+}
+
+#[test]
+fn close_reports_errors_of_the_file_system_and_of_the_host() {
+    let Some(beside) = Mount::new(&late(), &long()) else { return };
+    check(&beside.path("f"));
+    // The host's file system is that mount: its type is not one of this machine's.
+    for writeback in [false, true] {
+        let host = Vfs::new(HostFs::new(&beside.at, &HostOptions::default()).unwrap());
+        let session = SessionOptions { writeback, ..SessionOptions::default() };
+        let mount = Mount::new(&host, &MountOptions { session, ..MountOptions::default() }).unwrap();
+        check(&mount.path(if writeback { "written-back" } else { "written" }));
+    }
+}
