@@ -17,44 +17,58 @@ impl<'g> RcuWalk<'g> {
     ///
     /// The loop calls nothing and has one way out, so that the place stays in registers. The common result never goes
     /// through memory: a wide load over fresh narrow stores would wait for them to retire, and with them for every cache
-    /// miss of the walk.
+    /// miss of the walk. The object word of a place inside the path is not kept: where the walk leaves the loop, it is
+    /// read again, and the place's sequence is the check of it as before.
     #[inline(always)]
-    pub(crate) fn walk(&self, at: Step<'g>, path: &[u8], mut start: usize) -> Result<Step<'g>, Left<'g>> {
-        let Step { mount, mut dentry, mut seq, mut object } = at;
+    pub(crate) fn walk(&self, at: Step<'g>, path: &[u8], begin: usize) -> Result<Step<'g>, Left<'g>> {
+        let (mount, mut dentry, mut seq, mut start) = (at.mount, at.dentry, at.seq, begin);
+        if !at.object.is_open_dir() {
+            return Err(Some((at, begin)));
+        }
         let parts = Components::new(path);
         let len = path.len();
         let mut block = start;
         let mut delimiters = parts.delimiters(block);
-        loop {
+        let last = loop {
             while delimiters == 0 {
                 block += 64;
                 delimiters = parts.later_delimiters(block);
             }
             let end = block + delimiters.trailing_zeros() as usize;
-            delimiters &= delimiters - 1;
             // An empty component, as behind a slash at the end of the path, is not a common one.
             let is_short = (end - start).wrapping_sub(1) < ShortName::MAX;
-            if !object.is_open_dir() || !is_short {
-                break;
+            if end == len {
+                break is_short;
+            }
+            delimiters &= delimiters - 1;
+            if !is_short {
+                break false;
             }
             let name = parts.short_at(start, end - start);
-            let Some((entry, entry_seq)) = self.find(dentry, name, self.key.hash_short(name), end == len) else {
-                break;
+            let Some((entry, entry_seq)) = self.find(dentry, name, self.key.hash_short(name), false) else {
+                break false;
             };
-            let entry_object = entry.object();
+            let object = entry.object();
             if dentry.seq.retry(seq) {
                 return Err(None);
             }
-            (dentry, seq, object) = (entry, entry_seq, entry_object);
-            if end == len {
-                if object.is_plain_end() {
-                    return Ok(Step { mount, dentry, seq, object });
-                }
-                start = len;
-                break;
+            (dentry, seq, start) = (entry, entry_seq, end + 1);
+            if !object.is_open_dir() {
+                break false;
             }
-            start = end + 1;
+        };
+        if last {
+            let name = parts.short_at(start, len - start);
+            if let Some((entry, entry_seq)) = self.find(dentry, name, self.key.hash_short(name), true) {
+                let object = entry.object();
+                if dentry.seq.retry(seq) {
+                    return Err(None);
+                }
+                let end = Step { mount, dentry: entry, seq: entry_seq, object };
+                return if object.is_plain_end() { Ok(end) } else { Err(Some((end, len))) };
+            }
         }
+        let object = if start == begin { at.object } else { dentry.object() };
         Err(Some((Step { mount, dentry, seq, object }, start)))
     }
 
