@@ -76,7 +76,8 @@ impl Mapping {
     /// range that does not begin at one of its pages.
     ///
     /// # Safety
-    /// No thread refers to these bytes, or to a part of them, during the call.
+    /// No thread refers to these bytes, or to a part of them, during the call, except to atomics for which zeros are a
+    /// value.
     ///
     /// # Panics
     /// If the range is not inside the mapping.
@@ -109,12 +110,24 @@ pub fn advise_huge(start: *mut u8, len: usize) {
     let _ = unsafe { madvise(start.cast(), len, Advice::LinuxHugepage) };
 }
 
+/// Requests pages of the usual size for `len` bytes at `start` from now on (`MADV_NOHUGEPAGE`). Advice only, as above.
+pub fn advise_small(start: *mut u8, len: usize) {
+    // SAFETY: MADV_NOHUGEPAGE changes how memory is backed, never what it holds.
+    let _ = unsafe { madvise(start.cast(), len, Advice::LinuxNoHugepage) };
+}
+
 /// Makes the program's allocator return free memory to the system, where the C library is glibc and can
 /// (`malloc_trim(3)`). Takes its locks one after the other.
 pub fn trim() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it has no precondition.
     let _ = unsafe { libc::malloc_trim(0) };
+}
+
+/// Bytes of a page of the system.
+#[must_use]
+pub fn page_size() -> usize {
+    rustix::param::page_size()
 }
 
 /// Bytes of memory of the machine (`MemTotal`), used or not.

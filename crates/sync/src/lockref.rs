@@ -12,10 +12,10 @@
 //! [`mark_dead`](LockRefGuard::mark_dead)). It frees nothing either: the caller decides what zero means. An alive
 //! object with count zero is usual (a cached dentry without users).
 //! # State
-//! | bits 63..32 | bits 31..2 | bit 1 `DEAD`             | bit 0 `LOCKED` |
-//! | bits 63..32 | bits 31..2 | bit 1 `DEAD`                   | bit 0 `LOCKED` |
-//! |-------------|------------|--------------------------------|----------------|
-//! | count       | zero       | a thread can get no reference  | the lock       |
+//! | bits 63..32 | bits 31..2 | bit 1 `ALIVE`                | bit 0 `LOCKED` |
+//! |-------------|------------|------------------------------|----------------|
+//! | count       | zero       | a thread can get a reference | the lock       |
+//!
 //! | from                      | by                     | to                             |
 //! |---------------------------|------------------------|--------------------------------|
 //! | alive, n                  | `get`, `get_not_dead`; `get_not_zero` if n > 0 | alive, n + 1 |
@@ -84,7 +84,7 @@ use prim::hint::spin_until;
 use prim::lockstat;
 
 const LOCKED: u64 = 1;
-const DEAD: u64 = 2;
+const ALIVE: u64 = 2;
 /// One reference.
 const ONE: u64 = 1 << 32;
 /// Counts from here on are refused. The other half is room for gets that are about to be refused.
@@ -123,14 +123,14 @@ impl LockRef {
     #[inline]
     #[must_use]
     pub fn new(count: u32) -> Self {
-        Self(AtomicU64::new(references(count)))
+        Self(AtomicU64::new(references(count) | ALIVE))
     }
 
-    /// Dead, not locked: an object not made yet, for [`revive`](Self::revive).
+    /// Dead, not locked: an object not made yet, for [`revive`](Self::revive). Its bytes are zeros.
     #[inline]
     #[must_use]
     pub fn new_dead() -> Self {
-        Self(AtomicU64::new(DEAD))
+        Self(AtomicU64::new(0))
     }
 
     /// Adds a reference. The caller holds one already, so the object stays alive. Panics at 2^31 references.
@@ -141,7 +141,7 @@ impl LockRef {
         if old >= LIMIT {
             self.refuse(ONE.wrapping_neg(), OVERFLOW);
         }
-        debug_assert!(old & DEAD == 0, "get of a dead object");
+        debug_assert!(old & ALIVE != 0, "get of a dead object");
     }
 
     /// Gets a reference, unless the object is dead. It may be locked. Panics at 2^31 references.
@@ -150,7 +150,7 @@ impl LockRef {
         // ORDERING: Acquire pairs with the Release in `revive` (a thread with a reference sees the revived object) and
         // with that in `try_kill` and `mark_dead` (a refused thread sees what the killer did before).
         let old = self.0.fetch_add(ONE, Acquire);
-        if old & (DEAD | LIMIT) == 0 {
+        if old & (ALIVE | LIMIT) == ALIVE {
             return GetNotDead::Got;
         }
         self.undo(old)
@@ -159,12 +159,12 @@ impl LockRef {
     /// Subtracts the stray that `get_not_dead` added to `old`.
     #[cold]
     fn undo(&self, old: u64) -> GetNotDead {
-        if old & DEAD == 0 {
+        if old & ALIVE != 0 {
             self.refuse(ONE.wrapping_neg(), OVERFLOW);
         }
         // Relaxed: a stray read nothing of the object; as a read-modify-write it continues the release sequence.
         let old = self.0.fetch_sub(ONE, Relaxed);
-        if old & DEAD != 0 || count_of(old) != 1 {
+        if old & ALIVE == 0 || count_of(old) != 1 {
             return GetNotDead::Dead;
         }
         // ORDERING: the Acquire fence pairs with the Release in `put` and `put_or_lock`: the last user sees what all
@@ -181,7 +181,7 @@ impl LockRef {
         // Relaxed: a guess, which the compare-exchange checks; a refused caller gets nothing.
         let mut old = self.0.load(Relaxed);
         loop {
-            if old & DEAD != 0 || count_of(old) == 0 {
+            if old & ALIVE == 0 || count_of(old) == 0 {
                 return false;
             }
             if old >= LIMIT {
@@ -211,7 +211,7 @@ impl LockRef {
         if count_of(old) == 0 {
             self.refuse(ONE, UNDERFLOW);
         }
-        debug_assert!(old & DEAD == 0, "put of a dead object");
+        debug_assert!(old & ALIVE != 0, "put of a dead object");
         // ORDERING: the Acquire fence pairs with the Release in `put` and `put_or_lock`: the last user sees what all
         // others did.
         fence(Acquire);
@@ -282,19 +282,19 @@ impl LockRef {
         // ORDERING: AcqRel. Acquire pairs with the Release in `put`, `put_or_lock`, `revive` and `LockRefGuard::drop`:
         // the killer sees what its maker and former holders did. Release pairs with the Acquire in `get_not_dead` and
         // `is_dead`: a thread that finds the object dead sees what the killer did before.
-        self.0.compare_exchange(u64::from(expected) << 32, DEAD, AcqRel, Relaxed).is_ok()
+        self.0.compare_exchange(u64::from(expected) << 32 | ALIVE, 0, AcqRel, Relaxed).is_ok()
     }
 
     /// Makes a dead object alive, with `count` references for the caller (plus the strays). Only the thread that killed
     /// or made the object may call this. Panics with 2^31 or more.
     #[inline]
     pub fn revive(&self, count: u32) {
-        // DEAD is set, so subtracting it borrows nothing from its neighbours.
-        let change = references(count).wrapping_sub(DEAD);
+        // ALIVE is not set, so adding it carries nothing into its neighbours.
+        let change = references(count) | ALIVE;
         // ORDERING: Release pairs with the Acquire in `get_not_dead`, `get_not_zero`, `is_dead`, `try_kill` and
         // `mark_dead`: a thread that gets a reference, or kills, sees the object as it was made.
         let old = self.0.fetch_add(change, Release);
-        debug_assert!(old & DEAD != 0, "revive of an object that is alive");
+        debug_assert!(old & ALIVE == 0, "revive of an object that is alive");
     }
 
     /// The references now, strays included; for display, or for a caller that excludes the threads that change it.
@@ -311,7 +311,7 @@ impl LockRef {
     pub fn is_dead(&self) -> bool {
         // ORDERING: Acquire pairs with the Release in `try_kill` and `mark_dead` (a thread that finds it dead sees what
         // the killer did before) and in `revive` (a thread that finds it alive sees it as it was made).
-        self.0.load(Acquire) & DEAD != 0
+        self.0.load(Acquire) & ALIVE == 0
     }
 
     /// Whether a thread holds the lock now.
@@ -367,11 +367,11 @@ impl LockRefGuard<'_> {
     #[inline]
     #[must_use]
     pub fn mark_dead(&mut self, expected: u32) -> bool {
-        let alive = u64::from(expected) << 32 | LOCKED;
+        let alive = u64::from(expected) << 32 | ALIVE | LOCKED;
         // ORDERING: AcqRel. Acquire pairs with the Release in `put`, `put_or_lock` and `revive`: the killer sees what
         // its maker and former holders did. Release pairs with the Acquire in `get_not_dead` and `is_dead`: a thread
         // that finds the object dead sees what the killer did before.
-        self.lock.0.compare_exchange(alive, DEAD | LOCKED, AcqRel, Relaxed).is_ok()
+        self.lock.0.compare_exchange(alive, LOCKED, AcqRel, Relaxed).is_ok()
     }
 }
 
@@ -485,7 +485,7 @@ mod tests {
             assert!(catch_unwind(AssertUnwindSafe(|| f(d))).is_err());
             check(d, before, false, false);
         };
-        let d = LockRef(AtomicU64::new(LIMIT));
+        let d = LockRef(AtomicU64::new(LIMIT | ALIVE));
         refused(&d, LockRef::get);
         refused(&d, |d| assert_eq!(d.get_not_dead(), GetNotDead::Got));
         refused(&d, |d| assert!(d.get_not_zero()));

@@ -128,6 +128,15 @@ impl SeqCount {
         self.0.load(Relaxed)
     }
 
+    /// Makes the count an even one above `count`, unless it is. The caller is the only user: no write is under way.
+    pub fn raise_above(&self, count: u32) {
+        let above = (count | 1).wrapping_add(1);
+        // Relaxed: the caller publishes what it guards. (The difference is signed: counts wrap.)
+        if (self.current().wrapping_sub(above) as i32) < 0 {
+            self.0.store(above, Relaxed);
+        }
+    }
+
     /// Begins a write: readers that sampled before will retry. The caller excludes other writers until
     /// [`write_end`](Self::write_end). Between the two, readers in [`begin`](Self::begin) wait: do not sleep.
     #[inline(always)]
@@ -242,6 +251,16 @@ mod tests {
         }));
         assert!(unwound.is_err());
         assert_eq!(count.current(), 2);
+    }
+
+    #[test]
+    fn a_count_is_raised_and_never_lowered() {
+        for (from, above, to) in [(0, 6, 8), (0, 7, 8), (8, 7, 8), (10, 7, 10), (0, u32::MAX, 0), (u32::MAX - 1, 3, 4)]
+        {
+            let count = SeqCount::at(from);
+            count.raise_above(above);
+            assert_eq!(count.current(), to, "{from} above {above}");
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! may be handed out again at once, without a grace period, and a reader that is still on it reads a valid `T` of
 //! another identity. So a `&T` never dangles while the slab lives, whatever the readers do; to notice the change of
 //! identity they need their own protocol (a sequence count that is never reset, a check of the chain's end). Reuse
-//! without a grace period keeps the working set hot and the memory bounded: nothing waits for readers. A clock can go
-//! round all items ([`Slab::scan`]), and their number can be limited ([`Slab::try_alloc`]).
+//! without a grace period keeps the working set hot. A clock can go round all items ([`Slab::scan`]), and their number
+//! can be limited ([`Slab::try_alloc`]).
 //!
 //! # Layout
 //! An object has two parts: the *item* `T`, which readers walk over, and its *side* `T::Side`, the rest. A chunk is
@@ -14,45 +14,77 @@
 //! dense (64 dentries to a page of 4 KiB instead of 16), and the address of either part gives that of the other.
 //!
 //! # What it is not
-//! A general allocator: items are never moved, and neither they nor their chunks are freed before the slab is dropped.
+//! A general allocator: items are never moved, and the addresses of chunks stay taken until the slab is dropped.
 //!
 //! # How it is locked
 //! Each CPU index has a magazine of free items that only its owner touches (plain loads and stores). Magazines trade
-//! whole batches with the depot, which is behind a [`Mutex`]. Under that lock a batch of fresh memory is only reserved;
-//! the thread that reserved it writes it without the lock. A thread that visits all items takes the lock once, to read
-//! how many are reserved, and skips batches that are not written yet.
+//! items with the depot, which is behind a [`Mutex`]. Under that lock a batch of fresh memory is only reserved; the
+//! thread that reserved it writes it without the lock. A thread that visits all items takes the lock once, to read how
+//! many are reserved, and skips batches that are not written yet.
+//!
+//! # Return of memory
+//! The depot has one bit for each item that is free there, in words of `GROUP` items. If the type allows it
+//! ([`Item::RETURNS`]) and there is no limit, the memory of whole free groups beyond one for each sixteen in use, and
+//! beyond `KEPT`, goes back to the system:
+//!
+//! 1. Under the lock, a thread that frees takes at most 64 groups out of the depot. Now no thread can allocate
+//!    from them.
+//! 2. A grace period passes ([`RcuDomain::defer`]). Readers that found an item before it was freed are gone: among
+//!    them those that would follow its chain link, and those between the two steps of a [stray](crate::LockRef).
+//! 3. The callback notes the highest count of these items ([`Item::count`]) and discards their pages. They hold zeros
+//!    now, and the type guarantees that zeros are a vacant item. So the memory still holds `T`s, and a thread that
+//!    visits all items, or has a stale address, reads vacant ones.
+//! 4. Under the lock the groups become *bare*: free, and the last ones to be taken. A thread that refills a magazine
+//!    raises the counts of the items above the noted one, so that no count goes back from one user of an item to the next.
+//!    (In between a bare item has the count 0, which an item that was used and freed never has.)
+//!
+//! While a reader stays in its section, at most half of all groups wait for it; the others can be used again at once.
+//!
+//! A thread that refers to an item without being its user, and found it outside of the read section that it is in, must
+//! not write to it, except by an operation that fails on a vacant item, such as [`LockRef::try_kill`](crate::LockRef).
 //!
 //! # Invariants
 //! 1. Every item ever handed out lies in a chunk on `Depot::chunks`, was written by [`Item::vacant`] with its side
-//!    before it was first handed out, and neither is moved or dropped before the slab's own drop.
+//!    before it was first handed out, and neither is moved or dropped before the slab's own drop. Zeros that replace it
+//!    while it is free are a value of its type.
 //! 2. Only the owner of a magazine's CPU index writes the magazine and its links; `prim::cpu` orders owners.
 //! 3. `Depot::reserved` grows by `BATCH`. The thread that grew it owns the batch at the old value: only it writes the
 //!    batch's objects, and then its flag in `Chunk::written`. A thread that sees the flag set finds the objects. (If
 //!    [`Item::vacant`] panics the flag stays unset and the batch is lost.)
-//! 4. A chunk is made by `Depot::reserve`, and stays until the slab's drop. All chunks but the last are fully reserved.
-//! 5. An item is on at most one free list, and on one only while it has no user: the contracts of [`Slab::free`] and
-//!    [`Item`]. Free lists hold items of their slab only.
+//! 4. A chunk is made by `Depot::reserve`, and stays until the depot's drop. All chunks but the last are fully reserved.
+//! 5. An item is in at most one magazine, or has its bit set in the depot, or is in a group that returns; and only
+//!    while it has no user: the contracts of [`Slab::free`] and [`Item`]. Free items are of their own slab only.
 //!
 //! # Where it comes from
 //! J. Bonwick and J. Adams, "Magazines and Vmem" (USENIX 2001); `Documentation/RCU/rculist_nulls.rst` in Linux for the
-//! reuse rule; F. J. Corbato, "A Paging Experiment with the Multics System" (1968) for the clock.
+//! reuse rule; F. J. Corbato, "A Paging Experiment with the Multics System" (1968) for the clock; E. Berger et al.,
+//! "Hoard" (ASPLOS 2000) for a limit of free memory relative to that in use. Return under a type-stable reader is new.
 //!
 //! # Limitations
 //! A chunk is taken from the system under the depot's lock, once in some 8000 items of 256 bytes.
+//!
+//! An item in a magazine keeps the memory of its group: at most 63 groups for each CPU index, in practice a few, since
+//! a magazine keeps the items that were freed last. Where a group is not a multiple of the system's page size (pages of
+//! 16 or 64 KiB), nothing returns.
 
 mod chunk;
+mod depot;
+mod free;
 
 pub use chunk::{item, side, side_address};
 
 use crate::mutex::Mutex;
+use crate::rcu::RcuDomain;
 use chunk::{CHUNK, Chunk, used};
 use core::mem::size_of;
-use core::ptr::NonNull;
+use core::ptr::null_mut;
+use depot::Depot;
 use prim::PerCpu;
 use prim::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use prim::shared::Arc;
 
 /// Items that are taken from fresh memory at once, and half of the most that a magazine holds.
-const BATCH: usize = 32;
+const BATCH: usize = if cfg!(loom) { 2 } else { 32 };
 
 /// What a type needs to live in a [`Slab`].
 ///
@@ -60,9 +92,12 @@ const BATCH: usize = 32;
 /// For one side [`Item::free_link`] always returns the same word, a different one for each side, which lives as long as
 /// the side; and while the item is free nothing but the slab reads or writes that word.
 ///
+/// With [`Item::RETURNS`], item and side consist of atomics, bytes of zero are a valid value of both, with the meaning of
+/// [`Item::vacant`], and while they are free they own nothing.
+///
 /// ```
 /// # use core::sync::atomic::AtomicPtr;
-/// # use lightfoot_sync::{Item, Slab};
+/// # use lightfoot_sync::{Item, Slab, rcu::RcuDomain};
 /// struct Entry([u64; 4]);
 ///
 /// // SAFETY: the side is the word, and only the slab uses it.
@@ -76,17 +111,17 @@ const BATCH: usize = 32;
 ///     }
 /// }
 ///
-/// let slab = Slab::<Entry>::new();
+/// let (slab, domain) = (Slab::<Entry>::new(), RcuDomain::new());
 /// let entry = slab.alloc();
-/// // SAFETY: it came from this slab, and is returned once.
-/// unsafe { slab.free(entry) };
+/// // SAFETY: it came from this slab, is returned once, and has no readers.
+/// unsafe { slab.free(&domain, entry) };
 /// ```
 ///
 /// An item cannot be returned, nor the trait be implemented, without `unsafe`:
 ///
 /// ```compile_fail
 /// # use core::sync::atomic::AtomicPtr;
-/// # use lightfoot_sync::{Item, Slab};
+/// # use lightfoot_sync::{Item, Slab, rcu::RcuDomain};
 /// # struct Entry([u64; 4]);
 /// # unsafe impl Item for Entry {
 /// #     type Side = AtomicPtr<Self>;
@@ -97,9 +132,9 @@ const BATCH: usize = 32;
 /// #         side
 /// #     }
 /// # }
-/// let slab = Slab::<Entry>::new();
+/// let (slab, domain) = (Slab::<Entry>::new(), RcuDomain::new());
 /// let entry = slab.alloc();
-/// slab.free(entry);
+/// slab.free(&domain, entry);
 /// ```
 ///
 /// ```compile_fail
@@ -139,15 +174,31 @@ const BATCH: usize = 32;
 ///
 /// Slab::<Entry>::new().alloc();
 /// ```
-pub unsafe trait Item: Send + Sync + Sized {
+pub unsafe trait Item: Send + Sync + Sized + 'static {
     /// The object's other part.
-    type Side: Send + Sync;
+    type Side: Send + Sync + 'static;
+
+    /// Whether the memory of free items may go back to the system; see the trait's safety section.
+    const RETURNS: bool = false;
 
     /// An object without users: the content of the memory before its first use.
     fn vacant() -> (Self, Self::Side);
 
     /// The word that links the item into a free list while it is free. The slab owns it then, and only then.
     fn free_link(side: &Self::Side) -> &AtomicPtr<Self>;
+
+    /// The count by which readers notice that the item has another user; 0 if it has none.
+    fn count(&self) -> u32 {
+        0
+    }
+
+    /// Raises that count above `_count`, unless it is. The item is free.
+    fn raise_above(&self, _count: u32) {}
+
+    /// Stores zeros to all words, as the return of the memory does. (The bytes of a loom atomic are not its value. A
+    /// type that does nothing here is one whose memory the system did not take.)
+    #[cfg(loom)]
+    fn clear(&self, _side: &Self::Side) {}
 }
 
 /// See the [module documentation](self).
@@ -155,7 +206,8 @@ pub struct Slab<T: Item> {
     magazines: PerCpu<Magazine<T>>,
     /// Items in a magazine from which on half of them go to the depot. Only the limit changes it.
     full: AtomicUsize,
-    depot: Apart<Mutex<Depot<T>>>,
+    /// Shared with callbacks that return memory.
+    depot: Arc<Apart<Mutex<Depot<T>>>>,
 }
 
 /// On separate cache lines, so that the lock does not share one with the words that every `free` loads.
@@ -169,24 +221,6 @@ struct Magazine<T> {
     len: AtomicUsize,
 }
 
-/// A list of free items.
-struct Batch<T> {
-    head: NonNull<T>,
-    len: usize,
-}
-
-struct Depot<T: Item> {
-    batches: Vec<Batch<T>>,
-    /// Each has its own `Box`, so that a thread can refer to it without the lock.
-    chunks: Vec<NonNull<Chunk<T>>>,
-    /// Items reserved so far, in the order of the chunks: a multiple of `BATCH`.
-    reserved: usize,
-    /// How far `reserved` may grow for `try_alloc`.
-    limit: usize,
-    /// Chunks from this one on are requested as huge pages.
-    huge_from: usize,
-}
-
 /// The hand of a clock that goes round the items of one slab; see [`Slab::scan`].
 #[derive(Debug, Default)]
 pub struct SlabCursor(AtomicUsize);
@@ -198,11 +232,6 @@ impl SlabCursor {
         Self::default()
     }
 }
-
-// SAFETY: invariants 1 and 2: the raw pointers are links between items that the slab owns, and `T: Send + Sync`.
-unsafe impl<T: Item> Send for Slab<T> {}
-// SAFETY: as above; the depot is behind its mutex, a magazine is its owner's.
-unsafe impl<T: Item> Sync for Slab<T> {}
 
 impl<T: Item> Slab<T> {
     /// An empty slab, whose chunks are requested as huge pages. Takes no memory for items yet.
@@ -227,11 +256,10 @@ impl<T: Item> Slab<T> {
 
     fn with_huge_from(huge_from: usize) -> Self {
         let magazines = if huge_from == 0 { PerCpu::new } else { PerCpu::small };
-        let depot = Depot { batches: Vec::new(), chunks: Vec::new(), reserved: 0, limit: usize::MAX, huge_from };
         Self {
-            magazines: magazines(|| Magazine { head: AtomicPtr::new(core::ptr::null_mut()), len: AtomicUsize::new(0) }),
+            magazines: magazines(|| Magazine { head: AtomicPtr::new(null_mut()), len: AtomicUsize::new(0) }),
             full: AtomicUsize::new(2 * BATCH),
-            depot: Apart(Mutex::new(depot)),
+            depot: Arc::new(Apart(Mutex::new(Depot::new(huge_from)))),
         }
     }
 
@@ -271,13 +299,14 @@ impl<T: Item> Slab<T> {
     }
 
     /// Returns `item` to the slab, which may hand it out again at once: a thread that still reads it must check its
-    /// identity.
+    /// identity. Its memory may go back to the system after a grace period of `domain`.
     ///
     /// # Safety
     /// The item came from [`Slab::alloc`] or [`Slab::try_alloc`] of this slab, and was not freed since. The caller was
-    /// its only user: other threads may still read it, as the type allows, but not free it.
+    /// its only user: other threads may still read it, as the type allows, but not free it. What they do needs the
+    /// item's former value only until the end of a read section of `domain` that is open now.
     #[inline]
-    pub unsafe fn free(&self, item: &T) {
+    pub unsafe fn free(&self, domain: &RcuDomain, item: &T) {
         let magazine = self.magazines.this();
         // Relaxed: invariant 2: this thread owns the magazine, and so a free item's link.
         link_of(item).store(magazine.head.load(Relaxed), Relaxed);
@@ -286,7 +315,7 @@ impl<T: Item> Slab<T> {
         magazine.len.store(len, Relaxed);
         // Relaxed: see `set_limit`.
         if len >= self.full.load(Relaxed) {
-            self.flush(magazine);
+            self.flush(domain, magazine);
         }
     }
 
@@ -296,10 +325,11 @@ impl<T: Item> Slab<T> {
         self.depot.0.lock().chunks.len() * CHUNK
     }
 
-    /// Bytes of all objects handed out or ready to be: the part of the reserved memory that was touched.
+    /// Bytes of all objects handed out or ready to be, without those whose memory was returned.
     #[must_use]
     pub fn touched_bytes(&self) -> usize {
-        self.depot.0.lock().reserved * (size_of::<T>() + size_of::<T::Side>())
+        let depot = self.depot.0.lock();
+        (depot.reserved - depot.free.bare_items()) * (size_of::<T>() + size_of::<T::Side>())
     }
 
     /// Calls `f` with every item that was handed out or is ready to be.
@@ -348,43 +378,73 @@ impl<T: Item> Slab<T> {
         spans
     }
 
-    /// Moves one batch from the depot, or from fresh memory, into an empty magazine. `false`, with nothing done, if
-    /// there is none and, with `limited`, the limit is reached.
+    /// Moves at most a batch from the depot, or from fresh memory, into an empty magazine. `false`, with nothing done,
+    /// if there is none and, with `limited`, the limit is reached.
     #[cold]
     fn refill(&self, magazine: &Magazine<T>, limited: bool) -> bool {
+        let mut items = [null_mut(); BATCH];
         let mut depot = self.depot.0.lock();
-        let batch = if let Some(batch) = depot.batches.pop() {
-            batch
+        let len = depot.take(&mut items);
+        let (head, len) = if len != 0 {
+            let count = depot.count;
+            drop(depot);
+            let mut head: *mut T = null_mut();
+            for &at in items[..len].iter().rev() {
+                // SAFETY: invariant 1.
+                let item = unsafe { &*at };
+                if count != 0 {
+                    item.raise_above(count);
+                }
+                // Relaxed: invariant 5: taken from the depot above, and so this thread's.
+                link_of(item).store(head, Relaxed);
+                head = at;
+            }
+            (head, len)
         } else if let Some((chunk, first)) = depot.reserve(limited) {
             drop(depot);
             // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed.
             let chunk = unsafe { chunk.as_ref() };
             // SAFETY: reserved above, and written here only.
-            Batch { head: unsafe { chunk.write_batch(first) }, len: BATCH }
+            (unsafe { chunk.write_batch(first) }.as_ptr(), BATCH)
         } else {
             return false;
         };
-        magazine.head.store(batch.head.as_ptr(), Relaxed);
-        magazine.len.store(batch.len, Relaxed);
+        magazine.head.store(head, Relaxed);
+        magazine.len.store(len, Relaxed);
         true
     }
 
-    /// Moves half of a full magazine to the depot.
+    /// Moves the older half of a full magazine to the depot, and has memory that is too much returned.
     #[cold]
-    fn flush(&self, magazine: &Magazine<T>) {
+    fn flush(&self, domain: &RcuDomain, magazine: &Magazine<T>) {
         let held = magazine.len.load(Relaxed);
-        let len = held / 2;
-        let Some(head) = NonNull::new(magazine.head.load(Relaxed)) else { return };
-        let mut last = head.as_ptr();
-        for _ in 1..len {
-            // SAFETY: invariant 1, and the magazine holds more than `len` items.
+        let kept = held - held / 2;
+        let mut last = magazine.head.load(Relaxed);
+        for _ in 1..kept {
+            // SAFETY: invariant 1, and the magazine holds more than `kept` items.
             last = link_of(unsafe { &*last }).load(Relaxed);
         }
+        let mut items = [null_mut(); BATCH];
+        let mut len = 0;
         // SAFETY: as above.
-        let rest = link_of(unsafe { &*last }).load(Relaxed);
-        magazine.head.store(rest, Relaxed);
-        magazine.len.store(held - len, Relaxed);
-        self.depot.0.lock().batches.push(Batch { head, len });
+        let mut next = link_of(unsafe { &*last }).load(Relaxed);
+        while len < held - kept {
+            items[len] = next;
+            len += 1;
+            // SAFETY: as above.
+            next = link_of(unsafe { &*next }).load(Relaxed);
+        }
+        // The last link that stays leads to what is going, but the length says where the magazine ends.
+        magazine.len.store(kept, Relaxed);
+        let surplus = {
+            let mut depot = self.depot.0.lock();
+            items[..len].iter().for_each(|&item| depot.put(item));
+            depot.surplus()
+        };
+        if !surplus.is_empty() {
+            let (bytes, depot) = (Depot::<T>::bytes_of(surplus.len()), self.depot.clone());
+            domain.defer(bytes, move || Depot::return_groups(&depot.0, &surplus));
+        }
     }
 }
 
@@ -411,32 +471,6 @@ impl<T: Item> Magazine<T> {
         self.head.store(link_of(item).load(Relaxed), Relaxed);
         self.len.store(self.len.load(Relaxed) - 1, Relaxed);
         item
-    }
-}
-
-impl<T: Item> Depot<T> {
-    /// Reserves a batch of memory never used before, for the caller to write. Returns its chunk, and its first index
-    /// there. With `limited`, only if the limit allows it.
-    fn reserve(&mut self, limited: bool) -> Option<(NonNull<Chunk<T>>, usize)> {
-        if limited && self.reserved >= self.limit {
-            return None;
-        }
-        let first = self.reserved % const { used::<T>() };
-        if first == 0 {
-            let chunk = Box::new(Chunk::new(self.chunks.len() >= self.huge_from));
-            self.chunks.push(NonNull::from(Box::leak(chunk)));
-        }
-        self.reserved += BATCH;
-        self.chunks.last().map(|&chunk| (chunk, first))
-    }
-}
-
-impl<T: Item> Drop for Depot<T> {
-    fn drop(&mut self) {
-        for chunk in self.chunks.drain(..) {
-            // SAFETY: invariant 4: it came from a box, and the slab is being dropped, so it has no user.
-            drop(unsafe { Box::from_raw(chunk.as_ptr()) });
-        }
     }
 }
 

@@ -55,7 +55,8 @@ impl Mapping {
     /// Makes the bytes `range` zeros.
     ///
     /// # Safety
-    /// No thread refers to these bytes, or to a part of them, during the call.
+    /// No thread refers to these bytes, or to a part of them, during the call, except to atomics for which zeros are a
+    /// value.
     ///
     /// # Panics
     /// If the range is not inside the mapping.
@@ -76,6 +77,15 @@ impl Drop for Mapping {
 
 /// Nothing.
 pub fn advise_huge(_start: *mut u8, _len: usize) {}
+
+/// Nothing.
+pub fn advise_small(_start: *mut u8, _len: usize) {}
+
+/// What every simulated machine has: 4 KiB.
+#[must_use]
+pub fn page_size() -> usize {
+    4096
+}
 
 /// What every simulated machine has: 64 GiB, so that a run does not depend on where it runs.
 #[must_use]

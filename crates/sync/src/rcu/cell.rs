@@ -41,6 +41,13 @@ impl<T: Send + Sync + 'static> RawRcu<T> {
         Self { pointer: AtomicPtr::new(into_raw(value)), owned: PhantomData }
     }
 
+    /// Whether there is no value, for a caller that excludes writers.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        // Relaxed: nothing is read through it.
+        self.pointer.load(Relaxed).is_null()
+    }
+
     /// The value now, for as long as the guard lives.
     ///
     /// # Safety

@@ -17,8 +17,10 @@
 //! # Where it comes from
 //! The object slabs of J. Bonwick, "The Slab Allocator" (USENIX Summer 1994), without their headers.
 
+use super::free::GROUP;
 use super::{BATCH, Item, link_of};
 use core::mem::size_of;
+use core::ops::Range;
 use core::ptr::NonNull;
 use prim::atomic::{
     AtomicBool,
@@ -27,8 +29,8 @@ use prim::atomic::{
 use prim::mem::Mapping;
 use std::alloc::{Layout, handle_alloc_error};
 
-/// Size and alignment of a chunk: the system can back it by one huge page.
-pub(super) const CHUNK: usize = 2 << 20;
+/// Size and alignment of a chunk: the system can back it by one huge page. (Small under loom, which tracks each flag.)
+pub(super) const CHUNK: usize = if cfg!(loom) { 1 << 16 } else { 2 << 20 };
 
 /// The offset of an address in its chunk.
 #[inline(always)]
@@ -49,11 +51,25 @@ const fn first_side<T: Item>() -> usize {
     first_side
 }
 
-/// Objects of a chunk that are used: whole batches.
+/// Objects of a chunk that are used: whole groups.
 pub(super) const fn used<T: Item>() -> usize {
-    let used = first_side::<T>() / size_of::<T>() / BATCH * BATCH;
-    assert!(used > 0, "a chunk has room for a batch of objects");
+    let used = first_side::<T>() / size_of::<T>() / GROUP * GROUP;
+    assert!(used > 0, "a chunk has room for a group of objects");
     used
+}
+
+/// Whether the items of a group, and its sides, lie on pages of their own.
+pub(super) fn is_returnable<T: Item>() -> bool {
+    let page = if cfg!(loom) { 1 } else { prim::mem::page_size() };
+    [GROUP * size_of::<T>(), GROUP * size_of::<T::Side>(), const { first_side::<T>() }]
+        .iter()
+        .all(|bytes| bytes.is_multiple_of(page))
+}
+
+/// The address of an item's chunk, and its index there.
+pub(super) fn place_of<T: Item>(item: *const T) -> (usize, usize) {
+    let offset = offset_in_chunk(item.addr());
+    (item.addr() - offset, offset / size_of::<T>())
 }
 
 /// The address of the side of the item at `item`. Arithmetic only; `item` need not be the address of an item.
@@ -96,7 +112,7 @@ pub unsafe fn item<T: Item>(side: &T::Side) -> &T {
 /// A mapping: the allocator would take twice the addresses for the alignment, and may keep what it frees.
 pub(super) struct Chunk<T: Item> {
     start: NonNull<T>,
-    _memory: Mapping,
+    memory: Mapping,
     /// For each batch, whether its objects are written.
     written: Box<[AtomicBool]>,
 }
@@ -111,7 +127,63 @@ impl<T: Item> Chunk<T> {
             prim::mem::advise_huge(start.as_ptr(), CHUNK);
         }
         let written = (0..const { used::<T>() } / BATCH).map(|_| AtomicBool::new(false)).collect();
-        Self { start: start.cast(), _memory: memory, written }
+        Self { start: start.cast(), memory, written }
+    }
+
+    /// The address of the item with this index.
+    pub(super) fn at(&self, index: usize) -> *mut T {
+        self.start.as_ptr().wrapping_add(index)
+    }
+
+    /// Returns the memory of the group whose first object has index `first` to the system, if that takes it. The
+    /// objects are vacant then. Returns their highest count before.
+    ///
+    /// # Safety
+    /// The type allows it ([`Item::RETURNS`] and [`is_returnable`]). The objects are written and free, no thread can take
+    /// one meanwhile, and no read section is open in which one may have been found before it was freed.
+    pub(super) unsafe fn discard(&self, first: usize) -> u32 {
+        let items = first..first + GROUP;
+        // SAFETY: invariant 1; the caller's promise.
+        let count = items.map(|index| unsafe { &*self.at(index) }.count()).max().unwrap_or(0);
+        #[cfg(loom)]
+        for index in first..first + GROUP {
+            // SAFETY: as above.
+            let item = unsafe { &*self.at(index) };
+            // SAFETY: as above.
+            item.clear(unsafe { side(item) });
+        }
+        // SAFETY: the caller's promise: whole pages of atomics for which zeros are a value, and which only threads read
+        // that accept a vacant item.
+        unsafe { self.discard_bytes(first..first + GROUP) };
+        count
+    }
+
+    /// Returns the memory of all objects from index `first` on, which begins a group.
+    ///
+    /// # Safety
+    /// The type allows it, and the objects were never reserved.
+    pub(super) unsafe fn discard_rest(&self, first: usize) {
+        // SAFETY: invariant 3: no thread has them.
+        unsafe { self.discard_bytes(first..const { used::<T>() }) };
+    }
+
+    /// # Safety
+    /// As [`Mapping::discard`], for these objects, which are whole groups.
+    unsafe fn discard_bytes(&self, objects: Range<usize>) {
+        if cfg!(loom) {
+            return;
+        }
+        for (offset, size) in [(0, size_of::<T>()), (const { first_side::<T>() }, size_of::<T::Side>())] {
+            // A refusal leaves what is there: free objects as they were.
+            // SAFETY: this function's contract.
+            let _ = unsafe { self.memory.discard(offset + objects.start * size..offset + objects.end * size) };
+        }
+    }
+
+    /// Requests huge pages for the chunk, or small ones.
+    pub(super) fn advise_huge(&self, is_huge: bool) {
+        let advise = if is_huge { prim::mem::advise_huge } else { prim::mem::advise_small };
+        advise(self.memory.start().as_ptr(), CHUNK);
     }
 
     /// Writes the batch whose first object has index `first`, links its items, and publishes them to all threads.

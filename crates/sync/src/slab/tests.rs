@@ -33,8 +33,226 @@ unsafe impl Item for Thing {
 
 /// Returns an item that a test took and does not use any more.
 fn free<T: Item>(slab: &Slab<T>, item: &T) {
-    // SAFETY: the tests return to a slab, once, what they took out of it.
-    unsafe { slab.free(item) };
+    std::thread_local!(static DOMAIN: RcuDomain = RcuDomain::without_reclaimer());
+    // SAFETY: the tests return to a slab, once, what they took out of it; those with readers use the domain themselves.
+    DOMAIN.with(|domain| unsafe { slab.free(domain, item) });
+}
+
+/// An item whose memory returns: four pages for a group.
+#[repr(align(64))]
+struct Leaf {
+    count: AtomicU64,
+    _pad: [AtomicU64; 7],
+}
+
+#[repr(align(64))]
+struct Stem {
+    link: AtomicPtr<Leaf>,
+    word: AtomicU64,
+    _pad: [AtomicU64; 22],
+}
+
+// SAFETY: the link is a word of the side, which nothing else uses. Both parts are atomics; vacant ones hold zeros.
+unsafe impl Item for Leaf {
+    type Side = Stem;
+    const RETURNS: bool = true;
+    fn vacant() -> (Self, Stem) {
+        let zero = |_| AtomicU64::new(0);
+        let leaf = Self { count: AtomicU64::new(0), _pad: core::array::from_fn(zero) };
+        (leaf, Stem { link: AtomicPtr::default(), word: AtomicU64::new(0), _pad: core::array::from_fn(zero) })
+    }
+    fn free_link(stem: &Stem) -> &AtomicPtr<Self> {
+        &stem.link
+    }
+    fn count(&self) -> u32 {
+        self.count.load(Relaxed) as u32
+    }
+    fn raise_above(&self, count: u32) {
+        self.count.fetch_max(u64::from(count) + 1, Relaxed);
+    }
+}
+
+/// Bytes of the memory of `slab` that its process has: the resident pages of its chunks.
+fn resident(slab: &Slab<Leaf>) -> usize {
+    let page = prim::mem::page_size();
+    let depot = slab.depot.0.lock();
+    let of_chunk = |chunk: &core::ptr::NonNull<Chunk<Leaf>>| {
+        let mut pages = vec![0u8; CHUNK / page];
+        // SAFETY: the chunk is mapped, and there is a byte for each of its pages.
+        let start = unsafe { chunk.as_ref() }.at(0);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::mincore(start.cast(), CHUNK, pages.as_mut_ptr()) }, 0);
+        pages.iter().filter(|&&page| page & 1 != 0).count() * page
+    };
+    depot.chunks.iter().map(of_chunk).sum()
+}
+
+/// Takes `count` items, and uses each once.
+fn take_leaves(slab: &Slab<Leaf>, count: usize) -> Vec<&Leaf> {
+    let leaves: Vec<&Leaf> = (0..count).map(|_| slab.alloc()).collect();
+    for leaf in &leaves {
+        leaf.count.fetch_add(2, Relaxed);
+        // SAFETY: it lies in `slab`.
+        unsafe { side(*leaf) }.word.store(1, Relaxed);
+    }
+    leaves
+}
+
+fn free_leaves(slab: &Slab<Leaf>, domain: &RcuDomain, leaves: &[&Leaf]) {
+    // SAFETY: the tests return once what they took out of the slab; readers are in sections of `domain`.
+    leaves.iter().for_each(|leaf| unsafe { slab.free(domain, leaf) });
+}
+
+#[test]
+fn a_reader_that_stays_keeps_half_of_the_memory_from_its_next_use() {
+    let (slab, domain) = (Slab::<Leaf>::new(), RcuDomain::new());
+    let guard = domain.read();
+    for _ in 0..10 {
+        let leaves = take_leaves(&slab, 50_000);
+        free_leaves(&slab, &domain, &leaves);
+    }
+    assert!(slab.reserved_bytes() <= 50_000 * 256 * 5 / 2, "{}", slab.reserved_bytes());
+    drop(guard);
+}
+
+/// The same, with grace periods in between, so that none of the memory that is too much must wait for a later call.
+fn free_in_parts(slab: &Slab<Leaf>, domain: &RcuDomain, leaves: &[&Leaf]) {
+    for leaves in leaves.chunks(500) {
+        free_leaves(slab, domain, leaves);
+        domain.barrier();
+    }
+}
+
+/// The most that a slab without items in use keeps, when one thread used it: the free groups that may stay, and those of
+/// the items in its magazine.
+const MOST_KEPT: usize = (free::KEPT + 2 * BATCH) * 4 * 4096;
+
+#[test]
+fn the_memory_of_free_items_goes_back_to_the_system_after_a_grace_period() {
+    let (slab, domain) = (Slab::<Leaf>::new(), RcuDomain::new());
+    let orders: [fn(&mut Vec<&Leaf>); 3] = [
+        |_| (),
+        |leaves| leaves.reverse(),
+        // Each group loses its last item near the end.
+        |leaves| leaves.sort_by_key(|leaf| core::ptr::from_ref(*leaf).addr().wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+    ];
+    for order in orders {
+        let mut leaves = take_leaves(&slab, 100_000);
+        let full = resident(&slab);
+        assert!(full >= 100_000 * 256, "{full}");
+        order(&mut leaves);
+        for leaves in leaves.chunks(500) {
+            let before = resident(&slab);
+            let guard = domain.read();
+            free_leaves(&slab, &domain, leaves);
+            assert!(resident(&slab) >= before, "a reader is in a section");
+            drop(guard);
+            domain.barrier();
+        }
+        let left = resident(&slab);
+        assert!(left <= MOST_KEPT, "{left} bytes");
+        assert!(slab.touched_bytes() <= left + CHUNK, "{}", slab.touched_bytes());
+    }
+}
+
+#[test]
+fn an_item_whose_memory_was_returned_is_vacant_and_its_count_does_not_go_back() {
+    let (slab, domain) = (Slab::<Leaf>::new(), RcuDomain::new());
+    let mut last = std::collections::HashMap::new();
+    for round in 0..4 {
+        let leaves = take_leaves(&slab, 20_000);
+        for &leaf in &leaves {
+            let now = leaf.count.load(Relaxed);
+            let before = last.insert(core::ptr::from_ref(leaf), now);
+            assert!(before.is_none_or(|before| before < now), "{round}: {before:?}, then {now}");
+        }
+        free_in_parts(&slab, &domain, &leaves);
+        let mut bare = 0;
+        slab.for_each(|leaf| {
+            // SAFETY: it lies in `slab`.
+            let stem = unsafe { side(leaf) };
+            let is_zero = leaf.count.load(Relaxed) == 0 && stem.word.load(Relaxed) == 0;
+            bare += usize::from(is_zero && stem.link.load(Relaxed).is_null());
+        });
+        assert!(bare >= 20_000 - MOST_KEPT / 256, "{bare}");
+    }
+}
+
+#[test]
+fn items_in_use_keep_their_memory_when_their_neighbours_go() {
+    let (slab, domain) = (Slab::<Leaf>::new(), RcuDomain::new());
+    let leaves = take_leaves(&slab, 50_000);
+    leaves.iter().enumerate().for_each(|(mark, leaf)| leaf.count.store(mark as u64, Relaxed));
+    let (kept, freed): (Vec<_>, Vec<_>) = leaves.iter().enumerate().partition(|(mark, _)| mark % 1000 < 100);
+    let freed: Vec<&Leaf> = freed.into_iter().map(|(_, &leaf)| leaf).collect();
+    free_in_parts(&slab, &domain, &freed);
+    assert!(kept.iter().all(|&(mark, leaf)| leaf.count.load(Relaxed) == mark as u64));
+    // Of each thousand, 900 in a row went: at least 12 groups of 64 items.
+    assert!(resident(&slab) <= 50_000 * 256 * 3 / 10 + MOST_KEPT, "{}", resident(&slab));
+}
+
+#[test]
+fn a_slab_that_is_used_at_a_steady_size_keeps_its_memory() {
+    let (slab, domain) = (Slab::<Leaf>::new(), RcuDomain::new());
+    let mut leaves = take_leaves(&slab, 64_000);
+    for _ in 0..100 {
+        let freed = leaves.split_off(64_000 - 1024);
+        free_leaves(&slab, &domain, &freed);
+        leaves.extend(take_leaves(&slab, 1024));
+    }
+    assert_eq!(domain.stats().freed_callbacks + domain.stats().deferred_callbacks, 0);
+}
+
+#[test]
+fn a_slab_may_be_dropped_while_its_memory_returns() {
+    let domain = RcuDomain::new();
+    let guard = domain.read();
+    let slab = Slab::<Leaf>::small();
+    let leaves = take_leaves(&slab, 20_000);
+    free_leaves(&slab, &domain, &leaves);
+    assert_ne!(domain.stats().deferred_callbacks, 0);
+    drop(slab);
+    drop(guard);
+    domain.barrier();
+}
+
+#[test]
+fn a_slab_with_a_limit_returns_nothing() {
+    let (slab, domain) = (Slab::<Leaf>::with_limit(20_000), RcuDomain::new());
+    let leaves = take_leaves(&slab, 20_000);
+    free_leaves(&slab, &domain, &leaves);
+    assert_eq!(domain.stats().deferred_callbacks, 0);
+    assert_eq!(take_leaves(&slab, 20_000).len(), 20_000);
+}
+
+#[test]
+fn threads_that_allocate_and_free_lose_no_item_while_memory_returns() {
+    let (slab, domain) = (Slab::<Leaf>::new(), RcuDomain::new());
+    std::thread::scope(|s| {
+        for me in 1..=3u64 {
+            let (slab, domain) = (&slab, &domain);
+            s.spawn(move || {
+                for round in 0..30 {
+                    let leaves: Vec<&Leaf> = (0..(me * 1000 + round * 100)).map(|_| slab.alloc()).collect();
+                    for leaf in &leaves {
+                        // SAFETY: it lies in `slab`.
+                        assert_eq!(unsafe { side(*leaf) }.word.swap(me, Relaxed), 0);
+                    }
+                    for leaf in &leaves {
+                        // SAFETY: as above.
+                        assert_eq!(unsafe { side(*leaf) }.word.swap(0, Relaxed), me);
+                    }
+                    free_leaves(slab, domain, &leaves);
+                }
+            });
+        }
+    });
+    domain.barrier();
+    // Now one thread frees all there is, so that what was too much for the others goes.
+    let all = take_leaves(&slab, 12_000);
+    free_in_parts(&slab, &domain, &all);
+    let (left, threads) = (resident(&slab), prim::cpu::count());
+    assert!(left <= MOST_KEPT * threads, "{left} bytes, {threads} threads");
 }
 
 #[test]

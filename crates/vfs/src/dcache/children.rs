@@ -9,8 +9,8 @@ use prim::atomic::Ordering::Relaxed;
 /// Puts `dentry` at the head of `dir`'s listing. `dir` is locked.
 pub(super) fn insert_child(dir: &Dentry, dentry: &Dentry) {
     // Relaxed: all of this under the directory's lock.
-    let cookie = dir.next_cookie.load(Relaxed);
-    dir.next_cookie.store(cookie + 1, Relaxed);
+    let cookie = dir.last_cookie.load(Relaxed) + 1;
+    dir.last_cookie.store(cookie, Relaxed);
     dentry.cookie.store(cookie, Relaxed);
     let first = dir.first_child.get();
     if let Some(first) = first {

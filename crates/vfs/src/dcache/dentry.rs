@@ -19,7 +19,7 @@
 //! # How it is locked
 //! `seq` orders readers against changes of name, parent and object. `lock` (of the directory) serialises every
 //! change of the directory's entries: their insertion, removal, `sib_*`, `cookie`, and the directory's `children`,
-//! `first_child`, `next_cookie`.
+//! `first_child`, `last_cookie`.
 //!
 //! # Where it comes from
 //! Linux's `struct dentry` (`d_seq`, `d_lockref`, `d_name`, inline names).
@@ -66,8 +66,8 @@ pub(crate) struct Cold {
     pub(crate) children: AtomicU32,
     /// Position in the parent's listing: falls along the sibling list, never used twice.
     pub(crate) cookie: AtomicU64,
-    /// The cookie of the next new entry.
-    pub(crate) next_cookie: AtomicU64,
+    /// The cookie of the newest entry.
+    pub(crate) last_cookie: AtomicU64,
 }
 
 /// The word that a lookup compares: hash and length.
@@ -107,7 +107,7 @@ impl Cold {
             lock: Mutex::new(()),
             children: AtomicU32::new(0),
             cookie: AtomicU64::new(0),
-            next_cookie: AtomicU64::new(1),
+            last_cookie: AtomicU64::new(0),
         }
     }
 }
@@ -264,6 +264,12 @@ impl Dentry {
         self.hash_len.load(Relaxed) as u8 as usize
     }
 
+    /// Whether the slot owns no memory elsewhere, as a free one must.
+    #[cfg(test)]
+    pub(crate) fn owns_nothing(&self) -> bool {
+        self.long_name.is_none() && cold_part(self).inode.owns_nothing()
+    }
+
     /// Frees a long name. The dentry is dead.
     pub(crate) fn clear_name(&self, domain: &RcuDomain) {
         if self.has_long_name() {
@@ -342,7 +348,7 @@ mod tests {
             offset_of!(Cold, lock),
             offset_of!(Cold, children),
             offset_of!(Cold, cookie),
-            offset_of!(Cold, next_cookie),
+            offset_of!(Cold, last_cookie),
         ];
         assert_eq!(written, [0, 8, 16, 24, 32, 40, 44, 48, 56]);
     }

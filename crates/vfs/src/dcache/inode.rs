@@ -114,7 +114,7 @@ impl Inode {
             private: Private::none(),
             link_body: RcuBytes::none(),
             data_lock: Mutex::new(()),
-            attr_until: AtomicU32::new(FOREVER),
+            attr_until: AtomicU32::new(AGED),
             free_link: AtomicPtr::new(core::ptr::null_mut()),
             next: AtomicUsize::new(0),
             acl: InSlot::none(),
@@ -361,6 +361,12 @@ impl Inode {
     /// Drops the ACLs of a dead inode.
     pub(crate) fn clear_acl(&self, domain: &RcuDomain) {
         self.acl.replace(domain, None, Acls::heap_bytes);
+    }
+
+    /// Whether it owns no memory.
+    #[cfg(test)]
+    pub(crate) fn owns_nothing(&self) -> bool {
+        self.private.is_none() && self.link_body.is_none() && self.acl.is_none()
     }
 
     /// Whether the inode is alive.

@@ -11,6 +11,7 @@
 //! Linux's `fs/dcache.c` in its parts: `d_alloc`, `d_add`, `d_delete`, `__d_move`, `d_exchange`, `dput`; own code.
 
 use crate::base::attr::{Attr, S_IFMT};
+use crate::base::errno::Errno;
 use crate::base::name::{Named, short};
 use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child};
@@ -287,7 +288,23 @@ impl SuperBlock {
         Some(pinned)
     }
 
-    /// Takes a count on `dentry` unless it is dead.
+    /// Takes a count on the directory of a dentry that the caller holds.
+    ///
+    /// # Errors
+    /// `ENOENT`: it has none.
+    pub(crate) fn pin_parent(&self, held: &Dentry) -> Result<CountedDentry, Errno> {
+        // A held dentry keeps its parent alive, but may move to another one. The section keeps that of the moment.
+        let _guard = self.domain.read();
+        loop {
+            let parent = held.parent().ok_or(Errno::ENOENT)?;
+            if let Some(pinned) = self.pin(parent) {
+                return Ok(pinned);
+            }
+        }
+    }
+
+    /// Takes a count on `dentry` unless it is dead. The caller found it in the read section that it is in, or has the
+    /// lock of its directory: the slot of a dentry that went earlier may be on its way back to the system.
     pub(crate) fn pin(&self, dentry: &Dentry) -> Option<CountedDentry> {
         match CountedDentry::unless_dead(self, dentry) {
             Ok(pinned) => Some(pinned),

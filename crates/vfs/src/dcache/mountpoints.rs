@@ -24,20 +24,29 @@ impl Mountpoints {
     /// # Errors
     /// `ENOENT`: its name was removed.
     pub(crate) fn mark(&mut self, sb: &SuperBlock, dentry: &Dentry) -> Result<(), Errno> {
-        let _held = loop {
-            let parent = dentry.parent().ok_or(Errno::ENOENT)?;
-            let held = sb.ranks.lock(Rank::Directory, &parent.lock);
-            // Otherwise it moved before the lock, and its removal needs the lock of another directory.
-            if dentry.is_in(parent) {
-                break held;
+        loop {
+            let parent = sb.pin_parent(dentry)?;
+            let marked = self.mark_in(sb, parent.get(sb), dentry);
+            sb.unpin(parent);
+            if let Some(marked) = marked {
+                return marked;
             }
-        };
+        }
+    }
+
+    /// As [`Mountpoints::mark`], if `dentry` is in `parent`.
+    fn mark_in(&mut self, sb: &SuperBlock, parent: &Dentry, dentry: &Dentry) -> Option<Result<(), Errno>> {
+        let _held = sb.ranks.lock(Rank::Directory, &parent.lock);
+        // Otherwise it moved before the lock, and its removal needs the lock of another directory.
+        if !dentry.is_in(parent) {
+            return None;
+        }
         if !dentry.object().is_hashed() {
-            return Err(Errno::ENOENT);
+            return Some(Err(Errno::ENOENT));
         }
         *self.on.entry(address(dentry)).or_insert(0) += 1;
         dentry.update_flags(|object| object.with(ObjectFlags::MOUNTED));
-        Ok(())
+        Some(Ok(()))
     }
 
     /// Counts one mount less on `dentry`.

@@ -279,7 +279,7 @@ impl SuperBlock {
         if self.is_limited {
             self.share(kind).charge(-(SLOT as i64));
         }
-        crate::dcache::slot::free_slot(self.slab_of(kind), slot);
+        crate::dcache::slot::free_slot(self.slab_of(kind), &self.domain, slot);
     }
 
     /// Moves the hand over so many slots; returns how many there were.

@@ -5,8 +5,8 @@
 //! A *slot* is a dentry and room for an inode, 256 bytes, in a type-stable slab ([`sync::Slab`]). The
 //! dentry's walk line is the slab's item; its cold line and the inode are the item's side ([`ColdPart`]).
 //! Every pointer to a dentry or an inode points into the slab of its [`SuperBlock`]. The slab returns no
-//! memory before it is dropped. So a stale pointer can reach a slot that serves another name by then, but
-//! never foreign memory. The rest of the crate detects reuse by sequence counts and needs no `unsafe` for it.
+//! address before it is dropped, and a free slot whose memory went back to the system reads as a vacant one. So a
+//! stale pointer can reach a slot that serves another name by then, but never foreign memory. The rest of the crate detects reuse by sequence counts and needs no `unsafe` for it.
 //!
 //! # Invariants
 //! 1. Every [`Link`], every inode address in an object word, every [`CountedDentry`] and every [`UncountedDentry`] was made from a `&Dentry` or
@@ -18,7 +18,10 @@
 //! 3. The box in a [`Private`] is freed only when the inode is dead ([`DeadInode`]): no thread has a reference on it.
 //!    File-system code gets `&Inode` only while the caller has a reference on it; only a check in rcu-walk gets it without
 //!    one ([`UnheldInode`](crate::UnheldInode)), and where there are such checks the box goes a grace period later.
-//! 4. Guards and domains that meet a slot or the table are those of its tree.
+//! 4. Guards and domains that meet a slot or the table are those of its tree. A thread that changes a slot is one of its
+//!    users, or found it in the read section that it is in, before it was freed; the slab returns the memory of free slots
+//!    a grace period after. (Two exceptions: an [`UncountedDentry`] is killed if it is alive, by one exchange that fails on a
+//!    free slot; and the reclaim clock works on slabs with a limit, which return nothing.)
 //! 5. A slot is returned once in a life, to the slab of its kind: an [`UnusedSlot`] comes from the slab, from a dentry and an
 //!    inode that ended ([`DeadDentry`], [`DeadInode`]), and each of these is made once in a life and used up by what ends it.
 //!    A dentry or an inode ends when the last count on it was put; an inode's is an [`InodeRef`], which is used up by that.
@@ -50,8 +53,13 @@ pub(crate) struct ColdPart {
 }
 
 // SAFETY: the word is a field of the side's inode, and only the slab uses it.
+// With `RETURNS`: both parts are atomics and locks made of them, whose vacant state is zero (a test compares the bytes), and
+// what a free slot owned was dropped at the end of its dentry and inode (`Dentry::owns_nothing`, which tests check).
 unsafe impl Item for Dentry {
     type Side = ColdPart;
+
+    // loom's atomics are not their bytes; crates/sync/tests/loom_slab_return.rs models the return.
+    const RETURNS: bool = !cfg!(loom);
 
     fn vacant() -> (Self, ColdPart) {
         (Dentry::vacant(), ColdPart { cold: Cold::vacant(), inode: Inode::vacant() })
@@ -59,6 +67,14 @@ unsafe impl Item for Dentry {
 
     fn free_link(rest: &ColdPart) -> &AtomicPtr<Self> {
         &rest.inode.free_link
+    }
+
+    fn count(&self) -> u32 {
+        self.seq.current()
+    }
+
+    fn raise_above(&self, count: u32) {
+        self.seq.raise_above(count);
     }
 }
 
@@ -346,9 +362,11 @@ fn leave(dentry: &Dentry) -> Option<UnusedSlot<'_>> {
 
 /// Returns a slot to the slab that it came from.
 #[inline(always)]
-pub(crate) fn free_slot(slab: &Slab<Dentry>, slot: UnusedSlot<'_>) {
-    // SAFETY: invariant 5.
-    unsafe { slab.free(slot.0) };
+pub(crate) fn free_slot(slab: &Slab<Dentry>, domain: &RcuDomain, slot: UnusedSlot<'_>) {
+    #[cfg(test)]
+    assert!(slot.0.owns_nothing(), "a free slot owns memory");
+    // SAFETY: invariants 4 and 5.
+    unsafe { slab.free(domain, slot.0) };
 }
 
 /// The hash table of a tree's dentries.
@@ -412,6 +430,12 @@ impl<T: Send + Sync + 'static> InSlot<T> {
         Self(RawRcu::new(None))
     }
 
+    /// Whether there is no value, for the only user of the slot.
+    #[cfg(test)]
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     #[inline]
     pub(crate) fn load<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Option<&'g T> {
         // SAFETY: invariant 4: the guard is of the domain that `set` defers to.
@@ -428,5 +452,24 @@ impl<T: Send + Sync + 'static> InSlot<T> {
 impl RcuBytes {
     pub(crate) fn set(&self, domain: &RcuDomain, bytes: Option<Box<[u8]>>) {
         self.replace(domain, bytes, |old| old.len());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn check<T>(value: &T) {
+        // SAFETY: the bytes of a value without padding.
+        let bytes = unsafe { core::slice::from_raw_parts(core::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) };
+        let other: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
+        assert!(other.is_empty(), "{}: not zero at {other:?}", core::any::type_name::<T>());
+    }
+
+    #[test]
+    fn a_vacant_slot_is_all_zeros_as_memory_that_was_returned() {
+        let (dentry, rest) = <Dentry as Item>::vacant();
+        check(&dentry);
+        check(&rest);
     }
 }

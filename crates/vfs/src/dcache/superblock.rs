@@ -383,7 +383,10 @@ impl Drop for SuperBlock {
             }
         });
         self.for_each(|dentry| {
-            if let Some(dead) = DeadDentry::kill(dentry, 1) {
+            // (The exchange alone would take memory for slots that have none any more.)
+            if !dentry.count.is_dead()
+                && let Some(dead) = DeadDentry::kill(dentry, 1)
+            {
                 self.bury(dead);
             }
         });

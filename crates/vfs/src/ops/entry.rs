@@ -3,8 +3,9 @@
 //! # How they work
 //! Each operation walks to the directory, locks it, checks that it still is what the walk found (its sequence
 //! is unchanged and it was not removed), calls the file system, and changes the tree. It takes a count on the
-//! mount, so that the file system stays, but none on the directory: its lock keeps it, since a removal needs
-//! the same lock. (It may be moved meanwhile; that changes nothing in it.)
+//! place before it leaves the walk's read section: the lock of a directory without a count could be that of
+//! another directory by then, or of none. Once the directory is locked, the lock keeps its name, since a
+//! removal needs the same lock. (It may be moved meanwhile; that changes nothing in it.)
 
 use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
 use crate::base::errno::Errno;
@@ -15,7 +16,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
 use crate::dcache::reclaim::{LockedDirs, MayEvict};
-use crate::dcache::slot::{CountedDentry, UncountedDentry};
+use crate::dcache::slot::CountedDentry;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::Mount;
 use crate::mount::context::Context;
@@ -25,10 +26,9 @@ use crate::walk::permission::{may, may_block};
 use crate::walk::{lookup, nul_or};
 use sync::PerCpuArc;
 
-/// A directory that a walk found, with its sequence at that moment. The mount is held, the directory is not.
+/// A directory that a walk found, held, with its sequence at that moment.
 pub(crate) struct DirAt {
-    pub(crate) mount: PerCpuArc<Mount>,
-    dir: UncountedDentry,
+    place: OwnedPlace,
     seq: u32,
     /// Symbolic links that the walk followed.
     links: u32,
@@ -36,11 +36,15 @@ pub(crate) struct DirAt {
 
 impl DirAt {
     pub(crate) fn dir(&self) -> &Dentry {
-        self.dir.get(self.sb())
+        self.place.dentry()
+    }
+
+    pub(crate) fn mount(&self) -> &PerCpuArc<Mount> {
+        self.place.mount()
     }
 
     pub(crate) fn sb(&self) -> &SuperBlock {
-        &self.mount.sb
+        self.place.sb()
     }
 
     /// Whether the directory still is what the walk found. While its lock is held it then stays in the tree;
@@ -151,13 +155,7 @@ impl Context {
                 if !found.object.is_open_dir() && last.kind != LastKind::Root {
                     may(found, &found.inode()?.attr(), MAY_EXEC)?;
                 }
-                let mount = found.count_mount()?;
-                Ok(DirAt {
-                    mount,
-                    dir: UncountedDentry::of(found.sb(), found.dentry),
-                    seq: found.seq,
-                    links: found.links,
-                })
+                Ok(DirAt { place: found.pin()?, seq: found.seq, links: found.links })
             },
         );
         match found {
@@ -195,7 +193,7 @@ impl Context {
             // another thread made progress.
             if at.is_current() {
                 let hash = sb.hash(last.name);
-                let (mount, links) = (&at.mount, at.links);
+                let (mount, links) = (at.mount(), at.links);
                 let entry = Entry { context: self, mount, sb, dir, last, hash, links };
                 return f(&entry, held.may_evict()).map_err(|errno| nul_or(path, errno));
             }

@@ -91,7 +91,7 @@ impl<'t> DirLocks<'t> {
     /// one of them has changed.
     ///
     /// The first is checked before the second is locked, and then stays what it is. So the second, even if
-    /// its memory serves another directory by now, is not an ancestor of the first, and the order holds.
+    /// it was removed by now, is not an ancestor of the first, and the order holds.
     fn two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Option<Self> {
         let held = sb.ranks.lock(Rank::Directory, &first.dir().lock);
         if !first.is_current() {
@@ -136,7 +136,7 @@ impl Context {
             let old_at = self.parent(0, old.base, old.path, &old_last)?;
             let new_last = Last::of(new.path).ok_or(Errno::ENOENT)?;
             let new_at = self.parent(0, new.base, new.path, &new_last)?;
-            if !old_at.mount.ptr_eq(&new_at.mount) {
+            if !old_at.mount().ptr_eq(new_at.mount()) {
                 return Err(Errno::EXDEV);
             }
             if old_last.kind != LastKind::Normal {
@@ -145,7 +145,7 @@ impl Context {
             if new_last.kind != LastKind::Normal {
                 return Err(if flags.contains(RenameFlags::NOREPLACE) { Errno::EEXIST } else { Errno::EBUSY });
             }
-            old_at.mount.check_writable()?;
+            old_at.mount().check_writable()?;
             match lock_ends(End::of(&old_at, old_last), End::of(&new_at, new_last), flags, ordered) {
                 Try::Changed => {}
                 Try::Busy => ordered = true,
@@ -230,7 +230,7 @@ impl Context {
         if target_inode.is_some_and(|target| core::ptr::eq(target, inode)) {
             return Ok(Done::Yes);
         }
-        let mount = &old.at.mount;
+        let mount = old.at.mount();
         self.may_remove(mount, old.dir(), moved, is_dir)?;
         match target {
             Some(target) => {

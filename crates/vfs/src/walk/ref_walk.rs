@@ -358,13 +358,9 @@ impl RefWalk {
             from = up;
         }
         let up = loop {
-            // A held dentry keeps its parent alive, but may move to another one.
-            let parent = from.dentry().parent().ok_or(Errno::ENOENT)?;
-            if let Some(pinned) = from.sb().pin(parent) {
-                let up = from.beside(pinned);
-                if from.dentry().is_in(up.dentry()) {
-                    break up;
-                }
+            let up = from.beside(from.sb().pin_parent(from.dentry())?);
+            if from.dentry().is_in(up.dentry()) {
+                break up;
             }
         };
         self.check_up(&up)?;
@@ -398,12 +394,7 @@ impl RefWalk {
         let next = if leads_to_root(&body, self.resolve, is_roots_mount)? {
             self.root.clone()
         } else {
-            loop {
-                let parent = self.here().parent().ok_or(Errno::ENOENT)?;
-                if let Some(pinned) = self.here.sb().pin(parent) {
-                    break self.here.beside(pinned);
-                }
-            }
+            self.here.beside(self.here.sb().pin_parent(self.here())?)
         };
         self.here = next;
         (self.arrived, self.is_new) = (true, false);

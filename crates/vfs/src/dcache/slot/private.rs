@@ -19,6 +19,12 @@ impl Private {
         Self(AtomicPtr::new(core::ptr::null_mut()))
     }
 
+    /// Whether there is no data, for the only user of the slot.
+    #[cfg(test)]
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.load(Relaxed).is_null()
+    }
+
     pub(crate) fn get(&self) -> Option<&(dyn Any + Send + Sync)> {
         // ORDERING: Acquire, pairs with the AcqRel exchange in `get_or_set`: the boxed value is seen.
         let data = self.0.load(Acquire);

@@ -1,0 +1,186 @@
+//! The depot of a slab: its chunks, and the free items that no magazine has.
+//!
+//! # What it is
+//! What is behind the slab's lock. The head of [the slab's module](super) has the invariants, and how memory returns.
+//!
+//! # What it is not
+//! Fast: magazines come here once in a batch of calls.
+//!
+//! # How it is locked
+//! The slab puts it into a mutex. [`Depot::return_groups`] takes that itself, twice for a short time.
+//!
+//! # Where it comes from
+//! The depot of J. Bonwick and J. Adams, "Magazines and Vmem" (USENIX 2001).
+
+use super::chunk::{Chunk, is_returnable, place_of, used};
+use super::free::{FreeItems, GROUP};
+use super::{BATCH, Item};
+use crate::mutex::Mutex;
+use core::mem::size_of;
+use core::ptr::NonNull;
+
+/// Groups that one call makes return at most. A call frees at most [`BATCH`] items and so completes as many groups; the rest
+/// is for those that may not stay any more because fewer are in use.
+const MOST: usize = 2 * BATCH;
+
+/// How the memory of a chunk is.
+struct Pages {
+    /// Groups whose memory was returned.
+    bare: usize,
+    /// Whether huge pages are requested for it: while there are none of these.
+    are_huge: bool,
+}
+
+/// See the [module documentation](self).
+pub(super) struct Depot<T: Item> {
+    pub(super) free: FreeItems,
+    /// Each has its own `Box`, so that a thread can refer to it without the lock.
+    pub(super) chunks: Vec<NonNull<Chunk<T>>>,
+    /// For each chunk, how its memory is.
+    pages: Vec<Pages>,
+    /// The chunks' addresses, in order, with their indexes.
+    addresses: Vec<(usize, usize)>,
+    /// The highest count of an item whose memory was returned.
+    pub(super) count: u32,
+    /// Whether the system can take back a group.
+    is_returnable: bool,
+    /// Items reserved so far, in the order of the chunks: a multiple of `BATCH`.
+    pub(super) reserved: usize,
+    /// How far `reserved` may grow for `try_alloc`.
+    pub(super) limit: usize,
+    /// Chunks from this one on are requested as huge pages.
+    huge_from: usize,
+}
+
+// SAFETY: invariant 4: it owns the chunks that it points at, and `T: Send + Sync`.
+unsafe impl<T: Item> Send for Depot<T> {}
+
+impl<T: Item> Depot<T> {
+    pub(super) fn new(huge_from: usize) -> Self {
+        Self {
+            free: FreeItems::default(),
+            chunks: Vec::new(),
+            pages: Vec::new(),
+            addresses: Vec::new(),
+            count: 0,
+            is_returnable: T::RETURNS && is_returnable::<T>(),
+            reserved: 0,
+            limit: usize::MAX,
+            huge_from,
+        }
+    }
+
+    /// Bytes of so many groups.
+    pub(super) fn bytes_of(groups: usize) -> usize {
+        groups * GROUP * (size_of::<T>() + size_of::<T::Side>())
+    }
+
+    /// Fills `items` with addresses of free items, as far as there are any. Returns how many.
+    pub(super) fn take(&mut self, items: &mut [*mut T]) -> usize {
+        let mut len = 0;
+        while len < items.len()
+            && let Some((index, was_bare)) = self.free.take()
+        {
+            let at = index / const { used::<T>() };
+            // SAFETY: invariant 4.
+            let chunk = unsafe { self.chunks[at].as_ref() };
+            if was_bare {
+                self.pages[at].bare -= 1;
+                if self.pages[at].bare == 0 && at >= self.huge_from {
+                    self.pages[at].are_huge = true;
+                    chunk.advise_huge(true);
+                }
+            }
+            items[len] = chunk.at(index % const { used::<T>() });
+            len += 1;
+        }
+        len
+    }
+
+    /// Takes a free item.
+    pub(super) fn put(&mut self, item: *mut T) {
+        let (chunk, index) = place_of(item);
+        let at = self.addresses.binary_search_by_key(&chunk, |&(address, _)| address).expect("an item of this slab");
+        self.free.put(self.addresses[at].1 * const { used::<T>() } + index);
+    }
+
+    /// Groups whose memory must go back, taken out of the depot.
+    pub(super) fn surplus(&mut self) -> Vec<usize> {
+        if !self.is_returnable || self.limit != usize::MAX {
+            return Vec::new();
+        }
+        let groups = self.reserved / GROUP;
+        core::iter::from_fn(|| self.free.take_surplus(groups)).take(MOST).collect()
+    }
+
+    /// Returns the memory of groups that [`Depot::surplus`] took, after a grace period, and makes them free again.
+    pub(super) fn return_groups(depot: &Mutex<Self>, groups: &[usize]) {
+        let places: Vec<(NonNull<Chunk<T>>, usize)> = {
+            let depot = depot.lock();
+            let place = |group: usize| {
+                let first = group * GROUP;
+                (depot.chunks[first / const { used::<T>() }], first % const { used::<T>() })
+            };
+            groups.iter().map(|&group| place(group)).collect()
+        };
+        let mut count = 0;
+        for (chunk, first) in places {
+            // SAFETY: invariant 4: the caller has the depot.
+            let chunk = unsafe { chunk.as_ref() };
+            // SAFETY: invariant 5: the group is free and cannot be taken; the grace period is over.
+            count = count.max(unsafe { chunk.discard(first) });
+        }
+        let mut depot = depot.lock();
+        depot.count = depot.count.max(count);
+        groups.iter().for_each(|&group| depot.put_bare(group));
+    }
+
+    /// Takes back a group whose memory was returned.
+    fn put_bare(&mut self, group: usize) {
+        self.free.put_bare(group);
+        let at = group * GROUP / const { used::<T>() };
+        self.pages[at].bare += 1;
+        if !self.pages[at].are_huge {
+            return;
+        }
+        // A huge page, at the next use of an item or made by the system later, would take the memory again.
+        self.pages[at].are_huge = false;
+        // SAFETY: invariant 4.
+        let chunk = unsafe { self.chunks[at].as_ref() };
+        chunk.advise_huge(false);
+        let reserved = self.reserved - at * const { used::<T>() };
+        if reserved < const { used::<T>() } {
+            // SAFETY: invariant 3: nobody has what is not reserved, and the lock is held.
+            unsafe { chunk.discard_rest(reserved.next_multiple_of(GROUP)) };
+        }
+    }
+
+    /// Reserves a batch of memory never used before, for the caller to write. Returns its chunk, and its first index
+    /// there. With `limited`, only if the limit allows it.
+    pub(super) fn reserve(&mut self, limited: bool) -> Option<(NonNull<Chunk<T>>, usize)> {
+        if limited && self.reserved >= self.limit {
+            return None;
+        }
+        let first = self.reserved % const { used::<T>() };
+        if first == 0 {
+            let chunk = Box::new(Chunk::<T>::new(self.chunks.len() >= self.huge_from));
+            let address = chunk.at(0).addr();
+            let at = self.addresses.partition_point(|&(other, _)| other < address);
+            self.addresses.insert(at, (address, self.chunks.len()));
+            self.chunks.push(NonNull::from(Box::leak(chunk)));
+            self.pages.push(Pages { bare: 0, are_huge: self.pages.len() >= self.huge_from });
+            self.free.add_groups(const { used::<T>() } / GROUP);
+        }
+        self.reserved += BATCH;
+        self.chunks.last().map(|&chunk| (chunk, first))
+    }
+}
+
+impl<T: Item> Drop for Depot<T> {
+    fn drop(&mut self) {
+        for chunk in self.chunks.drain(..) {
+            // SAFETY: invariant 4: it came from a box, and the slab is being dropped, so it has no user.
+            drop(unsafe { Box::from_raw(chunk.as_ptr()) });
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Which items of a slab are free in its depot, and which groups of them are.
+//!
+//! # What it is
+//! A word of bits for each group of items, and three sets of groups: *partial* (some items are free), *whole* (all are)
+//! and *bare* (all are, and their memory was returned). Items are taken from partial groups first, the lowest first, so
+//! that others become whole; then from whole ones; then from bare ones, which takes memory.
+//!
+//! # What it is not
+//! The memory: it works with indexes alone, and no `unsafe`.
+//!
+//! # How it is locked
+//! By the depot's lock.
+//!
+//! # Where it comes from
+//! Address-ordered first fit: P. R. Wilson et al., "Dynamic Storage Allocation: A Survey" (IWMM 1995), 3.5.
+
+use super::BATCH;
+
+/// Items whose memory goes back together. 64 dentries are one page of items and three of sides.
+pub(super) const GROUP: usize = 2 * BATCH;
+
+/// Whole groups that may always stay.
+pub(super) const KEPT: usize = if cfg!(loom) { 0 } else { 32 };
+
+/// The bits of a group whose items are all free.
+const ALL: u64 = u64::MAX >> (u64::BITS as usize - GROUP);
+
+/// See the [module documentation](self).
+#[derive(Default)]
+pub(super) struct FreeItems {
+    /// For each group, one bit for each free item.
+    words: Vec<u64>,
+    partial: GroupSet,
+    whole: GroupSet,
+    bare: GroupSet,
+    /// Groups on their way back to the system.
+    returning: usize,
+}
+
+impl FreeItems {
+    /// Makes room for the items of so many more groups, none of which is free yet.
+    pub(super) fn add_groups(&mut self, groups: usize) {
+        let len = self.words.len() + groups;
+        self.words.resize(len, 0);
+        [&mut self.partial, &mut self.whole, &mut self.bare].into_iter().for_each(|set| set.make_room(len));
+    }
+
+    /// Items whose memory was returned.
+    pub(super) fn bare_items(&self) -> usize {
+        self.bare.len * GROUP
+    }
+
+    /// Takes an item.
+    pub(super) fn put(&mut self, index: usize) {
+        let (group, bit) = (index / GROUP, 1 << (index % GROUP));
+        let old = self.words[group];
+        debug_assert!(old & bit == 0, "an item is freed once");
+        self.words[group] = old | bit;
+        if old | bit == ALL {
+            self.partial.remove(group);
+            self.whole.insert(group);
+        } else if old == 0 {
+            self.partial.insert(group);
+        }
+    }
+
+    /// An item to hand out: its index, and whether its group was bare until now.
+    pub(super) fn take(&mut self) -> Option<(usize, bool)> {
+        let group = self.partial.first().or_else(|| self.whole.first()).or_else(|| self.bare.first())?;
+        let old = self.words[group];
+        let index = old.trailing_zeros() as usize;
+        let left = old & (old - 1);
+        self.words[group] = left;
+        let mut was_bare = false;
+        if old == ALL {
+            was_bare = !self.whole.remove(group) && self.bare.remove(group);
+            self.partial.insert(group);
+        } else if left == 0 {
+            self.partial.remove(group);
+        }
+        Some((group * GROUP + index, was_bare))
+    }
+
+    /// A whole group that is more than may stay when there are `groups` in all, the highest one. Its items are taken.
+    pub(super) fn take_surplus(&mut self, groups: usize) -> Option<usize> {
+        let in_use = groups.saturating_sub(self.whole.len + self.bare.len + self.returning);
+        // A reader that stays in its section must not keep all of the memory from its next use.
+        if self.whole.len <= KEPT.max(in_use / 16) || self.returning > groups / 2 + KEPT {
+            return None;
+        }
+        let group = self.whole.last()?;
+        self.whole.remove(group);
+        self.words[group] = 0;
+        self.returning += 1;
+        Some(group)
+    }
+
+    /// Takes back a group from [`FreeItems::take_surplus`], without its memory.
+    pub(super) fn put_bare(&mut self, group: usize) {
+        self.returning -= 1;
+        self.words[group] = ALL;
+        self.bare.insert(group);
+    }
+}
+
+/// A set of groups, as bits.
+#[derive(Default)]
+struct GroupSet {
+    words: Vec<u64>,
+    len: usize,
+    /// No word before this one has a bit.
+    low: usize,
+    /// No word from this one on has a bit.
+    end: usize,
+}
+
+impl GroupSet {
+    fn make_room(&mut self, groups: usize) {
+        self.words.resize(groups.div_ceil(64), 0);
+    }
+
+    /// Adds a group that is not in it.
+    fn insert(&mut self, group: usize) {
+        let at = group / 64;
+        self.words[at] |= 1 << (group % 64);
+        self.len += 1;
+        (self.low, self.end) = (self.low.min(at), self.end.max(at + 1));
+    }
+
+    /// Removes a group. Whether it was in it.
+    fn remove(&mut self, group: usize) -> bool {
+        let word = &mut self.words[group / 64];
+        let bit = 1 << (group % 64);
+        let was_in = *word & bit != 0;
+        self.len -= usize::from(was_in);
+        *word &= !bit;
+        was_in
+    }
+
+    fn first(&mut self) -> Option<usize> {
+        if self.len == 0 {
+            return None;
+        }
+        while self.words[self.low] == 0 {
+            self.low += 1;
+        }
+        Some(self.low * 64 + self.words[self.low].trailing_zeros() as usize)
+    }
+
+    fn last(&mut self) -> Option<usize> {
+        if self.len == 0 {
+            return None;
+        }
+        while self.words[self.end - 1] == 0 {
+            self.end -= 1;
+        }
+        Some(self.end * 64 - 1 - self.words[self.end - 1].leading_zeros() as usize)
+    }
+}
