@@ -95,6 +95,16 @@ impl<R: RawLock, T> Lock<R, T> {
         self.raw.try_lock().then(|| LockGuard { lock: self, not_send: PhantomData })
     }
 
+    /// A guard for a lock whose guard was [forgotten](core::mem::forget).
+    ///
+    /// # Safety
+    /// The calling thread took the lock and forgot the guard, and makes this one once.
+    #[inline]
+    #[must_use = "the lock is released when the guard is dropped"]
+    pub unsafe fn guard_again(&self) -> LockGuard<'_, R, T> {
+        LockGuard { lock: self, not_send: PhantomData }
+    }
+
     /// The data; no lock is needed.
     #[inline]
     #[must_use]

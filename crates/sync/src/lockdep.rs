@@ -117,6 +117,15 @@ impl<R: Rank> Checker<R> {
         Ranked { guard: lock.lock(), _held: held }
     }
 
+    /// Adds its rank, `rank`, to the `guard` of a lock that the thread took before, without waiting.
+    ///
+    /// # Panics
+    /// As [`acquire`](Self::acquire).
+    #[inline(always)]
+    pub fn taken<G>(&self, rank: R, guard: G) -> Ranked<'_, R, G> {
+        Ranked { guard, _held: self.acquire(rank) }
+    }
+
     /// Panics if the thread holds a lock of `first_refused` or further down.
     #[inline(always)]
     fn check(&self, rank: R, first_refused: usize) {

@@ -53,7 +53,7 @@
 //!    [`Item::vacant`] panics the flag stays unset and the batch is lost.)
 //! 4. A chunk is made by `Depot::reserve`, and stays until the depot's drop. All chunks but the last are fully reserved.
 //! 5. An item is in at most one magazine, or has its bit set in the depot, or is in a group that returns; and only
-//!    while it has no user: the contracts of [`Slab::free`] and [`Item`]. Free items are of their own slab only.
+//!    while it has no user: the contracts of [`Slab::free`] and [`Item`]. A slab has only its own free items.
 //!
 //! # Where it comes from
 //! J. Bonwick and J. Adams, "Magazines and Vmem" (USENIX 2001); `Documentation/RCU/rculist_nulls.rst` in Linux for the

@@ -42,7 +42,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fallback::Fallback;
 use crate::dcache::inode::Inode;
 use crate::dcache::object::Object;
-use crate::dcache::slot::{inode_of, view};
+use crate::dcache::slot::{CountedDentry, LockedDentry, inode_of, view};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::{Context, State};
 use crate::mount::place::{Base, OwnedPlace, PathAt, Place};
@@ -66,7 +66,7 @@ pub(crate) struct WalkEnd<'a> {
     pub(crate) links: u32,
     /// The credentials at the beginning of the walk.
     pub(crate) cred: &'a Credentials,
-    /// [`WalkEnd::pin`] took a count: the closure's result stays valid and must not be discarded.
+    /// [`WalkEnd::pin`] or [`WalkEnd::lock_or_pin`] took a count or the lock: the closure's result stays valid and must not be discarded.
     pinned: Cell<bool>,
     /// The closure's result could not be computed in rcu-walk.
     fallback: Cell<Option<Fallback>>,
@@ -157,14 +157,57 @@ impl<'a> WalkEnd<'a> {
     #[inline]
     pub(crate) fn pin(&self) -> Result<OwnedPlace, Errno> {
         let mount = self.count_mount()?;
+        self.count_dentry().map(|pinned| OwnedPlace::new(mount, pinned))
+    }
+
+    /// [`WalkEnd::pin`] without the mount, on which the caller takes a count first.
+    ///
+    /// # Errors
+    /// Those of [`WalkEnd::pin`].
+    #[inline]
+    pub(crate) fn count_dentry(&self) -> Result<CountedDentry, Errno> {
         let sb = self.sb();
         let pinned = match self.held {
             Some(_) => sb.pin(self.dentry),
             None => sb.pin_rcu(self.guard, self.dentry, self.seq),
         };
         self.pinned.set(pinned.is_some());
-        pinned.map(|pinned| OwnedPlace::new(mount, pinned)).ok_or(Errno::EAGAIN)
+        pinned.ok_or(Errno::EAGAIN)
     }
+
+    /// Takes a count on the mount and the lock of the directory, where another thread does not have it: the directory then has
+    /// its name and is what the walk found. Otherwise counts as [`WalkEnd::pin`] does. (A ref-walk counts always: its end may
+    /// take locks of directories.)
+    ///
+    /// # Errors
+    /// Those of [`WalkEnd::pin`].
+    #[inline(always)]
+    pub(crate) fn lock_or_pin(&self) -> Result<(PerCpuArc<Mount>, LockedOrCounted), Errno> {
+        if self.held.is_some() {
+            return self.pin_parts();
+        }
+        let mount = self.mount.to_arc().ok_or_else(|| self.unmounting())?;
+        if self.object.is_hashed()
+            && let Some(locked) = LockedDentry::try_lock(self.sb(), self.guard, self.dentry, self.seq)
+        {
+            self.pinned.set(true);
+            return Ok((mount, LockedOrCounted::Locked(locked)));
+        }
+        drop(mount);
+        self.pin_parts()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pin_parts(&self) -> Result<(PerCpuArc<Mount>, LockedOrCounted), Errno> {
+        Ok((self.count_mount()?, LockedOrCounted::Counted(self.count_dentry()?)))
+    }
+}
+
+/// What keeps a directory when the walk's read section has ended.
+pub(crate) enum LockedOrCounted {
+    Locked(LockedDentry),
+    Counted(CountedDentry),
 }
 
 impl Context {

@@ -251,7 +251,8 @@ fn many_threads_share_a_small_budget() {
         }
     });
     let stats = vfs.stats();
-    assert!(stats.entry_bytes <= SMALL.entries && stats.evicted > 10_000, "{stats:?}");
+    // Each thread has 5,000 names. How often each of them came and went depends on how the threads take turns.
+    assert!(stats.entry_bytes <= SMALL.entries && stats.evicted + stats.entries as u64 >= 20_000, "{stats:?}");
     assert_eq!(stats.held, 2);
 }
 

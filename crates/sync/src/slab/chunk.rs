@@ -58,7 +58,7 @@ pub(super) const fn used<T: Item>() -> usize {
     used
 }
 
-/// Whether the items of a group, and its sides, lie on pages of their own.
+/// Whether the items of a group, and its sides, have their own pages.
 pub(super) fn is_returnable<T: Item>() -> bool {
     let page = if cfg!(loom) { 1 } else { prim::mem::page_size() };
     [GROUP * size_of::<T>(), GROUP * size_of::<T::Side>(), const { first_side::<T>() }]

@@ -6,7 +6,8 @@
 //! dentry's walk line is the slab's item; its cold line and the inode are the item's side ([`ColdPart`]).
 //! Every pointer to a dentry or an inode points into the slab of its [`SuperBlock`]. The slab returns no
 //! address before it is dropped, and a free slot whose memory went back to the system reads as a vacant one. So a
-//! stale pointer can reach a slot that serves another name by then, but never foreign memory. The rest of the crate detects reuse by sequence counts and needs no `unsafe` for it.
+//! stale pointer can reach a slot that serves another name by then, but never foreign memory. The rest of the
+//! crate detects reuse by sequence counts and needs no `unsafe` for it.
 //!
 //! # Invariants
 //! 1. Every [`Link`], every inode address in an object word, every [`CountedDentry`] and every [`UncountedDentry`] was made from a `&Dentry` or
@@ -20,14 +21,17 @@
 //!    one ([`UnheldInode`](crate::UnheldInode)), and where there are such checks the box goes a grace period later.
 //! 4. Guards and domains that meet a slot or the table are those of its tree. A thread that changes a slot is one of its
 //!    users, or found it in the read section that it is in, before it was freed; the slab returns the memory of free slots
-//!    a grace period after. (Two exceptions: an [`UncountedDentry`] is killed if it is alive, by one exchange that fails on a
-//!    free slot; and the reclaim clock works on slabs with a limit, which return nothing.)
+//!    a grace period after. (Three exceptions: an [`UncountedDentry`] is killed if it is alive, by one exchange that fails on a
+//!    free slot; the reclaim clock works on slabs with a limit, which return nothing; and the thread that removes a directory
+//!    frees the slot before it releases the lock in it: the slot that a thread freed last is in its own magazine.)
 //! 5. A slot is returned once in a life, to the slab of its kind: an [`UnusedSlot`] comes from the slab, from a dentry and an
 //!    inode that ended ([`DeadDentry`], [`DeadInode`]), and each of these is made once in a life and used up by what ends it.
 //!    A dentry or an inode ends when the last count on it was put; an inode's is an [`InodeRef`], which is used up by that.
 
+mod locked_dentry;
 mod private;
 
+pub(crate) use locked_dentry::LockedDentry;
 pub(crate) use private::Private;
 
 use crate::base::name::NameKey;

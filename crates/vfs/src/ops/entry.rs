@@ -2,10 +2,11 @@
 //!
 //! # How they work
 //! Each operation walks to the directory, locks it, checks that it still is what the walk found (its sequence
-//! is unchanged and it was not removed), calls the file system, and changes the tree. It takes a count on the
-//! place before it leaves the walk's read section: the lock of a directory without a count could be that of
-//! another directory by then, or of none. Once the directory is locked, the lock keeps its name, since a
-//! removal needs the same lock. (It may be moved meanwhile; that changes nothing in it.)
+//! is unchanged and it was not removed), calls the file system, and changes the tree. It takes the lock before it
+//! leaves the walk's read section, or, where another thread has it, a count: the lock of a directory without a
+//! count could be that of another directory later, or of none. Once the directory is locked, the lock keeps its
+//! name and so its memory, since a removal needs the same lock. (It may be moved meanwhile; that changes nothing
+//! in it.) A count is taken on the mount, so that the file system stays.
 
 use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
 use crate::base::errno::Errno;
@@ -23,15 +24,13 @@ use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::ops::last::{Last, LastKind};
 use crate::walk::permission::{may, may_block};
-use crate::walk::{lookup, nul_or};
+use crate::walk::{LockedOrCounted, WalkEnd, lookup, nul_or};
 use sync::PerCpuArc;
 
 /// A directory that a walk found, held, with its sequence at that moment.
 pub(crate) struct DirAt {
     place: OwnedPlace,
     seq: u32,
-    /// Symbolic links that the walk followed.
-    links: u32,
 }
 
 impl DirAt {
@@ -52,6 +51,15 @@ impl DirAt {
     pub(super) fn is_current(&self) -> bool {
         !self.dir().seq.retry(self.seq)
     }
+}
+
+/// A directory that a walk found, kept by what the walk took of it.
+struct DirFound<K> {
+    mount: PerCpuArc<Mount>,
+    kept: K,
+    seq: u32,
+    /// Symbolic links that the walk followed.
+    links: u32,
 }
 
 /// An entry that was found under its directory's lock, held so that the owner of that lock may search for another one
@@ -134,7 +142,31 @@ impl Context {
 
     /// Walks to the directory of a path's `last` component; it must be a directory that the context may
     /// search.
-    pub(crate) fn parent(&self, links: u32, base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<DirAt, Errno> {
+    pub(crate) fn parent(&self, base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<DirAt, Errno> {
+        let found = self.parent_kept(0, base, path, last, |found| Ok((found.count_mount()?, found.count_dentry()?)))?;
+        Ok(DirAt { place: OwnedPlace::new(found.mount, found.kept), seq: found.seq })
+    }
+
+    /// As [`Context::parent`], with the directory's lock where the walk could take it.
+    fn parent_locked(
+        &self,
+        links: u32,
+        base: Base<'_>,
+        path: &[u8],
+        last: &Last<'_>,
+    ) -> Result<DirFound<LockedOrCounted>, Errno> {
+        self.parent_kept(links, base, path, last, |found| found.lock_or_pin())
+    }
+
+    #[inline(always)]
+    fn parent_kept<K>(
+        &self,
+        links: u32,
+        base: Base<'_>,
+        path: &[u8],
+        last: &Last<'_>,
+        keep: impl Fn(&WalkEnd<'_>) -> Result<(PerCpuArc<Mount>, K), Errno>,
+    ) -> Result<DirFound<K>, Errno> {
         if path.len() > PATH_MAX {
             return Err(nul_or(path, Errno::ENAMETOOLONG));
         }
@@ -155,7 +187,8 @@ impl Context {
                 if !found.object.is_open_dir() && last.kind != LastKind::Root {
                     may(found, &found.inode()?.attr(), MAY_EXEC)?;
                 }
-                Ok(DirAt { place: found.pin()?, seq: found.seq, links: found.links })
+                let (mount, kept) = keep(found)?;
+                Ok(DirFound { mount, kept, seq: found.seq, links: found.links })
             },
         );
         match found {
@@ -186,17 +219,29 @@ impl Context {
     ) -> Result<R, Errno> {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
         loop {
-            let at = self.parent(links, base, path, &last)?;
-            let (sb, dir) = (at.sb(), at.dir());
-            let mut held = LockedDirs::new(sb.ranks.lock(Rank::Directory, &dir.lock));
-            // If the directory moved between the walk and the lock, the operation walks again: each time,
-            // another thread made progress.
-            if at.is_current() {
-                let hash = sb.hash(last.name);
-                let (mount, links) = (at.mount(), at.links);
-                let entry = Entry { context: self, mount, sb, dir, last, hash, links };
-                return f(&entry, held.may_evict()).map_err(|errno| nul_or(path, errno));
-            }
+            let DirFound { mount, kept, seq, links } = self.parent_locked(links, base, path, &last)?;
+            let (mount, sb) = (&mount, &*mount.sb);
+            let counted;
+            let (dir, lock) = match kept {
+                LockedOrCounted::Locked(locked) => {
+                    let (dir, lock) = locked.bind(sb);
+                    (dir, sb.ranks.taken(Rank::Directory, lock))
+                }
+                LockedOrCounted::Counted(dir) => {
+                    counted = Pinned(sb, Some(dir));
+                    let lock = sb.ranks.lock(Rank::Directory, &counted.lock);
+                    // If the directory moved between the walk and the lock, the operation walks again: each time,
+                    // another thread made progress.
+                    if counted.seq.retry(seq) {
+                        continue;
+                    }
+                    (&*counted, lock)
+                }
+            };
+            let mut held = LockedDirs::new(lock);
+            let hash = sb.hash(last.name);
+            let entry = Entry { context: self, mount, sb, dir, last, hash, links };
+            return f(&entry, held.may_evict()).map_err(|errno| nul_or(path, errno));
         }
     }
 

@@ -133,9 +133,9 @@ impl Context {
         let old_last = Last::of(old.path).ok_or(Errno::ENOENT)?;
         let mut ordered = false;
         loop {
-            let old_at = self.parent(0, old.base, old.path, &old_last)?;
+            let old_at = self.parent(old.base, old.path, &old_last)?;
             let new_last = Last::of(new.path).ok_or(Errno::ENOENT)?;
-            let new_at = self.parent(0, new.base, new.path, &new_last)?;
+            let new_at = self.parent(new.base, new.path, &new_last)?;
             if !old_at.mount().ptr_eq(new_at.mount()) {
                 return Err(Errno::EXDEV);
             }
