@@ -6,7 +6,8 @@
 //! ever do. A deadlock ends the run with what each thread waits for; so does a run that does not end.
 //!
 //! What is checked while they run: each thing that one thread changes has a [history](history), and a thread that
-//! looks sees a state of the time in which it looked. A thread finds its private names where it put them. At the end: each name is listed
+//! looks sees a state of the time in which it looked; along directories that move, each step of a walk that leaves rcu-walk
+//! sees one. A thread finds its private names where it put them. At the end: each name is listed
 //! once, links, held places and entries are counted, budgets hold, nothing is deferred. The simulated machine is
 //! sequentially consistent: missing fences are for loom.
 //!

@@ -7,6 +7,8 @@
 //! What a file system pushes is promised less: an answer from before a push may be seen as long as a look that began
 //! before it goes on, for that look puts the answer into the cache and then finds out.
 //!
+//! A walk with steps in ref-walk sees a state at each step, and the steps' states need not be the same.
+//!
 //! Not locked: simulated threads are coroutines of one host thread.
 
 use std::cell::{Cell, RefCell};
@@ -59,9 +61,32 @@ impl History {
         self.check(what, from, seen, state);
     }
 
+    /// The same for what is no state of one moment: `possible` gives what may be seen in a time with these first and last
+    /// states.
+    pub(crate) fn look_among<T: PartialEq + Debug>(
+        &self,
+        what: &str,
+        look: impl FnOnce() -> T,
+        possible: impl FnOnce(u64, u64) -> Vec<T>,
+    ) {
+        let from = self.ended.get();
+        let seen = look();
+        self.check_among(what, (from, self.begun.get()), seen, possible);
+    }
+
     fn check<T: PartialEq + Debug>(&self, what: &str, from: u64, seen: T, state: impl Fn(u64) -> T) {
         let to = self.begun.get();
-        let possible: Vec<T> = (from..=to).map(state).collect();
+        self.check_among(what, (from, to), seen, |from, to| (from..=to).map(state).collect());
+    }
+
+    fn check_among<T: PartialEq + Debug>(
+        &self,
+        what: &str,
+        (from, to): (u64, u64),
+        seen: T,
+        possible: impl FnOnce(u64, u64) -> Vec<T>,
+    ) {
+        let possible = possible(from, to);
         assert!(possible.contains(&seen), "{what} is {seen:?}; possible from change {from} to {to}: {possible:?}");
     }
 }

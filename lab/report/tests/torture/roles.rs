@@ -2,7 +2,7 @@
 
 use super::{ROUNDS, Stage};
 use ramfs_sim::RamFs;
-use vfs_sim::{Base, Context, Errno, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags, UnmountFlags};
+use vfs_sim::{Base, Context, Errno, Fallback, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags, UnmountFlags};
 
 /// The ways of the directory that moves: each step is one rename, and the last leads to the first. The steps that move
 /// the directory around it do so while it is not in there, or take it along.
@@ -24,6 +24,61 @@ pub(crate) const PLACES: [&str; 6] = [
     "/left/m/deeper/f",
     "/left/m/d/f",
 ];
+
+/// A directory on the way to the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dir {
+    Root,
+    Left,
+    Right,
+    /// Moves between the two.
+    M,
+    /// Has the file.
+    Moving,
+}
+
+impl Dir {
+    /// The directory `name` in this one, in a state of the history.
+    fn look_up(self, name: &str, number: u64) -> Option<Self> {
+        let is_right = [2, 3].contains(&(number % 6));
+        let place = place(number);
+        let is_moving = |is_beside: bool| place.rsplit('/').nth(1) == Some(name) && (place == PLACES[1]) == is_beside;
+        match (self, name) {
+            (Self::Root, "left") => Some(Self::Left),
+            (Self::Root, "right") => Some(Self::Right),
+            (Self::Left, "m") if !is_right => Some(Self::M),
+            (Self::Right, "moved") if is_right => Some(Self::M),
+            (Self::Right, _) if is_moving(true) => Some(Self::Moving),
+            (Self::M, _) if is_moving(false) => Some(Self::Moving),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the file may be found at `path` in a time with these first and last states, if ref-walk takes steps
+/// (`docs/walk.md`, "Moves beside a walk"): each step sees a state that is not older than that of the step before, and
+/// looks in the directory that the step before found, wherever that is by then.
+fn seen_by_steps(path: &str, from: u64, to: u64) -> Vec<bool> {
+    let dirs = path.strip_suffix("/f").expect("a path of the file");
+    // Each name here leads to one directory or to none.
+    let (mut dir, mut since) = (Dir::Root, from);
+    let mut seen = Vec::new();
+    for name in dirs[1..].split('/') {
+        let found = |number: &u64| dir.look_up(name, *number);
+        if (since..=to).any(|number| found(&number).is_none()) {
+            seen.push(false);
+        }
+        let Some(first) = (since..=to).find(|number| found(number).is_some()) else { return seen };
+        (dir, since) = (found(&first).expect("it was found"), first);
+    }
+    seen.push(true);
+    seen
+}
+
+/// How often walks left rcu-walk.
+fn fallbacks(stage: &Stage) -> u64 {
+    sim::uncharged(|| Fallback::ALL.iter().map(|reason| stage.ram.fallbacks(*reason)).sum())
+}
 
 /// Where the file is in a state of its history.
 fn place(number: u64) -> &'static str {
@@ -208,7 +263,16 @@ pub(crate) fn observe(stage: &Stage, _: u64) {
     let histories = &stage.histories;
     while stage.is_changing() {
         for at in PLACES {
-            histories.moved.look(at, || ino(&context, at).is_ok(), |number| place(number) == at);
+            let before = fallbacks(stage);
+            histories.moved.look_among(
+                at,
+                || ino(&context, at).is_ok(),
+                // Of walks that stay in rcu-walk, each sees one state.
+                |from, to| match fallbacks(stage) == before {
+                    true => (from..=to).map(|number| place(number) == at).collect(),
+                    false => seen_by_steps(at, from, to),
+                },
+            );
         }
         for (path, first) in [("/ex/x/owner", 0), ("/ey/y/owner", 1)] {
             let state = |number| Ok(stage.exchanged[(first + number as usize) % 2]);
