@@ -121,7 +121,7 @@ pub struct MountOptions {
     pub nosymfollow: bool,
     /// Reading does not change access times.
     pub noatime: bool,
-    /// Threads that serve requests. `None`: one for each CPU, at least 2 and at most 8.
+    /// Threads that serve requests, from 1 to 256. `None`: one for each CPU, at least 2 and at most 8.
     pub threads: Option<usize>,
     /// Each thread has its own descriptor of `/dev/fuse`.
     pub clone_fd: bool,

@@ -25,6 +25,7 @@ mod room;
 mod set_ids;
 mod shares;
 mod trim;
+mod unsent;
 mod xattrs;
 
 pub use files::Opened;
@@ -135,6 +136,7 @@ pub struct Session {
     directories: Handles<OpenFile>,
     locks: locks::Locks,
     backed: files::Backed,
+    waiting_for_data: unsent::Waiting,
     /// The root's device. The inode numbers of other devices are mixed with the device number.
     root_dev: u64,
     /// Whether a node ever had an id other than its inode number.
@@ -173,6 +175,7 @@ impl Session {
             directories: Handles::new(),
             locks: locks::Locks::default(),
             backed: files::Backed::default(),
+            waiting_for_data: unsent::Waiting::default(),
             root_dev,
             has_others: AtomicBool::new(false),
             expires_names: AtomicBool::new(false),

@@ -12,6 +12,7 @@ mod flags;
 mod operations;
 mod passthrough;
 mod reply;
+mod seek;
 mod sender;
 mod trace;
 

@@ -2,6 +2,8 @@
 
 #[path = "mount/close_errors.rs"]
 mod close_errors;
+#[path = "mount/limits.rs"]
+mod limits;
 #[path = "mount/panics.rs"]
 mod panics;
 mod support;
@@ -294,6 +296,23 @@ impl FileSystem for Gated {
     fn statfs(&self) -> Result<StatFs, Errno> {
         Ok(StatFs::default())
     }
+}
+
+#[test]
+fn data_that_the_kernel_has_not_sent_are_found() {
+    use rustix::fs::{SeekFrom::Data, SeekFrom::Hole, seek};
+    let options = MountOptions { session: SessionOptions { writeback: true, ..session() }, ..MountOptions::default() };
+    let Some(mount) = Mount::new(&ram(), &options) else { return };
+    let file = fs::File::options().read(true).write(true).create(true).truncate(true).open(mount.path("f")).unwrap();
+    file.write_all_at(&[1; 10], 1 << 20).unwrap();
+    for file in [&file, &fs::File::open(mount.path("f")).unwrap()] {
+        assert_eq!((seek(file, Data(0)), seek(file, Hole(1 << 20))), (Ok(1 << 20), Ok((1 << 20) + 10)));
+    }
+    file.write_all_at(&[2; 10], 0).unwrap();
+    assert_eq!((seek(&file, Data(0)), seek(&file, Hole(0)), seek(&file, Data(5000))), (Ok(0), Ok(4096), Ok(1 << 20)));
+    let mut all = Vec::new();
+    fs::File::open(mount.path("f")).unwrap().read_to_end(&mut all).unwrap();
+    assert!(all.len() == (1 << 20) + 10 && all[..10] == [2; 10] && all[1 << 20..] == [1; 10]);
 }
 
 #[test]

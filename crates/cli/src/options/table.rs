@@ -146,7 +146,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "one a CPU, 2 to 8",
-        help: "Number of threads that serve requests.",
+        help: "Number of threads that serve requests, at most 256.",
     },
     Row {
         name: "max_threads",

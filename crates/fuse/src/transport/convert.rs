@@ -2,7 +2,7 @@
 
 use crate::session::{Caller, FileLock};
 use fuser::{FileAttr, FileType, INodeNo, Request, TimeOrNow};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 use vfs::{Attr, Errno, LockKind, SetTime, from_system_time, to_system_time};
 
 /// `st_blksize`, in bytes.
@@ -52,7 +52,20 @@ pub(super) fn kind(mode: u32) -> FileType {
 pub(super) fn set_time(time: TimeOrNow) -> SetTime {
     match time {
         TimeOrNow::Now => SetTime::Now,
-        TimeOrNow::SpecificTime(time) => SetTime::At(from_system_time(time)),
+        TimeOrNow::SpecificTime(time) => SetTime::At(sent_time(time)),
+    }
+}
+
+/// The time in a request, in nanoseconds. Its seconds are negative before the epoch, and its nanoseconds never are; `fuser`
+/// 0.18 takes those off such a time, which this undoes.
+fn sent_time(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(_) => from_system_time(time),
+        Err(before) => {
+            let distance = before.duration();
+            let ns = i128::from(distance.subsec_nanos()) - i128::from(distance.as_secs()) * 1_000_000_000;
+            i64::try_from(ns).unwrap_or(i64::MIN)
+        }
     }
 }
 

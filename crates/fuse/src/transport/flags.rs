@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Maximal number of background requests (readahead, writeback) that the kernel has under way.
 const MAX_BACKGROUND: u16 = 64;
 
+/// The most threads that serve requests: each has a descriptor and a buffer of 16 MiB of addresses.
+const MAX_THREADS: usize = 256;
+
 /// With a time to live of attributes from here on, the tree is changed only by this mount, or [`SessionOptions::reports_changes`]
 /// is set.
 ///
@@ -39,7 +42,7 @@ pub(crate) fn mount_config(options: &MountOptions) -> Config {
 /// The number of threads that serve requests.
 pub(crate) fn threads(options: &MountOptions) -> usize {
     let cpus = std::thread::available_parallelism().map_or(2, usize::from);
-    options.threads.unwrap_or(cpus.clamp(2, 8)).max(1)
+    options.threads.unwrap_or(cpus.clamp(2, 8)).clamp(1, MAX_THREADS)
 }
 
 /// The capabilities that are requested if the kernel has them, with the reason. No others are requested.
@@ -96,5 +99,17 @@ pub(super) fn configure(config: &mut KernelConfig, options: &MountOptions) {
     let _ = config.set_max_background(MAX_BACKGROUND);
     if options.session.passthrough {
         let _ = config.set_max_stack_depth(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_threads_has_bounds() {
+        for (given, used) in [(0, 1), (1, 1), (7, 7), (256, 256), (257, 256), (usize::MAX, 256)] {
+            assert_eq!(threads(&MountOptions { threads: Some(given), ..MountOptions::default() }), used, "{given}");
+        }
     }
 }

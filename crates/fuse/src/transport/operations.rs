@@ -40,7 +40,7 @@ impl Transport {
     }
 
     /// Replies with an error to an operation that is not served.
-    fn refuse<R: ErrorReply>(&self, op: Op, reply: R, errno: Errno) {
+    pub(super) fn refuse<R: ErrorReply>(&self, op: Op, reply: R, errno: Errno) {
         self.reply(op, reply, || Err(errno), |_, ()| {});
     }
 }
@@ -473,12 +473,7 @@ impl Filesystem for Transport {
     }
 
     fn lseek(&self, _req: &Request, ino: INodeNo, fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
-        let work = || {
-            // As Linux: before the start there is no data.
-            let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
-            self.session.lseek(ino.0, fh.0, offset, whence as u32)
-        };
-        self.reply(Op::Lseek, reply, work, |reply, at| reply.offset(at as i64));
+        self.seek(ino.0, fh.0, offset, whence as u32, reply);
     }
 
     fn copy_file_range(

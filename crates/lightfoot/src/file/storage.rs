@@ -12,8 +12,8 @@ impl File {
     /// beyond the end moves the end ([`Allocate::PunchHole`] never does).
     ///
     /// # Errors
-    /// `EBADF` if not open for writing; `EINVAL` for an empty range; `EFBIG`; `ENODEV` if it is not a regular file,
-    /// `EISDIR` for a directory; `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`.
+    /// `EBADF` if not open for writing; `EINVAL` for an empty range, and for an offset or length above `i64::MAX`; `EFBIG`
+    /// for an end above it; `ENODEV` if it is not a regular file, `EISDIR` for a directory; `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`.
     pub fn allocate(&self, how: Allocate, keep_size: bool, offset: u64, len: u64) -> io::Result<()> {
         self.inner().allocate(how, keep_size, offset, len).map_err(error)
     }

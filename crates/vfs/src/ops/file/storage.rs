@@ -20,11 +20,12 @@ impl OpenFile {
     /// the file, unless `keep_size` is set ([`Allocate::PunchHole`] never extends it).
     ///
     /// # Errors
-    /// `EBADF` if not open for writing; `EINVAL` for an empty range; `EFBIG`; `ENODEV` for anything but a
+    /// `EBADF` if not open for writing; `EINVAL` for an empty range, and for an offset or length above `i64::MAX`; `EFBIG` for
+    /// an end above it; `ENODEV` for anything but a
     /// regular file, `EISDIR`; `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`, and the file system's.
     pub fn allocate(&self, how: Allocate, keep_size: bool, offset: u64, len: u64) -> Result<(), Errno> {
         self.check_open()?;
-        if len == 0 {
+        if len == 0 || len > MAX_SIZE || offset > MAX_SIZE {
             return Err(Errno::EINVAL);
         }
         if !self.flags.can_write() {
