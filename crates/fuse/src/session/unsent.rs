@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! A request that depends on all data of a file first makes the kernel send them: a notice that invalidates the file's data
-//! ends when they are written. The writes are requests of their own, so a thread that serves requests must not wait for it.
+//! ends when they are written. The writes are requests too, so a thread that serves requests must not wait for that end.
 //!
 //! # Where it comes from
 //! `fuse_reverse_inval_inode` in Linux's `fs/fuse/inode.c`, and `invalidate_inode_pages2_range`, which writes what is dirty.

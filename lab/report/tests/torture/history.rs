@@ -61,7 +61,7 @@ impl History {
         self.check(what, from, seen, state);
     }
 
-    /// The same for what is no state of one moment: `possible` gives what may be seen in a time with these first and last
+    /// The same where one look can meet several states: `possible` gives what may be seen in a time with these first and last
     /// states.
     pub(crate) fn look_among<T: PartialEq + Debug>(
         &self,

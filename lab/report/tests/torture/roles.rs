@@ -75,6 +75,22 @@ fn seen_by_steps(path: &str, from: u64, to: u64) -> Vec<bool> {
     seen
 }
 
+#[test]
+fn steps_see_the_states_that_they_meet_and_no_others() {
+    for (state, at) in (0..6).flat_map(|state| PLACES.map(|at| (state, at))) {
+        // In one state, a walk sees that.
+        assert!(seen_by_steps(at, state, state).iter().all(|seen| *seen == (place(state) == at)), "{at} in {state}");
+        let seen = seen_by_steps(at, state, state + 1);
+        let states = [place(state) == at, place(state + 1) == at];
+        assert!(seen.iter().all(|seen| states.contains(seen)), "{at} beside one move: {seen:?}");
+    }
+    // `m` is found in state 0 or 1, and gets `deeper` in state 3.
+    for (from, to, may_find) in [(0, 2, false), (0, 3, true), (1, 3, true), (2, 3, false), (3, 3, false), (2, 4, true)]
+    {
+        assert_eq!(seen_by_steps("/left/m/deeper/f", from, to).contains(&true), may_find, "{from} to {to}");
+    }
+}
+
 /// How often walks left rcu-walk.
 fn fallbacks(stage: &Stage) -> u64 {
     sim::uncharged(|| Fallback::ALL.iter().map(|reason| stage.ram.fallbacks(*reason)).sum())
