@@ -14,7 +14,6 @@ use crate::outer_sequence::OuterSequence;
 use crate::patches_2013::{Patch1, Patch3, Patch4};
 use crate::rcu_walk::{GoOn, Linux310};
 use crate::rwsem::Semaphores;
-use crate::scalable_rcu::ScalableRcu;
 use crate::statvfs::ByMount;
 use crate::store_free_2009::StoreFree2009;
 use crate::tree::fine_locks::FineLocks;
@@ -163,19 +162,19 @@ const CATALOGUE: &[EraEntry] = &[
         name: "rcu-classic",
         year: 2002,
         summary: "linux-3.12 with files freed by RCU: one queue of callbacks, one lock",
-        make: make::<FineLocks<ScalableRcu<Classic>>>,
+        make: make::<FineLocks<Linux312<Classic>>>,
     },
     EraEntry {
         name: "rcu-tree",
         year: 2008,
         summary: "the same, with a tree of locks (Linux 2.6.29)",
-        make: make::<FineLocks<ScalableRcu<Hierarchical>>>,
+        make: make::<FineLocks<Linux312<Hierarchical>>>,
     },
     EraEntry {
         name: "rcu-ours",
         year: 2026,
         summary: "the same, with Lightfoot's RCU",
-        make: make::<FineLocks<ScalableRcu<Ours>>>,
+        make: make::<FineLocks<Linux312<Ours>>>,
     },
     EraEntry {
         name: "rwsem-2017",

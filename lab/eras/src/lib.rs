@@ -15,7 +15,7 @@
 //! | the store-free walk                           | `store_free_2009.rs`, `outer_sequence.rs`, `rcu_walk.rs` |
 //! | the count in the lock's word                  | `lockref_2013.rs`                |
 //! | the sequence lock with readers                | `patches_2013.rs`, `linux_3_12.rs` |
-//! | files freed by three kinds of RCU             | `scalable_rcu.rs`                |
+//! | files freed by three kinds of RCU             | `linux_3_12.rs`                  |
 //! | the semaphore's early exit                    | `rwsem.rs`                       |
 //! | Lightfoot                                     | `lightfoot.rs`                   |
 //!
@@ -52,7 +52,6 @@ mod patches_2013;
 mod path;
 mod rcu_walk;
 mod rwsem;
-mod scalable_rcu;
 mod statvfs;
 mod store_free_2009;
 mod tree;
