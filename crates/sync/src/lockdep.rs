@@ -79,6 +79,7 @@ impl<R: Rank> Checker<R> {
     #[inline(always)]
     pub fn acquire(&self, rank: R) -> Held<'_, R> {
         self.check(rank, rank.level());
+        prim::lockstat::named(|| R::NAMES[rank.level()]);
         self.hold(rank)
     }
 
@@ -114,6 +115,7 @@ impl<R: Rank> Checker<R> {
         lock: &'a Lock<L, T>,
     ) -> Ranked<'a, R, LockGuard<'a, L, T>> {
         let held = self.acquire_nested(rank);
+        prim::lockstat::named(|| R::NAMES[rank.level()]);
         Ranked { guard: lock.lock(), _held: held }
     }
 

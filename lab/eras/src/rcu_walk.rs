@@ -164,6 +164,7 @@ fn changed<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found) -> bool {
 
 /// A reference to what was found, and to the mount, if it is still that.
 fn take<F: Fine>(tree: &Tree<FineLocks<F>>, found: Found) -> Option<u32> {
+    let _caller = prim::lockstat::caller("path_get");
     // A sequence around the walk does not show that the name was removed.
     let is_there = || F::SEQUENCE == Sequence::OfEntry || !tree.entry(found.entry).has(UNHASHED);
     let is_taken = FineLocks::legitimize(tree, found.entry, || is_there() && !changed(tree, found));

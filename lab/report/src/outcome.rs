@@ -24,6 +24,9 @@ pub struct Outcome {
     pub shares: Vec<Share>,
     /// Statistics of the era's locks, if they were requested.
     pub locks: Vec<Row>,
+    /// Percent of all time spent spinning, by the innermost function that the era names; simulated only.
+    #[serde(default)]
+    pub callers: Vec<Share>,
     /// What the era counted, and the simulated machine.
     pub counters: BTreeMap<String, u64>,
     /// Seconds of this machine that it took, with making the tree. The one field that differs from run to run.
@@ -55,6 +58,7 @@ impl Outcome {
             per_worker,
             shares: Vec::new(),
             locks: Vec::new(),
+            callers: Vec::new(),
             counters: BTreeMap::new(),
             host_seconds: 0.0,
         }

@@ -52,12 +52,19 @@ pub(crate) fn run(
     }
     let per_worker = report.operations_per_thread.iter().map(|slots| slots[0]).collect();
     let outcome = Outcome::new(job, report.span_ns / 1e9, per_worker, roles, |worker| seen.roles[worker].get());
-    let locks = seen.locks.iter().filter_map(Cell::get);
-    let row = |(name, counts)| Row::new(name, &counts, report.span_ns as u64, simulation.cpus);
+    let row = |(name, counts): (&str, Counts)| Row::new(name, &counts, report.span_ns as u64, simulation.cpus);
+    let mut locks: Vec<Row> = seen.locks.iter().filter_map(Cell::get).map(row).collect();
+    if job.lockstat {
+        let others = report.locks.iter().map(|lock| (short_name(lock.class), counts_of(lock)));
+        let others: Vec<Row> =
+            others.filter(|(name, _)| locks.iter().all(|lock| lock.name != *name)).map(row).collect();
+        locks.extend(others);
+    }
     let cold = ("cold_threads".to_owned(), seen.cold.get());
     Ok(Outcome {
         shares: shares(&report),
-        locks: locks.map(row).collect(),
+        locks,
+        callers: callers(&report),
         counters: counters(&report).into_iter().chain(seen.counted()).chain([cold]).collect(),
         host_seconds: start.elapsed().as_secs_f64(),
         ..outcome
@@ -241,6 +248,35 @@ fn shares(report: &sim::Report) -> Vec<Share> {
     let tagged = TAGS.iter().map(|&tag| share(format!("{tag:?}"), report.tag_ns[tag as usize]));
     let rest = [("Idle", report.idle_ns), ("Interrupt", report.interrupt_ns), ("Switch", report.switch_ns)];
     tagged.chain(rest.map(|(tag, ns)| share(tag.into(), ns))).collect()
+}
+
+/// The last part of a type's path; a name that an era gave its locks stays as it is.
+fn short_name(class: &'static str) -> &'static str {
+    let path = class.split('<').next().unwrap_or(class);
+    match path.rsplit("::").next().unwrap_or(path) {
+        // Lightfoot's dentries.
+        "LockRef" => "d_lock",
+        name => name,
+    }
+}
+
+/// A lock's statistics as the simulator keeps them, in the columns of the era's own.
+fn counts_of(lock: &sim::LockStat) -> Counts {
+    Counts {
+        acquisitions: lock.acquisitions,
+        contended: lock.contended,
+        hold_ns: lock.hold_ns as u64,
+        hold_max_ns: lock.hold_max_ns as u64,
+        wait_ns: lock.wait_ns as u64,
+        wait_max_ns: lock.wait_max_ns as u64,
+    }
+}
+
+/// The callers that spun, in percent of all spinning.
+fn callers(report: &sim::Report) -> Vec<Share> {
+    let whole: f64 = report.callers.iter().map(|(_, ns)| ns).sum();
+    let named = report.callers.iter().filter(|(name, ns)| !name.is_empty() && *ns > 0.0);
+    named.map(|&(name, ns)| Share { tag: name.into(), percent: 100.0 * ns / whole }).collect()
 }
 
 /// What the simulator counted, including the hash that shows whether two runs were the same.

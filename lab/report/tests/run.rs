@@ -92,6 +92,42 @@ fn locks_are_counted_where_that_is_asked_for() {
 }
 
 #[test]
+fn simulated_locks_have_their_names_in_each_era() {
+    let names = |era: &str, workload: &str| -> Vec<String> {
+        let job = Job { era: era.into(), workload: workload.into(), lockstat: true, ..simulated(4) };
+        done(&job).locks.into_iter().map(|lock| lock.name).collect()
+    };
+    for (era, workload, expected) in [
+        ("linux-2.6.32", "create-unlink-common", &["dcache_lock", "vfsmount_lock", "d_lock", "i_mutex"][..]),
+        (
+            "rcu-walk",
+            "create-unlink-common",
+            &["rename_lock", "d_lock", "i_mutex", "chains of entries", "lists of each CPU"],
+        ),
+        ("linux-3.12", "create-unlink-common", &["d_lock", "i_mutex"]),
+        ("lightfoot", "create-unlink-common", &["a directory's lock", "d_lock"]),
+        ("lightfoot", "dbench", &["a directory's lock", "a data lock", "a handle's lock"]),
+        ("lightfoot", "container-start", &["the mounts"]),
+    ] {
+        let names = names(era, workload);
+        let missing: Vec<_> = expected.iter().filter(|name| !names.iter().any(|known| known == *name)).collect();
+        assert!(missing.is_empty(), "{era}, {workload}: no {missing:?} among {names:?}");
+        let count = |name| names.iter().filter(|known| *known == name).count();
+        assert!(names.iter().all(|name| count(name) == 1), "{names:?}");
+    }
+}
+
+#[test]
+fn spinning_is_counted_for_the_functions_that_profiles_name() {
+    let parameters = [("think_ns".into(), 500)].into();
+    let on = Substrate::simulated(Machine::preset("dl980").expect("a preset"), 20);
+    let job = Job { era: "linux-3.10".into(), workload: "aim7-short".into(), parameters, on, ..simulated(1) };
+    let outcome = done(&job);
+    let (get, put) = (outcome.spun_by("dget_parent"), outcome.spun_by("dput"));
+    assert!(get > 20.0 && put > 20.0 && get + put <= 100.001, "{:?}", outcome.callers);
+}
+
+#[test]
 fn threads_beyond_the_cpus_share_them() {
     let mut machine = Machine::preset("piii8").expect("a preset");
     machine.system.slice_ns = 1e6;

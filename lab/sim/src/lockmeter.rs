@@ -1,12 +1,12 @@
 //! Lock statistics in Lockmeter's columns, kept outside the locks, whose layout stays that of production.
 //!
 //! # What it is
-//! For each class of lock, which is its type: how often taken, how often not free, how long waited for and held. A
+//! For each class of lock, which is the name that its user gave it or else its type: how often taken, how often not free, how long waited for and held. A
 //! reader/writer lock's readers count like writers. Each thread has its own list of the locks that it holds, so that
 //! several may hold one.
 //!
 //! # What it is not
-//! For each lock: to count two locks of one type apart, give them types that differ (in what they protect).
+//! For each lock: to count two locks of one type apart, give them names, or types that differ (in what they protect).
 //!
 //! # Where it comes from
 //! Lockmeter (J. Hawkes, SGI, 1999), whose columns the published tables have.
@@ -17,7 +17,7 @@ use crate::hash::FastMap;
 /// What one class of locks has seen in the measured time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LockStat {
-    /// The type of the locks, as `core::any::type_name` returns it.
+    /// The name of the locks, or their type as `core::any::type_name` returns it.
     pub class: &'static str,
     /// Acquisitions, of readers too.
     pub acquisitions: u64,
@@ -41,6 +41,8 @@ pub(crate) struct Meter {
     classes: Vec<LockStat>,
     /// Index of a class, by the address of its name.
     by_name: FastMap<usize, usize>,
+    /// The callers that spun, and for how long, in picoseconds. The first is all that have no name.
+    callers: Vec<(&'static str, u64)>,
 }
 
 /// What one thread holds and waits for.
@@ -48,8 +50,10 @@ pub(crate) struct Meter {
 pub(crate) struct Held {
     /// The lock it waits for, and since when.
     wanted: Option<(usize, u64)>,
-    /// The locks it holds, and since when.
-    held: Vec<(usize, u64)>,
+    /// The name of the lock that it takes next.
+    next: Option<&'static str>,
+    /// The locks it holds, their classes, and since when.
+    held: Vec<(usize, &'static str, u64)>,
 }
 
 impl Meter {
@@ -65,9 +69,28 @@ impl Meter {
         &mut classes[index]
     }
 
-    /// Those that were taken at least once.
-    pub(crate) fn into_stats(self) -> Vec<LockStat> {
-        self.classes.into_iter().filter(|class| class.acquisitions + class.contended > 0).collect()
+    /// The place of a caller.
+    fn caller(&mut self, name: &'static str) -> usize {
+        if self.callers.is_empty() {
+            self.callers.push(("", 0));
+        }
+        self.callers.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            self.callers.push((name, 0));
+            self.callers.len() - 1
+        })
+    }
+
+    /// A caller's thread has spun for so long.
+    pub(crate) fn spun(&mut self, caller: usize, time: u64) {
+        if let Some((_, sum)) = self.callers.get_mut(caller) {
+            *sum += time;
+        }
+    }
+
+    /// The classes that were taken at least once; nanoseconds that callers spun.
+    pub(crate) fn into_stats(self) -> (Vec<LockStat>, Vec<(&'static str, f64)>) {
+        let taken = self.classes.into_iter().filter(|class| class.acquisitions + class.contended > 0).collect();
+        (taken, self.callers.into_iter().map(|(name, sum)| (name, ns(sum))).collect())
     }
 }
 
@@ -85,7 +108,8 @@ impl Engine {
         let now = self.clock.get();
         let mut locks = self.task().locks.borrow_mut();
         let waited = locks.wanted.take_if(|wanted| wanted.0 == lock).map(|(_, since)| now - since);
-        locks.held.push((lock, now));
+        let name = locks.next.take().unwrap_or(name);
+        locks.held.push((lock, name, now));
         if !self.is_measured() {
             return;
         }
@@ -99,12 +123,21 @@ impl Engine {
         }
     }
 
-    pub(crate) fn lock_released(&self, lock: usize, name: &'static str) {
+    pub(crate) fn name_next_lock(&self, name: &'static str) {
+        self.task().locks.borrow_mut().next = Some(name);
+    }
+
+    pub(crate) fn caller_of(&self, name: &'static str) -> usize {
+        let _host = crate::arena::outside();
+        self.meter.borrow_mut().caller(name)
+    }
+
+    pub(crate) fn lock_released(&self, lock: usize) {
         let _host = crate::arena::outside();
         let mut locks = self.task().locks.borrow_mut();
         // A lock may be handed to another thread, which then did not acquire it here.
         let Some(index) = locks.held.iter().rposition(|held| held.0 == lock) else { return };
-        let (_, since) = locks.held.remove(index);
+        let (_, name, since) = locks.held.remove(index);
         if self.is_measured() {
             let held = ns(self.clock.get() - since);
             let mut meter = self.meter.borrow_mut();

@@ -1,6 +1,7 @@
-//! Hooks for lock statistics; always on in a simulation. The class of a lock is its type.
+//! Hooks for lock statistics; always on in a simulation. The class of a lock is the name that it was given, or its type.
 
 use crate::engine::current;
+use core::marker::PhantomData;
 
 fn address<T: ?Sized>(lock: &T) -> usize {
     core::ptr::from_ref(lock).cast::<u8>().addr()
@@ -26,6 +27,41 @@ pub fn acquired<T: ?Sized>(lock: &T) {
 #[inline]
 pub fn released<T: ?Sized>(lock: &T) {
     if let Some(engine) = current() {
-        engine.lock_released(address(lock), core::any::type_name::<T>());
+        engine.lock_released(address(lock));
     }
+}
+
+/// The next lock that the calling thread takes has this name in the statistics, in place of its type.
+#[inline]
+pub fn named(name: impl FnOnce() -> &'static str) {
+    if let Some(engine) = current() {
+        engine.name_next_lock(name());
+    }
+}
+
+/// Counts the thread's spinning for a caller until it is dropped.
+#[derive(Debug)]
+#[must_use = "a caller lasts as long as this"]
+pub struct Caller {
+    before: Option<usize>,
+    /// The caller belongs to the thread that set it.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for Caller {
+    /// Restores the previous caller.
+    #[inline]
+    fn drop(&mut self) {
+        if let (Some(before), Some(engine)) = (self.before, current()) {
+            engine.set_caller(before);
+        }
+    }
+}
+
+/// Until the result is dropped, the calling thread's spinning counts for `name`, as for a function in a profile by
+/// callers. They nest; they end in the reverse order.
+#[inline]
+pub fn caller(name: &'static str) -> Caller {
+    let before = current().map(|engine| engine.set_caller(engine.caller_of(name)));
+    Caller { before, not_send: PhantomData }
 }

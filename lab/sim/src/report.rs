@@ -66,6 +66,8 @@ pub struct Report {
     pub counters: Counters,
     /// Lock statistics by class.
     pub locks: Vec<LockStat>,
+    /// Time that threads spun, by the caller that they named; the first has none. Empty if no caller was named.
+    pub callers: Vec<(&'static str, f64)>,
     /// Bytes of the arena that were carved.
     pub arena_bytes: usize,
     /// A hash of the times of all misses: two runs with the same hash were the same.

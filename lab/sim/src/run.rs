@@ -148,6 +148,7 @@ impl Engine {
         }
         let ns = |ps: u64| ps as f64 / 1e3;
         let times = self.times();
+        let (locks, callers) = self.meter.take().into_stats();
         Report {
             cpus: times.cpus,
             threads: bodies.len(),
@@ -160,7 +161,8 @@ impl Engine {
             switch_ns: ns(times.switches),
             stall_ns: ns(times.stalls),
             counters: self.counters(),
-            locks: self.meter.take().into_stats(),
+            locks,
+            callers,
             arena_bytes: self.arena_bytes(),
             hash: self.hash_of_misses(),
             host_seconds: 0.0,

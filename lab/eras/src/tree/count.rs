@@ -20,6 +20,7 @@ use prim::atomic::{
     AtomicU32, Ordering,
     Ordering::{AcqRel, Relaxed, Release},
 };
+use prim::lockstat;
 use prim::profile::{Tag, scope};
 use sync::{Lock, LockGuard, RawLock};
 
@@ -98,6 +99,7 @@ impl<R: RawLock, Rule: CountRule> Count for CountAndLock<R, Rule> {
     }
 
     fn lock(&self) -> Self::Guard<'_> {
+        lockstat::named(|| "d_lock");
         self.lock.lock()
     }
 

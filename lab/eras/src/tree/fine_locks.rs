@@ -32,9 +32,10 @@ use super::scheme::{Move, Scheme};
 use super::sharded::Sharded;
 use crate::era::Result;
 use crate::path::Route;
+use prim::lockstat;
 use sync::lockstat::Class;
 use sync::rwsem::SlowPath;
-use sync::{Lock, RawLock, SeqWrite};
+use sync::{Lock, LockGuard, RawLock, SeqWrite};
 
 /// What shows a store-free walk that what it has read changed meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +125,12 @@ impl<F: Fine> FineLocks<F> {
         tree.hash_inode(number);
         tree.free(number);
         Some(dir)
+    }
+
+    /// The lock of an entry's chain.
+    fn bucket(tree: &Tree<Self>, number: u32) -> LockGuard<'_, F::Spin, ()> {
+        lockstat::named(|| "chains of entries");
+        tree.bucket_of(number).lock.lock()
     }
 
     /// The write section in which an entry changes, where entries have sequences.
@@ -236,6 +243,7 @@ impl<F: Fine> Scheme for FineLocks<F> {
     }
 
     fn put(tree: &Tree<Self>, entry: u32) {
+        let _caller = lockstat::caller("dput");
         let mut next = Some(entry);
         while let Some(at) = next {
             next = tree.entry(at).count().put().and_then(|held| Self::put_last(tree, at, held));
@@ -256,7 +264,7 @@ impl<F: Fine> Scheme for FineLocks<F> {
         tree.hash_inode(entry);
         // d_instantiate, d_rehash
         let _held = tree.entry(entry).count().lock();
-        let _bucket = tree.bucket_of(entry).lock.lock();
+        let _bucket = Self::bucket(tree, entry);
         tree.hash_in(entry);
     }
 
@@ -264,7 +272,7 @@ impl<F: Fine> Scheme for FineLocks<F> {
         let entry = tree.entry(number);
         let _held = entry.count().lock();
         let _write = Self::write(entry);
-        let _bucket = tree.bucket_of(number).lock.lock();
+        let _bucket = Self::bucket(tree, number);
         tree.hash_out(number);
         entry.change_flags(UNHASHED, 0);
     }
@@ -283,7 +291,7 @@ impl<F: Fine> Scheme for FineLocks<F> {
                 let _held = entry.count().lock();
                 let _write = Self::write(entry);
                 {
-                    let _bucket = tree.bucket_of(number).lock.lock();
+                    let _bucket = Self::bucket(tree, number);
                     tree.hash_out(number);
                 }
                 if F::SEQUENCE == Sequence::OfRenames {
@@ -291,7 +299,7 @@ impl<F: Fine> Scheme for FineLocks<F> {
                     entry.key().name.hide();
                 }
                 tree.place(number, to, &moving.name, moving.block);
-                let _bucket = tree.bucket_of(number).lock.lock();
+                let _bucket = Self::bucket(tree, number);
                 tree.hash_in(number);
             }
             Self::with_children(tree, from, || tree.unlink_child(from, number));
@@ -311,10 +319,12 @@ impl<F: Fine> Scheme for FineLocks<F> {
     }
 
     fn reverse_path(tree: &Tree<Self>, fs: &FsStruct, entry: u32, path: &mut Vec<u8>) {
+        let _caller = lockstat::caller("d_path");
         if F::CLIMBS_FREE {
             return Self::climb_free(tree, fs, entry, path);
         }
         {
+            let _caller = lockstat::caller("path_get");
             let _fs = fs.read();
             tree.entry(ROOT).count().get();
             tree.mounts.get();

@@ -21,6 +21,7 @@ impl<R: RawLock> GlobalLock<R> {
     }
 
     pub(crate) fn lock(&self) -> GlobalGuard<'_, R> {
+        prim::lockstat::named(|| self.class.name());
         self.lock.lock()
     }
 

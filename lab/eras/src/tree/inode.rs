@@ -15,7 +15,7 @@ use prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use prim::shared::Arc;
 use sync::lockstat::Class;
 use sync::rwsem::SlowPath;
-use sync::{Lock, RawLock};
+use sync::{Lock, LockGuard, RawLock};
 
 /// Begins a new cache line.
 #[repr(align(64))]
@@ -37,7 +37,7 @@ pub(crate) struct Inode<P: SlowPath, M: RawLock> {
     pub(crate) home: AtomicU32,
     _written: [u32; 9],
     /// `i_mutex`.
-    pub(crate) mutex: Lock<M, ()>,
+    mutex: Lock<M, ()>,
     _mutex: Apart,
     /// `i_rwsem`.
     pub(crate) semaphore: Semaphore<P>,
@@ -59,6 +59,12 @@ impl<P: SlowPath, M: RawLock> Inode<P, M> {
             _mutex: Apart,
             semaphore: Semaphore::new(wait_lock),
         }
+    }
+
+    /// Takes the mutex.
+    pub(crate) fn lock(&self) -> LockGuard<'_, M, ()> {
+        prim::lockstat::named(|| "i_mutex");
+        self.mutex.lock()
     }
 
     /// Makes it a new file or an empty directory.

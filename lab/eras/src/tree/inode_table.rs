@@ -36,6 +36,7 @@ impl<R: RawLock> InodeChains<R> {
     /// An inode joins its chain or leaves it.
     pub(crate) fn change(&self, number: u32) {
         let chain = &self.0[number.wrapping_mul(0x9E37_79B1) as usize >> 8 & (CHAINS - 1)];
+        prim::lockstat::named(|| "chains of inodes");
         let _held = chain.lock.lock();
         // Relaxed: under the chain's lock.
         chain.first.store(number, Relaxed);

@@ -137,6 +137,7 @@ impl<R: LockrefRule> Count for Lockref<R> {
 
     fn lock(&self) -> Held<'_, R> {
         let _scope = scope(Tag::SpinLock);
+        lockstat::named(|| "d_lock");
         // Relaxed: a ticket is a number; the load of the own one orders.
         let ticket = next(self.0.fetch_add(NEXT, Relaxed));
         // ORDERING: Acquire pairs with the Release in `Held::drop` (this section follows the last one) and that in

@@ -36,6 +36,7 @@ use crate::era::Result;
 use crate::path::Route;
 use core::marker::PhantomData;
 use prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use prim::lockstat;
 use sync::lockstat::Class;
 use sync::{AlwaysQueue, RawLock};
 
@@ -238,6 +239,7 @@ impl<L: Lookup> Scheme for OneLock<L> {
     }
 
     fn put(tree: &Tree<Self>, entry: u32) {
+        let _caller = lockstat::caller("dput");
         let mut next = Some(entry);
         while let Some(at) = next {
             let is_done = tree.entry(at).count().put_unless_last();
@@ -297,7 +299,9 @@ impl<L: Lookup> Scheme for OneLock<L> {
     }
 
     fn reverse_path(tree: &Tree<Self>, fs: &FsStruct, entry: u32, path: &mut Vec<u8>) {
+        let _caller = lockstat::caller("d_path");
         {
+            let _caller = lockstat::caller("path_get");
             let _fs = fs.read();
             tree.entry(ROOT).count().get();
             tree.mounts.get();

@@ -208,6 +208,7 @@ impl<S: Scheme> Process for Seat<'_, S> {
         let file = entry_of(handle)?;
         let parent = {
             let _section = self.tree.system_call();
+            let _caller = prim::lockstat::caller("dget_parent");
             S::parent(self.tree, file)
         };
         prim::cost(work_ns);
@@ -309,7 +310,7 @@ impl<S: Scheme> Tree<S> {
     fn make(&self, dir: u32, last: &Last<'_>, is_directory: bool) -> Result<u32> {
         let bytes = last.name.ok_or(Error::Exists)?;
         let _writer = self.mounts.want_write();
-        let _mutex = self.inode(dir).mutex.lock();
+        let _mutex = self.inode(dir).lock();
         self.check_alive(dir)?;
         let name = Name::new(bytes)?;
         if let Some(there) = S::child(self, dir, &name) {
@@ -332,7 +333,7 @@ impl<S: Scheme> Tree<S> {
         let bytes = last.name.ok_or(Error::IsDirectory)?;
         let _writer = self.mounts.want_write();
         let victim = {
-            let _mutex = self.inode(dir).mutex.lock();
+            let _mutex = self.inode(dir).lock();
             self.check_alive(dir)?;
             let victim = S::child(self, dir, &Name::new(bytes)?).ok_or(Error::NoEntry)?;
             let inode = self.inode(victim);
@@ -342,7 +343,7 @@ impl<S: Scheme> Tree<S> {
                 return Err(error);
             }
             {
-                let _victim = inode.mutex.lock();
+                let _victim = inode.lock();
                 prim::cost(self.options.unlink_ns);
                 S::detach(self, victim);
                 inode.unlinked();
@@ -443,7 +444,7 @@ impl<S: Scheme> Tree<S> {
 
     /// Locks what is about to be replaced; a directory must be empty.
     fn lock_replaced(&self, there: u32, is_directory: bool) -> Result<LockGuard<'_, S::Mutex, ()>> {
-        let held = self.inode(there).mutex.lock();
+        let held = self.inode(there).lock();
         let is_empty = !is_directory || S::with_children(self, there, || self.next_child(there, None)).is_none();
         if is_empty { Ok(held) } else { Err(Error::NotEmpty) }
     }
@@ -451,12 +452,12 @@ impl<S: Scheme> Tree<S> {
     /// Locks one directory or two: see the [module documentation](self).
     fn lock_two(&self, from: u32, to: u32) -> Locks<'_, S::Mutex> {
         if from == to {
-            return Locks { _inner: None, _outer: self.inode(from).mutex.lock(), _renaming: None };
+            return Locks { _inner: None, _outer: self.inode(from).lock(), _renaming: None };
         }
         let renaming = self.renaming.lock();
         let (first, second) = if self.is_at_or_below(from, to) { (to, from) } else { (from, to) };
-        let outer = self.inode(first).mutex.lock();
-        Locks { _inner: Some(self.inode(second).mutex.lock()), _outer: outer, _renaming: Some(renaming) }
+        let outer = self.inode(first).lock();
+        Locks { _inner: Some(self.inode(second).lock()), _outer: outer, _renaming: Some(renaming) }
     }
 
     /// Whether `number` is `above` or lies below it. The caller must hold `renaming`.
@@ -472,7 +473,7 @@ impl<S: Scheme> Tree<S> {
         if !self.inode(dir).is_directory() {
             return Err(Error::NotDirectory);
         }
-        let _mutex = self.inode(dir).mutex.lock();
+        let _mutex = self.inode(dir).lock();
         // Under the mutex a child that has a name keeps it, so the place in the list stays good between two holds.
         let mut last = None;
         loop {

@@ -62,6 +62,7 @@ pub(crate) trait Scheme: Sized + Send + Sync + 'static {
     /// Where a walk begins, counted, and with it the mount.
     fn start(tree: &Tree<Self>, fs: &FsStruct, is_absolute: bool) -> u32 {
         let start = {
+            let _caller = prim::lockstat::caller("path_get");
             let _fs = fs.read();
             let start = fs.start(is_absolute);
             tree.mounts.get();

@@ -8,6 +8,9 @@ use prim::PerCpu;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
 use sync::{Lock, RawLock};
 
+/// Of the locks, in the statistics.
+const NAME: &str = "lists of each CPU";
+
 /// See the [module documentation](self).
 pub(crate) struct Sharded<R: RawLock>(PerCpu<Shard<R>>);
 
@@ -27,18 +30,21 @@ impl<R: RawLock> Sharded<R> {
         let shard = self.0.this();
         // Relaxed: the member's own lock, or its maker's being alone with it, orders.
         home.store(prim::cpu::id() as u32, Relaxed);
+        prim::lockstat::named(|| NAME);
         let _held = shard.lock.lock();
         shard.head.insert(number, links);
     }
 
     /// Takes and gives back the lock of the calling CPU's part: for a list whose members are not kept.
     pub(crate) fn touch(&self) {
+        prim::lockstat::named(|| NAME);
         drop(self.0.this().lock.lock());
     }
 
     /// Takes `number`, which is in `home`'s part, out.
     pub(crate) fn remove<'a>(&self, number: u32, home: &AtomicU32, links: impl Fn(u32) -> &'a Links) {
         let shard = self.0.get(home.load(Relaxed) as usize);
+        prim::lockstat::named(|| NAME);
         let _held = shard.lock.lock();
         shard.head.remove(number, links);
     }

@@ -43,6 +43,19 @@ impl Outcome {
         100.0 * spinning / self.system_percent()
     }
 
+    /// Percent of the system time spent on locks and counts of any kind: what a profile adds up as locking.
+    #[must_use]
+    pub fn locking_percent_of_system(&self) -> f64 {
+        let locking = ["SpinLock", "RwLock", "SeqLock", "Mutex", "RwSem", "Ref"];
+        100.0 * locking.iter().map(|tag| self.share(tag)).sum::<f64>() / self.system_percent()
+    }
+
+    /// Percent of the time in spinning locks that the function `name` spun.
+    #[must_use]
+    pub fn spun_by(&self, name: &str) -> f64 {
+        self.callers.iter().find(|share| share.tag == name).map_or(0.0, |share| share.percent)
+    }
+
     /// Steps of all workers.
     #[must_use]
     pub fn operations(&self) -> f64 {

@@ -22,7 +22,21 @@ impl Engine {
     /// Adds a thread's time so far to its tag.
     pub(super) fn settle(&self, task: &Task, now: u64) {
         let since = task.tag_since.replace(now);
-        add(&task.tag_time[task.tag.get() as usize], self.within(since, now));
+        let (tag, time) = (task.tag.get(), self.within(since, now));
+        add(&task.tag_time[tag as usize], time);
+        if time > 0 && matches!(tag, Tag::SpinLock | Tag::RwLock | Tag::SeqLock) {
+            self.meter.borrow_mut().spun(task.caller.get(), time);
+        }
+    }
+
+    /// Sets the caller that the spinning of the thread that runs is counted for; answers with the one before.
+    pub(crate) fn set_caller(&self, caller: usize) -> usize {
+        let task = self.task();
+        if self.mode.get() & mode::SCHEDULER != 0 {
+            return task.caller.get();
+        }
+        self.settle(task, self.clock.get());
+        task.caller.replace(caller)
     }
 
     /// Sets the tag of the thread that runs; answers with the one before.

@@ -80,6 +80,8 @@ pub(crate) struct Task {
     // Accounts.
     pub(crate) tag: Cell<Tag>,
     pub(crate) tag_since: Cell<u64>,
+    /// The caller that its spinning is counted for; see `Meter`.
+    pub(crate) caller: Cell<usize>,
     pub(crate) tag_time: [Cell<u64>; Tag::COUNT],
     pub(crate) operations: [Cell<u64>; SLOTS],
     pub(crate) locks: RefCell<Held>,
@@ -113,6 +115,7 @@ impl Task {
             spins_since: Cell::new(0),
             parked_at: Cell::new(0),
             tag: Cell::new(Tag::Other),
+            caller: Cell::new(0),
             tag_since: Cell::new(0),
             tag_time: Default::default(),
             operations: Default::default(),

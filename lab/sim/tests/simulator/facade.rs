@@ -1,7 +1,7 @@
 //! Real code of `sync` on the simulated machine, from set-up to teardown.
 
 use lightfoot_sim::atomic::{AtomicU64, Ordering::Relaxed};
-use lightfoot_sim::{Config, Machine, PerMachine};
+use lightfoot_sim::{Config, Machine, PerMachine, lockstat};
 use sync_sim::Mutex;
 use sync_sim::SpinLock;
 use sync_sim::rcu::{RcuDomain, RcuOption};
@@ -105,4 +105,32 @@ fn each_simulation_has_its_own_value_of_a_machine() {
         );
     }
     assert_eq!((COUNT.get().load(Relaxed), LATER.get().load(Relaxed)), (7, 100));
+}
+
+#[test]
+fn a_lock_counts_under_its_name_and_its_spinning_for_the_innermost_caller() {
+    let report = lightfoot_sim::run(
+        Config::new(machine(), 20, 200),
+        || [SpinLock::new(0u64), SpinLock::new(0)],
+        |locks, _| {
+            while lightfoot_sim::running() {
+                let _outer = lockstat::caller("outer");
+                {
+                    let _inner = lockstat::caller("inner");
+                    lockstat::named(|| "first");
+                    *locks[0].lock() += 1;
+                }
+                *locks[1].lock() += 1;
+                lightfoot_sim::cost(300);
+                lightfoot_sim::count_op(0);
+            }
+        },
+    );
+    let of = |class| report.lock(class).map_or(0, |lock| lock.acquisitions);
+    let (first, second) = (of("first"), of("TasLock"));
+    assert!(first > 100 && first.abs_diff(second) <= 20, "{first} named, {second} by type");
+    let spun = |name| report.callers.iter().find(|(caller, _)| *caller == name).map_or(0.0, |(_, ns)| *ns);
+    assert!(spun("inner") > 0.0 && spun("outer") > 0.0, "{:?}", report.callers);
+    let spinning = report.tag_ns[lightfoot_sim::profile::Tag::SpinLock as usize];
+    assert!((spun("inner") + spun("outer") - spinning).abs() <= 0.01 * spinning, "{:?} {spinning}", report.callers);
 }
