@@ -12,7 +12,9 @@
 //!   without counting on it. All of that is store-free, so it is what an application would do to get the same effect.
 //! * A read holds no lock while it works, a write holds the file's data lock: that is how the library reads and writes.
 //!   There is no semaphore to compare.
-//! * `statvfs` sums up separate counters; there are no mounts yet, so nothing is read-only.
+//! * What a mount costs in instructions is charged before the call, under a lock of the adapter: the library has its own, but
+//!   nothing of the adapter's runs under that.
+//! * `statvfs` sums up separate counters; no mount is read-only.
 
 mod counted_fs;
 
@@ -152,13 +154,13 @@ impl Process for LightfootSeat<'_> {
 
     fn mount(&self, path: &[u8]) -> Result<()> {
         self.charge_walk(path)?;
-        prim::cost(self.shared.options.attach_ns);
+        self.shared.attach();
         self.context.bind(PathAt::cwd(path), PathAt::cwd(path), MountFlags::default(), false).map_err(error)
     }
 
     fn unmount(&self, path: &[u8]) -> Result<()> {
         self.charge_walk(path)?;
-        prim::cost(self.shared.options.attach_ns);
+        self.shared.attach();
         self.context.unmount(Base::CWD, path, UnmountFlags::default()).map_err(error)
     }
 

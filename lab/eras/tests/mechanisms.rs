@@ -163,6 +163,12 @@ fn readers_queue_behind_a_writer_and_a_woken_writer_competes() {
 }
 
 #[test]
+fn readers_that_find_neither_queue_nor_writer_leave_the_slow_path_since_2018() {
+    let [slow, exits, ..] = semaphore("rwsem-2018");
+    assert!(slow > exits && exits > 0, "{slow} on the slow path, {exits} left it early");
+}
+
+#[test]
 fn a_remount_that_clears_the_flag_makes_all_walks_write_one_word() {
     let conflicts = |is_remounted| {
         let footprints = Rc::new(RefCell::new([Footprint::default(), Footprint::default()]));
@@ -209,7 +215,7 @@ fn what_lazy_removal_left_on_the_list_is_removed_when_entries_are_searched_for_t
 #[test]
 fn files_wait_for_grace_periods_and_each_kind_of_rcu_takes_its_locks() {
     let measure = |name| {
-        let seen = Rc::new(RefCell::new([0; 2]));
+        let seen = Rc::new(RefCell::new([0; 3]));
         let result = Rc::clone(&seen);
         let report = run(name, &small(), 32, move |set, thread| {
             let (process, path) = (&*set.processes[thread], format!("/own{thread}/f"));
@@ -219,17 +225,21 @@ fn files_wait_for_grace_periods_and_each_kind_of_rcu_takes_its_locks() {
                 count_op(0);
             }
             if thread == 0 {
-                *result.borrow_mut() = ["grace_periods", "freed_files"].map(|counter| set.counter(counter));
+                *result.borrow_mut() = ["grace_periods", "freed_files", "backlog"].map(|counter| set.counter(counter));
             }
         });
-        let [periods, freed] = seen.take();
-        (report.operations[0], periods, freed)
+        let [periods, freed, backlog] = seen.take();
+        (report.operations[0], periods, freed, backlog)
     };
-    let (classic, periods, freed) = measure("rcu-classic");
+    let (classic, periods, freed, _) = measure("rcu-classic");
     assert!(periods > 0 && freed > 0, "{periods} grace periods, {freed} files");
-    let (tree, periods, freed) = measure("rcu-tree");
+    let (tree, periods, freed, _) = measure("rcu-tree");
     assert!(periods > 0 && freed > 0, "{periods} grace periods, {freed} files");
     assert!(tree > 2 * classic, "{tree} turns with a tree, {classic} with one lock");
+    let (ours, _, freed, backlog) = measure("rcu-ours");
+    assert!(ours > tree && freed + backlog > ours / 2, "{ours} turns, {freed} files freed, {backlog} wait");
+    let (_, _, freed, backlog) = measure("linux-3.12");
+    assert_eq!((freed, backlog), (0, 0), "files are freed at once");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use prim::PerCpu;
 use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use prim::shared::Arc;
 use ramfs::RamFs;
+use sync::Mutex;
 use vfs::{Attr, Errno, FileSystem, Inode, Layer, Rename, Request, Written};
 
 type Result<T> = core::result::Result<T, Errno>;
@@ -12,6 +13,8 @@ type Result<T> = core::result::Result<T, Errno>;
 /// What the file system and the era share.
 pub(super) struct Counters {
     pub(super) options: Options,
+    /// Held while a mount or an unmount takes its time.
+    mounts: Mutex<()>,
     own: PerCpu<Own>,
 }
 
@@ -32,13 +35,19 @@ pub(super) struct CountedFs {
 impl Counters {
     pub(super) fn new(options: &Options) -> Self {
         let own = PerCpu::new(|| Own { files: AtomicI64::new(0), work_ns: AtomicU64::new(0) });
-        Self { options: options.clone(), own }
+        Self { options: options.clone(), mounts: Mutex::new(()), own }
     }
 
     /// Files with a name, and the root.
     pub(super) fn files(&self) -> u64 {
         let sum: i64 = self.own.iter().map(|own| own.files.load(Relaxed)).sum();
         u64::try_from(sum + 1).unwrap_or(0)
+    }
+
+    /// A mount or an unmount takes its time alone.
+    pub(super) fn attach(&self) {
+        let _alone = self.mounts.lock();
+        prim::cost(self.options.attach_ns);
     }
 
     /// The calling thread's next read or write takes so long.

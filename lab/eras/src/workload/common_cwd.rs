@@ -3,12 +3,17 @@
 //! Stands for what was said of the store-free walk in October 2009: it makes lookups of different names scale, while the
 //! last component, and a common working directory before, are still written by all. A step is one `stat` of a path of one
 //! component. With the store-free walk the directory is not written; the name is, unless `is_own` gives each worker its own.
+//! The first `renamers` workers move a private file to and fro in another directory instead: what each walk of an outer
+//! sequence notices, and no walk of a sequence in each entry.
 
 use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Result};
 
 const IS_OWN: Parameter =
     Parameter::count("is_own", 1, (0, 1), "1: each worker looks up its own name; 0: all the same");
+const RENAMERS: Parameter =
+    Parameter::count("renamers", 0, (0, 100_000), "workers that rename elsewhere; the rest look up");
+const PAUSE_NS: Parameter = Parameter::time("pause_ns", 5_000, "a renamer's time between two renames (chosen here)");
 const USER_NS: Parameter = Parameter::time("user_ns", 200, "the program's time for each lookup (chosen here)");
 const KERNEL_NS: Parameter =
     Parameter::time("kernel_ns", 300, "the rest of the kernel's time for each lookup (chosen here)");
@@ -17,10 +22,12 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "stat-cwd",
     summary: "stat of a name in a common working directory, by a process for each worker",
     source: "the discussion of the store-free walk, linux-kernel 2009; no figures",
-    parameters: &[IS_OWN, USER_NS, KERNEL_NS],
+    parameters: &[IS_OWN, RENAMERS, PAUSE_NS, USER_NS, KERNEL_NS],
     make: |parameters| {
         Box::new(CommonCwd {
             is_own: parameters.get(&IS_OWN) == 1,
+            renamers: parameters.count(&RENAMERS),
+            pause_ns: parameters.get(&PAUSE_NS),
             user_ns: parameters.get(&USER_NS),
             kernel_ns: parameters.get(&KERNEL_NS),
         })
@@ -30,6 +37,8 @@ pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
 #[derive(Clone, Copy)]
 struct CommonCwd {
     is_own: bool,
+    renamers: usize,
+    pause_ns: u64,
     user_ns: u64,
     kernel_ns: u64,
 }
@@ -39,11 +48,17 @@ impl Workload for CommonCwd {
         let process = era.process();
         layout::directories(&*process, "/work")?;
         layout::files(&*process, "/work", workers)?;
+        layout::directories(&*process, "/tmp")?;
+        layout::files(&*process, "/tmp", self.renamers.min(workers))?;
         Ok(Box::new(Cwd { load: *self, era }))
     }
 
     fn entries(&self, workers: usize) -> usize {
-        1 + workers
+        2 + workers + self.renamers.min(workers)
+    }
+
+    fn roles(&self) -> &'static [&'static str] {
+        &["walker", "renamer"]
     }
 }
 
@@ -54,8 +69,17 @@ struct Cwd<'era> {
 
 impl Stage for Cwd<'_> {
     fn worker(&self, index: usize, _seed: u64) -> Result<Box<dyn Worker + '_>> {
-        let CommonCwd { is_own, user_ns, kernel_ns } = self.load;
+        let CommonCwd { is_own, pause_ns, user_ns, kernel_ns, .. } = self.load;
         let process = self.era.process();
+        if self.role(index) == 1 {
+            let (mut from, mut to) = (format!("/tmp/f{index}"), format!("/tmp/moved{index}"));
+            return Ok(Box::new(move || {
+                pace::user(pause_ns);
+                process.rename(from.as_bytes(), to.as_bytes())?;
+                core::mem::swap(&mut from, &mut to);
+                Ok(())
+            }));
+        }
         process.change_directory(b"/work")?;
         let name = format!("f{}", if is_own { index } else { 0 });
         Ok(Box::new(move || {
@@ -63,5 +87,9 @@ impl Stage for Cwd<'_> {
             pace::kernel(kernel_ns);
             process.stat(name.as_bytes()).map(drop)
         }))
+    }
+
+    fn role(&self, index: usize) -> usize {
+        usize::from(index < self.load.renamers)
     }
 }

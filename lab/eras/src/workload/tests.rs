@@ -107,6 +107,7 @@ fn what_is_set_reaches_the_workload() {
     assert_eq!(operations("reverse-path", &[("writers", 2)]), 3 * steps);
     assert_eq!(operations("reverse-path", &[("writers", 2), ("writer_paths_permille", 0)]), 2 * steps);
     assert_eq!(operations("reverse-path", &[("movers", 2)]), steps);
+    assert_eq!(operations("stat-cwd", &[("renamers", 2)]), steps);
 }
 
 #[test]
