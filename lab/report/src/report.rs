@@ -33,7 +33,7 @@ pub use origin::Origin;
 pub use owing::owing;
 pub use published::{Key, Published};
 pub use record::{Record, Window};
-pub use summary::{Section, whole};
+pub use summary::{Section, summary, whole};
 pub use tolerance::{Reason, Tolerance};
 pub use variation::Variation;
 

@@ -1,6 +1,6 @@
 //! The report's experiments beside what is kept of their outcomes: nothing is unexplained, and no input is missing.
 
-use lightfoot_lab_report::report::{Experiment, Number, Origin, Record, Run, experiments, owing};
+use lightfoot_lab_report::report::{Experiment, Number, Origin, Record, Run, experiments, owing, summary};
 use lightfoot_lab_report::{Interrupts, Substrate};
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,6 +25,37 @@ fn every_figure_that_is_off_and_every_claim_that_fails_has_a_reason_and_no_other
     let owed: Vec<String> =
         experiments().iter().flat_map(|experiment| owing(experiment, &kept(experiment).1)).collect();
     assert!(owed.is_empty(), "{}", owed.join("\n"));
+}
+
+#[test]
+fn the_summary_fits_one_page() {
+    let experiments = experiments();
+    let records: Vec<(Record, Vec<Run>)> = experiments.iter().map(kept).collect();
+    let sections = experiments.iter().zip(&records);
+    let sections: Vec<_> = sections.map(|(experiment, (record, runs))| (experiment, record, runs.clone())).collect();
+    let text = summary(&sections);
+    // What a line takes at 100 columns; a link's target is not shown.
+    let width = |line: &str| match line.split_once("](") {
+        Some((before, after)) => before.len() + after.split_once(')').map_or(0, |(_, rest)| rest.len()),
+        None => line.len(),
+    };
+    let rows = |line: &str| if line.starts_with('|') { 1 } else { width(line).div_ceil(100).max(1) };
+    let lines: usize = text.lines().map(rows).sum();
+    assert!(lines <= 60, "{lines} lines:\n{text}");
+}
+
+#[test]
+fn each_era_each_workload_of_a_publication_and_each_published_table_is_in_an_experiment() {
+    let experiments = experiments();
+    let jobs = || experiments.iter().flat_map(|experiment| &experiment.cells).map(|cell| &cell.job);
+    let eras = eras::catalogue().iter().map(|era| era.name).filter(|name| jobs().all(|job| job.era != *name));
+    let others = eras::workload::catalogue().iter().filter(|entry| !entry.source.starts_with("FxMark"));
+    let loads = others.map(|entry| entry.name).filter(|name| jobs().all(|job| job.workload != *name));
+    let tables: toml::Table = text("report/published.toml").parse().expect("published.toml is TOML");
+    let sources: BTreeSet<&str> = experiments.iter().flat_map(|experiment| experiment.sources).copied().collect();
+    let tables = tables.keys().map(String::as_str).filter(|table| !sources.contains(table));
+    let missing: Vec<&str> = eras.chain(loads).chain(tables).collect();
+    assert!(missing.is_empty(), "in no experiment: {}", missing.join(", "));
 }
 
 #[test]
@@ -57,7 +88,7 @@ fn chosen(experiment: &Experiment) -> BTreeSet<String> {
                 add(Number::Parameter(parameter.name));
             }
         }
-        let known = ["is_pinned", "component_ns", "search_ns", "permission_ns", "path_ns"];
+        let known = ["is_pinned", "is_remounted", "mounts", "component_ns", "search_ns", "permission_ns", "path_ns"];
         for name in job.era_options.keys() {
             let name = known.into_iter().find(|known| known == name);
             add(Number::Option(name.expect("an option that this test has in its list")));

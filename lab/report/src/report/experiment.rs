@@ -39,11 +39,11 @@ pub struct Experiment {
     pub has_box: bool,
     /// What differs from what was published, and why, in Markdown.
     pub remarks: &'static str,
-    /// What the report's summary adds for this section, from the figures.
+    /// Where another era is ahead of Lightfoot, from the figures.
     pub summary: Option<Summary>,
 }
 
-/// Lines of the summary, from the figures.
+/// Where another era is ahead of Lightfoot: lines of the summary, from the figures.
 pub type Summary = Box<dyn Fn(&Figures<'_>) -> Vec<String>>;
 
 /// One run.
@@ -112,12 +112,14 @@ pub struct Claim {
     pub holds: Box<dyn Fn(&Figures<'_>) -> bool>,
     /// Why it does not hold in every run, if it does not.
     pub unless: Option<&'static str>,
+    /// In a few words, for the summary; only if it does not hold in every run.
+    pub brief: &'static str,
 }
 
 impl Claim {
-    /// A claim that does not hold in every run, because of `why`.
-    pub(super) fn unless(self, why: &'static str) -> Self {
-        Self { unless: Some(why), ..self }
+    /// A claim, in a few words `brief`, that does not hold in every run, because of `why`.
+    pub(super) fn unless(self, brief: &'static str, why: &'static str) -> Self {
+        Self { unless: Some(why), brief, ..self }
     }
 }
 

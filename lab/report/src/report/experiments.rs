@@ -1,13 +1,19 @@
 //! The experiments, one file for each line of published work.
 
 mod aim7;
+mod common_cwd;
+mod containers;
 mod create_unlink;
 mod dbench;
+mod dbench_patched;
 mod eras;
 mod git_diff;
+mod mount_list;
 mod open_close;
+mod other_tests;
 mod reverse_path;
 mod rwsem;
+mod scalable_rcu;
 mod web;
 
 use super::experiment::{Cell, Claim, Drawing, Experiment, Figure, Figures, Outcomes, Row, Sketch};
@@ -23,13 +29,19 @@ pub(super) fn all(published: &Published) -> Vec<Experiment> {
         web::experiment(published),
         dbench::all_clients(published),
         dbench::without_statvfs(published),
+        dbench_patched::experiment(published),
+        mount_list::experiment(),
         git_diff::experiment(published),
         open_close::experiment(published),
         create_unlink::experiment(published),
+        common_cwd::experiment(),
         reverse_path::experiment(published),
+        other_tests::experiment(),
         aim7::short(published),
         aim7::others(published),
         rwsem::experiment(published),
+        scalable_rcu::experiment(),
+        containers::experiment(),
         eras::experiment(),
     ]
 }
@@ -140,12 +152,17 @@ fn row(label: impl Into<String>, published: Option<f64>, read: impl Fn(&Outcomes
 }
 
 fn claim(text: &'static str, holds: impl Fn(&Figures<'_>) -> bool + 'static) -> Claim {
-    Claim { text, holds: Box::new(holds), unless: None }
+    Claim { text, holds: Box::new(holds), unless: None, brief: "" }
 }
 
 /// Whether `figure` is within `part` of the published one.
 fn is_near(figure: f64, published: f64, part: f64) -> bool {
     Tolerance::Part(part).allows(figure, published)
+}
+
+/// Whether the rate `a` is not above `b`; a rate that is missing is of an era with nearly no operations.
+fn at_most(a: f64, b: f64) -> bool {
+    a.is_nan() || a <= b
 }
 
 /// The change from `before` to `after` in percent.
@@ -172,7 +189,7 @@ mod tests {
     #[test]
     fn every_published_figure_that_an_experiment_asks_for_is_there() {
         let experiments = all(&Published::new());
-        assert_eq!(experiments.len(), 11);
+        assert_eq!(experiments.len(), 17);
         for experiment in &experiments {
             for source in experiment.sources {
                 assert!(!Published::new().source(source).is_empty());

@@ -141,7 +141,7 @@ fn range<'a>(runs: impl Iterator<Item = &'a Run>, i: usize) -> String {
     if low > high { "-".to_owned() } else { format!("{} .. {}", figure(low), figure(high)) }
 }
 
-pub(super) fn verdict(runs: &[Run], claim: usize) -> String {
+fn verdict(runs: &[Run], claim: usize) -> String {
     let failed: Vec<&str> = runs.iter().filter(|run| !run.holds[claim]).map(|run| run.variation.name).collect();
     let (held, all) = (runs.len() - failed.len(), runs.len());
     match held {

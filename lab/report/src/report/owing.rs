@@ -30,6 +30,7 @@ pub fn owing(experiment: &Experiment, runs: &[Run]) -> Vec<String> {
         let failed: Vec<&str> = runs.iter().filter(|run| !run.holds[i]).map(|run| run.variation.name).collect();
         match (claim.unless, failed.is_empty()) {
             (None, false) => owed.push(format!("{:?} fails with {} and has no reason", claim.text, failed.join(", "))),
+            (Some(_), false) if claim.brief.is_empty() => owed.push(format!("{:?} has no brief", claim.text)),
             (Some(_), true) => owed.push(format!("{:?} holds in every run and needs no reason", claim.text)),
             _ => {}
         }

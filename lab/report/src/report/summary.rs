@@ -1,6 +1,5 @@
 //! The whole report, with its summary first.
 
-use super::markdown::verdict;
 use super::{Calibrated, Experiment, Origin, Published, Record, Run, section, shown};
 use core::fmt::Write as _;
 
@@ -21,16 +20,24 @@ pub type Section<'a> = (&'a Experiment, &'a Record, Vec<Run>);
 pub fn whole(sections: &[Section<'_>], calibrated: Option<&Calibrated>, published: &Published) -> String {
     let verdict = calibrated.map_or(UNCALIBRATED.to_owned(), Calibrated::text);
     let mut text = format!("{}\n\n{}\n", PREFACE.trim_end(), commits(sections));
-    let _ = write!(text, "## What came out and what did not\n\n{}\n", scores(sections));
-    text.push_str(&failed(sections));
-    for (experiment, _, runs) in sections {
-        for line in experiment.summary.iter().flat_map(|summary| summary(&medians(experiment, runs))) {
-            let _ = writeln!(text, "- {line}");
-        }
-    }
+    text.push_str(&summary(sections));
     let _ = write!(text, "\n## Calibration\n\n{verdict}\n{}\n", READING.trim_end());
     for (experiment, record, runs) in sections {
         let _ = write!(text, "\n{}", section(experiment, runs, &record.commit, published));
+    }
+    text
+}
+
+/// One page: counts by section, the claims that fail, and where others are ahead.
+#[must_use]
+pub fn summary(sections: &[Section<'_>]) -> String {
+    let mut text = format!("## What came out and what did not\n\n{}", scores(sections));
+    text.push_str(&failed(sections));
+    text.push_str("\nWhere another era is ahead of Lightfoot:\n\n");
+    for (experiment, _, runs) in sections {
+        for line in experiment.summary.iter().flat_map(|behind| behind(&medians(experiment, runs))) {
+            let _ = writeln!(text, "- {line}");
+        }
     }
     text
 }
@@ -83,16 +90,26 @@ fn scores(sections: &[Section<'_>]) -> String {
     text
 }
 
-/// The claims that do not hold in every run.
+/// The claims that do not hold in every run, a line for each section.
 fn failed(sections: &[Section<'_>]) -> String {
-    let mut text = String::from("\nWhat did not come out:\n\n");
+    let mut text = String::from(
+        "\nWhat did not come out, with the number of runs in which it did. The sections have the whole claims, and why:\n\n",
+    );
     for (experiment, _, runs) in sections {
-        for (i, claim) in experiment.claims.iter().enumerate() {
-            if runs.iter().any(|run| !run.holds[i]) {
-                let why = claim.unless.map_or(String::new(), |why| format!(". {why}"));
-                let _ = writeln!(text, "- {}: {}: {}{why}", experiment.title, claim.text, verdict(runs, i));
-            }
+        let claims = experiment.claims.iter().enumerate().filter_map(|(i, claim)| {
+            let held = runs.iter().filter(|run| run.holds[i]).count();
+            (held < runs.len()).then(|| format!("{} ({held} of {})", claim.brief, runs.len()))
+        });
+        let claims: Vec<String> = claims.collect();
+        if !claims.is_empty() {
+            let _ = writeln!(text, "- [{}](#{}): {}", experiment.title, anchor(experiment.title), claims.join("; "));
         }
     }
     text
+}
+
+/// Where a heading's link leads.
+fn anchor(title: &str) -> String {
+    let letters = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    letters.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
 }
