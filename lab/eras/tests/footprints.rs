@@ -19,7 +19,7 @@ const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/footprints.txt");
 
 const HEAD: &str = "\
 # What one operation of one thread touches in each era, in a tree whose lines no other CPU has: cache lines in all, then, by
-# the source file of the access, memory words that it stores to, and how often it took locks, by their type. Made and
+# the source file of the access, memory words that it stores to, and how often it took locks, by their name or type. Made and
 # checked by footprints.rs. Not counted: read sections of RCU, allocation.
 ";
 

@@ -105,7 +105,7 @@ fn simulated_locks_have_their_names_in_each_era() {
             &["rename_lock", "d_lock", "i_mutex", "chains of entries", "lists of each CPU"],
         ),
         ("linux-3.12", "create-unlink-common", &["d_lock", "i_mutex"]),
-        ("lightfoot", "create-unlink-common", &["a directory's lock", "d_lock"]),
+        ("lightfoot", "create-unlink-common", &["a directory's lock"]),
         ("lightfoot", "dbench", &["a directory's lock", "a data lock", "a handle's lock"]),
         ("lightfoot", "container-start", &["the mounts"]),
     ] {

@@ -92,17 +92,17 @@ fn scores(sections: &[Section<'_>]) -> String {
 
 /// The claims that do not hold in every run, a line for each section.
 fn failed(sections: &[Section<'_>]) -> String {
-    let mut text = String::from(
-        "\nWhat did not come out, with the number of runs in which it did. The sections have the whole claims, and why:\n\n",
-    );
+    let mut text =
+        String::from("\nWhat did not come out, with the number of runs in which it did (why: see the sections):\n\n");
     for (experiment, _, runs) in sections {
         let claims = experiment.claims.iter().enumerate().filter_map(|(i, claim)| {
             let held = runs.iter().filter(|run| run.holds[i]).count();
-            (held < runs.len()).then(|| format!("{} ({held} of {})", claim.brief, runs.len()))
+            let count = if held == 0 { "none".to_owned() } else { format!("{held} of {}", runs.len()) };
+            (held < runs.len()).then(|| format!("{} ({count})", claim.brief))
         });
         let claims: Vec<String> = claims.collect();
         if !claims.is_empty() {
-            let _ = writeln!(text, "- [{}](#{}): {}", experiment.title, anchor(experiment.title), claims.join("; "));
+            let _ = writeln!(text, "- [{}](#{}): {}", experiment.name, anchor(experiment.title), claims.join("; "));
         }
     }
     text

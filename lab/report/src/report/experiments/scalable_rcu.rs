@@ -103,6 +103,10 @@ fn claims() -> Vec<Claim> {
             move |figures| {
                 CPUS.iter().all(|&cpus| (0.5..=1.5).contains(&figures.of(&label("rcu-ours", cpus, MEASURES[2].0))))
             },
+        )
+        .unless(
+            "lightfoot's RCU frees as many files as are closed",
+            "With all CPUs busy the thread that frees waits for a CPU, and with 96 longer than this run",
         ),
     ]
 }

@@ -1,7 +1,7 @@
 //! Static web serving, 2002: statistics of the global lock.
 
 use super::super::input::{Input, Number};
-use super::{Experiment, Published, Setting, change, claim, is_near, parts, row};
+use super::{Claim, Experiment, Published, Setting, change, claim, is_near, parts, row};
 use crate::report::{Key, Reason};
 use sync::lockstat::Row;
 
@@ -22,7 +22,9 @@ const COLUMNS: [Column; 7] = [
 ];
 
 const REMARKS: &str = "The mean wait of dcache_rcu is the longest because most of the remaining waits are for a holder that was \
-    interrupted. The acquisitions follow from the published depth and share of other users, so they are not predictions.";
+    interrupted. The acquisitions follow from the published depth and share of other users, so they are not predictions. \
+    The file system was on a disk, so an unused entry has the count zero, and dropping the last count takes the lock. With \
+    pinned names, as the prototype had them, dcache_rcu has 87 % fewer acquisitions, as published; without, 74 %.";
 
 pub(super) fn experiment(published: &Published) -> Experiment {
     let setting = Setting::new("piii8", "static-web", 4_000_000)
@@ -55,7 +57,6 @@ pub(super) fn experiment(published: &Published) -> Experiment {
     }
     let figures = vec![parts("web", "dcache_lock under static web serving, 8-way Pentium III (simulated)", &rows)];
     let hold = |scheme| published.figure("lockmeter_2002", &[("scheme", Key::Text(scheme))], "hold_mean");
-    let factor = hold("fastwalk") / hold("dcache_lock");
     Experiment {
         name: "web",
         title: "Static web serving, 2002",
@@ -67,26 +68,7 @@ pub(super) fn experiment(published: &Published) -> Experiment {
         rows,
         grids: vec![],
         reasons: reasons(),
-        claims: vec![
-            claim("fastwalk holds the lock 3.33 times as long, within 15 %", move |figures| {
-                let simulated = figures.of("HOLD mean us, fastwalk") / figures.of("HOLD mean us, dcache-lock");
-                is_near(simulated, factor, 0.15)
-            }),
-            claim("with dcache_rcu, waiting takes 0.20 % of the CPUs, within a half", |figures| {
-                is_near(figures.of("WAIT % of CPU, dcache-rcu"), 0.20, 0.5)
-            }),
-            claim("dcache_rcu has the longest mean wait, dcache_lock the shortest", |figures| {
-                let of = |era| figures.of(&format!("WAIT mean us, {era}"));
-                of("dcache-rcu") > of("fastwalk") && of("fastwalk") > of("dcache-lock")
-            }),
-            claim("dcache_rcu raises throughput by 12 %, within 3 points", |figures| {
-                (figures.of("throughput, change %, dcache-rcu") - 12.0).abs() <= 3.0
-            })
-            .unless(
-                "dcache_rcu +12 %",
-                "Waiting takes 4.4 % of the CPUs, so more than that can come only from the threshold of SPECweb99",
-            ),
-        ],
+        claims: claims(hold("fastwalk") / hold("dcache_lock")),
         figures,
         has_box: true,
         remarks: REMARKS,
@@ -94,8 +76,46 @@ pub(super) fn experiment(published: &Published) -> Experiment {
     }
 }
 
+/// `factor`: how much longer fastwalk holds the lock, as published.
+fn claims(factor: f64) -> Vec<Claim> {
+    vec![
+        claim("fastwalk holds the lock 3.33 times as long, within 15 %", move |figures| {
+            let simulated = figures.of("HOLD mean us, fastwalk") / figures.of("HOLD mean us, dcache-lock");
+            is_near(simulated, factor, 0.15)
+        })
+        .unless(
+            "fastwalk holds the lock 3.33 times as long",
+            "Without pinned names, counts that become zero take the lock too, for a short time that fastwalk does not change",
+        ),
+        claim("with dcache_rcu, waiting takes 0.20 % of the CPUs, within a half", |figures| {
+            is_near(figures.of("WAIT % of CPU, dcache-rcu"), 0.20, 0.5)
+        })
+        .unless("waiting takes 0.20 % with dcache_rcu", "As above: counts that become zero take the lock"),
+        claim("dcache_rcu has the longest mean wait, dcache_lock the shortest", |figures| {
+            let of = |era| figures.of(&format!("WAIT mean us, {era}"));
+            of("dcache-rcu") > of("fastwalk") && of("fastwalk") > of("dcache-lock")
+        }),
+        claim("dcache_rcu raises throughput by 12 %, within 3 points", |figures| {
+            (figures.of("throughput, change %, dcache-rcu") - 12.0).abs() <= 3.0
+        })
+        .unless(
+            "dcache_rcu +12 %",
+            "Waiting takes 4.4 % of the CPUs, so more than that can come only from the threshold of SPECweb99",
+        ),
+    ]
+}
+
 fn reasons() -> Vec<Reason> {
     vec![
+        Reason {
+            rows: |row| row.contains("longest"),
+            why: "the longest hold is that of the longest interrupt, and a simulated second has few; the published run had some \
+                  thousands of seconds",
+        },
+        Reason {
+            rows: |row| row.ends_with("dcache-rcu") && !row.contains("change"),
+            why: "without pinned names a count that becomes zero takes the lock, for a shorter time than the other users do",
+        },
         Reason {
             rows: |row| row.starts_with("throughput"),
             why: "SPECweb99 counts connections above a minimum rate, a threshold that is not simulated",
