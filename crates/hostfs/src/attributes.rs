@@ -33,16 +33,9 @@ impl Shared {
     /// See [`vfs::FileSystem::attributes`].
     pub(crate) fn attributes(&self, inode: &Inode) -> Result<Attr, Errno> {
         let node = self.node(inode)?;
-        let are_two = node.begin_query();
-        let stat = self.stat(node);
-        node.end_query();
-        let stat = stat?;
+        let stat = self.stat(node)?;
         self.note_removal(node, &stat);
-        let attr = self.identities.attr(&stat);
-        if are_two {
-            self.mark_stale(inode);
-        }
-        Ok(attr)
+        Ok(self.identities.attr(&stat))
     }
 
     /// See [`vfs::FileSystem::set_attr`].

@@ -49,8 +49,6 @@ pub(crate) struct Node {
     state: Mutex<State>,
     /// Whether a descriptor was used since the budget's hand passed.
     used: AtomicBool,
-    /// Whether a thread is requesting the attributes from the host.
-    is_queried: AtomicBool,
     /// The round of events in which this file system changed the file last; 0: never.
     own_round: AtomicU32,
 }
@@ -121,7 +119,6 @@ impl Node {
             is_elsewhere,
             state: Mutex::new(state),
             used: AtomicBool::new(false),
-            is_queried: AtomicBool::new(false),
             own_round: AtomicU32::new(0),
         }
     }
@@ -149,17 +146,6 @@ impl Node {
     pub(crate) fn may_be_own_change(&self, round: u32) -> bool {
         let own = self.own_round.load(Relaxed);
         own != 0 && round.wrapping_sub(own) <= 1
-    }
-
-    /// Begins a query for attributes. Returns whether another one was running: then the order of the two answers is
-    /// unknown.
-    pub(crate) fn begin_query(&self) -> bool {
-        self.is_queried.swap(true, Relaxed)
-    }
-
-    /// Ends what [`Node::begin_query`] began.
-    pub(crate) fn end_query(&self) {
-        self.is_queried.store(false, Relaxed);
     }
 
     /// Whether a descriptor was used since the last call.

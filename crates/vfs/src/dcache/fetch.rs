@@ -8,10 +8,10 @@
 //! the place ([`Fallback::Attributes`](crate::Fallback::Attributes)).
 //!
 //! # How it is locked
-//! No lock. The mark is cleared before the request, so a change that the answer does not contain sets it
-//! again. An answer replaces only the attributes that were there at the time of the request: if they changed
-//! since, they stay, marked stale. Mode and owner are replaced by themselves, so that changes of size and times, which
-//! are frequent, cannot keep an old right alive; if they changed too, the attributes stay too old.
+//! No lock. The mark is cleared with the answer, if nothing has set it again since the request began: a reader meanwhile
+//! requests the attributes itself. An answer replaces only the attributes that were there at the time of the request: if
+//! they changed since, they stay, marked stale. Mode and owner are replaced by themselves, so that changes of size and times,
+//! which are frequent, cannot keep an old right alive; if they changed too, the attributes stay too old.
 //!
 //! # Times of validity
 //! A walk by name revalidates an expired name, and its attributes with it. A file that is held (root and working
@@ -39,38 +39,25 @@ impl SuperBlock {
     /// Errors of [`crate::FileSystem::attributes`].
     #[inline]
     pub(crate) fn attr_now(&self, inode: &Inode) -> Result<Attr, Errno> {
-        // The mark is read last: it is set with the change.
-        let attr = inode.attr();
-        if inode.is_stale() || inode.is_old() { self.fetch_attr(inode) } else { Ok(attr) }
+        // The age first: another thread renews it after the attributes.
+        match (inode.is_old(), inode.fresh_attr()) {
+            (false, Some(attr)) => Ok(attr),
+            _ => self.fetch_attr(inode),
+        }
     }
 
     #[cold]
     pub(crate) fn fetch_attr(&self, inode: &Inode) -> Result<Attr, Errno> {
         let invalidations = self.invalidations();
-        inode.set_stale(false);
-        let before = inode.attr();
+        let before = inode.before_request();
         let reply = self.fs().attributes(&Request::of(&Credentials::root()), inode);
-        let is_same = |attr: &Attr| if attr.kind() == before.kind() { Ok(()) } else { Err(Errno::ESTALE) };
+        let is_same = |attr: &Attr| if attr.kind() == before.attr.kind() { Ok(()) } else { Err(Errno::ESTALE) };
         let attr = reply.and_then(|attr| is_same(&attr).map(|()| attr)).inspect_err(|_| inode.mark_stale())?;
-        let rights = |attr: &Attr| (attr.mode, attr.uid, attr.gid);
-        let (is_known, are_rights_known) = inode.learn(|now| {
-            if *now == before {
-                *now = attr;
-            } else if rights(now) == rights(&before) {
-                // Only size or times changed meanwhile.
-                (now.mode, now.uid, now.gid) = rights(&attr);
-            }
-            (*now == attr, rights(now) == rights(&attr))
-        });
+        let are_rights_known = inode.learn_answer(&attr, &before);
         if self.fs_applies_acls {
             self.fetch_acls(inode, &attr);
         }
-        if !is_known {
-            // The attributes changed meanwhile, and the answer may be older than the change: it does not undo
-            // it.
-            inode.mark_stale();
-        }
-        if attr.is_dir() && before.mode != attr.mode {
+        if attr.is_dir() && before.attr.mode != attr.mode {
             crate::dcache::slot::dentry_beside(inode).update_search();
         }
         if are_rights_known {

@@ -14,8 +14,10 @@
 //! Linux's `struct inode` and its `i_rwsem`, `i_private`, `i_link`.
 
 mod reference;
+mod staleness;
 
 pub(crate) use reference::{DeadInode, InodeRef};
+pub(crate) use staleness::Before;
 
 use crate::base::access::acl::Acls;
 use crate::base::attr::Attr;
@@ -76,8 +78,12 @@ const LINKABLE: u32 = 1 << 29;
 const STALE: u32 = 1 << 28;
 /// The same: its file system reports its attributes, so that each change marks them stale.
 const REPORTED: u32 = 1 << 27;
-/// Flags in an inode's own `mode`, never shown.
-const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE | STALE | REPORTED;
+/// Bits of the same: how many times the attributes became stale or were requested, modulo 2048. See [`staleness`].
+const VERSION: u32 = 0x7ff << VERSION_BIT;
+/// The lowest bit of [`VERSION`].
+const VERSION_BIT: u32 = 16;
+/// Bits of an inode's own `mode`, never shown.
+const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE | STALE | REPORTED | VERSION;
 
 /// Nanoseconds of a tick of `attr_until`, as a power of two: 67 ms. So it counts the clock's first nine years; after them,
 /// attributes with a time of validity are requested at each use.
@@ -173,30 +179,6 @@ impl Inode {
         (!is_refused).then(|| PackedAttr::new(line))
     }
 
-    /// Marks the attributes stale: the VFS calls [`FileSystem::attributes`](crate::FileSystem::attributes)
-    /// before it shows them.
-    ///
-    /// This does not revoke a right: walks search a directory by the mode and owner in the cache until the attributes were
-    /// requested, which a walk through the directory does not do. A file system whose rights may change elsewhere reports
-    /// that by its [`Invalidator`](crate::Invalidator), which expires the entries too.
-    pub fn mark_stale(&self) {
-        self.set_stale(true);
-    }
-
-    /// Whether [`Inode::mark_stale`] was called since the last request for the attributes.
-    #[inline]
-    pub(crate) fn is_stale(&self) -> bool {
-        self.mode.load(Relaxed) & STALE != 0
-    }
-
-    /// Sets whether the attributes are stale. The VFS clears the mark before it requests them, so that a
-    /// concurrent change can set it again.
-    pub(crate) fn set_stale(&self, is_stale: bool) {
-        let _held = self.seq.write_lock();
-        let others = self.mode.load(Relaxed) & !STALE;
-        self.mode.store(others | if is_stale { STALE } else { 0 }, Relaxed);
-    }
-
     /// Sets for how long the attributes are valid from now on.
     pub(crate) fn set_valid(&self, valid: Valid) {
         let until = match valid {
@@ -221,56 +203,6 @@ impl Inode {
     /// Makes the attributes too old: the name was invalidated.
     pub(crate) fn age(&self) {
         self.attr_until.store(if self.has_ttl() { OLD } else { AGED }, Relaxed);
-    }
-
-    /// Changes attributes under the inode's sequence lock. `f` must not block. Attributes that the file system reports are stale
-    /// after that ([`FsTraits::reports_attributes`](crate::FsTraits::reports_attributes)).
-    pub fn update<R>(&self, f: impl FnOnce(&mut Attr) -> R) -> R {
-        let _held = self.seq.write_lock();
-        let mut attr = self.load();
-        let result = f(&mut attr);
-        self.store(&attr);
-        self.note_change();
-        result
-    }
-
-    /// Notes what the file system reported, or an access, in the same way. Leaves the mark of stale attributes as it is.
-    pub(crate) fn learn<R>(&self, f: impl FnOnce(&mut Attr) -> R) -> R {
-        let _held = self.seq.write_lock();
-        let mut attr = self.load();
-        let result = f(&mut attr);
-        self.store(&attr);
-        result
-    }
-
-    /// Notes what the file system reported in a reply to a lookup. `before`: the attributes before that lookup. If they changed
-    /// meanwhile, the reply may be older than the change, and if they are unknown, than any other: the attributes of a
-    /// file system that reports them are then stale.
-    pub(crate) fn learn_reply(&self, reply: &Attr, before: Option<&Attr>) {
-        let _held = self.seq.write_lock();
-        let now = self.load();
-        let is_newer = !self.is_reported() || now == *before.unwrap_or(reply);
-        if is_newer || before.is_none() {
-            self.store(reply);
-        }
-        if !is_newer {
-            self.note_change();
-        }
-    }
-
-    /// Whether its file system reports its attributes.
-    pub(crate) fn is_reported(&self) -> bool {
-        self.mode.load(Relaxed) & REPORTED != 0
-    }
-
-    /// Marks attributes that the file system reports as stale, in the write section in which they change. After the section it
-    /// would be too late: a request between the change of the file system and that of the copy has cleared the
-    /// mark that the file system set, its answer contains the change, and the copy would count it twice.
-    fn note_change(&self) {
-        let mode = self.mode.load(Relaxed);
-        if mode & REPORTED != 0 {
-            self.mode.store(mode | STALE, Relaxed);
-        }
     }
 
     /// Updates a directory that gained or lost an entry: its length, links and times.

@@ -17,7 +17,7 @@ use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child};
 use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::dcache::fs::{NewInode, Valid};
-use crate::dcache::inode::InodeRef;
+use crate::dcache::inode::{Before, InodeRef};
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{FreeSlot, MayEvict, SlotKind, name_bytes};
 use crate::dcache::slot::{CountedDentry, DeadDentry, cold_part, entry_hash, entry_of, link};
@@ -213,7 +213,7 @@ impl SuperBlock {
     }
 
     /// Updates an entry of the locked directory by the file system's new answer. `before`: its attributes before the request.
-    pub(crate) fn refresh(&self, dentry: &Dentry, new: &NewInode, before: Option<&Attr>) {
+    pub(crate) fn refresh(&self, dentry: &Dentry, new: &NewInode, before: Option<&Before>) {
         let Some(inode) = dentry.inode() else { return };
         let kind = inode.mode() & S_IFMT;
         inode.learn_reply(&Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr }, before);

@@ -191,7 +191,7 @@ impl OpenFile {
     /// Records an access, if the mount and relatime require it.
     fn accessed(&self, inode: &Inode) {
         if let Some(now) = self.access_time(inode) {
-            inode.learn(|attr| attr.atime = now);
+            inode.note_access(now);
         }
     }
 

@@ -27,7 +27,6 @@
 //! # Where it comes from
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
 
-use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::base::name::Named;
 use crate::base::rank::{Locked, Rank};
@@ -35,7 +34,7 @@ use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{NewInode, Request, Valid};
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{Before, Inode};
 use crate::dcache::reclaim::{LockedDirs, MayEvict, SlotKind};
 use crate::dcache::slot::{CountedDentry, dentry_beside};
 use crate::dcache::superblock::SuperBlock;
@@ -221,14 +220,14 @@ fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, request: &Request) -> 
 /// The file system's answer about a name.
 struct Answer {
     found: Result<NewInode, Errno>,
-    /// The attributes of an expired entry before the request.
-    before: Option<Attr>,
+    /// What an expired entry had before the request.
+    before: Option<Before>,
 }
 
 /// The file system's answer about a name: by `revalidate` if it has an expired entry, else by `lookup`.
 fn fetch_name(sb: &SuperBlock, dir: &Dentry, name: &[u8], stale: Option<&Dentry>, request: &Request) -> Answer {
     let old = stale.and_then(Dentry::inode);
-    let before = old.map(Inode::attr);
+    let before = old.map(Inode::before_request);
     let Some(inode) = dir.inode() else { return Answer { found: Err(Errno::ENOENT), before } };
     let found = match old.map(|old| sb.fs().revalidate(request, inode, name, old)) {
         None | Some(Err(Errno::ENOENT | Errno::ESTALE)) => sb.fs().lookup(request, inode, name),

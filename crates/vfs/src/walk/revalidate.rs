@@ -13,7 +13,7 @@ impl WalkEnd<'_> {
     #[inline(always)]
     pub(crate) fn attr(&self) -> Result<Attr, Errno> {
         let inode = self.inode()?;
-        if inode.is_stale() { self.stale_attr() } else { Ok(inode.attr()) }
+        inode.fresh_attr().map_or_else(|| self.stale_attr(), Ok)
     }
 
     /// The attributes, if they are stale.

@@ -121,3 +121,40 @@ fn a_reply_to_a_lookup_does_not_undo_a_later_change() {
         assert_eq!(case.file.attr().unwrap().mode & 0o777, 0o600, "{path}");
     }
 }
+
+#[test]
+fn a_reader_during_a_request_requests_the_attributes_too() {
+    let case = Case::new(Valid::UntilInvalidated);
+    let node = case.store.node("d/f");
+    type Look = fn(&Context, &OwnedPlace) -> Attr;
+    let looks: [Look; 2] =
+        [|_, held| held.attr().unwrap(), |context, _| context.attr(Base::CWD, b"/d/f", true).unwrap()];
+    for (look, size) in looks.into_iter().zip(7..) {
+        case.store.change(node, |attr| attr.size = size);
+        case.file.mark_stale();
+        let (context, held) = (case.context.fork(), case.file.clone());
+        case.once(
+            |call| matches!(call, Call::Attributes { .. }),
+            move || assert_eq!(look(&context, &held).size, size, "during the request of another"),
+        );
+        assert_eq!(look(&case.context, &case.file).size, size);
+    }
+}
+
+#[test]
+fn of_two_answers_the_older_one_does_not_stay() {
+    let case = Case::new(Valid::UntilInvalidated);
+    let (store, node, held) = (case.store.clone(), case.store.node("d/f"), case.file.clone());
+    let before = held.attr().unwrap().mode;
+    store.change(node, |attr| attr.mode = attr.kind() | 0o600);
+    case.once(
+        |call| matches!(call, Call::Attributes { .. }),
+        move || {
+            // The attributes are again as they were before both requests.
+            store.change(node, |attr| attr.mode = before);
+            assert_eq!(held.attr_anew().unwrap().mode, before);
+        },
+    );
+    assert_eq!(case.file.attr_anew().unwrap().mode & 0o777, 0o600);
+    assert_eq!(case.file.attr().unwrap().mode, before);
+}
