@@ -245,11 +245,6 @@ impl Shared {
             }
         }
     }
-
-    /// See [`vfs::FileSystem::sync_all`].
-    pub(crate) fn sync_all(&self) -> Result<(), Errno> {
-        system::syncfs(&self.root_fd).map_err(errno)
-    }
 }
 
 /// The storage that a file takes, in units of 512 bytes.

@@ -192,10 +192,6 @@ impl FileSystem for HostFs {
         self.shared.flush(inode)
     }
 
-    fn sync_all(&self) -> Result<(), Errno> {
-        self.shared.sync_all()
-    }
-
     fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         self.shared.get_xattr(inode, name)
     }

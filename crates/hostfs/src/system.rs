@@ -78,7 +78,6 @@ pub(crate) enum Call {
     /// Gives a thread the rights of the process again.
     SwitchBack,
     Symlink,
-    Syncfs,
     Unlink,
     Utimens,
 }

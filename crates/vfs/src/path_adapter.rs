@@ -164,14 +164,6 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Ok(())
     }
 
-    /// As [`FileSystem::sync_all`].
-    ///
-    /// # Errors
-    /// `EIO`...
-    fn sync_all(&self) -> Result<(), Errno> {
-        Ok(())
-    }
-
     /// As [`FileSystem::get_xattr`].
     ///
     /// # Errors
@@ -411,10 +403,6 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
 
     fn sync(&self, inode: &Inode, data_only: bool) -> Result<(), Errno> {
         self.back.sync(&self.path(inode)?.path, data_only)
-    }
-
-    fn sync_all(&self) -> Result<(), Errno> {
-        self.back.sync_all()
     }
 
     fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {

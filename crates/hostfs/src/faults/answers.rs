@@ -22,7 +22,7 @@ pub(super) fn errors(call: Call) -> &'static [HostErrno] {
         Call::Close => &[E::IO, E::NOSPC, E::DQUOT, E::INTR, E::STALE],
         Call::Dup => &[E::MFILE, E::NFILE, E::NOMEM],
         Call::Fallocate => &[E::NOSPC, E::DQUOT, E::FBIG, E::IO, E::INTR, E::OPNOTSUPP, E::PERM, E::TXTBSY],
-        Call::Fdatasync | Call::Fsync | Call::Syncfs => &[E::IO, E::NOSPC, E::DQUOT, E::INTR, E::ROFS, E::INVAL],
+        Call::Fdatasync | Call::Fsync => &[E::IO, E::NOSPC, E::DQUOT, E::INTR, E::ROFS, E::INVAL],
         Call::Setfl => &[E::PERM],
         Call::Fstatfs => &[E::IO, E::NOMEM, E::INTR, E::OVERFLOW, E::NOSYS],
         Call::Ftruncate => &[E::PERM, E::FBIG, E::IO, E::INTR, E::TXTBSY, E::NOSPC, E::ROFS],

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub(super) type Answer = Result<String, i32>;
 
 /// The calls that an operation can make, whoever the caller is.
-const OF_OPERATIONS: [Call; 30] = [
+const OF_OPERATIONS: [Call; 29] = [
     Call::AddWatch,
     Call::Chmod,
     Call::Chown,
@@ -47,7 +47,6 @@ const OF_OPERATIONS: [Call; 30] = [
     Call::Setxattr,
     Call::Statx,
     Call::Symlink,
-    Call::Syncfs,
     Call::Unlink,
     Call::Utimens,
 ];

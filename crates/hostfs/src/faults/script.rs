@@ -262,5 +262,4 @@ pub(super) const SCRIPT: &[(&str, Option<&str>, Operation)] = &[
     ("mkdir once more", Some("empty"), |s| s.at.mkdir(Base::CWD, b"/empty", 0o755).map(shown)),
     ("rmdir", None, |s| s.at.rmdir(Base::CWD, b"/empty").map(shown)),
     ("look below", None, |s| s.names("/dir/moved").map(shown)),
-    ("sync all", None, |s| s.shared.upgrade().map_or(Err(Errno::EIO), |shared| shared.sync_all()).map(shown)),
 ];

@@ -116,11 +116,6 @@ pub(crate) fn close(fd: OwnedFd) -> Result<(), HostErrno> {
     call(Call::Close, || fd.take().map_or(Ok(()), prim::descriptor::close))
 }
 
-/// `syncfs(2)`.
-pub(crate) fn syncfs(fd: &OwnedFd) -> Result<(), HostErrno> {
-    restarted(Call::Syncfs, || rustix::fs::syncfs(fd))
-}
-
 /// Reads entries of a directory into `buf` by one call, and gives each to `each`: `getdents64(2)`. Returns whether there
 /// were any.
 pub(crate) fn read_entries(

@@ -270,14 +270,6 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(())
     }
 
-    /// [`FileSystem::sync`] for all: `syncfs(2)`.
-    ///
-    /// # Errors
-    /// `EIO`...
-    fn sync_all(&self) -> Result<(), Errno> {
-        Ok(())
-    }
-
     /// The value of an extended attribute, whose whole name (`user.x`) is `name`.
     ///
     /// # Errors

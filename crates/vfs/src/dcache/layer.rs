@@ -106,7 +106,6 @@ forward! {
     fn seek(inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno>;
     fn sync(inode: &Inode, data_only: bool) -> Result<(), Errno>;
     fn flush(inode: &Inode) -> Result<(), Errno>;
-    fn sync_all() -> Result<(), Errno>;
     fn get_xattr(inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno>;
     fn set_xattr(request: &Request, inode: &Inode, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno>;
     fn remove_xattr(request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno>;
