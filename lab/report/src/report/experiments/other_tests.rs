@@ -130,9 +130,14 @@ fn claims() -> Vec<Claim> {
             let before = figures.of(&one(ERAS[0].0));
             ERAS[1..4].iter().all(|(era, _)| change(before, figures.of(&one(era))).abs() <= 10.0)
         }),
-        claim("with 40 CPUs each step reads more lines of maps than the one before, without renames", |figures| {
-            ERAS[..5].windows(2).all(|pair| at_most(figures.of(&maps(pair[0].0, 0)), figures.of(&maps(pair[1].0, 0))))
-        }),
+        claim(
+            "with 40 CPUs each of the last three steps reads more lines of maps than the one before, without renames",
+            |figures| {
+                ERAS[1..5]
+                    .windows(2)
+                    .all(|pair| at_most(figures.of(&maps(pair[0].0, 0)), figures.of(&maps(pair[1].0, 0))))
+            },
+        ),
         claim("beside 8 that rename, what was merged keeps 0.4 of its rate, and ours 0.7", |figures| {
             let kept = |era: &str| figures.of(&maps(era, 8)) / figures.of(&maps(era, 0));
             kept(ERAS[4].0) >= 0.4 && kept(OURS) >= 0.7
