@@ -128,13 +128,18 @@ impl GroupSet {
     }
 
     /// Removes a group. Whether it was in it.
+    ///
+    /// (With a mask stored in either case and `self.len -= usize::from(was_in)`, rustc 1.95 with `opt-level` 3 loses the
+    /// subtraction where `FreeItems::take` calls this.)
     fn remove(&mut self, group: usize) -> bool {
-        let word = &mut self.words[group / 64];
-        let bit = 1 << (group % 64);
-        let was_in = *word & bit != 0;
-        self.len -= usize::from(was_in);
-        *word &= !bit;
-        was_in
+        let (at, bit) = (group / 64, 1 << (group % 64));
+        let old = self.words[at];
+        if old & bit == 0 {
+            return false;
+        }
+        self.words[at] = old & !bit;
+        self.len -= 1;
+        true
     }
 
     fn first(&mut self) -> Option<usize> {
