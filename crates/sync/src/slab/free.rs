@@ -162,3 +162,48 @@ impl GroupSet {
         Some(self.end * 64 - 1 - self.words[self.end - 1].leading_zeros() as usize)
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_item_is_taken_once_and_each_set_has_the_groups_that_it_counts() {
+        const GROUPS: usize = 127;
+        for seed in 1..4_u64 {
+            let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let mut random = |below: usize| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state as usize % below
+            };
+            let mut free = FreeItems::default();
+            free.add_groups(GROUPS);
+            let mut used: Vec<usize> = (0..GROUPS * GROUP).collect();
+            let mut returning = Vec::new();
+            for step in 0..200_000 {
+                // Sometimes more come than go, and sometimes fewer.
+                if random(10) < 3 + 4 * (step / 8000 % 2) && !used.is_empty() {
+                    free.put(used.swap_remove(random(used.len())));
+                    if random(32) == 0 {
+                        returning.extend(core::iter::from_fn(|| free.take_surplus(GROUPS)));
+                    }
+                } else if let Some((index, _)) = free.take() {
+                    used.push(index);
+                }
+                if random(100) == 0 {
+                    returning.drain(..).for_each(|group| free.put_bare(group));
+                }
+                for set in [&free.partial, &free.whole, &free.bare] {
+                    let groups: u32 = set.words.iter().map(|word| word.count_ones()).sum();
+                    assert_eq!(groups as usize, set.len, "seed {seed}, step {step}");
+                }
+            }
+            let free_items: u32 = free.words.iter().map(|word| word.count_ones()).sum();
+            assert_eq!(used.len() + free_items as usize + returning.len() * GROUP, GROUPS * GROUP);
+            used.sort_unstable();
+            assert!(used.is_sorted_by(|a, b| a < b), "an item was taken twice");
+        }
+    }
+}
