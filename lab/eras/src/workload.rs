@@ -32,6 +32,7 @@ mod pace;
 mod parameter;
 mod pread;
 mod process_maps;
+mod renamer;
 mod reverse_path;
 mod static_web;
 #[cfg(test)]

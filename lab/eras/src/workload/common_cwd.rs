@@ -6,6 +6,7 @@
 //! The first `renamers` workers move a private file to and fro in another directory instead: what each walk of an outer
 //! sequence notices, and no walk of a sequence in each entry.
 
+use super::renamer::{self, PAUSE_NS};
 use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Result};
 
@@ -13,7 +14,6 @@ const IS_OWN: Parameter =
     Parameter::count("is_own", 1, (0, 1), "1: each worker looks up its own name; 0: all the same");
 const RENAMERS: Parameter =
     Parameter::count("renamers", 0, (0, 100_000), "workers that rename elsewhere; the rest look up");
-const PAUSE_NS: Parameter = Parameter::time("pause_ns", 5_000, "a renamer's time between two renames (chosen here)");
 const USER_NS: Parameter = Parameter::time("user_ns", 200, "the program's time for each lookup (chosen here)");
 const KERNEL_NS: Parameter =
     Parameter::time("kernel_ns", 300, "the rest of the kernel's time for each lookup (chosen here)");
@@ -48,8 +48,7 @@ impl Workload for CommonCwd {
         let process = era.process();
         layout::directories(&*process, "/work")?;
         layout::files(&*process, "/work", workers)?;
-        layout::directories(&*process, "/tmp")?;
-        layout::files(&*process, "/tmp", self.renamers.min(workers))?;
+        renamer::files(&*process, self.renamers.min(workers))?;
         Ok(Box::new(Cwd { load: *self, era }))
     }
 
@@ -72,13 +71,7 @@ impl Stage for Cwd<'_> {
         let CommonCwd { is_own, pause_ns, user_ns, kernel_ns, .. } = self.load;
         let process = self.era.process();
         if self.role(index) == 1 {
-            let (mut from, mut to) = (format!("/tmp/f{index}"), format!("/tmp/moved{index}"));
-            return Ok(Box::new(move || {
-                pace::user(pause_ns);
-                process.rename(from.as_bytes(), to.as_bytes())?;
-                core::mem::swap(&mut from, &mut to);
-                Ok(())
-            }));
+            return Ok(renamer::of_private(process, index, pause_ns));
         }
         process.change_directory(b"/work")?;
         let name = format!("f{}", if is_own { index } else { 0 });

@@ -5,6 +5,7 @@
 //! `renamers` workers move a private file to and fro instead; all others read.
 
 use super::open_file::OpenFile;
+use super::renamer::{self, PAUSE_NS};
 use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
 use crate::era::{Era, Result};
 
@@ -13,7 +14,6 @@ const MAPS: Parameter = Parameter::count("maps", 12, (1, 1_000), "mapped files o
 const USER_NS: Parameter = Parameter::time("user_ns", 300, "a reader's own time for each line (chosen here)");
 const KERNEL_NS: Parameter =
     Parameter::time("kernel_ns", 500, "the rest of the kernel's time for each line: its format (chosen here)");
-const PAUSE_NS: Parameter = Parameter::time("pause_ns", 5_000, "a renamer's time between two renames (chosen here)");
 
 pub(super) const ENTRY: WorkloadEntry = WorkloadEntry {
     name: "proc-maps",
@@ -45,8 +45,7 @@ impl Workload for ProcessMaps {
         let process = era.process();
         layout::directories(&*process, "/usr/lib")?;
         let libraries = layout::files(&*process, "/usr/lib", self.maps)?;
-        layout::directories(&*process, "/tmp")?;
-        layout::files(&*process, "/tmp", self.renamers.min(workers))?;
+        renamer::files(&*process, self.renamers.min(workers))?;
         Ok(Box::new(Maps { load: *self, era, libraries }))
     }
 
@@ -69,14 +68,7 @@ impl Stage for Maps<'_> {
     fn worker(&self, index: usize, _seed: u64) -> Result<Box<dyn Worker + '_>> {
         let ProcessMaps { user_ns, kernel_ns, pause_ns, .. } = self.load;
         if self.role(index) == 1 {
-            let process = self.era.process();
-            let (mut from, mut to) = (format!("/tmp/f{index}"), format!("/tmp/moved{index}"));
-            return Ok(Box::new(move || {
-                pace::user(pause_ns);
-                process.rename(from.as_bytes(), to.as_bytes())?;
-                core::mem::swap(&mut from, &mut to);
-                Ok(())
-            }));
+            return Ok(renamer::of_private(self.era.process(), index, pause_ns));
         }
         let maps: Vec<OpenFile<'_>> =
             self.libraries.iter().map(|path| OpenFile::new(self.era, path)).collect::<Result<_>>()?;

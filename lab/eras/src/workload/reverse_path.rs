@@ -8,7 +8,7 @@
 //! around their means.
 
 use super::open_file::OpenFile;
-use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace};
+use super::{Parameter, Stage, Worker, Workload, WorkloadEntry, layout, pace, renamer};
 use crate::era::{Era, Error, Result};
 use random::Random;
 
@@ -177,14 +177,8 @@ impl Database<'_> {
         for above in parts.by_ref().take(index) {
             either(above, |name| process.change_directory(name))?;
         }
-        let mut from = parts.next().unwrap_or_default().to_owned();
-        let mut to = moved(&from);
-        Ok(Box::new(move || {
-            pace::user(random.exponential(mover_user_ns));
-            process.rename(from.as_bytes(), to.as_bytes())?;
-            core::mem::swap(&mut from, &mut to);
-            Ok(())
-        }))
+        let from = parts.next().unwrap_or_default();
+        Ok(renamer::to_and_fro(process, from.to_owned(), moved(from), move || random.exponential(mover_user_ns)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! dbench of the patched kernels of October 2009: by clients without the mount list, and the callers that spin.
 
-use super::super::input::{Input, Number};
+use super::dbench::inputs;
 use super::{Claim, Experiment, Published, Row, Setting, Sketch, claim, curves, row};
 use crate::report::{Key, Reason};
 
@@ -98,17 +98,6 @@ fn statfs_rows(published: &Published) -> Vec<Row> {
     let fewer = published.figure("dbench_statfs_profile_2009", &of(32), "throughput_of_8_clients");
     rows.push(row(FEWER, Some(fewer), |outcomes| outcomes.rate("statfs 32") / outcomes.rate("statfs 8")));
     rows
-}
-
-fn inputs() -> Vec<Input> {
-    vec![
-        Input::new("the mix of operations", [Number::Other("see the workload")])
-            .from("from memory: the load file of dbench was not at hand"),
-        Input::new("statvfs by the list of mounts (1), or statfs (0)", [Number::Parameter("statvfs")])
-            .from("what the published runs differ in"),
-        Input::new("whether each name holds a count on its entry", [Number::Option("is_pinned")])
-            .from("the file system was tmpfs, where it does"),
-    ]
 }
 
 fn reasons() -> Vec<Reason> {

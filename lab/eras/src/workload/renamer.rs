@@ -1,0 +1,40 @@
+//! Workers that rename a file to and fro: what moves names beside the load that a figure is of.
+//!
+//! A private file is in `/tmp`, where no other worker has one; `reverse-path` moves the components of a common path.
+
+use super::{Parameter, Worker, layout, pace};
+use crate::era::{Process, Result};
+
+/// A parameter of each workload that has renamers of private files.
+pub(super) const PAUSE_NS: Parameter =
+    Parameter::time("pause_ns", 5_000, "a renamer's time between two renames (chosen here)");
+
+/// Makes the private files of `renamers` workers, which have the first indexes.
+pub(super) fn files(process: &dyn Process, renamers: usize) -> Result<()> {
+    layout::directories(process, "/tmp")?;
+    layout::files(process, "/tmp", renamers).map(drop)
+}
+
+/// The worker that moves private file number `index`.
+pub(super) fn of_private<'era>(
+    process: Box<dyn Process + 'era>,
+    index: usize,
+    pause_ns: u64,
+) -> Box<dyn Worker + 'era> {
+    to_and_fro(process, format!("/tmp/f{index}"), format!("/tmp/moved{index}"), move || pause_ns)
+}
+
+/// A worker that waits and renames `from` to `to`, and the next time back.
+pub(super) fn to_and_fro<'era>(
+    process: Box<dyn Process + 'era>,
+    mut from: String,
+    mut to: String,
+    mut pause_ns: impl FnMut() -> u64 + 'era,
+) -> Box<dyn Worker + 'era> {
+    Box::new(move || {
+        pace::user(pause_ns());
+        process.rename(from.as_bytes(), to.as_bytes())?;
+        core::mem::swap(&mut from, &mut to);
+        Ok(())
+    })
+}
