@@ -36,6 +36,8 @@ pub(crate) struct Calibrate {
 /// The calibration and its machine.
 #[derive(Debug, Serialize)]
 struct CalibrationReport<'a> {
+    /// Of the source tree that it ran in.
+    commit: String,
     machine: Machine,
     calibration: &'a Calibration,
 }
@@ -65,7 +67,7 @@ fn pair(text: &str) -> Result<[usize; 2], String> {
 }
 
 fn json(calibration: &Calibration) -> String {
-    let report = CalibrationReport { machine: Machine::here(), calibration };
+    let report = CalibrationReport { commit: crate::commit::here(), machine: Machine::here(), calibration };
     serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"
 }
 
@@ -114,7 +116,8 @@ fn head(machine: &Machine, calibration: &Calibration) -> String {
 const LEGEND: &str = "\
 ns: from one section to the next, all threads together. lines: 1 if the data lies in the lock's line, 2 if it lies in
 another. transfer, keep: parameters of the simulated machine of this row, from a ping-pong and two CPUs' fetch_add just
-before it. tries: a row is repeated when the ping-pongs before and after it differ by more than a quarter.";
+before it. buffered: the error of the same machine with a store buffer. tries: a row is repeated when the ping-pongs
+before and after it differ by more than a quarter.";
 
 fn rows(rows: &[LoopRow]) -> Table {
     let columns = [
@@ -126,6 +129,7 @@ fn rows(rows: &[LoopRow]) -> Table {
         "2 threads\nnative ns",
         "simulated\nns",
         "error",
+        "buffered",
         "1 thread\nnative ns",
         "simulated\nns",
         "tries",
@@ -140,6 +144,7 @@ fn rows(rows: &[LoopRow]) -> Table {
             format!("{:.1}", row.native_ns[0]),
             format!("{:.1}", row.simulated_ns[0]),
             format!("{:+.0} %", 100.0 * row.error()),
+            format!("{:+.0} %", 100.0 * row.error_buffered()),
             format!("{:.1}", row.native_ns[1]),
             format!("{:.1}", row.simulated_ns[1]),
             row.tries.to_string(),
@@ -157,9 +162,10 @@ fn errors(errors: &[ErrorOf]) -> Table {
             of.rows.to_string(),
             percent(of.median),
             percent(of.worst),
+            percent(of.median_buffered),
         ]
     };
-    table(["lines", "private ns", "rows", "median error", "worst"], errors.iter().map(cells))
+    table(["lines", "private ns", "rows", "median error", "worst", "median, buffered"], errors.iter().map(cells))
 }
 
 /// Numbers to the right, words to the left.
@@ -201,10 +207,11 @@ mod tests {
             keep: 1.3,
             native_ns: [100.0, 110.0],
             simulated_ns: [85.0, 111.0],
+            buffered_ns: 93.0,
             tries: 1,
         };
         let text = rows(&[row]).to_string();
-        for part in ["TicketLock", "22.0", "1.30", "-15 %", "110.0", "111.0"] {
+        for part in ["TicketLock", "22.0", "1.30", "-15 %", "-7 %", "110.0", "111.0"] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
     }

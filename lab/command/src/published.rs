@@ -9,6 +9,7 @@ use crate::run::in_children;
 use clap::Args;
 use lab::report::{self, Calibrated, Experiment, Published, Record, Run, Section, Variation};
 use lab::{Job, Outcome};
+use message::Reason;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -136,10 +137,20 @@ fn kept(dir: &Path, experiment: &Experiment) -> Result<(Record, Vec<Run>), Error
     Ok((record, runs))
 }
 
+/// The kept calibration, if there is one.
+fn calibrated(dir: &Path) -> Result<Option<Calibrated>, Error> {
+    let path = dir.join("calibration.json");
+    let bad = |reason: Reason| Error::Outcomes { path: path.clone(), reason };
+    match fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| bad(error.to_string().as_str().into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(bad(error.into())),
+    }
+}
+
 /// Writes the whole report and its plots.
 fn render(asked: &ReportArguments, sections: &[Section<'_>]) -> Result<(), Error> {
-    let calibrated = fs::read_to_string(asked.outcomes.join("calibration.json")).ok();
-    let calibrated: Option<Calibrated> = calibrated.and_then(|text| serde_json::from_str(&text).ok());
+    let calibrated = calibrated(&asked.outcomes)?;
     let plots = asked.out.join("plots");
     for (experiment, _, runs) in sections {
         for drawn in &experiment.figures {

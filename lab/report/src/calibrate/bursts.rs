@@ -107,7 +107,7 @@ pub(super) fn ns_per_operation(
 }
 
 /// The middle one, or the mean of the two in the middle. Of none: not a number.
-pub(super) fn median(values: &mut [f64]) -> f64 {
+pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values {

@@ -2,13 +2,14 @@
 //!
 //! # What it is
 //! `lock; data += 1; unlock; private work`, for each lock of `sync`, with the data in the lock's line or in a separate
-//! line. The second kind is the harder test: a processor fetches both lines at once and does not wait for its stores,
+//! line. The private work needs the data's new value, and the next section its result: an out-of-order processor would
+//! else run the next section in the midst of private work, which the simulated one does not. The second kind is the harder test: a processor fetches both lines at once and does not wait for its stores,
 //! which the simulated machine does not model.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A lock whose loops are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// `sync::TasLock`
@@ -38,7 +39,7 @@ impl Kind {
 }
 
 /// Where a loop's data lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataLine {
     /// In the lock's line: a section moves one.
@@ -61,12 +62,15 @@ impl DataLine {
     }
 }
 
-/// What is done with a loop's section. `make` makes a lock and its data and answers with a closure that goes once
-/// through the section: a visitor, so that neither side pays for a call through a pointer.
+/// What is done with a loop's section. `make` makes a lock and its data and answers with a closure that takes
+/// the result of private work, goes once through the section and returns what it wrote: a visitor, so that neither side pays for a call through a pointer.
 pub(super) trait Visitor {
     type Output;
 
-    fn visit<S: Fn() + Send + Sync + 'static>(self, make: impl FnOnce() -> S + Send + 'static) -> Self::Output;
+    fn visit<S: Fn(u64) -> u64 + Send + Sync + 'static>(
+        self,
+        make: impl FnOnce() -> S + Send + 'static,
+    ) -> Self::Output;
 }
 
 macro_rules! sections {
@@ -74,6 +78,7 @@ macro_rules! sections {
         $(#[$doc])*
         pub(super) mod $side {
             use super::{DataLine, Kind, Visitor};
+            use core::hint::black_box;
             use $($atomic)::+::{AtomicU64, Ordering::Relaxed};
             use $locks::{McsLock, QueuedLock, TicketLock};
             use $sync::{Lock, RawLock, TasLock};
@@ -98,6 +103,24 @@ macro_rules! sections {
                 }
             }
 
+            /// The place that all sections use, and one that none does.
+            struct Places<R> {
+                places: Box<[Place<R>; 2]>,
+                zero: u64,
+            }
+
+            impl<R: RawLock> Places<R> {
+                fn new() -> Self {
+                    Self { places: Box::new([Place::new(), Place::new()]), zero: black_box(0) }
+                }
+
+                /// The place, whose address the CPU has when the work is done, and not before.
+                #[inline(always)]
+                fn after(&self, work: u64) -> &Place<R> {
+                    &self.places[(work & self.zero) as usize & 1]
+                }
+            }
+
             pub(in super::super) fn visit<V: Visitor>(kind: Kind, data: DataLine, visitor: V) -> V::Output {
                 match (kind, data) {
                     (Kind::Tas, DataLine::Locks) => visitor.visit(near::<TasLock>),
@@ -111,21 +134,29 @@ macro_rules! sections {
                 }
             }
 
-            fn near<R: RawLock + 'static>() -> impl Fn() + Send + Sync + 'static {
-                let place = Box::new(Place::<R>::new());
-                move || add(&place.lock, &place.near)
+            fn near<R: RawLock + 'static>() -> impl Fn(u64) -> u64 + Send + Sync + 'static {
+                let places = Places::<R>::new();
+                move |work| {
+                    let place = places.after(work);
+                    add(&place.lock, &place.near)
+                }
             }
 
-            fn far<R: RawLock + 'static>() -> impl Fn() + Send + Sync + 'static {
-                let place = Box::new(Place::<R>::new());
-                move || add(&place.lock, &place.far.0)
+            fn far<R: RawLock + 'static>() -> impl Fn(u64) -> u64 + Send + Sync + 'static {
+                let places = Places::<R>::new();
+                move |work| {
+                    let place = places.after(work);
+                    add(&place.lock, &place.far.0)
+                }
             }
 
             #[inline(always)]
-            fn add<R: RawLock>(lock: &Lock<R, ()>, data: &AtomicU64) {
+            fn add<R: RawLock>(lock: &Lock<R, ()>, data: &AtomicU64) -> u64 {
                 let _section = lock.lock();
                 // Relaxed: the lock orders it; an atomic only so that the simulated machine sees the accesses.
-                data.store(data.load(Relaxed) + 1, Relaxed);
+                let value = data.load(Relaxed) + 1;
+                data.store(value, Relaxed);
+                value
             }
         }
     };

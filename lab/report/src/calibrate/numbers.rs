@@ -9,7 +9,7 @@
 //! measured, and the simulated host does not need them for loops over one line.
 
 use super::bursts::{Pair, chunk_of, ns_per_operation};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence};
 
@@ -31,7 +31,7 @@ pub struct Numbers {
 }
 
 /// The part of the numbers that a hypervisor changes while we measure.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Pingpong {
     /// Half a round trip.
     pub turn_ns: f64,

@@ -57,8 +57,8 @@ pub(super) fn host(numbers: &Numbers, pingpong: Pingpong) -> Machine {
             rest: 1.0,
             overtake: 0,
         },
-        // Zen 5: 104 stores (AMD's optimization guide); misses as Zen 4's 24 (Chips and Cheese).
-        window: Window { stores: 104, misses: 24 },
+        // As the presets.
+        window: Window::default(),
         system: System {
             call_ns: 100.0,
             wake_ns: 700.0,
@@ -68,6 +68,12 @@ pub(super) fn host(numbers: &Numbers, pingpong: Pingpong) -> Machine {
             slice_ns: 3e6,
         },
     }
+}
+
+/// The same machine with a store buffer.
+pub(super) fn with_buffer(machine: &Machine) -> Machine {
+    // Zen 5: 104 stores (AMD's optimization guide); misses as Zen 4's 24 (Chips and Cheese).
+    machine.clone().with_window(104, 24)
 }
 
 /// The host with the `keep` that fits the contended addition.
@@ -90,9 +96,7 @@ pub(super) fn fitted(numbers: &Numbers, pingpong: Pingpong) -> Machine {
 fn contended_add_ns(machine: &Machine) -> f64 {
     ns_per_section(machine, 2, FIT_US, 0, || {
         let word = Box::new(AtomicU64::new(0));
-        move || {
-            word.fetch_add(1, Relaxed);
-        }
+        move |_| word.fetch_add(1, Relaxed)
     })
 }
 
@@ -110,12 +114,12 @@ struct Simulated<'a> {
 impl loops::Visitor for Simulated<'_> {
     type Output = f64;
 
-    fn visit<S: Fn() + Send + Sync + 'static>(self, make: impl FnOnce() -> S + Send + 'static) -> f64 {
+    fn visit<S: Fn(u64) -> u64 + Send + Sync + 'static>(self, make: impl FnOnce() -> S + Send + 'static) -> f64 {
         ns_per_section(self.machine, self.threads, LOOP_US, self.private_ns, make)
     }
 }
 
-fn ns_per_section<S: Fn() + Send + Sync + 'static>(
+fn ns_per_section<S: Fn(u64) -> u64 + Send + Sync + 'static>(
     machine: &Machine,
     threads: usize,
     run_us: u64,
@@ -125,7 +129,7 @@ fn ns_per_section<S: Fn() + Send + Sync + 'static>(
     let config = Config::new(machine.clone(), threads, run_us);
     let report = sim::run(config, make, move |section, _| {
         while sim::running() {
-            section();
+            section(0);
             sim::cost(private_ns);
             sim::count_op(0);
         }
