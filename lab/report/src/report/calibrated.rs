@@ -43,7 +43,8 @@ impl Calibrated {
              {near} of {} loops are within 30 % (goal: 15 %, and all). A simulated loop takes {least:.2} to {most:.2} times as \
              long as the real one. **A difference between saturated locks that is smaller than these factors means \
              nothing.** [How it was measured, and what was tried](simulator.md#calibration). The machines of this report \
-             have no store buffer.\n\n",
+             have no store buffer. These two CPUs are near each other; on a processor whose CPUs are far apart, an older run \
+             found saturated locks 1.5 to 4 times too slow.\n\n",
             self.machine.cpu,
             self.machine.cpus,
             self.commit,
