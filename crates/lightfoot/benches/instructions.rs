@@ -1,8 +1,8 @@
 //! What `tools/count-instructions` runs under callgrind: lookups of one depth, each inside `measured`.
 //!
-//! Usage: `instructions CASE DEPTH OPERATIONS`; CASE is `metadata`, `open_close`, `mknod_unlink` or `empty`.
+//! Usage: `instructions CASE DEPTH OPERATIONS`; CASE is `metadata`, `metadata_by_table`, `open_close`, `mknod_unlink` or `empty`.
 
-use lightfoot::{Context, Vfs};
+use lightfoot::{Context, RamFs, Vfs};
 use std::hint::black_box;
 
 /// Paths that take turns, so that not one path alone is measured.
@@ -17,11 +17,12 @@ fn main() {
     };
     let depth: usize = depth.parse().expect("DEPTH is a number");
     let operations: usize = operations.parse().expect("OPERATIONS is a number");
-    let vfs = Vfs::ram();
+    let table = if case == "metadata_by_table" { 1 << 20 } else { 0 };
+    let vfs = Vfs::builder().whole_paths(table).records_every_path(true).build(RamFs::new());
     let ctx = vfs.context();
     let paths = grow(&ctx, depth);
     let mut operation: Box<dyn FnMut(&str)> = match case.as_str() {
-        "metadata" => Box::new(|path| {
+        "metadata" | "metadata_by_table" => Box::new(|path| {
             black_box(ctx.metadata(path).expect("found"));
         }),
         "open_close" => Box::new(|path| drop(black_box(ctx.open(path).expect("found")))),

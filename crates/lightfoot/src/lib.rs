@@ -106,7 +106,7 @@ pub use std::fs::TryLockError;
 pub use vfs::{
     Allocate, Budget, CacheStats, Capabilities, Credentials, DEFAULT_QUEUED_EVENTS, Errno, Event, EventKind, Fallback,
     FileSystem, Holder, LockInfo, LockKind, LockWait, MountFlags, MountInfo, Policy, RcuStats, RenameFlags, Resolve,
-    Scope, SetXattr, StatFs, StatVfs, UnmountFlags, Watch,
+    Scope, SetXattr, StatFs, StatVfs, UnmountFlags, Watch, WholePathStats,
 };
 pub use view::{View, WalkFailure};
 
@@ -159,6 +159,19 @@ impl Vfs {
         Self { inner: vfs::Vfs::with_budget(fs, budget) }
     }
 
+    /// A tree with options.
+    ///
+    /// ```
+    /// use lightfoot::{RamFs, Vfs};
+    ///
+    /// // Paths in frequent use are found by a table of a megabyte, without a walk.
+    /// let vfs = Vfs::builder().whole_paths(1 << 20).build(RamFs::new());
+    /// # vfs.context();
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
     /// A tree over the directory of the host at `path`, which other programs may change: cached entries are revalidated
     /// after a second. [`HostFs`] with [`HostOptions`] has other choices.
     ///
@@ -186,6 +199,12 @@ impl Vfs {
         self.inner.stats()
     }
 
+    /// The table of whole paths ([`Builder::whole_paths`]). Examines every entry: for tests and reports.
+    #[must_use]
+    pub fn whole_path_stats(&self) -> WholePathStats {
+        self.inner.whole_path_stats()
+    }
+
     /// The state of deferred freeing.
     #[must_use]
     pub fn rcu_stats(&self) -> RcuStats {
@@ -195,6 +214,45 @@ impl Vfs {
     /// Waits until everything that was retired before this call is freed.
     pub fn barrier(&self) {
         self.inner.barrier();
+    }
+}
+
+/// Options of a tree: [`Vfs::builder`].
+///
+/// ```
+/// use lightfoot::{Budget, RamFs, Vfs};
+///
+/// let budget = Budget { negatives: 4 << 20, ..Budget::default() };
+/// let vfs = Vfs::builder().budget(budget).whole_paths(1 << 20).build(RamFs::new());
+/// # vfs.context();
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct Builder {
+    inner: vfs::Builder,
+}
+
+impl Builder {
+    /// The most that the cache of the root file system may hold.
+    pub fn budget(self, budget: Budget) -> Self {
+        Self { inner: self.inner.budget(budget) }
+    }
+
+    /// Finds whole paths by a table of at most `bytes` bytes, in front of the walk; 0, the default, means no table. See
+    /// [`vfs::Builder::whole_paths`] for the paths that it has.
+    pub fn whole_paths(self, bytes: usize) -> Self {
+        Self { inner: self.inner.whole_paths(bytes) }
+    }
+
+    /// With a table of whole paths, records every path at its first use. For tests.
+    pub fn records_every_path(self, records: bool) -> Self {
+        Self { inner: self.inner.records_every_path(records) }
+    }
+
+    /// The tree, with the root file system `fs`.
+    #[must_use]
+    pub fn build(self, fs: impl FileSystem) -> Vfs {
+        self.inner.build(fs).into()
     }
 }
 

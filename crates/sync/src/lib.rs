@@ -11,6 +11,7 @@
 //! | a count that many threads change | [`LockRef`]; [`PerCpuArc`] for one hot object |
 //! | objects reused under readers | [`slab::Slab`], [`HashTable`] |
 //! | bulk memory that goes back to the system when it is free | [`PagePool`] |
+//! | facts by their signatures, found without a store | [`SignatureTable`] |
 //! | exclusion | [`SpinLock`], [`Mutex`]: a [`Lock`] around data; or a raw lock below in `lock_api`'s |
 //! | readers and writers | [`RwSem`] sleeps; [`PerCpuRwLock`] for readers without a shared cache line |
 //! | one thread to do what many need | [`SingleFlight`] |
@@ -38,6 +39,7 @@ pub mod rwsem;
 pub mod seqcount;
 pub mod seqlock;
 pub mod seqrwlock;
+pub mod signature_table;
 pub mod single_flight;
 pub mod slab;
 pub mod tas;
@@ -53,6 +55,7 @@ pub use rwsem::{AlwaysQueue, EarlyExit, RawRwSem, RwSem, RwSemReadGuard, RwSemSt
 pub use seqcount::{SeqCount, SeqWrite};
 pub use seqlock::{SeqLock, SeqLockGuard};
 pub use seqrwlock::{ReadPass, SeqRwLock, SeqRwReadGuard, SeqRwWriteGuard};
+pub use signature_table::SignatureTable;
 pub use single_flight::SingleFlight;
 pub use slab::{Item, Slab, SlabCursor};
 pub use tas::{SpinLock, SpinLockGuard, TasLock};

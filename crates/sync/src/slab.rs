@@ -23,9 +23,9 @@
 //! many are reserved, and skips batches that are not written yet.
 //!
 //! # Return of memory
-//! The depot has one bit for each item that is free there, in words of `GROUP` items. If the type allows it
-//! ([`Item::RETURNS`]) and there is no limit, the memory of whole free groups beyond one for each sixteen in use, and
-//! beyond `KEPT`, goes back to the system:
+//! The depot has one bit for each item that is free there, in words of `GROUP` items. A slab without a limit, of a
+//! type that allows it ([`Item::RETURNS`]), returns memory to the system. It returns whole groups that are free, and keeps
+//! one for each sixteen groups in use, and at least `KEPT`. The steps:
 //!
 //! 1. Under the lock, a thread that frees takes at most 64 groups out of the depot. Now no thread can allocate
 //!    from them.

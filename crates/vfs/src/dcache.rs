@@ -8,6 +8,7 @@
 //! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached listings
 //! - [`invalidate`]: invalidation by file systems; [`fetch`]: requests for stale attributes and link bodies;
 //!   [`flight`]: lookups in progress
+//! - [`whole_path`]: the table of whole paths, and what makes its entries useless
 //! - [`acls`], [`mountpoints`], [`fallback`]: ACLs of inodes, dentries that are mount points, counters of the walk's fallbacks
 //!
 //! Imports `base`, `notify`, `record_lock`. Inside this room modules import one another freely: it is one data structure.
@@ -35,3 +36,4 @@ pub(crate) mod reclaim;
 pub(crate) mod slot;
 pub(crate) mod superblock;
 pub(crate) mod tree;
+pub(crate) mod whole_path;

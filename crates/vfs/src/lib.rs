@@ -55,6 +55,7 @@ pub use dcache::invalidate::{Identity, Invalidator, Observer};
 pub use dcache::layer::Layer;
 pub use dcache::reclaim::Budget;
 pub use dcache::superblock::CacheStats;
+pub use dcache::whole_path::WholePathStats;
 pub use mount::context::{Context, Policy};
 pub use mount::place::{Base, CacheUse, OwnedPlace, PathAt};
 pub use mount::statvfs::StatVfs;
@@ -67,6 +68,7 @@ pub use sync::rcu::RcuStats;
 
 use dcache::superblock::{Introduce, SuperBlock};
 use dcache::tree::Tree;
+use dcache::whole_path::Options;
 use mount::Mount;
 use mount::namespace::Namespace;
 use prim::shared::PlainArc as Arc;
@@ -92,11 +94,12 @@ impl Vfs {
     /// The same, with a `budget` for the cache of `fs`.
     #[must_use]
     pub fn with_budget(fs: impl FileSystem, budget: Budget) -> Self {
-        let tree = Arc::new(PerCpuOwner::new(Tree::new()));
-        let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs), budget, true));
-        root.introduce();
-        let mount = Mount::new(root.clone(), root.pin_again(root.root()), MountFlags::default());
-        Self { namespace: Namespace::new(tree.share(), mount), root, tree }
+        Self::builder().budget(budget).build(fs)
+    }
+
+    /// A tree with options.
+    pub fn builder() -> Builder {
+        Builder::default()
     }
 
     /// A context at the root of the tree, with root's credentials and umask 022.
@@ -124,14 +127,20 @@ impl Vfs {
         self.root.stats()
     }
 
+    /// The table of whole paths. Examines every entry: for tests and reports.
+    #[must_use]
+    pub fn whole_path_stats(&self) -> WholePathStats {
+        self.tree.paths.stats()
+    }
+
     /// The state of deferred freeing.
     #[must_use]
     pub fn rcu_stats(&self) -> RcuStats {
         self.tree.domain.stats()
     }
 
-    /// Whether a file system of the tree has [`FsTraits::wants_flushes`], or one had it that is no longer mounted. If none
-    /// has, [`OpenFile::flush`] has no effect.
+    /// Returns true if a file system that is, or was, mounted in the tree has [`FsTraits::wants_flushes`]. Otherwise
+    /// [`OpenFile::flush`] has no effect.
     #[must_use]
     pub fn wants_flushes(&self) -> bool {
         self.tree.has_flushes()
@@ -155,5 +164,49 @@ impl Vfs {
         self.root.end_late_puts();
         self.namespace.mounts().iter().for_each(|mount| mount.sb.end_late_puts());
         self.tree.domain.barrier();
+    }
+}
+
+/// Options of a tree: [`Vfs::builder`].
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct Builder {
+    budget: Budget,
+    paths: Options,
+}
+
+impl Builder {
+    /// The most that the cache of the root file system may hold.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Finds whole paths by a table of at most `bytes` bytes in front of the walk; 0, the default, means no table. An
+    /// entry takes 32 bytes, and the table is best filled by three quarters: so take 43 bytes for each path in frequent use.
+    ///
+    /// A path is in the table from its second use on, if all directories on it may be searched by everyone, it passes no
+    /// symbolic link, no mount point, no `.` and no `..`, and has at most 256 bytes. Other paths are walked as without a
+    /// table.
+    pub fn whole_paths(mut self, bytes: usize) -> Self {
+        self.paths.bytes = bytes;
+        self
+    }
+
+    /// With a table of whole paths, records every path at its first use. For tests: a path that is used once then costs
+    /// two walks.
+    pub fn records_every_path(mut self, records: bool) -> Self {
+        self.paths.admits_all = records;
+        self
+    }
+
+    /// The tree, with the root file system `fs`.
+    #[must_use]
+    pub fn build(self, fs: impl FileSystem) -> Vfs {
+        let tree = Arc::new(PerCpuOwner::new(Tree::new(self.paths)));
+        let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs), self.budget, true));
+        root.introduce();
+        let mount = Mount::new(root.clone(), root.pin_again(root.root()), MountFlags::default());
+        Vfs { namespace: Namespace::new(tree.share(), mount), root, tree }
     }
 }

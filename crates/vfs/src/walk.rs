@@ -4,7 +4,7 @@
 //! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
 //! most walks never leave; [`arrive`]: steps that find no
 //! name; [`follow`]: rules of links and `..`; [`resolve`]: scopes; [`lookup`]: names that are not cached;
-//! [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks.
+//! [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks; [`shortcut`]: whole paths by a table.
 //!
 //! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`.
 //!
@@ -32,6 +32,7 @@ pub(crate) mod rcu_walk;
 pub(crate) mod ref_walk;
 pub(crate) mod resolve;
 mod revalidate;
+mod shortcut;
 
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::Attr;
@@ -49,6 +50,7 @@ use crate::mount::place::{Base, OwnedPlace, PathAt, Place};
 use crate::mount::{Mount, MountRef};
 use crate::walk::rcu_walk::{Before, RcuWalk, RunEnd, Step, WalkExit, rest_of};
 use crate::walk::ref_walk::{HeldEnd, Question, RefWalk};
+use crate::walk::shortcut::Shortcut;
 use core::cell::Cell;
 use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
@@ -76,7 +78,12 @@ impl<'a> WalkEnd<'a> {
     /// The end of an rcu-walk.
     #[inline(always)]
     fn new(walk: &RcuWalk<'a>, at: &Step<'a>) -> Self {
-        let (guard, links, cred) = (walk.guard, walk.links, walk.cred);
+        Self::of(walk.guard, walk.cred, walk.links, at)
+    }
+
+    /// A place that was found without a reference, after so many links.
+    #[inline(always)]
+    fn of(guard: &'a ReadGuard<'a>, cred: &'a Credentials, links: u32, at: &Step<'a>) -> Self {
         let Step { mount, dentry, seq, object } = *at;
         let (pinned, fallback) = (Cell::new(false), Cell::new(None));
         Self { mount, guard, dentry, seq, object, held: None, links, cred, pinned, fallback }
@@ -84,10 +91,8 @@ impl<'a> WalkEnd<'a> {
 
     /// The end of a ref-walk, which holds it.
     fn at_held(end: &'a HeldEnd<'a>, guard: &'a ReadGuard<'a>, at: &Step<'a>) -> Self {
-        let (links, cred) = (end.walk().links(), end.walk().cred());
-        let Step { mount, dentry, seq, object } = *at;
-        let (pinned, fallback) = (Cell::new(false), Cell::new(None));
-        Self { mount, guard, dentry, seq, object, held: Some(end), links, cred, pinned, fallback }
+        let walk = end.walk();
+        Self { held: Some(end), ..Self::of(guard, walk.cred(), walk.links(), at) }
     }
 
     pub(crate) fn sb(&self) -> &'a SuperBlock {
@@ -214,8 +219,7 @@ impl Context {
     /// Walks `path` (from the directory `base`, or the working directory, or the root) and calls `take` on
     /// its end.
     ///
-    /// `take` may run more than once. Its last result, of a dentry that did not change meanwhile, is the
-    /// result.
+    /// `take` may run more than once. Its last result, of a dentry that did not change meanwhile, is returned.
     ///
     /// # Errors
     /// Those of `path_resolution(7)`: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a
@@ -252,6 +256,12 @@ impl Context {
         let state = self.state(&guard);
         let is_absolute = path[0] == b'/';
         let (root, start) = begin(state, base, path, is_absolute)?;
+        if let Some(table) = tree.paths.table() {
+            let shortcut = Shortcut { tree, guard: &guard, table, cred: &state.cred, links };
+            if let Some(taken) = shortcut.resolve(start, path, &quick, &mut take) {
+                return taken;
+            }
+        }
         let walk = RcuWalk {
             tree,
             guard: &guard,

@@ -26,7 +26,7 @@ struct Seek {
 
 impl Seek {
     fn find(self, session: &Session) -> Result<u64, Errno> {
-        // As Linux: before the start there is no data.
+        // Linux fails so too: no file has data before its start.
         let offset = u64::try_from(self.offset).map_err(|_| Errno::ENXIO)?;
         session.lseek(self.node, self.handle, offset, self.whence)
     }

@@ -41,7 +41,7 @@ impl<T: Send + Sync + 'static> RawRcu<T> {
         Self { pointer: AtomicPtr::new(into_raw(value)), owned: PhantomData }
     }
 
-    /// Whether there is no value, for a caller that excludes writers.
+    /// Returns true if the cell is empty. The caller excludes writers.
     #[must_use]
     pub fn is_none(&self) -> bool {
         // Relaxed: nothing is read through it.

@@ -43,7 +43,10 @@ impl SuperBlock {
         inode.set_acl(&self.domain, any.then_some(acls));
         if dentry.object().is_dir() {
             let slow_dir = ObjectFlags::SLOW_DIR;
-            dentry.update_flags(|object| if slow { object.with(slow_dir) } else { object.without(slow_dir) });
+            dentry.update_flags(
+                &self.paths,
+                |object| if slow { object.with(slow_dir) } else { object.without(slow_dir) },
+            );
         }
     }
 

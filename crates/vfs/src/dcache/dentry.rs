@@ -28,9 +28,10 @@ use crate::base::name::{NAME_MAX, NameKey, Named, ShortName, short, words_of};
 use crate::dcache::inode::Inode;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::slot::{Link, RcuBytes, cold_part, inode_of};
+use crate::dcache::whole_path::WholePaths;
 use prim::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use sync::rcu::{RcuDomain, ReadGuard};
 use sync::{LockRef, Mutex, SeqCount};
@@ -154,20 +155,38 @@ impl Dentry {
     }
 
     /// Changes flags that a walk through a directory looks at: of a directory, also updates `SEARCH_ALL`, which follows
-    /// from them and from the mode.
-    pub(crate) fn update_flags(&self, mut change: impl FnMut(Object) -> Object) {
-        if !self.object().is_dir() {
+    /// from them and from the mode. If recorded paths pass a directory that is closed so, that is a change of `paths`.
+    pub(crate) fn update_flags(&self, paths: &WholePaths, mut change: impl FnMut(Object) -> Object) {
+        let mut old = self.object();
+        if !old.is_dir() {
             return self.update_object(change);
         }
-        self.update_object(|object| {
-            let object = change(object);
-            object.with_search(inode_of(self, object).map_or(0, Inode::mode))
-        });
+        let mut counted = None;
+        loop {
+            let object = change(old);
+            let new = object.with_search(inode_of(self, object).map_or(0, Inode::mode));
+            if old.has(ObjectFlags::PASSED) && old.is_open_dir() && !new.is_open_dir() {
+                counted.get_or_insert_with(|| paths.change());
+            }
+            // ORDERING: Release, pairs with the Acquire load in `object`, and with that of `mark`: a recorder that marks the
+            // directory later sees its new flags; one that marked it before has made the exchange fail.
+            match self.object.compare_exchange(old.bits(), new.bits(), Release, Relaxed) {
+                Ok(_) => return,
+                Err(now) => old = Object::from_bits(now),
+            }
+        }
     }
 
     /// Updates `SEARCH_ALL` after a change of a directory's mode.
-    pub(crate) fn update_search(&self) {
-        self.update_flags(|object| object);
+    pub(crate) fn update_search(&self, paths: &WholePaths) {
+        self.update_flags(paths, |object| object);
+    }
+
+    /// Adds `flags` to the object word, or none, by a read-modify-write. Returns the word as it is then.
+    pub(super) fn mark(&self, flags: ObjectFlags) -> Object {
+        // ORDERING: AcqRel, with itself: a thread that marks a directory after `Moving::begin` read its word sees that the
+        // sequence is odd. Acquire pairs with the Release of `update_flags` too.
+        Object::from_bits(self.object.fetch_or(flags.bits(), AcqRel)).with(flags)
     }
 
     /// Clears `HASHED`. The parent's lock is held.

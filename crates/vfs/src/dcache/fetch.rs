@@ -58,7 +58,7 @@ impl SuperBlock {
             self.fetch_acls(inode, &attr);
         }
         if attr.is_dir() && before.attr.mode != attr.mode {
-            crate::dcache::slot::dentry_beside(inode).update_search();
+            crate::dcache::slot::dentry_beside(inode).update_search(&self.paths);
         }
         if are_rights_known {
             self.renew(inode, invalidations);
@@ -71,7 +71,7 @@ impl SuperBlock {
         self.renew_valid(inode);
         let is_root = self.root().inode().is_some_and(|root| core::ptr::eq(root, inode));
         if is_root && !inode.has_ttl() {
-            self.root().update_flags(|object| object.without(ObjectFlags::CHECKED));
+            self.root().update_flags(&self.paths, |object| object.without(ObjectFlags::CHECKED));
         }
         // ORDERING: the fence pairs with that of `Invalidator::invalidate`: either this thread sees the invalidation, or the
         // invalidating thread sees what was just stored, and ages it.
@@ -79,7 +79,7 @@ impl SuperBlock {
         if self.invalidations() != invalidations {
             inode.age();
             if is_root {
-                self.root().expire();
+                self.root().expire(&self.paths);
             }
         }
     }

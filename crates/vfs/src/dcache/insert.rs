@@ -22,6 +22,7 @@ use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{FreeSlot, MayEvict, SlotKind, name_bytes};
 use crate::dcache::slot::{CountedDentry, DeadDentry, cold_part, entry_hash, entry_of, link};
 use crate::dcache::superblock::SuperBlock;
+use crate::dcache::whole_path::WholePaths;
 use prim::atomic::Ordering::Relaxed;
 use sync::rcu::ReadGuard;
 
@@ -220,7 +221,7 @@ impl SuperBlock {
         self.renew_acls(dentry, inode, acls_of(new));
         self.set_valid(inode, new.valid);
         set_expiry(dentry, new.valid);
-        dentry.update_flags(|object| object.without(ObjectFlags::CHECKED).with(checked_flag(new.valid)));
+        dentry.update_flags(&self.paths, |object| object.without(ObjectFlags::CHECKED).with(checked_flag(new.valid)));
     }
 
     /// Removes the entry `dentry`, whose name has the hash `hash`, from the locked directory `dir`. Its file
@@ -260,6 +261,7 @@ impl SuperBlock {
         let removed = self.table().remove(&self.domain, &guard, dentry, entry_hash(dir, hash));
         debug_assert!(removed, "a hashed entry is on the chain of its name");
         dentry.seq.write_end();
+        self.paths.note_sequence(dentry);
     }
 
     /// Takes an entry out of the table when no thread can hold it or change its directory any more.
@@ -368,7 +370,7 @@ impl Dentry {
 
     /// Marks the entry stale, so that it is revalidated before its next use, and users that hold it request its attributes. From
     /// any thread, without a lock.
-    pub(crate) fn expire(&self) {
+    pub(crate) fn expire(&self, paths: &WholePaths) {
         if let Some(inode) = self.inode() {
             inode.age();
         }
@@ -376,7 +378,7 @@ impl Dentry {
         if !self.is_in(self) {
             self.cookie.store(0, Relaxed);
         }
-        self.update_flags(|object| object.with(ObjectFlags::CHECKED));
+        self.update_flags(paths, |object| object.with(ObjectFlags::CHECKED));
     }
 }
 

@@ -131,7 +131,7 @@ impl Invalidator {
             sb.versions.bump(dir);
             let guard = sb.domain.read();
             let entry = sb.lookup_rcu(&guard, dir, sb.named(name));
-            entry.into_iter().for_each(Dentry::expire);
+            entry.into_iter().for_each(|entry| entry.expire(&sb.paths));
             let inode = entry.and_then(Dentry::inode).map(|inode| Identity::of(sb, inode));
             drop(guard);
             if let Some(dir) = dir.inode() {
@@ -147,7 +147,7 @@ impl Invalidator {
         sb.versions.bump_all();
         drop(sb);
         self.on_nodes(node, |sb, dentry| {
-            dentry.expire();
+            dentry.expire(&sb.paths);
             if let Some(inode) = dentry.inode() {
                 inode.mark_stale();
                 sb.observers.notify(|one| one.inode(&Identity::of(sb, inode)));
@@ -162,7 +162,7 @@ impl Invalidator {
         sb.versions.bump_all();
         sb.for_each(|dentry| {
             if dentry.object().is_hashed() && is_below(dentry, is_top) {
-                dentry.expire();
+                dentry.expire(&sb.paths);
             }
         });
         sb.observers.notify(|one| one.all());
@@ -174,7 +174,7 @@ impl Invalidator {
         sb.versions.bump_all();
         sb.for_each(|dentry| {
             if dentry.object().is_hashed() {
-                dentry.expire();
+                dentry.expire(&sb.paths);
             }
         });
         sb.observers.notify(|one| one.all());

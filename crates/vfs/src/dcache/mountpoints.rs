@@ -5,6 +5,7 @@ use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::object::ObjectFlags;
 use crate::dcache::superblock::SuperBlock;
+use crate::dcache::whole_path::WholePaths;
 use std::collections::BTreeMap;
 
 /// The number of mounts on each dentry that has any.
@@ -45,18 +46,18 @@ impl Mountpoints {
             return Some(Err(Errno::ENOENT));
         }
         *self.on.entry(address(dentry)).or_insert(0) += 1;
-        dentry.update_flags(|object| object.with(ObjectFlags::MOUNTED));
+        dentry.update_flags(&sb.paths, |object| object.with(ObjectFlags::MOUNTED));
         Some(Ok(()))
     }
 
     /// Counts one mount less on `dentry`.
-    pub(crate) fn unmark(&mut self, dentry: &Dentry) {
+    pub(crate) fn unmark(&mut self, paths: &WholePaths, dentry: &Dentry) {
         let key = address(dentry);
         if let Some(count) = self.on.get_mut(&key) {
             *count -= 1;
             if *count == 0 {
                 self.on.remove(&key);
-                dentry.update_flags(|object| object.without(ObjectFlags::MOUNTED));
+                dentry.update_flags(paths, |object| object.without(ObjectFlags::MOUNTED));
             }
         }
     }
@@ -71,6 +72,7 @@ mod tests {
     use crate::dcache::moving::MoveEnd;
     use crate::dcache::reclaim::{Budget, SlotKind};
     use crate::dcache::tree::Tree;
+    use crate::dcache::whole_path::Options;
     use sync::PerCpuOwner;
 
     const DIR_ATTR: Attr = Attr {
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_mount_point_that_moves_before_its_directory_is_locked_is_marked_under_the_lock_of_the_new_one() {
-        let owner = PerCpuOwner::new(Tree::new());
+        let owner = PerCpuOwner::new(Tree::new(Options::default()));
         let sb = SuperBlock::new(owner.share(), Box::new(Names), Budget::default(), true);
         let make = |dir, name: &[u8]| {
             let slot = sb.slot(SlotKind::Entry).unwrap();

@@ -11,6 +11,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::object::ObjectFlags;
 use crate::dcache::slot::{entry_hash, link};
 use crate::dcache::superblock::SuperBlock;
+use crate::dcache::whole_path::Moving;
 
 /// One end of a move: a locked directory, and a name in it.
 #[derive(Clone, Copy)]
@@ -32,23 +33,23 @@ impl SuperBlock {
     ) {
         self.in_motion(old.dir, new.dir, || {
             let guard = self.domain.read();
-            dentry.seq.write_begin();
+            let dentry = Moving::begin(&self.paths, dentry);
             if let Some((target, _)) = target {
                 target.seq.write_begin();
             }
-            self.unlink_chain(dentry, old);
+            self.unlink_chain(&dentry, old);
             dentry.set_entry(&self.domain, new.dir, new.named);
             self.charge_name(dentry.object(), old.named.name.len(), -1);
             self.charge_name(dentry.object(), new.named.name.len(), 1);
-            link(self.table(), &self.domain, &guard, dentry, entry_hash(new.dir, new.named.hash));
+            link(self.table(), &self.domain, &guard, &dentry, entry_hash(new.dir, new.named.hash));
             if let Some((target, _)) = target {
                 // After the new name is in place, so that a lookup finds one or the other.
                 target.update_object(|object| object.without(ObjectFlags::HASHED));
                 target.retire_name();
                 self.unlink_chain(target, new);
                 target.seq.write_end();
+                self.paths.note_sequence(target);
             }
-            dentry.seq.write_end();
         });
         remove_child(old.dir, dentry);
         insert_child_again(new.dir, dentry);
@@ -63,16 +64,13 @@ impl SuperBlock {
     pub(crate) fn exchange_entries(&self, at_a: MoveEnd<'_>, a: &Dentry, at_b: MoveEnd<'_>, b: &Dentry) {
         self.in_motion(at_a.dir, at_b.dir, || {
             let guard = self.domain.read();
-            a.seq.write_begin();
-            b.seq.write_begin();
-            self.unlink_chain(a, at_a);
-            self.unlink_chain(b, at_b);
+            let (a, b) = (Moving::begin(&self.paths, a), Moving::begin(&self.paths, b));
+            self.unlink_chain(&a, at_a);
+            self.unlink_chain(&b, at_b);
             a.set_entry(&self.domain, at_b.dir, at_b.named);
             b.set_entry(&self.domain, at_a.dir, at_a.named);
-            link(self.table(), &self.domain, &guard, a, entry_hash(at_b.dir, at_b.named.hash));
-            link(self.table(), &self.domain, &guard, b, entry_hash(at_a.dir, at_a.named.hash));
-            b.seq.write_end();
-            a.seq.write_end();
+            link(self.table(), &self.domain, &guard, &a, entry_hash(at_b.dir, at_b.named.hash));
+            link(self.table(), &self.domain, &guard, &b, entry_hash(at_a.dir, at_a.named.hash));
         });
         remove_child(at_a.dir, a);
         remove_child(at_b.dir, b);

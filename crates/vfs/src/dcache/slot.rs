@@ -30,9 +30,11 @@
 
 mod locked_dentry;
 mod private;
+mod recorded;
 
 pub(crate) use locked_dentry::LockedDentry;
 pub(crate) use private::Private;
+pub(crate) use recorded::recorded;
 
 use crate::base::name::NameKey;
 use crate::dcache::dentry::{Cold, Dentry};
@@ -434,7 +436,7 @@ impl<T: Send + Sync + 'static> InSlot<T> {
         Self(RawRcu::new(None))
     }
 
-    /// Whether there is no value, for the only user of the slot.
+    /// Returns true if the cell is empty. The caller is the only user of the slot.
     #[cfg(test)]
     pub(crate) fn is_none(&self) -> bool {
         self.0.is_none()

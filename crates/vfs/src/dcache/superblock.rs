@@ -416,6 +416,8 @@ struct Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        // Before the grace period, so that no lookup by whole path uses an address in this memory after it.
+        drop(self.tree.paths.change());
         self.tree.domain.defer_drop(Box::new((self.inodes.take(), self.slabs.clone())));
         self.tree.domain.flush();
     }

@@ -18,6 +18,7 @@ use crate::dcache::fallback::Fallbacks;
 use crate::dcache::invalidate::Observers;
 use crate::dcache::mountpoints::Mountpoints;
 use crate::dcache::slot::Table;
+use crate::dcache::whole_path::{Options, WholePaths};
 use crate::notify::Watches;
 use crate::record_lock::RecordLocks;
 use prim::PerCpu;
@@ -36,6 +37,7 @@ pub(crate) struct Tree {
     table: Table,
     pub(crate) domain: RcuDomain,
     pub(crate) key: NameKey,
+    pub(crate) paths: WholePaths,
     pub(crate) fallbacks: PerCpu<Fallbacks>,
     pub(crate) ranks: Ranks,
     /// Held while a directory moves to another directory.
@@ -124,7 +126,7 @@ impl Renames {
 }
 
 impl Tree {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(paths: Options) -> Self {
         // A model has no thread but its own.
         let domain = if cfg!(loom) { RcuDomain::without_reclaimer() } else { RcuDomain::new() };
         let key = NameKey::random();
@@ -132,6 +134,7 @@ impl Tree {
             table: Table::new(&domain, MIN_BUCKETS, key),
             domain,
             key,
+            paths: WholePaths::new(paths),
             fallbacks: PerCpu::new(Fallbacks::default),
             ranks: Ranks::new(),
             rename_lock: Mutex::new(()),

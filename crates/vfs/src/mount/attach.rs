@@ -72,7 +72,7 @@ impl<'t> LockedMounts<'t> {
         let _moving = child.sb.mount_seq.write_lock();
         let children = parent.children.load(&guard)?.without(address(mountpoint));
         parent.children.set(domain, (!children.is_empty()).then_some(children));
-        self.0.unmark(mountpoint);
+        self.0.unmark(&child.sb.paths, mountpoint);
         child.attached.set(domain, None);
         Some(owned)
     }

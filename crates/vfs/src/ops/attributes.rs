@@ -110,7 +110,7 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr
     })?;
     if set.mode.is_some() && held.dentry().object().is_dir() {
         // Of two concurrent changes, each reads the current mode: the later one reads the later mode.
-        held.dentry().update_search();
+        held.dentry().update_search(&sb.paths);
     }
     if set.mode.is_some() && inode.has_acl() {
         sb.chmod_acl(&request, held.dentry(), inode, &inode.attr())?;

@@ -168,7 +168,7 @@ fn set_acl(
     }
     inode.update(|attr| attr.ctime = request.now);
     if dentry.object().is_dir() {
-        dentry.update_search();
+        dentry.update_search(&sb.paths);
     }
     publish::touched(sb, EventKind::Attributes, dentry);
     Ok(())

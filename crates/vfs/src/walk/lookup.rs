@@ -286,7 +286,7 @@ fn insert(
     let alias = sb.inodes.get(sb, new.node).and_then(|inode| {
         if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
             // A directory that moved behind the cache: its former name is stale.
-            dentry_beside(&inode).expire();
+            dentry_beside(&inode).expire(&sb.paths);
             sb.inodes.note_double();
             sb.put_inode(inode);
             return None;
@@ -295,7 +295,7 @@ fn insert(
         if new.valid != Valid::UntilInvalidated {
             // The file system may treat a file with several names otherwise than when it had one: the first name's validity is
             // from then.
-            dentry_beside(&inode).expire();
+            dentry_beside(&inode).expire(&sb.paths);
         }
         sb.renew_acls_locked(dentry_beside(&inode), &inode, acls_of(new));
         sb.set_valid(&inode, new.valid);
@@ -357,7 +357,7 @@ fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: Option<&Den
     // invalidation, or the invalidating thread sees what was just stored, and expires it.
     fence(SeqCst);
     if sb.invalidations() != invalidations {
-        entry.into_iter().for_each(Dentry::expire);
+        entry.into_iter().for_each(|entry| entry.expire(&sb.paths));
     }
 }
 

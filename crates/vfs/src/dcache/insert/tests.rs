@@ -5,6 +5,7 @@ use crate::base::attr::{Attr, S_IFDIR};
 use crate::dcache::fs::{FileSystem, FsTraits, NewInode};
 use crate::dcache::inode::Inode;
 use crate::dcache::tree::Tree;
+use crate::dcache::whole_path::Options;
 use prim::atomic::AtomicU32;
 use prim::shared::Arc;
 use sync::PerCpuOwner;
@@ -25,7 +26,7 @@ impl FileSystem for Names {
 
 #[test]
 fn a_lookup_looks_at_few_entries_on_its_chain() {
-    let owner = PerCpuOwner::new(Tree::new());
+    let owner = PerCpuOwner::new(Tree::new(Options::default()));
     let tree = SuperBlock::new(owner.share(), Box::new(Names), crate::dcache::reclaim::Budget::default(), true);
     let name = |i: u32| {
         let x = i.wrapping_mul(0x9E37_79B1) ^ 0x1ca7_7e76;
@@ -89,7 +90,7 @@ impl FileSystem for Evicting {
 #[test]
 fn the_last_count_that_is_put_in_a_read_section_ends_the_inode_after_it() {
     let evicted = Arc::new(AtomicU32::new(0));
-    let owner = PerCpuOwner::new(Tree::new());
+    let owner = PerCpuOwner::new(Tree::new(Options::default()));
     let fs = Box::new(Evicting(evicted.clone()));
     let sb = SuperBlock::new(owner.share(), fs, crate::dcache::reclaim::Budget::default(), true);
     let made = |name: &[u8]| {

@@ -19,7 +19,7 @@ impl Private {
         Self(AtomicPtr::new(core::ptr::null_mut()))
     }
 
-    /// Whether there is no data, for the only user of the slot.
+    /// Returns true if the inode has no data. The caller is the only user of the slot.
     #[cfg(test)]
     pub(crate) fn is_none(&self) -> bool {
         self.0.load(Relaxed).is_null()

@@ -1,0 +1,305 @@
+//! A table of facts by their signatures: lookups without a store, entries that may go at any time.
+//!
+//! # What it is
+//! A cache of a fixed size. A key is any string of at most [`MAX`] bytes, with one number beside it; the table keeps the
+//! key's [`Signature`], 128 bits, and no key. An entry has two words: an address of a thing that is aligned to 64 bytes,
+//! and a word of checks. What they mean is the user's matter; the table promises that a lookup returns the two words of
+//! one [`put`](SignatureTable::put) of the same signature.
+//!
+//! # What it is not
+//! A map: an entry disappears when another one needs its room. A lookup does not show that the address is still valid:
+//! the word of checks is for that.
+//!
+//! # Layout
+//! An entry is 32 bytes: the signature, the *place* word, the word of checks. Two entries are a line, two neighbouring
+//! lines are the four ways of a signature. The number of lines is even, and need not be a power of two: a line is chosen
+//! by a multiplication.
+//!
+//! | bits of the place word | |
+//! |---|---|
+//! | 63..22 | the address, divided by 64; 0: the entry is vacant |
+//! | 21..1  | the version: how often the entry was written |
+//! | 0      | BUSY: it is being written |
+//!
+//! # Orderings
+//! An entry is a sequence lock whose count is the place word.
+//!
+//! | here | partner | so |
+//! |---|---|---|
+//! | `read`: load of the place word, Acquire | `write`: its store, Release | the other words are not older |
+//! | `read`: fence Acquire, then the load again | `write`: BUSY, then fence Release | they are not newer |
+//! | `claim`: compare-exchange, Acquire | `write`: its store, Release | a writer sees what the last one wrote |
+//!
+//! # Limitations
+//! A lookup that sleeps between its two loads of the place word while the entry is written 2^21 times, at last with the
+//! same address, can take words of two entries. A write takes some 50 ns and happens after a lookup that missed, so the
+//! lookup must sleep for a tenth of a second, and go on at exactly that count.
+//!
+//! # Source
+//! The table of signatures is that of Tsai and others, "How to Get More Value From Your File System Directory Cache"
+//! (SOSP '15); the layout is new. Signatures: [`nh`](self::nh).
+
+mod lines;
+pub mod nh;
+
+pub use nh::{MAX, Signature};
+
+use core::num::NonZeroUsize;
+use lines::Lines;
+use nh::Key;
+use prim::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+
+/// See the [module documentation](self).
+///
+/// ```
+/// use lightfoot_sync::signature_table::SignatureTable;
+/// let table = SignatureTable::new(1 << 16).expect("memory");
+/// let signature = table.sign(7, b"usr/bin/env").expect("a short path");
+/// assert_eq!(table.find(signature), None);
+/// table.put(signature, 640, 5, |_| false);
+/// let found = table.find(signature).expect("it is there");
+/// assert_eq!((found.address.get(), found.check), (640, 5));
+/// ```
+pub struct SignatureTable {
+    lines: Lines,
+    key: Key,
+}
+
+/// Two entries, in one cache line.
+#[repr(C, align(64))]
+#[derive(Default)]
+struct Line([Entry; 2]);
+
+#[repr(C, align(32))]
+#[derive(Default)]
+struct Entry {
+    signature: [AtomicU64; 2],
+    place: AtomicU64,
+    check: AtomicU64,
+}
+
+/// What a lookup found: the words of one [`SignatureTable::put`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The address: a multiple of 64.
+    pub address: NonZeroUsize,
+    /// The word of checks.
+    pub check: u64,
+}
+
+/// The place word while the entry is being written.
+const BUSY: u64 = 1;
+
+/// Where the address begins in the place word; below it are the version and [`BUSY`].
+const ADDRESS: u32 = 22;
+
+/// The version and [`BUSY`].
+const LOW: u64 = (1 << ADDRESS) - 1;
+
+/// The bits of an address that is aligned to 64 bytes below this: 48 bits, as x86-64 and aarch64 have in user space.
+const ADDRESS_BITS: u32 = 48;
+
+impl SignatureTable {
+    /// A table of at most `bytes`, and at least four entries. `None` if the system has no room for it.
+    #[must_use]
+    pub fn new(bytes: usize) -> Option<Self> {
+        Some(Self { lines: Lines::new(bytes / size_of::<Line>())?, key: Key::random() })
+    }
+
+    /// The bytes of its entries.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.lines.get())
+    }
+
+    /// The signature of `bytes` with the number `beside`. `None`: they are too long for this table.
+    #[inline(always)]
+    #[must_use]
+    pub fn sign(&self, beside: u64, bytes: &[u8]) -> Option<Signature> {
+        self.key.sign(beside, bytes)
+    }
+
+    /// The entry of `signature`. Stores nothing.
+    #[inline(always)]
+    #[must_use]
+    pub fn find(&self, signature: Signature) -> Option<Found> {
+        let at = self.line_of(signature);
+        let lines = self.lines.get();
+        let line = lines.get(at)?;
+        // Which of the two, without a branch that is taken half of the time.
+        let is_second = line.0[0].signature[0].load(Relaxed) != signature.low;
+        match line.0[usize::from(is_second)].read(signature) {
+            None => find_beside(lines.get(at ^ 1)?, signature),
+            found => found,
+        }
+    }
+
+    /// Adds an entry, or changes the one of this signature: `address` is a multiple of 64 below 2^48 and not 0. If there
+    /// is no vacant entry, one whose word of checks `is_stale` accepts makes room, or any. Does nothing if another thread
+    /// writes that entry.
+    pub fn put(&self, signature: Signature, address: usize, check: u64, is_stale: impl Fn(u64) -> bool) {
+        debug_assert!(address != 0 && address.is_multiple_of(64) && address >> ADDRESS_BITS == 0, "{address:#x}");
+        let at = self.line_of(signature);
+        let lines = self.lines.get();
+        let ways = [at, at ^ 1].into_iter().filter_map(|at| lines.get(at)).flat_map(|line| &line.0);
+        // Where all ways are in use, the signature chooses one.
+        let turn = signature.high as usize % 4;
+        let best = ways.enumerate().min_by_key(|(way, entry)| match entry.use_for(signature, &is_stale) {
+            // The first line's, which a lookup reads first.
+            Use::Vacant => (Use::Vacant, *way),
+            other => (other, way ^ turn),
+        });
+        if let Some((_, entry)) = best {
+            entry.write(signature, address, check);
+        }
+    }
+
+    /// Changes the word of checks of `signature`'s entry from `found`'s to `check`. Does nothing if it is another one by now.
+    pub fn update(&self, signature: Signature, found: Found, check: u64) {
+        let at = self.line_of(signature);
+        let lines = self.lines.get();
+        for entry in [at, at ^ 1].into_iter().filter_map(|at| lines.get(at)).flat_map(|line| &line.0) {
+            if entry.has(signature) {
+                entry.update(signature, found, check);
+                return;
+            }
+        }
+    }
+
+    /// Removes every entry.
+    pub fn clear(&self) {
+        self.lines.get().iter().flat_map(|line| &line.0).for_each(Entry::clear);
+    }
+
+    /// The number of entries in use, by a pass over all. `is_counted` gets the word of checks.
+    pub fn count(&self, is_counted: impl Fn(u64) -> bool) -> usize {
+        let entries = self.lines.get().iter().flat_map(|line| &line.0);
+        // Relaxed: a figure of one moment or another.
+        entries
+            .filter(|entry| entry.place.load(Relaxed) >> ADDRESS != 0 && is_counted(entry.check.load(Relaxed)))
+            .count()
+    }
+
+    #[inline(always)]
+    fn line_of(&self, signature: Signature) -> usize {
+        ((u128::from(signature.spread()) * self.lines.get().len() as u128) >> 64) as usize
+    }
+}
+
+/// The entry of `signature` in the second line of its ways.
+#[inline(never)]
+fn find_beside(line: &Line, signature: Signature) -> Option<Found> {
+    line.0.iter().find_map(|entry| entry.read(signature))
+}
+
+/// What an entry is for a signature that needs one: the first of these is written.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    Own,
+    Vacant,
+    Stale,
+    Other,
+}
+
+impl Entry {
+    fn use_for(&self, signature: Signature, is_stale: impl Fn(u64) -> bool) -> Use {
+        // Relaxed: a choice; an exchange makes sure that one thread writes.
+        match self.place.load(Relaxed) {
+            _ if self.has(signature) => Use::Own,
+            place if place >> ADDRESS == 0 => Use::Vacant,
+            _ if is_stale(self.check.load(Relaxed)) => Use::Stale,
+            _ => Use::Other,
+        }
+    }
+
+    /// The words of the entry, if they are of `signature`.
+    #[inline(always)]
+    fn read(&self, signature: Signature) -> Option<Found> {
+        // ORDERING: Acquire, pairs with the Release store in `write`: the words below are not older than this one.
+        let place = self.place.load(Acquire);
+        // Relaxed: ordered by the load above and the fence below.
+        let check = self.check.load(Relaxed);
+        if !self.has(signature) {
+            return None;
+        }
+        // ORDERING: the Acquire fence pairs with the Release fence in `claim`: if one of the words above is of a later write,
+        // the load below sees its BUSY, or what came after.
+        fence(Acquire);
+        if place & BUSY != 0 || self.place.load(Relaxed) != place {
+            return None;
+        }
+        NonZeroUsize::new((place >> ADDRESS << 6) as usize).map(|address| Found { address, check })
+    }
+
+    #[inline(always)]
+    fn has(&self, signature: Signature) -> bool {
+        // Relaxed: `read` orders them; for others it is a hint.
+        self.signature[0].load(Relaxed) == signature.low && self.signature[1].load(Relaxed) == signature.high
+    }
+
+    /// Begins a write, unless one is under way or the place word is not `place`. Returns whether it did.
+    fn claim(&self, place: u64) -> bool {
+        // ORDERING: Acquire, pairs with the Release store in `write`: this writer's stores come after the last one's.
+        let begun = place & BUSY == 0 && self.place.compare_exchange(place, place | BUSY, Acquire, Relaxed).is_ok();
+        // ORDERING: the Release fence pairs with the Acquire fence in `read`.
+        fence(Release);
+        begun
+    }
+
+    /// Ends a write: the entry's address is `address`, and its version is one above that of `place`.
+    fn publish(&self, place: u64, address: usize) {
+        let version = (place & LOW).wrapping_add(2) & LOW & !BUSY;
+        // ORDERING: Release, pairs with the Acquire loads in `read` and `claim`.
+        self.place.store((address as u64 >> 6) << ADDRESS | version, Release);
+    }
+
+    fn write(&self, signature: Signature, address: usize, check: u64) {
+        // Relaxed: checked by the exchange.
+        let place = self.place.load(Relaxed);
+        if self.claim(place) {
+            // Relaxed: inside the write.
+            self.signature[0].store(signature.low, Relaxed);
+            self.signature[1].store(signature.high, Relaxed);
+            self.check.store(check, Relaxed);
+            self.publish(place, address);
+        }
+    }
+
+    fn update(&self, signature: Signature, found: Found, check: u64) {
+        // Relaxed: checked by the exchange.
+        let place = self.place.load(Relaxed);
+        if self.claim(place) {
+            let address = (place >> ADDRESS << 6) as usize;
+            // Relaxed: no other thread writes them now, and `claim` ordered the last one's stores before.
+            if self.has(signature) && address == found.address.get() && self.check.load(Relaxed) == found.check {
+                self.check.store(check, Relaxed);
+            }
+            self.publish(place, address);
+        }
+    }
+
+    fn clear(&self) {
+        // Relaxed: checked by the exchange.
+        let mut place = self.place.load(Relaxed);
+        while place >> ADDRESS != 0 || place & BUSY != 0 {
+            if self.claim(place) {
+                return self.publish(place, 0);
+            }
+            prim::hint::spin_loop();
+            place = self.place.load(Relaxed);
+        }
+    }
+}
+
+impl core::fmt::Debug for SignatureTable {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SignatureTable").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

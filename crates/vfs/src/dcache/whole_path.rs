@@ -1,0 +1,286 @@
+//! Whole paths: a table from a path to its dentry, in front of the walk, and the counters that say whether an entry of it
+//! may be used.
+//!
+//! # What it is
+//! A cache of walks. The key of an entry is the walk's start and the text of the path; the entry has the dentry that
+//! the walk found, the dentry's sequence count, and a *stamp*: the number of changes of the tree's *skeleton* that had
+//! begun when the path was recorded. The skeleton is what a path passes before its last name: directories with their
+//! names and the rights to search them. An entry is used if no change of the skeleton began since, and the dentry's
+//! sequence is the recorded one. So a lookup stores nothing, and does no work for a component.
+//!
+//! A path is recorded if all its steps are common ones: directories that everyone may search, of one mount, without
+//! symbolic links and `..`. Other paths are walked.
+//!
+//! # What counts as a change
+//! A directory has a *mark* ([`ObjectFlags::PASSED`]) if a recorded path passed it. Changes of directories without a mark
+//! count nothing.
+//!
+//! | operation | counted |
+//! |---|---|
+//! | rename or exchange of a directory | if it is marked: [`Moving`] |
+//! | a directory that not everyone may search any more: mode, ACL, a mount on it, an expiry | if it is marked: [`Dentry::update_flags`] |
+//! | the end of a superblock, whose dentries' memory goes | always |
+//! | create, link, unlink, rename of a file; chmod of a file; rmdir and eviction | not: the sequence of the last dentry changes |
+//!
+//! A directory can be removed or evicted only when it has no entries, so a path through it has no dentry by then.
+//!
+//! # Why an entry that is used is right
+//! 1. The recorder reads that the changes begun and ended are both v, walks, and reads that those begun still are v: at
+//!    each moment of that walk the path led to the dentry.
+//! 2. A change is counted as begun before a walk can see any of it, and as ended after. A lookup compares the stamp
+//!    before and after it reads; if it read any of a change, it sees the count. So no directory of the path moved or was
+//!    closed from the recording to that moment.
+//! 3. The dentry's sequence is the recorded one after the reads: it kept its name, its directory and its object.
+//!    So the path led to it all the time.
+//! 4. The mark is a bit of the object word, as the right to search is. The recorder sets it by a read-modify-write and samples
+//!    the sequence after that; a change of rights is a read-modify-write of the same word, and a move makes the sequence odd
+//!    and then reads the word by one. All of them are in one order: the change sees the mark, or the recorder the change.
+//! 5. The end of a superblock is counted before the grace period that frees its memory, so a lookup that finds the stamp
+//!    unchanged reads memory that stays until its read section ends.
+//!
+//! Counts of 32 bits come round. When the changes begun, or the sequence of a dentry that changes its name, pass a multiple
+//! of 2^30, all entries are removed.
+//!
+//! # Where it comes from
+//! Tsai and others, "How to Get More Value From Your File System Directory Cache" (SOSP '15), for lookups by whole path;
+//! stamps in place of their visits to all descendants, marks, and the order in one word are new.
+//!
+//! # How it is locked
+//! Not at all: the entries are sequence locks ([`sync::signature_table`]), the counters are added to.
+
+mod admission;
+
+pub(crate) use admission::Admission;
+
+use crate::dcache::dentry::Dentry;
+use crate::dcache::object::ObjectFlags;
+use core::ops::Deref;
+use prim::PerCpu;
+use prim::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+use sync::SignatureTable;
+use sync::signature_table::Found;
+
+/// How many changes, and counts of a dentry's sequence, pass between two removals of all entries.
+const ROUND: u32 = 1 << 30;
+
+/// See the [module documentation](self).
+pub(crate) struct WholePaths {
+    table: Option<Box<Table>>,
+    begun: Begun,
+    ended: Ended,
+}
+
+/// Changes begun: the line that lookups read. Only changes write it.
+#[repr(align(128))]
+struct Begun(AtomicU32);
+
+/// Changes ended.
+#[repr(align(128))]
+struct Ended(AtomicU32);
+
+/// The entries, and which walks become one.
+pub(crate) struct Table {
+    pub(crate) entries: SignatureTable,
+    pub(crate) admission: PerCpu<Admission>,
+    /// Every walk that can be recorded is, at its first use: for tests.
+    pub(crate) admits_all: bool,
+    /// How often the table was emptied because a count came round.
+    emptied: AtomicU64,
+}
+
+/// The word of checks of an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Check {
+    pub(crate) seq: u32,
+    pub(crate) stamp: u32,
+}
+
+impl Check {
+    #[inline(always)]
+    pub(crate) fn of(found: &Found) -> Self {
+        Self { seq: (found.check >> 32) as u32, stamp: found.check as u32 }
+    }
+
+    pub(crate) fn word(self) -> u64 {
+        u64::from(self.seq) << 32 | u64::from(self.stamp)
+    }
+}
+
+/// How a tree finds whole paths.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Options {
+    /// Bytes of the table; 0: there is none.
+    pub(crate) bytes: usize,
+    pub(crate) admits_all: bool,
+}
+
+/// What the table of whole paths has and did.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct WholePathStats {
+    /// Bytes of the table; 0 if the tree has none.
+    pub bytes: usize,
+    /// Entries of paths, whether they may still be used or not. Counted by a pass over the table.
+    pub entries: usize,
+    /// Those that no change of a directory has made useless.
+    pub current: usize,
+    /// Lookups that found no entry, or one that is no longer right, and walked. Lookups by the table are not counted:
+    /// they store nothing.
+    pub misses: u64,
+    /// Paths that were recorded.
+    pub recorded: u64,
+    /// Paths that were used a second time and could not be recorded.
+    pub refused: u64,
+    /// Changes of directories on recorded paths.
+    pub changes: u32,
+    /// How often all entries were removed because a count came round.
+    pub emptied: u64,
+}
+
+impl WholePaths {
+    /// Without a table if the system has no memory for one.
+    pub(crate) fn new(options: Options) -> Self {
+        let make = |entries| {
+            let admission = PerCpu::new(Admission::default);
+            Box::new(Table { entries, admission, admits_all: options.admits_all, emptied: AtomicU64::new(0) })
+        };
+        let entries = (options.bytes != 0).then(|| SignatureTable::new(options.bytes)).flatten();
+        let (begun, ended) = (Begun(AtomicU32::new(0)), Ended(AtomicU32::new(0)));
+        Self { table: entries.map(make), begun, ended }
+    }
+
+    /// The table, if the tree has one.
+    #[inline(always)]
+    pub(crate) fn table(&self) -> Option<&Table> {
+        self.table.as_deref()
+    }
+
+    /// The number of changes begun.
+    #[inline(always)]
+    pub(crate) fn stamp(&self) -> u32 {
+        // Relaxed: before a lookup the load orders nothing; after it, `Step::changed` has a fence before.
+        self.begun.0.load(Relaxed)
+    }
+
+    /// The number of changes begun, if all of them have ended.
+    pub(crate) fn quiet(&self) -> Option<u32> {
+        // ORDERING: Acquire, pairs with the Release of `Change::drop`: what those changes did is seen.
+        let ended = self.ended.0.load(Acquire);
+        // Relaxed: it is at least the number of those ended. If it is that number, none was under way at the load above.
+        (self.begun.0.load(Relaxed) == ended).then_some(ended)
+    }
+
+    /// Counts a change of the skeleton, which begins now and ends when the result is dropped.
+    #[cold]
+    pub(crate) fn change(&self) -> Change<'_> {
+        // Relaxed: ordered by the fence below.
+        let begun = self.begun.0.fetch_add(1, Relaxed).wrapping_add(1);
+        // ORDERING: the Release fence pairs with the Acquire fence of a lookup or recorder behind its reads: if it read
+        // anything that this thread stores from now on, it sees that the change has begun.
+        fence(Release);
+        if begun.is_multiple_of(ROUND) {
+            self.empty();
+        }
+        Change(self)
+    }
+
+    /// Removes all entries if the sequence of `dentry`, whose name changes, comes round.
+    #[inline(always)]
+    pub(crate) fn note_sequence(&self, dentry: &Dentry) {
+        // A life of a slot takes four counts, and a move two: no dentry passes the multiple without this.
+        if dentry.seq.current() & (ROUND - 1) < 8 && dentry.seq.current() >= ROUND {
+            self.empty();
+        }
+    }
+
+    #[cold]
+    fn empty(&self) {
+        if let Some(table) = self.table() {
+            table.entries.clear();
+            // Relaxed: a statistic.
+            table.emptied.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> WholePathStats {
+        let changes = self.stamp();
+        let Some(table) = self.table() else { return WholePathStats { changes, ..WholePathStats::default() } };
+        let sum = |get: fn(&Admission) -> u64| table.admission.iter().map(get).sum();
+        WholePathStats {
+            bytes: table.entries.bytes(),
+            entries: table.entries.count(|_| true),
+            current: table.entries.count(|check| check as u32 == changes),
+            misses: sum(Admission::misses),
+            recorded: sum(Admission::recorded),
+            refused: sum(Admission::refused),
+            changes,
+            // Relaxed: a statistic.
+            emptied: table.emptied.load(Relaxed),
+        }
+    }
+}
+
+/// A change of the skeleton that is under way; it ends when this is dropped.
+#[must_use = "the change ends when this is dropped"]
+pub(crate) struct Change<'t>(&'t WholePaths);
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        // ORDERING: Release, pairs with the Acquire in `quiet`: a recorder that counts this change as ended sees all of it.
+        self.0.ended.0.fetch_add(1, Release);
+    }
+}
+
+/// A write section of the sequence of an entry that gets another name. It ends when this is dropped.
+///
+/// A directory that a recorded path passed counts as a change: so only this gives such a dentry a name.
+#[must_use = "the write section ends when this is dropped"]
+pub(crate) struct Moving<'d> {
+    dentry: &'d Dentry,
+    paths: &'d WholePaths,
+    _change: Option<Change<'d>>,
+}
+
+impl<'d> Moving<'d> {
+    pub(crate) fn begin(paths: &'d WholePaths, dentry: &'d Dentry) -> Self {
+        dentry.seq.write_begin();
+        let change = dentry.object().is_dir().then(|| dentry.is_passed().then(|| paths.change())).flatten();
+        Self { dentry, paths, _change: change }
+    }
+}
+
+impl Deref for Moving<'_> {
+    type Target = Dentry;
+
+    fn deref(&self) -> &Dentry {
+        self.dentry
+    }
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        self.dentry.seq.write_end();
+        self.paths.note_sequence(self.dentry);
+    }
+}
+
+impl Dentry {
+    /// Marks a directory that a path is about to pass. Returns whether everyone may search it.
+    pub(crate) fn pass(&self) -> bool {
+        let object = self.object();
+        if !object.is_open_dir() || !object.is_hashed() {
+            return false;
+        }
+        // (Also where the mark is set: the order in this word is what counts.)
+        self.mark(ObjectFlags::PASSED).is_open_dir()
+    }
+
+    /// Whether a recorded path passed the directory. Call inside a write section of `seq`.
+    fn is_passed(&self) -> bool {
+        self.mark(ObjectFlags::empty()).has(ObjectFlags::PASSED)
+    }
+}

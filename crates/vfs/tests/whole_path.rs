@@ -1,0 +1,89 @@
+//! Lookups by the table of whole paths: what becomes an entry, and what makes entries useless.
+
+use lightfoot_vfs::{
+    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, PathAt, Rename, RenameFlags, Request, S_IFDIR,
+    S_IFREG, Vfs, WholePathStats,
+};
+
+/// Leaves its names to the cache.
+struct Names;
+
+impl FileSystem for Names {
+    fn root(&self) -> NewInode {
+        let attr = Attr { ino: 1, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
+        NewInode { node: 1, attr, ..NewInode::default() }
+    }
+
+    fn traits(&self) -> FsTraits {
+        FsTraits { names_in_cache: true, ..FsTraits::default() }
+    }
+
+    fn create(&self, _: &Request, _: &Inode, name: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
+        attr.ino = name.iter().fold(7, |ino: u64, &byte| ino.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        Ok(attr.ino)
+    }
+
+    fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+/// `/a/b/c/f`, `/a/other/`, `/quiet/`.
+fn tree(records_every_path: bool) -> (Vfs, Context) {
+    let vfs = Vfs::builder().whole_paths(1 << 16).records_every_path(records_every_path).build(Names);
+    let context = vfs.context();
+    for dir in ["/a", "/a/b", "/a/b/c", "/a/other", "/quiet"] {
+        context.mkdir(Base::CWD, dir.as_bytes(), 0o755).unwrap();
+    }
+    context.mknod(Base::CWD, b"/a/b/c/f", S_IFREG | 0o644, 0).unwrap();
+    (vfs, context)
+}
+
+fn ino(context: &Context, path: &str) -> Result<u64, Errno> {
+    context.attr(Base::CWD, path.as_bytes(), true).map(|attr| attr.ino)
+}
+
+/// Whether `path` is found by the table.
+fn is_hit(vfs: &Vfs, context: &Context, path: &str) -> bool {
+    let before = vfs.whole_path_stats().misses;
+    let _ = ino(context, path);
+    vfs.whole_path_stats().misses == before
+}
+
+#[test]
+fn a_path_is_found_by_the_table_from_its_third_use_on() {
+    let (vfs, context) = tree(false);
+    let uses = || is_hit(&vfs, &context, "/a/b/c/f");
+    assert_eq!([uses(), uses(), uses(), uses()], [false, false, true, true]);
+    let stats = vfs.whole_path_stats();
+    assert!(stats.recorded >= 1 && stats.current >= 1 && stats.bytes == 1 << 16, "{stats:?}");
+}
+
+#[test]
+fn a_tree_without_options_has_no_table() {
+    let vfs = Vfs::new(Names);
+    let context = vfs.context();
+    context.mkdir(Base::CWD, b"/a", 0o755).unwrap();
+    assert!((0..3).all(|_| ino(&context, "/a").is_ok()));
+    assert_eq!(vfs.whole_path_stats(), WholePathStats::default());
+}
+
+#[test]
+fn only_directories_on_recorded_paths_count_as_changed() {
+    let (vfs, context) = tree(true);
+    let rename = |from: &str, to: &str| {
+        let (from, to) = (PathAt::cwd(from.as_bytes()), PathAt::cwd(to.as_bytes()));
+        context.rename(from, to, RenameFlags::default()).unwrap();
+    };
+    assert!(!is_hit(&vfs, &context, "/a/b/c/f") && is_hit(&vfs, &context, "/a/b/c/f"));
+    let changes = || vfs.whole_path_stats().changes;
+    let before = changes();
+    rename("/a/other", "/a/moved");
+    rename("/quiet", "/a/quiet");
+    assert_eq!(changes(), before);
+    assert!(is_hit(&vfs, &context, "/a/b/c/f"));
+    rename("/a/b", "/a/d");
+    assert_eq!(changes(), before + 1);
+    assert_eq!(ino(&context, "/a/b/c/f"), Err(Errno::ENOENT));
+    assert!(ino(&context, "/a/d/c/f").is_ok());
+}
