@@ -1,4 +1,4 @@
-//! The log of a mount: events of `tracing`, and through a bridge those that `fuser` writes to `log`.
+//! The log of a mount: events of `tracing`.
 //!
 //! Lines of text or JSON on standard error, or appended to a file. `--log-level` selects them, else `$LIGHTFOOT_LOG`. Both
 //! take a level, and levels for single parts: `info,fuse=debug`. `RUST_LOG` is ignored. A level or part that does not exist
@@ -22,16 +22,12 @@ use tracing_subscriber::{Layer, fmt};
 const VARIABLE: &str = "LIGHTFOOT_LOG";
 
 /// The parts that can have a level, and the targets of `tracing` that they log with.
-const PARTS: [(&str, &[&str]); 5] = [
+const PARTS: [(&str, &[&str]); 4] = [
     ("lightfoot", &["lightfoot"]),
     ("fuse", &["lightfoot_fuse"]),
     ("hostfs", &["lightfoot_hostfs"]),
     ("vfs", &["lightfoot_vfs"]),
-    ("fuser", &["fuser", SESSION_END]),
 ];
-
-/// Reports the end of each connection to the kernel as a warning, also after an ordinary unmount.
-const SESSION_END: &str = "fuser::session";
 
 const LEVELS: [(&str, LevelFilter); 6] = [
     ("off", LevelFilter::OFF),
@@ -82,7 +78,7 @@ pub(crate) enum LogError {
 
     /// A level for a part that does not exist.
     #[error(
-        "invalid log level {item:?}{}: no part {part:?} (use lightfoot, fuse, hostfs, vfs or fuser)",
+        "invalid log level {item:?}{}: no part {part:?} (use lightfoot, fuse, hostfs or vfs)",
         place(*.is_from_environment)
     )]
     Part {
@@ -132,10 +128,9 @@ pub(crate) fn start(arguments: &LogArguments, default: LevelFilter) -> Result<()
 
 /// `level` for all parts.
 fn with_default(level: LevelFilter) -> Targets {
-    let of_session_end = if level > LevelFilter::INFO { level } else { level.min(LevelFilter::ERROR) };
     // Each target separately, because `lightfoot` is a prefix of others.
     let targets = PARTS.iter().flat_map(|(_, targets)| targets.iter().map(|&target| (target, level)));
-    Targets::new().with_default(level).with_targets(targets).with_target(SESSION_END, of_session_end)
+    Targets::new().with_default(level).with_targets(targets)
 }
 
 /// The filter that `levels` describes: levels and `PART=LEVEL`, with commas between them.
@@ -186,9 +181,6 @@ mod tests {
         );
         assert!(!filter("warn,lightfoot=debug").would_enable("lightfoot_fuse::session", &Level::DEBUG));
         assert!(filter("off,hostfs=info").would_enable("lightfoot_hostfs::watch", &Level::INFO));
-        assert!(!filter("info").would_enable(SESSION_END, &Level::WARN));
-        assert!(filter("fuser=trace").would_enable(SESSION_END, &Level::TRACE));
-        assert!(filter("debug").would_enable(SESSION_END, &Level::DEBUG));
     }
 
     #[test]

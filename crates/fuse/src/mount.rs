@@ -8,14 +8,16 @@
 //! `fuse(4)`, `mount.fuse(8)`, `umount2(2)`.
 
 mod direct;
+mod helper;
 
 use crate::checkers::{Refusal, mount_refusal};
 use crate::mountinfo::{self, MountInfo};
 use crate::options::MountOptions;
 use crate::session::Session;
-use crate::transport::{KernelSender, Transport, mount_config, threads};
+use crate::transport::{KernelSender, Server, Transport, threads};
+use fusedev::Device;
+use helper::HelperError;
 use message::{one_line, shell_word, show, without_number};
-use parking_lot::Mutex;
 use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, flock, statx};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
@@ -106,8 +108,8 @@ pub struct Mounted {
     session: Arc<Session>,
     mountpoint: PathBuf,
     device: u64,
-    /// For mounts by the helper, which must also unmount them.
-    unmounter: Mutex<fuser::SessionUnmounter>,
+    /// The helper has mounted, and must also unmount.
+    is_by_helper: bool,
     end: io::PipeReader,
     server: Option<JoinHandle<io::Result<()>>>,
 }
@@ -134,14 +136,17 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     }
     check_device()?;
     let session = Session::new(vfs, options.session.clone()).map_err(MountError::NoRoot)?;
-    let transport = Transport::new(session.clone(), options.clone());
-    let mut server = serve(transport, &full, options).map_err(|source| refused(mountpoint, source))?;
-    let device = server.as_fd().try_clone_to_owned().map_err(|source| refused(mountpoint, source))?;
+    let transport = Transport::new(session.clone(), options);
+    let (device, is_by_helper) = connect(&full, options).map_err(|error| refused(mountpoint, error))?;
+    let device = Arc::new(device);
+    let kernel = |source| MountError::Kernel { mountpoint: at(), source };
+    let server = Server::negotiate(transport, device.clone(), options).map_err(|source| {
+        let _ = unmount_now(&full, is_by_helper);
+        kernel(source)
+    })?;
     let sender = KernelSender { device, session: Arc::downgrade(&session) };
     // One thread must be free to take the FORGET that the others wait for.
     session.notify_by(sender, threads(options) - 1);
-    let unmounter = Mutex::new(server.unmount_callable());
-    let kernel = |source| MountError::Kernel { mountpoint: at(), source };
     let (end, open_while_served) = io::pipe().map_err(kernel)?;
     let serve = move || {
         let _open = open_while_served;
@@ -151,7 +156,7 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve).map_err(kernel)?;
     let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
     tracing::info!(mountpoint = %full.display(), "mounted");
-    Ok(Mounted { session, mountpoint: full, device, unmounter, end, server: Some(server) })
+    Ok(Mounted { session, mountpoint: full, device, is_by_helper, end, server: Some(server) })
 }
 
 /// Checks that under these options somebody checks every permission: [`crate::refusal`]. [`mount`] does the same.
@@ -162,17 +167,20 @@ pub fn check_options(options: &MountOptions) -> Result<(), MountError> {
     mount_refusal(options).map_or(Ok(()), |refusal| Err(MountError::Unchecked(refusal)))
 }
 
-/// Mounts, directly or by the helper, and negotiates the protocol with the kernel.
-fn serve(transport: Transport, mountpoint: &Path, options: &MountOptions) -> io::Result<fuser::Session<Transport>> {
-    let config = mount_config(options);
-    let Some(device) = direct::mount_directly(mountpoint, options)? else {
-        return fuser::Session::new(transport, mountpoint, &config);
-    };
-    let session = fuser::Session::from_fd(transport, device, config.acl, config.clone());
-    if session.is_err() {
-        let _ = unmount(mountpoint, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+/// Mounts, directly or by the helper; whether it was the helper.
+fn connect(mountpoint: &Path, options: &MountOptions) -> Result<(Device, bool), HelperError> {
+    match direct::mount_directly(mountpoint, options)? {
+        Some(device) => Ok((device, false)),
+        None => Ok((helper::mount_by_helper(mountpoint, options)?.into(), true)),
     }
-    session
+}
+
+/// Detaches a mount that cannot be served.
+fn unmount_now(mountpoint: &Path, is_by_helper: bool) -> io::Result<()> {
+    match unmount(mountpoint, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+        Err(Errno::PERM) if is_by_helper => helper::unmount_by_helper(mountpoint),
+        done => Ok(done?),
+    }
 }
 
 impl Mounted {
@@ -224,7 +232,7 @@ impl Mounted {
                 tracing::info!(mountpoint = %self.mountpoint.display(), "busy: detached; it ends when the last file is closed");
                 self.unmount_directly(UnmountFlags::DETACH)?;
             }
-            Err(Errno::PERM) => self.unmounter.lock().unmount()?,
+            Err(Errno::PERM) if self.is_by_helper => helper::unmount_by_helper(&self.mountpoint)?,
             // Another process has unmounted it.
             Err(Errno::INVAL | Errno::NOENT) | Ok(()) => {}
             Err(other) => return Err(other.into()),
@@ -342,28 +350,21 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 /// The error of a mount that the kernel or the helper refused.
-fn refused(mountpoint: &Path, source: io::Error) -> MountError {
+fn refused(mountpoint: &Path, error: HelperError) -> MountError {
     let mountpoint = mountpoint.to_path_buf();
-    let has_errno = source.raw_os_error().is_some();
-    if !rustix::process::geteuid().is_root() {
-        if source.kind() == io::ErrorKind::NotFound {
-            return MountError::NoHelper;
+    let is_root = rustix::process::geteuid().is_root();
+    match error {
+        HelperError::Missing if is_root => MountError::NotPermitted(mountpoint),
+        HelperError::Missing => MountError::NoHelper,
+        HelperError::Refused(message) if is_root && message.contains("Operation not permitted") => {
+            MountError::NotPermitted(mountpoint)
         }
-        if !has_errno {
-            return MountError::Refused { mountpoint, message: source.to_string().trim().to_owned() };
+        HelperError::Refused(message) => MountError::Refused { mountpoint, message },
+        HelperError::System(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+            MountError::NotPermitted(mountpoint)
         }
+        HelperError::System(source) => MountError::Kernel { mountpoint, source },
     }
-    // `fuser` puts the reason at the end of its messages.
-    let text = source.to_string();
-    if source.kind() == io::ErrorKind::PermissionDenied || text.contains("Operation not permitted") {
-        return MountError::NotPermitted(mountpoint);
-    }
-    let source = match text.trim().rsplit_once("}: ") {
-        Some((_, reason)) if !has_errno => io::Error::other(reason.to_owned()),
-        _ if !has_errno => io::Error::other(text.trim().to_owned()),
-        _ => source,
-    };
-    MountError::Kernel { mountpoint, source }
 }
 
 #[cfg(test)]

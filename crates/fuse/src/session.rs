@@ -117,13 +117,6 @@ pub struct Entry {
     pub attr_ttl: Duration,
 }
 
-impl Entry {
-    /// How long the kernel may cache both the name and the attributes.
-    pub(crate) fn common_ttl(&self) -> Duration {
-        self.entry_ttl.min(self.attr_ttl)
-    }
-}
-
 /// The operations of FUSE on a tree, one method each. Any number of threads may call them.
 pub struct Session {
     options: SessionOptions,

@@ -1,95 +1,230 @@
-//! The transport over `/dev/fuse`, by the crate `fuser`, whose types stay inside this module.
+//! The transport: serves the messages of the kernel's protocol with a [`Session`].
 //!
 //! # What it is
-//! Translation: each request becomes one call of the [`Session`], whose result becomes a reply. Requests are timed here, from
-//! before the call until the reply is sent.
+//! [`Transport::serve`] reads a request from its bytes, hands it to the session, and sends the reply. Requests are timed here,
+//! from before the call until the reply is sent. [`Server`] does that for all messages of `/dev/fuse`, on several threads.
+//!
+//! # What it is not
+//! A judge of messages: [`fusedev::wire`] reads them. What is malformed gets `EIO`, and nothing else happens.
+//!
+//! # How it is locked
+//! Threads share the session and the registrations of backing files, which have their own locks. Each thread has its buffers.
 //!
 //! # Where it comes from
 //! `linux/fuse.h`. The capabilities that are requested, and why, are in `flags`.
 
+mod attributes;
+mod contents;
 mod convert;
+mod directories;
+mod entries;
 mod flags;
-mod operations;
 mod passthrough;
 mod reply;
 mod seek;
 mod sender;
+mod server;
 mod trace;
+mod waits;
 
+use crate::metrics::Op;
 use crate::options::MountOptions;
-use crate::session::{Listed, Session, Unlisted};
-use convert::{caller, file_attr};
-use fuser::{FileHandle, Generation, INodeNo, ReplyDirectoryPlus, Request};
+use crate::panics::contained;
+use crate::session::Session;
+use fusedev::wire::{Body, Malformed, Operation, Request};
 use passthrough::Backings;
-use reply::shown;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use reply::Reply;
 use std::sync::Arc;
-use std::time::Duration;
-use trace::{escaped, line};
-use vfs::{Attr, Errno};
+use trace::line;
+use vfs::Errno;
 
-pub(crate) use flags::{mount_config, threads};
+pub(crate) use flags::threads;
+pub use reply::Channel;
 pub(crate) use sender::KernelSender;
+pub(crate) use server::Server;
 
-/// The handlers that `fuser` calls.
-pub(crate) struct Transport {
+/// Serves the messages of one connection.
+#[derive(Debug)]
+pub struct Transport {
     session: Arc<Session>,
-    options: MountOptions,
+    /// The only user who may send requests; `None`: all.
+    only: Option<u32>,
     backings: Backings,
 }
 
+/// What comes after a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// More messages.
+    More,
+    /// Nothing: it was the last of the connection.
+    End,
+}
+
 impl Transport {
-    pub(crate) fn new(session: Arc<Session>, options: MountOptions) -> Self {
-        Self { session, options, backings: Backings::default() }
+    /// Serves `session`, as a mount with these options has it.
+    #[must_use]
+    pub fn new(session: Arc<Session>, options: &MountOptions) -> Self {
+        let only = (!options.allow_other).then(|| rustix::process::geteuid().as_raw());
+        Self { session, only, backings: Backings::default() }
     }
 
-    /// Fills a reply to READDIRPLUS with names and their entries.
-    fn list_entries(
-        &self,
-        req: &Request,
-        fh: FileHandle,
-        offset: u64,
-        reply: &mut ReplyDirectoryPlus,
-    ) -> Result<(), Errno> {
-        let caller = caller(req);
-        line!("READDIRPLUS\t{fh}\t{offset}");
-        self.session.readdir(fh.0, offset, &mut |listed| {
-            let is_dots = listed.name == b"." || listed.name == b"..";
-            if is_dots {
-                // The kernel reads nothing else of them.
-                return !add_unusable(reply, listed, listed.ino);
-            }
-            let found = match self.session.listed_entry(&caller, fh.0, listed) {
-                Ok(found) => found,
-                Err(Unlisted::Gone) => return true,
-                Err(Unlisted::NameOnly(node)) => {
-                    let is_full = add_unusable(reply, listed, node);
-                    if is_full {
-                        self.session.forget(node, 1);
-                    }
-                    return !is_full;
+    /// Serves one message, and replies through `channel`; some replies come later, from another thread. `body` is memory that
+    /// the calls of a thread share.
+    pub fn serve(&self, channel: &Arc<dyn Channel>, message: &[u8], body: &mut Body) -> Next {
+        let request = match Request::parse(message) {
+            Ok(request) => request,
+            Err(malformed) => {
+                tracing::error!(?malformed, len = message.len(), "the kernel sent a message that is no request");
+                if let Malformed::Request(unique) = malformed {
+                    Reply::new(&**channel, unique).failed(Errno::EIO);
                 }
-            };
-            let (attr, generation) = shown(&found);
-            let (node, ttl) = (INodeNo(found.node), found.common_ttl());
-            let is_full = reply.add(node, listed.cookie, OsStr::from_bytes(listed.name), &ttl, &attr, generation);
-            if is_full {
-                // The kernel does not get the entry, so it does not count the lookup.
-                self.session.forget(found.node, 1);
-            } else {
-                line!("LISTED\t{}\t{}\t->\t{}", escaped(listed.name), listed.cookie, found.node);
+                return Next::More;
             }
-            !is_full
-        })
+        };
+        let reply = Reply::new(&**channel, request.header.unique);
+        if !self.may_send(&request) {
+            reply.failed(Errno::EACCES);
+            return Next::More;
+        }
+        match request.operation {
+            Operation::Destroy => {
+                reply.done(&[]);
+                return Next::End;
+            }
+            Operation::Forget(forget) => self.forget(&request, request.header.nodeid, forget.nlookup),
+            Operation::BatchForget(nodes) => {
+                nodes.iter().for_each(|node| self.forget(&request, node.nodeid, node.nlookup));
+            }
+            Operation::NotifyReply => {}
+            Operation::Init(_) => reply.failed(Errno::EIO),
+            // The kernel then sends no more INTERRUPT.
+            Operation::Interrupt | Operation::Unknown => reply.failed(Errno::ENOSYS),
+            Operation::Setlkw(lock) => self.wait_for_lock(channel, &request, &lock, body),
+            Operation::Lseek(seek) => self.seek(channel, &request, &seek, body),
+            operation => {
+                let reply = match operation {
+                    Operation::Lookup(_) => reply.of_lookup(&self.session, request.header.nodeid),
+                    _ => reply,
+                };
+                let Some(op) = op_of(&operation) else { return Next::More };
+                reply.answer(self.session.metrics(), op, body, |body| self.answer(channel, &request, body));
+            }
+        }
+        Next::More
+    }
+
+    /// Ends the session: the connection is over.
+    pub(crate) fn end(&self) {
+        let _ = contained(self.session.metrics(), "destroy", || self.session.end());
+    }
+
+    /// Whether the sender may use the mount. The kernel lets nobody else in; of a user who could slip by, requests that the
+    /// kernel may make for everybody are served, as they were before.
+    fn may_send(&self, request: &Request<'_>) -> bool {
+        self.only.is_none_or(|only| only == request.header.uid)
+            || matches!(
+                request.operation,
+                Operation::Init(_)
+                    | Operation::Destroy
+                    | Operation::Read(_)
+                    | Operation::Readdir(_)
+                    | Operation::Readdirplus(_)
+                    | Operation::Forget(_)
+                    | Operation::BatchForget(_)
+                    | Operation::NotifyReply
+                    | Operation::Write(..)
+                    | Operation::Fsync(_)
+                    | Operation::Fsyncdir(_)
+                    | Operation::Release(_)
+                    | Operation::Releasedir(_)
+            )
+    }
+
+    fn forget(&self, request: &Request<'_>, node: u64, lookups: u64) {
+        let _timer = self.session.metrics().time(Op::Forget);
+        line!("FORGET\t{}\t{node}\t{lookups}", request.header.unique);
+        let _ = contained(self.session.metrics(), "forget", || self.session.forget(node, lookups));
+    }
+
+    /// Writes the body of the reply.
+    fn answer(&self, channel: &Arc<dyn Channel>, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
+        match request.operation {
+            Operation::Lookup(_)
+            | Operation::Mknod(..)
+            | Operation::Mkdir(..)
+            | Operation::Symlink(..)
+            | Operation::Link(..)
+            | Operation::Unlink(_)
+            | Operation::Rmdir(_)
+            | Operation::Rename(..) => self.answer_entry(request, body),
+            Operation::Getattr
+            | Operation::Setattr(_)
+            | Operation::Readlink
+            | Operation::Statfs
+            | Operation::Access(_)
+            | Operation::Setxattr(..)
+            | Operation::Getxattr(..)
+            | Operation::Listxattr(_)
+            | Operation::Removexattr(_) => self.answer_attributes(request, body),
+            Operation::Opendir(_)
+            | Operation::Readdir(_)
+            | Operation::Readdirplus(_)
+            | Operation::Releasedir(_)
+            | Operation::Fsyncdir(_) => self.answer_directory(request, body),
+            Operation::Getlk(_) | Operation::Setlk(_) => self.answer_lock(request, body),
+            Operation::Open(_) | Operation::Create(..) => self.answer_open(channel, request, body),
+            _ => self.answer_contents(request, body),
+        }
     }
 }
 
-/// Adds an entry of which the kernel takes only the name, the type, and the node as inode number. It refuses the rest for a
-/// length that no file has (since Linux 5.5), and sends one FORGET for the node. (An entry with node 0 would have the inode number
-/// 0, and programs skip that: `fuser` has one field for both.) Returns whether the buffer is full.
-fn add_unusable(reply: &mut ReplyDirectoryPlus, listed: &Listed<'_>, node: u64) -> bool {
-    let attr = file_attr(&Attr { mode: listed.kind, size: u64::MAX, ..Attr::default() }, node);
-    let name = OsStr::from_bytes(listed.name);
-    reply.add(INodeNo(node), listed.cookie, name, &Duration::ZERO, &attr, Generation(0))
+/// What is counted for a request. `None`: it has no reply, or is not served.
+fn op_of(operation: &Operation<'_>) -> Option<Op> {
+    Some(match operation {
+        Operation::Lookup(_) => Op::Lookup,
+        Operation::Getattr => Op::Getattr,
+        Operation::Setattr(_) => Op::Setattr,
+        Operation::Readlink => Op::Readlink,
+        Operation::Symlink(..) => Op::Symlink,
+        Operation::Mknod(..) => Op::Mknod,
+        Operation::Mkdir(..) => Op::Mkdir,
+        Operation::Unlink(_) => Op::Unlink,
+        Operation::Rmdir(_) => Op::Rmdir,
+        Operation::Rename(..) => Op::Rename,
+        Operation::Link(..) => Op::Link,
+        Operation::Open(_) => Op::Open,
+        Operation::Read(_) => Op::Read,
+        Operation::Write(..) => Op::Write,
+        Operation::Statfs => Op::Statfs,
+        Operation::Release(_) => Op::Release,
+        Operation::Fsync(_) => Op::Fsync,
+        Operation::Setxattr(..) => Op::Setxattr,
+        Operation::Getxattr(..) => Op::Getxattr,
+        Operation::Listxattr(_) => Op::Listxattr,
+        Operation::Removexattr(_) => Op::Removexattr,
+        Operation::Flush(_) => Op::Flush,
+        Operation::Opendir(_) => Op::Opendir,
+        Operation::Readdir(_) => Op::Readdir,
+        Operation::Readdirplus(_) => Op::Readdirplus,
+        Operation::Releasedir(_) => Op::Releasedir,
+        Operation::Fsyncdir(_) => Op::Fsyncdir,
+        Operation::Getlk(_) => Op::Getlk,
+        Operation::Setlk(_) | Operation::Setlkw(_) => Op::Setlk,
+        Operation::Access(_) => Op::Access,
+        Operation::Create(..) => Op::Create,
+        Operation::Bmap => Op::Bmap,
+        Operation::Ioctl => Op::Ioctl,
+        Operation::Poll => Op::Poll,
+        Operation::Fallocate(_) => Op::Fallocate,
+        Operation::Lseek(_) => Op::Lseek,
+        Operation::CopyFileRange => Op::CopyFileRange,
+        Operation::Forget(_)
+        | Operation::BatchForget(_)
+        | Operation::Init(_)
+        | Operation::Interrupt
+        | Operation::Destroy
+        | Operation::NotifyReply
+        | Operation::Unknown => return None,
+    })
 }

@@ -2,12 +2,12 @@
 
 use crate::mountinfo::FS_TYPE;
 use crate::options::{Checks, MountOptions};
+use fusedev::Device;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use std::ffi::CString;
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -19,13 +19,13 @@ const NOSYMFOLLOW: MountFlags = MountFlags::from_bits_retain(256);
 ///
 /// # Errors
 /// Those of `open(2)` on the device and of `mount(2)`.
-pub(super) fn mount_directly(mountpoint: &Path, options: &MountOptions) -> io::Result<Option<OwnedFd>> {
-    let device = File::options().read(true).write(true).open("/dev/fuse")?;
+pub(super) fn mount_directly(mountpoint: &Path, options: &MountOptions) -> io::Result<Option<Device>> {
+    let device = Device::open()?;
     let root = std::fs::metadata(mountpoint)?;
     let (uid, gid) = (rustix::process::getuid(), rustix::process::getgid());
     let mut data = format!(
         "fd={},rootmode={:o},user_id={},group_id={}",
-        device.as_raw_fd(),
+        device.as_fd().as_raw_fd(),
         root.mode() & 0o170_000,
         uid.as_raw(),
         gid.as_raw()
@@ -40,7 +40,7 @@ pub(super) fn mount_directly(mountpoint: &Path, options: &MountOptions) -> io::R
     let name = CString::new(options.name.as_bytes())?;
     let at = CString::new(mountpoint.as_os_str().as_bytes())?;
     match mount(&*name, &*at, FS_TYPE, flags(options), &*data) {
-        Ok(()) => Ok(Some(device.into())),
+        Ok(()) => Ok(Some(device)),
         Err(Errno::PERM) => Ok(None),
         Err(errno) => Err(errno.into()),
     }

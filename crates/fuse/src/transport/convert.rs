@@ -1,33 +1,46 @@
-//! Conversions between the types of the tree and those of `fuser`.
+//! Conversions between the types of the tree and those of the protocol.
 
-use crate::session::{Caller, FileLock};
-use fuser::{FileAttr, FileType, INodeNo, Request, TimeOrNow};
-use std::time::{SystemTime, UNIX_EPOCH};
-use vfs::{Attr, Errno, LockKind, SetTime, from_system_time, to_system_time};
+use crate::session::{Caller, Entry, FileLock};
+use fusedev::wire::abi::{self, EntryOut, InHeader, SetattrIn, fattr};
+use std::time::Duration;
+use vfs::{Attr, Errno, LockKind, SetAttr, SetTime};
 
 /// `st_blksize`, in bytes.
 const BLOCK_SIZE: u32 = 4096;
 
 /// `F_RDLCK`, `F_WRLCK` and `F_UNLCK` of `fcntl(2)`.
-const RDLCK: i32 = 0;
-const WRLCK: i32 = 1;
-pub(super) const UNLCK: i32 = 2;
+const RDLCK: u32 = 0;
+const WRLCK: u32 = 1;
+pub(super) const UNLCK: u32 = 2;
 
-pub(super) fn caller(request: &Request) -> Caller {
-    Caller { uid: request.uid(), gid: request.gid(), pid: request.pid() }
+const NS: i64 = 1_000_000_000;
+
+pub(super) fn caller(header: &InHeader) -> Caller {
+    Caller { uid: header.uid, gid: header.gid, pid: header.pid }
 }
 
-pub(super) fn file_attr(attr: &Attr, ino: u64) -> FileAttr {
-    FileAttr {
-        ino: INodeNo(ino),
+/// An offset or length of a file, as `off_t` has it.
+///
+/// # Errors
+/// `EINVAL`: it is negative as a signed number.
+pub(super) fn offset(number: u64) -> Result<u64, Errno> {
+    if i64::try_from(number).is_ok() { Ok(number) } else { Err(Errno::EINVAL) }
+}
+
+pub(super) fn attr(attr: &Attr, ino: u64) -> abi::Attr {
+    let ((atime, atimensec), (mtime, mtimensec)) = (split(attr.atime), split(attr.mtime));
+    let (ctime, ctimensec) = split(attr.ctime);
+    abi::Attr {
+        ino,
         size: attr.size,
         blocks: attr.blocks,
-        atime: to_system_time(attr.atime),
-        mtime: to_system_time(attr.mtime),
-        ctime: to_system_time(attr.ctime),
-        crtime: UNIX_EPOCH,
-        kind: kind(attr.mode),
-        perm: (attr.mode & 0o7777) as u16,
+        atime,
+        mtime,
+        ctime,
+        atimensec,
+        mtimensec,
+        ctimensec,
+        mode: attr.mode,
         nlink: attr.nlink,
         uid: attr.uid,
         gid: attr.gid,
@@ -37,54 +50,96 @@ pub(super) fn file_attr(attr: &Attr, ino: u64) -> FileAttr {
     }
 }
 
-pub(super) fn kind(mode: u32) -> FileType {
-    match mode & vfs::S_IFMT {
-        vfs::S_IFDIR => FileType::Directory,
-        vfs::S_IFLNK => FileType::Symlink,
-        vfs::S_IFIFO => FileType::NamedPipe,
-        vfs::S_IFSOCK => FileType::Socket,
-        vfs::S_IFCHR => FileType::CharDevice,
-        vfs::S_IFBLK => FileType::BlockDevice,
-        _ => FileType::RegularFile,
+pub(super) fn entry(found: &Entry) -> EntryOut {
+    EntryOut {
+        nodeid: found.node,
+        generation: found.generation,
+        entry_valid: found.entry_ttl.as_secs(),
+        attr_valid: found.attr_ttl.as_secs(),
+        entry_valid_nsec: found.entry_ttl.subsec_nanos(),
+        attr_valid_nsec: found.attr_ttl.subsec_nanos(),
+        attr: attr(&found.attr, found.node),
     }
 }
 
-pub(super) fn set_time(time: TimeOrNow) -> SetTime {
-    match time {
-        TimeOrNow::Now => SetTime::Now,
-        TimeOrNow::SpecificTime(time) => SetTime::At(sent_time(time)),
-    }
+/// There is no such name, which the kernel may cache for `ttl`.
+pub(super) fn absent(ttl: Duration) -> EntryOut {
+    EntryOut { entry_valid: ttl.as_secs(), entry_valid_nsec: ttl.subsec_nanos(), ..EntryOut::default() }
 }
 
-/// The time in a request, in nanoseconds. Its seconds are negative before the epoch, and its nanoseconds never are; `fuser`
-/// 0.18 takes those off such a time, which this undoes.
-fn sent_time(time: SystemTime) -> i64 {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(_) => from_system_time(time),
-        Err(before) => {
-            let distance = before.duration();
-            let ns = i128::from(distance.subsec_nanos()) - i128::from(distance.as_secs()) * 1_000_000_000;
-            i64::try_from(ns).unwrap_or(i64::MIN)
-        }
+/// Seconds and nanoseconds of a time; the first are signed.
+fn split(ns: i64) -> (u64, u32) {
+    (ns.div_euclid(NS) as u64, ns.rem_euclid(NS) as u32)
+}
+
+/// A time of a request, or the nearest one that fits.
+fn joined(secs: u64, ns: u32) -> i64 {
+    let whole = i128::from(secs as i64) * i128::from(NS) + i128::from(ns);
+    whole.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+pub(super) fn set_attr(set: &SetattrIn) -> SetAttr {
+    let has = |flag: u32| set.valid & flag != 0;
+    let time = |is_set, is_now, secs, ns| {
+        let at = if has(is_now) { SetTime::Now } else { SetTime::At(joined(secs, ns)) };
+        has(is_set).then_some(at)
+    };
+    SetAttr {
+        mode: has(fattr::MODE).then_some(set.mode & 0o7777),
+        uid: has(fattr::UID).then_some(set.uid),
+        gid: has(fattr::GID).then_some(set.gid),
+        size: has(fattr::SIZE).then_some(set.size),
+        atime: time(fattr::ATIME, fattr::ATIME_NOW, set.atime, set.atimensec),
+        mtime: time(fattr::MTIME, fattr::MTIME_NOW, set.mtime, set.mtimensec),
     }
 }
 
 /// # Errors
-/// `EINVAL`: `lock_type` is not one of `fcntl(2)`.
-pub(super) fn file_lock(lock_type: i32, start: u64, end: u64) -> Result<FileLock, Errno> {
-    let kind = match lock_type {
+/// `EINVAL`: its kind is not one of `fcntl(2)`.
+pub(super) fn file_lock(lock: &abi::FileLock) -> Result<FileLock, Errno> {
+    let kind = match lock.kind {
         RDLCK => LockKind::Shared,
         WRLCK => LockKind::Exclusive,
         UNLCK => LockKind::Unlock,
         _ => return Err(Errno::EINVAL),
     };
-    Ok(FileLock { kind, start, end })
+    Ok(FileLock { kind, start: lock.start, end: lock.end })
 }
 
-pub(super) fn lock_type(kind: LockKind) -> i32 {
+pub(super) fn lock_type(kind: LockKind) -> u32 {
     match kind {
         LockKind::Shared => RDLCK,
         LockKind::Exclusive => WRLCK,
         LockKind::Unlock => UNLCK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_the_epoch_and_at_the_ends_come_back() {
+        for ns in [0, 1, -1, NS, -NS, -NS - 1, -NS + 1, i64::MAX, i64::MIN] {
+            let (secs, nanos) = split(ns);
+            assert!(nanos < NS as u32 && joined(secs, nanos) == ns, "{ns}");
+        }
+        assert_eq!(joined(i64::MIN as u64, 0), i64::MIN, "the first time that a user can set");
+        assert_eq!(joined(i64::MAX as u64, 999_999_999), i64::MAX);
+    }
+
+    #[test]
+    fn only_attributes_that_are_valid_are_set() {
+        let all =
+            SetattrIn { mode: 0o100_644, uid: 1, gid: 2, size: 3, atime: 4, mtimensec: 5, ..SetattrIn::default() };
+        assert_eq!(set_attr(&all), SetAttr::default());
+        let set = set_attr(&SetattrIn { valid: fattr::MODE | fattr::ATIME | fattr::MTIME | fattr::MTIME_NOW, ..all });
+        let expected = SetAttr {
+            mode: Some(0o644),
+            atime: Some(SetTime::At(4 * NS)),
+            mtime: Some(SetTime::Now),
+            ..SetAttr::default()
+        };
+        assert_eq!(set, expected);
     }
 }

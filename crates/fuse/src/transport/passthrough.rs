@@ -12,32 +12,47 @@
 //! # Where it comes from
 //! `FUSE_PASSTHROUGH` and `FUSE_DEV_IOC_BACKING_OPEN` in `linux/fuse.h`.
 
-use super::Transport;
-use super::reply::shown;
-use crate::session::{Entry, Opened, without_fsetid};
-use fuser::{BackingId, FileHandle, FopenFlags, ReplyCreate, ReplyOpen};
+use super::reply::Channel;
+use crate::session::{Opened, Session, without_fsetid};
+use fusedev::wire::abi::{OpenOut, fopen};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 /// See the [module documentation](self).
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Backings {
     /// Registrations, by node.
-    by_node: Mutex<HashMap<u64, Weak<BackingId>>>,
+    by_node: Mutex<HashMap<u64, Weak<Backing>>>,
     /// The same, by the handles that keep them.
-    by_handle: Mutex<HashMap<u64, Arc<BackingId>>>,
+    by_handle: Mutex<HashMap<u64, Arc<Backing>>>,
     /// The kernel refused one for good, so no other is tried.
     is_refused: AtomicBool,
+}
+
+/// The registration of a file; it ends on drop.
+#[derive(Debug)]
+struct Backing {
+    channel: Arc<dyn Channel>,
+    id: i32,
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        if let Err(error) = self.channel.close_backing(self.id) {
+            tracing::debug!(%error, "the kernel did not take a backing file back");
+        }
+    }
 }
 
 impl Backings {
     /// The registration of the file behind `node` for `handle`; `register` makes it if there is none. `None`: the kernel
     /// refused.
-    fn get(&self, node: u64, handle: u64, register: impl FnOnce() -> io::Result<BackingId>) -> Option<Arc<BackingId>> {
+    fn get(&self, node: u64, handle: u64, register: impl FnOnce() -> io::Result<Backing>) -> Option<Arc<Backing>> {
         // Relaxed, here and below: at worst one more is tried.
         if self.is_refused.load(Relaxed) {
             return None;
@@ -76,44 +91,31 @@ fn is_permanent(error: &io::Error) -> bool {
     errno.is_some_and(|errno| reasons.contains(&errno))
 }
 
-/// Flags for a file with passthrough: it has no page cache in the mount.
-fn without_cache(flags: FopenFlags) -> FopenFlags {
-    flags & !FopenFlags::FOPEN_KEEP_CACHE
+/// The reply to an open, with passthrough if the file has a backing file and the kernel takes it.
+pub(super) fn opened(
+    backings: &Backings,
+    session: &Session,
+    channel: &Arc<dyn Channel>,
+    node: u64,
+    opened: &Opened,
+) -> OpenOut {
+    let (fh, open_flags) = (opened.handle, open_flags(session, opened));
+    let register = |file: &Arc<_>| {
+        let open = || Ok(Backing { id: channel.open_backing(AsFd::as_fd(file))?, channel: channel.clone() });
+        backings.get(node, fh, || without_fsetid(open))
+    };
+    match opened.backing.as_ref().and_then(register) {
+        // Such a file has no page cache in the mount.
+        Some(backing) => {
+            let open_flags = open_flags & !fopen::KEEP_CACHE | fopen::PASSTHROUGH;
+            OpenOut { fh, open_flags, backing_id: backing.id }
+        }
+        None => OpenOut { fh, open_flags, backing_id: 0 },
+    }
 }
 
-impl Transport {
-    /// Replies to OPEN, with passthrough if the file has a backing file and the kernel takes it.
-    pub(super) fn send_opened(&self, reply: ReplyOpen, node: u64, opened: &Opened) {
-        let (handle, flags) = (FileHandle(opened.handle), self.open_flags(opened));
-        let register = |fd| self.backings.get(node, opened.handle, || without_fsetid(|| reply.open_backing(fd)));
-        match opened.backing.as_ref().and_then(register) {
-            Some(id) => reply.opened_passthrough(handle, without_cache(flags), &id),
-            None => reply.opened(handle, flags),
-        }
-    }
-
-    /// Replies to CREATE, as [`send_opened`](Self::send_opened).
-    pub(super) fn send_created(&self, reply: ReplyCreate, entry: &Entry, opened: &Opened) {
-        let (handle, flags) = (FileHandle(opened.handle), self.open_flags(opened));
-        let (attr, generation) = shown(entry);
-        let register = |fd| self.backings.get(entry.node, opened.handle, || without_fsetid(|| reply.open_backing(fd)));
-        match opened.backing.as_ref().and_then(register) {
-            Some(id) => {
-                let flags = without_cache(flags);
-                reply.created_passthrough(&entry.common_ttl(), &attr, generation, handle, flags, &id);
-            }
-            None => reply.created(&entry.common_ttl(), &attr, generation, handle, flags),
-        }
-    }
-
-    fn open_flags(&self, opened: &Opened) -> FopenFlags {
-        let mut flags = FopenFlags::empty();
-        if opened.keep_cache {
-            flags |= FopenFlags::FOPEN_KEEP_CACHE;
-        }
-        if !self.session.wants_flush(opened.handle) {
-            flags |= FopenFlags::FOPEN_NOFLUSH;
-        }
-        flags
-    }
+fn open_flags(session: &Session, opened: &Opened) -> u32 {
+    let kept = if opened.keep_cache { fopen::KEEP_CACHE } else { 0 };
+    let without_flush = if session.wants_flush(opened.handle) { 0 } else { fopen::NOFLUSH };
+    kept | without_flush
 }

@@ -9,10 +9,14 @@
 //! # Where it comes from
 //! `fuse_lseek` in Linux's `fs/fuse/file.c`, which sends the request without the data before it; `lseek(2)`.
 
-use super::{Transport, reply};
+use super::Transport;
+use super::reply::{Channel, Reply};
 use crate::metrics::Op;
 use crate::session::Session;
-use fuser::ReplyLseek;
+use fusedev::wire::abi::{LseekIn, LseekOut};
+use fusedev::wire::{Body, Request};
+use std::sync::Arc;
+use std::thread;
 use vfs::Errno;
 
 /// The place that is looked for.
@@ -20,40 +24,45 @@ use vfs::Errno;
 struct Seek {
     node: u64,
     handle: u64,
-    offset: i64,
+    offset: u64,
     whence: u32,
 }
 
 impl Seek {
-    fn find(self, session: &Session) -> Result<u64, Errno> {
+    fn find(self, session: &Session, body: &mut Body) -> Result<(), Errno> {
         // Linux fails so too: no file has data before its start.
-        let offset = u64::try_from(self.offset).map_err(|_| Errno::ENXIO)?;
-        session.lseek(self.node, self.handle, offset, self.whence)
+        let from = i64::try_from(self.offset).map_err(|_| Errno::ENXIO)?;
+        let offset = session.lseek(self.node, self.handle, from as u64, self.whence)?;
+        body.put_struct(&LseekOut { offset });
+        Ok(())
     }
 }
 
 impl Transport {
-    /// Replies to LSEEK.
-    pub(super) fn seek(&self, node: u64, handle: u64, offset: i64, whence: u32, reply: ReplyLseek) {
-        let seek = Seek { node, handle, offset, whence };
-        let send = |reply: ReplyLseek, at: u64| reply.offset(at as i64);
+    /// Replies to LSEEK; later and from another thread, if the kernel must send data before.
+    pub(super) fn seek(&self, channel: &Arc<dyn Channel>, request: &Request<'_>, seek: &LseekIn, body: &mut Body) {
+        let (node, unique) = (request.header.nodeid, request.header.unique);
+        let seek = Seek { node, handle: seek.fh, offset: seek.offset, whence: seek.whence };
+        let metrics = self.session.metrics();
+        let reply = Reply::new(&**channel, unique);
         if !self.session.may_be_behind(node) {
-            return reply::reply(self.session.metrics(), Op::Lseek, reply, || seek.find(&self.session), send);
+            return reply.answer(metrics, Op::Lseek, body, |body| seek.find(&self.session, body));
         }
         let Some(write_back) = self.session.write_back(node) else {
             // As a file system without holes and data. Programs then read everything.
-            return self.refuse(Op::Lseek, reply, Errno::EINVAL);
+            return reply.answer(metrics, Op::Lseek, body, |_| Err(Errno::EINVAL));
         };
-        let session = self.session.clone();
+        let (session, to) = (self.session.clone(), channel.clone());
         let serve = move || {
-            let work = || {
+            let work = |body: &mut Body| {
                 write_back.wait();
-                seek.find(&session)
+                seek.find(&session, body)
             };
-            reply::reply(session.metrics(), Op::Lseek, reply, work, send);
+            Reply::new(&*to, unique).answer(session.metrics(), Op::Lseek, &mut Body::new(), work);
         };
-        if let Err(error) = std::thread::Builder::new().name("lightfoot-seek".into()).spawn(serve) {
+        if let Err(error) = thread::Builder::new().name("lightfoot-seek".into()).spawn(serve) {
             tracing::warn!(%error, "a request to find data failed with EIO: no thread to wait on");
+            reply.failed(Errno::EIO);
         }
     }
 }

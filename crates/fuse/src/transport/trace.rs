@@ -9,7 +9,7 @@ use std::fmt::{self, Display};
 use vfs::Errno;
 
 /// The target of the lines.
-pub(super) const TARGET: &str = "fuse::transcript";
+pub(super) const TARGET: &str = "lightfoot_fuse::transcript";
 
 /// Writes a line.
 macro_rules! line {

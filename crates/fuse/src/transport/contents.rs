@@ -1,0 +1,83 @@
+//! Requests on files: open, read, write, allocate, end; and those that are not served.
+
+use super::convert::{self, caller, offset};
+use super::reply::Channel;
+use super::trace::{Replied, created, escaped, line};
+use super::{Transport, passthrough};
+use crate::session::NewMode;
+use fusedev::wire::abi::{CreateOut, FSYNC_DATA, WriteOut, write};
+use fusedev::wire::{Body, Operation, Request};
+use std::sync::Arc;
+use vfs::Errno;
+
+/// The longest read, in bytes: that of the protocol, and a page. A request for more gets that much memory of a thread at most.
+const MAX_READ: u32 = fusedev::wire::init::MAX_WRITE + 4096;
+
+impl Transport {
+    pub(super) fn answer_open(
+        &self,
+        channel: &Arc<dyn Channel>,
+        request: &Request<'_>,
+        body: &mut Body,
+    ) -> Result<(), Errno> {
+        let (session, caller, node) = (&self.session, caller(&request.header), request.header.nodeid);
+        match request.operation {
+            Operation::Open(_) if session.options().no_open => Err(Errno::ENOSYS),
+            Operation::Open(open) => {
+                let opened = session.open(&caller, node, open.flags);
+                let handle = opened.as_ref().map(|opened| opened.handle).map_err(|errno| *errno);
+                line!("OPEN\t{node}\t{}\t->\t{}", open.flags, Replied(handle));
+                body.put_struct(&passthrough::opened(&self.backings, session, channel, node, &opened?));
+                Ok(())
+            }
+            Operation::Create(new, name) => {
+                let mode = NewMode::new(new.mode, new.umask);
+                let made = session.create(&caller, node, name, mode, new.flags);
+                line!("CREATE\t{node}\t{}\t{}\t->\t{}", escaped(name), new.flags, created(&made));
+                let (entry, opened) = made?;
+                let open = passthrough::opened(&self.backings, session, channel, entry.node, &opened);
+                body.put_struct(&CreateOut { entry: convert::entry(&entry), open });
+                Ok(())
+            }
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+
+    pub(super) fn answer_contents(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
+        let (session, caller, node) = (&self.session, caller(&request.header), request.header.nodeid);
+        match request.operation {
+            Operation::Read(read) => {
+                let at = offset(read.offset)?;
+                let most = read.size.min(MAX_READ) as usize;
+                body.fill(most, |buffer| session.read(node, read.fh, at, buffer))
+            }
+            Operation::Write(write, data) => {
+                let at = offset(write.offset)?;
+                // The callers of cached writes are unknown.
+                let clears = write.write_flags & (write::KILL_SUIDGID | write::CACHE) != 0;
+                let written = if clears {
+                    session.write_clearing(node, write.fh, at, data)?
+                } else {
+                    session.write(node, write.fh, at, data)?
+                };
+                body.put_struct(&WriteOut { size: written as u32, padding: 0 });
+                Ok(())
+            }
+            Operation::Flush(flush) => session.flush(node, flush.fh, flush.lock_owner),
+            Operation::Release(release) => {
+                line!("RELEASE\t{node}\t{}", release.fh);
+                session.release(release.fh);
+                self.backings.release(node, release.fh);
+                Ok(())
+            }
+            Operation::Fsync(fsync) => session.fsync(node, fsync.fh, fsync.fsync_flags & FSYNC_DATA != 0),
+            Operation::Fallocate(range) => {
+                let (at, len) = (offset(range.offset)?, offset(range.length)?);
+                session.fallocate(&caller, node, range.fh, range.mode, (at, len))
+            }
+            Operation::Ioctl => Err(Errno::ENOTTY),
+            // Of COPY_FILE_RANGE the kernel then copies through its page cache.
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+}

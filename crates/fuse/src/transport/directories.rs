@@ -1,0 +1,84 @@
+//! Requests on open directories: open, list, end.
+
+use super::Transport;
+use super::convert::{self, caller};
+use super::trace::{Replied, escaped, line};
+use crate::session::{Caller, Listed, Unlisted};
+use fusedev::wire::abi::{Attr, Dirent, EntryOut, FSYNC_DATA, OpenOut, ReadIn, fopen};
+use fusedev::wire::{Body, Operation, Request};
+use vfs::Errno;
+
+impl Transport {
+    pub(super) fn answer_directory(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
+        let (session, caller, node) = (&self.session, caller(&request.header), request.header.nodeid);
+        match request.operation {
+            Operation::Opendir(_) => {
+                let opened = session.opendir(&caller, node);
+                line!("OPENDIR\t{node}\t->\t{}", Replied(opened));
+                let fh = opened?;
+                let cached = if session.options().ttls.entry.is_zero() { 0 } else { fopen::CACHE_DIR };
+                let kept = if session.keeps_listing(fh) { fopen::KEEP_CACHE } else { 0 };
+                body.put_struct(&OpenOut { fh, open_flags: cached | kept, backing_id: 0 });
+                Ok(())
+            }
+            Operation::Readdir(read) => session.readdir(read.fh, read.offset, &mut |listed| {
+                body.put_dirent(read.size as usize, dirent(listed, listed.ino), listed.name)
+            }),
+            Operation::Readdirplus(read) => self.list_entries(&caller, &read, body),
+            Operation::Releasedir(release) => {
+                line!("RELEASEDIR\t{}", release.fh);
+                session.releasedir(release.fh);
+                Ok(())
+            }
+            Operation::Fsyncdir(fsync) => session.fsyncdir(fsync.fh, fsync.fsync_flags & FSYNC_DATA != 0),
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+
+    /// Fills a reply to READDIRPLUS with names and their entries.
+    fn list_entries(&self, caller: &Caller, read: &ReadIn, body: &mut Body) -> Result<(), Errno> {
+        let (fh, limit) = (read.fh, read.size as usize);
+        line!("READDIRPLUS\t{fh}\t{}", read.offset);
+        self.session.readdir(fh, read.offset, &mut |listed| {
+            let is_dots = listed.name == b"." || listed.name == b"..";
+            if is_dots {
+                // The kernel reads nothing else of them.
+                return put_unusable(body, limit, listed, listed.ino);
+            }
+            let found = match self.session.listed_entry(caller, fh, listed) {
+                Ok(found) => found,
+                Err(Unlisted::Gone) => return true,
+                Err(Unlisted::NameOnly(node)) => {
+                    let has_room = put_unusable(body, limit, listed, node);
+                    if !has_room {
+                        self.session.forget(node, 1);
+                    }
+                    return has_room;
+                }
+            };
+            let entry = convert::entry(&found);
+            // The kernel takes the type from here, which may be another than that of the listing.
+            let dirent = Dirent { kind: found.attr.mode >> 12, ..dirent(listed, found.node) };
+            let has_room = body.put_dirent_plus(limit, entry, dirent, listed.name);
+            if has_room {
+                line!("LISTED\t{}\t{}\t->\t{}", escaped(listed.name), listed.cookie, found.node);
+            } else {
+                // The kernel does not get the entry, so it does not count the lookup.
+                self.session.forget(found.node, 1);
+            }
+            has_room
+        })
+    }
+}
+
+fn dirent(listed: &Listed<'_>, ino: u64) -> Dirent {
+    Dirent { ino, off: listed.cookie, namelen: 0, kind: listed.kind >> 12 }
+}
+
+/// Adds an entry of which the kernel takes only the name, the type, and the node as inode number. It refuses the rest for a
+/// length that no file has (since Linux 5.5), and sends one FORGET for the node. Returns whether it had room.
+fn put_unusable(body: &mut Body, limit: usize, listed: &Listed<'_>, node: u64) -> bool {
+    let attr = Attr { ino: node, mode: listed.kind, size: u64::MAX, ..Attr::default() };
+    let entry = EntryOut { nodeid: node, attr, ..EntryOut::default() };
+    body.put_dirent_plus(limit, entry, dirent(listed, node), listed.name)
+}

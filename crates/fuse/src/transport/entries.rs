@@ -1,0 +1,69 @@
+//! Requests on names: look up, make, remove, rename, link.
+
+use super::Transport;
+use super::convert::{self, caller};
+use super::trace::{Replied, escaped, line, node};
+use crate::session::{NameIn, NewMode};
+use fusedev::wire::{Body, Operation, Request};
+use vfs::Errno;
+
+impl Transport {
+    /// Replies with an entry, or to a removal with nothing.
+    pub(super) fn answer_entry(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
+        let (session, caller, parent) = (&self.session, caller(&request.header), request.header.nodeid);
+        let entry = match request.operation {
+            Operation::Lookup(name) => {
+                let found = session.lookup(&caller, parent, name);
+                line!("LOOKUP\t{parent}\t{}\t->\t{}", escaped(name), node(&found));
+                found
+            }
+            Operation::Mknod(new, name) => {
+                let made = session.mknod(&caller, parent, name, NewMode::new(new.mode, new.umask), new.rdev);
+                line!("MKNOD\t{parent}\t{}\t{}\t{}\t->\t{}", escaped(name), new.mode, new.rdev, node(&made));
+                made
+            }
+            Operation::Mkdir(new, name) => {
+                let made = session.mkdir(&caller, parent, name, NewMode::new(new.mode, new.umask));
+                line!("MKDIR\t{parent}\t{}\t->\t{}", escaped(name), node(&made));
+                made
+            }
+            Operation::Symlink(name, to) => {
+                let made = session.symlink(&caller, parent, name, to);
+                line!("SYMLINK\t{parent}\t{}\t->\t{}", escaped(name), node(&made));
+                made
+            }
+            Operation::Link(link, name) => {
+                let made = session.link(&caller, link.oldnodeid, parent, name);
+                line!("LINK\t{}\t{parent}\t{}\t->\t{}", link.oldnodeid, escaped(name), node(&made));
+                made
+            }
+            _ => return self.remove(request),
+        };
+        body.put_struct(&convert::entry(&entry?));
+        Ok(())
+    }
+
+    fn remove(&self, request: &Request<'_>) -> Result<(), Errno> {
+        let (session, caller, parent) = (&self.session, caller(&request.header), request.header.nodeid);
+        match request.operation {
+            Operation::Unlink(name) => {
+                let done = session.unlink(&caller, parent, name);
+                line!("UNLINK\t{parent}\t{}\t->\t{}", escaped(name), Replied(done.map(|()| 0)));
+                done
+            }
+            Operation::Rmdir(name) => {
+                let done = session.rmdir(&caller, parent, name);
+                line!("RMDIR\t{parent}\t{}\t->\t{}", escaped(name), Replied(done.map(|()| 0)));
+                done
+            }
+            Operation::Rename(rename, name, new_name) => {
+                let (from, to) = (NameIn::new(parent, name), NameIn::new(rename.newdir, new_name));
+                let done = session.rename(&caller, from, to, rename.flags);
+                let (name, new, replied) = (escaped(name), escaped(new_name), Replied(done.map(|()| 0)));
+                line!("RENAME\t{parent}\t{name}\t{}\t{new}\t{}\t->\t{replied}", rename.newdir, rename.flags);
+                done
+            }
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+}

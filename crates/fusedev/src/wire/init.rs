@@ -1,0 +1,145 @@
+//! INIT: the first request of a connection, which negotiates what both sides do.
+//!
+//! # Where it comes from
+//! `process_init_reply` in Linux's `fs/fuse/inode.c`.
+
+use super::abi::{InitIn, InitOut, MAJOR, MINOR};
+use core::cmp;
+
+/// The oldest minor version of a kernel that is served: Linux 3.15, whose INIT has a reply of today's length.
+pub const OLDEST_MINOR: u32 = 23;
+
+/// The longest write, in bytes: what fits into the number of pages that Linux allows at most.
+pub const MAX_WRITE: u32 = 16 << 20;
+
+bitflags::bitflags! {
+    /// What kernel and server can do: flags of INIT. Those that nobody here requests are left out.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct InitFlags: u64 {
+        /// Several reads of a file at once.
+        const ASYNC_READ = 1;
+        /// Locks of `fcntl(2)` are requests.
+        const POSIX_LOCKS = 1 << 1;
+        /// Writes of more than a page.
+        const BIG_WRITES = 1 << 5;
+        /// The umask comes with the request.
+        const DONT_MASK = 1 << 6;
+        /// The kernel drops pages when it finds another size or time.
+        const AUTO_INVAL_DATA = 1 << 12;
+        /// Listings with attributes.
+        const DO_READDIRPLUS = 1 << 13;
+        /// Those only where a program uses the attributes.
+        const READDIRPLUS_AUTO = 1 << 14;
+        /// Several direct reads and writes of a file at once.
+        const ASYNC_DIO = 1 << 15;
+        /// The kernel collects writes.
+        const WRITEBACK_CACHE = 1 << 16;
+        /// OPEN may be refused for good: ENOSYS.
+        const NO_OPEN_SUPPORT = 1 << 17;
+        /// Several lookups and listings of a directory at once.
+        const PARALLEL_DIROPS = 1 << 18;
+        /// The kernel obeys ACLs.
+        const POSIX_ACL = 1 << 20;
+        /// `max_pages` of the reply counts.
+        const MAX_PAGES = 1 << 22;
+        /// Bodies of symbolic links are cached.
+        const CACHE_SYMLINKS = 1 << 23;
+        /// The server clears set-id bits.
+        const HANDLE_KILLPRIV_V2 = 1 << 28;
+        /// The upper half of the flags counts.
+        const INIT_EXT = 1 << 30;
+        /// A notice may only expire a name.
+        const HAS_EXPIRE_ONLY = 1 << 35;
+        /// The kernel reads and writes backing files.
+        const PASSTHROUGH = 1 << 37;
+        /// No file handles.
+        const NO_EXPORT_SUPPORT = 1 << 38;
+        /// Requests may come through io_uring.
+        const OVER_IO_URING = 1 << 41;
+    }
+}
+
+/// The limits that the server sets.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Longest write, in bytes; cut to [`MAX_WRITE`].
+    pub max_write: u32,
+    /// Requests under way that no program waits for (readahead, writeback).
+    pub max_background: u16,
+    /// File systems that may lie below a backing file, 1 or 2. Only with [`InitFlags::PASSTHROUGH`].
+    pub max_stack_depth: u32,
+}
+
+/// What the kernel can do.
+#[must_use]
+pub fn offered(asked: &InitIn) -> InitFlags {
+    let low = InitFlags::from_bits_retain(asked.flags.into());
+    let high = if low.contains(InitFlags::INIT_EXT) { u64::from(asked.flags2) << 32 } else { 0 };
+    InitFlags::from_bits_retain(low.bits() | high)
+}
+
+/// The reply: of `wanted` what the kernel can do.
+#[must_use]
+pub fn reply(asked: &InitIn, wanted: InitFlags, limits: Limits) -> InitOut {
+    let flags = (wanted | InitFlags::INIT_EXT) & offered(asked);
+    let max_write = limits.max_write.clamp(1, MAX_WRITE);
+    let page = u32::try_from(rustix::param::page_size()).unwrap_or(4096);
+    let pages = cmp::max(max_write, asked.max_readahead).div_ceil(page);
+    let depth = if flags.contains(InitFlags::PASSTHROUGH) { limits.max_stack_depth } else { 0 };
+    InitOut {
+        max_readahead: asked.max_readahead,
+        flags: flags.bits() as u32,
+        flags2: (flags.bits() >> 32) as u32,
+        max_background: limits.max_background,
+        // From so many on, the kernel counts the file system as busy: three quarters, its own default.
+        congestion_threshold: limits.max_background / 4 * 3,
+        max_write,
+        // Times are exact to the nanosecond.
+        time_gran: 1,
+        max_pages: u16::try_from(pages).unwrap_or(u16::MAX),
+        max_stack_depth: depth,
+        ..version()
+    }
+}
+
+/// The reply to a kernel of another major version: ours, after which it sends INIT again.
+#[must_use]
+pub fn version() -> InitOut {
+    InitOut { major: MAJOR, minor: MINOR, ..InitOut::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { max_write: 1 << 20, max_background: 64, max_stack_depth: 1 };
+
+    #[test]
+    fn only_what_the_kernel_offers_is_taken() {
+        let wanted = InitFlags::BIG_WRITES | InitFlags::PASSTHROUGH | InitFlags::HAS_EXPIRE_ONLY;
+        let flags2 = (InitFlags::PASSTHROUGH.bits() >> 32) as u32;
+        let old = InitIn { flags: InitFlags::BIG_WRITES.bits() as u32, flags2, ..InitIn::default() };
+        let out = reply(&old, wanted, LIMITS);
+        assert_eq!((out.flags, out.flags2, out.max_stack_depth), (old.flags, 0, 0));
+        let new = InitIn { flags: old.flags | InitFlags::INIT_EXT.bits() as u32, ..old };
+        let out = reply(&new, wanted, LIMITS);
+        assert_eq!((out.flags, out.flags2, out.max_stack_depth), (new.flags, flags2, 1));
+    }
+
+    #[test]
+    fn the_limits_of_writes_are_those_of_the_protocol() {
+        let page = u32::try_from(rustix::param::page_size()).unwrap();
+        for (max_write, readahead, got, pages) in [
+            (0, 0, 1, 1),
+            (page, 0, page, 1),
+            (page + 1, 0, page + 1, 2),
+            (1, 8 * page, 1, 8),
+            (u32::MAX, 0, MAX_WRITE, MAX_WRITE / page),
+            (1, u32::MAX, 1, u32::from(u16::MAX)),
+        ] {
+            let asked = InitIn { max_readahead: readahead, ..InitIn::default() };
+            let out = reply(&asked, InitFlags::empty(), Limits { max_write, ..LIMITS });
+            assert_eq!((out.max_write, u32::from(out.max_pages)), (got, pages), "{max_write}, {readahead}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Notices: messages to the kernel that answer no request. Here are their bodies.
+//!
+//! # Where it comes from
+//! `enum fuse_notify_code`; `fuse_notify` in Linux's `fs/fuse/dev.c`.
+
+use super::abi::{NotifyInvalEntryOut, NotifyInvalInodeOut, NotifyPruneOut};
+use zerocopy::IntoBytes;
+
+/// Attributes, pages and listings of a node are stale: [`inode`].
+pub const INVAL_INODE: i32 = 2;
+/// A name is stale: [`entry`].
+pub const INVAL_ENTRY: i32 = 3;
+/// The kernel should forget nodes that nothing uses (Linux 6.18): [`nodes`].
+pub const PRUNE: i32 = 9;
+
+/// Flag of [`INVAL_ENTRY`] (Linux 6.2): the kernel looks the name up before it uses it again, and does nothing else.
+pub const EXPIRE_ONLY: u32 = 1;
+
+/// The body of [`INVAL_INODE`]: `len` bytes of the data of `ino` from `off` on. `len` 0: up to the end. A negative `off`: only
+/// attributes.
+#[must_use]
+pub fn inode(ino: u64, off: i64, len: i64) -> Vec<u8> {
+    NotifyInvalInodeOut { ino, off, len }.as_bytes().to_vec()
+}
+
+/// The body of [`INVAL_ENTRY`]: `name` in the directory `parent`.
+#[must_use]
+pub fn entry(parent: u64, name: &[u8], flags: u32) -> Vec<u8> {
+    let namelen = u32::try_from(name.len()).unwrap_or(u32::MAX);
+    [NotifyInvalEntryOut { parent, namelen, flags }.as_bytes(), name, b"\0"].concat()
+}
+
+/// The body of [`PRUNE`].
+#[must_use]
+pub fn nodes(ids: &[u64]) -> Vec<u8> {
+    let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    [NotifyPruneOut { count, ..NotifyPruneOut::default() }.as_bytes(), ids.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_those_of_linux_fuse_h() {
+        let expected = [&7u64.to_ne_bytes()[..], &3u32.to_ne_bytes(), &1u32.to_ne_bytes(), b"abc\0"].concat();
+        assert_eq!(entry(7, b"abc", EXPIRE_ONLY), expected);
+        let expected = [7u64.to_ne_bytes(), (-1i64).to_ne_bytes(), 5u64.to_ne_bytes()].concat();
+        assert_eq!(inode(7, -1, 5), expected);
+        let expected = [&2u32.to_ne_bytes()[..], &[0; 12], &5u64.to_ne_bytes(), &6u64.to_ne_bytes()].concat();
+        assert_eq!(nodes(&[5, 6]), expected);
+    }
+}

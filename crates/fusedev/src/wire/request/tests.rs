@@ -1,0 +1,133 @@
+//! Tests of [`super`]: round trips, and messages that are cut at each byte.
+
+use super::*;
+
+const UNIQUE: u64 = 0x1122_3344_5566_7788;
+
+/// A message of an operation, with the parts of its arguments.
+fn message(opcode: u32, parts: &[&[u8]]) -> Vec<u8> {
+    let arguments = parts.concat();
+    let len = (size_of::<InHeader>() + arguments.len()) as u32;
+    let header = InHeader { len, opcode, unique: UNIQUE, nodeid: 7, uid: 1, gid: 2, pid: 3, ..InHeader::default() };
+    [header.as_bytes(), &arguments].concat()
+}
+
+/// Messages with what is read from them.
+fn examples() -> Vec<(Vec<u8>, Operation<'static>)> {
+    let setattr = SetattrIn { valid: 1 << 4, fh: 2, size: 3, atime: u64::MAX, atimensec: 5, ..SetattrIn::default() };
+    let write = WriteIn { fh: 2, offset: 9, size: 3, write_flags: 4, ..WriteIn::default() };
+    let rename = Rename2In { newdir: 5, flags: 2, ..Rename2In::default() };
+    let setxattr = SetxattrIn { size: 3, flags: 1 };
+    let lock = LkIn { fh: 1, owner: 2, ..LkIn::default() };
+    let read = ReadIn { fh: 3, offset: 4, size: 5, ..ReadIn::default() };
+    vec![
+        (message(opcode::LOOKUP, &[b"name\0"]), Operation::Lookup(b"name")),
+        (message(opcode::SYMLINK, &[b"name\0to/that\0"]), Operation::Symlink(b"name", b"to/that")),
+        (message(opcode::SETATTR, &[setattr.as_bytes()]), Operation::Setattr(setattr)),
+        (message(opcode::WRITE, &[write.as_bytes(), b"a\0b"]), Operation::Write(write, b"a\0b")),
+        (message(opcode::RENAME2, &[rename.as_bytes(), b"a\0b\0"]), Operation::Rename(rename, b"a", b"b")),
+        (
+            message(opcode::RENAME, &[&5u64.to_ne_bytes(), b"a\0b\0"]),
+            Operation::Rename(Rename2In { flags: 0, ..rename }, b"a", b"b"),
+        ),
+        (
+            message(opcode::SETXATTR, &[setxattr.as_bytes(), b"user.a\0xyz"]),
+            Operation::Setxattr(setxattr, b"user.a", b"xyz"),
+        ),
+        (message(opcode::SETLKW, &[lock.as_bytes()]), Operation::Setlkw(lock)),
+        (message(opcode::READDIRPLUS, &[read.as_bytes()]), Operation::Readdirplus(read)),
+        (message(opcode::GETATTR, &[]), Operation::Getattr),
+        (message(4096, &[b"anything"]), Operation::Unknown),
+    ]
+}
+
+#[test]
+fn what_the_kernel_sends_is_read() {
+    for (message, operation) in examples() {
+        let request = Request::parse(&message).expect("a request");
+        assert_eq!(request.operation, operation);
+        let InHeader { unique, nodeid, uid, gid, pid, .. } = request.header;
+        assert_eq!((unique, nodeid, uid, gid, pid), (UNIQUE, 7, 1, 2, 3));
+    }
+}
+
+#[test]
+fn a_message_that_is_cut_anywhere_is_malformed() {
+    for (message, _) in examples() {
+        for len in 0..message.len() {
+            let expected = if len < size_of::<InHeader>() { Malformed::NoHeader } else { Malformed::Request(UNIQUE) };
+            assert_eq!(Request::parse(&message[..len]), Err(expected), "{message:?}");
+        }
+    }
+}
+
+#[test]
+fn a_message_whose_arguments_are_cut_is_malformed_or_another_operation_without_arguments() {
+    for (message, operation) in examples() {
+        for len in size_of::<InHeader>()..message.len() {
+            let mut cut = message[..len].to_vec();
+            cut[..4].copy_from_slice(&(len as u32).to_ne_bytes());
+            let parsed = Request::parse(&cut);
+            let is_without = operation == Operation::Unknown;
+            assert_eq!(parsed.is_ok(), is_without, "{operation:?}, {len}");
+        }
+    }
+}
+
+#[test]
+fn lengths_that_lie_are_malformed() {
+    let check = |bytes: &[u8]| assert_eq!(Request::parse(bytes), Err(Malformed::Request(UNIQUE)));
+    let write = WriteIn { size: 4, ..WriteIn::default() };
+    check(&message(opcode::WRITE, &[write.as_bytes(), b"abc"]));
+    check(&message(opcode::SETXATTR, &[SetxattrIn { size: u32::MAX, flags: 0 }.as_bytes(), b"a\0b"]));
+    for count in [2, u32::MAX] {
+        let head = BatchForgetIn { count, dummy: 0 };
+        check(&message(opcode::BATCH_FORGET, &[head.as_bytes(), ForgetOne::default().as_bytes()]));
+    }
+    check(&message(opcode::INIT, &[&[0; 15]]));
+    for len in [0u32, 39, 46, u32::MAX] {
+        let mut bytes = message(opcode::LOOKUP, &[b"name\0"]);
+        bytes[..4].copy_from_slice(&len.to_ne_bytes());
+        check(&bytes);
+    }
+    let mut bytes = message(opcode::LOOKUP, &[b"name\0\0\0\0"]);
+    bytes[36..38].copy_from_slice(&2u16.to_ne_bytes());
+    check(&bytes);
+    bytes[36..38].copy_from_slice(&1u16.to_ne_bytes());
+    check(&bytes);
+}
+
+#[test]
+fn names_are_names() {
+    for bad in [&b"\0"[..], b"a/b\0", b"/\0", b"no end", b""] {
+        for code in [opcode::LOOKUP, opcode::UNLINK, opcode::RMDIR] {
+            assert_eq!(Request::parse(&message(code, &[bad])), Err(Malformed::Request(UNIQUE)), "{bad:?}");
+        }
+    }
+    assert_eq!(
+        Request::parse(&message(opcode::REMOVEXATTR, &[b"user.a/b\0"])).map(|request| request.operation),
+        Ok(Operation::Removexattr(b"user.a/b"))
+    );
+}
+
+#[test]
+fn nodes_to_forget_are_all_read() {
+    let nodes = [ForgetOne { nodeid: 3, nlookup: 1 }, ForgetOne { nodeid: 4, nlookup: u64::MAX }];
+    let head = BatchForgetIn { count: 2, dummy: 0 };
+    let message = message(opcode::BATCH_FORGET, &[head.as_bytes(), nodes.as_bytes()]);
+    let Ok(Request { operation: Operation::BatchForget(forgets), .. }) = Request::parse(&message) else {
+        panic!("a request");
+    };
+    assert_eq!(forgets.iter().collect::<Vec<_>>(), nodes);
+}
+
+#[test]
+fn an_old_kernels_init_is_read() {
+    let old = [7u32, 31, 131_072, 5].as_bytes().to_vec();
+    let Ok(Request { operation: Operation::Init(init), .. }) =
+        Request::parse(&message(opcode::INIT, &[&old])).as_ref().copied()
+    else {
+        panic!("a request");
+    };
+    assert_eq!(init, InitIn { major: 7, minor: 31, max_readahead: 131_072, flags: 5, ..InitIn::default() });
+}
