@@ -11,6 +11,7 @@
 pub mod acl;
 pub(crate) mod guarded_tree;
 pub mod input;
+pub mod messages;
 pub mod mount_options;
 pub mod mounts_file;
 pub mod names;

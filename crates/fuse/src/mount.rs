@@ -8,7 +8,7 @@
 //! `fuse(4)`, `mount.fuse(8)`, `umount2(2)`.
 
 mod direct;
-mod helper;
+mod fusermount;
 
 use crate::checkers::{Refusal, mount_refusal};
 use crate::mountinfo::{self, MountInfo};
@@ -16,7 +16,7 @@ use crate::options::MountOptions;
 use crate::session::Session;
 use crate::transport::{KernelSender, Server, Transport, threads};
 use fusedev::Device;
-use helper::HelperError;
+use fusermount::HelperError;
 use message::{one_line, shell_word, show, without_number};
 use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, flock, statx};
 use rustix::io::Errno;
@@ -171,14 +171,14 @@ pub fn check_options(options: &MountOptions) -> Result<(), MountError> {
 fn connect(mountpoint: &Path, options: &MountOptions) -> Result<(Device, bool), HelperError> {
     match direct::mount_directly(mountpoint, options)? {
         Some(device) => Ok((device, false)),
-        None => Ok((helper::mount_by_helper(mountpoint, options)?.into(), true)),
+        None => Ok((fusermount::mount_by_helper(mountpoint, options)?.into(), true)),
     }
 }
 
 /// Detaches a mount that cannot be served.
 fn unmount_now(mountpoint: &Path, is_by_helper: bool) -> io::Result<()> {
     match unmount(mountpoint, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
-        Err(Errno::PERM) if is_by_helper => helper::unmount_by_helper(mountpoint),
+        Err(Errno::PERM) if is_by_helper => fusermount::unmount_by_helper(mountpoint),
         done => Ok(done?),
     }
 }
@@ -232,7 +232,7 @@ impl Mounted {
                 tracing::info!(mountpoint = %self.mountpoint.display(), "busy: detached; it ends when the last file is closed");
                 self.unmount_directly(UnmountFlags::DETACH)?;
             }
-            Err(Errno::PERM) if self.is_by_helper => helper::unmount_by_helper(&self.mountpoint)?,
+            Err(Errno::PERM) if self.is_by_helper => fusermount::unmount_by_helper(&self.mountpoint)?,
             // Another process has unmounted it.
             Err(Errno::INVAL | Errno::NOENT) | Ok(()) => {}
             Err(other) => return Err(other.into()),

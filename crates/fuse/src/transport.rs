@@ -75,7 +75,7 @@ impl Transport {
         let request = match Request::parse(message) {
             Ok(request) => request,
             Err(malformed) => {
-                tracing::error!(?malformed, len = message.len(), "the kernel sent a message that is no request");
+                tracing::error!(?malformed, len = message.len(), "the kernel sent a malformed message");
                 if let Malformed::Request(unique) = malformed {
                     Reply::new(&**channel, unique).failed(Errno::EIO);
                 }

@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! One message for each `read(2)` and `write(2)`. Any number of threads may read. A [clone](Device::try_clone) reads
-//! requests of the same connection in a queue of its own, and takes replies only to those.
+//! requests of the same connection, and takes replies only to those.
 //!
 //! # Invariants
 //! - argument: each `ioctl(2)` here reads its argument, of the type that its number states, and stores nothing in it.
@@ -40,10 +40,10 @@ impl Device {
         Ok(Self(File::options().read(true).write(true).open("/dev/fuse")?.into()))
     }
 
-    /// Another descriptor of the connection, with a queue of its own for what it has read.
+    /// Another descriptor of the connection, with a separate queue of what it has read.
     ///
     /// # Errors
-    /// Those of `open(2)`; `EINVAL` if this is no connection yet.
+    /// Those of `open(2)`; `EINVAL` before the device is mounted.
     pub fn try_clone(&self) -> io::Result<Self> {
         let clone = Self::open()?;
         let of = self.0.as_raw_fd();

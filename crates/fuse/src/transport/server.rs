@@ -138,3 +138,7 @@ fn serve(transport: &Transport, device: &Arc<Device>, buffer: usize) -> io::Resu
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "server/tests.rs"]
+mod tests;

@@ -1,4 +1,4 @@
-//! Requests on locks. Those that wait do so on a thread of their own, which replies.
+//! Requests on locks. Those that wait do so on another thread, which replies.
 
 use super::Transport;
 use super::convert::{UNLCK, caller, file_lock, lock_type};

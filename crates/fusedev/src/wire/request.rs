@@ -121,7 +121,7 @@ pub enum Operation<'m> {
     Unknown,
 }
 
-/// Why a message is no request.
+/// What is wrong with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// It is shorter than a header, so that nobody can reply.

@@ -18,6 +18,7 @@ const WITHOUT_CIRCLES: &[(&str, &[&str])] = &[
     ("cli", &[]),
     ("eras", &[]),
     ("fuse", &[]),
+    ("fusedev", &[]),
     ("hostfs", &[]),
     // Operations on paths open files and directories, and these have operations on paths.
     ("lightfoot", &["context", "dir", "file", "read_dir", "view"]),

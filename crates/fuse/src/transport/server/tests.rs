@@ -1,0 +1,101 @@
+//! A kernel that is a socket: INIT, several threads, and the end.
+
+use super::*;
+use crate::session::Session;
+use fusedev::wire::abi::{InitOut, MINOR, OutHeader, opcode};
+use ramfs::RamFs;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::os::fd::OwnedFd;
+use vfs::Vfs;
+use zerocopy::FromBytes;
+
+/// The kernel's side of a connection: each write and read is one message.
+struct Kernel(OwnedFd);
+
+impl Kernel {
+    fn new() -> (Self, Arc<Device>) {
+        let (one, other) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("a pair");
+        (Self(one), Arc::new(other.into()))
+    }
+
+    fn send(&self, opcode: u32, unique: u64, arguments: &[u8]) {
+        let len = (size_of::<InHeader>() + arguments.len()) as u32;
+        let uid = rustix::process::geteuid().as_raw();
+        let header = InHeader { len, opcode, unique, nodeid: 1, uid, ..InHeader::default() };
+        rustix::io::write(&self.0, &[header.as_bytes(), arguments].concat()).expect("sent");
+    }
+
+    fn receive(&self) -> (OutHeader, Vec<u8>) {
+        let mut buffer = vec![0; 4096];
+        let len = rustix::io::read(&self.0, &mut buffer).expect("a reply");
+        let (header, body) = OutHeader::read_from_prefix(&buffer[..len]).expect("a header");
+        assert_eq!(header.len as usize, len);
+        (header, body.to_vec())
+    }
+}
+
+fn init(major: u32, minor: u32) -> Vec<u8> {
+    InitIn { major, minor, max_readahead: 1 << 17, flags: u32::MAX, ..InitIn::default() }.as_bytes().to_vec()
+}
+
+fn negotiate(device: Arc<Device>, options: &MountOptions) -> (Arc<Session>, io::Result<Server>) {
+    let session = Session::new(&Vfs::new(RamFs::new()), options.session.clone()).expect("a session");
+    let server = Server::negotiate(Transport::new(session.clone(), options), device, options);
+    (session, server)
+}
+
+#[test]
+fn a_newer_kernel_goes_back_to_our_version() {
+    let (kernel, device) = Kernel::new();
+    kernel.send(opcode::INIT, 1, &init(8, 0));
+    kernel.send(opcode::INIT, 2, &init(7, 99));
+    assert!(negotiate(device, &MountOptions::default()).1.is_ok());
+    for unique in [1, 2] {
+        let (header, body) = kernel.receive();
+        let out = InitOut::read_from_bytes(&body).expect("a struct");
+        assert_eq!((header.error, header.unique, out.major, out.minor), (0, unique, MAJOR, MINOR));
+        assert_eq!((out.max_write, out.max_background), if unique == 1 { (0, 0) } else { (1 << 20, 64) });
+    }
+}
+
+#[test]
+fn what_is_no_init_of_a_known_kernel_is_an_error() {
+    let cases = [
+        (opcode::INIT, init(6, 99), Some(Errno::PROTO)),
+        (opcode::INIT, init(7, OLDEST_MINOR - 1), Some(Errno::PROTO)),
+        (opcode::INIT, b"short".to_vec(), None),
+        (opcode::GETATTR, Vec::new(), None),
+    ];
+    for (opcode, arguments, errno) in cases {
+        let (kernel, device) = Kernel::new();
+        kernel.send(opcode, 1, &arguments);
+        let error = negotiate(device, &MountOptions::default()).1.err().expect("an error");
+        assert_eq!(error.raw_os_error(), errno.map(Errno::raw_os_error));
+    }
+    let (kernel, device) = Kernel::new();
+    drop(kernel);
+    let error = negotiate(device, &MountOptions::default()).1.err().expect("an error");
+    assert_eq!(error.raw_os_error(), Some(Errno::NOTCONN.raw_os_error()), "unmounted before INIT");
+}
+
+#[test]
+fn all_threads_and_the_session_end_with_the_connection() {
+    let (kernel, device) = Kernel::new();
+    kernel.send(opcode::INIT, 1, &init(7, 45));
+    // A socket cannot be cloned, so the threads share it.
+    let options = MountOptions { threads: Some(3), clone_fd: true, ..MountOptions::default() };
+    let (session, server) = negotiate(device, &options);
+    let server = server.expect("a server");
+    kernel.receive();
+    let running = thread::spawn(move || server.run());
+    kernel.send(opcode::LOOKUP, 2, b"name\0");
+    kernel.send(opcode::OPENDIR, 3, &[0; 8]);
+    let mut replies = [kernel.receive().0, kernel.receive().0];
+    replies.sort_by_key(|header| header.unique);
+    assert_eq!(replies.map(|header| (header.unique, header.error)), [(2, 0), (3, 0)]);
+    assert_eq!(session.open_handles(), 1);
+    drop(kernel);
+    running.join().expect("no panic").expect("no error");
+    assert_eq!((session.known_nodes(), session.open_handles()), (1, 0));
+}
