@@ -43,6 +43,7 @@ pub mod signature_table;
 pub mod single_flight;
 pub mod slab;
 pub mod tas;
+pub mod zeroed;
 
 pub use hashtable::{HashNode, HashTable, View as HashView};
 pub use lock::{Lock, LockGuard, RawLock};

@@ -39,13 +39,12 @@
 //! The table of signatures is that of Tsai and others, "How to Get More Value From Your File System Directory Cache"
 //! (SOSP '15); the layout is new. Signatures: [`nh`](self::nh).
 
-mod lines;
 pub mod nh;
 
 pub use nh::{MAX, Signature};
 
+use crate::zeroed::{Zeroed, Zeroes};
 use core::num::NonZeroUsize;
-use lines::Lines;
 use nh::Key;
 use prim::atomic::{
     AtomicU64,
@@ -65,7 +64,7 @@ use prim::atomic::{
 /// assert_eq!((found.address.get(), found.check), (640, 5));
 /// ```
 pub struct SignatureTable {
-    lines: Lines,
+    lines: Zeroed<Line>,
     key: Key,
 }
 
@@ -73,6 +72,9 @@ pub struct SignatureTable {
 #[repr(C, align(64))]
 #[derive(Default)]
 struct Line([Entry; 2]);
+
+// SAFETY: two entries of atomics; an entry of zeros is vacant.
+unsafe impl Zeroes for Line {}
 
 #[repr(C, align(32))]
 #[derive(Default)]
@@ -107,7 +109,7 @@ impl SignatureTable {
     /// A table of at most `bytes`, and at least four entries. `None` if the system has no room for it.
     #[must_use]
     pub fn new(bytes: usize) -> Option<Self> {
-        Some(Self { lines: Lines::new(bytes / size_of::<Line>())?, key: Key::random() })
+        Some(Self { lines: Zeroed::new(((bytes / size_of::<Line>()) & !1).max(2))?, key: Key::random() })
     }
 
     /// The bytes of its entries.

@@ -28,7 +28,7 @@ use crate::base::name::{NAME_MAX, NameKey, Named, ShortName, short, words_of};
 use crate::dcache::inode::Inode;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::slot::{Link, RcuBytes, cold_part, inode_of};
-use crate::dcache::whole_path::WholePaths;
+use crate::dcache::whole_path::{Kind, WholePaths};
 use prim::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -166,7 +166,7 @@ impl Dentry {
             let object = change(old);
             let new = object.with_search(inode_of(self, object).map_or(0, Inode::mode));
             if old.has(ObjectFlags::PASSED) && old.is_open_dir() && !new.is_open_dir() {
-                counted.get_or_insert_with(|| paths.change());
+                counted.get_or_insert_with(|| paths.change(Kind::Hard));
             }
             // ORDERING: Release, pairs with the Acquire load in `object`, and with that of `mark`: a recorder that marks the
             // directory later sees its new flags; one that marked it before has made the exchange fail.

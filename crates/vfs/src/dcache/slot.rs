@@ -34,7 +34,7 @@ mod recorded;
 
 pub(crate) use locked_dentry::LockedDentry;
 pub(crate) use private::Private;
-pub(crate) use recorded::recorded;
+pub(crate) use recorded::{recorded, recorded_before};
 
 use crate::base::name::NameKey;
 use crate::dcache::dentry::{Cold, Dentry};

@@ -24,6 +24,7 @@ use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{Budget, SLOT, Share, SlotKind};
 use crate::dcache::slot::{CountedDentry, DeadDentry, InodeTable, UnusedSlot, cold_part};
 use crate::dcache::tree::Tree;
+use crate::dcache::whole_path::Kind;
 use prim::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -417,7 +418,7 @@ struct Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // Before the grace period, so that no lookup by whole path uses an address in this memory after it.
-        drop(self.tree.paths.change());
+        drop(self.tree.paths.change(Kind::Hard));
         self.tree.domain.defer_drop(Box::new((self.inodes.take(), self.slabs.clone())));
         self.tree.domain.flush();
     }

@@ -17,12 +17,19 @@
 //!
 //! | operation | counted |
 //! |---|---|
-//! | rename or exchange of a directory | if it is marked: [`Moving`] |
-//! | a directory that not everyone may search any more: mode, ACL, a mount on it, an expiry | if it is marked: [`Dentry::update_flags`] |
-//! | the end of a superblock, whose dentries' memory goes | always |
+//! | rename or exchange of a directory | *soft*, if it is marked: [`Moving`] |
+//! | a directory that not everyone may search any more: mode, ACL, a mount on it, an expiry | *hard*, if it is marked: [`Dentry::update_flags`] |
+//! | the end of a superblock, whose dentries' memory goes | hard, always |
 //! | create, link, unlink, rename of a file; chmod of a file; rmdir and eviction | not: the sequence of the last dentry changes |
 //!
 //! A directory can be removed or evicted only when it has no entries, so a path through it has no dentry by then.
+//!
+//! # Lists
+//! A change makes the stamp of all entries old, also of those whose paths it does not touch. For these there are
+//! [lists](lists): a list has the directories that paths from one start to one directory pass, and a keyed sum of their
+//! sequences. All files of that directory share it. An entry with an old stamp is still right if no hard change began
+//! since, its list is not younger than the entry, and the sum is the same: then no directory of the path moved. It then
+//! gets the stamp of today.
 //!
 //! # Why an entry that is used is right
 //! 1. The recorder reads that the changes begun and ended are both v, walks, and reads that those begun still are v: at
@@ -35,8 +42,14 @@
 //! 4. The mark is a bit of the object word, as the right to search is. The recorder sets it by a read-modify-write and samples
 //!    the sequence after that; a change of rights is a read-modify-write of the same word, and a move makes the sequence odd
 //!    and then reads the word by one. All of them are in one order: the change sees the mark, or the recorder the change.
-//! 5. The end of a superblock is counted before the grace period that frees its memory, so a lookup that finds the stamp
-//!    unchanged reads memory that stays until its read section ends.
+//! 5. With an old stamp: each sequence only grows while its directory has an entry on the path, so the sum is the same only if no directory
+//!    moved since the list was made, and the entry was recorded no earlier. (A directory that lost all its entries can
+//!    be freed, and its sequence be read as zero; then the path's next directory has moved, and the keys of the sum are
+//!    secret, so the sums are equal by a chance of less than 2^-32.) A move makes the sequence odd before it is counted.
+//!    A lookup reads the count first: a move that it counts, it sees in the sum; one that it does not, it sees at
+//!    the end in the stamp.
+//! 6. The end of a superblock is counted before the grace period that frees its memory, so a lookup that finds no hard
+//!    change since reads memory that stays until its read section ends.
 //!
 //! Counts of 32 bits come round. When the changes begun, or the sequence of a dentry that changes its name, pass a multiple
 //! of 2^30, all entries are removed.
@@ -49,8 +62,10 @@
 //! Not at all: the entries are sequence locks ([`sync::signature_table`]), the counters are added to.
 
 mod admission;
+pub(crate) mod lists;
 
 pub(crate) use admission::Admission;
+pub(crate) use lists::{List, Lists};
 
 use crate::dcache::dentry::Dentry;
 use crate::dcache::object::ObjectFlags;
@@ -74,9 +89,32 @@ pub(crate) struct WholePaths {
     ended: Ended,
 }
 
-/// Changes begun: the line that lookups read. Only changes write it.
+/// Changes begun, in the low half; in the high half, their number at the last hard one. The line that lookups read. Only
+/// changes write it.
 #[repr(align(128))]
-struct Begun(AtomicU32);
+struct Begun(AtomicU64);
+
+/// The number of changes begun, and that of the last hard one.
+#[derive(Clone, Copy)]
+pub(crate) struct Stamps {
+    pub(crate) begun: u32,
+    hard: u32,
+}
+
+impl Stamps {
+    /// Whether no hard change began after `stamp`.
+    pub(crate) fn is_soft_since(self, stamp: u32) -> bool {
+        stamp.wrapping_sub(self.hard).cast_signed() >= 0
+    }
+}
+
+/// Whether lists notice a change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// They do: it changes the sequence of a directory on the path.
+    Soft,
+    Hard,
+}
 
 /// Changes ended.
 #[repr(align(128))]
@@ -85,6 +123,7 @@ struct Ended(AtomicU32);
 /// The entries, and which walks become one.
 pub(crate) struct Table {
     pub(crate) entries: SignatureTable,
+    pub(crate) lists: Lists,
     pub(crate) admission: PerCpu<Admission>,
     /// Every walk that can be recorded is, at its first use: for tests.
     pub(crate) admits_all: bool,
@@ -135,6 +174,8 @@ pub struct WholePathStats {
     pub recorded: u64,
     /// Paths that were used a second time and could not be recorded.
     pub refused: u64,
+    /// Entries that got the stamp of today because their own directories had not changed.
+    pub renewed: u64,
     /// Changes of directories on recorded paths.
     pub changes: u32,
     /// How often all entries were removed because a count came round.
@@ -144,13 +185,8 @@ pub struct WholePathStats {
 impl WholePaths {
     /// Without a table if the system has no memory for one.
     pub(crate) fn new(options: Options) -> Self {
-        let make = |entries| {
-            let admission = PerCpu::new(Admission::default);
-            Box::new(Table { entries, admission, admits_all: options.admits_all, emptied: AtomicU64::new(0) })
-        };
-        let entries = (options.bytes != 0).then(|| SignatureTable::new(options.bytes)).flatten();
-        let (begun, ended) = (Begun(AtomicU32::new(0)), Ended(AtomicU32::new(0)));
-        Self { table: entries.map(make), begun, ended }
+        let table = if options.bytes == 0 { None } else { Table::new(options) };
+        Self { table: table.map(Box::new), begun: Begun(AtomicU64::new(0)), ended: Ended(AtomicU32::new(0)) }
     }
 
     /// The table, if the tree has one.
@@ -163,26 +199,39 @@ impl WholePaths {
     #[inline(always)]
     pub(crate) fn stamp(&self) -> u32 {
         // Relaxed: before a lookup the load orders nothing; after it, `Step::changed` has a fence before.
-        self.begun.0.load(Relaxed)
+        self.begun.0.load(Relaxed) as u32
+    }
+
+    /// The number of changes begun, and that of the last hard one.
+    pub(crate) fn stamps(&self) -> Stamps {
+        // ORDERING: Acquire, pairs with the Release of the exchange in `change`: of a move that is counted here, the odd
+        // sequence is seen, or a later one.
+        let word = self.begun.0.load(Acquire);
+        Stamps { begun: word as u32, hard: (word >> 32) as u32 }
     }
 
     /// The number of changes begun, if all of them have ended.
     pub(crate) fn quiet(&self) -> Option<u32> {
         // ORDERING: Acquire, pairs with the Release of `Change::drop`: what those changes did is seen.
         let ended = self.ended.0.load(Acquire);
-        // Relaxed: it is at least the number of those ended. If it is that number, none was under way at the load above.
-        (self.begun.0.load(Relaxed) == ended).then_some(ended)
+        // It is at least the number of those ended. If it is that number, none was under way at the load above.
+        (self.stamp() == ended).then_some(ended)
     }
 
     /// Counts a change of the skeleton, which begins now and ends when the result is dropped.
     #[cold]
-    pub(crate) fn change(&self) -> Change<'_> {
-        // Relaxed: ordered by the fence below.
-        let begun = self.begun.0.fetch_add(1, Relaxed).wrapping_add(1);
+    pub(crate) fn change(&self, kind: Kind) -> Change<'_> {
+        let next = |word: u64| {
+            let begun = (word as u32).wrapping_add(1);
+            let hard = if kind == Kind::Hard { begun } else { (word >> 32) as u32 };
+            u64::from(hard) << 32 | u64::from(begun)
+        };
+        // ORDERING: Release, pairs with the Acquire load in `stamps`.
+        let before = self.begun.0.fetch_update(Release, Relaxed, |word| Some(next(word)));
         // ORDERING: the Release fence pairs with the Acquire fence of a lookup or recorder behind its reads: if it read
         // anything that this thread stores from now on, it sees that the change has begun.
         fence(Release);
-        if begun.is_multiple_of(ROUND) {
+        if before.is_ok_and(|word| (word as u32).wrapping_add(1).is_multiple_of(ROUND)) {
             self.empty();
         }
         Change(self)
@@ -201,26 +250,39 @@ impl WholePaths {
     fn empty(&self) {
         if let Some(table) = self.table() {
             table.entries.clear();
+            table.lists.clear();
             // Relaxed: a statistic.
             table.emptied.fetch_add(1, Relaxed);
         }
     }
 
+    /// The state of the table. Examines every entry.
     pub(crate) fn stats(&self) -> WholePathStats {
         let changes = self.stamp();
         let Some(table) = self.table() else { return WholePathStats { changes, ..WholePathStats::default() } };
         let sum = |get: fn(&Admission) -> u64| table.admission.iter().map(get).sum();
         WholePathStats {
-            bytes: table.entries.bytes(),
+            bytes: table.entries.bytes() + table.lists.bytes(),
             entries: table.entries.count(|_| true),
             current: table.entries.count(|check| check as u32 == changes),
             misses: sum(Admission::misses),
             recorded: sum(Admission::recorded),
             refused: sum(Admission::refused),
+            renewed: sum(Admission::renewed),
             changes,
             // Relaxed: a statistic.
             emptied: table.emptied.load(Relaxed),
         }
+    }
+}
+
+impl Table {
+    /// A fifth of the bytes is for lists.
+    fn new(options: Options) -> Option<Self> {
+        let lists = Lists::new(options.bytes / 5)?;
+        let entries = SignatureTable::new(options.bytes - options.bytes / 5)?;
+        let admission = PerCpu::new(Admission::default);
+        Some(Self { entries, lists, admission, admits_all: options.admits_all, emptied: AtomicU64::new(0) })
     }
 }
 
@@ -248,7 +310,7 @@ pub(crate) struct Moving<'d> {
 impl<'d> Moving<'d> {
     pub(crate) fn begin(paths: &'d WholePaths, dentry: &'d Dentry) -> Self {
         dentry.seq.write_begin();
-        let change = dentry.object().is_dir().then(|| dentry.is_passed().then(|| paths.change())).flatten();
+        let change = dentry.object().is_dir().then(|| dentry.is_passed().then(|| paths.change(Kind::Soft))).flatten();
         Self { dentry, paths, _change: change }
     }
 }

@@ -15,15 +15,16 @@ use crate::base::access::credentials::Credentials;
 use crate::base::errno::Errno;
 use crate::base::name::{NAME_MAX, Named};
 use crate::dcache::dentry::Dentry;
-use crate::dcache::slot::{entry_hash, recorded};
+use crate::dcache::slot::{entry_hash, recorded, recorded_before};
 use crate::dcache::tree::Tree;
-use crate::dcache::whole_path::{Check, Table};
+use crate::dcache::whole_path::lists::Pair;
+use crate::dcache::whole_path::{Check, List, Table};
 use crate::mount::place::Place;
 use crate::walk::WalkEnd;
 use crate::walk::rcu_walk::Step;
 use prim::atomic::{Ordering::Acquire, fence};
 use sync::rcu::ReadGuard;
-use sync::signature_table::Signature;
+use sync::signature_table::{Found, Signature};
 
 /// The table of a tree, for one lookup.
 #[derive(Clone, Copy)]
@@ -64,54 +65,108 @@ impl<'g> Shortcut<'g> {
     #[inline(always)]
     fn find(&self, start: Place<'g>, path: &[u8]) -> Option<(Step<'g>, u32)> {
         let signature = self.table.entries.sign(core::ptr::from_ref(start.dentry).addr() as u64, path)?;
-        if let Some(found) = self.table.entries.find(signature)
-            && let Some(dentry) = recorded(&self.tree.paths, self.guard, &found)
-        {
-            let Check { seq, stamp } = Check::of(&found);
-            #[cfg(debug_assertions)]
-            self.compare(start, path, dentry, Check { seq, stamp });
-            let step = Step { mount: start.mount, dentry, seq, object: dentry.object() };
-            if step.object.is_plain_end() {
-                return Some((step, stamp));
-            }
-        }
-        { *self }.missed(signature, start, path);
-        None
+        let found = self.table.entries.find(signature);
+        let (dentry, Check { seq, stamp }) = match found.and_then(|found| Some((found, self.recorded(&found)?))) {
+            Some((found, dentry)) => (dentry, Check::of(&found)),
+            None => { *self }.missed(signature, found, start, path)?,
+        };
+        #[cfg(debug_assertions)]
+        self.compare(start, path, dentry, Check { seq, stamp });
+        let step = Step { mount: start.mount, dentry, seq, object: dentry.object() };
+        step.object.is_plain_end().then_some((step, stamp))
     }
 
-    /// Records a path that is used again.
+    #[inline(always)]
+    fn recorded(&self, found: &Found) -> Option<&'g Dentry> {
+        recorded(&self.tree.paths, self.guard, found)
+    }
+
+    /// Renews the entry of a path, if it has one with an old stamp that is still right; otherwise records a path that is used
+    /// again. Returns the entry's dentry if it was renewed, or could be.
     #[cold]
     #[inline(never)]
-    fn missed(&self, signature: Signature, start: Place<'g>, path: &[u8]) {
+    fn missed(
+        &self,
+        signature: Signature,
+        found: Option<Found>,
+        start: Place<'g>,
+        path: &[u8],
+    ) -> Option<(&'g Dentry, Check)> {
+        if let Some(found) = found
+            && let Some((dentry, check)) = self.renewed(signature, found, start)
+        {
+            return Some((dentry, check));
+        }
         let admission = self.table.admission.this();
         let is_second = admission.is_second(signature);
         if self.table.admits_all || is_second && admission.is_turn(self.tree.paths.stamp()) {
             admission.note(self.record(signature, start, path).is_some());
         }
+        None
+    }
+
+    /// The dentry of an entry with an old stamp, if its directories did not change, with the stamp of now. The entry gets
+    /// that, unless changes are so frequent that it would not be used.
+    fn renewed(&self, signature: Signature, found: Found, start: Place<'g>) -> Option<(&'g Dentry, Check)> {
+        let now = self.tree.paths.stamps();
+        let dentry = recorded_before(now, self.guard, &found)?;
+        let Check { seq, stamp } = Check::of(&found);
+        // (The parent is that of the recorded name, as long as the sequence is.)
+        if !self.table.is_unmoved(start.dentry, dentry, stamp, now) || dentry.seq.retry(seq) {
+            return None;
+        }
+        let check = Check { seq, stamp: now.begun };
+        let admission = self.table.admission.this();
+        if self.table.admits_all || admission.is_turn(now.begun) {
+            self.table.entries.update(signature, found, check.word());
+            admission.note_renewal();
+        }
+        Some((dentry, check))
     }
 
     /// Walks `path` from `start`, and adds its end to the table. `None`: it is not a path of common steps, or a directory
     /// changes now.
     fn record(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<()> {
         let stamp = self.tree.paths.quiet()?;
-        let end = self.trace(start, path, Dentry::pass)?;
+        let (mut list, mut has_room, mut dir) = (List::new(stamp), true, None);
+        let end = self.trace(start, path, |at| {
+            let is_open = at.dentry.pass();
+            let address = core::ptr::from_ref(at.dentry).expose_provenance();
+            // The start's own name does not matter.
+            has_room &= dir.is_none() || list.push(&self.table.lists, address, at.seq);
+            dir = Some(at.dentry);
+            is_open
+        })?;
         // ORDERING: the Acquire fence pairs with the Release fence of `WholePaths::change`: if the steps read any of a change,
         // its beginning is seen below.
         fence(Acquire);
         if self.tree.paths.stamp() != stamp || end.object.is_negative() || end.object.is_link() {
             return None;
         }
+        if has_room && let Some(dir) = dir {
+            self.keep_list(Pair::of(start.dentry, dir), &list);
+        }
         self.table.put(signature, end.dentry, Check { seq: end.seq, stamp });
         Some(())
     }
 
+    /// Puts a list, unless there is one that says the same: that one may be older, so it serves more entries.
+    fn keep_list(&self, pair: Pair, list: &List) {
+        let lists = &self.table.lists;
+        let has_same = |old: List| old.dirs() == list.dirs() && old.sum == list.sum;
+        let now = self.tree.paths.stamps();
+        if !lists.find(pair).is_some_and(|old| now.is_soft_since(old.stamp) && has_same(old)) {
+            lists.put(pair, list);
+        }
+    }
+
     /// The end of `path` by steps through directories that `passes` accepts; it is called on each before it is searched.
-    fn trace(&self, start: Place<'g>, path: &[u8], passes: impl Fn(&Dentry) -> bool) -> Option<Step<'g>> {
+    fn trace(&self, start: Place<'g>, path: &[u8], mut passes: impl FnMut(&Step<'g>) -> bool) -> Option<Step<'g>> {
         let mut at = Step::sample(start.mount, start.dentry);
         let mut is_named = false;
         for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
             // The sample is from before the mark. If the sequence still is the same, so is one from after it.
-            if matches!(name, b"." | b"..") || name.len() > NAME_MAX || !passes(at.dentry) || at.changed() {
+            if matches!(name, b"." | b"..") || name.len() > NAME_MAX || !passes(&at) || at.changed() {
                 return None;
             }
             let (dir, hash) = (at.dentry, self.tree.key.hash(name));
@@ -135,7 +190,7 @@ impl<'g> Shortcut<'g> {
     #[cfg(debug_assertions)]
     fn compare(&self, start: Place<'g>, path: &[u8], dentry: &Dentry, check: Check) {
         // `None`: the walk met a change that is not counted yet.
-        let Some(end) = self.trace(start, path, |dir| dir.object().is_open_dir()) else { return };
+        let Some(end) = self.trace(start, path, |at| at.object.is_open_dir()) else { return };
         if !dentry.seq.retry(check.seq) && self.tree.paths.stamp() == check.stamp {
             assert!(core::ptr::eq(end.dentry, dentry), "the table leads to another dentry than the walk");
         }

@@ -1,8 +1,9 @@
-//! Dentries that the table of whole paths has. Their safety rests on the invariants of [`super`], and on point 5 of
+//! Dentries that the table of whole paths has. Their safety rests on the invariants of [`super`], and on point 6 of
 //! [`whole_path`](crate::dcache::whole_path).
 
 use crate::dcache::dentry::Dentry;
-use crate::dcache::whole_path::{Check, Table, WholePaths};
+use crate::dcache::whole_path::lists::Pair;
+use crate::dcache::whole_path::{Check, List, Lists, Stamps, Table, WholePaths};
 use sync::rcu::ReadGuard;
 use sync::signature_table::{Found, Signature};
 
@@ -11,6 +12,30 @@ impl Table {
     pub(crate) fn put(&self, signature: Signature, dentry: &Dentry, check: Check) {
         let address = core::ptr::from_ref(dentry).expose_provenance();
         self.entries.put(signature, address, check.word(), |word| word as u32 != check.stamp);
+    }
+
+    /// Whether the paths of an entry with an old `stamp`, from `start` to its `dentry`, still lead there: no hard change began
+    /// after that stamp, and no directory of their list moved. `now` was read before.
+    pub(crate) fn is_unmoved(&self, start: &Dentry, dentry: &Dentry, stamp: u32, now: Stamps) -> bool {
+        let Some(dir) = dentry.parent() else { return false };
+        let list = self.lists.find(Pair::of(start, dir));
+        list.is_some_and(|list| stamp.wrapping_sub(list.stamp).cast_signed() >= 0 && self.lists.is_current(&list, now))
+    }
+}
+
+impl Lists {
+    /// Whether no hard change began since the list was made, and no directory of it moved.
+    pub(crate) fn is_current(&self, list: &List, now: Stamps) -> bool {
+        if !now.is_soft_since(list.stamp) {
+            return false;
+        }
+        let terms = list.dirs().iter().enumerate().map(|(number, &dir)| {
+            // SAFETY: the address is one of a dentry that `List::push` got, of a superblock whose end is a hard change. None
+            // began, as `recorded` says.
+            let dir = unsafe { &*core::ptr::with_exposed_provenance::<Dentry>(dir) };
+            self.term(number, dir.seq.current())
+        });
+        terms.fold(0, u64::wrapping_add) == list.sum
     }
 }
 
@@ -24,5 +49,15 @@ pub(crate) fn recorded<'g>(paths: &WholePaths, _guard: &'g ReadGuard<'_>, found:
     // SAFETY: the address is one of `put`, of a dentry in the slab of a superblock of this tree. The end of a superblock is
     // counted as a change before the grace period that frees the slab. No change was seen to begin, so this read section
     // began before that grace period ended.
+    Some(unsafe { &*dentry })
+}
+
+/// The same, if no hard change has begun since.
+pub(crate) fn recorded_before<'g>(now: Stamps, _guard: &'g ReadGuard<'_>, found: &Found) -> Option<&'g Dentry> {
+    if !now.is_soft_since(Check::of(found).stamp) {
+        return None;
+    }
+    let dentry = core::ptr::with_exposed_provenance::<Dentry>(found.address.get());
+    // SAFETY: as in `recorded`: the end of a superblock is a hard change.
     Some(unsafe { &*dentry })
 }

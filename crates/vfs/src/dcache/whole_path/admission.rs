@@ -29,6 +29,7 @@ pub(crate) struct Admission {
     misses: AtomicU64,
     recorded: AtomicU64,
     refused: AtomicU64,
+    renewed: AtomicU64,
 }
 
 impl Default for Admission {
@@ -41,6 +42,7 @@ impl Default for Admission {
             misses: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            renewed: AtomicU64::new(0),
         }
     }
 }
@@ -75,12 +77,21 @@ impl Admission {
         add(if is_recorded { &self.recorded } else { &self.refused });
     }
 
+    /// Counts an entry that got the stamp of today.
+    pub(crate) fn note_renewal(&self) {
+        add(&self.renewed);
+    }
+
     pub(crate) fn misses(&self) -> u64 {
         self.misses.load(Relaxed)
     }
 
     pub(crate) fn recorded(&self) -> u64 {
         self.recorded.load(Relaxed)
+    }
+
+    pub(crate) fn renewed(&self) -> u64 {
+        self.renewed.load(Relaxed)
     }
 
     pub(crate) fn refused(&self) -> u64 {

@@ -1,0 +1,213 @@
+//! Lists: the directories that recorded paths pass, with a keyed sum of their sequences.
+//!
+//! # What it is
+//! One list for a start and a directory: the directories below the start down to that one, in the order of the path.
+//! A plain descent is the only way that a recorded path takes, so the two determine the list. A list has the stamp of
+//! the moment when it was made; the sequences are those of that moment. It is an entry of a table with one place for each
+//! pair, so it can be replaced by the list of another pair, or by a younger one of the same.
+//!
+//! # Layout
+//! | words of a block | |
+//! |---|---|
+//! | 0 | the version, and in bit 0 whether the block is being written |
+//! | 1 | the start's address, 0 if the block is vacant |
+//! | 2 | the directory's address |
+//! | 3 | the stamp, and above it the number of directories |
+//! | 4 | the sum |
+//! | 5.. | the addresses of the directories |
+//!
+//! # How it is locked
+//! A block is a sequence lock whose count is word 0; a thread that finds it being written goes on without it.
+
+use crate::dcache::dentry::Dentry;
+use prim::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
+use sync::zeroed::{Block, Zeroed};
+
+/// The most directories of a list. The entries of deeper paths end with every change.
+pub(crate) const DEEPEST: usize = 11;
+
+/// Where the addresses begin in a block.
+const FIRST: usize = 5;
+
+/// The word that is odd while the block is being written.
+const BUSY: u64 = 1;
+
+/// See the [module documentation](self).
+pub(crate) struct Lists {
+    blocks: Zeroed<Block>,
+    /// A factor for the sequence of each directory: secret, and odd.
+    keys: [u64; DEEPEST],
+}
+
+/// A start and a directory, by their addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pair {
+    pub(crate) start: usize,
+    pub(crate) dir: usize,
+}
+
+impl Pair {
+    pub(crate) fn of(start: &Dentry, dir: &Dentry) -> Self {
+        let address = |dentry| core::ptr::from_ref::<Dentry>(dentry).addr();
+        Self { start: address(start), dir: address(dir) }
+    }
+}
+
+/// A list, copied out of its block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct List {
+    /// When it was made.
+    pub(crate) stamp: u32,
+    pub(crate) sum: u64,
+    len: usize,
+    dirs: [usize; DEEPEST],
+}
+
+impl List {
+    pub(crate) fn new(stamp: u32) -> Self {
+        Self { stamp, sum: 0, len: 0, dirs: [0; DEEPEST] }
+    }
+
+    /// The addresses of the directories.
+    pub(crate) fn dirs(&self) -> &[usize] {
+        &self.dirs[..self.len]
+    }
+
+    /// Adds a directory with this address and sequence. Returns whether the list has room for it.
+    pub(crate) fn push(&mut self, lists: &Lists, address: usize, seq: u32) -> bool {
+        let has_room = self.len < DEEPEST;
+        if has_room {
+            self.dirs[self.len] = address;
+            self.sum = self.sum.wrapping_add(lists.term(self.len, seq));
+            self.len += 1;
+        }
+        has_room
+    }
+}
+
+impl Lists {
+    pub(super) fn new(bytes: usize) -> Option<Self> {
+        let keys = core::array::from_fn(|_| prim::seed::random_u64() | 1);
+        Some(Self { blocks: Zeroed::new(bytes / size_of::<Block>())?, keys })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(self.blocks.get())
+    }
+
+    /// What the directory with this number adds to a sum.
+    pub(crate) fn term(&self, number: usize, seq: u32) -> u64 {
+        u64::from(seq).wrapping_mul(self.keys[number])
+    }
+
+    /// The list of a pair.
+    pub(crate) fn find(&self, pair: Pair) -> Option<List> {
+        let words = &self.block(pair)?.0;
+        // ORDERING: Acquire, pairs with the Release store in `put`: the words below are not older than this one.
+        let version = words[0].load(Acquire);
+        // Relaxed: ordered by the load above and the fence below.
+        let word = |at: usize| words[at].load(Relaxed);
+        if word(1) != pair.start as u64 || word(2) != pair.dir as u64 {
+            return None;
+        }
+        let (made, sum) = (word(3), word(4));
+        let (stamp, len) = (made as u32, ((made >> 32) as usize).min(DEEPEST));
+        let dirs = core::array::from_fn(|at| if at < len { word(FIRST + at) as usize } else { 0 });
+        // ORDERING: the Acquire fence pairs with the Release fence in `put`: if one of the words above is of a later write,
+        // the load below sees that.
+        fence(Acquire);
+        (version & BUSY == 0 && words[0].load(Relaxed) == version).then_some(List { stamp, sum, len, dirs })
+    }
+
+    /// Puts the list of a pair. Does nothing if another thread writes the block.
+    pub(crate) fn put(&self, pair: Pair, list: &List) {
+        let Some(Block(words)) = self.block(pair) else { return };
+        let Some(version) = begin(words) else { return };
+        // Relaxed: inside the write.
+        words[1].store(pair.start as u64, Relaxed);
+        words[2].store(pair.dir as u64, Relaxed);
+        words[3].store((list.len as u64) << 32 | u64::from(list.stamp), Relaxed);
+        words[4].store(list.sum, Relaxed);
+        for (word, dir) in words[FIRST..].iter().zip(list.dirs()) {
+            word.store(*dir as u64, Relaxed);
+        }
+        // ORDERING: Release, pairs with the Acquire loads in `find` and `begin`.
+        words[0].store(version.wrapping_add(2), Release);
+    }
+
+    /// Removes every list.
+    pub(super) fn clear(&self) {
+        for Block(words) in self.blocks.get() {
+            loop {
+                // Relaxed: a choice; a block that is being written now gets a list of today.
+                if words[1].load(Relaxed) == 0 {
+                    break;
+                }
+                if let Some(version) = begin(words) {
+                    words[1].store(0, Relaxed);
+                    // ORDERING: Release, as in `put`.
+                    words[0].store(version.wrapping_add(2), Release);
+                    break;
+                }
+                prim::hint::spin_loop();
+            }
+        }
+    }
+
+    fn block(&self, pair: Pair) -> Option<&Block> {
+        let blocks = self.blocks.get();
+        let mixed = (pair.start as u64).rotate_left(32) ^ pair.dir as u64;
+        let spread = mixed.wrapping_mul(self.keys[0]);
+        blocks.get(((u128::from(spread) * blocks.len() as u128) >> 64) as usize)
+    }
+}
+
+/// Begins a write of a block and returns its version, unless another thread writes it.
+fn begin(words: &[AtomicU64; 16]) -> Option<u64> {
+    // Relaxed: checked by the exchange.
+    let version = words[0].load(Relaxed);
+    // ORDERING: Acquire, pairs with the Release store in `put`: this writer's stores come after the last one's.
+    let begun = version & BUSY == 0 && words[0].compare_exchange(version, version | BUSY, Acquire, Relaxed).is_ok();
+    // ORDERING: the Release fence pairs with the Acquire fence in `find`.
+    fence(Release);
+    begun.then_some(version)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_found_by_its_pair_and_is_replaced_by_another_one() {
+        // One block: all pairs share it.
+        let lists = Lists::new(0).unwrap();
+        let pairs = [Pair { start: 64, dir: 128 }, Pair { start: 64, dir: 192 }];
+        assert_eq!(lists.find(pairs[0]), None);
+        let mut list = List::new(7);
+        assert!((0..DEEPEST).all(|n| list.push(&lists, 64 * (n + 1), 2)));
+        assert!(!list.push(&lists, 64, 2), "it has no room for more");
+        lists.put(pairs[0], &list);
+        assert_eq!((lists.find(pairs[0]), lists.find(pairs[1])), (Some(list), None));
+        lists.put(pairs[1], &List::new(8));
+        assert_eq!((lists.find(pairs[0]), lists.find(pairs[1])), (None, Some(List::new(8))));
+        lists.clear();
+        assert_eq!(lists.find(pairs[1]), None);
+    }
+
+    #[test]
+    fn the_sum_depends_on_which_directory_changed() {
+        let lists = Lists::new(0).unwrap();
+        let sum = |seqs: [u32; 3]| {
+            let mut list = List::new(0);
+            assert!(seqs.iter().all(|&seq| list.push(&lists, 64, seq)));
+            list.sum
+        };
+        // The plain sums are equal.
+        assert_ne!(sum([10, 20, 30]), sum([0, 30, 30]));
+        assert_ne!(sum([10, 20, 30]), sum([20, 10, 30]));
+    }
+}
