@@ -37,7 +37,7 @@
 //!
 //! # Source
 //! The table of signatures is that of Tsai and others, "How to Get More Value From Your File System Directory Cache"
-//! (SOSP '15); the layout is new. Signatures: [`nh`](self::nh).
+//! (SOSP '15); the layout is new. Signatures: [`nh`].
 
 pub mod nh;
 
@@ -137,6 +137,14 @@ impl SignatureTable {
         match line.0[usize::from(is_second)].read(signature) {
             None => find_beside(lines.get(at ^ 1)?, signature),
             found => found,
+        }
+    }
+
+    /// Requests the line that [`find`](SignatureTable::find) reads first.
+    #[inline(always)]
+    pub fn prefetch(&self, signature: Signature) {
+        if let Some(line) = self.lines.get().get(self.line_of(signature)) {
+            prim::hint::prefetch(line);
         }
     }
 

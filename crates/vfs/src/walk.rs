@@ -2,9 +2,9 @@
 //!
 //! # What is in it
 //! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
-//! most walks never leave; [`arrive`]: steps that find no
-//! name; [`follow`]: rules of links and `..`; [`resolve`]: scopes; [`lookup`]: names that are not cached;
-//! [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks; [`shortcut`]: whole paths by a table.
+//! most walks never leave; [`arrive`]: steps that find no name; [`follow`]: rules of links and `..`; [`resolve`]: scopes;
+//! [`lookup`]: names that are not cached; [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks;
+//! [`shortcut`], [`table_batch`]: whole paths by a table.
 //!
 //! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`.
 //!
@@ -33,6 +33,7 @@ pub(crate) mod ref_walk;
 pub(crate) mod resolve;
 mod revalidate;
 mod shortcut;
+mod table_batch;
 
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::Attr;
@@ -81,7 +82,7 @@ impl<'a> WalkEnd<'a> {
         Self::of(walk.guard, walk.cred, walk.links, at)
     }
 
-    /// A place that was found without a reference, after so many links.
+    /// A place found without a reference, after so many links.
     #[inline(always)]
     fn of(guard: &'a ReadGuard<'a>, cred: &'a Credentials, links: u32, at: &Step<'a>) -> Self {
         let Step { mount, dentry, seq, object } = *at;
@@ -147,8 +148,7 @@ impl<'a> WalkEnd<'a> {
         }
     }
 
-    /// Notes that the mount is being unmounted. The closure fails with the returned error; the walk
-    /// continues.
+    /// Notes that the mount is being unmounted. The closure fails with the returned error; the walk continues.
     #[cold]
     fn unmounting(&self) -> Errno {
         self.fallback.set(Some(Fallback::Unmounting));

@@ -28,8 +28,9 @@ impl FileSystem for Names {
     }
 }
 
-fn tree() -> (Vfs, Context) {
-    let vfs = Vfs::new(Names);
+/// A tree with the files, and a table of whole paths of so many bytes.
+fn tree(table: usize) -> (Vfs, Context) {
+    let vfs = Vfs::builder().whole_paths(table).records_every_path(true).build(Names);
     let context = vfs.context();
     for dir in ["/a", "/a/b", "/a/b/c", "/closed", "/closed/in", "/mnt", "/a-directory-of-a-long-name"] {
         context.mkdir(Base::CWD, dir.as_bytes(), 0o755).unwrap();
@@ -98,7 +99,11 @@ fn check(context: &Context, paths: &[String], follow: bool) {
 
 #[test]
 fn a_batch_answers_what_single_calls_answer() {
-    let (_vfs, root) = tree();
+    [0, 1 << 16].into_iter().for_each(compare_with_single_calls);
+}
+
+fn compare_with_single_calls(table: usize) {
+    let (_vfs, root) = tree(table);
     let user = root.fork();
     user.set_credentials(Credentials::user(1, 1, &[]));
     let inside = root.fork();
@@ -118,7 +123,11 @@ fn a_batch_answers_what_single_calls_answer() {
 
 #[test]
 fn a_batch_beside_renames_finds_each_file_where_it_is_or_nothing() {
-    let (_vfs, context) = tree();
+    [0, 1 << 16].into_iter().for_each(batches_beside_renames);
+}
+
+fn batches_beside_renames(table: usize) {
+    let (_vfs, context) = tree(table);
     let context = &context;
     let stop = &std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -148,7 +157,7 @@ fn a_batch_beside_renames_finds_each_file_where_it_is_or_nothing() {
 
 #[test]
 fn what_receives_the_results_may_wait_for_all_readers() {
-    let (vfs, context) = tree();
+    let (vfs, context) = tree(0);
     context.mkdir(Base::CWD, b"/d", 0o755).unwrap();
     let mut seen = 0;
     context.attr_many(Base::CWD, &[b"/d", b"/d", b"/none"], true, |_, _| {

@@ -56,7 +56,7 @@ fn a_path_is_found_by_the_table_from_its_third_use_on() {
     let uses = || is_hit(&vfs, &context, "/a/b/c/f");
     assert_eq!([uses(), uses(), uses(), uses()], [false, false, true, true]);
     let stats = vfs.whole_path_stats();
-    assert!(stats.recorded >= 1 && stats.current >= 1 && stats.bytes == 1 << 16, "{stats:?}");
+    assert!(stats.recorded >= 1 && stats.current >= 1 && (60_000..=1 << 16).contains(&stats.bytes), "{stats:?}");
 }
 
 #[test]

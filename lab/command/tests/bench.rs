@@ -149,7 +149,7 @@ fn the_peers_have_a_row_each_at_every_depth_with_one_thread_and_the_null_call_am
     let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
     let rows = report["rows"].as_array().expect("rows");
     let svg = fs::read_to_string(&plot).expect("a plot");
-    let peers = ["lightfoot", "papaya", "dashmap", "locked-tree", "vfs-memoryfs", "kernel", "null-call"];
+    let peers = ["lightfoot", "by-table", "papaya", "dashmap", "locked-tree", "vfs-memoryfs", "kernel", "null-call"];
     for case in peers.map(|peer| format!("{peer}.stat")) {
         for depth in [1, 16] {
             let is_it = |row: &&Value| row["case"] == case && row["depth"] == depth && row["threads"] == 1;

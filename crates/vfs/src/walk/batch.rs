@@ -18,11 +18,11 @@
 use crate::base::errno::Errno;
 use crate::base::name::{Components, PATH_MAX, ShortName};
 use crate::base::packed_attr::PackedAttr;
-use crate::dcache::inode::Inode;
 use crate::dcache::slot::{entry_hash, inode_beside, inode_of, view};
 use crate::mount::context::Context;
-use crate::mount::place::Base;
+use crate::mount::place::{Base, Place};
 use crate::walk::rcu_walk::{RcuWalk, Step};
+use crate::walk::shortcut::Shortcut;
 use core::ops::Range;
 
 /// Walks that take turns. More than a core has line-fill buffers would gain nothing.
@@ -133,11 +133,31 @@ impl Context {
             links: 0,
         };
         paths.iter().for_each(|path| ask_for(path));
-        let from = |path: &[u8]| Step::start(if path.first() == Some(&b'/') { root } else { start });
+        let place = |path: &[u8]| if path.first() == Some(&b'/') { root } else { start };
+        if let Some(table) = tree.paths.table() {
+            let shortcut = Shortcut { tree, guard: &guard, table, cred: &state.cred, links: 0 };
+            let rest = shortcut.read_many(paths, place, attr_of, &mut emit);
+            let others: Vec<&[u8]> = rest.iter().map(|&at| paths[at]).collect();
+            let unresolved = walk.interleaved(&others, place, |at, found| emit(rest[at], found));
+            return unresolved.into_iter().map(|at| rest[at]).collect();
+        }
+        walk.interleaved(paths, place, emit)
+    }
+}
+
+impl<'g> RcuWalk<'g> {
+    /// Walks `paths`, which begin at `place`, side by side; returns the numbers of those that are left to the ordinary walk.
+    fn interleaved(
+        &self,
+        paths: &[&[u8]],
+        place: impl Fn(&[u8]) -> Place<'g>,
+        mut emit: impl FnMut(usize, (PackedAttr, u64)),
+    ) -> Vec<usize> {
+        let from = |path: &[u8]| Step::start(place(path));
         let mut work = Work { paths, reached: Vec::new(), next: 0, unresolved: Vec::new() };
         let mut lanes: Vec<Lane<'_, '_>> = Vec::with_capacity(LANES);
         while lanes.len() < LANES
-            && let Some(lane) = work.begin(&walk, &from)
+            && let Some(lane) = work.begin(self, &from)
         {
             lanes.push(lane);
         }
@@ -146,7 +166,7 @@ impl Context {
             if turn >= lanes.len() {
                 turn = 0;
             }
-            match lanes[turn].take_turn(&walk) {
+            match lanes[turn].take_turn(self) {
                 Ended::GoesOn => {
                     turn += 1;
                     continue;
@@ -154,7 +174,7 @@ impl Context {
                 Ended::Fallback => work.fall_back(lanes[turn].goal),
                 Ended::Arrived(at) => work.arrived(lanes[turn].goal, at, &mut emit),
             }
-            match work.begin(&walk, &from) {
+            match work.begin(self, &from) {
                 Some(lane) => lanes[turn] = lane,
                 None => drop(lanes.swap_remove(turn)),
             }
@@ -215,16 +235,17 @@ impl<'g, 'p> Work<'g, 'p> {
     fn arrived(&mut self, goal: Goal, at: Step<'g>, emit: &mut impl FnMut(usize, (PackedAttr, u64))) {
         match goal {
             Goal::Directory(first, end) => self.reached.push((first..end, at)),
-            Goal::Entry(number) => {
-                let inode = if at.object.is_plain_end() { inode_of(at.dentry, at.object) } else { None };
-                let attr = inode.and_then(Inode::packed);
-                match attr {
-                    Some(attr) if !at.changed() => emit(number, (attr, at.mount.get().dev)),
-                    _ => self.unresolved.push(number),
-                }
-            }
+            Goal::Entry(number) => match attr_of(&at).filter(|_| at.object.is_plain_end() && !at.changed()) {
+                Some(attr) => emit(number, attr),
+                _ => self.unresolved.push(number),
+            },
         }
     }
+}
+
+/// The attributes of a place, and `st_dev`, if they are fresh.
+fn attr_of(at: &Step<'_>) -> Option<(PackedAttr, u64)> {
+    Some((inode_of(at.dentry, at.object)?.packed()?, at.mount.get().dev))
 }
 
 /// Prefetches the text of a path: its beginning and its end.

@@ -47,13 +47,11 @@ impl<'g> Shortcut<'g> {
         quick: &impl Fn(&Step<'_>) -> Option<R>,
         take: &mut impl FnMut(&WalkEnd<'_>) -> Result<R, E>,
     ) -> Option<Result<R, E>> {
-        let (at, stamp) = self.find(start, path)?;
-        if let Some(result) = quick(&at)
-            && !at.changed()
-            && self.tree.paths.stamp() == stamp
-        {
-            return Some(Ok(result));
-        }
+        let end = self.look_up(self.sign(start, path)?, start, path)?;
+        let at = match self.read_end(start, path, end, quick) {
+            Ok(result) => return Some(Ok(result)),
+            Err(at) => at?,
+        };
         // The stamp was compared before, so the path led to the dentry then if the dentry did not change: that is what a walk
         // shows, too.
         let found = WalkEnd::of(self.guard, self.cred, self.links, &at);
@@ -61,24 +59,41 @@ impl<'g> Shortcut<'g> {
         found.stale().is_none().then_some(taken)
     }
 
-    /// The end of `path` from `start`, and the stamp that must still be that of the tree after the caller's reads.
+    /// The signature of a path. `None`: it is too long for the table.
     #[inline(always)]
-    fn find(&self, start: Place<'g>, path: &[u8]) -> Option<(Step<'g>, u32)> {
-        let signature = self.table.entries.sign(core::ptr::from_ref(start.dentry).addr() as u64, path)?;
-        let found = self.table.entries.find(signature);
-        let (dentry, Check { seq, stamp }) = match found.and_then(|found| Some((found, self.recorded(&found)?))) {
-            Some((found, dentry)) => (dentry, Check::of(&found)),
-            None => { *self }.missed(signature, found, start, path)?,
-        };
-        #[cfg(debug_assertions)]
-        self.compare(start, path, dentry, Check { seq, stamp });
-        let step = Step { mount: start.mount, dentry, seq, object: dentry.object() };
-        step.object.is_plain_end().then_some((step, stamp))
+    pub(super) fn sign(&self, start: Place<'g>, path: &[u8]) -> Option<Signature> {
+        self.table.entries.sign(core::ptr::from_ref(start.dentry).addr() as u64, path)
     }
 
+    /// The dentry that the table has for a path, with the sequence and the stamp with which it is right.
     #[inline(always)]
-    fn recorded(&self, found: &Found) -> Option<&'g Dentry> {
-        recorded(&self.tree.paths, self.guard, found)
+    pub(super) fn look_up(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<(&'g Dentry, Check)> {
+        let found = self.table.entries.find(signature);
+        match found.and_then(|found| Some((found, recorded(&self.tree.paths, self.guard, &found)?))) {
+            Some((found, dentry)) => Some((dentry, Check::of(&found))),
+            None => { *self }.missed(signature, found, start, path),
+        }
+    }
+
+    /// What `quick` returns for an end that [`Shortcut::look_up`] returned; otherwise the place, if it needs no slow step.
+    #[inline(always)]
+    pub(super) fn read_end<R>(
+        &self,
+        start: Place<'g>,
+        _path: &[u8],
+        (dentry, Check { seq, stamp }): (&'g Dentry, Check),
+        quick: &impl Fn(&Step<'_>) -> Option<R>,
+    ) -> Result<R, Option<Step<'g>>> {
+        #[cfg(debug_assertions)]
+        self.compare(start, _path, dentry, Check { seq, stamp });
+        let at = Step { mount: start.mount, dentry, seq, object: dentry.object() };
+        if !at.object.is_plain_end() {
+            return Err(None);
+        }
+        match quick(&at) {
+            Some(result) if !at.changed() && self.tree.paths.stamp() == stamp => Ok(result),
+            _ => Err(Some(at)),
+        }
     }
 
     /// Renews the entry of a path, if it has one with an old stamp that is still right; otherwise records a path that is used

@@ -4,6 +4,7 @@
 //! [`mod@crate::bench::measure`] interleaves. The kernel's own share of `stat(2)` is its time less that of the system call that
 //! does nothing, which is a contender too.
 
+mod by_table;
 mod comparison;
 mod contender;
 mod flat_map;

@@ -22,7 +22,7 @@ pub(crate) struct PeerReport {
 }
 
 const LEGEND: &str = "\
-Nanoseconds of CPU time per lookup and thread; median of the rounds. The first five rows are function calls. The last two
+Nanoseconds of CPU time per lookup and thread; median of the rounds. The first six rows are function calls. The last two
 are system calls: the null call shows how much of the kernel's time goes into entering and leaving the kernel. The flat
 maps and `vfs::MemoryFS` look up the path as one string; Lightfoot, the tree and the kernel look up each component. Only
 Lightfoot and the kernel follow links, cross mounts and check permissions.

@@ -1,5 +1,6 @@
 //! The contenders, and the loop that measures each.
 
+use super::by_table::ByTable;
 use super::flat_map::{DashPaths, PapayaPaths};
 use super::locked_tree::LockedTree;
 use super::memory_fs::MemoryFsPeer;
@@ -40,8 +41,9 @@ pub(crate) struct Contender {
 }
 
 /// All contenders, in the order of the table.
-pub(crate) const CONTENDERS: [Contender; 7] = [
+pub(crate) const CONTENDERS: [Contender; 8] = [
     Contender { name: "lightfoot", title: "Lightfoot, `Context::metadata`", is_system_call: false },
+    Contender { name: "by-table", title: "Lightfoot, with a table of whole paths", is_system_call: false },
     Contender { name: "papaya", title: "`papaya`, a flat map of full paths, foldhash", is_system_call: false },
     Contender { name: "dashmap", title: "`dashmap`, a flat map of full paths, foldhash", is_system_call: false },
     Contender { name: "locked-tree", title: "a tree of locked hash maps, foldhash", is_system_call: false },
@@ -60,6 +62,7 @@ impl Contender {
                 black_box(rustix::process::getppid());
                 true
             }),
+            "by-table" => self.peer_case(site, &peers.by_table),
             "papaya" => self.peer_case(site, &peers.papaya),
             "dashmap" => self.peer_case(site, &peers.dashmap),
             "locked-tree" => self.peer_case(site, &peers.tree),
@@ -74,6 +77,7 @@ impl Contender {
 
 /// The published crates and the tree, each with all files.
 pub(super) struct Peers {
+    by_table: ByTable,
     papaya: PapayaPaths,
     dashmap: DashPaths,
     tree: LockedTree,
@@ -86,6 +90,7 @@ impl Peers {
         let entries: Vec<(&str, Metadata)> =
             tree.entries.iter().map(|entry| in_memory(entry, ram)).collect::<Result<_, Error>>()?;
         Ok(Self {
+            by_table: filled(&entries),
             papaya: filled(&entries),
             dashmap: filled(&entries),
             tree: filled(&entries),
@@ -100,6 +105,7 @@ impl Peers {
             let path = text(&entry.path);
             let found = [
                 ("lightfoot", ram.len(&entry.path).ok()),
+                ("by-table", length(&self.by_table, path)),
                 ("papaya", length(&self.papaya, path)),
                 ("dashmap", length(&self.dashmap, path)),
                 ("locked-tree", length(&self.tree, path)),
@@ -184,6 +190,7 @@ mod tests {
             let peer: P = filled(&entries);
             assert_eq!(["/a/b", "/a/c", "/b", "/a/b/c"].map(|path| length(&peer, path)), [Some(7), None, None, None]);
         }
+        check::<ByTable>();
         check::<PapayaPaths>();
         check::<DashPaths>();
         check::<LockedTree>();
