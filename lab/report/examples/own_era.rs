@@ -16,12 +16,12 @@ fn era(options: &Options) -> Box<dyn Era> {
     walk_of_2_6_38::<McsLock, SpinningMutex>(options)
 }
 
-/// Million pairs of open and close a second.
+/// Million lookups of one path a second, by all CPUs: all of them count on its last component.
 pub(crate) fn rate(name: &str, cpus: usize, run_ns: u64) -> Result<f64, Failure> {
     let job = Job {
         era: name.into(),
         era_options: [].into(),
-        workload: "open-close".into(),
+        workload: "MRPH".into(),
         parameters: [].into(),
         on: Substrate::simulated(Machine::preset("dl980").expect("a preset"), cpus),
         seed: 1,
@@ -34,8 +34,9 @@ pub(crate) fn rate(name: &str, cpus: usize, run_ns: u64) -> Result<f64, Failure>
 }
 
 fn main() -> Result<(), Failure> {
-    println!("million pairs of open and close/s on 1 to 80 CPUs of a simulated DL980");
-    println!("{:>16}{:>10}{:>10}{:>10}", "era", 1, 20, 80);
+    println!("Million lookups a second of one path by all CPUs of a simulated DL980.");
+    println!("rcu-walk counts under a lock, lockref-2013 by compare-exchange, yours by yours");
+    println!("{:>16}{:>10}{:>10}{:>10}", "CPUs:", 1, 20, 80);
     for name in ["rcu-walk", "lockref-2013", "yours"] {
         print!("{name:>16}");
         for cpus in [1, 20, 80] {

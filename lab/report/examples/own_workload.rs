@@ -57,7 +57,7 @@ pub(crate) fn rate(era: &str, cpus: usize, run_ns: u64) -> std::result::Result<f
 }
 
 fn main() -> std::result::Result<(), Failure> {
-    println!("{:>20} {:>8}  million operations/s on 40 CPUs of a simulated DL980", "era", "rate");
+    println!("Million operations of your workload a second, on 40 CPUs of a simulated DL980:");
     for entry in catalogue() {
         println!("{:>20} {:>8.2}", entry.name, rate(entry.name, 40, 200_000)?);
     }
