@@ -22,7 +22,15 @@ macro_rules! structs {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
         pub struct $name { $(pub $field: $type),* }
         const _: () = assert!(size_of::<$name>() == $size);
-    )*};
+    )*
+    /// Of each struct: name, size, and its fields with offset and size.
+    #[cfg(test)]
+    const LAYOUTS: &[(&str, usize, &[(&str, usize, usize)])] = &[$((
+        stringify!($name),
+        size_of::<$name>(),
+        &[$((stringify!($field), core::mem::offset_of!($name, $field), size_of::<$type>())),*],
+    )),*];
+    };
 }
 
 structs! {
@@ -94,7 +102,11 @@ structs! {
 
 /// Defines numbers of the protocol with one type.
 macro_rules! numbers {
-    ($type:ty: $($name:ident = $value:expr),* $(,)?) => { $(pub const $name: $type = $value;)* };
+    ($type:ty: $($name:ident = $value:expr),* $(,)?) => {
+        $(pub const $name: $type = $value;)*
+        #[cfg(test)]
+        pub(super) const ALL: &[(&str, $type)] = &[$((stringify!($name), $name)),*];
+    };
 }
 
 /// `enum fuse_opcode`.
@@ -113,7 +125,7 @@ pub mod opcode {
 pub mod fattr {
     numbers! { u32:
         MODE = 1, UID = 1 << 1, GID = 1 << 2, SIZE = 1 << 3, ATIME = 1 << 4, MTIME = 1 << 5, FH = 1 << 6,
-        ATIME_NOW = 1 << 7, MTIME_NOW = 1 << 8,
+        ATIME_NOW = 1 << 7, MTIME_NOW = 1 << 8, CTIME = 1 << 10, KILL_SUIDGID = 1 << 11,
     }
 }
 
@@ -127,5 +139,13 @@ pub mod write {
     numbers! { u32: CACHE = 1, KILL_SUIDGID = 1 << 2 }
 }
 
+/// `FUSE_OPEN_*`: flags of [`OpenIn`] and [`CreateIn`].
+pub mod open {
+    numbers! { u32: KILL_SUIDGID = 1 }
+}
+
 /// `FUSE_FSYNC_FDATASYNC`: the data, and what is needed to read them.
 pub const FSYNC_DATA: u32 = 1;
+
+#[cfg(test)]
+mod tests;
