@@ -137,23 +137,25 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     check_device()?;
     let session = Session::new(vfs, options.session.clone()).map_err(MountError::NoRoot)?;
     let transport = Transport::new(session.clone(), options);
+    let kernel = |source| MountError::Kernel { mountpoint: at(), source };
+    let (end, open_while_served) = io::pipe().map_err(kernel)?;
     let (device, is_by_helper) = connect(&full, options).map_err(|error| refused(mountpoint, error))?;
     let device = Arc::new(device);
-    let kernel = |source| MountError::Kernel { mountpoint: at(), source };
-    let server = Server::negotiate(transport, device.clone(), options).map_err(|source| {
+    // From here on there is a mount, which must not stay behind without a server.
+    let not_served = |source| {
         let _ = unmount_now(&full, is_by_helper);
         kernel(source)
-    })?;
+    };
+    let server = Server::negotiate(transport, device.clone(), options).map_err(not_served)?;
     let sender = KernelSender { device, session: Arc::downgrade(&session) };
     // One thread must be free to take the FORGET that the others wait for.
     session.notify_by(sender, threads(options) - 1);
-    let (end, open_while_served) = io::pipe().map_err(kernel)?;
     let serve = move || {
         let _open = open_while_served;
         // The connection ends like this, too, when a detached mount goes with the last process that used it.
         server.run().or_else(|error| if is_aborted(&error) { Ok(()) } else { Err(error) })
     };
-    let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve).map_err(kernel)?;
+    let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve).map_err(not_served)?;
     let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
     tracing::info!(mountpoint = %full.display(), "mounted");
     Ok(Mounted { session, mountpoint: full, device, is_by_helper, end, server: Some(server) })

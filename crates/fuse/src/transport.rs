@@ -31,6 +31,7 @@ use crate::metrics::Op;
 use crate::options::MountOptions;
 use crate::panics::contained;
 use crate::session::Session;
+use fusedev::wire::abi::fattr;
 use fusedev::wire::{Body, Malformed, Operation, Request};
 use passthrough::Backings;
 use reply::Reply;
@@ -82,8 +83,17 @@ impl Transport {
                 return Next::More;
             }
         };
+        let served = contained(self.session.metrics(), "message", || self.serve_request(channel, &request, body));
+        served.unwrap_or_else(|| {
+            // If the reply was sent before the panic, the kernel knows no such request any more.
+            Reply::new(&**channel, request.header.unique).failed(Errno::EIO);
+            Next::More
+        })
+    }
+
+    fn serve_request(&self, channel: &Arc<dyn Channel>, request: &Request<'_>, body: &mut Body) -> Next {
         let reply = Reply::new(&**channel, request.header.unique);
-        if !self.may_send(&request) {
+        if !self.may_send(request) {
             reply.failed(Errno::EACCES);
             return Next::More;
         }
@@ -92,23 +102,23 @@ impl Transport {
                 reply.done(&[]);
                 return Next::End;
             }
-            Operation::Forget(forget) => self.forget(&request, request.header.nodeid, forget.nlookup),
+            Operation::Forget(forget) => self.forget(request, request.header.nodeid, forget.nlookup),
             Operation::BatchForget(nodes) => {
-                nodes.iter().for_each(|node| self.forget(&request, node.nodeid, node.nlookup));
+                nodes.iter().for_each(|node| self.forget(request, node.nodeid, node.nlookup));
             }
             Operation::NotifyReply => {}
             Operation::Init(_) => reply.failed(Errno::EIO),
             // The kernel then sends no more INTERRUPT.
             Operation::Interrupt | Operation::Unknown => reply.failed(Errno::ENOSYS),
-            Operation::Setlkw(lock) => self.wait_for_lock(channel, &request, &lock, body),
-            Operation::Lseek(seek) => self.seek(channel, &request, &seek, body),
+            Operation::Setlkw(lock) => self.wait_for_lock(channel, request, &lock, body),
+            Operation::Lseek(seek) => self.seek(channel, request, &seek, body),
             operation => {
                 let reply = match operation {
                     Operation::Lookup(_) => reply.of_lookup(&self.session, request.header.nodeid),
                     _ => reply,
                 };
                 let Some(op) = op_of(&operation) else { return Next::More };
-                reply.answer(self.session.metrics(), op, body, |body| self.answer(channel, &request, body));
+                reply.answer(self.session.metrics(), op, body, |body| self.answer(channel, request, body));
             }
         }
         Next::More
@@ -123,6 +133,7 @@ impl Transport {
     /// kernel may make for everybody are served, as they were before.
     fn may_send(&self, request: &Request<'_>) -> bool {
         self.only.is_none_or(|only| only == request.header.uid)
+            || is_of_flush(request)
             || matches!(
                 request.operation,
                 Operation::Init(_)
@@ -177,6 +188,13 @@ impl Transport {
             _ => self.answer_contents(request, body),
         }
     }
+}
+
+/// Whether a thread of the kernel, which is root, sends times that it has kept with writeback: `fuse_flush_times`.
+fn is_of_flush(request: &Request<'_>) -> bool {
+    const SENT: u32 = fattr::MTIME | fattr::CTIME | fattr::FH;
+    let Operation::Setattr(set) = request.operation else { return false };
+    request.header.uid == 0 && set.valid & fattr::MTIME != 0 && set.valid & !SENT == 0
 }
 
 /// What is counted for a request. `None`: it has no reply, or is not served.

@@ -228,6 +228,41 @@ fn only_the_user_who_mounts_may_send_requests_without_allow_other() {
     }
 }
 
+/// A channel that panics at the first reply.
+#[derive(Debug, Default)]
+struct Panicking(Mutex<Vec<i32>>);
+
+impl Channel for Panicking {
+    fn reply(&self, _: u64, error: i32, _: &[u8]) -> io::Result<()> {
+        let mut sent = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        sent.push(error);
+        assert!(sent.len() != 1, "on purpose");
+        Ok(())
+    }
+
+    fn open_backing(&self, _: BorrowedFd<'_>) -> io::Result<i32> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn close_backing(&self, _: i32) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_anywhere_in_a_message_ends_that_message_alone() {
+    for (opcode, error) in [(opcode::GETATTR, 0), (opcode::LSEEK, Errno::EINVAL.raw()), (u32::MAX, Errno::ENOSYS.raw())]
+    {
+        let mut server = Server::new(options());
+        let kernel = Arc::new(Panicking::default());
+        let channel: Arc<dyn Channel> = kernel.clone();
+        let next = server.transport.serve(&channel, &message(opcode, 1, &[&[0; 64]]), &mut server.body);
+        let sent = kernel.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        assert_eq!((next, sent), (Next::More, vec![error, Errno::EIO.raw()]), "{opcode}");
+        assert_eq!(server.session.metrics().get(Gauge::Panics), 1);
+    }
+}
+
 /// Requests of all lengths and kinds of arguments.
 fn examples() -> Vec<Vec<u8>> {
     let read = ReadIn { fh: 1, size: 100, ..ReadIn::default() };

@@ -72,7 +72,9 @@ pub(super) fn unmount_by_helper(mountpoint: &Path) -> io::Result<()> {
 
 /// The options, as the helper takes them.
 fn words(options: &MountOptions) -> String {
-    let mut words = format!("fsname={},subtype=lightfoot", options.name);
+    // A comma would end the word, and what follows it would be another option.
+    let name = options.name.replace('\\', r"\\").replace(',', r"\,");
+    let mut words = format!("fsname={name},subtype=lightfoot");
     let switches = [
         (options.read_only, ",ro"),
         (options.nosuid, ",nosuid"),
@@ -117,6 +119,12 @@ mod tests {
         assert_eq!(words(&options), "fsname=a tree,subtype=lightfoot,nosuid,noexec,default_permissions");
         let options = MountOptions { allow_other: true, read_only: true, nosuid: false, ..options };
         assert_eq!(words(&options), "fsname=a tree,subtype=lightfoot,ro,noexec,default_permissions,allow_other");
+    }
+
+    #[test]
+    fn a_name_is_one_word_of_the_helper() {
+        let options = MountOptions { name: r"/a,allow_other,b\".into(), ..MountOptions::default() };
+        assert!(words(&options).starts_with(r"fsname=/a\,allow_other\,b\\,subtype=lightfoot,"), "{}", words(&options));
     }
 
     #[test]

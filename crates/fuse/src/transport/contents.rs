@@ -13,6 +13,11 @@ use vfs::Errno;
 /// The longest read, in bytes: that of the protocol, and a page. A request for more gets that much memory of a thread at most.
 const MAX_READ: u32 = fusedev::wire::init::MAX_WRITE + 4096;
 
+/// The longest body of a reply to a read or listing of `size` bytes.
+pub(super) fn longest(size: u32) -> usize {
+    size.min(MAX_READ) as usize
+}
+
 impl Transport {
     pub(super) fn answer_open(
         &self,
@@ -48,8 +53,7 @@ impl Transport {
         match request.operation {
             Operation::Read(read) => {
                 let at = offset(read.offset)?;
-                let most = read.size.min(MAX_READ) as usize;
-                body.fill(most, |buffer| session.read(node, read.fh, at, buffer))
+                body.fill(longest(read.size), |buffer| session.read(node, read.fh, at, buffer))
             }
             Operation::Write(write, data) => {
                 let at = offset(write.offset)?;

@@ -1,6 +1,7 @@
 //! Requests on open directories: open, list, end.
 
 use super::Transport;
+use super::contents::longest;
 use super::convert::{self, caller};
 use super::trace::{Replied, escaped, line};
 use crate::session::{Caller, Listed, Unlisted};
@@ -22,7 +23,7 @@ impl Transport {
                 Ok(())
             }
             Operation::Readdir(read) => session.readdir(read.fh, read.offset, &mut |listed| {
-                body.put_dirent(read.size as usize, dirent(listed, listed.ino), listed.name)
+                body.put_dirent(longest(read.size), dirent(listed, listed.ino), listed.name)
             }),
             Operation::Readdirplus(read) => self.list_entries(&caller, &read, body),
             Operation::Releasedir(release) => {
@@ -37,7 +38,7 @@ impl Transport {
 
     /// Fills a reply to READDIRPLUS with names and their entries.
     fn list_entries(&self, caller: &Caller, read: &ReadIn, body: &mut Body) -> Result<(), Errno> {
-        let (fh, limit) = (read.fh, read.size as usize);
+        let (fh, limit) = (read.fh, longest(read.size));
         line!("READDIRPLUS\t{fh}\t{}", read.offset);
         self.session.readdir(fh, read.offset, &mut |listed| {
             let is_dots = listed.name == b"." || listed.name == b"..";

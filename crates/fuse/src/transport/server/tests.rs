@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::session::Session;
-use fusedev::wire::abi::{InitOut, MINOR, OutHeader, opcode};
+use fusedev::wire::abi::{InitOut, MINOR, OutHeader, SetattrIn, fattr, opcode};
 use ramfs::RamFs;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::os::fd::OwnedFd;
@@ -98,4 +98,25 @@ fn all_threads_and_the_session_end_with_the_connection() {
     drop(kernel);
     running.join().expect("no panic").expect("no error");
     assert_eq!((session.known_nodes(), session.open_handles()), (1, 0));
+}
+
+#[test]
+fn a_mount_of_another_user_than_root_takes_times_that_the_kernel_flushes_as_root() {
+    let options = MountOptions::default();
+    let session = Session::new(&Vfs::new(RamFs::new()), options.session.clone()).expect("a session");
+    let transport = Transport { only: Some(12_345), ..Transport::new(session, &options) };
+    let cases = [
+        (fattr::MTIME, 0, true),
+        (fattr::MTIME | fattr::CTIME | fattr::FH, 0, true),
+        (fattr::MTIME, 1, false),
+        (0, 0, false),
+        (fattr::MTIME | fattr::MODE, 0, false),
+        (fattr::MTIME | fattr::SIZE, 0, false),
+        (fattr::MTIME | fattr::KILL_SUIDGID, 0, false),
+    ];
+    for (valid, uid, is_served) in cases {
+        let header = InHeader { uid, ..InHeader::default() };
+        let operation = Operation::Setattr(SetattrIn { valid, ..SetattrIn::default() });
+        assert_eq!(transport.may_send(&Request { header, operation }), is_served, "{valid}, {uid}");
+    }
 }
