@@ -1,4 +1,12 @@
 //! Lookups by the table of whole paths: what becomes an entry, and what makes entries useless.
+#![cfg(not(loom))]
+
+#[path = "whole_path/attack.rs"]
+mod attack;
+#[path = "whole_path/operations.rs"]
+mod operations;
+#[path = "whole_path/starts.rs"]
+mod starts;
 
 use lightfoot_vfs::{
     Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, PathAt, Rename, RenameFlags, Request, S_IFDIR,

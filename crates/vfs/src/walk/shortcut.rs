@@ -56,7 +56,11 @@ impl<'g> Shortcut<'g> {
         // shows, too.
         let found = WalkEnd::of(self.guard, self.cred, self.links, &at);
         let taken = take(&found);
-        found.stale().is_none().then_some(taken)
+        if found.stale().is_some() {
+            { *self }.walked(start, path, at);
+            return None;
+        }
+        Some(taken)
     }
 
     /// The signature of a path. `None`: it is too long for the table.
@@ -80,14 +84,15 @@ impl<'g> Shortcut<'g> {
     pub(super) fn read_end<R>(
         &self,
         start: Place<'g>,
-        _path: &[u8],
+        path: &[u8],
         (dentry, Check { seq, stamp }): (&'g Dentry, Check),
         quick: &impl Fn(&Step<'_>) -> Option<R>,
     ) -> Result<R, Option<Step<'g>>> {
         #[cfg(debug_assertions)]
-        self.compare(start, _path, dentry, Check { seq, stamp });
+        self.compare(start, path, dentry, Check { seq, stamp });
         let at = Step { mount: start.mount, dentry, seq, object: dentry.object() };
         if !at.object.is_plain_end() {
+            { *self }.walked(start, path, at);
             return Err(None);
         }
         match quick(&at) {
@@ -112,12 +117,27 @@ impl<'g> Shortcut<'g> {
         {
             return Some((dentry, check));
         }
+        self.admit(signature, start, path, true);
+        None
+    }
+
+    /// Notes that a path is walked although it has an entry, whose dentry is `end`. If that has another name now, or none,
+    /// the entry will never be right again, and the path can be recorded anew.
+    #[cold]
+    #[inline(never)]
+    fn walked(&self, start: Place<'g>, path: &[u8], end: Step<'g>) {
+        if let Some(signature) = self.sign(start, path) {
+            self.admit(signature, start, path, end.changed());
+        }
+    }
+
+    /// Counts a miss, and records the path if it is used again and `may_record`.
+    fn admit(&self, signature: Signature, start: Place<'g>, path: &[u8], may_record: bool) {
         let admission = self.table.admission.this();
         let is_second = admission.is_second(signature);
-        if self.table.admits_all || is_second && admission.is_turn(self.tree.paths.stamp()) {
+        if may_record && (self.table.admits_all || is_second && admission.is_turn(self.tree.paths.stamp())) {
             admission.note(self.record(signature, start, path).is_some());
         }
-        None
     }
 
     /// The dentry of an entry with an old stamp, if its directories did not change, with the stamp of now. The entry gets

@@ -1,0 +1,159 @@
+//! Directories and files exchange names under threads that find out from a counter what the answer must be.
+//!
+//! `WHOLE_PATH_LOOKUPS=1000000000 cargo test --release -p lightfoot-vfs --test whole_path attack -- --nocapture` runs that
+//! many lookups and prints the figures; on two CPUs some minutes.
+
+use lightfoot_vfs::{Base, Context, PathAt, RenameFlags, Vfs};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+    fence,
+};
+use std::thread;
+use testkit::Store;
+
+/// Lookups of all readers, unless the variable has another number.
+const LOOKUPS: u64 = 400_000;
+
+const READERS: u64 = 2;
+
+/// Lookups between two exchanges at most.
+const MOST_BETWEEN: u64 = 400;
+
+/// Files in each of the two directories.
+const FILES: usize = 16;
+
+/// Two names that are exchanged again and again. Odd while that is under way; half of it is the number of exchanges.
+struct Exchange {
+    state: AtomicU64,
+    names: [&'static str; 2],
+}
+
+impl Exchange {
+    fn new(names: [&'static str; 2]) -> Self {
+        Self { state: AtomicU64::new(0), names }
+    }
+
+    /// Exchanges the names in the directory that `base` is.
+    fn run(&self, context: &Context, base: Base<'_>) {
+        let [a, b] = self.names.map(|name| PathAt::new(base, name.as_bytes()));
+        self.state.fetch_add(1, SeqCst);
+        context.rename(a, b, RenameFlags::EXCHANGE).unwrap();
+        self.state.fetch_add(1, SeqCst);
+    }
+}
+
+/// What one reader saw.
+#[derive(Default, Debug)]
+struct Seen {
+    /// Answers before any exchange, and after an odd and an even number of them, while none was under way.
+    certain: [u64; 2],
+    /// Those of a lookup during which something changed.
+    during: u64,
+    wrong: u64,
+}
+
+/// Files `/p/x/q/s/f3` and `/p/y/q/s/f3`: `x` and `y` change their names, and `f0` and `f1` of the directory that was in `x`.
+struct Attack {
+    vfs: Vfs,
+    dirs: Exchange,
+    files: Exchange,
+    /// Lookups so far.
+    done: AtomicU64,
+    /// Exchanges so far.
+    exchanges: AtomicU64,
+    lookups: u64,
+}
+
+impl Attack {
+    fn run(self, paths: &[(String, usize, usize)], inos: &[Vec<u64>; 2]) {
+        let seen: Vec<Seen> = thread::scope(|scope| {
+            let attack = &self;
+            let readers: Vec<_> =
+                (0..READERS).map(|number| scope.spawn(move || attack.read(number, paths, inos))).collect();
+            let context = self.vfs.context();
+            let first = context.hold(Base::CWD, b"/p/x/q/s", true).unwrap();
+            let mut random = fastrand::Rng::with_seed(1);
+            while self.done.load(Relaxed) < self.lookups {
+                // Long enough for most lookups to be by the table, and short enough for many changes.
+                let next = self.done.load(Relaxed) + random.u64(0..200);
+                if random.u8(0..4) == 0 {
+                    self.files.run(&context, Base::at(&first));
+                } else {
+                    self.dirs.run(&context, Base::CWD);
+                }
+                self.exchanges.fetch_add(1, Relaxed);
+                while self.done.load(Relaxed) < next.min(self.lookups) && !self.is_late() {
+                    thread::yield_now();
+                }
+            }
+            readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+        });
+        let sum = |get: fn(&Seen) -> u64| seen.iter().map(get).sum::<u64>();
+        let (certain, wrong) = (sum(|seen| seen.certain[0]) + sum(|seen| seen.certain[1]), sum(|seen| seen.wrong));
+        let stats = self.vfs.whole_path_stats();
+        let hits = self.lookups - stats.misses.min(self.lookups);
+        println!("attack: {} lookups, {hits} by the table, {certain} certain, {wrong} wrong; {stats:?}", self.lookups);
+        assert_eq!(wrong, 0, "{seen:?}");
+        assert!(certain > self.lookups / 4 && hits > self.lookups / 4, "{seen:?} {stats:?}");
+        // Both answers, entries that became useless, and lookups beside a change.
+        let each = [sum(|seen| seen.certain[0]), sum(|seen| seen.certain[1])];
+        assert!(each.iter().all(|&number| number > certain / 20), "{each:?}");
+        assert!(stats.changes > 200 && stats.misses > u64::from(stats.changes), "{stats:?}");
+    }
+
+    /// Whether there were too few exchanges for so many lookups: the readers then wait.
+    fn is_late(&self) -> bool {
+        let done = self.done.load(Relaxed);
+        done < self.lookups && self.exchanges.load(Relaxed) < done / MOST_BETWEEN
+    }
+
+    fn read(&self, number: u64, paths: &[(String, usize, usize)], inos: &[Vec<u64>; 2]) -> Seen {
+        let context = self.vfs.context();
+        let (mut seen, mut random) = (Seen::default(), fastrand::Rng::with_seed(2 + number));
+        for _ in 0..self.lookups / READERS {
+            let (path, dir, file) = &paths[random.usize(0..paths.len())];
+            let state = || [self.dirs.state.load(SeqCst), self.files.state.load(SeqCst)];
+            let before = state();
+            fence(SeqCst);
+            let ino = context.attr(Base::CWD, path.as_bytes(), true).unwrap().ino;
+            fence(SeqCst);
+            self.done.fetch_add(1, Relaxed);
+            while self.is_late() {
+                thread::yield_now();
+            }
+            if before != state() || before.iter().any(|state| state % 2 != 0) {
+                seen.during += 1;
+                continue;
+            }
+            let [dirs, files] = before.map(|state| (state / 2 % 2) as usize);
+            // The files 0 and 1 of the first directory change their names, wherever that directory is.
+            let dir = dir ^ dirs;
+            let file = if dir == 0 && *file < 2 { file ^ files } else { *file };
+            seen.certain[dirs] += 1;
+            seen.wrong += u64::from(ino != inos[dir][file]);
+        }
+        seen
+    }
+}
+
+#[test]
+fn attack() {
+    let lookups = std::env::var("WHOLE_PATH_LOOKUPS").ok().map_or(LOOKUPS, |number| number.parse().unwrap());
+    let store = Store::with_paths(&["p/", "p/x/", "p/x/q/", "p/x/q/s/", "p/y/", "p/y/q/", "p/y/q/s/"]);
+    let inos: [Vec<u64>; 2] = ["p/x/q/s", "p/y/q/s"]
+        .map(|dir| (0..FILES).map(|file| store.make(store.node(dir), &format!("f{file}"))).collect());
+    let vfs = Vfs::builder().whole_paths(1 << 16).records_every_path(true).build(store);
+    let paths: Vec<_> = (0..FILES)
+        .flat_map(|file| [("x", 0), ("y", 1)].map(|(dir, n)| (format!("/p/{dir}/q/s/f{file}"), n, file)))
+        .collect();
+    let attack = Attack {
+        vfs,
+        dirs: Exchange::new(["/p/x", "/p/y"]),
+        files: Exchange::new(["f0", "f1"]),
+        done: AtomicU64::new(0),
+        exchanges: AtomicU64::new(0),
+        lookups,
+    };
+    attack.run(&paths, &inos);
+}
