@@ -80,7 +80,7 @@ fn names_and_paths_of_every_length_are_found() {
         let dir = store.make(Store::ROOT, &format!("{}/", "d".repeat(len)));
         let file = store.make(dir, &name);
         let path = format!("/{}/{name}", "d".repeat(len));
-        // (A longer path is no miss of the table either.)
+        // (A longer path is walked, and not counted as a miss.)
         assert_eq!(used(&vfs, &context, Base::CWD, &path), (Ok(file), true), "{len}");
         let other = path[..path.len() - 1].to_owned() + "m";
         assert_eq!(ino(&context, Base::CWD, &other), Err(Errno::ENOENT), "{len}");
