@@ -14,6 +14,9 @@ use sync::signature_table::Signature;
 /// Paths that the filter of one CPU index remembers.
 const TAGS: usize = if cfg!(loom) { 1 } else { 1024 };
 
+/// A slot of the filter without a path. (A path with this tag is a candidate at its first use.)
+const FREE: u16 = 0;
+
 /// The most candidates between two that are recorded.
 const MOST: u32 = 256;
 
@@ -53,9 +56,17 @@ impl Admission {
     pub(crate) fn is_second(&self, signature: Signature) -> bool {
         add(&self.misses);
         let (slot, tag) = (&self.tags[signature.slot(TAGS)], signature.tag());
-        let is_known = slot.load(Relaxed) == tag;
-        slot.store(if is_known { !tag } else { tag }, Relaxed);
-        is_known
+        let noted = slot.load(Relaxed);
+        if noted == tag {
+            slot.store(FREE, Relaxed);
+            return true;
+        }
+        // Of paths that share a slot and take turns, one must stay until its next use.
+        let is_replaced = noted == FREE || self.misses.load(Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62 == 0;
+        if is_replaced {
+            slot.store(tag, Relaxed);
+        }
+        false
     }
 
     /// Whether a candidate is recorded now, where `stamp` is the number of changes begun.
@@ -117,6 +128,18 @@ mod tests {
         let first = admission.is_second(signature);
         assert_eq!((first, admission.is_second(signature)), (signature.tag() == 0, signature.tag() != 0));
         assert_eq!(admission.misses(), 2);
+    }
+
+    #[test]
+    fn paths_that_share_their_slots_and_take_turns_become_candidates() {
+        let table = SignatureTable::new(128).unwrap();
+        let admission = Admission::default();
+        // Four for each slot of the filter.
+        let mut waiting: Vec<Signature> = (0..4 * TAGS as u64).map(|n| table.sign(n, b"a").unwrap()).collect();
+        for _ in 0..200 {
+            waiting.retain(|&signature| !admission.is_second(signature));
+        }
+        assert!(waiting.is_empty(), "{} of {}", waiting.len(), 4 * TAGS);
     }
 
     #[test]
