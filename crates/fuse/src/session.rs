@@ -23,6 +23,7 @@ mod names;
 mod observer;
 mod room;
 mod set_ids;
+mod setattr;
 mod shares;
 mod trim;
 mod unsent;
@@ -38,7 +39,7 @@ use crate::handles::Handles;
 use crate::metrics::{Gauge, Metrics};
 use crate::nodes::{NodeId, Nodes};
 use crate::notices::{Notices, Sender};
-use crate::options::{Checks, SessionOptions, Ttls};
+use crate::options::{SessionOptions, Ttls};
 use callers::Callers;
 use room::Room;
 use shares::{Node, Shares};
@@ -46,7 +47,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trim::Trim;
-use vfs::{Attr, Base, Errno, OpenFile, OwnedPlace, SetAttr, SetTime, StatVfs, Valid, Vfs};
+use vfs::{Attr, Base, Errno, OpenFile, OwnedPlace, StatVfs, Valid, Vfs};
 
 /// The longest queue of notices. When it is full, one notice for everything takes its place.
 const QUEUED_NOTICES: usize = 4096;
@@ -369,57 +370,6 @@ impl Session {
         Ok(self.shown_of(node, &held, attr))
     }
 
-    /// SETATTR: changes attributes; the length through `handle` if that is open for writing.
-    ///
-    /// # Errors
-    /// `ESTALE`; those of [`vfs::Context::set_attr`].
-    pub fn setattr(
-        &self,
-        caller: &Caller,
-        node: u64,
-        set: &SetAttr,
-        handle: Option<u64>,
-    ) -> Result<(Attr, Duration), Errno> {
-        let held = self.node(node)?;
-        let mut set = *set;
-        if set == SetAttr::default() {
-            let attr = self.change_nothing(caller, &held)?;
-            return Ok(self.shown_of(node, &held, attr));
-        }
-        if let Some(mode) = set.mode {
-            set.mode = Some(self.allowed_mode(caller, &held, mode)?);
-        }
-        let times = self.times_of_writes(&mut set, handle);
-        if let Some(size) = set.size
-            && let Some(open) = handle.and_then(|handle| self.files.get(handle))
-            && open.file.flags().can_write()
-        {
-            open.change(self, caller.uid != 0, |file| file.set_len(size))?;
-            set.size = None;
-        }
-        let is_done = set == SetAttr::default();
-        let owner = held.attr()?.uid;
-        let is_checked = self.options.checks == Checks::Kernel;
-        if self.options.writeback && is_checked && caller.uid != 0 && caller.uid != owner {
-            both_now(&mut set);
-        }
-        let context = self.callers.changing(caller, owner, &set);
-        let attr = if is_done { held.attr()? } else { context.set_attr_held(&held, &set)? };
-        let attr =
-            if times == SetAttr::default() { attr } else { self.callers.everyone().set_attr_held(&held, &times)? };
-        Ok(self.shown_of(node, &held, attr))
-    }
-
-    /// With writeback the kernel keeps the times of writes and truncations, and sends them for the user who caused them, or
-    /// any other; that user need not own the file. Takes them out of `set`.
-    fn times_of_writes(&self, set: &mut SetAttr, handle: Option<u64>) -> SetAttr {
-        let is_writes = self.options.writeback && self.options.checks == Checks::Kernel;
-        if !is_writes || set.size.is_none() && handle.is_none() {
-            return SetAttr::default();
-        }
-        SetAttr { atime: set.atime.take(), mtime: set.mtime.take(), ..SetAttr::default() }
-    }
-
     /// READLINK.
     ///
     /// # Errors
@@ -464,14 +414,6 @@ fn other_ids(inode: u64) -> impl Iterator<Item = u64> + Clone {
 impl core::fmt::Debug for Session {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Session").field("nodes", &self.nodes.len()).field("handles", &self.open_handles()).finish()
-    }
-}
-
-/// With writeback the kernel sends `utimes(path, NULL)` with its own time for `mtime` and the server's for `atime`. Only the
-/// owner may set a given time; the kernel has checked that, so from another user this pair means the time of now twice.
-fn both_now(set: &mut SetAttr) {
-    if let (Some(SetTime::Now), Some(SetTime::At(_))) = (set.atime, set.mtime) {
-        set.mtime = Some(SetTime::Now);
     }
 }
 

@@ -3,6 +3,7 @@
 use fusedev::wire::abi::{
     AttrOut, BatchForgetIn, CreateIn, CreateOut, Dirent, DirentPlus, EntryOut, ForgetIn, ForgetOne, GetxattrIn,
     InHeader, LkIn, OpenIn, OpenOut, ReadIn, ReleaseIn, SetattrIn, SetxattrIn, WriteIn, WriteOut, fattr, fopen, opcode,
+    write,
 };
 use fusedev::wire::{Body, Request};
 use lightfoot_fuse::{Channel, Gauge, MountOptions, Next, Session, SessionOptions, Transport};
@@ -225,6 +226,31 @@ fn only_the_user_who_mounts_may_send_requests_without_allow_other() {
     for (allow_other, errno) in [(false, Errno::EACCES.raw()), (true, 0)] {
         let mut server = Server::new(MountOptions { allow_other, ..options() });
         assert_eq!(server.send(&other).1[0].1, errno);
+    }
+}
+
+#[test]
+fn the_kernel_s_flags_decide_over_set_id_bits() {
+    // Requests of root with and without the flag.
+    for (clears, mode) in [(false, 0o6755), (true, 0o755)] {
+        let mut server = Server::new(options());
+        let (node, fh) = make_file(&mut server);
+        let set = |valid| SetattrIn { valid, fh, size: 1, mode: 0o6755, ..SetattrIn::default() };
+        let flag = |flag| if clears { flag } else { 0 };
+        let write = WriteIn { fh, size: 1, write_flags: flag(write::KILL_SUIDGID), ..WriteIn::default() };
+        let cut = set(fattr::SIZE | flag(fattr::KILL_SUIDGID));
+        let cut_open = set(cut.valid | fattr::FH);
+        let changes = [
+            (opcode::WRITE, [write.as_bytes(), b"x"]),
+            (opcode::SETATTR, [cut.as_bytes(), b""]),
+            (opcode::SETATTR, [cut_open.as_bytes(), b""]),
+        ];
+        for (opcode, parts) in changes {
+            let _: AttrOut = server.get(opcode::SETATTR, node, &[set(fattr::MODE).as_bytes()]);
+            server.ask(opcode, node, &parts).unwrap();
+            let now: AttrOut = server.get(opcode::GETATTR, node, &[&[0; 16]]);
+            assert_eq!(now.attr.mode & 0o7777, mode, "{opcode}");
+        }
     }
 }
 

@@ -18,7 +18,7 @@ const TO_EXECUTE: u32 = 0o40;
 
 /// What happens to set-id bits when contents change.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Keeps {
+pub(super) enum Keeps {
     /// They stay if root has opened the file.
     AsOpened,
     /// They are cleared.

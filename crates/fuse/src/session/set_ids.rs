@@ -2,8 +2,9 @@
 //!
 //! # What it is
 //! The kernel leaves this to the server (`FUSE_HANDLE_KILLPRIV_V2`), because the mode that it has cached may be old. It marks
-//! each WRITE whose caller has no `CAP_FSETID`. For other changes the session infers that from the user of the request. Before
-//! a change of a file with such bits, the kernel also sends a SETATTR that changes nothing, and takes the mode of its reply for
+//! each WRITE, and each SETATTR of the length, whose caller has no `CAP_FSETID`. FALLOCATE has no such flag, so the session
+//! infers it from the user: all but root. OPEN has one, but only with `O_TRUNC`, which the kernel does not send here. Before a
+//! change of a file with such bits, the kernel also sends a SETATTR that changes nothing, and takes the mode of its reply for
 //! the new one.
 //!
 //! A tree in memory clears the bits by its own mode. A host directory must clear those that the host has now, in the same

@@ -14,7 +14,12 @@ impl Transport {
             Operation::Getattr => put_attr(body, &session.getattr(node)?),
             Operation::Setattr(set) => {
                 let handle = (set.valid & fattr::FH != 0).then_some(set.fh);
-                put_attr(body, &session.setattr(&caller, node, &set_attr(&set), handle)?);
+                let done = if set.valid & fattr::KILL_SUIDGID != 0 {
+                    session.setattr_clearing(&caller, node, &set_attr(&set), handle)?
+                } else {
+                    session.setattr(&caller, node, &set_attr(&set), handle)?
+                };
+                put_attr(body, &done);
             }
             Operation::Readlink => body.put(&session.readlink(node)?),
             Operation::Statfs => body.put_struct(&statfs(&session.statfs(node)?)),

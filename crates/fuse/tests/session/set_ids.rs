@@ -1,7 +1,7 @@
 //! Set-id bits: what clears them when the caller is another than the opener, and `uid=` over files of other users.
 
 use crate::kernel::{Kernel, RDONLY, RDWR, SUPER, USER};
-use lightfoot_fuse::{Caller, Checks, NewMode, ROOT_NODE, SessionOptions, Shown};
+use lightfoot_fuse::{Caller, Checks, NewMode, ROOT_NODE, Session, SessionOptions, Shown};
 use vfs::{Errno, SetAttr};
 
 fn chmod(mode: u32) -> SetAttr {
@@ -29,7 +29,9 @@ fn a_change_by_another_user_through_a_file_that_root_has_opened_clears_them() {
             assert_eq!(written, Ok(1));
         }),
         ("cut", |k, c, n, h| {
-            k.setattr(c, n, &SetAttr { size: Some(1), ..SetAttr::default() }, Some(h)).unwrap();
+            let cut = SetAttr { size: Some(1), ..SetAttr::default() };
+            let set = if c.uid == 0 { Session::setattr } else { Session::setattr_clearing };
+            set(k, c, n, &cut, Some(h)).unwrap();
         }),
         ("fallocate", |k, c, n, h| k.fallocate(c, n, h, 0, (0, 10)).unwrap()),
     ];
@@ -45,6 +47,35 @@ fn a_change_by_another_user_through_a_file_that_root_has_opened_clears_them() {
                 change(&kernel, &caller, node, opened.handle);
                 assert_eq!(mode(&kernel, node), after, "{what} {checks:?} {} {before:o}", caller.uid);
             }
+        }
+    }
+}
+
+#[test]
+fn a_cut_keeps_them_only_if_the_kernel_does_not_request_otherwise() {
+    let cut = SetAttr { size: Some(1), ..SetAttr::default() };
+    // The caller, whether it cuts through a file that root has opened, whether the kernel's flag is set, and the mode after it.
+    let cases = [
+        (SUPER, true, false, 0o6777),
+        (SUPER, false, false, 0o6777),
+        // Root in a container, or one that gave up CAP_FSETID.
+        (SUPER, true, true, 0o777),
+        (SUPER, false, true, 0o777),
+        // A user who has CAP_FSETID.
+        (USER, true, false, 0o6777),
+        (USER, true, true, 0o777),
+        (USER, false, true, 0o777),
+    ];
+    for checks in [Checks::Kernel, Checks::Own] {
+        for (caller, is_open, clears, after) in cases {
+            let kernel = Kernel::with(SessionOptions { checks, ..SessionOptions::default() });
+            let node = roots(&kernel, 0o6777);
+            let opened = is_open.then(|| kernel.open(&SUPER, node, RDWR).unwrap().handle);
+            let set = if clears { Session::setattr_clearing } else { Session::setattr };
+            let (attr, _) = set(&kernel, &caller, node, &cut, opened).unwrap();
+            let label = format!("{checks:?} {} {is_open} {clears}", caller.uid);
+            assert_eq!((attr.mode & 0o7777, attr.size), (after, 1), "{label}");
+            assert_eq!(mode(&kernel, node), after, "{label}");
         }
     }
 }

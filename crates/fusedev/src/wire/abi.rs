@@ -139,11 +139,6 @@ pub mod write {
     numbers! { u32: CACHE = 1, KILL_SUIDGID = 1 << 2 }
 }
 
-/// `FUSE_OPEN_*`: flags of [`OpenIn`] and [`CreateIn`].
-pub mod open {
-    numbers! { u32: KILL_SUIDGID = 1 }
-}
-
 /// `FUSE_FSYNC_FDATASYNC`: the data, and what is needed to read them.
 pub const FSYNC_DATA: u32 = 1;
 

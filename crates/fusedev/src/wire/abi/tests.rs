@@ -1,7 +1,7 @@
 //! The structs and numbers, compared with those of the C header that is installed. Where it is older, the newer ones are left
 //! out; where there is none, or no compiler, nothing is compared.
 
-use super::{LAYOUTS, fattr, fopen, opcode, open, write};
+use super::{LAYOUTS, fattr, fopen, opcode, write};
 use crate::wire::init::InitFlags;
 use std::fmt::Write as _;
 use std::process::Command;
@@ -71,13 +71,8 @@ fn program() -> (String, Vec<String>) {
             print(format!("{name}.{field}"), since(name, field), &values, &[*at, *size]);
         }
     }
-    let families = [
-        ("FUSE_", opcode::ALL),
-        ("FATTR_", fattr::ALL),
-        ("FOPEN_", fopen::ALL),
-        ("FUSE_WRITE_", write::ALL),
-        ("FUSE_OPEN_", open::ALL),
-    ];
+    let families =
+        [("FUSE_", opcode::ALL), ("FATTR_", fattr::ALL), ("FOPEN_", fopen::ALL), ("FUSE_WRITE_", write::ALL)];
     for (prefix, numbers) in families {
         for (name, number) in numbers {
             let since = if *name == "PASSTHROUGH" { 40 } else { OLDEST };

@@ -1,0 +1,109 @@
+//! SETATTR: changes of attributes, the length among them.
+//!
+//! # What it is
+//! The length changes through the open file that the request names, with the rights of its opener; all else changes with those of
+//! the caller. For set-id bits see `set_ids`.
+//!
+//! # Where it comes from
+//! `fuse_do_setattr` in Linux's `fs/fuse/dir.c`.
+
+use super::files::Keeps;
+use super::{Caller, Session, without_fsetid};
+use crate::options::Checks;
+use std::time::Duration;
+use vfs::{Attr, Errno, SetAttr, SetTime};
+
+impl Session {
+    /// SETATTR: changes attributes; the length through `handle` if that is open for writing. A new length keeps set-id bits if
+    /// root has opened the file, or without a handle, if `caller` is root.
+    ///
+    /// # Errors
+    /// `ESTALE`; those of [`vfs::Context::set_attr`].
+    pub fn setattr(
+        &self,
+        caller: &Caller,
+        node: u64,
+        set: &SetAttr,
+        handle: Option<u64>,
+    ) -> Result<(Attr, Duration), Errno> {
+        self.setattr_as(Keeps::AsOpened, caller, node, set, handle)
+    }
+
+    /// [`setattr`](Self::setattr) for callers that have no `CAP_FSETID`: a new length clears set-id bits.
+    ///
+    /// # Errors
+    /// As for [`setattr`](Self::setattr).
+    pub fn setattr_clearing(
+        &self,
+        caller: &Caller,
+        node: u64,
+        set: &SetAttr,
+        handle: Option<u64>,
+    ) -> Result<(Attr, Duration), Errno> {
+        self.setattr_as(Keeps::Nothing, caller, node, set, handle)
+    }
+
+    fn setattr_as(
+        &self,
+        keeps: Keeps,
+        caller: &Caller,
+        node: u64,
+        set: &SetAttr,
+        handle: Option<u64>,
+    ) -> Result<(Attr, Duration), Errno> {
+        let held = self.node(node)?;
+        let mut set = *set;
+        if set == SetAttr::default() {
+            let attr = self.change_nothing(caller, &held)?;
+            return Ok(self.shown_of(node, &held, attr));
+        }
+        if let Some(mode) = set.mode {
+            set.mode = Some(self.allowed_mode(caller, &held, mode)?);
+        }
+        let times = self.times_of_writes(&mut set, handle);
+        if let Some(size) = set.size
+            && let Some(open) = handle.and_then(|handle| self.files.get(handle))
+            && open.file.flags().can_write()
+        {
+            open.change(self, keeps == Keeps::Nothing, |file| file.set_len(size))?;
+            set.size = None;
+        }
+        let is_done = set == SetAttr::default();
+        let owner = held.attr()?.uid;
+        let is_checked = self.options.checks == Checks::Kernel;
+        if self.options.writeback && is_checked && caller.uid != 0 && caller.uid != owner {
+            both_now(&mut set);
+        }
+        let context = self.callers.changing(caller, owner, &set);
+        // The context of another user than root has no right to keep the bits.
+        let attr = if is_done {
+            held.attr()?
+        } else if keeps == Keeps::Nothing && caller.uid == 0 && set.size.is_some() {
+            self.clear_set_ids(&held)?;
+            without_fsetid(|| context.set_attr_held(&held, &set))?
+        } else {
+            context.set_attr_held(&held, &set)?
+        };
+        let attr =
+            if times == SetAttr::default() { attr } else { self.callers.everyone().set_attr_held(&held, &times)? };
+        Ok(self.shown_of(node, &held, attr))
+    }
+
+    /// With writeback the kernel keeps the times of writes and truncations, and sends them for the user who caused them, or
+    /// any other; that user need not own the file. Takes them out of `set`.
+    fn times_of_writes(&self, set: &mut SetAttr, handle: Option<u64>) -> SetAttr {
+        let is_writes = self.options.writeback && self.options.checks == Checks::Kernel;
+        if !is_writes || set.size.is_none() && handle.is_none() {
+            return SetAttr::default();
+        }
+        SetAttr { atime: set.atime.take(), mtime: set.mtime.take(), ..SetAttr::default() }
+    }
+}
+
+/// With writeback the kernel sends `utimes(path, NULL)` with its own time for `mtime` and the server's for `atime`. Only the
+/// owner may set a given time; the kernel has checked that, so from another user this pair means the time of now twice.
+fn both_now(set: &mut SetAttr) {
+    if let (Some(SetTime::Now), Some(SetTime::At(_))) = (set.atime, set.mtime) {
+        set.mtime = Some(SetTime::Now);
+    }
+}
