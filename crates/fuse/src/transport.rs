@@ -138,6 +138,8 @@ impl Transport {
                 request.operation,
                 Operation::Init(_)
                     | Operation::Destroy
+                    // Its header has no user.
+                    | Operation::Interrupt
                     | Operation::Read(_)
                     | Operation::Readdir(_)
                     | Operation::Readdirplus(_)

@@ -119,4 +119,6 @@ fn a_mount_of_another_user_than_root_takes_times_that_the_kernel_flushes_as_root
         let operation = Operation::Setattr(SetattrIn { valid, ..SetattrIn::default() });
         assert_eq!(transport.may_send(&Request { header, operation }), is_served, "{valid}, {uid}");
     }
+    let interrupt = Request { header: InHeader::default(), operation: Operation::Interrupt };
+    assert!(transport.may_send(&interrupt), "with ENOSYS for a reply, the kernel sends no more of them");
 }
