@@ -12,6 +12,8 @@ use namespace::outcome::{Compare, Moved};
 
 const KERNEL: Side = Side { name: "kernel", fresh: &|| Box::new(Kernel::new()) };
 const LIGHTFOOT: Side = Side { name: "lightfoot", fresh: &|| Box::new(Lightfoot::new(Kernel::world())) };
+const BY_TABLE: Side =
+    Side { name: "lightfoot by the table", fresh: &|| Box::new(Lightfoot::with_table(Kernel::world(), 1 << 16)) };
 const MODEL: Side = Side { name: "model", fresh: &|| Box::new(Model::new(Kernel::world())) };
 
 fn case(name: &str, compare: Compare) -> Case<'_> {
@@ -27,6 +29,13 @@ fn lightfoot_answers_as_the_kernel_does() {
     let compare = Compare { moved: Moved::Nowhere, ..Compare::ALL };
     let case = case("lightfoot_answers_as_the_kernel_does", compare);
     run_seeds(case, 0..40, 5000, LIGHTFOOT, KERNEL);
+}
+
+#[test]
+fn lightfoot_by_the_table_of_whole_paths_answers_as_the_kernel_does() {
+    let compare = Compare { moved: Moved::Nowhere, ..Compare::ALL };
+    let case = case("lightfoot_by_the_table_of_whole_paths_answers_as_the_kernel_does", compare);
+    run_seeds(case, 300..310, 3000, BY_TABLE, KERNEL);
 }
 
 #[test]

@@ -11,6 +11,8 @@ use namespace::model::Model;
 use namespace::outcome::{Compare, Moved};
 
 const LIGHTFOOT: Side = Side { name: "lightfoot", fresh: &|| Box::new(Lightfoot::new(World::PLAIN)) };
+const BY_TABLE: Side =
+    Side { name: "lightfoot by the table", fresh: &|| Box::new(Lightfoot::with_table(World::PLAIN, 1 << 16)) };
 const MODEL: Side = Side { name: "model", fresh: &|| Box::new(Model::new(World::PLAIN)) };
 const PLAN: Plan = Plan { world: World::PLAIN, with_lightfoot: true, extras: false };
 
@@ -23,6 +25,13 @@ fn lightfoot_answers_as_the_model_does() {
     // Lightfoot takes times from the coarse clock: whether they moved, only a patient run can say.
     let compare = Compare { moved: Moved::Nowhere, ..Compare::ALL };
     run_seeds(case("lightfoot_answers_as_the_model_does", compare), 1000..1050, 1000, LIGHTFOOT, MODEL);
+}
+
+#[test]
+fn by_the_table_of_whole_paths_it_answers_as_the_model_does() {
+    let compare = Compare { moved: Moved::Nowhere, ..Compare::ALL };
+    let case = case("by_the_table_of_whole_paths_it_answers_as_the_model_does", compare);
+    run_seeds(case, 3000..3025, 1000, BY_TABLE, MODEL);
 }
 
 #[test]

@@ -20,3 +20,8 @@ mod rng;
 mod storm;
 #[path = "races/view.rs"]
 mod view;
+
+/// The tree of each test.
+fn new_tree() -> lightfoot::Vfs {
+    lightfoot::Vfs::ram()
+}

@@ -23,6 +23,12 @@ use std::sync::Barrier;
 /// The variable that makes this the second process, and selects its work.
 const ROLE: &str = "STORE_FREE_ROLE";
 
+/// The role of lookups by the table of whole paths.
+const BY_TABLE: &str = "look by the table";
+
+/// Bytes of that table: enough for its entries and its lists to be large.
+const TABLE: usize = 2 << 20;
+
 /// The second process's exit status when it has done all.
 const DONE: i32 = 42;
 
@@ -49,6 +55,13 @@ const CONTROLS: [(&str, Control); 6] = [
 #[test]
 fn a_cached_lookup_writes_to_no_shared_memory() {
     check("a_cached_lookup_writes_to_no_shared_memory", "look", |status| status.code() == Some(DONE));
+}
+
+#[test]
+fn a_lookup_by_the_table_of_whole_paths_writes_to_no_shared_memory() {
+    check("a_lookup_by_the_table_of_whole_paths_writes_to_no_shared_memory", BY_TABLE, |status| {
+        status.code() == Some(DONE)
+    });
 }
 
 #[test]
@@ -98,7 +111,9 @@ fn be(role: &str) -> ! {
                 barrier.wait();
             });
         }
-        let frozen = work.get_or_init(Frozen::new);
+        let is_by_table = role == BY_TABLE;
+        let frozen = work.get_or_init(|| Frozen::new(if is_by_table { TABLE } else { 0 }));
+        let misses = frozen.vfs.whole_path_stats().misses;
         if let Some((_, control)) = CONTROLS.iter().find(|(name, _)| *name == role) {
             control(&frozen.contexts[0]);
             println!("{role} went through");
@@ -109,6 +124,7 @@ fn be(role: &str) -> ! {
         for reason in Fallback::ALL {
             assert_eq!(frozen.vfs.fallbacks(reason), 0, "{}", reason.name());
         }
+        assert_eq!(frozen.vfs.whole_path_stats().misses, misses);
         std::process::exit(DONE);
     })
 }
@@ -137,22 +153,32 @@ struct Frozen {
 }
 
 impl Frozen {
-    fn new() -> Self {
+    /// With a table of so many bytes, only the queries that it answers.
+    fn new(table: usize) -> Self {
         let nothing = large_mappings();
-        let vfs = Vfs::ram();
+        let vfs = Vfs::builder().whole_paths(table).records_every_path(true).build(lightfoot::RamFs::new());
         let first = added(&nothing, &large_mappings());
         // Starts the reclaimer, whose stack is none of the cache.
         vfs.barrier();
         let before = large_mappings();
         let contexts = grow(&vfs);
         vfs.barrier();
-        let queries = queries(&contexts[0]).into_iter().map(|query| (ask(&contexts, &query), query));
+        let mut queries = queries(&contexts[0]);
+        if table != 0 {
+            queries.retain(|query| {
+                let is_plain = query.path.starts_with("/t/d") && !query.path.contains("..");
+                is_plain && contexts[0].symlink_metadata(&query.path).is_ok_and(|metadata| metadata.is_file())
+            });
+            assert!(queries.len() > 1000, "{}", queries.len());
+        }
+        let queries = queries.into_iter().map(|query| (ask(&contexts, &query), query));
         let queries = queries.map(|(answer, query)| (query, answer)).collect();
         let ranges = [first, added(&before, &large_mappings())].concat();
         let bytes: usize = ranges.iter().map(ExactSizeIterator::len).sum();
         let stats = vfs.cache_stats();
         assert!(
-            stats.table_bytes >= 2 * LARGE && bytes >= stats.slot_bytes + stats.table_bytes,
+            stats.table_bytes >= 2 * LARGE
+                && bytes >= stats.slot_bytes + stats.table_bytes + vfs.whole_path_stats().bytes,
             "{bytes} of {stats:?}"
         );
         ranges.iter().for_each(freeze);

@@ -18,3 +18,8 @@ mod race;
 mod rng;
 #[path = "torture/whole.rs"]
 mod whole;
+
+/// The tree of each test.
+fn new_tree(fs: impl vfs::FileSystem) -> vfs::Vfs {
+    vfs::Vfs::new(fs)
+}

@@ -43,8 +43,14 @@ pub(crate) struct Lightfoot {
 impl Lightfoot {
     /// A fresh tree; its root directory belongs to the world's owner, as whom the process acts.
     pub(crate) fn new(world: World) -> Self {
+        Self::with_table(world, 0)
+    }
+
+    /// The same with a table of whole paths of so many bytes, which records every path.
+    pub(crate) fn with_table(world: World, bytes: usize) -> Self {
         let (uid, gid) = world.owner;
-        let context = Vfs::new(RamFs::with_root(0o755, uid, gid)).context();
+        let builder = Vfs::builder().whole_paths(bytes).records_every_path(true);
+        let context = builder.build(RamFs::with_root(0o755, uid, gid)).context();
         context.set_policy(Policy {
             protected_symlinks: world.protected_symlinks,
             protected_hardlinks: world.protected_hardlinks,

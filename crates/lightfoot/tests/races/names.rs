@@ -15,7 +15,7 @@ pub(crate) const ABSENT: Seen = Seen::Error(2);
 
 /// A tree and a context in it.
 pub(crate) fn tree(dirs: &[&str]) -> (Vfs, Context) {
-    let vfs = Vfs::ram();
+    let vfs = crate::new_tree();
     let context = vfs.context();
     dirs.iter().for_each(|dir| context.create_dir_all(dir).unwrap());
     (vfs, context)

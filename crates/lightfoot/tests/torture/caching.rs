@@ -6,7 +6,7 @@ use crate::rng::Rng;
 use crate::whole;
 use std::sync::Mutex;
 use testkit::Counting;
-use vfs::{Base, Context, Errno, Invalidator, OwnedPlace, PathAt, RenameFlags, Vfs};
+use vfs::{Base, Context, Errno, Invalidator, OwnedPlace, PathAt, RenameFlags};
 
 /// Operations of each thread.
 const STEPS: u64 = 10_000;
@@ -37,7 +37,7 @@ fn no_name_is_lost_while_all_that_is_cached_is_in_doubt() {
     let paths: Vec<String> = DIRS.iter().map(|dir| format!("{dir}/")).chain(["home/".into()]).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let (fs, counts) = Counting::of(Box::new(testkit::Store::with_paths(&paths)));
-    let vfs = Vfs::new(fs);
+    let vfs = crate::new_tree(fs);
     let context = vfs.context();
     let invalidator = counts.invalidator().expect("told when it was mounted");
     let dirs: Vec<OwnedPlace> = DIRS.iter().map(|dir| context.hold(Base::CWD, dir.as_bytes(), true).unwrap()).collect();

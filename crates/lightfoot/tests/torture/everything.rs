@@ -7,7 +7,7 @@ use crate::whole;
 use ramfs::RamFs;
 use std::sync::Mutex;
 use vfs::{
-    Base, Context, Errno, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags, SetAttr, SetXattr, UnmountFlags, Vfs,
+    Base, Context, Errno, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags, SetAttr, SetXattr, UnmountFlags,
 };
 
 /// Operations of each thread.
@@ -165,7 +165,7 @@ fn threads() -> usize {
 
 #[test]
 fn all_operations_at_once_lose_no_name_and_leave_nothing_held() {
-    let vfs = Vfs::new(RamFs::new());
+    let vfs = crate::new_tree(RamFs::new());
     let context = vfs.context();
     let mkdir = |path: &str| context.mkdir(Base::CWD, path.as_bytes(), 0o755).unwrap();
     HOMES.iter().for_each(|home| mkdir(home));
@@ -213,7 +213,7 @@ fn all_operations_at_once_lose_no_name_and_leave_nothing_held() {
 
 #[test]
 fn a_path_that_is_asked_back_is_of_one_moment_however_long_the_way_is() {
-    let vfs = Vfs::new(RamFs::new());
+    let vfs = crate::new_tree(RamFs::new());
     let context = vfs.context();
     let tour = Tour::new(&context);
     {
