@@ -15,7 +15,7 @@ use crate::base::access::credentials::Credentials;
 use crate::base::errno::Errno;
 use crate::base::name::{NAME_MAX, Named};
 use crate::dcache::dentry::Dentry;
-use crate::dcache::slot::{entry_hash, recorded, recorded_before};
+use crate::dcache::slot::{entry_hash, inode_beside, recorded, recorded_before};
 use crate::dcache::tree::Tree;
 use crate::dcache::whole_path::lists::Pair;
 use crate::dcache::whole_path::{Check, List, Table};
@@ -73,6 +73,10 @@ impl<'g> Shortcut<'g> {
     #[inline(always)]
     pub(super) fn look_up(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<(&'g Dentry, Check)> {
         let found = self.table.entries.find(signature);
+        if let Some(found) = found {
+            // The inode is beside its dentry, if this is its first name: so both lines come at once.
+            prim::hint::prefetch(inode_beside(core::ptr::without_provenance(found.address.get())));
+        }
         match found.and_then(|found| Some((found, recorded(&self.tree.paths, self.guard, &found)?))) {
             Some((found, dentry)) => Some((dentry, Check::of(&found))),
             None => { *self }.missed(signature, found, start, path),
