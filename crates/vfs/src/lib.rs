@@ -183,11 +183,11 @@ impl Builder {
     }
 
     /// Finds whole paths by a table of at most `bytes` bytes in front of the walk; 0, the default, means no table. An
-    /// entry takes 32 bytes, and the table is best filled by three quarters: so take 43 bytes for each path in frequent use.
+    /// entry takes 32 bytes, and the table is best filled by three quarters: so take 56 bytes, with its lists, for each path in frequent use.
     ///
-    /// A path is in the table from its second use on, if all directories on it may be searched by everyone, it passes no
-    /// symbolic link, no mount point, no `.` and no `..`, and has at most 256 bytes. Other paths are walked as without a
-    /// table.
+    /// A path is recorded when it is used again soon after its first use; in a cache with a budget, one or two uses later.
+    /// All directories on it must be ones that everyone may search. It must pass no symbolic link, no mount point, no `.`
+    /// and no `..`, and have at most 256 bytes. Other paths are walked as without a table.
     pub fn whole_paths(mut self, bytes: usize) -> Self {
         self.paths.bytes = bytes;
         self

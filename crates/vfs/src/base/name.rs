@@ -176,10 +176,12 @@ impl<'p> Components<'p> {
     /// The positions of `/` among the 64 bytes from `from` on, as bits; the end of the path counts as one.
     #[inline(always)]
     pub(crate) fn delimiters(&self, from: usize) -> u64 {
-        let rest = self.path.len() - from;
-        if rest >= 64 {
-            return (0..4).fold(0, |mask, k| mask | slashes_at(self.path, from + 16 * k) << (16 * k));
+        // One compare for all four loads.
+        if let Some(block) = self.path.get(from..).and_then(<[u8]>::first_chunk::<64>) {
+            let parts = block.as_chunks::<16>().0.iter().enumerate();
+            return parts.fold(0, |mask, (k, part)| mask | slashes(u128::from_le_bytes(*part)) << (16 * k));
         }
+        let rest = self.path.len() - from;
         let mask = if rest >= 16 {
             // The last load ends with the path; overlapping loads agree.
             (0..4).fold(0, |mask, k| {
