@@ -168,7 +168,7 @@ fn the_table_of_the_peers_is_markdown_and_names_the_system_calls() {
     assert!(output.status.success(), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).expect("the table is UTF-8");
     let table: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
-    assert_eq!(table.len(), 2 + 7, "{text}");
+    assert_eq!(table.len(), 2 + 8, "{text}");
     assert!(table.iter().all(|line| line.matches('|').count() == 4), "{text}");
     for part in ["function calls", "system calls", "`getppid(2)`", "`vfs::MemoryFS`"] {
         assert!(text.contains(part), "{part} is not in\n{text}");
