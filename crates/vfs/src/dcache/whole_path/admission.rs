@@ -62,8 +62,7 @@ impl Admission {
             return true;
         }
         // Of paths that share a slot and take turns, one must stay until its next use.
-        let is_replaced = noted == FREE || self.misses.load(Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62 == 0;
-        if is_replaced {
+        if noted == FREE || mixed(self.misses.load(Relaxed)).is_multiple_of(4) {
             slot.store(tag, Relaxed);
         }
         false
@@ -110,6 +109,13 @@ impl Admission {
     }
 }
 
+/// The finalizer of Sebastiano Vigna's SplitMix64: a number whose bits look random, also for small steps.
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ number >> 31
+}
+
 fn add(counter: &AtomicU64) {
     counter.store(counter.load(Relaxed) + 1, Relaxed);
 }
@@ -136,7 +142,7 @@ mod tests {
         let admission = Admission::default();
         // Four for each slot of the filter.
         let mut waiting: Vec<Signature> = (0..4 * TAGS as u64).map(|n| table.sign(n, b"a").unwrap()).collect();
-        for _ in 0..200 {
+        for _ in 0..2000 {
             waiting.retain(|&signature| !admission.is_second(signature));
         }
         assert!(waiting.is_empty(), "{} of {}", waiting.len(), 4 * TAGS);
