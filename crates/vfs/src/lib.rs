@@ -63,7 +63,7 @@ pub use notify::{DEFAULT_QUEUED_EVENTS, Event, EventKind, Scope, Watch};
 pub use ops::file::OpenFile;
 pub use ops::mount_list::{Holder, MountInfo};
 pub use path_adapter::{PathAdapter, PathEntry, PathFileSystem};
-pub use record_lock::{LockInfo, LockKind, LockWait};
+pub use record_lock::{LockInfo, LockKind, LockWait, ParkedLock};
 pub use sync::rcu::RcuStats;
 
 use dcache::superblock::{Introduce, SuperBlock};

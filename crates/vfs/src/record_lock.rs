@@ -9,8 +9,13 @@
 //! # What it is not
 //! Mandatory: reads and writes ignore these locks. POSIX's per-process locks (`F_SETLK`), which are released
 //! when the process closes any descriptor of the file, are missing. There is no deadlock detection
-//! (`EDEADLK`), as on Linux for open file descriptions. No signal interrupts a wait (`EINTR`): it has a
-//! deadline.
+//! (`EDEADLK`), as on Linux for open file descriptions. No signal interrupts a thread that waits (`EINTR`): the
+//! wait has a deadline.
+//!
+//! # Parked requests
+//! A request can wait without a thread ([`RecordLocks::park`]): the thread that grants it calls a closure. Its
+//! owner can withdraw it ([`RecordLocks::unpark`]). Grants and withdrawals happen under the shard's mutex, so
+//! exactly one of them happens.
 //!
 //! # Fairness
 //! A thread that releases a lock grants the bytes to the waiting requests, in order of arrival, before
@@ -21,14 +26,14 @@
 //!
 //! # How it is locked
 //! Each shard has a mutex, a leaf: no other lock is taken under it, no two shards are locked at once, and
-//! threads are woken after its release. Since a request can wait, callers must hold no lock that the owner of
+//! threads are woken, and closures called, after its release. Since a request can wait, callers must hold no lock that the owner of
 //! a conflicting lock may need. Writes of an owner before it releases a lock happen before those of the next
 //! owner: both took the shard's mutex, a woken waiter too.
 //!
 //! # Keys and owners
 //! The key is the address of the file's inode, which an open file pins. The owner is the address of an open
-//! file description. Its last close calls [`RecordLocks::release_owner`]; none of its requests waits then,
-//! since a waiting thread uses the file.
+//! file description. Its last close calls [`RecordLocks::release_owner`]. None of its requests has a thread
+//! then, since a waiting thread uses the file; its parked requests are withdrawn.
 //!
 //! # Where it comes from
 //! `fcntl(2)`, `fcntl_locking(2)`, `flock(2)`; Linux's `fs/locks.c` for the rest.
@@ -49,7 +54,8 @@ use prim::atomic::{AtomicUsize, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
 use std::collections::BTreeMap;
 use sync::Mutex;
-use table::{LockRequest, LockTable, Sleeper};
+pub(crate) use table::Granted;
+use table::{LockRequest, LockTable, Sleeper, Waiter};
 
 /// Shards of one tree; a power of two.
 const SHARDS: usize = 32;
@@ -98,6 +104,13 @@ enum Family {
     Ranges,
     /// `flock(2)`: a lock is one of all bytes.
     Whole,
+}
+
+/// A request that waits without a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParkedLock {
+    family: Family,
+    number: u64,
 }
 
 /// A table of locks: a file's key, and the family of its locks.
@@ -191,6 +204,41 @@ impl RecordLocks {
         self.acquire(TableId { key, family: Family::Whole }, LockRequest { owner, kind, range: WHOLE }, wait)
     }
 
+    /// Queues the request `number` of `owner` for `range`, or for the file as a whole (`None`), if it conflicts;
+    /// `granted` is called once it is granted. `None`: it does not conflict, and nothing was done.
+    ///
+    /// # Errors
+    /// `EINVAL` for an empty range.
+    pub(crate) fn park(
+        &self,
+        (key, owner, number): (u64, u64, u64),
+        kind: LockKind,
+        range: Option<Range<u64>>,
+        granted: Granted,
+    ) -> Result<Option<ParkedLock>, Errno> {
+        let family = if range.is_some() { Family::Ranges } else { Family::Whole };
+        let range = range.unwrap_or(WHOLE);
+        if range.is_empty() {
+            return Err(Errno::EINVAL);
+        }
+        let request = LockRequest { owner, kind, range };
+        let mut granted = Some(granted);
+        let is_parked = self.shard(key).with(TableId { key, family }, |table| {
+            let conflicting = granted.take_if(|_| table.has_conflict(&request));
+            conflicting.map(|granted| table.park(request, number, granted)).is_some()
+        });
+        // What was not parked is dropped without the lock.
+        drop(granted);
+        Ok(is_parked.then_some(ParkedLock { family, number }))
+    }
+
+    /// Withdraws a request that is parked on the file. `false`: it was granted, or withdrawn.
+    pub(crate) fn unpark(&self, key: u64, parked: ParkedLock) -> bool {
+        let id = TableId { key, family: parked.family };
+        let waiter = self.shard(key).with(id, |table| table.unpark(parked.number));
+        waiter.is_some()
+    }
+
     /// Releases all locks of `owner` on the file: its last close.
     #[inline]
     pub(crate) fn release_owner(&self, key: u64, owner: u64) {
@@ -202,16 +250,18 @@ impl RecordLocks {
     #[cold]
     fn release(&self, key: u64, owner: u64) {
         let shard = self.shard(key);
-        let mut granted = Vec::new();
+        let (mut granted, mut withdrawn) = (Vec::new(), Vec::new());
         let mut tables = shard.tables.lock();
         for id in [TableId { key, family: Family::Ranges }, TableId { key, family: Family::Whole }] {
             if let Some(table) = tables.get_mut(&id) {
+                withdrawn.extend(table.withdraw_owner(owner));
                 granted.extend(table.give_up(owner));
                 shard.settle(&mut tables, id);
             }
         }
         drop(tables);
-        granted.iter().for_each(|sleeper| sleeper.wake());
+        drop(withdrawn);
+        granted.into_iter().for_each(Waiter::wake);
     }
 
     fn acquire(&self, id: TableId, request: LockRequest, wait: LockWait) -> Result<(), Errno> {
@@ -228,7 +278,7 @@ impl RecordLocks {
             let granted = if id.family == Family::Whole { table.give_up(request.owner) } else { Vec::new() };
             (deadline.map(|deadline| Some((table.queue(request), deadline))).ok_or(Errno::EAGAIN), granted)
         });
-        granted.iter().for_each(|sleeper| sleeper.wake());
+        granted.into_iter().for_each(Waiter::wake);
         match answer? {
             None => Ok(()),
             Some((sleeper, deadline)) => shard.sleep(id, &sleeper, deadline),

@@ -8,7 +8,8 @@
 //!
 //! # How it is locked
 //! By the shard's mutex, except for a sleeper's word: the waiting thread reads it relaxed, and takes the
-//! mutex before it relies on it.
+//! mutex before it relies on it. A parked request has no thread: the thread that grants it, calls its closure
+//! after it has released the mutex.
 //!
 //! # Invariants
 //! 1. The locks of two owners do not conflict.
@@ -56,12 +57,50 @@ impl Sleeper {
     }
 }
 
+/// What is called when a parked request is granted.
+pub(crate) type Granted = Box<dyn FnOnce() + Send>;
+
+/// What waits for a request.
+pub(super) enum Waiter {
+    /// A thread.
+    Thread(Arc<Sleeper>),
+    /// No thread: the number of the request, and what is called.
+    Parked(u64, Granted),
+}
+
+impl Waiter {
+    /// Notifies it after its request was granted; without the shard's lock.
+    pub(super) fn wake(self) {
+        match self {
+            Self::Thread(sleeper) => sleeper.wake(),
+            Self::Parked(_, granted) => granted(),
+        }
+    }
+
+    pub(super) fn is_thread(&self, sleeper: &Arc<Sleeper>) -> bool {
+        matches!(self, Self::Thread(own) if Arc::ptr_eq(own, sleeper))
+    }
+
+    pub(super) fn is_parked(&self, number: u64) -> bool {
+        matches!(self, Self::Parked(own, _) if *own == number)
+    }
+}
+
+impl core::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Thread(sleeper) => f.debug_tuple("Thread").field(sleeper).finish(),
+            Self::Parked(number, _) => f.debug_tuple("Parked").field(number).finish(),
+        }
+    }
+}
+
 /// See the module's description.
 #[derive(Debug, Default)]
 pub(super) struct LockTable {
     /// Owners with locks.
     held: BTreeMap<u64, Ranges>,
-    waiting: VecDeque<(LockRequest, Arc<Sleeper>)>,
+    waiting: VecDeque<(LockRequest, Waiter)>,
 }
 
 impl LockTable {
@@ -86,29 +125,52 @@ impl LockTable {
         blocking.map(|(&owner, _)| owner).collect()
     }
 
-    /// Grants a request without a conflict. Returns the sleepers whose requests this grants; the caller wakes
+    /// Grants a request without a conflict. Returns the waiters whose requests this grants; the caller wakes
     /// them.
     #[must_use]
-    pub(super) fn grant(&mut self, request: &LockRequest) -> Vec<Arc<Sleeper>> {
+    pub(super) fn grant(&mut self, request: &LockRequest) -> Vec<Waiter> {
         if self.apply(request) { self.hand_over() } else { Vec::new() }
     }
 
     /// Removes all locks of `owner`. Returns as [`LockTable::grant`].
     #[must_use]
-    pub(super) fn give_up(&mut self, owner: u64) -> Vec<Arc<Sleeper>> {
+    pub(super) fn give_up(&mut self, owner: u64) -> Vec<Waiter> {
         self.grant(&LockRequest { owner, kind: LockKind::Unlock, range: WHOLE })
     }
 
     /// Queues a request that conflicts.
     pub(super) fn queue(&mut self, request: LockRequest) -> Arc<Sleeper> {
         let sleeper = Arc::new(Sleeper { word: AtomicU32::new(Sleeper::WAITING) });
-        self.waiting.push_back((request, sleeper.clone()));
+        self.waiting.push_back((request, Waiter::Thread(sleeper.clone())));
         sleeper
+    }
+
+    /// Queues a request that conflicts, without a thread.
+    pub(super) fn park(&mut self, request: LockRequest, number: u64, granted: Granted) {
+        self.waiting.push_back((request, Waiter::Parked(number, granted)));
     }
 
     /// Withdraws a waiting request.
     pub(super) fn withdraw(&mut self, sleeper: &Arc<Sleeper>) {
-        self.waiting.retain(|(_, other)| !Arc::ptr_eq(other, sleeper));
+        self.waiting.retain(|(_, other)| !other.is_thread(sleeper));
+    }
+
+    /// Withdraws a parked request. `None`: it was granted, or withdrawn.
+    pub(super) fn unpark(&mut self, number: u64) -> Option<Waiter> {
+        let at = self.waiting.iter().position(|(_, other)| other.is_parked(number))?;
+        self.waiting.remove(at).map(|(_, waiter)| waiter)
+    }
+
+    /// Withdraws all requests of an owner that ends.
+    pub(super) fn withdraw_owner(&mut self, owner: u64) -> Vec<Waiter> {
+        let is_others = |(request, _): &(LockRequest, Waiter)| request.owner != owner;
+        if self.waiting.iter().all(is_others) {
+            return Vec::new();
+        }
+        let (others, own) = self.waiting.drain(..).partition(is_others);
+        self.waiting = others;
+        let own: VecDeque<_> = own;
+        own.into_iter().map(|(_, waiter)| waiter).collect()
     }
 
     /// For each other owner with a conflicting lock, the first such lock.
@@ -128,7 +190,7 @@ impl LockTable {
     }
 
     /// Grants what can be granted, in order of arrival.
-    fn hand_over(&mut self) -> Vec<Arc<Sleeper>> {
+    fn hand_over(&mut self) -> Vec<Waiter> {
         let mut granted = Vec::new();
         let mut at = 0;
         while let Some((request, _)) = self.waiting.get(at) {
@@ -136,16 +198,18 @@ impl LockTable {
                 at += 1;
                 continue;
             }
-            let Some((request, sleeper)) = self.waiting.remove(at) else {
+            let Some((request, waiter)) = self.waiting.remove(at) else {
                 break;
             };
             // A request may release a part of its owner's locks: older requests get another chance.
             if self.apply(&request) {
                 at = 0;
             }
-            // Relaxed: under the lock, which the sleeper takes too.
-            sleeper.word.store(Sleeper::GRANTED, Relaxed);
-            granted.push(sleeper);
+            if let Waiter::Thread(sleeper) = &waiter {
+                // Relaxed: under the lock, which the sleeper takes too.
+                sleeper.word.store(Sleeper::GRANTED, Relaxed);
+            }
+            granted.push(waiter);
         }
         granted
     }

@@ -104,12 +104,34 @@ impl Model {
     }
 }
 
+/// A request that waits, with a thread or without.
+enum Queued {
+    Sleeper(Arc<Sleeper>),
+    Parked(u64),
+}
+
+impl Queued {
+    fn is(&self, waiter: &Waiter) -> bool {
+        match self {
+            Self::Sleeper(sleeper) => waiter.is_thread(sleeper),
+            Self::Parked(number) => waiter.is_parked(*number),
+        }
+    }
+
+    fn withdraw(self, table: &mut LockTable) {
+        match self {
+            Self::Sleeper(sleeper) => table.withdraw(&sleeper),
+            Self::Parked(number) => assert!(table.unpark(number).is_some() && table.unpark(number).is_none()),
+        }
+    }
+}
+
 /// One table beside its model.
 #[derive(Default)]
 struct Pair {
     table: LockTable,
     model: Model,
-    sleepers: Vec<(usize, Arc<Sleeper>)>,
+    sleepers: Vec<(usize, Queued)>,
     requests: usize,
 }
 
@@ -123,7 +145,7 @@ impl Pair {
             }
             1 if !self.sleepers.is_empty() => {
                 let (number, sleeper) = self.sleepers.swap_remove(random.below(self.sleepers.len()));
-                self.table.withdraw(&sleeper);
+                sleeper.withdraw(&mut self.table);
                 self.model.waiting.retain(|&(other, _)| other != number);
                 return;
             }
@@ -133,7 +155,14 @@ impl Pair {
                 if self.model.is_blocked(&request) {
                     if self.sleepers.len() < 6 {
                         self.requests += 1;
-                        self.sleepers.push((self.requests, self.table.queue(request.clone())));
+                        let queued = if random.below(2) == 0 {
+                            Queued::Sleeper(self.table.queue(request.clone()))
+                        } else {
+                            let number = self.requests as u64;
+                            self.table.park(request.clone(), number, Box::new(|| ()));
+                            Queued::Parked(number)
+                        };
+                        self.sleepers.push((self.requests, queued));
                         self.model.waiting.push((self.requests, request));
                     }
                     return;
@@ -141,9 +170,9 @@ impl Pair {
                 (self.table.grant(&request), self.model.grant(&request))
             }
         };
-        let number_of = |sleeper| self.sleepers.iter().find(|(_, other)| Arc::ptr_eq(other, sleeper)).unwrap().0;
+        let number_of = |waiter| self.sleepers.iter().find(|(_, queued)| queued.is(waiter)).unwrap().0;
         assert_eq!(granted.iter().map(number_of).collect::<Vec<_>>(), expected);
-        self.sleepers.retain(|(_, sleeper)| !sleeper.is_granted());
+        self.sleepers.retain(|(number, _)| !expected.contains(number));
     }
 
     fn check(&self, random: &mut Random) {
@@ -170,7 +199,7 @@ fn random_requests_have_what_a_model_of_single_bytes_has() {
             pair.check(&mut random);
         }
         for owner in 0..OWNERS as u64 {
-            pair.sleepers.drain(..).for_each(|(_, sleeper)| pair.table.withdraw(&sleeper));
+            pair.sleepers.drain(..).for_each(|(_, queued)| queued.withdraw(&mut pair.table));
             assert!(pair.table.give_up(owner).is_empty());
         }
         assert!(pair.table.is_empty() && pair.table.waiting() == 0);
@@ -366,4 +395,56 @@ fn threads_that_wait_at_random_never_share_what_is_exclusive() {
         }
     });
     assert!(locks.is_idle(8) && locks.shard(8).tables.lock().is_empty());
+}
+
+/// Parks owner 2's request for all bytes. Returns it, and the number of calls of its closure.
+fn park_one(locks: &RecordLocks, range: Option<Range<u64>>) -> (Option<ParkedLock>, std::sync::Arc<AtomicI32>) {
+    let calls = std::sync::Arc::new(AtomicI32::new(0));
+    let counted = calls.clone();
+    let granted = Box::new(move || _ = counted.fetch_add(1, Relaxed));
+    (locks.park((8, 2, 77), Exclusive, range, granted).unwrap(), calls)
+}
+
+#[test]
+fn a_parked_request_is_granted_once_or_withdrawn_or_ends_with_its_owner() {
+    for range in [None, Some(0..9)] {
+        let locks = RecordLocks::new();
+        let take = |owner| match range.clone() {
+            None => locks.flock(8, owner, Exclusive, LockWait::Never),
+            Some(range) => locks.set(8, owner, Exclusive, range, LockWait::Never),
+        };
+        let (parked, calls) = park_one(&locks, range.clone());
+        assert!(parked.is_none() && calls.load(Relaxed) == 0 && locks.is_idle(8), "nothing conflicts");
+        take(1).unwrap();
+        let (parked, calls) = park_one(&locks, range.clone());
+        locks.release_owner(8, 1);
+        assert_eq!((calls.load(Relaxed), locks.unpark(8, parked.unwrap())), (1, false), "it was granted");
+        assert_eq!(take(1), Err(Errno::EAGAIN));
+        locks.release_owner(8, 2);
+        take(1).unwrap();
+        let (parked, calls) = park_one(&locks, range.clone());
+        let parked = parked.unwrap();
+        assert_eq!((locks.unpark(8, parked), locks.unpark(8, parked)), (true, false));
+        let (_, of_the_closed) = park_one(&locks, range.clone());
+        locks.release_owner(8, 2);
+        locks.release_owner(8, 1);
+        assert_eq!((calls.load(Relaxed), of_the_closed.load(Relaxed)), (0, 0), "they were withdrawn");
+        assert!(locks.is_idle(8));
+    }
+}
+
+#[test]
+fn a_grant_and_a_withdrawal_at_once_have_one_outcome() {
+    for _ in 0..2_000 {
+        let locks = RecordLocks::new();
+        locks.set(8, 1, Exclusive, 0..9, LockWait::Never).unwrap();
+        let (parked, calls) = park_one(&locks, Some(0..9));
+        let is_withdrawn = thread::scope(|scope| {
+            let withdrawing = scope.spawn(|| locks.unpark(8, parked.unwrap()));
+            locks.release_owner(8, 1);
+            withdrawing.join().unwrap()
+        });
+        assert_eq!((calls.load(Relaxed), locks.is_idle(8)), (i32::from(!is_withdrawn), is_withdrawn));
+        locks.release_owner(8, 2);
+    }
 }

@@ -4,7 +4,7 @@
 use crate::base::errno::Errno;
 use crate::base::flags::OpenFlags;
 use crate::ops::file::OpenFile;
-use crate::record_lock::{LockInfo, LockKind, LockWait};
+use crate::record_lock::{LockInfo, LockKind, LockWait, ParkedLock};
 use core::ops::Range;
 use prim::atomic::Ordering::Relaxed;
 
@@ -18,14 +18,7 @@ impl OpenFile {
     /// empty range; `EBADF` for a shared lock without reading, an exclusive one without writing, and on a
     /// place opened with `PATH`.
     pub fn lock_range(&self, kind: LockKind, range: Range<u64>, wait: LockWait) -> Result<(), Errno> {
-        let allowed = match kind {
-            LockKind::Shared => self.flags.can_read(),
-            LockKind::Exclusive => self.flags.can_write(),
-            LockKind::Unlock => !self.flags.contains(OpenFlags::PATH),
-        };
-        if !allowed {
-            return Err(Errno::EBADF);
-        }
+        self.check_lock_of_range(kind)?;
         self.held.sb().record_locks.set(self.lock_key(), self.lock_owner(), kind, range, wait)
     }
 
@@ -64,6 +57,44 @@ impl OpenFile {
             return Err(Errno::EBADF);
         }
         self.held.sb().record_locks.flock(self.lock_key(), self.lock_owner(), kind, wait)
+    }
+
+    /// Waits for a lock without a thread: queues a request that conflicts, for `range` as [`lock_range`](Self::lock_range), or
+    /// as [`flock`](Self::flock) (`None`). Once it is granted, the thread that made room calls `granted`, which must not block.
+    /// It holds no lock of the tree, but may be in any call of the tree. `None`: the request does not conflict, and nothing was done.
+    ///
+    /// The request is withdrawn when this open file ends.
+    ///
+    /// # Errors
+    /// `EINVAL` and `EBADF` as for those two.
+    pub fn park_lock(
+        &self,
+        kind: LockKind,
+        range: Option<Range<u64>>,
+        granted: Box<dyn FnOnce() + Send>,
+    ) -> Result<Option<ParkedLock>, Errno> {
+        if range.is_some() {
+            self.check_lock_of_range(kind)?;
+        } else if self.flags.contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF);
+        }
+        let sb = self.held.sb();
+        let numbers = (self.lock_key(), self.lock_owner(), sb.next_number());
+        sb.record_locks.park(numbers, kind, range, granted)
+    }
+
+    /// Withdraws a parked request. `false`: it was granted, and its closure was called or will be.
+    pub fn unpark_lock(&self, parked: ParkedLock) -> bool {
+        self.held.sb().record_locks.unpark(self.lock_key(), parked)
+    }
+
+    fn check_lock_of_range(&self, kind: LockKind) -> Result<(), Errno> {
+        let is_allowed = match kind {
+            LockKind::Shared => self.flags.can_read(),
+            LockKind::Exclusive => self.flags.can_write(),
+            LockKind::Unlock => !self.flags.contains(OpenFlags::PATH),
+        };
+        if is_allowed { Ok(()) } else { Err(Errno::EBADF) }
     }
 
     pub(super) fn release_locks(&self) {
