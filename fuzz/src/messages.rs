@@ -64,6 +64,7 @@ pub fn run(data: &[u8]) {
     let kernel = Arc::new(Kernel::default());
     let channel: Arc<dyn Channel> = kernel.clone();
     let (mut body, mut handle, mut node) = (Body::new(), 0, 1);
+    let (mut waits, mut waiting) = (Vec::new(), Vec::new());
     for _ in 0..MAX_STEPS {
         if input.is_empty() {
             break;
@@ -71,12 +72,12 @@ pub fn run(data: &[u8]) {
         let bytes = message(&mut input, handle, node);
         let parsed = Request::parse(&bytes);
         if matches!(parsed, Ok(Request { operation: Operation::Setlkw(_), .. })) {
-            // It may wait for ever, on another thread.
+            waits.push(bytes);
             continue;
         }
         let next = transport.serve(&channel, &bytes, &mut body);
         let replies = kernel.taken();
-        check(&parsed, &replies);
+        check(&parsed, &replies, session.options().locks);
         if next == Next::End {
             break;
         }
@@ -94,8 +95,17 @@ pub fn run(data: &[u8]) {
             }
         }
     }
+    // Each of these is answered once: at once, when another releases its lock, or at the end.
+    for (unique, mut bytes) in (1_000_000..).zip(waits) {
+        bytes[8..16].copy_from_slice(&u64::to_ne_bytes(unique));
+        waiting.push(unique);
+        transport.serve(&channel, &bytes, &mut body);
+    }
     assert_eq!(session.metrics().get(Gauge::Panics), 0, "a panic was contained");
     session.end();
+    let mut answered: Vec<u64> = kernel.taken().into_iter().map(|(unique, ..)| unique).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, waiting);
     assert_eq!((session.known_nodes(), session.open_handles()), (1, 0));
 }
 
@@ -129,11 +139,12 @@ fn message(input: &mut Input<'_>, handle: u64, node: u64) -> Vec<u8> {
     [header.as_bytes(), &arguments].concat()
 }
 
-fn check(parsed: &Result<Request<'_>, Malformed>, replies: &[(u64, i32, Vec<u8>)]) {
+fn check(parsed: &Result<Request<'_>, Malformed>, replies: &[(u64, i32, Vec<u8>)], has_waits: bool) {
     let unique = match parsed {
         Err(Malformed::NoHeader) => None,
         Err(Malformed::Request(unique)) => Some(*unique),
         Ok(Request { operation: Operation::Forget(_) | Operation::BatchForget(_) | Operation::NotifyReply, .. }) => None,
+        Ok(Request { operation: Operation::Interrupt(_), .. }) if has_waits => None,
         Ok(request) => Some(request.header.unique),
     };
     let got: Vec<u64> = replies.iter().map(|(unique, ..)| *unique).collect();

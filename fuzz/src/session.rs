@@ -11,7 +11,8 @@
 use crate::guarded_tree::{BYTES, INODES, SECRET, check_others_files, check_roots_files, tree};
 use crate::input::Input;
 use fuse::{
-    Caller, Checks, Entry, FileLock, Gauge, NameIn, NewMode, Opened, ROOT_NODE, Session, SessionOptions, Unlisted,
+    Caller, Checks, Entry, FileLock, Gauge, LockFamily, LockOwner, NameIn, NewMode, Opened, ROOT_NODE, Session,
+    SessionOptions, Unlisted,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -401,13 +402,18 @@ impl World {
     fn lock(&self, caller: &Caller, input: &mut Input<'_>) -> Result<(), Errno> {
         let node = self.node(input);
         let kind = *input.pick(&[LockKind::Shared, LockKind::Exclusive, LockKind::Unlock]);
-        let lock = FileLock { kind, start: number(input), end: number(input) };
-        let owner = u64::from(input.byte() & 3);
+        let family = *input.pick(&[LockFamily::Ranges, LockFamily::Whole]);
+        let lock = FileLock { kind, start: number(input), end: number(input), family, pid: 1 };
+        let owner = LockOwner { node, owner: u64::from(input.byte() & 3), handle: 0 };
         if input.byte() & 1 == 0 {
-            return self.session.getlk(caller, node, owner, lock).map(drop);
+            return self.session.getlk(owner, lock).map(drop);
         }
-        // None that waits: nobody would end it.
-        self.session.setlk(caller, node, owner, lock)
+        // Those that wait end with the session.
+        if input.byte() & 1 == 0 {
+            self.session.setlk_waiting(caller, number(input), owner, lock, Box::new(drop));
+            return self.session.interrupt(number(input));
+        }
+        self.session.setlk(owner, lock)
     }
 
     fn check_not_secret(&self, bytes: &[u8]) {

@@ -41,5 +41,8 @@ pub use checkers::{CheckedOptions, Checker, Refusal, Right, checker, refusal, ri
 pub use metrics::{Gauge, Metrics, Op, OpStats, Snapshot};
 pub use mount::{MountError, Mounted, check_options, mount};
 pub use options::{Checks, MountOptions, SessionOptions, Shown, Ttls};
-pub use session::{Caller, Entry, FileLock, Listed, LockWaiter, NameIn, NewMode, Opened, ROOT_NODE, Session, Unlisted};
+pub use session::{
+    Caller, Entry, FileLock, Listed, LockAnswer, LockFamily, LockOwner, NameIn, NewMode, Opened, ROOT_NODE, Session,
+    Unlisted,
+};
 pub use transport::{Channel, Next, Transport};

@@ -88,7 +88,13 @@ impl Metrics {
     #[inline]
     #[must_use = "a timer that is dropped at once measures nothing"]
     pub fn time(&self, op: Op) -> Timer<'_> {
-        Timer { metrics: self, op, began_ns: clock::monotonic_ns(), errno: Cell::new(0) }
+        self.time_since(op, clock::monotonic_ns())
+    }
+
+    /// [`time`](Self::time) of an operation that began at `began_ns`.
+    #[inline]
+    pub(crate) fn time_since(&self, op: Op, began_ns: i64) -> Timer<'_> {
+        Timer { metrics: self, op, began_ns, errno: Cell::new(0) }
     }
 
     /// Records an operation that took `ns` nanoseconds and ended with `errno`, 0 for success.

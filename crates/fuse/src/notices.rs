@@ -185,8 +185,8 @@ impl Notices {
         drop(self.shared.idle.wait_while(self.shared.lock(), is_busy).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Makes the thread stop. Returns whether it was sending.
-    fn stop(&self) -> bool {
+    /// Makes the thread stop, which then drops its sender. Returns whether it was sending.
+    pub(crate) fn stop(&self) -> bool {
         let mut state = self.shared.lock();
         state.is_stopped = true;
         state.queue.clear();

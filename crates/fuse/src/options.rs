@@ -68,8 +68,8 @@ pub struct SessionOptions {
     pub writeback: bool,
     /// The kernel reads and writes the backing files of a host directory without requests.
     pub passthrough: bool,
-    /// Locks of `fcntl(2)` are taken in the tree, where its other users see them. Otherwise the kernel keeps the locks of this
-    /// mount, as it always does those of `flock(2)`.
+    /// Locks of `fcntl(2)` and `flock(2)` are taken in the tree, where its other users see them. Otherwise the kernel keeps the
+    /// locks of this mount, as it does those of `flock(2)` with [`no_open`](Self::no_open).
     pub locks: bool,
     /// The kernel sends no OPEN and RELEASE and reads and writes by node, which saves two requests for each open. For file
     /// systems without [`vfs::FsTraits::wants_opens`]. The caller of a write is then unknown, so each write clears

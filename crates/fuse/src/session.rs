@@ -18,6 +18,7 @@
 mod callers;
 mod files;
 mod listing;
+mod lock_waits;
 mod locks;
 mod names;
 mod observer;
@@ -31,7 +32,8 @@ mod xattrs;
 
 pub use files::Opened;
 pub use listing::{Listed, Unlisted};
-pub use locks::{FileLock, LockWaiter};
+pub use lock_waits::LockAnswer;
+pub use locks::{FileLock, LockFamily, LockOwner};
 pub(crate) use set_ids::without_fsetid;
 
 use crate::checkers::session_refusal;
@@ -128,7 +130,7 @@ pub struct Session {
     trim: Trim,
     files: Handles<files::OpenHandle>,
     directories: Handles<OpenFile>,
-    locks: locks::Locks,
+    locks: Arc<locks::Locks>,
     backed: files::Backed,
     waiting_for_data: unsent::Waiting,
     /// The root's device. The inode numbers of other devices are mixed with the device number.
@@ -158,6 +160,7 @@ impl Session {
         let root = callers.everyone().hold(Base::CWD, b"/", true)?;
         let root_dev = root.dev();
         let nodes = Nodes::new(Arc::new(Node::free(root)));
+        let metrics = Arc::new(Metrics::new());
         let session = Arc::new(Self {
             options,
             callers,
@@ -167,14 +170,14 @@ impl Session {
             trim: Trim::default(),
             files: Handles::new(),
             directories: Handles::new(),
-            locks: locks::Locks::default(),
+            locks: Arc::new(locks::Locks::new(&metrics)),
             backed: files::Backed::default(),
             waiting_for_data: unsent::Waiting::default(),
             root_dev,
             has_others: AtomicBool::new(false),
             expires_names: AtomicBool::new(false),
             cannot_prune: AtomicBool::new(false),
-            metrics: Arc::new(Metrics::new()),
+            metrics,
             notices: OnceLock::new(),
             vfs: vfs.clone(),
         });
@@ -345,12 +348,15 @@ impl Session {
         }
     }
 
-    /// DESTROY: drops all nodes, handles and locks, which the kernel does not release one by one.
+    /// DESTROY: drops all nodes, handles and locks, which the kernel does not release one by one, and ends the requests that wait
+    /// and the notices.
     pub fn end(&self) {
         drop(self.files.drain());
         drop(self.directories.drain());
         self.locks.clear();
         drop(self.nodes.forget_all());
+        // Its sender keeps the device open.
+        self.notices.get().into_iter().for_each(|notices| _ = notices.stop());
     }
 
     /// Waits until all queued notices are sent. A thread that serves requests must not call it: a notice can wait in the

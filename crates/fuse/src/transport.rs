@@ -108,9 +108,14 @@ impl Transport {
             }
             Operation::NotifyReply => {}
             Operation::Init(_) => reply.failed(Errno::EIO),
-            // The kernel then sends no more INTERRUPT.
-            Operation::Interrupt | Operation::Unknown => reply.failed(Errno::ENOSYS),
-            Operation::Setlkw(lock) => self.wait_for_lock(channel, request, &lock, body),
+            Operation::Unknown => reply.failed(Errno::ENOSYS),
+            Operation::Interrupt(interrupt) => {
+                // After ENOSYS the kernel sends no more INTERRUPT; otherwise it expects no reply.
+                if let Err(errno) = self.session.interrupt(interrupt.unique) {
+                    reply.failed(errno);
+                }
+            }
+            Operation::Setlkw(lock) => self.wait_for_lock(channel, request, &lock),
             Operation::Lseek(seek) => self.seek(channel, request, &seek, body),
             operation => {
                 let reply = match operation {
@@ -139,7 +144,7 @@ impl Transport {
                 Operation::Init(_)
                     | Operation::Destroy
                     // Its header has no user.
-                    | Operation::Interrupt
+                    | Operation::Interrupt(_)
                     | Operation::Read(_)
                     | Operation::Readdir(_)
                     | Operation::Readdirplus(_)
@@ -242,7 +247,7 @@ fn op_of(operation: &Operation<'_>) -> Option<Op> {
         Operation::Forget(_)
         | Operation::BatchForget(_)
         | Operation::Init(_)
-        | Operation::Interrupt
+        | Operation::Interrupt(_)
         | Operation::Destroy
         | Operation::NotifyReply
         | Operation::Unknown => return None,

@@ -186,18 +186,58 @@ fn extended_attributes_fit_or_are_too_long() {
     }
 }
 
+/// A lock of all bytes: `F_WRLCK` (1) or `F_UNLCK` (2), of `flock(2)` with flag 1.
+fn lock_of(owner: u64, kind: u32, lk_flags: u32) -> LkIn {
+    let mut lock = LkIn { owner, lk_flags, ..LkIn::default() };
+    (lock.lk.end, lock.lk.kind) = (u64::MAX, kind);
+    lock
+}
+
+/// A request with another number than 7.
+fn numbered(unique: u64, opcode: u32, node: u64, arguments: &[u8]) -> Vec<u8> {
+    let mut message = message(opcode, node, &[arguments]);
+    message[8..16].copy_from_slice(&unique.to_ne_bytes());
+    message
+}
+
 #[test]
-fn a_request_that_waits_for_a_lock_is_answered_by_another_thread() {
-    let mut server = Server::new(options());
-    let (node, _) = make_file(&mut server);
-    let mut lock = LkIn { owner: 1, ..LkIn::default() };
-    (lock.lk.end, lock.lk.kind) = (u64::MAX, 1);
-    let (next, mut replies) = server.send(&message(opcode::SETLKW, node, &[lock.as_bytes()]));
-    while replies.is_empty() {
-        std::thread::yield_now();
-        replies = std::mem::take(&mut *server.kernel.0.lock().unwrap());
+fn a_request_that_waits_for_a_lock_has_one_reply_when_the_wait_ends() {
+    let eintr = Errno::EINTR.raw();
+    for flags in [0, 1] {
+        let mut server = Server::new(options());
+        let (node, _) = make_file(&mut server);
+        let mut send = |unique, opcode, arguments: &[u8]| {
+            let (next, replies) = server.send(&numbered(unique, opcode, node, arguments));
+            assert_eq!(next, Next::More);
+            replies.into_iter().map(|(unique, error, body)| (unique, error, body.len())).collect::<Vec<_>>()
+        };
+        let interrupt = |unique: u64| unique.to_ne_bytes();
+        let wait = |owner| lock_of(owner, 1, flags);
+        assert_eq!(send(2, opcode::SETLKW, wait(1).as_bytes()), [(2, 0, 0)], "it is free");
+        assert_eq!(send(4, opcode::SETLKW, wait(2).as_bytes()), []);
+        assert_eq!(send(5, opcode::INTERRUPT, &interrupt(4)), [(4, eintr, 0)], "which waits");
+        assert_eq!(send(5, opcode::INTERRUPT, &interrupt(4)), [], "which was answered");
+        assert_eq!(send(7, opcode::INTERRUPT, &interrupt(6)), [], "which comes");
+        assert_eq!(send(6, opcode::SETLKW, wait(2).as_bytes()), [(6, eintr, 0)]);
+        assert_eq!(send(8, opcode::SETLKW, wait(2).as_bytes()), []);
+        assert_eq!(send(9, opcode::SETLK, lock_of(1, 2, flags).as_bytes()), [(8, 0, 0), (9, 0, 0)], "a release");
+        assert_eq!(send(10, opcode::SETLKW, wait(3).as_bytes()), []);
+        let mut bad = wait(3);
+        bad.lk.kind = 3;
+        assert_eq!(send(11, opcode::SETLKW, bad.as_bytes()), [(11, Errno::EINVAL.raw(), 0)]);
+        server.session.end();
+        let replies = std::mem::take(&mut *server.kernel.0.lock().unwrap());
+        assert_eq!(replies, [(10, eintr, Vec::new())]);
+        let recorded = server.session.metrics().snapshot().ops;
+        let recorded = recorded.iter().find(|op| op.name == "setlk").unwrap();
+        assert_eq!((recorded.count, &recorded.errnos[..]), (7, &[(eintr, 3), (Errno::EINVAL.raw(), 1)][..]));
     }
-    assert_eq!((next, replies), (Next::More, vec![(7, 0, Vec::new())]));
+}
+
+#[test]
+fn without_locks_the_kernel_sends_no_more_interrupts() {
+    let mut server = Server::new(MountOptions::default());
+    assert_eq!(server.ask(opcode::INTERRUPT, 0, &[&[0; 8]]), Err(Errno::ENOSYS));
 }
 
 #[test]
@@ -208,7 +248,6 @@ fn what_is_not_served_has_its_errno() {
         (opcode::BMAP, Errno::ENOSYS),
         (opcode::POLL, Errno::ENOSYS),
         (opcode::COPY_FILE_RANGE, Errno::ENOSYS),
-        (opcode::INTERRUPT, Errno::ENOSYS),
         (51, Errno::ENOSYS),
         (u32::MAX, Errno::ENOSYS),
     ];
@@ -326,7 +365,7 @@ fn any_bytes_get_one_reply_or_none() {
         if dice.bool() {
             bytes.truncate(dice.usize(..=bytes.len()));
         }
-        // Another thread replies to a request that waits.
+        // The reply to a request that waits comes later.
         let is_waiting = bytes.get(4..8) == Some(&opcode::SETLKW.to_ne_bytes());
         if is_waiting {
             continue;
@@ -334,7 +373,8 @@ fn any_bytes_get_one_reply_or_none() {
         let (_, replies) = server.send(&bytes);
         let has_header = bytes.len() >= size_of::<InHeader>();
         let is_forget = Request::parse(&bytes).is_ok_and(|request| {
-            matches!(request.header.opcode, opcode::FORGET | opcode::BATCH_FORGET | opcode::NOTIFY_REPLY)
+            let without = [opcode::FORGET, opcode::BATCH_FORGET, opcode::NOTIFY_REPLY, opcode::INTERRUPT];
+            without.contains(&request.header.opcode)
         });
         assert_eq!(replies.len(), usize::from(has_header && !is_forget), "{bytes:?}");
         assert!(replies.iter().all(|(unique, ..)| unique.to_ne_bytes() == bytes[8..16]), "{bytes:?}");

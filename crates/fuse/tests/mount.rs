@@ -4,6 +4,8 @@
 mod close_errors;
 #[path = "mount/limits.rs"]
 mod limits;
+#[path = "mount/lock_waits.rs"]
+mod lock_waits;
 #[path = "mount/panics.rs"]
 mod panics;
 mod support;

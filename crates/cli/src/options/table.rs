@@ -212,7 +212,7 @@ pub(super) const TABLE: [Row; 44] = [
         form: Switch { off: "nolocks", set: |s, on| s.mount.session.locks = on },
         valid: &[Mount],
         default: "nolocks",
-        help: "Handle fcntl locks in Lightfoot instead of the kernel.",
+        help: "Handle locks in Lightfoot instead of the kernel: other users of the tree see them.",
     },
     Row {
         name: "nosuid",

@@ -1,49 +1,43 @@
-//! Locks of `fcntl(2)` in the tree, with which they exclude the locks of its other users.
+//! Locks of `fcntl(2)` and `flock(2)` in the tree, with which they exclude the locks of its other users.
 //!
 //! # What it is
-//! The kernel numbers the owners of locks. Each pair of node and owner has an open file of the tree, which holds its locks. It
-//! is closed, and the locks end, when the owner closes the file.
+//! The kernel numbers the owners of locks: for `fcntl(2)` the open files of a process, for `flock(2)` and `F_OFD_SETLK` an open
+//! file. Each pair of node and owner has an open file of the tree, which holds its locks. It is closed, and the locks end, when
+//! the owner closes the file (FLUSH), and when the kernel's open file by which it was locked last ends (RELEASE).
 //!
-//! A request that waits needs a separate thread, so their number is limited, for all and for each user. It fails with
-//! `EDEADLK` when it would wait for an owner that waits for it. It ends with `EINTR` when its thread has a signal: the kernel
-//! cannot interrupt a request here, so `/proc` is read several times a second.
-//!
-//! # What it is not
-//! `flock(2)`: the kernel keeps those locks of this mount by itself, and the tree's other users do not see them.
+//! Locks of the two calls do not conflict. [`lock_waits`](super::lock_waits) has the requests that wait.
 //!
 //! # How it is locked
-//! Two mutexes, for the open files and for the waits; the files may be locked under the waits. No thread has either while it
-//! waits for a lock.
+//! A mutex for the open files. No thread has it while it calls the tree for more than a number.
 //!
 //! # Where it comes from
-//! `fcntl_locking(2)`; `posix_locks_deadlock` in Linux's `fs/locks.c`; `request_wait_answer` in `fs/fuse/dev.c`.
+//! `fcntl_locking(2)`, `flock(2)`; `fuse_setlk` and `fuse_prepare_release` in Linux's `fs/fuse/file.c`.
 //!
 //! # Limitations
-//! A deadlock with waits of other users of the tree, or by way of a second mount point of one file, is not detected. As on
-//! Linux, threads of one process are one owner.
+//! The kernel does not report when the last descriptor of a file ends without an open (`no_open`). Then it keeps the locks of
+//! `flock(2)` by itself, and those of `F_OFD_SETLK` stay until they are released or the mount ends.
 
-use super::{Caller, Session};
-use crate::metrics::{Gauge, Metrics};
+use super::Session;
+use super::lock_waits::Waits;
+use crate::metrics::Metrics;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use vfs::{Errno, LockInfo, LockKind, LockWait, OpenFile, OpenFlags};
 
 /// The last byte of a lock to the end of the file: `OFFSET_MAX` in Linux.
 const TO_END: u64 = i64::MAX as u64;
 
-/// The most requests that wait at once.
-const MOST_WAITERS: usize = 256;
+/// The call that a lock is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockFamily {
+    /// `fcntl(2)`: a range of bytes.
+    Ranges,
+    /// `flock(2)`: the file as a whole.
+    Whole,
+}
 
-/// The most requests of one user that wait at once.
-const MOST_OF_A_USER: usize = 64;
-
-/// How long a request waits before it looks for a signal and for a deadlock again.
-const ROUND: Duration = Duration::from_millis(200);
-
-/// A lock of `fcntl(2)`.
+/// A lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileLock {
     /// Shared, exclusive, or unlock.
@@ -52,96 +46,109 @@ pub struct FileLock {
     pub start: u64,
     /// Last byte. `i64::MAX` or more: to the end of the file, which replies show as `i64::MAX`.
     pub end: u64,
+    /// Of [`LockFamily::Whole`], the bytes mean nothing.
+    pub family: LockFamily,
+    /// The process; 0 if unknown.
+    pub pid: u32,
 }
 
 impl FileLock {
-    fn range(&self) -> core::ops::Range<u64> {
-        self.start..if self.end >= TO_END { u64::MAX } else { self.end + 1 }
+    /// The bytes; `None`: the file as a whole.
+    pub(super) fn range(&self) -> Option<core::ops::Range<u64>> {
+        let range = self.start..if self.end >= TO_END { u64::MAX } else { self.end + 1 };
+        (self.family == LockFamily::Ranges).then_some(range)
     }
+
+    /// Sets it for the open file, without waiting.
+    fn set(&self, file: &OpenFile) -> Result<(), Errno> {
+        match self.range() {
+            Some(range) => file.lock_range(self.kind, range, LockWait::Never),
+            None => file.flock(self.kind, LockWait::Never),
+        }
+    }
+}
+
+/// Whose lock a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LockOwner {
+    /// Node of the file.
+    pub node: u64,
+    /// The kernel's number of the owner.
+    pub owner: u64,
+    /// The open file by which it requests the lock; 0 without opens.
+    pub handle: u64,
+}
+
+/// The open file of an owner.
+struct Owned {
+    file: Arc<OpenFile>,
+    /// The open file of the kernel by which it was used last.
+    handle: u64,
+    /// The process that set a lock last.
+    pid: u32,
 }
 
 /// Open files by node and owner, and the requests that wait.
-#[derive(Default)]
 pub(crate) struct Locks {
-    files: Mutex<BTreeMap<(u64, u64), Arc<OpenFile>>>,
-    waits: Arc<Mutex<Waits>>,
+    files: Mutex<BTreeMap<(u64, u64), Owned>>,
+    pub(super) waits: Waits,
 }
 
 impl Locks {
-    /// Releases all locks of `owner` on `node`.
+    pub(super) fn new(metrics: &Arc<Metrics>) -> Self {
+        Self { files: Mutex::default(), waits: Waits::new(metrics) }
+    }
+
+    /// Releases all locks on ranges of `owner` on `node`.
     fn end(&self, node: u64, owner: u64) {
-        let file = self.files.lock().remove(&(node, owner));
-        drop(file);
+        let file = {
+            let mut files = self.files.lock();
+            let Some(owned) = files.get(&(node, owner)) else { return };
+            // With the mutex, nobody else can get it from here. One of the owner's requests may wait.
+            if Arc::strong_count(&owned.file) > 1 {
+                owned.file.clone()
+            } else if let Some(owned) = files.remove(&(node, owner)) {
+                owned.file
+            } else {
+                return;
+            }
+        };
+        let _ = file.lock_range(LockKind::Unlock, 0..u64::MAX, LockWait::Never);
+    }
+
+    /// The kernel's open file `handle` has ended, and with it the locks of `flock_owner`, and those set by it.
+    fn release(&self, node: u64, handle: u64, flock_owner: Option<u64>) {
+        let ended: Vec<_> = {
+            let mut files = self.files.lock();
+            let of_node = files.range((node, 0)..=(node, u64::MAX));
+            let is_over = |owner: u64, owned: &Owned| owned.handle == handle || Some(owner) == flock_owner;
+            let keys: Vec<_> =
+                of_node.filter(|((_, owner), owned)| is_over(*owner, owned)).map(|(key, _)| *key).collect();
+            keys.iter().filter_map(|key| files.remove(key)).collect()
+        };
+        drop(ended);
     }
 
     pub(super) fn clear(&self) {
+        self.waits.end();
         let all = core::mem::take(&mut *self.files.lock());
         drop(all);
     }
 
-    /// The owners whose locks on `node` keep `file` from `lock`.
-    fn blockers(&self, node: u64, file: &OpenFile, lock: &FileLock) -> Vec<u64> {
-        let numbers = file.lock_blockers(lock.kind, lock.range());
+    /// The owners whose locks on `node` keep `file` from `lock`, with the processes that set locks last.
+    pub(super) fn blockers(&self, node: u64, file: &OpenFile, lock: &FileLock) -> Vec<(u64, u32)> {
+        let numbers = lock.range().map_or(Vec::new(), |range| file.lock_blockers(lock.kind, range));
         let files = self.files.lock();
         let owners = files.range((node, 0)..=(node, u64::MAX));
-        owners.filter(|(_, file)| numbers.contains(&file.lock_number())).map(|(&(_, owner), _)| owner).collect()
+        let blocking = owners.filter(|(_, owned)| numbers.contains(&owned.file.lock_number()));
+        blocking.map(|(&(_, owner), owned)| (owner, owned.pid)).collect()
     }
-}
 
-/// The requests that wait.
-#[derive(Default)]
-struct Waits {
-    of_users: HashMap<u32, usize>,
-    count: usize,
-    /// By its number: the owner of a request, and the owners that it waits for.
-    requests: HashMap<u64, (u64, Vec<u64>)>,
-    last: u64,
-}
-
-impl Waits {
-    /// Whether one of `owners` waits for `target`, or for one that does.
-    fn lead_to(&self, owners: &[u64], target: u64) -> bool {
-        let (mut to_visit, mut visited) = (owners.to_vec(), Vec::new());
-        while let Some(owner) = to_visit.pop() {
-            if owner == target {
-                return true;
-            }
-            if !visited.contains(&owner) {
-                visited.push(owner);
-                let waiting = self.requests.values().filter(|(waiting, _)| *waiting == owner);
-                to_visit.extend(waiting.flat_map(|(_, blockers)| blockers));
-            }
+    /// Notes that `owner` has a lock on `node` by `pid`.
+    pub(super) fn note(&self, node: u64, owner: u64, lock: &FileLock) {
+        if let Some(owned) = self.files.lock().get_mut(&(node, owner)) {
+            owned.pid = lock.pid;
         }
-        false
-    }
-}
-
-/// The permit of a request to wait. It ends on drop.
-pub struct LockWaiter {
-    waits: Arc<Mutex<Waits>>,
-    metrics: Arc<Metrics>,
-    uid: u32,
-    number: u64,
-}
-
-impl Drop for LockWaiter {
-    fn drop(&mut self) {
-        let mut waits = self.waits.lock();
-        waits.count -= 1;
-        waits.requests.remove(&self.number);
-        if let Some(count) = waits.of_users.get_mut(&self.uid) {
-            *count -= 1;
-            if *count == 0 {
-                waits.of_users.remove(&self.uid);
-            }
-        }
-        self.metrics.set(Gauge::LockWaiters, waits.count as u64);
-    }
-}
-
-impl core::fmt::Debug for LockWaiter {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("LockWaiter").field("uid", &self.uid).finish_non_exhaustive()
     }
 }
 
@@ -166,78 +173,53 @@ impl Session {
         self.options.locks || self.files.get(handle).is_some_and(|open| open.file.wants_flush())
     }
 
+    /// The part of RELEASE that ends locks: those set by the open file `handle`, and those of `flock_owner`.
+    pub fn release_locks(&self, node: u64, handle: u64, flock_owner: Option<u64>) {
+        if self.options.locks {
+            self.locks.release(node, handle, flock_owner);
+        }
+    }
+
     /// GETLK: the first lock that conflicts with `lock`.
     ///
     /// # Errors
     /// `EINVAL`, `ESTALE`; `ENOSYS` without [`locks`](crate::SessionOptions::locks).
-    pub fn getlk(&self, _caller: &Caller, node: u64, owner: u64, lock: FileLock) -> Result<Option<FileLock>, Errno> {
-        let file = self.locker(node, owner)?;
-        let found = file.test_lock(lock.kind, lock.range())?;
-        Ok(found.map(|LockInfo { kind, start, end, .. }| FileLock { kind, start, end: (end - 1).min(TO_END) }))
+    pub fn getlk(&self, of: LockOwner, lock: FileLock) -> Result<Option<FileLock>, Errno> {
+        let range = lock.range().ok_or(Errno::EINVAL)?;
+        let file = self.locker(of)?;
+        let Some(LockInfo { kind, start, end, .. }) = file.test_lock(lock.kind, range)? else { return Ok(None) };
+        let found = FileLock { kind, start, end: (end - 1).min(TO_END), ..lock };
+        let any = FileLock { kind: LockKind::Exclusive, ..found };
+        let pid = self.locks.blockers(of.node, &file, &any).first().map_or(0, |(_, pid)| *pid);
+        Ok(Some(FileLock { pid, ..found }))
     }
 
     /// SETLK: takes, changes or releases a lock.
     ///
     /// # Errors
     /// `EAGAIN`, `EINVAL`, `ESTALE`; `ENOSYS` without [`locks`](crate::SessionOptions::locks).
-    pub fn setlk(&self, _caller: &Caller, node: u64, owner: u64, lock: FileLock) -> Result<(), Errno> {
-        self.locker(node, owner)?.lock_range(lock.kind, lock.range(), LockWait::Never)
+    pub fn setlk(&self, of: LockOwner, lock: FileLock) -> Result<(), Errno> {
+        let file = self.locker(of)?;
+        self.set(&file, of, &lock)
     }
 
-    /// Permits one more request to wait, on a separate thread.
-    ///
-    /// # Errors
-    /// `ENOLCK`: too many wait, of this user or of all.
-    pub fn lock_waiter(&self, caller: &Caller) -> Result<LockWaiter, Errno> {
-        let mut waits = self.locks.waits.lock();
-        let of_user = waits.of_users.get(&caller.uid).copied().unwrap_or_default();
-        if waits.count >= MOST_WAITERS || of_user >= MOST_OF_A_USER {
-            return Err(Errno::ENOLCK);
+    pub(super) fn set(&self, file: &OpenFile, of: LockOwner, lock: &FileLock) -> Result<(), Errno> {
+        lock.set(file)?;
+        if lock.kind != LockKind::Unlock {
+            self.locks.note(of.node, of.owner, lock);
+            self.locks.end_circles_through(of);
         }
-        waits.of_users.insert(caller.uid, of_user + 1);
-        waits.count += 1;
-        waits.last += 1;
-        self.metrics.set(Gauge::LockWaiters, waits.count as u64);
-        let (waits, number) = (self.locks.waits.clone(), waits.last);
-        Ok(LockWaiter { waits, metrics: self.metrics.clone(), uid: caller.uid, number })
+        Ok(())
     }
 
-    /// SETLKW: as [`setlk`](Self::setlk), but waits, without limit.
-    ///
-    /// # Errors
-    /// `EDEADLK`: an owner that it would wait for waits for `owner`. `EINTR`: the caller has a signal, or has exited. Otherwise
-    /// those of [`setlk`](Self::setlk) except `EAGAIN`.
-    pub fn setlk_waiting(
-        &self,
-        caller: &Caller,
-        (node, owner): (u64, u64),
-        lock: FileLock,
-        waiter: &LockWaiter,
-    ) -> Result<(), Errno> {
-        let file = self.locker(node, owner)?;
-        loop {
-            let mut waits = self.locks.waits.lock();
-            // Under the mutex: of two requests that close a circle, the second sees the first.
-            let blockers = self.locks.blockers(node, &file, &lock);
-            if waits.lead_to(&blockers, owner) {
-                return Err(Errno::EDEADLK);
-            }
-            waits.requests.insert(waiter.number, (owner, blockers));
-            drop(waits);
-            match file.lock_range(lock.kind, lock.range(), LockWait::AtMost(ROUND)) {
-                Err(Errno::ETIMEDOUT) if has_signal(caller.pid) => return Err(Errno::EINTR),
-                Err(Errno::ETIMEDOUT) => {}
-                done => return done,
-            }
-        }
-    }
-
-    fn locker(&self, node: u64, owner: u64) -> Result<Arc<OpenFile>, Errno> {
+    /// The open file of an owner.
+    pub(super) fn locker(&self, LockOwner { node, owner, handle }: LockOwner) -> Result<Arc<OpenFile>, Errno> {
         if !self.options.locks {
             return Err(Errno::ENOSYS);
         }
-        if let Some(file) = self.locks.files.lock().get(&(node, owner)) {
-            return Ok(file.clone());
+        if let Some(owned) = self.locks.files.lock().get_mut(&(node, owner)) {
+            owned.handle = handle;
+            return Ok(owned.file.clone());
         }
         let held = self.node(node)?;
         let opened = |flags| self.callers.everyone().open_held(&held, flags);
@@ -246,18 +228,9 @@ impl Session {
             Err(Errno::EROFS) => opened(OpenFlags::RDONLY)?,
             file => file?,
         };
-        Ok(self.locks.files.lock().entry((node, owner)).or_insert_with(|| Arc::new(file)).clone())
+        let file = Arc::new(file);
+        let mut files = self.locks.files.lock();
+        let owned = files.entry((node, owner)).or_insert_with(|| Owned { file: file.clone(), handle, pid: 0 });
+        Ok(owned.file.clone())
     }
-}
-
-/// Whether the thread `pid` has exited, or a signal interrupts what it waits for. `false` if it is unknown (0).
-fn has_signal(pid: u32) -> bool {
-    if pid == 0 {
-        return false;
-    }
-    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
-    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
-    let mask = |name: &str| u64::from_str_radix(line(name), 16).unwrap_or_default();
-    let pending = mask("SigPnd:") | mask("ShdPnd:");
-    line("State:").starts_with(['Z', 'X']) || pending & !mask("SigBlk:") & !mask("SigIgn:") != 0
 }

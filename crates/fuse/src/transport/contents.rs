@@ -5,7 +5,7 @@ use super::reply::Channel;
 use super::trace::{Replied, created, escaped, line};
 use super::{Transport, passthrough};
 use crate::session::NewMode;
-use fusedev::wire::abi::{CreateOut, FSYNC_DATA, WriteOut, write};
+use fusedev::wire::abi::{CreateOut, FSYNC_DATA, RELEASE_FLOCK_UNLOCK, WriteOut, write};
 use fusedev::wire::{Body, Operation, Request};
 use std::sync::Arc;
 use vfs::Errno;
@@ -70,6 +70,8 @@ impl Transport {
             Operation::Flush(flush) => session.flush(node, flush.fh, flush.lock_owner),
             Operation::Release(release) => {
                 line!("RELEASE\t{node}\t{}", release.fh);
+                let ends_flocks = release.release_flags & RELEASE_FLOCK_UNLOCK != 0;
+                session.release_locks(node, release.fh, ends_flocks.then_some(release.lock_owner));
                 session.release(release.fh);
                 self.backings.release(node, release.fh);
                 Ok(())

@@ -1,7 +1,7 @@
 //! Conversions between the types of the tree and those of the protocol.
 
-use crate::session::{Caller, Entry, FileLock};
-use fusedev::wire::abi::{self, EntryOut, InHeader, SetattrIn, fattr};
+use crate::session::{Caller, Entry, FileLock, LockFamily};
+use fusedev::wire::abi::{self, EntryOut, InHeader, LK_FLOCK, LkIn, SetattrIn, fattr};
 use std::time::Duration;
 use vfs::{Attr, Errno, LockKind, SetAttr, SetTime};
 
@@ -96,14 +96,16 @@ pub(super) fn set_attr(set: &SetattrIn) -> SetAttr {
 
 /// # Errors
 /// `EINVAL`: its kind is not one of `fcntl(2)`.
-pub(super) fn file_lock(lock: &abi::FileLock) -> Result<FileLock, Errno> {
+pub(super) fn file_lock(request: &LkIn) -> Result<FileLock, Errno> {
+    let lock = &request.lk;
     let kind = match lock.kind {
         RDLCK => LockKind::Shared,
         WRLCK => LockKind::Exclusive,
         UNLCK => LockKind::Unlock,
         _ => return Err(Errno::EINVAL),
     };
-    Ok(FileLock { kind, start: lock.start, end: lock.end })
+    let family = if request.lk_flags & LK_FLOCK == 0 { LockFamily::Ranges } else { LockFamily::Whole };
+    Ok(FileLock { kind, start: lock.start, end: lock.end, family, pid: lock.pid })
 }
 
 pub(super) fn lock_type(kind: LockKind) -> u32 {

@@ -55,8 +55,9 @@ pub(super) fn wanted(options: &MountOptions) -> InitFlags {
         (true, InitFlags::HAS_EXPIRE_ONLY),
         (session.acl && session.checks == Checks::Kernel, InitFlags::POSIX_ACL),
         (session.writeback, InitFlags::WRITEBACK_CACHE),
-        // FUSE_FLOCK_LOCKS is not requested: locks of `flock(2)` and `fcntl(2)` are of different families, but arrive alike.
         (session.locks, InitFlags::POSIX_LOCKS),
+        // Without opens the kernel does not report the end of the open file that has such a lock.
+        (session.locks && !session.no_open, InitFlags::FLOCK_LOCKS),
         (session.passthrough, InitFlags::PASSTHROUGH),
     ];
     all.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, flag)| flag).collect()

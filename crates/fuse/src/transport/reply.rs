@@ -11,8 +11,10 @@ use crate::panics::contained;
 use crate::session::Session;
 use fusedev::Device;
 use fusedev::wire::Body;
+use prim::clock::monotonic_ns;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 use vfs::Errno;
 use zerocopy::IntoBytes;
@@ -113,6 +115,44 @@ impl<'c> Reply<'c> {
         tracing::error!(%refused, error, len = body.len(), "the kernel refused a reply");
         if error == 0 {
             let _ = self.channel.reply(self.unique, Errno::EIO.raw(), &[]);
+        }
+    }
+}
+
+/// The reply to a request that ends later, without a body. Dropped without one, it fails the request with `EIO`.
+#[derive(Debug)]
+pub(super) struct Later {
+    channel: Arc<dyn Channel>,
+    unique: u64,
+    metrics: Arc<Metrics>,
+    op: Op,
+    began_ns: i64,
+    result: Result<(), Errno>,
+}
+
+impl Later {
+    /// Starts the timer.
+    pub(super) fn new(channel: Arc<dyn Channel>, unique: u64, metrics: Arc<Metrics>, op: Op) -> Self {
+        Self { channel, unique, metrics, op, began_ns: monotonic_ns(), result: Err(Errno::EIO) }
+    }
+
+    /// Replies.
+    pub(super) fn ends(mut self, result: Result<(), Errno>) {
+        self.result = result;
+    }
+}
+
+impl Drop for Later {
+    fn drop(&mut self) {
+        let timer = self.metrics.time_since(self.op, self.began_ns);
+        let reply = Reply::new(&*self.channel, self.unique);
+        match self.result {
+            Ok(()) => reply.done(&[]),
+            Err(errno) => {
+                timer.failed(errno.raw());
+                self.metrics.note_error(self.op, errno);
+                reply.failed(errno);
+            }
         }
     }
 }

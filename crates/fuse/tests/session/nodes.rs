@@ -1,7 +1,7 @@
 //! Nodes: their lookup counts, names that change meanwhile, and their end.
 
 use crate::kernel::{DIR, Kernel, PLAIN, RDONLY, RDWR, SUPER, WRONLY};
-use lightfoot_fuse::{Entry, FileLock, Gauge, Listed, NameIn, ROOT_NODE, SessionOptions, Ttls};
+use lightfoot_fuse::{Entry, FileLock, Gauge, Listed, LockFamily, LockOwner, NameIn, ROOT_NODE, SessionOptions, Ttls};
 use std::time::Duration;
 use vfs::{Errno, LockKind, SetAttr};
 
@@ -186,7 +186,7 @@ fn a_node_stays_the_same_file_when_names_move() {
 #[test]
 fn every_operation_on_an_unknown_node_fails_with_estale() {
     type Ask = fn(&Kernel, u64) -> Result<(), Errno>;
-    const LOCK: FileLock = FileLock { kind: LockKind::Shared, start: 0, end: 9 };
+    const LOCK: FileLock = FileLock { kind: LockKind::Shared, start: 0, end: 9, family: LockFamily::Ranges, pid: 0 };
     let asks: [(&str, Ask); 24] = [
         ("lookup", |k, n| k.lookup(&SUPER, n, b"x").map(drop)),
         ("getattr", |k, n| k.getattr(n).map(drop)),
@@ -210,8 +210,8 @@ fn every_operation_on_an_unknown_node_fails_with_estale() {
         ("setxattr", |k, n| k.setxattr(&SUPER, n, b"user.a", b"v", 0)),
         ("listxattr", |k, n| k.listxattr(&SUPER, n).map(drop)),
         ("removexattr", |k, n| k.removexattr(&SUPER, n, b"user.a")),
-        ("getlk", |k, n| k.getlk(&SUPER, n, 1, LOCK).map(drop)),
-        ("setlk", |k, n| k.setlk(&SUPER, n, 1, LOCK)),
+        ("getlk", |k, n| k.getlk(LockOwner { node: n, owner: 1, handle: 0 }, LOCK).map(drop)),
+        ("setlk", |k, n| k.setlk(LockOwner { node: n, owner: 1, handle: 0 }, LOCK)),
     ];
     let kernel = Kernel::with(SessionOptions { locks: true, ..SessionOptions::default() });
     let entry = kernel.file("f");

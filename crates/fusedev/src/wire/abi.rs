@@ -139,6 +139,12 @@ pub mod write {
     numbers! { u32: CACHE = 1, KILL_SUIDGID = 1 << 2 }
 }
 
+/// `FUSE_LK_FLOCK`, a flag of [`LkIn`]: the lock is one of `flock(2)`.
+pub const LK_FLOCK: u32 = 1;
+
+/// `FUSE_RELEASE_FLOCK_UNLOCK`, a flag of [`ReleaseIn`]: the owner of locks of `flock(2)` ends.
+pub const RELEASE_FLOCK_UNLOCK: u32 = 1 << 1;
+
 /// `FUSE_FSYNC_FDATASYNC`: the data, and what is needed to read them.
 pub const FSYNC_DATA: u32 = 1;
 

@@ -24,6 +24,8 @@ bitflags::bitflags! {
         const BIG_WRITES = 1 << 5;
         /// The umask comes with the request.
         const DONT_MASK = 1 << 6;
+        /// Locks of `flock(2)` are requests.
+        const FLOCK_LOCKS = 1 << 10;
         /// The kernel drops pages when it finds another size or time.
         const AUTO_INVAL_DATA = 1 << 12;
         /// Listings with attributes.

@@ -12,8 +12,8 @@
 
 use super::abi::{
     AccessIn, BatchForgetIn, CreateIn, FallocateIn, FlushIn, ForgetIn, ForgetOne, FsyncIn, GetxattrIn, InHeader,
-    InitIn, LinkIn, LkIn, LseekIn, MkdirIn, MknodIn, OpenIn, ReadIn, ReleaseIn, Rename2In, RenameIn, SetattrIn,
-    SetxattrIn, WriteIn, opcode,
+    InitIn, InterruptIn, LinkIn, LkIn, LseekIn, MkdirIn, MknodIn, OpenIn, ReadIn, ReleaseIn, Rename2In, RenameIn,
+    SetattrIn, SetxattrIn, WriteIn, opcode,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -100,7 +100,7 @@ pub enum Operation<'m> {
     /// Makes a file and opens it.
     Create(CreateIn, &'m [u8]),
     /// The program that waits for a request has a signal.
-    Interrupt,
+    Interrupt(InterruptIn),
     /// A block of a file.
     Bmap,
     /// The last request of a connection; not each has it.
@@ -221,7 +221,7 @@ impl<'m> Arguments<'m> {
             opcode::SETLK => Operation::Setlk(self.take()?),
             opcode::SETLKW => Operation::Setlkw(self.take()?),
             opcode::ACCESS => Operation::Access(self.take()?),
-            opcode::INTERRUPT => Operation::Interrupt,
+            opcode::INTERRUPT => Operation::Interrupt(self.take()?),
             opcode::BMAP => Operation::Bmap,
             opcode::DESTROY => Operation::Destroy,
             opcode::IOCTL => Operation::Ioctl,

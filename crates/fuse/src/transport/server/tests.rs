@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::session::Session;
-use fusedev::wire::abi::{InitOut, MINOR, OutHeader, SetattrIn, fattr, opcode};
+use crate::transport::KernelSender;
+use fusedev::wire::abi::{InitOut, InterruptIn, MINOR, OutHeader, SetattrIn, fattr, opcode};
 use ramfs::RamFs;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::os::fd::OwnedFd;
@@ -101,6 +102,20 @@ fn all_threads_and_the_session_end_with_the_connection() {
 }
 
 #[test]
+fn the_device_is_closed_when_the_session_has_ended() {
+    let (kernel, device) = Kernel::new();
+    kernel.send(opcode::INIT, 1, &init(7, 45));
+    let options = MountOptions { threads: Some(1), clone_fd: false, ..MountOptions::default() };
+    let (session, server) = negotiate(device.clone(), &options);
+    session.notify_by(KernelSender { device, session: Arc::downgrade(&session) }, 1);
+    kernel.send(opcode::DESTROY, 2, &[]);
+    server.expect("a server").run().expect("no error");
+    kernel.receive();
+    kernel.receive();
+    assert_eq!(rustix::io::read(&kernel.0, &mut [0; 8]), Ok(0), "nobody has the other side");
+}
+
+#[test]
 fn a_mount_of_another_user_than_root_takes_times_that_the_kernel_flushes_as_root() {
     let options = MountOptions::default();
     let session = Session::new(&Vfs::new(RamFs::new()), options.session.clone()).expect("a session");
@@ -119,6 +134,6 @@ fn a_mount_of_another_user_than_root_takes_times_that_the_kernel_flushes_as_root
         let operation = Operation::Setattr(SetattrIn { valid, ..SetattrIn::default() });
         assert_eq!(transport.may_send(&Request { header, operation }), is_served, "{valid}, {uid}");
     }
-    let interrupt = Request { header: InHeader::default(), operation: Operation::Interrupt };
-    assert!(transport.may_send(&interrupt), "with ENOSYS for a reply, the kernel sends no more of them");
+    let interrupt = Request { header: InHeader::default(), operation: Operation::Interrupt(InterruptIn::default()) };
+    assert!(transport.may_send(&interrupt), "the kernel sends it for all users");
 }
