@@ -3,6 +3,10 @@
 
 #[path = "whole_path/attack.rs"]
 mod attack;
+#[path = "whole_path/attack_rights.rs"]
+mod attack_rights;
+#[path = "whole_path/classes.rs"]
+mod classes;
 #[path = "whole_path/operations.rs"]
 mod operations;
 #[path = "whole_path/starts.rs"]

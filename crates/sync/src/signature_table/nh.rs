@@ -28,6 +28,14 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// The signature of the same key in the group that has this secret: a random number of the group. Two keys, of one group
+    /// or of two, have the same signature by a chance of 2^-128 if their groups differ.
+    #[must_use]
+    pub fn of_group(self, secret: u128) -> Self {
+        let sum = (u128::from(self.high) << 64 | u128::from(self.low)).wrapping_add(secret);
+        Self { low: sum as u64, high: (sum >> 64) as u64 }
+    }
+
     /// Its bits, mixed, for a choice among lines.
     #[inline(always)]
     pub(super) fn spread(self) -> u64 {

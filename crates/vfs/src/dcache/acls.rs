@@ -8,7 +8,7 @@ use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::{NewInode, Request, SetXattr};
 use crate::dcache::inode::Inode;
-use crate::dcache::object::ObjectFlags;
+use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::slot::dentry_beside;
 use crate::dcache::superblock::SuperBlock;
 
@@ -40,14 +40,16 @@ impl SuperBlock {
     fn put_acls_locked(&self, dentry: &Dentry, inode: &Inode, acls: Acls) {
         let slow = acls.access.is_some() || self.own_permissions;
         let any = acls.access.is_some() || acls.default.is_some();
-        inode.set_acl(&self.domain, any.then_some(acls));
-        if dentry.object().is_dir() {
-            let slow_dir = ObjectFlags::SLOW_DIR;
-            dentry.update_flags(
-                &self.paths,
-                |object| if slow { object.with(slow_dir) } else { object.without(slow_dir) },
-            );
+        let set = || inode.set_acl(&self.domain, any.then_some(acls));
+        if !dentry.object().is_dir() {
+            return set();
         }
+        let flags = |object: Object| object.without(ObjectFlags::SLOW_DIR);
+        let flags = |object| if slow { flags(object).with(ObjectFlags::SLOW_DIR) } else { flags(object) };
+        self.paths.change_rights(dentry, || {
+            set();
+            dentry.update_flags(&self.paths, flags);
+        });
     }
 
     /// Replaces the copies by what the file system answered, if they differ.

@@ -155,7 +155,8 @@ impl Dentry {
     }
 
     /// Changes flags that a walk through a directory looks at: of a directory, also updates `SEARCH_ALL`, which follows
-    /// from them and from the mode. If recorded paths pass a directory that is closed so, that is a change of `paths`.
+    /// from them and from the mode. If recorded paths pass a directory that is closed so, or that every walk through it must
+    /// look at from now on, that is a change of `paths`.
     pub(crate) fn update_flags(&self, paths: &WholePaths, mut change: impl FnMut(Object) -> Object) {
         let mut old = self.object();
         if !old.is_dir() {
@@ -165,7 +166,7 @@ impl Dentry {
         loop {
             let object = change(old);
             let new = object.with_search(inode_of(self, object).map_or(0, Inode::mode));
-            if old.has(ObjectFlags::PASSED) && old.is_open_dir() && !new.is_open_dir() {
+            if old.has(ObjectFlags::PASSED) && old.is_harder_as(new) {
                 counted.get_or_insert_with(|| paths.change(Kind::Hard));
             }
             // ORDERING: Release, pairs with the Acquire load in `object`, and with that of `mark`: a recorder that marks the

@@ -53,7 +53,7 @@ impl SuperBlock {
         let reply = self.fs().attributes(&Request::of(&Credentials::root()), inode);
         let is_same = |attr: &Attr| if attr.kind() == before.attr.kind() { Ok(()) } else { Err(Errno::ESTALE) };
         let attr = reply.and_then(|attr| is_same(&attr).map(|()| attr)).inspect_err(|_| inode.mark_stale())?;
-        let are_rights_known = inode.learn_answer(&attr, &before);
+        let are_rights_known = inode.learn_answer(&self.paths, &attr, &before);
         if self.fs_applies_acls {
             self.fetch_acls(inode, &attr);
         }

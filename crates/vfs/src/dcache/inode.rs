@@ -14,6 +14,7 @@
 //! Linux's `struct inode` and its `i_rwsem`, `i_private`, `i_link`.
 
 mod reference;
+mod rights;
 mod staleness;
 
 pub(crate) use reference::{DeadInode, InodeRef};

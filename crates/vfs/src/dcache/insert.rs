@@ -217,7 +217,7 @@ impl SuperBlock {
     pub(crate) fn refresh(&self, dentry: &Dentry, new: &NewInode, before: Option<&Before>) {
         let Some(inode) = dentry.inode() else { return };
         let kind = inode.mode() & S_IFMT;
-        inode.learn_reply(&Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr }, before);
+        inode.learn_reply(&self.paths, &Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr }, before);
         self.renew_acls(dentry, inode, acls_of(new));
         self.set_valid(inode, new.valid);
         set_expiry(dentry, new.valid);

@@ -198,6 +198,13 @@ impl Object {
         self.has(ObjectFlags::SEARCH_ALL)
     }
 
+    /// Whether a directory that has this word is harder to search when it has the word `new`: not everyone may search it any
+    /// more, or each walk must look at a flag that it did not have.
+    pub(crate) fn is_harder_as(self, new: Self) -> bool {
+        let gained = new.0 & !self.0 & ObjectFlags::SLOW_SEARCH.bits();
+        gained != 0 || (self.is_open_dir() && !new.is_open_dir())
+    }
+
     /// Whether a path may end here without the slow step: there is an inode and no flag of
     /// [`SPECIAL`](ObjectFlags::SPECIAL). One compare, since those bits are above the address.
     #[inline(always)]

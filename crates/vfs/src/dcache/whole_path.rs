@@ -8,8 +8,9 @@
 //! names and the rights to search them. An entry is used if no change of the skeleton began since, and the dentry's
 //! sequence is the recorded one. So a lookup stores nothing, and does no work for a component.
 //!
-//! A path is recorded if all its steps are common ones: directories that everyone may search, of one mount, without
-//! symbolic links and `..`. Other paths are walked.
+//! A path is recorded if all its steps are common ones: directories of one mount, without symbolic links and `..`. If there
+//! is a directory that not everyone may search, the path is recorded for one [class](classes) of credentials. Other paths are
+//! walked.
 //!
 //! # What counts as a change
 //! A directory has a *mark* ([`ObjectFlags::PASSED`]) if a recorded path passed it. Changes of directories without a mark
@@ -18,7 +19,9 @@
 //! | operation | counted |
 //! |---|---|
 //! | rename or exchange of a directory | *soft*, if it is marked: [`Moving`] |
-//! | a directory that not everyone may search any more: mode, ACL, a mount on it, an expiry | *hard*, if it is marked: [`Dentry::update_flags`] |
+//! | a directory that not everyone may search any more; a mount on a directory, an expiry | *hard*, if it is marked: [`Dentry::update_flags`] |
+//! | mode, owner or group of a directory that is not open to everyone before and after | hard, if it is marked: `Inode::change_of_rights` |
+//! | an ACL of a directory | hard, if it is marked: [`WholePaths::change_rights`] |
 //! | the end of a superblock, whose dentries' memory goes | hard, always |
 //! | create, link, unlink, rename of a file; chmod of a file; rmdir and eviction | not: the sequence of the last dentry changes |
 //!
@@ -42,6 +45,10 @@
 //! 4. The mark is a bit of the object word, as the right to search is. The recorder sets it by a read-modify-write and samples
 //!    the sequence after that; a change of rights is a read-modify-write of the same word, and a move makes the sequence odd
 //!    and then reads the word by one. All of them are in one order: the change sees the mark, or the recorder the change.
+//!    Mode, owner and group change in a write section of the inode, in which the changer reads the word by a
+//!    read-modify-write; the recorder reads them behind its own. So it is the same with them. An ACL changes in several steps:
+//!    the changer reads the word before and after, and a path that is recorded in between is useless after it. A
+//!    lookup that finds that path until then runs beside the change.
 //! 5. With an old stamp: each sequence only grows while its directory has an entry on the path, so the sum is the same only if no directory
 //!    moved since the list was made, and the entry was recorded no earlier. (A directory that lost all its entries can
 //!    be freed, and its sequence be read as zero; then the path's next directory has moved, and the keys of the sum are
@@ -62,13 +69,17 @@
 //! Not at all: the entries are sequence locks ([`sync::signature_table`]), the counters are added to.
 
 mod admission;
+mod classes;
 pub(crate) mod lists;
 
 pub(crate) use admission::Admission;
+pub(crate) use classes::Classed;
 pub(crate) use lists::{List, Lists};
 
+use crate::base::access::credentials::Credentials;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::object::ObjectFlags;
+use crate::dcache::object::{Object, ObjectFlags};
+use crate::dcache::whole_path::classes::Classes;
 use core::ops::Deref;
 use prim::PerCpu;
 use prim::atomic::{
@@ -125,6 +136,7 @@ pub(crate) struct Table {
     pub(crate) entries: SignatureTable,
     pub(crate) lists: Lists,
     pub(crate) admission: PerCpu<Admission>,
+    classes: Classes,
     /// Every walk that can be recorded is, at its first use: for tests.
     pub(crate) admits_all: bool,
     /// How often the table was emptied because a count came round.
@@ -176,6 +188,8 @@ pub struct WholePathStats {
     pub refused: u64,
     /// Entries that got the stamp of today because their own directories had not changed.
     pub renewed: u64,
+    /// Classes of credentials: paths through directories that not everyone may search are recorded for each class.
+    pub classes: usize,
     /// Changes of directories on recorded paths.
     pub changes: u32,
     /// How often all entries were removed because a count came round.
@@ -237,6 +251,23 @@ impl WholePaths {
         Change(self)
     }
 
+    /// Runs `change`, which changes the right to search the directory `dentry`, and counts it if a recorded path passed the
+    /// directory. For changes that are not made in one write section: a path that is recorded meanwhile is useless after it.
+    pub(crate) fn change_rights<R>(&self, dentry: &Dentry, change: impl FnOnce() -> R) -> R {
+        let counted = dentry.is_passed().then(|| self.change(Kind::Hard));
+        let result = change();
+        if counted.is_none() && dentry.is_passed() {
+            drop(self.change(Kind::Hard));
+        }
+        result
+    }
+
+    /// Credentials with their class, if the tree has a table.
+    pub(crate) fn classed(&self, cred: Credentials) -> Classed {
+        let class = self.table().and_then(|table| table.classes.of(&cred));
+        Classed::new(cred, class)
+    }
+
     /// Removes all entries if the sequence of `dentry`, whose name changes, comes round.
     #[inline(always)]
     pub(crate) fn note_sequence(&self, dentry: &Dentry) {
@@ -269,6 +300,7 @@ impl WholePaths {
             recorded: sum(Admission::recorded),
             refused: sum(Admission::refused),
             renewed: sum(Admission::renewed),
+            classes: table.classes.len(),
             changes,
             // Relaxed: a statistic.
             emptied: table.emptied.load(Relaxed),
@@ -281,8 +313,8 @@ impl Table {
     fn new(options: Options) -> Option<Self> {
         let lists = Lists::new(options.bytes / 5)?;
         let entries = SignatureTable::new(options.bytes - options.bytes / 5)?;
-        let admission = PerCpu::new(Admission::default);
-        Some(Self { entries, lists, admission, admits_all: options.admits_all, emptied: AtomicU64::new(0) })
+        let (admission, classes) = (PerCpu::new(Admission::default), Classes::default());
+        Some(Self { entries, lists, admission, classes, admits_all: options.admits_all, emptied: AtomicU64::new(0) })
     }
 }
 
@@ -331,18 +363,15 @@ impl Drop for Moving<'_> {
 }
 
 impl Dentry {
-    /// Marks a directory that a path is about to pass. Returns whether everyone may search it.
-    pub(crate) fn pass(&self) -> bool {
-        let object = self.object();
-        if !object.is_open_dir() || !object.is_hashed() {
-            return false;
-        }
+    /// Marks a directory that a path is about to pass. Returns its object word with the mark.
+    pub(crate) fn pass(&self) -> Object {
         // (Also where the mark is set: the order in this word is what counts.)
-        self.mark(ObjectFlags::PASSED).is_open_dir()
+        self.mark(ObjectFlags::PASSED)
     }
 
-    /// Whether a recorded path passed the directory. Call inside a write section of `seq`.
-    fn is_passed(&self) -> bool {
+    /// Whether a recorded path passed the directory. Call inside a write section of its sequence, or of its inode's, or after
+    /// a change that a recorder must see.
+    pub(super) fn is_passed(&self) -> bool {
         self.mark(ObjectFlags::empty()).has(ObjectFlags::PASSED)
     }
 }

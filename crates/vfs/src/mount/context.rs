@@ -9,6 +9,7 @@ use crate::base::access::credentials::Credentials;
 use crate::base::flags::Resolve;
 use crate::base::rank::Rank;
 use crate::dcache::tree::Tree;
+use crate::dcache::whole_path::Classed;
 use crate::mount::namespace::Namespace;
 use crate::mount::place::OwnedPlace;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
@@ -24,7 +25,7 @@ const DEFAULT_UMASK: u32 = 0o022;
 pub(crate) struct State {
     pub(crate) root: OwnedPlace,
     pub(crate) cwd: OwnedPlace,
-    pub(crate) cred: Credentials,
+    pub(crate) cred: Classed,
     pub(crate) namespace: Arc<Namespace>,
     /// The most that an operation waits for its file system, in nanoseconds.
     pub(crate) timeout: Option<u64>,
@@ -67,7 +68,7 @@ impl Context {
     /// A context at the root of `namespace` with root's credentials.
     pub(crate) fn new(tree: PerCpuArc<Tree>, namespace: Arc<Namespace>) -> Self {
         let root = OwnedPlace::root_of(namespace.root().share());
-        let (cwd, cred) = (root.clone(), Credentials::root());
+        let (cwd, cred) = (root.clone(), tree.paths.classed(Credentials::root()));
         let state = State { root, cwd, cred, namespace, timeout: None, policy: Policy::default() };
         Self::with_state(tree, state, DEFAULT_UMASK)
     }
@@ -100,12 +101,13 @@ impl Context {
     /// The credentials of this context.
     #[must_use]
     pub fn credentials(&self) -> Credentials {
-        self.state.load(&self.tree.domain.read()).cred.clone()
+        (*self.state.load(&self.tree.domain.read()).cred).clone()
     }
 
     /// Replaces the credentials. A running walk finishes with the old ones, including the last check of an
     /// open. Creation and removal check the directory with the credentials at the moment of its locking.
     pub fn set_credentials(&self, cred: Credentials) {
+        let cred = self.tree.paths.classed(cred);
         self.replace(|state| state.cred = cred);
     }
 

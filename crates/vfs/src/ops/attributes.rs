@@ -103,7 +103,7 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr
         publish::touched(sb, EventKind::Modified, held.dentry());
     }
     let _acl = set.mode.filter(|_| inode.has_acl()).map(|_| sb.ranks.lock(Rank::Data, &inode.data_lock));
-    inode.update(|attr| {
+    inode.update_rights(&sb.paths, |attr| {
         check_plain(cred, attr, set)?;
         apply(cred, attr, set, now);
         Ok(())

@@ -154,7 +154,7 @@ fn set_acl(
         if !sb.fs_keeps_modes {
             sb.fs().set_attr(request, inode, &SetAttr { mode: Some(mode), ..SetAttr::default() })?;
         }
-        inode.update(|attr| attr.mode = attr.kind() | mode);
+        inode.update_rights(&sb.paths, |attr| attr.mode = attr.kind() | mode);
     }
     if sb.fs_keeps_modes {
         sb.fetch_kept_acls(inode);

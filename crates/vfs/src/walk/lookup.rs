@@ -291,7 +291,7 @@ fn insert(
             sb.put_inode(inode);
             return None;
         }
-        inode.learn_reply(&new.attr, None);
+        inode.learn_reply(&sb.paths, &new.attr, None);
         if new.valid != Valid::UntilInvalidated {
             // The file system may treat a file with several names otherwise than when it had one: the first name's validity is
             // from then.

@@ -123,7 +123,7 @@ impl RefWalk {
         }
         let here = if is_absolute { root.clone() } else { start };
         let resolve = base.resolve.union(state.link_policy());
-        let (cred, timeout) = (state.cred.clone(), state.timeout);
+        let (cred, timeout) = ((*state.cred).clone(), state.timeout);
         Ok(Self { here, arrived: true, is_new: false, root, cred, timeout, resolve, rest: path.to_vec(), links })
     }
 

@@ -11,16 +11,18 @@
 //! # Where it comes from
 //! Named there.
 
-use crate::base::access::credentials::Credentials;
+use crate::base::access::credentials::MAY_EXEC;
 use crate::base::errno::Errno;
 use crate::base::name::{NAME_MAX, Named};
 use crate::dcache::dentry::Dentry;
-use crate::dcache::slot::{entry_hash, inode_beside, recorded, recorded_before};
+use crate::dcache::object::{Object, ObjectFlags};
+use crate::dcache::slot::{dentry_beside, entry_hash, inode_beside, inode_of, recorded, recorded_before};
 use crate::dcache::tree::Tree;
 use crate::dcache::whole_path::lists::Pair;
-use crate::dcache::whole_path::{Check, List, Table};
+use crate::dcache::whole_path::{Check, Classed, List, Table};
 use crate::mount::place::Place;
 use crate::walk::WalkEnd;
+use crate::walk::permission::{MayRcu, may_rcu};
 use crate::walk::rcu_walk::Step;
 use prim::atomic::{Ordering::Acquire, fence};
 use sync::rcu::ReadGuard;
@@ -32,9 +34,21 @@ pub(crate) struct Shortcut<'g> {
     pub(crate) tree: &'g Tree,
     pub(crate) guard: &'g ReadGuard<'g>,
     pub(crate) table: &'g Table,
-    pub(crate) cred: &'g Credentials,
+    pub(crate) cred: &'g Classed,
     /// Symbolic links followed before.
     pub(crate) links: u32,
+}
+
+/// The users that may search a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Searchers {
+    Everyone,
+    /// The walk's credentials, and all equal ones.
+    Class,
+    /// Others.
+    Others,
+    /// The walk must look at more than credentials, mode, owner and ACL.
+    Unknown,
 }
 
 impl<'g> Shortcut<'g> {
@@ -72,14 +86,23 @@ impl<'g> Shortcut<'g> {
     /// The dentry that the table has for a path, with the sequence and the stamp with which it is right.
     #[inline(always)]
     pub(super) fn look_up(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<(&'g Dentry, Check)> {
+        match self.find(signature) {
+            Ok(end) => Some(end),
+            Err(found) => { *self }.missed(signature, found, start, path),
+        }
+    }
+
+    /// The dentry of the entry with this signature; otherwise the entry, if it has an old stamp.
+    #[inline(always)]
+    fn find(&self, signature: Signature) -> Result<(&'g Dentry, Check), Option<Found>> {
         let found = self.table.entries.find(signature);
         if let Some(found) = found {
             // The inode is beside its dentry, if this is its first name: so both lines come at once.
             prim::hint::prefetch(inode_beside(core::ptr::without_provenance(found.address.get())));
         }
         match found.and_then(|found| Some((found, recorded(&self.tree.paths, self.guard, &found)?))) {
-            Some((found, dentry)) => Some((dentry, Check::of(&found))),
-            None => { *self }.missed(signature, found, start, path),
+            Some((found, dentry)) => Ok((dentry, Check::of(&found))),
+            None => Err(found),
         }
     }
 
@@ -105,8 +128,8 @@ impl<'g> Shortcut<'g> {
         }
     }
 
-    /// Renews the entry of a path, if it has one with an old stamp that is still right; otherwise records a path that is used
-    /// again. Returns the entry's dentry if it was renewed, or could be.
+    /// Renews the entry of a path, if it has one with an old stamp that is still right; or finds the entry for the class of the
+    /// credentials; otherwise records a path that is used again. Returns the dentry of an entry that is right.
     #[cold]
     #[inline(never)]
     fn missed(
@@ -121,8 +144,21 @@ impl<'g> Shortcut<'g> {
         {
             return Some((dentry, check));
         }
-        self.admit(signature, start, path, true);
-        None
+        let end = self.find_by_class(signature, start);
+        if end.is_none() {
+            self.admit(signature, start, path, true);
+        }
+        end
+    }
+
+    /// The dentry of a path that was recorded for the class of the credentials. `signature` is that of the path for everyone.
+    fn find_by_class(&self, signature: Signature, start: Place<'g>) -> Option<(&'g Dentry, Check)> {
+        let class = self.cred.class().filter(|class| class.has_entries())?;
+        let signature = class.sign(signature);
+        match self.find(signature) {
+            Ok(end) => Some(end),
+            Err(found) => self.renewed(signature, found?, start),
+        }
     }
 
     /// Notes that a path is walked although it has an entry, whose dentry is `end`. If that has another name now, or none,
@@ -168,13 +204,19 @@ impl<'g> Shortcut<'g> {
     fn record(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<()> {
         let stamp = self.tree.paths.quiet()?;
         let (mut list, mut has_room, mut dir) = (List::new(stamp), true, None);
+        let mut is_open = true;
         let end = self.trace(start, path, |at| {
-            let is_open = at.dentry.pass();
+            // The first look keeps a directory unmarked that the path may not pass; the second one counts.
+            let searchers = match self.searchers(at, at.object) {
+                Searchers::Everyone | Searchers::Class => self.searchers(at, at.dentry.pass()),
+                other => other,
+            };
+            is_open &= searchers == Searchers::Everyone;
             let address = core::ptr::from_ref(at.dentry).expose_provenance();
             // The start's own name does not matter.
             has_room &= dir.is_none() || list.push(&self.table.lists, address, at.seq);
             dir = Some(at.dentry);
-            is_open
+            matches!(searchers, Searchers::Everyone | Searchers::Class)
         })?;
         // ORDERING: the Acquire fence pairs with the Release fence of `WholePaths::change`: if the steps read any of a change,
         // its beginning is seen below.
@@ -185,8 +227,38 @@ impl<'g> Shortcut<'g> {
         if has_room && let Some(dir) = dir {
             self.keep_list(Pair::of(start.dentry, dir), &list);
         }
+        let signature = if is_open {
+            signature
+        } else {
+            let class = self.cred.class()?;
+            class.note_entry();
+            class.sign(signature)
+        };
         self.table.put(signature, end.dentry, Check { seq: end.seq, stamp });
         Some(())
+    }
+
+    /// The users that may search the directory at a place, if it has this object word.
+    fn searchers(&self, at: &Step<'g>, object: Object) -> Searchers {
+        if !object.is_hashed() {
+            return Searchers::Unknown;
+        }
+        if object.is_open_dir() {
+            return Searchers::Everyone;
+        }
+        let sb = &at.mount.get().sb;
+        let flags = ObjectFlags::MOUNTED | ObjectFlags::CHECKED | ObjectFlags::FOLDED;
+        if !object.is_dir() || object.has(flags) || sb.own_permissions {
+            return Searchers::Unknown;
+        }
+        // (Changes of rights look at the mark of the dentry beside the inode.)
+        let inode = inode_of(at.dentry, object).filter(|inode| core::ptr::eq(dentry_beside(inode), at.dentry));
+        let Some(inode) = inode else { return Searchers::Unknown };
+        match may_rcu(sb, self.guard, inode, &inode.attr(), self.cred, MAY_EXEC) {
+            MayRcu::Is(Ok(())) => Searchers::Class,
+            MayRcu::Is(Err(_)) => Searchers::Others,
+            MayRcu::NotHere => Searchers::Unknown,
+        }
     }
 
     /// Puts a list, unless there is one that says the same: that one may be older, so it serves more entries.
@@ -225,12 +297,23 @@ impl<'g> Shortcut<'g> {
     }
 
     /// Debug builds walk after a lookup by the table: if nothing changed from the lookup to the end of the walk, both have
-    /// found the same dentry.
+    /// found the same dentry, and the walk was not refused.
     #[cfg(debug_assertions)]
     fn compare(&self, start: Place<'g>, path: &[u8], dentry: &Dentry, check: Check) {
+        let mut is_refused = false;
+        let end = self.trace(start, path, |at| {
+            let searchers = self.searchers(at, at.object);
+            // (An ACL is not replaced in one write section.)
+            let is_certain = || at.dentry.inode().is_some_and(|inode| !inode.has_acl()) && !at.changed();
+            is_refused = searchers == Searchers::Others && is_certain();
+            matches!(searchers, Searchers::Everyone | Searchers::Class)
+        });
+        if dentry.seq.retry(check.seq) || self.tree.paths.stamp() != check.stamp {
+            return;
+        }
+        assert!(!is_refused, "the table leads through a directory that the walk may not search");
         // `None`: the walk met a change that is not counted yet.
-        let Some(end) = self.trace(start, path, |at| at.object.is_open_dir()) else { return };
-        if !dentry.seq.retry(check.seq) && self.tree.paths.stamp() == check.stamp {
+        if let Some(end) = end {
             assert!(core::ptr::eq(end.dentry, dentry), "the table leads to another dentry than the walk");
         }
     }

@@ -18,6 +18,7 @@
 use super::{Inode, REPORTED, STALE, VERSION, VERSION_BIT};
 use crate::base::attr::Attr;
 use crate::base::packed_attr::PackedAttr;
+use crate::dcache::whole_path::WholePaths;
 use prim::atomic::Ordering::Relaxed;
 
 /// What an inode had before a request to its file system.
@@ -67,17 +68,6 @@ impl Inode {
         self.mode.load(Relaxed) & REPORTED != 0
     }
 
-    /// Changes attributes under the inode's sequence lock. `f` must not block. Attributes that the file system reports are stale
-    /// after that ([`FsTraits::reports_attributes`](crate::FsTraits::reports_attributes)).
-    pub fn update<R>(&self, f: impl FnOnce(&mut Attr) -> R) -> R {
-        let _held = self.seq.write_lock();
-        let mut attr = self.load();
-        let result = f(&mut attr);
-        self.store(&attr);
-        self.note_change();
-        result
-    }
-
     /// Notes an access. The attributes do not become stale by it.
     pub(crate) fn note_access(&self, now: i64) {
         let _held = self.seq.write_lock();
@@ -95,7 +85,7 @@ impl Inode {
     }
 
     /// The caller has the sequence lock.
-    fn set_mark(&self) {
+    pub(super) fn set_mark(&self) {
         // Relaxed: inside the sequence lock's write section.
         self.mode.store(next_version(self.mode.load(Relaxed)) | STALE, Relaxed);
     }
@@ -116,13 +106,14 @@ impl Inode {
     /// older: the attributes stay, and are stale if they differ from it. Mode and owner are replaced by themselves.
     ///
     /// Returns whether the inode has the mode and the owner of the answer.
-    pub(crate) fn learn_answer(&self, answer: &Attr, before: &Before) -> bool {
+    pub(crate) fn learn_answer(&self, paths: &WholePaths, answer: &Attr, before: &Before) -> bool {
         let rights = |attr: &Attr| (attr.mode, attr.uid, attr.gid);
         let _held = self.seq.write_lock();
         let now = self.load();
         // Relaxed, here and below: inside the sequence lock's write section.
         let (is_newest, mode) = (self.is_as(before), self.mode.load(Relaxed));
         if is_newest {
+            let _change = self.change_of_rights(paths, answer);
             self.mode.store(next_version(mode) & !STALE, Relaxed);
             self.store(answer);
             return true;
@@ -131,6 +122,7 @@ impl Inode {
         if rights(&now) == rights(&before.attr) {
             // Only size or times changed meanwhile.
             (next.mode, next.uid, next.gid) = rights(answer);
+            let _change = self.change_of_rights(paths, &next);
             self.store(&next);
         }
         if !is_same(&now, answer) {
@@ -142,10 +134,11 @@ impl Inode {
     /// Notes what the file system reported in a reply to a lookup. `before`: from before that lookup. If the attributes changed
     /// meanwhile, the reply may be older than the change, and if they are unknown, than any other: the attributes of a
     /// file system that reports them are then stale.
-    pub(crate) fn learn_reply(&self, reply: &Attr, before: Option<&Before>) {
+    pub(crate) fn learn_reply(&self, paths: &WholePaths, reply: &Attr, before: Option<&Before>) {
         let _held = self.seq.write_lock();
         let is_newest = before.map_or_else(|| is_same(&self.load(), reply), |before| self.is_as(before));
         if is_newest || before.is_none() || !self.is_reported() {
+            let _change = self.change_of_rights(paths, reply);
             // Relaxed: inside the sequence lock's write section.
             self.mode.store(next_version(self.mode.load(Relaxed)), Relaxed);
             self.store(reply);
