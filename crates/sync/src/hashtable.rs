@@ -22,10 +22,10 @@
 //! | bucket | any but the last, `+ 2` (`LOCK`) | a writer holds the bucket; readers ignore the bit |
 //!
 //! # Growing
-//! A table of twice (or half) the buckets is linked from the current one; each insert and remove then moves `STEP`
-//! buckets. A bucket is moved under its lock from the tail on: its last node is first linked into the new chain, then
-//! cut off the old one, so at every moment a node is on its old or its new chain. A reader that searches the old chain,
-//! then the new one, and so on while there is a next table, cannot miss it.
+//! A table of another size is linked from the current one, and inserts and removes move the buckets, a run at a time
+//! (the rules are in `crates/sync/src/hashtable/resize.rs`). A bucket is moved under its lock from the tail on: its last node is first linked into the
+//! new chain, then cut off the old one, so at every moment a node is on its old or its new chain. A reader that searches
+//! the old chain, then the new one, and so on while there is a next table, cannot miss it.
 //!
 //! # Order on a chain
 //! A node may ask for the front of its chain ([`HashNode::is_first`]): the table links it at the head, and the other
@@ -55,6 +55,7 @@
 //! J. Triplett, P. McKenney, J. Walpole, "Resizable, Scalable, Concurrent Hash Tables via Relativistic Programming"
 //! (USENIX ATC 2011) for moving one node without losing it to readers.
 
+mod resize;
 mod table;
 
 use crate::mutex::Mutex;
@@ -64,20 +65,11 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 use prim::PerCpu;
 use prim::atomic::{
-    AtomicIsize, AtomicPtr, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    AtomicPtr, AtomicUsize,
+    Ordering::{Acquire, Relaxed},
 };
-use table::{End, LOCK, MOVED, PTR, Table, end_of, link, lock_bucket, node_of, scan, set, word_of};
-
-/// Buckets that each insert or remove moves while the table changes size. (Small under loom, so that a model of few
-/// nodes sees a table grow.)
-const STEP: usize = if cfg!(loom) { 1 } else { 32 };
-/// A table up to this many buckets is moved whole by the thread that starts the change.
-const MOVED_AT_ONCE: usize = if cfg!(loom) { 1 } else { 4096 };
-/// A table with more than this many buckets for each node shrinks.
-const SPARSE: usize = if cfg!(loom) { 2 } else { 8 };
-/// Inserts (net) on one CPU index before it adds them to the shared count.
-const COUNT_BATCH: isize = if cfg!(loom) { 1 } else { 64 };
+use resize::{Sums, Uncounted};
+use table::{End, LOCK, PTR, Table, link, lock_bucket, scan, set, word_of};
 
 /// What a type needs to be on a chain.
 ///
@@ -115,13 +107,10 @@ pub struct HashTable<N: HashNode> {
     min_buckets: usize,
     /// A thread that starts a change of size takes it with `try_lock`.
     resize: Mutex<()>,
-    count: AtomicIsize,
+    sums: Sums,
     uncounted: PerCpu<Uncounted>,
     _nodes: PhantomData<*const N>,
 }
-
-#[repr(align(128))]
-struct Uncounted(AtomicIsize);
 
 /// The table as one read section sees it; what a lookup works on.
 pub struct View<'g, N> {
@@ -192,8 +181,8 @@ impl<N: HashNode> HashTable<N> {
             key,
             min_buckets,
             resize: Mutex::new(()),
-            count: AtomicIsize::new(0),
-            uncounted: PerCpu::new(|| Uncounted(AtomicIsize::new(0))),
+            sums: Sums::default(),
+            uncounted: PerCpu::new(Uncounted::default),
             _nodes: PhantomData,
         }
     }
@@ -322,10 +311,10 @@ impl<N: HashNode> HashTable<N> {
         found
     }
 
-    /// Nodes in the table, to within `COUNT_BATCH` for each CPU index.
+    /// Nodes in the table, to within 64 for each CPU index.
     #[must_use]
     pub fn len_hint(&self) -> usize {
-        self.count.load(Relaxed).max(0) as usize
+        self.sums.count()
     }
 
     /// Bytes of all bucket arrays, and the number of buckets of the current one.
@@ -353,105 +342,6 @@ impl<N: HashNode> HashTable<N> {
             }
         }
     }
-
-    /// Adds to the count and does this operation's share of a change of size.
-    #[inline]
-    fn account(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, by: isize) {
-        let own = &self.uncounted.this().0;
-        // Relaxed: only this thread writes the slot; the count is a hint.
-        let net = own.load(Relaxed) + by;
-        if net.abs() < COUNT_BATCH {
-            own.store(net, Relaxed);
-        } else {
-            own.store(0, Relaxed);
-            let count = self.count.fetch_add(net, Relaxed) + net;
-            self.start_resize(domain, guard, count.max(0) as usize);
-        }
-        let table = self.table();
-        if let Some(next) = table.successor() {
-            self.move_buckets(domain, guard, table, next, STEP);
-        }
-    }
-
-    #[cold]
-    fn start_resize(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, count: usize) {
-        let table = self.table();
-        let buckets = table.mask + 1;
-        let wanted = match count {
-            n if n > buckets => buckets * 2,
-            n if n < buckets / SPARSE && buckets > self.min_buckets => buckets / 2,
-            _ => return,
-        };
-        let Some(_held) = self.resize.try_lock() else { return };
-        if !core::ptr::eq(table, self.table()) || table.successor().is_some() {
-            return;
-        }
-        // ORDERING: Release, pairs with the Acquire load in `successor`, which sees the empty buckets of the new table.
-        table.next.store(Table::new(wanted), Release);
-        let next = table.successor().expect("just stored");
-        if buckets <= MOVED_AT_ONCE {
-            self.move_buckets(domain, guard, table, next, buckets);
-        }
-    }
-
-    /// Moves up to `limit` buckets, with one write to each of the two words that all movers share. The thread that
-    /// moves the last bucket makes `next` the current table.
-    #[cold]
-    fn move_buckets(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, table: &Table, next: &Table, limit: usize) {
-        // Relaxed: claims a run of buckets; each bucket's lock orders the rest.
-        let first = table.cursor.fetch_add(limit, Relaxed);
-        if first > table.mask {
-            table.cursor.store(table.mask + 1, Relaxed);
-            return;
-        }
-        let end = (first + limit).min(table.mask + 1);
-        for index in first..end {
-            self.move_bucket(table.at(index), next, guard);
-        }
-        // ORDERING: AcqRel, with the same by the other movers: the thread that takes it to zero has seen all their
-        // moves, and publishes them by `finish`.
-        if table.left.fetch_sub(end - first, AcqRel) == end - first {
-            self.finish(domain, table);
-        }
-    }
-
-    fn move_bucket(&self, bucket: &AtomicUsize, next: &Table, guard: &ReadGuard<'_>) {
-        let Some(mut head) = lock_bucket(bucket) else { unreachable!("each bucket is moved by one ticket") };
-        while head != 0 {
-            // From the tail on: see "Growing" in the module documentation.
-            let mut before: Option<&N> = None;
-            let mut last: &N = node_of(head);
-            while last.next().load(Relaxed) & PTR != 0 {
-                before = Some(last);
-                last = node_of(last.next().load(Relaxed));
-            }
-            let target = next.bucket(last.hash(&self.key, guard));
-            let Some(word) = lock_bucket(target) else {
-                unreachable!("the next table is not moved before this one is")
-            };
-            link(target, word, last);
-            match before {
-                Some(before) => set(before.next(), end_of(bucket)),
-                None => head = 0,
-            }
-        }
-        set(bucket, MOVED);
-    }
-
-    /// Makes the next table the current one. Readers may still use the old one: until their grace period ends it stays
-    /// a raw pointer, as `Table::new` made it, because a box or a unique reference would claim it alone.
-    #[cold]
-    fn finish(&self, domain: &RcuDomain, table: &Table) {
-        // Relaxed, both: `current` is `table`, and only this thread, which moved its last bucket, changes it; its
-        // successor was seen through `successor`.
-        let (old, next) = (self.current.load(Relaxed), table.next.load(Relaxed));
-        debug_assert!(core::ptr::eq(old, table));
-        let bytes = table.bytes();
-        // ORDERING: Release, pairs with the Acquire load in `table`.
-        self.current.store(next, Release);
-        // SAFETY: made by `Table::new`, on no path from `current` any more, and deferred once (invariant 4).
-        unsafe { domain.defer_raw(bytes, Table::free, old.cast()) };
-    }
 }
 
 impl<N: HashNode> Drop for HashTable<N> {
@@ -470,3 +360,6 @@ impl<N: HashNode> core::fmt::Debug for HashTable<N> {
         f.debug_struct("HashTable").field("len_hint", &self.len_hint()).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

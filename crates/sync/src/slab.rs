@@ -18,9 +18,12 @@
 //!
 //! # How it is locked
 //! Each CPU index has a magazine of free items that only its owner touches (plain loads and stores). Magazines trade
-//! items with the depot, which is behind a [`Mutex`]. Under that lock a batch of fresh memory is only reserved; the
-//! thread that reserved it writes it without the lock. A thread that visits all items takes the lock once, to read how
-//! many are reserved, and skips batches that are not written yet.
+//! items with the depot, which is behind a [`Mutex`]. Under that lock batches of fresh memory are only reserved; the
+//! thread that reserved them writes them without the lock. A thread that visits all items takes the lock once, to read
+//! how many are reserved, and skips batches that are not written yet.
+//!
+//! A magazine trades 32 items at a time. Where threads often wait for the depot, all magazines trade twice as many from
+//! then on, up to 256, if the slab has no limit.
 //!
 //! # Return of memory
 //! The depot has one bit for each item that is free there, in words of `GROUP` items. A slab without a limit, of a
@@ -63,13 +66,14 @@
 //! # Limitations
 //! A chunk is taken from the system under the depot's lock, once in some 8000 items of 256 bytes.
 //!
-//! An item in a magazine keeps the memory of its group: at most 63 groups for each CPU index, in practice a few, since
-//! a magazine keeps the items that were freed last. Where a group is not a multiple of the system's page size (pages of
+//! An item in a magazine keeps the memory of its group: at most 63 groups for each CPU index (511 where threads often
+//! wait for the depot), in practice a few, since a magazine keeps the items that were freed last. Where a group is not a multiple of the system's page size (pages of
 //! 16 or 64 KiB), nothing returns.
 
 mod chunk;
 mod depot;
 mod free;
+mod magazine;
 
 pub use chunk::{item, side, side_address};
 
@@ -77,14 +81,17 @@ use crate::mutex::Mutex;
 use crate::rcu::RcuDomain;
 use chunk::{CHUNK, Chunk, used};
 use core::mem::size_of;
-use core::ptr::null_mut;
 use depot::Depot;
+use magazine::Magazine;
 use prim::PerCpu;
 use prim::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 use prim::shared::Arc;
 
-/// Items that are taken from fresh memory at once, and half of the most that a magazine holds.
+/// Items of fresh memory that are written together, and half of the most that a magazine holds at first.
 const BATCH: usize = if cfg!(loom) { 2 } else { 32 };
+
+/// Half of the most that a magazine ever holds.
+const MOST_BATCH: usize = if cfg!(loom) { 4 } else { 256 };
 
 /// What a type needs to live in a [`Slab`].
 ///
@@ -204,7 +211,8 @@ pub unsafe trait Item: Send + Sync + Sized + 'static {
 /// See the [module documentation](self).
 pub struct Slab<T: Item> {
     magazines: PerCpu<Magazine<T>>,
-    /// Items in a magazine from which on half of them go to the depot. Only the limit changes it.
+    /// Items in a magazine from which on half of them go to the depot. It changes under the depot's lock, with the limit,
+    /// and when threads wait for that lock.
     full: AtomicUsize,
     /// Shared with callbacks that return memory.
     depot: Arc<Apart<Mutex<Depot<T>>>>,
@@ -213,13 +221,6 @@ pub struct Slab<T: Item> {
 /// On separate cache lines, so that the lock does not share one with the words that every `free` loads.
 #[repr(align(128))]
 struct Apart<T>(T);
-
-/// Free items of one CPU index: a list through [`Item::free_link`].
-#[repr(align(128))]
-struct Magazine<T> {
-    head: AtomicPtr<T>,
-    len: AtomicUsize,
-}
 
 /// The hand of a clock that goes round the items of one slab; see [`Slab::scan`].
 #[derive(Debug, Default)]
@@ -257,15 +258,15 @@ impl<T: Item> Slab<T> {
     fn with_huge_from(huge_from: usize) -> Self {
         let magazines = if huge_from == 0 { PerCpu::new } else { PerCpu::small };
         Self {
-            magazines: magazines(|| Magazine { head: AtomicPtr::new(null_mut()), len: AtomicUsize::new(0) }),
+            magazines: magazines(Magazine::default),
             full: AtomicUsize::new(2 * BATCH),
             depot: Arc::new(Apart(Mutex::new(Depot::new(huge_from)))),
         }
     }
 
     /// Sets how many items there may be, free or not, before [`Slab::try_alloc`] refuses: `items`, rounded up to a
-    /// multiple of 32; `usize::MAX` for no limit. Items above the limit stay. From now on magazines keep half as many
-    /// items as without a limit (31 instead of 63).
+    /// multiple of 32; `usize::MAX` for no limit. Items above the limit stay. From now on magazines keep at most 31 items,
+    /// where without a limit they keep 63 and more.
     pub fn set_limit(&self, items: usize) {
         let mut depot = self.depot.0.lock();
         depot.limit = items.checked_next_multiple_of(BATCH).unwrap_or(usize::MAX);
@@ -377,75 +378,6 @@ impl<T: Item> Slab<T> {
         hand.0.store(at, Relaxed);
         spans
     }
-
-    /// Moves at most a batch from the depot, or from fresh memory, into an empty magazine. `false`, with nothing done,
-    /// if there is none and, with `limited`, the limit is reached.
-    #[cold]
-    fn refill(&self, magazine: &Magazine<T>, limited: bool) -> bool {
-        let mut items = [null_mut(); BATCH];
-        let mut depot = self.depot.0.lock();
-        let len = depot.take(&mut items);
-        let (head, len) = if len != 0 {
-            let count = depot.count;
-            drop(depot);
-            let mut head: *mut T = null_mut();
-            for &at in items[..len].iter().rev() {
-                // SAFETY: invariant 1.
-                let item = unsafe { &*at };
-                if count != 0 {
-                    item.raise_above(count);
-                }
-                // Relaxed: invariant 5: taken from the depot above, and so this thread's.
-                link_of(item).store(head, Relaxed);
-                head = at;
-            }
-            (head, len)
-        } else if let Some((chunk, first)) = depot.reserve(limited) {
-            drop(depot);
-            // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed.
-            let chunk = unsafe { chunk.as_ref() };
-            // SAFETY: reserved above, and written here only.
-            (unsafe { chunk.write_batch(first) }.as_ptr(), BATCH)
-        } else {
-            return false;
-        };
-        magazine.head.store(head, Relaxed);
-        magazine.len.store(len, Relaxed);
-        true
-    }
-
-    /// Moves the older half of a full magazine to the depot, and has memory that is too much returned.
-    #[cold]
-    fn flush(&self, domain: &RcuDomain, magazine: &Magazine<T>) {
-        let held = magazine.len.load(Relaxed);
-        let kept = held - held / 2;
-        let mut last = magazine.head.load(Relaxed);
-        for _ in 1..kept {
-            // SAFETY: invariant 1, and the magazine holds more than `kept` items.
-            last = link_of(unsafe { &*last }).load(Relaxed);
-        }
-        let mut items = [null_mut(); BATCH];
-        let mut len = 0;
-        // SAFETY: as above.
-        let mut next = link_of(unsafe { &*last }).load(Relaxed);
-        while len < held - kept {
-            items[len] = next;
-            len += 1;
-            // SAFETY: as above.
-            next = link_of(unsafe { &*next }).load(Relaxed);
-        }
-        // The last link that stays leads to what is going, but the length says where the magazine ends.
-        magazine.len.store(kept, Relaxed);
-        let surplus = {
-            let mut depot = self.depot.0.lock();
-            items[..len].iter().for_each(|&item| depot.put(item));
-            depot.surplus()
-        };
-        if !surplus.is_empty() {
-            let (bytes, depot) = (Depot::<T>::bytes_of(surplus.len()), self.depot.clone());
-            domain.defer(bytes, move || Depot::return_groups(&depot.0, &surplus));
-        }
-    }
 }
 
 impl<T: Item> Default for Slab<T> {
@@ -457,20 +389,6 @@ impl<T: Item> Default for Slab<T> {
 impl<T: Item> core::fmt::Debug for Slab<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Slab").field("reserved_bytes", &self.reserved_bytes()).finish_non_exhaustive()
-    }
-}
-
-impl<T: Item> Magazine<T> {
-    /// # Safety
-    /// The magazine is the calling thread's and not empty; its items lie in a slab that outlives the borrow.
-    #[inline(always)]
-    unsafe fn pop<'a>(&self) -> &'a T {
-        // SAFETY: this function's contract.
-        let item = unsafe { &*self.head.load(Relaxed) };
-        // Relaxed: invariant 2: this thread owns the magazine.
-        self.head.store(link_of(item).load(Relaxed), Relaxed);
-        self.len.store(self.len.load(Relaxed) - 1, Relaxed);
-        item
     }
 }
 

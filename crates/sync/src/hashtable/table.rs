@@ -18,7 +18,9 @@ pub(super) const LOCK: usize = 2;
 /// The bucket's nodes are in the next table.
 pub(super) const MOVED: usize = 4;
 
-/// The buckets of one size.
+/// The buckets of one size. Every operation reads the first line, which is written once, when the next table is linked;
+/// movers write the others.
+#[repr(C)]
 pub(super) struct Table {
     pub(super) buckets: NonNull<AtomicUsize>,
     pub(super) mask: usize,
@@ -26,10 +28,15 @@ pub(super) struct Table {
     /// `Box::into_raw`; the table owns it. (A box would claim alone what readers share.)
     memory: *mut [AtomicUsize],
     pub(super) next: AtomicPtr<Table>,
-    /// The next bucket to move, and the number of buckets not moved yet.
-    pub(super) cursor: AtomicUsize,
-    pub(super) left: AtomicUsize,
+    /// The next bucket to move.
+    pub(super) cursor: OwnLine,
+    /// The number of buckets not moved yet.
+    pub(super) left: OwnLine,
 }
+
+/// A number on a line that it shares with nothing.
+#[repr(align(128))]
+pub(super) struct OwnLine(pub(super) AtomicUsize);
 
 /// How a search of one chain ended.
 pub(super) enum End {
@@ -62,8 +69,8 @@ impl Table {
             mask: buckets - 1,
             memory,
             next: AtomicPtr::new(core::ptr::null_mut()),
-            cursor: AtomicUsize::new(0),
-            left: AtomicUsize::new(buckets),
+            cursor: OwnLine(AtomicUsize::new(0)),
+            left: OwnLine(AtomicUsize::new(buckets)),
         }))
     }
 

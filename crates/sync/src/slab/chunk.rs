@@ -186,13 +186,12 @@ impl<T: Item> Chunk<T> {
         advise(self.memory.start().as_ptr(), CHUNK);
     }
 
-    /// Writes the batch whose first object has index `first`, links its items, and publishes them to all threads.
-    /// Returns the head of the list.
+    /// Writes the batch whose first object has index `first`, links its items before those of the list `head`, and
+    /// publishes them to all threads. Returns the head of the list.
     ///
     /// # Safety
     /// The caller reserved the batch (invariant 3), and calls this once.
-    pub(super) unsafe fn write_batch(&self, first: usize) -> NonNull<T> {
-        let mut head: *mut T = core::ptr::null_mut();
+    pub(super) unsafe fn write_batch(&self, first: usize, mut head: *mut T) -> NonNull<T> {
         for index in first..first + BATCH {
             let item = self.start.as_ptr().wrapping_add(index);
             let (item_value, side_value) = T::vacant();

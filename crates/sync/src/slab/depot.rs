@@ -12,16 +12,37 @@
 //! # Where it comes from
 //! The depot of J. Bonwick and J. Adams, "Magazines and Vmem" (USENIX 2001).
 
+use super::Item;
 use super::chunk::{Chunk, is_returnable, place_of, used};
 use super::free::{FreeItems, GROUP};
-use super::{BATCH, Item};
 use crate::mutex::Mutex;
 use core::mem::size_of;
+use core::ops::Range;
 use core::ptr::NonNull;
 
-/// Groups that one call makes return at most. A call frees at most [`BATCH`] items and so completes as many groups; the rest
-/// is for those that may not stay any more because fewer are in use.
-const MOST: usize = 2 * BATCH;
+/// How often threads wait for the depot.
+#[derive(Default)]
+pub(super) struct Trade {
+    visits: u32,
+    waits: u32,
+}
+
+impl Trade {
+    /// Notes a visit. Whether threads wait often: in one of eight visits, 64 times since this was last so.
+    pub(super) fn note(&mut self, has_waited: bool) -> bool {
+        self.visits = self.visits.saturating_add(1);
+        if !has_waited {
+            return false;
+        }
+        self.waits += 1;
+        if self.waits < 64 {
+            return false;
+        }
+        let is_often = self.visits <= 8 * self.waits;
+        *self = Self::default();
+        is_often
+    }
+}
 
 /// How the memory of a chunk is.
 struct Pages {
@@ -33,6 +54,7 @@ struct Pages {
 
 /// See the [module documentation](self).
 pub(super) struct Depot<T: Item> {
+    pub(super) trade: Trade,
     pub(super) free: FreeItems,
     /// Each has its own `Box`, so that a thread can refer to it without the lock.
     pub(super) chunks: Vec<NonNull<Chunk<T>>>,
@@ -58,6 +80,7 @@ unsafe impl<T: Item> Send for Depot<T> {}
 impl<T: Item> Depot<T> {
     pub(super) fn new(huge_from: usize) -> Self {
         Self {
+            trade: Trade::default(),
             free: FreeItems::default(),
             chunks: Vec::new(),
             pages: Vec::new(),
@@ -104,13 +127,14 @@ impl<T: Item> Depot<T> {
         self.free.put(self.addresses[at].1 * const { used::<T>() } + index);
     }
 
-    /// Groups whose memory must go back, taken out of the depot.
-    pub(super) fn surplus(&mut self) -> Vec<usize> {
+    /// Groups whose memory must go back, taken out of the depot: at most so many. (A call frees as many items at most as
+    /// it completes groups; the rest is for those that may not stay any more because fewer are in use.)
+    pub(super) fn surplus(&mut self, most: usize) -> Vec<usize> {
         if !self.is_returnable || self.limit != usize::MAX {
             return Vec::new();
         }
         let groups = self.reserved / GROUP;
-        core::iter::from_fn(|| self.free.take_surplus(groups)).take(MOST).collect()
+        core::iter::from_fn(|| self.free.take_surplus(groups)).take(most).collect()
     }
 
     /// Returns the memory of groups that [`Depot::surplus`] took, after a grace period, and makes them free again.
@@ -155,9 +179,9 @@ impl<T: Item> Depot<T> {
         }
     }
 
-    /// Reserves a batch of memory never used before, for the caller to write. Returns its chunk, and its first index
-    /// there. With `limited`, only if the limit allows it.
-    pub(super) fn reserve(&mut self, limited: bool) -> Option<(NonNull<Chunk<T>>, usize)> {
+    /// Reserves memory never used before, for the caller to write: at least a batch, and at most `wanted` objects. Returns
+    /// its chunk, and the objects' indexes there. With `limited`, only if the limit allows it.
+    pub(super) fn reserve(&mut self, limited: bool, wanted: usize) -> Option<(NonNull<Chunk<T>>, Range<usize>)> {
         if limited && self.reserved >= self.limit {
             return None;
         }
@@ -171,8 +195,9 @@ impl<T: Item> Depot<T> {
             self.pages.push(Pages { bare: 0, are_huge: self.pages.len() >= self.huge_from });
             self.free.add_groups(const { used::<T>() } / GROUP);
         }
-        self.reserved += BATCH;
-        self.chunks.last().map(|&chunk| (chunk, first))
+        let len = wanted.min(const { used::<T>() } - first);
+        self.reserved += len;
+        self.chunks.last().map(|&chunk| (chunk, first..first + len))
     }
 }
 

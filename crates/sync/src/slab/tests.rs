@@ -123,9 +123,11 @@ fn free_in_parts(slab: &Slab<Leaf>, domain: &RcuDomain, leaves: &[&Leaf]) {
     }
 }
 
-/// The most that a slab without items in use keeps, when one thread used it: the free groups that may stay, and those of
-/// the items in its magazine.
-const MOST_KEPT: usize = (free::KEPT + 2 * BATCH) * 4 * 4096;
+/// The most that a slab without items in use keeps, when so many threads used it: for each, the free groups that may stay,
+/// and those of the items in its magazine.
+fn most_kept_by(slab: &Slab<Leaf>, threads: usize) -> usize {
+    (free::KEPT + slab.full.load(Relaxed)) * 4 * 4096 * threads
+}
 
 #[test]
 fn the_memory_of_free_items_goes_back_to_the_system_after_a_grace_period() {
@@ -150,7 +152,7 @@ fn the_memory_of_free_items_goes_back_to_the_system_after_a_grace_period() {
             domain.barrier();
         }
         let left = resident(&slab);
-        assert!(left <= MOST_KEPT, "{left} bytes");
+        assert!(left <= most_kept_by(&slab, 1), "{left} bytes");
         assert!(slab.touched_bytes() <= left + CHUNK, "{}", slab.touched_bytes());
     }
 }
@@ -174,7 +176,7 @@ fn an_item_whose_memory_was_returned_is_vacant_and_its_count_does_not_go_back() 
             let is_zero = leaf.count.load(Relaxed) == 0 && stem.word.load(Relaxed) == 0;
             bare += usize::from(is_zero && stem.link.load(Relaxed).is_null());
         });
-        assert!(bare >= 20_000 - MOST_KEPT / 256, "{bare}");
+        assert!(bare >= 20_000 - most_kept_by(&slab, 1) / 256, "{bare}");
     }
 }
 
@@ -188,7 +190,7 @@ fn items_in_use_keep_their_memory_when_their_neighbours_go() {
     free_in_parts(&slab, &domain, &freed);
     assert!(kept.iter().all(|&(mark, leaf)| leaf.count.load(Relaxed) == mark as u64));
     // Of each thousand, 900 in a row went: at least 12 groups of 64 items.
-    assert!(resident(&slab) <= 50_000 * 256 * 3 / 10 + MOST_KEPT, "{}", resident(&slab));
+    assert!(resident(&slab) <= 50_000 * 256 * 3 / 10 + most_kept_by(&slab, 1), "{}", resident(&slab));
 }
 
 #[test]
@@ -252,7 +254,41 @@ fn threads_that_allocate_and_free_lose_no_item_while_memory_returns() {
     let all = take_leaves(&slab, 12_000);
     free_in_parts(&slab, &domain, &all);
     let (left, threads) = (resident(&slab), prim::cpu::count());
-    assert!(left <= MOST_KEPT * threads, "{left} bytes, {threads} threads");
+    assert!(left <= most_kept_by(&slab, threads), "{left} bytes, {threads} threads");
+}
+
+#[test]
+fn magazines_trade_more_where_threads_often_wait_for_the_depot() {
+    let full_after = |slab: &Slab<Leaf>, waits: usize, others: usize| {
+        for visit in 0..waits + others {
+            slab.note_visit(&mut slab.depot.0.lock(), visit < waits);
+        }
+        slab.full.load(Relaxed)
+    };
+    let slab = Slab::<Leaf>::new();
+    for (waits, others, full) in [(63, 0, 64), (1, 0, 128), (32, 0, 128), (0, 1000, 128), (32, 1000, 128)] {
+        assert_eq!(full_after(&slab, waits, others), full, "{waits} waits, {others} not");
+    }
+    assert_eq!(full_after(&slab, 10_000, 0), 512, "the most");
+    assert_eq!(full_after(&Slab::with_limit(BATCH), 10_000, 0), 32);
+}
+
+#[test]
+fn large_magazines_take_each_item_once_and_give_all_back() {
+    let (slab, domain) = (Slab::<Leaf>::new(), RcuDomain::new());
+    slab.full.store(2 * MOST_BATCH, Relaxed);
+    // Not a multiple of what one visit reserves, so that a chunk ends inside one.
+    let items = 3 * const { used::<Leaf>() } + 1000;
+    for _ in 0..2 {
+        let leaves = take_leaves(&slab, items);
+        let addresses: HashSet<_> = leaves.iter().map(|&leaf| core::ptr::from_ref(leaf)).collect();
+        assert_eq!(addresses.len(), items);
+        free_in_parts(&slab, &domain, &leaves);
+        let mut visited = 0;
+        slab.for_each(|_| visited += 1);
+        assert!((items..items + MOST_BATCH).contains(&visited), "{visited} items");
+    }
+    assert!(resident(&slab) <= most_kept_by(&slab, 1));
 }
 
 #[test]
