@@ -7,6 +7,8 @@ mod answers;
 mod counted_fs;
 #[path = "mounts/lifetime.rs"]
 mod lifetime;
+#[path = "mounts/racing.rs"]
+mod racing;
 
 use answers::{errno, is, names};
 use counted_fs::FileFs;

@@ -19,6 +19,8 @@
 //!
 //! # How it is locked
 //! `Tree::mounts` orders changes of the tree of mounts; each change is a write section of `Tree::mount_seq`.
+//! `Mount::ending` is the lock of an unmount: the count of the mount's users is closed and summed up under it, before the
+//! other lock is taken. A walk that meets a mount whose count is closed waits for that lock.
 //! The flag `MOUNTED` of a dentry is set under the lock of its parent directory, so that a name that is being
 //! removed cannot become a mount point.
 //!
@@ -35,6 +37,7 @@ pub(crate) mod statvfs;
 
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
+use crate::base::rank::{Locked, Rank};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::slot::CountedDentry;
 use crate::dcache::superblock::SuperBlock;
@@ -46,7 +49,7 @@ use prim::atomic::{
 };
 use prim::shared::{Arc, PlainArc};
 use sync::rcu::{RcuOption, ReadGuard};
-use sync::{PerCpuArc, PerCpuOwner, PerCpuRef, PerCpuRwLock};
+use sync::{Mutex, PerCpuArc, PerCpuOwner, PerCpuRef, PerCpuRwLock};
 
 /// A mount, owned by its parent.
 pub(crate) type Owned = Arc<PerCpuOwner<Mount>>;
@@ -68,6 +71,8 @@ pub(crate) struct Mount {
     children: RcuOption<Children<Owned>>,
     /// The namespace of the mount; 0: none any more.
     namespace: AtomicU64,
+    /// Locked while a thread tries to unmount it: from before the seal of its count to the detachment, or the end of the seal.
+    ending: Mutex<()>,
     /// Readers: threads that begin or end writing. The writer: a thread that makes the mount read-only.
     write_gate: PerCpuRwLock<()>,
     /// Files open for writing: only the sum is meaningful.
@@ -120,10 +125,14 @@ impl Mount {
             attached,
             children,
             namespace: AtomicU64::new(0),
+            ending: Mutex::new(()),
             write_gate: PerCpuRwLock::new(()),
             writers: PerCpu::small(Writers::default),
         }))
     }
+
+    /// Of memory, roughly: its counters of each CPU.
+    pub(crate) const BYTES: usize = 32 << 10;
 
     pub(crate) fn id(&self) -> u64 {
         self.id
@@ -145,7 +154,25 @@ impl Mount {
 
     /// The mount on `mountpoint` of this mount.
     pub(crate) fn child_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>, mountpoint: &Dentry) -> Option<MountRef<'g>> {
-        Some(self.children.load(guard)?.get(address(mountpoint))?.borrow())
+        Some(self.child_owned(guard, mountpoint)?.borrow())
+    }
+
+    /// The same, as this mount owns it.
+    pub(crate) fn child_owned<'g>(&'g self, guard: &'g ReadGuard<'_>, mountpoint: &Dentry) -> Option<&'g Owned> {
+        self.children.load(guard)?.get(address(mountpoint))
+    }
+
+    /// This mount as its parent owns it. `None`: it is not attached. Without the mounts' lock: or it is being moved.
+    pub(crate) fn owned(&self) -> Option<Owned> {
+        let guard = self.sb.domain.read();
+        let attachment = self.attachment(&guard)?;
+        let own = attachment.parent.child_owned(&guard, attachment.mountpoint())?;
+        core::ptr::eq(&raw const ***own, self).then(|| own.clone())
+    }
+
+    /// Takes the lock of the mount's end; waits for an unmount that is under way.
+    pub(crate) fn lock_ending(&self) -> Locked<'_> {
+        self.sb.tree().ranks.lock(Rank::Ending, &self.ending)
     }
 
     /// The place of the mount.
@@ -161,7 +188,8 @@ impl Mount {
 
     pub(crate) fn set_namespace(&self, id: u64) {
         // ORDERING: Release, pairs with the Acquire of `namespace`.
-        self.namespace.store(id, Release);
+        let before = self.namespace.swap(id, Release);
+        self.sb.count_shown(i32::from(id != 0) - i32::from(before != 0));
     }
 
     /// Checks that the mount is not read-only.

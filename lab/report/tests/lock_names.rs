@@ -4,15 +4,17 @@ use ramfs_sim::RamFs;
 use sim::{Config, Machine};
 use std::collections::BTreeSet;
 use vfs_sim::{
-    Acl, AclEntry, AclKind, AclTag, Base, Context, MountFlags, OpenFlags, PathAt, RenameFlags, SetXattr, Vfs,
+    Acl, AclEntry, AclKind, AclTag, Base, Context, MountFlags, OpenFlags, PathAt, RenameFlags, SetXattr, UnmountFlags,
+    Vfs,
 };
 
 #[global_allocator]
 static ARENA: sim::Arena = sim::Arena;
 
 /// Each rank of `crates/vfs/src/base/rank.rs`.
-const RANKS: [&str; 8] = [
+const RANKS: [&str; 9] = [
     "a handle's lock",
+    "the end of a mount",
     "the mounts",
     "the rename lock",
     "a directory's lock",
@@ -56,6 +58,7 @@ fn each_rank_has_its_name_in_the_statistics() {
         context.set_xattr(Base::CWD, b"/a", true, name, &acl.to_xattr(), SetXattr::Any).expect("an ACL");
         let mounted = PathAt::cwd(b"/mounted");
         context.bind(mounted, mounted, MountFlags::default(), false).expect("a directory");
+        context.unmount(Base::CWD, b"/mounted", UnmountFlags::default()).expect("a mount");
     });
     let missing: Vec<_> = RANKS.iter().filter(|rank| !seen.contains(**rank)).collect();
     assert!(missing.is_empty(), "{missing:?} are not among {seen:?}");

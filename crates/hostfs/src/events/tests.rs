@@ -18,6 +18,8 @@ struct Watched {
     shared: Arc<Shared>,
     context: Context,
     vfs: Vfs,
+    /// The time of each turn that names no other: no test depends on how fast it runs.
+    start: Instant,
 }
 
 impl Watched {
@@ -27,7 +29,7 @@ impl Watched {
         let options = HostOptions { policy, watch: true, ..HostOptions::default() };
         let shared = Arc::new(Shared::new(source.path(), &options).unwrap());
         let vfs = Vfs::new(HostFs { shared: shared.clone() });
-        Self { settling: RefCell::default(), source, shared, context: vfs.context(), vfs }
+        Self { settling: RefCell::default(), source, shared, context: vfs.context(), vfs, start: Instant::now() }
     }
 
     /// Does what the thread does until the host has no more events and two more rounds have passed, at the time `now`;
@@ -43,9 +45,9 @@ impl Watched {
         watches.invalidations()
     }
 
-    /// The same, now.
+    /// The same, at the start.
     fn turn(&self) -> u64 {
-        self.turn_at(Instant::now())
+        self.turn_at(self.start)
     }
 
     fn write(&self, path: &str) {
@@ -84,7 +86,7 @@ fn own_changes_of_names_cause_no_invalidations_and_those_of_files_one_later() {
     }
     assert_eq!(watched.turn(), before);
     // Later each file that was written is invalidated once: another program may have written it at the same time.
-    let later = Instant::now() + DELAY;
+    let later = watched.start + DELAY;
     let settled = watched.turn_at(later);
     assert!((300..=900).contains(&(settled - before)), "{settled}");
     assert_eq!(watched.turn_at(later + DELAY), settled);
@@ -179,11 +181,11 @@ fn a_change_by_another_program_beside_an_own_one_reaches_observers_a_little_late
         let watched = Watched::new();
         watched.write("/f");
         watched.turn();
-        watched.turn_at(Instant::now() + DELAY);
+        let now = watched.start + DELAY;
+        watched.turn_at(now);
         let dropped = Arc::new(Dropped::default());
         watched.vfs.observe(&dropped);
         change(&watched);
-        let now = Instant::now();
         fs::write(watched.source.path().join("f"), b"TEXT").unwrap();
         watched.turn_at(now);
         assert_eq!(*dropped.0.lock().unwrap(), [0; 0], "it may have been the own change");

@@ -22,6 +22,8 @@ use sync::lockdep::{self, Ranked};
 pub(crate) enum Rank {
     /// `Context::change`, `OpenFile::listing`.
     Handle,
+    /// `Mount::ending`.
+    Ending,
     /// `Tree::mounts`.
     Mounts,
     /// `Tree::rename_lock`.
@@ -42,6 +44,7 @@ pub(crate) enum Rank {
 impl lockdep::Rank for Rank {
     const NAMES: &'static [&'static str] = &[
         "a handle's lock",
+        "the end of a mount",
         "the mounts",
         "the rename lock",
         "a directory's lock",

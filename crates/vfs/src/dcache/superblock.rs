@@ -74,6 +74,8 @@ pub(crate) struct SuperBlock {
     pub(crate) inodes: Inodes,
     /// Mounts of it; each holds a reference on its root dentry, whose count panics at 2^31.
     pub(crate) mounted: AtomicU32,
+    /// Those of them that are in a namespace.
+    shown: AtomicU32,
     pub(crate) versions: Versions,
     /// How often the file system invalidated something. 64 bits: a request that hangs may see any number of them.
     invalidated: AtomicU64,
@@ -209,6 +211,7 @@ impl SuperBlock {
         Self {
             inodes,
             mounted: AtomicU32::new(0),
+            shown: AtomicU32::new(0),
             negative_slab,
             is_limited,
             entries,
@@ -330,6 +333,17 @@ impl SuperBlock {
             SlotKind::Entry => &self.entries,
             SlotKind::Negative => &self.negatives,
         }
+    }
+
+    /// Counts a mount of it that comes to a namespace (1), or leaves it (-1).
+    pub(crate) fn count_shown(&self, by: i32) {
+        // Relaxed: a count by itself. Of two threads that take the last two mounts away, one reads 0 afterwards.
+        self.shown.fetch_add(by.cast_unsigned(), Relaxed);
+    }
+
+    /// Whether a mount of it is in a namespace.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.shown.load(Relaxed) != 0
     }
 
     /// Whether at most so many mounts show it.

@@ -47,31 +47,26 @@ impl<'t> LockedMounts<'t> {
     /// The topmost mount on `mountpoint` of `parent`, if there is any.
     fn top(&self, parent: &PerCpuArc<Mount>, mountpoint: &Dentry) -> Option<PerCpuArc<Mount>> {
         let guard = parent.sb.domain.read();
-        let mut top = parent.child_rcu(&guard, mountpoint)?.to_arc()?;
-        while let Some(child) = top.child_rcu(&guard, top.root()).and_then(|child| child.to_arc()) {
+        // From the owner: a mount whose count is sealed gives no reference otherwise. The thread that sealed it counts again
+        // when it has the mounts' lock.
+        let mut top = parent.child_owned(&guard, mountpoint)?.share();
+        while let Some(child) = top.child_owned(&guard, top.root()).map(|child| child.share()) {
             top = child;
         }
         Some(top)
     }
 
-    /// The mount `mount` as its parent owns it. `None`: it is not attached.
-    pub(crate) fn owned(&self, mount: &Mount) -> Option<Owned> {
-        let guard = mount.sb.domain.read();
-        let attachment = mount.attachment(&guard)?;
-        let children = attachment.parent.children.load(&guard)?;
-        children.get(address(attachment.mountpoint())).filter(|own| core::ptr::eq(&raw const ****own, mount)).cloned()
-    }
-
     /// Detaches `child` and returns its ownership. `None`: it is not attached.
     pub(crate) fn detach(&mut self, child: &Mount) -> Option<Owned> {
-        let owned = self.owned(child)?;
+        let owned = child.owned()?;
         let domain = &child.sb.domain;
         let guard = domain.read();
         let attachment = child.attachment(&guard)?;
         let (parent, mountpoint) = (&attachment.parent, attachment.mountpoint());
         let _moving = child.sb.mount_seq.write_lock();
         let children = parent.children.load(&guard)?.without(address(mountpoint));
-        parent.children.set(domain, (!children.is_empty()).then_some(children));
+        // The old table owns the mount.
+        parent.children.set_sized(domain, (!children.is_empty()).then_some(children), |_| Mount::BYTES);
         self.0.unmark(&child.sb.paths, mountpoint);
         child.attached.set(domain, None);
         Some(owned)

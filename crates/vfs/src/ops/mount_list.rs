@@ -62,6 +62,8 @@ impl Context {
     /// # Errors
     /// Those of a walk.
     pub fn holders(&self, base: Base<'_>, path: &[u8]) -> Result<Vec<Holder>, Errno> {
+        // Mounts that were unmounted may still have counts until the next grace period ends.
+        let _ = self.tree().domain.try_barrier();
         let place = self.hold(base, path, true)?;
         let (root, _) = self.root_and_cwd();
         let sb = place.sb();

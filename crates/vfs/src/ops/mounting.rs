@@ -14,6 +14,9 @@ use crate::mount::{Mount, Owned};
 use prim::shared::PlainArc as Arc;
 use sync::PerCpuArc;
 
+#[cfg(test)]
+mod tests;
+
 impl Context {
     /// Mounts `fs` on the directory (or, if its root is a file, on the file) at `path`: `mount(2)`.
     ///
@@ -107,7 +110,7 @@ impl Context {
         let target = self.hold(target.base, target.path, true)?;
         self.check_kinds(source.dentry().object().is_dir(), &target).map_err(|_| Errno::EINVAL)?;
         let mut points = self.lock_mounts();
-        let moved = self.mounted_at(&points, &source)?;
+        let moved = self.mounted_at(&source)?;
         self.check_target(target.mount())?;
         if climbs_to(&self.tree().domain.read(), target.place(), &source.place()) {
             return Err(Errno::ELOOP);
@@ -154,10 +157,11 @@ impl Context {
     pub fn unmount(&self, base: Base<'_>, path: &[u8], flags: UnmountFlags) -> Result<(), Errno> {
         self.may_mount()?;
         let place = self.hold(base, path, !flags.contains(UnmountFlags::NOFOLLOW))?;
-        let mount = {
-            let points = self.lock_mounts();
-            self.mounted_at(&points, &place)?
-        };
+        // Without the lock a thread may see a mount that is being moved as one that is not attached.
+        let mount = self.mounted_at(&place).or_else(|_| {
+            let _points = self.lock_mounts();
+            self.mounted_at(&place)
+        })?;
         drop(place);
         let gone = if flags.contains(UnmountFlags::DETACH) {
             let mut points = self.lock_mounts();
@@ -165,18 +169,21 @@ impl Context {
             points.dissolve(&mount)
         } else {
             if let Err(errno) = self.unmount_unused(&mount) {
-                // Replaced states of contexts may still hold it: wait until they are freed, which may need
-                // the mounts' lock.
+                // Replaced states of contexts may still hold it, and replaced attachments of mounts that were on it: wait
+                // until they are freed, which may need the mounts' lock.
                 self.tree().domain.try_barrier().map_err(|_| errno)?;
                 self.unmount_unused(&mount).map_err(|_| errno)?;
             }
             vec![]
         };
-        notify_watchers(&gone);
+        self.notify_watchers(&gone);
+        let ends_cache = gone.iter().chain([&mount]).any(|mount| !mount.sb.is_shown());
         drop((gone, mount));
         // Replaced tables of mounts still own their mounts. Where nothing can be freed any more they stay in memory,
         // and `RcuStats` counts the refusal; the mount is gone from the tree all the same.
-        let _ = self.tree().domain.try_barrier();
+        if ends_cache {
+            let _ = self.tree().domain.try_barrier();
+        }
         Ok(())
     }
 
@@ -185,13 +192,27 @@ impl Context {
     /// # Errors
     /// `EBUSY`; `EINVAL` if another thread has unmounted it.
     fn unmount_unused(&self, mount: &Owned) -> Result<(), Errno> {
+        let _ending = mount.lock_ending();
+        self.check_shown(mount)?;
+        // This waits for a grace period of the mount's count: other mounts can be changed meanwhile.
+        let unmounted = match mount.seal() {
+            0 => self.unmount_sealed(mount),
+            // It could not be sealed.
+            i64::MAX => return Err(Errno::EBUSY),
+            _ => Err(Errno::EBUSY),
+        };
+        unmounted.inspect_err(|_| mount.unseal())
+    }
+
+    /// Unmounts `mount`, whose count is sealed.
+    ///
+    /// # Errors
+    /// Those of [`Context::unmount_unused`].
+    fn unmount_sealed(&self, mount: &Owned) -> Result<(), Errno> {
         let mut points = self.lock_mounts();
         self.check_shown(mount)?;
-        if mount.has_children(&self.tree().domain.read()) {
-            return Err(Errno::EBUSY);
-        }
-        if mount.seal() != 0 {
-            mount.unseal();
+        // Since the seal, a thread with this lock may have mounted something on it, or have taken a reference.
+        if mount.has_children(&self.tree().domain.read()) || mount.seal() != 0 {
             return Err(Errno::EBUSY);
         }
         mount.set_namespace(0);
@@ -252,18 +273,18 @@ impl Context {
         if mount.namespace() == 0 { Err(Errno::ENOENT) } else { self.check_shown(mount) }
     }
 
-    /// The mount at a place.
+    /// The mount at a place. Exact under the mounts' lock.
     ///
     /// # Errors
     /// `EINVAL`: it is not a mount point. `EBUSY`: it is the root of the namespace.
-    pub(super) fn mounted_at(&self, points: &LockedMounts<'_>, place: &OwnedPlace) -> Result<Owned, Errno> {
+    pub(super) fn mounted_at(&self, place: &OwnedPlace) -> Result<Owned, Errno> {
         let mount = place.mount();
         if !core::ptr::eq(place.dentry(), mount.root()) {
             return Err(Errno::EINVAL);
         }
         self.check_shown(mount)?;
         let is_root = mount.attachment(&self.tree().domain.read()).is_none();
-        if is_root { Err(Errno::EBUSY) } else { points.owned(mount).ok_or(Errno::EINVAL) }
+        if is_root { Err(Errno::EBUSY) } else { mount.owned().ok_or(Errno::EINVAL) }
     }
 
     /// # Errors
@@ -290,15 +311,20 @@ impl Context {
         namespace.claim(mount);
         points.attach(mount, target.mount(), target.dentry())
     }
-}
 
-/// Notifies watchers of places on file systems without any mount left.
-fn notify_watchers(gone: &[Owned]) {
-    for mount in gone {
-        let sb = &mount.sb;
-        let mounts = gone.iter().filter(|other| Arc::ptr_eq(&other.sb, sb)).count();
-        if !sb.watches.is_idle() && sb.is_mounted_at_most(mounts) {
-            sb.watches.unmounted(|key| sb.has_dentry(key));
+    /// Notifies watchers of places on file systems without any mount left.
+    fn notify_watchers(&self, gone: &[Owned]) {
+        if gone.iter().all(|mount| mount.sb.watches.is_idle()) {
+            return;
+        }
+        // Mounts that were unmounted before may still wait for the end of a grace period.
+        let _ = self.tree().domain.try_barrier();
+        for mount in gone {
+            let sb = &mount.sb;
+            let mounts = gone.iter().filter(|other| Arc::ptr_eq(&other.sb, sb)).count();
+            if !sb.watches.is_idle() && sb.is_mounted_at_most(mounts) {
+                sb.watches.unmounted(|key| sb.has_dentry(key));
+            }
         }
     }
 }

@@ -14,7 +14,6 @@ use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::NAME_MAX;
-use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fallback::Fallback;
 use crate::dcache::fs::Request;
@@ -301,16 +300,16 @@ impl RefWalk {
         while self.here().object().is_mountpoint() {
             let child = {
                 let guard = self.here.sb().domain.read();
-                let Some(child) = self.here.mount().child_rcu(&guard, self.here()) else { return Ok(()) };
+                let Some(child) = self.here.mount().child_owned(&guard, self.here()) else { return Ok(()) };
                 if self.resolve.contains(Resolve::NO_XDEV) {
                     return Err(Errno::EXDEV);
                 }
-                child.to_arc()
+                child.borrow().to_arc().ok_or_else(|| child.clone())
             };
             match child {
-                Some(child) => (self.here, self.is_new) = (OwnedPlace::root_of(child), false),
+                Ok(child) => (self.here, self.is_new) = (OwnedPlace::root_of(child), false),
                 // It is being unmounted: wait for the end of the unmount.
-                None => drop(self.here.sb().ranks.lock(Rank::Mounts, &self.here.sb().mounts)),
+                Err(child) => drop(child.lock_ending()),
             }
         }
         Ok(())
