@@ -64,6 +64,7 @@ pub(crate) struct Mount {
     pub(crate) dev: u64,
     flags: AtomicU32,
     id: u64,
+    secret: u128,
     /// Emptied by drop alone.
     root: Option<CountedDentry>,
     attached: RcuOption<Attachment>,
@@ -115,12 +116,14 @@ impl Mount {
         let domain = &sb.domain;
         let (attached, children) = (RcuOption::none(domain), RcuOption::none(domain));
         let (dev, id) = (sb.dev, sb.next_number());
+        let secret = u128::from(prim::seed::random_u64()) << 64 | u128::from(prim::seed::random_u64());
         sb.mounted.fetch_add(1, Relaxed);
         Arc::new(PerCpuOwner::new(Self {
             sb,
             dev,
             flags: AtomicU32::new(flags.bits()),
             id,
+            secret,
             root: Some(root),
             attached,
             children,
@@ -160,6 +163,16 @@ impl Mount {
     /// The same, as this mount owns it.
     pub(crate) fn child_owned<'g>(&'g self, guard: &'g ReadGuard<'_>, mountpoint: &Dentry) -> Option<&'g Owned> {
         self.children.load(guard)?.get(address(mountpoint))
+    }
+
+    /// The mount on the mount point with this address.
+    pub(crate) fn child_at_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>, mountpoint: usize) -> Option<MountRef<'g>> {
+        Some(self.children.load(guard)?.get(mountpoint)?.borrow())
+    }
+
+    /// A random number of this mount: a part of the signatures of paths that may cross mount points.
+    pub(crate) fn secret(&self) -> u128 {
+        self.secret
     }
 
     /// This mount as its parent owns it. `None`: it is not attached. Without the mounts' lock: or it is being moved.

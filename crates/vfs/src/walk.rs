@@ -4,7 +4,7 @@
 //! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
 //! most walks never leave; [`arrive`]: steps that find no name; [`follow`]: rules of links and `..`; [`resolve`]: scopes;
 //! [`lookup`]: names that are not cached; [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks;
-//! [`shortcut`], [`table_batch`]: whole paths by a table.
+//! [`shortcut`], [`table_batch`], [`recorder`]: whole paths by a table.
 //!
 //! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`.
 //!
@@ -29,6 +29,7 @@ pub(crate) mod follow;
 pub(crate) mod lookup;
 pub(crate) mod permission;
 pub(crate) mod rcu_walk;
+mod recorder;
 pub(crate) mod ref_walk;
 pub(crate) mod resolve;
 mod revalidate;
@@ -257,7 +258,7 @@ impl Context {
         let is_absolute = path[0] == b'/';
         let (root, start) = begin(state, base, path, is_absolute)?;
         if let Some(table) = tree.paths.table() {
-            let shortcut = Shortcut { tree, guard: &guard, table, cred: &state.cred, links };
+            let shortcut = Shortcut { tree, guard: &guard, table, cred: &state.cred, resolve: base.resolve, links };
             if let Some(taken) = shortcut.resolve(start, path, &quick, &mut take) {
                 return taken;
             }
@@ -379,10 +380,8 @@ impl Context {
         };
         let before = Before::none();
         let from = (held.sample(), usize::from(held.rest().first() == Some(&b'/')));
-        let stopped = match walk.walk_on(from, held.rest(), &before) {
-            Ok(at) => (at, RunEnd::End),
-            Err(stopped) => stopped,
-        };
+        let walked = walk.walk_on(from, held.rest(), &before);
+        let stopped = walked.map_or_else(|stopped| stopped, |at| (at, RunEnd::End));
         let interrupted = Interrupted { walk, timeout: held.timeout(), stopped, before };
         let further = match conclude_and_take(interrupted, held.rest(), follow, take) {
             Concluded::Done(taken) => return Some(taken),

@@ -3,10 +3,14 @@
 
 #[path = "whole_path/attack.rs"]
 mod attack;
+#[path = "whole_path/attack_mounts.rs"]
+mod attack_mounts;
 #[path = "whole_path/attack_rights.rs"]
 mod attack_rights;
 #[path = "whole_path/classes.rs"]
 mod classes;
+#[path = "whole_path/mounts.rs"]
+mod mounts;
 #[path = "whole_path/operations.rs"]
 mod operations;
 #[path = "whole_path/starts.rs"]

@@ -36,6 +36,12 @@ impl Signature {
         Self { low: sum as u64, high: (sum >> 64) as u64 }
     }
 
+    /// Its two words.
+    #[must_use]
+    pub fn words(self) -> [u64; 2] {
+        [self.low, self.high]
+    }
+
     /// Its bits, mixed, for a choice among lines.
     #[inline(always)]
     pub(super) fn spread(self) -> u64 {

@@ -8,9 +8,9 @@
 //! names and the rights to search them. An entry is used if no change of the skeleton began since, and the dentry's
 //! sequence is the recorded one. So a lookup stores nothing, and does no work for a component.
 //!
-//! A path is recorded if all its steps are common ones: directories of one mount, without symbolic links and `..`. If there
-//! is a directory that not everyone may search, the path is recorded for one [class](classes) of credentials. Other paths are
-//! walked.
+//! A path is recorded if all its steps are plain ones: down through directories and mount points, without symbolic links and
+//! `..`. If there is a directory that not everyone may search, or one that is a mount point, the path is recorded for one
+//! [class](classes) of credentials and for the start's mount. Other paths are walked.
 //!
 //! # What counts as a change
 //! A directory has a *mark* ([`ObjectFlags::PASSED`]) if a recorded path passed it. Changes of directories without a mark
@@ -22,6 +22,7 @@
 //! | a directory that not everyone may search any more; a mount on a directory, an expiry | *hard*, if it is marked: [`Dentry::update_flags`] |
 //! | mode, owner or group of a directory that is not open to everyone before and after | hard, if it is marked: `Inode::change_of_rights` |
 //! | an ACL of a directory | hard, if it is marked: [`WholePaths::change_rights`] |
+//! | mount, unmount, move of a mount | hard, if the mount point is marked: [`WholePaths::change_mounts`] |
 //! | the end of a superblock, whose dentries' memory goes | hard, always |
 //! | create, link, unlink, rename of a file; chmod of a file; rmdir and eviction | not: the sequence of the last dentry changes |
 //!
@@ -49,12 +50,17 @@
 //!    read-modify-write; the recorder reads them behind its own. So it is the same with them. An ACL changes in several steps:
 //!    the changer reads the word before and after, and a path that is recorded in between is useless after it. A
 //!    lookup that finds that path until then runs beside the change.
+//!    Mounts change in a write section of the mounts' sequence, in which the changer reads the word by a read-modify-write. The
+//!    recorder marks a mount point before it looks for the mount, and gives up if that sequence changed from its beginning to
+//!    its end.
 //! 5. With an old stamp: each sequence only grows while its directory has an entry on the path, so the sum is the same only if no directory
 //!    moved since the list was made, and the entry was recorded no earlier. (A directory that lost all its entries can
 //!    be freed, and its sequence be read as zero; then the path's next directory has moved, and the keys of the sum are
 //!    secret, so the sums are equal by a chance of less than 2^-32.) A move makes the sequence odd before it is counted.
 //!    A lookup reads the count first: a move that it counts, it sees in the sum; one that it does not, it sees at
-//!    the end in the stamp.
+//!    the end in the stamp. A path that crosses mount points has a list that is found by the text of its directory. If the list is
+//!    not younger than the entry and right now, that text has led to one directory since, over the mount points of the list; and
+//!    on these are the mounts of then.
 //! 6. The end of a superblock is counted before the grace period that frees its memory, so a lookup that finds no hard
 //!    change since reads memory that stays until its read section ends.
 //!
@@ -73,7 +79,7 @@ mod classes;
 pub(crate) mod lists;
 
 pub(crate) use admission::Admission;
-pub(crate) use classes::Classed;
+pub(crate) use classes::{Class, Classed};
 pub(crate) use lists::{List, Lists};
 
 use crate::base::access::credentials::Credentials;
@@ -150,6 +156,10 @@ pub(crate) struct Check {
     pub(crate) stamp: u32,
 }
 
+/// A bit of the sequence in an entry's word of checks, which is 0 in the sequence of a dentry that does not change: the path
+/// crosses mount points, and its list leads to the mount. A reader that did not know the bit would take no such entry.
+const CROSSING: u32 = 1;
+
 impl Check {
     #[inline(always)]
     pub(crate) fn of(found: &Found) -> Self {
@@ -158,6 +168,16 @@ impl Check {
 
     pub(crate) fn word(self) -> u64 {
         u64::from(self.seq) << 32 | u64::from(self.stamp)
+    }
+
+    /// Whether the path crosses mount points.
+    pub(crate) fn is_crossing(self) -> bool {
+        self.seq & CROSSING != 0
+    }
+
+    /// The same, of a path that crosses mount points or of one that does not.
+    pub(crate) fn crossing(self, is_crossing: bool) -> Self {
+        Self { seq: self.seq & !CROSSING | if is_crossing { CROSSING } else { 0 }, ..self }
     }
 }
 
@@ -260,6 +280,12 @@ impl WholePaths {
             drop(self.change(Kind::Hard));
         }
         result
+    }
+
+    /// Counts a change of the mounts on `mountpoint`, if a recorded path passed or crossed it. Call inside the write section of
+    /// the mounts' sequence.
+    pub(crate) fn change_mounts(&self, mountpoint: &Dentry) -> Option<Change<'_>> {
+        mountpoint.is_passed().then(|| self.change(Kind::Hard))
     }
 
     /// Credentials with their class, if the tree has a table.

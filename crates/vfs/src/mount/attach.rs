@@ -35,6 +35,7 @@ impl<'t> LockedMounts<'t> {
         let sb = &parent.sb;
         self.0.mark(sb, mountpoint)?;
         let _moving = sb.mount_seq.write_lock();
+        let _change = sb.paths.change_mounts(mountpoint);
         let pinned: CountedDentry = sb.pin_again(mountpoint);
         let attachment = Attachment { parent: parent.clone(), mountpoint: Some(pinned) };
         child.attached.set(&sb.domain, Some(attachment));
@@ -64,6 +65,7 @@ impl<'t> LockedMounts<'t> {
         let attachment = child.attachment(&guard)?;
         let (parent, mountpoint) = (&attachment.parent, attachment.mountpoint());
         let _moving = child.sb.mount_seq.write_lock();
+        let _change = child.sb.paths.change_mounts(mountpoint);
         let children = parent.children.load(&guard)?.without(address(mountpoint));
         // The old table owns the mount.
         parent.children.set_sized(domain, (!children.is_empty()).then_some(children), |_| Mount::BYTES);

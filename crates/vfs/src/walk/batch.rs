@@ -135,7 +135,7 @@ impl Context {
         paths.iter().for_each(|path| ask_for(path));
         let place = |path: &[u8]| if path.first() == Some(&b'/') { root } else { start };
         if let Some(table) = tree.paths.table() {
-            let shortcut = Shortcut { tree, guard: &guard, table, cred: &state.cred, links: 0 };
+            let shortcut = Shortcut { tree, guard: &guard, table, cred: &state.cred, resolve: base.resolve, links: 0 };
             let rest = shortcut.read_many(paths, place, attr_of, &mut emit);
             let others: Vec<&[u8]> = rest.iter().map(|&at| paths[at]).collect();
             let unresolved = walk.interleaved(&others, place, |at, found| emit(rest[at], found));

@@ -7,12 +7,10 @@
 //! # Where it comes from
 //! As in [`batch`](super::batch): group prefetching of hash joins (Chen, Ailamaki, Gibbons, Mowry, ICDE 2004).
 
-use crate::dcache::dentry::Dentry;
 use crate::dcache::slot::inode_beside;
-use crate::dcache::whole_path::Check;
 use crate::mount::place::Place;
 use crate::walk::rcu_walk::Step;
-use crate::walk::shortcut::Shortcut;
+use crate::walk::shortcut::{End, Shortcut};
 use sync::signature_table::Signature;
 
 /// Lookups that wait together.
@@ -35,10 +33,10 @@ impl<'g> Shortcut<'g> {
                 *signature = self.sign(start(path), path);
                 signature.iter().for_each(|signature| self.table.entries.prefetch(*signature));
             }
-            let mut ends: [Option<(&'g Dentry, Check)>; GROUP] = [None; GROUP];
+            let mut ends: [Option<End<'g>>; GROUP] = [None; GROUP];
             for ((end, signature), path) in ends.iter_mut().zip(signatures).zip(group) {
                 *end = signature.and_then(|signature| self.look_up(signature, start(path), path));
-                if let Some((dentry, _)) = end {
+                if let Some(End { dentry, .. }) = end {
                     prim::hint::prefetch(core::ptr::from_ref(*dentry));
                     prim::hint::prefetch(inode_beside(*dentry));
                 }

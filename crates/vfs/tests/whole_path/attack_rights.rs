@@ -5,7 +5,7 @@
 
 use lightfoot_vfs::{Base, Context, Credentials, Errno, SetAttr, Vfs};
 use std::sync::atomic::{
-    AtomicU64,
+    AtomicBool, AtomicU64,
     Ordering::{Relaxed, SeqCst},
     fence,
 };
@@ -30,6 +30,19 @@ struct Rights {
     mode: AtomicU64,
     done: AtomicU64,
     changes: AtomicU64,
+    /// A thread panicked: the others do not wait for it.
+    has_failed: AtomicBool,
+}
+
+/// Notes a panic of its thread.
+struct Watch<'a>(&'a AtomicBool);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, SeqCst);
+        }
+    }
 }
 
 impl Rights {
@@ -48,11 +61,12 @@ impl Rights {
 
     fn is_late(&self, lookups: u64) -> bool {
         let done = self.done.load(Relaxed);
-        done < lookups && self.changes.load(Relaxed) < done / MOST_BETWEEN
+        done < lookups && !self.has_failed.load(Relaxed) && self.changes.load(Relaxed) < done / MOST_BETWEEN
     }
 
     /// The certain answers of one user, by what they had to be: refused, permitted; and the wrong ones.
     fn look(&self, context: &Context, who: usize, lookups: u64) -> [u64; 3] {
+        let _watch = Watch(&self.has_failed);
         let (mut seen, mut random) = ([0; 3], fastrand::Rng::with_seed(5 + who as u64));
         for _ in 0..lookups / USERS.len() as u64 {
             let path = format!("/p/x/q/f{}", random.u64(0..FILES));
@@ -98,10 +112,11 @@ fn attack_rights() {
             })
             .collect();
         let mut random = fastrand::Rng::with_seed(1);
-        while rights.done.load(Relaxed) < lookups {
+        while rights.done.load(Relaxed) < lookups && !rights.has_failed.load(Relaxed) {
             let next = rights.done.load(Relaxed) + random.u64(0..150);
             rights.change(&root, random.bool());
-            while rights.done.load(Relaxed) < next.min(lookups) && !rights.is_late(lookups) {
+            let waits = || !rights.has_failed.load(Relaxed) && !rights.is_late(lookups);
+            while rights.done.load(Relaxed) < next.min(lookups) && waits() {
                 thread::yield_now();
             }
         }

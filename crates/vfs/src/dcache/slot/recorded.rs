@@ -18,16 +18,21 @@ impl Table {
     /// after that stamp, and no directory of their list moved. `now` was read before.
     pub(crate) fn is_unmoved(&self, start: &Dentry, dentry: &Dentry, stamp: u32, now: Stamps) -> bool {
         let Some(dir) = dentry.parent() else { return false };
-        let list = self.lists.find(Pair::of(start, dir));
-        list.is_some_and(|list| stamp.wrapping_sub(list.stamp).cast_signed() >= 0 && self.lists.is_current(&list, now))
+        self.lists.find(Pair::of(start, dir)).is_some_and(|list| self.is_right(&list, stamp, now))
+    }
+
+    /// Whether a list was made before the entry with this `stamp`, no hard change began since, and no directory of it moved.
+    /// `now` was read before.
+    pub(crate) fn is_right(&self, list: &List, stamp: u32, now: Stamps) -> bool {
+        stamp.wrapping_sub(list.stamp).cast_signed() >= 0 && self.lists.is_current(list, now)
     }
 }
 
 impl Lists {
     /// Whether no hard change began since the list was made, and no directory of it moved.
     pub(crate) fn is_current(&self, list: &List, now: Stamps) -> bool {
-        if !now.is_soft_since(list.stamp) {
-            return false;
+        if list.stamp == now.begun || !now.is_soft_since(list.stamp) {
+            return list.stamp == now.begun;
         }
         let terms = list.dirs().iter().enumerate().map(|(number, &dir)| {
             // SAFETY: the address is one of a dentry that `List::push` got, of a superblock whose end is a hard change. None

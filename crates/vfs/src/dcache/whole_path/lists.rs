@@ -3,16 +3,18 @@
 //! # What it is
 //! One list for a start and a directory: the directories below the start down to that one, in the order of the path.
 //! A plain descent is the only way that a recorded path takes, so the two determine the list. A list has the stamp of
-//! the moment when it was made; the sequences are those of that moment. It is an entry of a table with one place for each
-//! pair, so it can be replaced by the list of another pair, or by a younger one of the same.
+//! the moment when it was made; the sequences are those of that moment. It is an entry of a table with [`WAYS`] places
+//! for each key, so it can be replaced by the list of another key, or by a younger one of the same.
+//!
+//! A path that crosses mount points has a list of its directory's text instead: its key is the signature of that text. Such
+//! a list notes which of its directories are mount points that the path crosses. They lead to the mount of the path's end.
 //!
 //! # Layout
 //! | words of a block | |
 //! |---|---|
 //! | 0 | the version, and in bit 0 whether the block is being written |
-//! | 1 | the start's address, 0 if the block is vacant |
-//! | 2 | the directory's address |
-//! | 3 | the stamp, and above it the number of directories |
+//! | 1, 2 | the addresses of start and directory, or the signature of a text; a first word of 0: the block is vacant |
+//! | 3 | the stamp; above it the number of directories in 16 bits, and a bit for each that is crossed |
 //! | 4 | the sum |
 //! | 5.. | the addresses of the directories |
 //!
@@ -25,10 +27,14 @@ use prim::atomic::{
     Ordering::{Acquire, Relaxed, Release},
     fence,
 };
+use sync::signature_table::Signature;
 use sync::zeroed::{Block, Zeroed};
 
 /// The most directories of a list. The entries of deeper paths end with every change.
 pub(crate) const DEEPEST: usize = 11;
+
+/// The places of a key.
+const WAYS: usize = if cfg!(loom) { 1 } else { 4 };
 
 /// Where the addresses begin in a block.
 const FIRST: usize = 5;
@@ -43,17 +49,20 @@ pub(crate) struct Lists {
     keys: [u64; DEEPEST],
 }
 
-/// A start and a directory, by their addresses.
+/// The key of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Pair {
-    pub(crate) start: usize,
-    pub(crate) dir: usize,
-}
+pub(crate) struct Pair([u64; 2]);
 
 impl Pair {
+    /// A start and a directory that a plain descent of one mount leads to.
     pub(crate) fn of(start: &Dentry, dir: &Dentry) -> Self {
-        let address = |dentry| core::ptr::from_ref::<Dentry>(dentry).addr();
-        Self { start: address(start), dir: address(dir) }
+        let address = |dentry| core::ptr::from_ref::<Dentry>(dentry).addr() as u64;
+        Self([address(start), address(dir)])
+    }
+
+    /// The text of a directory that crosses mount points. (It is one of addresses by a chance of less than 2^-100.)
+    pub(crate) fn of_text(signature: Signature) -> Self {
+        Self(signature.words())
     }
 }
 
@@ -64,12 +73,34 @@ pub(crate) struct List {
     pub(crate) stamp: u32,
     pub(crate) sum: u64,
     len: usize,
+    /// A bit for each directory that is a mount point which the path crosses.
+    crossed: u16,
     dirs: [usize; DEEPEST],
 }
 
 impl List {
     pub(crate) fn new(stamp: u32) -> Self {
-        Self { stamp, sum: 0, len: 0, dirs: [0; DEEPEST] }
+        Self { stamp, sum: 0, len: 0, crossed: 0, dirs: [0; DEEPEST] }
+    }
+
+    /// Whether the path crosses a mount point.
+    pub(crate) fn is_crossing(&self) -> bool {
+        self.crossed != 0
+    }
+
+    /// Whether both are lists of the same directories with the same sequences and mount points.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Self { stamp: 0, ..*self } == Self { stamp: 0, ..*other }
+    }
+
+    /// Notes that the path crosses the directory that was added last.
+    pub(crate) fn cross(&mut self) {
+        self.crossed |= 1 << self.len.saturating_sub(1);
+    }
+
+    /// The addresses of the mount points that the path crosses, in its order.
+    pub(crate) fn mountpoints(&self) -> impl Iterator<Item = usize> {
+        self.dirs().iter().enumerate().filter(|(at, _)| self.crossed >> at & 1 != 0).map(|(_, dir)| *dir)
     }
 
     /// The addresses of the directories.
@@ -106,31 +137,35 @@ impl Lists {
 
     /// The list of a pair.
     pub(crate) fn find(&self, pair: Pair) -> Option<List> {
-        let words = &self.block(pair)?.0;
+        let Block(words) = self.ways(pair).iter().find(|block| is_of(block, pair))?;
         // ORDERING: Acquire, pairs with the Release store in `put`: the words below are not older than this one.
         let version = words[0].load(Acquire);
         // Relaxed: ordered by the load above and the fence below.
         let word = |at: usize| words[at].load(Relaxed);
-        if word(1) != pair.start as u64 || word(2) != pair.dir as u64 {
+        if pair.0 != [word(1), word(2)] {
             return None;
         }
         let (made, sum) = (word(3), word(4));
-        let (stamp, len) = (made as u32, ((made >> 32) as usize).min(DEEPEST));
+        let (stamp, len, crossed) = (made as u32, usize::from((made >> 32) as u16).min(DEEPEST), (made >> 48) as u16);
         let dirs = core::array::from_fn(|at| if at < len { word(FIRST + at) as usize } else { 0 });
         // ORDERING: the Acquire fence pairs with the Release fence in `put`: if one of the words above is of a later write,
         // the load below sees that.
         fence(Acquire);
-        (version & BUSY == 0 && words[0].load(Relaxed) == version).then_some(List { stamp, sum, len, dirs })
+        (version & BUSY == 0 && words[0].load(Relaxed) == version).then_some(List { stamp, sum, len, crossed, dirs })
     }
 
     /// Puts the list of a pair. Does nothing if another thread writes the block.
     pub(crate) fn put(&self, pair: Pair, list: &List) {
-        let Some(Block(words)) = self.block(pair) else { return };
+        let ways = self.ways(pair);
+        // Relaxed: a choice; an exchange makes sure that one thread writes.
+        let is_vacant = |block: &&Block| block.0[1].load(Relaxed) == 0;
+        let own = ways.iter().find(|block| is_of(block, pair)).or_else(|| ways.iter().find(is_vacant));
+        let Some(Block(words)) = own.or_else(|| ways.get(pair.0[1] as usize / 64 % ways.len().max(1))) else { return };
         let Some(version) = begin(words) else { return };
         // Relaxed: inside the write.
-        words[1].store(pair.start as u64, Relaxed);
-        words[2].store(pair.dir as u64, Relaxed);
-        words[3].store((list.len as u64) << 32 | u64::from(list.stamp), Relaxed);
+        words[1].store(pair.0[0], Relaxed);
+        words[2].store(pair.0[1], Relaxed);
+        words[3].store(u64::from(list.crossed) << 48 | (list.len as u64) << 32 | u64::from(list.stamp), Relaxed);
         words[4].store(list.sum, Relaxed);
         for (word, dir) in words[FIRST..].iter().zip(list.dirs()) {
             word.store(*dir as u64, Relaxed);
@@ -158,16 +193,23 @@ impl Lists {
         }
     }
 
-    fn block(&self, pair: Pair) -> Option<&Block> {
+    fn ways(&self, pair: Pair) -> &[Block] {
         let blocks = self.blocks.get();
         // A model must do the same in each execution.
         if cfg!(loom) {
-            return blocks.first();
+            return &blocks[..1];
         }
-        let mixed = (pair.start as u64).rotate_left(32) ^ pair.dir as u64;
+        let mixed = pair.0[0].rotate_left(32) ^ pair.0[1];
         let spread = mixed.wrapping_mul(self.keys[0]);
-        blocks.get(((u128::from(spread) * blocks.len() as u128) >> 64) as usize)
+        let first = ((u128::from(spread) * blocks.len() as u128) >> 64) as usize / WAYS * WAYS;
+        &blocks[first..(first + WAYS).min(blocks.len())]
     }
+}
+
+/// Whether a block seems to be that of a pair.
+fn is_of(block: &Block, pair: Pair) -> bool {
+    // Relaxed: a hint; `find` checks it.
+    pair.0 == [block.0[1].load(Relaxed), block.0[2].load(Relaxed)]
 }
 
 /// Begins a write of a block and returns its version, unless another thread writes it.
@@ -189,13 +231,15 @@ mod tests {
     fn a_list_is_found_by_its_pair_and_is_replaced_by_another_one() {
         // One block: all pairs share it.
         let lists = Lists::new(0).unwrap();
-        let pairs = [Pair { start: 64, dir: 128 }, Pair { start: 64, dir: 192 }];
+        let pairs = [Pair([64, 128]), Pair([64, 192])];
         assert_eq!(lists.find(pairs[0]), None);
         let mut list = List::new(7);
         assert!((0..DEEPEST).all(|n| list.push(&lists, 64 * (n + 1), 2)));
         assert!(!list.push(&lists, 64, 2), "it has no room for more");
+        list.cross();
         lists.put(pairs[0], &list);
         assert_eq!((lists.find(pairs[0]), lists.find(pairs[1])), (Some(list), None));
+        assert!(list.is_crossing() && list.mountpoints().eq([64 * DEEPEST]));
         lists.put(pairs[1], &List::new(8));
         assert_eq!((lists.find(pairs[0]), lists.find(pairs[1])), (None, Some(List::new(8))));
         lists.clear();

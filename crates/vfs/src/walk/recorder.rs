@@ -1,0 +1,235 @@
+//! The recording of a path for the table of whole paths: a walk that notes its steps.
+//!
+//! # What it is
+//! [`Shortcut::record`] walks a path by plain steps: from directories, over mount points, to names that are in the cache. It
+//! marks each directory, and notes the right to search it. A path that needs any other step is not recorded.
+//!
+//! # How it is ordered
+//! See [`whole_path`](crate::dcache::whole_path). Marks come first, and what they protect is read after them: names, flags, rights
+//! and mounts. The mounts' sequence shows whether a mount changed meanwhile.
+//!
+//! # Where it comes from
+//! Named there.
+
+use crate::base::access::credentials::MAY_EXEC;
+use crate::base::name::{NAME_MAX, Named};
+use crate::dcache::dentry::Dentry;
+use crate::dcache::object::{Object, ObjectFlags};
+use crate::dcache::slot::{dentry_beside, entry_hash, inode_of};
+use crate::dcache::whole_path::lists::Pair;
+use crate::dcache::whole_path::{Check, List};
+use crate::mount::place::Place;
+use crate::walk::permission::{MayRcu, may_rcu};
+use crate::walk::rcu_walk::Step;
+use crate::walk::shortcut::{Shortcut, directory_of};
+use prim::atomic::{Ordering::Acquire, fence};
+use sync::signature_table::Signature;
+
+/// The users that may search a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Searchers {
+    Everyone,
+    /// The walk's credentials, and all equal ones.
+    Class,
+    /// Others.
+    Others,
+    /// The walk must look at more than credentials, mode, owner and ACL.
+    Unknown,
+}
+
+/// What a walk that is recorded does with a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// It searches the directory.
+    Search,
+    /// It looks for a mount on the directory.
+    Look,
+    /// It continues in the mount on the directory.
+    Cross,
+}
+
+/// What was noted of a walk.
+struct Notes<'g> {
+    list: List,
+    has_room: bool,
+    /// The directory that was searched last.
+    dir: Option<&'g Dentry>,
+    /// Everyone may search all directories, and none is a mount point.
+    is_open: bool,
+}
+
+impl<'g> Shortcut<'g> {
+    /// Walks `path` from `start`, and adds its end to the table. `None`: it is not a path of plain steps, or a directory
+    /// changes now.
+    pub(super) fn record(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<()> {
+        let stamp = self.tree.paths.quiet()?;
+        let mounts = self.tree.mount_seq.raw_begin();
+        let mut notes = Notes { list: List::new(stamp), has_room: true, dir: None, is_open: true };
+        let end = self.trace(start, path, |at, pass| self.note(&mut notes, at, pass))?;
+        // ORDERING: the Acquire fence pairs with the Release fence of `WholePaths::change`: if the steps read any of a change,
+        // its beginning is seen below.
+        fence(Acquire);
+        if self.tree.paths.stamp() != stamp || self.tree.mount_seq.read_retry(mounts) {
+            return None;
+        }
+        if end.object.is_negative() || end.object.has(ObjectFlags::LINK | ObjectFlags::MOUNTED) {
+            return None;
+        }
+        let Notes { list, has_room, dir, is_open } = notes;
+        let check = Check { seq: end.seq, stamp };
+        if is_open && !list.is_crossing() {
+            self.keep_list(has_room, Pair::of(start.dentry, dir?), &list);
+            self.table.put(signature, end.dentry, check);
+            return Some(());
+        }
+        let class = self.cred.class()?;
+        let own = |signature| self.own(class, start, signature);
+        let pair = if list.is_crossing() {
+            Pair::of_text(own(self.sign(start, directory_of(path)?)?))
+        } else {
+            Pair::of(start.dentry, dir?)
+        };
+        if list.is_crossing() && !has_room {
+            return None;
+        }
+        self.keep_list(has_room, pair, &list);
+        class.note_entry();
+        self.table.put(own(signature), end.dentry, check.crossing(list.is_crossing()));
+        Some(())
+    }
+
+    /// Notes a directory, and marks it. Returns whether the path can be recorded.
+    fn note(&self, notes: &mut Notes<'g>, at: &Step<'g>, pass: Pass) -> bool {
+        let address = core::ptr::from_ref(at.dentry).expose_provenance();
+        match pass {
+            Pass::Look => at.dentry.pass().is_hashed(),
+            Pass::Cross => {
+                notes.has_room &= notes.list.push(&self.table.lists, address, at.seq);
+                notes.list.cross();
+                notes.has_room
+            }
+            Pass::Search => {
+                // The first look keeps a directory unmarked that the path may not pass; the second one counts.
+                let searchers = match self.searchers(at, at.object) {
+                    Searchers::Everyone | Searchers::Class => self.searchers(at, at.dentry.pass()),
+                    other => other,
+                };
+                notes.is_open &= searchers == Searchers::Everyone;
+                // The names of the start and of a mount's root do not matter.
+                let is_nameless = notes.dir.is_none() || core::ptr::eq(at.dentry, at.mount.get().root());
+                notes.has_room &= is_nameless || notes.list.push(&self.table.lists, address, at.seq);
+                notes.dir = Some(at.dentry);
+                matches!(searchers, Searchers::Everyone | Searchers::Class)
+            }
+        }
+    }
+
+    /// The users that may search the directory at a place, if it has this object word. (Of one that is a mount point, perhaps in another
+    /// namespace, the answer is never "everyone": its entries are for the start's mount.)
+    fn searchers(&self, at: &Step<'g>, object: Object) -> Searchers {
+        if !object.is_hashed() {
+            return Searchers::Unknown;
+        }
+        if object.is_open_dir() {
+            return Searchers::Everyone;
+        }
+        let sb = &at.mount.get().sb;
+        let flags = ObjectFlags::CHECKED | ObjectFlags::FOLDED;
+        if !object.is_dir() || object.has(flags) || sb.own_permissions {
+            return Searchers::Unknown;
+        }
+        // (Changes of rights look at the mark of the dentry beside the inode.)
+        let inode = inode_of(at.dentry, object).filter(|inode| core::ptr::eq(dentry_beside(inode), at.dentry));
+        let Some(inode) = inode else { return Searchers::Unknown };
+        match may_rcu(sb, self.guard, inode, &inode.attr(), self.cred, MAY_EXEC) {
+            MayRcu::Is(Ok(())) => Searchers::Class,
+            MayRcu::Is(Err(_)) => Searchers::Others,
+            MayRcu::NotHere => Searchers::Unknown,
+        }
+    }
+
+    /// Puts a list, unless there is an equal one: that one may be older, so it serves more entries.
+    fn keep_list(&self, has_room: bool, pair: Pair, list: &List) {
+        let lists = &self.table.lists;
+        let now = self.tree.paths.stamps();
+        if has_room && !lists.find(pair).is_some_and(|old| now.is_soft_since(old.stamp) && old.is_same(list)) {
+            lists.put(pair, list);
+        }
+    }
+
+    /// The end of `path` by plain steps. `passes` is called on each directory before it is searched or crossed, and returns
+    /// whether it may be.
+    fn trace(
+        &self,
+        start: Place<'g>,
+        path: &[u8],
+        mut passes: impl FnMut(&Step<'g>, Pass) -> bool,
+    ) -> Option<Step<'g>> {
+        let mut at = Step::sample(start.mount, start.dentry);
+        let mut is_named = false;
+        for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
+            if is_named {
+                at = self.cross(at, &mut passes)?;
+            }
+            // The sample is from before the mark. If the sequence still is the same, so is one from after it.
+            if matches!(name, b"." | b"..") || name.len() > NAME_MAX || !passes(&at, Pass::Search) || at.changed() {
+                return None;
+            }
+            let (dir, hash) = (at.dentry, self.tree.key.hash(name));
+            let mut seq = 0;
+            let dentry = self.tree.table().find_slow(self.guard, entry_hash(dir, hash), |entry| {
+                seq = entry.seq.raw_begin();
+                entry.is_entry_rcu(dir, Named { name, hash }, self.guard)
+            })?;
+            let next = Step { mount: at.mount, dentry, seq, object: dentry.object() };
+            if at.changed() {
+                return None;
+            }
+            (at, is_named) = (next, true);
+        }
+        let is_end = is_named && (path.last() != Some(&b'/') || at.object.is_dir());
+        (is_end && !at.changed()).then_some(at)
+    }
+
+    /// The place at the top of the mounts on a directory.
+    fn cross(&self, mut at: Step<'g>, passes: &mut impl FnMut(&Step<'g>, Pass) -> bool) -> Option<Step<'g>> {
+        while at.object.is_mountpoint() {
+            // Marked before the mount is looked for: a thread that changes the mounts looks at the mark.
+            if !passes(&at, Pass::Look) {
+                return None;
+            }
+            let Some(child) = at.mount.get().child_rcu(self.guard, at.dentry) else { break };
+            if !passes(&at, Pass::Cross) || at.changed() {
+                return None;
+            }
+            at = Step::sample(child, child.get().root());
+        }
+        Some(at)
+    }
+
+    /// Debug builds walk after a lookup by the table: if nothing changed from the lookup to the end of the walk, both have
+    /// found the same place, and the walk was not refused.
+    #[cfg(debug_assertions)]
+    pub(super) fn compare(&self, start: Place<'g>, path: &[u8], found: super::shortcut::End<'g>) {
+        let mut is_refused = false;
+        let end = self.trace(start, path, |at, pass| {
+            if pass != Pass::Search {
+                return true;
+            }
+            let searchers = self.searchers(at, at.object);
+            // (An ACL is not replaced in one write section.)
+            let is_certain = || at.dentry.inode().is_some_and(|inode| !inode.has_acl()) && !at.changed();
+            is_refused = searchers == Searchers::Others && is_certain();
+            matches!(searchers, Searchers::Everyone | Searchers::Class)
+        });
+        if found.dentry.seq.retry(found.check.seq) || self.tree.paths.stamp() != found.check.stamp {
+            return;
+        }
+        assert!(!is_refused, "the table leads through a directory that the walk may not search");
+        // `None`: the walk met a change that is not counted yet.
+        if let Some(end) = end {
+            let is_same = core::ptr::eq(end.dentry, found.dentry) && end.mount.ptr_eq(found.mount);
+            assert!(is_same, "the table leads to another place than the walk");
+        }
+    }
+}
