@@ -84,7 +84,7 @@ pub fn run(data: &[u8]) {
         if let (Ok(request), Some((_, 0, body))) = (parsed, replies.first()) {
             match request.operation {
                 Operation::Open(_) | Operation::Opendir(_) => handle = read::<OpenOut>(body).fh,
-                Operation::Create(..) => {
+                Operation::Create(..) | Operation::Tmpfile(_) => {
                     let made: CreateOut = read(body);
                     (handle, node) = (made.open.fh, made.entry.nodeid);
                 }
@@ -119,7 +119,7 @@ fn message(input: &mut Input<'_>, handle: u64, node: u64) -> Vec<u8> {
     if kind < 16 {
         return input.take(usize::from(kind) * 8).to_vec();
     }
-    let opcode = u32::from(input.byte()) % (opcode::COPY_FILE_RANGE + 8);
+    let opcode = u32::from(input.byte()) % (opcode::TMPFILE + 8);
     let mut arguments = if kind & 1 == 0 { handle.as_bytes().to_vec() } else { Vec::new() };
     let len = usize::from(input.byte());
     arguments.extend_from_slice(input.take(len));

@@ -114,9 +114,15 @@ pub const fn right(op: Op) -> Option<Right> {
         Op::Lookup | Op::Readdirplus => Some(Right::Search),
         Op::Open | Op::Opendir | Op::Access => Some(Right::Open),
         Op::Read | Op::Write | Op::Fallocate | Op::Lseek | Op::Fsync | Op::CopyFileRange => Some(Right::Contents),
-        Op::Create | Op::Mknod | Op::Mkdir | Op::Symlink | Op::Link | Op::Unlink | Op::Rmdir | Op::Rename => {
-            Some(Right::Names)
-        }
+        Op::Create
+        | Op::Tmpfile
+        | Op::Mknod
+        | Op::Mkdir
+        | Op::Symlink
+        | Op::Link
+        | Op::Unlink
+        | Op::Rmdir
+        | Op::Rename => Some(Right::Names),
         Op::Setattr | Op::Setxattr | Op::Removexattr => Some(Right::Attributes),
         Op::Getxattr | Op::Listxattr => Some(Right::Xattrs),
         // The caller has the name, or an open file.

@@ -191,7 +191,9 @@ impl Transport {
             | Operation::Releasedir(_)
             | Operation::Fsyncdir(_) => self.answer_directory(request, body),
             Operation::Getlk(_) | Operation::Setlk(_) => self.answer_lock(request, body),
-            Operation::Open(_) | Operation::Create(..) => self.answer_open(channel, request, body),
+            Operation::Open(_) | Operation::Create(..) | Operation::Tmpfile(_) => {
+                self.answer_open(channel, request, body)
+            }
             _ => self.answer_contents(request, body),
         }
     }
@@ -238,6 +240,7 @@ fn op_of(operation: &Operation<'_>) -> Option<Op> {
         Operation::Setlk(_) | Operation::Setlkw(_) => Op::Setlk,
         Operation::Access(_) => Op::Access,
         Operation::Create(..) => Op::Create,
+        Operation::Tmpfile(_) => Op::Tmpfile,
         Operation::Bmap => Op::Bmap,
         Operation::Ioctl => Op::Ioctl,
         Operation::Poll => Op::Poll,

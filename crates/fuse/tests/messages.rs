@@ -248,7 +248,7 @@ fn what_is_not_served_has_its_errno() {
         (opcode::BMAP, Errno::ENOSYS),
         (opcode::POLL, Errno::ENOSYS),
         (opcode::COPY_FILE_RANGE, Errno::ENOSYS),
-        (51, Errno::ENOSYS),
+        (50, Errno::ENOSYS),
         (u32::MAX, Errno::ENOSYS),
     ];
     for (opcode, errno) in cases {
@@ -338,6 +338,11 @@ fn examples() -> Vec<Vec<u8>> {
         message(opcode::SYMLINK, 1, &[b"link\0file\0"]),
         message(opcode::RENAME2, 1, &[&1u64.to_ne_bytes(), &[0; 8], b"file\0other\0"]),
         message(opcode::CREATE, 1, &[CreateIn { mode: 0o100_600, ..CreateIn::default() }.as_bytes(), b"new\0"]),
+        message(
+            opcode::TMPFILE,
+            1,
+            &[CreateIn { flags: 2, mode: 0o100_600, ..CreateIn::default() }.as_bytes(), b"/\0"],
+        ),
         message(opcode::READ, 2, &[read.as_bytes()]),
         message(opcode::WRITE, 2, &[write.as_bytes(), b"data"]),
         message(opcode::READDIRPLUS, 1, &[read.as_bytes()]),

@@ -9,6 +9,8 @@ mod lock_waits;
 #[path = "mount/panics.rs"]
 mod panics;
 mod support;
+#[path = "mount/unnamed.rs"]
+mod unnamed;
 #[path = "mount/users.rs"]
 mod users;
 

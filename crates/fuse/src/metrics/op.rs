@@ -68,6 +68,7 @@ named! {
         Poll = "poll", "`poll(2)`";
         Fallocate = "fallocate", "`fallocate(2)`";
         Lseek = "lseek", "`lseek(2)` with `SEEK_DATA` or `SEEK_HOLE`";
+        Tmpfile = "tmpfile", "`open(2)` with `O_TMPFILE`";
         CopyFileRange = "copy_file_range", "`copy_file_range(2)`";
     }
 }

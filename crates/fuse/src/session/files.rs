@@ -134,6 +134,25 @@ impl Session {
             Err(Errno::EEXIST) if !is_exclusive => return Err(Errno::ESTALE),
             made => made?,
         };
+        self.made(caller, file)
+    }
+
+    /// TMPFILE: makes a file without a name in the directory's file system, and opens it as [`create`](Self::create) does.
+    ///
+    /// # Errors
+    /// Those of [`vfs::Context::open`] with `O_TMPFILE`: `EOPNOTSUPP` if the file system has none; `ESTALE`.
+    pub fn tmpfile(&self, caller: &Caller, parent: u64, new: NewMode, flags: u32) -> Result<(Entry, Opened), Errno> {
+        let dir = self.node(parent)?;
+        let exclusive = OpenFlags::from_bits_retain(flags & OpenFlags::EXCL.bits());
+        let flags = self.own_flags(flags).union(OpenFlags::TMPFILE).union(exclusive);
+        let mode = self.new_mode(caller, new.mode);
+        let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
+        let make = || self.check_share(caller, &dir).and_then(|()| context.open(Base::at(&dir), b".", flags, mode));
+        self.made(caller, self.with_room(caller, &dir, make)?)
+    }
+
+    /// The reply to the making of `file`.
+    fn made(&self, caller: &Caller, file: OpenFile) -> Result<(Entry, Opened), Errno> {
         let entry = self.entry(caller, file.held().clone())?;
         let opened = if self.options.no_open {
             Opened { handle: 0, keep_cache: self.options.ttls.attr > Duration::ZERO, backing: None }

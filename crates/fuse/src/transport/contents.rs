@@ -4,7 +4,7 @@ use super::convert::{self, caller, offset};
 use super::reply::Channel;
 use super::trace::{Replied, created, escaped, line};
 use super::{Transport, passthrough};
-use crate::session::NewMode;
+use crate::session::{Entry, NewMode, Opened};
 use fusedev::wire::abi::{CreateOut, FSYNC_DATA, RELEASE_FLOCK_UNLOCK, WriteOut, write};
 use fusedev::wire::{Body, Operation, Request};
 use std::sync::Arc;
@@ -39,13 +39,22 @@ impl Transport {
                 let mode = NewMode::new(new.mode, new.umask);
                 let made = session.create(&caller, node, name, mode, new.flags);
                 line!("CREATE\t{node}\t{}\t{}\t->\t{}", escaped(name), new.flags, created(&made));
-                let (entry, opened) = made?;
-                let open = passthrough::opened(&self.backings, session, channel, entry.node, &opened);
-                body.put_struct(&CreateOut { entry: convert::entry(&entry), open });
+                self.put_created(channel, made?, body);
+                Ok(())
+            }
+            Operation::Tmpfile(new) => {
+                let made = session.tmpfile(&caller, node, NewMode::new(new.mode, new.umask), new.flags);
+                line!("TMPFILE\t{node}\t{}\t->\t{}", new.flags, created(&made));
+                self.put_created(channel, made?, body);
                 Ok(())
             }
             _ => Err(Errno::ENOSYS),
         }
+    }
+
+    fn put_created(&self, channel: &Arc<dyn Channel>, (entry, opened): (Entry, Opened), body: &mut Body) {
+        let open = passthrough::opened(&self.backings, &self.session, channel, entry.node, &opened);
+        body.put_struct(&CreateOut { entry: convert::entry(&entry), open });
     }
 
     pub(super) fn answer_contents(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {

@@ -99,6 +99,8 @@ pub enum Operation<'m> {
     Access(AccessIn),
     /// Makes a file and opens it.
     Create(CreateIn, &'m [u8]),
+    /// Makes a file without a name and opens it.
+    Tmpfile(CreateIn),
     /// The program that waits for a request has a signal.
     Interrupt(InterruptIn),
     /// A block of a file.
@@ -178,6 +180,12 @@ impl<'m> Arguments<'m> {
             opcode::RENAME2 => Operation::Rename(self.take()?, self.name()?, self.name()?),
             opcode::LINK => Operation::Link(self.take()?, self.name()?),
             opcode::CREATE => Operation::Create(self.take()?, self.name()?),
+            opcode::TMPFILE => {
+                let create = self.take()?;
+                // It has the place of a name: `/`.
+                self.text()?;
+                Operation::Tmpfile(create)
+            }
             opcode::SETXATTR => {
                 let set: SetxattrIn = self.take()?;
                 Operation::Setxattr(set, self.text()?, self.bytes(set.size)?)

@@ -19,6 +19,7 @@ fn examples() -> Vec<(Vec<u8>, Operation<'static>)> {
     let rename = Rename2In { newdir: 5, flags: 2, ..Rename2In::default() };
     let setxattr = SetxattrIn { size: 3, flags: 1 };
     let lock = LkIn { fh: 1, owner: 2, ..LkIn::default() };
+    let create = CreateIn { flags: 2, mode: 0o100_600, ..CreateIn::default() };
     let read = ReadIn { fh: 3, offset: 4, size: 5, ..ReadIn::default() };
     vec![
         (message(opcode::LOOKUP, &[b"name\0"]), Operation::Lookup(b"name")),
@@ -36,6 +37,7 @@ fn examples() -> Vec<(Vec<u8>, Operation<'static>)> {
         ),
         (message(opcode::SETLKW, &[lock.as_bytes()]), Operation::Setlkw(lock)),
         (message(opcode::READDIRPLUS, &[read.as_bytes()]), Operation::Readdirplus(read)),
+        (message(opcode::TMPFILE, &[create.as_bytes(), b"/\0"]), Operation::Tmpfile(create)),
         (message(opcode::GETATTR, &[]), Operation::Getattr),
         (message(4096, &[b"anything"]), Operation::Unknown),
     ]
