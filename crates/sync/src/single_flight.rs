@@ -60,7 +60,7 @@ const DONE: u32 = 2;
 const ABANDONED: u32 = 3;
 
 /// Lists of flights. (loom tracks every lock.)
-const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
+const SHARDS: usize = if cfg!(loom) { 1 } else { 64 };
 
 /// See the [module documentation](self).
 ///
@@ -74,14 +74,14 @@ const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 /// assert_eq!(waiter.wait(None), Waited::Done(5));
 /// ```
 pub struct SingleFlight<K, V> {
-    shards: Arc<Shards<K, V>>,
+    /// Each has its own count of references, which a flight takes beside the lock, on the same line.
+    shards: [Arc<Shard<K, V>>; SHARDS],
 }
 
-struct Shards<K, V>([Shard<K, V>; SHARDS]);
-
-#[repr(align(128))]
 struct Shard<K, V> {
     flights: Mutex<Vec<Arc<Flight<K, V>>>>,
+    /// Keeps those of two shards on different lines.
+    _room: [u64; 16],
 }
 
 struct Flight<K, V> {
@@ -108,7 +108,7 @@ pub enum Entry<K, V> {
 /// [`Waited::Abandoned`], and the next thread that enters leads.
 #[must_use = "dropped, it has abandoned the work"]
 pub struct Leader<K, V> {
-    shards: Arc<Shards<K, V>>,
+    shard: Arc<Shard<K, V>>,
     flight: Arc<Flight<K, V>>,
     outcome: u32,
 }
@@ -133,8 +133,8 @@ impl<K, V> SingleFlight<K, V> {
     /// Nothing in flight; 64 shards.
     #[must_use]
     pub fn new() -> Self {
-        let shards = core::array::from_fn(|_| Shard { flights: Mutex::new(Vec::new()) });
-        Self { shards: Arc::new(Shards(shards)) }
+        let shard = |_| Arc::new(Shard { flights: Mutex::new(Vec::new()), _room: [0; 16] });
+        Self { shards: core::array::from_fn(shard) }
     }
 
     /// Leads the work for `key`, or waits for its leader. `hash` is the caller's hash of the key: equal for equal keys.
@@ -149,7 +149,8 @@ impl<K, V> SingleFlight<K, V> {
     /// As [`SingleFlight::enter`], for the key that `make` returns and `is` recognises: for keys of several parts,
     /// which cannot be borrowed.
     pub fn enter_with(&self, hash: u64, is: impl Fn(&K) -> bool, make: impl FnOnce() -> K) -> Entry<K, V> {
-        let mut flights = self.shards.of(hash).flights.lock();
+        let shard = self.shard(hash);
+        let mut flights = shard.flights.lock();
         if let Some(flight) = flights.iter().find(|flight| flight.hash == hash && is(&flight.key)) {
             return Entry::Wait(Waiter { flight: flight.clone() });
         }
@@ -157,21 +158,19 @@ impl<K, V> SingleFlight<K, V> {
             Arc::new(Flight { state: AtomicU32::new(FLYING), hash, key: make(), value: UnsafeCell::new(None) });
         flights.push(flight.clone());
         drop(flights);
-        Entry::Lead(Leader { shards: self.shards.clone(), flight, outcome: ABANDONED })
+        Entry::Lead(Leader { shard: shard.clone(), flight, outcome: ABANDONED })
     }
 
     /// How many keys are in flight. Exact if no thread enters or lands meanwhile.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.shards.0.iter().map(|shard| shard.flights.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.flights.lock().len()).sum()
     }
-}
 
-impl<K, V> Shards<K, V> {
     /// The shard of a hash, by its high bits after a multiplication: callers' hashes may have few good bits.
-    fn of(&self, hash: u64) -> &Shard<K, V> {
+    fn shard(&self, hash: u64) -> &Arc<Shard<K, V>> {
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        &self.0[mixed as usize % SHARDS]
+        &self.shards[mixed as usize % SHARDS]
     }
 }
 
@@ -199,7 +198,7 @@ impl<K, V> Leader<K, V> {
 impl<K, V> Drop for Leader<K, V> {
     /// Lands the flight.
     fn drop(&mut self) {
-        let mut flights = self.shards.of(self.flight.hash).flights.lock();
+        let mut flights = self.shard.flights.lock();
         let at = flights.iter().position(|flight| Arc::ptr_eq(flight, &self.flight));
         let listed = at.map(|at| flights.swap_remove(at));
         drop(flights);

@@ -8,13 +8,13 @@
 use ramfs_sim::RamFs;
 use sim::atomic::{AtomicUsize, Ordering};
 use sim::footprint::{Conflict, Footprint, record};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use vfs_sim::{
-    Acl, AclEntry, AclKind, AclTag, Base, Context, Credentials, MountFlags, OpenFlags, OwnedPlace, PathAt, RenameFlags,
-    Resolve, SetAttr, SetXattr, Vfs,
+    Acl, AclEntry, AclKind, AclTag, Attr, Base, Context, Credentials, Errno, FileSystem, Inode, MountFlags, NewInode,
+    OpenFlags, OwnedPlace, PathAt, RenameFlags, Request, Resolve, S_IFDIR, S_IFREG, SetAttr, SetXattr, Vfs,
 };
 
 #[global_allocator]
@@ -35,6 +35,8 @@ struct Actor {
     /// `/d`, where scoped lookups begin.
     scope: OwnedPlace,
     number: usize,
+    /// Names that it has looked up in the file system that keeps its own names.
+    misses: Cell<u64>,
 }
 
 impl Actor {
@@ -42,7 +44,7 @@ impl Actor {
         let (context, user) = (vfs.context(), vfs.context());
         user.set_credentials(Credentials::user(USER, USER, &[]));
         let scope = context.hold(Base::CWD, b"/d", true).expect("/d");
-        Self { context, user, scope, number }
+        Self { context, user, scope, number, misses: Cell::new(0) }
     }
 }
 
@@ -115,6 +117,18 @@ fn list(actor: &Actor, path: &str) {
     let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
     let dir = actor.context.open(Base::CWD, path.as_bytes(), flags, 0).expect(path);
     assert!(!dir.next_entries().expect(path).is_empty());
+}
+
+/// Looks up a name that the cache does not have yet, of a file system that keeps its own names: in `dir`, and a file if
+/// `prefix` is `f`.
+fn miss(actor: &Actor, dir: &str, prefix: char) {
+    let number = actor.misses.replace(actor.misses.get() + 1);
+    let path = format!("/kept/{dir}/{prefix}{}{number}", actor.number);
+    assert_eq!(actor.context.attr(Base::CWD, path.as_bytes(), true).is_ok(), prefix == 'f', "{path}");
+}
+
+fn miss_own(actor: &Actor, prefix: char) {
+    miss(actor, &format!("d{}", actor.number + 1), prefix);
 }
 
 /// The thread's own directory.
@@ -202,6 +216,10 @@ const RENAME_COMMON: Operation = Operation {
     after: |a| rename(a, &common(a, "moved"), &common(a, "file")),
 };
 
+const MISS_OWN: Operation = plain("miss a name in a private directory", |a| miss_own(a, 'f'));
+const MISS_COMMON: Operation = plain("miss a name in a common directory", |a| miss(a, "d0", 'f'));
+const MISS_ABSENT: Operation = plain("miss an absent name in a private directory", |a| miss_own(a, 'n'));
+
 /// Pairs that commute: neither can tell which came first. The first is done by one thread, the second by another.
 const PAIRS: &[(Operation, Operation)] = &[
     (STAT, STAT),
@@ -230,6 +248,10 @@ const PAIRS: &[(Operation, Operation)] = &[
     (RENAME_OWN, RENAME_OWN),
     (CREATE_OWN, RENAME_OWN),
     (STAT_OWN, RENAME_OWN),
+    (MISS_OWN, MISS_OWN),
+    (MISS_OWN, MISS_ABSENT),
+    (MISS_ABSENT, MISS_ABSENT),
+    (MISS_COMMON, MISS_COMMON),
 ];
 
 /// Rounds before the one that is recorded: what is made at first use is there then.
@@ -297,7 +319,30 @@ fn tree() -> Vfs {
     }
     write(actor, "/common/x");
     mount_and_guard(actor);
+    mkdir("/kept");
+    context.mount(Numbers, Base::CWD, b"/kept", MountFlags::default()).expect("mount");
+    (0..3).for_each(|dir| stat(actor, &format!("/kept/d{dir}")));
     vfs
+}
+
+/// A file system that keeps its own names: `d` and a number is a directory, `f` and a number a file.
+struct Numbers;
+
+impl FileSystem for Numbers {
+    fn root(&self) -> NewInode {
+        NewInode { node: 1, attr: Attr { mode: S_IFDIR | 0o755, ..Attr::default() }, ..NewInode::default() }
+    }
+
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+        let mode = match name[0] {
+            b'd' => S_IFDIR | 0o755,
+            b'f' => S_IFREG | 0o644,
+            _ => return Err(Errno::ENOENT),
+        };
+        let number = name[1..].iter().fold(1, |number, digit| number * 10 + u64::from(*digit));
+        let node = dir.node() << 32 | number;
+        Ok(NewInode { node, attr: Attr { ino: node, mode, ..Attr::default() }, ..NewInode::default() })
+    }
 }
 
 /// What is mounted at `/mounted`, bound at `/bound`, and let into by its ACL alone at `/guarded`.

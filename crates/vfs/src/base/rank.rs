@@ -34,7 +34,7 @@ pub(crate) enum Rank {
     Data,
     /// `Tree::dir_moves`, its writers' side.
     DirMoves,
-    /// `SuperBlock::inodes`' lock.
+    /// `Inodes::lock`, of a node.
     Inodes,
     /// `Tree::renames`: a rename as the writer of those of its directories, a reverse path as a reader that blocks them.
     /// Several at once: by their index.

@@ -33,7 +33,7 @@ impl SuperBlock {
 
     /// Replaces the copies of an inode's ACLs. `dentry` is that of a directory, or any for another file.
     pub(crate) fn put_acls(&self, dentry: &Dentry, inode: &Inode, acls: Acls) {
-        let _held = self.ranks.lock(Rank::Inodes, &self.inodes.lock);
+        let _held = self.ranks.lock(Rank::Inodes, self.inodes.lock(inode.node()));
         self.put_acls_locked(dentry, inode, acls);
     }
 
@@ -56,12 +56,12 @@ impl SuperBlock {
     #[inline]
     pub(crate) fn renew_acls(&self, dentry: &Dentry, inode: &Inode, new: Option<Acls>) {
         if new.is_some() || inode.has_acl() || inode.has_default_acl() {
-            let _held = self.ranks.lock(Rank::Inodes, &self.inodes.lock);
+            let _held = self.ranks.lock(Rank::Inodes, self.inodes.lock(inode.node()));
             self.renew_acls_locked(dentry, inode, new);
         }
     }
 
-    /// The same under the lock of the inodes.
+    /// The same under the lock of the inode's node.
     pub(crate) fn renew_acls_locked(&self, dentry: &Dentry, inode: &Inode, new: Option<Acls>) {
         let is_same = inode.acl(&self.domain.read()) == new.as_ref();
         if !is_same {

@@ -7,7 +7,7 @@
 //!
 //! # How it is locked
 //! A find runs under RCU and then takes a reference, unless the last one is gone. An insertion follows a find
-//! that found nothing, under `lock`, so that one node has one inode.
+//! that found nothing, under the node's lock, so that one node has one inode. Nodes share locks by their hash.
 //!
 //! # Where it comes from
 //! Linux's `inode_hashtable`, `iget5_locked`.
@@ -25,12 +25,20 @@ pub(crate) struct Inodes {
     table: Option<Arc<InodeTable>>,
     /// Whether a node may have two inodes: of a directory that moved behind the cache.
     doubles: AtomicBool,
-    /// Held from the search for a node to its insertion.
-    pub(crate) lock: Mutex<()>,
+    /// The lock of a node is held from the search for it to its insertion; by the node's hash.
+    locks: Box<[NodeLock]>,
 }
 
+/// Apart from the other locks.
+#[derive(Default)]
+#[repr(align(64))]
+struct NodeLock(Mutex<()>);
+
+/// Number of these locks: many more than CPUs, so that threads with different nodes seldom meet.
+const LOCKS: usize = if cfg!(loom) { 1 } else { 256 };
+
 /// Buckets of a new table.
-const MIN_BUCKETS: usize = if cfg!(loom) { 4 } else { 64 };
+const MIN_BUCKETS: usize = if cfg!(loom) { 4 } else { 1024 };
 
 /// The hash of a node.
 pub(crate) fn node_hash(node: u64) -> u64 {
@@ -44,8 +52,14 @@ impl Inodes {
         Self {
             table: is_kept.then(|| Arc::new(InodeTable::new(domain, MIN_BUCKETS, ()))),
             doubles: AtomicBool::new(false),
-            lock: Mutex::new(()),
+            locks: (0..if is_kept { LOCKS } else { 1 }).map(|_| NodeLock::default()).collect(),
         }
+    }
+
+    /// The lock of a node, which it shares with others.
+    pub(crate) fn lock(&self, node: u64) -> &Mutex<()> {
+        // The table takes the low bits.
+        &self.locks[(node_hash(node) >> 32) as usize & (self.locks.len() - 1)].0
     }
 
     /// Notes that a node has two inodes from now on.

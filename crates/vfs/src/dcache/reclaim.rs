@@ -41,6 +41,7 @@ use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::slot::{DeadDentry, UnusedSlot};
 use crate::dcache::superblock::SuperBlock;
 use core::mem::size_of;
+use prim::PerCpu;
 use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use sync::slab::SlabCursor;
 
@@ -93,26 +94,70 @@ const LEAST: u64 = 4096 * SLOT;
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: u64,
-    /// Bytes in use: slots, long names and link bodies.
-    used: AtomicI64,
-    pub(crate) evicted: AtomicU64,
-    /// Slots that the clock examined.
-    pub(crate) looked: AtomicU64,
-    /// The most slots that one caller has examined for one slot.
-    pub(crate) longest: AtomicU64,
+    used: Used,
+    looks: PerCpu<OwnLooks>,
     hand: SlabCursor,
+}
+
+/// Bytes in use: slots, long names and link bodies. Apart from what each miss reads.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Used(AtomicI64);
+
+/// What the clock did, by the threads of one CPU index.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct OwnLooks {
+    evicted: AtomicU64,
+    looked: AtomicU64,
+    longest: AtomicU64,
+}
+
+/// What the clock did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Looks {
+    pub(crate) evicted: u64,
+    /// Slots that the clock examined.
+    pub(crate) looked: u64,
+    /// The most slots that one caller has examined for one slot.
+    pub(crate) longest: u64,
+}
+
+impl Looks {
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            evicted: self.evicted + other.evicted,
+            looked: self.looked + other.looked,
+            longest: self.longest.max(other.longest),
+        }
+    }
+}
+
+impl OwnLooks {
+    /// Adds to the index's counts, which only its owner writes.
+    fn add(&self, looked: u64, evicted: u64) {
+        // Relaxed, here and below: counters with one writer each.
+        self.looked.store(self.looked.load(Relaxed) + looked, Relaxed);
+        self.evicted.store(self.evicted.load(Relaxed) + evicted, Relaxed);
+    }
+
+    fn note_longest(&self, looked: usize) {
+        if looked as u64 > self.longest.load(Relaxed) {
+            self.longest.store(looked as u64, Relaxed);
+        }
+    }
+
+    fn get(&self) -> Looks {
+        let of = |counter: &AtomicU64| counter.load(Relaxed);
+        Looks { evicted: of(&self.evicted), looked: of(&self.looked), longest: of(&self.longest) }
+    }
 }
 
 impl Share {
     pub(crate) fn new(budget: u64) -> Self {
-        Self {
-            budget: budget.max(LEAST),
-            used: AtomicI64::new(0),
-            evicted: AtomicU64::new(0),
-            looked: AtomicU64::new(0),
-            longest: AtomicU64::new(0),
-            hand: SlabCursor::new(),
-        }
+        let looks = PerCpu::small(OwnLooks::default);
+        Self { budget: budget.max(LEAST), used: Used::default(), looks, hand: SlabCursor::new() }
     }
 
     /// The limit of bytes.
@@ -127,13 +172,18 @@ impl Share {
 
     /// Bytes in use.
     pub(crate) fn used(&self) -> u64 {
-        u64::try_from(self.used.load(Relaxed)).unwrap_or(0)
+        u64::try_from(self.used.0.load(Relaxed)).unwrap_or(0)
+    }
+
+    /// What the clock did.
+    pub(crate) fn looks(&self) -> Looks {
+        self.looks.iter().map(OwnLooks::get).fold(Looks::default(), Looks::and)
     }
 
     /// Adds bytes, or subtracts them.
     pub(crate) fn charge(&self, bytes: i64) {
         // Relaxed: a sum.
-        self.used.fetch_add(bytes, Relaxed);
+        self.used.0.fetch_add(bytes, Relaxed);
     }
 
     /// Whether so few slots are free that the clock must move.
@@ -247,9 +297,9 @@ impl SuperBlock {
         let (share, slab) = (self.share(kind), self.slab_of(kind));
         let mut looked = 0;
         while share.is_tight() && looked < STEP {
-            let before = share.evicted.load(Relaxed);
-            looked += self.turn(kind, STEP / 4, locked, Mercy::Used).max(1);
-            if share.evicted.load(Relaxed) != before {
+            let (seen, evicted) = self.turn(kind, STEP / 4, locked, Mercy::Used);
+            looked += seen.max(1);
+            if evicted != 0 {
                 break;
             }
         }
@@ -259,18 +309,17 @@ impl SuperBlock {
             if !share.is_over()
                 && let Some(slot) = UnusedSlot::try_take(slab)
             {
-                break slot;
+                share.charge(SLOT as i64);
+                break Ok(slot);
             }
             if looked >= most {
-                share.longest.fetch_max(looked as u64, Relaxed);
-                return Err(Errno::ENOMEM);
+                break Err(Errno::ENOMEM);
             }
             let mercy = if looked < PATIENT { Mercy::Used } else { Mercy::None };
-            looked += self.turn(kind, STRIDE.min(most - looked), locked, mercy).max(1);
+            looked += self.turn(kind, STRIDE.min(most - looked), locked, mercy).0.max(1);
         };
-        share.longest.fetch_max(looked as u64, Relaxed);
-        share.charge(SLOT as i64);
-        Ok(slot)
+        share.looks.this().note_longest(looked);
+        slot
     }
 
     /// Returns a slot to its slab.
@@ -282,8 +331,8 @@ impl SuperBlock {
         crate::dcache::slot::free_slot(self.slab_of(kind), &self.domain, slot);
     }
 
-    /// Moves the hand over so many slots; returns how many there were.
-    fn turn(&self, kind: SlotKind, count: usize, locked: Option<&Dentry>, mercy: Mercy) -> usize {
+    /// Moves the hand over so many slots; returns how many there were, and how many entries were evicted.
+    fn turn(&self, kind: SlotKind, count: usize, locked: Option<&Dentry>, mercy: Mercy) -> (usize, u64) {
         let share = self.share(kind);
         let mut evicted = 0;
         let looked = self.slab_of(kind).scan(&share.hand, count, |dentry| {
@@ -295,9 +344,8 @@ impl SuperBlock {
             };
             evicted += u64::from(goes && self.try_evict(dentry, locked, mercy));
         });
-        share.looked.fetch_add(looked as u64, Relaxed);
-        share.evicted.fetch_add(evicted, Relaxed);
-        looked
+        share.looks.this().add(looked as u64, evicted);
+        (looked, evicted)
     }
 
     /// Evicts an entry, if it has no holder and no other thread has its directory locked.

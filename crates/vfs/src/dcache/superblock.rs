@@ -90,19 +90,24 @@ pub(crate) struct SuperBlock {
 /// Counters of changes of directories, in the cache of a file system that keeps its own names. Directories
 /// share counters by hash, so a reader may see a change of another directory. 64 bits: a cached listing may lie for years
 /// before it is compared, so no number may come twice.
-pub(crate) struct Versions(Box<[AtomicU64; VERSIONS]>);
+pub(crate) struct Versions(Box<[Version]>);
+
+/// A counter apart from the others, so that changes of other directories do not disturb its users.
+#[derive(Default)]
+#[repr(align(64))]
+struct Version(AtomicU64);
 
 /// Number of counters of changes.
 const VERSIONS: usize = if cfg!(loom) { 1 } else { 256 };
 
 impl Versions {
-    fn new() -> Self {
-        Self(Box::new(core::array::from_fn(|_| AtomicU64::new(0))))
+    fn new(is_used: bool) -> Self {
+        Self((0..if is_used { VERSIONS } else { 1 }).map(|_| Version::default()).collect())
     }
 
     fn counter(&self, dir: &Dentry) -> &AtomicU64 {
         let line = core::ptr::from_ref(dir) as usize >> 6;
-        &self.0[(line ^ line >> 8) % VERSIONS]
+        &self.0[(line ^ line >> 8) & (self.0.len() - 1)].0
     }
 
     /// The counter of the locked directory.
@@ -121,7 +126,7 @@ impl Versions {
     pub(crate) fn bump_all(&self) {
         // ORDERING: Release, as in `bump`.
         for counter in self.0.iter() {
-            counter.fetch_add(1, Release);
+            counter.0.fetch_add(1, Release);
         }
     }
 }
@@ -223,7 +228,7 @@ impl SuperBlock {
             fs_applies_acls: traits.keeps_modes && traits.applies_acls,
             fs_lists: is_limited && traits.keeps_listings,
             listings: Listings::new(budget.listings),
-            versions: Versions::new(),
+            versions: Versions::new(is_limited),
             invalidated: AtomicU64::new(0),
             flights: SingleFlight::new(),
             hung_lookups: AtomicU32::new(0),
@@ -362,15 +367,16 @@ impl SuperBlock {
     pub(crate) fn stats(&self) -> CacheStats {
         let guard = self.domain.read();
         let (table_bytes, buckets) = self.table().reserved(&guard);
+        let looks = self.entries.looks().and(self.negatives.looks());
         let mut stats = CacheStats {
             entries: self.table().len_hint(),
             slot_bytes: self.slab.touched_bytes() + self.negative_slab.touched_bytes(),
             entry_bytes: self.entries.used(),
             negative_bytes: self.negatives.used(),
             listing_bytes: self.listings.used(),
-            evicted: self.entries.evicted.load(Relaxed) + self.negatives.evicted.load(Relaxed),
-            looked: self.entries.looked.load(Relaxed) + self.negatives.looked.load(Relaxed),
-            longest_look: self.entries.longest.load(Relaxed).max(self.negatives.longest.load(Relaxed)),
+            evicted: looks.evicted,
+            looked: looks.looked,
+            longest_look: looks.longest,
             answered_by_listing: self.listings.answered.load(Relaxed),
             table_bytes,
             buckets,

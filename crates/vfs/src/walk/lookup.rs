@@ -282,7 +282,7 @@ fn insert(
 ) -> Result<(), Errno> {
     let slot = sb.slot_in(SlotKind::Entry, dir, may_evict)?;
     let mut slot = Some(slot);
-    let _held = sb.ranks.lock(Rank::Inodes, &sb.inodes.lock);
+    let _held = sb.ranks.lock(Rank::Inodes, sb.inodes.lock(new.node));
     let alias = sb.inodes.get(sb, new.node).and_then(|inode| {
         if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
             // A directory that moved behind the cache: its former name is stale.

@@ -18,6 +18,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fallback::Fallback;
 use crate::dcache::fs::Request;
 use crate::dcache::object::ObjectFlags;
+use crate::mount::Mount;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, Place};
 use crate::walk::follow::{LinkStep, Up, check_up, leads_to_root, up_from};
@@ -26,6 +27,7 @@ use crate::walk::rcu_walk::{RcuWalk, Step};
 use crate::walk::resolve::is_within;
 use crate::walk::{WalkEnd, lookup};
 use core::cell::Cell;
+use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
 
 /// A walk that holds a count on its place, with the rest of its path.
@@ -35,12 +37,52 @@ pub(crate) struct RefWalk {
     arrived: bool,
     /// The attributes of `here` came with its name, or were requested since.
     is_new: bool,
-    root: OwnedPlace,
+    root: HeldRoot,
     cred: Credentials,
     timeout: Option<u64>,
     resolve: Resolve,
     rest: Vec<u8>,
     links: u32,
+}
+
+/// The root of a walk, held. All walks have the same one as a rule, so its dentry is counted only where the mount does not
+/// hold it: the root of a mount stays as long as the mount, whose count is by CPU index.
+enum HeldRoot {
+    OfMount(PerCpuArc<Mount>),
+    Place(OwnedPlace),
+}
+
+impl HeldRoot {
+    /// `None`: its mount is being unmounted. The root is held by another during the read section.
+    fn hold(root: &Place<'_>) -> Option<Self> {
+        let mount = root.mount.to_arc()?;
+        if core::ptr::eq(mount.root(), root.dentry) {
+            return Some(Self::OfMount(mount));
+        }
+        let pinned = mount.sb.pin_again(root.dentry);
+        Some(Self::Place(OwnedPlace::new(mount, pinned)))
+    }
+
+    fn place(&self) -> Place<'_> {
+        match self {
+            Self::OfMount(mount) => Place { mount: mount.borrow(), dentry: mount.root() },
+            Self::Place(root) => root.place(),
+        }
+    }
+
+    fn to_place(&self) -> OwnedPlace {
+        match self {
+            Self::OfMount(mount) => OwnedPlace::root_of(mount.clone()),
+            Self::Place(root) => root.clone(),
+        }
+    }
+
+    fn mount(&self) -> &PerCpuArc<Mount> {
+        match self {
+            Self::OfMount(mount) => mount,
+            Self::Place(root) => root.mount(),
+        }
+    }
 }
 
 /// The end of a walk that holds it, and what the file system was asked there for the caller's closure.
@@ -98,8 +140,7 @@ impl RefWalk {
         let mount = at.mount.to_arc()?;
         let here = OwnedPlace::new(mount, at.mount.get().sb.pin_rcu(walk.guard, at.dentry, at.seq)?);
         // The context's state holds the root during the read section, or an earlier ref-walk does.
-        let root_mount = walk.root.mount.to_arc()?;
-        let root = OwnedPlace::new(root_mount, walk.root.mount.get().sb.pin_again(walk.root.dentry));
+        let root = HeldRoot::hold(&walk.root)?;
         let by_name = !at.object.has(ObjectFlags::START) && !at.dentry.is_in(at.dentry);
         let arrived = !(at.object.is_mountpoint() || at.object.has_expiry() && by_name);
         let (cred, resolve, links) = (walk.cred.clone(), walk.resolve, walk.links);
@@ -122,6 +163,7 @@ impl RefWalk {
         }
         let here = if is_absolute { root.clone() } else { start };
         let resolve = base.resolve.union(state.link_policy());
+        let root = HeldRoot::Place(root);
         let (cred, timeout) = ((*state.cred).clone(), state.timeout);
         Ok(Self { here, arrived: true, is_new: false, root, cred, timeout, resolve, rest: path.to_vec(), links })
     }
@@ -391,7 +433,7 @@ impl RefWalk {
         let body = self.here.sb().link_body(self.here(), &self.request())?;
         let is_roots_mount = || self.root.mount().ptr_eq(self.here.mount());
         let next = if leads_to_root(&body, self.resolve, is_roots_mount)? {
-            self.root.clone()
+            self.root.to_place()
         } else {
             self.here.beside(self.here.sb().pin_parent(self.here())?)
         };
