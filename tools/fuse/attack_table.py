@@ -870,6 +870,17 @@ def set_acls(place):
     return facts
 
 
+@attack("files without a name in directories of another user")
+def files_without_a_name(place):
+    def user(directory):
+        descriptor = os.open(directory, os.O_TMPFILE | RDWR, 0o6777)
+        stat = os.fstat(descriptor)
+        return (oct(stat.st_mode), stat.st_uid, attempt(os.link, f"/proc/self/fd/{descriptor}", f"{directory}/named"))
+
+    modes = (0o700, 0o755, 0o777, 0o2777)
+    return {oct(mode): act(ALICE, user, place.directory(f"d{mode:o}", mode)) for mode in modes}
+
+
 # ---- locks ----
 
 
