@@ -30,6 +30,7 @@ pub(crate) mod listings;
 pub(crate) mod mountpoints;
 pub(crate) mod moving;
 pub(crate) mod object;
+pub(crate) mod object_word;
 pub(crate) mod prune;
 pub(crate) mod reclaim;
 #[allow(unsafe_code, reason = "the one module that turns links into references; its invariants are at its head")]

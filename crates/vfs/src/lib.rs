@@ -133,6 +133,13 @@ impl Vfs {
         self.tree.paths.stats()
     }
 
+    /// What the lookups of the calling thread's CPU index did with the table of whole paths: of [`WholePathStats`], the
+    /// misses and the paths recorded, refused and renewed. Cheap: the entries are not examined.
+    #[must_use]
+    pub fn whole_path_stats_here(&self) -> WholePathStats {
+        self.tree.paths.stats_here()
+    }
+
     /// The state of deferred freeing.
     #[must_use]
     pub fn rcu_stats(&self) -> RcuStats {

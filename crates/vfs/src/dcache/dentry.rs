@@ -27,12 +27,10 @@
 use crate::base::name::{NAME_MAX, NameKey, Named, ShortName, short, words_of};
 use crate::dcache::inode::Inode;
 use crate::dcache::object::{Object, ObjectFlags};
+use crate::dcache::object_word::ObjectWord;
 use crate::dcache::slot::{Link, RcuBytes, cold_part, inode_of};
-use crate::dcache::whole_path::{Kind, WholePaths};
-use prim::atomic::{
-    AtomicU32, AtomicU64, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
-};
+use crate::dcache::whole_path::WholePaths;
+use prim::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use sync::rcu::{RcuDomain, ReadGuard};
 use sync::{LockRef, Mutex, SeqCount};
 
@@ -48,7 +46,7 @@ pub(crate) struct Dentry {
     hash_len: AtomicU32,
     parent: Link,
     pub(crate) next: AtomicUsize,
-    object: AtomicU64,
+    object: ObjectWord,
     /// The first 32 bytes of the name, padded with zeros.
     name: [AtomicU64; 4],
 }
@@ -91,7 +89,7 @@ impl Dentry {
             hash_len: AtomicU32::new(0),
             parent: Link::none(),
             next: AtomicUsize::new(0),
-            object: AtomicU64::new(0),
+            object: ObjectWord::new(Object::NEGATIVE),
             name: core::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -137,45 +135,30 @@ impl Dentry {
     /// The object word. It may change unless `seq` is checked.
     #[inline(always)]
     pub(crate) fn object(&self) -> Object {
-        // ORDERING: Acquire, pairs with the Release store in `set_object`: the inode's attributes are seen.
-        Object::from_bits(self.object.load(Acquire))
+        self.object.load()
     }
 
     pub(crate) fn set_object(&self, object: Object) {
-        // ORDERING: Release, pairs with the Acquire load in `object`.
-        self.object.store(object.bits(), Release);
+        self.object.store(object);
     }
 
     /// Changes the object word by a read-modify-write: `SEARCH_ALL` changes under the inode's lock, `MOUNTED`
     /// under the mounts', `CHECKED` and `COLD` under none, and the rest under the directory's.
-    pub(crate) fn update_object(&self, mut change: impl FnMut(Object) -> Object) {
-        let change = |bits| Some(change(Object::from_bits(bits)).bits());
-        // ORDERING: Release, pairs with the Acquire load in `object`.
-        let _ = self.object.fetch_update(Release, Relaxed, change);
+    pub(crate) fn update_object(&self, change: impl FnMut(Object) -> Object) {
+        self.object.update(change);
     }
 
     /// Changes flags that a walk through a directory looks at: of a directory, also updates `SEARCH_ALL`, which follows
     /// from them and from the mode. If recorded paths pass a directory that is closed so, or that every walk through it must
     /// look at from now on, that is a change of `paths`.
     pub(crate) fn update_flags(&self, paths: &WholePaths, mut change: impl FnMut(Object) -> Object) {
-        let mut old = self.object();
-        if !old.is_dir() {
+        if !self.object().is_dir() {
             return self.update_object(change);
         }
-        let mut counted = None;
-        loop {
+        self.object.update_dir(paths, |old| {
             let object = change(old);
-            let new = object.with_search(inode_of(self, object).map_or(0, Inode::mode));
-            if old.has(ObjectFlags::PASSED) && old.is_harder_as(new) {
-                counted.get_or_insert_with(|| paths.change(Kind::Hard));
-            }
-            // ORDERING: Release, pairs with the Acquire load in `object`, and with that of `mark`: a recorder that marks the
-            // directory later sees its new flags; one that marked it before has made the exchange fail.
-            match self.object.compare_exchange(old.bits(), new.bits(), Release, Relaxed) {
-                Ok(_) => return,
-                Err(now) => old = Object::from_bits(now),
-            }
-        }
+            object.with_search(inode_of(self, object).map_or(0, Inode::mode))
+        });
     }
 
     /// Updates `SEARCH_ALL` after a change of a directory's mode.
@@ -183,11 +166,15 @@ impl Dentry {
         self.update_flags(paths, |object| object);
     }
 
-    /// Adds `flags` to the object word, or none, by a read-modify-write. Returns the word as it is then.
-    pub(super) fn mark(&self, flags: ObjectFlags) -> Object {
-        // ORDERING: AcqRel, with itself: a thread that marks a directory after `Moving::begin` read its word sees that the
-        // sequence is odd. Acquire pairs with the Release of `update_flags` too.
-        Object::from_bits(self.object.fetch_or(flags.bits(), AcqRel)).with(flags)
+    /// Marks a directory that a path is about to pass. Returns its object word with the mark.
+    pub(crate) fn pass(&self) -> Object {
+        self.object.pass()
+    }
+
+    /// Whether a recorded path passed the directory. Call inside a write section of its sequence, or of its inode's, or after
+    /// a change that a recorder must see.
+    pub(crate) fn is_passed(&self) -> bool {
+        self.object.is_passed()
     }
 
     /// Clears `HASHED`. The parent's lock is held.

@@ -13,8 +13,8 @@
 //! [class](classes) of credentials and for the start's mount. Other paths are walked.
 //!
 //! # What counts as a change
-//! A directory has a *mark* ([`ObjectFlags::PASSED`]) if a recorded path passed it. Changes of directories without a mark
-//! count nothing.
+//! A directory has a *mark* ([`PASSED`](crate::dcache::object::ObjectFlags::PASSED)) if a recorded path passed it. Changes
+//! of directories without a mark count nothing.
 //!
 //! | operation | counted |
 //! |---|---|
@@ -43,7 +43,7 @@
 //!    closed from the recording to that moment.
 //! 3. The dentry's sequence is the recorded one after the reads: it kept its name, its directory and its object.
 //!    So the path led to it all the time.
-//! 4. The mark is a bit of the object word, as the right to search is. The recorder sets it by a read-modify-write and samples
+//! 4. The mark is a bit of the object word, as the right to search is. The recorder sets it by a read-modify-write, or finds it, and samples
 //!    the sequence after that; a change of rights is a read-modify-write of the same word, and a move makes the sequence odd
 //!    and then reads the word by one. All of them are in one order: the change sees the mark, or the recorder the change.
 //!    Mode, owner and group change in a write section of the inode, in which the changer reads the word by a
@@ -74,8 +74,12 @@
 //! # How it is locked
 //! Not at all: the entries are sequence locks ([`sync::signature_table`]), the counters are added to.
 
+// (The paths are for `tests/loom_whole_path.rs`, which compiles this file beside a smaller dentry.)
+#[path = "whole_path/admission.rs"]
 mod admission;
+#[path = "whole_path/classes.rs"]
 mod classes;
+#[path = "whole_path/lists.rs"]
 pub(crate) mod lists;
 
 pub(crate) use admission::Admission;
@@ -84,7 +88,6 @@ pub(crate) use lists::{List, Lists};
 
 use crate::base::access::credentials::Credentials;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::whole_path::classes::Classes;
 use core::ops::Deref;
 use prim::PerCpu;
@@ -206,7 +209,9 @@ pub struct WholePathStats {
     pub recorded: u64,
     /// Paths that were used a second time and could not be recorded.
     pub refused: u64,
-    /// Entries that got the stamp of today because their own directories had not changed.
+    /// Lookups that found an entry of before a change elsewhere, and used it: its own directories had not changed.
+    pub by_list: u64,
+    /// Of these, how many gave the entry the stamp of today. (Not each does: it would cost all other CPUs a transfer.)
     pub renewed: u64,
     /// Classes of credentials: paths through directories that not everyone may search are recorded for each class.
     pub classes: usize,
@@ -245,11 +250,22 @@ impl WholePaths {
     }
 
     /// The number of changes begun, if all of them have ended.
-    pub(crate) fn quiet(&self) -> Option<u32> {
+    fn quiet(&self) -> Option<u32> {
         // ORDERING: Acquire, pairs with the Release of `Change::drop`: what those changes did is seen.
         let ended = self.ended.0.load(Acquire);
         // It is at least the number of those ended. If it is that number, none was under way at the load above.
         (self.stamp() == ended).then_some(ended)
+    }
+
+    /// What `walk` returns, if all that it read is of one moment: no change was under way before, and none began until its
+    /// end. It gets the number of changes begun.
+    pub(crate) fn unchanged<T>(&self, walk: impl FnOnce(u32) -> Option<T>) -> Option<T> {
+        let stamp = self.quiet()?;
+        let result = walk(stamp)?;
+        // ORDERING: the Acquire fence pairs with the Release fence in `change`: if the walk read any of a change, its
+        // beginning is seen below.
+        fence(Acquire);
+        (self.stamp() == stamp).then_some(result)
     }
 
     /// Counts a change of the skeleton, which begins now and ends when the result is dropped.
@@ -313,6 +329,11 @@ impl WholePaths {
         }
     }
 
+    /// What the lookups of the calling thread's CPU index did.
+    pub(crate) fn stats_here(&self) -> WholePathStats {
+        self.table().map_or_else(WholePathStats::default, |table| table.admission.this().stats())
+    }
+
     /// The state of the table. Examines every entry.
     pub(crate) fn stats(&self) -> WholePathStats {
         let changes = self.stamp();
@@ -325,6 +346,7 @@ impl WholePaths {
             misses: sum(Admission::misses),
             recorded: sum(Admission::recorded),
             refused: sum(Admission::refused),
+            by_list: sum(Admission::by_list),
             renewed: sum(Admission::renewed),
             classes: table.classes.len(),
             changes,
@@ -385,19 +407,5 @@ impl Drop for Moving<'_> {
     fn drop(&mut self) {
         self.dentry.seq.write_end();
         self.paths.note_sequence(self.dentry);
-    }
-}
-
-impl Dentry {
-    /// Marks a directory that a path is about to pass. Returns its object word with the mark.
-    pub(crate) fn pass(&self) -> Object {
-        // (Also where the mark is set: the order in this word is what counts.)
-        self.mark(ObjectFlags::PASSED)
-    }
-
-    /// Whether a recorded path passed the directory. Call inside a write section of its sequence, or of its inode's, or after
-    /// a change that a recorder must see.
-    pub(super) fn is_passed(&self) -> bool {
-        self.mark(ObjectFlags::empty()).has(ObjectFlags::PASSED)
     }
 }

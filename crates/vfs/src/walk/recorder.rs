@@ -22,7 +22,6 @@ use crate::mount::place::Place;
 use crate::walk::permission::{MayRcu, may_rcu};
 use crate::walk::rcu_walk::Step;
 use crate::walk::shortcut::{Shortcut, directory_of};
-use prim::atomic::{Ordering::Acquire, fence};
 use sync::signature_table::Signature;
 
 /// The users that may search a directory.
@@ -62,21 +61,20 @@ impl<'g> Shortcut<'g> {
     /// Walks `path` from `start`, and adds its end to the table. `None`: it is not a path of plain steps, or a directory
     /// changes now.
     pub(super) fn record(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<()> {
-        let stamp = self.tree.paths.quiet()?;
-        let mounts = self.tree.mount_seq.raw_begin();
-        let mut notes = Notes { list: List::new(stamp), has_room: true, dir: None, is_open: true };
-        let end = self.trace(start, path, |at, pass| self.note(&mut notes, at, pass))?;
-        // ORDERING: the Acquire fence pairs with the Release fence of `WholePaths::change`: if the steps read any of a change,
-        // its beginning is seen below.
-        fence(Acquire);
-        if self.tree.paths.stamp() != stamp || self.tree.mount_seq.read_retry(mounts) {
+        let (end, notes, mounts) = self.tree.paths.unchanged(|stamp| {
+            let mounts = self.tree.mount_seq.raw_begin();
+            let mut notes = Notes { list: List::new(stamp), has_room: true, dir: None, is_open: true };
+            let end = self.trace(start, path, |at, pass| self.note(&mut notes, at, pass))?;
+            Some((end, notes, mounts))
+        })?;
+        if self.tree.mount_seq.read_retry(mounts) {
             return None;
         }
         if end.object.is_negative() || end.object.has(ObjectFlags::LINK | ObjectFlags::MOUNTED) {
             return None;
         }
         let Notes { list, has_room, dir, is_open } = notes;
-        let check = Check { seq: end.seq, stamp };
+        let check = Check { seq: end.seq, stamp: list.stamp };
         if is_open && !list.is_crossing() {
             self.keep_list(has_room, Pair::of(start.dentry, dir?), &list);
             self.table.put(signature, end.dentry, check);

@@ -219,6 +219,7 @@ impl<'g> Shortcut<'g> {
 
     fn renew(&self, signature: Signature, found: Found, check: Check) {
         let admission = self.table.admission.this();
+        admission.note_list();
         if self.table.admits_all || admission.is_turn(check.stamp) {
             self.table.entries.update(signature, found, check.word());
             admission.note_renewal();

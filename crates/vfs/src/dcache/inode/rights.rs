@@ -7,7 +7,7 @@
 //!
 //! # How it is locked
 //! Attributes change in write sections of the inode's sequence lock. Inside the section the changer reads the directory's mark
-//! by a read-modify-write; a recorder sets the mark by one and reads the attributes after that, once no section is open.
+//! by a read-modify-write; a recorder sets the mark by one, or finds it set, and reads the attributes after that, once no section is open.
 //!
 //! # Where it comes from
 //! Own code.

@@ -2,12 +2,16 @@
 //!
 //! # What it is
 //! The state of one CPU index. A path is recorded at its second use that this state remembers: a filter has a tag for
-//! each of [`TAGS`] paths that missed last. If changes of directories make entries useless as fast as they are recorded,
-//! only one in [`every`](Admission::every) of these is.
+//! each of [`TAGS`] paths that missed last.
+//!
+//! An entry that is written costs each CPU that reads it a transfer of its line. So soon after a change, when the next one
+//! may be near, only one candidate in [`SHARE`] times the number of CPUs is recorded or renewed: then each CPU has used
+//! an entry [`SHARE`] times, on average, before it pays. After [`CALM`] times as many candidates without a change, each is.
 //!
 //! # How it is locked
 //! Not at all: only the owner of the CPU index writes it; all may read the statistics.
 
+use super::WholePathStats;
 use prim::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use sync::signature_table::Signature;
 
@@ -17,35 +21,43 @@ const TAGS: usize = if cfg!(loom) { 1 } else { 1024 };
 /// A slot of the filter without a path. (A path with this tag is a candidate at its first use.)
 const FREE: u16 = 0;
 
-/// The most candidates between two that are recorded.
-const MOST: u32 = 256;
+/// How many uses of an entry with an old stamp take as long as the transfer of its line.
+const SHARE: u32 = 4;
+
+/// See the [module documentation](self).
+const CALM: u32 = 64;
+
+/// The stamp of an index that has had no candidate yet.
+const NONE: u64 = u64::MAX;
 
 /// See the [module documentation](self).
 #[repr(align(128))]
 pub(crate) struct Admission {
     tags: Box<[AtomicU16]>,
-    /// The stamp of the last recording.
-    stamp: AtomicU32,
-    /// One in so many candidates is recorded.
-    every: AtomicU32,
+    /// The stamp of the last candidate.
+    stamp: AtomicU64,
+    /// Candidates since the stamp changed.
+    since: AtomicU32,
     skipped: AtomicU32,
     misses: AtomicU64,
     recorded: AtomicU64,
     refused: AtomicU64,
     renewed: AtomicU64,
+    by_list: AtomicU64,
 }
 
 impl Default for Admission {
     fn default() -> Self {
         Self {
             tags: (0..TAGS).map(|_| AtomicU16::new(0)).collect(),
-            stamp: AtomicU32::new(0),
-            every: AtomicU32::new(1),
+            stamp: AtomicU64::new(NONE),
+            since: AtomicU32::new(u32::MAX),
             skipped: AtomicU32::new(0),
             misses: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             renewed: AtomicU64::new(0),
+            by_list: AtomicU64::new(0),
         }
     }
 }
@@ -68,18 +80,26 @@ impl Admission {
         false
     }
 
-    /// Whether a candidate is recorded now, where `stamp` is the number of changes begun.
+    /// Whether a candidate is recorded or renewed now, where `stamp` is the number of changes begun.
     pub(crate) fn is_turn(&self, stamp: u32) -> bool {
-        let (every, skipped) = (self.every.load(Relaxed), self.skipped.load(Relaxed) + 1);
-        if skipped < every {
-            self.skipped.store(skipped, Relaxed);
-            return false;
+        self.is_turn_of(stamp, prim::cpu::count() as u32)
+    }
+
+    fn is_turn_of(&self, stamp: u32, cpus: u32) -> bool {
+        let last = self.stamp.load(Relaxed);
+        if last != u64::from(stamp) {
+            self.stamp.store(stamp.into(), Relaxed);
+            if last != NONE {
+                self.since.store(0, Relaxed);
+            }
         }
-        let has_changed = self.stamp.load(Relaxed) != stamp;
-        self.every.store(if has_changed { (every * 2).min(MOST) } else { (every / 2).max(1) }, Relaxed);
-        self.stamp.store(stamp, Relaxed);
-        self.skipped.store(0, Relaxed);
-        true
+        let since = self.since.load(Relaxed).saturating_add(1);
+        self.since.store(since, Relaxed);
+        let every = SHARE.saturating_mul(cpus.max(1));
+        let skipped = self.skipped.load(Relaxed) + 1;
+        let is_turn = skipped >= every || since > CALM.saturating_mul(every);
+        self.skipped.store(if is_turn { 0 } else { skipped }, Relaxed);
+        is_turn
     }
 
     /// Counts a recorded path, or one that cannot be recorded.
@@ -90,6 +110,27 @@ impl Admission {
     /// Counts an entry that got the stamp of today.
     pub(crate) fn note_renewal(&self) {
         add(&self.renewed);
+    }
+
+    /// What it counted.
+    pub(crate) fn stats(&self) -> WholePathStats {
+        WholePathStats {
+            misses: self.misses(),
+            recorded: self.recorded(),
+            refused: self.refused(),
+            renewed: self.renewed(),
+            by_list: self.by_list(),
+            ..WholePathStats::default()
+        }
+    }
+
+    /// Counts a lookup whose entry has an old stamp and a list that has not changed.
+    pub(crate) fn note_list(&self) {
+        add(&self.by_list);
+    }
+
+    pub(crate) fn by_list(&self) -> u64 {
+        self.by_list.load(Relaxed)
     }
 
     pub(crate) fn misses(&self) -> u64 {
@@ -151,16 +192,16 @@ mod tests {
     #[test]
     fn changes_make_recordings_rare_and_quiet_makes_them_common_again() {
         let admission = Admission::default();
-        let recorded = |stamps: &mut dyn FnMut() -> u32| (0..4096).filter(|_| admission.is_turn(stamps())).count();
-        assert_eq!(recorded(&mut || 0), 4096);
-        let mut stamp = 0;
-        let busy = recorded(&mut || {
+        let recorded =
+            |cpus, stamps: &mut dyn FnMut() -> u32| (0..4096).filter(|_| admission.is_turn_of(stamps(), cpus)).count();
+        assert_eq!(recorded(2, &mut || 7), 4096, "no change was seen yet");
+        let mut stamp = 7;
+        let mut changing = || {
             stamp += 1;
             stamp
-        });
-        assert!((9..40).contains(&busy), "{busy}");
-        let stays = stamp;
-        let quiet = recorded(&mut || stays);
-        assert!(quiet > 3000, "{quiet}");
+        };
+        assert_eq!(recorded(2, &mut changing), 4096 / 8);
+        assert_eq!(recorded(64, &mut changing), 4096 / 256, "the more CPUs, the fewer");
+        assert!(recorded(2, &mut || 9999) > 3000);
     }
 }

@@ -184,7 +184,7 @@ impl Lists {
                 }
                 if let Some(version) = begin(words) {
                     words[1].store(0, Relaxed);
-                    // ORDERING: Release, as in `put`.
+                    // ORDERING: Release, as in `put` (not visible to loom: a list that is found a little longer is right).
                     words[0].store(version.wrapping_add(2), Release);
                     break;
                 }
