@@ -235,7 +235,7 @@ fn of_a_change_and_a_mark_one_sees_the_other() {
         // Of two recorders, one may find the mark of the other.
         let other = {
             let dir = dir.clone();
-            thread::spawn(move || drop(dir.object.pass()))
+            thread::spawn(move || dir.object.pass().is_open_dir())
         };
         let _ = dir.object.pass();
         let seen = data.load(Relaxed);

@@ -14,6 +14,8 @@
 //!   There is no semaphore to compare.
 //! * What a mount costs in instructions is charged before the call, under a lock of the adapter: the library has its own, but
 //!   nothing of the adapter's runs under that.
+//! * With a table of whole paths a lookup is charged as one component. What it does beyond that is charged after it: each
+//!   walk after a miss, as any walk, and each check of a list, as the name of one component.
 //! * `statvfs` sums up separate counters; no mount is read-only.
 
 mod counted_fs;
@@ -24,7 +26,9 @@ use crate::path::Route;
 use counted_fs::{CountedFs, Counters};
 use prim::shared::Arc;
 use sync::lockstat::Class;
-use vfs::{Base, Context, Errno, MountFlags, OpenFile, OpenFlags, PathAt, RenameFlags, UnmountFlags, Vfs};
+use vfs::{
+    Base, Context, Errno, MountFlags, OpenFile, OpenFlags, PathAt, RenameFlags, UnmountFlags, Vfs, WholePathStats,
+};
 
 /// See the [module documentation](self).
 pub(crate) struct Lightfoot {
@@ -34,19 +38,21 @@ pub(crate) struct Lightfoot {
 
 struct LightfootSeat<'e> {
     context: Context,
+    vfs: &'e Vfs,
     shared: &'e Counters,
 }
 
 impl Lightfoot {
     pub(crate) fn make(options: &Options) -> Box<dyn Era> {
         let shared = Arc::new(Counters::new(options));
-        Box::new(Self { vfs: Vfs::new(CountedFs::new(shared.clone())), shared })
+        let table = Vfs::builder().whole_paths(options.table_kib << 10);
+        Box::new(Self { vfs: table.build(CountedFs::new(shared.clone())), shared })
     }
 }
 
 impl Era for Lightfoot {
     fn process(&self) -> Box<dyn Process + '_> {
-        Box::new(LightfootSeat { context: self.vfs.context(), shared: &self.shared })
+        Box::new(LightfootSeat { context: self.vfs.context(), vfs: &self.vfs, shared: &self.shared })
     }
 
     fn visit_locks(&self, _visit: &mut dyn FnMut(&Class)) {}
@@ -71,8 +77,7 @@ impl Process for LightfootSeat<'_> {
     }
 
     fn stat(&self, path: &[u8]) -> Result<Attributes> {
-        self.charge_walk(path)?;
-        let attr = self.context.attr(Base::CWD, path, true).map_err(error)?;
+        let attr = self.looked_up(path, || self.context.attr(Base::CWD, path, true).map_err(error))?;
         prim::cost(self.shared.options.stat_ns);
         Ok(Attributes { inode: attr.ino, is_directory: attr.is_dir(), links: attr.nlink })
     }
@@ -186,13 +191,38 @@ impl LightfootSeat<'_> {
         Ok(Handle(HandleOf::Lightfoot(Box::new(file))))
     }
 
+    /// The result of `look_up`, a lookup of `path` by the table of whole paths, if there is one, or a walk.
+    fn looked_up<T>(&self, path: &[u8], look_up: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.shared.options.table_kib == 0 {
+            self.charge_walk(path)?;
+            return look_up();
+        }
+        let components = components_of(path)?;
+        self.charge_components(1);
+        let before = self.vfs.whole_path_stats_here();
+        let found = look_up();
+        let after = self.vfs.whole_path_stats_here();
+        // A path that is recorded, or refused, is walked once more.
+        let walks = |stats: &WholePathStats| stats.misses + stats.recorded + stats.refused;
+        self.charge_components(components * (walks(&after) - walks(&before)));
+        prim::cost((after.by_list - before.by_list) * self.shared.options.component_ns);
+        found
+    }
+
     /// The time that a walk takes besides its accesses to memory. [`Error::Invalid`] for an empty path, as in all eras.
     fn charge_walk(&self, path: &[u8]) -> Result<()> {
-        let components = Route::whole(path)?.components.count() as u64;
-        let options = &self.shared.options;
-        prim::cost(components * (options.component_ns + options.search_ns + options.permission_ns));
+        self.charge_components(components_of(path)?);
         Ok(())
     }
+
+    fn charge_components(&self, components: u64) {
+        let options = &self.shared.options;
+        prim::cost(components * (options.component_ns + options.search_ns + options.permission_ns));
+    }
+}
+
+fn components_of(path: &[u8]) -> Result<u64> {
+    Ok(Route::whole(path)?.components.count() as u64)
 }
 
 fn components(path: &[u8]) -> u64 {

@@ -22,6 +22,8 @@ pub struct Options {
     pub mounts: usize,
     /// Whether a remount has cleared the flag that makes the mount's count of references one for each CPU: it is one word.
     pub is_remounted: bool,
+    /// KiB of Lightfoot's table of whole paths, in front of its walk; 0: none. (The others have no such table.)
+    pub table_kib: usize,
     /// Finding the end of a component, and its hash: before any lock is taken.
     pub component_ns: u64,
     /// Searching the chain and comparing the name: under the lock that the era searches chains under, if any.
@@ -52,6 +54,7 @@ impl Default for Options {
             chains: 0,
             mounts: 12,
             is_remounted: false,
+            table_kib: 0,
             component_ns: 25,
             search_ns: 15,
             permission_ns: 15,

@@ -37,6 +37,7 @@ mod reverse_path;
 mod static_web;
 #[cfg(test)]
 mod tests;
+mod whole_paths;
 
 pub use parameter::{Parameter, Parameters, Refused};
 
@@ -152,4 +153,5 @@ const CATALOGUE: &[WorkloadEntry] = &[
     fxmark::MWUM,
     fxmark::MWRL,
     fxmark::MWRM,
+    whole_paths::ENTRY,
 ];

@@ -129,6 +129,7 @@ use crate::job::Job;
                     "capacity" => options.capacity = usize::try_from(value).unwrap_or(usize::MAX),
                     "mounts" => options.mounts = usize::try_from(value).unwrap_or(usize::MAX),
                     "is_pinned" => options.is_pinned = value != 0,
+                    "table_kib" => options.table_kib = usize::try_from(value).unwrap_or(usize::MAX),
                     "is_remounted" => options.is_remounted = value != 0,
                     "component_ns" => options.component_ns = value,
                     "search_ns" => options.search_ns = value,
@@ -142,8 +143,8 @@ use crate::job::Job;
                     "attach_ns" => options.attach_ns = value,
                     _ => {
                         return Err(format!(
-                            "there is no option {name:?}; there are capacity, mounts, is_pinned, is_remounted, component_ns, search_ns, \
-                             permission_ns, stat_ns, open_ns, create_ns, unlink_ns, path_ns, mount_ns, attach_ns"
+                            "there is no option {name:?}; there are capacity, mounts, is_pinned, is_remounted, table_kib, component_ns, \
+                             search_ns, permission_ns, stat_ns, open_ns, create_ns, unlink_ns, path_ns, mount_ns, attach_ns"
                         ));
                     }
                 }

@@ -88,7 +88,17 @@ fn chosen(experiment: &Experiment) -> BTreeSet<String> {
                 add(Number::Parameter(parameter.name));
             }
         }
-        let known = ["is_pinned", "is_remounted", "mounts", "component_ns", "search_ns", "permission_ns", "path_ns"];
+        let known = [
+            "is_pinned",
+            "is_remounted",
+            "mounts",
+            "table_kib",
+            "component_ns",
+            "search_ns",
+            "permission_ns",
+            "path_ns",
+            "stat_ns",
+        ];
         for name in job.era_options.keys() {
             let name = known.into_iter().find(|known| known == name);
             add(Number::Option(name.expect("an option that this test has in its list")));

@@ -15,6 +15,7 @@ mod reverse_path;
 mod rwsem;
 mod scalable_rcu;
 mod web;
+mod whole_paths;
 
 use super::experiment::{Cell, Claim, Drawing, Experiment, Figure, Figures, Outcomes, Row, Sketch};
 use super::input::TICK;
@@ -43,6 +44,7 @@ pub(super) fn all(published: &Published) -> Vec<Experiment> {
         scalable_rcu::experiment(),
         containers::experiment(),
         eras::experiment(),
+        whole_paths::experiment(),
     ]
 }
 
@@ -189,7 +191,7 @@ mod tests {
     #[test]
     fn every_published_figure_that_an_experiment_asks_for_is_there() {
         let experiments = all(&Published::new());
-        assert_eq!(experiments.len(), 17);
+        assert_eq!(experiments.len(), 18);
         for experiment in &experiments {
             for source in experiment.sources {
                 assert!(!Published::new().source(source).is_empty());
