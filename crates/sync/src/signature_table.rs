@@ -31,6 +31,10 @@
 //! | `claim`: compare-exchange, Acquire | `write`: its store, Release | a writer sees what the last one wrote |
 //!
 //! # Limitations
+//! Two threads that put one signature at one time can make two entries of it, if between their choices an entry became
+//! vacant or stale. Each is what one of them put. Lookups and later puts use the one that comes first; the other one is in
+//! the way until its room is needed.
+//!
 //! A lookup that sleeps between its two loads of the place word while the entry is written 2^21 times, at last with the
 //! same address, can take words of two entries. A write takes some 50 ns and happens after a lookup that missed, so the
 //! lookup must sleep for a tenth of a second, and go on at exactly that count.
@@ -159,8 +163,8 @@ impl SignatureTable {
         // Where all ways are in use, the signature chooses one.
         let turn = if cfg!(loom) { 0 } else { signature.high as usize % 4 };
         let best = ways.enumerate().min_by_key(|(way, entry)| match entry.use_for(signature, &is_stale) {
-            // The first line's, which a lookup reads first.
-            Use::Vacant => (Use::Vacant, *way),
+            // The one that a lookup reads first. (Threads that put one signature at one time can make two entries of it.)
+            found @ (Use::Own | Use::Vacant) => (found, *way),
             other => (other, way ^ turn),
         });
         if let Some((_, entry)) = best {

@@ -75,6 +75,25 @@ fn a_full_set_gives_up_a_stale_entry_first() {
 }
 
 #[test]
+fn of_two_entries_of_one_signature_a_put_changes_the_one_that_lookups_find() {
+    for n in 0..64 {
+        for (first, second) in [((0, 0), (0, 1)), ((0, 0), (1, 1)), ((0, 1), (1, 0)), ((1, 0), (1, 1))] {
+            let table = table(4);
+            let signature = table.sign(n, b"x").unwrap();
+            let at = table.line_of(signature);
+            let line = |line: usize| &table.lines.get()[at ^ line];
+            // Puts of one thread do not do this; those of two can.
+            for (number, (at, way)) in [first, second].into_iter().enumerate() {
+                line(at).0[way].write(signature, 64, number as u64);
+            }
+            assert_eq!(table.find(signature).map(|found| found.check), Some(0));
+            table.put(signature, 64, 7, |_| false);
+            assert_eq!(table.find(signature).map(|found| found.check), Some(7), "{n} {first:?} {second:?}");
+        }
+    }
+}
+
+#[test]
 fn most_of_the_entries_are_used_before_one_makes_room() {
     let table = table(1 << 12);
     for n in 0..1 << 11 {

@@ -203,7 +203,7 @@ pub struct WholePathStats {
     /// Those that no change of a directory has made useless.
     pub current: usize,
     /// Lookups that found no entry, or one that is no longer right, and walked. Lookups by the table are not counted:
-    /// they store nothing.
+    /// they store nothing. Neither are those of paths of more than 256 bytes, which never look at the table.
     pub misses: u64,
     /// Paths that were recorded.
     pub recorded: u64,
