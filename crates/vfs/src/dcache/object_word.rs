@@ -30,8 +30,8 @@ impl ObjectWord {
 
     #[inline(always)]
     pub(crate) fn load(&self) -> Object {
-        // ORDERING: Acquire, pairs with the Release store in `store`: the inode's attributes are seen. Pairs with `mark` too: who
-        // loads a mark sees what its maker saw.
+        // ORDERING: Acquire, pairs with the Release store in `store`: the inode's attributes are seen. Pairs with `mark` too: a
+        // thread that loads a mark sees what its maker saw.
         Object::from_bits(self.0.load(Acquire))
     }
 
