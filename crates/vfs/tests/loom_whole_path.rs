@@ -370,15 +370,20 @@ fn a_word_of_an_object_brings_what_came_before_it() {
     }
 }
 
+fn pair(paths: &WholePaths, start: usize) -> Pair {
+    let table = paths.table().expect("a table");
+    Pair::of_text(table.entries.sign(start as u64, b"a").expect("a short path"))
+}
+
 fn put(paths: &WholePaths, start: usize, number: usize) {
     let (lists, mut list) = (lists(paths), List::new(number as u32));
     assert!(list.push(lists, number * 64, 2) && list.push(lists, number * 128, 2));
-    lists.put(Pair { start, dir: 64 }, &list);
+    lists.put(pair(paths, start), &list);
 }
 
 /// The number with which the list of a pair was put. All its words are of that.
 fn find(paths: &WholePaths, start: usize) -> Option<usize> {
-    let list = lists(paths).find(Pair { start, dir: 64 })?;
+    let list = lists(paths).find(pair(paths, start))?;
     let number = list.stamp as usize;
     assert_eq!(list.dirs(), [number * 64, number * 128]);
     Some(number)
