@@ -311,10 +311,11 @@ impl<N: HashNode> HashTable<N> {
         found
     }
 
-    /// Nodes in the table, to within 64 for each CPU index.
+    /// Nodes in the table; exact unless threads insert or remove meanwhile. Reads a counter of each CPU index.
     #[must_use]
-    pub fn len_hint(&self) -> usize {
-        self.sums.count()
+    pub fn count(&self) -> usize {
+        let uncounted: i64 = self.uncounted.iter().map(Uncounted::nodes).sum();
+        self.sums.nodes().saturating_add(uncounted as isize).max(0) as usize
     }
 
     /// Bytes of all bucket arrays, and the number of buckets of the current one.
@@ -357,7 +358,7 @@ impl<N: HashNode> Drop for HashTable<N> {
 
 impl<N: HashNode> core::fmt::Debug for HashTable<N> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("HashTable").field("len_hint", &self.len_hint()).finish_non_exhaustive()
+        f.debug_struct("HashTable").field("count", &self.count()).finish_non_exhaustive()
     }
 }
 

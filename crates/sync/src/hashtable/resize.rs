@@ -68,9 +68,17 @@ pub(super) struct Sums {
     dense_at: AtomicUsize,
 }
 
+impl Uncounted {
+    /// Nodes (net).
+    pub(super) fn nodes(&self) -> i64 {
+        // Relaxed: a statistic.
+        split(self.0.load(Relaxed)).0
+    }
+}
+
 impl Sums {
-    pub(super) fn count(&self) -> usize {
-        self.nodes.load(Relaxed).max(0) as usize
+    pub(super) fn nodes(&self) -> isize {
+        self.nodes.load(Relaxed)
     }
 
     /// The number of buckets that a table of `buckets` should have after these nodes and operations, if another.

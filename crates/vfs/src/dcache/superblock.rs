@@ -134,7 +134,7 @@ impl Versions {
 /// The contents of an instance's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Entries in the table, of all file systems of the tree; exact to 64 for each thread.
+    /// Entries in the table, of all file systems of the tree; exact unless names come or go meanwhile.
     pub entries: usize,
     /// Bytes of dentries and inodes, used or free; memory is taken from the system in units of 2 MiB.
     pub slot_bytes: usize,
@@ -369,7 +369,7 @@ impl SuperBlock {
         let (table_bytes, buckets) = self.table().reserved(&guard);
         let looks = self.entries.looks().and(self.negatives.looks());
         let mut stats = CacheStats {
-            entries: self.table().len_hint(),
+            entries: self.table().count(),
             slot_bytes: self.slab.touched_bytes() + self.negative_slab.touched_bytes(),
             entry_bytes: self.entries.used(),
             negative_bytes: self.negatives.used(),

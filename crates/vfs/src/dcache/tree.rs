@@ -194,6 +194,6 @@ impl Tree {
 
 impl core::fmt::Debug for Tree {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Tree").field("entries", &self.table.len_hint()).finish_non_exhaustive()
+        f.debug_struct("Tree").field("entries", &self.table.count()).finish_non_exhaustive()
     }
 }
