@@ -125,6 +125,8 @@ fn an_abort_ends_the_processes_that_wait() {
         assert!(processes.iter_mut().all(|process| !ended(process)), "{call}");
         wait_for("the server ends", || mount.mounted().is_over());
         until_waiting(&mount, 0);
+        // A drop leaves a mount whose server has ended.
+        unmount(&mount.at, UnmountFlags::DETACH).unwrap();
     }
 }
 
