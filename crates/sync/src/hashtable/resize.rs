@@ -40,8 +40,9 @@ const MOVED_AT_ONCE: usize = if cfg!(loom) { 1 } else { 4096 };
 const SPARSE: usize = if cfg!(loom) { 2 } else { 8 };
 /// Operations for each bucket during which a table must be sparse before it shrinks.
 const PATIENCE: usize = if cfg!(loom) { 0 } else { 1 };
-/// A table of at most so many buckets may grow to four times as many: a larger one would take memory for nothing.
-const QUADRUPLED: usize = if cfg!(loom) { 0 } else { 1 << 18 };
+/// A table of at most so many buckets may grow to four times as many. A larger one only doubles: four buckets for each
+/// name are 32 bytes of a name's 272.
+const QUADRUPLED: usize = if cfg!(loom) { 0 } else { 1 << 15 };
 /// Nodes (net) of one CPU index from which on a turn adds them to the sum: with those of one more turn less than 64.
 const NODES_BATCH: i64 = if cfg!(loom) { 1 } else { 48 };
 /// Operations of one CPU index from which on a turn adds them to the sum.
