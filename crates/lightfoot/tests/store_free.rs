@@ -19,12 +19,16 @@ use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::sync::Barrier;
+use testkit::{Store, StoreOptions};
 
 /// The variable that makes this the second process, and selects its work.
 const ROLE: &str = "STORE_FREE_ROLE";
 
 /// The role of lookups by the table of whole paths.
 const BY_TABLE: &str = "look by the table";
+
+/// The same, of names that do not exist.
+const ABSENT: &str = "look by the table for what is not there";
 
 /// Bytes of that table: enough for its entries and its lists to be large.
 const TABLE: usize = 2 << 20;
@@ -62,6 +66,12 @@ fn a_lookup_by_the_table_of_whole_paths_writes_to_no_shared_memory() {
     check("a_lookup_by_the_table_of_whole_paths_writes_to_no_shared_memory", BY_TABLE, |status| {
         status.code() == Some(DONE)
     });
+}
+
+#[test]
+fn a_lookup_by_the_table_of_a_name_that_does_not_exist_writes_to_no_shared_memory() {
+    let name = "a_lookup_by_the_table_of_a_name_that_does_not_exist_writes_to_no_shared_memory";
+    check(name, ABSENT, |status| status.code() == Some(DONE));
 }
 
 #[test]
@@ -111,9 +121,13 @@ fn be(role: &str) -> ! {
                 barrier.wait();
             });
         }
-        let is_by_table = role == BY_TABLE;
-        let frozen = work.get_or_init(|| Frozen::new(if is_by_table { TABLE } else { 0 }));
+        let frozen = work.get_or_init(|| match role {
+            ABSENT => Frozen::absent(),
+            BY_TABLE => Frozen::new(TABLE),
+            _ => Frozen::new(0),
+        });
         let misses = frozen.vfs.whole_path_stats().misses;
+        let fallbacks = Fallback::ALL.map(|reason| frozen.vfs.fallbacks(reason));
         if let Some((_, control)) = CONTROLS.iter().find(|(name, _)| *name == role) {
             control(&frozen.contexts[0]);
             println!("{role} went through");
@@ -121,8 +135,10 @@ fn be(role: &str) -> ! {
         }
         barrier.wait();
         barrier.wait();
-        for reason in Fallback::ALL {
-            assert_eq!(frozen.vfs.fallbacks(reason), 0, "{}", reason.name());
+        for (reason, before) in Fallback::ALL.into_iter().zip(fallbacks) {
+            // (The first lookup of an absent name is a request.)
+            let is_allowed = role == ABSENT || before == 0;
+            assert!(is_allowed && frozen.vfs.fallbacks(reason) == before, "{}", reason.name());
         }
         assert_eq!(frozen.vfs.whole_path_stats().misses, misses);
         std::process::exit(DONE);
@@ -155,23 +171,50 @@ struct Frozen {
 impl Frozen {
     /// With a table of so many bytes, only the queries that it answers.
     fn new(table: usize) -> Self {
+        let options = Vfs::builder().whole_paths(table).records_every_path(true);
+        Self::of(options, lightfoot::RamFs::new(), grow, |context| {
+            let mut queries = queries(context);
+            if table != 0 {
+                queries.retain(|query| {
+                    let is_plain = query.path.starts_with("/t/d") && !query.path.contains("..");
+                    is_plain && context.symlink_metadata(&query.path).is_ok_and(|metadata| metadata.is_file())
+                });
+                assert!(queries.len() > 1000, "{}", queries.len());
+            }
+            queries
+        })
+    }
+
+    /// A tree of a file system that keeps its own names, with a cache of names that do not exist, and queries for these.
+    fn absent() -> Self {
+        let options = Vfs::builder().whole_paths(TABLE).records_every_path(true);
+        let store = Store::new(StoreOptions::default());
+        (0..40).for_each(|dir| {
+            store.make(Store::ROOT, &format!("d{dir}/"));
+        });
+        Self::of(options, store, look_for_nothing, |_| {
+            let mut rng = Rng::new(5);
+            let mut path = || format!("/d{}/none{}", rng.below(40), rng.below(2000));
+            let paths: Vec<String> = (0..300).map(|_| path()).flat_map(|path| [format!("{path}/"), path]).collect();
+            each_question(&paths)
+        })
+    }
+
+    fn of(
+        options: lightfoot::Builder,
+        fs: impl lightfoot::fs::FileSystem,
+        grow: impl FnOnce(&Vfs) -> [Context; 3],
+        queries: impl FnOnce(&Context) -> Vec<Query>,
+    ) -> Self {
         let nothing = large_mappings();
-        let vfs = Vfs::builder().whole_paths(table).records_every_path(true).build(lightfoot::RamFs::new());
+        let vfs = options.build(fs);
         let first = added(&nothing, &large_mappings());
         // Starts the reclaimer, whose stack is none of the cache.
         vfs.barrier();
         let before = large_mappings();
         let contexts = grow(&vfs);
         vfs.barrier();
-        let mut queries = queries(&contexts[0]);
-        if table != 0 {
-            queries.retain(|query| {
-                let is_plain = query.path.starts_with("/t/d") && !query.path.contains("..");
-                is_plain && contexts[0].symlink_metadata(&query.path).is_ok_and(|metadata| metadata.is_file())
-            });
-            assert!(queries.len() > 1000, "{}", queries.len());
-        }
-        let queries = queries.into_iter().map(|query| (ask(&contexts, &query), query));
+        let queries = queries(&contexts[0]).into_iter().map(|query| (ask(&contexts, &query), query));
         let queries = queries.map(|(answer, query)| (query, answer)).collect();
         let ranges = [first, added(&before, &large_mappings())].concat();
         let bytes: usize = ranges.iter().map(ExactSizeIterator::len).sum();
@@ -260,6 +303,16 @@ fn grow(vfs: &Vfs) -> [Context; 3] {
     [context, first, second]
 }
 
+/// Looks for some 80 000 names in vain; contexts as of [`grow`].
+fn look_for_nothing(vfs: &Vfs) -> [Context; 3] {
+    let context = vfs.context();
+    for (dir, name) in (0..40).flat_map(|dir| (0..2000).map(move |name| (dir, name))) {
+        assert!(!context.exists(format!("/d{dir}/none{name}")));
+    }
+    let [first, second] = [1, 2].map(|uid| context.with_credentials(Credentials::user(uid, uid, &[uid + 10])));
+    [context, first, second]
+}
+
 /// Questions at all depths; the answer to many is an error.
 fn queries(context: &Context) -> Vec<Query> {
     let mut paths: Vec<String> = [
@@ -301,6 +354,11 @@ fn queries(context: &Context) -> Vec<Query> {
         paths.push(format!("/t/d{dir}/../d{dir}/./e{sub}"));
     }
     assert!(context.exists("/t/d39/e19/f99"));
+    each_question(&paths)
+}
+
+/// Every kind of query of every context for each of `paths`.
+fn each_question(paths: &[String]) -> Vec<Query> {
     let kinds =
         [Kind::Metadata, Kind::SymlinkMetadata, Kind::Exists, Kind::Access(R_OK), Kind::Access(W_OK), Kind::ReadLink];
     let each = |who: usize, kind: Kind| paths.iter().map(move |path| Query { who, kind, path: path.clone() });

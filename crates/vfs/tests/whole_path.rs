@@ -1,10 +1,14 @@
 //! Lookups by the table of whole paths: what becomes an entry, and what makes entries useless.
 #![cfg(not(loom))]
 
+#[path = "whole_path/absent.rs"]
+mod absent;
 #[path = "whole_path/attack.rs"]
 mod attack;
 #[path = "whole_path/attack_mounts.rs"]
 mod attack_mounts;
+#[path = "whole_path/attack_names.rs"]
+mod attack_names;
 #[path = "whole_path/attack_rights.rs"]
 mod attack_rights;
 #[path = "whole_path/classes.rs"]

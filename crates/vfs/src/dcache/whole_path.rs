@@ -24,7 +24,7 @@
 //! | an ACL of a directory | hard, if it is marked: [`WholePaths::change_rights`] |
 //! | mount, unmount, move of a mount | hard, if the mount point is marked: [`WholePaths::change_mounts`] |
 //! | the end of a superblock, whose dentries' memory goes | hard, always |
-//! | create, link, unlink, rename of a file; chmod of a file; rmdir and eviction | not: the sequence of the last dentry changes |
+//! | create, link, unlink, rename of a file; chmod of a file; rmdir and eviction | not: the sequence of the last dentry, or of the negative entry, changes |
 //!
 //! A directory can be removed or evicted only when it has no entries, so a path through it has no dentry by then.
 //!

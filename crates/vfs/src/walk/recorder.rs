@@ -70,7 +70,8 @@ impl<'g> Shortcut<'g> {
         if self.tree.mount_seq.read_retry(mounts) {
             return None;
         }
-        if end.object.is_negative() || end.object.has(ObjectFlags::LINK | ObjectFlags::MOUNTED) {
+        let is_expiring = end.object.is_negative() && end.object.has_expiry();
+        if is_expiring || !end.object.is_hashed() || end.object.has(ObjectFlags::LINK | ObjectFlags::MOUNTED) {
             return None;
         }
         let Notes { list, has_room, dir, is_open } = notes;
@@ -170,7 +171,7 @@ impl<'g> Shortcut<'g> {
                 at = self.cross(at, &mut passes)?;
             }
             // The sample is from before the mark. If the sequence still is the same, so is one from after it.
-            if matches!(name, b"." | b"..") || name.len() > NAME_MAX || !passes(&at, Pass::Search) || at.changed() {
+            if !is_recordable(name) || !passes(&at, Pass::Search) || at.changed() {
                 return None;
             }
             let (dir, hash) = (at.dentry, self.tree.key.hash(name));
@@ -185,7 +186,9 @@ impl<'g> Shortcut<'g> {
             }
             (at, is_named) = (next, true);
         }
-        let is_end = is_named && (path.last() != Some(&b'/') || at.object.is_dir());
+        // (`ENOENT` comes before `ENOTDIR`.)
+        let has_slash = path.last() == Some(&b'/');
+        let is_end = is_named && (!has_slash || at.object.is_dir() || at.object.is_negative());
         (is_end && !at.changed()).then_some(at)
     }
 
@@ -230,4 +233,9 @@ impl<'g> Shortcut<'g> {
             assert!(is_same, "the table leads to another place than the walk");
         }
     }
+}
+
+/// Whether a path with this name can be recorded. (Of a name with a NUL byte the walk has another error than the cache.)
+fn is_recordable(name: &[u8]) -> bool {
+    !matches!(name, b"." | b"..") && name.len() <= NAME_MAX && !name.contains(&0)
 }

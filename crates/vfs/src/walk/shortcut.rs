@@ -18,6 +18,7 @@
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::object::ObjectFlags;
 use crate::dcache::slot::{inode_beside, recorded, recorded_before};
 use crate::dcache::tree::Tree;
 use crate::dcache::whole_path::lists::Pair;
@@ -49,6 +50,16 @@ pub(super) struct End<'g> {
     pub(super) check: Check,
 }
 
+/// Why an end that the table has was not read.
+pub(super) enum Unread<'g> {
+    /// The caller must look at the place.
+    Place(Step<'g>),
+    /// The name does not exist.
+    Absent,
+    /// The path must be walked.
+    Walk,
+}
+
 impl<'g> Shortcut<'g> {
     /// What `quick` returns for the end of `path` from `start`, or else `take`. `None`: the path must be walked.
     #[inline(always)]
@@ -62,7 +73,9 @@ impl<'g> Shortcut<'g> {
         let end = self.look_up(self.sign(start, path)?, start, path)?;
         let at = match self.read_end(start, path, end, quick) {
             Ok(result) => return Some(Ok(result)),
-            Err(at) => at?,
+            Err(Unread::Place(at)) => at,
+            Err(Unread::Absent) => return Some(Err(Errno::ENOENT.into())),
+            Err(Unread::Walk) => return None,
         };
         // The stamp was compared before, so the path led to the dentry then if the dentry did not change: that is what a walk
         // shows, too.
@@ -95,7 +108,7 @@ impl<'g> Shortcut<'g> {
         }
     }
 
-    /// What `quick` returns for an end that [`Shortcut::look_up`] returned; otherwise the place, if it needs no slow step.
+    /// What `quick` returns for an end that [`Shortcut::look_up`] returned.
     #[inline(always)]
     pub(super) fn read_end<R>(
         &self,
@@ -103,19 +116,32 @@ impl<'g> Shortcut<'g> {
         path: &[u8],
         end: End<'g>,
         quick: &impl Fn(&Step<'_>) -> Option<R>,
-    ) -> Result<R, Option<Step<'g>>> {
+    ) -> Result<R, Unread<'g>> {
         #[cfg(debug_assertions)]
         self.compare(start, path, end);
         let End { mount, dentry, check: Check { seq, stamp } } = end;
         let at = Step { mount, dentry, seq, object: dentry.object() };
         if !at.object.is_plain_end() {
-            { *self }.walked(start, path, at);
-            return Err(None);
+            return Err({ *self }.special(start, path, at, stamp));
         }
         match quick(&at) {
             Some(result) if !at.changed() && self.tree.paths.stamp() == stamp => Ok(result),
-            _ => Err(Some(at)),
+            _ => Err(Unread::Place(at)),
         }
+    }
+
+    /// An end that needs a slow step, or a name that does not exist. (The entry of such a name is used only if the walk would
+    /// store nothing to it.)
+    #[cold]
+    #[inline(never)]
+    fn special(&self, start: Place<'g>, path: &[u8], at: Step<'g>, stamp: u32) -> Unread<'g> {
+        let is_plain = !at.object.has(ObjectFlags::COLD | ObjectFlags::CHECKED);
+        let is_absent = at.object.is_negative() && at.object.is_hot() && is_plain;
+        if is_absent && !at.changed() && self.tree.paths.stamp() == stamp {
+            return Unread::Absent;
+        }
+        self.walked(start, path, at);
+        Unread::Walk
     }
 
     /// Renews the entry of a path, if it has one with an old stamp that is still right; or finds the entry of the class and the

@@ -142,7 +142,7 @@ impl World {
 
 /// What happens to the recorded paths.
 #[derive(Clone, Copy)]
-enum Fate {
+pub(crate) enum Fate {
     /// All are found by the table still.
     AllStay,
     /// These are not, and the others are.
