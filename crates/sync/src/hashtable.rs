@@ -268,6 +268,26 @@ impl<N: HashNode> HashTable<N> {
         }
     }
 
+    /// The same, inlined: for callers that meet a writer, or a table on the move, seldom.
+    ///
+    /// # Panics
+    /// If the guard is of another domain.
+    #[inline(always)]
+    pub fn find_sure<'g>(
+        &'g self,
+        guard: &'g ReadGuard<'_>,
+        hash: u64,
+        mut matches: impl FnMut(&'g N) -> bool,
+    ) -> Option<&'g N> {
+        self.check(guard);
+        let table = self.table();
+        match table.search(hash, &mut matches) {
+            Ok(node) => Some(node),
+            Err(End::Own) if table.successor().is_none() => None,
+            Err(_) => self.find_slow(guard, hash, matches),
+        }
+    }
+
     /// Links `node` at the head of the chain of `hash`, or behind the first nodes if it is not one of them.
     ///
     /// # Safety

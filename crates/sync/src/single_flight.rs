@@ -75,7 +75,7 @@ const SHARDS: usize = if cfg!(loom) { 1 } else { 64 };
 /// ```
 pub struct SingleFlight<K, V> {
     /// Each has its own count of references, which a flight takes beside the lock, on the same line.
-    shards: [Arc<Shard<K, V>>; SHARDS],
+    shards: Box<[Arc<Shard<K, V>>]>,
 }
 
 struct Shard<K, V> {
@@ -133,8 +133,18 @@ impl<K, V> SingleFlight<K, V> {
     /// Nothing in flight; 64 shards.
     #[must_use]
     pub fn new() -> Self {
+        Self::with_shards(SHARDS)
+    }
+
+    /// Nothing in flight, for an object that seldom or never has flights: one shard.
+    #[must_use]
+    pub fn small() -> Self {
+        Self::with_shards(1)
+    }
+
+    fn with_shards(shards: usize) -> Self {
         let shard = |_| Arc::new(Shard { flights: Mutex::new(Vec::new()), _room: [0; 16] });
-        Self { shards: core::array::from_fn(shard) }
+        Self { shards: (0..shards).map(shard).collect() }
     }
 
     /// Leads the work for `key`, or waits for its leader. `hash` is the caller's hash of the key: equal for equal keys.
@@ -170,7 +180,7 @@ impl<K, V> SingleFlight<K, V> {
     /// The shard of a hash, by its high bits after a multiplication: callers' hashes may have few good bits.
     fn shard(&self, hash: u64) -> &Arc<Shard<K, V>> {
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        &self.shards[mixed as usize % SHARDS]
+        &self.shards[mixed as usize & (self.shards.len() - 1)]
     }
 }
 

@@ -109,6 +109,7 @@ impl Table {
         unsafe { next.as_ref() }
     }
 
+    #[inline]
     pub(super) fn search<'g, N: HashNode>(
         &'g self,
         hash: u64,

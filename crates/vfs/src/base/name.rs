@@ -40,6 +40,18 @@ impl ShortName {
     pub(crate) fn is_dots(self) -> bool {
         matches!((self.words[0], self.len), (0x2e, 1) | (0x2e2e, 2))
     }
+
+    /// Whether it has a NUL byte, which no name of an entry has.
+    #[inline(always)]
+    pub(crate) fn has_nul(self) -> bool {
+        const ONES: u64 = u64::MAX / 0xff;
+        let has = |word: u64, keep: u64| {
+            let word = word | !keep;
+            word.wrapping_sub(ONES) & !word & (ONES << 7) != 0
+        };
+        let keep = &KEEP[self.len];
+        has(self.words[0], keep[0]) || has(self.words[1], keep[1])
+    }
 }
 
 /// A short name's bytes, as a slice.
@@ -78,6 +90,15 @@ const KEEP: [[u64; 2]; 17] = {
 pub(crate) struct Named<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) hash: u64,
+    /// The name again, if it is short.
+    pub(crate) short: Option<ShortName>,
+}
+
+impl<'a> Named<'a> {
+    /// `name`, which has the hash `hash`.
+    pub(crate) fn new(name: &'a [u8], hash: u64) -> Self {
+        Self { name, hash, short: short(name) }
+    }
 }
 
 /// The secret of one instance's name hash.
@@ -222,14 +243,18 @@ fn slashes_at(path: &[u8], at: usize) -> u64 {
     prim::bytes::load_16(path, at).map_or(0, slashes)
 }
 
-/// The last slash of a path, if it is among the last 16 bytes.
+/// The last slash of a path, if it is among the last 16 bytes, and what is behind it, perhaps nothing.
 #[inline(always)]
-pub(crate) fn last_slash(path: &[u8]) -> Option<usize> {
-    let (slashes, from) = match path.len().checked_sub(16) {
-        Some(from) => (slashes_at(path, from), from),
-        None => (slashes_under_16(path), 0),
+pub(crate) fn last_name(path: &[u8]) -> Option<(usize, ShortName)> {
+    let Some(from) = path.len().checked_sub(16) else {
+        let slash = slashes_under_16(path).checked_ilog2()? as usize;
+        let name = path.get(slash + 1..)?;
+        return Some((slash, ShortName { words: words_of(name), len: name.len() }));
     };
-    slashes.checked_ilog2().map(|at| from + at as usize)
+    let all = prim::bytes::load_16(path, from)?;
+    let at = slashes(all).checked_ilog2()?;
+    let name = all >> 8 >> (8 * at);
+    Some((from + at as usize, ShortName { words: [name as u64, (name >> 64) as u64], len: 15 - at as usize }))
 }
 
 /// The slashes of a path of fewer than 16 bytes.
@@ -297,6 +322,32 @@ mod tests {
     fn only_dot_and_dot_dot_are_dots() {
         for (name, dots) in [(".", true), ("..", true), ("...", false), (".a", false), ("a.", false), ("", false)] {
             assert_eq!(short(name.as_bytes()).unwrap().is_dots(), dots, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_name_behind_the_last_slash_is_that_of_a_plain_split() {
+        let mut random = fastrand::Rng::with_seed(8);
+        for len in 0..300 {
+            let path: Vec<u8> = (0..len % 40).map(|_| if random.u8(..8) == 0 { b'/' } else { random.u8(..) }).collect();
+            let slash = path.iter().rposition(|&byte| byte == b'/').filter(|slash| path.len() - slash <= 16);
+            let want = slash.map(|slash| (slash, short(&path[slash + 1..]).unwrap()));
+            assert_eq!(last_name(&path), want, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_nul_is_found_in_the_name_and_not_behind_it() {
+        for len in 0..=16 {
+            let mut name = vec![0xff; len];
+            assert!(!short(&name).unwrap().has_nul(), "{len}");
+            name.iter_mut().for_each(|byte| *byte = 1);
+            assert!(!short(&name).unwrap().has_nul(), "{len}");
+            for at in 0..len {
+                name[at] = 0;
+                assert!(short(&name).unwrap().has_nul(), "{len} {at}");
+                name[at] = 1;
+            }
         }
     }
 

@@ -24,7 +24,7 @@
 //! # Where it comes from
 //! Linux's `struct dentry` (`d_seq`, `d_lockref`, `d_name`, inline names).
 
-use crate::base::name::{NAME_MAX, NameKey, Named, ShortName, short, words_of};
+use crate::base::name::{NAME_MAX, NameKey, Named, ShortName, words_of};
 use crate::dcache::inode::Inode;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::object_word::ObjectWord;
@@ -203,7 +203,8 @@ impl Dentry {
     }
 
     /// Whether this is the entry of a name in `parent`. Call between samples of `seq`.
-    pub(crate) fn is_entry_rcu(&self, parent: &Dentry, Named { name, hash }: Named<'_>, guard: &ReadGuard<'_>) -> bool {
+    pub(crate) fn is_entry_rcu(&self, parent: &Dentry, named: Named<'_>, guard: &ReadGuard<'_>) -> bool {
+        let Named { name, hash, .. } = named;
         // Relaxed: as in `is_short`.
         if self.hash_len.load(Relaxed) != hash_len(hash, name.len()) || !self.parent.is(parent) {
             return false;
@@ -211,7 +212,7 @@ impl Dentry {
         if name.len() > INLINE_MAX {
             return self.long_name.load(guard).is_some_and(|own| **own == *name);
         }
-        self.name.iter().zip(inline_words(name)).all(|(own, word)| own.load(Relaxed) == word)
+        self.name.iter().zip(inline_words(named)).all(|(own, word)| own.load(Relaxed) == word)
     }
 
     /// Whether this is an entry in `parent` with the hash `hash` whose name `is_name` accepts. For names that
@@ -235,12 +236,13 @@ impl Dentry {
     }
 
     /// Writes name and parent. Call inside a write section of `seq`, while the dentry is on no chain.
-    pub(crate) fn set_entry(&self, domain: &RcuDomain, parent: &Dentry, Named { name, hash }: Named<'_>) {
+    pub(crate) fn set_entry(&self, domain: &RcuDomain, parent: &Dentry, named: Named<'_>) {
+        let Named { name, hash, .. } = named;
         debug_assert!(name.len() <= NAME_MAX);
         let had_long_name = self.has_long_name();
         // Relaxed: inside the write section; its end publishes them.
         self.hash_len.store(hash_len(hash, name.len()), Relaxed);
-        for (own, word) in self.name.iter().zip(inline_words(name)) {
+        for (own, word) in self.name.iter().zip(inline_words(named)) {
             own.store(word, Relaxed);
         }
         if name.len() > INLINE_MAX || had_long_name {
@@ -319,8 +321,9 @@ impl core::fmt::Debug for Dentry {
 }
 
 /// The first 32 bytes of a name, padded with zeros.
-fn inline_words(name: &[u8]) -> [u64; 4] {
-    if let Some(name) = short(name) {
+#[inline]
+fn inline_words(Named { name, short, .. }: Named<'_>) -> [u64; 4] {
+    if let Some(name) = short {
         return [name.words[0], name.words[1], 0, 0];
     }
     let (first, rest) = name.split_at(ShortName::MAX);

@@ -21,6 +21,7 @@ pub(crate) use reference::{DeadInode, InodeRef};
 pub(crate) use staleness::Before;
 
 use crate::base::access::acl::Acls;
+use crate::base::access::credentials::Rights;
 use crate::base::attr::Attr;
 use crate::base::packed_attr::{PackedAttr, extra, split_extra};
 use crate::dcache::acls::acls_of;
@@ -247,6 +248,26 @@ impl Inode {
         self.mode.load(Relaxed) & !OWN_FLAGS
     }
 
+    /// Mode, owner and group, of one moment.
+    #[inline(always)]
+    pub(crate) fn rights(&self) -> Rights {
+        // Relaxed: ordered by the samples of `seq`.
+        let load =
+            || Rights { mode: self.mode.load(Relaxed), uid: self.uid.load(Relaxed), gid: self.gid.load(Relaxed) };
+        let rights = self.seq.read(load);
+        Rights { mode: rights.mode & !OWN_FLAGS, ..rights }
+    }
+
+    /// Bytes of storage.
+    pub(crate) fn stored(&self) -> u64 {
+        split_extra(self.mode(), self.pages_or_rdev.load(Relaxed)).1 * 512
+    }
+
+    /// Names, and of a directory also subdirectories. The caller has its lock.
+    pub(crate) fn links(&self) -> u32 {
+        self.nlink.load(Relaxed)
+    }
+
     /// Whether it has an access ACL.
     pub(crate) fn has_acl(&self) -> bool {
         self.mode.load(Relaxed) & HAS_ACL != 0
@@ -293,7 +314,10 @@ impl Inode {
 
     /// Drops the ACLs of a dead inode.
     pub(crate) fn clear_acl(&self, domain: &RcuDomain) {
-        self.acl.replace(domain, None, Acls::heap_bytes);
+        // Without the exchange as a rule. The inode is dead, so no thread sets one.
+        if !self.acl.is_none() {
+            self.acl.replace(domain, None, Acls::heap_bytes);
+        }
     }
 
     /// Whether it owns no memory.

@@ -12,7 +12,7 @@
 
 use crate::base::attr::{Attr, S_IFMT};
 use crate::base::errno::Errno;
-use crate::base::name::{Named, short};
+use crate::base::name::{Named, ShortName};
 use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child};
 use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
@@ -52,7 +52,7 @@ impl SuperBlock {
     /// `name`, with its hash in the table.
     #[inline]
     pub(crate) fn named<'a>(&self, name: &'a [u8]) -> Named<'a> {
-        Named { name, hash: self.hash(name) }
+        Named::new(name, self.hash(name))
     }
 
     /// The hash of `name` in the table.
@@ -64,6 +64,15 @@ impl SuperBlock {
         }
     }
 
+    /// The hash of the last name of a path, which is `short` if it is short, in the table.
+    #[inline(always)]
+    pub(crate) fn hash_again(&self, name: &[u8], short: Option<ShortName>) -> u64 {
+        match short {
+            Some(short) if self.rules.is_none() => self.key.hash_short(short),
+            _ => self.hash(name),
+        }
+    }
+
     /// Finds a name in `dir` without false misses. The result stays valid while `dir`'s lock is held.
     pub(crate) fn lookup_rcu<'g>(
         &'g self,
@@ -71,17 +80,17 @@ impl SuperBlock {
         dir: &Dentry,
         named: Named<'_>,
     ) -> Option<&'g Dentry> {
-        let Named { name, hash } = named;
+        let Named { name, hash, short } = named;
         let filed = entry_hash(dir, hash);
         let table = self.table();
         if let Some(rules) = &self.rules {
             let is_name = |own: &[u8]| rules.equal(own, name);
             return table.find_slow(guard, filed, |entry| entry.is_folded_rcu(dir, hash, guard, is_name));
         }
-        match short(name) {
+        match short {
             Some(name) => {
                 let wanted = hash_len(hash, name.len);
-                table.find_slow(guard, filed, |entry| entry.is_short(dir, wanted, name))
+                table.find_sure(guard, filed, |entry| entry.is_short(dir, wanted, name))
             }
             None => table.find_slow(guard, filed, |entry| entry.is_entry_rcu(dir, named, guard)),
         }
@@ -108,9 +117,21 @@ impl SuperBlock {
     /// Makes `slot` the entry of a name with a new inode in the locked directory `dir`. The name holds one
     /// count.
     pub(crate) fn add<'s>(&'s self, slot: FreeSlot<'s>, dir: &Dentry, named: Named<'_>, new: &Fresh<'_>) -> &'s Dentry {
+        self.add_in(&self.domain.read(), slot, dir, named, new)
+    }
+
+    /// The same in the caller's section.
+    pub(crate) fn add_in<'s>(
+        &'s self,
+        guard: &ReadGuard<'_>,
+        slot: FreeSlot<'s>,
+        dir: &Dentry,
+        named: Named<'_>,
+        new: &Fresh<'_>,
+    ) -> &'s Dentry {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
-        self.publish(dir, dentry, named, Object::of(inode, new.attr.mode, self.dir_flags), new.valid);
+        self.publish(guard, dir, dentry, named, Object::of(inode, new.attr.mode, self.dir_flags), new.valid);
         dentry
     }
 
@@ -142,7 +163,7 @@ impl SuperBlock {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
         let name = format!("#{}", new.attr.ino);
-        dentry.set_entry(&self.domain, dir, Named { name: name.as_bytes(), hash: 0 });
+        dentry.set_entry(&self.domain, dir, Named::new(name.as_bytes(), 0));
         dentry.retire_name();
         dentry.set_object(Object::of(inode, new.attr.mode, self.dir_flags).with(ObjectFlags::PARENT_PINNED));
         dir.count.get();
@@ -163,7 +184,7 @@ impl SuperBlock {
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
         let mode = inode.mode();
-        self.publish(dir, dentry, named, Object::of(inode, mode, self.dir_flags), valid);
+        self.publish(&self.domain.read(), dir, dentry, named, Object::of(inode, mode, self.dir_flags), valid);
         dentry
     }
 
@@ -173,11 +194,19 @@ impl SuperBlock {
         let Ok(slot) = self.slot_in(SlotKind::Negative, dir, may_evict) else { return };
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
-        self.publish(dir, dentry, named, Object::NEGATIVE, valid);
+        self.publish(&self.domain.read(), dir, dentry, named, Object::NEGATIVE, valid);
     }
 
     /// Ends the write section of [`begin`]: gives the slot its name and makes it reachable.
-    fn publish(&self, dir: &Dentry, dentry: &Dentry, named: Named<'_>, object: Object, valid: Valid) {
+    fn publish(
+        &self,
+        guard: &ReadGuard<'_>,
+        dir: &Dentry,
+        dentry: &Dentry,
+        named: Named<'_>,
+        object: Object,
+        valid: Valid,
+    ) {
         dentry.set_entry(&self.domain, dir, named);
         self.charge_name(object, named.name.len(), 1);
         let cold = if self.is_limited { ObjectFlags::COLD } else { ObjectFlags::empty() };
@@ -192,8 +221,7 @@ impl SuperBlock {
             set_expiry(dentry, valid);
             self.versions.bump(dir);
         }
-        let guard = self.domain.read();
-        link(self.table(), &self.domain, &guard, dentry, entry_hash(dir, named.hash));
+        link(self.table(), &self.domain, guard, dentry, entry_hash(dir, named.hash));
     }
 
     /// Counts the bytes of a name that is longer than its slot allows.
@@ -207,8 +235,10 @@ impl SuperBlock {
     /// Removes a dead entry of the locked directory `dir` from the cache. The directory did not change, so
     /// running lookups need not run again.
     pub(crate) fn evict_entry(&self, dir: &Dentry, dentry: DeadDentry<'_>) {
-        let hash = dentry.filed_hash_rcu(dir, self.key, &self.domain.read());
-        self.unlink_name(dir, &dentry, hash);
+        let guard = self.domain.read();
+        let hash = dentry.filed_hash_rcu(dir, self.key, &guard);
+        self.unlink_name(&guard, dir, &dentry, hash);
+        drop(guard);
         remove_child(dir, &dentry);
         self.bury(dentry);
     }
@@ -227,7 +257,22 @@ impl SuperBlock {
     /// Removes the entry `dentry`, whose name has the hash `hash`, from the locked directory `dir`. Its file
     /// loses `links` links at `now`. Holders of the dentry keep it.
     pub(crate) fn delete(&self, dir: &Dentry, dentry: &Dentry, hash: u64, links: i32, now: i64) {
-        self.unhash(dir, dentry, hash);
+        self.unhash(&self.domain.read(), dir, dentry, hash);
+        remove_child(dir, dentry);
+        self.release(dir, dentry, links, now);
+    }
+
+    /// The same in the caller's section; of a quick file system.
+    pub(crate) fn delete_in(
+        &self,
+        guard: &ReadGuard<'_>,
+        dir: &Dentry,
+        dentry: &Dentry,
+        hash: u64,
+        links: i32,
+        now: i64,
+    ) {
+        self.unhash(guard, dir, dentry, hash);
         remove_child(dir, dentry);
         self.release(dir, dentry, links, now);
     }
@@ -246,19 +291,18 @@ impl SuperBlock {
         }
     }
 
-    fn unhash(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
-        self.unlink_name(dir, dentry, hash);
+    fn unhash(&self, guard: &ReadGuard<'_>, dir: &Dentry, dentry: &Dentry, hash: u64) {
+        self.unlink_name(guard, dir, dentry, hash);
         if !dir.object().is_complete() {
             self.versions.bump(dir);
         }
     }
 
-    fn unlink_name(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
+    fn unlink_name(&self, guard: &ReadGuard<'_>, dir: &Dentry, dentry: &Dentry, hash: u64) {
         dentry.seq.write_begin();
         dentry.clear_hashed();
         dentry.retire_name();
-        let guard = self.domain.read();
-        let removed = self.table().remove(&self.domain, &guard, dentry, entry_hash(dir, hash));
+        let removed = self.table().remove(&self.domain, guard, dentry, entry_hash(dir, hash));
         debug_assert!(removed, "a hashed entry is on the chain of its name");
         dentry.seq.write_end();
         self.paths.note_sequence(dentry);
@@ -267,8 +311,9 @@ impl SuperBlock {
     /// Takes an entry out of the table when no thread can hold it or change its directory any more.
     pub(crate) fn unhash_last(&self, dentry: &Dentry) {
         if let Some(dir) = dentry.parent() {
-            let hash = dentry.filed_hash_rcu(dir, self.key, &self.domain.read());
-            self.unhash(dir, dentry, hash);
+            let guard = self.domain.read();
+            let hash = dentry.filed_hash_rcu(dir, self.key, &guard);
+            self.unhash(&guard, dir, dentry, hash);
         }
     }
 

@@ -51,6 +51,12 @@ macro_rules! forward {
             /// The file system inside.
             fn inner(&self) -> &Self::Inner;
 
+            /// Forwards [`FileSystem::traits`] to the inner file system. (Whatever this returns, the layer is one whose methods may
+            /// wait: [`FsTraits::never_waits`].)
+            fn traits(&self) -> FsTraits {
+                self.inner().traits()
+            }
+
             $(
                 #[doc = concat!("Forwards [`FileSystem::", stringify!($name), "`] to the inner file system.")]
                 #[doc = ""]
@@ -63,6 +69,10 @@ macro_rules! forward {
         }
 
         impl<L: Layer> FileSystem for L {
+            fn traits(&self) -> FsTraits {
+                FsTraits { never_waits: false, ..Layer::traits(self) }
+            }
+
             $(
                 fn $name(&self, $($arg: $of),*) $(-> $result)? {
                     Layer::$name(self, $($arg),*)
@@ -72,13 +82,12 @@ macro_rules! forward {
 
         /// The methods that are forwarded.
         #[cfg(test)]
-        const FORWARDED: &[&str] = &[$(stringify!($name)),*];
+        const FORWARDED: &[&str] = &["traits", $(stringify!($name)),*];
     };
 }
 
 forward! {
     fn root() -> NewInode;
-    fn traits() -> FsTraits;
     fn mounted(invalidator: Invalidator);
     fn lookup(request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno>;
     fn revalidate(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno>;

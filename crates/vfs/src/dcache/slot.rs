@@ -437,7 +437,6 @@ impl<T: Send + Sync + 'static> InSlot<T> {
     }
 
     /// Returns true if the cell is empty. The caller is the only user of the slot.
-    #[cfg(test)]
     pub(crate) fn is_none(&self) -> bool {
         self.0.is_none()
     }

@@ -56,6 +56,8 @@ pub(crate) struct SuperBlock {
     /// The number of the file system: `st_dev`.
     pub(crate) dev: u64,
     pub(crate) rules: Option<Box<dyn NameRules>>,
+    /// Whether names are created and removed in the walk's read section: see [`FsTraits::never_waits`].
+    pub(crate) is_quick: bool,
     /// Whether [`FileSystem::open`] and [`FileSystem::release`] are called.
     pub(crate) reports_opens: bool,
     /// Whether [`FileSystem::flush`] is called.
@@ -176,6 +178,9 @@ impl SuperBlock {
     /// there may be many.
     pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
         let traits = fs.traits();
+        let is_quick = traits.names_in_cache
+            && traits.never_waits
+            && !(traits.own_permissions || traits.keeps_modes || traits.reports_attributes);
         let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, .. } = traits;
         let entry_size = i64::try_from(traits.entry_size).unwrap_or(0);
         let is_limited = !traits.names_in_cache;
@@ -203,7 +208,7 @@ impl SuperBlock {
             inode.begin_acls(&tree.domain, &new);
             inodes.add(&tree.domain, &inode);
             inode.slot_users.store(2, Relaxed);
-            dentry.set_entry(&tree.domain, dentry, Named { name: b"", hash: 0 });
+            dentry.set_entry(&tree.domain, dentry, Named::new(b"", 0));
             // The root has no name that expires, but attributes that do: walks must look at them.
             dentry.cookie.store(u64::MAX, Relaxed);
             let valid = if new.valid == Valid::UntilInvalidated { default_valid } else { new.valid };
@@ -219,6 +224,7 @@ impl SuperBlock {
             shown: AtomicU32::new(0),
             negative_slab,
             is_limited,
+            is_quick,
             entries,
             negatives,
             reports_opens: traits.wants_opens,
@@ -230,7 +236,8 @@ impl SuperBlock {
             listings: Listings::new(budget.listings),
             versions: Versions::new(is_limited),
             invalidated: AtomicU64::new(0),
-            flights: SingleFlight::new(),
+            // Without misses there is none.
+            flights: if is_limited { SingleFlight::new() } else { SingleFlight::small() },
             hung_lookups: AtomicU32::new(0),
             tree,
             fs,
@@ -258,10 +265,10 @@ impl SuperBlock {
     }
 
     /// The file system, for a call that may block: not inside a read section, which would make every grace period of the
-    /// tree wait for it.
+    /// tree wait for it, unless it is quick.
     #[inline(always)]
     pub(crate) fn fs(&self) -> &dyn FileSystem {
-        debug_assert!(!self.tree.domain.is_reading(), "a file system is called inside a read section");
+        debug_assert!(self.is_quick || !self.tree.domain.is_reading(), "a file system is called inside a read section");
         &*self.fs
     }
 

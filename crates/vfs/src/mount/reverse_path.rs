@@ -195,7 +195,7 @@ mod tests {
             let domain = &tree.domain;
             let set = |parent: &Dentry, name: &[u8]| {
                 p.dentry.seq.write_begin();
-                p.dentry.set_entry(domain, parent, Named { name, hash: tree.key.hash(name) });
+                p.dentry.set_entry(domain, parent, Named::new(name, tree.key.hash(name)));
                 p.dentry.seq.write_end();
             };
             let mut dirs = RenameSet::default();

@@ -34,7 +34,7 @@ impl Context {
             let attr = held.attr()?;
             match attr.kind() {
                 S_IFREG => {
-                    may_block(held.sb(), inode, &attr, &self.credentials(), MAY_WRITE)?;
+                    may_block(held.sb(), inode, attr.rights(), &self.credentials(), MAY_WRITE)?;
                     held.mount().check_writable()?;
                 }
                 S_IFDIR => return Err(Errno::EISDIR),
@@ -73,7 +73,7 @@ impl Context {
         let cred = self.credentials();
         let special = attr.mode & S_ISUID != 0 || attr.mode & (S_ISGID | 0o010) == S_ISGID | 0o010;
         let plain = attr.kind() == S_IFREG && !special;
-        let usable = plain && may_block(sb, inode, attr, &cred, MAY_READ | MAY_WRITE).is_ok();
+        let usable = plain && may_block(sb, inode, attr.rights(), &cred, MAY_READ | MAY_WRITE).is_ok();
         if usable || cred.owns(attr) { Ok(()) } else { Err(Errno::EPERM) }
     }
 }
@@ -126,7 +126,7 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr
 fn check(cred: &Credentials, sb: &SuperBlock, inode: &Inode, attr: &Attr, set: &SetAttr) -> Result<(), Errno> {
     check_plain(cred, attr, set)?;
     if set.atime == Some(SetTime::Now) && set.mtime == set.atime && !cred.owns(attr) {
-        return may_block(sb, inode, attr, cred, MAY_WRITE);
+        return may_block(sb, inode, attr.rights(), cred, MAY_WRITE);
     }
     Ok(())
 }

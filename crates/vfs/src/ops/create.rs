@@ -33,20 +33,21 @@ pub(crate) struct Making<'a> {
 impl Entry<'_, '_> {
     /// Creates the entry, which does not exist.
     pub(crate) fn make<'r>(&'r self, may_evict: &'r mut MayEvict, what: &Making<'_>) -> Result<&'r Dentry, Errno> {
-        if self.last.name.contains(&0) {
+        if self.last.has_nul() {
             return Err(Errno::EINVAL);
         }
         let dir = self.dir_inode()?;
-        let dir_attr = dir.attr();
+        if self.section().is_some() && dir.has_default_acl() {
+            return Err(self.leave());
+        }
         // Filled in place and read field by field: a copy would load wide what narrow stores have just
         // written, and stall.
         let mut attr = Attr::default();
-        let cred = self.context.credentials();
-        let acl = self.context.new_attr(self.sb, what, dir, &dir_attr, &cred, &mut attr)?;
-        let request = self.context.making(self.sb);
+        let acl = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut attr)?;
+        let request = self.context.making(self.sb, self.caller.request());
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         let is_dir = attr.is_dir();
-        if is_dir && dir_attr.nlink >= LINK_MAX {
+        if is_dir && dir.links() >= LINK_MAX {
             return Err(Errno::EMLINK);
         }
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
@@ -57,7 +58,10 @@ impl Entry<'_, '_> {
         let node = created?;
         let valid = self.sb.valid_in(self.dir);
         let new = Fresh { node, attr: &attr, link_body: what.body, valid, reply: None };
-        let made = self.sb.add(slot, self.dir, self.named(), &new);
+        let made = match self.section() {
+            Some(guard) => self.sb.add_in(guard, slot, self.dir, self.named(), &new),
+            None => self.sb.add(slot, self.dir, self.named(), &new),
+        };
         self.sb.begin_acls(&request, made, acl);
         self.sb.touch_dir(self.dir, 1, i32::from(is_dir), request.now);
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
@@ -79,8 +83,7 @@ impl Entry<'_, '_> {
 
 impl Context {
     /// The request to create an entry.
-    pub(super) fn making(&self, sb: &SuperBlock) -> Request {
-        let mut request = self.request();
+    pub(super) fn making(&self, sb: &SuperBlock, mut request: Request) -> Request {
         request.umask = if sb.fs_keeps_modes { self.umask() } else { 0 };
         request
     }
@@ -92,10 +95,10 @@ impl Context {
         sb: &SuperBlock,
         what: &Making<'_>,
         dir_inode: &Inode,
-        dir: &Attr,
         cred: &Credentials,
         attr: &mut Attr,
     ) -> Result<Option<Acls>, Errno> {
+        let dir = dir_inode.rights();
         may_block(sb, dir_inode, dir, cred, MAY_WRITE | MAY_EXEC)?;
         let kind = what.mode & S_IFMT;
         // Everyone may create a whiteout (character device 0:0).
@@ -171,7 +174,7 @@ impl Context {
 
     #[inline]
     fn make(&self, base: Base<'_>, path: &[u8], what: &Making<'_>) -> Result<(), Errno> {
-        self.in_parent(base, path, |entry, may_evict| {
+        self.in_parent_quick(base, path, |entry, may_evict| {
             entry.check_free(may_evict, what.mode & S_IFMT == S_IFDIR)?;
             entry.make(may_evict, what).map(|_| ())
         })
@@ -204,10 +207,10 @@ impl Context {
 impl Entry<'_, '_> {
     fn link(&self, may_evict: &mut MayEvict, held: &OwnedPlace) -> Result<(), Errno> {
         self.check_free(may_evict, false)?;
-        if self.last.name.contains(&0) {
+        if self.last.has_nul() {
             return Err(Errno::EINVAL);
         }
-        if !held.mount().ptr_eq(self.mount) {
+        if !held.mount().borrow().ptr_eq(self.mount) {
             return Err(Errno::EXDEV);
         }
         let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;

@@ -7,8 +7,13 @@
 //! count could be that of another directory later, or of none. Once the directory is locked, the lock keeps its
 //! name and so its memory, since a removal needs the same lock. (It may be moved meanwhile; that changes nothing
 //! in it.) A count is taken on the mount, so that the file system stays.
+//!
+//! Where the file system never waits ([`FsTraits::never_waits`](crate::FsTraits::never_waits)), creation and removal of a name
+//! take place in the walk's read section ([`Context::in_parent_quick`]): that keeps the mount, its file system, and the state of
+//! the context, so the operation counts and copies none of them. What might wait all the same leaves the section and
+//! begins again ([`Entry::leave`]).
 
-use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
+use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE};
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::{NAME_MAX, Named, PATH_MAX};
@@ -19,13 +24,16 @@ use crate::dcache::inode::Inode;
 use crate::dcache::reclaim::{LockedDirs, MayEvict};
 use crate::dcache::slot::CountedDentry;
 use crate::dcache::superblock::SuperBlock;
-use crate::mount::Mount;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
+use crate::mount::{Mount, MountRef};
 use crate::ops::last::{Last, LastKind};
 use crate::walk::permission::{may, may_block};
-use crate::walk::{LockedOrCounted, WalkEnd, lookup, nul_or};
+use crate::walk::walk_end::{DirKept, LockedOrCounted, WalkEnd};
+use crate::walk::{lookup, nul_or};
+use core::cell::Cell;
 use sync::PerCpuArc;
+use sync::rcu::ReadGuard;
 
 /// A directory that a walk found, held, with its sequence at that moment.
 pub(crate) struct DirAt {
@@ -53,15 +61,6 @@ impl DirAt {
     }
 }
 
-/// A directory that a walk found, kept by what the walk took of it.
-struct DirFound<K> {
-    mount: PerCpuArc<Mount>,
-    kept: K,
-    seq: u32,
-    /// Symbolic links that the walk followed.
-    links: u32,
-}
-
 /// An entry that was found under its directory's lock, held so that the owner of that lock may search for another one
 /// ([`MayEvict`]).
 pub(super) struct Pinned<'s>(&'s SuperBlock, Option<CountedDentry>);
@@ -86,19 +85,68 @@ impl Drop for Pinned<'_> {
     }
 }
 
+/// Who does an operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'t> {
+    pub(crate) cred: &'t Credentials,
+    timeout: Option<u64>,
+}
+
+impl Caller<'_> {
+    /// A request of now.
+    #[inline(always)]
+    pub(crate) fn request(self) -> Request {
+        let request = Request::of(self.cred);
+        match self.timeout {
+            None => request,
+            Some(ns) => request.within(ns),
+        }
+    }
+}
+
 /// A locked directory, and the name in it that an operation works on. [`Context::in_parent`] lends it while it has the lock.
 pub(crate) struct Entry<'t, 'p> {
     pub(crate) context: &'t Context,
-    pub(crate) mount: &'t PerCpuArc<Mount>,
+    pub(crate) mount: MountRef<'t>,
     pub(crate) sb: &'t SuperBlock,
     pub(crate) dir: &'t Dentry,
     pub(crate) last: Last<'p>,
     pub(crate) hash: u64,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
+    /// By the context's state at the moment of the lock.
+    pub(crate) caller: Caller<'t>,
+    keeper: Keeper<'t>,
+}
+
+/// What keeps the mount of a locked directory.
+#[derive(Clone, Copy)]
+enum Keeper<'t> {
+    Count(&'t PerCpuArc<Mount>),
+    /// The walk's section. Set: the operation must be done outside of it.
+    Section(&'t ReadGuard<'t>, &'t Cell<bool>),
 }
 
 impl<'t> Entry<'t, '_> {
+    /// The walk's section, if the operation is in it.
+    #[inline(always)]
+    pub(crate) fn section(&self) -> Option<&'t ReadGuard<'t>> {
+        match self.keeper {
+            Keeper::Count(_) => None,
+            Keeper::Section(guard, _) => Some(guard),
+        }
+    }
+
+    /// Notes that the operation, which has changed nothing yet, might wait. It fails with the returned error and begins again
+    /// outside of the walk's section.
+    #[cold]
+    pub(crate) fn leave(&self) -> Errno {
+        if let Keeper::Section(_, leaves) = self.keeper {
+            leaves.set(true);
+        }
+        Errno::EAGAIN
+    }
+
     /// The directory's inode.
     pub(crate) fn dir_inode(&self) -> Result<&'t Inode, Errno> {
         self.dir.inode().ok_or(Errno::ENOENT)
@@ -106,18 +154,31 @@ impl<'t> Entry<'t, '_> {
 
     /// The entry, if it exists; `ENOENT` in a directory that was removed. It stays for as long as it borrows
     /// `may_evict`.
+    #[inline]
     pub(crate) fn find<'r>(&'r self, may_evict: &'r mut MayEvict) -> Result<Option<&'r Dentry>, Errno> {
-        self.context.find_in(self.sb, may_evict, self.dir, self.named())
+        let Some(guard) = self.section() else {
+            return self.context.find_in(self.sb, may_evict, self.dir, self.named());
+        };
+        if self.last.name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        // The walk found the directory hashed, and it is complete.
+        match self.sb.lookup_rcu(guard, self.dir, self.named()) {
+            Some(entry) if entry.object().has_expiry() => Err(self.leave()),
+            found => Ok(found),
+        }
     }
 
     /// The name and its hash.
+    #[inline(always)]
     pub(crate) fn named(&self) -> Named<'_> {
-        Named { name: self.last.name, hash: self.hash }
+        Named { name: self.last.name, hash: self.hash, short: self.last.short }
     }
 
-    /// Holds `dentry`.
+    /// Holds `dentry`. Not in a walk's section.
     pub(crate) fn hold(&self, pinned: CountedDentry) -> OwnedPlace {
-        OwnedPlace::new(self.mount.clone(), pinned)
+        let Keeper::Count(mount) = self.keeper else { unreachable!("a place is held outside of the walk's section") };
+        OwnedPlace::new(mount.clone(), pinned)
     }
 }
 
@@ -143,30 +204,22 @@ impl Context {
     /// Walks to the directory of a path's `last` component; it must be a directory that the context may
     /// search.
     pub(crate) fn parent(&self, base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<DirAt, Errno> {
-        let found = self.parent_kept(0, base, path, last, |found| Ok((found.count_mount()?, found.count_dentry()?)))?;
-        Ok(DirAt { place: OwnedPlace::new(found.mount, found.kept), seq: found.seq })
+        self.parent_with(0, base, path, last, |found| {
+            let place = OwnedPlace::new(found.count_mount()?, found.count_dentry()?);
+            Ok(DirAt { place, seq: found.seq })
+        })
     }
 
-    /// As [`Context::parent`], with the directory's lock where the walk could take it.
-    fn parent_locked(
-        &self,
-        links: u32,
-        base: Base<'_>,
-        path: &[u8],
-        last: &Last<'_>,
-    ) -> Result<DirFound<LockedOrCounted>, Errno> {
-        self.parent_kept(links, base, path, last, |found| found.lock_or_pin())
-    }
-
+    /// As [`Context::parent`], returns what `keep` returns of the directory.
     #[inline(always)]
-    fn parent_kept<K>(
+    fn parent_with<K>(
         &self,
         links: u32,
         base: Base<'_>,
         path: &[u8],
         last: &Last<'_>,
-        keep: impl Fn(&WalkEnd<'_>) -> Result<(PerCpuArc<Mount>, K), Errno>,
-    ) -> Result<DirFound<K>, Errno> {
+        keep: impl Fn(&WalkEnd<'_>) -> Result<K, Errno>,
+    ) -> Result<K, Errno> {
         if path.len() > PATH_MAX {
             return Err(nul_or(path, Errno::ENAMETOOLONG));
         }
@@ -185,14 +238,13 @@ impl Context {
                 }
                 // The root itself needs no lookup.
                 if !found.object.is_open_dir() && last.kind != LastKind::Root {
-                    may(found, &found.inode()?.attr(), MAY_EXEC)?;
+                    may(found, found.inode()?.rights(), MAY_EXEC)?;
                 }
-                let (mount, kept) = keep(found)?;
-                Ok(DirFound { mount, kept, seq: found.seq, links: found.links })
+                keep(found)
             },
         );
         match found {
-            Ok(at) => Ok(at),
+            Ok(kept) => Ok(kept),
             Err(errno) => Err(nul_or(path, errno)),
         }
     }
@@ -203,7 +255,7 @@ impl Context {
         &self,
         base: Base<'_>,
         path: &'p [u8],
-        f: impl FnOnce(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+        f: impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         self.in_parent_after(0, base, path, f)
     }
@@ -215,44 +267,124 @@ impl Context {
         links: u32,
         base: Base<'_>,
         path: &'p [u8],
-        f: impl FnOnce(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+        f: impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
         loop {
-            let DirFound { mount, kept, seq, links } = self.parent_locked(links, base, path, &last)?;
-            let (mount, sb) = (&mount, &*mount.sb);
-            let counted;
-            let (dir, lock) = match kept {
-                LockedOrCounted::Locked(locked) => {
-                    let (dir, lock) = locked.bind(sb);
-                    (dir, sb.ranks.taken(Rank::Directory, lock))
-                }
-                LockedOrCounted::Counted(dir) => {
-                    counted = Pinned(sb, Some(dir));
-                    let lock = sb.ranks.lock(Rank::Directory, &counted.lock);
-                    // If the directory moved between the walk and the lock, the operation walks again: each time,
-                    // another thread made progress.
-                    if counted.seq.retry(seq) {
-                        continue;
-                    }
-                    (&*counted, lock)
-                }
-            };
-            let mut held = LockedDirs::new(lock);
-            let hash = sb.hash(last.name);
-            let entry = Entry { context: self, mount, sb, dir, last, hash, links };
-            return f(&entry, held.may_evict()).map_err(|errno| nul_or(path, errno));
+            let kept = self.parent_with(links, base, path, &last, |found| found.lock_or_pin())?;
+            if let Some(done) = self.in_kept(kept, last, path, &f) {
+                return done;
+            }
         }
     }
 
-    pub(crate) fn request(&self) -> Request {
-        let guard = self.tree().domain.read();
-        let state = self.state(&guard);
-        let request = Request::of(&state.cred);
-        match state.timeout {
-            None => request,
-            Some(ns) => request.within(ns),
+    /// [`Context::in_parent`] for an operation that may take place in the walk's read section. `f` is called again, outside of it,
+    /// if it [left](Entry::leave).
+    #[inline]
+    pub(crate) fn in_parent_quick<'p, R>(
+        &self,
+        base: Base<'_>,
+        path: &'p [u8],
+        f: impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        let last = Last::of(path).ok_or(Errno::ENOENT)?;
+        loop {
+            let tried = self.parent_with(0, base, path, &last, |found| match self.try_in_section(found, &last, &f) {
+                Some(done) => done.map(Ok),
+                None => found.lock_or_pin().map(Err),
+            });
+            match tried? {
+                Ok(done) => return Ok(done),
+                Err(kept) => {
+                    if let Some(done) = self.in_kept(kept, last, path, &f) {
+                        return done;
+                    }
+                }
+            }
         }
+    }
+
+    /// Locks a directory that a walk found, if the walk has not, and calls `f`. `None`: the directory moved between the walk and
+    /// the lock, so the operation walks again: each time, another thread made progress.
+    #[inline(never)]
+    fn in_kept<'p, R>(
+        &self,
+        found: DirKept,
+        last: Last<'p>,
+        path: &[u8],
+        f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+    ) -> Option<Result<R, Errno>> {
+        let DirKept { mount, kept, seq, links } = found;
+        let (mount, sb) = (&mount, &*mount.sb);
+        let counted;
+        let (dir, lock) = match kept {
+            LockedOrCounted::Locked(locked) => {
+                let (dir, lock) = locked.bind(sb);
+                (dir, sb.ranks.taken(Rank::Directory, lock))
+            }
+            LockedOrCounted::Counted(dir) => {
+                counted = Pinned(sb, Some(dir));
+                let lock = sb.ranks.lock(Rank::Directory, &counted.lock);
+                if counted.seq.retry(seq) {
+                    return None;
+                }
+                (&*counted, lock)
+            }
+        };
+        let mut held = LockedDirs::new(lock);
+        let hash = sb.hash_again(last.name, last.short);
+        let (cred, timeout) = {
+            let guard = self.tree().domain.read();
+            let caller = self.caller_rcu(&guard);
+            (caller.cred.clone(), caller.timeout)
+        };
+        let (caller, keeper) = (Caller { cred: &cred, timeout }, Keeper::Count(mount));
+        let entry = Entry { context: self, mount: mount.borrow(), sb, dir, last, hash, links, caller, keeper };
+        Some(f(&entry, held.may_evict()).map_err(|errno| nul_or(path, errno)))
+    }
+
+    /// What `f` returns in the walk's section, if it can take place there.
+    #[inline(always)]
+    fn try_in_section<'p, R>(
+        &self,
+        found: &WalkEnd<'_>,
+        last: &Last<'p>,
+        f: &impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+    ) -> Option<Result<R, Errno>> {
+        let sb = found.sb();
+        if !sb.is_quick {
+            return None;
+        }
+        let mut held = LockedDirs::new(sb.ranks.taken(Rank::Directory, found.lock_here()?));
+        let leaves = Cell::new(false);
+        let entry = Entry {
+            context: self,
+            mount: found.mount,
+            sb,
+            dir: found.dentry,
+            last: *last,
+            hash: sb.hash_again(last.name, last.short),
+            links: found.links,
+            caller: self.caller_rcu(found.guard),
+            keeper: Keeper::Section(found.guard, &leaves),
+        };
+        let done = f(&entry, held.may_evict());
+        if leaves.get() {
+            found.unlocked();
+            return None;
+        }
+        Some(done)
+    }
+
+    /// Who does an operation, by the state of the context now.
+    #[inline(always)]
+    fn caller_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Caller<'g> {
+        let state = self.state(guard);
+        Caller { cred: &state.cred, timeout: state.timeout }
+    }
+
+    pub(crate) fn request(&self) -> Request {
+        self.caller_rcu(&self.tree().domain.read()).request()
     }
 
     /// Whether this context may create and remove entries in the directory.
@@ -264,7 +396,7 @@ impl Context {
             return Err(Errno::ENOENT);
         }
         let inode = dir.inode().ok_or(Errno::ENOENT)?;
-        may_block(sb, inode, &inode.attr(), &self.credentials(), MAY_WRITE | MAY_EXEC)
+        may_block(sb, inode, inode.rights(), &self.credentials(), MAY_WRITE | MAY_EXEC)
     }
 }
 
@@ -284,3 +416,6 @@ fn check_scope(base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<(), Errno
     }
     if beneath && last.kind == LastKind::Root { Err(Errno::EXDEV) } else { Ok(()) }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

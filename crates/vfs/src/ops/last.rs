@@ -1,6 +1,6 @@
 //! A path, split before its last component.
 
-use crate::base::name::last_slash;
+use crate::base::name::{ShortName, last_name, short};
 
 /// The kind of the last component.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct Last<'p> {
     pub(crate) parent: &'p [u8],
     pub(crate) name: &'p [u8],
     pub(crate) kind: LastKind,
+    /// The name again, if it is short.
+    pub(crate) short: Option<ShortName>,
     /// Slashes follow the name.
     pub(crate) slash: bool,
 }
@@ -40,11 +42,11 @@ impl<'p> Last<'p> {
     /// dot, after one slash.
     #[inline(always)]
     fn of_plain(path: &'p [u8]) -> Option<Self> {
-        let slash = last_slash(path)?;
+        let (slash, short) = last_name(path)?;
         let (above, name) = (path.get(..slash)?, path.get(slash + 1..)?);
         let parent = if above.is_empty() { b"/" } else { above };
-        let plain = above.last() != Some(&b'/') && name.first().is_some_and(|&byte| byte != b'.');
-        plain.then_some(Self { parent, name, kind: LastKind::Normal, slash: false })
+        let plain = above.last() != Some(&b'/') && short.len != 0 && short.words[0] as u8 != b'.';
+        plain.then_some(Self { parent, name, kind: LastKind::Normal, short: Some(short), slash: false })
     }
 
     #[inline(never)]
@@ -65,7 +67,13 @@ impl<'p> Last<'p> {
             b".." => LastKind::DotDot,
             _ => LastKind::Normal,
         };
-        Self { parent, name, kind, slash: end < path.len() }
+        Self { parent, name, kind, short: short(name), slash: end < path.len() }
+    }
+
+    /// Whether the name has a NUL byte.
+    #[inline(always)]
+    pub(crate) fn has_nul(&self) -> bool {
+        self.short.map_or_else(|| self.name.contains(&0), ShortName::has_nul)
     }
 }
 
@@ -76,7 +84,8 @@ mod tests {
     #[test]
     fn a_path_is_cut_before_its_last_component() {
         let check = |path: &str, parent: &str, name: &str, kind, slash| {
-            let want = Last { parent: parent.as_bytes(), name: name.as_bytes(), kind, slash };
+            let (parent, name) = (parent.as_bytes(), name.as_bytes());
+            let want = Last { parent, name, kind, short: short(name), slash };
             assert_eq!(Last::of(path.as_bytes()), Some(want), "{path}");
         };
         check("a", ".", "a", LastKind::Normal, false);

@@ -63,7 +63,7 @@ impl Context {
             }
             check_kind(attr.mode, flags)?;
             check_cut(found.mount.get(), &attr, flags)?;
-            may(found, &attr, flags.mask())?;
+            may(found, attr.rights(), flags.mask())?;
             check_opened(found.mount.get(), &attr, found.cred, flags)?;
             Ok((found.pin()?, found.cred.clone()))
         })?;
@@ -123,8 +123,8 @@ impl Context {
         let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
         let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
         let mut attr = Attr::default();
-        let acls = self.new_attr(sb, &what, dir_inode, &dir_inode.attr(), &cred, &mut attr)?;
-        let request = self.making(sb);
+        let acls = self.new_attr(sb, &what, dir_inode, &cred, &mut attr)?;
+        let request = self.making(sb, self.request());
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         attr.nlink = 0;
         let slot = sb.slot(SlotKind::Entry)?;
@@ -223,14 +223,14 @@ impl Entry<'_, '_> {
         }
         let inode = entry.inode().ok_or(Errno::ENOENT)?;
         let attr = self.sb.attr_now(inode)?;
-        let cred = self.context.credentials();
+        let cred = self.caller.cred;
         self.context.may_create_in_sticky(&self.dir_inode()?.attr(), &attr)?;
         check_kind(attr.mode, flags)?;
-        check_cut(self.mount, &attr, flags)?;
-        may_block(self.sb, inode, &attr, &cred, flags.mask())?;
-        check_opened(self.mount, &attr, &cred, flags)?;
+        check_cut(self.mount.get(), &attr, flags)?;
+        may_block(self.sb, inode, attr.rights(), cred, flags.mask())?;
+        check_opened(self.mount.get(), &attr, cred, flags)?;
         let pinned = self.sb.pin(entry).ok_or(Errno::ENOENT)?;
-        self.context.opened(self.hold(pinned), flags, cred).map(OpenEnd::Opened)
+        self.context.opened(self.hold(pinned), flags, cred.clone()).map(OpenEnd::Opened)
     }
 
     fn create_and_open(&self, may_evict: &mut MayEvict, flags: OpenFlags, mode: u32) -> Result<OpenEnd, Errno> {
@@ -240,19 +240,19 @@ impl Entry<'_, '_> {
         // Created under the directory's lock, which is still held: no other thread can have removed the
         // name.
         let held = self.hold(self.sb.pin_again(made));
-        Ok(OpenEnd::Opened(OpenFile::new(held, flags, self.context.credentials())?))
+        Ok(OpenEnd::Opened(OpenFile::new(held, flags, self.caller.cred.clone())?))
     }
 
     fn link_body(&self, entry: &Dentry, resolve: Resolve) -> Result<OpenEnd, Errno> {
-        let (cred, root) = (self.context.credentials(), self.context.root_and_cwd().0);
+        let (cred, root) = (self.caller.cred, self.context.root_and_cwd().0);
         let resolve =
             if self.context.policy().protected_symlinks { resolve.union(Resolve::PROTECTED_LINKS) } else { resolve };
         let step =
-            LinkStep { link: entry, mount: self.mount, cred: &cred, resolve, followed: self.links, is_last: true };
+            LinkStep { link: entry, mount: self.mount.get(), cred, resolve, followed: self.links, is_last: true };
         step.check()?;
-        let body = self.sb.link_body(entry, &self.context.request())?;
+        let body = self.sb.link_body(entry, &self.caller.request())?;
         // In a scope, the root is where that begins: its mount is looked at by the walk that goes on.
-        leads_to_root(&body, resolve, || resolve.is_scoped() || root.mount().ptr_eq(self.mount))?;
+        leads_to_root(&body, resolve, || resolve.is_scoped() || root.mount().borrow().ptr_eq(self.mount))?;
         let dir = self.hold(self.sb.pin_again(self.dir));
         Ok(OpenEnd::Link(dir, body, self.links))
     }

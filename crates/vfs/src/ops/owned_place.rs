@@ -26,7 +26,7 @@ impl Context {
             let attr = held.attr()?;
             check_kind(attr.mode, flags)?;
             check_cut(held.mount(), &attr, flags)?;
-            may_block(held.sb(), held.inode()?, &attr, &cred, flags.mask())?;
+            may_block(held.sb(), held.inode()?, attr.rights(), &cred, flags.mask())?;
             check_opened(held.mount(), &attr, &cred, flags)?;
         }
         self.opened(held.clone(), flags, cred)
@@ -39,7 +39,7 @@ impl Context {
     pub fn access_held(&self, held: &OwnedPlace, mask: u32) -> Result<(), Errno> {
         let attr = held.attr()?;
         mount_allows(held.mount(), &attr, mask & MAY_EXEC)?;
-        may_block(held.sb(), held.inode()?, &attr, &self.credentials(), mask & 7)?;
+        may_block(held.sb(), held.inode()?, attr.rights(), &self.credentials(), mask & 7)?;
         mount_allows(held.mount(), &attr, mask & MAY_WRITE)
     }
 

@@ -52,7 +52,7 @@ impl Context {
     /// `EACCES` without read permission; those of a walk.
     pub fn watch(&self, base: Base<'_>, path: &[u8], scope: Scope, capacity: usize) -> Result<Watch, Errno> {
         let (held, cred) = self.resolve(base, path, true, |found| {
-            may(found, &found.inode()?.attr(), MAY_READ)?;
+            may(found, found.inode()?.rights(), MAY_READ)?;
             Ok::<_, Errno>((found.pin()?, found.cred.clone()))
         })?;
         let key = core::ptr::from_ref(held.dentry()) as u64;
@@ -120,7 +120,7 @@ fn report_watched(sb: &SuperBlock, change: Change, of: &Dentry, first: Option<Fi
 /// Whether `cred` may read and search a directory on the way up; `None` if it has changed since, so that its name on the
 /// way may be wrong. A check that its file system cannot answer here counts as refused.
 fn may_list(sb: &SuperBlock, guard: &ReadGuard<'_>, (dir, seq): Passed<'_>, cred: &Credentials) -> Option<bool> {
-    let may = dir.inode().map(|inode| may_rcu(sb, guard, inode, &inode.attr(), cred, MAY_READ | MAY_EXEC));
+    let may = dir.inode().map(|inode| may_rcu(sb, guard, inode, inode.rights(), cred, MAY_READ | MAY_EXEC));
     (!dir.seq.retry(seq)).then_some(matches!(may, Some(MayRcu::Is(Ok(())))))
 }
 

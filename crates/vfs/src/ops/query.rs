@@ -7,9 +7,9 @@ use crate::base::packed_attr::PackedAttr;
 use crate::dcache::slot::inode_of;
 use crate::mount::context::Context;
 use crate::mount::place::Base;
-use crate::walk::WalkEnd;
 use crate::walk::permission::{may, mount_allows};
 use crate::walk::rcu_walk::Step;
+use crate::walk::walk_end::WalkEnd;
 
 impl Context {
     /// Attributes of the file at `path`: `stat(2)`, or `lstat(2)` without `follow`. In rcu-walk nothing
@@ -53,7 +53,7 @@ impl Context {
                 return Ok(());
             }
             mount_allows(found.mount.get(), &attr, mask & MAY_EXEC)?;
-            may(found, &attr, mask & 7)?;
+            may(found, attr.rights(), mask & 7)?;
             mount_allows(found.mount.get(), &attr, mask & MAY_WRITE)
         })
     }

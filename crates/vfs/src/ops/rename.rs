@@ -22,7 +22,7 @@ use crate::mount::place::PathAt;
 use crate::ops::entry::{DirAt, Pinned};
 use crate::ops::last::{Last, LastKind};
 use crate::ops::publish;
-use crate::ops::remove::check_no_mount;
+use crate::ops::remove::{check_no_mount, may_remove};
 use crate::walk::lookup;
 use crate::walk::permission::may_block;
 use sync::lockdep::Held as Ranked;
@@ -57,7 +57,7 @@ impl<'t, 'p> End<'t, 'p> {
     }
 
     fn named(&self) -> Named<'p> {
-        Named { name: self.last.name, hash: self.hash }
+        Named { name: self.last.name, hash: self.hash, short: self.last.short }
     }
 
     fn moved(&self) -> MoveEnd<'_> {
@@ -231,10 +231,11 @@ impl Context {
             return Ok(Done::Yes);
         }
         let mount = old.at.mount();
-        self.may_remove(mount, old.dir(), moved, is_dir)?;
+        may_remove(&self.credentials(), &mount.sb, old.dir(), moved, is_dir)?;
         match target {
             Some(target) => {
-                self.may_remove(mount, new.dir(), target, if exchange { target_is_dir } else { is_dir }).map(|_| ())?
+                let is_dir = if exchange { target_is_dir } else { is_dir };
+                may_remove(&self.credentials(), &mount.sb, new.dir(), target, is_dir)?
             }
             None => self.may_change(ends.sb, new.dir())?,
         }
@@ -244,7 +245,7 @@ impl Context {
             for inode in
                 [is_dir.then_some(inode), target_inode.filter(|_| exchange && target_is_dir)].into_iter().flatten()
             {
-                may_block(ends.sb, inode, &inode.attr(), &cred, MAY_WRITE)?;
+                may_block(ends.sb, inode, inode.rights(), &cred, MAY_WRITE)?;
             }
         }
         check_no_mount(moved)?;

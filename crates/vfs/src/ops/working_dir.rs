@@ -38,7 +38,7 @@ impl Context {
             if attr.mode & S_IFMT != S_IFDIR {
                 return Err(Errno::ENOTDIR);
             }
-            may(found, &attr, MAY_EXEC)?;
+            may(found, attr.rights(), MAY_EXEC)?;
             found.pin()
         })
     }

@@ -73,7 +73,7 @@ pub(crate) fn get(held: &OwnedPlace, cred: &Credentials, name: &[u8]) -> Result<
     let attr = held.attr()?;
     match AclKind::of_xattr(name) {
         Some(kind) => may_get_acl(&attr, kind)?,
-        None => may_use(cred, &attr, name, XattrUse::Get, |mask| may_block(sb, inode, &attr, cred, mask))?,
+        None => may_use(cred, &attr, name, XattrUse::Get, |mask| may_block(sb, inode, attr.rights(), cred, mask))?,
     }
     sb.fs().get_xattr(inode, name)
 }
@@ -95,7 +95,7 @@ pub(crate) fn set(
         let acl = acl_to_set(cred, &attr, kind, value)?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);
     }
-    may_use(cred, &attr, name, XattrUse::Set(value), |mask| may_block(sb, inode, &attr, cred, mask))?;
+    may_use(cred, &attr, name, XattrUse::Set(value), |mask| may_block(sb, inode, attr.rights(), cred, mask))?;
     let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
     sb.fs().set_xattr(request, inode, name, value, how)?;
     changed(held, inode, request);
@@ -112,7 +112,7 @@ pub(crate) fn remove(held: &OwnedPlace, cred: &Credentials, request: &Request, n
         let acl = acl_to_set(cred, &attr, kind, &[])?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);
     }
-    may_use(cred, &attr, name, XattrUse::Remove, |mask| may_block(sb, inode, &attr, cred, mask))?;
+    may_use(cred, &attr, name, XattrUse::Remove, |mask| may_block(sb, inode, attr.rights(), cred, mask))?;
     let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
     sb.fs().remove_xattr(request, inode, name)?;
     changed(held, inode, request);

@@ -118,7 +118,7 @@ impl<'g> RcuWalk<'g> {
             return Ok(at);
         }
         let Some(inode) = inode_of(at.dentry, at.object) else { return Err(StepEnd::Fallback(Fallback::EntryChanged)) };
-        match may_rcu(&at.mount.get().sb, self.guard, inode, &inode.attr(), self.cred, MAY_EXEC) {
+        match may_rcu(&at.mount.get().sb, self.guard, inode, inode.rights(), self.cred, MAY_EXEC) {
             MayRcu::Is(Ok(())) => Ok(at),
             MayRcu::Is(Err(errno)) => Err(fail(&at, errno)),
             MayRcu::NotHere => Err(StepEnd::Fallback(Fallback::Permission)),

@@ -158,7 +158,7 @@ fn single_flight(sb: &SuperBlock, dir: &OwnedPlace, named: Named<'_>, version: u
             let (dir, name, request_there) = (dir.clone(), Box::<[u8]>::from(named.name), request.clone());
             let hash = named.hash;
             let work = move || {
-                let answer = fetch(dir.sb(), dir.dentry(), Named { name: &name, hash }, &request_there);
+                let answer = fetch(dir.sb(), dir.dentry(), Named::new(&name, hash), &request_there);
                 // Relaxed: both ends change only this word and a count.
                 if own.swap(ENDED, Relaxed) == HUNG {
                     dir.sb().hung_lookups.fetch_sub(1, Relaxed);

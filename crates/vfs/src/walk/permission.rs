@@ -7,7 +7,7 @@
 //! `path_resolution(7)`, `acl(5)`; the structure of Linux's `inode_permission`, which tries in rcu-walk
 //! first.
 
-use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE};
+use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE, Rights};
 use crate::base::attr::{Attr, S_IFREG};
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
@@ -15,8 +15,8 @@ use crate::dcache::fs::Permission;
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::Mount;
-use crate::walk::WalkEnd;
 use crate::walk::ref_walk::Question;
+use crate::walk::walk_end::WalkEnd;
 use sync::rcu::ReadGuard;
 
 /// The result of a check in rcu-walk.
@@ -26,20 +26,20 @@ pub(crate) enum MayRcu {
     NotHere,
 }
 
-/// Whether `cred` may do `mask` with `inode`, whose attributes are `attr`. Does not block.
+/// Whether `cred` may do `mask` with `inode`, which has these `rights`. Does not block.
 #[inline(always)]
 pub(crate) fn may_rcu(
     sb: &SuperBlock,
     guard: &ReadGuard<'_>,
     inode: &Inode,
-    attr: &Attr,
+    rights: Rights,
     cred: &Credentials,
     mask: u32,
 ) -> MayRcu {
     if inode.has_acl() || sb.own_permissions {
-        return may_rcu_slow(sb, guard, inode, attr, cred, mask);
+        return may_rcu_slow(sb, guard, inode, rights, cred, mask);
     }
-    MayRcu::Is(cred.may(attr, mask))
+    MayRcu::Is(cred.may_by(rights, mask))
 }
 
 #[cold]
@@ -47,7 +47,7 @@ fn may_rcu_slow(
     sb: &SuperBlock,
     guard: &ReadGuard<'_>,
     inode: &Inode,
-    attr: &Attr,
+    rights: Rights,
     cred: &Credentials,
     mask: u32,
 ) -> MayRcu {
@@ -58,7 +58,7 @@ fn may_rcu_slow(
             Permission::ByMode => {}
         }
     }
-    MayRcu::Is(by_acl(guard, inode, attr, cred, mask))
+    MayRcu::Is(by_acl(guard, inode, rights, cred, mask))
 }
 
 /// [`may_rcu`] for callers that may block. The caller holds the dentry of `inode`, or its directory's lock.
@@ -68,7 +68,7 @@ fn may_rcu_slow(
 pub(crate) fn may_block(
     sb: &SuperBlock,
     inode: &Inode,
-    attr: &Attr,
+    rights: Rights,
     cred: &Credentials,
     mask: u32,
 ) -> Result<(), Errno> {
@@ -79,7 +79,7 @@ pub(crate) fn may_block(
             Permission::ByMode => {}
         }
     }
-    if inode.has_acl() { by_acl(&sb.domain.read(), inode, attr, cred, mask) } else { cred.may(attr, mask) }
+    if inode.has_acl() { by_acl(&sb.domain.read(), inode, rights, cred, mask) } else { cred.may_by(rights, mask) }
 }
 
 /// Whether the walk's credentials may do `mask` with the found file. In rcu-walk, a check that would block
@@ -88,20 +88,21 @@ pub(crate) fn may_block(
 /// # Errors
 /// `EACCES`, or errors of the file system; `EAGAIN`, which the walk never returns.
 #[inline(always)]
-pub(crate) fn may(found: &WalkEnd<'_>, attr: &Attr, mask: u32) -> Result<(), Errno> {
+pub(crate) fn may(found: &WalkEnd<'_>, rights: Rights, mask: u32) -> Result<(), Errno> {
     let inode = found.inode()?;
-    match may_rcu(found.sb(), found.guard, inode, attr, found.cred, mask) {
+    match may_rcu(found.sb(), found.guard, inode, rights, found.cred, mask) {
         MayRcu::Is(answer) => answer,
         MayRcu::NotHere => found.answer(Question::Permission(mask)).map(drop),
     }
 }
 
-fn by_acl(guard: &ReadGuard<'_>, inode: &Inode, attr: &Attr, cred: &Credentials, mask: u32) -> Result<(), Errno> {
+#[cold]
+fn by_acl(guard: &ReadGuard<'_>, inode: &Inode, rights: Rights, cred: &Credentials, mask: u32) -> Result<(), Errno> {
     let access = inode.acl(guard).and_then(|acls| acls.access.as_ref());
-    let Some(acl) = access else { return cred.may(attr, mask) };
-    match acl.may(cred, attr.uid, attr.gid, mask) {
+    let Some(acl) = access else { return cred.may_by(rights, mask) };
+    match acl.may(cred, rights.uid, rights.gid, mask) {
         Ok(()) => Ok(()),
-        Err(_) if cred.overrides(attr, mask) => Ok(()),
+        Err(_) if cred.overrides(rights.mode, mask) => Ok(()),
         Err(errno) => Err(errno),
     }
 }

@@ -380,7 +380,7 @@ impl<'g> RcuWalk<'g> {
             return Err(fail(at, if removed { Errno::ENOENT } else { Errno::ENAMETOOLONG }));
         }
         let hash = self.tree.key.hash(name);
-        let named = Named { name, hash };
+        let named = Named { name, hash, short: None };
         let mut seq = 0;
         let found = self.view.find(
             entry_hash(at.dentry, hash),
@@ -415,14 +415,17 @@ impl<'g> RcuWalk<'g> {
     #[cold]
     #[inline(never)]
     fn miss_short(&self, at: &Step<'g>, name: ShortName, hash: u64) -> Result<Step<'g>, StepEnd> {
-        if name.is_dots() { self.step_dots(at, name.len) } else { self.miss(at, Named { name: &name.bytes(), hash }) }
+        if name.is_dots() {
+            return self.step_dots(at, name.len);
+        }
+        self.miss(at, Named { name: &name.bytes(), hash, short: Some(name) })
     }
 
     /// The step for a name that was not on its chain, or whose search a writer disturbed: searches again with checks.
     #[cold]
     #[inline(never)]
     fn miss(&self, at: &Step<'g>, named: Named<'_>) -> Result<Step<'g>, StepEnd> {
-        let Named { name, hash } = named;
+        let Named { name, hash, .. } = named;
         let renames = self.tree.renames.of(at.dentry);
         let started = renames.raw_begin();
         let (mut seq, rules) = (0, &at.mount.get().sb.rules);

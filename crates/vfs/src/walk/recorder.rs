@@ -140,7 +140,7 @@ impl<'g> Shortcut<'g> {
         // (Changes of rights look at the mark of the dentry beside the inode.)
         let inode = inode_of(at.dentry, object).filter(|inode| core::ptr::eq(dentry_beside(inode), at.dentry));
         let Some(inode) = inode else { return Searchers::Unknown };
-        match may_rcu(sb, self.guard, inode, &inode.attr(), self.cred, MAY_EXEC) {
+        match may_rcu(sb, self.guard, inode, inode.rights(), self.cred, MAY_EXEC) {
             MayRcu::Is(Ok(())) => Searchers::Class,
             MayRcu::Is(Err(_)) => Searchers::Others,
             MayRcu::NotHere => Searchers::Unknown,
@@ -178,7 +178,7 @@ impl<'g> Shortcut<'g> {
             let mut seq = 0;
             let dentry = self.tree.table().find_slow(self.guard, entry_hash(dir, hash), |entry| {
                 seq = entry.seq.raw_begin();
-                entry.is_entry_rcu(dir, Named { name, hash }, self.guard)
+                entry.is_entry_rcu(dir, Named::new(name, hash), self.guard)
             })?;
             let next = Step { mount: at.mount, dentry, seq, object: dentry.object() };
             if at.changed() {

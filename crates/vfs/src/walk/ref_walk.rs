@@ -22,10 +22,11 @@ use crate::mount::Mount;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, Place};
 use crate::walk::follow::{LinkStep, Up, check_up, leads_to_root, up_from};
+use crate::walk::lookup;
 use crate::walk::permission::may_block;
 use crate::walk::rcu_walk::{RcuWalk, Step};
 use crate::walk::resolve::is_within;
-use crate::walk::{WalkEnd, lookup};
+use crate::walk::walk_end::WalkEnd;
 use core::cell::Cell;
 use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
@@ -247,7 +248,7 @@ impl RefWalk {
             Question::Attributes => sb.attr_now(inode),
             Question::Permission(mask) => {
                 let attr = inode.attr();
-                may_block(sb, inode, &attr, &self.cred, mask).map(|()| attr)
+                may_block(sb, inode, attr.rights(), &self.cred, mask).map(|()| attr)
             }
         }
     }
@@ -307,7 +308,7 @@ impl RefWalk {
         if !here.object().is_dir() {
             return Err(Errno::ENOTDIR);
         }
-        may_block(self.here.sb(), inode, &inode.attr(), &self.cred, MAY_EXEC)?;
+        may_block(self.here.sb(), inode, inode.rights(), &self.cred, MAY_EXEC)?;
         match &self.rest[start..end] {
             b"." => {}
             b".." => {

@@ -2,8 +2,8 @@
 
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
-use crate::walk::WalkEnd;
 use crate::walk::ref_walk::Question;
+use crate::walk::walk_end::WalkEnd;
 
 impl WalkEnd<'_> {
     /// The attributes. In rcu-walk, stale attributes make the walk continue in ref-walk.

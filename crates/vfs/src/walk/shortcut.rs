@@ -25,8 +25,8 @@ use crate::dcache::whole_path::lists::Pair;
 use crate::dcache::whole_path::{Check, Class, Classed, Table};
 use crate::mount::MountRef;
 use crate::mount::place::Place;
-use crate::walk::WalkEnd;
 use crate::walk::rcu_walk::Step;
+use crate::walk::walk_end::WalkEnd;
 use sync::rcu::ReadGuard;
 use sync::signature_table::{Found, Signature};
 

@@ -68,6 +68,22 @@ impl Capabilities {
     }
 }
 
+/// The attributes that a permission check depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rights {
+    pub(crate) mode: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl Attr {
+    /// What a permission check depends on.
+    #[inline(always)]
+    pub(crate) fn rights(&self) -> Rights {
+        Rights { mode: self.mode, uid: self.uid, gid: self.gid }
+    }
+}
+
 /// Identity of a context in walks and operations: `credentials(7)`, the file-system part.
 ///
 /// A copy is cheap, and without supplementary groups writes to no shared memory: an open file keeps one.
@@ -126,24 +142,32 @@ impl Credentials {
     /// # Errors
     /// `EACCES`.
     pub fn may(&self, attr: &Attr, mask: u32) -> Result<(), Errno> {
-        let shift = if self.uid == attr.uid {
+        self.may_by(attr.rights(), mask)
+    }
+
+    /// The same by the part of the attributes that it depends on.
+    #[inline(always)]
+    pub(crate) fn may_by(&self, rights: Rights, mask: u32) -> Result<(), Errno> {
+        let shift = if self.uid == rights.uid {
             6
-        } else if self.in_group(attr.gid) {
+        } else if self.in_group(rights.gid) {
             3
         } else {
             0
         };
-        if (attr.mode >> shift) & mask == mask || self.overrides(attr, mask) { Ok(()) } else { Err(Errno::EACCES) }
+        let granted = (rights.mode >> shift) & mask == mask || self.overrides(rights.mode, mask);
+        if granted { Ok(()) } else { Err(Errno::EACCES) }
     }
 
+    /// Whether capabilities allow `mask` with a file of `mode`.
     #[cold]
-    pub(crate) fn overrides(&self, attr: &Attr, mask: u32) -> bool {
+    pub(crate) fn overrides(&self, mode: u32, mask: u32) -> bool {
         let has = |capability| self.capabilities.contains(capability);
-        if attr.mode & S_IFMT == S_IFDIR {
+        if mode & S_IFMT == S_IFDIR {
             return has(Capabilities::DAC_OVERRIDE) || (mask & MAY_WRITE == 0 && has(Capabilities::DAC_READ_SEARCH));
         }
         // Root cannot execute a file without any execute bit.
-        let executable = mask & MAY_EXEC == 0 || attr.mode & 0o111 != 0;
+        let executable = mask & MAY_EXEC == 0 || mode & 0o111 != 0;
         (executable && has(Capabilities::DAC_OVERRIDE)) || (mask == MAY_READ && has(Capabilities::DAC_READ_SEARCH))
     }
 }

@@ -39,6 +39,10 @@ pub struct FsTraits {
     pub reports_attributes: bool,
     /// The bytes that each entry adds to the `st_size` of its directory.
     pub entry_size: u64,
+    /// Its methods wait for nothing but memory, and locks that no thread holds for long: for no device, no other process, no
+    /// grace period. With `names_in_cache`, the VFS then creates and removes names in the section of the walk, in which no
+    /// memory that any thread of the tree replaced is freed. A [`Layer`](crate::Layer) never has it: its own methods may wait.
+    pub never_waits: bool,
 }
 
 impl Default for FsTraits {
@@ -56,6 +60,7 @@ impl Default for FsTraits {
             applies_acls: false,
             reports_attributes: false,
             entry_size: 0,
+            never_waits: false,
         }
     }
 }
@@ -75,6 +80,7 @@ impl core::fmt::Debug for FsTraits {
             .field("applies_acls", &self.applies_acls)
             .field("reports_attributes", &self.reports_attributes)
             .field("entry_size", &self.entry_size)
+            .field("never_waits", &self.never_waits)
             .finish()
     }
 }

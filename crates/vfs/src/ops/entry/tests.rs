@@ -1,0 +1,115 @@
+use crate::base::access::acl::{Acl, AclEntry, AclKind, AclTag};
+use crate::base::attr::{Attr, S_IFDIR, S_IFREG};
+use crate::base::errno::Errno;
+use crate::dcache::fs::{FileSystem, FsTraits, NewInode, Request, SetXattr};
+use crate::dcache::inode::Inode;
+use crate::dcache::layer::Layer;
+use crate::mount::place::Base;
+use crate::{Context, Vfs};
+use prim::shared::PlainArc as Arc;
+use std::sync::OnceLock;
+use sync::Mutex;
+
+/// A file system that notes in which calls its caller was in a read section.
+#[derive(Default)]
+struct Noting {
+    traits: FsTraits,
+    notes: Arc<Mutex<Vec<bool>>>,
+    is_reading: Arc<OnceLock<Box<dyn Fn() -> bool + Send + Sync>>>,
+}
+
+impl Noting {
+    fn note(&self) {
+        let is_reading = self.is_reading.get().expect("set before the first call");
+        self.notes.lock().push(is_reading());
+    }
+}
+
+impl FileSystem for Noting {
+    fn root(&self) -> NewInode {
+        let attr = Attr { ino: 1, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
+        NewInode { node: 1, attr, ..NewInode::default() }
+    }
+
+    fn traits(&self) -> FsTraits {
+        let FsTraits { names_in_cache, never_waits, own_permissions, .. } = self.traits;
+        FsTraits { names_in_cache, never_waits, own_permissions, ..FsTraits::default() }
+    }
+
+    fn create(&self, _: &Request, _: &Inode, name: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
+        self.note();
+        attr.ino = 2;
+        attr.blocks = if name == b"large" { 4096 } else { 0 };
+        Ok(2)
+    }
+
+    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
+        self.note();
+        Ok(())
+    }
+
+    fn set_xattr(&self, _: &Request, _: &Inode, _: &[u8], _: &[u8], _: SetXattr) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+/// A layer that changes nothing.
+struct Around(Noting);
+
+impl Layer for Around {
+    type Inner = Noting;
+
+    fn inner(&self) -> &Noting {
+        &self.0
+    }
+}
+
+/// What a file system with these traits, or a layer around it, noted of `run`.
+fn notes(traits: FsTraits, has_layer: bool, run: fn(&Context)) -> Vec<bool> {
+    let fs = Noting { traits, ..Noting::default() };
+    let (notes, is_reading) = (fs.notes.clone(), fs.is_reading.clone());
+    let vfs = if has_layer { Vfs::new(Around(fs)) } else { Vfs::new(fs) };
+    let context = vfs.context();
+    let tree = context.shared_tree().clone();
+    assert!(is_reading.set(Box::new(move || tree.domain.is_reading())).is_ok());
+    context.mkdir(Base::CWD, b"/d", 0o755).unwrap();
+    notes.lock().clear();
+    run(&context);
+    core::mem::take(&mut *notes.lock())
+}
+
+fn make(context: &Context, path: &[u8]) {
+    context.mknod(Base::CWD, path, S_IFREG | 0o644, 0).unwrap();
+}
+
+#[test]
+fn names_come_and_go_in_the_walk_s_section_unless_that_might_wait() {
+    let quick = || FsTraits { names_in_cache: true, never_waits: true, ..FsTraits::default() };
+    let make_and_remove = |context: &Context| {
+        make(context, b"/d/f");
+        context.unlink(Base::CWD, b"/d/f").unwrap();
+    };
+    let remove_large = |context: &Context| {
+        make(context, b"/d/large");
+        context.unlink(Base::CWD, b"/d/large").unwrap();
+    };
+    let inherit = |context: &Context| {
+        let entry = |tag| AclEntry { tag, perm: 5 };
+        let acl = Acl::new(&[AclTag::UserObj, AclTag::GroupObj, AclTag::Other].map(entry)).unwrap().to_xattr();
+        context.set_xattr(Base::CWD, b"/d", true, AclKind::Default.xattr_name(), &acl, SetXattr::Any).unwrap();
+        make(context, b"/d/f");
+    };
+    let remove_dir = |context: &Context| context.rmdir(Base::CWD, b"/d").unwrap();
+    let cases: [(&str, FsTraits, bool, fn(&Context), &[bool]); 7] = [
+        ("a file", quick(), false, make_and_remove, &[true, true]),
+        ("a long file", quick(), false, remove_large, &[true, false]),
+        ("a default ACL", quick(), false, inherit, &[false]),
+        ("a directory", quick(), false, remove_dir, &[false]),
+        ("a layer", quick(), true, make_and_remove, &[false, false]),
+        ("own permissions", FsTraits { own_permissions: true, ..quick() }, false, make_and_remove, &[false, false]),
+        ("may wait", FsTraits { never_waits: false, ..quick() }, false, make_and_remove, &[false, false]),
+    ];
+    for (what, traits, has_layer, run, want) in cases {
+        assert_eq!(notes(traits, has_layer, run), want, "{what}");
+    }
+}

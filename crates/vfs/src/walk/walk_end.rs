@@ -1,0 +1,217 @@
+//! The end of a walk: what the caller's closure reads, and what it may take of it.
+//!
+//! # How it is locked
+//! The closure runs in the walk's read section. What it reads is right if the dentry's sequence did not change, which the walk
+//! checks after it; or it takes a count or a lock, checks the sequence under that, and the walk checks nothing more.
+//!
+//! # Where it comes from
+//! As [`walk`](super).
+
+use crate::base::access::credentials::Credentials;
+use crate::base::attr::Attr;
+use crate::base::errno::Errno;
+use crate::dcache::dentry::Dentry;
+use crate::dcache::fallback::Fallback;
+use crate::dcache::inode::Inode;
+use crate::dcache::object::Object;
+use crate::dcache::slot::{CountedDentry, LockedDentry, inode_of};
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::place::OwnedPlace;
+use crate::mount::{Mount, MountRef};
+use crate::walk::rcu_walk::{RcuWalk, Step};
+use crate::walk::ref_walk::{HeldEnd, Question};
+use core::cell::Cell;
+use sync::rcu::ReadGuard;
+use sync::{Mutex, MutexGuard, PerCpuArc};
+
+/// The end of a walk, as the caller's closure gets it.
+pub(crate) struct WalkEnd<'a> {
+    pub(crate) mount: MountRef<'a>,
+    pub(crate) guard: &'a ReadGuard<'a>,
+    pub(crate) dentry: &'a Dentry,
+    pub(crate) seq: u32,
+    pub(crate) object: Object,
+    /// The end of a ref-walk, which holds the place, if it is one: later changes then do not matter.
+    held: Option<&'a HeldEnd<'a>>,
+    /// Symbolic links that the walk followed.
+    pub(crate) links: u32,
+    /// The credentials at the beginning of the walk.
+    pub(crate) cred: &'a Credentials,
+    /// [`WalkEnd::pin`], [`WalkEnd::lock_or_pin`] or [`WalkEnd::lock_here`] took a count or the lock: the closure's result stays
+    /// valid and must not be discarded.
+    pinned: Cell<bool>,
+    /// The closure's result could not be computed in rcu-walk.
+    fallback: Cell<Option<Fallback>>,
+}
+
+impl<'a> WalkEnd<'a> {
+    /// The end of an rcu-walk.
+    #[inline(always)]
+    pub(super) fn new(walk: &RcuWalk<'a>, at: &Step<'a>) -> Self {
+        Self::of(walk.guard, walk.cred, walk.links, at)
+    }
+
+    /// A place found without a reference, after so many links.
+    #[inline(always)]
+    pub(super) fn of(guard: &'a ReadGuard<'a>, cred: &'a Credentials, links: u32, at: &Step<'a>) -> Self {
+        let Step { mount, dentry, seq, object } = *at;
+        let (pinned, fallback) = (Cell::new(false), Cell::new(None));
+        Self { mount, guard, dentry, seq, object, held: None, links, cred, pinned, fallback }
+    }
+
+    /// The end of a ref-walk, which holds it.
+    pub(super) fn at_held(end: &'a HeldEnd<'a>, guard: &'a ReadGuard<'a>, at: &Step<'a>) -> Self {
+        let walk = end.walk();
+        Self { held: Some(end), ..Self::of(guard, walk.cred(), walk.links(), at) }
+    }
+
+    pub(crate) fn sb(&self) -> &'a SuperBlock {
+        &self.mount.get().sb
+    }
+
+    /// Whether the closure's result must be discarded, because the dentry changed meanwhile.
+    #[inline(always)]
+    pub(super) fn stale(&self) -> Option<Fallback> {
+        if self.pinned.get() {
+            return None;
+        }
+        if self.dentry.seq.retry(self.seq) { Some(Fallback::EntryChanged) } else { self.fallback.get() }
+    }
+
+    /// Notes that the closure would block. The closure fails with the returned error; the walk continues.
+    #[cold]
+    pub(crate) fn fall_back(&self, reason: Fallback) -> Errno {
+        self.fallback.set(Some(reason));
+        Errno::EAGAIN
+    }
+
+    /// The inode. A walk to a negative entry fails, so there is one.
+    pub(crate) fn inode(&self) -> Result<&'a Inode, Errno> {
+        inode_of(self.dentry, self.object).ok_or(Errno::ENOENT)
+    }
+
+    /// What needs a call of the file system: a ref-walk makes the call outside of its read section and calls the closure
+    /// again, which gets the answer here; an rcu-walk becomes a ref-walk. Until then the closure fails with `EAGAIN`.
+    ///
+    /// # Errors
+    /// The file system's; `EAGAIN`, which the walk never returns.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn answer(&self, question: Question) -> Result<Attr, Errno> {
+        match self.held {
+            Some(end) => end.answer(question),
+            None => Err(self.fall_back(question.fallback())),
+        }
+    }
+
+    /// Takes a count on the mount. If the walk holds the place, it already has one and gets another, even of
+    /// a mount that is being unmounted or was detached.
+    ///
+    /// # Errors
+    /// `EAGAIN` if the mount is being unmounted; the walk continues and never returns that error.
+    #[inline]
+    pub(crate) fn count_mount(&self) -> Result<PerCpuArc<Mount>, Errno> {
+        match self.held {
+            Some(end) => Ok(end.held().mount().clone()),
+            None => self.mount.to_arc().ok_or_else(|| self.unmounting()),
+        }
+    }
+
+    /// Notes that the mount is being unmounted. The closure fails with the returned error; the walk continues.
+    #[cold]
+    fn unmounting(&self) -> Errno {
+        self.fallback.set(Some(Fallback::Unmounting));
+        Errno::EAGAIN
+    }
+
+    /// Takes a count on the dentry.
+    ///
+    /// # Errors
+    /// `EAGAIN` if it changed meanwhile; the walk continues and never returns that error.
+    #[inline]
+    pub(crate) fn pin(&self) -> Result<OwnedPlace, Errno> {
+        let mount = self.count_mount()?;
+        self.count_dentry().map(|pinned| OwnedPlace::new(mount, pinned))
+    }
+
+    /// [`WalkEnd::pin`] without the mount, on which the caller takes a count first.
+    ///
+    /// # Errors
+    /// Those of [`WalkEnd::pin`].
+    #[inline]
+    pub(crate) fn count_dentry(&self) -> Result<CountedDentry, Errno> {
+        let sb = self.sb();
+        let pinned = match self.held {
+            Some(_) => sb.pin(self.dentry),
+            None => sb.pin_rcu(self.guard, self.dentry, self.seq),
+        };
+        self.pinned.set(pinned.is_some());
+        pinned.ok_or(Errno::EAGAIN)
+    }
+
+    /// Takes a count on the mount and the lock of the directory, where another thread does not have it: the directory then has
+    /// its name and is what the walk found. Otherwise counts as [`WalkEnd::pin`] does. (A ref-walk counts always: its end may
+    /// take locks of directories.)
+    ///
+    /// # Errors
+    /// Those of [`WalkEnd::pin`].
+    #[inline(always)]
+    pub(crate) fn lock_or_pin(&self) -> Result<DirKept, Errno> {
+        if self.held.is_some() {
+            return self.pin_parts();
+        }
+        let mount = self.mount.to_arc().ok_or_else(|| self.unmounting())?;
+        if self.object.is_hashed()
+            && let Some(locked) = LockedDentry::try_lock(self.sb(), self.guard, self.dentry, self.seq)
+        {
+            self.pinned.set(true);
+            return Ok(DirKept { mount, kept: LockedOrCounted::Locked(locked), seq: self.seq, links: self.links });
+        }
+        drop(mount);
+        self.pin_parts()
+    }
+
+    /// Locks the directory for an operation in the walk's section, where another thread does not have it, and it has its name and
+    /// is what the walk found. The closure's result then stays valid.
+    #[inline(always)]
+    pub(crate) fn lock_here(&self) -> Option<MutexGuard<'a, ()>> {
+        if self.held.is_some() || !self.object.is_hashed() {
+            return None;
+        }
+        let lock: &'a Mutex<()> = &self.dentry.lock;
+        let lock = lock.try_lock()?;
+        if self.dentry.seq.retry(self.seq) {
+            return None;
+        }
+        self.pinned.set(true);
+        Some(lock)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pin_parts(&self) -> Result<DirKept, Errno> {
+        let (mount, kept) = (self.count_mount()?, LockedOrCounted::Counted(self.count_dentry()?));
+        Ok(DirKept { mount, kept, seq: self.seq, links: self.links })
+    }
+
+    /// Notes that the lock that [`WalkEnd::lock_here`] took was released, and nothing changed under it.
+    #[cold]
+    pub(crate) fn unlocked(&self) {
+        self.pinned.set(false);
+    }
+}
+
+/// A directory that a walk found, kept by what the walk took of it.
+pub(crate) struct DirKept {
+    pub(crate) mount: PerCpuArc<Mount>,
+    pub(crate) kept: LockedOrCounted,
+    pub(crate) seq: u32,
+    /// Symbolic links that the walk followed.
+    pub(crate) links: u32,
+}
+
+/// What keeps a directory when the walk's read section has ended.
+pub(crate) enum LockedOrCounted {
+    Locked(LockedDentry),
+    Counted(CountedDentry),
+}
