@@ -32,7 +32,7 @@ use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::PagePool;
 use vfs::{
     Allocate, Attr, Errno, FileSystem, FsTraits, Inode, NameRules, NewInode, Rename, RenameFlags, Request, S_IFDIR,
-    S_IFLNK, SeekFor, SetAttr, SetXattr, StatFs, Written,
+    S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
 };
 
 /// Inode numbers that one CPU index takes at a time.
@@ -150,7 +150,7 @@ impl RamFs {
 
     /// Charges for an inode with these attributes, and fills in its number, storage and length.
     fn make(&self, request: &Request, attr: &mut Attr) -> Result<u64, Errno> {
-        let amount = without_data(attr);
+        let amount = without_data(attr.mode, attr.size);
         self.limits.take(Payer { uid: attr.uid, privileged: request.privileged }, amount)?;
         attr.ino = self.next_ino();
         attr.blocks = amount.bytes / 512;
@@ -173,8 +173,8 @@ impl RamFs {
 }
 
 /// The charge for an inode without its [`Data`]: the inode and the body of a long link.
-fn without_data(attr: &Attr) -> Amount {
-    let is_long = attr.kind() == S_IFLNK && attr.size >= LONG_LINK;
+fn without_data(mode: u32, size: u64) -> Amount {
+    let is_long = mode & S_IFMT == S_IFLNK && size >= LONG_LINK;
     Amount { bytes: if is_long { PAGE_BYTES } else { 0 }, inodes: 1 }
 }
 
@@ -234,7 +234,7 @@ impl FileSystem for RamFs {
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         match set.uid {
             Some(uid) if self.limits.has_quotas() => {
-                data_of(inode)?.set_owner(self.purse(request), uid, without_data(&inode.attr()))
+                data_of(inode)?.set_owner(self.purse(request), uid, without_data(inode.mode(), inode.size()))
             }
             _ => Ok(()),
         }
@@ -314,12 +314,15 @@ impl FileSystem for RamFs {
     }
 
     fn evict(&self, inode: &Inode) {
-        let attr = inode.attr();
-        let mut amount = without_data(&attr);
-        let (owner, bytes) = inode.data::<Data>().map_or((attr.uid, 0), Data::charge);
+        let mut amount = without_data(inode.mode(), inode.size());
+        let Some(data) = inode.data::<Data>() else {
+            let owner = if self.limits.has_quotas() { inode.attr().uid } else { 0 };
+            return self.limits.give(owner, amount);
+        };
+        let (owner, bytes) = data.charge();
         amount.bytes += bytes;
         self.limits.give(owner, amount);
-        self.limits.give_links(inode.data::<Data>().map_or(0, Data::links));
+        self.limits.give_links(data.links());
     }
 }
 

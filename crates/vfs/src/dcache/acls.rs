@@ -109,11 +109,11 @@ impl SuperBlock {
 
     /// Gives a new entry its ACLs: `inherited`, or those that the file system gave it.
     #[inline]
-    pub(crate) fn begin_acls(&self, request: &Request, made: &Dentry, inherited: Option<Acls>) {
+    pub(crate) fn begin_acls(&self, request: &Request, made: &Dentry, inherited: Option<Box<Acls>>) {
         if self.fs_applies_acls {
             made.inode().into_iter().for_each(|inode| self.fetch_kept_acls(inode));
         } else if let Some(acls) = inherited {
-            self.inherit_acls(request, made, acls);
+            self.inherit_acls(request, made, *acls);
         }
     }
 

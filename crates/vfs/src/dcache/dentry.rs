@@ -236,6 +236,7 @@ impl Dentry {
     }
 
     /// Writes name and parent. Call inside a write section of `seq`, while the dentry is on no chain.
+    #[inline]
     pub(crate) fn set_entry(&self, domain: &RcuDomain, parent: &Dentry, named: Named<'_>) {
         let Named { name, hash, .. } = named;
         debug_assert!(name.len() <= NAME_MAX);

@@ -39,6 +39,7 @@ impl LatePuts {
 
 impl SuperBlock {
     /// Returns the count of the name, and removes the name's share of its file's links.
+    #[inline]
     pub(super) fn release(&self, dir: &Dentry, dentry: &Dentry, links: i32, now: i64) {
         let inode = dentry.inode();
         let dead = DeadDentry::kill(dentry, 1);
@@ -134,9 +135,11 @@ impl SuperBlock {
         // Outside of what catches panics: of a call inside a read section, tests must hear.
         let fs = self.fs();
         self.contain(|| fs.evict(inode));
-        // Walks call the file system's check without a reference.
-        let read_by = self.own_permissions.then_some(&self.domain);
-        self.contain(|| inode.private.clear(inode, read_by));
+        if !inode.private.is_none() {
+            // Walks call the file system's check without a reference.
+            let read_by = self.own_permissions.then_some(&self.domain);
+            self.contain(|| inode.private.clear(inode, read_by));
+        }
         if inode.mode() & S_IFMT == S_IFLNK {
             if let Some(body) = inode.link_body.load(&self.domain.read()) {
                 self.charge_body(body.len(), -1);

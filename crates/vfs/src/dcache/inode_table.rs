@@ -78,12 +78,14 @@ impl Inodes {
         self.table.is_some()
     }
 
+    #[inline]
     pub(crate) fn add(&self, domain: &RcuDomain, inode: &Inode) {
         if let Some(table) = &self.table {
             link_inode(table, domain, &domain.read(), inode, node_hash(inode.node()));
         }
     }
 
+    #[inline]
     pub(crate) fn remove(&self, domain: &RcuDomain, inode: &Inode) {
         if let Some(table) = &self.table {
             let removed = table.remove(domain, &domain.read(), inode, node_hash(inode.node()));

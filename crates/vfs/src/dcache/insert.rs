@@ -88,12 +88,22 @@ impl SuperBlock {
             return table.find_slow(guard, filed, |entry| entry.is_folded_rcu(dir, hash, guard, is_name));
         }
         match short {
-            Some(name) => {
-                let wanted = hash_len(hash, name.len);
-                table.find_sure(guard, filed, |entry| entry.is_short(dir, wanted, name))
-            }
+            Some(name) => self.find_short(guard, dir, name, hash),
             None => table.find_slow(guard, filed, |entry| entry.is_entry_rcu(dir, named, guard)),
         }
+    }
+
+    /// The same for a short name that is compared byte by byte.
+    #[inline(always)]
+    pub(crate) fn find_short<'g>(
+        &'g self,
+        guard: &'g ReadGuard<'_>,
+        dir: &Dentry,
+        name: ShortName,
+        hash: u64,
+    ) -> Option<&'g Dentry> {
+        let wanted = hash_len(hash, name.len);
+        self.table().find_sure(guard, entry_hash(dir, hash), |entry| entry.is_short(dir, wanted, name))
     }
 
     /// The entry of a name in the locked directory `dir`, positive or negative. It stays while the lock is held.
@@ -103,6 +113,7 @@ impl SuperBlock {
     }
 
     /// Removes the negative entry of a name in the locked directory `dir`, before the name is created.
+    #[inline]
     pub(crate) fn forget_negative(&self, dir: &Dentry, named: Named<'_>) {
         if dir.object().is_complete() {
             return;
@@ -136,6 +147,7 @@ impl SuperBlock {
     }
 
     /// Begins the life of the inode beside `dentry`.
+    #[inline]
     fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> InodeRef<'d> {
         let inode = cold_part(dentry).inode.begin(new.attr, new.node, self.fs_reports_attributes);
         inode.slot_users.store(2, Relaxed);
@@ -198,6 +210,7 @@ impl SuperBlock {
     }
 
     /// Ends the write section of [`begin`]: gives the slot its name and makes it reachable.
+    #[inline]
     fn publish(
         &self,
         guard: &ReadGuard<'_>,
@@ -225,6 +238,7 @@ impl SuperBlock {
     }
 
     /// Counts the bytes of a name that is longer than its slot allows.
+    #[inline]
     pub(crate) fn charge_name(&self, object: Object, len: usize, by: i64) {
         if self.is_limited && len > INLINE_MAX {
             let kind = if object.is_negative() { SlotKind::Negative } else { SlotKind::Entry };
@@ -263,6 +277,7 @@ impl SuperBlock {
     }
 
     /// The same in the caller's section; of a quick file system.
+    #[inline]
     pub(crate) fn delete_in(
         &self,
         guard: &ReadGuard<'_>,
@@ -291,6 +306,7 @@ impl SuperBlock {
         }
     }
 
+    #[inline]
     fn unhash(&self, guard: &ReadGuard<'_>, dir: &Dentry, dentry: &Dentry, hash: u64) {
         self.unlink_name(guard, dir, dentry, hash);
         if !dir.object().is_complete() {
@@ -298,6 +314,7 @@ impl SuperBlock {
         }
     }
 
+    #[inline]
     fn unlink_name(&self, guard: &ReadGuard<'_>, dir: &Dentry, dentry: &Dentry, hash: u64) {
         dentry.seq.write_begin();
         dentry.clear_hashed();
@@ -319,6 +336,7 @@ impl SuperBlock {
 
     /// Updates the directory's length, links and times after an entry was added (`by` = 1), removed (-1) or
     /// changed (0).
+    #[inline]
     pub(crate) fn touch_dir(&self, dir: &Dentry, by: i64, subdirs: i32, now: i64) {
         if let Some(inode) = dir.inode() {
             inode.entry_changed(by * self.entry_size, subdirs, now);

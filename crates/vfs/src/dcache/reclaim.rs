@@ -247,8 +247,9 @@ pub(crate) struct FreeSlot<'s> {
 
 impl<'s> FreeSlot<'s> {
     /// The slot, to be made an entry.
-    pub(crate) fn take(mut self) -> &'s Dentry {
-        self.slot.take().expect("taken once").begin()
+    #[inline]
+    pub(crate) fn take(self) -> &'s Dentry {
+        core::mem::ManuallyDrop::new(self).slot.take().expect("taken once").begin()
     }
 }
 

@@ -6,7 +6,6 @@ use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGI
 use crate::base::errno::Errno;
 use crate::base::name::PATH_MAX;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::Request;
 use crate::dcache::inode::{Inode, InodeRef};
 use crate::dcache::insert::Fresh;
 use crate::dcache::reclaim::{MayEvict, SlotKind};
@@ -44,7 +43,7 @@ impl Entry<'_, '_> {
         // written, and stall.
         let mut attr = Attr::default();
         let acl = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut attr)?;
-        let request = self.context.making(self.sb, self.caller.request());
+        let request = self.making();
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         let is_dir = attr.is_dir();
         if is_dir && dir.links() >= LINK_MAX {
@@ -54,7 +53,9 @@ impl Entry<'_, '_> {
         let created = self.sb.fs().create(&request, dir, self.last.name, &mut attr, what.body);
         // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
         // system may have made it.
-        self.sb.forget_negative(self.dir, self.named());
+        if !self.dir.object().is_complete() {
+            self.sb.forget_negative(self.dir, self.named());
+        }
         let node = created?;
         let valid = self.sb.valid_in(self.dir);
         let new = Fresh { node, attr: &attr, link_body: what.body, valid, reply: None };
@@ -70,6 +71,7 @@ impl Entry<'_, '_> {
 
     /// Checks that the entry can be created: it is a name that does not exist, and only a directory may have
     /// a slash after it.
+    #[inline]
     fn check_free(&self, may_evict: &mut MayEvict, is_dir: bool) -> Result<(), Errno> {
         if self.last.kind != LastKind::Normal || self.find(may_evict)?.is_some() {
             return Err(Errno::EEXIST);
@@ -82,12 +84,6 @@ impl Entry<'_, '_> {
 }
 
 impl Context {
-    /// The request to create an entry.
-    pub(super) fn making(&self, sb: &SuperBlock, mut request: Request) -> Request {
-        request.umask = if sb.fs_keeps_modes { self.umask() } else { 0 };
-        request
-    }
-
     /// Checks that `cred` may create the entry, and fills in the initial attributes of the new inode.
     #[inline(always)]
     pub(super) fn new_attr(
@@ -97,7 +93,7 @@ impl Context {
         dir_inode: &Inode,
         cred: &Credentials,
         attr: &mut Attr,
-    ) -> Result<Option<Acls>, Errno> {
+    ) -> Result<Option<Box<Acls>>, Errno> {
         let dir = dir_inode.rights();
         may_block(sb, dir_inode, dir, cred, MAY_WRITE | MAY_EXEC)?;
         let kind = what.mode & S_IFMT;
@@ -113,7 +109,7 @@ impl Context {
             what.mode
         } else if dir_inode.has_default_acl() {
             let mut mode = what.mode;
-            acls = sb.new_acls(dir_inode, &mut mode);
+            acls = sb.new_acls(dir_inode, &mut mode).map(Box::new);
             mode
         } else {
             what.mode & !self.umask()

@@ -96,11 +96,13 @@ impl Caller<'_> {
     /// A request of now.
     #[inline(always)]
     pub(crate) fn request(self) -> Request {
-        let request = Request::of(self.cred);
-        match self.timeout {
-            None => request,
-            Some(ns) => request.within(ns),
-        }
+        Request::with(self.cred, self.timeout, 0)
+    }
+
+    /// A request of now to create an entry, with a umask that the file system must apply.
+    #[inline(always)]
+    fn making(self, umask: u32) -> Request {
+        Request::with(self.cred, self.timeout, umask)
     }
 }
 
@@ -110,7 +112,7 @@ pub(crate) struct Entry<'t, 'p> {
     pub(crate) mount: MountRef<'t>,
     pub(crate) sb: &'t SuperBlock,
     pub(crate) dir: &'t Dentry,
-    pub(crate) last: Last<'p>,
+    pub(crate) last: &'t Last<'p>,
     pub(crate) hash: u64,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
@@ -154,19 +156,40 @@ impl<'t> Entry<'t, '_> {
 
     /// The entry, if it exists; `ENOENT` in a directory that was removed. It stays for as long as it borrows
     /// `may_evict`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find<'r>(&'r self, may_evict: &'r mut MayEvict) -> Result<Option<&'r Dentry>, Errno> {
-        let Some(guard) = self.section() else {
-            return self.context.find_in(self.sb, may_evict, self.dir, self.named());
-        };
-        if self.last.name.len() > NAME_MAX {
-            return Err(Errno::ENAMETOOLONG);
+        if let Some(guard) = self.section()
+            && let Some(short) = self.last.short
+            && self.sb.rules.is_none()
+        {
+            return self.found_rcu(self.sb.find_short(guard, self.dir, short, self.hash));
         }
-        // The walk found the directory hashed, and it is complete.
-        match self.sb.lookup_rcu(guard, self.dir, self.named()) {
+        self.find_any(may_evict)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_any<'r>(&'r self, may_evict: &'r mut MayEvict) -> Result<Option<&'r Dentry>, Errno> {
+        match self.section() {
+            None => self.context.find_in(self.sb, may_evict, self.dir, self.named()),
+            Some(_) if self.last.name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
+            Some(guard) => self.found_rcu(self.sb.lookup_rcu(guard, self.dir, self.named())),
+        }
+    }
+
+    /// The result of a search in a walk's section. The walk found the directory hashed, and it is complete, so none is the answer.
+    #[inline(always)]
+    fn found_rcu<'r>(&self, found: Option<&'r Dentry>) -> Result<Option<&'r Dentry>, Errno> {
+        match found {
             Some(entry) if entry.object().has_expiry() => Err(self.leave()),
             found => Ok(found),
         }
+    }
+
+    /// The request to create the entry.
+    #[inline(always)]
+    pub(super) fn making(&self) -> Request {
+        self.caller.making(self.context.umask_for(self.sb))
     }
 
     /// The name and its hash.
@@ -272,7 +295,7 @@ impl Context {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
         loop {
             let kept = self.parent_with(links, base, path, &last, |found| found.lock_or_pin())?;
-            if let Some(done) = self.in_kept(kept, last, path, &f) {
+            if let Some(done) = self.in_kept(kept, &last, path, &f) {
                 return done;
             }
         }
@@ -288,19 +311,34 @@ impl Context {
         f: impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
-        loop {
-            let tried = self.parent_with(0, base, path, &last, |found| match self.try_in_section(found, &last, &f) {
-                Some(done) => done.map(Ok),
-                None => found.lock_or_pin().map(Err),
-            });
-            match tried? {
-                Ok(done) => return Ok(done),
-                Err(kept) => {
-                    if let Some(done) = self.in_kept(kept, last, path, &f) {
-                        return done;
-                    }
-                }
+        // Beside the result, so that the result of the common case is small.
+        let kept = Cell::new(None);
+        let done = self.parent_with(0, base, path, &last, |found| match self.try_in_section(found, &last, &f) {
+            Some(done) => done.map(Some),
+            None => {
+                kept.set(Some(found.lock_or_pin()?));
+                Ok(None)
             }
+        })?;
+        match done {
+            Some(done) => Ok(done),
+            None => self.in_kept_or_again(kept.take(), base, &last, path, &f),
+        }
+    }
+
+    /// [`Context::in_kept`], or the walk again.
+    #[inline(never)]
+    fn in_kept_or_again<'p, R>(
+        &self,
+        kept: Option<DirKept>,
+        base: Base<'_>,
+        last: &Last<'p>,
+        path: &'p [u8],
+        f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        match kept.and_then(|kept| self.in_kept(kept, last, path, f)) {
+            Some(done) => done,
+            None => self.in_parent(base, path, f),
         }
     }
 
@@ -310,7 +348,7 @@ impl Context {
     fn in_kept<'p, R>(
         &self,
         found: DirKept,
-        last: Last<'p>,
+        last: &Last<'p>,
         path: &[u8],
         f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Option<Result<R, Errno>> {
@@ -362,7 +400,7 @@ impl Context {
             mount: found.mount,
             sb,
             dir: found.dentry,
-            last: *last,
+            last,
             hash: sb.hash_again(last.name, last.short),
             links: found.links,
             caller: self.caller_rcu(found.guard),
@@ -385,6 +423,17 @@ impl Context {
 
     pub(crate) fn request(&self) -> Request {
         self.caller_rcu(&self.tree().domain.read()).request()
+    }
+
+    /// The request to create an entry.
+    pub(super) fn making(&self, sb: &SuperBlock) -> Request {
+        self.caller_rcu(&self.tree().domain.read()).making(self.umask_for(sb))
+    }
+
+    /// The umask of a request to create an entry: 0 unless the file system applies it.
+    #[inline(always)]
+    fn umask_for(&self, sb: &SuperBlock) -> u32 {
+        if sb.fs_keeps_modes { self.umask() } else { 0 }
     }
 
     /// Whether this context may create and remove entries in the directory.

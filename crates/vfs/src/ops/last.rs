@@ -30,7 +30,7 @@ pub(crate) struct Last<'p> {
 
 impl<'p> Last<'p> {
     /// Splits `path`; `None` if it is empty.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(path: &'p [u8]) -> Option<Self> {
         match Self::of_plain(path) {
             Some(last) => Some(last),
@@ -49,6 +49,7 @@ impl<'p> Last<'p> {
         plain.then_some(Self { parent, name, kind: LastKind::Normal, short: Some(short), slash: false })
     }
 
+    #[cold]
     #[inline(never)]
     fn of_any(path: &'p [u8]) -> Self {
         let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);

@@ -124,7 +124,7 @@ impl Context {
         let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
         let mut attr = Attr::default();
         let acls = self.new_attr(sb, &what, dir_inode, &cred, &mut attr)?;
-        let request = self.making(sb, self.request());
+        let request = self.making(sb);
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         attr.nlink = 0;
         let slot = sb.slot(SlotKind::Entry)?;

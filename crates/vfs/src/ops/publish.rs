@@ -61,11 +61,15 @@ impl Context {
 }
 
 /// An entry was added.
+#[inline]
 pub(crate) fn created(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) {
-    report(sb, EventKind::Created, entry, Some(FirstStep { dir, name }), is_dir, 0);
+    if !sb.watches.is_idle() {
+        report(sb, EventKind::Created, entry, Some(FirstStep { dir, name }), is_dir, 0);
+    }
 }
 
 /// An entry is about to be removed.
+#[inline]
 pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) {
     if sb.watches.is_idle() {
         return;

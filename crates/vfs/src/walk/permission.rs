@@ -65,6 +65,7 @@ fn may_rcu_slow(
 ///
 /// # Errors
 /// `EACCES`, or errors of the file system.
+#[inline(always)]
 pub(crate) fn may_block(
     sb: &SuperBlock,
     inode: &Inode,
@@ -72,6 +73,14 @@ pub(crate) fn may_block(
     cred: &Credentials,
     mask: u32,
 ) -> Result<(), Errno> {
+    if inode.has_acl() || sb.own_permissions {
+        return may_block_slow(sb, inode, rights, cred, mask);
+    }
+    cred.may_by(rights, mask)
+}
+
+#[cold]
+fn may_block_slow(sb: &SuperBlock, inode: &Inode, rights: Rights, cred: &Credentials, mask: u32) -> Result<(), Errno> {
     if sb.own_permissions {
         match sb.fs().permission(cred, inode, mask) {
             Permission::Is(answer) => return answer,
@@ -79,7 +88,7 @@ pub(crate) fn may_block(
             Permission::ByMode => {}
         }
     }
-    if inode.has_acl() { by_acl(&sb.domain.read(), inode, rights, cred, mask) } else { cred.may_by(rights, mask) }
+    by_acl(&sb.domain.read(), inode, rights, cred, mask)
 }
 
 /// Whether the walk's credentials may do `mask` with the found file. In rcu-walk, a check that would block
@@ -96,7 +105,6 @@ pub(crate) fn may(found: &WalkEnd<'_>, rights: Rights, mask: u32) -> Result<(), 
     }
 }
 
-#[cold]
 fn by_acl(guard: &ReadGuard<'_>, inode: &Inode, rights: Rights, cred: &Credentials, mask: u32) -> Result<(), Errno> {
     let access = inode.acl(guard).and_then(|acls| acls.access.as_ref());
     let Some(acl) = access else { return cred.may_by(rights, mask) };

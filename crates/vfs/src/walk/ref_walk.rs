@@ -195,11 +195,7 @@ impl RefWalk {
 
     /// The request to the file system.
     fn request(&self) -> Request {
-        let request = Request::of(&self.cred);
-        match self.timeout {
-            None => request,
-            Some(ns) => request.within(ns),
-        }
+        Request::with(&self.cred, self.timeout, 0)
     }
 
     fn here(&self) -> &Dentry {

@@ -30,17 +30,24 @@ pub struct Request {
 }
 
 impl Request {
+    /// A request of now.
     pub(crate) fn of(cred: &Credentials) -> Self {
-        let privileged = cred.capabilities.contains(Capabilities::SYS_RESOURCE);
+        Self::with(cred, None, 0)
+    }
+
+    /// A request of now, with a deadline so many nanoseconds from now, and with a `umask` that the file system must apply.
+    // (Written once, in place: it has 64 bytes.)
+    #[inline(always)]
+    pub(crate) fn with(cred: &Credentials, timeout: Option<u64>, umask: u32) -> Self {
         Self {
             uid: cred.uid,
             gid: cred.gid,
             groups: cred.shared_groups(),
             capabilities: cred.capabilities,
-            umask: 0,
+            umask,
             now: prim::clock::now_ns(),
-            deadline: None,
-            privileged,
+            deadline: timeout.map(deadline_in),
+            privileged: cred.capabilities.contains(Capabilities::SYS_RESOURCE),
         }
     }
 
@@ -49,11 +56,10 @@ impl Request {
     pub fn groups(&self) -> &[u32] {
         self.groups.as_deref().unwrap_or_default()
     }
+}
 
-    /// The same, with a deadline so many nanoseconds from now.
-    #[cold]
-    pub(crate) fn within(self, ns: u64) -> Self {
-        let timeout = i64::try_from(ns).unwrap_or(i64::MAX);
-        Self { deadline: Some(prim::clock::monotonic_ns().saturating_add(timeout)), ..self }
-    }
+/// The time so many nanoseconds from now.
+#[cold]
+fn deadline_in(ns: u64) -> i64 {
+    prim::clock::monotonic_ns().saturating_add(i64::try_from(ns).unwrap_or(i64::MAX))
 }

@@ -20,7 +20,6 @@ impl Private {
     }
 
     /// Returns true if the inode has no data. The caller is the only user of the slot.
-    #[cfg(test)]
     pub(crate) fn is_none(&self) -> bool {
         self.0.load(Relaxed).is_null()
     }
