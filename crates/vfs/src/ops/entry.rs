@@ -85,7 +85,7 @@ impl Drop for Pinned<'_> {
     }
 }
 
-/// Who does an operation.
+/// The caller of an operation: credentials, and the time that its requests have.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'t> {
     pub(crate) cred: &'t Credentials,
@@ -162,7 +162,7 @@ impl<'t> Entry<'t, '_> {
             && let Some(short) = self.last.short
             && self.sb.rules.is_none()
         {
-            return self.found_rcu(self.sb.find_short(guard, self.dir, short, self.hash));
+            return self.checked(self.sb.find_short(guard, self.dir, short, self.hash));
         }
         self.find_any(may_evict)
     }
@@ -173,13 +173,13 @@ impl<'t> Entry<'t, '_> {
         match self.section() {
             None => self.context.find_in(self.sb, may_evict, self.dir, self.named()),
             Some(_) if self.last.name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
-            Some(guard) => self.found_rcu(self.sb.lookup_rcu(guard, self.dir, self.named())),
+            Some(guard) => self.checked(self.sb.lookup_rcu(guard, self.dir, self.named())),
         }
     }
 
     /// The result of a search in a walk's section. The walk found the directory hashed, and it is complete, so none is the answer.
     #[inline(always)]
-    fn found_rcu<'r>(&self, found: Option<&'r Dentry>) -> Result<Option<&'r Dentry>, Errno> {
+    fn checked<'r>(&self, found: Option<&'r Dentry>) -> Result<Option<&'r Dentry>, Errno> {
         match found {
             Some(entry) if entry.object().has_expiry() => Err(self.leave()),
             found => Ok(found),
@@ -414,7 +414,7 @@ impl Context {
         Some(done)
     }
 
-    /// Who does an operation, by the state of the context now.
+    /// The caller of an operation, by the state of the context now.
     #[inline(always)]
     fn caller_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Caller<'g> {
         let state = self.state(guard);

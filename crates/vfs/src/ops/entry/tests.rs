@@ -1,3 +1,5 @@
+//! Which operations call a file system in a walk's read section.
+
 use crate::base::access::acl::{Acl, AclEntry, AclKind, AclTag};
 use crate::base::attr::{Attr, S_IFDIR, S_IFREG};
 use crate::base::errno::Errno;
