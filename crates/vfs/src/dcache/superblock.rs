@@ -178,16 +178,10 @@ impl SuperBlock {
     /// there may be many.
     pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
         let traits = fs.traits();
-        let is_quick = traits.names_in_cache
-            && traits.never_waits
-            && !(traits.own_permissions || traits.keeps_modes || traits.reports_attributes);
+        let (is_quick, dir_flags) = (traits.is_quick(), dir_flags(&traits));
         let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, .. } = traits;
         let entry_size = i64::try_from(traits.entry_size).unwrap_or(0);
         let is_limited = !traits.names_in_cache;
-        let mut dir_flags = ObjectFlags::empty();
-        dir_flags.set(ObjectFlags::COMPLETE, !is_limited);
-        dir_flags.set(ObjectFlags::FOLDED, rules.is_some());
-        dir_flags.set(ObjectFlags::SLOW_DIR, own_permissions);
         let (entries, negatives) = (Share::new(budget.entries), Share::new(budget.negatives));
         let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
         let negative_slab = Arc::new(Slab::small());
@@ -423,6 +417,15 @@ impl Drop for SuperBlock {
         self.contain(|| drop(fs));
         self.contain(|| drop(rules));
     }
+}
+
+/// The flags of each directory of a file system with these traits.
+fn dir_flags(traits: &FsTraits) -> ObjectFlags {
+    let mut flags = ObjectFlags::empty();
+    flags.set(ObjectFlags::COMPLETE, traits.names_in_cache);
+    flags.set(ObjectFlags::FOLDED, traits.name_rules.is_some());
+    flags.set(ObjectFlags::SLOW_DIR, traits.own_permissions);
+    flags
 }
 
 /// Stands for a file system that was dropped.

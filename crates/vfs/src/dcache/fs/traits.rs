@@ -45,6 +45,14 @@ pub struct FsTraits {
     pub never_waits: bool,
 }
 
+impl FsTraits {
+    /// Whether names are created and removed in the walk's section.
+    pub(crate) fn is_quick(&self) -> bool {
+        let asks = self.own_permissions || self.keeps_modes || self.reports_attributes;
+        self.names_in_cache && self.never_waits && !asks
+    }
+}
+
 impl Default for FsTraits {
     fn default() -> Self {
         Self {

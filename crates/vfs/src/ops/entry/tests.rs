@@ -84,6 +84,9 @@ fn make(context: &Context, path: &[u8]) {
     context.mknod(Base::CWD, path, S_IFREG | 0o644, 0).unwrap();
 }
 
+/// A name, the file system's traits, whether a layer is around it, the operations, and which of its calls are in a section.
+type Case<'a> = (&'a str, FsTraits, bool, fn(&Context), &'a [bool]);
+
 #[test]
 fn names_come_and_go_in_the_walk_s_section_unless_that_might_wait() {
     let quick = || FsTraits { names_in_cache: true, never_waits: true, ..FsTraits::default() };
@@ -102,7 +105,7 @@ fn names_come_and_go_in_the_walk_s_section_unless_that_might_wait() {
         make(context, b"/d/f");
     };
     let remove_dir = |context: &Context| context.rmdir(Base::CWD, b"/d").unwrap();
-    let cases: [(&str, FsTraits, bool, fn(&Context), &[bool]); 7] = [
+    let cases: [Case<'_>; 7] = [
         ("a file", quick(), false, make_and_remove, &[true, true]),
         ("a long file", quick(), false, remove_large, &[true, false]),
         ("a default ACL", quick(), false, inherit, &[false]),
