@@ -11,9 +11,9 @@
 //! the word of checks is for that.
 //!
 //! # Layout
-//! An entry is 32 bytes: the signature, the *place* word, the word of checks. Two entries are a line, two neighbouring
-//! lines are the four ways of a signature. The number of lines is even, and need not be a power of two: a line is chosen
-//! by a multiplication.
+//! An entry is 32 bytes: the signature, the *place* word, the word of checks. Two entries are a line. A signature has two
+//! lines anywhere in the table, so four ways. If these are in use, one of their entries moves to its other line: see
+//! [`room`]. The number of lines need not be a power of two: a line is chosen by a multiplication.
 //!
 //! | bits of the place word | |
 //! |---|---|
@@ -30,10 +30,15 @@
 //! | `read`: fence Acquire, then the load again | `write`: BUSY, then fence Release | they are not newer |
 //! | `claim`: compare-exchange, Acquire | `write`: its store, Release | a writer sees what the last one wrote |
 //!
+//! A thread that moves an entry holds both BUSY bits, and ends the write of the new place first. A lookup that reads the
+//! new place before, and the old one after, finds nothing.
+//!
 //! # Limitations
 //! Two threads that put one signature at one time can make two entries of it, if between their choices an entry became
 //! vacant or stale. Each is what one of them put. Lookups and later puts use the one that comes first; the other one is in
 //! the way until its room is needed.
+//!
+//! An entry that moves while [`clear`](SignatureTable::clear) runs can stay.
 //!
 //! A lookup that sleeps between its two loads of the place word while the entry is written 2^21 times, at last with the
 //! same address, can take words of two entries. A write takes some 50 ns and happens after a lookup that missed, so the
@@ -44,8 +49,10 @@
 //! (SOSP '15); the layout is new. Signatures: [`nh`].
 
 pub mod nh;
+mod room;
 
 pub use nh::{MAX, Signature};
+pub use room::Worth;
 
 use crate::zeroed::{Zeroed, Zeroes};
 use core::num::NonZeroUsize;
@@ -59,11 +66,11 @@ use prim::atomic::{
 /// See the [module documentation](self).
 ///
 /// ```
-/// use lightfoot_sync::signature_table::SignatureTable;
+/// use lightfoot_sync::signature_table::{SignatureTable, Worth};
 /// let table = SignatureTable::new(1 << 16).expect("memory");
 /// let signature = table.sign(7, b"usr/bin/env").expect("a short path");
 /// assert_eq!(table.find(signature), None);
-/// table.put(signature, 640, 5, |_| false);
+/// table.put(signature, 640, 5, |_| Worth::Current);
 /// let found = table.find(signature).expect("it is there");
 /// assert_eq!((found.address.get(), found.check), (640, 5));
 /// ```
@@ -139,48 +146,26 @@ impl SignatureTable {
         // Which of the two, without a branch that is taken half of the time.
         let is_second = line.0[0].signature[0].load(Relaxed) != signature.low;
         match line.0[usize::from(is_second)].read(signature) {
-            None => find_beside(lines.get(at ^ 1)?, signature),
+            None => self.find_in_other(signature, at),
             found => found,
         }
     }
 
-    /// Requests the line that [`find`](SignatureTable::find) reads first.
+    /// Requests both lines that [`find`](SignatureTable::find) may read.
     #[inline(always)]
     pub fn prefetch(&self, signature: Signature) {
-        if let Some(line) = self.lines.get().get(self.line_of(signature)) {
-            prim::hint::prefetch(line);
-        }
-    }
-
-    /// Adds an entry, or changes the one of this signature: `address` is a multiple of 64 below 2^48 and not 0. If there
-    /// is no vacant entry, one whose word of checks `is_stale` accepts makes room, or any. Does nothing if another thread
-    /// writes that entry.
-    pub fn put(&self, signature: Signature, address: usize, check: u64, is_stale: impl Fn(u64) -> bool) {
-        debug_assert!(address != 0 && address.is_multiple_of(64) && address >> ADDRESS_BITS == 0, "{address:#x}");
         let at = self.line_of(signature);
-        let lines = self.lines.get();
-        let ways = [at, at ^ 1].into_iter().filter_map(|at| lines.get(at)).flat_map(|line| &line.0);
-        // Where all ways are in use, the signature chooses one.
-        let turn = if cfg!(loom) { 0 } else { signature.high as usize % 4 };
-        let best = ways.enumerate().min_by_key(|(way, entry)| match entry.use_for(signature, &is_stale) {
-            // The one that a lookup reads first. (Threads that put one signature at one time can make two entries of it.)
-            found @ (Use::Own | Use::Vacant) => (found, *way),
-            other => (other, way ^ turn),
-        });
-        if let Some((_, entry)) = best {
-            entry.write(signature, address, check);
+        for line in [at, self.other_line(signature, at)] {
+            if let Some(line) = self.lines.get().get(line) {
+                prim::hint::prefetch(line);
+            }
         }
     }
 
     /// Changes the word of checks of `signature`'s entry from `found`'s to `check`. Does nothing if it is another one by now.
     pub fn update(&self, signature: Signature, found: Found, check: u64) {
-        let at = self.line_of(signature);
-        let lines = self.lines.get();
-        for entry in [at, at ^ 1].into_iter().filter_map(|at| lines.get(at)).flat_map(|line| &line.0) {
-            if entry.has(signature) {
-                entry.update(signature, found, check);
-                return;
-            }
+        if let Some(entry) = self.ways(signature).find(|entry| entry.has(signature)) {
+            entry.update(signature, found, check);
         }
     }
 
@@ -204,36 +189,50 @@ impl SignatureTable {
         if cfg!(loom) {
             return 0;
         }
-        ((u128::from(signature.spread()) * self.lines.get().len() as u128) >> 64) as usize
+        self.scale(signature.spread())
     }
-}
 
-/// The entry of `signature` in the second line of its ways.
-#[inline(never)]
-fn find_beside(line: &Line, signature: Signature) -> Option<Found> {
-    line.0.iter().find_map(|entry| entry.read(signature))
-}
-
-/// What an entry is for a signature that needs one: the first of these is written.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Use {
-    Own,
-    Vacant,
-    Stale,
-    Other,
-}
-
-impl Entry {
-    fn use_for(&self, signature: Signature, is_stale: impl Fn(u64) -> bool) -> Use {
-        // Relaxed: a choice; an exchange makes sure that one thread writes.
-        match self.place.load(Relaxed) {
-            _ if self.has(signature) => Use::Own,
-            place if place >> ADDRESS == 0 => Use::Vacant,
-            _ if is_stale(self.check.load(Relaxed)) => Use::Stale,
-            _ => Use::Other,
+    /// The other line of a signature that has line `at`.
+    fn other_line(&self, signature: Signature, at: usize) -> usize {
+        let spread = signature.spread();
+        let (first, second) = (self.scale(spread), self.scale(respread(spread)));
+        match () {
+            () if cfg!(loom) => at ^ 1,
+            () if first != second => first ^ second ^ at,
+            // The number of lines is even.
+            () => at ^ 1,
         }
     }
 
+    /// The line of a number that is spread over all 64 bits.
+    #[inline(always)]
+    fn scale(&self, spread: u64) -> usize {
+        ((u128::from(spread) * self.lines.get().len() as u128) >> 64) as usize
+    }
+
+    /// The entry of `signature` in its second line; its first is `at`.
+    #[inline(never)]
+    fn find_in_other(&self, signature: Signature, at: usize) -> Option<Found> {
+        self.entries_of(self.other_line(signature, at)).find_map(|entry| entry.read(signature))
+    }
+
+    fn entries_of(&self, line: usize) -> impl Iterator<Item = &Entry> {
+        self.lines.get().get(line).into_iter().flat_map(|line| &line.0)
+    }
+
+    /// The entries that can have `signature`, in the order in which a lookup reads them.
+    fn ways(&self, signature: Signature) -> impl Iterator<Item = &Entry> {
+        let at = self.line_of(signature);
+        self.entries_of(at).chain(self.entries_of(self.other_line(signature, at)))
+    }
+}
+
+/// Another number of the same 64 random bits, for the second line.
+fn respread(spread: u64) -> u64 {
+    spread.rotate_left(32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+}
+
+impl Entry {
     /// The words of the entry, if they are of `signature`.
     #[inline(always)]
     fn read(&self, signature: Signature) -> Option<Found> {
@@ -279,12 +278,17 @@ impl Entry {
         // Relaxed: checked by the exchange.
         let place = self.place.load(Relaxed);
         if self.claim(place) {
-            // Relaxed: inside the write.
-            self.signature[0].store(signature.low, Relaxed);
-            self.signature[1].store(signature.high, Relaxed);
-            self.check.store(check, Relaxed);
-            self.publish(place, address);
+            self.fill(place, signature, address, check);
         }
+    }
+
+    /// Writes all words of an entry that this thread has claimed, and ends the write.
+    fn fill(&self, place: u64, signature: Signature, address: usize, check: u64) {
+        // Relaxed: inside the write.
+        self.signature[0].store(signature.low, Relaxed);
+        self.signature[1].store(signature.high, Relaxed);
+        self.check.store(check, Relaxed);
+        self.publish(place, address);
     }
 
     fn update(&self, signature: Signature, found: Found, check: u64) {

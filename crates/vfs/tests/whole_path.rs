@@ -80,6 +80,24 @@ fn a_path_is_found_by_the_table_from_its_third_use_on() {
 }
 
 #[test]
+fn a_set_of_paths_larger_than_the_filter_is_recorded_if_the_table_has_room() {
+    let (files, passes) = (20_000, 48);
+    let paths: Vec<String> = (0..files).map(|n| format!("/d/{n}")).collect();
+    let vfs = Vfs::builder().whole_paths(2 << 20).build(Names);
+    let context = vfs.context();
+    context.mkdir(Base::CWD, b"/d", 0o755).unwrap();
+    for path in &paths {
+        context.mknod(Base::CWD, path.as_bytes(), S_IFREG | 0o644, 0).unwrap();
+    }
+    // Each path in turn, so that the filter has forgotten it at its next use.
+    for _ in 0..passes {
+        assert!(paths.iter().all(|path| ino(&context, path).is_ok()));
+    }
+    let stats = vfs.whole_path_stats();
+    assert!(stats.entries > files * 9 / 10, "{stats:?}");
+}
+
+#[test]
 fn a_tree_without_options_has_no_table() {
     let vfs = Vfs::new(Names);
     let context = vfs.context();

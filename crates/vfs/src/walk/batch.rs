@@ -137,6 +137,9 @@ impl Context {
         if let Some(table) = tree.paths.table() {
             let shortcut = Shortcut { tree, guard: &guard, table, cred: &state.cred, resolve: base.resolve, links: 0 };
             let rest = shortcut.read_many(paths, place, attr_of, &mut emit);
+            if rest.is_empty() {
+                return rest;
+            }
             let others: Vec<&[u8]> = rest.iter().map(|&at| paths[at]).collect();
             let unresolved = walk.interleaved(&others, place, |at, found| emit(rest[at], found));
             return unresolved.into_iter().map(|at| rest[at]).collect();

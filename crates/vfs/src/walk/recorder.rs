@@ -78,7 +78,7 @@ impl<'g> Shortcut<'g> {
         let check = Check { seq: end.seq, stamp: list.stamp };
         if is_open && !list.is_crossing() {
             self.keep_list(has_room, Pair::of(start.dentry, dir?), &list);
-            self.table.put(signature, end.dentry, check);
+            self.table.put(signature, end.dentry, check, self.tree.paths.stamps());
             return Some(());
         }
         let class = self.cred.class()?;
@@ -93,7 +93,7 @@ impl<'g> Shortcut<'g> {
         }
         self.keep_list(has_room, pair, &list);
         class.note_entry();
-        self.table.put(own(signature), end.dentry, check.crossing(list.is_crossing()));
+        self.table.put(own(signature), end.dentry, check.crossing(list.is_crossing()), self.tree.paths.stamps());
         Some(())
     }
 

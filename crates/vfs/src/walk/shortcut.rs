@@ -222,8 +222,9 @@ impl<'g> Shortcut<'g> {
     /// Counts a miss, and records the path if it is used again and `may_record`.
     fn admit(&self, signature: Signature, start: Place<'g>, path: &[u8], may_record: bool) {
         let admission = self.table.admission.this();
-        let is_second = admission.is_second(signature);
-        if may_record && (self.table.admits_all || is_second && admission.is_turn(self.tree.paths.stamp())) {
+        let is_candidate =
+            admission.is_second(signature) || admission.is_chosen() && self.table.entries.has_room(signature);
+        if may_record && (self.table.admits_all || is_candidate && admission.is_turn(self.tree.paths.stamp())) {
             admission.note(self.record(signature, start, path).is_some());
         }
     }

@@ -5,13 +5,18 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::whole_path::lists::Pair;
 use crate::dcache::whole_path::{Check, List, Lists, Stamps, Table, WholePaths};
 use sync::rcu::ReadGuard;
-use sync::signature_table::{Found, Signature};
+use sync::signature_table::{Found, Signature, Worth};
 
 impl Table {
     /// Adds an entry: the path with this signature leads to `dentry`, which has the sequence in `check`.
-    pub(crate) fn put(&self, signature: Signature, dentry: &Dentry, check: Check) {
+    pub(crate) fn put(&self, signature: Signature, dentry: &Dentry, check: Check, now: Stamps) {
         let address = core::ptr::from_ref(dentry).expose_provenance();
-        self.entries.put(signature, address, check.word(), |word| word as u32 != check.stamp);
+        self.entries.put(signature, address, check.word(), |word| match word as u32 {
+            stamp if stamp == now.begun => Worth::Current,
+            // Its list may show that it is right.
+            stamp if now.is_soft_since(stamp) => Worth::Old,
+            _ => Worth::Useless,
+        });
     }
 
     /// Whether the paths of an entry with an old `stamp`, from `start` to its `dentry`, still lead there: no hard change began

@@ -2,7 +2,8 @@
 //!
 //! # What it is
 //! The state of one CPU index. A path is recorded at its second use that this state remembers: a filter has a tag for
-//! each of [`TAGS`] paths that missed last.
+//! each of [`TAGS`] paths that missed last. Paths that are used more rarely than that are recorded too, as long as the table
+//! has room: one in [`RARE`] of their uses. So a set of a million paths comes into a table that is large enough for it.
 //!
 //! An entry that is written costs each CPU that reads it a transfer of its line. So soon after a change, when the next one
 //! may be near, only one candidate in [`SHARE`] times the number of CPUs is recorded or renewed: then each CPU has used
@@ -17,6 +18,9 @@ use sync::signature_table::Signature;
 
 /// Paths that the filter of one CPU index remembers.
 const TAGS: usize = if cfg!(loom) { 1 } else { 1024 };
+
+/// See the [module documentation](self).
+const RARE: u64 = 16;
 
 /// A slot of the filter without a path. (A path with this tag is a candidate at its first use.)
 const FREE: u16 = 0;
@@ -78,6 +82,11 @@ impl Admission {
             slot.store(tag, Relaxed);
         }
         false
+    }
+
+    /// Whether the path that missed last is a candidate at its first use, if the table has room.
+    pub(crate) fn is_chosen(&self) -> bool {
+        (mixed(self.misses.load(Relaxed)) >> 32).is_multiple_of(RARE)
     }
 
     /// Whether a candidate is recorded or renewed now, where `stamp` is the number of changes begun.

@@ -1,0 +1,140 @@
+//! How a put finds room in a table of signatures: entries move to their other lines, as in cuckoo hashing.
+//!
+//! # What it is
+//! If all four ways of a signature are in use, [`SignatureTable::put`] moves one of the four entries to its other line, after
+//! it has moved one of that line's entries away, if it must. So a table that is filled to three quarters keeps nearly all
+//! entries. If this fails too, an entry makes room: one that is old, or any.
+//!
+//! # How it is ordered
+//! See [`signature_table`](super).
+//!
+//! # Where it comes from
+//! R. Pagh, F. Rodler, "Cuckoo Hashing" (J. Algorithms 51, 2004); M. Dietzfelbinger, C. Weidling, "Balanced Allocation and
+//! Dictionaries with Tightly Packed Constant Size Bins" (TCS 380, 2007), for lines of two entries.
+
+use super::{ADDRESS, BUSY, Entry, Signature, SignatureTable};
+use prim::atomic::Ordering::Relaxed;
+
+/// How many entries a put moves at most, each to the room of the one before.
+const MOVES: u32 = if cfg!(loom) { 1 } else { 2 };
+
+/// How useful an entry is, by its word of checks, to a put that needs room.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Worth {
+    /// It will never be used again: its room counts as vacant.
+    Useless,
+    /// It goes before a current one.
+    Old,
+    /// It goes if no other entry can.
+    Current,
+}
+
+/// What an entry is for a signature that needs one: the first of these is written.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    Own,
+    Vacant,
+    Other(Worth),
+}
+
+impl SignatureTable {
+    /// Adds an entry, or changes the one of this signature: `address` is a multiple of 64 below 2^48 and not 0. If no room is
+    /// vacant, and none can be made by moving entries, it takes the room of an entry that is worth least. Does nothing if
+    /// another thread writes that entry.
+    pub fn put(&self, signature: Signature, address: usize, check: u64, worth: impl Fn(u64) -> Worth) {
+        debug_assert!(
+            address != 0 && address.is_multiple_of(64) && address >> super::ADDRESS_BITS == 0,
+            "{address:#x}"
+        );
+        // Where all ways are in use, the signature chooses one.
+        let turn = if cfg!(loom) { 0 } else { signature.high as usize % 4 };
+        let uses = self.ways(signature).enumerate().map(|(way, entry)| match entry.use_for(signature, &worth) {
+            // The one that a lookup reads first. (Threads that put one signature at one time can make two entries of it.)
+            found @ (Use::Own | Use::Vacant) => (found, way, entry),
+            other => (other, way ^ turn, entry),
+        });
+        let Some((found, _, entry)) = uses.min_by_key(|&(found, way, _)| (found, way)) else { return };
+        let entry = match found {
+            Use::Own | Use::Vacant | Use::Other(Worth::Useless) => entry,
+            Use::Other(_) => self.make_room(signature).unwrap_or(entry),
+        };
+        entry.write(signature, address, check);
+    }
+
+    /// Whether a way of `signature` is vacant.
+    #[must_use]
+    pub fn has_room(&self, signature: Signature) -> bool {
+        self.ways(signature).any(Entry::is_vacant)
+    }
+
+    /// A way of `signature` whose entry was moved.
+    #[cold]
+    fn make_room(&self, signature: Signature) -> Option<&Entry> {
+        // Few moves first.
+        (1..=MOVES).find_map(|moves| self.ways(signature).find(|entry| self.vacate(entry, moves)))
+    }
+
+    /// Moves the entry of `signature`, if its other line has room: for models, whose tables have two lines.
+    #[cfg(loom)]
+    pub fn move_entry(&self, signature: Signature) -> bool {
+        self.ways(signature).find(|entry| entry.has(signature)).is_some_and(|entry| self.vacate(entry, 1))
+    }
+
+    /// Moves an entry to its other line, and up to `moves` entries in all. Returns whether it did.
+    fn vacate(&self, entry: &Entry, moves: u32) -> bool {
+        let signature = entry.signature();
+        let at = self.line_of(signature);
+        let is_first = self.entries_of(at).any(|other| core::ptr::eq(other, entry));
+        let other = self.other_line(signature, at);
+        let target = if is_first { other } else { at };
+        let room = if moves == 1 {
+            self.entries_of(target).find(|entry| entry.is_vacant())
+        } else {
+            self.entries_of(target).find(|entry| self.vacate(entry, moves - 1))
+        };
+        // (If the entry is another one by now, it is in neither line of this signature, or it is not moved.)
+        (is_first || self.entries_of(other).any(|other| core::ptr::eq(other, entry)))
+            && room.is_some_and(|room| entry.move_to(room, signature))
+    }
+}
+
+impl Entry {
+    fn use_for(&self, signature: Signature, worth: impl Fn(u64) -> Worth) -> Use {
+        match () {
+            () if self.has(signature) => Use::Own,
+            () if self.is_vacant() => Use::Vacant,
+            // Relaxed: a choice; an exchange makes sure that one thread writes.
+            () => Use::Other(worth(self.check.load(Relaxed))),
+        }
+    }
+
+    /// A guess, as an exchange makes sure that one thread writes.
+    fn is_vacant(&self) -> bool {
+        // Relaxed: see above.
+        let place = self.place.load(Relaxed);
+        place >> ADDRESS == 0 && place & BUSY == 0
+    }
+
+    /// A guess.
+    fn signature(&self) -> Signature {
+        // Relaxed: `move_to` looks again.
+        Signature { low: self.signature[0].load(Relaxed), high: self.signature[1].load(Relaxed) }
+    }
+
+    /// Moves the entry of `signature` to a vacant place, and leaves its own vacant. Does nothing if either changed.
+    fn move_to(&self, target: &Entry, signature: Signature) -> bool {
+        // Relaxed, both: checked by the exchanges.
+        let (place, free) = (self.place.load(Relaxed), target.place.load(Relaxed));
+        if place >> ADDRESS == 0 || !self.claim(place) {
+            return false;
+        }
+        let address = (place >> ADDRESS << 6) as usize;
+        // Relaxed: no other thread writes the words now, and `claim` ordered the last one's stores before.
+        let is_moved = self.has(signature) && free >> ADDRESS == 0 && target.claim(free);
+        if is_moved {
+            target.fill(free, signature, address, self.check.load(Relaxed));
+        }
+        self.publish(place, if is_moved { 0 } else { address });
+        is_moved
+    }
+}
