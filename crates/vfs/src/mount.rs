@@ -41,6 +41,7 @@ use crate::base::rank::{Locked, Rank};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::slot::CountedDentry;
 use crate::dcache::superblock::SuperBlock;
+use crate::dcache::whole_path::Kind;
 use crate::mount::mounted_on::Children;
 use prim::PerCpu;
 use prim::atomic::{
@@ -246,6 +247,8 @@ impl Mount {
         if flags.contains(MountFlags::RDONLY) && writers != 0 {
             return Err(Errno::EBUSY);
         }
+        // Lists do not notice that links are no longer followed.
+        let _change = flags.contains(MountFlags::NOSYMFOLLOW).then(|| self.sb.paths.change(Kind::Hard));
         self.flags.store(flags.bits(), Relaxed);
         Ok(())
     }

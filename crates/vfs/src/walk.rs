@@ -4,7 +4,7 @@
 //! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
 //! most walks never leave; [`arrive`]: steps that find no name; [`follow`]: rules of links and `..`; [`resolve`]: scopes;
 //! [`walk_end`]: what the caller does at the end; [`lookup`]: names that are not cached; [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks;
-//! [`shortcut`], [`table_batch`], [`recorder`]: whole paths by a table.
+//! [`shortcut`], [`table_batch`], [`recorder`], [`tracer`]: whole paths by a table.
 //!
 //! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`.
 //!
@@ -35,6 +35,7 @@ pub(crate) mod resolve;
 mod revalidate;
 mod shortcut;
 mod table_batch;
+mod tracer;
 pub(crate) mod walk_end;
 
 use crate::base::errno::Errno;
@@ -91,7 +92,7 @@ impl Context {
         let is_absolute = path[0] == b'/';
         let (root, start) = begin(state, base, path, is_absolute)?;
         if let Some(table) = tree.paths.table() {
-            let shortcut = Shortcut { tree, guard: &guard, table, cred: &state.cred, resolve: base.resolve, links };
+            let shortcut = Shortcut { tree, guard: &guard, table, state, resolve: base.resolve, links, follow };
             if let Some(taken) = shortcut.resolve(start, path, &quick, &mut take) {
                 return taken;
             }

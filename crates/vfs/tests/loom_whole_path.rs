@@ -83,6 +83,11 @@ mod dcache {
                 Self { seq: SeqCount::new(), object: ObjectWord::new(open), place: AtomicU64::new(0), parent }
             }
 
+            pub(crate) fn link() -> Self {
+                let object = ObjectWord::new(Object::NEGATIVE.with(ObjectFlags::LINK | ObjectFlags::HASHED));
+                Self { object, ..Self::new(None) }
+            }
+
             pub(crate) fn object(&self) -> Object {
                 self.object.load()
             }
@@ -260,6 +265,28 @@ fn a_path_that_was_recorded_beside_a_move_is_right_as_long_as_its_stamp_is_that_
         if let Some((stamp, (place, _))) = recorded {
             assert!(stamp != paths.stamp() || place == 1);
         }
+    });
+}
+
+#[test]
+fn a_path_that_was_recorded_beside_the_end_of_its_link_is_not_used_after_it() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let (paths, link) = (paths(), Arc::new(Dentry::link()));
+        let remover = {
+            let (paths, link) = (paths.clone(), link.clone());
+            thread::spawn(move || {
+                let leaving = Moving::leave(&paths, &link);
+                leaving.object.update(|object| object.without(ObjectFlags::HASHED));
+            })
+        };
+        let recorded = paths.unchanged(|stamp| {
+            let seq = link.seq.raw_begin();
+            (link.object.pass().is_hashed() && !link.seq.retry(seq)).then_some(stamp)
+        });
+        remover.join().unwrap();
+        assert!(recorded.is_none_or(|stamp| stamp != paths.stamp()));
     });
 }
 

@@ -13,6 +13,10 @@ mod attack_names;
 mod attack_rights;
 #[path = "whole_path/classes.rs"]
 mod classes;
+#[path = "whole_path/limits.rs"]
+mod limits;
+#[path = "whole_path/links.rs"]
+mod links;
 #[path = "whole_path/mounts.rs"]
 mod mounts;
 #[path = "whole_path/operations.rs"]

@@ -149,10 +149,10 @@ impl Dentry {
     }
 
     /// Changes flags that a walk through a directory looks at: of a directory, also updates `SEARCH_ALL`, which follows
-    /// from them and from the mode. If recorded paths pass a directory that is closed so, or that every walk through it must
-    /// look at from now on, that is a change of `paths`.
+    /// from them and from the mode. If recorded paths pass a directory that is closed so, or a directory or link that every walk
+    /// must look at from now on, that is a change of `paths`.
     pub(crate) fn update_flags(&self, paths: &WholePaths, mut change: impl FnMut(Object) -> Object) {
-        if !self.object().is_dir() {
+        if !self.object().has(ObjectFlags::DIR | ObjectFlags::LINK) {
             return self.update_object(change);
         }
         self.object.update_dir(paths, |old| {
@@ -166,12 +166,12 @@ impl Dentry {
         self.update_flags(paths, |object| object);
     }
 
-    /// Marks a directory that a path is about to pass. Returns its object word with the mark.
+    /// Marks a directory or link that a path is about to pass. Returns its object word with the mark.
     pub(crate) fn pass(&self) -> Object {
         self.object.pass()
     }
 
-    /// Whether a recorded path passed the directory. Call inside a write section of its sequence, or of its inode's, or after
+    /// Whether a recorded path passed the directory or link. Call inside a write section of its sequence, or of its inode's, or after
     /// a change that a recorder must see.
     pub(crate) fn is_passed(&self) -> bool {
         self.object.is_passed()
@@ -180,10 +180,10 @@ impl Dentry {
     /// Clears `HASHED`. The parent's lock is held.
     pub(crate) fn clear_hashed(&self) {
         let object = self.object();
-        if object.has(ObjectFlags::DIR | ObjectFlags::CHECKED | ObjectFlags::COLD) {
+        if object.has(ObjectFlags::DIR | ObjectFlags::LINK | ObjectFlags::CHECKED | ObjectFlags::COLD) {
             self.update_object(|object| object.without(ObjectFlags::HASHED));
         } else {
-            // Only these flags, and a directory's, may change under another lock meanwhile, or under none.
+            // Only these flags, and those of a directory or link, may change under another lock meanwhile, or under none.
             self.set_object(object.without(ObjectFlags::HASHED));
         }
     }

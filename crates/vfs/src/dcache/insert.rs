@@ -22,7 +22,7 @@ use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{FreeSlot, MayEvict, SlotKind, name_bytes};
 use crate::dcache::slot::{CountedDentry, DeadDentry, cold_part, entry_hash, entry_of, link};
 use crate::dcache::superblock::SuperBlock;
-use crate::dcache::whole_path::WholePaths;
+use crate::dcache::whole_path::{Moving, WholePaths};
 use prim::atomic::Ordering::Relaxed;
 use sync::rcu::ReadGuard;
 
@@ -316,13 +316,11 @@ impl SuperBlock {
 
     #[inline]
     fn unlink_name(&self, guard: &ReadGuard<'_>, dir: &Dentry, dentry: &Dentry, hash: u64) {
-        dentry.seq.write_begin();
+        let dentry = Moving::leave(&self.paths, dentry);
         dentry.clear_hashed();
         dentry.retire_name();
-        let removed = self.table().remove(&self.domain, guard, dentry, entry_hash(dir, hash));
+        let removed = self.table().remove(&self.domain, guard, &dentry, entry_hash(dir, hash));
         debug_assert!(removed, "a hashed entry is on the chain of its name");
-        dentry.seq.write_end();
-        self.paths.note_sequence(dentry);
     }
 
     /// Takes an entry out of the table when no thread can hold it or change its directory any more.

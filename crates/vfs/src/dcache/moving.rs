@@ -34,21 +34,17 @@ impl SuperBlock {
         self.in_motion(old.dir, new.dir, || {
             let guard = self.domain.read();
             let dentry = Moving::begin(&self.paths, dentry);
-            if let Some((target, _)) = target {
-                target.seq.write_begin();
-            }
+            let target = target.map(|(target, _)| Moving::leave(&self.paths, target));
             self.unlink_chain(&dentry, old);
             dentry.set_entry(&self.domain, new.dir, new.named);
             self.charge_name(dentry.object(), old.named.name.len(), -1);
             self.charge_name(dentry.object(), new.named.name.len(), 1);
             link(self.table(), &self.domain, &guard, &dentry, entry_hash(new.dir, new.named.hash));
-            if let Some((target, _)) = target {
+            if let Some(target) = target {
                 // After the new name is in place, so that a lookup finds one or the other.
                 target.update_object(|object| object.without(ObjectFlags::HASHED));
                 target.retire_name();
-                self.unlink_chain(target, new);
-                target.seq.write_end();
-                self.paths.note_sequence(target);
+                self.unlink_chain(&target, new);
             }
         });
         remove_child(old.dir, dentry);

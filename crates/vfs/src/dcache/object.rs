@@ -15,7 +15,7 @@
 //! | 56 [`SLOW_DIR`](ObjectFlags::SLOW_DIR) | a directory with an ACL, or with permission checks by its file system |
 //! | 57 [`HOT`](ObjectFlags::HOT) | a negative entry that was hit twice since the clock hand passed |
 //! | 58 [`START`](ObjectFlags::START) | in no dentry: the walk starts here, so the name does not matter |
-//! | 59 [`PASSED`](ObjectFlags::PASSED) | a directory that a recorded path passed: its moves count ([`whole_path`](crate::dcache::whole_path)) |
+//! | 59 [`PASSED`](ObjectFlags::PASSED) | a directory or link that a recorded path passed: its moves count ([`whole_path`](crate::dcache::whole_path)) |
 //! | 62 [`DIR`](ObjectFlags::DIR) | a directory |
 //! | 63 [`SEARCH_ALL`](ObjectFlags::SEARCH_ALL) | a directory that everyone may search (0111), and none of 52, 53, 55, 56 is set: a walk skips the slow step |
 //!

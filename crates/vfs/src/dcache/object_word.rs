@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! The word that walks load, and the three ways to change it: a store, under the locks that exclude all others; a
-//! read-modify-write; and the *mark* of a directory that a recorded path passes ([`ObjectFlags::PASSED`]), which
+//! read-modify-write; and the *mark* of a directory or link that a recorded path passes ([`ObjectFlags::PASSED`]), which
 //! [`whole_path`](crate::dcache::whole_path) explains.
 //!
 //! # How it is locked
@@ -46,7 +46,7 @@ impl ObjectWord {
         let _ = self.0.fetch_update(Release, Relaxed, change);
     }
 
-    /// Changes the word of a directory. If that closes one with a mark, or makes each walk through it look at more, it is a
+    /// Changes the word of a directory or link. If that closes one with a mark, or makes each walk through it look at more, it is a
     /// hard change of `paths`.
     pub(crate) fn update_dir(&self, paths: &WholePaths, mut change: impl FnMut(Object) -> Object) {
         let (mut old, mut counted) = (self.load(), None);
@@ -64,7 +64,7 @@ impl ObjectWord {
         }
     }
 
-    /// Marks a directory that a path is about to pass. Returns the word with the mark.
+    /// Marks a directory or link that a path is about to pass. Returns the word with the mark.
     pub(crate) fn pass(&self) -> Object {
         let object = self.load();
         // A mark that is there is enough, and no other CPU loses the line. All changes since are read-modify-writes, so the load
@@ -72,7 +72,7 @@ impl ObjectWord {
         if object.has(ObjectFlags::PASSED) { object } else { self.mark(ObjectFlags::PASSED) }
     }
 
-    /// Whether a recorded path passed the directory. A recorder that makes the mark later sees what the caller did before.
+    /// Whether a recorded path passed the directory or link. A recorder that makes the mark later sees what the caller did before.
     pub(crate) fn is_passed(&self) -> bool {
         self.mark(ObjectFlags::empty()).has(ObjectFlags::PASSED)
     }

@@ -8,25 +8,27 @@
 //! names and the rights to search them. An entry is used if no change of the skeleton began since, and the dentry's
 //! sequence is the recorded one. So a lookup stores nothing, and does no work for a component.
 //!
-//! A path is recorded if all its steps are plain ones: down through directories and mount points, without symbolic links and
-//! `..`. If there is a directory that not everyone may search, or one that is a mount point, the path is recorded for one
+//! A path is recorded if all its steps are plain ones: down through directories, mount points and symbolic links, without `..`. If
+//! there is a directory that not everyone may search, or one that is a mount point, or a link, the path is recorded for one
 //! [class](classes) of credentials and for the start's mount. Other paths are walked.
 //!
 //! # What counts as a change
-//! A directory has a *mark* ([`PASSED`](crate::dcache::object::ObjectFlags::PASSED)) if a recorded path passed it. Changes
-//! of directories without a mark count nothing.
+//! A directory or link has a *mark* ([`PASSED`](crate::dcache::object::ObjectFlags::PASSED)) if a recorded path passed it. Changes
+//! of those without a mark count nothing.
 //!
 //! | operation | counted |
 //! |---|---|
-//! | rename or exchange of a directory | *soft*, if it is marked: [`Moving`] |
-//! | a directory that not everyone may search any more; a mount on a directory, an expiry | *hard*, if it is marked: [`Dentry::update_flags`] |
+//! | rename or exchange of a directory; the same of a link, its replacement, removal and eviction | *soft*, if it is marked: [`Moving`] |
+//! | a directory that not everyone may search any more; a mount on a directory; an expiry, also of a link | *hard*, if it is marked: [`Dentry::update_flags`] |
+//! | links of a mount that are no longer followed | hard, always: `Mount::set_flags` |
 //! | mode, owner or group of a directory that is not open to everyone before and after | hard, if it is marked: `Inode::change_of_rights` |
 //! | an ACL of a directory | hard, if it is marked: [`WholePaths::change_rights`] |
 //! | mount, unmount, move of a mount | hard, if the mount point is marked: [`WholePaths::change_mounts`] |
 //! | the end of a superblock, whose dentries' memory goes | hard, always |
 //! | create, link, unlink, rename of a file; chmod of a file; rmdir and eviction | not: the sequence of the last dentry, or of the negative entry, changes |
 //!
-//! A directory can be removed or evicted only when it has no entries, so a path through it has no dentry by then.
+//! A directory can be removed or evicted only when it has no entries, so a path through it has no dentry by then. A link can be
+//! evicted at any time, and replaced in the file system after that; its text changes only so.
 //!
 //! # Lists
 //! A change makes the stamp of all entries old, also of those whose paths it does not touch. For these there are
@@ -63,6 +65,9 @@
 //!    on these are the mounts of then.
 //! 6. The end of a superblock is counted before the grace period that frees its memory, so a lookup that finds no hard
 //!    change since reads memory that stays until its read section ends.
+//! 7. A link with its text leads from its directory, or from the root, where the path itself begins then, to the same name as
+//!    before while its sequence is the same: it is in the list as a directory is. Text of links may have `..`: the directory that
+//!    this leaves is in the list, so it has the same parent.
 //!
 //! Counts of 32 bits come round. When the changes begun, or the sequence of a dentry that changes its name, pass a multiple
 //! of 2^30, all entries are removed.
@@ -88,6 +93,7 @@ pub(crate) use lists::{List, Lists};
 
 use crate::base::access::credentials::Credentials;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::object::ObjectFlags;
 use crate::dcache::whole_path::classes::Classes;
 use core::ops::Deref;
 use prim::PerCpu;
@@ -146,6 +152,8 @@ pub(crate) struct Table {
     pub(crate) lists: Lists,
     pub(crate) admission: PerCpu<Admission>,
     classes: Classes,
+    /// The secret of the signatures of paths that end at a link which is followed.
+    pub(crate) followed: u128,
     /// Every walk that can be recorded is, at its first use: for tests.
     pub(crate) admits_all: bool,
     /// How often the table was emptied because a count came round.
@@ -160,8 +168,8 @@ pub(crate) struct Check {
 }
 
 /// A bit of the sequence in an entry's word of checks, which is 0 in the sequence of a dentry that does not change: the path
-/// crosses mount points, and its list leads to the mount. A reader that did not know the bit would take no such entry.
-const CROSSING: u32 = 1;
+/// crosses mount points or has links, and its list shows the way. A reader that did not know the bit would take no such entry.
+const ROUTED: u32 = 1;
 
 impl Check {
     #[inline(always)]
@@ -173,14 +181,14 @@ impl Check {
         u64::from(self.seq) << 32 | u64::from(self.stamp)
     }
 
-    /// Whether the path crosses mount points.
-    pub(crate) fn is_crossing(self) -> bool {
-        self.seq & CROSSING != 0
+    /// Whether the path crosses mount points or has links.
+    pub(crate) fn is_routed(self) -> bool {
+        self.seq & ROUTED != 0
     }
 
-    /// The same, of a path that crosses mount points or of one that does not.
-    pub(crate) fn crossing(self, is_crossing: bool) -> Self {
-        Self { seq: self.seq & !CROSSING | if is_crossing { CROSSING } else { 0 }, ..self }
+    /// The same, of a path that crosses mount points or has links, or of one that does not.
+    pub(crate) fn routed(self, is_routed: bool) -> Self {
+        Self { seq: self.seq & !ROUTED | if is_routed { ROUTED } else { 0 }, ..self }
     }
 }
 
@@ -362,7 +370,8 @@ impl Table {
         let lists = Lists::new(options.bytes / 5)?;
         let entries = SignatureTable::new(options.bytes - options.bytes / 5)?;
         let (admission, classes) = (PerCpu::new(Admission::default), Classes::default());
-        Some(Self { entries, lists, admission, classes, admits_all: options.admits_all, emptied: AtomicU64::new(0) })
+        let (followed, admits_all) = (classes::secret(), options.admits_all);
+        Some(Self { entries, lists, admission, classes, followed, admits_all, emptied: AtomicU64::new(0) })
     }
 }
 
@@ -377,9 +386,9 @@ impl Drop for Change<'_> {
     }
 }
 
-/// A write section of the sequence of an entry that gets another name. It ends when this is dropped.
+/// A write section of the sequence of an entry that gets another name, or leaves. It ends when this is dropped.
 ///
-/// A directory that a recorded path passed counts as a change: so only this gives such a dentry a name.
+/// A directory or link that a recorded path passed counts as a change: so only this gives such a dentry a name, or takes it away.
 #[must_use = "the write section ends when this is dropped"]
 pub(crate) struct Moving<'d> {
     dentry: &'d Dentry,
@@ -388,10 +397,23 @@ pub(crate) struct Moving<'d> {
 }
 
 impl<'d> Moving<'d> {
+    /// Of an entry that gets another name.
     pub(crate) fn begin(paths: &'d WholePaths, dentry: &'d Dentry) -> Self {
+        Self::of(paths, dentry, ObjectFlags::DIR | ObjectFlags::LINK)
+    }
+
+    /// Of an entry that leaves the cache. (A directory that leaves has no entries, so no path through it has a dentry.)
+    #[inline(always)]
+    pub(crate) fn leave(paths: &'d WholePaths, dentry: &'d Dentry) -> Self {
+        Self::of(paths, dentry, ObjectFlags::LINK)
+    }
+
+    /// What has any of the flags `counted` is counted if it is marked.
+    #[inline(always)]
+    fn of(paths: &'d WholePaths, dentry: &'d Dentry, counted: ObjectFlags) -> Self {
         dentry.seq.write_begin();
-        let change = dentry.object().is_dir().then(|| dentry.is_passed().then(|| paths.change(Kind::Soft))).flatten();
-        Self { dentry, paths, _change: change }
+        let is_counted = dentry.object().has(counted) && dentry.is_passed();
+        Self { dentry, paths, _change: is_counted.then(|| paths.change(Kind::Soft)) }
     }
 }
 

@@ -135,7 +135,9 @@ impl Context {
         paths.iter().for_each(|path| ask_for(path));
         let place = |path: &[u8]| if path.first() == Some(&b'/') { root } else { start };
         if let Some(table) = tree.paths.table() {
-            let shortcut = Shortcut { tree, guard: &guard, table, cred: &state.cred, resolve: base.resolve, links: 0 };
+            // (Links at ends are left to the ordinary walk.)
+            let (resolve, links, follow) = (base.resolve, 0, false);
+            let shortcut = Shortcut { tree, guard: &guard, table, state, resolve, links, follow };
             let rest = shortcut.read_many(paths, place, attr_of, &mut emit);
             if rest.is_empty() {
                 return rest;

@@ -1,8 +1,8 @@
 //! The recording of a path for the table of whole paths: a walk that notes its steps.
 //!
 //! # What it is
-//! [`Shortcut::record`] walks a path by plain steps: from directories, over mount points, to names that are in the cache. It
-//! marks each directory, and notes the right to search it. A path that needs any other step is not recorded.
+//! [`Shortcut::record`] walks a path by the steps of a [`tracer`](super::tracer). It marks each directory and each link, and notes
+//! the right to search it. A path that needs any other step is not recorded.
 //!
 //! # How it is ordered
 //! See [`whole_path`](crate::dcache::whole_path). Marks come first, and what they protect is read after them: names, flags, rights
@@ -12,16 +12,16 @@
 //! Named there.
 
 use crate::base::access::credentials::MAY_EXEC;
-use crate::base::name::{NAME_MAX, Named};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::object::{Object, ObjectFlags};
-use crate::dcache::slot::{dentry_beside, entry_hash, inode_of};
+use crate::dcache::slot::{dentry_beside, inode_of};
 use crate::dcache::whole_path::lists::Pair;
 use crate::dcache::whole_path::{Check, List};
 use crate::mount::place::Place;
 use crate::walk::permission::{MayRcu, may_rcu};
 use crate::walk::rcu_walk::Step;
 use crate::walk::shortcut::{Shortcut, directory_of};
+use crate::walk::tracer::{Pass, Traced};
 use sync::signature_table::Signature;
 
 /// The users that may search a directory.
@@ -34,17 +34,6 @@ enum Searchers {
     Others,
     /// The walk must look at more than credentials, mode, owner and ACL.
     Unknown,
-}
-
-/// What a walk that is recorded does with a directory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    /// It searches the directory.
-    Search,
-    /// It looks for a mount on the directory.
-    Look,
-    /// It continues in the mount on the directory.
-    Cross,
 }
 
 /// What was noted of a walk.
@@ -61,11 +50,11 @@ impl<'g> Shortcut<'g> {
     /// Walks `path` from `start`, and adds its end to the table. `None`: it is not a path of plain steps, or a directory
     /// changes now.
     pub(super) fn record(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<()> {
-        let (end, notes, mounts) = self.tree.paths.unchanged(|stamp| {
+        let (Traced { end, is_followed }, notes, mounts) = self.tree.paths.unchanged(|stamp| {
             let mounts = self.tree.mount_seq.raw_begin();
             let mut notes = Notes { list: List::new(stamp), has_room: true, dir: None, is_open: true };
-            let end = self.trace(start, path, |at, pass| self.note(&mut notes, at, pass))?;
-            Some((end, notes, mounts))
+            let traced = self.trace(start, path, |at, pass| self.note(&mut notes, at, pass))?;
+            Some((traced, notes, mounts))
         })?;
         if self.tree.mount_seq.read_retry(mounts) {
             return None;
@@ -74,30 +63,34 @@ impl<'g> Shortcut<'g> {
         if is_expiring || !end.object.is_hashed() || end.object.has(ObjectFlags::LINK | ObjectFlags::MOUNTED) {
             return None;
         }
-        let Notes { list, has_room, dir, is_open } = notes;
-        let check = Check { seq: end.seq, stamp: list.stamp };
-        if is_open && !list.is_crossing() {
+        let Notes { list, has_room, dir, is_open, .. } = notes;
+        let check = Check { seq: end.seq, stamp: list.stamp }.routed(list.is_routed());
+        if is_open && !list.is_routed() {
             self.keep_list(has_room, Pair::of(start.dentry, dir?), &list);
             self.table.put(signature, end.dentry, check, self.tree.paths.stamps());
             return Some(());
         }
-        let class = self.cred.class()?;
-        let own = |signature| self.own(class, start, signature);
-        let pair = if list.is_crossing() {
-            Pair::of_text(own(self.sign(start, directory_of(path)?)?))
-        } else {
-            Pair::of(start.dentry, dir?)
-        };
-        if list.is_crossing() && !has_room {
+        // A path with a list of its text must have that: without it, it is not found.
+        if list.is_routed() && !has_room {
             return None;
         }
+        let class = self.cred().class()?;
+        let own = |signature| self.own(class, start, signature);
+        let (signature, pair) = if is_followed {
+            let signature = self.followed(own(signature))?;
+            (signature, Pair::of_text(signature))
+        } else if list.is_routed() {
+            (own(signature), Pair::of_text(own(self.sign(start, directory_of(path)?)?)))
+        } else {
+            (own(signature), Pair::of(start.dentry, dir?))
+        };
         self.keep_list(has_room, pair, &list);
-        class.note_entry();
-        self.table.put(own(signature), end.dentry, check.crossing(list.is_crossing()), self.tree.paths.stamps());
+        class.note_entry(is_followed);
+        self.table.put(signature, end.dentry, check, self.tree.paths.stamps());
         Some(())
     }
 
-    /// Notes a directory, and marks it. Returns whether the path can be recorded.
+    /// Notes a directory or a link, and marks it. Returns whether the path can be recorded.
     fn note(&self, notes: &mut Notes<'g>, at: &Step<'g>, pass: Pass) -> bool {
         let address = core::ptr::from_ref(at.dentry).expose_provenance();
         match pass {
@@ -106,6 +99,12 @@ impl<'g> Shortcut<'g> {
                 notes.has_room &= notes.list.push(&self.table.lists, address, at.seq);
                 notes.list.cross();
                 notes.has_room
+            }
+            Pass::Follow => {
+                let object = at.dentry.pass();
+                notes.has_room &= notes.list.push_once(&self.table.lists, address, at.seq);
+                notes.list.follow();
+                object.is_hashed() && !object.has_expiry()
             }
             Pass::Search => {
                 // The first look keeps a directory unmarked that the path may not pass; the second one counts.
@@ -116,7 +115,7 @@ impl<'g> Shortcut<'g> {
                 notes.is_open &= searchers == Searchers::Everyone;
                 // The names of the start and of a mount's root do not matter.
                 let is_nameless = notes.dir.is_none() || core::ptr::eq(at.dentry, at.mount.get().root());
-                notes.has_room &= is_nameless || notes.list.push(&self.table.lists, address, at.seq);
+                notes.has_room &= is_nameless || notes.list.push_once(&self.table.lists, address, at.seq);
                 notes.dir = Some(at.dentry);
                 matches!(searchers, Searchers::Everyone | Searchers::Class)
             }
@@ -140,7 +139,7 @@ impl<'g> Shortcut<'g> {
         // (Changes of rights look at the mark of the dentry beside the inode.)
         let inode = inode_of(at.dentry, object).filter(|inode| core::ptr::eq(dentry_beside(inode), at.dentry));
         let Some(inode) = inode else { return Searchers::Unknown };
-        match may_rcu(sb, self.guard, inode, inode.rights(), self.cred, MAY_EXEC) {
+        match may_rcu(sb, self.guard, inode, inode.rights(), self.cred(), MAY_EXEC) {
             MayRcu::Is(Ok(())) => Searchers::Class,
             MayRcu::Is(Err(_)) => Searchers::Others,
             MayRcu::NotHere => Searchers::Unknown,
@@ -154,58 +153,6 @@ impl<'g> Shortcut<'g> {
         if has_room && !lists.find(pair).is_some_and(|old| now.is_soft_since(old.stamp) && old.is_same(list)) {
             lists.put(pair, list);
         }
-    }
-
-    /// The end of `path` by plain steps. `passes` is called on each directory before it is searched or crossed, and returns
-    /// whether it may be.
-    fn trace(
-        &self,
-        start: Place<'g>,
-        path: &[u8],
-        mut passes: impl FnMut(&Step<'g>, Pass) -> bool,
-    ) -> Option<Step<'g>> {
-        let mut at = Step::sample(start.mount, start.dentry);
-        let mut is_named = false;
-        for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
-            if is_named {
-                at = self.cross(at, &mut passes)?;
-            }
-            // The sample is from before the mark. If the sequence still is the same, so is one from after it.
-            if !is_recordable(name) || !passes(&at, Pass::Search) || at.changed() {
-                return None;
-            }
-            let (dir, hash) = (at.dentry, self.tree.key.hash(name));
-            let mut seq = 0;
-            let dentry = self.tree.table().find_slow(self.guard, entry_hash(dir, hash), |entry| {
-                seq = entry.seq.raw_begin();
-                entry.is_entry_rcu(dir, Named::new(name, hash), self.guard)
-            })?;
-            let next = Step { mount: at.mount, dentry, seq, object: dentry.object() };
-            if at.changed() {
-                return None;
-            }
-            (at, is_named) = (next, true);
-        }
-        // (`ENOENT` comes before `ENOTDIR`.)
-        let has_slash = path.last() == Some(&b'/');
-        let is_end = is_named && (!has_slash || at.object.is_dir() || at.object.is_negative());
-        (is_end && !at.changed()).then_some(at)
-    }
-
-    /// The place at the top of the mounts on a directory.
-    fn cross(&self, mut at: Step<'g>, passes: &mut impl FnMut(&Step<'g>, Pass) -> bool) -> Option<Step<'g>> {
-        while at.object.is_mountpoint() {
-            // Marked before the mount is looked for: a thread that changes the mounts looks at the mark.
-            if !passes(&at, Pass::Look) {
-                return None;
-            }
-            let Some(child) = at.mount.get().child_rcu(self.guard, at.dentry) else { break };
-            if !passes(&at, Pass::Cross) || at.changed() {
-                return None;
-            }
-            at = Step::sample(child, child.get().root());
-        }
-        Some(at)
     }
 
     /// Debug builds walk after a lookup by the table: if nothing changed from the lookup to the end of the walk, both have
@@ -228,14 +175,9 @@ impl<'g> Shortcut<'g> {
         }
         assert!(!is_refused, "the table leads through a directory that the walk may not search");
         // `None`: the walk met a change that is not counted yet.
-        if let Some(end) = end {
+        if let Some(Traced { end, .. }) = end {
             let is_same = core::ptr::eq(end.dentry, found.dentry) && end.mount.ptr_eq(found.mount);
             assert!(is_same, "the table leads to another place than the walk");
         }
     }
-}
-
-/// Whether a path with this name can be recorded. (Of a name with a NUL byte the walk has another error than the cache.)
-fn is_recordable(name: &[u8]) -> bool {
-    !matches!(name, b"." | b"..") && name.len() <= NAME_MAX && !name.contains(&0)
 }

@@ -7,7 +7,8 @@
 //!
 //! The first probe is for an entry that is right for everyone, from the start in whichever mount: a path through open
 //! directories of one mount. The second one is for an entry of the credentials' class and of the start's mount: these may pass
-//! closed directories and cross mount points.
+//! closed directories, cross mount points and pass symbolic links. The third one is for a path that ends at a link, and only a
+//! lookup that follows it has that.
 //!
 //! # How it is ordered
 //! See [`whole_path`](crate::dcache::whole_path).
@@ -22,9 +23,11 @@ use crate::dcache::object::ObjectFlags;
 use crate::dcache::slot::{inode_beside, recorded, recorded_before};
 use crate::dcache::tree::Tree;
 use crate::dcache::whole_path::lists::Pair;
-use crate::dcache::whole_path::{Check, Class, Classed, Table};
+use crate::dcache::whole_path::{Check, Class, Classed, List, Table};
 use crate::mount::MountRef;
+use crate::mount::context::State;
 use crate::mount::place::Place;
+use crate::walk::follow::MAX_LINKS;
 use crate::walk::rcu_walk::Step;
 use crate::walk::walk_end::WalkEnd;
 use sync::rcu::ReadGuard;
@@ -36,10 +39,12 @@ pub(crate) struct Shortcut<'g> {
     pub(crate) tree: &'g Tree,
     pub(crate) guard: &'g ReadGuard<'g>,
     pub(crate) table: &'g Table,
-    pub(crate) cred: &'g Classed,
+    pub(crate) state: &'g State,
     pub(crate) resolve: Resolve,
     /// Symbolic links followed before.
     pub(crate) links: u32,
+    /// Whether a link at the end is followed.
+    pub(crate) follow: bool,
 }
 
 /// The end of a path that the table has, and with what it is right.
@@ -48,6 +53,8 @@ pub(super) struct End<'g> {
     pub(super) mount: MountRef<'g>,
     pub(super) dentry: &'g Dentry,
     pub(super) check: Check,
+    /// Symbolic links that the path has.
+    links: u32,
 }
 
 /// Why an end that the table has was not read.
@@ -79,7 +86,7 @@ impl<'g> Shortcut<'g> {
         };
         // The stamp was compared before, so the path led to the dentry then if the dentry did not change: that is what a walk
         // shows, too.
-        let found = WalkEnd::of(self.guard, self.cred, self.links, &at);
+        let found = WalkEnd::of(self.guard, self.cred(), self.links + end.links, &at);
         let taken = take(&found);
         if found.stale().is_some() {
             { *self }.walked(start, path, at);
@@ -103,7 +110,7 @@ impl<'g> Shortcut<'g> {
             prim::hint::prefetch(inode_beside(core::ptr::without_provenance(found.address.get())));
         }
         match found.and_then(|found| Some((found, recorded(&self.tree.paths, self.guard, &found)?))) {
-            Some((found, dentry)) => Some(End { mount: start.mount, dentry, check: Check::of(&found) }),
+            Some((found, dentry)) => Some(End { mount: start.mount, dentry, check: Check::of(&found), links: 0 }),
             None => { *self }.missed(signature, found, start, path),
         }
     }
@@ -119,7 +126,7 @@ impl<'g> Shortcut<'g> {
     ) -> Result<R, Unread<'g>> {
         #[cfg(debug_assertions)]
         self.compare(start, path, end);
-        let End { mount, dentry, check: Check { seq, stamp } } = end;
+        let End { mount, dentry, check: Check { seq, stamp }, .. } = end;
         let at = Step { mount, dentry, seq, object: dentry.object() };
         if !at.object.is_plain_end() {
             return Err({ *self }.special(start, path, at, stamp));
@@ -162,51 +169,68 @@ impl<'g> Shortcut<'g> {
         class.sign(signature).of_group(start.mount.get().secret())
     }
 
+    pub(super) fn cred(&self) -> &'g Classed {
+        &self.state.cred
+    }
+
+    /// The signature of a path that ends at a link which is followed, from that for the class and mount. `None`: such paths are
+    /// walked.
+    pub(super) fn followed(&self, signature: Signature) -> Option<Signature> {
+        // (Whether a link in a sticky directory may be followed depends on rights whose changes are not counted.)
+        (!self.state.policy.protected_symlinks).then(|| signature.of_group(self.table.followed))
+    }
+
     /// The end of a path that was recorded for the class of the credentials and for the start's mount. `signature` is that of
     /// the path for everyone.
     fn find_own(&self, signature: Signature, start: Place<'g>, path: &[u8]) -> Option<End<'g>> {
-        let class = self.cred.class().filter(|class| class.has_entries())?;
+        let class = self.cred().class().filter(|class| class.has_entries())?;
         let signature = self.own(class, start, signature);
-        let found = self.table.entries.find(signature)?;
-        let check = Check::of(&found);
-        if check.is_crossing() {
-            return self.crossed(class, signature, found, start, path);
+        if let Some(found) = self.table.entries.find(signature) {
+            let check = Check::of(&found);
+            let end = match recorded(&self.tree.paths, self.guard, &found) {
+                _ if check.is_routed() => {
+                    let text = self.own(class, start, self.sign(start, directory_of(path)?)?);
+                    self.routed(signature, found, start, text)
+                }
+                Some(dentry) => Some(End { mount: start.mount, dentry, check, links: 0 }),
+                None => self.renewed(signature, found, start),
+            };
+            if end.is_some() {
+                return end;
+            }
         }
-        match recorded(&self.tree.paths, self.guard, &found) {
-            Some(dentry) => Some(End { mount: start.mount, dentry, check }),
-            None => self.renewed(signature, found, start),
-        }
-    }
-
-    /// The end of a path that crosses mount points, if its list shows that no directory of it moved: the list leads to the
-    /// mount. (The list is found by the text of the directory. If it was made before the entry and is right now, then the
-    /// text has led to one directory of one mount since.)
-    fn crossed(
-        &self,
-        class: &Class,
-        signature: Signature,
-        found: Found,
-        start: Place<'g>,
-        path: &[u8],
-    ) -> Option<End<'g>> {
-        if self.resolve.contains(Resolve::NO_XDEV) {
+        if !class.has_followed() || !(self.follow || path.last() == Some(&b'/')) {
             return None;
         }
+        let signature = self.followed(signature)?;
+        self.routed(signature, self.table.entries.find(signature)?, start, signature)
+    }
+
+    /// The end of a path that crosses mount points or has links, if its list shows that no directory or link of it changed: the
+    /// list leads to the mount. (The list is found by a text: that of the directory, or of a path that ends at a link. If it was
+    /// made before the entry and is right now, then the text has led to one directory of one mount since.)
+    fn routed(&self, signature: Signature, found: Found, start: Place<'g>, text: Signature) -> Option<End<'g>> {
         let now = self.tree.paths.stamps();
         let dentry = recorded_before(now, self.guard, &found)?;
-        let old = Check::of(&found).crossing(false);
-        let text = self.own(class, start, self.sign(start, directory_of(path)?)?);
+        let old = Check::of(&found).routed(false);
         let list = self.table.lists.find(Pair::of_text(text))?;
-        if !self.table.is_right(&list, old.stamp, now) || dentry.seq.retry(old.seq) {
+        if !self.may_take(&list) || !self.table.is_right(&list, old.stamp, now) || dentry.seq.retry(old.seq) {
             return None;
         }
         let mut mountpoints = list.mountpoints();
         let mount = mountpoints.try_fold(start.mount, |mount, at| mount.get().child_at_rcu(self.guard, at))?;
         let check = Check { stamp: now.begun, ..old };
         if old.stamp != now.begun {
-            self.renew(signature, found, check.crossing(true));
+            self.renew(signature, found, check.routed(true));
         }
-        Some(End { mount, dentry, check })
+        Some(End { mount, dentry, check, links: list.links() })
+    }
+
+    /// Whether this walk may take the way of a list. (Where the limits of a walk allow some links, it is walked.)
+    fn may_take(&self, list: &List) -> bool {
+        let unlinked = Resolve::NO_SYMLINKS | Resolve::BENEATH | Resolve::IN_ROOT | Resolve::NO_XDEV;
+        let may_follow = !self.resolve.intersects(unlinked) && self.links + list.links() <= MAX_LINKS;
+        (list.links() == 0 || may_follow) && !(list.is_crossing() && self.resolve.contains(Resolve::NO_XDEV))
     }
 
     /// Notes that a path is walked although it has an entry, whose dentry is `end`. If that has another name now, or none,
@@ -241,7 +265,7 @@ impl<'g> Shortcut<'g> {
         }
         let check = Check { seq, stamp: now.begun };
         self.renew(signature, found, check);
-        Some(End { mount: start.mount, dentry, check })
+        Some(End { mount: start.mount, dentry, check, links: 0 })
     }
 
     fn renew(&self, signature: Signature, found: Found, check: Check) {

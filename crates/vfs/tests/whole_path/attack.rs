@@ -53,7 +53,7 @@ struct Seen {
     wrong: u64,
 }
 
-/// Files `/p/x/q/s/f3` and `/p/y/q/s/f3`: `x` and `y` change their names, and `f0` and `f1` of the directory that was in `x`.
+/// Files `/p/x/q/s/f3`, or by links `/p/lx/q/s/e3`, and `/p/y/q/s/f3`: `x` and `y` change their names, and `f0` and `f1` of the directory that was in `x`.
 struct Attack {
     vfs: Vfs,
     dirs: Exchange,
@@ -140,16 +140,32 @@ impl Attack {
 #[test]
 fn attack() {
     let lookups = std::env::var("WHOLE_PATH_LOOKUPS").ok().map_or(LOOKUPS, |number| number.parse().unwrap());
+    begin(lookups, ["x", "y"], "f");
+}
+
+/// The links to the directories change their names, and the ends are links too.
+#[test]
+fn attack_by_links() {
+    let lookups = std::env::var("WHOLE_PATH_LOOKUPS").ok().map_or(LOOKUPS, |number| number.parse().unwrap());
+    begin(lookups, ["lx", "ly"], "e");
+}
+
+/// `dirs` in `/p` change their names. The readers find files by names that begin with `prefix`.
+fn begin(lookups: u64, dirs: [&'static str; 2], prefix: &str) {
     let store = Store::with_paths(&["p/", "p/x/", "p/x/q/", "p/x/q/s/", "p/y/", "p/y/q/", "p/y/q/s/"]);
-    let inos: [Vec<u64>; 2] = ["p/x/q/s", "p/y/q/s"]
-        .map(|dir| (0..FILES).map(|file| store.make(store.node(dir), &format!("f{file}"))).collect());
+    ["lx -> x", "ly -> y"].iter().for_each(|link| assert_ne!(store.make(store.node("p"), link), 0));
+    let inos: [Vec<u64>; 2] = ["p/x/q/s", "p/y/q/s"].map(|dir| {
+        let make = |name: String| store.make(store.node(dir), &name);
+        (0..FILES).for_each(|file| assert_ne!(make(format!("e{file} -> ../s/f{file}")), 0));
+        (0..FILES).map(|file| make(format!("f{file}"))).collect()
+    });
     let vfs = Vfs::builder().whole_paths(1 << 16).records_every_path(true).build(store);
-    let paths: Vec<_> = (0..FILES)
-        .flat_map(|file| [("x", 0), ("y", 1)].map(|(dir, n)| (format!("/p/{dir}/q/s/f{file}"), n, file)))
-        .collect();
+    let paths: Vec<_> =
+        (0..FILES).flat_map(|file| [0, 1].map(|n| (format!("/p/{}/q/s/{prefix}{file}", dirs[n]), n, file))).collect();
+    let names = if dirs[0] == "x" { ["/p/x", "/p/y"] } else { ["/p/lx", "/p/ly"] };
     let attack = Attack {
         vfs,
-        dirs: Exchange::new(["/p/x", "/p/y"]),
+        dirs: Exchange::new(names),
         files: Exchange::new(["f0", "f1"]),
         done: AtomicU64::new(0),
         exchanges: AtomicU64::new(0),

@@ -348,3 +348,19 @@ fn in_any_order_of_mounts_and_moves_every_context_sees_what_a_walk_shows() {
 fn random_bit(step: i32) -> bool {
     step % 2 == 0
 }
+
+/// The directory where the path begins is on its way again, by a name that matters there.
+#[test]
+fn a_path_that_comes_back_to_its_start_by_a_mount_ends_with_a_rename_of_the_start() {
+    let store = Store::with_paths(&["x/", "x/m/", "x/f"]);
+    let vfs = Vfs::builder().whole_paths(1 << 16).records_every_path(true).build(store.clone());
+    let context = vfs.context();
+    context.bind(PathAt::cwd(b"/"), PathAt::cwd(b"/x/m"), MountFlags::default(), false).unwrap();
+    let start = context.hold(Base::CWD, b"/x", true).unwrap();
+    let ino = || context.attr(Base::at(&start), b"m/x/f", true).map(|attr| attr.ino);
+    for _ in 0..4 {
+        assert_eq!(ino(), Ok(store.node("x/f")));
+    }
+    context.rename(PathAt::cwd(b"/x"), PathAt::cwd(b"/y"), RenameFlags::default()).unwrap();
+    assert_eq!(ino(), Err(Errno::ENOENT));
+}

@@ -32,6 +32,7 @@ pub(crate) struct Class {
     cred: Credentials,
     secret: u128,
     has_entries: AtomicBool,
+    has_followed: AtomicBool,
 }
 
 impl Class {
@@ -46,11 +47,21 @@ impl Class {
         self.has_entries.load(Relaxed)
     }
 
+    /// Whether a path that ends at a link which is followed was recorded for this class.
+    pub(crate) fn has_followed(&self) -> bool {
+        // Relaxed: a hint.
+        self.has_followed.load(Relaxed)
+    }
+
     /// Notes that a path is recorded for this class.
-    pub(crate) fn note_entry(&self) {
+    pub(crate) fn note_entry(&self, is_followed: bool) {
         if !self.has_entries() {
             // Relaxed: a hint.
             self.has_entries.store(true, Relaxed);
+        }
+        if is_followed && !self.has_followed() {
+            // Relaxed: a hint.
+            self.has_followed.store(true, Relaxed);
         }
     }
 }
@@ -83,6 +94,11 @@ impl Deref for Classed {
     }
 }
 
+/// A random number that is added to the signatures of some paths.
+pub(super) fn secret() -> u128 {
+    u128::from(prim::seed::random_u64()) << 64 | u128::from(prim::seed::random_u64())
+}
+
 /// The classes of a tree.
 #[derive(Default)]
 pub(super) struct Classes {
@@ -110,8 +126,12 @@ impl Classes {
         if known.len >= MOST {
             return None;
         }
-        let secret = u128::from(prim::seed::random_u64()) << 64 | u128::from(prim::seed::random_u64());
-        let class = Arc::new(Class { cred: cred.clone(), secret, has_entries: AtomicBool::new(false) });
+        let class = Arc::new(Class {
+            cred: cred.clone(),
+            secret: secret(),
+            has_entries: AtomicBool::new(false),
+            has_followed: AtomicBool::new(false),
+        });
         known.len += 1;
         known.classes.entry((cred.uid, cred.gid)).or_default().push(class.clone());
         Some(class)

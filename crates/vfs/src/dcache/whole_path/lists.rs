@@ -6,17 +6,18 @@
 //! the moment when it was made; the sequences are those of that moment. It is an entry of a table with [`WAYS`] places
 //! for each key, so it can be replaced by the list of another key, or by a younger one of the same.
 //!
-//! A path that crosses mount points has a list of its directory's text instead: its key is the signature of that text. Such
-//! a list notes which of its directories are mount points that the path crosses. They lead to the mount of the path's end.
+//! A path that crosses mount points, or has symbolic links, has a list of its directory's text instead, and a path that ends at a
+//! link a list of its whole text: the key is the signature of that text. Such a list has the links too, and their number. It notes
+//! which of its directories are mount points that the path crosses. They lead to the mount of the path's end.
 //!
 //! # Layout
 //! | words of a block | |
 //! |---|---|
 //! | 0 | the version, and in bit 0 whether the block is being written |
 //! | 1, 2 | the addresses of start and directory, or the signature of a text; a first word of 0: the block is vacant |
-//! | 3 | the stamp; above it the number of directories in 16 bits, and a bit for each that is crossed |
+//! | 3 | the stamp; above it the number of directories and links in 8 bits, that of the links in 8, and a bit for each that is crossed |
 //! | 4 | the sum |
-//! | 5.. | the addresses of the directories |
+//! | 5.. | the addresses of the directories and links |
 //!
 //! # How it is locked
 //! A block is a sequence lock whose count is word 0; a thread that finds it being written goes on without it.
@@ -75,17 +76,29 @@ pub(crate) struct List {
     len: usize,
     /// A bit for each directory that is a mount point which the path crosses.
     crossed: u16,
+    /// Links that the path has. (One that it passes twice counts twice.)
+    links: u8,
     dirs: [usize; DEEPEST],
 }
 
 impl List {
     pub(crate) fn new(stamp: u32) -> Self {
-        Self { stamp, sum: 0, len: 0, crossed: 0, dirs: [0; DEEPEST] }
+        Self { stamp, sum: 0, len: 0, crossed: 0, links: 0, dirs: [0; DEEPEST] }
     }
 
     /// Whether the path crosses a mount point.
     pub(crate) fn is_crossing(&self) -> bool {
         self.crossed != 0
+    }
+
+    /// Whether the path crosses a mount point or has a link.
+    pub(crate) fn is_routed(&self) -> bool {
+        self.is_crossing() || self.links != 0
+    }
+
+    /// Symbolic links that the path has.
+    pub(crate) fn links(&self) -> u32 {
+        self.links.into()
     }
 
     /// Whether both are lists of the same directories with the same sequences and mount points.
@@ -96,6 +109,11 @@ impl List {
     /// Notes that the path crosses the directory that was added last.
     pub(crate) fn cross(&mut self) {
         self.crossed |= 1 << self.len.saturating_sub(1);
+    }
+
+    /// Notes that the path follows a link.
+    pub(crate) fn follow(&mut self) {
+        self.links = self.links.saturating_add(1);
     }
 
     /// The addresses of the mount points that the path crosses, in its order.
@@ -117,6 +135,11 @@ impl List {
             self.len += 1;
         }
         has_room
+    }
+
+    /// The same, unless the list has it: the path comes there again.
+    pub(crate) fn push_once(&mut self, lists: &Lists, address: usize, seq: u32) -> bool {
+        self.dirs().contains(&address) || self.push(lists, address, seq)
     }
 }
 
@@ -146,12 +169,20 @@ impl Lists {
             return None;
         }
         let (made, sum) = (word(3), word(4));
-        let (stamp, len, crossed) = (made as u32, usize::from((made >> 32) as u16).min(DEEPEST), (made >> 48) as u16);
+        let (stamp, len) = (made as u32, usize::from((made >> 32) as u8).min(DEEPEST));
+        let (links, crossed) = ((made >> 40) as u8, (made >> 48) as u16);
         let dirs = core::array::from_fn(|at| if at < len { word(FIRST + at) as usize } else { 0 });
         // ORDERING: the Acquire fence pairs with the Release fence in `put`: if one of the words above is of a later write,
         // the load below sees that.
         fence(Acquire);
-        (version & BUSY == 0 && words[0].load(Relaxed) == version).then_some(List { stamp, sum, len, crossed, dirs })
+        (version & BUSY == 0 && words[0].load(Relaxed) == version).then_some(List {
+            stamp,
+            sum,
+            len,
+            crossed,
+            links,
+            dirs,
+        })
     }
 
     /// Puts the list of a pair. Does nothing if another thread writes the block.
@@ -165,7 +196,8 @@ impl Lists {
         // Relaxed: inside the write.
         words[1].store(pair.0[0], Relaxed);
         words[2].store(pair.0[1], Relaxed);
-        words[3].store(u64::from(list.crossed) << 48 | (list.len as u64) << 32 | u64::from(list.stamp), Relaxed);
+        let counts = u64::from(list.crossed) << 16 | u64::from(list.links) << 8 | list.len as u64;
+        words[3].store(counts << 32 | u64::from(list.stamp), Relaxed);
         words[4].store(list.sum, Relaxed);
         for (word, dir) in words[FIRST..].iter().zip(list.dirs()) {
             word.store(*dir as u64, Relaxed);
@@ -237,9 +269,10 @@ mod tests {
         assert!((0..DEEPEST).all(|n| list.push(&lists, 64 * (n + 1), 2)));
         assert!(!list.push(&lists, 64, 2), "it has no room for more");
         list.cross();
+        (0..40).for_each(|_| list.follow());
         lists.put(pairs[0], &list);
         assert_eq!((lists.find(pairs[0]), lists.find(pairs[1])), (Some(list), None));
-        assert!(list.is_crossing() && list.mountpoints().eq([64 * DEEPEST]));
+        assert!(list.is_crossing() && list.mountpoints().eq([64 * DEEPEST]) && list.links() == 40);
         lists.put(pairs[1], &List::new(8));
         assert_eq!((lists.find(pairs[0]), lists.find(pairs[1])), (None, Some(List::new(8))));
         lists.clear();
