@@ -40,7 +40,7 @@ struct Server {
     session: Arc<Session>,
     transport: Transport,
     kernel: Arc<Kernel>,
-    body: Body,
+    body: Body<'static>,
 }
 
 impl Server {

@@ -98,6 +98,11 @@ structs! {
     NotifyPruneOut { count: u32, padding: u32, spare: u64 } = 16;
     /// The argument of the `ioctl(2)` that registers a backing file.
     BackingMap { fd: i32, flags: u32, padding: u64 } = 16;
+    /// What the memory of a request over io_uring has besides header and struct. `payload_sz`: bytes of names and data, of
+    /// the request or of the reply.
+    UringEntInOut { flags: u64, commit_id: u64, payload_sz: u32, padding: u32, reserved: u64 } = 32;
+    /// The argument of a command over io_uring.
+    UringCmdReq { flags: u64, commit_id: u64, qid: u16, padding: [u8; 6] } = 24;
 }
 
 /// Defines numbers of the protocol with one type.
@@ -119,6 +124,11 @@ pub mod opcode {
         BMAP = 37, DESTROY = 38, IOCTL = 39, POLL = 40, NOTIFY_REPLY = 41, BATCH_FORGET = 42, FALLOCATE = 43,
         READDIRPLUS = 44, RENAME2 = 45, LSEEK = 46, COPY_FILE_RANGE = 47, TMPFILE = 51,
     }
+}
+
+/// `enum fuse_uring_cmd`.
+pub mod uring {
+    numbers! { u32: REGISTER = 1, COMMIT_AND_FETCH = 2 }
 }
 
 /// `FATTR_*`: which fields of [`SetattrIn`] mean something.

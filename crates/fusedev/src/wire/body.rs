@@ -4,6 +4,9 @@
 //! Memory that a thread uses again for each reply. It is as long as the longest body so far, and its bytes are initialised
 //! once: a read goes into it without another pass over them. Only what was written for a reply leaves with it.
 //!
+//! A body can begin in memory of somebody else ([`Body::lent`]), from where the reply need not be copied. One that outgrows
+//! that moves to its own.
+//!
 //! # Where it comes from
 //! `struct fuse_dirent` in `linux/fuse.h`; own code.
 
@@ -12,37 +15,67 @@ use zerocopy::{Immutable, IntoBytes};
 
 /// See the [module documentation](self).
 #[derive(Debug, Default)]
-pub struct Body {
+pub struct Body<'m> {
     memory: Vec<u8>,
+    lent: &'m mut [u8],
+    /// The reply did not fit into `lent`.
+    has_moved: bool,
     /// Bytes of this reply.
     len: usize,
 }
 
-impl Body {
+impl<'m> Body<'m> {
     /// An empty one.
     #[must_use]
     pub const fn new() -> Self {
-        Self { memory: Vec::new(), len: 0 }
+        Self { memory: Vec::new(), lent: &mut [], has_moved: false, len: 0 }
+    }
+
+    /// An empty one that begins in `lent`, and takes `memory` for what does not fit.
+    #[must_use]
+    pub const fn lent(lent: &'m mut [u8], memory: Vec<u8>) -> Self {
+        Self { memory, lent, has_moved: false, len: 0 }
+    }
+
+    /// Its own memory, for another one.
+    #[must_use]
+    pub fn into_memory(self) -> Vec<u8> {
+        self.memory
     }
 
     /// What was written for this reply.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.memory[..self.len]
+        if self.has_moved { &self.memory[..self.len] } else { &self.lent[..self.len] }
     }
 
     /// Empties it for the next reply.
     pub fn clear(&mut self) {
-        self.len = 0;
+        (self.len, self.has_moved) = (0, false);
     }
 
     /// The next `more` bytes, with any contents.
     fn room(&mut self, more: usize) -> &mut [u8] {
         let end = self.len + more;
+        if !self.has_moved {
+            if end <= self.lent.len() {
+                return &mut self.lent[self.len..end];
+            }
+            self.move_out();
+        }
         if self.memory.len() < end {
             self.memory.resize(end, 0);
         }
         &mut self.memory[self.len..end]
+    }
+
+    /// Goes on in the body's own memory.
+    fn move_out(&mut self) {
+        if self.memory.len() < self.len {
+            self.memory.resize(self.len, 0);
+        }
+        self.memory[..self.len].copy_from_slice(&self.lent[..self.len]);
+        self.has_moved = true;
     }
 
     /// Appends bytes.
@@ -111,6 +144,25 @@ mod tests {
         body.clear();
         assert!(body.put_dirent_plus(200, EntryOut { nodeid: 3, ..EntryOut::default() }, dirent, b"x"));
         assert_eq!((body.bytes().len(), body.bytes()[0], body.bytes()[152]), (160, 3, b'x'));
+    }
+
+    #[test]
+    fn a_body_stays_in_lent_memory_as_long_as_it_fits() {
+        let mut lent = [0xff; 8];
+        let at = lent.as_ptr();
+        let mut body = Body::lent(&mut lent, vec![0xee; 3]);
+        body.put(b"12345678");
+        assert_eq!((body.bytes(), body.bytes().as_ptr()), (&b"12345678"[..], at));
+        body.put(b"9");
+        assert_eq!(body.bytes(), b"123456789");
+        assert_ne!(body.bytes().as_ptr(), at);
+        body.clear();
+        assert_eq!(body.fill(9, |room| Err::<usize, _>(room.len())), Err(9));
+        assert_eq!(body.bytes(), b"");
+        body.clear();
+        body.put(b"x");
+        assert_eq!((body.bytes(), body.bytes().as_ptr()), (&b"x"[..], at), "the next reply begins there again");
+        assert_eq!(body.into_memory().len(), 9);
     }
 
     #[test]

@@ -80,6 +80,12 @@ pub fn offered(asked: &InitIn) -> InitFlags {
     InitFlags::from_bits_retain(low.bits() | high)
 }
 
+/// What was agreed on, by this reply.
+#[must_use]
+pub fn taken(out: &InitOut) -> InitFlags {
+    InitFlags::from_bits_retain(u64::from(out.flags) | u64::from(out.flags2) << 32)
+}
+
 /// The reply: of `wanted` what the kernel can do.
 #[must_use]
 pub fn reply(asked: &InitIn, wanted: InitFlags, limits: Limits) -> InitOut {
