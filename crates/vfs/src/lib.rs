@@ -153,6 +153,13 @@ impl Vfs {
         self.tree.has_flushes()
     }
 
+    /// Returns true if a file system that is, or was, mounted in the tree has not [`FsTraits::never_waits`]: an operation may
+    /// wait for a device, another process or a network.
+    #[must_use]
+    pub fn may_wait(&self) -> bool {
+        self.tree.may_wait()
+    }
+
     /// Panics of file systems that the tree caught, where it had to complete its own work: in
     /// [`FileSystem::evict`], [`FileSystem::release`], and the drops of a file system and its inodes' data. The
     /// panic hook has reported each. Other methods' panics reach the caller of the operation.

@@ -191,6 +191,7 @@ impl SuperBlock {
             entries.charge(SLOT as i64);
         }
         let inodes = Inodes::new(&tree.domain, is_limited);
+        tree.note_waits(!traits.never_waits);
         // Before the file system is called, which may panic.
         let slabs = [slab.clone(), negative_slab.clone()];
         let memory = Memory { tree: tree.clone(), inodes: inodes.table(), slabs };

@@ -55,6 +55,8 @@ pub(crate) struct Tree {
     next_number: AtomicU64,
     /// Whether a file system of the tree has, or had, [`FsTraits::wants_flushes`](crate::dcache::fs::FsTraits).
     has_flushes: AtomicBool,
+    /// Whether one has not, or had not, [`FsTraits::never_waits`](crate::dcache::fs::FsTraits).
+    may_wait: AtomicBool,
     /// Panics of callbacks that [`Tree::contain`] caught.
     panics: AtomicU64,
 }
@@ -147,6 +149,7 @@ impl Tree {
             record_locks: RecordLocks::new(),
             next_number: AtomicU64::new(1),
             has_flushes: AtomicBool::new(false),
+            may_wait: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         }
     }
@@ -173,6 +176,20 @@ impl Tree {
     pub(crate) fn has_flushes(&self) -> bool {
         // Relaxed: as in `note_closes`.
         self.has_flushes.load(Relaxed)
+    }
+
+    /// Notes whether calls of a file system may wait.
+    pub(crate) fn note_waits(&self, may_wait: bool) {
+        if may_wait {
+            // Relaxed: as in `note_closes`.
+            self.may_wait.store(true, Relaxed);
+        }
+    }
+
+    /// Whether there is such a file system, or was.
+    pub(crate) fn may_wait(&self) -> bool {
+        // Relaxed: as in `note_closes`.
+        self.may_wait.load(Relaxed)
     }
 
     /// Runs a callback of a file system in the middle of work that must be completed. Catches its panic, which the

@@ -70,3 +70,40 @@ fn a_reference_that_was_taken_from_the_owner_of_a_sealed_mount_keeps_it() {
     assert_eq!(unmount_beside(|_, _, mount, _| taken = Some(mount.share())), Err(Errno::EBUSY));
     drop(taken);
 }
+
+#[test]
+fn a_tree_may_wait_from_the_first_file_system_that_may() {
+    /// Answers from memory.
+    struct Quick;
+
+    impl FileSystem for Quick {
+        fn root(&self) -> NewInode {
+            Names.root()
+        }
+
+        fn traits(&self) -> FsTraits {
+            FsTraits { never_waits: true, ..Names.traits() }
+        }
+
+        fn create(
+            &self,
+            request: &Request,
+            dir: &Inode,
+            name: &[u8],
+            attr: &mut Attr,
+            body: Option<&[u8]>,
+        ) -> Result<u64, Errno> {
+            Names.create(request, dir, name, attr, body)
+        }
+    }
+
+    let vfs = Vfs::new(Quick);
+    let context = vfs.context();
+    context.mkdir(Base::CWD, b"/m", 0o755).unwrap();
+    context.mount(Quick, Base::CWD, b"/m", MountFlags::empty()).unwrap();
+    assert!(!vfs.may_wait());
+    context.mount(Names, Base::CWD, b"/m", MountFlags::empty()).unwrap();
+    assert!(vfs.may_wait());
+    context.unmount(Base::CWD, b"/m", UnmountFlags::default()).unwrap();
+    assert!(vfs.may_wait(), "its files may be open");
+}
