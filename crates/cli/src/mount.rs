@@ -155,6 +155,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
         session: mounted.session().clone(),
         source: settings.mount.name.clone(),
         mountpoint: mounted.mountpoint().into(),
+        carrier: mounted.carrier().clone(),
         budget: source.budget(),
         hosts,
     });

@@ -2,8 +2,8 @@
 //!
 //! # What it is
 //! Two layers. The [`Session`] implements the operations of FUSE on a tree. It keeps the kernel's state (nodes, their lookup
-//! counts, open handles) and does not depend on how requests arrive. The transport reads requests from `/dev/fuse`. [`mount`]
-//! combines both.
+//! counts, open handles) and does not depend on how requests arrive. The transport receives them through io_uring, or from
+//! `/dev/fuse`. [`mount`] combines both.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod carrier;
 mod checkers;
 mod cures;
 mod handles;
@@ -37,10 +38,11 @@ pub mod prometheus;
 mod session;
 mod transport;
 
+pub use carrier::{Carrier, NoRing};
 pub use checkers::{CheckedOptions, Checker, Refusal, Right, checker, refusal, right};
 pub use metrics::{Gauge, Metrics, Op, OpStats, Snapshot};
 pub use mount::{MountError, Mounted, check_options, mount};
-pub use options::{Checks, MountOptions, SessionOptions, Shown, Ttls};
+pub use options::{Checks, MountOptions, SessionOptions, Shown, Ttls, Uring};
 pub use session::{
     Caller, Entry, FileLock, Listed, LockAnswer, LockFamily, LockOwner, NameIn, NewMode, Opened, ROOT_NODE, Session,
     Unlisted,

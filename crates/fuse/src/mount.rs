@@ -10,11 +10,12 @@
 mod direct;
 mod fusermount;
 
+use crate::carrier::{Carrier, NoRing};
 use crate::checkers::{Refusal, mount_refusal};
 use crate::mountinfo::{self, MountInfo};
 use crate::options::MountOptions;
 use crate::session::Session;
-use crate::transport::{KernelSender, Server, Transport, threads};
+use crate::transport::{KernelSender, Server, ServerError, Transport};
 use fusedev::Device;
 use fusermount::HelperError;
 use message::{one_line, shell_word, show, without_number};
@@ -92,6 +93,14 @@ pub enum MountError {
     /// The process may not mount.
     #[error("{}: not permitted to mount (a container needs CAP_SYS_ADMIN and a security profile that allows mounts)", show(.0))]
     NotPermitted(PathBuf),
+    /// Io_uring was [required](crate::Uring::Required).
+    #[error("{}: no io_uring: {reason} (mount without `-o uring`)", show(.mountpoint))]
+    NoRing {
+        /// The mount point.
+        mountpoint: PathBuf,
+        /// Why not.
+        reason: NoRing,
+    },
     /// The kernel refused.
     #[error("{}: the kernel refused to mount: {}", show(.mountpoint), one_line(&without_number(.source)))]
     Kernel {
@@ -108,6 +117,7 @@ pub struct Mounted {
     session: Arc<Session>,
     mountpoint: PathBuf,
     device: u64,
+    carrier: Carrier,
     /// The helper has mounted, and must also unmount.
     is_by_helper: bool,
     end: io::PipeReader,
@@ -142,23 +152,28 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
     let (device, is_by_helper) = connect(&full, options).map_err(|error| refused(mountpoint, error))?;
     let device = Arc::new(device);
     // From here on there is a mount, which must not stay behind without a server.
-    let not_served = |source| {
+    let not_served = |error| {
         let _ = unmount_now(&full, is_by_helper);
-        kernel(source)
+        match error {
+            ServerError::NoRing(reason) => MountError::NoRing { mountpoint: at(), reason },
+            ServerError::Io(source) => kernel(source),
+        }
     };
-    let server = Server::negotiate(transport, device.clone(), options).map_err(not_served)?;
-    let sender = KernelSender { device, session: Arc::downgrade(&session) };
-    // One thread must be free to take the FORGET that the others wait for.
-    session.notify_by(sender, threads(options) - 1);
+    let mut server = Server::negotiate(transport, device.clone(), options).map_err(not_served)?;
+    session.notify_by(KernelSender { device, session: Arc::downgrade(&session) });
+    server.begin(options).map_err(not_served)?;
+    session.allow_waiting(server.waiting());
+    let carrier = server.carrier();
     let serve = move || {
         let _open = open_while_served;
         // The connection ends like this, too, when a detached mount goes with the last process that used it.
         server.run().or_else(|error| if is_aborted(&error) { Ok(()) } else { Err(error) })
     };
-    let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve).map_err(not_served)?;
+    let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve);
+    let server = server.map_err(|error| not_served(error.into()))?;
     let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
     tracing::info!(mountpoint = %full.display(), "mounted");
-    Ok(Mounted { session, mountpoint: full, device, is_by_helper, end, server: Some(server) })
+    Ok(Mounted { session, mountpoint: full, device, carrier, is_by_helper, end, server: Some(server) })
 }
 
 /// Checks that under these options somebody checks every permission: [`crate::refusal`]. [`mount`] does the same.
@@ -202,6 +217,12 @@ impl Mounted {
     #[must_use]
     pub fn device(&self) -> u64 {
         self.device
+    }
+
+    /// What carries its requests.
+    #[must_use]
+    pub fn carrier(&self) -> &Carrier {
+        &self.carrier
     }
 
     /// A descriptor for `poll(2)` that becomes readable when the mount is gone, for any reason, and the server has ended.

@@ -97,6 +97,19 @@ impl Default for SessionOptions {
     }
 }
 
+/// Whether requests come through io_uring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Uring {
+    /// Where the kernel offers it (Linux 6.14, and `Y` in `/sys/module/fuse/parameters/enable_uring`) and lets this process
+    /// use it.
+    #[default]
+    IfOffered,
+    /// Never.
+    Never,
+    /// Otherwise mounting fails.
+    Required,
+}
+
 /// Options of a mount.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
@@ -121,9 +134,11 @@ pub struct MountOptions {
     pub nosymfollow: bool,
     /// Reading does not change access times.
     pub noatime: bool,
-    /// Threads that serve requests, from 1 to 256. `None`: one for each CPU, at least 2 and at most 8.
+    /// Whether requests come through io_uring.
+    pub uring: Uring,
+    /// Threads that serve requests of `/dev/fuse`, from 1 to 256. `None`: one for each CPU, at least 2 and at most 8.
     pub threads: Option<usize>,
-    /// Each thread has its own descriptor of `/dev/fuse`.
+    /// Each of these threads has its own descriptor of `/dev/fuse`.
     pub clone_fd: bool,
     /// Longest read and write, in bytes.
     pub max_write: u32,
@@ -142,6 +157,7 @@ impl Default for MountOptions {
             noexec: false,
             nosymfollow: false,
             noatime: false,
+            uring: Uring::default(),
             threads: None,
             clone_fd: true,
             max_write: 1 << 20,

@@ -185,17 +185,21 @@ impl Session {
         Ok(session)
     }
 
-    /// Starts a thread that sends notices of changes by `sender`. Must be called at most once. At most `waiting` requests may
-    /// wait at once until the kernel has forgotten names: fewer than there are threads that serve requests.
-    pub(crate) fn notify_by(&self, sender: impl Sender, waiting: usize) {
+    /// Starts a thread that sends notices of changes by `sender`. Must be called at most once.
+    pub(crate) fn notify_by(&self, sender: impl Sender) {
         match Notices::start(sender, QUEUED_NOTICES, self.metrics.clone()) {
-            Ok(notices) => {
-                drop(self.notices.set(notices));
-                self.room.allow(waiting);
-            }
+            Ok(notices) => drop(self.notices.set(notices)),
             Err(error) => {
                 tracing::warn!(%error, "the kernel will not learn of changes behind it: no thread for notices")
             }
+        }
+    }
+
+    /// Lets at most `waiting` requests wait at once until the kernel has forgotten names: fewer than there are threads that
+    /// serve requests. Without a sender of notices, which make the kernel forget, none waits.
+    pub(crate) fn allow_waiting(&self, waiting: usize) {
+        if self.notices.get().is_some() {
+            self.room.allow(waiting);
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! # What it is
 //! [`Transport::serve`] reads a request from its bytes, hands it to the session, and sends the reply. Requests are timed here,
-//! from before the call until the reply is sent. [`Server`] does that for all messages of `/dev/fuse`, on several threads.
+//! from before the call until the reply is sent. [`Server`] does that for all messages of a connection, on several threads: those
+//! that come through io_uring, where the kernel offers it, or those of `/dev/fuse`.
 //!
 //! # What it is not
 //! A judge of messages: [`fusedev::wire`] reads them. What is malformed gets `EIO`, and nothing else happens.
@@ -21,6 +22,7 @@ mod entries;
 mod flags;
 mod passthrough;
 mod reply;
+mod rings;
 mod seek;
 mod sender;
 mod server;
@@ -39,10 +41,9 @@ use std::sync::Arc;
 use trace::line;
 use vfs::Errno;
 
-pub(crate) use flags::threads;
 pub use reply::Channel;
 pub(crate) use sender::KernelSender;
-pub(crate) use server::Server;
+pub(crate) use server::{Server, ServerError};
 
 /// Serves the messages of one connection.
 #[derive(Debug)]

@@ -42,6 +42,11 @@ fn long() -> MountOptions {
 }
 
 #[test]
+fn all_of_these_over_io_uring() {
+    support::again_over_ring("all_of_these_over_io_uring");
+}
+
+#[test]
 fn the_kernel_sees_files_and_links_as_they_are() {
     let vfs = ram();
     let Some(mount) = Mount::new(&vfs, &long()) else { return };

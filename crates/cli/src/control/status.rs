@@ -1,6 +1,6 @@
 //! The status of a mount: what its process reports.
 
-use fuse::{Session, Snapshot};
+use fuse::{Carrier, Session, Snapshot};
 use hostfs::HostHandle;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -16,6 +16,8 @@ pub(crate) struct ServedMount {
     pub(crate) source: String,
     /// Its mount point.
     pub(crate) mountpoint: PathBuf,
+    /// What carries its requests.
+    pub(crate) carrier: Carrier,
     /// What the caches of the root may hold.
     pub(crate) budget: Budget,
     /// Directories of this machine in the tree.
@@ -31,6 +33,8 @@ pub(crate) struct Status {
     pub(crate) source: String,
     /// Its mount point.
     pub(crate) mountpoint: String,
+    /// What carries its requests, and why not io_uring.
+    pub(crate) transport: String,
     /// The process that serves it.
     pub(crate) pid: u32,
     /// Operations, the session, the caches, fallbacks of the fast walk.
@@ -113,6 +117,7 @@ impl ServedMount {
             version: env!("CARGO_PKG_VERSION").into(),
             source: self.source.clone(),
             mountpoint: self.mountpoint.to_string_lossy().into(),
+            transport: self.carrier.to_string(),
             pid: std::process::id(),
             snapshot,
             budget: BudgetStatus {

@@ -100,7 +100,8 @@ impl CommandError for ServeError {
         match self {
             Self::Child { status, .. } | Self::Reported(status) => *status,
             Self::Killed(signal) => 128 + signal,
-            Self::Mount(MountError::Kernel { .. } | MountError::NoRoot(_) | MountError::Stale { .. }) => 1,
+            Self::Mount(MountError::Kernel { .. } | MountError::NoRing { .. } | MountError::NoRoot(_)) => 1,
+            Self::Mount(MountError::Stale { .. }) => 1,
             Self::Signals(_) | Self::Spawn(_) | Self::ChildLost(_) | Self::Server(_) => 1,
             _ => 2,
         }

@@ -9,7 +9,7 @@ use super::row::Form::{Switch, Value};
 use super::row::Owner::{self, Directory, Mount, Ram};
 use super::row::Row;
 use super::values::{at_least_one, budget, duration, limit, number, octal, size_of_memory};
-use fuse::Checks;
+use fuse::{Checks, Uring};
 use hostfs::{MountPoints, Revalidate};
 use lightfoot::MountFlags;
 
@@ -26,7 +26,7 @@ fn put<T>(slot: &mut T, value: Option<T>) -> Option<()> {
 }
 
 /// All options, in the order of the documents.
-pub(super) const TABLE: [Row; 44] = [
+pub(super) const TABLE: [Row; 45] = [
     Row {
         name: "ro",
         form: Switch {
@@ -138,6 +138,13 @@ pub(super) const TABLE: [Row; 44] = [
         help: "How long the kernel caches that a name does not exist.",
     },
     Row {
+        name: "uring",
+        form: Switch { off: "no_uring", set: |s, on| s.mount.uring = if on { Uring::Required } else { Uring::Never } },
+        valid: &[Mount],
+        default: "io_uring where the kernel offers it",
+        help: "Receive requests through io_uring, or fail; or only through /dev/fuse.",
+    },
+    Row {
         name: "threads",
         form: Value {
             shape: "N",
@@ -146,7 +153,7 @@ pub(super) const TABLE: [Row; 44] = [
         },
         valid: &[Mount],
         default: "one a CPU, 2 to 8",
-        help: "Number of threads that serve requests, at most 256.",
+        help: "Number of threads that serve /dev/fuse, at most 256. With io_uring each processor has its own.",
     },
     Row {
         name: "max_threads",

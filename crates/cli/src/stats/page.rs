@@ -40,11 +40,12 @@ pub(super) fn short(status: &Status, lines: usize) -> String {
 }
 
 fn head(status: &Status) -> String {
-    let Status { mountpoint, source, pid, version, snapshot, .. } = status;
+    let Status { mountpoint, source, pid, version, snapshot, transport, .. } = status;
     let all: u64 = snapshot.ops.iter().map(|op| op.count).sum();
     let (span, per_second) = (time(snapshot.span_ns), rate(all, snapshot.span_ns));
     let first = format!("{mountpoint}: {source}, process {pid}, lightfoot {version}\n");
-    first + &format!("{} operations in {span}, {per_second} a second\n\n", grouped(all))
+    let second = format!("requests come through {transport}\n");
+    first + &second + &format!("{} operations in {span}, {per_second} a second\n\n", grouped(all))
 }
 
 /// The operations, the most frequent first, `most` at most.

@@ -59,7 +59,8 @@ impl SmallCase {
         let session = Session::new(&vfs, SessionOptions { max_nodes: 1 << 20, ..SessionOptions::default() }).unwrap();
         let kernel = Arc::new(DroppingKernel::default());
         kernel.session.set(Arc::downgrade(&session)).unwrap();
-        session.notify_by(Link(kernel.clone()), 1);
+        session.notify_by(Link(kernel.clone()));
+        session.allow_waiting(1);
         Self { session, kernel }
     }
 

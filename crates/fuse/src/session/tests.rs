@@ -90,7 +90,8 @@ fn case(options: SessionOptions) -> Case {
     let session = Session::new(&vfs, options).unwrap();
     session.note_expiry(true);
     let (send, sent) = mpsc::channel();
-    session.notify_by(Writer(send), 1);
+    session.notify_by(Writer(send));
+    session.allow_waiting(1);
     Case { session, vfs, invalidator: invalidator.get().unwrap().clone(), sent }
 }
 

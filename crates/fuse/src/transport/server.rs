@@ -1,8 +1,10 @@
-//! The server of a connection: threads that read the messages of `/dev/fuse`, from INIT to the end.
+//! The server of a connection: threads that receive its messages, from INIT to the end.
 //!
 //! # What it is
-//! [`Server::negotiate`] answers INIT. [`Server::run`] starts the threads: each reads a message, serves it, and reads the next;
-//! the kernel hands each message to one of them. It returns when the connection is over and all threads have ended.
+//! [`Server::negotiate`] answers INIT; if the kernel offers io_uring, rings are there before. [`Server::begin`] registers their
+//! slots. [`Server::run`] serves, and returns when the connection is over and all threads have ended. With io_uring it reads
+//! what still comes through `/dev/fuse`. Without, it starts the threads: each reads a message, serves it, and reads the next;
+//! the kernel hands each message to one of them.
 //!
 //! # How it is locked
 //! Not at all. The threads share the [`Transport`].
@@ -12,17 +14,20 @@
 
 use super::flags::{limits, threads, wanted};
 use super::reply::Channel;
+use super::rings::{MOST_THREADS, Rings, plan};
 use super::{Next, Transport};
-use crate::options::MountOptions;
-use fusedev::Device;
-use fusedev::wire::abi::{InHeader, InitIn, MAJOR};
+use crate::carrier::{Carrier, NoRing};
+use crate::options::{MountOptions, Uring};
+use fusedev::wire::abi::{InHeader, InitIn, MAJOR, opcode};
 use fusedev::wire::init::{self, InitFlags, MAX_WRITE, OLDEST_MINOR};
 use fusedev::wire::{Body, Operation, Request};
+use fusedev::{Device, payload_bytes};
 use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 use std::thread;
-use zerocopy::IntoBytes;
+use std::time::Duration;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Bytes of a buffer beyond the longest write: the header, the structs, names.
 const HEAD: usize = 4096 + 2 * 4096;
@@ -30,28 +35,53 @@ const HEAD: usize = 4096 + 2 * 4096;
 /// The longest message but writes: an extended attribute of 64 KiB.
 const LONGEST_OTHER: u32 = 64 << 10;
 
+/// With io_uring: the pause after a FORGET. Those that come meanwhile make one message, with one wake-up.
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// See the [module documentation](self).
 pub(crate) struct Server {
-    transport: Transport,
+    transport: Arc<Transport>,
     device: Arc<Device>,
+    rings: Result<Rings, NoRing>,
+    /// Threads without rings.
     threads: usize,
     clone_fd: bool,
     /// Bytes of a thread's buffer.
     buffer: usize,
 }
 
+/// Why a connection cannot be served.
+#[derive(Debug)]
+pub(crate) enum ServerError {
+    /// Io_uring was [required](Uring::Required).
+    NoRing(NoRing),
+    /// Those of the device; `EPROTO`: the kernel's protocol is too old; `ENOTCONN`: it has unmounted.
+    Io(io::Error),
+}
+
+impl From<io::Error> for ServerError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
 impl Server {
     /// Answers INIT.
     ///
     /// # Errors
-    /// Those of the device; `EPROTO`: the kernel's protocol is too old; `ENOTCONN`: it has unmounted.
-    pub(crate) fn negotiate(transport: Transport, device: Arc<Device>, options: &MountOptions) -> io::Result<Self> {
+    /// See [`ServerError`].
+    pub(crate) fn negotiate(
+        transport: Transport,
+        device: Arc<Device>,
+        options: &MountOptions,
+    ) -> Result<Self, ServerError> {
+        let transport = Arc::new(transport);
         let buffer = HEAD + options.max_write.clamp(LONGEST_OTHER, MAX_WRITE) as usize;
         let mut message = vec![0; buffer];
         loop {
-            let len = device.read(&mut message)?.ok_or(Errno::NOTCONN)?;
+            let len = device.read(&mut message)?.ok_or(io::Error::from(Errno::NOTCONN))?;
             let Ok(Request { header, operation: Operation::Init(asked) }) = Request::parse(&message[..len]) else {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's first message is not INIT"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's first message is not INIT").into());
             };
             if asked.major > MAJOR {
                 // The kernel then sends INIT of this version.
@@ -60,11 +90,49 @@ impl Server {
             }
             if asked.major < MAJOR || asked.minor < OLDEST_MINOR {
                 device.reply(header.unique, Errno::PROTO.raw_os_error(), &[])?;
-                return Err(Errno::PROTO.into());
+                return Err(io::Error::from(Errno::PROTO).into());
             }
-            accept(&transport, &device, options, &header, &asked)?;
+            let rings = accept(&transport, &device, options, &header, &asked)?;
             let (threads, clone_fd) = (threads(options), options.clone_fd);
-            return Ok(Self { transport, device, threads, clone_fd, buffer });
+            return Ok(Self { transport, device, rings, threads, clone_fd, buffer });
+        }
+    }
+
+    /// Registers the slots of rings, which then serve. If the kernel refuses them, requests come through `/dev/fuse`.
+    ///
+    /// # Errors
+    /// It refuses them, and io_uring was [required](Uring::Required).
+    pub(crate) fn begin(&mut self, options: &MountOptions) -> Result<(), ServerError> {
+        if let Ok(rings) = &self.rings
+            && let Err(reason) = rings.register()
+        {
+            if options.uring == Uring::Required {
+                return Err(ServerError::NoRing(reason));
+            }
+            self.rings = Err(reason);
+        }
+        match &self.rings {
+            Err(reason) if reason.is_surprise() => tracing::warn!(%reason, "io_uring is offered and not used"),
+            _ => tracing::debug!(carrier = %self.carrier(), "connected"),
+        }
+        Ok(())
+    }
+
+    /// What carries requests.
+    pub(crate) fn carrier(&self) -> Carrier {
+        match &self.rings {
+            Ok(rings) => Carrier::Ring { queues: rings.queues(), threads: rings.threads() },
+            Err(reason) => Carrier::Device { threads: self.threads, reason: reason.clone() },
+        }
+    }
+
+    /// How many requests may wait at once until the kernel has forgotten names: another one must be able to come. With
+    /// io_uring that is another of the same queue.
+    pub(crate) fn waiting(&self) -> usize {
+        match &self.rings {
+            Ok(_) if self.transport.session.vfs().may_wait() => MOST_THREADS / 2 - 1,
+            Ok(_) => 0,
+            Err(_) => self.threads - 1,
         }
     }
 
@@ -73,47 +141,61 @@ impl Server {
     /// # Errors
     /// That of the first thread that has one: `ECONNABORTED`; others are a defect.
     pub(crate) fn run(self) -> io::Result<()> {
-        let Self { transport, device, threads, clone_fd, buffer } = self;
-        let clone = || device.try_clone().inspect_err(|error| tracing::debug!(%error, "threads share a descriptor"));
-        let channel = |_| clone_fd.then(clone).and_then(Result::ok).map_or_else(|| device.clone(), Arc::new);
-        // The last has the connection's first descriptor.
-        let channels = (1..threads).map(channel).chain([device.clone()]);
-        let transport = &transport;
-        let serve = |channel: Arc<Device>| move || serve(transport, &channel, buffer);
-        let result = thread::scope(|scope| {
-            let spawn = |(number, channel)| {
-                let name = format!("lightfoot-{number}");
-                thread::Builder::new().name(name).spawn_scoped(scope, serve(channel))
-            };
-            let started: Vec<_> = channels.enumerate().map(spawn).collect();
-            // With fewer threads the mount is slower; without any it cannot be served.
-            let failure = if started.iter().any(Result::is_ok) {
-                None
-            } else {
-                started.iter().find_map(|one| one.as_ref().err())
-            };
-            let mut result = failure.map_or(Ok(()), |error| Err(io::Error::from(error.kind())));
-            for thread in started.into_iter().flatten() {
-                let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));
-                result = result.and(ended);
+        let Self { transport, device, rings, threads, clone_fd, buffer } = self;
+        let result = match rings {
+            Ok(rings) => {
+                let result = serve(&transport, &device, buffer, PAUSE);
+                result.and(rings.join())
             }
-            result
-        });
+            Err(_) => serve_by_threads(&transport, &device, threads, clone_fd, buffer),
+        };
         transport.end();
         result
     }
 }
 
-/// Accepts the kernel's INIT.
-fn accept(
+/// Serves all messages of the device.
+fn serve_by_threads(
     transport: &Transport,
-    device: &Device,
+    device: &Arc<Device>,
+    threads: usize,
+    clone_fd: bool,
+    buffer: usize,
+) -> io::Result<()> {
+    let clone = || device.try_clone().inspect_err(|error| tracing::debug!(%error, "threads share a descriptor"));
+    let channel = |_| clone_fd.then(clone).and_then(Result::ok).map_or_else(|| device.clone(), Arc::new);
+    // The last has the connection's first descriptor.
+    let channels = (1..threads).map(channel).chain([device.clone()]);
+    let serve = |channel: Arc<Device>| move || serve(transport, &channel, buffer, Duration::ZERO);
+    thread::scope(|scope| {
+        let spawn = |(number, channel)| {
+            let name = format!("lightfoot-{number}");
+            thread::Builder::new().name(name).spawn_scoped(scope, serve(channel))
+        };
+        let started: Vec<_> = channels.enumerate().map(spawn).collect();
+        // With fewer threads the mount is slower; without any it cannot be served.
+        let failure =
+            if started.iter().any(Result::is_ok) { None } else { started.iter().find_map(|one| one.as_ref().err()) };
+        let mut result = failure.map_or(Ok(()), |error| Err(io::Error::from(error.kind())));
+        for thread in started.into_iter().flatten() {
+            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));
+            result = result.and(ended);
+        }
+        result
+    })
+}
+
+/// Accepts the kernel's INIT. Rings are made before: once the kernel knows that there will be some, it keeps every request until
+/// each queue has slots.
+fn accept(
+    transport: &Arc<Transport>,
+    device: &Arc<Device>,
     options: &MountOptions,
     header: &InHeader,
     asked: &InitIn,
-) -> io::Result<()> {
+) -> Result<Result<Rings, NoRing>, ServerError> {
     let offered = init::offered(asked);
-    let wanted = wanted(options);
+    let (wanted, limits) = (wanted(options), limits(options));
     if !offered.contains(wanted) {
         tracing::debug!(missing = ?(wanted - offered), "the kernel does not have these capabilities");
     }
@@ -122,21 +204,48 @@ fn accept(
         minor = asked.minor,
         passthrough = offered.contains(InitFlags::PASSTHROUGH),
         io_uring = offered.contains(InitFlags::OVER_IO_URING),
-        "connected to the kernel"
+        "the kernel's offer"
     );
-    device.reply(header.unique, 0, init::reply(asked, wanted, limits(options)).as_bytes())
+    let with_rings = init::reply(asked, wanted | InitFlags::OVER_IO_URING, limits);
+    let start = || {
+        let plan = plan(transport.session.vfs().may_wait()).map_err(|error| NoRing::of(&error))?;
+        Rings::start(transport, device, payload_bytes(&with_rings), plan)
+    };
+    let rings = match options.uring {
+        Uring::Never => Err(NoRing::NotWanted),
+        _ if !offered.contains(InitFlags::OVER_IO_URING) => Err(NoRing::NotOffered),
+        _ => start(),
+    };
+    let reply = match &rings {
+        Err(reason) if options.uring == Uring::Required => {
+            device.reply(header.unique, Errno::OPNOTSUPP.raw_os_error(), &[])?;
+            return Err(ServerError::NoRing(reason.clone()));
+        }
+        Err(_) => init::reply(asked, wanted, limits),
+        Ok(_) => with_rings,
+    };
+    device.reply(header.unique, 0, reply.as_bytes())?;
+    Ok(rings)
 }
 
-/// The loop of one thread.
-fn serve(transport: &Transport, device: &Arc<Device>, buffer: usize) -> io::Result<()> {
+/// The loop of one thread; `pause` is how long it rests after a FORGET.
+fn serve(transport: &Transport, device: &Arc<Device>, buffer: usize, pause: Duration) -> io::Result<()> {
     let channel: Arc<dyn Channel> = device.clone();
     let (mut message, mut body) = (vec![0; buffer], Body::new());
     while let Some(len) = device.read(&mut message)? {
         if transport.serve(&channel, &message[..len], &mut body) == Next::End {
             break;
         }
+        if !pause.is_zero() && is_forget(&message) {
+            thread::sleep(pause);
+        }
     }
     Ok(())
+}
+
+fn is_forget(message: &[u8]) -> bool {
+    let header = InHeader::read_from_prefix(message);
+    header.is_ok_and(|(header, _)| matches!(header.opcode, opcode::FORGET | opcode::BATCH_FORGET))
 }
 
 #[cfg(test)]

@@ -3,12 +3,17 @@
 #![allow(dead_code, reason = "each test target uses a part")]
 
 use hostfs::{HostFs, HostOptions};
-use lightfoot_fuse::{MountOptions, Mounted};
+use lightfoot_fuse::{MountError, MountOptions, Mounted, NoRing, Uring};
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vfs::Vfs;
+
+/// The carrier of the mounts of this process: with [`RING`] io_uring, else `/dev/fuse`.
+const CARRIER: &str = "LIGHTFOOT_TEST_CARRIER";
+const RING: &str = "io_uring";
 
 /// A mount on a new directory; a drop removes both.
 pub(crate) struct Mount {
@@ -17,14 +22,21 @@ pub(crate) struct Mount {
 }
 
 impl Mount {
-    /// `None`, with the line SKIPPED, if this process cannot mount.
+    /// `None`, with the line SKIPPED, if this process cannot mount, or not over the [`CARRIER`].
     pub(crate) fn new(vfs: &Vfs, options: &MountOptions) -> Option<Self> {
         if !can_mount() {
             return None;
         }
         let at = new_dir("mount");
-        let mounted = lightfoot_fuse::mount(vfs, &at, options).expect("root may mount");
-        Some(Self { mounted: Some(mounted), at })
+        let uring = if is_over_ring() { Uring::Required } else { Uring::Never };
+        match lightfoot_fuse::mount(vfs, &at, &MountOptions { uring, ..options.clone() }) {
+            Err(MountError::NoRing { reason: reason @ NoRing::NotOffered, .. }) => {
+                println!("SKIPPED: io_uring: {reason}");
+                let _ = fs::remove_dir(&at);
+                None
+            }
+            mounted => Some(Self { mounted: Some(mounted.expect("root may mount")), at }),
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -86,6 +98,28 @@ impl Drop for HostMount {
         self.mount.end();
         let _ = fs::remove_dir_all(&self.source);
     }
+}
+
+pub(crate) fn is_over_ring() -> bool {
+    std::env::var_os(CARRIER).is_some_and(|carrier| carrier == RING)
+}
+
+/// Runs all tests of this program again, with mounts over io_uring. `this`: the name of the test that calls it.
+pub(crate) fn again_over_ring(this: &str) {
+    if is_over_ring() || !can_mount() {
+        return;
+    }
+    let offer = fs::read_to_string("/sys/module/fuse/parameters/enable_uring").unwrap_or_default();
+    let program = std::env::current_exe().expect("this program");
+    let all = Command::new(&program).args(["--list", "--format=terse"]).output().expect("it runs").stdout;
+    let rows = String::from_utf8_lossy(&all).lines().filter(|line| line.ends_with(": test")).count() - 1;
+    if offer.trim() != "Y" {
+        return println!("SKIPPED: {rows} rows over io_uring: the kernel does not offer it (tools/fuse/with-uring)");
+    }
+    let ran = Command::new(program).args(["--exact", "--skip", this]).env(CARRIER, RING).output().expect("it runs");
+    let printed = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "over io_uring:\n{printed}\n{}", String::from_utf8_lossy(&ran.stderr));
+    println!("{rows} rows over io_uring");
 }
 
 fn can_mount() -> bool {

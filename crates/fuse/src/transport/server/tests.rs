@@ -40,7 +40,7 @@ fn init(major: u32, minor: u32) -> Vec<u8> {
     InitIn { major, minor, max_readahead: 1 << 17, flags: u32::MAX, ..InitIn::default() }.as_bytes().to_vec()
 }
 
-fn negotiate(device: Arc<Device>, options: &MountOptions) -> (Arc<Session>, io::Result<Server>) {
+fn negotiate(device: Arc<Device>, options: &MountOptions) -> (Arc<Session>, Result<Server, ServerError>) {
     let session = Session::new(&Vfs::new(RamFs::new()), options.session.clone()).expect("a session");
     let server = Server::negotiate(Transport::new(session.clone(), options), device, options);
     (session, server)
@@ -71,12 +71,12 @@ fn what_is_no_init_of_a_known_kernel_is_an_error() {
     for (opcode, arguments, errno) in cases {
         let (kernel, device) = Kernel::new();
         kernel.send(opcode, 1, &arguments);
-        let error = negotiate(device, &MountOptions::default()).1.err().expect("an error");
+        let Err(ServerError::Io(error)) = negotiate(device, &MountOptions::default()).1 else { panic!("an error") };
         assert_eq!(error.raw_os_error(), errno.map(Errno::raw_os_error));
     }
     let (kernel, device) = Kernel::new();
     drop(kernel);
-    let error = negotiate(device, &MountOptions::default()).1.err().expect("an error");
+    let Err(ServerError::Io(error)) = negotiate(device, &MountOptions::default()).1 else { panic!("an error") };
     assert_eq!(error.raw_os_error(), Some(Errno::NOTCONN.raw_os_error()), "unmounted before INIT");
 }
 
@@ -107,7 +107,7 @@ fn the_device_is_closed_when_the_session_has_ended() {
     kernel.send(opcode::INIT, 1, &init(7, 45));
     let options = MountOptions { threads: Some(1), clone_fd: false, ..MountOptions::default() };
     let (session, server) = negotiate(device.clone(), &options);
-    session.notify_by(KernelSender { device, session: Arc::downgrade(&session) }, 1);
+    session.notify_by(KernelSender { device, session: Arc::downgrade(&session) });
     kernel.send(opcode::DESTROY, 2, &[]);
     server.expect("a server").run().expect("no error");
     kernel.receive();

@@ -1,0 +1,100 @@
+//! What carries the requests and replies of a mount, and why not something else.
+//!
+//! # Where it comes from
+//! `fs/fuse/dev_uring.c` in Linux; `kernel.io_uring_disabled` in `Documentation/admin-guide/sysctl/kernel.rst`.
+
+use rustix::io::Errno;
+use std::fmt;
+use std::io;
+
+/// What carries the requests and replies of a mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Carrier {
+    /// io_uring (Linux 6.14).
+    Ring {
+        /// Queues of the kernel: the machine's possible processors.
+        queues: usize,
+        /// Threads that serve them.
+        threads: usize,
+    },
+    /// `read(2)` and `write(2)` of `/dev/fuse`.
+    Device {
+        /// Threads that do.
+        threads: usize,
+        /// Why not io_uring.
+        reason: NoRing,
+    },
+}
+
+impl fmt::Display for Carrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ring { queues, threads } => write!(f, "io_uring, {threads} threads for {queues} queues"),
+            Self::Device { threads, reason } => write!(f, "/dev/fuse, {threads} threads; no io_uring: {reason}"),
+        }
+    }
+}
+
+/// Why requests do not come through io_uring.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoRing {
+    /// [`Uring::Never`](crate::Uring::Never).
+    #[error("the option no_uring")]
+    NotWanted,
+    /// The kernel is older than Linux 6.14, or `/sys/module/fuse/parameters/enable_uring` is `N`.
+    #[error("the kernel does not offer it")]
+    NotOffered,
+    /// The sysctl `kernel.io_uring_disabled`.
+    #[error("kernel.io_uring_disabled forbids it")]
+    Disabled,
+    /// `EPERM` or `ENOSYS`: most likely a filter of system calls, as containers have.
+    #[error("a filter of system calls forbids it")]
+    Filtered,
+    /// `ENOMEM`.
+    #[error("too little memory, or locked memory")]
+    NoMemory,
+    /// Another error of the system.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl NoRing {
+    /// The reason why a ring could not be made, or its slots could not be registered.
+    pub(crate) fn of(error: &io::Error) -> Self {
+        match Errno::from_io_error(error) {
+            Some(Errno::PERM) if is_disabled() => Self::Disabled,
+            Some(Errno::PERM | Errno::NOSYS) => Self::Filtered,
+            Some(Errno::NOMEM) => Self::NoMemory,
+            // The administrator has turned it off since INIT.
+            Some(Errno::OPNOTSUPP) => Self::NotOffered,
+            _ => Self::Failed(error.to_string()),
+        }
+    }
+
+    /// Whether it is unexpected where the kernel offers io_uring.
+    pub(crate) fn is_surprise(&self) -> bool {
+        !matches!(self, Self::NotWanted | Self::NotOffered)
+    }
+}
+
+/// Whether the sysctl forbids rings to all, or to those without the right.
+fn is_disabled() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|value| matches!(value.trim(), "1" | "2"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_error_of_the_system_has_its_reason() {
+        let reason = |errno: Errno| NoRing::of(&errno.into());
+        assert_eq!(reason(Errno::NOSYS), NoRing::Filtered);
+        assert_eq!(reason(Errno::PERM), if is_disabled() { NoRing::Disabled } else { NoRing::Filtered });
+        assert_eq!(reason(Errno::NOMEM), NoRing::NoMemory);
+        assert_eq!(reason(Errno::OPNOTSUPP), NoRing::NotOffered);
+        assert!(matches!(reason(Errno::MFILE), NoRing::Failed(_)));
+    }
+}

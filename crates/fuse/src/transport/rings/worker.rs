@@ -1,0 +1,199 @@
+//! A thread that serves queues: takes requests from its ring, serves them, and answers.
+//!
+//! # What it is
+//! One system call answers all requests that were served and waits for the next. A request that is answered later keeps its
+//! slot, so its queue gets another one: requests that wait cannot stop it. The slots stay: a queue has as many as it has, or
+//! had, requests that wait, besides its first ones.
+//!
+//! # How it is locked
+//! Not at all: a thread has its ring to itself.
+//!
+//! # Limitations
+//! A reply that comes later waits while its thread is inside a call into the tree.
+
+use super::super::Transport;
+use super::super::reply::Channel;
+use super::plan::Group;
+use super::replies::{LateReply, Replies};
+use fusedev::wire::Body;
+use fusedev::wire::abi::{InHeader, opcode};
+use fusedev::{Device, Event, Loan, Ours, Reply, Ring, Waker};
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::io;
+use std::mem::take;
+use std::sync::Arc;
+use zerocopy::FromBytes;
+
+/// See the [module documentation](self).
+pub(super) struct Worker {
+    transport: Arc<Transport>,
+    ring: Ring,
+    replies: Arc<Replies>,
+    channel: Arc<dyn Channel>,
+    /// Requests that are answered later, by their numbers.
+    parked: HashMap<u64, Ours>,
+    /// Events that came before this thread served.
+    early: Vec<Event>,
+    /// Slots of a queue that are not parked, at least.
+    slots: usize,
+    may_wait: bool,
+    /// Memory for bodies that are not in a slot.
+    memory: Vec<u8>,
+    copied: Vec<u8>,
+}
+
+/// What a worker does after an event.
+#[derive(PartialEq, Eq)]
+enum After {
+    More,
+    End,
+}
+
+impl Worker {
+    /// A worker whose queues have no slots.
+    ///
+    /// # Errors
+    /// Those of [`Ring::new`].
+    pub(super) fn new(
+        transport: Arc<Transport>,
+        device: Arc<Device>,
+        payload: usize,
+        group: &Group,
+    ) -> io::Result<Self> {
+        let waker = Arc::new(Waker::new()?);
+        let ring = Ring::new(device.clone(), waker.clone(), payload)?;
+        let replies = Arc::new(Replies::new(device, waker, payload));
+        Ok(Self {
+            transport,
+            ring,
+            channel: replies.clone(),
+            replies,
+            parked: HashMap::new(),
+            early: Vec::new(),
+            slots: group.slots,
+            may_wait: group.may_wait,
+            memory: Vec::new(),
+            copied: Vec::new(),
+        })
+    }
+
+    /// Gives the kernel slots, and returns the queues that got one.
+    ///
+    /// # Errors
+    /// None got one, for this reason.
+    pub(super) fn register(&mut self, group: &Group) -> io::Result<Vec<u16>> {
+        for queue in &group.queues {
+            (0..group.slots).try_for_each(|_| self.ring.add(*queue))?;
+        }
+        self.ring.watch()?;
+        self.ring.enter(false)?;
+        let (mut refused, mut failure) = (HashMap::new(), None);
+        // A refusal is there as soon as the kernel has seen the entry.
+        while let Some(event) = self.ring.next_event()? {
+            match event {
+                Event::Refused(queue, errno) => {
+                    *refused.entry(queue).or_insert(0) += 1;
+                    failure = Some(errno);
+                }
+                event => self.early.push(event),
+            }
+        }
+        let queues = group.queues.iter().copied();
+        let served: Vec<_> = queues.filter(|queue| refused.get(queue) != Some(&group.slots)).collect();
+        match failure {
+            Some(errno) if served.is_empty() => Err(errno.into()),
+            _ => Ok(served),
+        }
+    }
+
+    /// Serves until the connection is over.
+    ///
+    /// # Errors
+    /// Those of [`Ring::enter`]: a defect.
+    pub(super) fn serve(&mut self) -> io::Result<()> {
+        let result = self.serve_all();
+        self.replies.close();
+        result
+    }
+
+    fn serve_all(&mut self) -> io::Result<()> {
+        for event in take(&mut self.early) {
+            if self.handle(event)? == After::End {
+                return Ok(());
+            }
+        }
+        loop {
+            self.ring.enter(true)?;
+            let mut is_first = true;
+            while let Some(event) = self.ring.next_event()? {
+                // A call that waits must not delay the replies before it.
+                if self.may_wait && !take(&mut is_first) {
+                    self.ring.enter(false)?;
+                }
+                if self.handle(event)? == After::End {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event) -> io::Result<After> {
+        match event {
+            Event::Request(slot) => self.serve_request(slot)?,
+            Event::Woken => self.replies.late().into_iter().try_for_each(|late| self.answer_late(late))?,
+            Event::Refused(queue, errno) => tracing::warn!(%errno, queue, "the kernel refused another slot"),
+            Event::Unanswered(errno) => tracing::error!(%errno, "the kernel refused a reply through io_uring"),
+            Event::Over => return Ok(After::End),
+        }
+        Ok(After::More)
+    }
+
+    fn serve_request(&mut self, mut slot: Ours) -> io::Result<()> {
+        let unique = slot.unique();
+        let Some(Loan { message, room }) = self.ring.lend(&mut slot) else {
+            tracing::error!(unique, "the kernel sent a malformed message through io_uring");
+            return self.ring.answer(slot, Errno::IO.raw_os_error(), Reply::Copied(&[]));
+        };
+        let is_one_way = is_one_way(message);
+        self.replies.begin(unique, room);
+        let mut body = Body::lent(room, take(&mut self.memory));
+        // After DESTROY, too, the kernel ends the connection by itself.
+        self.transport.serve(&self.channel, message, &mut body);
+        self.memory = body.into_memory();
+        match self.replies.end(&mut self.copied) {
+            Some(done) if done.is_in_place => self.ring.answer(slot, 0, Reply::Written(done.len)),
+            Some(done) => self.ring.answer(slot, done.error, Reply::Copied(&self.copied)),
+            // The slot is answered all the same.
+            None if is_one_way => self.ring.answer(slot, 0, Reply::Copied(&[])),
+            None => self.park(slot),
+        }
+    }
+
+    /// Keeps a request until its reply comes.
+    fn park(&mut self, slot: Ours) -> io::Result<()> {
+        let queue = self.ring.queue(&slot);
+        self.parked.insert(slot.unique(), slot);
+        let parked = self.parked.values().filter(|slot| self.ring.queue(slot) == queue).count();
+        if self.ring.count(queue) >= self.slots + parked {
+            return Ok(());
+        }
+        self.ring.add(queue).or_else(|error| match Errno::from_io_error(&error) {
+            Some(Errno::NOMEM) => Ok(tracing::warn!(queue, "no memory for another slot: requests may have to wait")),
+            _ => Err(error),
+        })
+    }
+
+    fn answer_late(&mut self, late: LateReply) -> io::Result<()> {
+        match self.parked.remove(&late.unique) {
+            Some(slot) => self.ring.answer(slot, late.error, Reply::Copied(&late.body)),
+            None => Ok(tracing::debug!(late.unique, "nobody waits for a reply any more")),
+        }
+    }
+}
+
+/// Whether a request has no reply. The kernel sends most such requests through `/dev/fuse`.
+fn is_one_way(message: &[u8]) -> bool {
+    const ONE_WAY: [u32; 4] = [opcode::FORGET, opcode::BATCH_FORGET, opcode::INTERRUPT, opcode::NOTIFY_REPLY];
+    InHeader::read_from_prefix(message).is_ok_and(|(header, _)| ONE_WAY.contains(&header.opcode))
+}
