@@ -1,5 +1,7 @@
 //! Mounts in the kernel: behaviour that a session alone cannot show. Prints SKIPPED without root or `/dev/fuse`.
 
+#[path = "mount/carriers.rs"]
+mod carriers;
 #[path = "mount/close_errors.rs"]
 mod close_errors;
 #[path = "mount/limits.rs"]

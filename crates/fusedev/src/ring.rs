@@ -52,6 +52,8 @@ pub struct Ring {
     // Before `slots`: see `order`.
     ring: IoUring<squeue::Entry128, cqueue::Entry>,
     slots: Vec<Slot>,
+    /// So many of them were registered.
+    registered: usize,
     payload: usize,
     device: Arc<Device>,
     waker: Arc<Waker>,
@@ -103,19 +105,45 @@ impl Ring {
         let mut builder = IoUring::<squeue::Entry128, cqueue::Entry>::builder();
         // One thread uses it, and the kernel does its part when that thread enters: the invariant `enter`.
         builder.setup_single_issuer().setup_defer_taskrun().setup_cqsize(ENTRIES * 4).dontfork();
-        Ok(Self { ring: builder.build(ENTRIES)?, slots: Vec::new(), payload, device, waker })
+        Ok(Self { ring: builder.build(ENTRIES)?, slots: Vec::new(), registered: 0, payload, device, waker })
     }
 
-    /// Adds a slot for the queue of the processor `queue`. The kernel gets it with the next [`enter`](Self::enter).
+    /// Adds a slot for the queue of the processor `queue`. The kernel does not have it before [`register`](Self::register).
     ///
     /// # Errors
-    /// `ENOMEM`; those of [`enter`](Self::enter).
+    /// `ENOMEM`.
     pub fn add(&mut self, queue: u16) -> io::Result<()> {
         self.slots.push(Slot::new(queue, self.payload)?);
-        self.register(self.slots.len() - 1)
+        Ok(())
     }
 
-    fn register(&mut self, at: usize) -> io::Result<()> {
+    /// Registers the slots that were added since the last time. The kernel gets them with the next [`enter`](Self::enter), and
+    /// refuses those that it does not take at once.
+    ///
+    /// # Errors
+    /// Those of [`enter`](Self::enter).
+    pub fn register(&mut self) -> io::Result<()> {
+        (self.registered..self.slots.len()).try_for_each(|at| {
+            self.registered = at + 1;
+            self.register_slot(at)
+        })
+    }
+
+    /// Makes the kernel refuse a slot: if not all queues have one yet, it then sends requests through [`Device`].
+    ///
+    /// # Errors
+    /// Those of [`enter`](Self::enter); `EPROTO`: it was not refused.
+    pub fn be_refused(&mut self) -> io::Result<()> {
+        /// A queue that no machine has.
+        const NO_QUEUE: u16 = u16::MAX;
+        self.add(NO_QUEUE)?;
+        self.register()?;
+        self.enter(false)?;
+        let event = self.next_event()?;
+        if matches!(event, Some(Event::Refused(NO_QUEUE, _))) { Ok(()) } else { Err(Errno::PROTO.into()) }
+    }
+
+    fn register_slot(&mut self, at: usize) -> io::Result<()> {
         let slot = &mut self.slots[at];
         let parts = slot.parts();
         slot.in_kernel = Some(InKernel { is_new: true });
@@ -180,7 +208,7 @@ impl Ring {
             Errno::NOTCONN | Errno::CONNABORTED | Errno::CANCELED => Event::Over,
             errno if is_new => Event::Refused(slot.queue, errno),
             errno => {
-                self.register(at)?;
+                self.register_slot(at)?;
                 Event::Unanswered(errno)
             }
         };

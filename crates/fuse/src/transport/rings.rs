@@ -1,9 +1,10 @@
 //! The threads that serve requests through io_uring.
 //!
 //! # What it is
-//! [`Rings::start`] makes the threads, each with a ring, before INIT is answered. [`Rings::register`] gives the kernel the
-//! slots of all after that; from then on they serve, until the connection is over. In this order nothing can fail between the
-//! reply, after which the kernel keeps every request until all queues have slots, and the slots.
+//! [`Rings::start`] makes the threads, each with a ring and the memory of its slots, before INIT is answered.
+//! [`Rings::register`] gives the kernel the slots of all after that; from then on they serve, until the connection is over. In
+//! this order only the kernel's refusal can come between the reply, after which it keeps every request until all queues have
+//! slots, and the slots. When it refuses, it goes on through `/dev/fuse`.
 //!
 //! # What it is not
 //! All of the connection: FORGET, INTERRUPT and replies to notices come through `/dev/fuse`.
@@ -20,7 +21,7 @@ mod worker;
 
 use super::Transport;
 use crate::carrier::NoRing;
-use fusedev::Device;
+use fusedev::{Device, Ring, Waker};
 use plan::Group;
 pub(super) use plan::{MOST_THREADS, plan};
 use std::collections::BTreeSet;
@@ -69,9 +70,12 @@ impl Rings {
         Ok(rings)
     }
 
-    /// Registers the slots. INIT must have been answered. Then the threads serve; if a queue has no slot, they end, and the kernel
-    /// sends requests through `/dev/fuse`.
-    pub(super) fn register(&self) -> Result<(), NoRing> {
+    /// Registers the slots. INIT must have been answered. Then the threads serve. Returns why not, if a queue has no slot: the
+    /// kernel then sends requests through `/dev/fuse`.
+    ///
+    /// # Errors
+    /// The kernel could not be made to do that.
+    pub(super) fn register(&self, device: &Arc<Device>) -> io::Result<Result<(), NoRing>> {
         self.threads.iter().for_each(|thread| _ = thread.orders.send(()));
         let (mut served, mut failure) = (BTreeSet::new(), None);
         for thread in &self.threads {
@@ -82,10 +86,12 @@ impl Rings {
         }
         if served != self.queues {
             let error = failure.unwrap_or_else(|| io::Error::other("a queue got no slot"));
-            return Err(NoRing::of(&error));
+            // If the thread failed before it came to the kernel.
+            Ring::new(device.clone(), Arc::new(Waker::new()?), 0)?.be_refused()?;
+            return Ok(Err(NoRing::of(&error)));
         }
         self.threads.iter().for_each(|thread| _ = thread.orders.send(()));
-        Ok(())
+        Ok(Ok(()))
     }
 
     pub(super) fn threads(&self) -> usize {

@@ -101,10 +101,10 @@ impl Server {
     /// Registers the slots of rings, which then serve. If the kernel refuses them, requests come through `/dev/fuse`.
     ///
     /// # Errors
-    /// It refuses them, and io_uring was [required](Uring::Required).
+    /// It refuses them, and io_uring was [required](Uring::Required); or nothing carries requests.
     pub(crate) fn begin(&mut self, options: &MountOptions) -> Result<(), ServerError> {
         if let Ok(rings) = &self.rings
-            && let Err(reason) = rings.register()
+            && let Err(reason) = rings.register(&self.device)?
         {
             if options.uring == Uring::Required {
                 return Err(ServerError::NoRing(reason));

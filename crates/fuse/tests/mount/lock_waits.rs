@@ -28,36 +28,36 @@ fn process_that_waits() {
     call(&file, FlockOperation::LockExclusive).unwrap();
 }
 
-fn spawn(file: &Path, call: &str) -> Child {
+pub(crate) fn spawn(file: &Path, call: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "lock_waits::process_that_waits"]).env(FILE, file).env(CALL, call);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// A file `f` in the mount, locked by another user of the tree.
-fn locked(vfs: &Vfs, mount: &Mount) -> OpenFile {
+pub(crate) fn locked(vfs: &Vfs, mount: &Mount) -> OpenFile {
     fs::write(mount.path("f"), b"").unwrap();
     let file = vfs.context().open(Base::CWD, b"/f", OpenFlags::RDWR, 0).unwrap();
     lock(&file, LockKind::Exclusive);
     file
 }
 
-fn lock(file: &OpenFile, kind: LockKind) {
+pub(crate) fn lock(file: &OpenFile, kind: LockKind) {
     file.lock_range(kind, 0..u64::MAX, LockWait::Never).unwrap();
     file.flock(kind, LockWait::Never).unwrap();
 }
 
-fn options() -> MountOptions {
+pub(crate) fn options() -> MountOptions {
     MountOptions { session: SessionOptions { locks: true, ..session() }, threads: Some(2), ..MountOptions::default() }
 }
 
-fn until_waiting(mount: &Mount, count: u64) {
+pub(crate) fn until_waiting(mount: &Mount, count: u64) {
     let metrics = mount.mounted().session().metrics();
     wait_for("so many requests wait", || metrics.get(Gauge::LockWaiters) == count);
 }
 
 /// Waits for the end of the process; whether it was successful.
-fn ended(process: &mut Child) -> bool {
+pub(crate) fn ended(process: &mut Child) -> bool {
     wait_for("the process ends", || process.try_wait().unwrap().is_some());
     process.wait().unwrap().success()
 }

@@ -130,7 +130,7 @@ fn can_mount() -> bool {
     can
 }
 
-fn new_dir(what: &str) -> PathBuf {
+pub(crate) fn new_dir(what: &str) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Relaxed);
     let at = std::env::temp_dir().join(format!("lightfoot-{what}-{}-{number}", std::process::id()));

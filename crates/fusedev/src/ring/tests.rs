@@ -138,6 +138,7 @@ fn a_slot_that_is_refused_is_an_event_and_no_request() {
     for queue in 0..100 {
         ring.add(queue).expect("memory");
     }
+    ring.register().expect("entered");
     let mut refused = Vec::new();
     while refused.len() < 100 {
         ring.enter(true).expect("entered");
@@ -149,4 +150,5 @@ fn a_slot_that_is_refused_is_an_event_and_no_request() {
     }
     refused.sort_unstable();
     assert_eq!(refused, (0..100).collect::<Vec<_>>());
+    ring.be_refused().expect("refused");
 }

@@ -51,10 +51,10 @@ enum After {
 }
 
 impl Worker {
-    /// A worker whose queues have no slots.
+    /// A worker whose slots the kernel does not have yet.
     ///
     /// # Errors
-    /// Those of [`Ring::new`].
+    /// Those of [`Ring::new`] and [`Ring::add`].
     pub(super) fn new(
         transport: Arc<Transport>,
         device: Arc<Device>,
@@ -62,7 +62,9 @@ impl Worker {
         group: &Group,
     ) -> io::Result<Self> {
         let waker = Arc::new(Waker::new()?);
-        let ring = Ring::new(device.clone(), waker.clone(), payload)?;
+        let mut ring = Ring::new(device.clone(), waker.clone(), payload)?;
+        let mut queues = group.queues.iter().flat_map(|queue| std::iter::repeat_n(*queue, group.slots));
+        queues.try_for_each(|queue| ring.add(queue))?;
         let replies = Arc::new(Replies::new(device, waker, payload));
         Ok(Self {
             transport,
@@ -78,15 +80,13 @@ impl Worker {
         })
     }
 
-    /// Gives the kernel slots, and returns the queues that got one.
+    /// Gives the kernel the slots, and returns the queues that got one.
     ///
     /// # Errors
     /// None got one, for this reason.
     pub(super) fn register(&mut self, group: &Group) -> io::Result<Vec<u16>> {
-        for queue in &group.queues {
-            (0..group.slots).try_for_each(|_| self.ring.add(*queue))?;
-        }
         self.ring.watch()?;
+        self.ring.register()?;
         self.ring.enter(false)?;
         let (mut refused, mut failure) = (HashMap::new(), None);
         // A refusal is there as soon as the kernel has seen the entry.
@@ -178,10 +178,10 @@ impl Worker {
         if self.ring.count(queue) >= self.slots + parked {
             return Ok(());
         }
-        self.ring.add(queue).or_else(|error| match Errno::from_io_error(&error) {
-            Some(Errno::NOMEM) => Ok(tracing::warn!(queue, "no memory for another slot: requests may have to wait")),
-            _ => Err(error),
-        })
+        if let Err(error) = self.ring.add(queue) {
+            tracing::warn!(%error, queue, "no memory for another slot: requests may have to wait for one that waits");
+        }
+        self.ring.register()
     }
 
     fn answer_late(&mut self, late: LateReply) -> io::Result<()> {

@@ -101,6 +101,67 @@ fn all_threads_and_the_session_end_with_the_connection() {
     assert_eq!((session.known_nodes(), session.open_handles()), (1, 0));
 }
 
+/// INIT of a kernel that offers io_uring. The socket refuses its commands.
+fn init_with_rings() -> Vec<u8> {
+    let flags2 = (InitFlags::OVER_IO_URING.bits() >> 32) as u32;
+    InitIn { major: 7, minor: 45, flags: u32::MAX, flags2, ..InitIn::default() }.as_bytes().to_vec()
+}
+
+#[test]
+fn a_kernel_that_refuses_slots_is_served_through_the_device() {
+    let (kernel, device) = Kernel::new();
+    kernel.send(opcode::INIT, 1, &init_with_rings());
+    let options = MountOptions { threads: Some(2), clone_fd: false, ..MountOptions::default() };
+    let (_session, server) = negotiate(device, &options);
+    let mut server = server.expect("a server");
+    let taken = init::taken(&InitOut::read_from_bytes(&kernel.receive().1).expect("a struct"));
+    let Carrier::Ring { .. } = server.carrier() else {
+        assert!(!taken.contains(InitFlags::OVER_IO_URING), "only with rings");
+        return println!("SKIPPED: {}", server.carrier());
+    };
+    assert!(taken.contains(InitFlags::OVER_IO_URING));
+    server.begin(&options).expect("the device");
+    assert_eq!(server.carrier(), Carrier::Device { threads: 2, reason: NoRing::NotOffered });
+    assert_eq!(server.waiting(), 1);
+    let running = thread::spawn(move || server.run());
+    kernel.send(opcode::LOOKUP, 2, b"name\0");
+    assert_eq!(kernel.receive().0.unique, 2);
+    drop(kernel);
+    running.join().expect("no panic").expect("no error");
+}
+
+#[test]
+fn required_rings_that_are_not_offered_or_refused_are_an_error() {
+    let options = MountOptions { uring: Uring::Required, ..MountOptions::default() };
+    let (kernel, device) = Kernel::new();
+    kernel.send(opcode::INIT, 1, &init(7, 45));
+    let Err(ServerError::NoRing(NoRing::NotOffered)) = negotiate(device, &options).1 else { panic!("an error") };
+    assert_ne!(kernel.receive().0.error, 0, "the mount cannot be used");
+    let (kernel, device) = Kernel::new();
+    kernel.send(opcode::INIT, 1, &init_with_rings());
+    match negotiate(device, &options).1 {
+        Ok(mut server) => assert!(matches!(server.begin(&options), Err(ServerError::NoRing(_)))),
+        Err(error) => assert!(matches!(error, ServerError::NoRing(_)), "{error:?}"),
+    }
+}
+
+#[test]
+fn rings_are_not_made_where_they_are_not_wanted_or_offered() {
+    for (uring, offer, reason) in [
+        (Uring::Never, init_with_rings(), NoRing::NotWanted),
+        (Uring::IfOffered, init(7, 45), NoRing::NotOffered),
+        (Uring::Never, init(7, 45), NoRing::NotWanted),
+    ] {
+        let (kernel, device) = Kernel::new();
+        kernel.send(opcode::INIT, 1, &offer);
+        let options = MountOptions { uring, threads: Some(3), ..MountOptions::default() };
+        let (_session, server) = negotiate(device, &options);
+        assert_eq!(server.expect("a server").carrier(), Carrier::Device { threads: 3, reason });
+        let taken = init::taken(&InitOut::read_from_bytes(&kernel.receive().1).expect("a struct"));
+        assert!(!taken.contains(InitFlags::OVER_IO_URING));
+    }
+}
+
 #[test]
 fn the_device_is_closed_when_the_session_has_ended() {
     let (kernel, device) = Kernel::new();
