@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! The kernel has a queue of requests for each possible processor, and each queue has slots. A slot is memory for one request
-//! and its reply. Whoever has it is shown by a type: `InKernel`, until a completion makes it [`Ours`], and [`Ring::answer`]
+//! and its reply. A type shows which side has it: `InKernel`, until a completion makes it [`Ours`], and [`Ring::answer`]
 //! gives it back. Only [`Ours`] lends the memory. [`Ring::enter`] hands over all slots that were answered, and waits for the
 //! next request, in one system call.
 //!
@@ -24,9 +24,10 @@
 
 mod slot;
 
+use crate::device::Device;
+use crate::waker::Waker;
 use crate::wire::abi::{InitOut, UringCmdReq, uring};
 use crate::wire::init::{InitFlags, taken};
-use crate::{Device, Waker};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use rustix::io::Errno;
 use slot::{Arrived, Slot};

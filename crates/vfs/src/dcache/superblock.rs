@@ -191,7 +191,6 @@ impl SuperBlock {
             entries.charge(SLOT as i64);
         }
         let inodes = Inodes::new(&tree.domain, is_limited);
-        tree.note_waits(!traits.never_waits);
         // Before the file system is called, which may panic.
         let slabs = [slab.clone(), negative_slab.clone()];
         let memory = Memory { tree: tree.clone(), inodes: inodes.table(), slabs };
@@ -223,7 +222,7 @@ impl SuperBlock {
             entries,
             negatives,
             reports_opens: traits.wants_opens,
-            reports_closes: tree.note_closes(traits.wants_opens && traits.wants_flushes),
+            reports_closes: tree.note_calls(traits.wants_opens && traits.wants_flushes, !traits.never_waits),
             fs_keeps_modes: traits.keeps_modes,
             fs_reports_attributes: traits.reports_attributes,
             fs_applies_acls: traits.keeps_modes && traits.applies_acls,

@@ -163,32 +163,28 @@ impl Tree {
         self.next_number.fetch_add(1, Relaxed)
     }
 
-    /// Notes whether the [`flush`](crate::dcache::fs::FileSystem::flush) of a file system is called, and returns it.
-    pub(crate) fn note_closes(&self, are_reported: bool) -> bool {
-        if are_reported {
-            // Relaxed: nothing depends on it; its file system is mounted later.
+    /// Notes whether the [`flush`](crate::dcache::fs::FileSystem::flush) of a file system is called, which it returns, and whether
+    /// its calls may wait.
+    pub(crate) fn note_calls(&self, has_flushes: bool, may_wait: bool) -> bool {
+        // Relaxed: nothing depends on them; the file system is mounted later.
+        if has_flushes {
             self.has_flushes.store(true, Relaxed);
         }
-        are_reported
+        if may_wait {
+            self.may_wait.store(true, Relaxed);
+        }
+        has_flushes
     }
 
-    /// Whether there is such a file system, or was.
+    /// Whether there is, or was, a file system with flushes.
     pub(crate) fn has_flushes(&self) -> bool {
-        // Relaxed: as in `note_closes`.
+        // Relaxed: as in `note_calls`.
         self.has_flushes.load(Relaxed)
     }
 
-    /// Notes whether calls of a file system may wait.
-    pub(crate) fn note_waits(&self, may_wait: bool) {
-        if may_wait {
-            // Relaxed: as in `note_closes`.
-            self.may_wait.store(true, Relaxed);
-        }
-    }
-
-    /// Whether there is such a file system, or was.
+    /// Whether there is, or was, a file system whose calls may wait.
     pub(crate) fn may_wait(&self) -> bool {
-        // Relaxed: as in `note_closes`.
+        // Relaxed: as in `note_calls`.
         self.may_wait.load(Relaxed)
     }
 
