@@ -245,16 +245,33 @@ def watch():
 def threads():
     number = {}
     for option in ("threads=2", "threads=7", "max_threads=7"):
-        with ram(option) as mount:
+        with ram(f"{option},no_uring") as mount:
             number[option] = len(os.listdir(f"/proc/{mount.pid}/task"))
     equal((5, 5), tuple(number[option] - number["threads=2"] for option in ("threads=7", "max_threads=7")))
+
+
+@effect("uring", "no_uring")
+def uring():
+    def names(option):
+        with ram(option) as mount:
+            tasks = pathlib.Path(f"/proc/{mount.pid}/task").glob("*/comm")
+            return {name.read_text().strip() for name in tasks}
+
+    switch = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
+    is_offered = switch.exists() and switch.read_text().strip() == "Y"
+    equal(False, "lightfoot-ring" in names("no_uring"))
+    equal(is_offered, "lightfoot-ring" in names(""))
+    try:
+        equal(True, "lightfoot-ring" in names("uring"))
+    except Exception:
+        equal(False, is_offered)
 
 
 @effect("clone_fd", "no_clone_fd")
 def clone_fd():
     channels = {}
     for option in ("clone_fd", "no_clone_fd"):
-        with ram(f"threads=4,{option}") as mount:
+        with ram(f"threads=4,{option},no_uring") as mount:
             links = [os.readlink(f"/proc/{mount.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{mount.pid}/fd")]
             channels[option] = links.count("/dev/fuse")
     # One for each further thread; another descriptor may be for notices.

@@ -36,6 +36,9 @@ use vfs::Vfs;
 const LOCK_TRIES: u32 = 1000;
 const LOCK_EVERY: Duration = Duration::from_millis(10);
 
+/// How often a mount whose connection is ending is looked at: more often than a connection has slots.
+const MOST_LOOKS: u32 = 10_000;
+
 /// Why mounting failed: `what: why (what to do)`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -312,11 +315,15 @@ fn lock_mountpoint(full: &Path) -> Option<File> {
 }
 
 /// Unmounts a mount on `mountpoint` whose server has exited. Every operation on it that reaches the server fails with
-/// `ENOTCONN`; the kernel may still answer `lstat(2)` from its cache, so the attributes are requested from the server.
+/// `ENOTCONN`; the kernel may still answer `lstat(2)` from its cache, so the attributes are requested from the server. With
+/// io_uring the kernel takes some time to end the connection of a server that has exited: until then requests fail with
+/// `ECANCELED`, at most one for each slot, and then wait for the end, with `ECONNABORTED`.
 fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
     let is_stale = |path: &Path| {
         let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
-        matches!(statx(CWD, path, how, StatxFlags::TYPE), Err(Errno::NOTCONN))
+        let mut looks = (0..MOST_LOOKS).map(|_| statx(CWD, path, how, StatxFlags::TYPE).err());
+        let is_ending = |error: &Option<Errno>| matches!(error, Some(Errno::CONNABORTED | Errno::CANCELED));
+        looks.find(|error| !is_ending(error)).flatten() == Some(Errno::NOTCONN)
     };
     if !is_stale(mountpoint) {
         return Ok(());

@@ -7,7 +7,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// See the [module documentation](self).
+/// Wakes the thread that waits in a [`Ring`](crate::Ring). Any thread may call it.
 #[derive(Debug)]
 pub struct Waker(OwnedFd);
 

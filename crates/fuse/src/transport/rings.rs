@@ -107,11 +107,13 @@ impl Rings {
     /// # Errors
     /// That of the first that has one, which is a defect.
     pub(super) fn join(self) -> io::Result<()> {
-        let ended = self.threads.into_iter().map(|thread| {
-            drop(thread.orders);
-            thread.handle.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")))
-        });
-        ended.fold(Ok(()), |result, one| result.and(one))
+        let mut result = Ok(());
+        for RingThread { orders, handle, .. } in self.threads {
+            drop(orders);
+            let ended = handle.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));
+            result = result.and(ended);
+        }
+        result
     }
 }
 

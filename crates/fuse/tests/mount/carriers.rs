@@ -194,7 +194,7 @@ fn process_that_hangs() {
 }
 
 #[test]
-fn requests_that_hang_in_a_process_that_is_killed_fail() {
+fn requests_that_hang_in_a_process_that_is_killed_fail_and_the_next_mount_takes_its_place() {
     // Whether this machine can mount, over this carrier.
     let Some(probe) = Mount::new(&ram(), &long()) else { return };
     drop(probe);
@@ -209,7 +209,9 @@ fn requests_that_hang_in_a_process_that_is_killed_fail() {
     assert!(until("hangs"));
     process.kill().unwrap();
     process.wait().unwrap();
+    let next = lightfoot_fuse::mount(&ram(), &at, &long()).unwrap();
     assert!(calls.into_iter().all(|call| call.join().unwrap().is_err()));
-    let _ = unmount(&at, UnmountFlags::DETACH);
+    fs::write(at.join("f"), b"").unwrap();
+    drop(next);
     fs::remove_dir(&at).unwrap();
 }

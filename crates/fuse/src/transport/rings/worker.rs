@@ -185,10 +185,11 @@ impl Worker {
     }
 
     fn answer_late(&mut self, late: LateReply) -> io::Result<()> {
-        match self.parked.remove(&late.unique) {
-            Some(slot) => self.ring.answer(slot, late.error, Reply::Copied(&late.body)),
-            None => Ok(tracing::debug!(late.unique, "nobody waits for a reply any more")),
-        }
+        let Some(slot) = self.parked.remove(&late.unique) else {
+            tracing::debug!(late.unique, "nobody waits for a reply any more");
+            return Ok(());
+        };
+        self.ring.answer(slot, late.error, Reply::Copied(&late.body))
     }
 }
 
