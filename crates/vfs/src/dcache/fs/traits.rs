@@ -42,6 +42,7 @@ pub struct FsTraits {
     /// Its methods wait for nothing but memory, and locks that no thread holds for long: for no device, no other process, no
     /// grace period. With `names_in_cache`, the VFS then creates and removes names in the section of the walk, in which no
     /// memory that any thread of the tree replaced is freed. A [`Layer`](crate::Layer) never has it: its own methods may wait.
+    /// A front end may serve many callers with one thread: [`Vfs::may_wait`](crate::Vfs::may_wait).
     pub never_waits: bool,
 }
 
