@@ -1,6 +1,7 @@
 /* The client of tools/fuse/figures: plain system calls in a loop, paths made in advance, clock read outside.
  *
- *   fuse-load stat    DIR DIRS FILES PROCS [absent]  stat of every file of a tree of DIRS x FILES, in a shuffled order
+ *   fuse-load stat    DIR DIRS FILES PROCS [absent|open]  stat of every file of a tree of DIRS x FILES, in a shuffled
+ *                                                    order; of names that are not there; or open and close
  *   fuse-load make    DIR DIRS FILES                 makes that tree (empty files)
  *   fuse-load create  DIR FILES PROCS one|own        each process creates (and closes) FILES files
  *   fuse-load unlink  DIR FILES PROCS one|own        and their removal; in one directory or in own ones
@@ -57,6 +58,14 @@ static void do_stat_absent(const char *path)
 	struct stat st;
 	if (stat(path, &st) == 0 || errno != ENOENT)
 		die("stat of an absent name", path);
+}
+
+static void do_open(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	if (fd < 0)
+		die("open", path);
+	close(fd);
 }
 
 static void do_create(const char *path)
@@ -199,10 +208,10 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "make")) {
 		make(first, second);
 	} else if (!strcmp(what, "stat") && argc > 5) {
-		int absent = argc > 6 && !strcmp(argv[6], "absent");
+		int absent = argc > 6 && !strcmp(argv[6], "absent"), opens = argc > 6 && !strcmp(argv[6], "open");
 		char **paths = tree(first, second, absent ? "d%04d/-%05d" : "d%04d/f%05d");
 		shuffle(paths, first * second);
-		printf("%.0f\n", storm(absent ? do_stat_absent : do_stat, paths, first * second, atoi(argv[5])));
+		printf("%.0f\n", storm(absent ? do_stat_absent : opens ? do_open : do_stat, paths, first * second, atoi(argv[5])));
 	} else if ((!strcmp(what, "create") || !strcmp(what, "unlink")) && argc > 5) {
 		printf("%.0f\n", create_or_unlink(what, first, second, argv[5]));
 	} else {
