@@ -77,6 +77,17 @@ fn the_links_of_the_table_count_as_those_of_the_walk_do() {
         assert!([1, 3, 40].iter().all(|links| ino(&worlds[0].root, Base::CWD, &through(*links), true).is_ok()));
         // (A list has room for ten links, and a path of the same link for any number.)
         assert_eq!(worlds[0].misses(), misses);
+        // A link at the end that `O_CREAT` follows counts after those of its directory.
+        for (round, links) in [38, 39, 40, 41, 38, 39, 40, 41, 38, 39, 40, 41].into_iter().enumerate() {
+            let made = worlds.each_ref().map(|world| {
+                if round == 0 {
+                    world.symlink("made", "/s/make");
+                }
+                let path = format!("/s{}/make", "/x".repeat(links));
+                world.root.open(Base::CWD, path.as_bytes(), OpenFlags::CREAT, 0o644).map(drop)
+            });
+            assert_eq!(made, [if links < 40 { Ok(()) } else { Err(Errno::ELOOP) }; 2], "{links} {round}");
+        }
         // Those of `O_CREAT`, which goes on after a link: one more than the path has.
         for (number, links) in [38, 39, 40, 37].into_iter().enumerate() {
             let body = format!("/s{}/new{number}", "/x".repeat(links));
