@@ -1,30 +1,25 @@
 //! Limits of a file system in memory: bytes and inodes, of all users together and of each user.
 //!
 //! # What it is
-//! [`Limits`] counts what is in use. Each of the two totals is a [`Room`]: a thread takes units from the stock of its CPU
-//! index and refills that from the shared rest, many units at a time. Before a request is refused, the thread collects
-//! all stocks, so that the count is exact near the limit. [`Quotas`] counts for each user, if users have limits.
+//! [`Limits`] counts what is in use. Each of the two totals is a [`Stock`]: units by CPU index, exact near the limit.
+//! [`Quotas`] counts for each user, if users have limits.
 //!
 //! # What it is not
 //! A measure of memory: it counts pages, attributes and inodes, not what keeps them.
 //!
 //! # How it is locked
-//! A stock is an atomic number of one CPU index, changed by the threads with that index and by collecting threads. A mutex
-//! covers the shared rest and transfers between it and the stocks. Users have one mutex for each share of the ids. All are
-//! leaves.
+//! The totals by [`Stock`], of which a thread with units in the store of its CPU index locks nothing. Users have one mutex for
+//! each share of the ids. All are leaves.
 //!
 //! # Where it comes from
 //! tmpfs (`size=`, `nr_inodes=`, `usrquota_block_hardlimit=`) and its errors: the total is checked before the quota.
-//! Stocks are Linux's `percpu_counter` the other way round: they are exact near the limit, where that one sums up.
 //!
 //! # Limitations
 //! Threads of one user share a lock if there are quotas (Linux has one, too).
 
 use crate::contents::PAGE_BYTES;
-use prim::PerCpu;
-use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use std::collections::BTreeMap;
-use sync::Mutex;
+use sync::{Mutex, Stock};
 use vfs::{Errno, StatFs};
 
 /// The magic number of tmpfs: `statfs(2)`.
@@ -33,12 +28,9 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// Longest name.
 const NAME_MAX: u32 = 255;
 
-/// The most units in a stock after a refill: bytes (64 pages), inodes.
+/// The most units in a store after a refill: bytes (64 pages), inodes.
 const STOCK_BYTES: u64 = 64 * PAGE_BYTES;
 const STOCK_INODES: u64 = 1024;
-
-/// A stock is refilled with at most this part of the shared rest.
-const STOCK_PART: u64 = 64;
 
 /// Shares of the user ids, each with its lock.
 const SHARES: usize = 64;
@@ -167,91 +159,51 @@ impl Limits {
         StatFs {
             kind: TMPFS_MAGIC,
             block_size: PAGE_BYTES as u32,
-            blocks: self.bytes.limit.unwrap_or(0) / PAGE_BYTES,
+            blocks: self.bytes.limit() / PAGE_BYTES,
             blocks_free,
             blocks_available: blocks_free,
-            files: self.inodes.limit.unwrap_or(0),
+            files: self.inodes.limit(),
             files_free: self.inodes.free(),
             name_max: NAME_MAX,
         }
     }
 }
 
-/// A number of units that many threads take and give back. Nothing is counted if there is no limit.
+/// What there is of one kind, for all users together; without a limit, as much as one wants.
 #[derive(Debug)]
 struct Room {
-    limit: Option<u64>,
-    /// The most that a single call may take if there is no limit: the machine's memory.
+    stock: Option<Stock>,
+    /// The most that a request without a limit may take.
     most: u64,
-    /// The most units in a stock after a refill.
-    fill: u64,
-    /// Free units that are in no stock.
-    shared: Mutex<u64>,
-    own: PerCpu<Stock>,
 }
 
-/// Free units of one CPU index.
-#[derive(Debug)]
-#[repr(align(128))]
-struct Stock(AtomicU64);
-
 impl Room {
+    /// The thread's stock is filled with `fill` units at a time.
     fn new(limit: Option<u64>, fill: u64) -> Self {
-        let shared = Mutex::new(limit.unwrap_or(0));
-        Self { limit, most: prim::mem::total_bytes(), fill, shared, own: PerCpu::small(|| Stock(AtomicU64::new(0))) }
+        Self { stock: limit.map(|limit| Stock::new(limit, fill)), most: prim::mem::total_bytes() }
     }
 
-    /// Takes `units` if there are enough.
+    #[inline]
     fn take(&self, units: u64) -> bool {
-        if units == 0 || self.limit.is_none() {
-            return units <= self.most;
+        match &self.stock {
+            Some(stock) if units != 0 => stock.take(units),
+            _ => units <= self.most,
         }
-        let own = &self.own.this().0;
-        // Relaxed, here and below: counts only. Other locks order the use of the storage itself.
-        let mut has = own.load(Relaxed);
-        while has >= units {
-            match own.compare_exchange(has, has - units, Relaxed, Relaxed) {
-                Ok(_) => return true,
-                Err(now) => has = now,
-            }
-        }
-        self.take_shared(units)
     }
 
-    #[cold]
-    fn take_shared(&self, units: u64) -> bool {
-        let mut shared = self.shared.lock();
-        // More than one round if threads return units to stocks that were visited already.
-        while *shared < units {
-            let found: u64 = self.own.iter().map(|stock| stock.0.swap(0, Relaxed)).sum();
-            if found == 0 {
-                return false;
-            }
-            *shared += found;
-        }
-        *shared -= units;
-        let fill = self.fill.min(*shared / STOCK_PART);
-        *shared -= fill;
-        self.own.this().0.fetch_add(fill, Relaxed);
-        true
-    }
-
-    /// Returns `units` that were taken.
+    #[inline]
     fn give(&self, units: u64) {
-        if self.limit.is_none() || units == 0 {
-            return;
-        }
-        let own = &self.own.this().0;
-        if own.fetch_add(units, Relaxed) + units > 2 * self.fill {
-            let mut shared = self.shared.lock();
-            *shared += own.swap(0, Relaxed);
+        if units != 0 {
+            self.stock.iter().for_each(|stock| stock.give(units));
         }
     }
 
-    /// Free units; exact if no thread takes or returns any meanwhile.
     fn free(&self) -> u64 {
-        let shared = self.shared.lock();
-        self.own.iter().map(|stock| stock.0.load(Relaxed)).sum::<u64>() + *shared
+        self.stock.as_ref().map_or(0, Stock::free)
+    }
+
+    fn limit(&self) -> u64 {
+        self.stock.as_ref().map_or(0, Stock::bound)
     }
 }
 

@@ -12,6 +12,7 @@
 //! | objects reused under readers | [`slab::Slab`], [`HashTable`] |
 //! | bulk memory that goes back to the system when it is free | [`PagePool`] |
 //! | facts by their signatures, found without a store | [`SignatureTable`] |
+//! | a bound that many threads take from | [`Stock`] |
 //! | exclusion | [`SpinLock`], [`Mutex`]: a [`Lock`] around data; or a raw lock below in `lock_api`'s |
 //! | readers and writers | [`RwSem`] sleeps; [`PerCpuRwLock`] for readers without a shared cache line |
 //! | one thread to do what many need | [`SingleFlight`] |
@@ -42,6 +43,7 @@ pub mod seqrwlock;
 pub mod signature_table;
 pub mod single_flight;
 pub mod slab;
+pub mod stock;
 pub mod tas;
 pub mod zeroed;
 
@@ -59,6 +61,7 @@ pub use seqrwlock::{ReadPass, SeqRwLock, SeqRwReadGuard, SeqRwWriteGuard};
 pub use signature_table::SignatureTable;
 pub use single_flight::SingleFlight;
 pub use slab::{Item, Slab, SlabCursor};
+pub use stock::Stock;
 pub use tas::{SpinLock, SpinLockGuard, TasLock};
 
 /// The README's examples are tests too.

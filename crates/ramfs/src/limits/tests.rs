@@ -1,7 +1,6 @@
 //! Counts under limits, by one thread and by many.
 
 use super::*;
-use std::sync::Barrier;
 
 fn bytes(bytes: u64) -> Amount {
     Amount { bytes, inodes: 0 }
@@ -17,42 +16,6 @@ fn check(limits: &Limits, all: Amount, used: Amount) {
     assert_eq!((stat.blocks, stat.files), (all.bytes / PAGE_BYTES, all.inodes));
     assert_eq!((stat.blocks_free, stat.blocks_available), ((all.bytes - used.bytes) / PAGE_BYTES, stat.blocks_free));
     assert_eq!(stat.files_free, all.inodes - used.inodes);
-}
-
-#[test]
-fn everything_up_to_the_limit_can_be_taken() {
-    for limit in [0, 1, 63, 64, 65, 5000, 1 << 30] {
-        let room = Room::new(Some(limit), 1024);
-        let mut taken = 0;
-        for units in [1, limit / 3, limit / 2] {
-            taken += if room.take(units) { units } else { 0 };
-        }
-        assert_eq!(room.free(), limit - taken);
-        assert!(!room.take(limit - taken + 1));
-        assert!(room.take(limit - taken));
-        assert_eq!(room.free(), 0);
-        room.give(limit);
-        assert_eq!(room.free(), limit);
-    }
-}
-
-#[test]
-fn units_in_the_stock_of_another_thread_can_be_taken() {
-    let room = Room::new(Some(1 << 20), 1024);
-    let (before, after) = (Barrier::new(2), Barrier::new(2));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            assert!(room.take(1));
-            room.give(1);
-            // The thread stays alive, so that its stock stays its own.
-            before.wait();
-            after.wait();
-        });
-        before.wait();
-        let taken = (room.take(1 << 20), room.take(1));
-        after.wait();
-        assert_eq!(taken, (true, false));
-    });
 }
 
 #[test]

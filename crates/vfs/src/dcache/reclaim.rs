@@ -27,7 +27,7 @@
 //! ```
 //!
 //! # How it is locked
-//! The slab locks the hand. Eviction tries the lock of the entry's directory, and a directory's own lock, and
+//! The bytes in use are a [`Stock`]: by CPU index, and exact before a slot is refused. The slab locks the hand. Eviction tries the lock of the entry's directory, and a directory's own lock, and
 //! never waits for them.
 //!
 //! # Where it comes from
@@ -42,7 +42,8 @@ use crate::dcache::slot::{DeadDentry, UnusedSlot};
 use crate::dcache::superblock::SuperBlock;
 use core::mem::size_of;
 use prim::PerCpu;
-use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use sync::Stock;
 use sync::slab::SlabCursor;
 
 /// Slots examined for each slot that is taken when few are free.
@@ -90,19 +91,17 @@ impl Default for Budget {
 /// The smallest budget.
 const LEAST: u64 = 4096 * SLOT;
 
+/// The most bytes that a CPU index takes from a budget at a time.
+const MOST_FILL: u64 = 256 * SLOT;
+
 /// How full one of the two slabs is.
 #[derive(Debug)]
 pub(crate) struct Share {
-    budget: u64,
-    used: Used,
+    /// Bytes: slots, long names and link bodies.
+    stock: Stock,
     looks: PerCpu<OwnLooks>,
     hand: SlabCursor,
 }
-
-/// Bytes in use: slots, long names and link bodies. Apart from what each miss reads.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Used(AtomicI64);
 
 /// What the clock did, by the threads of one CPU index.
 #[derive(Debug, Default)]
@@ -156,23 +155,25 @@ impl OwnLooks {
 
 impl Share {
     pub(crate) fn new(budget: u64) -> Self {
-        let looks = PerCpu::small(OwnLooks::default);
-        Self { budget: budget.max(LEAST), used: Used::default(), looks, hand: SlabCursor::new() }
+        let budget = budget.max(LEAST);
+        // Little of a small budget lies in the stores.
+        let fill = (budget / 1024).clamp(SLOT, MOST_FILL);
+        Self { stock: Stock::new(budget, fill), looks: PerCpu::small(OwnLooks::default), hand: SlabCursor::new() }
     }
 
     /// The limit of bytes.
     pub(crate) fn budget(&self) -> u64 {
-        self.budget
+        self.stock.bound()
     }
 
     /// The limit of slots.
     pub(crate) fn slots(&self) -> usize {
-        usize::try_from(self.budget / SLOT).unwrap_or(usize::MAX)
+        usize::try_from(self.budget() / SLOT).unwrap_or(usize::MAX)
     }
 
-    /// Bytes in use.
+    /// Bytes in use. Looks at the store of each CPU index.
     pub(crate) fn used(&self) -> u64 {
-        u64::try_from(self.used.0.load(Relaxed)).unwrap_or(0)
+        self.stock.used()
     }
 
     /// What the clock did.
@@ -180,19 +181,18 @@ impl Share {
         self.looks.iter().map(OwnLooks::get).fold(Looks::default(), Looks::and)
     }
 
-    /// Adds bytes, or subtracts them.
+    /// Adds bytes, beyond the budget if need be: then no slot is taken before as much was given back. Or subtracts them.
     pub(crate) fn charge(&self, bytes: i64) {
-        // Relaxed: a sum.
-        self.used.0.fetch_add(bytes, Relaxed);
+        if bytes < 0 {
+            self.stock.give(bytes.unsigned_abs());
+        } else {
+            self.stock.take_anyway(bytes.unsigned_abs());
+        }
     }
 
     /// Whether so few slots are free that the clock must move.
     fn is_tight(&self) -> bool {
-        self.used() + self.budget / 16 > self.budget
-    }
-
-    fn is_over(&self) -> bool {
-        self.used() + SLOT > self.budget
+        self.stock.rest() < self.budget() / 16
     }
 }
 
@@ -307,11 +307,11 @@ impl SuperBlock {
         // In a small cache: all slots once without the second chance, after those with it.
         let most = MOST.min(PATIENT + share.slots() + STRIDE);
         let slot = loop {
-            if !share.is_over()
-                && let Some(slot) = UnusedSlot::try_take(slab)
-            {
-                share.charge(SLOT as i64);
-                break Ok(slot);
+            if share.stock.take(SLOT) {
+                if let Some(slot) = UnusedSlot::try_take(slab) {
+                    break Ok(slot);
+                }
+                share.stock.give(SLOT);
             }
             if looked >= most {
                 break Err(Errno::ENOMEM);
@@ -327,7 +327,7 @@ impl SuperBlock {
     #[inline]
     pub(crate) fn free_slot(&self, slot: UnusedSlot<'_>, kind: SlotKind) {
         if self.is_limited {
-            self.share(kind).charge(-(SLOT as i64));
+            self.share(kind).stock.give(SLOT);
         }
         crate::dcache::slot::free_slot(self.slab_of(kind), &self.domain, slot);
     }

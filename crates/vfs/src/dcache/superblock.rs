@@ -21,7 +21,7 @@ use crate::dcache::inode::Inode;
 use crate::dcache::inode_table::Inodes;
 use crate::dcache::listings::Listings;
 use crate::dcache::object::{Object, ObjectFlags};
-use crate::dcache::reclaim::{Budget, SLOT, Share, SlotKind};
+use crate::dcache::reclaim::{Budget, Looks, SLOT, Share, SlotKind};
 use crate::dcache::slot::{CountedDentry, DeadDentry, InodeTable, UnusedSlot, cold_part};
 use crate::dcache::tree::Tree;
 use crate::dcache::whole_path::Kind;
@@ -44,8 +44,8 @@ pub(crate) struct SuperBlock {
     negative_slab: Arc<Slab<Dentry>>,
     /// Whether the slabs have limits: the names are not the file system's data.
     pub(crate) is_limited: bool,
-    entries: Share,
-    negatives: Share,
+    /// Of entries and of negative entries; only with limits.
+    shares: Option<Box<[Share; 2]>>,
     /// Whether whole listings may be cached.
     fs_lists: bool,
     pub(crate) listings: Listings,
@@ -182,10 +182,10 @@ impl SuperBlock {
         let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, .. } = traits;
         let entry_size = i64::try_from(traits.entry_size).unwrap_or(0);
         let is_limited = !traits.names_in_cache;
-        let (entries, negatives) = (Share::new(budget.entries), Share::new(budget.negatives));
+        let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
         let negative_slab = Arc::new(Slab::small());
-        if is_limited {
+        if let Some([entries, negatives]) = shares.as_deref() {
             slab.set_limit(entries.slots());
             negative_slab.set_limit(negatives.slots());
             entries.charge(SLOT as i64);
@@ -219,8 +219,7 @@ impl SuperBlock {
             negative_slab,
             is_limited,
             is_quick,
-            entries,
-            negatives,
+            shares,
             reports_opens: traits.wants_opens,
             reports_closes: tree.note_calls(traits.wants_opens && traits.wants_flushes, !traits.never_waits),
             fs_keeps_modes: traits.keeps_modes,
@@ -333,11 +332,12 @@ impl SuperBlock {
         }
     }
 
-    /// How full that slab is.
+    /// How full that slab is, which has a limit.
     pub(crate) fn share(&self, kind: SlotKind) -> &Share {
+        let [entries, negatives] = self.shares.as_deref().expect("a cache with limits");
         match kind {
-            SlotKind::Entry => &self.entries,
-            SlotKind::Negative => &self.negatives,
+            SlotKind::Entry => entries,
+            SlotKind::Negative => negatives,
         }
     }
 
@@ -368,12 +368,14 @@ impl SuperBlock {
     pub(crate) fn stats(&self) -> CacheStats {
         let guard = self.domain.read();
         let (table_bytes, buckets) = self.table().reserved(&guard);
-        let looks = self.entries.looks().and(self.negatives.looks());
+        let shares = || self.shares.iter().flat_map(|shares| shares.iter());
+        let looks = shares().map(Share::looks).fold(Looks::default(), Looks::and);
+        let used: Vec<u64> = shares().map(Share::used).chain([0, 0]).collect();
         let mut stats = CacheStats {
             entries: self.table().count(),
             slot_bytes: self.slab.touched_bytes() + self.negative_slab.touched_bytes(),
-            entry_bytes: self.entries.used(),
-            negative_bytes: self.negatives.used(),
+            entry_bytes: used[0],
+            negative_bytes: used[1],
             listing_bytes: self.listings.used(),
             evicted: looks.evicted,
             looked: looks.looked,
