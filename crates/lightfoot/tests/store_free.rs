@@ -36,6 +36,12 @@ const TABLE: usize = 2 << 20;
 /// The second process's exit status when it has done all.
 const DONE: i32 = 42;
 
+/// Its exit status when it did not find all memory of the cache: some of it lies where another mapping was before.
+const UNLUCKY: i32 = DONE + 2;
+
+/// Processes that may be unlucky, one after the other.
+const ATTEMPTS: usize = 8;
+
 /// Threads that look up at once, and lookups of each.
 const THREADS: usize = 2;
 const LOOKUPS: usize = 50_000;
@@ -90,14 +96,22 @@ fn check(name: &str, role: &str, is_right: impl Fn(ExitStatus) -> bool) {
     if std::fs::metadata("/proc/self/maps").is_err() {
         return println!("SKIPPED: there is no /proc/self/maps");
     }
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(ROLE, role)
-        // Each large block gets its own mapping, however many were freed before.
-        .env("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=32768")
-        .env("MALLOC_MMAP_THRESHOLD_", "32768")
-        .output()
-        .unwrap();
+    let run = || {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(ROLE, role)
+            // Each large block gets its own mapping, however many were freed before.
+            .env("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=32768")
+            .env("MALLOC_MMAP_THRESHOLD_", "32768")
+            .output()
+            .unwrap()
+    };
+    let mut output = run();
+    for _ in 1..ATTEMPTS {
+        if output.status.code() == Some(UNLUCKY) {
+            output = run();
+        }
+    }
     let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     assert!(is_right(output.status), "{role}: {}\n{said}", output.status);
 }
@@ -219,11 +233,11 @@ impl Frozen {
         let ranges = [first, added(&before, &large_mappings())].concat();
         let bytes: usize = ranges.iter().map(ExactSizeIterator::len).sum();
         let stats = vfs.cache_stats();
-        assert!(
-            stats.table_bytes >= 2 * LARGE
-                && bytes >= stats.slot_bytes + stats.table_bytes + vfs.whole_path_stats().bytes,
-            "{bytes} of {stats:?}"
-        );
+        assert!(stats.table_bytes >= 2 * LARGE, "{stats:?}");
+        if bytes < stats.slot_bytes + stats.table_bytes + vfs.whole_path_stats().bytes {
+            println!("{bytes} of {stats:?}");
+            std::process::exit(UNLUCKY);
+        }
         ranges.iter().for_each(freeze);
         Self { vfs, contexts, queries }
     }
