@@ -13,7 +13,7 @@
 //! # Layout
 //! An entry is 32 bytes: the signature, the *place* word, the word of checks. Two entries are a line. A signature has two
 //! lines anywhere in the table, so four ways. If these are in use, one of their entries moves to its other line: see
-//! [`room`]. The number of lines need not be a power of two: a line is chosen by a multiplication.
+//! `room.rs`. The number of lines need not be a power of two: a line is chosen by a multiplication.
 //!
 //! | bits of the place word | |
 //! |---|---|

@@ -15,7 +15,7 @@
 //! # State of a store
 //! | word | meaning |
 //! |---|---|
-//! | [`CLOSED`] | its owner must take the lock; the state at first |
+//! | `CLOSED` | its owner must take the lock; the state at first |
 //! | any other | so many units |
 //!
 //! # How it is locked
