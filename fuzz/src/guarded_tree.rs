@@ -13,6 +13,14 @@ pub(crate) const INODES: u64 = 48;
 
 /// What only root may read.
 pub(crate) const SECRET: &[u8] = b"SECRET-SECRET-16";
+/// What everyone may read.
+const PUBLIC: &[u8] = b"PUBLIC-PUBLIC-16";
+
+/// The content of a file of root.
+fn content(path: &str) -> &'static [u8] {
+    if matches!(path, "/program" | "/read") { PUBLIC } else { SECRET }
+}
+
 /// Files of root, with their modes.
 const FILES: [(&str, u32); 5] =
     [("/secret", 0o600), ("/private/x", 0o644), ("/program", 0o4755), ("/read", 0o444), ("/d/kept", 0o640)];
@@ -34,7 +42,7 @@ pub(crate) fn tree() -> (Vfs, Arc<Counts>) {
         let file = context
             .open(Base::CWD, path.as_bytes(), OpenFlags::CREAT.union(OpenFlags::WRONLY), mode)
             .expect("a new file");
-        file.write_at(0, SECRET).expect("its content");
+        file.write_at(0, content(path)).expect("its content");
         let set = SetAttr { mode: Some(mode), ..SetAttr::default() };
         context.set_attr(Base::CWD, path.as_bytes(), true, &set).expect("its mode");
         context.set_xattr(Base::CWD, path.as_bytes(), true, b"trusted.a", SECRET, SetXattr::Any).expect("an attribute");
@@ -58,9 +66,9 @@ pub(crate) fn check_roots_files(context: &Context) -> Vec<u64> {
     }
     for (path, _) in FILES {
         let file = context.open(Base::CWD, path.as_bytes(), OpenFlags::RDONLY, 0).expect("a file of root");
-        let mut content = [0; 64];
-        let read = file.read_at(0, &mut content).expect("its content");
-        assert_eq!(&content[..read], SECRET, "{path}");
+        let mut buffer = [0; 64];
+        let read = file.read_at(0, &mut buffer).expect("its content");
+        assert_eq!(&buffer[..read], content(path), "{path}");
         assert_eq!(context.get_xattr(Base::CWD, path.as_bytes(), false, b"trusted.a").as_deref(), Ok(SECRET), "{path}");
     }
     inodes

@@ -143,7 +143,9 @@ fn check(parsed: &Result<Request<'_>, Malformed>, replies: &[(u64, i32, Vec<u8>)
     let unique = match parsed {
         Err(Malformed::NoHeader) => None,
         Err(Malformed::Request(unique)) => Some(*unique),
-        Ok(Request { operation: Operation::Forget(_) | Operation::BatchForget(_) | Operation::NotifyReply, .. }) => None,
+        Ok(Request {
+            operation: Operation::Forget(_) | Operation::BatchForget(_) | Operation::NotifyReply, ..
+        }) => None,
         Ok(Request { operation: Operation::Interrupt(_), .. }) if has_waits => None,
         Ok(request) => Some(request.header.unique),
     };
