@@ -13,7 +13,7 @@
 //! # Layout
 //! An entry is 32 bytes: the signature, the *place* word, the word of checks. Two entries are a line. A signature has two
 //! lines anywhere in the table, so four ways. If these are in use, one of their entries moves to its other line: see
-//! `room.rs`. The number of lines need not be a power of two: a line is chosen by a multiplication.
+//! `room.rs`. The number of lines is even, and need not be a power of two: a line is chosen by a multiplication.
 //!
 //! | bits of the place word | |
 //! |---|---|
@@ -192,7 +192,7 @@ impl SignatureTable {
         self.scale(signature.spread())
     }
 
-    /// The other line of a signature that has line `at`.
+    /// The other line of a signature, one of whose lines is `at`.
     fn other_line(&self, signature: Signature, at: usize) -> usize {
         let spread = signature.spread();
         let (first, second) = (self.scale(spread), self.scale(respread(spread)));

@@ -71,30 +71,37 @@ impl SignatureTable {
     #[cold]
     fn make_room(&self, signature: Signature) -> Option<&Entry> {
         // Few moves first.
-        (1..=MOVES).find_map(|moves| self.ways(signature).find(|entry| self.vacate(entry, moves)))
+        let at = self.line_of(signature);
+        let lines = [at, self.other_line(signature, at)];
+        (1..=MOVES).find_map(|moves| lines.into_iter().find_map(|line| self.vacate(line, moves)))
     }
 
     /// Moves the entry of `signature`, if its other line has room: for models, whose tables have two lines.
     #[cfg(loom)]
     pub fn move_entry(&self, signature: Signature) -> bool {
-        self.ways(signature).find(|entry| entry.has(signature)).is_some_and(|entry| self.vacate(entry, 1))
+        let at = self.line_of(signature);
+        let lines = [at, self.other_line(signature, at)];
+        lines.into_iter().any(|line| {
+            let mut own = self.entries_of(line).filter(|entry| entry.has(signature));
+            own.any(|entry| self.move_from(line, entry, 1))
+        })
     }
 
-    /// Moves an entry to its other line, and up to `moves` entries in all. Returns whether it did.
-    fn vacate(&self, entry: &Entry, moves: u32) -> bool {
+    /// An entry of a line that was moved away, and up to `moves` entries in all with it.
+    fn vacate(&self, line: usize, moves: u32) -> Option<&Entry> {
+        self.entries_of(line).find(|entry| self.move_from(line, entry, moves))
+    }
+
+    /// Moves an entry of a line to its other line, and up to `moves` entries in all. Returns whether it did.
+    fn move_from(&self, line: usize, entry: &Entry, moves: u32) -> bool {
+        // (If the entry does not have this signature, the other line may be any, and `move_to` does nothing.)
         let signature = entry.signature();
-        let at = self.line_of(signature);
-        let is_first = self.entries_of(at).any(|other| core::ptr::eq(other, entry));
-        let other = self.other_line(signature, at);
-        let target = if is_first { other } else { at };
-        let room = if moves == 1 {
-            self.entries_of(target).find(|entry| entry.is_vacant())
-        } else {
-            self.entries_of(target).find(|entry| self.vacate(entry, moves - 1))
+        let other = self.other_line(signature, line);
+        let room = match moves {
+            1 => self.entries_of(other).find(|entry| entry.is_vacant()),
+            _ => self.vacate(other, moves - 1),
         };
-        // (If the entry is another one by now, it is in neither line of this signature, or it is not moved.)
-        (is_first || self.entries_of(other).any(|other| core::ptr::eq(other, entry)))
-            && room.is_some_and(|room| entry.move_to(room, signature))
+        room.is_some_and(|room| entry.move_to(room, signature))
     }
 }
 
