@@ -21,6 +21,8 @@ mod links;
 mod mounts;
 #[path = "whole_path/operations.rs"]
 mod operations;
+#[path = "whole_path/pace.rs"]
+mod pace;
 #[path = "whole_path/starts.rs"]
 mod starts;
 

@@ -3,13 +3,9 @@
 //! `WHOLE_PATH_LOOKUPS=1000000000 cargo test --release -p lightfoot-vfs --test whole_path attack -- --nocapture` runs that
 //! many lookups and prints the figures; on two CPUs some minutes.
 
+use crate::pace::Pace;
 use lightfoot_vfs::{Base, Context, PathAt, RenameFlags, Vfs};
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{Relaxed, SeqCst},
-    fence,
-};
-use std::thread;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use testkit::Store;
 
 /// Lookups of all readers, unless the variable has another number.
@@ -58,75 +54,45 @@ struct Attack {
     vfs: Vfs,
     dirs: Exchange,
     files: Exchange,
-    /// Lookups so far.
-    done: AtomicU64,
-    /// Exchanges so far.
-    exchanges: AtomicU64,
-    lookups: u64,
+    pace: Pace,
 }
 
 impl Attack {
     fn run(self, paths: &[(String, usize, usize)], inos: &[Vec<u64>; 2]) {
-        let seen: Vec<Seen> = thread::scope(|scope| {
-            let attack = &self;
-            let readers: Vec<_> =
-                (0..READERS).map(|number| scope.spawn(move || attack.read(number, paths, inos))).collect();
-            let context = self.vfs.context();
-            let first = context.hold(Base::CWD, b"/p/x/q/s", true).unwrap();
-            let mut random = fastrand::Rng::with_seed(1);
-            while self.done.load(Relaxed) < self.lookups {
-                // Long enough for most lookups to be by the table, and short enough for many changes.
-                let next = self.done.load(Relaxed) + random.u64(0..200);
-                if random.u8(0..4) == 0 {
-                    self.files.run(&context, Base::at(&first));
-                } else {
-                    self.dirs.run(&context, Base::CWD);
-                }
-                self.exchanges.fetch_add(1, Relaxed);
-                while self.done.load(Relaxed) < next.min(self.lookups) && !self.is_late() {
-                    thread::yield_now();
-                }
-            }
-            readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+        let attack = &self;
+        let readers = (0..READERS).map(|number| move || attack.read(number, paths, inos));
+        let context = self.vfs.context();
+        let first = context.hold(Base::CWD, b"/p/x/q/s", true).unwrap();
+        let seen = self.pace.run(readers, 200, |random| match random.u8(0..4) {
+            0 => self.files.run(&context, Base::at(&first)),
+            _ => self.dirs.run(&context, Base::CWD),
         });
         let sum = |get: fn(&Seen) -> u64| seen.iter().map(get).sum::<u64>();
         let (certain, wrong) = (sum(|seen| seen.certain[0]) + sum(|seen| seen.certain[1]), sum(|seen| seen.wrong));
         let stats = self.vfs.whole_path_stats();
-        let hits = self.lookups - stats.misses.min(self.lookups);
-        println!("attack: {} lookups, {hits} by the table, {certain} certain, {wrong} wrong; {stats:?}", self.lookups);
+        let lookups = self.pace.lookups();
+        let hits = lookups - stats.misses.min(lookups);
+        println!("attack: {lookups} lookups, {hits} by the table, {certain} certain, {wrong} wrong; {stats:?}");
         assert_eq!(wrong, 0, "{seen:?}");
-        assert!(certain > self.lookups / 4 && hits > self.lookups / 4, "{seen:?} {stats:?}");
+        assert!(certain > lookups / 4 && hits > lookups / 4, "{seen:?} {stats:?}");
         // Both answers, entries that became useless, and lookups beside a change.
         let each = [sum(|seen| seen.certain[0]), sum(|seen| seen.certain[1])];
         assert!(each.iter().all(|&number| number > certain / 20), "{each:?}");
         assert!(stats.changes > 200 && stats.misses > u64::from(stats.changes), "{stats:?}");
     }
 
-    /// Whether there were too few exchanges for so many lookups: the readers then wait.
-    fn is_late(&self) -> bool {
-        let done = self.done.load(Relaxed);
-        done < self.lookups && self.exchanges.load(Relaxed) < done / MOST_BETWEEN
-    }
-
     fn read(&self, number: u64, paths: &[(String, usize, usize)], inos: &[Vec<u64>; 2]) -> Seen {
         let context = self.vfs.context();
         let (mut seen, mut random) = (Seen::default(), fastrand::Rng::with_seed(2 + number));
-        for _ in 0..self.lookups / READERS {
+        for _ in 0..self.pace.lookups() / READERS {
             let (path, dir, file) = &paths[random.usize(0..paths.len())];
             let state = || [self.dirs.state.load(SeqCst), self.files.state.load(SeqCst)];
-            let before = state();
-            fence(SeqCst);
-            let ino = context.attr(Base::CWD, path.as_bytes(), true).unwrap().ino;
-            fence(SeqCst);
-            self.done.fetch_add(1, Relaxed);
-            while self.is_late() {
-                thread::yield_now();
-            }
-            if before != state() || before.iter().any(|state| state % 2 != 0) {
+            let look = || context.attr(Base::CWD, path.as_bytes(), true).unwrap().ino;
+            let Some((state, ino)) = self.pace.look(state, look) else {
                 seen.during += 1;
                 continue;
-            }
-            let [dirs, files] = before.map(|state| (state / 2 % 2) as usize);
+            };
+            let [dirs, files] = state.map(|state| (state / 2 % 2) as usize);
             // The files 0 and 1 of the first directory change their names, wherever that directory is.
             let dir = dir ^ dirs;
             let file = if dir == 0 && *file < 2 { file ^ files } else { *file };
@@ -139,19 +105,17 @@ impl Attack {
 
 #[test]
 fn attack() {
-    let lookups = std::env::var("WHOLE_PATH_LOOKUPS").ok().map_or(LOOKUPS, |number| number.parse().unwrap());
-    begin(lookups, ["x", "y"], "f");
+    begin(["x", "y"], "f");
 }
 
 /// The links to the directories change their names, and the ends are links too.
 #[test]
 fn attack_by_links() {
-    let lookups = std::env::var("WHOLE_PATH_LOOKUPS").ok().map_or(LOOKUPS, |number| number.parse().unwrap());
-    begin(lookups, ["lx", "ly"], "e");
+    begin(["lx", "ly"], "e");
 }
 
 /// `dirs` in `/p` change their names. The readers find files by names that begin with `prefix`.
-fn begin(lookups: u64, dirs: [&'static str; 2], prefix: &str) {
+fn begin(dirs: [&'static str; 2], prefix: &str) {
     let store = Store::with_paths(&["p/", "p/x/", "p/x/q/", "p/x/q/s/", "p/y/", "p/y/q/", "p/y/q/s/"]);
     ["lx -> x", "ly -> y"].iter().for_each(|link| assert_ne!(store.make(store.node("p"), link), 0));
     let inos: [Vec<u64>; 2] = ["p/x/q/s", "p/y/q/s"].map(|dir| {
@@ -167,9 +131,7 @@ fn begin(lookups: u64, dirs: [&'static str; 2], prefix: &str) {
         vfs,
         dirs: Exchange::new(names),
         files: Exchange::new(["f0", "f1"]),
-        done: AtomicU64::new(0),
-        exchanges: AtomicU64::new(0),
-        lookups,
+        pace: Pace::new(LOOKUPS, MOST_BETWEEN),
     };
     attack.run(&paths, &inos);
 }

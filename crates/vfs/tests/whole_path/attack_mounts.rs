@@ -4,13 +4,9 @@
 //! `WHOLE_PATH_LOOKUPS=1000000000 cargo test --release -p lightfoot-vfs --test whole_path attack_mounts -- --nocapture` runs that
 //! many lookups.
 
+use crate::pace::Pace;
 use lightfoot_vfs::{Base, Context, MountFlags, PathAt, RenameFlags, Vfs};
-use std::sync::atomic::{
-    AtomicBool, AtomicU64,
-    Ordering::{Relaxed, SeqCst},
-    fence,
-};
-use std::thread;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use testkit::Store;
 
 /// Lookups of all readers, unless the variable has another number.
@@ -26,21 +22,6 @@ const MOST_BETWEEN: u64 = 300;
 struct State {
     mount: AtomicU64,
     names: AtomicU64,
-    done: AtomicU64,
-    changes: AtomicU64,
-    /// A thread panicked: the others do not wait for it.
-    has_failed: AtomicBool,
-}
-
-/// Notes a panic of its thread.
-struct Watch<'a>(&'a AtomicBool);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.store(true, SeqCst);
-        }
-    }
 }
 
 impl State {
@@ -66,33 +47,17 @@ impl State {
             context.rename(first, second, RenameFlags::EXCHANGE).unwrap();
             self.names.fetch_add(1, SeqCst);
         }
-        self.changes.fetch_add(1, Relaxed);
-    }
-
-    fn is_late(&self, lookups: u64) -> bool {
-        let done = self.done.load(Relaxed);
-        done < lookups && !self.has_failed.load(Relaxed) && self.changes.load(Relaxed) < done / MOST_BETWEEN
     }
 
     /// The certain answers: below the mount, beside it; and the wrong ones.
-    fn look(&self, context: &Context, number: u64, mounted: u64, lookups: u64) -> [u64; 3] {
-        let _watch = Watch(&self.has_failed);
+    fn look(&self, pace: &Pace, context: &Context, number: u64, mounted: u64) -> [u64; 3] {
         let (mut seen, mut random) = ([0; 3], fastrand::Rng::with_seed(5 + number));
-        for _ in 0..lookups / READERS {
+        for _ in 0..pace.lookups() / READERS {
             let is_first = random.bool();
             let path: &[u8] = if is_first { b"/p/m/d/f" } else { b"/q/m/d/f" };
-            let before = self.now();
-            fence(SeqCst);
-            let ino = context.attr(Base::CWD, path, true).unwrap().ino;
-            fence(SeqCst);
-            self.done.fetch_add(1, Relaxed);
-            while self.is_late(lookups) {
-                thread::yield_now();
-            }
-            if before != self.now() || before.iter().any(|state| state % 2 != 0) {
-                continue;
-            }
-            let is_mounted = Self::is_first(before) == is_first;
+            let look = || context.attr(Base::CWD, path, true).unwrap().ino;
+            let Some((state, ino)) = pace.look(|| self.now(), look) else { continue };
+            let is_mounted = Self::is_first(state) == is_first;
             seen[usize::from(is_mounted)] += 1;
             seen[2] += u64::from((ino == mounted) != is_mounted);
         }
@@ -102,7 +67,8 @@ impl State {
 
 #[test]
 fn attack_mounts() {
-    let lookups = std::env::var("WHOLE_PATH_LOOKUPS").ok().map_or(LOOKUPS, |number| number.parse().unwrap());
+    let pace = Pace::new(LOOKUPS, MOST_BETWEEN);
+    let lookups = pace.lookups();
     let covered = ["p/", "p/m/", "p/m/d/", "p/m/d/f", "q/", "q/m/", "q/m/d/", "q/m/d/f"];
     let vfs = Vfs::builder().whole_paths(1 << 16).records_every_path(true).build(Store::with_paths(&covered));
     let root = vfs.context();
@@ -112,24 +78,11 @@ fn attack_mounts() {
     let mounted = store.node("d/f");
     root.mount(store, Base::CWD, b"/p/m", MountFlags::default()).unwrap();
     let state = State::default();
-    let seen: Vec<[u64; 3]> = thread::scope(|scope| {
-        let readers: Vec<_> = (0..READERS)
-            .map(|number| {
-                let (context, state) = (root.fork(), &state);
-                scope.spawn(move || state.look(&context, number, mounted, lookups))
-            })
-            .collect();
-        let mut random = fastrand::Rng::with_seed(1);
-        while state.done.load(Relaxed) < lookups && !state.has_failed.load(Relaxed) {
-            let next = state.done.load(Relaxed) + random.u64(0..200);
-            state.change(&root, random.bool());
-            let waits = || !state.has_failed.load(Relaxed) && !state.is_late(lookups);
-            while state.done.load(Relaxed) < next.min(lookups) && waits() {
-                thread::yield_now();
-            }
-        }
-        readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+    let readers = (0..READERS).map(|number| {
+        let (context, state, pace) = (root.fork(), &state, &pace);
+        move || state.look(pace, &context, number, mounted)
     });
+    let seen = pace.run(readers, 200, |random| state.change(&root, random.bool()));
     let [beside, below, wrong] = [0, 1, 2].map(|at| seen.iter().map(|seen| seen[at]).sum::<u64>());
     let stats = vfs.whole_path_stats();
     println!("attack of mounts: {lookups} lookups, {below} below, {beside} beside, {wrong} wrong; {stats:?}");

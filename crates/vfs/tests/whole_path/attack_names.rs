@@ -3,13 +3,12 @@
 //! `WHOLE_PATH_LOOKUPS=1000000000 cargo test --release -p lightfoot-vfs --test whole_path attack_names -- --nocapture` runs
 //! that many lookups.
 
+use crate::pace::Pace;
 use lightfoot_vfs::{Base, Context, Errno, PathAt, RenameFlags, Vfs};
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{Relaxed, SeqCst},
-    fence,
 };
-use std::thread;
 use testkit::Store;
 
 /// Lookups of all readers, unless the variable has another number.
@@ -57,11 +56,7 @@ impl Name {
 struct Attack {
     vfs: Vfs,
     names: Vec<Name>,
-    /// Lookups so far.
-    done: AtomicU64,
-    /// Changes so far.
-    changes: AtomicU64,
-    lookups: u64,
+    pace: Pace,
 }
 
 /// What one reader saw while nothing changed.
@@ -74,72 +69,49 @@ struct Seen {
 
 impl Attack {
     fn run(&self) {
-        let seen: Vec<Seen> = thread::scope(|scope| {
-            let readers: Vec<_> = (0..READERS).map(|number| scope.spawn(move || self.read(number))).collect();
-            let context = self.vfs.context();
-            let mut random = fastrand::Rng::with_seed(1);
-            let mut ways = [0; NAMES];
-            while self.done.load(Relaxed) < self.lookups {
-                let next = self.done.load(Relaxed) + random.u64(0..200);
-                if random.u8(0..8) == 0 {
-                    // A directory of another recorded path: all stamps become old.
-                    context.rename(PathAt::cwd(b"/p/x"), PathAt::cwd(b"/p/y"), RenameFlags::default()).unwrap();
-                    context.rename(PathAt::cwd(b"/p/y"), PathAt::cwd(b"/p/x"), RenameFlags::default()).unwrap();
-                } else {
-                    let name = random.usize(0..NAMES);
-                    if self.names[name].state.load(Relaxed).is_multiple_of(4) {
-                        // Only one name can be the spare file.
-                        let is_spare_away = ways.iter().zip(&self.names).any(|(way, name)| *way == 3 && name.exists());
-                        ways[name] = random.usize(0..WAYS);
-                        if is_spare_away && matches!(ways[name], 2 | 3) {
-                            ways[name] = 0;
-                        }
-                    }
-                    self.names[name].change(&context, ways[name]);
-                }
-                self.changes.fetch_add(1, Relaxed);
-                while self.done.load(Relaxed) < next.min(self.lookups) && !self.is_late() {
-                    thread::yield_now();
+        let context = self.vfs.context();
+        let mut ways = [0; NAMES];
+        let readers = (0..READERS).map(|number| move || self.read(number));
+        let seen = self.pace.run(readers, 200, |random| {
+            if random.u8(0..8) == 0 {
+                // A directory of another recorded path: all stamps become old.
+                context.rename(PathAt::cwd(b"/p/x"), PathAt::cwd(b"/p/y"), RenameFlags::default()).unwrap();
+                context.rename(PathAt::cwd(b"/p/y"), PathAt::cwd(b"/p/x"), RenameFlags::default()).unwrap();
+                return;
+            }
+            let name = random.usize(0..NAMES);
+            if self.names[name].state.load(Relaxed).is_multiple_of(4) {
+                // Only one name can be the spare file.
+                let is_spare_away = ways.iter().zip(&self.names).any(|(way, name)| *way == 3 && name.exists());
+                ways[name] = random.usize(0..WAYS);
+                if is_spare_away && matches!(ways[name], 2 | 3) {
+                    ways[name] = 0;
                 }
             }
-            readers.into_iter().map(|reader| reader.join().unwrap()).collect()
+            self.names[name].change(&context, ways[name]);
         });
+        let lookups = self.pace.lookups();
         let sum = |get: fn(&Seen) -> u64| seen.iter().map(get).sum::<u64>();
         let (absent, there) = (sum(|seen| seen.certain[0]), sum(|seen| seen.certain[1]));
         let stats = self.vfs.whole_path_stats();
-        println!("attack on names: {} lookups, {absent} absent, {there} there; {stats:?}", self.lookups);
+        println!("attack on names: {} lookups, {absent} absent, {there} there; {stats:?}", lookups);
         assert_eq!(sum(|seen| seen.wrong), 0, "{seen:?}");
-        assert!(absent > self.lookups / 8 && there > self.lookups / 8, "{seen:?}");
+        assert!(absent > lookups / 8 && there > lookups / 8, "{seen:?}");
         // More hits than lookups of names that are there: some are of names that are not.
-        assert!(stats.misses + there < self.lookups && stats.misses > 1000, "{seen:?} {stats:?}");
-    }
-
-    /// Whether there were too few changes for so many lookups: the readers then wait.
-    fn is_late(&self) -> bool {
-        let done = self.done.load(Relaxed);
-        done < self.lookups && self.changes.load(Relaxed) < done / MOST_BETWEEN
+        assert!(stats.misses + there < lookups && stats.misses > 1000, "{seen:?} {stats:?}");
     }
 
     fn read(&self, number: u64) -> Seen {
         let context = self.vfs.context();
         let (mut seen, mut random) = (Seen::default(), fastrand::Rng::with_seed(2 + number));
-        for _ in 0..self.lookups / READERS {
+        for _ in 0..self.pace.lookups() / READERS {
             if random.u8(0..16) == 0 {
                 let _ = context.attr(Base::CWD, b"/p/x/q", true);
             }
             let name = &self.names[random.usize(0..NAMES)];
-            let before = name.state.load(SeqCst);
-            fence(SeqCst);
-            let found = context.attr(Base::CWD, name.path.as_bytes(), false);
-            fence(SeqCst);
-            self.done.fetch_add(1, Relaxed);
-            while self.is_late() {
-                thread::yield_now();
-            }
-            if before != name.state.load(SeqCst) || !before.is_multiple_of(2) {
-                continue;
-            }
-            let exists = !(before / 2).is_multiple_of(2);
+            let look = || context.attr(Base::CWD, name.path.as_bytes(), false);
+            let Some(([state], found)) = self.pace.look(|| [name.state.load(SeqCst)], look) else { continue };
+            let exists = !(state / 2).is_multiple_of(2);
             seen.certain[usize::from(exists)] += 1;
             seen.wrong += u64::from(if exists { found.is_err() } else { found.err() != Some(Errno::ENOENT) });
         }
@@ -155,10 +127,9 @@ impl Name {
 
 #[test]
 fn a_name_that_was_made_is_never_absent_and_one_that_was_removed_never_there() {
-    let lookups = std::env::var("WHOLE_PATH_LOOKUPS").ok().map_or(LOOKUPS, |number| number.parse().unwrap());
     let store = Store::with_paths(&["p/", "p/spare", "p/spare2", "p/x/", "p/x/q/", "p/fixed/", "p/fixed/q/"]);
     let vfs = Vfs::builder().whole_paths(1 << 16).records_every_path(true).build(store);
     let name = |number| Name { path: format!("/p/fixed/q/n{number}"), state: AtomicU64::new(0) };
     let names = (0..NAMES).map(name).collect();
-    Attack { vfs, names, done: AtomicU64::new(0), changes: AtomicU64::new(0), lookups }.run();
+    Attack { vfs, names, pace: Pace::new(LOOKUPS, MOST_BETWEEN) }.run();
 }

@@ -3,13 +3,9 @@
 //! `WHOLE_PATH_LOOKUPS=1000000000 cargo test --release -p lightfoot-vfs --test whole_path attack_rights -- --nocapture` runs that
 //! many lookups.
 
+use crate::pace::Pace;
 use lightfoot_vfs::{Base, Context, Credentials, Errno, SetAttr, Vfs};
-use std::sync::atomic::{
-    AtomicBool, AtomicU64,
-    Ordering::{Relaxed, SeqCst},
-    fence,
-};
-use std::thread;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use testkit::Store;
 
 /// Lookups of all users, unless the variable has another number.
@@ -28,21 +24,6 @@ const FILES: u64 = 16;
 struct Rights {
     owner: AtomicU64,
     mode: AtomicU64,
-    done: AtomicU64,
-    changes: AtomicU64,
-    /// A thread panicked: the others do not wait for it.
-    has_failed: AtomicBool,
-}
-
-/// Notes a panic of its thread.
-struct Watch<'a>(&'a AtomicBool);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.store(true, SeqCst);
-        }
-    }
 }
 
 impl Rights {
@@ -56,33 +37,17 @@ impl Rights {
         };
         root.set_attr(Base::CWD, b"/p/x", true, &set).unwrap();
         state.fetch_add(1, SeqCst);
-        self.changes.fetch_add(1, Relaxed);
-    }
-
-    fn is_late(&self, lookups: u64) -> bool {
-        let done = self.done.load(Relaxed);
-        done < lookups && !self.has_failed.load(Relaxed) && self.changes.load(Relaxed) < done / MOST_BETWEEN
     }
 
     /// The certain answers of one user, by what they had to be: refused, permitted; and the wrong ones.
-    fn look(&self, context: &Context, who: usize, lookups: u64) -> [u64; 3] {
-        let _watch = Watch(&self.has_failed);
+    fn look(&self, pace: &Pace, context: &Context, who: usize) -> [u64; 3] {
         let (mut seen, mut random) = ([0; 3], fastrand::Rng::with_seed(5 + who as u64));
-        for _ in 0..lookups / USERS.len() as u64 {
+        for _ in 0..pace.lookups() / USERS.len() as u64 {
             let path = format!("/p/x/q/f{}", random.u64(0..FILES));
             let state = || [self.owner.load(SeqCst), self.mode.load(SeqCst)];
-            let before = state();
-            fence(SeqCst);
-            let found = context.attr(Base::CWD, path.as_bytes(), true).map(drop);
-            fence(SeqCst);
-            self.done.fetch_add(1, Relaxed);
-            while self.is_late(lookups) {
-                thread::yield_now();
-            }
-            if before != state() || before.iter().any(|state| state % 2 != 0) {
-                continue;
-            }
-            let [owner, mode] = before.map(|state| (state / 2 % 2) as usize);
+            let look = || context.attr(Base::CWD, path.as_bytes(), true).map(drop);
+            let Some((state, found)) = pace.look(state, look) else { continue };
+            let [owner, mode] = state.map(|state| (state / 2 % 2) as usize);
             let may = owner == who || mode == 1;
             seen[usize::from(may)] += 1;
             seen[2] += u64::from(found != if may { Ok(()) } else { Err(Errno::EACCES) });
@@ -93,7 +58,8 @@ impl Rights {
 
 #[test]
 fn attack_rights() {
-    let lookups = std::env::var("WHOLE_PATH_LOOKUPS").ok().map_or(LOOKUPS, |number| number.parse().unwrap());
+    let pace = Pace::new(LOOKUPS, MOST_BETWEEN);
+    let lookups = pace.lookups();
     let store = Store::with_paths(&["p/", "p/x/", "p/x/q/"]);
     for file in 0..FILES {
         store.make(store.node("p/x/q"), &format!("f{file}"));
@@ -103,25 +69,12 @@ fn attack_rights() {
     let set = SetAttr { mode: Some(0o700), uid: Some(USERS[0]), ..SetAttr::default() };
     root.set_attr(Base::CWD, b"/p/x", true, &set).unwrap();
     let rights = Rights::default();
-    let seen: Vec<[u64; 3]> = thread::scope(|scope| {
-        let users: Vec<_> = (0..USERS.len())
-            .map(|who| {
-                let (context, rights) = (root.fork(), &rights);
-                context.set_credentials(Credentials::user(USERS[who], 100, &[]));
-                scope.spawn(move || rights.look(&context, who, lookups))
-            })
-            .collect();
-        let mut random = fastrand::Rng::with_seed(1);
-        while rights.done.load(Relaxed) < lookups && !rights.has_failed.load(Relaxed) {
-            let next = rights.done.load(Relaxed) + random.u64(0..150);
-            rights.change(&root, random.bool());
-            let waits = || !rights.has_failed.load(Relaxed) && !rights.is_late(lookups);
-            while rights.done.load(Relaxed) < next.min(lookups) && waits() {
-                thread::yield_now();
-            }
-        }
-        users.into_iter().map(|user| user.join().unwrap()).collect()
+    let users = (0..USERS.len()).map(|who| {
+        let (context, rights, pace) = (root.fork(), &rights, &pace);
+        context.set_credentials(Credentials::user(USERS[who], 100, &[]));
+        move || rights.look(pace, &context, who)
     });
+    let seen = pace.run(users, 150, |random| rights.change(&root, random.bool()));
     let [refused, permitted, wrong] = [0, 1, 2].map(|at| seen.iter().map(|seen| seen[at]).sum::<u64>());
     let stats = vfs.whole_path_stats();
     println!("attack of rights: {lookups} lookups, {refused} refused, {permitted} permitted, {wrong} wrong; {stats:?}");
