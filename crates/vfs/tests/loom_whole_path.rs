@@ -134,6 +134,15 @@ fn end_of_reads() {
     let _ = SeqCount::new().retry(0);
 }
 
+/// A thread that counts a change, and stores to `data` during it.
+fn change_beside(paths: &Arc<WholePaths>, data: &Arc<AtomicU64>) -> thread::JoinHandle<()> {
+    let (paths, data) = (paths.clone(), data.clone());
+    thread::spawn(move || {
+        let _change = paths.change(Kind::Soft);
+        data.store(1, Relaxed);
+    })
+}
+
 fn move_to(paths: &WholePaths, dentry: &Dentry, place: u64) {
     let moving = Moving::begin(paths, dentry);
     moving.place.store(place, Relaxed);
@@ -150,13 +159,7 @@ fn pass(dir: &Dentry) -> Option<(u64, u32)> {
 fn a_lookup_that_read_any_of_a_change_sees_that_it_began() {
     loom::model(|| {
         let (paths, data) = (paths(), word());
-        let changer = {
-            let (paths, data) = (paths.clone(), data.clone());
-            thread::spawn(move || {
-                let _change = paths.change(Kind::Soft);
-                data.store(1, Relaxed);
-            })
-        };
+        let changer = change_beside(&paths, &data);
         let seen = data.load(Relaxed);
         end_of_reads();
         assert!(seen == 0 || paths.stamp() == 1);
@@ -168,13 +171,7 @@ fn a_lookup_that_read_any_of_a_change_sees_that_it_began() {
 fn a_walk_is_recorded_only_if_all_that_it_read_is_of_the_moment_of_its_stamp() {
     loom::model(|| {
         let (paths, data) = (paths(), word());
-        let changer = {
-            let (paths, data) = (paths.clone(), data.clone());
-            thread::spawn(move || {
-                let _change = paths.change(Kind::Soft);
-                data.store(1, Relaxed);
-            })
-        };
+        let changer = change_beside(&paths, &data);
         if let Some((stamp, seen)) = paths.unchanged(|stamp| Some((stamp, data.load(Relaxed)))) {
             assert_eq!(
                 u64::from(stamp),
@@ -193,13 +190,7 @@ fn a_walk_beside_two_changes_is_recorded_only_if_none_is_under_way() {
     builder.check(|| {
         let paths = paths();
         let data = [word(), word()];
-        let changers = [0, 1].map(|at: usize| {
-            let (paths, data) = (paths.clone(), data[at].clone());
-            thread::spawn(move || {
-                let _change = paths.change(Kind::Soft);
-                data.store(1, Relaxed);
-            })
-        });
+        let changers = [0, 1].map(|at: usize| change_beside(&paths, &data[at]));
         let read = || data.iter().map(|word| word.load(Relaxed)).sum::<u64>();
         if let Some((stamp, seen)) = paths.unchanged(|stamp| Some((stamp, read()))) {
             assert_eq!(u64::from(stamp), seen);

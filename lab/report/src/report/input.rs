@@ -61,6 +61,19 @@ impl Input {
         Self { what, numbers: numbers.into(), basis: "assumed", views: Vec::new() }
     }
 
+    /// How far the simulator lets a CPU run.
+    pub(super) fn run_ahead() -> Self {
+        Self::new("how far a CPU may run ahead of the others", [Number::Other("20 ns")])
+            .from("for speed; the figures change by less than 1 % (simulator.md, Speed)")
+    }
+
+    /// What a line's way to another CPU takes.
+    pub(super) fn transfer() -> Self {
+        let numbers = [Number::Machine("queue.keep"), Number::Machine("queue.rest")];
+        Self::new("the owner's keep of a line, and the rest of the transfer", numbers)
+            .from("fitted to lock loops on a Zen 5; nothing here was published")
+    }
+
     /// Where it comes from, with no figure of the experiment in view.
     pub(super) fn from(self, basis: &'static str) -> Self {
         Self { basis, ..self }

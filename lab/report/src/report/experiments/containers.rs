@@ -111,11 +111,7 @@ fn inputs() -> Vec<Input> {
             ],
         )
         .from("assumed"),
-        Input::new(
-            "the owner's keep of a line, and the rest of the transfer",
-            [Number::Machine("queue.keep"), Number::Machine("queue.rest")],
-        )
-        .from("fitted to lock loops on a Zen 5; nothing here was published"),
+        Input::transfer(),
     ]
 }
 

@@ -56,13 +56,8 @@ pub(super) fn experiment() -> Experiment {
                 [Number::Parameter("user_ns"), Number::Parameter("kernel_ns")],
             )
             .from("assumed"),
-            Input::new("how far a CPU may run ahead of the others", [Number::Other("20 ns")])
-                .from("for speed; the figures change by less than 1 % (simulator.md, Speed)"),
-            Input::new(
-                "the owner's keep of a line, and the rest of the transfer",
-                [Number::Machine("queue.keep"), Number::Machine("queue.rest")],
-            )
-            .from("fitted to lock loops on a Zen 5; nothing here was published"),
+            Input::run_ahead(),
+            Input::transfer(),
         ],
         cells,
         rows,

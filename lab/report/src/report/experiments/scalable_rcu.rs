@@ -55,11 +55,7 @@ pub(super) fn experiment() -> Experiment {
                 [Number::Parameter("user_ns"), Number::Parameter("kernel_ns"), Number::Parameter("depth")],
             )
             .from("assumed"),
-            Input::new(
-                "the owner's keep of a line, and the rest of the transfer",
-                [Number::Machine("queue.keep"), Number::Machine("queue.rest")],
-            )
-            .from("fitted to lock loops on a Zen 5; nothing here was published"),
+            Input::transfer(),
         ],
         cells,
         rows,

@@ -88,13 +88,8 @@ fn inputs() -> Vec<Input> {
             [Number::Option("table_kib"), Number::Option("stat_ns")],
         )
         .from("assumed; a lookup of the table is charged as one component, a walk as six"),
-        Input::new("how far a CPU may run ahead of the others", [Number::Other("20 ns")])
-            .from("for speed; the figures change by less than 1 % (simulator.md, Speed)"),
-        Input::new(
-            "the owner's keep of a line, and the rest of the transfer",
-            [Number::Machine("queue.keep"), Number::Machine("queue.rest")],
-        )
-        .from("fitted to lock loops on a Zen 5; nothing here was published"),
+        Input::run_ahead(),
+        Input::transfer(),
     ]
 }
 
