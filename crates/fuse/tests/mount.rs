@@ -10,6 +10,8 @@ mod limits;
 mod lock_waits;
 #[path = "mount/panics.rs"]
 mod panics;
+#[path = "mount/requests.rs"]
+mod requests;
 mod support;
 #[path = "mount/unnamed.rs"]
 mod unnamed;
