@@ -89,9 +89,18 @@ def allow_other():
 
 @effect("own_permissions", "default_permissions")
 def own_permissions():
-    for option, by_kernel in (("", True), ("own_permissions", False), ("own_permissions,default_permissions", True)):
+    words = (("", False), ("own_permissions", False), ("default_permissions", True), ("own_permissions,default_permissions", True),
+             ("allow_other", True), ("no_open", True), ("writeback,locks", False))
+    for option, by_kernel in words:
         with ram(option) as mount:
             equal(by_kernel, "default_permissions" in flags(mount))
+            # Root may all but execute what nobody may execute, whichever side checks.
+            (mount.dir / "f").write_text("x")
+            (mount.dir / "f").chmod(0)
+            equal((True, True, False), tuple(os.access(mount.dir / "f", right) for right in (os.R_OK, os.W_OK, os.X_OK)))
+            (mount.dir / "f").chmod(0o010)
+            equal(True, os.access(mount.dir / "f", os.X_OK))
+            raises(errno.ENOENT, lambda: os.stat(mount.dir / "none"))
 
 
 @effect("uid", "gid", "umask")

@@ -15,7 +15,7 @@ mod values;
 pub(crate) use listing::help;
 pub(crate) use row::Owner;
 
-use fuse::{MountOptions, Ttls};
+use fuse::{Checks, MountOptions, Ttls};
 use hostfs::{HostAcls, MountPoints, Ownership, Revalidate};
 use lightfoot::{MountFlags, RamOptions, UserLimits};
 use row::{Form, Row};
@@ -68,6 +68,7 @@ pub(crate) struct Settings {
     negative_timeout: Option<Duration>,
     max_names: Option<usize>,
     writeback: Option<bool>,
+    checks: Option<Checks>,
     /// `NOATIME`, `STRICTATIME` or neither, if an option decides.
     pub(crate) access_times: Option<MountFlags>,
 }
@@ -169,6 +170,7 @@ impl Settings {
             negative_timeout: None,
             max_names: None,
             writeback: None,
+            checks: None,
             access_times: None,
         }
     }
@@ -249,6 +251,11 @@ impl Settings {
         self.writeback.unwrap_or(is_in_memory && !self.mount.session.no_open)
     }
 
+    /// The side that checks permissions.
+    pub(crate) fn checks(&self) -> Checks {
+        self.checks.unwrap_or_else(|| fuse::default_checks(&self.mount))
+    }
+
     /// How long the kernel may cache.
     pub(crate) fn ttls(&self, default: Ttls) -> Ttls {
         let of = |one: Option<Duration>, default| one.or(self.ttl).unwrap_or(default);
@@ -307,7 +314,6 @@ fn list(valid: &[Owner]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fuse::Checks;
     use lightfoot::RamLimits;
 
     const ON_RAM: Place = Place::CommandLine(Some(Owner::Ram));
@@ -358,7 +364,7 @@ mod tests {
         assert!(mount.read_only && mount.allow_other && !mount.nosuid && !mount.session.acl);
         // The kernel's mount ignores both unless it must not; what is below does not.
         assert!(mount.nodev && Settings::new().mount.nosuid && Settings::new().flags == MountFlags::default());
-        assert_eq!((mount.threads, mount.max_write, mount.session.checks), (Some(3), 128 << 10, Checks::Own));
+        assert_eq!((mount.threads, mount.max_write, settings.checks()), (Some(3), 128 << 10, Checks::Own));
         assert_eq!((mount.session.shown.uid, mount.session.shown.umask), (Some(7), Some(0o027)));
         assert_eq!((settings.flags, settings.ram.uid), (MountFlags::RDONLY, Settings::new().ram.uid));
         let both = good("writeback,passthrough", ON_DIRECTORY);

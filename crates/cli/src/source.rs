@@ -158,6 +158,7 @@ impl Source {
             // Those of a file of mounts have their own lists, which come before.
             source.mounts.iter_mut().for_each(|mount| mount.settings.set_access_times(access_times));
         }
+        settings.mount.session.checks = settings.checks();
         let acls = acls_of(&settings);
         source.mounts.iter_mut().for_each(|mount| mount.settings.host.acls = Some(acls));
         // The host knows nothing of owners and modes that are only shown: it would refuse what these allow.
@@ -232,12 +233,14 @@ impl Source {
     }
 }
 
-/// What becomes of the ACLs of directories: if the kernel checks permissions, it reads those that it needs.
+/// What becomes of the ACLs of directories: if the kernel checks permissions, it reads those that it needs. Where the session
+/// checks, and root mounts, all callers are root, to whom no ACL refuses anything.
 fn acls_of(settings: &Settings) -> HostAcls {
+    let is_roots = rustix::process::geteuid().is_root();
     match (settings.mount.session.acl, settings.mount.session.checks) {
         (false, _) => HostAcls::Refuse,
-        (true, Checks::Kernel) => HostAcls::Store,
-        (true, Checks::Own) => HostAcls::Apply,
+        (true, Checks::Own) if !is_roots => HostAcls::Apply,
+        (true, _) => HostAcls::Store,
     }
 }
 

@@ -161,6 +161,20 @@ pub const fn checker(options: CheckedOptions, right: Right) -> Checker {
     }
 }
 
+/// The side that checks where no option decides. The session, for a mount that only root can reach: no check of root's rights
+/// refuses anything but to execute what is not executable, which both sides do refuse, and the kernel's checks cost it a
+/// GETATTR after each change of a directory. A process of root's that has given up `CAP_DAC_OVERRIDE` is not checked then.
+#[must_use]
+pub fn default_checks(options: &MountOptions) -> Checks {
+    default_checks_of(rustix::process::geteuid().is_root(), options)
+}
+
+fn default_checks_of(is_root: bool, options: &MountOptions) -> Checks {
+    let own = SessionOptions { checks: Checks::Own, ..options.session.clone() };
+    let is_checked = mount_refusal(&MountOptions { session: own, ..options.clone() }).is_none();
+    if is_root && is_checked { Checks::Own } else { Checks::Kernel }
+}
+
 /// The first right that `options` leave to nobody.
 fn unchecked(options: CheckedOptions) -> Option<Right> {
     Right::ALL.into_iter().find(|&right| checker(options, right) == Checker::Nobody)
@@ -238,6 +252,18 @@ mod tests {
                 Checks::Kernel => allow_other && !acl,
             };
             assert_eq!(refusal(options).is_some(), is_refused, "{options:?}");
+        }
+    }
+
+    #[test]
+    fn the_session_checks_what_only_root_can_reach() {
+        let of = |is_root, allow_other, no_open| {
+            let session = SessionOptions { no_open, ..SessionOptions::default() };
+            default_checks_of(is_root, &MountOptions { session, allow_other, ..MountOptions::default() })
+        };
+        assert_eq!(of(true, false, false), Checks::Own);
+        for (is_root, allow_other, no_open) in [(false, false, false), (true, true, false), (true, false, true)] {
+            assert_eq!(of(is_root, allow_other, no_open), Checks::Kernel, "{is_root} {allow_other} {no_open}");
         }
     }
 

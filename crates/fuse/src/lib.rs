@@ -39,7 +39,7 @@ mod session;
 mod transport;
 
 pub use carrier::{Carrier, NoRing};
-pub use checkers::{CheckedOptions, Checker, Refusal, Right, checker, refusal, right};
+pub use checkers::{CheckedOptions, Checker, Refusal, Right, checker, default_checks, refusal, right};
 pub use metrics::{Gauge, Metrics, Op, OpStats, Snapshot};
 pub use mount::{MountError, Mounted, check_options, mount};
 pub use options::{Checks, MountOptions, SessionOptions, Shown, Ttls, Uring};

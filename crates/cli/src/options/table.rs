@@ -51,10 +51,10 @@ pub(super) const TABLE: [Row; 45] = [
         name: "own_permissions",
         form: Switch {
             off: "default_permissions",
-            set: |s, on| s.mount.session.checks = if on { Checks::Own } else { Checks::Kernel },
+            set: |s, on| s.checks = Some(if on { Checks::Own } else { Checks::Kernel }),
         },
         valid: &[Mount],
-        default: "default_permissions",
+        default: "own_permissions for root without allow_other and no_open, else default_permissions",
         help: "Check permissions in Lightfoot instead of the kernel. Not with allow_other or no_open.",
     },
     Row {
@@ -171,7 +171,7 @@ pub(super) const TABLE: [Row; 45] = [
         form: Switch { off: "no_clone_fd", set: |s, on| s.mount.clone_fd = on },
         valid: &[Mount],
         default: "clone_fd",
-        help: "Give each thread its own channel to the kernel.",
+        help: "Give each thread that serves /dev/fuse its own channel to the kernel. With io_uring one thread does.",
     },
     Row {
         name: "writeback",
