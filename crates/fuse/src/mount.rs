@@ -240,7 +240,7 @@ impl Mounted {
     /// # Errors
     /// Those of `umount2(2)`; an error without errno if another mount covers this one.
     pub fn unmount(&self) -> io::Result<()> {
-        if self.is_over() {
+        if self.is_over() && !self.is_left_behind() {
             return Ok(());
         }
         // Another process may have mounted on top of this mount, or on the mount point after this mount was gone.
@@ -264,6 +264,13 @@ impl Mounted {
             Err(other) => return Err(other.into()),
         }
         Ok(())
+    }
+
+    /// Whether the mount is still there, though its connection was aborted.
+    fn is_left_behind(&self) -> bool {
+        let top = mountinfo::top(&self.mountpoint).ok().flatten();
+        // Another mount may have got the number.
+        top.is_some_and(|mount| mount.device == self.device) && is_dead(&self.mountpoint)
     }
 
     fn unmount_directly(&self, flags: UnmountFlags) -> Result<(), Errno> {
@@ -314,18 +321,20 @@ fn lock_mountpoint(full: &Path) -> Option<File> {
     None
 }
 
-/// Unmounts a mount on `mountpoint` whose server has exited. Every operation on it that reaches the server fails with
+/// Whether the mount on `mountpoint` has no connection to a server. Every operation on it that reaches the server fails with
 /// `ENOTCONN`; the kernel may still answer `lstat(2)` from its cache, so the attributes are requested from the server. With
 /// io_uring the kernel takes some time to end the connection of a server that has exited: until then requests fail with
 /// `ECANCELED`, at most one for each slot, and then wait for the end, with `ECONNABORTED`.
+fn is_dead(mountpoint: &Path) -> bool {
+    let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
+    let mut looks = (0..MOST_LOOKS).map(|_| statx(CWD, mountpoint, how, StatxFlags::TYPE).err());
+    let is_ending = |error: &Option<Errno>| matches!(error, Some(Errno::CONNABORTED | Errno::CANCELED));
+    looks.find(|error| !is_ending(error)).flatten() == Some(Errno::NOTCONN)
+}
+
+/// Unmounts a mount on `mountpoint` whose server has exited.
 fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
-    let is_stale = |path: &Path| {
-        let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
-        let mut looks = (0..MOST_LOOKS).map(|_| statx(CWD, path, how, StatxFlags::TYPE).err());
-        let is_ending = |error: &Option<Errno>| matches!(error, Some(Errno::CONNABORTED | Errno::CANCELED));
-        looks.find(|error| !is_ending(error)).flatten() == Some(Errno::NOTCONN)
-    };
-    if !is_stale(mountpoint) {
+    if !is_dead(mountpoint) {
         return Ok(());
     }
     tracing::warn!(mountpoint = %mountpoint.display(), "unmounting an earlier mount, whose server has exited");
@@ -334,7 +343,7 @@ fn clean_up_stale(mountpoint: &Path) -> Result<(), MountError> {
         let _ = Command::new("fusermount3").arg("-uz").arg("--").arg(mountpoint).output();
     }
     match done {
-        _ if !is_stale(mountpoint) => Ok(()),
+        _ if !is_dead(mountpoint) => Ok(()),
         Err(errno) => Err(MountError::Stale { mountpoint: mountpoint.into(), source: errno.into() }),
         Ok(()) => Err(MountError::Stale { mountpoint: mountpoint.into(), source: Errno::BUSY.into() }),
     }
@@ -400,6 +409,34 @@ fn refused(mountpoint: &Path, error: HelperError) -> MountError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the threads of a mount do when one of them ends by an error.
+    #[test]
+    fn a_mount_over_io_uring_ends_when_its_threads_are_stopped() {
+        let offer = std::fs::read_to_string("/sys/module/fuse/parameters/enable_uring").unwrap_or_default();
+        if offer.trim() != "Y" || !rustix::process::geteuid().is_root() {
+            return println!("SKIPPED: no io_uring for mounts, or no root (tools/fuse/with-uring)");
+        }
+        let at = std::env::temp_dir().join(format!("lightfoot-stopped-{}", std::process::id()));
+        std::fs::create_dir(&at).unwrap();
+        let options = MountOptions { uring: crate::Uring::Required, ..MountOptions::default() };
+        let vfs = Vfs::new(ramfs::RamFs::new());
+        let session = Session::new(&vfs, options.session.clone()).unwrap();
+        let (device, _) = connect(&at, &options).unwrap();
+        let device = Arc::new(device);
+        let transport = Transport::new(session.clone(), &options);
+        let mut server = Server::negotiate(transport, device.clone(), &options).unwrap();
+        session.notify_by(KernelSender { device, session: Arc::downgrade(&session) });
+        server.begin(&options).unwrap();
+        let stop = server.stop();
+        let serves = std::thread::spawn(move || server.run());
+        std::fs::write(at.join("f"), b"x").unwrap();
+        stop.stop();
+        serves.join().unwrap().unwrap();
+        assert!(is_dead(&at));
+        unmount(&at, UnmountFlags::DETACH).unwrap();
+        std::fs::remove_dir(&at).unwrap();
+    }
 
     #[test]
     fn no_error_shows_control_characters_of_a_name() {

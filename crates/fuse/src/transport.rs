@@ -26,6 +26,7 @@ mod rings;
 mod seek;
 mod sender;
 mod server;
+mod stop;
 mod trace;
 mod waits;
 

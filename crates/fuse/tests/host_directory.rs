@@ -37,6 +37,11 @@ fn set(path: &Path, owner: u32, group: u32, mode: u32) {
 }
 
 #[test]
+fn all_of_these_over_io_uring() {
+    support::again_over_ring("all_of_these_over_io_uring");
+}
+
+#[test]
 fn a_member_of_a_supplementary_group_uses_the_groups_directory() {
     let Some(mount) = mounted() else { return };
     fs::create_dir(mount.source.join("d")).unwrap();

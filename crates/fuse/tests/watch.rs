@@ -36,6 +36,11 @@ fn wait_for_notices(mount: &HostMount) {
 }
 
 #[test]
+fn all_of_these_over_io_uring() {
+    support::again_over_ring("all_of_these_over_io_uring");
+}
+
+#[test]
 fn a_change_of_the_host_reaches_the_kernel_whatever_it_has_requested_before() {
     let Some(mount) = watched(1000) else { return };
     type Meanwhile = fn(&Path);

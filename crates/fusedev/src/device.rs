@@ -12,8 +12,10 @@
 
 #![allow(unsafe_code, reason = "the ioctls of the device")]
 
+use crate::waker::Waker;
 use crate::wire::abi::{BackingMap, OutHeader};
 use core::ffi::c_void;
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, opcode};
 use std::fs::File;
@@ -66,6 +68,20 @@ impl Device {
                 // The request was interrupted before it could be read.
                 Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {}
                 Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Waits until there is something to [`read`](Self::read), or `waker` was called.
+    ///
+    /// # Errors
+    /// Those of `poll(2)`.
+    pub fn wait(&self, waker: &Waker) -> io::Result<()> {
+        let mut both = [PollFd::new(&self.0, PollFlags::IN), PollFd::new(waker, PollFlags::IN)];
+        loop {
+            match rustix::event::poll(&mut both, None) {
+                Err(Errno::INTR) => {}
+                done => return Ok(done.map(drop)?),
             }
         }
     }

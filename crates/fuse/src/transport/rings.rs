@@ -20,6 +20,7 @@ mod replies;
 mod worker;
 
 use super::Transport;
+use super::stop::{Stop, StopAtEnd};
 use crate::carrier::NoRing;
 use fusedev::{Device, Ring, Waker};
 use plan::Group;
@@ -60,9 +61,10 @@ impl Rings {
         device: &Arc<Device>,
         payload: usize,
         groups: Vec<Group>,
+        stop: &Arc<Stop>,
     ) -> Result<Self, NoRing> {
         let queues = groups.iter().flat_map(|group| group.queues.iter().copied()).collect();
-        let started = groups.into_iter().map(|group| start(transport, device, payload, group));
+        let started = groups.into_iter().map(|group| start(transport, device, payload, group, stop));
         let threads: io::Result<Vec<_>> = started.collect();
         let rings = Self { threads: threads.map_err(|error| NoRing::of(&error))?, queues };
         let made = rings.threads.iter().try_for_each(|thread| thread.report().map(drop));
@@ -105,7 +107,7 @@ impl Rings {
     /// Waits until all threads have ended.
     ///
     /// # Errors
-    /// That of the first that has one, which is a defect.
+    /// That of the first that has one, which is a defect. All others have then ended, too.
     pub(super) fn join(self) -> io::Result<()> {
         let mut result = Ok(());
         for RingThread { orders, handle, .. } in self.threads {
@@ -117,12 +119,18 @@ impl Rings {
     }
 }
 
-fn start(transport: &Arc<Transport>, device: &Arc<Device>, payload: usize, group: Group) -> io::Result<RingThread> {
+fn start(
+    transport: &Arc<Transport>,
+    device: &Arc<Device>,
+    payload: usize,
+    group: Group,
+    stop: &Arc<Stop>,
+) -> io::Result<RingThread> {
     let ((orders, order), (report, reports)) = (channel(), channel());
-    let (transport, device) = (transport.clone(), device.clone());
+    let (transport, device, stop) = (transport.clone(), device.clone(), stop.clone());
     let run = move || {
         group.pin();
-        let made = Worker::new(transport, device, payload, &group);
+        let made = Worker::new(transport, device, payload, &group, stop.clone());
         let mut worker = match made {
             Ok(worker) => worker,
             Err(error) => return Ok(_ = report.send(Err(error))),
@@ -137,7 +145,10 @@ fn start(transport: &Arc<Transport>, device: &Arc<Device>, payload: usize, group
         if !is_served || order.recv().is_err() {
             return Ok(());
         }
-        worker.serve().inspect_err(|error| tracing::error!(%error, "a queue of requests is not served any more"))
+        let _others = StopAtEnd(stop);
+        worker
+            .serve()
+            .inspect_err(|error| tracing::error!(%error, "a queue of requests cannot be served: the mount ends"))
     };
     let handle = std::thread::Builder::new().name("lightfoot-ring".into()).spawn(run)?;
     Ok(RingThread { orders, reports, handle })

@@ -15,13 +15,14 @@
 use super::flags::{limits, threads, wanted};
 use super::reply::Channel;
 use super::rings::{MOST_THREADS, Rings, plan};
+use super::stop::{Stop, StopAtEnd};
 use super::{Next, Transport};
 use crate::carrier::{Carrier, NoRing};
 use crate::options::{MountOptions, Uring};
 use fusedev::wire::abi::{InHeader, InitIn, MAJOR, opcode};
 use fusedev::wire::init::{self, InitFlags, MAX_WRITE, OLDEST_MINOR};
 use fusedev::wire::{Body, Operation, Request};
-use fusedev::{Device, payload_bytes};
+use fusedev::{Device, Waker, payload_bytes};
 use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub(crate) struct Server {
     transport: Arc<Transport>,
     device: Arc<Device>,
     rings: Result<Rings, NoRing>,
+    /// Ends the rings' threads, and the one that reads the device beside them.
+    stop: Arc<Stop>,
     /// Threads without rings.
     threads: usize,
     clone_fd: bool,
@@ -92,9 +95,10 @@ impl Server {
                 device.reply(header.unique, Errno::PROTO.raw_os_error(), &[])?;
                 return Err(io::Error::from(Errno::PROTO).into());
             }
-            let rings = accept(&transport, &device, options, &header, &asked)?;
+            let stop = Arc::new(Stop::default());
+            let rings = accept(&transport, &device, options, (&header, &asked), &stop)?;
             let (threads, clone_fd) = (threads(options), options.clone_fd);
-            return Ok(Self { transport, device, rings, threads, clone_fd, buffer });
+            return Ok(Self { transport, device, rings, stop, threads, clone_fd, buffer });
         }
     }
 
@@ -116,6 +120,12 @@ impl Server {
             _ => tracing::debug!(carrier = %self.carrier(), "connected"),
         }
         Ok(())
+    }
+
+    /// Ends the connection, if it has rings.
+    #[cfg(test)]
+    pub(crate) fn stop(&self) -> Arc<Stop> {
+        self.stop.clone()
     }
 
     /// What carries requests.
@@ -141,10 +151,10 @@ impl Server {
     /// # Errors
     /// That of the first thread that has one: `ECONNABORTED`; others are a defect.
     pub(crate) fn run(self) -> io::Result<()> {
-        let Self { transport, device, rings, threads, clone_fd, buffer } = self;
+        let Self { transport, device, rings, stop, threads, clone_fd, buffer } = self;
         let result = match rings {
             Ok(rings) => {
-                let result = serve(&transport, &device, buffer, PAUSE);
+                let result = serve_beside_rings(&transport, &device, buffer, &stop);
                 result.and(rings.join())
             }
             Err(_) => serve_by_threads(&transport, &device, threads, clone_fd, buffer),
@@ -166,7 +176,7 @@ fn serve_by_threads(
     let channel = |_| clone_fd.then(clone).and_then(Result::ok).map_or_else(|| device.clone(), Arc::new);
     // The last has the connection's first descriptor.
     let channels = (1..threads).map(channel).chain([device.clone()]);
-    let serve = |channel: Arc<Device>| move || serve(transport, &channel, buffer, Duration::ZERO);
+    let serve = |channel: Arc<Device>| move || serve(transport, &channel, buffer);
     thread::scope(|scope| {
         let spawn = |(number, channel)| {
             let name = format!("lightfoot-{number}");
@@ -191,8 +201,8 @@ fn accept(
     transport: &Arc<Transport>,
     device: &Arc<Device>,
     options: &MountOptions,
-    header: &InHeader,
-    asked: &InitIn,
+    (header, asked): (&InHeader, &InitIn),
+    stop: &Arc<Stop>,
 ) -> Result<Result<Rings, NoRing>, ServerError> {
     let offered = init::offered(asked);
     let (wanted, limits) = (wanted(options), limits(options));
@@ -209,7 +219,7 @@ fn accept(
     let with_rings = init::reply(asked, wanted | InitFlags::OVER_IO_URING, limits);
     let start = || {
         let plan = plan(transport.session.vfs().may_wait()).map_err(|error| NoRing::of(&error))?;
-        Rings::start(transport, device, payload_bytes(&with_rings), plan)
+        Rings::start(transport, device, payload_bytes(&with_rings), plan, stop)
     };
     let rings = match options.uring {
         Uring::Never => Err(NoRing::NotWanted),
@@ -228,19 +238,38 @@ fn accept(
     Ok(rings)
 }
 
-/// The loop of one thread; `pause` is how long it rests after a FORGET.
-fn serve(transport: &Transport, device: &Arc<Device>, buffer: usize, pause: Duration) -> io::Result<()> {
+/// The loop of one thread.
+fn serve(transport: &Transport, device: &Arc<Device>, buffer: usize) -> io::Result<()> {
     let channel: Arc<dyn Channel> = device.clone();
     let (mut message, mut body) = (vec![0; buffer], Body::new());
     while let Some(len) = device.read(&mut message)? {
         if transport.serve(&channel, &message[..len], &mut body) == Next::End {
             break;
         }
-        if !pause.is_zero() && is_forget(&message) {
-            thread::sleep(pause);
-        }
     }
     Ok(())
+}
+
+/// The loop of the thread that reads what comes through the device beside io_uring. It rests after a FORGET.
+fn serve_beside_rings(transport: &Transport, device: &Arc<Device>, buffer: usize, stop: &Arc<Stop>) -> io::Result<()> {
+    let _others = StopAtEnd(stop.clone());
+    let waker = Arc::new(Waker::new()?);
+    stop.add(waker.clone());
+    let channel: Arc<dyn Channel> = device.clone();
+    let (mut message, mut body) = (vec![0; buffer], Body::new());
+    loop {
+        device.wait(&waker)?;
+        if stop.is_stopped() {
+            return Ok(());
+        }
+        let Some(len) = device.read(&mut message)? else { return Ok(()) };
+        if transport.serve(&channel, &message[..len], &mut body) == Next::End {
+            return Ok(());
+        }
+        if is_forget(&message) {
+            thread::sleep(PAUSE);
+        }
+    }
 }
 
 fn is_forget(message: &[u8]) -> bool {

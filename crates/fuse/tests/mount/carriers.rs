@@ -169,6 +169,19 @@ fn an_abort_ends_requests_that_hang_and_the_server_ends_after_them() {
 }
 
 #[test]
+fn a_mount_that_was_aborted_does_not_stay_behind() {
+    let Some(mut mount) = Mount::new(&ram(), &long()) else { return };
+    let mountpoint = mount.mounted().mountpoint().to_path_buf();
+    let _open = fs::File::create(mount.path("f")).unwrap();
+    assert_eq!(unmount(&mount.at, UnmountFlags::FORCE), Err(rustix::io::Errno::BUSY));
+    wait_for("the server ends", || mount.mounted().is_over());
+    assert!(fs::metadata(mount.path("f")).is_err());
+    mount.end();
+    assert!(lightfoot_fuse::mountinfo::top(&mountpoint).unwrap().is_none_or(|top| !top.is_lightfoot()));
+    assert!(!mountpoint.exists(), "the directory is removed");
+}
+
+#[test]
 fn a_detached_mount_serves_open_files_and_ends_with_them() {
     let Some(mount) = Mount::new(&ram(), &long()) else { return };
     fs::write(mount.path("f"), b"one").unwrap();

@@ -48,7 +48,7 @@ impl Mount {
     }
 
     /// Unmounts.
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         drop(self.mounted.take());
         let _ = fs::remove_dir(&self.at);
     }

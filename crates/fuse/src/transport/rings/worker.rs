@@ -13,6 +13,7 @@
 
 use super::super::Transport;
 use super::super::reply::Channel;
+use super::super::stop::Stop;
 use super::plan::Group;
 use super::replies::{LateReply, Replies};
 use fusedev::wire::Body;
@@ -30,6 +31,7 @@ pub(super) struct Worker {
     transport: Arc<Transport>,
     ring: Ring,
     replies: Arc<Replies>,
+    stop: Arc<Stop>,
     channel: Arc<dyn Channel>,
     /// Requests that are answered later, by their numbers.
     parked: HashMap<u64, Ours>,
@@ -60,8 +62,10 @@ impl Worker {
         device: Arc<Device>,
         payload: usize,
         group: &Group,
+        stop: Arc<Stop>,
     ) -> io::Result<Self> {
         let waker = Arc::new(Waker::new()?);
+        stop.add(waker.clone());
         let mut ring = Ring::new(device.clone(), waker.clone(), payload)?;
         let mut queues = group.queues.iter().flat_map(|queue| std::iter::repeat_n(*queue, group.slots));
         queues.try_for_each(|queue| ring.add(queue))?;
@@ -71,6 +75,7 @@ impl Worker {
             ring,
             channel: replies.clone(),
             replies,
+            stop,
             parked: HashMap::new(),
             early: Vec::new(),
             slots: group.slots,
@@ -141,6 +146,7 @@ impl Worker {
     fn handle(&mut self, event: Event) -> io::Result<After> {
         match event {
             Event::Request(slot) => self.serve_request(slot)?,
+            Event::Woken if self.stop.is_stopped() => return Ok(After::End),
             Event::Woken => self.replies.late().into_iter().try_for_each(|late| self.answer_late(late))?,
             Event::Refused(queue, errno) => tracing::warn!(%errno, queue, "the kernel refused another slot"),
             Event::Unanswered(errno) => tracing::error!(%errno, "the kernel refused a reply through io_uring"),
