@@ -11,6 +11,7 @@ mod imp {
     use super::NONE;
     use core::cell::Cell;
     use core::ffi::c_void;
+    use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use std::collections::BTreeSet;
     use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -19,8 +20,11 @@ mod imp {
         static LEASE: Lease = const { Lease };
     }
 
-    /// Returned indexes, and the lowest index that was never used.
-    static FREE: Mutex<(BTreeSet<u32>, u32)> = Mutex::new((BTreeSet::new(), 0));
+    /// Returned indexes.
+    static FREE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+    /// The lowest index that was never used. Written under the lock of [`FREE`].
+    static COUNT: AtomicU32 = AtomicU32::new(0);
 
     /// The key whose destructor returns the index of a thread that ends. The C library calls it after the destructors
     /// of thread-locals (musl: between them), and again for a thread that took an index in a destructor.
@@ -54,10 +58,8 @@ mod imp {
     fn register() -> usize {
         let id = {
             let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-            free.0.pop_first().unwrap_or_else(|| {
-                free.1 += 1;
-                free.1 - 1
-            })
+            // Relaxed: the lock orders it.
+            free.pop_first().unwrap_or_else(|| COUNT.fetch_add(1, Relaxed))
         };
         ID.set(id);
         if let Some(key) = at_end() {
@@ -88,11 +90,12 @@ mod imp {
     /// reads of the new one.
     fn give_back() {
         let id = ID.replace(NONE);
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).0.insert(id);
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
     }
 
     pub(super) fn count() -> usize {
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).1 as usize
+        // Relaxed: a number that nothing depends on.
+        COUNT.load(Relaxed) as usize
     }
 }
 

@@ -300,7 +300,8 @@ fn a_path_that_was_recorded_beside_a_closing_is_not_used_after_it() {
 /// A file in a directory that a path from `start` passed, when the directory was at place 0; and the list of then.
 struct Recorded {
     paths: Arc<WholePaths>,
-    start: Dentry,
+    /// (The list is found by its address.)
+    start: Arc<Dentry>,
     dir: Arc<Dentry>,
     file: Dentry,
 }
@@ -309,7 +310,7 @@ impl Recorded {
     fn new() -> Self {
         let dir = Arc::new(Dentry::new(None));
         let file = Dentry::new(Some(dir.clone()));
-        let recorded = Self { paths: paths_with_lists(), start: Dentry::new(None), dir, file };
+        let recorded = Self { paths: paths_with_lists(), start: Arc::new(Dentry::new(None)), dir, file };
         recorded.record(0, pass(&recorded.dir).expect("nothing moves"));
         recorded
     }
@@ -332,20 +333,32 @@ impl Recorded {
     }
 }
 
-#[test]
-fn a_path_is_found_by_its_list_until_its_directory_moves() {
+/// `is_kept`: a lookup of the same thread compared the list before, and kept the result.
+fn find_beside_a_move(is_kept: bool) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
-    builder.check(|| {
+    builder.check(move || {
         let recorded = Arc::new(Recorded::new());
+        assert!(!is_kept || recorded.is_found());
         let mover = {
             let recorded = recorded.clone();
             thread::spawn(move || move_to(&recorded.paths, &recorded.dir, 1))
         };
-        recorded.is_found();
+        let is_found = recorded.is_found();
+        assert!(!recorded.is_found() || is_found, "nothing moves back");
         mover.join().unwrap();
         assert!(!recorded.is_found());
     });
+}
+
+#[test]
+fn a_path_is_found_by_its_list_until_its_directory_moves() {
+    find_beside_a_move(false);
+}
+
+#[test]
+fn a_list_that_was_found_right_is_used_until_its_directory_moves() {
+    find_beside_a_move(true);
 }
 
 #[test]

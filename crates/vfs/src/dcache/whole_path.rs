@@ -82,6 +82,8 @@
 // (The paths are for `tests/loom_whole_path.rs`, which compiles this file beside a smaller dentry.)
 #[path = "whole_path/admission.rs"]
 mod admission;
+#[path = "whole_path/checked.rs"]
+mod checked;
 #[path = "whole_path/classes.rs"]
 mod classes;
 #[path = "whole_path/lists.rs"]
@@ -95,6 +97,7 @@ use crate::base::access::credentials::Credentials;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::object::ObjectFlags;
 use crate::dcache::whole_path::classes::Classes;
+use crate::dcache::whole_path::lists::Pair;
 use core::ops::Deref;
 use prim::PerCpu;
 use prim::atomic::{
@@ -372,6 +375,20 @@ impl Table {
         let (admission, classes) = (PerCpu::new(Admission::default), Classes::default());
         let (followed, admits_all) = (classes::secret(), options.admits_all);
         Some(Self { entries, lists, admission, classes, followed, admits_all, emptied: AtomicU64::new(0) })
+    }
+}
+
+// Lists that this CPU index found right.
+impl Table {
+    /// The stamp of the list of `pair`, if this CPU index found it right when `now` was read, or after that.
+    pub(crate) fn checked(&self, pair: Pair, now: Stamps) -> Option<u32> {
+        // Relaxed: the count of changes passes 2^30 of them between two of these.
+        self.admission.this().checked.stamp(pair, now.begun, self.emptied.load(Relaxed))
+    }
+
+    /// Notes that a list is right. `now` was read before it was compared.
+    pub(crate) fn note_checked(&self, pair: Pair, list: &List, now: Stamps) {
+        self.admission.this().checked.note(pair, list.stamp, now.begun, self.emptied.load(Relaxed));
     }
 }
 

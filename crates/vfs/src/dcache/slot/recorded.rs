@@ -23,14 +23,24 @@ impl Table {
     /// after that stamp, and no directory of their list moved. `now` was read before.
     pub(crate) fn is_unmoved(&self, start: &Dentry, dentry: &Dentry, stamp: u32, now: Stamps) -> bool {
         let Some(dir) = dentry.parent() else { return false };
-        self.lists.find(Pair::of(start, dir)).is_some_and(|list| self.is_right(&list, stamp, now))
+        let pair = Pair::of(start, dir);
+        let made = self.checked(pair, now).or_else(|| {
+            let list = self.lists.find(pair).filter(|list| self.lists.is_current(list, now))?;
+            self.note_checked(pair, &list, now);
+            Some(list.stamp)
+        });
+        made.is_some_and(|made| is_not_before(stamp, made))
     }
 
     /// Whether a list was made before the entry with this `stamp`, no hard change began since, and no directory of it moved.
     /// `now` was read before.
     pub(crate) fn is_right(&self, list: &List, stamp: u32, now: Stamps) -> bool {
-        stamp.wrapping_sub(list.stamp).cast_signed() >= 0 && self.lists.is_current(list, now)
+        is_not_before(stamp, list.stamp) && self.lists.is_current(list, now)
     }
+}
+
+fn is_not_before(stamp: u32, made: u32) -> bool {
+    stamp.wrapping_sub(made).cast_signed() >= 0
 }
 
 impl Lists {

@@ -5,14 +5,16 @@
 //! each of [`TAGS`] paths that missed last. Paths that are used more rarely than that are recorded too, as long as the table
 //! has room: one in [`RARE`] of their uses. So a set of a million paths comes into a table that is large enough for it.
 //!
-//! An entry that is written costs each CPU that reads it a transfer of its line. So soon after a change, when the next one
-//! may be near, only one candidate in [`SHARE`] times the number of CPUs is recorded or renewed: then each CPU has used
-//! an entry [`SHARE`] times, on average, before it pays. After [`CALM`] times as many candidates without a change, each is.
+//! An entry that is written costs each other CPU that reads it a transfer of its line. So soon after a change, when the next
+//! one may be near, only one candidate in [`SHARE`] times the number of other CPUs is recorded or renewed: then each of them
+//! has used an entry [`SHARE`] times, on average, before it pays. After [`CALM`] times as many candidates without a change, each
+//! is.
 //!
 //! # How it is locked
 //! Not at all: only the owner of the CPU index writes it; all may read the statistics.
 
 use super::WholePathStats;
+use super::checked::Checked;
 use prim::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use sync::signature_table::Signature;
 
@@ -38,6 +40,7 @@ const NONE: u64 = u64::MAX;
 #[repr(align(128))]
 pub(crate) struct Admission {
     tags: Box<[AtomicU16]>,
+    pub(super) checked: Checked,
     /// The stamp of the last candidate.
     stamp: AtomicU64,
     /// Candidates since the stamp changed.
@@ -54,6 +57,7 @@ impl Default for Admission {
     fn default() -> Self {
         Self {
             tags: (0..TAGS).map(|_| AtomicU16::new(0)).collect(),
+            checked: Checked::default(),
             stamp: AtomicU64::new(NONE),
             since: AtomicU32::new(u32::MAX),
             skipped: AtomicU32::new(0),
@@ -104,7 +108,7 @@ impl Admission {
         }
         let since = self.since.load(Relaxed).saturating_add(1);
         self.since.store(since, Relaxed);
-        let every = SHARE.saturating_mul(cpus.max(1));
+        let every = SHARE.saturating_mul(cpus.saturating_sub(1)).max(1);
         let skipped = self.skipped.load(Relaxed) + 1;
         let is_turn = skipped >= every || since > CALM.saturating_mul(every);
         self.skipped.store(if is_turn { 0 } else { skipped }, Relaxed);
@@ -209,8 +213,9 @@ mod tests {
             stamp += 1;
             stamp
         };
-        assert_eq!(recorded(2, &mut changing), 4096 / 8);
-        assert_eq!(recorded(64, &mut changing), 4096 / 256, "the more CPUs, the fewer");
+        assert_eq!(recorded(1, &mut changing), 4096, "no other CPU pays");
+        assert_eq!(recorded(2, &mut changing), 4096 / 4);
+        assert_eq!(recorded(65, &mut changing), 4096 / 256, "the more CPUs, the fewer");
         assert!(recorded(2, &mut || 9999) > 3000);
     }
 }

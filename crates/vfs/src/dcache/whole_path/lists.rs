@@ -65,6 +65,15 @@ impl Pair {
     pub(crate) fn of_text(signature: Signature) -> Self {
         Self(signature.words())
     }
+
+    pub(super) fn words(self) -> [u64; 2] {
+        self.0
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn of_words(words: [u64; 2]) -> Self {
+        Self(words)
+    }
 }
 
 /// A list, copied out of its block.
