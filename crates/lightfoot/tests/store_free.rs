@@ -30,6 +30,9 @@ const BY_TABLE: &str = "look by the table";
 /// The same, of names that do not exist.
 const ABSENT: &str = "look by the table for what is not there";
 
+/// A lookup of a path that the table does not have: it stores to the table, which must end the process.
+const RECORD: &str = "record a path";
+
 /// Bytes of that table: enough for its entries and its lists to be large.
 const TABLE: usize = 2 << 20;
 
@@ -88,6 +91,12 @@ fn what_does_write_to_the_cache_is_caught() {
     }
 }
 
+#[test]
+fn what_does_write_to_the_table_of_whole_paths_is_caught() {
+    let is_killed = |status: ExitStatus| status.signal() == Some(Signal::SEGV.as_raw());
+    check("what_does_write_to_the_table_of_whole_paths_is_caught", RECORD, is_killed);
+}
+
 /// Runs the test `name` again in a separate process with a role.
 fn check(name: &str, role: &str, is_right: impl Fn(ExitStatus) -> bool) {
     if let Ok(role) = std::env::var(ROLE) {
@@ -137,7 +146,7 @@ fn be(role: &str) -> ! {
         }
         let frozen = work.get_or_init(|| match role {
             ABSENT => Frozen::absent(),
-            BY_TABLE => Frozen::new(TABLE),
+            BY_TABLE | RECORD => Frozen::new(TABLE),
             _ => Frozen::new(0),
         });
         let misses = frozen.vfs.whole_path_stats().misses;
@@ -145,6 +154,11 @@ fn be(role: &str) -> ! {
         if let Some((_, control)) = CONTROLS.iter().find(|(name, _)| *name == role) {
             control(&frozen.contexts[0]);
             println!("{role} went through");
+            std::process::exit(DONE + 1);
+        }
+        if role == RECORD {
+            assert!(frozen.contexts[0].exists("//t/d0/e0/f0"));
+            println!("it went through");
             std::process::exit(DONE + 1);
         }
         barrier.wait();
@@ -190,10 +204,14 @@ impl Frozen {
             let mut queries = queries(context);
             if table != 0 {
                 queries.retain(|query| {
-                    let is_plain = query.path.starts_with("/t/d") && !query.path.contains("..");
-                    is_plain && context.symlink_metadata(&query.path).is_ok_and(|metadata| metadata.is_file())
+                    let has_entry =
+                        ["/t/d", "/t/up/e", "/t/abs/f", "/t/chain/f"].iter().any(|dir| query.path.starts_with(dir));
+                    has_entry
+                        && !query.path.contains("..")
+                        && context.symlink_metadata(&query.path).is_ok_and(|metadata| metadata.is_file())
                 });
-                assert!(queries.len() > 1000, "{}", queries.len());
+                let of_links = queries.iter().filter(|query| !query.path.starts_with("/t/d")).count();
+                assert!(queries.len() > 3000 && of_links > 1000, "{} {of_links}", queries.len());
             }
             queries
         })
@@ -366,6 +384,10 @@ fn queries(context: &Context) -> Vec<Query> {
         let (dir, sub, file) = (number(&mut rng, 40), number(&mut rng, 20), number(&mut rng, 110));
         paths.push(format!("/t/d{dir}/e{sub}/f{file}"));
         paths.push(format!("/t/d{dir}/../d{dir}/./e{sub}"));
+    }
+    for _ in 0..60 {
+        let (sub, file) = (rng.below(20), rng.below(110));
+        paths.extend([format!("/t/up/e{sub}/f{file}"), format!("/t/abs/f{file}"), format!("/t/chain/f{file}")]);
     }
     assert!(context.exists("/t/d39/e19/f99"));
     each_question(&paths)
