@@ -25,8 +25,8 @@ const REMARKS: &str = "A change makes the stamps of all entries old. A lookup th
     path's directories, and in the end a CPU writes the new stamp into the entry: then every other CPU must fetch that line. \
     This experiment found that this did not scale: when each CPU wrote stamps at once, renames of another directory each \
     100 us left 127 million of 806 million lookups with 192 CPUs (in a window of 1 ms), fewer than the walk does. Now one use \
-    in four times the number of CPUs writes it. Where the directory of all paths is renamed, every entry ends with each \
-    rename; walks beside it leave rcu-walk and wait for the lock of the root, with a table and without.";
+    in four times the number of other CPUs writes it, and each CPU keeps which lists are right until the next change. Where \
+    the directory of all paths is renamed, every entry ends with each rename; walks beside it leave rcu-walk and wait for the lock of the root, with a table and without.";
 
 fn label(side: &str, renamed: &str, cpus: usize) -> String {
     format!("{side}, {cpus} CPUs, {renamed} renamed: million lookups/s")
