@@ -126,7 +126,7 @@ pub const fn right(op: Op) -> Option<Right> {
         Op::Setattr | Op::Setxattr | Op::Removexattr => Some(Right::Attributes),
         Op::Getxattr | Op::Listxattr => Some(Right::Xattrs),
         // The caller has the name, or an open file.
-        Op::Getattr | Op::Readlink | Op::Statfs | Op::Readdir | Op::Fsyncdir => None,
+        Op::Getattr | Op::Statx | Op::Readlink | Op::Statfs | Op::Readdir | Op::Fsyncdir => None,
         Op::Getlk | Op::Setlk | Op::Flush | Op::Release | Op::Releasedir | Op::Forget | Op::BatchForget => None,
         // Not served.
         Op::Bmap | Op::Ioctl | Op::Poll => None,
@@ -300,6 +300,7 @@ mod tests {
             "bmap",
             "ioctl",
             "poll",
+            "statx",
         ];
         assert_eq!(without, expected);
     }

@@ -380,6 +380,17 @@ impl Session {
         Ok(self.shown_of(node, &held, attr))
     }
 
+    /// STATX: as [`getattr`](Self::getattr), and with `wants_birth` the time when the file was made, in nanoseconds since the
+    /// epoch, if its file system keeps it.
+    ///
+    /// # Errors
+    /// As for [`getattr`](Self::getattr).
+    pub fn statx(&self, node: u64, wants_birth: bool) -> Result<(Attr, Duration, Option<i64>), Errno> {
+        let (attr, ttl) = self.getattr(node)?;
+        let birth = if wants_birth { self.node(node)?.birth()? } else { None };
+        Ok((attr, ttl, birth))
+    }
+
     /// READLINK.
     ///
     /// # Errors

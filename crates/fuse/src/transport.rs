@@ -180,6 +180,7 @@ impl Transport {
             | Operation::Rename(..) => self.answer_entry(request, body),
             Operation::Getattr
             | Operation::Setattr(_)
+            | Operation::Statx(_)
             | Operation::Readlink
             | Operation::Statfs
             | Operation::Access(_)
@@ -246,9 +247,10 @@ fn op_of(operation: &Operation<'_>) -> Option<Op> {
         Operation::Bmap => Op::Bmap,
         Operation::Ioctl => Op::Ioctl,
         Operation::Poll => Op::Poll,
+        Operation::Statx(_) => Op::Statx,
         Operation::Fallocate(_) => Op::Fallocate,
         Operation::Lseek(_) => Op::Lseek,
-        Operation::CopyFileRange => Op::CopyFileRange,
+        Operation::CopyFileRange(_) | Operation::CopyFileRange64(_) => Op::CopyFileRange,
         Operation::Forget(_)
         | Operation::BatchForget(_)
         | Operation::Init(_)

@@ -247,7 +247,8 @@ fn what_is_not_served_has_its_errno() {
         (opcode::IOCTL, Errno::ENOTTY),
         (opcode::BMAP, Errno::ENOSYS),
         (opcode::POLL, Errno::ENOSYS),
-        (opcode::COPY_FILE_RANGE, Errno::ENOSYS),
+        (opcode::COPY_FILE_RANGE, Errno::EBADF),
+        (opcode::COPY_FILE_RANGE_64, Errno::EBADF),
         (50, Errno::ENOSYS),
         (u32::MAX, Errno::ENOSYS),
     ];

@@ -1,9 +1,13 @@
 //! Mounts in the kernel: behaviour that a session alone cannot show. Prints SKIPPED without root or `/dev/fuse`.
 
+#[path = "mount/births.rs"]
+mod births;
 #[path = "mount/carriers.rs"]
 mod carriers;
 #[path = "mount/close_errors.rs"]
 mod close_errors;
+#[path = "mount/copies.rs"]
+mod copies;
 #[path = "mount/limits.rs"]
 mod limits;
 #[path = "mount/lock_waits.rs"]

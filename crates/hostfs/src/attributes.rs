@@ -17,6 +17,7 @@
 use crate::caller::Acting;
 use crate::errno::errno;
 use crate::host::{self, ProcPath};
+use crate::identity::birth;
 use crate::options::HostAcls;
 use crate::shared::Shared;
 use crate::system;
@@ -36,6 +37,11 @@ impl Shared {
         let stat = self.stat(node)?;
         self.note_removal(node, &stat);
         Ok(self.identities.attr(&stat))
+    }
+
+    /// See [`vfs::FileSystem::birth`].
+    pub(crate) fn birth(&self, inode: &Inode) -> Result<Option<i64>, Errno> {
+        Ok(birth(&self.stat(self.node(inode)?)?))
     }
 
     /// See [`vfs::FileSystem::set_attr`].

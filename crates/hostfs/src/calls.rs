@@ -139,6 +139,16 @@ impl Acting<'_> {
         restarted(Call::Pwrite, || rustix::io::pwritev2(fd, &[IoSlice::new(data)], 0, ReadWriteFlags::APPEND))
     }
 
+    /// `copy_file_range(2)`.
+    pub(crate) fn copy(
+        &self,
+        (from, mut offset): (&OwnedFd, u64),
+        (to, mut at): (&OwnedFd, u64),
+        len: usize,
+    ) -> Result<usize, HostErrno> {
+        restarted(Call::Copy, || rustix::fs::copy_file_range(from, Some(&mut offset), to, Some(&mut at), len))
+    }
+
     /// `ftruncate(2)`.
     pub(crate) fn truncate(&self, fd: &OwnedFd, len: u64) -> Done {
         restarted(Call::Ftruncate, || rustix::fs::ftruncate(fd, len))

@@ -151,6 +151,30 @@ impl Shared {
         Ok((Written { len, blocks }, end))
     }
 
+    /// See [`vfs::FileSystem::copy_range`]. The host shares the storage where it can.
+    pub(crate) fn copy_range(
+        &self,
+        request: &Request,
+        (from, offset): (&Inode, u64),
+        (to, at): (&Inode, u64),
+        len: u64,
+    ) -> Result<Written, Errno> {
+        self.check_writable()?;
+        let source = self.data_fd(self.node(from)?, READ)?;
+        let fd = self.data_fd(self.node(to)?, WRITE)?;
+        let _change = self.begin_change_of(to);
+        let most = usize::try_from(len).unwrap_or(usize::MAX);
+        let copied = self.daemon.act(request)?.copy((&source, offset), (&fd, at), most);
+        let len = copied.map_err(|error| match error {
+            // These two files cannot be copied so: two file systems, or one that does not support it.
+            HostErrno::XDEV | HostErrno::INVAL | HostErrno::NOSYS | HostErrno::OPNOTSUPP => Errno::EOPNOTSUPP,
+            error => errno(error),
+        })?;
+        // As for a write. Storage that is shared counts in both files.
+        let blocks = (len as u64).div_ceil(PAGE) * (PAGE / BLOCK);
+        Ok(Written { len, blocks: to.attr().blocks.max(blocks) })
+    }
+
     /// See [`vfs::FileSystem::set_len`].
     pub(crate) fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
         self.check_writable()?;

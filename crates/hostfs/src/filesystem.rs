@@ -140,6 +140,10 @@ impl FileSystem for HostFs {
         self.shared.attributes(inode)
     }
 
+    fn birth(&self, inode: &Inode) -> Result<Option<i64>, Errno> {
+        self.shared.birth(inode)
+    }
+
     fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
         self.shared.open(request, inode, flags)
     }
@@ -162,6 +166,16 @@ impl FileSystem for HostFs {
 
     fn append(&self, request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno> {
         self.shared.append(request, inode, data)
+    }
+
+    fn copy_range(
+        &self,
+        request: &Request,
+        from: (&Inode, u64),
+        to: (&Inode, u64),
+        len: u64,
+    ) -> Result<Written, Errno> {
+        self.shared.copy_range(request, from, to, len)
     }
 
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {

@@ -46,8 +46,7 @@ impl Identities {
 
     /// The node of a file, if no other file has it already.
     pub(crate) fn node(&self, stat: &Statx) -> u64 {
-        let born =
-            if self.has_btime && stat.stx_mask & StatxFlags::BTIME.bits() != 0 { ns(&stat.stx_btime) } else { 0 };
+        let born = birth(stat).filter(|_| self.has_btime).unwrap_or(0);
         let kind = u64::from(stat.stx_mode) & u64::from(S_IFMT);
         let mut hash = fold(self.key ^ stat.stx_ino, 0x9E37_79B9_7F4A_7C15);
         hash = fold(hash ^ born as u64, 0xBF58_476D_1CE4_E5B9);
@@ -86,6 +85,11 @@ impl Identities {
             ctime: ns(&stat.stx_ctime),
         }
     }
+}
+
+/// When a file was made, if the host keeps that.
+pub(crate) fn birth(stat: &Statx) -> Option<i64> {
+    (stat.stx_mask & StatxFlags::BTIME.bits() != 0).then(|| ns(&stat.stx_btime))
 }
 
 /// The device of a file.

@@ -34,6 +34,8 @@ pub(crate) enum Call {
     Chmod,
     Chown,
     Close,
+    /// `copy_file_range(2)`.
+    Copy,
     /// `fcntl(2)` with `F_DUPFD_CLOEXEC`.
     Dup,
     Fallocate,

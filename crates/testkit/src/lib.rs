@@ -89,7 +89,7 @@ cases! { $
     xattrs: extended_attributes_are_kept, extended_attributes_are_made_or_replaced_as_requested;
     storage: statfs_reports_free_space, a_full_file_system_refuses_and_recovers,
         storage_is_reserved_and_freed,
-        data_and_holes_are_found;
+        data_and_holes_are_found, ranges_are_copied_between_files;
     threads: threads_make_and_remove_different_names, threads_move_different_names,
         threads_write_different_ranges, threads_that_make_one_name_make_it_once;
     outside: a_file_made_outside_is_found, a_file_removed_outside_is_gone, a_change_outside_is_seen;

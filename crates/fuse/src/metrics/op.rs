@@ -69,6 +69,7 @@ named! {
         Fallocate = "fallocate", "`fallocate(2)`";
         Lseek = "lseek", "`lseek(2)` with `SEEK_DATA` or `SEEK_HOLE`";
         Tmpfile = "tmpfile", "`open(2)` with `O_TMPFILE`";
+        Statx = "statx", "`statx(2)` with `STATX_BTIME`";
         CopyFileRange = "copy_file_range", "`copy_file_range(2)`";
     }
 }

@@ -19,7 +19,7 @@ fn bounds(bound: u64, ns: u64) -> bool {
 #[test]
 fn names_are_distinct_and_values_are_positions() {
     let names: BTreeSet<&str> = Op::ALL.iter().map(|op| op.name()).collect();
-    assert_eq!(names.len(), 40);
+    assert_eq!(names.len(), 41);
     assert!(Op::ALL.iter().enumerate().all(|(at, &op)| op as usize == at));
     assert!(Gauge::ALL.iter().enumerate().all(|(at, &gauge)| gauge as usize == at));
 }

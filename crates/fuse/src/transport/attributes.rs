@@ -1,8 +1,8 @@
 //! Requests on attributes: those of `stat(2)`, extended ones, the body of a link, free room, permissions.
 
 use super::Transport;
-use super::convert::{attr, caller, set_attr};
-use fusedev::wire::abi::{AttrOut, GetxattrOut, StatfsOut, fattr};
+use super::convert::{self, attr, caller, set_attr};
+use fusedev::wire::abi::{AttrOut, GetxattrOut, StatfsOut, fattr, statx};
 use fusedev::wire::{Body, Operation, Request};
 use std::time::Duration;
 use vfs::{Attr, Errno, StatVfs};
@@ -20,6 +20,10 @@ impl Transport {
                     session.setattr(&caller, node, &set_attr(&set), handle)?
                 };
                 put_attr(body, &done);
+            }
+            Operation::Statx(asked) => {
+                let wants_birth = asked.sx_mask & statx::BTIME != 0;
+                body.put_struct(&convert::statx(&session.statx(node, wants_birth)?));
             }
             Operation::Readlink => body.put(&session.readlink(node)?),
             Operation::Statfs => body.put_struct(&statfs(&session.statfs(node)?)),

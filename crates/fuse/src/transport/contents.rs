@@ -5,7 +5,9 @@ use super::reply::Channel;
 use super::trace::{Replied, created, escaped, line};
 use super::{Transport, passthrough};
 use crate::session::{Entry, NewMode, Opened};
-use fusedev::wire::abi::{CreateOut, FSYNC_DATA, RELEASE_FLOCK_UNLOCK, WriteOut, write};
+use fusedev::wire::abi::{
+    CopyFileRangeIn, CopyFileRangeOut, CreateOut, FSYNC_DATA, RELEASE_FLOCK_UNLOCK, WriteOut, write,
+};
 use fusedev::wire::{Body, Operation, Request};
 use std::sync::Arc;
 use vfs::Errno;
@@ -90,9 +92,22 @@ impl Transport {
                 let (at, len) = (offset(range.offset)?, offset(range.length)?);
                 session.fallocate(&caller, node, range.fh, range.mode, (at, len))
             }
+            Operation::CopyFileRange(copy) => {
+                let copied = self.copy(request, &copy)?;
+                body.put_struct(&WriteOut { size: u32::try_from(copied).unwrap_or(u32::MAX), padding: 0 });
+                Ok(())
+            }
+            Operation::CopyFileRange64(copy) => {
+                body.put_struct(&CopyFileRangeOut { bytes_copied: self.copy(request, &copy)? });
+                Ok(())
+            }
             Operation::Ioctl => Err(Errno::ENOTTY),
-            // Of COPY_FILE_RANGE the kernel then copies through its page cache.
             _ => Err(Errno::ENOSYS),
         }
+    }
+
+    fn copy(&self, request: &Request<'_>, copy: &CopyFileRangeIn) -> Result<u64, Errno> {
+        let (from, to) = ((copy.fh_in, offset(copy.off_in)?), (copy.fh_out, offset(copy.off_out)?));
+        self.session.copy_file_range(&caller(&request.header), from, to, copy.len, copy.flags)
     }
 }

@@ -1,7 +1,8 @@
 //! Conversions between the types of the tree and those of the protocol.
 
 use crate::session::{Caller, Entry, FileLock, LockFamily};
-use fusedev::wire::abi::{self, EntryOut, InHeader, LK_FLOCK, LkIn, SetattrIn, fattr};
+use fusedev::wire::abi::statx::{BASIC_STATS, BTIME};
+use fusedev::wire::abi::{self, EntryOut, InHeader, LK_FLOCK, LkIn, SetattrIn, Statx, StatxOut, SxTime, fattr};
 use std::time::Duration;
 use vfs::{Attr, Errno, LockKind, SetAttr, SetTime};
 
@@ -60,6 +61,33 @@ pub(super) fn entry(found: &Entry) -> EntryOut {
         attr_valid_nsec: found.attr_ttl.subsec_nanos(),
         attr: attr(&found.attr, found.node),
     }
+}
+
+/// Attributes, how long the kernel may cache them, and when the file was made.
+pub(super) fn statx((found, ttl, birth): &(Attr, Duration, Option<i64>)) -> StatxOut {
+    let time = |ns| {
+        let (tv_sec, tv_nsec) = split(ns);
+        SxTime { tv_sec, tv_nsec, reserved: 0 }
+    };
+    let stat = Statx {
+        mask: BASIC_STATS | if birth.is_some() { BTIME } else { 0 },
+        blksize: BLOCK_SIZE,
+        nlink: found.nlink,
+        uid: found.uid,
+        gid: found.gid,
+        mode: found.mode as u16,
+        ino: found.ino,
+        size: found.size,
+        blocks: found.blocks,
+        atime: time(found.atime),
+        btime: birth.map_or(SxTime::default(), time),
+        ctime: time(found.ctime),
+        mtime: time(found.mtime),
+        rdev_major: rustix::fs::major(found.rdev.into()),
+        rdev_minor: rustix::fs::minor(found.rdev.into()),
+        ..Statx::default()
+    };
+    StatxOut { attr_valid: ttl.as_secs(), attr_valid_nsec: ttl.subsec_nanos(), stat, ..StatxOut::default() }
 }
 
 /// There is no such name, which the kernel may cache for `ttl`.

@@ -162,6 +162,30 @@ fn storage_is_allocated_and_freed_and_holes_are_found() {
 }
 
 #[test]
+fn contents_are_copied_between_open_files() {
+    let kernel = Kernel::new();
+    let make = |name: &[u8]| kernel.create(&SUPER, ROOT_NODE, name, PLAIN, RDWR).unwrap();
+    let ((from, source), (to, target)) = (make(b"from"), make(b"to"));
+    kernel.write(from.node, source.handle, 0, b"0123456789").unwrap();
+    let reader = kernel.open(&SUPER, to.node, RDONLY).unwrap();
+    let copy = |from, to, len, flags| kernel.copy_file_range(&SUPER, from, to, len, flags);
+    assert_eq!(copy((source.handle, 2), (target.handle, 3), 4, 0), Ok(4));
+    assert_eq!(read(&kernel, to.node, target.handle, 0, 100), Ok(b"\0\0\x002345".to_vec()));
+    // Cut at the end; then nothing.
+    assert_eq!(copy((source.handle, 8), (target.handle, 0), u64::MAX >> 2, 0), Ok(2));
+    assert_eq!(copy((source.handle, 10), (target.handle, 0), 1, 0), Ok(0));
+    assert_eq!(read(&kernel, to.node, target.handle, 0, 100), Ok(b"89\x002345".to_vec()));
+    assert_eq!(copy((target.handle, 0), (target.handle, 1), 2, 0), Err(Errno::EINVAL), "the ranges overlap");
+    assert_eq!(copy((source.handle, 0), (target.handle, 0), 1, 1), Err(Errno::EINVAL), "there are no flags");
+    assert_eq!(copy((source.handle, 0), (reader.handle, 0), 1, 0), Err(Errno::EBADF));
+    assert_eq!(copy((12_345, 0), (target.handle, 0), 1, 0), Err(Errno::EBADF));
+    let far = (target.handle, i64::MAX as u64);
+    assert_eq!(copy((source.handle, 0), far, 1, 0), Err(Errno::EOVERFLOW));
+    let no_open = Kernel::with(SessionOptions { no_open: true, ..SessionOptions::default() });
+    assert_eq!(no_open.copy_file_range(&SUPER, (0, 0), (0, 1), 1, 0), Err(Errno::ENOSYS), "the kernel copies");
+}
+
+#[test]
 fn with_writeback_a_file_open_for_writing_is_readable() {
     let kernel = Kernel::with(SessionOptions { writeback: true, ..SessionOptions::default() });
     let (entry, made) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, WRONLY).unwrap();

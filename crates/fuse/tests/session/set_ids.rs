@@ -23,7 +23,7 @@ fn mode(kernel: &Kernel, node: u64) -> u32 {
 fn a_change_by_another_user_through_a_file_that_root_has_opened_clears_them() {
     type Change = fn(&Kernel, &Caller, u64, u64);
     // The transport passes the kernel's flag on by the name of the method.
-    let changes: [(&str, Change); 3] = [
+    let changes: [(&str, Change); 4] = [
         ("write", |k, c, n, h| {
             let written = if c.uid == 0 { k.write(n, h, 0, b"x") } else { k.write_clearing(n, h, 0, b"x") };
             assert_eq!(written, Ok(1));
@@ -34,6 +34,10 @@ fn a_change_by_another_user_through_a_file_that_root_has_opened_clears_them() {
             set(k, c, n, &cut, Some(h)).unwrap();
         }),
         ("fallocate", |k, c, n, h| k.fallocate(c, n, h, 0, (0, 10)).unwrap()),
+        ("copy", |k, c, n, h| {
+            k.write(n, h, 0, b"x").unwrap();
+            assert_eq!(k.copy_file_range(c, (h, 0), (h, 1), 1, 0), Ok(1));
+        }),
     ];
     for (what, change) in changes {
         for checks in [Checks::Kernel, Checks::Own] {

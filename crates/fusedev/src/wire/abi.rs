@@ -87,6 +87,16 @@ structs! {
     FallocateIn { fh: u64, offset: u64, length: u64, mode: u32, padding: u32 } = 32;
     LseekIn { fh: u64, offset: u64, whence: u32, padding: u32 } = 24;
     LseekOut { offset: u64 } = 8;
+    /// COPY_FILE_RANGE, whose reply is a [`WriteOut`], and COPY_FILE_RANGE_64.
+    CopyFileRangeIn { fh_in: u64, off_in: u64, nodeid_out: u64, fh_out: u64, off_out: u64, len: u64, flags: u64 } = 56;
+    CopyFileRangeOut { bytes_copied: u64 } = 8;
+    StatxIn { getattr_flags: u32, reserved: u32, fh: u64, sx_flags: u32, sx_mask: u32 } = 24;
+    /// A time of [`Statx`]; `tv_sec` is signed.
+    SxTime { tv_sec: u64, tv_nsec: u32, reserved: i32 } = 16;
+    Statx { mask: u32, blksize: u32, attributes: u64, nlink: u32, uid: u32, gid: u32, mode: u16, spare0: u16, ino: u64,
+        size: u64, blocks: u64, attributes_mask: u64, atime: SxTime, btime: SxTime, ctime: SxTime, mtime: SxTime,
+        rdev_major: u32, rdev_minor: u32, dev_major: u32, dev_minor: u32, spare2: [u64; 14] } = 256;
+    StatxOut { attr_valid: u64, attr_valid_nsec: u32, flags: u32, spare: [u64; 2], stat: Statx } = 288;
     /// An entry of READDIR; the name follows, with zeros up to a multiple of 8 bytes. `kind` is `type` in C: bits 12 to 15 of
     /// the mode.
     Dirent { ino: u64, off: u64, namelen: u32, kind: u32 } = 24;
@@ -122,7 +132,8 @@ pub mod opcode {
         SETXATTR = 21, GETXATTR = 22, LISTXATTR = 23, REMOVEXATTR = 24, FLUSH = 25, INIT = 26, OPENDIR = 27, READDIR = 28,
         RELEASEDIR = 29, FSYNCDIR = 30, GETLK = 31, SETLK = 32, SETLKW = 33, ACCESS = 34, CREATE = 35, INTERRUPT = 36,
         BMAP = 37, DESTROY = 38, IOCTL = 39, POLL = 40, NOTIFY_REPLY = 41, BATCH_FORGET = 42, FALLOCATE = 43,
-        READDIRPLUS = 44, RENAME2 = 45, LSEEK = 46, COPY_FILE_RANGE = 47, TMPFILE = 51,
+        READDIRPLUS = 44, RENAME2 = 45, LSEEK = 46, COPY_FILE_RANGE = 47, TMPFILE = 51, STATX = 52,
+        COPY_FILE_RANGE_64 = 53,
     }
 }
 
@@ -154,6 +165,14 @@ pub const LK_FLOCK: u32 = 1;
 
 /// `FUSE_RELEASE_FLOCK_UNLOCK`, a flag of [`ReleaseIn`]: the owner of locks of `flock(2)` ends.
 pub const RELEASE_FLOCK_UNLOCK: u32 = 1 << 1;
+
+/// The bits of [`Statx::mask`]: `STATX_BASIC_STATS` and `STATX_BTIME` in `linux/stat.h`.
+pub mod statx {
+    /// All that [`Attr`](super::Attr) has.
+    pub const BASIC_STATS: u32 = 0x7ff;
+    /// The time when the file was made.
+    pub const BTIME: u32 = 0x800;
+}
 
 /// `FUSE_FSYNC_FDATASYNC`: the data, and what is needed to read them.
 pub const FSYNC_DATA: u32 = 1;

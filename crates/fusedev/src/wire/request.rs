@@ -11,9 +11,9 @@
 //! `enum fuse_opcode` in `linux/fuse.h`; the `args` that `fs/fuse/dir.c` and `fs/fuse/file.c` in Linux set.
 
 use super::abi::{
-    AccessIn, BatchForgetIn, CreateIn, FallocateIn, FlushIn, ForgetIn, ForgetOne, FsyncIn, GetxattrIn, InHeader,
-    InitIn, InterruptIn, LinkIn, LkIn, LseekIn, MkdirIn, MknodIn, OpenIn, ReadIn, ReleaseIn, Rename2In, RenameIn,
-    SetattrIn, SetxattrIn, WriteIn, opcode,
+    AccessIn, BatchForgetIn, CopyFileRangeIn, CreateIn, FallocateIn, FlushIn, ForgetIn, ForgetOne, FsyncIn, GetxattrIn,
+    InHeader, InitIn, InterruptIn, LinkIn, LkIn, LseekIn, MkdirIn, MknodIn, OpenIn, ReadIn, ReleaseIn, Rename2In,
+    RenameIn, SetattrIn, SetxattrIn, StatxIn, WriteIn, opcode,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -117,8 +117,12 @@ pub enum Operation<'m> {
     Fallocate(FallocateIn),
     /// Finds data or a hole.
     Lseek(LseekIn),
-    /// Copies between files.
-    CopyFileRange,
+    /// Attributes of a node, with the time when it was made.
+    Statx(StatxIn),
+    /// Copies between files, from the one of the header.
+    CopyFileRange(CopyFileRangeIn),
+    /// The same, with a longer number in the reply.
+    CopyFileRange64(CopyFileRangeIn),
     /// An operation that is not known here.
     Unknown,
 }
@@ -237,7 +241,9 @@ impl<'m> Arguments<'m> {
             opcode::NOTIFY_REPLY => Operation::NotifyReply,
             opcode::FALLOCATE => Operation::Fallocate(self.take()?),
             opcode::LSEEK => Operation::Lseek(self.take()?),
-            opcode::COPY_FILE_RANGE => Operation::CopyFileRange,
+            opcode::STATX => Operation::Statx(self.take()?),
+            opcode::COPY_FILE_RANGE => Operation::CopyFileRange(self.take()?),
+            opcode::COPY_FILE_RANGE_64 => Operation::CopyFileRange64(self.take()?),
             _ => Operation::Unknown,
         })
     }

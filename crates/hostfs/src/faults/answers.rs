@@ -20,6 +20,9 @@ pub(super) fn errors(call: Call) -> &'static [HostErrno] {
             &[E::PERM, E::ACCESS, E::ROFS, E::IO, E::NOMEM, E::INTR, E::STALE, E::DQUOT]
         }
         Call::Close => &[E::IO, E::NOSPC, E::DQUOT, E::INTR, E::STALE],
+        Call::Copy => {
+            &[E::NOSPC, E::DQUOT, E::FBIG, E::IO, E::INTR, E::NOMEM, E::XDEV, E::INVAL, E::NOSYS, E::OPNOTSUPP, E::PERM]
+        }
         Call::Dup => &[E::MFILE, E::NFILE, E::NOMEM],
         Call::Fallocate => &[E::NOSPC, E::DQUOT, E::FBIG, E::IO, E::INTR, E::OPNOTSUPP, E::PERM, E::TXTBSY],
         Call::Fdatasync | Call::Fsync => &[E::IO, E::NOSPC, E::DQUOT, E::INTR, E::ROFS, E::INVAL],
@@ -153,6 +156,8 @@ pub(super) fn is_expected(
         (Call::Getxattr, _) => is(error) || is_none || reads_acls && is(E::ACCESS),
         (Call::Open | Call::Statx, _) if reads_acls => is(error) || is_none,
         (Call::Open | Call::Statx, _) if goes_on => is(error) || is_none,
+        // Read and written.
+        (Call::Copy, E::XDEV | E::INVAL | E::NOSYS | E::OPNOTSUPP) => is_none,
         // A hole and its storage.
         (Call::Fallocate, E::OPNOTSUPP) => is(error) || is_none,
         // The caches are refreshed at intervals instead.

@@ -19,11 +19,12 @@ use tempfile::TempDir;
 pub(super) type Answer = Result<String, i32>;
 
 /// The calls that an operation can make, whoever the caller is.
-const OF_OPERATIONS: [Call; 29] = [
+const OF_OPERATIONS: [Call; 30] = [
     Call::AddWatch,
     Call::Chmod,
     Call::Chown,
     Call::Close,
+    Call::Copy,
     Call::Dup,
     Call::Fallocate,
     Call::Fdatasync,

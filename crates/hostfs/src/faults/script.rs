@@ -209,6 +209,11 @@ pub(super) const SCRIPT: &[(&str, Option<&str>, Operation)] = &[
     }),
     ("get an ACL", None, |s| s.at.get_xattr(Base::CWD, b"/other", true, ACL_NAME).map(shown)),
     ("statfs", None, |s| s.at.statvfs(Base::CWD, b"/").map(|stat| shown(stat.fs.name_max))),
+    ("copy", None, |s| {
+        let (from, to) = (s.open("/file", OpenFlags::RDONLY)?, s.open("/new", OpenFlags::RDWR)?);
+        let copied = from.copy_to(0, &to, 0, 4)?;
+        Ok(format!("{copied} {}", s.stat("/new")?))
+    }),
     ("allocate", None, |s| {
         let file = s.open("/new", OpenFlags::RDWR)?;
         file.allocate(Allocate::Reserve, false, 0, 8192)?;

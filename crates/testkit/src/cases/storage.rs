@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, MAKE, read_all, write_all};
 use crate::outcome::{Failure, OrFail, Outcome, same};
-use vfs::{Allocate, Base, Errno, SeekFor};
+use vfs::{Allocate, Base, Errno, OpenFlags, SeekFor};
 
 /// An offset so large that a hole before it covers a block of any size.
 const FAR: u64 = 1 << 21;
@@ -90,4 +90,41 @@ pub(crate) fn data_and_holes_are_found(c: &Fixture) -> Outcome {
         data > FAR / 2 && data <= FAR,
         true,
     )
+}
+
+pub(crate) fn ranges_are_copied_between_files(c: &Fixture) -> Outcome {
+    let source: Vec<u8> = (0..200_000).map(|at| (at % 251) as u8).collect();
+    let (from, to) = (c.open("/from", MAKE).or_fail("making /from")?, c.open("/to", MAKE).or_fail("making /to")?);
+    write_all(&from, 0, &source)?;
+    write_all(&to, 0, b"start")?;
+    // Less may be copied at once.
+    let mut done = 0;
+    while done < 150_000 {
+        match from.copy_to(1000 + done, &to, 10 + done, 150_000 - done).or_fail("a copy")? {
+            0 => return Err(Failure::new(format!("a copy ended after {done} bytes"))),
+            copied => done += copied,
+        }
+    }
+    let mut expected = b"start".to_vec();
+    expected.resize(10, 0);
+    expected.extend_from_slice(&source[1000..151_000]);
+    same("the length of the copy", to.attr().map(|attr| attr.size), Ok(150_010))?;
+    c.twice(|| same("the copy", c.read("/to"), Ok(expected.clone())))?;
+    same("a copy of the last bytes", from.copy_to(199_990, &to, 0, 100), Ok(10))?;
+    same("a copy at the end", from.copy_to(200_000, &to, 0, 100), Ok(0))?;
+    expected[..10].copy_from_slice(&source[199_990..]);
+    same("a copy within a file", to.copy_to(0, &to, 20, 10), Ok(10))?;
+    expected.copy_within(..10, 20);
+    c.twice(|| same("what was copied then", c.read("/to"), Ok(expected.clone())))?;
+    same("the source", c.read("/from"), Ok(source))?;
+    same("ranges that overlap", to.copy_to(0, &to, 5, 10), Err(Errno::EINVAL))?;
+    same("beyond the last offset", from.copy_to(0, &to, u64::MAX >> 1, 1), Err(Errno::EOVERFLOW))?;
+    same("an offset that there is not", from.copy_to(u64::MAX, &to, 0, 1), Err(Errno::EINVAL))?;
+    let open = |flags| c.open("/to", flags).or_fail("an open of /to");
+    same("a target that is read", from.copy_to(0, &open(OpenFlags::RDONLY)?, 0, 1), Err(Errno::EBADF))?;
+    let append = OpenFlags::RDWR.union(OpenFlags::APPEND);
+    same("a target that is appended to", from.copy_to(0, &open(append)?, 0, 1), Err(Errno::EBADF))?;
+    same("a source that is written", open(OpenFlags::WRONLY)?.copy_to(0, &from, 0, 1), Err(Errno::EBADF))?;
+    let dir = c.open("/", OpenFlags::RDONLY).or_fail("an open of /")?;
+    same("a directory", dir.copy_to(0, &to, 0, 1), Err(Errno::EISDIR))
 }

@@ -167,6 +167,14 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(inode.attr())
     }
 
+    /// When `inode` was made, in nanoseconds since the epoch: `stx_btime` of `statx(2)`. `None`: that is not kept.
+    ///
+    /// # Errors
+    /// As for [`FileSystem::attributes`].
+    fn birth(&self, _inode: &Inode) -> Result<Option<i64>, Errno> {
+        Ok(None)
+    }
+
     /// Opens a regular file, for reading or writing by `flags`. Called if [`FsTraits::wants_opens`]. After
     /// each success [`FileSystem::release`] is called once.
     ///
@@ -212,6 +220,22 @@ pub trait FileSystem: Send + Sync + 'static {
         let at = inode.size();
         let written = self.write_at(request, inode, at, data)?;
         Ok((written, at + written.len as u64))
+    }
+
+    /// Copies `len` bytes of the first file, from its offset on, to the second one at its offset, by a better way than to read and
+    /// write them: `copy_file_range(2)`. The bytes lie in the first file as far as the VFS knows; if both are one file, the
+    /// ranges do not overlap. May copy less than all. Returns the same as [`FileSystem::write_at`].
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` if it has none for these files: the VFS then reads and writes. Else those of [`FileSystem::write_at`].
+    fn copy_range(
+        &self,
+        _request: &Request,
+        _from: (&Inode, u64),
+        _to: (&Inode, u64),
+        _len: u64,
+    ) -> Result<Written, Errno> {
+        Err(Errno::EOPNOTSUPP)
     }
 
     /// Truncates the contents to `len` bytes, or extends them by a hole; returns the storage in units of 512

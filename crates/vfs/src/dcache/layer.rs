@@ -102,12 +102,16 @@ forward! {
     fn rename(request: &Request, rename: &Rename<'_>) -> Result<(), Errno>;
     fn set_attr(request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno>;
     fn attributes(request: &Request, inode: &Inode) -> Result<Attr, Errno>;
+    fn birth(inode: &Inode) -> Result<Option<i64>, Errno>;
     fn open(request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno>;
     fn release(inode: &Inode, flags: OpenFlags);
     fn backing(inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>>;
     fn read_at(inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno>;
     fn write_at(request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno>;
     fn append(request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno>;
+    fn copy_range(
+        request: &Request, from: (&Inode, u64), to: (&Inode, u64), len: u64
+    ) -> Result<Written, Errno>;
     fn set_len(request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno>;
     fn allocate(
         request: &Request, inode: &Inode, how: Allocate, keep_size: bool, offset: u64, len: u64

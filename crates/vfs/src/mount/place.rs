@@ -116,6 +116,14 @@ impl OwnedPlace {
         self.sb().fetch_attr(self.inode()?)
     }
 
+    /// When the file was made, if its file system keeps that.
+    ///
+    /// # Errors
+    /// Those of [`crate::FileSystem::birth`].
+    pub fn birth(&self) -> Result<Option<i64>, Errno> {
+        self.sb().fs().birth(self.inode()?)
+    }
+
     /// Marks its attributes stale, as [`Inode::mark_stale`] does.
     pub fn mark_stale(&self) {
         if let Ok(inode) = self.inode() {

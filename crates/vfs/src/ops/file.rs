@@ -1,5 +1,6 @@
 //! Open files: contents by position, and listings.
 
+mod copy;
 mod listing;
 mod locks;
 mod storage;

@@ -16,6 +16,11 @@ const NEWER: &[(&str, &str, u32)] = &[
     ("InitOut", "unused", 43),
     ("BackingMap", "", 40),
     ("NotifyPruneOut", "", 45),
+    ("CopyFileRangeOut", "", 45),
+    ("StatxIn", "", 39),
+    ("SxTime", "", 39),
+    ("Statx", "", 39),
+    ("StatxOut", "", 39),
     ("UringEntInOut", "", 42),
     ("UringCmdReq", "", 42),
 ];
