@@ -5,6 +5,8 @@
  *   fuse-load make    DIR DIRS FILES                 makes that tree (empty files)
  *   fuse-load create  DIR FILES PROCS one|own        each process creates (and closes) FILES files
  *   fuse-load unlink  DIR FILES PROCS one|own        and their removal; in one directory or in own ones
+ *   fuse-load mkdir|rmdir DIR FILES PROCS one|own    the same with directories
+ *   fuse-load rename  DIR FILES PROCS one|own        each of those names to another one and back: two operations
  *   fuse-load write|read|randwrite|randread FILE MIB BLOCK   one process, one file; writes end with fsync
  *
  * Processes start together. Prints nanoseconds an operation (the time from the common start to the last one's end, over
@@ -82,6 +84,44 @@ static void do_unlink(const char *path)
 		die("unlink", path);
 }
 
+static void do_mkdir(const char *path)
+{
+	if (mkdir(path, 0755) != 0)
+		die("mkdir", path);
+}
+
+static void do_rmdir(const char *path)
+{
+	if (rmdir(path) != 0)
+		die("rmdir", path);
+}
+
+static void do_rename(const char *path)
+{
+	char other[4096];
+	snprintf(other, sizeof other, "%s~", path);
+	if (rename(path, other) != 0 || rename(other, path) != 0)
+		die("rename", path);
+}
+
+/* Operations on names that each process makes or has made. */
+static const struct {
+	const char *name;
+	operation call;
+	int makes;
+} ON_NAMES[] = {
+	{"create", do_create, 1}, {"unlink", do_unlink, 0}, {"mkdir", do_mkdir, 1}, {"rmdir", do_rmdir, 0}, {"rename", do_rename, 0},
+};
+
+/* The place of `what` in that table, or -1. */
+static int on_names(const char *what)
+{
+	for (int i = 0; i < (int)(sizeof ON_NAMES / sizeof *ON_NAMES); i++)
+		if (!strcmp(what, ON_NAMES[i].name))
+			return i;
+	return -1;
+}
+
 /* Runs `what` on paths[i] for each process's share, all processes at once. Nanoseconds an operation. */
 static double storm(operation what, char **paths, int count, int procs)
 {
@@ -156,16 +196,16 @@ static void make(int dirs, int files)
 	}
 }
 
-static double create_or_unlink(const char *what, int files, int procs, const char *where)
+static double change_names(int what, int files, int procs, const char *where)
 {
-	int creates = !strcmp(what, "create"), own = !strcmp(where, "own");
+	int own = !strcmp(where, "own");
 	char **paths = tree(procs, files, own ? "d%02d/c%06d" : "d/c%02d-%06d");
-	for (int p = 0; creates && p < (own ? procs : 1); p++) {
+	for (int p = 0; ON_NAMES[what].makes && p < (own ? procs : 1); p++) {
 		char *dir = own ? path_of("d%02d", p, 0) : strdup("d");
 		if (mkdir(dir, 0755) != 0 && errno != EEXIST)
 			die("mkdir", dir);
 	}
-	return storm(creates ? do_create : do_unlink, paths, procs * files, procs);
+	return storm(ON_NAMES[what].call, paths, procs * files, procs);
 }
 
 /* MiB a second. A random run touches a sixteenth of the file's blocks. */
@@ -212,8 +252,8 @@ int main(int argc, char **argv)
 		char **paths = tree(first, second, absent ? "d%04d/-%05d" : "d%04d/f%05d");
 		shuffle(paths, first * second);
 		printf("%.0f\n", storm(absent ? do_stat_absent : opens ? do_open : do_stat, paths, first * second, atoi(argv[5])));
-	} else if ((!strcmp(what, "create") || !strcmp(what, "unlink")) && argc > 5) {
-		printf("%.0f\n", create_or_unlink(what, first, second, argv[5]));
+	} else if (on_names(what) >= 0 && argc > 5) {
+		printf("%.0f\n", change_names(on_names(what), first, second, argv[5]));
 	} else {
 		fprintf(stderr, "usage: see the head of fuse-load.c\n");
 		return 2;

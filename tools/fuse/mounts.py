@@ -254,6 +254,28 @@ def passthrough_hp_new():
     return binary
 
 
+def passthrough_hp_uring():
+    """passthrough_hp of the newest libfuse (Debian's unstable), linked statically: it has io_uring, with `-o io_uring`."""
+    binary = TOOLS / "passthrough_hp-uring"
+    if binary.exists():
+        return binary
+    for program, package in (("g++", "g++"), ("meson", "meson"), ("ninja", "ninja-build"), ("dpkg-source", "dpkg-dev")):
+        need_program(program, package)
+    for library, package in (("liburing", "liburing-dev"), ("numa", "libnuma-dev")):
+        if run(f"pkg-config --exists {library}", check=False).returncode != 0:
+            apt_install(package)
+    source = TOOLS / "fuse3-sid-source"
+    if not source.exists():
+        description = next(debian_source("fuse3", "sid").glob("*.dsc"))
+        run(["dpkg-source", "--no-check", "-x", str(description), str(source)], 60)
+    switches = "--default-library=static --buildtype=release -Dexamples=true -Dutils=false -Dtests=false -Duseroot=false"
+    run(f"meson setup --reconfigure build {switches} && ninja -C build example/passthrough_hp", 300, cwd=source)
+    if "io_uring" not in run([str(source / "build/example/passthrough_hp"), "--help"], 10, check=False).stdout:
+        raise Skip("this libfuse was built without io_uring")
+    shutil.copy(source / "build/example/passthrough_hp", binary)
+    return binary
+
+
 def compiled(source, *flags):
     """The program of a C source beside this file, compiled anew when the source is younger."""
     source = ROOT / "tools/fuse" / source
