@@ -183,6 +183,10 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) lockstat: bool,
 
+    /// Show what simulated CPUs wait for too: the stalls by source line and by cache line, the longest first
+    #[arg(long)]
+    pub(crate) stalls: bool,
+
     /// Print one JSON document instead of the table
     #[arg(long)]
     pub(crate) json: bool,

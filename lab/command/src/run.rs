@@ -138,6 +138,7 @@ fn only_simulated(arguments: &Run) -> Option<&'static str> {
         (arguments.spread, "--spread"),
         (!arguments.interrupts_us.is_empty(), "--interrupts-us"),
         (arguments.slack_ns > 0, "--slack-ns"),
+        (arguments.stalls, "--stalls"),
     ];
     given.into_iter().find(|(is_given, _)| *is_given).map(|(_, name)| name)
 }
@@ -158,8 +159,8 @@ fn simulated(arguments: &Run, machine: &sim::Machine) -> Result<Vec<Substrate>, 
     let on = |cpus: usize, threads: usize| {
         let placement = if arguments.spread { Placement::Spread } else { Placement::Compact };
         let simulation = Simulation::new(machine.clone(), cpus);
-        let slack_ns = arguments.slack_ns;
-        Substrate::Simulated(Box::new(Simulation { placement, threads, interrupts, slack_ns, ..simulation }))
+        let (slack_ns, stalls) = (arguments.slack_ns, arguments.stalls);
+        Substrate::Simulated(Box::new(Simulation { placement, threads, interrupts, slack_ns, stalls, ..simulation }))
     };
     let all = cpus.into_iter().flat_map(|cpus| match arguments.threads.is_empty() {
         true => vec![on(cpus, cpus)],

@@ -3,7 +3,7 @@
 use crate::machine::Machine;
 use crate::table;
 use eras::workload::WorkloadEntry;
-use lab::{Failure, Job, LockRow, Outcome, RoleRate, Share, Substrate};
+use lab::{Failure, Job, LockRow, Outcome, RoleRate, Share, StallRow, Substrate};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -56,6 +56,8 @@ pub(crate) struct RunRow {
     pub(crate) per_worker: Vec<u64>,
     pub(crate) shares: Vec<Share>,
     pub(crate) locks: Vec<LockRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stalls: Vec<StallRow>,
     pub(crate) counters: BTreeMap<String, u64>,
     /// Why there are no figures, if there are none.
     pub(crate) failure: Option<String>,
@@ -89,6 +91,7 @@ impl RunRow {
             per_worker: Vec::new(),
             shares: Vec::new(),
             locks: Vec::new(),
+            stalls: Vec::new(),
             counters: BTreeMap::new(),
             failure: None,
             host_seconds: None,
@@ -99,6 +102,7 @@ impl RunRow {
                 row.ops_per_second_per_cpu = Some(outcome.ops_per_second_per_cpu);
                 row.host_seconds = Some(outcome.host_seconds);
                 (row.roles, row.per_worker) = (outcome.roles, outcome.per_worker);
+                row.stalls = outcome.stalls;
                 (row.shares, row.locks, row.counters) = (outcome.shares, outcome.locks, outcome.counters);
             }
             Err(failure) => row.failure = Some(failure.to_string()),
@@ -190,6 +194,9 @@ impl RunReport {
         let _ = write!(text, "\n{}\n", table::throughput(self));
         if let Some(locks) = table::locks(self) {
             let _ = write!(text, "\n{locks}\n");
+        }
+        for stalls in self.rows.iter().filter_map(table::stalls) {
+            let _ = write!(text, "\n{stalls}");
         }
         for row in self.rows.iter().filter(|row| !row.is_done()) {
             let _ = writeln!(text, "not run: {}", row.failure.as_deref().unwrap_or_default());

@@ -99,6 +99,27 @@ fn columns(lock: &LockRow) -> [String; 8] {
     ]
 }
 
+/// The stalls of a run, if they were requested: nanoseconds of a CPU for each step of the first role.
+pub(crate) fn stalls(row: &RunRow) -> Option<String> {
+    /// Places of a cache line that are named.
+    const NAMED: usize = 6;
+    let steps = row.roles.first().filter(|role| role.ops > 0)?.ops as f64;
+    let (places, lines): (Vec<_>, Vec<_>) = row.stalls.iter().partition(|stall| stall.cache_lines.is_some());
+    if places.is_empty() {
+        return None;
+    }
+    let mut text = format!("stalls of {}, {} CPUs, in nanoseconds a step\n", row.era, row.cpus);
+    for (head, stalls) in [("source line", places), ("cache line, by its source lines", lines)] {
+        text += &format!("{:>9}{:>9}{:>9}  {head}\n", "ns", "misses", "lines");
+        for stall in stalls {
+            let (ns, misses) = (stall.ns / steps, stall.misses as f64 / steps);
+            let named = stall.places.iter().take(NAMED).map(String::as_str).collect::<Vec<&str>>().join(" ");
+            text += &format!("{ns:>9.1}{misses:>9.3}{:>9}  {named}\n", stall.cache_lines.unwrap_or(1));
+        }
+    }
+    Some(text)
+}
+
 /// Three digits and a unit: "1.23 M".
 pub(crate) fn quantity(value: f64) -> String {
     let scales = [(1e9, " G"), (1e6, " M"), (1e3, " k")];

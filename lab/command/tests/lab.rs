@@ -129,6 +129,16 @@ fn the_table_has_a_row_for_each_run_and_with_lockstat_lockmeters_columns() {
 }
 
 #[test]
+fn with_stalls_each_run_shows_what_it_waits_for() {
+    let text = stdout(&simulate(&["--stalls"]));
+    assert_eq!(text.matches("stalls of ").count(), 4, "two eras, 2 and 4 CPUs:\n{text}");
+    assert!(text.contains("source line") && text.contains(".rs:"), "{text}");
+    let refused = lab(&["run", "--workload", "open-close", "--threads", "1", "--stalls"]);
+    assert!(!refused.status.success() && stderr(&refused).contains("--stalls"), "{}", stderr(&refused));
+    assert!(!stdout(&simulate(&[])).contains("stalls of "));
+}
+
+#[test]
 fn this_machine_runs_too() {
     let arguments = ["run", "--workload", "open-close", "--threads", "1", "--time-ms", "2", "--json"];
     let rows = rows(&lab(&arguments));

@@ -1,12 +1,13 @@
 //! Misses on a simulated machine: names that the cache does not have, of a file system that keeps its own names.
 //!
 //! `cargo run --release -p lightfoot-lab-report --example misses`; some ten seconds. Each thread looks up new names in a
-//! private directory. The file system has no state, so it takes 0.5 us and writes to nothing. Rows: names that exist,
+//! private directory, or in one. The file system has no state, so it takes 0.5 us and writes to nothing. Rows: names that exist,
 //! names that do not, and names that exist in a cache that is full, so that each takes the slot of another one. Then come
 //! the cache lines that one thread's miss writes and another's touches, by the source files of the accesses.
 
 use sim::footprint::{Footprint, record};
-use sim::{Config, Machine, cost, count_op, running};
+use sim::stall::{by_cache_line, by_place};
+use sim::{Config, Machine, Report, cost, count_op, running};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -55,27 +56,72 @@ struct Case {
     name: &'static str,
     prefix: char,
     budget: Budget,
+    /// Whether all threads look in one directory.
+    common: bool,
 }
 
 fn look_up(context: &Context, case: Case, thread: usize, mut next: impl FnMut() -> bool) {
     let mut file = 0;
+    let (dir, first) = if case.common { (0, thread << 20) } else { (thread, 0) };
     while next() {
-        let path = format!("/d{thread}/{}{file}", case.prefix);
+        let path = format!("/d{dir}/{}{}", case.prefix, first + file);
         assert_eq!(context.attr(Base::CWD, path.as_bytes(), true).is_ok(), case.prefix == 'f', "{path}");
         file += 1;
     }
 }
 
-/// Thousand misses a second and CPU.
-fn rate(case: Case, cpus: usize) -> f64 {
-    let config = Config::new(Machine::preset("epyc192").expect("a preset"), cpus, 4_000);
+/// Looks names up on so many CPUs.
+fn run(case: Case, cpus: usize, stalls: bool) -> Report {
+    let machine = Machine::preset("epyc192").expect("a preset");
+    let config = Config { stalls, ..Config::new(machine, cpus, 4_000) };
     let body = move |vfs: &Vfs, thread| {
         look_up(&vfs.context(), case, thread, || {
             count_op(0);
             running()
         });
     };
-    sim::run(config, move || Vfs::with_budget(Numbers, case.budget), body).rate(0) / 1e3 / cpus as f64
+    sim::run(config, move || Vfs::with_budget(Numbers, case.budget), body)
+}
+
+/// Thousand misses a second and CPU.
+fn rate(case: Case, cpus: usize) -> f64 {
+    run(case, cpus, false).rate(0) / 1e3 / cpus as f64
+}
+
+/// What the time of a miss goes to, in nanoseconds: the longest stalls by place and by cache line.
+fn show_stalls(case: Case, cpus: usize) {
+    let report = run(case, cpus, true);
+    let misses = report.operations[0] as f64;
+    let each = |ns: f64| ns / misses;
+    let whole = report.span_ns * report.cpus as f64;
+    println!(
+        "{} with {cpus} CPUs: {:.0} ns a miss, of them idle {:.0}, stalls {:.0}",
+        case.name,
+        each(whole),
+        each(report.idle_ns),
+        each(report.stall_ns)
+    );
+    for (title, sums) in [("place", by_place(&report.stalls)), ("cache line", by_cache_line(&report.stalls))] {
+        println!("   ns  misses   lines  by {title}");
+        for sum in sums.iter().take(24) {
+            let places: Vec<&str> = sum.places.iter().take(6).map(String::as_str).collect();
+            let count = sum.misses as f64 / misses;
+            println!("{:>5.0} {count:>7.3} {:>7}  {}", each(sum.ns), sum.cache_lines, places.join(" "));
+        }
+    }
+    let mut locks = report.locks.clone();
+    locks.sort_by(|one, other| other.wait_ns.total_cmp(&one.wait_ns));
+    println!("   ns  contended  taken  by lock");
+    for lock in locks.iter().filter(|lock| lock.contended > 0).take(8) {
+        let per = |count: u64| count as f64 / misses;
+        println!(
+            "{:>5.0}    {:>7.3} {:>6.2}  {}",
+            each(lock.wait_ns),
+            per(lock.contended),
+            per(lock.acquisitions),
+            lock.class
+        );
+    }
 }
 
 /// The lines of a thread's miss that another thread's miss conflicts with.
@@ -110,10 +156,19 @@ fn conflicts(case: Case) -> Vec<String> {
 fn main() {
     let small = Budget { entries: 20_000 * 256, ..Budget::default() };
     let cases = [
-        Case { name: "there", prefix: 'f', budget: Budget::default() },
-        Case { name: "not there", prefix: 'g', budget: Budget::default() },
-        Case { name: "there, full cache", prefix: 'f', budget: small },
+        Case { name: "there", prefix: 'f', budget: Budget::default(), common: false },
+        Case { name: "not there", prefix: 'g', budget: Budget::default(), common: false },
+        Case { name: "there, full cache", prefix: 'f', budget: small, common: false },
+        Case { name: "there, one directory", prefix: 'f', budget: Budget::default(), common: true },
+        Case { name: "not there, one directory", prefix: 'g', budget: Budget::default(), common: true },
     ];
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [option, number, cpus] = &arguments[..]
+        && option == "--stalls"
+    {
+        let number: usize = number.parse().expect("the number of a case, from 0");
+        return show_stalls(cases[number], cpus.parse().expect("a number of CPUs"));
+    }
     println!(
         "Thousand misses a second and CPU, own directories, on 1 to 192 CPUs of a simulated epyc192; share of one"
     );
@@ -123,7 +178,7 @@ fn main() {
             let rate = rate(case, cpus);
             format!("{rate:>9.1} {:>5.3}", rate / one)
         });
-        println!("{:>18}{one:>9.1}{}", case.name, others.concat());
+        println!("{:>25}{one:>9.1}{}", case.name, others.concat());
     }
     for case in cases {
         println!("Lines in common, {}:", case.name);

@@ -99,6 +99,9 @@ pub struct Simulation {
     pub slack_ns: u64,
     /// Whether private caches have a size.
     pub finite_caches: bool,
+    /// Whether the outcome has the stalls.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub stalls: bool,
 }
 
 impl Simulation {
@@ -113,6 +116,7 @@ impl Simulation {
             interrupts: None,
             slack_ns: 0,
             finite_caches: true,
+            stalls: false,
         }
     }
 }

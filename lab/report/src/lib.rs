@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 
 pub use failure::Failure;
 pub use job::{Interrupts, Job, Placement, Simulation, Substrate};
-pub use outcome::{Outcome, RoleRate, Share};
+pub use outcome::{Outcome, RoleRate, Share, StallRow};
 pub use pool::{Pool, run_cell};
 pub use run::{Own, run, run_own};
 pub use sync::lockstat::Row as LockRow;

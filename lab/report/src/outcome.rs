@@ -27,6 +27,9 @@ pub struct Outcome {
     /// Percent of all time spent spinning, by the innermost function that the era names; simulated only.
     #[serde(default)]
     pub callers: Vec<Share>,
+    /// What the simulated CPUs waited for, the longest first, if it was requested: by source line, then by cache line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<StallRow>,
     /// What the era counted, and the simulated machine.
     pub counters: BTreeMap<String, u64>,
     /// Seconds of this machine that it took, with making the tree. The one field that differs from run to run.
@@ -59,6 +62,7 @@ impl Outcome {
             shares: Vec::new(),
             locks: Vec::new(),
             callers: Vec::new(),
+            stalls: Vec::new(),
             counters: BTreeMap::new(),
             host_seconds: 0.0,
         }
@@ -82,6 +86,19 @@ pub struct RoleRate {
     pub ops: u64,
     /// Their steps per second.
     pub ops_per_second: f64,
+}
+
+/// The stalls of one source line, or of one cache line.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct StallRow {
+    /// The source line, `file:line`; of a cache line those that access it, the longest stalls first.
+    pub places: Vec<String>,
+    /// Cache lines of the source line. `None`: the row is one cache line.
+    pub cache_lines: Option<usize>,
+    /// Times that a cache line was not there.
+    pub misses: u64,
+    /// Nanoseconds that all CPUs waited for it.
+    pub ns: f64,
 }
 
 /// A part of the time of all CPUs.

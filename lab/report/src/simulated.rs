@@ -7,10 +7,11 @@
 
 use crate::failure::Failure;
 use crate::job::{Interrupts, Job, Placement, Simulation};
-use crate::outcome::{Outcome, Share};
+use crate::outcome::{Outcome, Share, StallRow};
 use crate::stage::Trouble;
 use crate::stage::simulated::{MakeEra, MakeWorkload, Plan, Staged};
 use prim::profile::Tag;
+use sim::stall::{StallSum, by_cache_line, by_place};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -65,6 +66,7 @@ pub(crate) fn run(
         shares: shares(&report),
         locks,
         callers: callers(&report),
+        stalls: stalls(&report),
         counters: counters(&report).into_iter().chain(seen.counted()).chain([cold]).collect(),
         host_seconds: start.elapsed().as_secs_f64(),
         ..outcome
@@ -224,6 +226,7 @@ fn config(job: &Job, simulation: &Simulation) -> sim::Config {
         slack_ns: simulation.slack_ns,
         schedule: sim::Schedule::Exact,
         finite_caches: simulation.finite_caches,
+        stalls: simulation.stalls,
     }
 }
 
@@ -270,6 +273,19 @@ fn counts_of(lock: &sim::LockStat) -> Counts {
         wait_ns: lock.wait_ns as u64,
         wait_max_ns: lock.wait_max_ns as u64,
     }
+}
+
+/// The longest stalls, by source line and by cache line.
+fn stalls(report: &sim::Report) -> Vec<StallRow> {
+    const MOST: usize = 20;
+    let row = |sum: StallSum, is_place: bool| StallRow {
+        places: sum.places,
+        cache_lines: is_place.then_some(sum.cache_lines),
+        misses: sum.misses,
+        ns: sum.ns,
+    };
+    let places = by_place(&report.stalls).into_iter().take(MOST).map(|sum| row(sum, true));
+    places.chain(by_cache_line(&report.stalls).into_iter().take(MOST).map(|sum| row(sum, false))).collect()
 }
 
 /// The callers that spun, in percent of all spinning.

@@ -56,6 +56,8 @@ pub struct Config {
     pub schedule: Schedule,
     /// Whether private caches have the machine's size or no limit.
     pub finite_caches: bool,
+    /// Whether [`Report::stalls`](crate::Report::stalls) is kept. It changes nothing in the simulation.
+    pub stalls: bool,
 }
 
 impl Config {
@@ -75,6 +77,7 @@ impl Config {
             slack_ns: 0,
             schedule: Schedule::Exact,
             finite_caches: true,
+            stalls: false,
         }
     }
 }

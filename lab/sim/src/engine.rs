@@ -36,6 +36,7 @@ use crate::hash::FastMap;
 use crate::lockmeter::Meter;
 use crate::memory::{Region, STACKS};
 use crate::per_machine::Values;
+use crate::stall::Stalls;
 use core::cell::{Cell, OnceCell, RefCell};
 use costs::{Costs, Places};
 use event::{Event, Events};
@@ -130,6 +131,7 @@ pub(crate) struct Engine {
     // The run.
     pub(crate) counts: Counts,
     pub(crate) meter: RefCell<Meter>,
+    pub(crate) stalls: RefCell<Stalls>,
     base_mode: Cell<u32>,
     config: Config,
     slack: u64,
@@ -181,6 +183,7 @@ impl Engine {
             sleepers: RefCell::default(),
             counts: Counts::default(),
             meter: RefCell::default(),
+            stalls: RefCell::default(),
             base_mode: Cell::new(mode::UNCHARGED),
             slack: config.slack_ns * NS,
             warm: Cell::new(u64::MAX),

@@ -1,9 +1,9 @@
-//! Hash maps of the engine's, which are looked up and never iterated: a fixed, fast hash.
+//! Hash maps of the engine's, whose order is never used: a fixed, fast hash.
 
 use core::hash::{BuildHasherDefault, Hasher};
 use std::collections::HashMap;
 
-/// A map that is never iterated.
+/// A map whose order must not be used: it depends on the host where keys are addresses.
 pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
 
 /// The multiply-and-rotate hash of the Rust compiler (FxHash).

@@ -45,6 +45,7 @@ mod run;
 pub mod seed;
 pub mod shared;
 mod stack;
+pub mod stall;
 pub mod thread;
 pub mod wide;
 

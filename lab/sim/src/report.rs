@@ -3,6 +3,7 @@
 use crate::engine::SLOTS;
 use crate::lockmeter::LockStat;
 use crate::profile::Tag;
+use crate::stall::Stall;
 
 /// Counts of the whole run, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,6 +69,9 @@ pub struct Report {
     pub locks: Vec<LockStat>,
     /// Time that threads spun, by the caller that they named; the first has none. Empty if no caller was named.
     pub callers: Vec<(&'static str, f64)>,
+    /// Time that threads waited for lines, by the line and the place in the source, the longest first. Empty unless
+    /// [`Config::stalls`](crate::Config::stalls) is set.
+    pub stalls: Vec<Stall>,
     /// Bytes of the arena that were carved.
     pub arena_bytes: usize,
     /// A hash of the times of all misses: two runs with the same hash were the same.

@@ -163,6 +163,7 @@ impl Engine {
             counters: self.counters(),
             locks,
             callers,
+            stalls: self.stalls.take().into_list(),
             arena_bytes: self.arena_bytes(),
             hash: self.hash_of_misses(),
             host_seconds: 0.0,

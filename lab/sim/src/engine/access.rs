@@ -26,14 +26,14 @@ impl Engine {
             return;
         }
         let number = self.lines.number(address);
-        self.access_line(number, address, kind);
+        self.access_line(number, address, kind, from);
         if self.mode.get() & mode::WATCHING != 0 {
             self.watch(number, kind);
         }
     }
 
     #[inline]
-    fn access_line(&self, number: usize, address: usize, kind: Kind) {
+    fn access_line(&self, number: usize, address: usize, kind: Kind, from: &'static Location<'static>) {
         if self.has_stores() && self.pass_stores(number, address, kind) {
             return;
         }
@@ -42,7 +42,7 @@ impl Engine {
         let cost = match kind {
             Kind::Load => {
                 if !self.lines.use_copy(number, cpu) {
-                    return self.miss(number, address, kind);
+                    return self.miss(number, address, kind, from);
                 }
                 add(&self.counts.load_hits, 1);
                 self.costs.load
@@ -50,7 +50,7 @@ impl Engine {
             Kind::Store | Kind::Rmw => {
                 let line = self.lines.line(number);
                 if usize::from(line.owner.get()) != cpu + 1 {
-                    return self.miss(number, address, kind);
+                    return self.miss(number, address, kind, from);
                 }
                 self.lines.use_copy(number, cpu);
                 add(&self.counts.write_hits, 1);
@@ -121,7 +121,7 @@ impl Engine {
 
     /// Waits until the line has arrived, or, if the access is a store that the CPU can buffer, until it is on its way.
     #[inline(never)]
-    fn miss(&self, number: usize, address: usize, kind: Kind) {
+    fn miss(&self, number: usize, address: usize, kind: Kind, from: &'static Location<'static>) {
         if Self::is_unwinding() {
             return;
         }
@@ -145,7 +145,11 @@ impl Engine {
         this.in_access.set(false);
         self.resume_slice_end();
         let now = self.clock.get();
-        add(&this.stall_time, self.within(issued, now));
+        let stalled = self.within(issued, now);
+        add(&this.stall_time, stalled);
+        if self.config.stalls && stalled > 0 {
+            self.stalls.borrow_mut().add(number, from, stalled);
+        }
         self.hash.set((self.hash.get() ^ now ^ (cpu as u64) << 48).wrapping_mul(0x0100_0000_01B3));
         drop(host);
     }

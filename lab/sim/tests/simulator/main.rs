@@ -7,6 +7,7 @@ mod failure;
 mod footprint;
 mod small;
 mod spinning;
+mod stalls;
 mod stores;
 mod threads;
 
