@@ -7,8 +7,8 @@
 //! in a foreign bucket detects that it may have missed a node (Linux's "nulls" lists).
 //!
 //! # What it is not
-//! It does not know keys: the caller passes a hash and a predicate, and ensures by its own lock that one key is
-//! inserted once.
+//! It does not know keys: the caller passes a hash and a predicate. That one key is inserted once the caller ensures by
+//! its own lock, or by [`HashTable::insert_unique`], which decides by the lock of the bucket.
 //!
 //! # State of a word
 //! A chain is a bucket word and the `next` words of its nodes:
@@ -301,6 +301,35 @@ impl<N: HashNode> HashTable<N> {
         let (bucket, head) = self.lock(hash);
         link(bucket, head, node);
         self.account(domain, guard, 1);
+    }
+
+    /// The same, unless `is_same` holds for a node on the chain: then returns that one. Of several threads that insert
+    /// nodes of one key, one succeeds. `is_same` is called under the bucket's lock.
+    ///
+    /// # Safety
+    /// As for [`HashTable::insert`].
+    ///
+    /// # Panics
+    /// If `domain` or the guard's is not the table's.
+    pub unsafe fn insert_unique<'g>(
+        &'g self,
+        domain: &RcuDomain,
+        guard: &'g ReadGuard<'_>,
+        node: &N,
+        hash: u64,
+        is_same: impl FnMut(&'g N) -> bool,
+    ) -> Option<&'g N> {
+        self.check_writer(domain, guard);
+        // All nodes of this hash are on the chain of this bucket: one that is not moved yet still has all of them, and a
+        // mover holds it until the last one has gone to the next table, where this thread follows.
+        let (bucket, head) = self.lock(hash);
+        if let Ok(there) = scan(head, is_same) {
+            set(bucket, head);
+            return Some(there);
+        }
+        link(bucket, head, node);
+        self.account(domain, guard, 1);
+        None
     }
 
     /// Unlinks `node` from the chain of `hash`. Readers that are on it go on along its old link. `false`: it was not

@@ -35,7 +35,7 @@ const TURN: u64 = if cfg!(loom) { 1 } else { 16 };
 /// Buckets that one turn moves.
 const RUN: usize = if cfg!(loom) { 1 } else { 256 };
 /// A table up to this many buckets is moved whole by the thread that starts the change.
-const MOVED_AT_ONCE: usize = if cfg!(loom) { 1 } else { 4096 };
+const MOVED_AT_ONCE: usize = RUN;
 /// A table with more than this many buckets for each node is sparse.
 const SPARSE: usize = if cfg!(loom) { 2 } else { 8 };
 /// Operations for each bucket during which a table must be sparse before it shrinks.

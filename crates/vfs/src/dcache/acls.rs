@@ -57,15 +57,10 @@ impl SuperBlock {
     pub(crate) fn renew_acls(&self, dentry: &Dentry, inode: &Inode, new: Option<Acls>) {
         if new.is_some() || inode.has_acl() || inode.has_default_acl() {
             let _held = self.ranks.lock(Rank::Inodes, self.inodes.lock(inode.node()));
-            self.renew_acls_locked(dentry, inode, new);
-        }
-    }
-
-    /// The same under the lock of the inode's node.
-    pub(crate) fn renew_acls_locked(&self, dentry: &Dentry, inode: &Inode, new: Option<Acls>) {
-        let is_same = inode.acl(&self.domain.read()) == new.as_ref();
-        if !is_same {
-            self.put_acls_locked(dentry, inode, new.unwrap_or_default());
+            let is_same = inode.acl(&self.domain.read()) == new.as_ref();
+            if !is_same {
+                self.put_acls_locked(dentry, inode, new.unwrap_or_default());
+            }
         }
     }
 

@@ -132,9 +132,19 @@ impl Inode {
     /// Begins a life with these attributes, the file system's number and one name, whose reference it returns. No other
     /// thread can reach the inode yet. `is_reported`: [`crate::FsTraits::reports_attributes`].
     pub(crate) fn begin(&self, attr: &Attr, node: u64, is_reported: bool) -> InodeRef<'_> {
+        self.prepare(attr, node, is_reported);
+        self.begin_prepared()
+    }
+
+    /// The first half of [`begin`](Self::begin): no reference can be taken yet.
+    pub(crate) fn prepare(&self, attr: &Attr, node: u64, is_reported: bool) {
         self.mode.store(if is_reported { REPORTED } else { 0 }, Relaxed);
         self.store(attr);
         self.node.store(node, Relaxed);
+    }
+
+    /// The second half.
+    pub(crate) fn begin_prepared(&self) -> InodeRef<'_> {
         // ORDERING: Release, pairs with the Acquire of `InodeRef::take`: a thread that found the slot's former inode
         // by its node, and gets a reference on this one, sees that the node is another.
         // (crates/sync/tests/loom_vfs_forget.rs)

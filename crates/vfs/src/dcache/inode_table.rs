@@ -6,14 +6,17 @@
 //! needs no table: each of its names came through the cache.
 //!
 //! # How it is locked
-//! A find runs under RCU and then takes a reference, unless the last one is gone. An insertion follows a find
-//! that found nothing, under the node's lock, so that one node has one inode. Nodes share locks by their hash.
+//! A find runs under RCU and then takes a reference, unless the last one is gone. The lock of a node's bucket decides
+//! which of several threads inserts its inode ([`Inodes::add_unless_there`]), so that one node has one inode. An inode is
+//! inserted before its life begins, so the thread whose inode was not inserted has nothing to take back.
+//!
+//! A node's ACLs are replaced under the lock of the node. Nodes share these locks by their hash.
 //!
 //! # Where it comes from
 //! Linux's `inode_hashtable`, `iget5_locked`.
 
 use crate::dcache::inode::{Inode, InodeRef};
-use crate::dcache::slot::{InodeTable, find_inode, link_inode};
+use crate::dcache::slot::{InodeTable, dentry_beside, find_inode, link_inode, link_inode_unless_there};
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::{AtomicBool, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
@@ -25,7 +28,7 @@ pub(crate) struct Inodes {
     table: Option<Arc<InodeTable>>,
     /// Whether a node may have two inodes: of a directory that moved behind the cache.
     doubles: AtomicBool,
-    /// The lock of a node is held from the search for it to its insertion; by the node's hash.
+    /// By the node's hash.
     locks: Box<[NodeLock]>,
 }
 
@@ -56,7 +59,7 @@ impl Inodes {
         }
     }
 
-    /// The lock of a node, which it shares with others.
+    /// The lock of a node's ACLs, which it shares with others.
     pub(crate) fn lock(&self, node: u64) -> &Mutex<()> {
         // The table takes the low bits.
         &self.locks[(node_hash(node) >> 32) as usize & (self.locks.len() - 1)].0
@@ -82,6 +85,25 @@ impl Inodes {
     pub(crate) fn add(&self, domain: &RcuDomain, inode: &Inode) {
         if let Some(table) = &self.table {
             link_inode(table, domain, &domain.read(), inode, node_hash(inode.node()));
+        }
+    }
+
+    /// Adds `inode`, whose life has not begun, unless its node has an inode: then returns that, whose first name is in
+    /// the cache by then, or was.
+    pub(crate) fn add_unless_there<'s>(&self, sb: &'s SuperBlock, inode: &Inode) -> Option<InodeRef<'s>> {
+        let table = self.table.as_ref()?;
+        loop {
+            match link_inode_unless_there(sb, table, inode, node_hash(inode.node())) {
+                Ok(()) => return None,
+                Err(Some(there)) if there.node() == inode.node() => {
+                    // The thread that added it stores the flags and the expiry of the first name in this write section. What
+                    // the caller changes there must come after that.
+                    let _is_published = dentry_beside(&there).seq.begin();
+                    return Some(there);
+                }
+                Err(Some(other)) => sb.put_inode(other),
+                Err(None) => prim::thread::yield_now(),
+            }
         }
     }
 

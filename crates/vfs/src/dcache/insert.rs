@@ -17,7 +17,7 @@ use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child};
 use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::dcache::fs::{NewInode, Valid};
-use crate::dcache::inode::{Before, InodeRef};
+use crate::dcache::inode::{Before, Inode, InodeRef};
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{FreeSlot, MayEvict, SlotKind, name_bytes};
 use crate::dcache::slot::{CountedDentry, DeadDentry, cold_part, entry_hash, entry_of, link};
@@ -146,12 +146,45 @@ impl SuperBlock {
         dentry
     }
 
+    /// The same for the answer of a lookup, unless its node has an inode already: then returns the slot, and that inode.
+    pub(crate) fn add_unless_there<'s>(
+        &'s self,
+        slot: FreeSlot<'s>,
+        dir: &Dentry,
+        named: Named<'_>,
+        new: &Fresh<'_>,
+    ) -> Result<(), (FreeSlot<'s>, InodeRef<'s>)> {
+        let dentry = slot.dentry();
+        dentry.seq.write_begin();
+        let inode = &cold_part(dentry).inode;
+        inode.prepare(new.attr, new.node, self.fs_reports_attributes);
+        inode.slot_users.store(2, Relaxed);
+        if let Some(there) = self.inodes.add_unless_there(self, inode) {
+            dentry.seq.write_end();
+            return Err((slot, there));
+        }
+        let dentry = slot.take();
+        let inode = inode.begin_prepared();
+        self.equip_inode(&inode, new);
+        let object = Object::of(inode, new.attr.mode, self.dir_flags);
+        self.publish(&self.domain.read(), dir, dentry, named, object, new.valid);
+        Ok(())
+    }
+
     /// Begins the life of the inode beside `dentry`.
     #[inline]
     fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> InodeRef<'d> {
         let inode = cold_part(dentry).inode.begin(new.attr, new.node, self.fs_reports_attributes);
         inode.slot_users.store(2, Relaxed);
-        self.set_valid(&inode, new.valid);
+        self.equip_inode(&inode, new);
+        self.inodes.add(&self.domain, &inode);
+        inode
+    }
+
+    /// Gives a new inode what it has besides its attributes.
+    #[inline]
+    fn equip_inode(&self, inode: &Inode, new: &Fresh<'_>) {
+        self.set_valid(inode, new.valid);
         if let Some(body) = new.link_body {
             self.charge_body(body.len(), 1);
             inode.link_body.set(&self.domain, Some(body.into()));
@@ -159,8 +192,6 @@ impl SuperBlock {
         if let Some(new) = new.reply {
             inode.begin_acls(&self.domain, new);
         }
-        self.inodes.add(&self.domain, &inode);
-        inode
     }
 
     /// Counts the bytes of a symbolic link's body.
@@ -228,10 +259,14 @@ impl SuperBlock {
         let object = if checked.is_empty() { object } else { object.without(ObjectFlags::SEARCH_ALL) };
         dentry.set_object(object.with(ObjectFlags::HASHED | cold | checked));
         dentry.count.revive(1);
-        dentry.seq.write_end();
         insert_child(dir, dentry);
-        if !dir.object().is_complete() {
+        let is_complete = dir.object().is_complete();
+        if !is_complete {
+            // In the write section: a thread that finds the inode by its node, and lets this name expire, waits for its end.
             set_expiry(dentry, valid);
+        }
+        dentry.seq.write_end();
+        if !is_complete {
             self.versions.bump(dir);
         }
         link(self.table(), &self.domain, guard, dentry, entry_hash(dir, named.hash));

@@ -246,6 +246,11 @@ pub(crate) struct FreeSlot<'s> {
 }
 
 impl<'s> FreeSlot<'s> {
+    /// Its dentry.
+    pub(crate) fn dentry(&self) -> &'s Dentry {
+        self.slot.as_ref().expect("taken by value").dentry()
+    }
+
     /// The slot, to be made an entry.
     #[inline]
     pub(crate) fn take(self) -> &'s Dentry {

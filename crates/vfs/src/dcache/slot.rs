@@ -168,6 +168,22 @@ pub(crate) fn find_inode<'s>(
     Some(unsafe { core::mem::transmute::<InodeRef<'_>, InodeRef<'s>>(found) })
 }
 
+/// Links `inode`, whose life has not begun, into the table of `sb` unless an inode of its node is there. `Err`: that one, with a
+/// reference on it; `None` between its insertion and the beginning of its life, or its end and its removal.
+pub(crate) fn link_inode_unless_there<'s>(
+    sb: &'s SuperBlock,
+    table: &InodeTable,
+    inode: &Inode,
+    hash: u64,
+) -> Result<(), Option<InodeRef<'s>>> {
+    let (guard, node) = (sb.domain.read(), inode.node());
+    // SAFETY: as in `link_inode`.
+    let there = unsafe { table.insert_unique(&sb.domain, &guard, inode, hash, |other| other.node() == node) };
+    let Some(there) = there else { return Ok(()) };
+    // SAFETY: as in `find_inode`.
+    Err(InodeRef::take(there).map(|found| unsafe { core::mem::transmute::<InodeRef<'_>, InodeRef<'s>>(found) }))
+}
+
 /// A pointer to a dentry of the same tree, or none.
 #[repr(transparent)]
 pub(crate) struct Link(AtomicPtr<Dentry>);
@@ -303,6 +319,10 @@ impl<'s> UnusedSlot<'s> {
     /// Takes a slot, if one is free.
     pub(crate) fn try_take(slab: &'s Slab<Dentry>) -> Option<Self> {
         slab.try_alloc().map(Self)
+    }
+
+    pub(crate) fn dentry(&self) -> &'s Dentry {
+        self.0
     }
 
     /// Begins its use: the dentry, to be made an entry.

@@ -281,33 +281,25 @@ fn insert(
     new: &NewInode,
 ) -> Result<(), Errno> {
     let slot = sb.slot_in(SlotKind::Entry, dir, may_evict)?;
-    let mut slot = Some(slot);
-    let _held = sb.ranks.lock(Rank::Inodes, sb.inodes.lock(new.node));
-    let alias = sb.inodes.get(sb, new.node).and_then(|inode| {
-        if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
-            // A directory that moved behind the cache: its former name is stale.
-            dentry_beside(&inode).expire(&sb.paths);
-            sb.inodes.note_double();
-            sb.put_inode(inode);
-            return None;
-        }
-        inode.learn_reply(&sb.paths, &new.attr, None);
-        if new.valid != Valid::UntilInvalidated {
-            // The file system may treat a file with several names otherwise than when it had one: the first name's validity is
-            // from then.
-            dentry_beside(&inode).expire(&sb.paths);
-        }
-        sb.renew_acls_locked(dentry_beside(&inode), &inode, acls_of(new));
-        sb.set_valid(&inode, new.valid);
-        let slot = slot.take()?;
-        sb.add_alias(slot, dir, named, inode, new.valid);
-        Some(())
-    });
-    if alias.is_some() {
+    let Err((slot, inode)) = sb.add_unless_there(slot, dir, named, &new.into()) else { return Ok(()) };
+    let first = dentry_beside(&inode);
+    if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
+        // A directory that moved behind the cache: its former name is stale.
+        first.expire(&sb.paths);
+        sb.inodes.note_double();
+        sb.put_inode(inode);
+        sb.add(slot, dir, named, &new.into());
         return Ok(());
     }
-    let slot = slot.take().ok_or(Errno::ENOMEM)?;
-    sb.add(slot, dir, named, &new.into());
+    inode.learn_reply(&sb.paths, &new.attr, None);
+    if new.valid != Valid::UntilInvalidated {
+        // The file system may treat a file with several names otherwise than when it had one: the first name's validity is
+        // from then.
+        first.expire(&sb.paths);
+    }
+    sb.renew_acls(first, &inode, acls_of(new));
+    sb.set_valid(&inode, new.valid);
+    sb.add_alias(slot, dir, named, inode, new.valid);
     Ok(())
 }
 

@@ -27,7 +27,7 @@ impl<'i> InodeRef<'i> {
     /// One more reference, unless the last one has gone.
     pub(crate) fn take(inode: &'i Inode) -> Option<Self> {
         // ORDERING: Acquire, pairs with the AcqRel of `put`: a count of zero stays zero, and the last user's
-        // writes are seen; and with the Release of `Inode::begin`: in whichever life the reference is taken, its
+        // writes are seen; and with the Release of `Inode::begin_prepared`: in whichever life the reference is taken, its
         // node is seen.
         let taken = inode.refs.fetch_update(Acquire, Relaxed, |refs| (refs != 0).then(|| one_more(refs)));
         taken.is_ok().then_some(Self(inode))
