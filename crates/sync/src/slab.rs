@@ -82,7 +82,7 @@ use crate::rcu::RcuDomain;
 use chunk::{CHUNK, Chunk, used};
 use core::mem::size_of;
 use depot::Depot;
-use magazine::Magazine;
+use magazine::{Magazine, Span};
 use prim::PerCpu;
 use prim::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 use prim::shared::Arc;
@@ -92,6 +92,9 @@ const BATCH: usize = if cfg!(loom) { 2 } else { 32 };
 
 /// Half of the most that a magazine ever holds.
 const MOST_BATCH: usize = if cfg!(loom) { 4 } else { 256 };
+
+/// Items that an index claims at a time for [`Slab::step`].
+const SPAN: usize = 8 * BATCH;
 
 /// What a type needs to live in a [`Slab`].
 ///
@@ -355,6 +358,41 @@ impl<T: Item> Slab<T> {
         let spans: Vec<&'a [T]> = self.next_spans(hand, count);
         spans.iter().copied().flatten().for_each(&mut f);
         spans.iter().map(|span| span.len()).sum()
+    }
+
+    /// As [`Slab::scan`], for few items at a time: a thread claims up to 256 items behind the hand at once, and visits them
+    /// in this call and the next ones of its CPU index. So threads seldom meet at the hand. Visits at least one item if there
+    /// is one, and perhaps fewer than `count`.
+    pub fn step<'a>(&'a self, hand: &SlabCursor, count: usize, f: impl FnMut(&'a T)) -> usize {
+        let span = &self.magazines.this().span;
+        // Relaxed, here and below: invariant 2: this thread owns the span.
+        if span.at.load(Relaxed) == span.end.load(Relaxed) && !self.claim_span(span, hand) {
+            return 0;
+        }
+        let at = span.at.load(Relaxed);
+        let len = count.min(span.end.load(Relaxed) - at).min(BATCH - at % BATCH);
+        // Before the calls, which may come here again.
+        span.at.store(at + len, Relaxed);
+        // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed, and the span is one of this slab.
+        let chunk: &'a Chunk<T> = unsafe { &*span.chunk.load(Relaxed) };
+        chunk.items(at, len).into_iter().flatten().for_each(f);
+        len
+    }
+
+    /// Claims the next items behind the hand, up to the end of a chunk. `false`: there are none.
+    #[cold]
+    fn claim_span(&self, span: &Span<T>, hand: &SlabCursor) -> bool {
+        let depot = self.depot.0.lock();
+        let total = depot.reserved;
+        // Relaxed: under the lock, as in `next_spans`.
+        let Some(at) = hand.0.load(Relaxed).checked_rem(total) else { return false };
+        let first = at % const { used::<T>() };
+        let len = SPAN.min(const { used::<T>() } - first).min(total - at);
+        hand.0.store((at + len) % total, Relaxed);
+        span.chunk.store(depot.chunks[at / const { used::<T>() }].as_ptr(), Relaxed);
+        span.at.store(first, Relaxed);
+        span.end.store(first + len, Relaxed);
+        true
     }
 
     /// The items that `scan` must visit, in runs of at most a batch.

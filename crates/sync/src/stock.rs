@@ -70,8 +70,6 @@ pub struct Stock {
 #[repr(align(128))]
 struct Apart {
     account: Mutex<Account>,
-    /// The rest again, for a look without the lock.
-    rest: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -83,18 +81,26 @@ struct Account {
 /// The units of one CPU index.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Store(AtomicU64);
+struct Store {
+    units: AtomicU64,
+    /// The rest when a thread of the index last held the lock.
+    rest: AtomicU64,
+}
 
 impl Store {
+    fn new() -> Self {
+        Self { units: AtomicU64::new(CLOSED), rest: AtomicU64::new(u64::MAX) }
+    }
+
     /// Closes it. Returns its units.
     fn close(&self) -> u64 {
         // Relaxed, here and below: see "What it is not".
-        let units = self.0.swap(CLOSED, Relaxed);
+        let units = self.units.swap(CLOSED, Relaxed);
         if units == CLOSED { 0 } else { units }
     }
 
     fn units(&self) -> u64 {
-        let units = self.0.load(Relaxed);
+        let units = self.units.load(Relaxed);
         if units == CLOSED { 0 } else { units }
     }
 }
@@ -104,8 +110,7 @@ impl Stock {
     #[must_use]
     pub fn new(bound: u64, fill: u64) -> Self {
         let account = Mutex::new(Account { rest: bound, debt: 0 });
-        let shared = Apart { account, rest: AtomicU64::new(bound) };
-        Self { bound, fill, shared, stores: PerCpu::small(|| Store(AtomicU64::new(CLOSED))) }
+        Self { bound, fill, shared: Apart { account }, stores: PerCpu::small(Store::new) }
     }
 
     /// All units, taken or not.
@@ -132,7 +137,7 @@ impl Stock {
     /// Gives back units that were taken.
     #[inline]
     pub fn give(&self, units: u64) {
-        let own = &self.stores.this().0;
+        let own = &self.stores.this().units;
         let mut has = own.load(Relaxed);
         while has != CLOSED && has + units <= 2 * self.fill {
             match own.compare_exchange(has, has + units, Relaxed, Relaxed) {
@@ -158,17 +163,18 @@ impl Stock {
         self.bound.saturating_sub(free) + account.debt
     }
 
-    /// Units that are neither taken nor in a store: a look at one line, which is written when a store is filled or emptied.
+    /// Units that were neither taken nor in a store when a thread of this CPU index last had to look at the shared rest: before
+    /// that all. Writes and reads no line of another index.
     #[inline]
     #[must_use]
-    pub fn rest(&self) -> u64 {
-        self.shared.rest.load(Relaxed)
+    pub fn rest_seen(&self) -> u64 {
+        self.stores.this().rest.load(Relaxed).min(self.bound)
     }
 
     /// Takes from the thread's store.
     #[inline(always)]
     fn take_own(&self, units: u64) -> bool {
-        let own = &self.stores.this().0;
+        let own = &self.stores.this().units;
         let mut has = own.load(Relaxed);
         while has != CLOSED && has >= units {
             match own.compare_exchange(has, has - units, Relaxed, Relaxed) {
@@ -230,13 +236,13 @@ impl Stock {
         if account.debt == 0 {
             let fill = self.fill.min(account.rest / PART);
             account.rest -= fill;
-            let before = self.stores.this().0.swap(fill, Relaxed);
+            let before = self.stores.this().units.swap(fill, Relaxed);
             debug_assert_eq!(before, CLOSED, "only its owner opens a store");
         }
     }
 
     fn end(&self, account: MutexGuard<'_, Account>) {
-        self.shared.rest.store(account.rest, Relaxed);
+        self.stores.this().rest.store(account.rest, Relaxed);
     }
 }
 
@@ -256,7 +262,7 @@ mod tests {
             assert_eq!((stock.free(), stock.used()), (bound - taken, taken));
             assert!(!stock.take(bound - taken + 1));
             assert!(stock.take(bound - taken));
-            assert_eq!((stock.free(), stock.rest()), (0, 0));
+            assert_eq!((stock.free(), stock.rest_seen()), (0, 0));
             stock.give(bound);
             assert_eq!(stock.free(), bound);
         }
@@ -275,7 +281,7 @@ mod tests {
                 after.wait();
             });
             before.wait();
-            assert!(stock.rest() < 1 << 20);
+            assert_eq!((stock.rest_seen(), stock.free()), (1 << 20, 1 << 20));
             let taken = (stock.take(1 << 20), stock.take(1));
             after.wait();
             assert_eq!(taken, (true, false));

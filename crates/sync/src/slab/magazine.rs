@@ -15,6 +15,7 @@
 //! # Where it comes from
 //! J. Bonwick and J. Adams, "Magazines and Vmem" (USENIX 2001), 3.3, for the size of the magazines.
 
+use super::chunk::Chunk;
 use super::depot::Depot;
 use super::{BATCH, Item, MOST_BATCH, Slab, link_of};
 use crate::mutex::MutexGuard;
@@ -24,14 +25,25 @@ use prim::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 /// Free items of one CPU index: a list through [`Item::free_link`].
 #[repr(align(128))]
-pub(super) struct Magazine<T> {
+pub(super) struct Magazine<T: Item> {
     pub(super) head: AtomicPtr<T>,
     pub(super) len: AtomicUsize,
+    pub(super) span: Span<T>,
 }
 
-impl<T> Default for Magazine<T> {
+/// Items of one chunk that the clock's hand has passed, and that the index has not visited yet; see [`Slab::step`].
+pub(super) struct Span<T: Item> {
+    pub(super) chunk: AtomicPtr<Chunk<T>>,
+    /// The index of the next item in the chunk, and that after the last one.
+    pub(super) at: AtomicUsize,
+    pub(super) end: AtomicUsize,
+}
+
+impl<T: Item> Default for Magazine<T> {
     fn default() -> Self {
-        Self { head: AtomicPtr::new(null_mut()), len: AtomicUsize::new(0) }
+        let none = || AtomicUsize::new(0);
+        let span = Span { chunk: AtomicPtr::new(null_mut()), at: none(), end: none() };
+        Self { head: AtomicPtr::new(null_mut()), len: none(), span }
     }
 }
 

@@ -27,7 +27,8 @@
 //! ```
 //!
 //! # How it is locked
-//! The bytes in use are a [`Stock`]: by CPU index, and exact before a slot is refused. The slab locks the hand. Eviction tries the lock of the entry's directory, and a directory's own lock, and
+//! The bytes in use are a [`Stock`]: by CPU index, and exact before a slot is refused. The slab locks the hand, once in 256
+//! slots. Eviction tries the lock of the entry's directory, and a directory's own lock, and
 //! never waits for them.
 //!
 //! # Where it comes from
@@ -192,7 +193,7 @@ impl Share {
 
     /// Whether so few slots are free that the clock must move.
     fn is_tight(&self) -> bool {
-        self.stock.rest() < self.budget() / 16
+        self.stock.rest_seen() < self.budget() / 16
     }
 }
 
@@ -341,7 +342,7 @@ impl SuperBlock {
     fn turn(&self, kind: SlotKind, count: usize, locked: Option<&Dentry>, mercy: Mercy) -> (usize, u64) {
         let share = self.share(kind);
         let mut evicted = 0;
-        let looked = self.slab_of(kind).scan(&share.hand, count, |dentry| {
+        let visit = |dentry: &Dentry| {
             let goes = match (kind, mercy) {
                 (SlotKind::Entry, _) if !is_evictable(dentry) => false,
                 (_, Mercy::None) => dentry.object().is_hashed(),
@@ -349,7 +350,10 @@ impl SuperBlock {
                 (SlotKind::Negative, Mercy::Used) => is_unwanted(dentry),
             };
             evicted += u64::from(goes && self.try_evict(dentry, locked, mercy));
-        });
+        };
+        let slab = self.slab_of(kind);
+        let looked =
+            if count < STEP { slab.step(&share.hand, count, visit) } else { slab.scan(&share.hand, count, visit) };
         share.looks.this().add(looked as u64, evicted);
         (looked, evicted)
     }

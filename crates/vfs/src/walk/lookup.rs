@@ -140,7 +140,7 @@ fn single_flight(sb: &SuperBlock, dir: &OwnedPlace, named: Named<'_>, version: u
     let at = core::ptr::from_ref(dir.dentry()) as usize;
     let is = |key: &LookupKey| key.dir == at && key.version == version && *key.name == *named.name;
     let key = || LookupKey { dir: at, version, name: named.name.into() };
-    let entered = sb.flights.enter_with(named.hash ^ at as u64 >> 6, is, key);
+    let entered = sb.flights.enter_with((at as u64 >> 6, named.hash), is, key);
     let waiter = match entered {
         Entry::Wait(waiter) => waiter,
         Entry::Lead(leader) if request.deadline.is_none() => {
