@@ -5,7 +5,8 @@
 //! [`Limits`] before it is used.
 //!
 //! # How it is locked
-//! One mutex for all of it; the locks of `limits` nest inside.
+//! One [`BiasedRwLock`] for all of it, so that a read is atomic against writes and threads that read one file write no line in
+//! common; the locks of `limits` nest inside. The file system has the slots of the readers.
 //!
 //! # Limitations
 //! The charge follows `chown(2)` in the order of the calls of `set_attr`. If two calls run at once and their changes take
@@ -15,13 +16,13 @@
 use crate::contents::{Contents, PAGE_BYTES};
 use crate::limits::{Amount, Limits, Payer};
 use crate::xattrs::Xattrs;
-use sync::{Mutex, PagePool};
+use sync::{BiasedReaders, BiasedRwLock, PagePool};
 use vfs::{Allocate, Errno, SeekFor, SetXattr, Written};
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Data {
-    state: Mutex<State>,
+    state: BiasedRwLock<State>,
 }
 
 #[derive(Debug)]
@@ -39,6 +40,7 @@ struct State {
 pub(crate) struct Purse<'l> {
     pub(crate) limits: &'l Limits,
     pub(crate) pool: &'l PagePool,
+    pub(crate) readers: &'l BiasedReaders,
     /// As [`Payer::privileged`].
     pub(crate) privileged: bool,
 }
@@ -54,22 +56,23 @@ impl Purse<'_> {
 }
 
 impl Data {
-    /// Empty data of a file that belongs to `owner`.
-    pub(crate) fn new(owner: u32) -> Self {
-        Self { state: Mutex::new(State { owner, links: 0, contents: Contents::default(), xattrs: Xattrs::default() }) }
+    /// Empty data of a file that belongs to `owner`, of the file system with these readers.
+    pub(crate) fn new(readers: &BiasedReaders, owner: u32) -> Self {
+        let state = State { owner, links: 0, contents: Contents::default(), xattrs: Xattrs::default() };
+        Self { state: BiasedRwLock::new(readers, state) }
     }
 
     /// Charges for a further name: `ENOSPC`.
-    pub(crate) fn add_link(&self, limits: &Limits) -> Result<(), Errno> {
-        let mut state = self.state.lock();
+    pub(crate) fn add_link(&self, readers: &BiasedReaders, limits: &Limits) -> Result<(), Errno> {
+        let mut state = self.state.write(readers);
         limits.take_link()?;
         state.links += 1;
         Ok(())
     }
 
     /// Returns the charge for a name, unless it was the last one, with which the inode is charged.
-    pub(crate) fn remove_link(&self, limits: &Limits) {
-        let mut state = self.state.lock();
+    pub(crate) fn remove_link(&self, readers: &BiasedReaders, limits: &Limits) {
+        let mut state = self.state.write(readers);
         if state.links != 0 {
             state.links -= 1;
             limits.give_links(1);
@@ -77,39 +80,39 @@ impl Data {
     }
 
     /// The names beyond the first that are still charged.
-    pub(crate) fn links(&self) -> u64 {
-        self.state.lock().links
+    pub(crate) fn links(&self, readers: &BiasedReaders) -> u64 {
+        self.state.read(readers).links
     }
 
     /// Reads from `offset` on, where the caller has made sure that all of `buf` lies in the file.
-    pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) {
-        self.state.lock().contents.read(offset, buf);
+    pub(crate) fn read(&self, readers: &BiasedReaders, offset: u64, buf: &mut [u8]) {
+        self.state.read(readers).contents.read(offset, buf);
     }
 
     /// Writes at `offset` as much as there is room for: `ENOSPC`, `EDQUOT` if there is none, `ENOMEM`.
     pub(crate) fn write(&self, purse: Purse<'_>, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.state.write(purse.readers);
         let len = state.contents.write(purse.pool, offset, data, || purse.take(state.owner, PAGE_BYTES))?;
         Ok(Written { len, blocks: state.contents.blocks() })
     }
 
     /// Drops everything from `len` on; returns the storage that remains, in units of 512 bytes.
     pub(crate) fn cut(&self, purse: Purse<'_>, len: u64) -> u64 {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.state.write(purse.readers);
         let freed = state.contents.cut(len);
         purse.give(state.owner, freed);
         state.contents.blocks()
     }
 
     /// The storage taken, in units of 512 bytes.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.state.lock().contents.blocks()
+    pub(crate) fn blocks(&self, readers: &BiasedReaders) -> u64 {
+        self.state.read(readers).contents.blocks()
     }
 
     /// Changes the storage of `len` bytes from `offset` on, or of none of them: `ENOSPC`, `EDQUOT`, `EFBIG`, `ENOMEM`.
     pub(crate) fn allocate(&self, purse: Purse<'_>, how: Allocate, offset: u64, len: u64) -> Result<u64, Errno> {
         let range = offset..offset.checked_add(len).ok_or(Errno::EFBIG)?;
-        let state = &mut *self.state.lock();
+        let state = &mut *self.state.write(purse.readers);
         if how == Allocate::PunchHole {
             let freed = state.contents.punch(&range);
             purse.give(state.owner, freed);
@@ -125,8 +128,8 @@ impl Data {
     }
 
     /// The first offset from `offset` on with storage, or without; `None` if there is none before the end.
-    pub(crate) fn seek(&self, offset: u64, what: SeekFor) -> Option<u64> {
-        let state = self.state.lock();
+    pub(crate) fn seek(&self, readers: &BiasedReaders, offset: u64, what: SeekFor) -> Option<u64> {
+        let state = self.state.read(readers);
         match what {
             SeekFor::Data => state.contents.next_data(offset),
             SeekFor::Hole => Some(state.contents.next_hole(offset)),
@@ -134,18 +137,18 @@ impl Data {
     }
 
     /// The value of an extended attribute: `ENODATA`.
-    pub(crate) fn xattr(&self, name: &[u8]) -> Result<Box<[u8]>, Errno> {
-        self.state.lock().xattrs.get(name)
+    pub(crate) fn xattr(&self, readers: &BiasedReaders, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+        self.state.read(readers).xattrs.get(name)
     }
 
     /// The names of all extended attributes.
-    pub(crate) fn xattr_names(&self) -> Vec<Box<[u8]>> {
-        self.state.lock().xattrs.names()
+    pub(crate) fn xattr_names(&self, readers: &BiasedReaders) -> Vec<Box<[u8]>> {
+        self.state.read(readers).xattrs.names()
     }
 
     /// Sets an extended attribute: `EEXIST`, `ENODATA`, `ENOSPC`, `EDQUOT`.
     pub(crate) fn set_xattr(&self, purse: Purse<'_>, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.state.write(purse.readers);
         let (before, after) = (state.xattrs.bytes(), state.xattrs.bytes_with(name, value, how)?);
         purse.take(state.owner, after.saturating_sub(before))?;
         state.xattrs.set(name, value);
@@ -155,7 +158,7 @@ impl Data {
 
     /// Removes an extended attribute: `ENODATA`.
     pub(crate) fn remove_xattr(&self, purse: Purse<'_>, name: &[u8]) -> Result<(), Errno> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.state.write(purse.readers);
         let before = state.xattrs.bytes();
         state.xattrs.remove(name)?;
         purse.give(state.owner, before - state.xattrs.bytes());
@@ -164,7 +167,7 @@ impl Data {
 
     /// Charges `uid` from now on for this data, and for `beside`, the inode without its data: `EDQUOT`.
     pub(crate) fn set_owner(&self, purse: Purse<'_>, uid: u32, beside: Amount) -> Result<(), Errno> {
-        let state = &mut *self.state.lock();
+        let state = &mut *self.state.write(purse.readers);
         if state.owner != uid {
             let amount = Amount { bytes: state.bytes() + beside.bytes, inodes: beside.inodes };
             purse.limits.transfer(state.owner, Payer { uid, privileged: purse.privileged }, amount)?;
@@ -174,8 +177,8 @@ impl Data {
     }
 
     /// The user who is charged, and the number of bytes.
-    pub(crate) fn charge(&self) -> (u32, u64) {
-        let state = self.state.lock();
+    pub(crate) fn charge(&self, readers: &BiasedReaders) -> (u32, u64) {
+        let state = self.state.read(readers);
         (state.owner, state.bytes())
     }
 }
@@ -200,7 +203,13 @@ mod tests {
 
     /// A purse of `limits`, with a pool that stays for as long as the test.
     fn purse(limits: &Limits) -> Purse<'_> {
-        Purse { limits, pool: Box::leak(Box::default()), privileged: false }
+        Purse { limits, pool: Box::leak(Box::default()), readers: readers(), privileged: false }
+    }
+
+    /// One for all tests.
+    fn readers() -> &'static BiasedReaders {
+        static READERS: std::sync::LazyLock<BiasedReaders> = std::sync::LazyLock::new(BiasedReaders::new);
+        &READERS
     }
 
     fn free(limits: &Limits) -> u64 {
@@ -210,7 +219,7 @@ mod tests {
     #[test]
     fn a_file_takes_the_room_that_there_is() {
         let limits = limits();
-        let (one, two) = (Data::new(1), Data::new(2));
+        let (one, two) = (Data::new(readers(), 1), Data::new(readers(), 2));
         let all = [1; 20 * PAGE_BYTES as usize];
         // The user's limit, then the file system's.
         assert_eq!(one.write(purse(&limits), 0, &all), Ok(Written { len: 8 * 4096, blocks: 64 }));
@@ -226,7 +235,7 @@ mod tests {
     #[test]
     fn storage_is_reserved_as_a_whole_or_not_at_all() {
         let limits = limits();
-        let data = Data::new(1);
+        let data = Data::new(readers(), 1);
         assert_eq!(data.write(purse(&limits), PAGE_BYTES, b"abc"), Ok(Written { len: 3, blocks: 8 }));
         for (offset, len, errno) in
             [(0, u64::MAX, Errno::ENOSPC), (0, 11 * PAGE_BYTES, Errno::ENOSPC), (0, 9 * PAGE_BYTES, Errno::EDQUOT)]
@@ -235,49 +244,52 @@ mod tests {
         }
         assert_eq!(data.allocate(purse(&limits), Allocate::Reserve, u64::MAX, 1), Err(Errno::EFBIG));
         assert_eq!(data.allocate(purse(&limits), Allocate::Reserve, 10, 8 * PAGE_BYTES - 10), Ok(64));
-        assert_eq!((free(&limits), data.blocks()), (2, 64));
+        assert_eq!((free(&limits), data.blocks(readers())), (2, 64));
         let mut buf = [9; 4];
-        data.read(PAGE_BYTES, &mut buf);
+        data.read(readers(), PAGE_BYTES, &mut buf);
         assert_eq!(&buf, b"abc\0");
         assert_eq!(data.allocate(purse(&limits), Allocate::Zero, PAGE_BYTES + 1, 1), Ok(64));
-        data.read(PAGE_BYTES, &mut buf);
+        data.read(readers(), PAGE_BYTES, &mut buf);
         assert_eq!(&buf, b"a\0c\0");
-        assert_eq!((data.seek(5, SeekFor::Data), data.seek(5, SeekFor::Hole)), (Some(5), Some(8 * PAGE_BYTES)));
-        assert_eq!(data.seek(8 * PAGE_BYTES, SeekFor::Data), None);
+        assert_eq!(
+            (data.seek(readers(), 5, SeekFor::Data), data.seek(readers(), 5, SeekFor::Hole)),
+            (Some(5), Some(8 * PAGE_BYTES))
+        );
+        assert_eq!(data.seek(readers(), 8 * PAGE_BYTES, SeekFor::Data), None);
     }
 
     #[test]
     fn attributes_take_room_and_give_it_back() {
         let limits = Limits::new(&RamLimits { bytes: Some(200), ..RamLimits::none() });
-        let data = Data::new(1);
+        let data = Data::new(readers(), 1);
         let set = |value: &[u8], how| data.set_xattr(purse(&limits), b"user.x", value, how);
         assert_eq!(set(&[0; 200], SetXattr::Any), Err(Errno::ENOSPC));
-        assert_eq!(data.xattr(b"user.x"), Err(Errno::ENODATA));
+        assert_eq!(data.xattr(readers(), b"user.x"), Err(Errno::ENODATA));
         assert_eq!(set(&[0; 130], SetXattr::Any), Ok(()));
         assert_eq!(set(&[0; 131], SetXattr::Any), Err(Errno::ENOSPC));
         assert_eq!(set(&[1; 10], SetXattr::Create), Err(Errno::EEXIST));
         assert_eq!(set(&[1; 10], SetXattr::Replace), Ok(()));
-        assert_eq!(data.charge(), (1, 64 + 6 + 10));
+        assert_eq!(data.charge(readers()), (1, 64 + 6 + 10));
         assert_eq!(set(&[1; 130], SetXattr::Any), Ok(()));
-        assert_eq!(data.xattr_names().len(), 1);
+        assert_eq!(data.xattr_names(readers()).len(), 1);
         assert_eq!(data.remove_xattr(purse(&limits), b"user.x"), Ok(()));
         assert_eq!(data.remove_xattr(purse(&limits), b"user.x"), Err(Errno::ENODATA));
-        assert_eq!(data.charge(), (1, 0));
+        assert_eq!(data.charge(readers()), (1, 0));
         assert!(limits.take(Payer { uid: 1, privileged: false }, Amount { bytes: 200, inodes: 0 }).is_ok());
     }
 
     #[test]
     fn the_new_owner_pays_for_what_is_there() {
         let limits = limits();
-        let (one, two) = (Data::new(1), Data::new(2));
+        let (one, two) = (Data::new(readers(), 1), Data::new(readers(), 2));
         let pages = |count: usize| vec![1; count * 4096];
         assert!(one.write(purse(&limits), 0, &pages(5)).is_ok());
         assert!(two.write(purse(&limits), 0, &pages(4)).is_ok());
         assert_eq!(one.set_owner(purse(&limits), 2, Amount::default()), Err(Errno::EDQUOT));
-        assert_eq!(one.charge(), (1, 5 * PAGE_BYTES));
+        assert_eq!(one.charge(readers()), (1, 5 * PAGE_BYTES));
         two.cut(purse(&limits), 3 * PAGE_BYTES);
         assert_eq!(one.set_owner(purse(&limits), 2, Amount::default()), Ok(()));
-        assert_eq!(one.charge(), (2, 5 * PAGE_BYTES));
+        assert_eq!(one.charge(readers()), (2, 5 * PAGE_BYTES));
         assert_eq!(one.write(purse(&limits), 5 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
         assert_eq!(free(&limits), 2);
     }

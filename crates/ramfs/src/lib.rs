@@ -29,7 +29,7 @@ use folding::Folding;
 use limits::{Amount, Limits, Payer};
 use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
-use sync::PagePool;
+use sync::{BiasedReaders, PagePool};
 use vfs::{
     Allocate, Attr, Errno, FileSystem, FsTraits, Inode, NameRules, NewInode, Rename, RenameFlags, Request, S_IFDIR,
     S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
@@ -76,6 +76,8 @@ pub struct RamFs {
     root: Attr,
     limits: Limits,
     pool: PagePool,
+    /// Of files' contents.
+    readers: BiasedReaders,
     case_insensitive: bool,
     /// The first inode number that is in no range yet.
     next_range: AtomicU64,
@@ -130,6 +132,7 @@ impl RamFs {
             },
             limits,
             pool: PagePool::new(),
+            readers: BiasedReaders::new(),
             case_insensitive,
             next_range: AtomicU64::new(INO_BATCH),
             own_range: PerCpu::small(|| InoRange(AtomicU64::new(0))),
@@ -163,12 +166,17 @@ impl RamFs {
     /// Returns the charge for a further name of a file.
     fn name_goes(&self, inode: &Inode) {
         if let Some(data) = inode.data::<Data>() {
-            data.remove_link(&self.limits);
+            data.remove_link(&self.readers, &self.limits);
         }
     }
 
+    /// The data of an inode, made if there is none yet. `EIO` if it has another file system's data, which would be a bug.
+    fn data_of<'i>(&self, inode: &'i Inode) -> Result<&'i Data, Errno> {
+        inode.data_or(|| Data::new(&self.readers, inode.attr().uid)).ok_or(Errno::EIO)
+    }
+
     fn purse(&self, request: &Request) -> Purse<'_> {
-        Purse { limits: &self.limits, pool: &self.pool, privileged: request.privileged }
+        Purse { limits: &self.limits, pool: &self.pool, readers: &self.readers, privileged: request.privileged }
     }
 }
 
@@ -176,11 +184,6 @@ impl RamFs {
 fn without_data(mode: u32, size: u64) -> Amount {
     let is_long = mode & S_IFMT == S_IFLNK && size >= LONG_LINK;
     Amount { bytes: if is_long { PAGE_BYTES } else { 0 }, inodes: 1 }
-}
-
-/// The data of an inode, made if there is none yet. `EIO` if it has another file system's data, which would be a bug.
-fn data_of(inode: &Inode) -> Result<&Data, Errno> {
-    inode.data_or(|| Data::new(inode.attr().uid)).ok_or(Errno::EIO)
 }
 
 impl Default for RamFs {
@@ -216,7 +219,7 @@ impl FileSystem for RamFs {
 
     fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], inode: &Inode) -> Result<(), Errno> {
         // Counted already. The first name of a file made without one is charged with the inode.
-        if inode.attr().nlink < 2 { Ok(()) } else { data_of(inode)?.add_link(&self.limits) }
+        if inode.attr().nlink < 2 { Ok(()) } else { self.data_of(inode)?.add_link(&self.readers, &self.limits) }
     }
 
     fn unlink(&self, _request: &Request, _dir: &Inode, _name: &[u8], inode: &Inode) -> Result<(), Errno> {
@@ -234,7 +237,7 @@ impl FileSystem for RamFs {
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         match set.uid {
             Some(uid) if self.limits.has_quotas() => {
-                data_of(inode)?.set_owner(self.purse(request), uid, without_data(inode.mode(), inode.size()))
+                self.data_of(inode)?.set_owner(self.purse(request), uid, without_data(inode.mode(), inode.size()))
             }
             _ => Ok(()),
         }
@@ -245,20 +248,20 @@ impl FileSystem for RamFs {
         let len = buf.len().min(left);
         let buf = &mut buf[..len];
         match inode.data::<Data>() {
-            Some(data) => data.read(offset, buf),
+            Some(data) => data.read(&self.readers, offset, buf),
             None => buf.fill(0),
         }
         Ok(len)
     }
 
     fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        data_of(inode)?.write(self.purse(request), offset, data)
+        self.data_of(inode)?.write(self.purse(request), offset, data)
     }
 
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
         let Some(data) = inode.data::<Data>() else { return Ok(0) };
         // A file that grows keeps what was reserved past its end.
-        if len > inode.size() { Ok(data.blocks()) } else { Ok(data.cut(self.purse(request), len)) }
+        if len > inode.size() { Ok(data.blocks(&self.readers)) } else { Ok(data.cut(self.purse(request), len)) }
     }
 
     fn allocate(
@@ -270,13 +273,13 @@ impl FileSystem for RamFs {
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
-        data_of(inode)?.allocate(self.purse(request), how, offset, len)
+        self.data_of(inode)?.allocate(self.purse(request), how, offset, len)
     }
 
     fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
         let end = inode.size();
         let found = match (inode.data::<Data>(), what) {
-            (Some(data), what) => data.seek(offset, what),
+            (Some(data), what) => data.seek(&self.readers, offset, what),
             (None, SeekFor::Data) => None,
             (None, SeekFor::Hole) => Some(offset),
         };
@@ -287,7 +290,7 @@ impl FileSystem for RamFs {
     }
 
     fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
-        inode.data::<Data>().ok_or(Errno::ENODATA)?.xattr(name)
+        inode.data::<Data>().ok_or(Errno::ENODATA)?.xattr(&self.readers, name)
     }
 
     fn set_xattr(
@@ -298,7 +301,7 @@ impl FileSystem for RamFs {
         value: &[u8],
         how: SetXattr,
     ) -> Result<(), Errno> {
-        data_of(inode)?.set_xattr(self.purse(request), name, value, how)
+        self.data_of(inode)?.set_xattr(self.purse(request), name, value, how)
     }
 
     fn remove_xattr(&self, request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
@@ -306,7 +309,7 @@ impl FileSystem for RamFs {
     }
 
     fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
-        Ok(inode.data::<Data>().map(Data::xattr_names).unwrap_or_default())
+        Ok(inode.data::<Data>().map(|data| data.xattr_names(&self.readers)).unwrap_or_default())
     }
 
     fn statfs(&self) -> Result<StatFs, Errno> {
@@ -319,10 +322,10 @@ impl FileSystem for RamFs {
             let owner = if self.limits.has_quotas() { inode.attr().uid } else { 0 };
             return self.limits.give(owner, amount);
         };
-        let (owner, bytes) = data.charge();
+        let (owner, bytes) = data.charge(&self.readers);
         amount.bytes += bytes;
         self.limits.give(owner, amount);
-        self.limits.give_links(data.links());
+        self.limits.give_links(data.links(&self.readers));
     }
 }
 

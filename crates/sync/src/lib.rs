@@ -14,7 +14,7 @@
 //! | facts by their signatures, found without a store | [`SignatureTable`] |
 //! | a bound that many threads take from | [`Stock`] |
 //! | exclusion | [`SpinLock`], [`Mutex`]: a [`Lock`] around data; or a raw lock below in `lock_api`'s |
-//! | readers and writers | [`RwSem`] sleeps; [`PerCpuRwLock`] for readers without a shared cache line |
+//! | readers and writers | [`RwSem`] sleeps; [`PerCpuRwLock`] for readers without a shared cache line; [`BiasedRwLock`] for many objects that are seldom shared |
 //! | one thread to do what many need | [`SingleFlight`] |
 //! | lock statistics; a check of the lock order | [`lockstat`]; [`lockdep`] |
 //!
@@ -26,6 +26,7 @@
 #![allow(unsafe_code, reason = "the home of concurrency that the borrow checker cannot see")]
 #![cfg_attr(not(test), warn(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod biased_rwlock;
 pub mod hashtable;
 pub mod lock;
 pub mod lockdep;
@@ -47,6 +48,7 @@ pub mod stock;
 pub mod tas;
 pub mod zeroed;
 
+pub use biased_rwlock::{BiasedReadGuard, BiasedReaders, BiasedRwLock, BiasedWriteGuard};
 pub use hashtable::{HashNode, HashTable, View as HashView};
 pub use lock::{Lock, LockGuard, RawLock};
 pub use lockref::{GetNotDead, LockRef, LockRefGuard};
