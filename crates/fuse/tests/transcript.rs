@@ -218,7 +218,7 @@ fn replay(text: &str) -> Result<Left, String> {
     let gauge = |gauge| session.metrics().get(gauge);
     let holders = vfs.context().holders(Base::CWD, b"/").unwrap().into_iter();
     // Contexts hold the root.
-    let held = holders.map(|holder| String::from_utf8_lossy(&holder.path).into_owned()).filter(|path| path != "/");
+    let held = holders.map(|holder| holder.path.to_string_lossy().into_owned()).filter(|path| path != "/");
     let open = session.open_handles();
     Ok((session.known_nodes(), gauge(Gauge::Lookups), open, gauge(Gauge::ExcessForgets), held.collect()))
 }

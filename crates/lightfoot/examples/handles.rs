@@ -28,7 +28,7 @@ fn main() -> io::Result<()> {
     let busy = ctx.unmount("/srv/plugin", UnmountFlags::default());
     assert_eq!(busy.unwrap_err().raw_os_error(), Some(Errno::EBUSY.raw()));
     for holder in ctx.holders("/srv/plugin")? {
-        println!("held: {} by {} references", holder.path.escape_ascii(), holder.references);
+        println!("held: {} by {} references", holder.path.display(), holder.references);
     }
     drop(home);
     ctx.unmount("/srv/plugin", UnmountFlags::default())

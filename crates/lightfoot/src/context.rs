@@ -4,10 +4,6 @@
 //! Root directory, working directory, credentials, umask, and the mount namespace that they are in. The operations on
 //! paths are in [`View`], to which a context dereferences.
 //!
-//! # What it is not
-//! `Clone`: a clone would either share the state or copy it, and the name does not show which. [`Context::fork`]
-//! copies.
-//!
 //! # How it is locked
 //! By the core, see its `context`: a change is atomic, and walks that begin after it see it.
 //!
@@ -32,6 +28,13 @@ use vfs::{Credentials, MountInfo, Policy};
 #[derive(Debug)]
 pub struct Context {
     view: View,
+}
+
+/// As [`Context::fork`]: the two share nothing but the tree and its mounts.
+impl Clone for Context {
+    fn clone(&self) -> Self {
+        self.fork()
+    }
 }
 
 impl Deref for Context {

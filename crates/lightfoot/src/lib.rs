@@ -91,6 +91,7 @@ mod metadata;
 mod path;
 mod read_dir;
 mod view;
+mod watch;
 
 pub use access::{F_OK, R_OK, W_OK, X_OK};
 pub use context::Context;
@@ -106,9 +107,10 @@ pub use std::fs::TryLockError;
 pub use vfs::{
     Allocate, Budget, CacheStats, Capabilities, Credentials, DEFAULT_QUEUED_EVENTS, Errno, Event, EventKind, Fallback,
     FileSystem, Holder, LockInfo, LockKind, LockWait, MountFlags, MountInfo, Policy, RcuStats, RenameFlags, Resolve,
-    Scope, SetXattr, StatFs, StatVfs, UnmountFlags, Watch, WholePathStats,
+    Scope, SetXattr, StatFs, StatVfs, UnmountFlags, WholePathStats,
 };
 pub use view::{View, WalkFailure};
+pub use watch::Watch;
 
 /// Types for implementors of [`FileSystem`].
 pub mod fs {

@@ -31,6 +31,7 @@ use crate::error::error;
 use crate::metadata::Metadata;
 use crate::path::{AsPath, path_buf};
 use crate::read_dir::ReadDir;
+use crate::watch::Watch;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -227,7 +228,7 @@ impl View {
     ///
     /// # Errors
     /// `EACCES` without read permission.
-    pub fn watch(&self, path: impl AsPath, scope: vfs::Scope) -> io::Result<vfs::Watch> {
+    pub fn watch(&self, path: impl AsPath, scope: vfs::Scope) -> io::Result<Watch> {
         self.watch_with(path, scope, vfs::DEFAULT_QUEUED_EVENTS)
     }
 
@@ -237,7 +238,7 @@ impl View {
     ///
     /// # Errors
     /// `EACCES` without read permission.
-    pub fn watch_with(&self, path: impl AsPath, scope: vfs::Scope, capacity: usize) -> io::Result<vfs::Watch> {
-        self.inner.watch(self.base(), path.as_path_bytes(), scope, capacity).map_err(error)
+    pub fn watch_with(&self, path: impl AsPath, scope: vfs::Scope, capacity: usize) -> io::Result<Watch> {
+        self.inner.watch(self.base(), path.as_path_bytes(), scope, capacity).map(Watch::new).map_err(error)
     }
 }

@@ -11,7 +11,7 @@ fn as_user(vfs: &Vfs) -> Context {
 
 fn paths(watch: &Watch) -> Vec<String> {
     let events = std::iter::from_fn(|| watch.try_next());
-    events.map(|Event { path, .. }| String::from_utf8(path.into()).unwrap()).collect()
+    events.map(|Event { path, .. }| path.into_os_string().into_string().unwrap()).collect()
 }
 
 /// Everything that can happen to a name in `dir`, each with an event.

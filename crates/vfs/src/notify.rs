@@ -42,7 +42,7 @@
 //! event equal to the last one in the queue. `fanotify(7)`: whole subtrees, and names with every event.
 //!
 //! # Limitations
-//! Each `Watch` has its own queue: no thread can wait for several at once, as on one inotify descriptor. A
+//! Each `Watch` has its own queue. A thread that waits for several needs a bell for each ([`Watch::set_bell`]). A
 //! change of a file with several names is reported only to the parent by which it was reached, or by which
 //! the caller climbs.
 
@@ -57,6 +57,9 @@ use prim::atomic::{AtomicU32, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
 use queue::Queue;
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use sync::Mutex;
 
 /// The default capacity of a queue, in events: `/proc/sys/fs/inotify/max_queued_events`.
@@ -103,14 +106,14 @@ pub struct Event {
     pub cookie: u32,
     /// The path from the watched place, without a leading slash; one name, unless a subtree is watched.
     /// Empty: the watched place itself.
-    pub path: Box<[u8]>,
+    pub path: PathBuf,
 }
 
 impl Event {
     /// The last component of the path; empty for the watched place itself.
     #[must_use]
-    pub fn name(&self) -> &[u8] {
-        self.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+    pub fn name(&self) -> &OsStr {
+        self.path.file_name().unwrap_or_default()
     }
 }
 
@@ -152,6 +155,12 @@ impl Watch {
     #[must_use = "an event is given once"]
     pub fn next(&self, timeout: Option<Duration>) -> Option<Event> {
         self.watcher.queue.next(timeout)
+    }
+
+    /// Calls `ring` after each event that finds no other queued, from now on; at once if one is queued. The thread that makes the
+    /// change calls it, with directories locked: it must neither block nor use the tree. Does nothing if there is a bell already.
+    pub fn set_bell(&self, ring: impl Fn() + Send + Sync + 'static) {
+        self.watcher.queue.set_bell(Box::new(ring));
     }
 
     /// The number of queued events, with an overflow as one: `FIONREAD`, in events.
@@ -329,7 +338,7 @@ impl Watches {
             gone.iter().filter_map(|key| places.get(key)).flatten().cloned().collect()
         };
         for watcher in watchers {
-            watcher.queue.push(Event { kind: EventKind::Unmounted, is_dir: false, cookie: 0, path: Box::default() });
+            watcher.queue.push(Event { kind: EventKind::Unmounted, is_dir: false, cookie: 0, path: PathBuf::new() });
         }
     }
 
@@ -365,9 +374,10 @@ impl Watches {
                 Some(false) => continue,
                 Some(true) => {
                     let path = trail.names[..end].iter().rev().copied().collect();
+                    let path = OsString::from_vec(path).into();
                     Event { kind: change.kind, is_dir: change.is_dir, cookie: change.cookie, path }
                 }
-                None => Event { kind: EventKind::Overflow, is_dir: false, cookie: 0, path: Box::default() },
+                None => Event { kind: EventKind::Overflow, is_dir: false, cookie: 0, path: PathBuf::new() },
             };
             watcher.queue.push(event);
         }

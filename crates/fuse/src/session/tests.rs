@@ -4,6 +4,7 @@ use super::*;
 use crate::notices::Notice;
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use vfs::{FileSystem, Inode, Invalidator, MountFlags, NewInode, PathAt, Request, S_IFDIR, S_IFREG};
 
@@ -254,5 +255,5 @@ fn the_end_of_a_session_drops_all_nodes_and_handles() {
     case.session.end();
     assert_eq!((case.session.known_nodes(), case.session.open_handles()), (1, 0));
     let holders = case.vfs.context().holders(Base::CWD, b"/").unwrap();
-    assert!(holders.iter().all(|holder| holder.path == b"/"), "{holders:?}");
+    assert!(holders.iter().all(|holder| holder.path == Path::new("/")), "{holders:?}");
 }

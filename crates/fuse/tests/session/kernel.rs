@@ -66,7 +66,7 @@ impl Kernel {
     /// Held places. (Every context holds the root, which is left out.)
     pub(crate) fn held(&self) -> Vec<String> {
         let holders = self.vfs.context().holders(Base::CWD, b"/").unwrap();
-        let paths = holders.into_iter().map(|holder| String::from_utf8(holder.path).unwrap());
+        let paths = holders.into_iter().map(|holder| holder.path.into_os_string().into_string().unwrap());
         paths.filter(|path| path != "/").collect()
     }
 

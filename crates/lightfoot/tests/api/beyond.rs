@@ -2,10 +2,13 @@
 
 use crate::answers::{errno, is};
 use lightfoot::{
-    Allocate, Context, Credentials, Errno, EventKind, LockKind, LockWait, Permissions, RamLimits, RamOptions,
-    RenameFlags, Resolve, Scope, SetXattr, Vfs,
+    Allocate, Context, Credentials, Errno, EventKind, LockKind, LockWait, MountFlags, Permissions, RamFs, RamLimits,
+    RamOptions, RenameFlags, Resolve, Scope, SetXattr, UnmountFlags, Vfs, Watch,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
+use std::path::Path;
+use std::time::Duration;
 
 const O_DIRECTORY: u32 = 0o200_000;
 const O_NOATIME: u32 = 0o1_000_000;
@@ -166,7 +169,66 @@ fn a_watch_tells_what_happens_below() {
         told.push((event.kind, event.path));
     }
     let expected = [EventKind::Created, EventKind::Modified, EventKind::Deleted];
-    assert_eq!(told, expected.map(|kind| (kind, b"sub/file".as_slice().into())));
+    assert_eq!(told, expected.map(|kind| (kind, "sub/file".into())));
+}
+
+/// Whether `poll(2)` reports the watch's descriptor as readable within a time.
+fn is_readable(watch: &Watch, within: Duration) -> bool {
+    let timeout = Timespec { tv_sec: within.as_secs().cast_signed(), tv_nsec: within.subsec_nanos().into() };
+    let descriptor = watch.descriptor().unwrap();
+    poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&timeout)).unwrap() == 1
+}
+
+#[test]
+fn a_watch_is_readable_in_an_event_loop_while_events_are_queued() {
+    let ctx = Vfs::ram().context();
+    let watch = ctx.watch("/", Scope::Directory).unwrap();
+    ctx.create_dir("/before").unwrap();
+    assert!(is_readable(&watch, Duration::ZERO), "queued before there was a descriptor");
+    assert_eq!(watch.try_next().unwrap().path, Path::new("before"));
+    assert!(!is_readable(&watch, Duration::ZERO));
+    ctx.create_dir("/one").unwrap();
+    ctx.create_dir("/two").unwrap();
+    assert!(is_readable(&watch, Duration::ZERO));
+    assert_eq!(watch.try_next().unwrap().path, Path::new("one"));
+    assert!(is_readable(&watch, Duration::ZERO), "another is queued");
+    assert_eq!(watch.next(None).unwrap().path, Path::new("two"));
+    assert!(!is_readable(&watch, Duration::ZERO) && watch.try_next().is_none());
+    std::thread::scope(|scope| {
+        scope.spawn(|| ctx.create_dir("/later").unwrap());
+        assert!(is_readable(&watch, Duration::from_secs(60)));
+    });
+    assert_eq!(watch.iter(Some(Duration::ZERO)).map(|event| event.path).collect::<Vec<_>>(), [Path::new("later")]);
+}
+
+#[test]
+fn no_event_is_lost_to_a_loop_that_waits_for_the_descriptor_alone() {
+    const CHANGES: usize = 2000;
+    let ctx = Vfs::ram().context();
+    let watch = ctx.watch("/", Scope::Directory).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..CHANGES).for_each(|n| ctx.mknod(format!("/{n}"), 0o644, 0).unwrap()));
+        let mut seen = 0;
+        while seen < CHANGES {
+            assert!(is_readable(&watch, Duration::from_secs(60)), "{seen} events");
+            seen += watch.iter(Some(Duration::ZERO)).count();
+        }
+    });
+    assert!(!is_readable(&watch, Duration::ZERO));
+}
+
+#[test]
+fn the_events_of_a_watch_end_with_its_file_system() {
+    let ctx = Vfs::ram().context();
+    ctx.create_dir("/mnt").unwrap();
+    ctx.mount(RamFs::new(), "/mnt", MountFlags::default()).unwrap();
+    let watch = ctx.watch("/mnt", Scope::Subtree).unwrap();
+    ctx.create_dir("/mnt/dir").unwrap();
+    ctx.unmount("/mnt", UnmountFlags::DETACH).unwrap();
+    let kinds = std::thread::scope(|scope| {
+        scope.spawn(|| watch.iter(None).map(|event| event.kind).collect::<Vec<_>>()).join().unwrap()
+    });
+    assert_eq!(kinds, [EventKind::Created, EventKind::Unmounted]);
 }
 
 #[test]

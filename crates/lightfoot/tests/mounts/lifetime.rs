@@ -2,6 +2,7 @@
 
 use super::counted_fs::counted;
 use super::*;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 #[test]
@@ -10,7 +11,8 @@ fn a_busy_mount_stays_and_its_holders_are_named() {
     let busy = |ctx: &Context| -> Vec<String> {
         assert_eq!(errno(ctx.unmount("/m", UnmountFlags::default())), is(Errno::EBUSY));
         let holders = ctx.holders("/m").unwrap();
-        let mut paths: Vec<_> = holders.into_iter().map(|holder| String::from_utf8(holder.path).unwrap()).collect();
+        let mut paths: Vec<_> =
+            holders.into_iter().map(|holder| holder.path.into_os_string().into_string().unwrap()).collect();
         paths.sort();
         paths
     };
@@ -218,7 +220,7 @@ fn a_root_that_was_changed_confines_walks_in_mounts_too() {
     assert_eq!(errno(jail.metadata("/a")), is(Errno::ENOENT));
     assert_eq!(
         jail.mounts().iter().map(|info| info.mountpoint.clone()).collect::<Vec<_>>(),
-        [b"/".to_vec(), b"/dir".to_vec()]
+        [PathBuf::from("/"), PathBuf::from("/dir")]
     );
 }
 
@@ -249,7 +251,7 @@ fn a_question_about_one_of_two_thousand_mounts_is_answered_by_that_one() {
     }
     let (fs, _counts) = counted();
     ctx.mount(fs, "/0", MountFlags::RDONLY).unwrap();
-    assert!(ctx.mounts().iter().any(|info| info.type_name == "counted" && info.mountpoint == b"/0"));
+    assert!(ctx.mounts().iter().any(|info| info.type_name == "counted" && info.mountpoint == Path::new("/0")));
     assert_eq!(ctx.open("/0").unwrap().statvfs().unwrap().flags, MountFlags::RDONLY);
     assert_eq!(ctx.statvfs("/20").unwrap().flags, MountFlags::NOEXEC);
 }

@@ -20,10 +20,13 @@
 
 use super::{Event, EventKind};
 use crate::base::deadline::Deadline;
+use core::fmt;
 use core::time::Duration;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
 use prim::park;
+use prim::shared::PlainArc as Arc;
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use sync::{Mutex, MutexGuard};
 
 #[derive(Debug)]
@@ -32,6 +35,15 @@ pub(super) struct Queue {
     /// Counts the wakes. A waiter misses one only if exactly 2^32 come between its look under the mutex and its park.
     calls: AtomicU32,
     capacity: usize,
+}
+
+/// What an event that finds no other queued calls.
+struct Bell(Box<dyn Fn() + Send + Sync>);
+
+impl fmt::Debug for Bell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Bell")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +55,7 @@ struct Waiting {
     is_closed: bool,
     /// Threads that are parked, or about to park.
     sleepers: usize,
+    bell: Option<Arc<Bell>>,
 }
 
 impl Queue {
@@ -55,6 +68,7 @@ impl Queue {
         if !waiting.take_in(event, self.capacity) {
             return;
         }
+        let bell = if waiting.events.len() == 1 { waiting.bell.clone() } else { None };
         let wakes = waiting.sleepers > 0;
         let wakes_all = waiting.is_closed;
         if wakes {
@@ -65,6 +79,20 @@ impl Queue {
             (true, true) => park::unpark_all(&self.calls),
             (true, false) => park::unpark_one(&self.calls),
             (false, _) => {}
+        }
+        // A bell that is set from now on finds the event queued.
+        if let Some(bell) = bell {
+            (bell.0)();
+        }
+    }
+
+    pub(super) fn set_bell(&self, ring: Box<dyn Fn() + Send + Sync>) {
+        let mut waiting = self.waiting.lock();
+        let bell = waiting.bell.get_or_insert_with(|| Arc::new(Bell(ring))).clone();
+        let has_events = !waiting.events.is_empty();
+        drop(waiting);
+        if has_events {
+            (bell.0)();
         }
     }
 
@@ -127,7 +155,7 @@ impl Waiting {
         let is_first = !self.has_overflow;
         if is_first {
             self.has_overflow = true;
-            self.events.push_back(Event { kind: EventKind::Overflow, is_dir: false, cookie: 0, path: Box::default() });
+            self.events.push_back(Event { kind: EventKind::Overflow, is_dir: false, cookie: 0, path: PathBuf::new() });
         }
         is_first
     }

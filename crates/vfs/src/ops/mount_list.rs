@@ -8,6 +8,9 @@ use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, Place};
 use crate::mount::reverse_path::{path_from, path_of_mount};
 use crate::mount::statvfs::StatVfs;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 /// One mount, as in `proc_pid_mountinfo(5)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +22,9 @@ pub struct MountInfo {
     /// `st_dev` of its files.
     pub dev: u64,
     /// Its root, as a path in its file system.
-    pub root: Vec<u8>,
+    pub root: PathBuf,
     /// Its mount point, as a path from the context's root.
-    pub mountpoint: Vec<u8>,
+    pub mountpoint: PathBuf,
     /// Its flags.
     pub flags: MountFlags,
     /// The type of its file system.
@@ -32,7 +35,7 @@ pub struct MountInfo {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// Its path; followed by ` (deleted)` if its name was removed.
-    pub path: Vec<u8>,
+    pub path: PathBuf,
     /// References on it.
     pub references: u32,
 }
@@ -76,7 +79,7 @@ impl Context {
             let references = dentry.count.count().saturating_sub(own);
             if references != 0 {
                 let at = Place { mount: place.mount().borrow(), dentry };
-                holders.push(Holder { path: path_from(sb, at, root.place()), references });
+                holders.push(Holder { path: path_buf(path_from(sb, at, root.place())), references });
             }
         });
         Ok(holders)
@@ -101,11 +104,15 @@ fn describe(mount: &Mount, arc: &sync::PerCpuArc<Mount>, root: &OwnedPlace) -> O
         id: mount.id(),
         parent_id,
         dev: mount.dev,
-        root: in_file_system(mount),
-        mountpoint,
+        root: path_buf(in_file_system(mount)),
+        mountpoint: path_buf(mountpoint),
         flags: mount.flags(),
         type_name: sb.type_name.to_string(),
     })
+}
+
+fn path_buf(path: Vec<u8>) -> PathBuf {
+    OsString::from_vec(path).into()
 }
 
 /// The path of a mount's root in its file system.

@@ -1,0 +1,124 @@
+//! Watches: the events of a watched place, one at a time, in a loop, or from an event loop.
+//!
+//! # What it is
+//! The core's watch, with an iterator, and with an eventfd for programs that wait for several things at once. The eventfd
+//! exists from the first call of [`Watch::descriptor`]. It is readable while events are queued.
+//!
+//! # How it is locked
+//! By the core's queue. The thread whose event finds no other queued adds to the eventfd. The thread that takes the last
+//! event resets it, then looks at the queue again: so an event that comes in between leaves it readable.
+
+use rustix::event::{EventfdFlags, eventfd};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use vfs::{Event, Scope};
+
+/// A watcher's end: the queued events of one watched place. The watch ends when this is dropped.
+///
+/// Threads may share it: each event is returned to one of them.
+///
+/// ```
+/// use lightfoot::{EventKind, Scope, Vfs};
+/// use std::time::Duration;
+///
+/// let ctx = Vfs::ram().context();
+/// let watch = ctx.watch("/", Scope::Subtree)?;
+/// ctx.create_dir("/src")?;
+/// ctx.write("/src/main.rs", "fn main() {}")?;
+///
+/// // Ends when no event has come for a tenth of a second.
+/// let seen: Vec<_> = watch.iter(Some(Duration::from_millis(100))).map(|event| (event.kind, event.path)).collect();
+/// assert_eq!(seen[0], (EventKind::Created, "src".into()));
+/// assert_eq!(seen[1], (EventKind::Created, "src/main.rs".into()));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Watch {
+    inner: vfs::Watch,
+    bell: OnceLock<Arc<OwnedFd>>,
+}
+
+impl Watch {
+    pub(crate) fn new(inner: vfs::Watch) -> Self {
+        Self { inner, bell: OnceLock::new() }
+    }
+
+    /// The oldest queued event, if there is one. Does not block.
+    #[must_use = "an event is given once"]
+    pub fn try_next(&self) -> Option<Event> {
+        let event = self.inner.try_next();
+        self.reset();
+        event
+    }
+
+    /// The oldest event; blocks until there is one, for at most `timeout` (`None`: without a limit).
+    ///
+    /// `None` after the timeout, and after [`EventKind::Unmounted`](crate::EventKind::Unmounted) was returned: then no event
+    /// can come.
+    #[must_use = "an event is given once"]
+    pub fn next(&self, timeout: Option<Duration>) -> Option<Event> {
+        let event = self.inner.next(timeout);
+        self.reset();
+        event
+    }
+
+    /// The events in order. Before each one it blocks for at most `timeout` (`None`: without a limit), and ends after that, as
+    /// it does after [`EventKind::Unmounted`](crate::EventKind::Unmounted). `Some(Duration::ZERO)` does not block.
+    pub fn iter(&self, timeout: Option<Duration>) -> impl Iterator<Item = Event> {
+        std::iter::from_fn(move || if timeout == Some(Duration::ZERO) { self.try_next() } else { self.next(timeout) })
+    }
+
+    /// A descriptor that is readable while events are queued, for `poll(2)`, `epoll(7)`, mio, tokio's `AsyncFd`. When it is,
+    /// call [`Watch::try_next`] until that returns `None`. It can be readable without an event: another thread took that.
+    ///
+    /// Do not read from it.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`, `ENOMEM` of `eventfd(2)`.
+    pub fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        if let Some(fd) = self.bell.get() {
+            return Ok(fd.as_fd());
+        }
+        let fd = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        // Another thread may come first; then this descriptor is closed.
+        let bell = self.bell.get_or_init(|| fd);
+        let rung = bell.clone();
+        self.inner.set_bell(move || ring(&rung));
+        Ok(bell.as_fd())
+    }
+
+    /// The number of queued events, with an overflow as one: `FIONREAD`, in events.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.inner.pending()
+    }
+
+    /// The scope of the watch.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        self.inner.scope()
+    }
+
+    /// Makes the descriptor unreadable if no event is queued.
+    fn reset(&self) {
+        let Some(bell) = self.bell.get().filter(|_| self.inner.pending() == 0) else { return };
+        // EAGAIN: another thread did.
+        let _ = rustix::io::read(bell, &mut [0; 8]);
+        if self.inner.pending() != 0 {
+            ring(bell);
+        }
+    }
+}
+
+/// (EAGAIN: it is readable already.)
+fn ring(bell: &OwnedFd) {
+    let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
