@@ -246,6 +246,11 @@ impl Builder {
         Self { inner: self.inner.whole_paths(bytes) }
     }
 
+    /// Splits every directory of the RAM file system at the first change of it. For tests; only debug builds do so.
+    pub fn splits_every_directory(self, splits: bool) -> Self {
+        Self { inner: self.inner.splits_every_directory(splits) }
+    }
+
     /// With a table of whole paths, records every path at its first use. For tests.
     pub fn records_every_path(self, records: bool) -> Self {
         Self { inner: self.inner.records_every_path(records) }

@@ -13,6 +13,7 @@ use namespace::outcome::{Compare, Moved};
 const LIGHTFOOT: Side = Side { name: "lightfoot", fresh: &|| Box::new(Lightfoot::new(World::PLAIN)) };
 const BY_TABLE: Side =
     Side { name: "lightfoot by the table", fresh: &|| Box::new(Lightfoot::with_table(World::PLAIN, 1 << 16)) };
+const SPLIT: Side = Side { name: "lightfoot, split", fresh: &|| Box::new(Lightfoot::split(World::PLAIN)) };
 const MODEL: Side = Side { name: "model", fresh: &|| Box::new(Model::new(World::PLAIN)) };
 const PLAN: Plan = Plan { world: World::PLAIN, with_lightfoot: true, extras: false };
 
@@ -32,6 +33,13 @@ fn by_the_table_of_whole_paths_it_answers_as_the_model_does() {
     let compare = Compare { moved: Moved::Nowhere, ..Compare::ALL };
     let case = case("by_the_table_of_whole_paths_it_answers_as_the_model_does", compare);
     run_seeds(case, 3000..3025, 1000, BY_TABLE, MODEL);
+}
+
+#[test]
+fn with_every_directory_split_it_answers_as_the_model_does() {
+    let compare = Compare { moved: Moved::Nowhere, ..Compare::ALL };
+    let case = case("with_every_directory_split_it_answers_as_the_model_does", compare);
+    run_seeds(case, 4000..4025, 1000, SPLIT, MODEL);
 }
 
 #[test]

@@ -199,7 +199,14 @@ impl FileSystem for RamFs {
 
     fn traits(&self) -> FsTraits {
         let name_rules = self.case_insensitive.then(|| Box::new(Folding) as Box<dyn NameRules>);
-        FsTraits { names_in_cache: true, entry_size: ENTRY_SIZE, name_rules, never_waits: true, ..FsTraits::default() }
+        FsTraits {
+            names_in_cache: true,
+            entry_size: ENTRY_SIZE,
+            name_rules,
+            never_waits: true,
+            changes_in_parallel: true,
+            ..FsTraits::default()
+        }
     }
 
     fn create(

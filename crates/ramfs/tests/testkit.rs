@@ -13,6 +13,12 @@ fn small() -> RamFs {
 testkit::suite!(RamFs::new, Features::all());
 
 #[test]
+fn with_every_directory_split_it_passes_all_cases() {
+    let report = testkit::run(|| testkit::Subject::split(RamFs::new()), Features::all());
+    assert!(report.is_ok(), "{report}");
+}
+
+#[test]
 fn with_limits_it_passes_all_cases() {
     let report = testkit::run(small, Features { room: Some(ROOM), ..Features::all() });
     assert!(report.is_ok(), "{report}");

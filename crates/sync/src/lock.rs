@@ -105,6 +105,10 @@ impl<R: RawLock, T> Lock<R, T> {
         LockGuard { lock: self, not_send: PhantomData }
     }
 
+    pub(crate) fn raw(&self) -> &R {
+        &self.raw
+    }
+
     /// The data; no lock is needed.
     #[inline]
     #[must_use]
@@ -141,6 +145,12 @@ pub struct LockGuard<'a, R: RawLock, T> {
     /// The thread that took a lock releases it: queued locks find their node by thread, and ranks are checked per
     /// thread.
     not_send: PhantomData<*const ()>,
+}
+
+impl<R: RawLock, T> LockGuard<'_, R, T> {
+    pub(crate) fn raw(&self) -> &R {
+        &self.lock.raw
+    }
 }
 
 // SAFETY: a shared guard lends `&T` only.

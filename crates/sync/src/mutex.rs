@@ -14,19 +14,25 @@
 //! | 0    | free                                             |
 //! | 1    | held, no sleepers                                |
 //! | 2    | held, maybe with sleepers: `unlock` wakes one    |
+//! | 3    | free, but lent: `try_lock` refuses               |
+//!
+//! An owner may *lend* what the lock protects to other threads, which exclude one another in another way: [`LockGuard::lend`]
+//! releases the lock so that [`Lock::try_lock`] fails from then on. [`Lock::lock`] takes the lock as ever, and its caller must
+//! then end the loan.
 //!
 //! # Orderings
 //! | here                                      | partner                    |
 //! |-------------------------------------------|----------------------------|
-//! | `RawMutex::try_lock`: cmpxchg, Acquire    | `unlock`: swap, Release    |
-//! | `RawMutex::lock_slow`: swap, Acquire      | `unlock`: swap, Release    |
+//! | `RawMutex::try_lock`: cmpxchg, Acquire    | `release`: swap, Release   |
+//! | `RawMutex::try_end`: cmpxchg, Acquire     | `release`: swap, Release   |
+//! | `RawMutex::lock_slow`: swap, Acquire      | `release`: swap, Release   |
 //!
-//! No wake is lost: a sleeper swaps in 2 and parks while the word is 2. Every change away from 2 is by `unlock`, which
+//! No wake is lost: a sleeper swaps in 2 and parks while the word is 2. Every change away from 2 is by `release`, which
 //! sees the 2 that it took out and wakes one sleeper. That sleeper swaps in 2 again, for there may be others.
 //!
 //! # Invariants
-//! 1. The word leaves 0 only in `try_lock` and `lock_slow`; the thread that changed it holds the lock.
-//! 2. The word becomes 0 only in `unlock`, which only the holder may call.
+//! 1. The word leaves 0 and 3 only in `try_lock`, `try_end` and `lock_slow`; the thread that changed it holds the lock.
+//! 2. The word becomes 0 or 3 only in `release`, which only the holder may call.
 //!
 //! # Source
 //! Ulrich Drepper, "Futexes Are Tricky" (2011), mutex 3.
@@ -53,6 +59,7 @@ use prim::{lockstat, park};
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const SLEEPERS: u32 = 2;
+const LENT: u32 = 3;
 
 /// Pauses a waiter spends before it parks: about what a park and a wake cost. (None under loom: each is a branch.)
 const TURNS: u32 = if cfg!(loom) { 0 } else { 100 };
@@ -84,7 +91,7 @@ unsafe impl RawLock for RawMutex {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release in `unlock`: this section follows the last one.
+        // ORDERING: Acquire pairs with the Release in `release`: this section follows the last one.
         let taken = self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok();
         if taken {
             lockstat::acquired(self);
@@ -96,30 +103,73 @@ unsafe impl RawLock for RawMutex {
     /// As [`RawLock::unlock`].
     #[inline]
     unsafe fn unlock(&self) {
-        lockstat::released(self);
-        // ORDERING: Release pairs with the Acquire in `try_lock` and that in `lock_slow`: the next section follows
-        // this one.
-        if self.0.swap(FREE, Release) == SLEEPERS {
-            park::unpark_one(&self.0);
-        }
+        self.release(FREE);
     }
 }
 
 impl RawMutex {
+    #[inline]
+    fn release(&self, word: u32) {
+        lockstat::released(self);
+        // ORDERING: Release pairs with the Acquire in `try_lock`, that in `try_end` and that in `lock_slow`: the next section
+        // follows this one.
+        if self.0.swap(word, Release) == SLEEPERS {
+            park::unpark_one(&self.0);
+        }
+    }
+
+    /// Takes the lock if it is lent.
+    fn try_end(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release in `release`: this section follows the last one.
+        let taken = self.0.compare_exchange(LENT, HELD, Acquire, Relaxed).is_ok();
+        if taken {
+            lockstat::acquired(self);
+        }
+        taken
+    }
+
     #[cold]
     fn lock_slow(&self) {
+        if self.try_end() {
+            return;
+        }
         let _scope = scope(Tag::Mutex);
         lockstat::contended(self);
         // Relaxed: only a hint; the exchanges below decide. Where others sleep already, spinning gains nothing.
         spin_until_bounded(TURNS, || self.0.load(Relaxed) != HELD);
-        if self.try_lock() {
+        if self.try_lock() || self.try_end() {
             return;
         }
-        // ORDERING: Acquire pairs with the Release in `unlock`: this section follows the last one.
-        while self.0.swap(SLEEPERS, Acquire) != FREE {
+        // ORDERING: Acquire pairs with the Release in `release`: this section follows the last one.
+        while !matches!(self.0.swap(SLEEPERS, Acquire), FREE | LENT) {
             park::park(&self.0, SLEEPERS);
         }
         lockstat::acquired(self);
+    }
+}
+
+impl<T> Mutex<T> {
+    /// Whether the lock is free and not lent: a look without a store to its line, which a failed [`Lock::try_lock`] makes.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        // Relaxed: a hint.
+        self.raw().0.load(Relaxed) == FREE
+    }
+
+    /// Takes the lock if it is free and lent.
+    #[must_use = "the lock is released when the guard is dropped"]
+    pub fn try_end(&self) -> Option<MutexGuard<'_, T>> {
+        // SAFETY: taken just now, and this is the one guard.
+        self.raw().try_end().then(|| unsafe { self.guard_again() })
+    }
+}
+
+impl<T> MutexGuard<'_, T> {
+    /// Releases the lock, and lends what it protects: [`Lock::try_lock`] refuses until a thread took the lock by [`Lock::lock`] or
+    /// [`Mutex::try_end`] and released it by dropping the guard.
+    pub fn lend(guard: Self) {
+        core::mem::ManuallyDrop::new(guard).raw().release(LENT);
     }
 }
 

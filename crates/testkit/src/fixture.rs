@@ -43,7 +43,7 @@ impl Fixture {
     #[must_use]
     pub fn new(subject: Subject, features: Features) -> Self {
         let (fs, counts) = Counting::of(subject.fs);
-        let vfs = Vfs::new(fs);
+        let vfs = Vfs::builder().splits_every_directory(subject.is_split).build(fs);
         let at = vfs.context();
         at.set_umask(0);
         Self { vfs, at, counts, features, outside: OptionalOutside(subject.outside) }

@@ -19,18 +19,26 @@ pub trait Outside: Send + Sync {
 pub struct Subject {
     pub(crate) fs: Box<dyn FileSystem>,
     pub(crate) outside: Option<Box<dyn Outside>>,
+    pub(crate) is_split: bool,
 }
 
 impl Subject {
     /// `fs`, whose storage `outside` can change behind the tree's back.
     pub fn with_outside(fs: impl FileSystem, outside: impl Outside + 'static) -> Self {
-        Self { fs: Box::new(fs), outside: Some(Box::new(outside)) }
+        Self { fs: Box::new(fs), outside: Some(Box::new(outside)), is_split: false }
+    }
+}
+
+impl Subject {
+    /// `fs`, every directory of which is split ([`vfs::Builder::splits_every_directory`]).
+    pub fn split(fs: impl FileSystem) -> Self {
+        Self { fs: Box::new(fs), outside: None, is_split: true }
     }
 }
 
 impl<F: FileSystem> From<F> for Subject {
     fn from(fs: F) -> Self {
-        Self { fs: Box::new(fs), outside: None }
+        Self { fs: Box::new(fs), outside: None, is_split: false }
     }
 }
 

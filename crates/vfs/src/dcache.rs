@@ -5,6 +5,7 @@
 //! - [`tree`]: state shared by all its file systems and mounts; [`superblock`]: one file system
 //! - [`dentry`], [`object`], [`inode`], [`slot`]: a name, its word for the file, the file, and their memory (the crate's `unsafe`)
 //! - [`insert`], [`moving`], [`end`], [`children`], [`prune`]: insertion, moves and removal of entries
+//! - [`split`]: directories that several threads change at once
 //! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached listings
 //! - [`invalidate`]: invalidation by file systems; [`fetch`]: requests for stale attributes and link bodies;
 //!   [`flight`]: lookups in progress
@@ -35,6 +36,7 @@ pub(crate) mod prune;
 pub(crate) mod reclaim;
 #[allow(unsafe_code, reason = "the one module that turns links into references; its invariants are at its head")]
 pub(crate) mod slot;
+pub(crate) mod split;
 pub(crate) mod superblock;
 pub(crate) mod tree;
 pub(crate) mod whole_path;

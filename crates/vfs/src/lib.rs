@@ -215,6 +215,13 @@ impl Builder {
         self
     }
 
+    /// Splits every directory, of file systems with [`FsTraits::changes_in_parallel`], at the first change of it, and not only those
+    /// that threads wait for. For tests; only debug builds do so.
+    pub fn splits_every_directory(mut self, splits: bool) -> Self {
+        self.paths.splits_always = splits;
+        self
+    }
+
     /// The tree, with the root file system `fs`.
     #[must_use]
     pub fn build(self, fs: impl FileSystem) -> Vfs {

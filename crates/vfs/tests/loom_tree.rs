@@ -27,6 +27,7 @@ struct Counts {
 struct Files {
     counts: Arc<Counts>,
     has_names: bool,
+    is_split: bool,
 }
 
 /// The inode number and node of the file with two names.
@@ -45,7 +46,7 @@ impl FileSystem for Files {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { names_in_cache: !self.has_names, ..FsTraits::default() }
+        FsTraits { names_in_cache: !self.has_names, changes_in_parallel: self.is_split, ..FsTraits::default() }
     }
 
     fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
@@ -109,6 +110,7 @@ fn rename(context: &Context, old: &str, new: &str, flags: RenameFlags) {
 /// A thread on a tree that `grow` has grown runs `model` beside others that run `other`; then `end`, alone.
 struct Model<M> {
     has_names: bool,
+    is_split: bool,
     grow: fn(&Context),
     other: fn(&Context),
     others: usize,
@@ -119,12 +121,17 @@ struct Model<M> {
 impl<M: Fn(&Context, &Counts) + Sync + Send + 'static> Model<M> {
     /// A model of two threads, over names that only the cache has.
     fn of_two(grow: fn(&Context), other: fn(&Context), model: M, end: fn(&Context, &Counts)) -> Self {
-        Self { has_names: false, grow, other, others: 1, model, end }
+        Self { has_names: false, is_split: false, grow, other, others: 1, model, end }
     }
 
     /// The same over [`Files`] with names.
     fn of_names(grow: fn(&Context), other: fn(&Context), model: M, end: fn(&Context, &Counts)) -> Self {
         Self { has_names: true, ..Self::of_two(grow, other, model, end) }
+    }
+
+    /// The same over names that only the cache has, in split directories.
+    fn of_split(grow: fn(&Context), other: fn(&Context), model: M, end: fn(&Context, &Counts)) -> Self {
+        Self { is_split: true, ..Self::of_two(grow, other, model, end) }
     }
 
     /// Checks all orders with one preemption.
@@ -133,9 +140,9 @@ impl<M: Fn(&Context, &Counts) + Sync + Send + 'static> Model<M> {
         builder.preemption_bound = Some(1);
         builder.max_branches = 1_000_000;
         builder.check(move || {
-            let files = Files { has_names: self.has_names, ..Files::default() };
+            let files = Files { has_names: self.has_names, is_split: self.is_split, ..Files::default() };
             let counts = files.counts.clone();
-            let vfs = Vfs::new(files);
+            let vfs = Vfs::builder().splits_every_directory(self.is_split).build(files);
             let context = vfs.context();
             (self.grow)(&context);
             let spawn = |_| {
@@ -230,6 +237,54 @@ fn a_child_of_the_next_life_of_a_directory_is_not_taken() {
 fn a_name_is_not_made_in_the_next_life_of_a_directory() {
     Model::of_two(
         |context| make_dirs(context, &["/d"]),
+        |context| {
+            // Another thread may have made the name.
+            if context.rmdir(Base::CWD, b"/d").is_ok() {
+                make_dirs(context, &["/e"]);
+            }
+        },
+        |context: &Context, _: &Counts| {
+            let made = context.mknod(Base::CWD, b"/d/f", 0o644, 0);
+            assert!(matches!(made, Ok(()) | Err(Errno::ENOENT)), "{made:?}");
+        },
+        |context, _| {
+            assert_eq!(look(context, "/e/f"), None);
+            assert_eq!(look(context, "/d/f").is_some(), look(context, "/e").is_none());
+        },
+    )
+    .check();
+}
+
+#[test]
+fn names_that_come_to_a_split_directory_at_once_are_all_counted() {
+    let links = |context: &Context| context.attr(Base::CWD, b"/d", true).unwrap().nlink;
+    Model::of_split(
+        |context| make_dirs(context, &["/d", "/d/w"]),
+        |context| make_dirs(context, &["/d/x"]),
+        move |context: &Context, _: &Counts| {
+            make_dirs(context, &["/d/y"]);
+            assert!(matches!(links(context), 4 | 5));
+        },
+        |context, _| {
+            assert_eq!(context.attr(Base::CWD, b"/d", true).unwrap().nlink, 5);
+            assert_eq!(context.rmdir(Base::CWD, b"/d"), Err(Errno::ENOTEMPTY));
+            for path in [b"/d/w", b"/d/x", b"/d/y"] {
+                context.rmdir(Base::CWD, path).unwrap();
+            }
+            context.rmdir(Base::CWD, b"/d").unwrap();
+        },
+    )
+    .check();
+}
+
+#[test]
+fn a_name_is_not_made_in_a_split_directory_that_is_removed() {
+    Model::of_split(
+        |context| {
+            make_dirs(context, &["/d"]);
+            make(context, "/d/e");
+            context.unlink(Base::CWD, b"/d/e").unwrap();
+        },
         |context| {
             // Another thread may have made the name.
             if context.rmdir(Base::CWD, b"/d").is_ok() {

@@ -118,7 +118,7 @@ fn paths() -> Arc<WholePaths> {
 
 /// With a table, whose lists are one block.
 fn paths_with_lists() -> Arc<WholePaths> {
-    Arc::new(WholePaths::new(Options { bytes: 1, admits_all: true }))
+    Arc::new(WholePaths::new(Options { bytes: 1, admits_all: true, ..Options::default() }))
 }
 
 fn lists(paths: &WholePaths) -> &Lists {

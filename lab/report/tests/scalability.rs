@@ -254,11 +254,20 @@ const PAIRS: &[(Operation, Operation)] = &[
     (MISS_COMMON, MISS_COMMON),
 ];
 
+/// Pairs in a directory that is split, as one is where threads often wait for it.
+const SPLIT_PAIRS: &[(Operation, Operation)] = &[
+    (CREATE_COMMON, CREATE_COMMON),
+    (CREATE_COMMON, UNLINK_COMMON),
+    (UNLINK_COMMON, UNLINK_COMMON),
+    (STAT_OWN, CREATE_COMMON),
+    (OPEN_OWN, UNLINK_COMMON),
+];
+
 /// Rounds before the one that is recorded: what is made at first use is there then.
 const ROUNDS: usize = 3;
 
 /// The footprints of each pair's two operations, done by two simulated threads, one after the other.
-fn footprints(pairs: Vec<(Operation, Operation)>) -> Vec<[Footprint; 2]> {
+fn footprints(pairs: Vec<(Operation, Operation)>, is_split: bool) -> Vec<[Footprint; 2]> {
     let machine = sim::Machine::preset("epyc192").expect("a preset");
     let config = sim::Config::new(machine, 2, 1_000_000_000);
     let prints: Rc<RefCell<Vec<Vec<Footprint>>>> = Rc::new(RefCell::new(vec![Vec::new(), Vec::new()]));
@@ -287,14 +296,15 @@ fn footprints(pairs: Vec<(Operation, Operation)>) -> Vec<[Footprint; 2]> {
         }
     };
     let of_bodies = Rc::new(body);
-    let _report = sim::run(config, || (tree(), AtomicUsize::new(0)), move |state, number| of_bodies(state, number));
+    let _report =
+        sim::run(config, move || (tree(is_split), AtomicUsize::new(0)), move |state, number| of_bodies(state, number));
     let [first, second]: [Vec<Footprint>; 2] = prints.take().try_into().expect("two threads");
     first.into_iter().zip(second).map(|(first, second)| [first, second]).collect()
 }
 
-/// The tree that the operations are done on.
-fn tree() -> Vfs {
-    let vfs = Vfs::new(RamFs::new());
+/// The tree that the operations are done on. If `is_split`, all its directories are.
+fn tree(is_split: bool) -> Vfs {
+    let vfs = Vfs::builder().splits_every_directory(is_split).build(RamFs::new());
     let context = vfs.context();
     let mkdir = |path: &str| context.mkdir(Base::CWD, path.as_bytes(), 0o755).expect(path);
     mkdir("/d");
@@ -381,7 +391,7 @@ fn a_cached_lookup_writes_to_no_line_that_another_one_touches() {
     let _alone = alone();
     let pairs: Vec<(Operation, Operation)> =
         LOOKUPS.iter().flat_map(|one| LOOKUPS.iter().map(move |other| (*one, *other))).collect();
-    for (pair, [one, other]) in pairs.iter().zip(footprints(pairs.clone())) {
+    for (pair, [one, other]) in pairs.iter().zip(footprints(pairs.clone(), false)) {
         assert!(one.lines() > 2, "{}: nothing was recorded", pair.0.name);
         let conflicts = one.conflicts(&other);
         assert!(conflicts.is_empty(), "{} and {}: {conflicts:#?}", pair.0.name, pair.1.name);
@@ -392,7 +402,7 @@ fn a_cached_lookup_writes_to_no_line_that_another_one_touches() {
 fn a_lookup_beside_a_change_of_what_it_looks_at_is_seen_to_conflict() {
     let _alone = alone();
     let pairs = vec![(STAT_OWN, plain("chmod /common/file0", |a| chmod(a, "/common/file0")))];
-    let [one, other] = footprints(pairs).remove(0);
+    let [one, other] = footprints(pairs, false).remove(0);
     assert!(!one.conflicts(&other).is_empty(), "the test is blind");
 }
 
@@ -400,12 +410,14 @@ fn a_lookup_beside_a_change_of_what_it_looks_at_is_seen_to_conflict() {
 fn pairs_that_commute_conflict_on_the_listed_lines_and_on_no_others() {
     let _alone = alone();
     let mut table = String::new();
-    for (pair, [one, other]) in PAIRS.iter().zip(footprints(PAIRS.to_vec())) {
+    let whole = PAIRS.iter().zip(footprints(PAIRS.to_vec(), false)).map(|of| (of, ""));
+    let split = SPLIT_PAIRS.iter().zip(footprints(SPLIT_PAIRS.to_vec(), true)).map(|of| (of, ", split"));
+    for ((pair, [one, other]), how) in whole.chain(split) {
         let mut lines: Vec<String> = one.conflicts(&other).iter().map(files).collect();
         lines.sort();
         let lines =
             if lines.is_empty() { "none".to_owned() } else { format!("{} lines: {}", lines.len(), lines.join(", ")) };
-        table += &format!("{} | {} | {lines}\n", pair.0.name, pair.1.name);
+        table += &format!("{}{how} | {}{how} | {lines}\n", pair.0.name, pair.1.name);
     }
     let listed: String = include_str!("conflicts.txt")
         .lines()

@@ -9,7 +9,7 @@ use super::ops::*;
 use super::outcome::{Attr, Outcome, Time};
 use super::{Namespace, World};
 use ramfs::RamFs;
-use vfs::{Base, Context, Credentials, OpenFile, OpenFlags, PathAt, Policy, Resolve, SetAttr, SetTime, Vfs};
+use vfs::{Base, Builder, Context, Credentials, OpenFile, OpenFlags, PathAt, Policy, Resolve, SetAttr, SetTime, Vfs};
 
 type Res<T> = Result<T, Errno>;
 
@@ -48,8 +48,17 @@ impl Lightfoot {
 
     /// The same with a table of whole paths of so many bytes, which records every path.
     pub(crate) fn with_table(world: World, bytes: usize) -> Self {
+        Self::with_options(world, Vfs::builder().whole_paths(bytes).records_every_path(true))
+    }
+
+    /// The same with every directory split.
+    #[allow(dead_code, reason = "each test root uses its own part")]
+    pub(crate) fn split(world: World) -> Self {
+        Self::with_options(world, Vfs::builder().splits_every_directory(true))
+    }
+
+    fn with_options(world: World, builder: Builder) -> Self {
         let (uid, gid) = world.owner;
-        let builder = Vfs::builder().whole_paths(bytes).records_every_path(true);
         let context = builder.build(RamFs::with_root(0o755, uid, gid)).context();
         context.set_policy(Policy {
             protected_symlinks: world.protected_symlinks,

@@ -4,33 +4,61 @@
 //! even if that entry was removed. The directory's lock protects all of it.
 
 use crate::dcache::dentry::Dentry;
+use crate::dcache::slot::Link;
+use crate::dcache::split::Names;
 use prim::atomic::Ordering::Relaxed;
 
-/// Puts `dentry` at the head of `dir`'s listing. `dir` is locked.
-pub(super) fn insert_child(dir: &Dentry, dentry: &Dentry) {
+/// Puts `dentry` at the head of `dir`'s listing. `dir` is locked, or the name's stripe of it, which `names` is.
+#[inline]
+pub(super) fn insert_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
+    if let Some(names) = names {
+        return names.insert(dentry);
+    }
     // Relaxed: all of this under the directory's lock.
     let cookie = dir.last_cookie.load(Relaxed) + 1;
     dir.last_cookie.store(cookie, Relaxed);
     dentry.cookie.store(cookie, Relaxed);
-    let first = dir.first_child.get();
-    if let Some(first) = first {
-        first.sib_prev.set(dentry);
-    }
-    dentry.sib_next.set_option(first);
-    dentry.sib_prev.set_option(None);
-    dir.first_child.set(dentry);
+    put_first(&dir.first_child, dentry);
     dir.children.store(dir.children.load(Relaxed) + u32::from(!dentry.object().is_negative()), Relaxed);
 }
 
 /// Removes `dentry` from `dir`'s listing. `dir` is locked.
 pub(super) fn remove_child(dir: &Dentry, dentry: &Dentry) {
+    take_out(&dir.first_child, dentry);
+    dir.children.store(dir.children.load(Relaxed) - u32::from(!dentry.object().is_negative()), Relaxed);
+}
+
+/// The same of a positive entry. `dir` is locked, or the name's stripe of it, which `names` is.
+#[inline]
+pub(super) fn remove_positive(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
+    if let Some(names) = names {
+        return names.remove(dir, dentry);
+    }
+    take_out(&dir.first_child, dentry);
+    dir.children.store(dir.children.load(Relaxed) - 1, Relaxed);
+}
+
+/// Puts `dentry` at the head of the list that begins with `first`.
+#[inline]
+pub(super) fn put_first(first: &Link, dentry: &Dentry) {
+    let next = first.get();
+    if let Some(next) = next {
+        next.sib_prev.set(dentry);
+    }
+    dentry.sib_next.set_option(next);
+    dentry.sib_prev.set_option(None);
+    first.set(dentry);
+}
+
+/// Takes `dentry` off the list that begins with `first`.
+#[inline]
+pub(super) fn take_out(first: &Link, dentry: &Dentry) {
     let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
     match before {
         Some(before) => before.sib_next.set_option(after),
-        None => dir.first_child.set_option(after),
+        None => first.set_option(after),
     }
     if let Some(after) = after {
         after.sib_prev.set_option(before);
     }
-    dir.children.store(dir.children.load(Relaxed) - u32::from(!dentry.object().is_negative()), Relaxed);
 }

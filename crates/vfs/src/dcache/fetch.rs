@@ -48,6 +48,9 @@ impl SuperBlock {
 
     #[cold]
     pub(crate) fn fetch_attr(&self, inode: &Inode) -> Result<Attr, Errno> {
+        if let Some(attr) = self.split_attr(inode) {
+            return Ok(attr);
+        }
         let invalidations = self.invalidations();
         let before = inode.before_request();
         let reply = self.fs().attributes(&Request::of(&Credentials::root()), inode);

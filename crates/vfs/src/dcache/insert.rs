@@ -14,13 +14,14 @@ use crate::base::attr::{Attr, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::name::{Named, ShortName};
 use crate::dcache::acls::acls_of;
-use crate::dcache::children::{insert_child, remove_child};
+use crate::dcache::children::{insert_child, remove_child, remove_positive};
 use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::dcache::fs::{NewInode, Valid};
 use crate::dcache::inode::{Before, Inode, InodeRef};
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{FreeSlot, MayEvict, SlotKind, name_bytes};
 use crate::dcache::slot::{CountedDentry, DeadDentry, cold_part, entry_hash, entry_of, link};
+use crate::dcache::split::Names;
 use crate::dcache::superblock::SuperBlock;
 use crate::dcache::whole_path::{Moving, WholePaths};
 use prim::atomic::Ordering::Relaxed;
@@ -128,13 +129,14 @@ impl SuperBlock {
     /// Makes `slot` the entry of a name with a new inode in the locked directory `dir`. The name holds one
     /// count.
     pub(crate) fn add<'s>(&'s self, slot: FreeSlot<'s>, dir: &Dentry, named: Named<'_>, new: &Fresh<'_>) -> &'s Dentry {
-        self.add_in(&self.domain.read(), slot, dir, named, new)
+        self.add_in(&self.domain.read(), None, slot, dir, named, new)
     }
 
-    /// The same in the caller's section.
+    /// The same in the caller's section, with the lock of the directory or of `names`.
     pub(crate) fn add_in<'s>(
         &'s self,
         guard: &ReadGuard<'_>,
+        names: Option<&Names<'_>>,
         slot: FreeSlot<'s>,
         dir: &Dentry,
         named: Named<'_>,
@@ -142,7 +144,7 @@ impl SuperBlock {
     ) -> &'s Dentry {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
-        self.publish(guard, dir, dentry, named, Object::of(inode, new.attr.mode, self.dir_flags), new.valid);
+        self.publish(guard, names, dir, dentry, named, Object::of(inode, new.attr.mode, self.dir_flags), new.valid);
         dentry
     }
 
@@ -167,7 +169,7 @@ impl SuperBlock {
         let inode = inode.begin_prepared();
         self.equip_inode(&inode, new);
         let object = Object::of(inode, new.attr.mode, self.dir_flags);
-        self.publish(&self.domain.read(), dir, dentry, named, object, new.valid);
+        self.publish(&self.domain.read(), None, dir, dentry, named, object, new.valid);
         Ok(())
     }
 
@@ -215,9 +217,10 @@ impl SuperBlock {
         counted
     }
 
-    /// Makes `slot` a further name of `inode` in the locked directory `dir`.
+    /// Makes `slot` a further name of `inode` in the directory `dir`, which is locked, or `names` of it.
     pub(crate) fn add_alias<'s>(
         &'s self,
+        names: Option<&Names<'_>>,
         slot: FreeSlot<'s>,
         dir: &Dentry,
         named: Named<'_>,
@@ -227,7 +230,7 @@ impl SuperBlock {
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
         let mode = inode.mode();
-        self.publish(&self.domain.read(), dir, dentry, named, Object::of(inode, mode, self.dir_flags), valid);
+        self.publish(&self.domain.read(), names, dir, dentry, named, Object::of(inode, mode, self.dir_flags), valid);
         dentry
     }
 
@@ -237,14 +240,16 @@ impl SuperBlock {
         let Ok(slot) = self.slot_in(SlotKind::Negative, dir, may_evict) else { return };
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
-        self.publish(&self.domain.read(), dir, dentry, named, Object::NEGATIVE, valid);
+        self.publish(&self.domain.read(), None, dir, dentry, named, Object::NEGATIVE, valid);
     }
 
     /// Ends the write section of [`begin`]: gives the slot its name and makes it reachable.
     #[inline]
+    #[allow(clippy::too_many_arguments, reason = "the place of an entry, and what it is")]
     fn publish(
         &self,
         guard: &ReadGuard<'_>,
+        names: Option<&Names<'_>>,
         dir: &Dentry,
         dentry: &Dentry,
         named: Named<'_>,
@@ -259,7 +264,7 @@ impl SuperBlock {
         let object = if checked.is_empty() { object } else { object.without(ObjectFlags::SEARCH_ALL) };
         dentry.set_object(object.with(ObjectFlags::HASHED | cold | checked));
         dentry.count.revive(1);
-        insert_child(dir, dentry);
+        insert_child(dir, dentry, names);
         let is_complete = dir.object().is_complete();
         if !is_complete {
             // In the write section: a thread that finds the inode by its node, and lets this name expire, waits for its end.
@@ -311,24 +316,31 @@ impl SuperBlock {
         self.release(dir, dentry, links, now);
     }
 
-    /// The same in the caller's section; of a quick file system.
+    /// The same of a positive entry in the caller's section, if there is one, with the lock of the directory or of
+    /// `names`. In a section: of a quick file system.
     #[inline]
+    #[allow(clippy::too_many_arguments, reason = "the place of an entry, and what goes with it")]
     pub(crate) fn delete_in(
         &self,
-        guard: &ReadGuard<'_>,
+        guard: Option<&ReadGuard<'_>>,
+        names: Option<&Names<'_>>,
         dir: &Dentry,
         dentry: &Dentry,
         hash: u64,
         links: i32,
         now: i64,
     ) {
-        self.unhash(guard, dir, dentry, hash);
-        remove_child(dir, dentry);
+        match guard {
+            // The directory of a quick file system is complete: no lookup runs in it.
+            Some(guard) => self.unlink_name(guard, dir, dentry, hash),
+            None => self.unhash(&self.domain.read(), dir, dentry, hash),
+        }
+        remove_positive(dir, dentry, names);
         self.release(dir, dentry, links, now);
     }
 
-    /// Removes the entry `dentry`, whose name has the hash `hash`, from the cache of the locked directory `dir`. Its file keeps its
-    /// links.
+    /// Removes the entry `dentry`, whose name has the hash `hash`, from the cache of the locked directory `dir`. Its
+    /// file keeps its links.
     pub(crate) fn uncache(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
         self.delete(dir, dentry, hash, 0, 0);
     }

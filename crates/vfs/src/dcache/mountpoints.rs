@@ -1,7 +1,6 @@
 //! The mount points: the number of mounts on each dentry, in all namespaces.
 
 use crate::base::errno::Errno;
-use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::object::ObjectFlags;
 use crate::dcache::superblock::SuperBlock;
@@ -37,7 +36,7 @@ impl Mountpoints {
 
     /// As [`Mountpoints::mark`], if `dentry` is in `parent`.
     fn mark_in(&mut self, sb: &SuperBlock, parent: &Dentry, dentry: &Dentry) -> Option<Result<(), Errno>> {
-        let _held = sb.ranks.lock(Rank::Directory, &parent.lock);
+        let _held = sb.lock_dir(parent);
         // Otherwise it moved before the lock, and its removal needs the lock of another directory.
         if !dentry.is_in(parent) {
             return None;

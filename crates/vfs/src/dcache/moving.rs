@@ -112,7 +112,7 @@ impl SuperBlock {
 fn insert_child_again(dir: &Dentry, dentry: &Dentry) {
     use prim::atomic::Ordering::Relaxed;
     let until = dentry.cookie.load(Relaxed);
-    insert_child(dir, dentry);
+    insert_child(dir, dentry, None);
     if !dir.object().is_complete() {
         dentry.cookie.store(until, Relaxed);
     }

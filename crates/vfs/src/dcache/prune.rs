@@ -1,6 +1,6 @@
 //! Pruning: removal of an obsolete entry with everything cached below it.
 
-use crate::base::rank::{Locked, Rank};
+use crate::base::rank::Locked;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::superblock::SuperBlock;
 
@@ -30,7 +30,7 @@ impl SuperBlock {
                         self.uncache(above, found, name_hash);
                     }
                 } else {
-                    let lock = self.ranks.lock_nested(Rank::Directory, &found.lock);
+                    let lock = self.lock_dir_nested(found);
                     open.push(Pruned { dir: found, keeps: false, _lock: lock });
                     at = found.first_child.get();
                 }

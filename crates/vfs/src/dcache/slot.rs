@@ -28,11 +28,13 @@
 //!    inode that ended ([`DeadDentry`], [`DeadInode`]), and each of these is made once in a life and used up by what ends it.
 //!    A dentry or an inode ends when the last count on it was put; an inode's is an [`InodeRef`], which is used up by that.
 
+mod link;
 mod locked_dentry;
 mod private;
 mod recorded;
 
-pub(crate) use locked_dentry::LockedDentry;
+pub(crate) use link::Link;
+pub(crate) use locked_dentry::{LockedDentry, LockedName};
 pub(crate) use private::Private;
 pub(crate) use recorded::{recorded, recorded_before};
 
@@ -45,7 +47,7 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 use prim::atomic::{
     AtomicPtr, AtomicUsize,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{AcqRel, Relaxed},
 };
 use prim::wide::Line;
 use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
@@ -182,43 +184,6 @@ pub(crate) fn link_inode_unless_there<'s>(
     let Some(there) = there else { return Ok(()) };
     // SAFETY: as in `find_inode`.
     Err(InodeRef::take(there).map(|found| unsafe { core::mem::transmute::<InodeRef<'_>, InodeRef<'s>>(found) }))
-}
-
-/// A pointer to a dentry of the same tree, or none.
-#[repr(transparent)]
-pub(crate) struct Link(AtomicPtr<Dentry>);
-
-impl Link {
-    pub(crate) fn none() -> Self {
-        Self(AtomicPtr::new(core::ptr::null_mut()))
-    }
-
-    #[inline(always)]
-    pub(crate) fn get(&self) -> Option<&Dentry> {
-        // ORDERING: Acquire, pairs with the Release in `Link::set_option`: the thread that made the link had the
-        // target from its slab, so the dentry that the slab first wrote there is seen. What its name is now, the
-        // caller's samples of its `seq` order, or the lock that covers the link.
-        let target = self.0.load(Acquire);
-        // SAFETY: invariant 1.
-        unsafe { target.as_ref() }
-    }
-
-    #[inline(always)]
-    pub(crate) fn is(&self, dentry: &Dentry) -> bool {
-        core::ptr::eq(self.0.load(Relaxed), dentry)
-    }
-
-    #[inline(always)]
-    pub(crate) fn set(&self, target: &Dentry) {
-        self.set_option(Some(target));
-    }
-
-    #[inline(always)]
-    pub(crate) fn set_option(&self, target: Option<&Dentry>) {
-        let target = target.map_or(core::ptr::null_mut(), |target| core::ptr::from_ref(target).cast_mut());
-        // ORDERING: Release, pairs with the Acquire in `Link::get`: a thread that follows the link finds a dentry.
-        self.0.store(target, Release);
-    }
 }
 
 /// The address of a dentry without a borrow. To borrow the dentry again, the caller shows its superblock, whose memory it lies in.

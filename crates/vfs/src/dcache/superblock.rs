@@ -23,6 +23,7 @@ use crate::dcache::listings::Listings;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{Budget, Looks, SLOT, Share, SlotKind};
 use crate::dcache::slot::{CountedDentry, DeadDentry, InodeTable, UnusedSlot, cold_part};
+use crate::dcache::split::Splits;
 use crate::dcache::tree::Tree;
 use crate::dcache::whole_path::Kind;
 use prim::atomic::{
@@ -58,6 +59,8 @@ pub(crate) struct SuperBlock {
     pub(crate) rules: Option<Box<dyn NameRules>>,
     /// Whether names are created and removed in the walk's read section: see [`FsTraits::never_waits`].
     pub(crate) is_quick: bool,
+    /// The directories that several threads change at once: see [`FsTraits::changes_in_parallel`].
+    pub(crate) splits: Option<Box<Splits>>,
     /// Whether [`FileSystem::open`] and [`FileSystem::release`] are called.
     pub(crate) reports_opens: bool,
     /// Whether [`FileSystem::flush`] is called.
@@ -178,7 +181,7 @@ impl SuperBlock {
     /// there may be many.
     pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
         let traits = fs.traits();
-        let (is_quick, dir_flags) = (traits.is_quick(), dir_flags(&traits));
+        let (is_quick, may_split, dir_flags) = (traits.is_quick(), traits.may_split(), dir_flags(&traits));
         let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, .. } = traits;
         let entry_size = i64::try_from(traits.entry_size).unwrap_or(0);
         let is_limited = !traits.names_in_cache;
@@ -219,6 +222,7 @@ impl SuperBlock {
             negative_slab,
             is_limited,
             is_quick,
+            splits: if may_split { Splits::new(is_first, tree.splits_always) } else { None },
             shares,
             reports_opens: traits.wants_opens,
             reports_closes: tree.note_calls(traits.wants_opens && traits.wants_flushes, !traits.never_waits),

@@ -52,6 +52,8 @@ pub(crate) struct Tree {
     pub(crate) watches: Watches,
     pub(crate) observers: Observers,
     pub(crate) record_locks: RecordLocks,
+    /// Directories are split at once: for tests.
+    pub(crate) splits_always: bool,
     next_number: AtomicU64,
     /// Whether a file system of the tree has, or had, [`FsTraits::wants_flushes`](crate::dcache::fs::FsTraits).
     has_flushes: AtomicBool,
@@ -147,6 +149,7 @@ impl Tree {
             watches: Watches::new(),
             observers: Observers::default(),
             record_locks: RecordLocks::new(),
+            splits_always: paths.splits_always,
             next_number: AtomicU64::new(1),
             has_flushes: AtomicBool::new(false),
             may_wait: AtomicBool::new(false),

@@ -89,6 +89,7 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr
     let request = Request::of(cred);
     let now = request.now;
     let before = held.attr()?;
+    let _whole = sb.lock_if_split(held.dentry());
     check(cred, sb, inode, &before, set)?;
     let set = &allowed(cred, &before, set);
     sb.fs().set_attr(&request, inode, set)?;

@@ -46,27 +46,39 @@ impl Entry<'_, '_> {
         let request = self.making();
         (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
         let is_dir = attr.is_dir();
-        if is_dir && dir.links() >= LINK_MAX {
-            return Err(Errno::EMLINK);
+        if is_dir {
+            self.check_links(dir)?;
         }
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
         let created = self.sb.fs().create(&request, dir, self.last.name, &mut attr, what.body);
         // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
         // system may have made it.
-        if !self.dir.object().is_complete() {
+        // (In a section it has all names.)
+        if self.section().is_none() && !self.dir.object().is_complete() {
             self.sb.forget_negative(self.dir, self.named());
         }
         let node = created?;
         let valid = self.sb.valid_in(self.dir);
         let new = Fresh { node, attr: &attr, link_body: what.body, valid, reply: None };
         let made = match self.section() {
-            Some(guard) => self.sb.add_in(guard, slot, self.dir, self.named(), &new),
-            None => self.sb.add(slot, self.dir, self.named(), &new),
+            Some(guard) => self.sb.add_in(guard, self.names, slot, self.dir, self.named(), &new),
+            None => self.sb.add_in(&self.sb.domain.read(), self.names, slot, self.dir, self.named(), &new),
         };
         self.sb.begin_acls(&request, made, acl);
-        self.sb.touch_dir(self.dir, 1, i32::from(is_dir), request.now);
+        self.touch_dir(dir, 1, i32::from(is_dir), request.now);
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
         Ok(made)
+    }
+
+    /// Checks that the directory may have another subdirectory.
+    #[inline]
+    fn check_links(&self, dir: &Inode) -> Result<(), Errno> {
+        match self.names {
+            None if dir.links() >= LINK_MAX => Err(Errno::EMLINK),
+            // So all stripes together cannot pass the limit. Near it, the directory is locked whole.
+            Some(names) if dir.links() >= LINK_MAX / 2 || !names.may_add_subdir(LINK_MAX / 2) => Err(self.leave()),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that the entry can be created: it is a name that does not exist, and only a directory may have
@@ -210,7 +222,8 @@ impl Entry<'_, '_> {
             return Err(Errno::EXDEV);
         }
         let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
-        let attr = held.attr()?;
+        // Of a directory only mode and owner matter. Its other attributes may need its lock, which must not be taken here.
+        let attr = if held.dentry().object().is_dir() { inode.attr() } else { held.attr()? };
         self.context.may_link(self.sb, inode, &attr)?;
         self.context.may_change(self.sb, self.dir)?;
         if attr.is_dir() {
@@ -219,7 +232,7 @@ impl Entry<'_, '_> {
         if attr.nlink >= LINK_MAX {
             return Err(Errno::EMLINK);
         }
-        let request = self.context.request();
+        let (dir, request) = (self.dir_inode()?, self.context.request());
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
         // Atomic under the inode's lock, so that a file cannot lose its last name and gain another. Where the file system
         // reports links, the copy may be wrong, and the file system checks that.
@@ -232,7 +245,7 @@ impl Entry<'_, '_> {
             attr.ctime = request.now;
             Ok(())
         })?;
-        if let Err(errno) = self.sb.fs().link(&request, self.dir_inode()?, self.last.name, inode) {
+        if let Err(errno) = self.sb.fs().link(&request, dir, self.last.name, inode) {
             inode.link_changed(-1, attr.ctime);
             // As for a new file.
             self.sb.forget_negative(self.dir, self.named());
@@ -245,8 +258,8 @@ impl Entry<'_, '_> {
         }
         self.sb.forget_negative(self.dir, self.named());
         let (inode, valid) = (InodeRef::again(inode), self.sb.valid_in(self.dir));
-        let made = self.sb.add_alias(slot, self.dir, self.named(), inode, valid);
-        self.sb.touch_dir(self.dir, 1, 0, request.now);
+        let made = self.sb.add_alias(self.names, slot, self.dir, self.named(), inode, valid);
+        self.touch_dir(dir, 1, 0, request.now);
         publish::created(self.sb, self.dir, made, self.last.name, false);
         Ok(())
     }

@@ -13,6 +13,8 @@
 //! the context, so the operation counts and copies none of them. What might wait all the same leaves the section and
 //! begins again ([`Entry::leave`]).
 
+mod in_section;
+
 use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE};
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
@@ -23,10 +25,12 @@ use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
 use crate::dcache::reclaim::{LockedDirs, MayEvict};
 use crate::dcache::slot::CountedDentry;
+use crate::dcache::split::{NameLock, Names};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::mount::{Mount, MountRef};
+use crate::ops::entry::in_section::keep;
 use crate::ops::last::{Last, LastKind};
 use crate::walk::permission::{may, may_block};
 use crate::walk::walk_end::{DirKept, LockedOrCounted, WalkEnd};
@@ -114,6 +118,8 @@ pub(crate) struct Entry<'t, 'p> {
     pub(crate) dir: &'t Dentry,
     pub(crate) last: &'t Last<'p>,
     pub(crate) hash: u64,
+    /// Where the directory keeps the name, if it is split: then the name is locked, and not the directory.
+    pub(crate) names: Option<&'t Names<'t>>,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
     /// By the context's state at the moment of the lock.
@@ -124,7 +130,8 @@ pub(crate) struct Entry<'t, 'p> {
 /// What keeps the mount of a locked directory.
 #[derive(Clone, Copy)]
 enum Keeper<'t> {
-    Count(&'t PerCpuArc<Mount>),
+    /// Set: the operation must be done with the whole directory locked.
+    Count(&'t PerCpuArc<Mount>, &'t Cell<bool>),
     /// The walk's section. Set: the operation must be done outside of it.
     Section(&'t ReadGuard<'t>, &'t Cell<bool>),
 }
@@ -134,19 +141,29 @@ impl<'t> Entry<'t, '_> {
     #[inline(always)]
     pub(crate) fn section(&self) -> Option<&'t ReadGuard<'t>> {
         match self.keeper {
-            Keeper::Count(_) => None,
+            Keeper::Count(..) => None,
             Keeper::Section(guard, _) => Some(guard),
         }
     }
 
-    /// Notes that the operation, which has changed nothing yet, might wait. It fails with the returned error and begins again
-    /// outside of the walk's section.
+    /// Notes that the operation, which has changed nothing yet, might wait, or that the lock of a name is not enough
+    /// for it. It fails with the returned error and begins again, outside of the walk's section or with the whole
+    /// directory locked.
     #[cold]
     pub(crate) fn leave(&self) -> Errno {
-        if let Keeper::Section(_, leaves) = self.keeper {
-            leaves.set(true);
-        }
+        let (Keeper::Section(_, leaves) | Keeper::Count(_, leaves)) = self.keeper;
+        leaves.set(true);
         Errno::EAGAIN
+    }
+
+    /// Updates the length, links and times of the directory, whose inode is `dir`, or the share of the name's stripe,
+    /// after an entry was added (`by` = 1) or removed (-1).
+    #[inline(always)]
+    pub(super) fn touch_dir(&self, dir: &Inode, by: i64, subdirs: i32, now: i64) {
+        match self.names {
+            None => dir.entry_changed(by * self.sb.entry_size, subdirs, now),
+            Some(names) => names.touch(subdirs, now),
+        }
     }
 
     /// The directory's inode.
@@ -177,7 +194,8 @@ impl<'t> Entry<'t, '_> {
         }
     }
 
-    /// The result of a search in a walk's section. The walk found the directory hashed, and it is complete, so none is the answer.
+    /// The result of a search in a walk's section. The walk found the directory hashed, and it is complete, so none
+    /// is the answer.
     #[inline(always)]
     fn checked<'r>(&self, found: Option<&'r Dentry>) -> Result<Option<&'r Dentry>, Errno> {
         match found {
@@ -200,7 +218,9 @@ impl<'t> Entry<'t, '_> {
 
     /// Holds `dentry`. Not in a walk's section.
     pub(crate) fn hold(&self, pinned: CountedDentry) -> OwnedPlace {
-        let Keeper::Count(mount) = self.keeper else { unreachable!("a place is held outside of the walk's section") };
+        let Keeper::Count(mount, _) = self.keeper else {
+            unreachable!("a place is held outside of the walk's section")
+        };
         OwnedPlace::new(mount.clone(), pinned)
     }
 }
@@ -293,16 +313,17 @@ impl Context {
         f: impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
+        let whole = Cell::new(false);
         loop {
-            let kept = self.parent_with(links, base, path, &last, |found| found.lock_or_pin())?;
-            if let Some(done) = self.in_kept(kept, &last, path, &f) {
+            let kept = self.parent_with(links, base, path, &last, |found| keep(found, &last, whole.get()))?;
+            if let Some(done) = self.in_kept(kept, &last, path, &f, &whole) {
                 return done;
             }
         }
     }
 
-    /// [`Context::in_parent`] for an operation that may take place in the walk's read section. `f` is called again, outside of it,
-    /// if it [left](Entry::leave).
+    /// [`Context::in_parent`] for an operation that may take place in the walk's read section. `f` is called again,
+    /// outside of it, if it [left](Entry::leave).
     #[inline]
     pub(crate) fn in_parent_quick<'p, R>(
         &self,
@@ -316,7 +337,7 @@ impl Context {
         let done = self.parent_with(0, base, path, &last, |found| match self.try_in_section(found, &last, &f) {
             Some(done) => done.map(Some),
             None => {
-                kept.set(Some(found.lock_or_pin()?));
+                kept.set(Some(keep(found, &last, false)?));
                 Ok(None)
             }
         })?;
@@ -336,14 +357,15 @@ impl Context {
         path: &'p [u8],
         f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
-        match kept.and_then(|kept| self.in_kept(kept, last, path, f)) {
+        match kept.and_then(|kept| self.in_kept(kept, last, path, f, &Cell::new(false))) {
             Some(done) => done,
             None => self.in_parent(base, path, f),
         }
     }
 
-    /// Locks a directory that a walk found, if the walk has not, and calls `f`. `None`: the directory moved between the walk and
-    /// the lock, so the operation walks again: each time, another thread made progress.
+    /// Locks a directory that a walk found, or a name of it, if the walk has not, and calls `f`. `None`: the
+    /// directory moved between the walk and the lock, so the operation walks again: each time, another thread made
+    /// progress. Or the operation [left](Entry::leave) the lock of a name, sets `whole`, and begins again.
     #[inline(never)]
     fn in_kept<'p, R>(
         &self,
@@ -351,67 +373,58 @@ impl Context {
         last: &Last<'p>,
         path: &[u8],
         f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+        whole: &Cell<bool>,
     ) -> Option<Result<R, Errno>> {
         let DirKept { mount, kept, seq, links } = found;
         let (mount, sb) = (&mount, &*mount.sb);
+        let hash = sb.hash_again(last.name, last.short);
         let counted;
         let (dir, lock) = match kept {
             LockedOrCounted::Locked(locked) => {
                 let (dir, lock) = locked.bind(sb);
-                (dir, sb.ranks.taken(Rank::Directory, lock))
+                (dir, NameLock::new(sb.ranks.taken(Rank::Directory, lock), None))
+            }
+            LockedOrCounted::Named(locked) => {
+                let (dir, lock, names) = locked.bind(sb);
+                (dir, NameLock::new(sb.ranks.taken(Rank::Directory, lock), Some(names)))
             }
             LockedOrCounted::Counted(dir) => {
                 counted = Pinned(sb, Some(dir));
-                let lock = sb.ranks.lock(Rank::Directory, &counted.lock);
+                let lock = match whole.get() {
+                    true => NameLock::new(sb.lock_dir(&counted), None),
+                    false => sb.lock_name(&counted, hash, true),
+                };
                 if counted.seq.retry(seq) {
                     return None;
                 }
                 (&*counted, lock)
             }
         };
+        let names = lock.names;
         let mut held = LockedDirs::new(lock);
-        let hash = sb.hash_again(last.name, last.short);
         let (cred, timeout) = {
             let guard = self.tree().domain.read();
             let caller = self.caller_rcu(&guard);
             (caller.cred.clone(), caller.timeout)
         };
-        let (caller, keeper) = (Caller { cred: &cred, timeout }, Keeper::Count(mount));
-        let entry = Entry { context: self, mount: mount.borrow(), sb, dir, last, hash, links, caller, keeper };
-        Some(f(&entry, held.may_evict()).map_err(|errno| nul_or(path, errno)))
-    }
-
-    /// What `f` returns in the walk's section, if it can take place there.
-    #[inline(always)]
-    fn try_in_section<'p, R>(
-        &self,
-        found: &WalkEnd<'_>,
-        last: &Last<'p>,
-        f: &impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
-    ) -> Option<Result<R, Errno>> {
-        let sb = found.sb();
-        if !sb.is_quick {
-            return None;
-        }
-        let mut held = LockedDirs::new(sb.ranks.taken(Rank::Directory, found.lock_here()?));
-        let leaves = Cell::new(false);
+        let (caller, keeper) = (Caller { cred: &cred, timeout }, Keeper::Count(mount, whole));
         let entry = Entry {
             context: self,
-            mount: found.mount,
+            mount: mount.borrow(),
             sb,
-            dir: found.dentry,
+            dir,
             last,
-            hash: sb.hash_again(last.name, last.short),
-            links: found.links,
-            caller: self.caller_rcu(found.guard),
-            keeper: Keeper::Section(found.guard, &leaves),
+            hash,
+            names: names.as_ref(),
+            links,
+            caller,
+            keeper,
         };
         let done = f(&entry, held.may_evict());
-        if leaves.get() {
-            found.unlocked();
+        if names.is_some() && whole.get() {
             return None;
         }
-        Some(done)
+        Some(done.map_err(|errno| nul_or(path, errno)))
     }
 
     /// The caller of an operation, by the state of the context now.

@@ -3,7 +3,6 @@
 use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE};
 use crate::base::attr::S_ISVTX;
 use crate::base::errno::Errno;
-use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
@@ -58,7 +57,7 @@ impl Context {
             may_remove(entry.caller.cred, entry.sb, entry.dir, victim, true)?;
             check_no_mount(victim)?;
             // After the release of this lock no entry can be created in it, since it is unhashed.
-            let _held = entry.sb.ranks.lock_nested(Rank::Directory, &victim.lock);
+            let _held = entry.sb.lock_dir_nested(victim);
             self.check_empty(victim)?;
             entry.remove(victim, true)
         })
@@ -113,18 +112,15 @@ impl Entry<'_, '_> {
         if self.section().is_some() && inode.stored() > MOST_FREED {
             return Err(self.leave());
         }
-        let request = self.caller.request();
-        self.sb.fs().unlink(&request, self.dir_inode()?, self.last.name, inode)?;
+        let (dir, request) = (self.dir_inode()?, self.caller.request());
+        self.sb.fs().unlink(&request, dir, self.last.name, inode)?;
         if is_dir {
             self.sb.forget_children(victim);
         }
         publish::removed(self.sb, self.dir, victim, self.last.name, is_dir);
         let links = if is_dir { 2 } else { 1 };
-        match self.section() {
-            Some(guard) => self.sb.delete_in(guard, self.dir, victim, self.hash, links, request.now),
-            None => self.sb.delete(self.dir, victim, self.hash, links, request.now),
-        }
-        self.sb.touch_dir(self.dir, -1, -i32::from(is_dir), request.now);
+        self.sb.delete_in(self.section(), self.names, self.dir, victim, self.hash, links, request.now);
+        self.touch_dir(dir, -1, -i32::from(is_dir), request.now);
         Ok(())
     }
 }

@@ -93,19 +93,18 @@ impl<'t> DirLocks<'t> {
     /// The first is checked before the second is locked, and then stays what it is. So the second, even if
     /// it was removed by now, is not an ancestor of the first, and the order holds.
     fn two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Option<Self> {
-        let held = sb.ranks.lock(Rank::Directory, &first.dir().lock);
+        let held = sb.lock_dir(first.dir());
         if !first.is_current() {
             return None;
         }
         let is_other = !core::ptr::eq(first.dir(), second.dir());
-        let other =
-            is_other.then(|| Second::Waited { _lock: sb.ranks.lock_nested(Rank::Directory, &second.dir().lock) });
+        let other = is_other.then(|| Second::Waited { _lock: sb.lock_dir_nested(second.dir()) });
         second.is_current().then_some(Self { _first: held, _second: other })
     }
 
     /// Locks `first`, and tries to lock `second`.
     fn try_two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Try<Self> {
-        let held = sb.ranks.lock(Rank::Directory, &first.dir().lock);
+        let held = sb.lock_dir(first.dir());
         let Some(other) = second.dir().lock.try_lock() else { return Try::Busy };
         let other = Second::Tried { _lock: other, _ranked: sb.ranks.acquire_nested(Rank::Directory) };
         if first.is_current() && second.is_current() {
@@ -254,7 +253,7 @@ impl Context {
             return target.map_or(Ok(Done::Yes), |target| self.exchange_checked(ends, moved, target));
         }
         let victim = target.filter(|_| is_dir);
-        let target_lock = victim.map(|victim| ends.sb.ranks.lock_nested(Rank::Directory, &victim.lock));
+        let target_lock = victim.map(|victim| ends.sb.lock_dir_nested(victim));
         if let (Some(target), Some(_)) = (target, &target_lock) {
             self.check_empty(target)?;
         }

@@ -91,6 +91,7 @@ pub(crate) fn set(
     held.mount().check_writable()?;
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
+    let _whole = sb.lock_if_split(held.dentry());
     if let Some(kind) = AclKind::of_xattr(name) {
         let acl = acl_to_set(cred, &attr, kind, value)?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);
@@ -108,6 +109,7 @@ pub(crate) fn remove(held: &OwnedPlace, cred: &Credentials, request: &Request, n
     held.mount().check_writable()?;
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
+    let _whole = sb.lock_if_split(held.dentry());
     if let Some(kind) = AclKind::of_xattr(name) {
         let acl = acl_to_set(cred, &attr, kind, &[])?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);

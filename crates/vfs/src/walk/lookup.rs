@@ -29,7 +29,6 @@
 
 use crate::base::errno::Errno;
 use crate::base::name::Named;
-use crate::base::rank::{Locked, Rank};
 use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
@@ -37,6 +36,7 @@ use crate::dcache::fs::{NewInode, Request, Valid};
 use crate::dcache::inode::{Before, Inode};
 use crate::dcache::reclaim::{LockedDirs, MayEvict, SlotKind};
 use crate::dcache::slot::{CountedDentry, dentry_beside};
+use crate::dcache::split::NameLock;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
 use prim::atomic::{
@@ -100,7 +100,7 @@ pub(crate) fn find_held(
             // Changes and invalidations may overtake each answer. Under the lock one answer is used all the
             // same.
             LookupResult::Again if tries == MOST_TRIES => {
-                let mut held = lock_dir(sb, dir.dentry())?;
+                let mut held = lock_name(sb, dir.dentry(), named.hash)?;
                 let found = find_locked(sb, held.may_evict(), || request.clone(), dir.dentry(), named)?;
                 return Ok(found.and_then(|entry| sb.pin(entry)));
             }
@@ -111,13 +111,13 @@ pub(crate) fn find_held(
     }
 }
 
-fn lock_dir<'d>(sb: &'d SuperBlock, dir: &'d Dentry) -> Result<LockedDirs<Locked<'d>>, Errno> {
-    let held = sb.ranks.lock(Rank::Directory, &dir.lock);
+fn lock_name<'d>(sb: &'d SuperBlock, dir: &'d Dentry, hash: u64) -> Result<LockedDirs<NameLock<'d>>, Errno> {
+    let held = sb.lock_name(dir, hash, false);
     if dir.object().is_hashed() { Ok(LockedDirs::new(held)) } else { Err(Errno::ENOENT) }
 }
 
 fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Result<Look, Errno> {
-    let _held = lock_dir(sb, dir)?;
+    let _held = lock_name(sb, dir, named.hash)?;
     let version = sb.versions.of(dir);
     Ok(match sb.cached(dir, named) {
         Some(entry) if (is_fresh || is_good(entry)) && !is_positive(entry) => Look::Absent,
@@ -204,7 +204,7 @@ fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, request: &Request) -> 
     };
     let invalidations = sb.invalidations();
     let reply = fetch_name(sb, dir, named.name, stale.as_ref().map(|stale| stale.get(sb)), request);
-    let answer = match lock_dir(sb, dir) {
+    let answer = match lock_name(sb, dir, named.hash) {
         Err(errno) => LookupResult::Failed(errno),
         Ok(_held) if sb.versions.of(dir) != version => LookupResult::Again,
         Ok(mut held) => {
@@ -299,7 +299,7 @@ fn insert(
     }
     sb.renew_acls(first, &inode, acls_of(new));
     sb.set_valid(&inode, new.valid);
-    sb.add_alias(slot, dir, named, inode, new.valid);
+    sb.add_alias(None, slot, dir, named, inode, new.valid);
     Ok(())
 }
 

@@ -14,7 +14,8 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fallback::Fallback;
 use crate::dcache::inode::Inode;
 use crate::dcache::object::Object;
-use crate::dcache::slot::{CountedDentry, LockedDentry, inode_of};
+use crate::dcache::slot::{CountedDentry, LockedDentry, LockedName, inode_of};
+use crate::dcache::split::{Names, Splits};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
 use crate::mount::{Mount, MountRef};
@@ -149,42 +150,66 @@ impl<'a> WalkEnd<'a> {
         pinned.ok_or(Errno::EAGAIN)
     }
 
-    /// Takes a count on the mount and the lock of the directory, where another thread does not have it: the directory then has
-    /// its name and is what the walk found. Otherwise counts as [`WalkEnd::pin`] does. (A ref-walk counts always: its end may
-    /// take locks of directories.)
+    /// Takes a count on the mount and the lock of the directory, where another thread does not have it, or that of the name with the
+    /// hash that `hash` returns, if the directory is split: the directory then has its name and is what the walk found. Otherwise
+    /// counts as [`WalkEnd::pin`] does. (A ref-walk counts always: its end may take locks of directories.)
     ///
     /// # Errors
     /// Those of [`WalkEnd::pin`].
     #[inline(always)]
-    pub(crate) fn lock_or_pin(&self) -> Result<DirKept, Errno> {
+    pub(crate) fn lock_or_pin(&self, hash: impl FnOnce() -> Option<u64>) -> Result<DirKept, Errno> {
         if self.held.is_some() {
             return self.pin_parts();
         }
         let mount = self.mount.to_arc().ok_or_else(|| self.unmounting())?;
         if self.object.is_hashed()
-            && let Some(locked) = LockedDentry::try_lock(self.sb(), self.guard, self.dentry, self.seq)
+            && let Some(kept) = self.lock_or_enter(hash)
         {
             self.pinned.set(true);
-            return Ok(DirKept { mount, kept: LockedOrCounted::Locked(locked), seq: self.seq, links: self.links });
+            return Ok(DirKept { mount, kept, seq: self.seq, links: self.links });
         }
         drop(mount);
         self.pin_parts()
+    }
+
+    #[inline(always)]
+    fn lock_or_enter(&self, hash: impl FnOnce() -> Option<u64>) -> Option<LockedOrCounted> {
+        if self.dentry.lock.is_free()
+            && !self.sb().splits_always()
+            && let Some(locked) = LockedDentry::try_lock(self.sb(), self.guard, self.dentry, self.seq)
+        {
+            return Some(LockedOrCounted::Locked(locked));
+        }
+        LockedName::enter(self.sb(), self.guard, self.dentry, self.seq, hash()?).map(LockedOrCounted::Named)
     }
 
     /// Locks the directory for an operation in the walk's section, where another thread does not have it, and it has its name and
     /// is what the walk found. The closure's result then stays valid.
     #[inline(always)]
     pub(crate) fn lock_here(&self) -> Option<MutexGuard<'a, ()>> {
-        if self.held.is_some() || !self.object.is_hashed() {
+        if self.held.is_some() || !self.object.is_hashed() || self.sb().splits_always() {
             return None;
         }
         let lock: &'a Mutex<()> = &self.dentry.lock;
-        let lock = lock.try_lock()?;
+        // Looks first: the line of a split directory's lock stays with all readers.
+        let lock = lock.is_free().then(|| lock.try_lock()).flatten()?;
         if self.dentry.seq.retry(self.seq) {
             return None;
         }
         self.pinned.set(true);
         Some(lock)
+    }
+
+    /// Locks the name with the hash `hash` in the directory for an operation in the walk's section, if the directory is split, has
+    /// its name and is what the walk found. The closure's result then stays valid.
+    pub(crate) fn enter_here(&self, hash: u64) -> Option<(MutexGuard<'a, ()>, Names<'a>)> {
+        if self.held.is_some() || !self.object.is_hashed() {
+            return None;
+        }
+        let splits: &'a Splits = self.sb().splits.as_deref()?;
+        let (lock, at) = splits.enter(self.guard, self.dentry, self.seq, hash)?;
+        self.pinned.set(true);
+        Some((lock, splits.names(at)))
     }
 
     #[cold]
@@ -213,5 +238,6 @@ pub(crate) struct DirKept {
 /// What keeps a directory when the walk's read section has ended.
 pub(crate) enum LockedOrCounted {
     Locked(LockedDentry),
+    Named(LockedName),
     Counted(CountedDentry),
 }

@@ -231,6 +231,18 @@ pub(crate) fn replace_directories(stage: &Stage, _: u64) {
     }
 }
 
+/// Lists a directory in which others make and remove names, and looks at its attributes.
+pub(crate) fn list_common(stage: &Stage, _: u64) {
+    let context = stage.context();
+    while stage.is_changing() {
+        let names = super::verdict::list(&context, "/common");
+        assert_eq!(names.iter().filter(|name| *name == "one").count(), 1, "{names:?}");
+        assert!(names.windows(2).all(|two| two[0] != two[1]), "listed twice: {names:?}");
+        let attr = context.attr(Base::CWD, b"/common", true).expect("/common");
+        assert!(matches!(attr.nlink, 2 | 3), "only /common/t comes and goes: {}", attr.nlink);
+    }
+}
+
 /// Makes and removes names in directories that come and go.
 pub(crate) fn create_below(stage: &Stage, _: u64) {
     let context = stage.context();

@@ -5,7 +5,7 @@ use super::kept_roles::{LEAST, let_go};
 use vfs_sim::{Base, Context, OpenFlags, Vfs};
 
 /// The names in a directory, in order, each as often as it is listed.
-fn list(context: &Context, path: &str) -> Vec<String> {
+pub(crate) fn list(context: &Context, path: &str) -> Vec<String> {
     let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
     let dir = context.open(Base::CWD, path.as_bytes(), flags, 0).expect(path);
     let mut names = Vec::new();

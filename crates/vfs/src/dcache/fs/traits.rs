@@ -44,13 +44,27 @@ pub struct FsTraits {
     /// memory that any thread of the tree replaced is freed. A [`Layer`](crate::Layer) never has it: its own methods may wait.
     /// A front end may serve many callers with one thread: [`Vfs::may_wait`](crate::Vfs::may_wait).
     pub never_waits: bool,
+    /// With `names_in_cache`: several threads may create, link and remove different names of one directory at once. The VFS then lets
+    /// them where threads often wait for a directory. Meanwhile the length, links and times of that directory, as
+    /// [`Inode::attr`](crate::Inode::attr) has them, lack some of the changes, and the file system must not change them, or mark
+    /// them stale.
+    pub changes_in_parallel: bool,
 }
 
 impl FsTraits {
     /// Whether names are created and removed in the walk's section.
     pub(crate) fn is_quick(&self) -> bool {
-        let asks = self.own_permissions || self.keeps_modes || self.reports_attributes;
-        self.names_in_cache && self.never_waits && !asks
+        self.never_waits && self.is_all_in_cache()
+    }
+
+    /// Whether directories are split where threads wait for them.
+    pub(crate) fn may_split(&self) -> bool {
+        self.changes_in_parallel && self.is_all_in_cache()
+    }
+
+    /// Whether the cache answers for names and rights.
+    fn is_all_in_cache(&self) -> bool {
+        self.names_in_cache && !self.own_permissions && !self.keeps_modes && !self.reports_attributes
     }
 }
 
@@ -70,6 +84,7 @@ impl Default for FsTraits {
             reports_attributes: false,
             entry_size: 0,
             never_waits: false,
+            changes_in_parallel: false,
         }
     }
 }
@@ -90,6 +105,7 @@ impl core::fmt::Debug for FsTraits {
             .field("reports_attributes", &self.reports_attributes)
             .field("entry_size", &self.entry_size)
             .field("never_waits", &self.never_waits)
+            .field("changes_in_parallel", &self.changes_in_parallel)
             .finish()
     }
 }

@@ -90,6 +90,15 @@ impl Inode {
         self.mode.store(next_version(self.mode.load(Relaxed)) | STALE, Relaxed);
     }
 
+    /// Marks the attributes of a directory, of which other threads keep a part ([`split`](crate::dcache::split)), or
+    /// ends the mark.
+    pub(crate) fn set_split(&self, is_split: bool) {
+        let _held = self.seq.write_lock();
+        // Relaxed: inside the sequence lock's write section.
+        let mode = self.mode.load(Relaxed) & !STALE;
+        self.mode.store(if is_split { mode | STALE } else { mode }, Relaxed);
+    }
+
     /// What the inode has before a request to its file system.
     pub(crate) fn before_request(&self) -> Before {
         // Relaxed: ordered by the samples of `seq`.

@@ -4,7 +4,9 @@
 
 use super::Address;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::split::{Names, Shelf, Stripe, StripeAt};
 use crate::dcache::superblock::SuperBlock;
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 use sync::rcu::ReadGuard;
 use sync::{Mutex, MutexGuard};
@@ -42,3 +44,37 @@ impl LockedDentry {
         (self.dentry.get(sb), unsafe { lock.guard_again() })
     }
 }
+
+/// The same for a name in a split directory.
+///
+/// A split directory that has its name keeps its slot while one of its stripes is locked: a removal needs all of them.
+#[must_use]
+pub(crate) struct LockedName {
+    dir: Address,
+    at: StripeAt,
+    /// The guard belongs to this thread.
+    of: PhantomData<*const ()>,
+}
+
+impl LockedName {
+    /// Locks the name with the hash `hash` in `dir`, if the directory is split, and has the sequence `seq` then.
+    pub(crate) fn enter(sb: &SuperBlock, guard: &ReadGuard<'_>, dir: &Dentry, seq: u32, hash: u64) -> Option<Self> {
+        let (held, at) = sb.splits.as_deref()?.enter(guard, dir, seq, hash)?;
+        core::mem::forget(held);
+        Some(Self { dir: Address::of(sb.dev, dir), at, of: PhantomData })
+    }
+
+    /// The directory, the guard and the stripe, in their superblock `sb`.
+    pub(crate) fn bind(self, sb: &SuperBlock) -> (&Dentry, MutexGuard<'_, ()>, Names<'_>) {
+        let splits = sb.splits.as_deref().expect("entered before");
+        // SAFETY: `enter` forgot the guard, in this thread, since this is not `Send`; and this value is used up.
+        let guard = unsafe { splits.lock_at(self.at).guard_again() };
+        (self.dir.get(sb), guard, splits.names(self.at))
+    }
+}
+
+// SAFETY: a lock, a link and numbers, all of them atomics, of which zeros are the free lock, no link and zero. (The lock's unit has no
+// bytes.)
+unsafe impl sync::zeroed::Zeroes for Stripe {}
+// SAFETY: as above.
+unsafe impl sync::zeroed::Zeroes for Shelf {}

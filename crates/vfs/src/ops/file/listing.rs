@@ -147,7 +147,7 @@ impl OpenFile {
         }
         let sb = self.held.sb();
         let dir = self.held.dentry();
-        let _locked = sb.ranks.lock(Rank::Directory, &dir.lock);
+        let _locked = sb.lock_dir(dir);
         if !dir.object().is_complete() {
             return self.fetch_entries(inode, listing);
         }

@@ -1,0 +1,120 @@
+//! What a thread does to a name of a split directory.
+//!
+//! # How it is locked
+//! As [`split`](super).
+//!
+//! # Where it comes from
+//! As [`split`](super).
+
+use super::WIDTH;
+use crate::dcache::children::{put_first, take_out};
+use crate::dcache::dentry::Dentry;
+use crate::dcache::slot::Link;
+use prim::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use sync::{Mutex, SpinLock};
+
+/// A share of the names of a split directory. Its lock protects all of it.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub(crate) struct Stripe {
+    pub(super) lock: Mutex<()>,
+    /// How much the number of entries changed, modulo 2^32.
+    pub(super) children: AtomicU32,
+    /// How much the number of subdirectories changed, modulo 2^32.
+    pub(super) subdirs: AtomicU32,
+    /// Whether anything changed since the slot was closed last.
+    pub(super) changes: AtomicU32,
+    /// The time of the last change.
+    pub(super) time: AtomicI64,
+}
+
+/// A list of entries that were made while the directory was split. Its lock protects it, and the places on the
+/// directory's list of entries with such addresses.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub(crate) struct Shelf {
+    pub(super) lock: SpinLock<()>,
+    pub(super) first: Link,
+    /// Entries that were put on it.
+    pub(super) made: AtomicU64,
+}
+
+/// Where a split directory keeps a name: the stripe, whose lock the caller has.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(super) stripe: &'a Stripe,
+    pub(super) shelves: &'a [Shelf],
+    /// The first cookie of the first shelf. Those of a shelf follow one another at distances of [`WIDTH`].
+    pub(super) base: u64,
+}
+
+impl Names<'_> {
+    /// Puts a new entry on its shelf.
+    #[cold]
+    pub(in crate::dcache) fn insert(&self, dentry: &Dentry) {
+        let at = shelf_of(dentry);
+        let shelf = &self.shelves[at];
+        let held = shelf.lock.lock();
+        // Relaxed, here and below: under the locks.
+        let made = shelf.made.load(Relaxed);
+        shelf.made.store(made + 1, Relaxed);
+        dentry.cookie.store(self.base + made * WIDTH as u64 + at as u64, Relaxed);
+        put_first(&shelf.first, dentry);
+        drop(held);
+        add(&self.stripe.children, 1);
+    }
+
+    /// Takes an entry of the directory `dir` off its list.
+    #[cold]
+    pub(in crate::dcache) fn remove(&self, dir: &Dentry, dentry: &Dentry) {
+        if dentry.cookie.load(Relaxed) < self.base {
+            self.remove_older(dir, dentry);
+        } else {
+            let shelf = &self.shelves[shelf_of(dentry)];
+            let _held = shelf.lock.lock();
+            take_out(&shelf.first, dentry);
+        }
+        add(&self.stripe.children, u32::MAX);
+    }
+
+    /// Takes an entry from before the split off the directory's list.
+    fn remove_older(&self, dir: &Dentry, dentry: &Dentry) {
+        loop {
+            // A guess: decided under the locks.
+            let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
+            let mut at = [Some(dentry), before, after].map(|one| one.map_or(0, |one| 1 + shelf_of(one)));
+            at.sort_unstable();
+            let is_first = |k: usize| at[k] != 0 && (k == 0 || at[k] != at[k - 1]);
+            let _held = [0, 1, 2].map(|k| is_first(k).then(|| self.shelves[at[k] - 1].lock.lock()));
+            let is_same =
+                |link: &Link, one: Option<&Dentry>| one.map_or_else(|| link.get().is_none(), |one| link.is(one));
+            if is_same(&dentry.sib_prev, before) && is_same(&dentry.sib_next, after) {
+                return take_out(&dir.first_child, dentry);
+            }
+        }
+    }
+
+    /// Notes a change of the directory's entries at `now`.
+    #[cold]
+    pub(crate) fn touch(&self, subdirs: i32, now: i64) {
+        let stripe = self.stripe;
+        add(&stripe.subdirs, subdirs.cast_unsigned());
+        stripe.changes.store(1, Relaxed);
+        stripe.time.store(stripe.time.load(Relaxed).max(now), Relaxed);
+    }
+
+    /// Whether the stripe may have another subdirectory, so that all stripes together have no more than `most`.
+    pub(crate) fn may_add_subdir(&self, most: u32) -> bool {
+        self.stripe.subdirs.load(Relaxed).cast_signed() < (most / WIDTH as u32).cast_signed()
+    }
+}
+
+/// Adds to a word that the caller's lock protects.
+fn add(word: &AtomicU32, by: u32) {
+    word.store(word.load(Relaxed).wrapping_add(by), Relaxed);
+}
+
+/// The shelf of an entry: one for 32 slots side by side.
+fn shelf_of(dentry: &Dentry) -> usize {
+    (core::ptr::from_ref(dentry) as usize >> 11) % WIDTH
+}

@@ -1,0 +1,90 @@
+//! Operations on a name in the walk's read section, with the lock of the directory or of the name.
+//!
+//! # How it is locked
+//! As [`entry`](super).
+//!
+//! # Where it comes from
+//! As [`entry`](super).
+
+use crate::base::errno::Errno;
+use crate::base::rank::Rank;
+use crate::dcache::reclaim::{LockedDirs, MayEvict};
+use crate::dcache::split::Names;
+use crate::mount::context::Context;
+use crate::ops::entry::{Entry, Keeper};
+use crate::ops::last::Last;
+use crate::walk::walk_end::{DirKept, WalkEnd};
+use core::cell::Cell;
+use sync::MutexGuard;
+
+impl Context {
+    /// What `f` returns in the walk's section, if it can take place there.
+    #[inline(always)]
+    pub(super) fn try_in_section<'p, R>(
+        &self,
+        found: &WalkEnd<'_>,
+        last: &Last<'p>,
+        f: &impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+    ) -> Option<Result<R, Errno>> {
+        let sb = found.sb();
+        if !sb.is_quick {
+            return None;
+        }
+        let Some(lock) = found.lock_here() else { return self.try_in_split(found, last, f) };
+        self.in_section(found, last, (lock, None), sb.hash_again(last.name, last.short), f)
+    }
+
+    /// The same for a directory that another thread has locked, if it is split.
+    #[cold]
+    #[inline(never)]
+    fn try_in_split<'p, R>(
+        &self,
+        found: &WalkEnd<'_>,
+        last: &Last<'p>,
+        f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+    ) -> Option<Result<R, Errno>> {
+        let hash = found.sb().hash_again(last.name, last.short);
+        let (lock, names) = found.enter_here(hash)?;
+        self.in_section(found, last, (lock, Some(names)), hash, f)
+    }
+
+    /// What `f` returns in the walk's section, with the lock of the directory or of the name.
+    #[inline(always)]
+    fn in_section<'a, 'p, R>(
+        &self,
+        found: &WalkEnd<'a>,
+        last: &Last<'p>,
+        (lock, names): (MutexGuard<'a, ()>, Option<Names<'a>>),
+        hash: u64,
+        f: &(impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno> + ?Sized),
+    ) -> Option<Result<R, Errno>> {
+        let sb = found.sb();
+        let mut held = LockedDirs::new(sb.ranks.taken(Rank::Directory, lock));
+        let leaves = Cell::new(false);
+        let entry = Entry {
+            context: self,
+            mount: found.mount,
+            sb,
+            dir: found.dentry,
+            last,
+            hash,
+            names: names.as_ref(),
+            links: found.links,
+            caller: self.caller_rcu(found.guard),
+            keeper: Keeper::Section(found.guard, &leaves),
+        };
+        let done = f(&entry, held.may_evict());
+        if leaves.get() {
+            found.unlocked();
+            return None;
+        }
+        Some(done)
+    }
+}
+
+/// Keeps the directory of a path's `last` component, and its lock or that of the name, where it can be taken at once; not that of the
+/// name if the directory must be locked `whole`.
+#[inline(always)]
+pub(super) fn keep(found: &WalkEnd<'_>, last: &Last<'_>, whole: bool) -> Result<DirKept, Errno> {
+    found.lock_or_pin(|| (!whole).then(|| found.sb().hash_again(last.name, last.short)))
+}
