@@ -6,6 +6,8 @@
 use crate::input::Input;
 use ramfs::RamFs;
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use testkit::{Counting, Counts};
@@ -273,10 +275,10 @@ fn unmount_all(context: &Context) {
         let mounted = &mounts[1..];
         for mount in mounted.iter().rev() {
             // The path may lead to another mount over this one: then that goes first, and this in the next round.
-            let _ = context.unmount(Base::CWD, &mount.mountpoint, UnmountFlags::NOFOLLOW);
+            let _ = context.unmount(Base::CWD, mount.mountpoint.as_os_str().as_bytes(), UnmountFlags::NOFOLLOW);
         }
         if context.mounts().len() == mounts.len() {
-            let hidden = mounted.iter().any(|mount| mount.mountpoint == b"/");
+            let hidden = mounted.iter().any(|mount| mount.mountpoint == Path::new("/"));
             assert!(mounted.is_empty() || hidden, "busy, and nothing is in use: {mounted:?}");
             return;
         }
