@@ -17,7 +17,7 @@ pub(crate) use row::Owner;
 
 use fuse::{Checks, MountOptions, Ttls};
 use hostfs::{HostAcls, MountPoints, Ownership, Revalidate};
-use lightfoot::{MountFlags, RamOptions, UserLimits};
+use lightfoot::{MountFlags, RamLimits, RamOptions, UserLimits};
 use row::{Form, Row};
 use std::fmt;
 use std::time::Duration;
@@ -160,7 +160,7 @@ impl Settings {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         Self {
             mount: MountOptions { name: String::new(), ..MountOptions::default() },
-            ram: RamOptions { uid, gid, ..RamOptions::default() },
+            ram: RamOptions { uid, gid, limits: RamLimits::tmpfs(), ..RamOptions::default() },
             host: HostSettings::default(),
             flags: MountFlags::default(),
             budget: Budget::default(),
@@ -314,7 +314,6 @@ fn list(valid: &[Owner]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lightfoot::RamLimits;
 
     const ON_RAM: Place = Place::CommandLine(Some(Owner::Ram));
     const ON_DIRECTORY: Place = Place::CommandLine(Some(Owner::Directory));

@@ -54,21 +54,14 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # Host directories
-//! A tree can show a directory of the host, alone or mounted beside others ([`HostFs`], [`Vfs::host`]). Walks use what
-//! is cached and get the rest from the host. [`HostOptions`] say whether other programs change the directory.
+//! # Features
+//! Without features the crate has trees in memory, and your own file systems ([`fs`]).
 //!
-//! ```
-//! # let source = std::env::temp_dir().join(format!("lightfoot-doc-{}", std::process::id()));
-//! # std::fs::create_dir(&source)?;
-//! let ctx = lightfoot::Vfs::host(&source)?.context();
-//! ctx.write("/made", "here")?;
-//! assert_eq!(std::fs::read_to_string(source.join("made"))?, "here");
-//! std::os::unix::fs::symlink("/etc", source.join("out"))?;
-//! assert!(ctx.metadata("/out/passwd").is_err()); // The tree's root is the source: there is no /etc in it.
-//! # std::fs::remove_dir_all(&source)?;
-//! # Ok::<(), std::io::Error>(())
-//! ```
+//! | feature | what it adds |
+//! |---------|--------------|
+//! | `host`  | host directories as file systems: `Vfs::host`, `HostFs` |
+//!
+//! The crate builds on Linux only.
 //!
 //! # Paths
 //! Any byte string: `&str`, `&[u8]`, [`std::path::Path`] and their owned forms are all [`AsPath`]. A name may have any
@@ -80,6 +73,9 @@
 //! the kernel. [`View::explain`] finds the component of the path that failed.
 
 #![forbid(unsafe_code)]
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("Lightfoot needs Linux: its deferred freeing uses futex(2) and membarrier(2)");
 
 mod access;
 mod context;
@@ -98,6 +94,7 @@ pub use context::Context;
 pub use dir::Dir;
 pub use dir_builder::DirBuilder;
 pub use file::{File, OpenOptions};
+#[cfg(feature = "host")]
 pub use hostfs::{AccessTimes, HostFs, HostHandle, HostOptions, HostStats, MountPoints, Ownership, Revalidate};
 pub use metadata::{FileTimes, FileType, Metadata, Permissions};
 pub use path::AsPath;
@@ -128,13 +125,23 @@ pub struct Vfs {
 }
 
 impl Vfs {
-    /// An empty tree in memory. Its root directory belongs to uid 0 and has mode 0755.
+    /// An empty tree in memory. Its root directory belongs to uid 0 and has mode 0755. Its contents take at most half of the
+    /// machine's memory, and so do its names ([`RamLimits::default`]); then changes fail with `ENOSPC`.
     #[must_use]
     pub fn ram() -> Self {
         Self::new(RamFs::new())
     }
 
     /// An empty tree in memory, with these limits, owner and mode of its root directory.
+    ///
+    /// ```
+    /// use lightfoot::{RamLimits, RamOptions, Vfs};
+    ///
+    /// let limits = RamLimits { bytes: Some(64 << 20), inodes: Some(10_000), ..RamLimits::none() };
+    /// let ctx = Vfs::ram_with(RamOptions { limits, ..RamOptions::default() }).context();
+    /// assert_eq!(ctx.statvfs("/")?.fs.files, 10_000);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[must_use]
     pub fn ram_with(options: RamOptions) -> Self {
         Self::new(RamFs::with_options(&options))
@@ -175,10 +182,25 @@ impl Vfs {
     }
 
     /// A tree over the directory of the host at `path`, which other programs may change: cached entries are revalidated
-    /// after a second. [`HostFs`] with [`HostOptions`] has other choices.
+    /// after a second. [`HostFs`] with [`HostOptions`] has other choices; [`View::mount`] mounts one beside others.
+    ///
+    /// Walks use what is cached and get the rest from the host. They never leave the directory.
+    ///
+    /// ```
+    /// # let source = std::env::temp_dir().join(format!("lightfoot-doc-{}", std::process::id()));
+    /// # std::fs::create_dir(&source)?;
+    /// let ctx = lightfoot::Vfs::host(&source)?.context();
+    /// ctx.write("/made", "here")?;
+    /// assert_eq!(std::fs::read_to_string(source.join("made"))?, "here");
+    /// std::os::unix::fs::symlink("/etc", source.join("out"))?;
+    /// assert!(ctx.metadata("/out/passwd").is_err()); // The tree's root is the source: there is no /etc in it.
+    /// # std::fs::remove_dir_all(&source)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of [`HostFs::new`]: `ENOENT`, `ENOTDIR`, `EACCES`...
+    #[cfg(feature = "host")]
     pub fn host(path: impl AsRef<std::path::Path>) -> std::io::Result<Self> {
         Ok(Self::new(HostFs::new(path, &HostOptions::default())?))
     }

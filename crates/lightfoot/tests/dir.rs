@@ -5,8 +5,8 @@ mod answers;
 
 use answers::{errno, is, names};
 use lightfoot::{
-    Context, Credentials, Dir, DirBuilder, Errno, Fallback, FileTimes, OpenOptions, Permissions, RenameFlags, Resolve,
-    Scope, SetXattr, Vfs, View, WalkFailure,
+    Context, Credentials, Dir, DirBuilder, Errno, Fallback, FileTimes, MountFlags, OpenOptions, Permissions, RamFs,
+    RenameFlags, Resolve, Scope, SetXattr, Vfs, View, WalkFailure,
 };
 use std::io;
 use std::path::Path;
@@ -389,4 +389,18 @@ fn a_failed_walk_is_explained_by_its_component() {
         &format!("cannot walk `/in/{long}/x`: `{long}` in `/in`: File name too long (ENAMETOOLONG)"),
     );
     assert_eq!(user.explain("/in/good"), None);
+}
+
+#[test]
+fn an_escape_from_a_scope_is_explained_as_such_and_a_mount_is_not() {
+    let (_vfs, ctx) = tree();
+    ctx.create_dir("/in/mnt").unwrap();
+    ctx.mount(RamFs::new(), "/in/mnt", MountFlags::default()).unwrap();
+    let scope = ctx.open_dir("/in").unwrap().scoped().within(Resolve::NO_XDEV).unwrap();
+    for (path, leads_outside) in [("../out", true), ("/out", true), ("absolute", true), ("mnt", false)] {
+        let failure = scope.explain(path).unwrap_or_else(|| panic!("{path} can be walked"));
+        assert_eq!((failure.errno, failure.leads_outside), (Errno::EXDEV, leads_outside), "{path}");
+        assert_eq!(failure.to_string().contains(": the path leads outside of the directory handle: "), leads_outside);
+    }
+    assert!(!scope.explain("none").unwrap().leads_outside);
 }

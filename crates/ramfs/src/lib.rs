@@ -64,7 +64,7 @@ pub struct RamOptions {
 }
 
 impl Default for RamOptions {
-    /// Mode 0755, uid and gid 0, the limits of tmpfs, case-sensitive.
+    /// Mode 0755, uid and gid 0, [`RamLimits::default`], case-sensitive.
     fn default() -> Self {
         Self { mode: 0o755, uid: 0, gid: 0, limits: RamLimits::default(), case_insensitive: false }
     }

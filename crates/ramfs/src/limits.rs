@@ -28,6 +28,9 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// Longest name.
 const NAME_MAX: u32 = 255;
 
+/// Memory of a name with its file, at most (`a_name_takes_272_bytes_at_most` of the crate `lightfoot`).
+const NAME_BYTES: u64 = 272;
+
 /// The most units in a store after a refill: bytes (64 pages), inodes.
 const STOCK_BYTES: u64 = 64 * PAGE_BYTES;
 const STOCK_INODES: u64 = 1024;
@@ -61,13 +64,20 @@ impl RamLimits {
     pub const fn none() -> Self {
         Self { bytes: None, inodes: None, per_user: None }
     }
+
+    /// The limits that a tmpfs has by default: half of the machine's memory, and an inode for each two pages of memory.
+    #[must_use]
+    pub fn tmpfs() -> Self {
+        let half = prim::mem::total_bytes() / 2;
+        Self { bytes: Some(half), inodes: Some(half / PAGE_BYTES), per_user: None }
+    }
 }
 
 impl Default for RamLimits {
-    /// As tmpfs: half of the machine's memory, and an inode for each two pages of memory.
+    /// Half of the machine's memory for contents, and as many names as fit into that half: 4 million for each GiB of it.
     fn default() -> Self {
         let half = prim::mem::total_bytes() / 2;
-        Self { bytes: Some(half), inodes: Some(half / PAGE_BYTES), per_user: None }
+        Self { bytes: Some(half), inodes: Some(half / NAME_BYTES), per_user: None }
     }
 }
 

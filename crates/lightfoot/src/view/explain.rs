@@ -21,7 +21,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use vfs::Errno;
+use vfs::{Errno, OwnedPlace, Resolve};
 
 /// The most symbolic links that it reads; walks follow as many.
 const MOST_LINKS: usize = 40;
@@ -40,20 +40,33 @@ pub struct WalkFailure {
     pub component: OsString,
     /// The symbolic link whose target has the component, if it is not in the path itself.
     pub link: Option<PathBuf>,
+    /// The path leads outside of the directory handle, which limits it: [`Dir::scoped`](crate::Dir::scoped). The error
+    /// number is `EXDEV`.
+    pub leads_outside: bool,
 }
 
 impl fmt::Display for WalkFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot walk `{}`: ", self.path.display())?;
         if self.component.is_empty() {
-            return write!(f, "{}", self.errno);
+            return self.reason(f);
         }
         let walked = if self.walked.as_os_str().is_empty() { ".".into() } else { self.walked.display().to_string() };
         write!(f, "`{}` in `{walked}`", self.component.display())?;
         if let Some(link) = &self.link {
             write!(f, ", to which the symbolic link `{}` leads", link.display())?;
         }
-        write!(f, ": {}", self.errno)
+        f.write_str(": ")?;
+        self.reason(f)
+    }
+}
+
+impl WalkFailure {
+    fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.leads_outside {
+            f.write_str("the path leads outside of the directory handle: ")?;
+        }
+        fmt::Display::fmt(&self.errno, f)
     }
 }
 
@@ -74,6 +87,20 @@ impl View {
     pub fn explain(&self, path: impl AsPath) -> Option<WalkFailure> {
         let path = path.as_path_bytes();
         let errno = self.walk(path, true).err()?;
+        let failure =
+            WalkFailure { leads_outside: errno == Errno::EXDEV && self.leads_outside(path), ..self.find(errno, path) };
+        Some(failure)
+    }
+
+    /// Whether a walk, which fails with `EXDEV`, does so because of the handle's scope, and not at a mount point.
+    fn leads_outside(&self, path: &[u8]) -> bool {
+        let scope = self.limits() & Resolve::BENEATH;
+        let walks_out = |held: &OwnedPlace| self.at(held.clone(), scope).walk(path, true) == Err(Errno::EXDEV);
+        self.held().is_some_and(walks_out)
+    }
+
+    /// The component that fails. `errno`: of the whole walk.
+    fn find(&self, errno: Errno, path: &[u8]) -> WalkFailure {
         let mut text = path.to_vec();
         let mut link = None;
         let mut first = None;
@@ -85,11 +112,11 @@ impl View {
                     (text, link) = (target, Some(by));
                     first.get_or_insert(here);
                 }
-                _ => return Some(here),
+                _ => return here,
             }
         }
         // A loop of links, more links than walks follow, or the tree changed: the failure of the whole walk.
-        Some(first.unwrap_or_else(|| report(errno, path, path, &Component::default(), None)))
+        first.unwrap_or_else(|| report(errno, path, path, &Component::default(), None))
     }
 
     fn walk(&self, path: &[u8], follow: bool) -> Result<(), Errno> {
@@ -150,5 +177,6 @@ fn report(errno: Errno, path: &[u8], text: &[u8], failed: &Component, link: Opti
         walked: path_buf(before[..end].to_vec()),
         component: OsString::from_vec(text[failed.start..failed.end].to_vec()),
         link,
+        leads_outside: false,
     }
 }

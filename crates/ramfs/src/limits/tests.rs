@@ -66,7 +66,9 @@ fn by_default_there_is_half_of_the_machine() {
     let stat = Limits::new(&RamLimits::default()).statfs();
     assert_eq!((stat.kind, stat.block_size, stat.name_max), (0x0102_1994, 4096, 255));
     assert!(stat.blocks > 0 && stat.blocks_free == stat.blocks, "{stat:?}");
-    assert_eq!(stat.files, stat.blocks);
+    assert_eq!(stat.files, stat.blocks * PAGE_BYTES / NAME_BYTES);
+    let tmpfs = Limits::new(&RamLimits::tmpfs()).statfs();
+    assert_eq!((tmpfs.blocks, tmpfs.files), (stat.blocks, stat.blocks));
 }
 
 #[test]
