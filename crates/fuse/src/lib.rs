@@ -41,10 +41,10 @@ mod transport;
 pub use carrier::{Carrier, NoRing};
 pub use checkers::{CheckedOptions, Checker, Refusal, Right, checker, default_checks, refusal, right};
 pub use metrics::{Gauge, Metrics, Op, OpStats, Snapshot};
-pub use mount::{MountError, Mounted, check_options, mount};
+pub use mount::{MountError, Mounted, check_options, mount, mount_part};
 pub use options::{Checks, MountOptions, SessionOptions, Shown, Ttls, Uring};
 pub use session::{
-    Caller, Entry, FileLock, Listed, LockAnswer, LockFamily, LockOwner, NameIn, NewMode, Opened, ROOT_NODE, Session,
-    Unlisted,
+    Caller, Entry, FileLock, Listed, LockAnswer, LockFamily, LockOwner, NameIn, NewMode, Opened, Part, ROOT_NODE,
+    Serving, Session, Unlisted,
 };
 pub use transport::{Channel, Next, Transport};

@@ -14,7 +14,7 @@ use crate::carrier::{Carrier, NoRing};
 use crate::checkers::{Refusal, mount_refusal};
 use crate::mountinfo::{self, MountInfo};
 use crate::options::MountOptions;
-use crate::session::Session;
+use crate::session::{Part, Session};
 use crate::transport::{KernelSender, Server, ServerError, Transport};
 use fusedev::Device;
 use fusermount::HelperError;
@@ -134,6 +134,14 @@ pub struct Mounted {
 /// # Errors
 /// See [`MountError`].
 pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mounted, MountError> {
+    mount_part(vfs, Part::whole(vfs).map_err(MountError::NoRoot)?, mountpoint, options)
+}
+
+/// The same for a part of the tree.
+///
+/// # Errors
+/// See [`MountError`].
+pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptions) -> Result<Mounted, MountError> {
     let at = || mountpoint.to_path_buf();
     check_options(options)?;
     clean_up_stale(mountpoint)?;
@@ -148,7 +156,7 @@ pub fn mount(vfs: &Vfs, mountpoint: &Path, options: &MountOptions) -> Result<Mou
         check_is_free(mountpoint, &full)?;
     }
     check_device()?;
-    let session = Session::new(vfs, options.session.clone()).map_err(MountError::NoRoot)?;
+    let session = Session::of_part(vfs, part, options.session.clone()).map_err(MountError::NoRoot)?;
     let transport = Transport::new(session.clone(), options);
     let kernel = |source| MountError::Kernel { mountpoint: at(), source };
     let (end, open_while_served) = io::pipe().map_err(kernel)?;

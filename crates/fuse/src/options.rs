@@ -62,6 +62,9 @@ pub struct SessionOptions {
     /// Then the kernel drops its pages of a file also when it finds that the file has another size or time; and before
     /// Linux 6.2, which cannot expire names, it caches names only for [`Ttls::negative`].
     pub reports_changes: bool,
+    /// The program changes the tree itself, too, or mounts it more than once. Operations on the tree that do not come from this
+    /// session then invalidate what the kernel has cached.
+    pub tree_changes: bool,
     /// The number of nodes above which the session asks the kernel to drop some.
     pub max_nodes: usize,
     /// The kernel collects writes and keeps sizes and times meanwhile. Files opened for writing are then readable too.
@@ -87,6 +90,7 @@ impl Default for SessionOptions {
             shown: Shown::default(),
             ttls: Ttls::all(Duration::from_secs(1)),
             reports_changes: false,
+            tree_changes: false,
             max_nodes: 500_000,
             writeback: false,
             passthrough: false,

@@ -22,7 +22,9 @@ mod lock_waits;
 mod locks;
 mod names;
 mod observer;
+mod part;
 mod room;
+mod serving;
 mod set_ids;
 mod setattr;
 mod shares;
@@ -34,6 +36,8 @@ pub use files::Opened;
 pub use listing::{Listed, Unlisted};
 pub use lock_waits::LockAnswer;
 pub use locks::{FileLock, LockFamily, LockOwner};
+pub use part::Part;
+pub use serving::Serving;
 pub(crate) use set_ids::without_fsetid;
 
 use crate::checkers::session_refusal;
@@ -49,7 +53,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trim::Trim;
-use vfs::{Attr, Base, Errno, OpenFile, OwnedPlace, StatVfs, Valid, Vfs};
+use vfs::{Attr, Errno, OpenFile, OwnedPlace, StatVfs, Valid, Vfs};
 
 /// The longest queue of notices. When it is full, one notice for everything takes its place.
 const QUEUED_NOTICES: usize = 4096;
@@ -153,11 +157,19 @@ impl Session {
     /// `EINVAL`: under these options nobody would check some permission ([`crate::refusal`]). Those of opening the root
     /// directory.
     pub fn new(vfs: &Vfs, options: SessionOptions) -> Result<Arc<Self>, Errno> {
+        Self::of_part(vfs, Part::whole(vfs)?, options)
+    }
+
+    /// A session for a part of the tree `vfs`.
+    ///
+    /// # Errors
+    /// `EINVAL`: under these options nobody would check some permission ([`crate::refusal`]).
+    pub fn of_part(vfs: &Vfs, part: Part, options: SessionOptions) -> Result<Arc<Self>, Errno> {
         if session_refusal(&options).is_some() {
             return Err(Errno::EINVAL);
         }
-        let callers = Callers::new(vfs.context(), options.checks);
-        let root = callers.everyone().hold(Base::CWD, b"/", true)?;
+        let Part { context, root, acts_as } = part;
+        let callers = Callers::new(context, options.checks, acts_as);
         let root_dev = root.dev();
         let nodes = Nodes::new(Arc::new(Node::free(root)));
         let metrics = Arc::new(Metrics::new());
@@ -181,7 +193,11 @@ impl Session {
             notices: OnceLock::new(),
             vfs: vfs.clone(),
         });
-        vfs.observe(&session);
+        if session.options.tree_changes {
+            vfs.observe_changes(&session);
+        } else {
+            vfs.observe(&session);
+        }
         Ok(session)
     }
 

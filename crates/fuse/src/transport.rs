@@ -85,6 +85,7 @@ impl Transport {
                 return Next::More;
             }
         };
+        let _serving = self.session.serving();
         let served = contained(self.session.metrics(), "message", || self.serve_request(channel, &request, body));
         served.unwrap_or_else(|| {
             // If the reply was sent before the panic, the kernel knows no such request any more.

@@ -91,6 +91,20 @@ impl View {
         self.from.as_ref().map(|from| &from.0)
     }
 
+    /// What a mount of the view serves.
+    #[cfg(feature = "fuse")]
+    pub(crate) fn part(&self, vfs: &vfs::Vfs) -> Result<::fuse::Part, Errno> {
+        const KEPT: Resolve = Resolve::BENEATH.union(Resolve::IN_ROOT);
+        if !vfs.has(&self.inner) {
+            return Err(Errno::EXDEV);
+        }
+        match &self.from {
+            None => ::fuse::Part::below(&self.inner, Base::CWD, b"/"),
+            Some((_, limits)) if !KEPT.contains(*limits) => Err(Errno::EINVAL),
+            Some((held, _)) => ::fuse::Part::below(&self.inner, Base::at(held), b"."),
+        }
+    }
+
     // ---- queries
 
     /// Attributes; symbolic links are followed: `stat(2)`. Writes to no shared memory if the path is cached.

@@ -51,8 +51,9 @@ pub use dcache::fs::{
     StatFs, Valid, Written,
 };
 pub use dcache::inode::{Inode, UnheldInode};
-pub use dcache::invalidate::{Identity, Invalidator, Observer};
+pub use dcache::invalidate::Invalidator;
 pub use dcache::layer::Layer;
+pub use dcache::observer::{Changed, Identity, Observer};
 pub use dcache::reclaim::Budget;
 pub use dcache::superblock::CacheStats;
 pub use dcache::whole_path::WholePathStats;
@@ -108,10 +109,21 @@ impl Vfs {
         Context::new(self.tree.share(), self.namespace.clone())
     }
 
+    /// Whether `context` is one of this tree.
+    #[must_use]
+    pub fn has(&self, context: &Context) -> bool {
+        core::ptr::eq::<Tree>(&**self.tree, context.tree())
+    }
+
     /// Notifies `observer` of the invalidations that file systems report by their [`Invalidator`], until it
     /// is dropped.
     pub fn observe(&self, observer: &Arc<impl Observer>) {
-        self.tree.observers.add(observer);
+        self.tree.observers.add(&self.tree.watches, observer, false);
+    }
+
+    /// The same, and of every change that an operation on the tree makes: [`Observer::changed`].
+    pub fn observe_changes(&self, observer: &Arc<impl Observer>) {
+        self.tree.observers.add(&self.tree.watches, observer, true);
     }
 
     /// How often walks left rcu-walk for `reason`.

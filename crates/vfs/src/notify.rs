@@ -256,7 +256,7 @@ struct Watcher {
 /// The watched places of one tree.
 #[derive(Debug)]
 pub(crate) struct Watches {
-    /// Watches, of either scope.
+    /// Watches, of either scope, and observers of changes.
     count: AtomicU32,
     /// Watches of subtrees.
     subtrees: AtomicU32,
@@ -278,7 +278,16 @@ impl Watches {
         }
     }
 
-    /// Whether there are no watches.
+    /// Counts an observer of changes as a watch that no place has: a thread that publishes notifies it.
+    pub(crate) fn count_observer(&self) {
+        self.count.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn uncount_observer(&self) {
+        self.count.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether there are neither watches nor observers of changes.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         // Relaxed, as all loads of the counts: "How it is locked" at the head of this module.

@@ -3,6 +3,8 @@
 //! If the kernel checks permissions, a context has the caller's user and group, so that new files belong to the caller, and
 //! all capabilities but those that keep set-id bits and exceed quotas. If Lightfoot checks, a context has the caller's groups
 //! and, unless the caller is root, no capabilities.
+//!
+//! A session of a context's part of the tree ([`Part::below`](super::Part::below)) has the context's credentials for everybody.
 
 use super::Caller;
 use crate::options::Checks;
@@ -31,17 +33,20 @@ pub(super) struct Callers {
     everyone: Context,
     unknown: Context,
     checks: Checks,
+    /// The credentials with which everybody acts, if it is not with their own.
+    acts_as: Option<Credentials>,
     known: RwLock<HashMap<ContextKey, Arc<Context>>>,
 }
 
 impl Callers {
-    pub(super) fn new(everyone: Context, checks: Checks) -> Self {
+    pub(super) fn new(everyone: Context, checks: Checks, acts_as: Option<Credentials>) -> Self {
         everyone.set_umask(0);
         let unknown = everyone.fork();
-        let mut cred = Credentials::root();
+        let mut cred = acts_as.clone().unwrap_or_else(Credentials::root);
+        everyone.set_credentials(cred.clone());
         cred.capabilities = cred.capabilities.without(Capabilities::FSETID);
         unknown.set_credentials(cred);
-        Self { everyone, unknown, checks, known: RwLock::default() }
+        Self { everyone, unknown, checks, acts_as, known: RwLock::default() }
     }
 
     /// For operations that need no permission, or whose permission was checked already.
@@ -66,7 +71,7 @@ impl Callers {
     pub(super) fn making(&self, caller: &Caller, umask: u32) -> Arc<Context> {
         let groups = match self.checks {
             Checks::Kernel => Box::default(),
-            Checks::Own => groups_of(caller),
+            Checks::Own => self.groups_of(caller),
         };
         self.context(ContextKey {
             uid: caller.uid,
@@ -89,7 +94,7 @@ impl Callers {
         if self.checks == Checks::Own || caller.uid == 0 || !dirs.iter().any(by_group) {
             return self.making(caller, umask);
         }
-        let groups = groups_of(caller);
+        let groups = self.groups_of(caller);
         self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask, groups, is_checked: true })
     }
 
@@ -111,14 +116,19 @@ impl Callers {
 
     /// With the caller's groups.
     pub(super) fn with_groups(&self, caller: &Caller) -> Arc<Context> {
-        let (groups, is_checked) = (groups_of(caller), self.checks == Checks::Kernel);
+        let (groups, is_checked) = (self.groups_of(caller), self.checks == Checks::Kernel);
         self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked })
     }
 
     /// With the caller's groups and, unless the caller is root, no capabilities.
     pub(super) fn unprivileged(&self, caller: &Caller) -> Arc<Context> {
-        let groups = groups_of(caller);
+        let groups = self.groups_of(caller);
         self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked: false })
+    }
+
+    /// The supplementary groups of a caller, where they matter.
+    fn groups_of(&self, caller: &Caller) -> Box<[u32]> {
+        if self.acts_as.is_some() { Box::default() } else { groups_of(caller) }
     }
 
     fn context(&self, key: ContextKey) -> Arc<Context> {
@@ -127,7 +137,7 @@ impl Callers {
         }
         let context = self.everyone.fork();
         context.set_umask(key.umask);
-        context.set_credentials(credentials(&key));
+        context.set_credentials(self.acts_as.clone().unwrap_or_else(|| credentials(&key)));
         let context = Arc::new(context);
         let mut known = self.known.write();
         if known.len() >= MOST {

@@ -14,7 +14,7 @@ use crate::notices::{Notice, Notices};
 use crate::panics::contained;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use vfs::{Identity, Observer, OwnedPlace};
+use vfs::{Changed, Identity, Observer, OwnedPlace};
 
 /// Number of nodes that the kernel must forget at a time.
 const BATCH: usize = 256;
@@ -45,6 +45,21 @@ impl Observer for Session {
 
     fn all(&self) {
         self.observe(Notices::push_all);
+    }
+
+    fn changed(&self, change: &Changed<'_>) {
+        if self.is_served_here() {
+            return;
+        }
+        match change {
+            Changed::Entry { dir, name, inode } => {
+                Observer::entry(self, dir, name, inode.as_ref());
+                // Its length and times, and the kernel's copy of the list of its names.
+                self.inode(dir);
+            }
+            Changed::Inode(inode) => self.inode(inode),
+            _ => self.all(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
-use vfs::{FileSystem, Inode, Invalidator, MountFlags, NewInode, PathAt, Request, S_IFDIR, S_IFREG};
+use vfs::{Base, FileSystem, Inode, Invalidator, MountFlags, NewInode, PathAt, Request, S_IFDIR, S_IFREG};
 
 const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
 
@@ -106,6 +106,43 @@ impl Case {
         self.session.flush_notices();
         self.sent.try_iter().collect::<BTreeSet<_>>().into_iter().collect()
     }
+}
+
+#[test]
+fn changes_of_the_tree_become_notices_unless_the_session_makes_them() {
+    let vfs = Vfs::new(ramfs::RamFs::new());
+    let context = vfs.context();
+    let session = Session::new(&vfs, SessionOptions { tree_changes: true, ..SessionOptions::default() }).unwrap();
+    session.note_expiry(true);
+    let (send, received) = mpsc::channel();
+    session.notify_by(Writer(send));
+    let sent = || {
+        session.flush_notices();
+        received.try_iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    };
+    let of_name = |name: &str| [Sent::Entry(ROOT_NODE, name.into()), Sent::Inode(ROOT_NODE)];
+    context.mkdir(Base::CWD, b"/d", 0o755).unwrap();
+    assert_eq!(sent(), of_name("d"));
+    context.mknod(Base::CWD, b"/d/f", S_IFREG | 0o644, 0).unwrap();
+    assert_eq!(sent(), [], "the kernel does not know /d");
+    let d = session.lookup(&SUPER, ROOT_NODE, b"d").unwrap().node;
+    context
+        .rename(PathAt::new(Base::CWD, b"/d/f"), PathAt::new(Base::CWD, b"/g"), vfs::RenameFlags::default())
+        .unwrap();
+    let [name, root] = of_name("g");
+    assert_eq!(sent(), [name, Sent::Entry(d, b"f".into()), root, Sent::Inode(d)]);
+    {
+        let _serving = session.serving();
+        session.mkdir(&SUPER, ROOT_NODE, b"own", NewMode::new(0o755, 0)).unwrap();
+        session.unlink(&SUPER, ROOT_NODE, b"g").unwrap();
+    }
+    assert_eq!(sent(), []);
+    context.rmdir(Base::CWD, b"/d").unwrap();
+    let [name, root] = of_name("d");
+    assert_eq!(sent(), [name, root, Sent::Inode(d)]);
+    // Without sessions nothing is published.
+    drop(session);
+    context.mkdir(Base::CWD, b"/d", 0o755).unwrap();
 }
 
 #[test]

@@ -23,10 +23,10 @@
 
 use crate::dcache::dentry::Dentry;
 use crate::dcache::inode::Inode;
+use crate::dcache::observer::Identity;
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::{Ordering::SeqCst, fence};
 use prim::shared::{PlainArc as Arc, Weak};
-use sync::Mutex;
 
 /// Reports to a tree's caches that something changed behind them. Keeps nothing alive; after the file
 /// system's last unmount it does nothing.
@@ -36,79 +36,6 @@ use sync::Mutex;
 #[derive(Clone)]
 pub struct Invalidator {
     sb: Weak<SuperBlock>,
-}
-
-/// A keeper of copies of the cache's contents, such as a FUSE session with the kernel behind it. It is
-/// notified of the file systems' invalidations, on the invalidating thread, perhaps inside an RCU section,
-/// one at a time. It must not block, nor call the file system.
-pub trait Observer: Send + Sync + 'static {
-    /// The entry `name` of the directory is stale. `inode`: what the cache has there, whose attributes and contents may be
-    /// stale, too.
-    fn entry(&self, dir: &Identity, name: &[u8], inode: Option<&Identity>);
-
-    /// The attributes and contents of the inode are stale, and so are the names in it.
-    fn inode(&self, inode: &Identity);
-
-    /// Everything is stale.
-    fn all(&self);
-}
-
-/// The observers of a tree.
-#[derive(Default)]
-pub(crate) struct Observers(Mutex<Vec<Box<dyn Observing>>>);
-
-/// An observer of any type, if it is still alive.
-trait Observing: Send + Sync {
-    /// Calls `what` with it; `false` if it was dropped.
-    fn notify(&self, what: &dyn Fn(&dyn Observer)) -> bool;
-
-    fn is_alive(&self) -> bool;
-}
-
-impl<O: Observer> Observing for Weak<O> {
-    fn notify(&self, what: &dyn Fn(&dyn Observer)) -> bool {
-        self.upgrade().is_some_and(|observer| {
-            what(&*observer);
-            true
-        })
-    }
-
-    fn is_alive(&self) -> bool {
-        self.upgrade().is_some()
-    }
-}
-
-impl Observers {
-    pub(crate) fn add<O: Observer>(&self, observer: &Arc<O>) {
-        let mut all = self.0.lock();
-        // Those that were dropped: a tree without invalidations would keep their memory.
-        all.retain(|one| one.is_alive());
-        all.push(Box::new(Arc::downgrade(observer)));
-    }
-
-    fn notify(&self, what: impl Fn(&dyn Observer)) {
-        self.0.lock().retain(|one| one.notify(&what));
-    }
-}
-
-/// The identity of an inode for observers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// [`OwnedPlace::identity`](crate::OwnedPlace::identity).
-    pub inode: u64,
-    /// Inode number: `st_ino`.
-    pub ino: u64,
-    /// The number of its file system: `st_dev`.
-    pub dev: u64,
-    /// Whether it is a directory.
-    pub is_dir: bool,
-}
-
-impl Identity {
-    fn of(sb: &SuperBlock, inode: &Inode) -> Self {
-        let attr = inode.attr();
-        Self { inode: core::ptr::from_ref(inode) as u64, ino: attr.ino, dev: sb.dev, is_dir: attr.is_dir() }
-    }
 }
 
 impl Invalidator {
@@ -135,7 +62,7 @@ impl Invalidator {
             let inode = entry.and_then(Dentry::inode).map(|inode| Identity::of(sb, inode));
             drop(guard);
             if let Some(dir) = dir.inode() {
-                sb.observers.notify(|one| one.entry(&Identity::of(sb, dir), name, inode.as_ref()));
+                sb.observers.notify(&sb.watches, |one| one.entry(&Identity::of(sb, dir), name, inode.as_ref()));
             }
         });
     }
@@ -150,7 +77,7 @@ impl Invalidator {
             dentry.expire(&sb.paths);
             if let Some(inode) = dentry.inode() {
                 inode.mark_stale();
-                sb.observers.notify(|one| one.inode(&Identity::of(sb, inode)));
+                sb.observers.notify(&sb.watches, |one| one.inode(&Identity::of(sb, inode)));
             }
         });
     }
@@ -165,7 +92,7 @@ impl Invalidator {
                 dentry.expire(&sb.paths);
             }
         });
-        sb.observers.notify(|one| one.all());
+        sb.observers.notify(&sb.watches, |one| one.all());
     }
 
     /// Everything is stale.
@@ -177,7 +104,7 @@ impl Invalidator {
                 dentry.expire(&sb.paths);
             }
         });
-        sb.observers.notify(|one| one.all());
+        sb.observers.notify(&sb.watches, |one| one.all());
     }
 
     /// Calls `f` with each cached dentry of the inode `node`.

@@ -1,4 +1,8 @@
-//! Events of names and open files for watchers: [`crate::notify`] with dentries.
+//! Changes of names and open files for watchers and observers: [`crate::notify`] with dentries.
+//!
+//! # What it is
+//! Observers hear of a change when it is done, so that a copy that they make then is right. Watchers hear of a removal just
+//! before, while the entry still shows the way up; so [`removed`] comes before it, and [`gone`] after it.
 //!
 //! # How it is locked
 //! Changes of names are published under the lock of their directory, so events of one directory come in
@@ -9,6 +13,7 @@ use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_READ};
 use crate::base::errno::Errno;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::moving::MoveEnd;
+use crate::dcache::observer::{Changed, Identity};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
@@ -65,17 +70,35 @@ impl Context {
 pub(crate) fn created(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) {
     if !sb.watches.is_idle() {
         report(sb, EventKind::Created, entry, Some(FirstStep { dir, name }), is_dir, 0);
+        changed_entry(sb, dir, name, Identity::behind(sb, entry));
     }
 }
 
-/// An entry is about to be removed.
+/// An entry is about to be removed. Returns what [`gone`] takes afterwards.
 #[inline]
-pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) {
+#[must_use = "observers hear of the removal by `gone`"]
+pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) -> Option<Identity> {
     if sb.watches.is_idle() {
-        return;
+        return None;
     }
     report(sb, EventKind::Deleted, entry, Some(FirstStep { dir, name }), is_dir, 0);
     report(sb, EventKind::DeletedSelf, entry, Some(FirstStep { dir, name }), is_dir, 0);
+    Identity::behind(sb, entry)
+}
+
+/// The entry of `victim` was removed.
+#[inline]
+pub(crate) fn gone(sb: &SuperBlock, dir: &Dentry, name: &[u8], victim: Option<Identity>) {
+    if victim.is_some() {
+        changed_entry(sb, dir, name, victim);
+    }
+}
+
+#[cold]
+fn changed_entry(sb: &SuperBlock, dir: &Dentry, name: &[u8], inode: Option<Identity>) {
+    if let Some(dir) = Identity::behind(sb, dir) {
+        sb.observers.changed(&sb.watches, &Changed::Entry { dir, name, inode });
+    }
 }
 
 /// An entry was moved.
@@ -87,11 +110,23 @@ pub(crate) fn moved(sb: &SuperBlock, entry: &Dentry, from: MoveEnd<'_>, to: Move
     report(sb, EventKind::MovedFrom, entry, Some(from.into()), is_dir, cookie);
     report(sb, EventKind::MovedTo, entry, Some(to.into()), is_dir, cookie);
     report(sb, EventKind::MovedSelf, entry, Some(to.into()), is_dir, 0);
+    let inode = Identity::behind(sb, entry);
+    [from, to].into_iter().for_each(|end| changed_entry(sb, end.dir, end.named.name, inode));
 }
 
 /// Contents or attributes changed.
 pub(crate) fn touched(sb: &SuperBlock, kind: EventKind, dentry: &Dentry) {
-    report(sb, kind, dentry, None, dentry.object().is_dir(), 0);
+    if !sb.watches.is_idle() {
+        report(sb, kind, dentry, None, dentry.object().is_dir(), 0);
+        changed_inode(sb, dentry);
+    }
+}
+
+#[cold]
+fn changed_inode(sb: &SuperBlock, dentry: &Dentry) {
+    if let Some(inode) = Identity::behind(sb, dentry) {
+        sb.observers.changed(&sb.watches, &Changed::Inode(inode));
+    }
 }
 
 /// A directory on the way up, and its sequence then.

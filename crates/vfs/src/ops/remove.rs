@@ -117,10 +117,11 @@ impl Entry<'_, '_> {
         if is_dir {
             self.sb.forget_children(victim);
         }
-        publish::removed(self.sb, self.dir, victim, self.last.name, is_dir);
+        let gone = publish::removed(self.sb, self.dir, victim, self.last.name, is_dir);
         let links = if is_dir { 2 } else { 1 };
         self.sb.delete_in(self.section(), self.names, self.dir, victim, self.hash, links, request.now);
         self.touch_dir(dir, -1, -i32::from(is_dir), request.now);
+        publish::gone(self.sb, self.dir, self.last.name, gone);
         Ok(())
     }
 }

@@ -279,9 +279,7 @@ impl Context {
             Some(_) => {}
             None => sb.forget_negative(new.dir(), new.named()),
         }
-        if let Some(target) = target {
-            publish::removed(sb, new.dir(), target, new.last.name, is_dir);
-        }
+        let gone = target.and_then(|target| publish::removed(sb, new.dir(), target, new.last.name, is_dir));
         let replaced_entry = target.map(|target| (target, if is_dir { 2 } else { 1 }));
         let (at_old, at_new) = (old.moved(), new.moved());
         sb.move_between(ends.are_two && is_dir, || sb.move_entry(at_old, at_new, moved, replaced_entry, request.now));
@@ -289,6 +287,7 @@ impl Context {
         let replaced = target.is_some();
         sb.touch_dir(old.dir(), -1, -subdir, request.now);
         sb.touch_dir(new.dir(), i64::from(!replaced), if replaced { 0 } else { subdir }, request.now);
+        publish::gone(sb, new.dir(), new.last.name, gone);
         publish::moved(sb, moved, at_old, at_new, is_dir);
         Ok(Done::Yes)
     }

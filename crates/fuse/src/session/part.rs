@@ -1,0 +1,45 @@
+//! What a session shows of a tree, and with which rights.
+
+use std::fmt;
+use vfs::{Base, Context, Credentials, Errno, OwnedPlace, Vfs};
+
+/// A part of a tree to serve: all of it, with the rights of each caller, or what is below a directory, with the rights of a
+/// context.
+pub struct Part {
+    pub(super) context: Context,
+    pub(super) root: OwnedPlace,
+    /// Everybody acts with these. `None`: everybody acts with their own rights.
+    pub(super) acts_as: Option<Credentials>,
+}
+
+impl Part {
+    /// The whole tree. Each caller acts with its own rights.
+    ///
+    /// # Errors
+    /// Those of opening the root directory.
+    pub fn whole(vfs: &Vfs) -> Result<Self, Errno> {
+        let context = vfs.context();
+        let root = context.hold(Base::CWD, b"/", true)?;
+        Ok(Self { context, root, acts_as: None })
+    }
+
+    /// What is at and below the directory `dir` from `base`. All callers act with the credentials that `context` has now: new
+    /// files belong to its user, and what it may not do fails. Where the kernel checks permissions, it also checks the rights
+    /// of each caller.
+    ///
+    /// # Errors
+    /// Those of a walk; `ENOTDIR`; `EACCES` without permission to search the directory.
+    pub fn below(context: &Context, base: Base<'_>, dir: &[u8]) -> Result<Self, Errno> {
+        let root = context.hold(base, dir, true)?;
+        if !root.is_dir() {
+            return Err(Errno::ENOTDIR);
+        }
+        Ok(Self { context: context.fork(), root, acts_as: Some(context.credentials()) })
+    }
+}
+
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part").field("acts_as", &self.acts_as).finish_non_exhaustive()
+    }
+}

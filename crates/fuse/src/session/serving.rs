@@ -1,0 +1,41 @@
+//! Whether the calling thread serves a request of a session: the kernel knows what such a request changes.
+
+use super::Session;
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+thread_local! {
+    /// The address of the session whose request the thread serves, or 0.
+    static SERVED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// While it exists, changes by the calling thread are those of a request of the session, which sends no notices of them.
+#[derive(Debug)]
+#[must_use]
+pub struct Serving {
+    before: usize,
+    /// It belongs to this thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Session {
+    /// The calling thread begins to serve a request of this session. A transport calls it before the operation. It matters with
+    /// [`tree_changes`](crate::SessionOptions::tree_changes) only.
+    pub fn serving(&self) -> Serving {
+        Serving { before: SERVED.replace(self.address()), not_send: PhantomData }
+    }
+
+    pub(super) fn is_served_here(&self) -> bool {
+        SERVED.get() == self.address()
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        SERVED.set(self.before);
+    }
+}

@@ -1,0 +1,152 @@
+//! Mounts of a tree on a directory of the host, through FUSE, so that any program can use it.
+//!
+//! # What it is
+//! [`Vfs::mount`] mounts a whole tree, [`Vfs::mount_view`] what a [`Dir`](crate::Dir) or a [`Context`](crate::Context) shows.
+//! Threads of this process serve the requests. [`Mount`] unmounts when it is dropped.
+//!
+//! What the program changes in the tree invalidates what the kernel has cached of it, and so does what comes through another
+//! mount of the tree. A thread sends the notices, some microseconds later; [`Mount::flush`] waits for it. So the timeouts of
+//! [`Ttls`] may be long; that of absent names is at most a second. What comes through the mount, the program sees at once.
+//!
+//! ```no_run
+//! use lightfoot::Vfs;
+//! use lightfoot::fuse::MountOptions;
+//!
+//! let vfs = Vfs::ram();
+//! let mount = vfs.mount("/mnt", &MountOptions::default())?;
+//! vfs.context().write("/file", "hello")?;
+//! assert_eq!(std::fs::read_to_string("/mnt/file")?, "hello");
+//! std::fs::remove_file("/mnt/file")?;
+//! assert!(!vfs.context().exists("/file"));
+//! drop(mount);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it is not
+//! Safe for the thread that serves: a program must not use the mount in a method of a [`FileSystem`](crate::FileSystem) that it implements, nor mount the
+//! tree below a host directory that the tree shows, unless it calls `HostHandle::exclude_dev` with [`Mount::device`].
+//!
+//! # How it is locked
+//! As the crate `lightfoot-fuse`.
+//!
+//! # Where it comes from
+//! `mount.fuse(8)`; the handle is as `fuser::BackgroundSession`.
+
+pub use ::fuse::{Carrier, Checks, MountError, MountOptions, NoRing, SessionOptions, Shown, Ttls, Uring};
+
+use crate::tree::Vfs;
+use crate::view::View;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long the kernel may cache that a name does not exist, at most.
+const ABSENT: Duration = Duration::from_secs(1);
+
+/// A mount on a directory of the host. A drop unmounts it; files that are open then work until they are closed.
+#[derive(Debug)]
+#[must_use = "a drop unmounts"]
+pub struct Mount {
+    inner: ::fuse::Mounted,
+}
+
+impl Vfs {
+    /// Mounts the whole tree on the directory `mountpoint` of the host. Each process acts with its own rights: new files
+    /// belong to its user.
+    ///
+    /// # Errors
+    /// See [`MountError`]: there is no `/dev/fuse`, the process may not mount, the mount point does not exist or has entries.
+    pub fn mount(&self, mountpoint: impl AsRef<Path>, options: &MountOptions) -> Result<Mount, MountError> {
+        let part = ::fuse::Part::whole(&self.inner).map_err(MountError::NoRoot)?;
+        self.mount_part(part, mountpoint.as_ref(), options)
+    }
+
+    /// Mounts what `view` shows: of a [`Dir`](crate::Dir) what is at and below it, of a [`Context`](crate::Context) what is
+    /// at and below its root. All processes that use the mount act with the credentials that the view has now. Paths through
+    /// the mount cannot leave it, whatever the limits of a `Dir` are.
+    ///
+    /// ```no_run
+    /// use lightfoot::fuse::MountOptions;
+    /// # let vfs = lightfoot::Vfs::ram();
+    /// # let ctx = vfs.context();
+    /// let home = ctx.open_dir("/home/ann")?.confined();
+    /// let mount = vfs.mount_view(&home, "/mnt/ann", &MountOptions::default())?;
+    /// # drop(mount);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Vfs::mount`]. [`MountError::NoRoot`] with `EXDEV` for a view of another tree; with `EINVAL` for a `Dir` with limits
+    /// other than `BENEATH` and `IN_ROOT`, which a mount cannot keep.
+    pub fn mount_view(
+        &self,
+        view: &View,
+        mountpoint: impl AsRef<Path>,
+        options: &MountOptions,
+    ) -> Result<Mount, MountError> {
+        self.mount_part(view.part(&self.inner).map_err(MountError::NoRoot)?, mountpoint.as_ref(), options)
+    }
+
+    fn mount_part(&self, part: ::fuse::Part, at: &Path, options: &MountOptions) -> Result<Mount, MountError> {
+        let mut options = options.clone();
+        options.session.tree_changes = true;
+        options.session.reports_changes = true;
+        // Absent names are in no list: where notices were lost, only time invalidates them.
+        options.session.ttls.negative = options.session.ttls.negative.min(ABSENT);
+        ::fuse::mount_part(&self.inner, part, at, &options).map(|inner| Mount { inner })
+    }
+}
+
+impl Mount {
+    /// The mount point, absolute and without symbolic links.
+    #[must_use]
+    pub fn mountpoint(&self) -> &Path {
+        self.inner.mountpoint()
+    }
+
+    /// The device number of its files: `st_dev`.
+    #[must_use]
+    pub fn device(&self) -> u64 {
+        self.inner.device()
+    }
+
+    /// What carries its requests: io_uring, or `/dev/fuse`.
+    #[must_use]
+    pub fn carrier(&self) -> &Carrier {
+        self.inner.carrier()
+    }
+
+    /// Waits until the kernel has been notified of all changes that came before this call.
+    pub fn flush(&self) {
+        self.inner.session().flush_notices();
+    }
+
+    /// A descriptor for `poll(2)`, which becomes readable when the mount is gone, for any reason.
+    #[must_use]
+    pub fn end(&self) -> BorrowedFd<'_> {
+        self.inner.end()
+    }
+
+    /// Whether the mount is gone, for any reason.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.inner.is_over()
+    }
+
+    /// Unmounts. If files are open, detaches the mount: they work until they are closed.
+    ///
+    /// # Errors
+    /// Those of `umount2(2)`; an error without a number if another mount covers this one.
+    pub fn unmount(&self) -> io::Result<()> {
+        self.inner.unmount()
+    }
+
+    /// Waits until the mount is gone, for any reason.
+    ///
+    /// # Errors
+    /// The error that ended the server.
+    pub fn wait(self) -> io::Result<()> {
+        self.inner.wait()
+    }
+}
