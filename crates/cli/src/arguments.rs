@@ -1,5 +1,7 @@
 //! The arguments of the command line.
 
+use crate::doctor::Doctor;
+use crate::list::List;
 use crate::manual::{Completions, Man};
 use crate::mount::Mount;
 use crate::stats::{Stats, Top};
@@ -31,14 +33,25 @@ pub(crate) enum CommandArguments {
     /// mount is ready.
     Mount(Box<Mount>),
 
-    /// Unmount a mount of Lightfoot, and wait until its process has ended
+    /// Unmount mounts of Lightfoot, and wait until their processes have ended
+    #[command(visible_alias = "umount")]
     Unmount(Unmount),
+
+    /// List the mounts of Lightfoot
+    List(List),
 
     /// Show statistics of a mount: operations, latencies, caches, memory
     Stats(Stats),
 
     /// Show what happens on a mount, once a second
     Top(Top),
+
+    /// Check what mounts need on this machine
+    ///
+    /// Prints a line for each finding: `ok`, `note` (mounts work without it), `bad` (mounts do not work), with the cure in
+    /// parentheses. The exit status is 1 if this user cannot mount. Nothing is mounted or changed.
+    #[command(verbatim_doc_comment)]
+    Doctor(Doctor),
 
     /// Print shell completions
     Completions(Completions),

@@ -49,11 +49,11 @@ const MAX_REPLY: u64 = 64 << 20;
 #[derive(Debug, Error)]
 pub(crate) enum ControlError {
     /// Nothing is mounted there.
-    #[error("{}: not a mount point (`findmnt -t fuse.lightfoot` lists the mounts of Lightfoot)", show(.0))]
+    #[error("{}: not a mount point (`lightfoot list` lists the mounts of Lightfoot)", show(.0))]
     NotMounted(PathBuf),
 
     /// Something else is mounted there.
-    #[error("{}: a mount of {fs_type}, not of Lightfoot (`findmnt -t fuse.lightfoot` lists those)", show(.path))]
+    #[error("{}: a mount of {fs_type}, not of Lightfoot (`lightfoot list` lists those)", show(.path))]
     OtherMount {
         /// Where.
         path: PathBuf,
@@ -184,7 +184,7 @@ fn file_name(device: u64) -> String {
 }
 
 /// The directories for sockets of a user, the preferred one first.
-fn socket_dirs(uid: u32) -> Vec<PathBuf> {
+pub(crate) fn socket_dirs(uid: u32) -> Vec<PathBuf> {
     if uid == 0 {
         return vec!["/run/lightfoot".into(), "/tmp/lightfoot-0".into()];
     }

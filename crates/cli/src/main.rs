@@ -8,7 +8,7 @@
 //! 1. `command_error`
 //! 2. `output`, `logging`, `options`
 //! 3. `control`, `source`
-//! 4. `stats`, `unmount`
+//! 4. `doctor`, `list`, `stats`, `unmount`
 //! 5. `mount`
 //! 6. `manual`
 //! 7. `arguments`
@@ -18,6 +18,8 @@
 mod arguments;
 mod command_error;
 mod control;
+mod doctor;
+mod list;
 mod logging;
 mod manual;
 mod mount;
@@ -40,8 +42,10 @@ fn main() -> ExitCode {
     match Arguments::parse_from(&arguments).command {
         CommandArguments::Mount(mount) => exit_code(mount::run(&mount, &arguments)),
         CommandArguments::Unmount(unmount) => exit_code(unmount::run(&unmount)),
+        CommandArguments::List(list) => exit_code(list::run(&list, out)),
         CommandArguments::Stats(stats) => exit_code(stats::run(&stats, out)),
         CommandArguments::Top(top) => exit_code(stats::top(&top, out)),
+        CommandArguments::Doctor(doctor) => exit_code(doctor::run(&doctor, out)),
         CommandArguments::Completions(completions) => {
             exit_code(manual::complete(&completions, Arguments::command(), out))
         }

@@ -1,5 +1,6 @@
 //! Standard output of a command.
 
+use crate::command_error::CommandError;
 use message::Reason;
 use std::io::{self, Write};
 use thiserror::Error;
@@ -8,6 +9,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("standard output: {0}")]
 pub(crate) struct OutputError(Reason);
+
+impl CommandError for OutputError {
+    fn status(&self) -> u8 {
+        1
+    }
+}
 
 impl From<serde_json::Error> for OutputError {
     fn from(error: serde_json::Error) -> Self {

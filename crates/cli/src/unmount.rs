@@ -1,4 +1,4 @@
-//! `lightfoot unmount`: ends a mount of Lightfoot, and waits until its process has written everything and ended.
+//! `lightfoot unmount`: ends mounts of Lightfoot, and waits until their processes have written everything and ended.
 //!
 //! Root unmounts with `umount2(2)`, other users with `fusermount3`. Mounts of other file systems are refused.
 
@@ -13,7 +13,7 @@ use rustix::mount::UnmountFlags;
 use rustix::process::{PidfdFlags, geteuid, pidfd_open};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use thiserror::Error;
 
@@ -23,11 +23,11 @@ const TIMEOUT_S: i64 = 10;
 /// Arguments of `lightfoot unmount`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Unmount {
-    /// A mount of Lightfoot
-    #[arg(value_name = "MOUNTPOINT")]
-    mountpoint: PathBuf,
+    /// Mounts of Lightfoot
+    #[arg(value_name = "MOUNTPOINT", required = true)]
+    mountpoints: Vec<PathBuf>,
 
-    /// Detach it now, although files are open; its process ends when they are closed
+    /// Detach them now, although files are open; their processes end when these are closed
     #[arg(short, long)]
     lazy: bool,
 }
@@ -76,23 +76,38 @@ impl CommandError for UnmountError {
     }
 }
 
-/// Unmounts, and waits for the end of the process that served the mount.
+/// Unmounts each mount point in turn, also after a failure, and waits for the ends of the processes that served them.
+///
+/// # Errors
+/// The last failure. The others were printed.
 pub(crate) fn run(unmount: &Unmount) -> Result<(), UnmountError> {
-    let mount = control::find(&unmount.mountpoint)?;
+    let mut result = Ok(());
+    for mountpoint in &unmount.mountpoints {
+        if let Err(failed) = unmount_one(mountpoint, unmount.lazy)
+            && let Err(before) = std::mem::replace(&mut result, Err(failed))
+        {
+            eprintln!("lightfoot: {before}");
+        }
+    }
+    result
+}
+
+fn unmount_one(mountpoint: &Path, is_lazy: bool) -> Result<(), UnmountError> {
+    let mount = control::find(mountpoint)?;
     let process = control::process_of(&mount).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    let flags = if unmount.lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    let flags = if is_lazy { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(&mount.mountpoint, flags | UnmountFlags::NOFOLLOW) {
         Ok(()) => {}
         Err(Errno::PERM) if mount.uid != geteuid().as_raw() => {
             return Err(UnmountError::OtherUser { path: mount.mountpoint, uid: mount.uid });
         }
-        Err(Errno::PERM) => unmount_by_helper(&mount, unmount.lazy)?,
+        Err(Errno::PERM) => unmount_by_helper(&mount, is_lazy)?,
         Err(Errno::BUSY) => return Err(UnmountError::InUse(mount.mountpoint)),
         Err(errno) => {
             return Err(UnmountError::Refused { path: mount.mountpoint, reason: io::Error::from(errno).into() });
         }
     }
-    if let Some(process) = process.filter(|_| !unmount.lazy)
+    if let Some(process) = process.filter(|_| !is_lazy)
         && !has_ended(&process)
     {
         eprintln!("lightfoot: {}: unmounted; its process is still running and ends by itself", show(&mount.mountpoint));

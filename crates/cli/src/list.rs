@@ -1,0 +1,122 @@
+//! `lightfoot list`: the mounts of Lightfoot that this process can see.
+//!
+//! # What it is
+//! The kernel's table of mounts says what is mounted where. Each process then has a moment to report what it serves; one that
+//! does not is listed all the same.
+
+use crate::control::{self, Status};
+use crate::output::{OutputError, print};
+use clap::Args;
+use comfy_table::{ContentArrangement, Table, presets};
+use fuse::mountinfo::{self, MountInfo};
+use message::show;
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+
+/// Arguments of `lightfoot list`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct List {
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+/// A mount.
+#[derive(Debug, Serialize)]
+struct Listed {
+    mountpoint: String,
+    /// The user who mounted it.
+    uid: u32,
+    /// What its process reports; `None`: it does not reply to this user.
+    #[serde(flatten)]
+    process: Option<Process>,
+}
+
+/// What the process of a mount reports.
+#[derive(Debug, Serialize)]
+struct Process {
+    source: String,
+    pid: u32,
+    version: String,
+    transport: String,
+}
+
+impl From<Status> for Process {
+    fn from(status: Status) -> Self {
+        let Status { source, pid, version, transport, .. } = status;
+        Self { source, pid, version, transport }
+    }
+}
+
+/// Prints the mounts, in the order in which they were made.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub(crate) fn run(list: &List, out: &mut impl Write) -> Result<(), OutputError> {
+    let mounts = mountinfo::list().unwrap_or_default();
+    let listed: Vec<_> = mounts.iter().filter(|mount| mount.is_lightfoot()).map(listed).collect();
+    let text = if list.json { serde_json::to_string_pretty(&listed)? + "\n" } else { table(&listed) };
+    print(text.as_bytes(), out)?;
+    Ok(())
+}
+
+fn listed(mount: &MountInfo) -> Listed {
+    let process = control::status(mount).ok().map(Process::from);
+    Listed { mountpoint: mount.mountpoint.to_string_lossy().into(), uid: mount.uid, process }
+}
+
+/// A table without lines around its cells, or a sentence.
+fn table(listed: &[Listed]) -> String {
+    if listed.is_empty() {
+        return "no mounts of Lightfoot (make one with `lightfoot mount ram: DIRECTORY`)\n".into();
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["MOUNTPOINT", "SOURCE", "UID", "PID", "REQUESTS THROUGH"]);
+    for one in listed {
+        let [source, pid, transport] = match &one.process {
+            Some(Process { source, pid, transport, .. }) => [
+                show(Path::new(source)).to_string(),
+                pid.to_string(),
+                transport.split([',', ';']).next().unwrap_or_default().into(),
+            ],
+            None => ["?".into(), "?".into(), "no reply from its process".into()],
+        };
+        table.add_row([show(Path::new(&one.mountpoint)).to_string(), source, one.uid.to_string(), pid, transport]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
+    }
+    table.trim_fmt() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(mountpoint: &str, process: Option<Process>) -> Listed {
+        Listed { mountpoint: mountpoint.into(), uid: 1000, process }
+    }
+
+    #[test]
+    fn a_mount_whose_process_does_not_reply_is_listed() {
+        let process = Process {
+            source: "ram:size=1g".into(),
+            pid: 4711,
+            version: "0.1.0".into(),
+            transport: "/dev/fuse, 2 threads; no io_uring: the kernel does not offer it".into(),
+        };
+        let text = table(&[of("/mnt/a", Some(process)), of("/mnt/line\nbreak", None)]);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0], ["MOUNTPOINT", "SOURCE", "UID", "PID", "REQUESTS", "THROUGH"]);
+        assert_eq!(lines[1], ["/mnt/a", "ram:size=1g", "1000", "4711", "/dev/fuse"]);
+        assert_eq!(lines[2][1..], ["?", "1000", "?", "no", "reply", "from", "its", "process"], "{text}");
+        assert_eq!(lines.len(), 3, "a name cannot make a line: {text}");
+    }
+
+    #[test]
+    fn without_mounts_there_is_a_sentence() {
+        assert!(table(&[]).starts_with("no mounts"));
+    }
+}
