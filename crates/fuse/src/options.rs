@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// Which side checks permissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Checks {
     /// The kernel, by mode and ACL: `default_permissions` of `mount.fuse(8)`. It also checks names that it has cached.
     #[default]
@@ -103,6 +104,7 @@ impl Default for SessionOptions {
 
 /// Whether requests come through io_uring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Uring {
     /// Where the kernel offers it (Linux 6.14, and `Y` in `/sys/module/fuse/parameters/enable_uring`) and lets this process
     /// use it.

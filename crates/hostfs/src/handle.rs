@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 /// Counts of a [`HostFs`](crate::HostFs).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HostStats {
     /// Files with a record.
     pub nodes: usize,

@@ -58,6 +58,7 @@ impl Default for HostOptions {
 
 /// How long an answer of the host may be cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Revalidate {
     /// Until this file system makes a change: no other program changes the directory. Whole listings are cached, too.
     Exclusive,
@@ -87,6 +88,7 @@ pub enum HostAcls {
 
 /// Which reads change access times on the host. Reads that a cache answers never do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AccessTimes {
     /// Those that the host's mount decides: `relatime`, `noatime`... in `mount(8)`.
     #[default]
@@ -99,6 +101,7 @@ pub enum AccessTimes {
 
 /// How mount points below the source are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MountPoints {
     /// Mounted file systems are shown. Their inode numbers are mixed with the device, so that they stay unique; a listing
     /// has the number of the covered directory, as on the host.
@@ -111,6 +114,7 @@ pub enum MountPoints {
 
 /// With whose rights the host is changed, and the owner of new files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ownership {
     /// The caller. The thread takes the caller's user, group and supplementary groups while it makes a file, changes one or
     /// removes a name. The host checks the change by its present owners and modes; owners, quotas and inherited groups are

@@ -14,6 +14,7 @@ use crate::dir::Dir;
 use crate::error::error;
 use crate::path::{AsPath, path_buf};
 use crate::view::View;
+use std::fmt;
 use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -25,9 +26,19 @@ use vfs::{Credentials, MountInfo, Policy};
 /// operation on paths is a method of [`View`], and so of this.
 ///
 /// Each [`Dir`] that came from it keeps it alive.
-#[derive(Debug)]
 pub struct Context {
     view: View,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cwd = self.current_dir().unwrap_or_default();
+        f.debug_struct("Context")
+            .field("current_dir", &cwd)
+            .field("credentials", &self.credentials())
+            .field("umask", &format_args!("{:#05o}", self.umask()))
+            .finish_non_exhaustive()
+    }
 }
 
 /// As [`Context::fork`]: the two share nothing but the tree and its mounts.

@@ -7,6 +7,7 @@ use crate::metadata::Metadata;
 use crate::path::path_buf;
 use crate::read_dir::ReadDir;
 use crate::view::View;
+use std::fmt;
 use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -39,10 +40,16 @@ use vfs::{Capabilities, Errno, OpenFlags, OwnedPlace, PackedAttr, Resolve};
 /// assert_eq!(site.read_to_string("index.html")?, "hello");
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Dir {
     /// The view of a directory.
     view: View,
+}
+
+impl fmt::Debug for Dir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dir").field("path", &self.path()).field("limits", &self.limits()).finish()
+    }
 }
 
 impl Deref for Dir {

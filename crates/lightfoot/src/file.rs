@@ -24,6 +24,7 @@ use crate::error::error;
 use crate::metadata::{FileTimes, Metadata, Permissions};
 use crate::path::{AsPath, path_buf};
 use crate::view::View;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,16 +36,21 @@ use vfs::{OpenFile, PackedAttr, SetAttr};
 /// Reads and writes start at its position; `&File` implements them too, so threads can share one. Permission is checked
 /// when the file is opened, and operations use the credentials of that time. A drop loses errors of the last writes, as in
 /// `std`: [`File::sync_all`] returns them.
-#[derive(Debug)]
 pub struct File {
     shared: Arc<Shared>,
 }
 
 /// The state that clones of a file share.
-#[derive(Debug)]
 struct Shared {
     inner: OpenFile,
     position: Mutex<u64>,
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.inner();
+        f.debug_struct("File").field("place", inner.held()).field("flags", &inner.flags()).finish_non_exhaustive()
+    }
 }
 
 impl File {

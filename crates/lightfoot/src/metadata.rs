@@ -1,5 +1,7 @@
 //! Metadata, shaped like `std`'s with the methods of its `MetadataExt`.
 
+mod debug;
+
 use std::io;
 use std::time::SystemTime;
 use vfs::{
@@ -14,7 +16,7 @@ const BLOCK_BYTES: u64 = 4096;
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// Attributes of a file at one moment: `stat(2)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
     attr: PackedAttr,
     dev: u64,
@@ -204,7 +206,7 @@ impl Metadata {
 }
 
 /// What kind of file it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileType {
     kind: u32,
 }
@@ -258,7 +260,7 @@ impl FileType {
 }
 
 /// Permission bits: `chmod(2)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Permissions {
     mode: u32,
 }

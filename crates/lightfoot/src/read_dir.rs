@@ -27,7 +27,6 @@ use vfs::OpenFile;
 /// The entries of a directory, without `.` and `..`, in no particular order.
 ///
 /// An entry that exists during the whole listing is returned exactly once, even if others come and go.
-#[derive(Debug)]
 pub struct ReadDir {
     dir: OpenFile,
     listed: Arc<Listed>,
@@ -36,7 +35,6 @@ pub struct ReadDir {
 }
 
 /// The directory that was listed.
-#[derive(Debug)]
 struct Listed {
     /// From there.
     view: View,
@@ -164,6 +162,13 @@ impl DirEntry {
     /// As for [`View::remove_dir`].
     pub fn remove_dir(&self) -> io::Result<()> {
         self.listed.view.remove_dir(&self.name)
+    }
+}
+
+impl fmt::Debug for ReadDir {
+    /// As `std`'s: the path.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReadDir").field(&self.listed.path).finish()
     }
 }
 

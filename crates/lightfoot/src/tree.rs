@@ -4,10 +4,11 @@ use crate::context::Context;
 #[cfg(feature = "host")]
 use hostfs::{HostFs, HostOptions};
 use ramfs::{RamFs, RamOptions};
+use std::fmt;
 use vfs::{Budget, CacheStats, Fallback, FileSystem, RcuStats, WholePathStats};
 
 /// One tree: a file system and its caches. It is dropped with its last handle, context and open file.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Vfs {
     pub(crate) inner: vfs::Vfs,
 }
@@ -180,5 +181,13 @@ impl Builder {
 impl From<vfs::Vfs> for Vfs {
     fn from(inner: vfs::Vfs) -> Self {
         Self { inner }
+    }
+}
+
+impl fmt::Debug for Vfs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mounts = self.inner.context().mounts();
+        let root = mounts.first().map_or("", |mount| &mount.type_name);
+        f.debug_struct("Vfs").field("root", &root).field("mounts", &mounts.len()).finish()
     }
 }

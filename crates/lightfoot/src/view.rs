@@ -32,6 +32,7 @@ use crate::metadata::Metadata;
 use crate::path::{AsPath, path_buf};
 use crate::read_dir::ReadDir;
 use crate::watch::Watch;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,11 +46,28 @@ use vfs::{Base, Errno, OpenFile, OpenFlags, OwnedPlace, PathAt, Resolve};
 /// Errors are those of the system calls named at each method; those of every walk (`path_resolution(7)`) are not
 /// repeated: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a NUL byte; where the walk has limits
 /// ([`Dir::within`]) also `EXDEV`, `ELOOP` and `EAGAIN`, as `openat2(2)` has them.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct View {
     pub(crate) inner: Arc<vfs::Context>,
     /// `None`: the working directory, without limits.
     from: Option<(OwnedPlace, Resolve)>,
+}
+
+impl fmt::Debug for View {
+    /// The directory from which paths start, the limits of walks, and the credentials' user and group.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = match self.held() {
+            Some(held) => path_buf(self.inner.path_of(held)),
+            None => self.inner.current_dir().map(path_buf).unwrap_or_default(),
+        };
+        let credentials = self.inner.credentials();
+        let mut view = f.debug_struct("View");
+        view.field("from", &from);
+        if !self.limits().is_empty() {
+            view.field("limits", &self.limits());
+        }
+        view.field("uid", &credentials.uid).field("gid", &credentials.gid).finish_non_exhaustive()
+    }
 }
 
 impl View {

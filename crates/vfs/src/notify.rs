@@ -119,6 +119,7 @@ impl Event {
 
 /// The scope of a watch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
 pub enum Scope {
     /// The place itself, and the names in it if it is a directory.
     Directory,

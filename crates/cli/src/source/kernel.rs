@@ -90,6 +90,6 @@ fn ttl(host: &HostSettings) -> Duration {
         Some(Revalidate::Always) => Duration::ZERO,
         Some(Revalidate::Ttl(ttl)) => ttl,
         None if host.watch == Some(true) => Ttls::LONG.entry,
-        None => DEFAULT_TTL,
+        None | Some(_) => DEFAULT_TTL,
     }
 }

@@ -263,3 +263,26 @@ fn a_file_says_that_the_time_of_its_making_is_unknown() {
     let ctx = Vfs::ram().context();
     assert_eq!(ctx.metadata("/").unwrap().created().unwrap_err().kind(), io::ErrorKind::Unsupported);
 }
+
+#[test]
+fn what_a_person_sees_has_paths_and_modes_and_no_addresses() {
+    let ctx = Vfs::ram().context();
+    ctx.create_dir_all("/a/b").unwrap();
+    ctx.write("/a/f", "x").unwrap();
+    ctx.chown("/a/f", Some(7), Some(8)).unwrap();
+    let dir = ctx.open_dir("/a").unwrap().scoped();
+    let file = lightfoot::OpenOptions::new().read(true).open(&ctx, "/a/f").unwrap();
+    let metadata = format!("{:?}", ctx.metadata("/a/f").unwrap());
+    let start = "Metadata { file_type: File, permissions: Permissions { mode: 0o100644 (-rw-r--r--) }, len: 1, nlink: 1, uid: 7, gid: 8, ";
+    assert!(metadata.starts_with(start), "{metadata}");
+    assert_eq!(format!("{dir:?}"), r#"Dir { path: "/a", limits: Resolve(BENEATH) }"#);
+    assert_eq!(format!("{file:?}"), r#"File { place: lightfoot:"/a/f", flags: OpenFlags(0x0), .. }"#);
+    assert_eq!(format!("{:?}", ctx.read_dir("/a").unwrap()), r#"ReadDir("/a")"#);
+    ctx.set_current_dir("/a/b").unwrap();
+    ctx.set_credentials(Credentials::user(7, 8, &[9]));
+    let context = r#"Context { current_dir: "/a/b", credentials: Credentials { uid: 7, gid: 8, groups: Some([9]), capabilities: Capabilities(0x0) }, umask: 0o022, .. }"#;
+    assert_eq!(format!("{ctx:?}"), context);
+    ctx.set_credentials(Credentials::root());
+    assert!(format!("{ctx:?}").contains("Capabilities(CHOWN | DAC_OVERRIDE | "));
+    assert_eq!(format!("{:?}", Vfs::ram()), r#"Vfs { root: "lightfoot", mounts: 1 }"#);
+}

@@ -7,6 +7,7 @@ use prim::atomic::{AtomicU64, Ordering::Relaxed};
 /// A way out of rcu-walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
+#[non_exhaustive]
 pub enum Fallback {
     /// The name is not cached, and its directory is not known to be complete.
     Miss,

@@ -93,9 +93,26 @@ impl Drop for OwnedPlace {
     }
 }
 
+/// The path of `dentry` from the root of its file system `sb`. If names on the way change meanwhile, some are old.
+pub(crate) fn path_in_file_system(sb: &SuperBlock, dentry: &Dentry) -> Vec<u8> {
+    let guard = sb.domain.read();
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    let mut at = dentry;
+    while let Some(parent) = at.parent()
+        && !core::ptr::eq(parent, at)
+    {
+        names.push(at.with_name_rcu(&guard, <[u8]>::to_vec));
+        at = parent;
+    }
+    let path = names.iter().rev().fold(Vec::new(), |path, name| [&path[..], b"/", name].concat());
+    if path.is_empty() { b"/".to_vec() } else { path }
+}
+
 impl core::fmt::Debug for OwnedPlace {
+    /// The type of its file system, and its path there.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        self.dentry().fmt(f)
+        let path = path_in_file_system(self.sb(), self.dentry());
+        write!(f, "{}:{:?}", self.sb().type_name, path.escape_ascii().to_string())
     }
 }
 

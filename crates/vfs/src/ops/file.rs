@@ -24,7 +24,6 @@ use sync::Mutex;
 const RELATIME: i64 = 24 * 3600 * 1_000_000_000;
 
 /// An open file or directory. It stays usable when its name is removed or moved.
-#[derive(Debug)]
 pub struct OpenFile {
     held: OwnedPlace,
     flags: OpenFlags,
@@ -34,6 +33,12 @@ pub struct OpenFile {
     listing: Mutex<Option<Box<Listing>>>,
     /// The owner of its locks; 0 before its first lock.
     owner: AtomicU64,
+}
+
+impl core::fmt::Debug for OpenFile {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("OpenFile").field("place", &self.held).field("flags", &self.flags).finish_non_exhaustive()
+    }
 }
 
 impl OpenFile {

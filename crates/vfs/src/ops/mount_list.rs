@@ -5,7 +5,7 @@ use crate::base::flags::MountFlags;
 use crate::dcache::dentry::Dentry;
 use crate::mount::Mount;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace, Place};
+use crate::mount::place::{Base, OwnedPlace, Place, path_in_file_system};
 use crate::mount::reverse_path::{path_from, path_of_mount};
 use crate::mount::statvfs::StatVfs;
 use std::ffi::OsString;
@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 /// One mount, as in `proc_pid_mountinfo(5)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MountInfo {
     /// Its number.
     pub id: u64,
@@ -33,6 +34,7 @@ pub struct MountInfo {
 
 /// A file or directory that keeps a mount busy.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Holder {
     /// Its path; followed by ` (deleted)` if its name was removed.
     pub path: PathBuf,
@@ -104,7 +106,7 @@ fn describe(mount: &Mount, arc: &sync::PerCpuArc<Mount>, root: &OwnedPlace) -> O
         id: mount.id(),
         parent_id,
         dev: mount.dev,
-        root: path_buf(in_file_system(mount)),
+        root: path_buf(path_in_file_system(sb, mount.root())),
         mountpoint: path_buf(mountpoint),
         flags: mount.flags(),
         type_name: sb.type_name.to_string(),
@@ -113,29 +115,4 @@ fn describe(mount: &Mount, arc: &sync::PerCpuArc<Mount>, root: &OwnedPlace) -> O
 
 fn path_buf(path: Vec<u8>) -> PathBuf {
     OsString::from_vec(path).into()
-}
-
-/// The path of a mount's root in its file system.
-fn in_file_system(mount: &Mount) -> Vec<u8> {
-    let guard = mount.sb.domain.read();
-    let mut names: Vec<Vec<u8>> = Vec::new();
-    let mut at = mount.root();
-    while let Some(parent) = at.parent()
-        && !core::ptr::eq(parent, at)
-    {
-        names.push(at.with_name_rcu(&guard, <[u8]>::to_vec));
-        at = parent;
-    }
-    names.iter().rev().fold(Vec::new(), |path, name| [&path[..], b"/", name].concat()).or_root()
-}
-
-/// `/` for an empty path.
-trait OrRoot {
-    fn or_root(self) -> Self;
-}
-
-impl OrRoot for Vec<u8> {
-    fn or_root(self) -> Self {
-        if self.is_empty() { b"/".to_vec() } else { self }
-    }
 }

@@ -2,6 +2,7 @@
 
 use crate::base::attr::{Attr, S_IFDIR, S_IFMT};
 use crate::base::errno::Errno;
+use bitflags::bitflags;
 use prim::shared::PlainArc as Arc;
 
 /// Search (directories) or execute.
@@ -11,60 +12,44 @@ pub const MAY_WRITE: u32 = 2;
 /// Read.
 pub const MAY_READ: u32 = 4;
 
-/// Capabilities as flags, as in `capabilities(7)`; only those that file systems use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Capabilities(u32);
+bitflags! {
+    /// Capabilities as flags, as in `capabilities(7)`; only those that file systems use.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct Capabilities: u32 {
+        /// Change owner and group at will.
+        const CHOWN = 1 << 0;
+        /// Pass read, write and search checks.
+        const DAC_OVERRIDE = 1 << 1;
+        /// Pass read and search checks.
+        const DAC_READ_SEARCH = 1 << 2;
+        /// Count as the owner of every file.
+        const FOWNER = 1 << 3;
+        /// Keep set-id bits on a change of the file.
+        const FSETID = 1 << 4;
+        /// Make device nodes.
+        const MKNOD = 1 << 5;
+        /// Mount, unmount, change mounts; `trusted.` attributes.
+        const SYS_ADMIN = 1 << 6;
+        /// Change the root directory.
+        const SYS_CHROOT = 1 << 7;
+        /// Use reserved space and pass quotas.
+        const SYS_RESOURCE = 1 << 8;
+        /// Set file capabilities.
+        const SETFCAP = 1 << 9;
+    }
+}
 
 impl Capabilities {
-    /// Change owner and group at will.
-    pub const CHOWN: Self = Self(1 << 0);
-    /// Pass read, write and search checks.
-    pub const DAC_OVERRIDE: Self = Self(1 << 1);
-    /// Pass read and search checks.
-    pub const DAC_READ_SEARCH: Self = Self(1 << 2);
-    /// Count as the owner of every file.
-    pub const FOWNER: Self = Self(1 << 3);
-    /// Keep set-id bits on a change of the file.
-    pub const FSETID: Self = Self(1 << 4);
-    /// Make device nodes.
-    pub const MKNOD: Self = Self(1 << 5);
-    /// Mount, unmount, change mounts; `trusted.` attributes.
-    pub const SYS_ADMIN: Self = Self(1 << 6);
-    /// Change the root directory.
-    pub const SYS_CHROOT: Self = Self(1 << 7);
-    /// Use reserved space and pass quotas.
-    pub const SYS_RESOURCE: Self = Self(1 << 8);
-    /// Set file capabilities.
-    pub const SETFCAP: Self = Self(1 << 9);
-
     /// No capability.
     #[must_use]
     pub const fn none() -> Self {
-        Self(0)
-    }
-
-    /// Every capability, as uid 0 has.
-    #[must_use]
-    pub const fn all() -> Self {
-        Self(0x3ff)
-    }
-
-    /// The union of both.
-    #[must_use]
-    pub const fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        Self::empty()
     }
 
     /// This set without `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    /// Whether this set contains all of `other`.
-    #[must_use]
-    pub const fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
+        self.difference(other)
     }
 }
 
@@ -88,6 +73,7 @@ impl Attr {
 ///
 /// A copy is cheap, and without supplementary groups writes to no shared memory: an open file keeps one.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct Credentials {
     /// User.
     pub uid: u32,
