@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(
     name = "lightfoot",
-    version,
+    version = env!("LIGHTFOOT_VERSION"),
     about = "Mount trees in memory and directories through FUSE, and show statistics of the mounts",
     after_help = "Try: lightfoot mount ram: /mnt/x",
     max_term_width = 100,

@@ -34,6 +34,7 @@ use signals::{Signals, Woken};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 use tracing_subscriber::filter::LevelFilter;
 
 /// Arguments of `lightfoot mount`.
@@ -155,6 +156,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
         session: mounted.session().clone(),
         source: settings.mount.name.clone(),
         mountpoint: mounted.mountpoint().into(),
+        began: SystemTime::now(),
         carrier: mounted.carrier().clone(),
         budget: source.budget(),
         hosts,

@@ -19,7 +19,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 #[test]
 fn a_signal_ends_a_mount_in_the_foreground_cleanly() {
@@ -218,7 +218,8 @@ fn a_directory_that_holds_its_own_mount_point_does_not_wait_for_itself() {
 fn stats_and_top_show_what_happened_on_a_mount() {
     let Some(fixture) = Fixture::new() else { return };
     let _mount = fixture.mount(&["ram:", "m", "-o", "ttl=0,cache=64m"]);
-    fs::write(fixture.at("m/f"), "x").expect("a file can be written");
+    fs::write(fixture.at("m/f"), "four").expect("a file can be written");
+    assert_eq!(fs::read(fixture.at("m/f")).expect("it can be read"), b"four");
     assert!(fs::metadata(fixture.at("m/none")).is_err());
     let json: Value = serde_json::from_str(&fixture.ok(&["stats", "m", "--json"])).expect("JSON");
     let ops = json["snapshot"]["ops"].as_array().expect("operations");
@@ -226,8 +227,31 @@ fn stats_and_top_show_what_happened_on_a_mount() {
     assert!(lookup["count"].as_u64() >= Some(2) && lookup["errors"].as_u64() >= Some(1), "{lookup}");
     assert_eq!(json["mountpoint"], fixture.at("m").to_str().expect("text"));
     assert!(json["memory"]["resident_bytes"].as_u64() > Some(0));
+    let of = |name: &str| ops.iter().find(|op| op["name"] == name).unwrap_or(&Value::Null);
+    assert_eq!((&of("read")["bytes"], &of("write")["bytes"]), (&4.into(), &4.into()), "{ops:?}");
+    assert!(lookup["errnos"].as_array().is_some_and(|errnos| errnos.iter().any(|one| one[0] == "ENOENT")), "{lookup}");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+    assert!((1..=now).contains(&json["began_s"].as_u64().expect("a time")), "{json}");
+    let version = fixture.ok(&["--version"]);
+    match json["commit"].as_str() {
+        Some(commit) => assert!(version.contains(commit), "{version}"),
+        None => assert!(version.contains("no commit known"), "{version}"),
+    }
     let table = fixture.ok(&["stats", "m/."]);
-    for part in ["lookup", "p99", "fallbacks", "entries", "budget", "memory", "kernel"] {
+    for part in [
+        "in flight",
+        "read 4 B",
+        "written 4 B",
+        "ENOENT",
+        "mounted 20",
+        "lookup",
+        "p99",
+        "fallbacks",
+        "entries",
+        "budget",
+        "memory",
+        "kernel",
+    ] {
         assert!(table.contains(part), "{part} is not in {table}");
     }
     let top = fixture.ok(&["top", "m", "-n", "2", "-d", "0.01"]);
@@ -265,7 +289,10 @@ fn metrics_are_what_prometheus_reads_by_command_and_by_http() {
     fs::write(fixture.at("m/f"), "x").expect("a file can be written");
     let page = fixture.ok(&["stats", "m", "--prometheus"]);
     check_prometheus(&page);
-    assert!(page.contains("operation_duration_seconds_count") && page.contains("lightfoot_host_open_fds"), "{page}");
+    for name in ["operation_duration_seconds_count", "host_open_fds", "build_info", "mount_start_time_seconds"] {
+        assert!(page.contains(name), "{page}");
+    }
+    assert!(page.contains("op=\"write\"} 1\n") && page.contains("lightfoot_fuse_in_flight{"), "{page}");
     let mut stream = UnixStream::connect(fixture.at("metrics")).expect("it listens");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("it reads");
     let mut reply = String::new();

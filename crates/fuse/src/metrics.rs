@@ -10,7 +10,9 @@
 //!
 //! # How it is locked
 //! A [`Mutex`] for each of 32 shards, chosen by the thread's index and held for one record, so threads hardly ever wait. A
-//! snapshot locks one shard after the other, so it may or may not have what is recorded meanwhile.
+//! snapshot locks one shard after the other, so it may or may not have what is recorded meanwhile. Requests in flight are a
+//! count beside the lock: the thread that begins a request adds 1 to its own, and the thread that ends it takes 1 off its own,
+//! so one alone may be below zero, and the sum is right.
 //!
 //! # Memory
 //! About 4 KiB for each operation in each shard that has recorded it.
@@ -29,10 +31,11 @@ use crate::cures::Cures;
 use core::cell::Cell;
 use core::fmt;
 use hdrhistogram::Histogram;
-use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use prim::{clock, cpu};
 use std::collections::BTreeMap;
 use sync::Mutex;
+use vfs::Errno;
 
 const SHARDS: usize = 32;
 
@@ -55,13 +58,18 @@ pub struct Metrics {
 
 /// Two cache lines, since the prefetcher fetches pairs.
 #[repr(align(128))]
-struct MetricShard(Mutex<Box<[Option<Box<Record>>]>>);
+struct MetricShard {
+    records: Mutex<Box<[Option<Box<Record>>]>>,
+    /// Requests that threads of this shard began, less those that they ended.
+    in_flight: AtomicI64,
+}
 
 /// One operation in one shard.
 struct Record {
     times: Histogram<u64>,
     sum_ns: u64,
     max_ns: u64,
+    bytes: u64,
     errors: u64,
     errnos: Vec<(i32, u64)>,
 }
@@ -70,9 +78,12 @@ impl Metrics {
     /// All zero.
     #[must_use]
     pub fn new() -> Self {
-        let line = |_| MetricShard(Mutex::new(Op::ALL.iter().map(|_| None).collect()));
+        let shard = |_| MetricShard {
+            records: Mutex::new(Op::ALL.iter().map(|_| None).collect()),
+            in_flight: AtomicI64::new(0),
+        };
         Self {
-            shards: (0..SHARDS).map(line).collect(),
+            shards: (0..SHARDS).map(shard).collect(),
             gauges: [const { AtomicU64::new(0) }; Gauge::ALL.len()],
             began_ns: clock::monotonic_ns(),
             cures: Cures::default(),
@@ -80,7 +91,7 @@ impl Metrics {
     }
 
     /// Logs an error that a person must know of, once.
-    pub(crate) fn note_error(&self, op: Op, errno: vfs::Errno) {
+    pub(crate) fn note_error(&self, op: Op, errno: Errno) {
         self.cures.note(op.name(), errno);
     }
 
@@ -88,24 +99,42 @@ impl Metrics {
     #[inline]
     #[must_use = "a timer that is dropped at once measures nothing"]
     pub fn time(&self, op: Op) -> Timer<'_> {
-        self.time_since(op, clock::monotonic_ns())
+        self.time_since(op, self.begin())
     }
 
-    /// [`time`](Self::time) of an operation that began at `began_ns`.
+    /// Counts a request that is in flight until its [timer](Self::time_since) ends. Returns the time.
+    #[inline]
+    pub(crate) fn begin(&self) -> i64 {
+        // Relaxed, here and below: a count, which orders nothing.
+        self.shard().in_flight.fetch_add(1, Relaxed);
+        clock::monotonic_ns()
+    }
+
+    /// [`time`](Self::time) of an operation that [began](Self::begin) at `began_ns`.
     #[inline]
     pub(crate) fn time_since(&self, op: Op, began_ns: i64) -> Timer<'_> {
-        Timer { metrics: self, op, began_ns, errno: Cell::new(0) }
+        Timer { metrics: self, op, began_ns, errno: Cell::new(0), bytes: Cell::new(0) }
+    }
+
+    /// The shard of the calling thread.
+    #[inline]
+    fn shard(&self) -> &MetricShard {
+        &self.shards[cpu::id() % SHARDS]
     }
 
     /// Records an operation that took `ns` nanoseconds and ended with `errno`, 0 for success.
     pub fn record(&self, op: Op, ns: u64, errno: i32) {
-        let mut held = self.shards[cpu::id() % SHARDS].0.lock();
+        self.record_bytes(op, ns, errno, 0);
+    }
+
+    fn record_bytes(&self, op: Op, ns: u64, errno: i32, bytes: u64) {
+        let mut held = self.shard().records.lock();
         let slot = &mut held[op as usize];
         if slot.is_none() {
             *slot = Record::new().map(Box::new);
         }
         if let Some(record) = slot {
-            record.add(ns, errno);
+            record.add(ns, errno, bytes);
         }
     }
 
@@ -123,7 +152,17 @@ impl Metrics {
     /// The value of a gauge.
     #[must_use]
     pub fn get(&self, gauge: Gauge) -> u64 {
-        self.gauges[gauge as usize].load(Relaxed)
+        match gauge {
+            Gauge::InFlight => self.in_flight(),
+            gauge => self.gauges[gauge as usize].load(Relaxed),
+        }
+    }
+
+    /// Requests that began and have not ended. A request that ends while the shards are added up may be missed in one and
+    /// counted in another, so the sum may be below zero, which means none.
+    fn in_flight(&self) -> u64 {
+        let sum: i64 = self.shards.iter().map(|shard| shard.in_flight.load(Relaxed)).sum();
+        u64::try_from(sum).unwrap_or(0)
     }
 
     /// All that was recorded so far; operations without a record are left out. The caller fills in `cache` and `fallbacks`.
@@ -140,16 +179,17 @@ impl Metrics {
         let mut stats = OpStats { name: op.name().into(), ..OpStats::default() };
         let (mut times, mut errnos) = (BTreeMap::new(), BTreeMap::new());
         for shard in &self.shards {
-            let held = shard.0.lock();
+            let held = shard.records.lock();
             let Some(record) = &held[op as usize] else { continue };
             stats.count += record.times.len();
             stats.errors += record.errors;
+            stats.bytes += record.bytes;
             stats.sum_ns = stats.sum_ns.saturating_add(record.sum_ns);
             stats.max_ns = stats.max_ns.max(record.max_ns);
             for step in record.times.iter_recorded() {
                 *times.entry(step.value_iterated_to()).or_insert(0) += step.count_at_value();
             }
-            record.errnos.iter().for_each(|&(errno, count)| *errnos.entry(errno).or_insert(0) += count);
+            record.errnos.iter().for_each(|&(errno, count)| *errnos.entry(name_of(errno)).or_insert(0) += count);
         }
         stats.times = times.into_iter().collect();
         stats.errnos = errnos.into_iter().collect();
@@ -162,13 +202,14 @@ impl Record {
     /// `None` only if the histogram refuses the bounds, which it does not.
     fn new() -> Option<Self> {
         let times = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).ok()?;
-        Some(Self { times, sum_ns: 0, max_ns: 0, errors: 0, errnos: Vec::new() })
+        Some(Self { times, sum_ns: 0, max_ns: 0, bytes: 0, errors: 0, errnos: Vec::new() })
     }
 
-    fn add(&mut self, ns: u64, errno: i32) {
+    fn add(&mut self, ns: u64, errno: i32, bytes: u64) {
         self.times.saturating_record(ns);
         self.sum_ns = self.sum_ns.saturating_add(ns);
         self.max_ns = self.max_ns.max(ns);
+        self.bytes += bytes;
         if errno == 0 {
             return;
         }
@@ -178,6 +219,14 @@ impl Record {
         } else if self.errnos.len() < ERRNOS {
             self.errnos.push((errno, 1));
         }
+    }
+}
+
+/// The name of an errno; its number, if it has none here.
+fn name_of(errno: i32) -> String {
+    match Errno::from_raw(errno).name() {
+        "E?" => errno.to_string(),
+        name => name.into(),
     }
 }
 
@@ -200,6 +249,7 @@ pub struct Timer<'a> {
     op: Op,
     began_ns: i64,
     errno: Cell<i32>,
+    bytes: Cell<u64>,
 }
 
 impl Timer<'_> {
@@ -207,13 +257,19 @@ impl Timer<'_> {
     pub fn failed(&self, errno: i32) {
         self.errno.set(errno);
     }
+
+    /// Sets how many bytes of contents the operation has read or written.
+    pub fn moved(&self, bytes: u64) {
+        self.bytes.set(bytes);
+    }
 }
 
 impl Drop for Timer<'_> {
     #[inline]
     fn drop(&mut self) {
         let ns = u64::try_from(clock::monotonic_ns() - self.began_ns).unwrap_or(0);
-        self.metrics.record(self.op, ns, self.errno.get());
+        self.metrics.record_bytes(self.op, ns, self.errno.get(), self.bytes.get());
+        self.metrics.shard().in_flight.fetch_sub(1, Relaxed);
     }
 }
 

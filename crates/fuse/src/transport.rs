@@ -30,7 +30,7 @@ mod stop;
 mod trace;
 mod waits;
 
-use crate::metrics::Op;
+use crate::metrics::{Op, Timer};
 use crate::options::MountOptions;
 use crate::panics::contained;
 use crate::session::Session;
@@ -126,7 +126,8 @@ impl Transport {
                     _ => reply,
                 };
                 let Some(op) = op_of(&operation) else { return Next::More };
-                reply.answer(self.session.metrics(), op, body, |body| self.answer(channel, request, body));
+                reply
+                    .answer(self.session.metrics(), op, body, |body, timer| self.answer(channel, request, body, timer));
             }
         }
         Next::More
@@ -169,7 +170,13 @@ impl Transport {
     }
 
     /// Writes the body of the reply.
-    fn answer(&self, channel: &Arc<dyn Channel>, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
+    fn answer(
+        &self,
+        channel: &Arc<dyn Channel>,
+        request: &Request<'_>,
+        body: &mut Body,
+        timer: &Timer<'_>,
+    ) -> Result<(), Errno> {
         match request.operation {
             Operation::Lookup(_)
             | Operation::Mknod(..)
@@ -198,7 +205,7 @@ impl Transport {
             Operation::Open(_) | Operation::Create(..) | Operation::Tmpfile(_) => {
                 self.answer_open(channel, request, body)
             }
-            _ => self.answer_contents(request, body),
+            _ => self.answer_contents(request, body, timer),
         }
     }
 }

@@ -126,6 +126,9 @@ fn a_file_is_made_read_changed_and_removed() {
     let (_, replies) = server.send(&message(opcode::BATCH_FORGET, 0, &[batch.as_bytes(), one.as_bytes()]));
     assert_eq!(replies, []);
     assert_eq!((server.session.known_nodes(), server.session.open_handles()), (1, 0));
+    let ops = server.session.metrics().snapshot().ops;
+    let moved: Vec<_> = ops.iter().filter(|op| op.bytes != 0).map(|op| (op.name.as_str(), op.bytes)).collect();
+    assert_eq!(moved, [("read", 7), ("write", 8)]);
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn a_name_that_does_not_exist_may_be_cached() {
     let absent: EntryOut = server.get(opcode::LOOKUP, 1, &[b"none\0"]);
     assert_eq!((absent.nodeid, absent.entry_valid), (0, 1));
     let ops = server.session.metrics().snapshot().ops;
-    assert_eq!(ops[0].errnos, [(2, 1)], "it counts as an error");
+    assert_eq!(ops[0].errnos, [("ENOENT".to_owned(), 1)], "it counts as an error");
 }
 
 #[test]
@@ -206,6 +209,7 @@ fn a_request_that_waits_for_a_lock_has_one_reply_when_the_wait_ends() {
     for flags in [0, 1] {
         let mut server = Server::new(options());
         let (node, _) = make_file(&mut server);
+        let metrics = server.session.metrics().clone();
         let mut send = |unique, opcode, arguments: &[u8]| {
             let (next, replies) = server.send(&numbered(unique, opcode, node, arguments));
             assert_eq!(next, Next::More);
@@ -222,15 +226,17 @@ fn a_request_that_waits_for_a_lock_has_one_reply_when_the_wait_ends() {
         assert_eq!(send(8, opcode::SETLKW, wait(2).as_bytes()), []);
         assert_eq!(send(9, opcode::SETLK, lock_of(1, 2, flags).as_bytes()), [(8, 0, 0), (9, 0, 0)], "a release");
         assert_eq!(send(10, opcode::SETLKW, wait(3).as_bytes()), []);
+        assert_eq!(metrics.get(Gauge::InFlight), 1, "it has no reply");
         let mut bad = wait(3);
         bad.lk.kind = 3;
         assert_eq!(send(11, opcode::SETLKW, bad.as_bytes()), [(11, Errno::EINVAL.raw(), 0)]);
         server.session.end();
         let replies = std::mem::take(&mut *server.kernel.0.lock().unwrap());
         assert_eq!(replies, [(10, eintr, Vec::new())]);
+        assert_eq!(metrics.get(Gauge::InFlight), 0);
         let recorded = server.session.metrics().snapshot().ops;
         let recorded = recorded.iter().find(|op| op.name == "setlk").unwrap();
-        assert_eq!((recorded.count, &recorded.errnos[..]), (7, &[(eintr, 3), (Errno::EINVAL.raw(), 1)][..]));
+        assert_eq!((recorded.count, &recorded.errnos[..]), (7, &[("EINTR".into(), 3), ("EINVAL".into(), 1)][..]));
     }
 }
 

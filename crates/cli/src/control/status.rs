@@ -1,11 +1,12 @@
 //! The status of a mount: what its process reports.
 
-use fuse::{Carrier, Session, Snapshot};
+use fuse::{Carrier, Op, Session, Snapshot};
 use hostfs::HostHandle;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 use vfs::{Budget, Fallback};
 
 /// A mount that this process serves.
@@ -16,6 +17,8 @@ pub(crate) struct ServedMount {
     pub(crate) source: String,
     /// Its mount point.
     pub(crate) mountpoint: PathBuf,
+    /// When it was mounted.
+    pub(crate) began: SystemTime,
     /// What carries its requests.
     pub(crate) carrier: Carrier,
     /// What the caches of the root may hold.
@@ -29,6 +32,10 @@ pub(crate) struct ServedMount {
 pub(crate) struct Status {
     /// Version of the program that serves it.
     pub(crate) version: String,
+    /// The commit that the program was built from, if that is known.
+    pub(crate) commit: Option<String>,
+    /// When it was mounted, in seconds since the epoch.
+    pub(crate) began_s: u64,
     /// Name of the source.
     pub(crate) source: String,
     /// Its mount point.
@@ -115,6 +122,8 @@ impl ServedMount {
         let rcu = vfs.rcu_stats();
         Status {
             version: env!("CARGO_PKG_VERSION").into(),
+            commit: option_env!("LIGHTFOOT_BUILT_FROM").map(String::from),
+            began_s: self.began.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             source: self.source.clone(),
             mountpoint: self.mountpoint.to_string_lossy().into(),
             transport: self.carrier.to_string(),
@@ -196,6 +205,11 @@ impl Status {
     /// A figure of the session, by name.
     pub(crate) fn gauge(&self, name: &str) -> u64 {
         find(&self.snapshot.gauges, name)
+    }
+
+    /// Bytes of contents that requests of an operation moved.
+    pub(crate) fn moved(&self, op: Op) -> u64 {
+        self.snapshot.ops.iter().find(|stats| stats.name == op.name()).map_or(0, |stats| stats.bytes)
     }
 
     /// How often the walk left its fast path for this reason.

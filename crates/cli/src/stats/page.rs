@@ -1,12 +1,12 @@
 //! The status of a mount as tables of text.
 
-use super::units::{bytes, grouped, percent, rate, time};
+use super::units::{bytes, grouped, per_second, percent, rate, time, utc};
 use crate::control::{HostStatus, Status};
-use fuse::OpStats;
+use fuse::{Gauge, Op, OpStats};
 use vfs::Fallback;
 
 /// The error of a lookup of a name that does not exist.
-const ENOENT: i32 = 2;
+const ENOENT: &str = "ENOENT";
 
 /// The width of a line that may wrap.
 const COLUMNS: usize = 80;
@@ -21,6 +21,7 @@ const LABEL: usize = 11;
 pub(super) fn full(status: &Status) -> String {
     let mut page = head(status);
     page += &operations(status, usize::MAX);
+    page += &errors(status);
     page += &names(status);
     page += &caches(status);
     page += &session(status);
@@ -30,7 +31,7 @@ pub(super) fn full(status: &Status) -> String {
 
 /// As much as fits on a screen of so many lines: without empty lines, and only the most frequent operations.
 pub(super) fn short(status: &Status, lines: usize) -> String {
-    let rest = [names(status), caches(status), session(status), process(status)].concat();
+    let rest = [errors(status), names(status), caches(status), session(status), process(status)].concat();
     let rest: Vec<&str> = rest.lines().filter(|line| !line.is_empty()).collect();
     let head = head(status);
     // The last line stays free for the cursor; a heading and an empty line belong to the operations.
@@ -43,9 +44,36 @@ fn head(status: &Status) -> String {
     let Status { mountpoint, source, pid, version, snapshot, transport, .. } = status;
     let all: u64 = snapshot.ops.iter().map(|op| op.count).sum();
     let (span, per_second) = (time(snapshot.span_ns), rate(all, snapshot.span_ns));
-    let first = format!("{mountpoint}: {source}, process {pid}, lightfoot {version}\n");
-    let second = format!("requests come through {transport}\n");
-    first + &second + &format!("{} operations in {span}, {per_second} a second\n\n", grouped(all))
+    let in_flight = grouped(status.gauge(Gauge::InFlight.name()));
+    let commit = status.commit.as_ref().map_or(String::new(), |commit| format!(" (commit {commit})"));
+    let began = utc(status.began_s);
+    [
+        format!("{mountpoint}: {source}, process {pid}, lightfoot {version}{commit}\n"),
+        format!("mounted {began}; requests come through {transport}\n"),
+        format!("{} operations in {span}, {per_second} a second, {in_flight} in flight\n", grouped(all)),
+        format!("read {}, written {}\n\n", moved(status, Op::Read), moved(status, Op::Write)),
+    ]
+    .concat()
+}
+
+/// Bytes, in all and a second.
+fn moved(status: &Status, op: Op) -> String {
+    let moved = status.moved(op);
+    format!("{} ({}/s)", bytes(moved), bytes(per_second(moved, status.snapshot.span_ns)))
+}
+
+/// Errors by operation and errno.
+fn errors(status: &Status) -> String {
+    let of = |op: &OpStats| {
+        let counts: Vec<_> = op.errnos.iter().map(|(errno, count)| format!("{errno} {}", grouped(*count))).collect();
+        format!("{} {}", op.name, counts.join(" "))
+    };
+    let ops = status.snapshot.ops.iter().filter(|op| !op.errnos.is_empty());
+    let mut errors: Vec<_> = ops.map(of).collect();
+    if errors.is_empty() {
+        errors.push("none".into());
+    }
+    line("errors", &errors)
 }
 
 /// The operations, the most frequent first, `most` at most.
@@ -69,7 +97,7 @@ fn names(status: &Status) -> String {
     let lookups = status.snapshot.ops.iter().find(|op| op.name == "lookup");
     let count = lookups.map_or(0, |op| op.count);
     let absent =
-        lookups.map_or(0, |op| op.errnos.iter().filter(|&&(errno, _)| errno == ENOENT).map(|&(_, count)| count).sum());
+        lookups.map_or(0, |op| op.errnos.iter().filter(|(errno, _)| errno == ENOENT).map(|&(_, count)| count).sum());
     let missed = status.fallback(Fallback::Miss);
     let hits = count.saturating_sub(missed);
     let names = [

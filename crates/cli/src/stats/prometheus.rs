@@ -8,6 +8,11 @@ use fuse::prometheus::Page;
 /// The page.
 pub(crate) fn text(status: &Status) -> String {
     let mut page = Page::new(&status.mountpoint);
+    let commit = status.commit.as_deref().unwrap_or("unknown");
+    let mut family = page.family("lightfoot_build_info", Gauge, "The program that serves the mount; always 1");
+    family.sample(&[("version", &status.version), ("commit", commit)], 1);
+    let mut family = page.family("lightfoot_mount_start_time_seconds", Gauge, "When it was mounted, since the epoch");
+    family.sample(&[], status.began_s);
     status.snapshot.write_prometheus(&mut page);
     let budget = [
         ("entries", status.budget.entries),

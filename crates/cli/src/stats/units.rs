@@ -23,6 +23,26 @@ pub(super) fn rate(count: u64, span_ns: u64) -> String {
     }
 }
 
+/// A count a second, over a span in nanoseconds, rounded down.
+pub(super) fn per_second(count: u64, span_ns: u64) -> u64 {
+    let each = u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1));
+    u64::try_from(each).unwrap_or(u64::MAX)
+}
+
+/// A moment, given in seconds since the epoch.
+pub(super) fn utc(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March here, so that a leap day is the last of its year.
+    let from_march = days + 719_468;
+    let (era, day) = (from_march / 146_097, from_march % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = (era * 400 + year + month / 10, (month + 2) % 12 + 1);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", second / 3600, second / 60 % 60, second % 60)
+}
+
 /// A part of a whole, in percent.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
@@ -83,6 +103,13 @@ mod tests {
             (rate(123_456, 1_000_000_000), "123,456"),
             (rate(1, 3_600_000_000_000), "<0.1"),
             (rate(1, 0), "-"),
+            (bytes(per_second(3 << 20, 2_000_000_000)), "1.50 MiB"),
+            (utc(0), "1970-01-01 00:00:00 UTC"),
+            (utc(951_782_399), "2000-02-28 23:59:59 UTC"),
+            (utc(951_782_400), "2000-02-29 00:00:00 UTC"),
+            (utc(951_868_800), "2000-03-01 00:00:00 UTC"),
+            (utc(1_767_225_599), "2025-12-31 23:59:59 UTC"),
+            (utc(4_107_542_400), "2100-03-01 00:00:00 UTC"),
             (percent(1, 3), "33.3 %"),
             (percent(1, 0), "-"),
             (grouped(1_234_567), "1,234,567"),

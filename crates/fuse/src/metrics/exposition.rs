@@ -3,7 +3,7 @@
 //! Times are in seconds. Histograms have bounds at powers of 4 from 1.024 µs to 17 s; these are bounds of the groups that
 //! times are kept in, so their counts are exact.
 
-use super::{Gauge, OpStats, Snapshot};
+use super::{Gauge, Op, OpStats, Snapshot};
 use crate::prometheus::{FamilyKind, Page};
 
 /// Exponents of the histograms' bounds, in nanoseconds.
@@ -11,6 +11,9 @@ const BOUNDS: core::ops::RangeInclusive<u32> = 10..=34;
 
 /// Every name begins with this.
 const PREFIX: &str = "lightfoot_fuse";
+
+/// The operations that move contents.
+const MOVERS: [&str; 3] = [Op::Read.name(), Op::Write.name(), Op::CopyFileRange.name()];
 
 /// Writes `snapshot` to `page`.
 pub(super) fn write(snapshot: &Snapshot, page: &mut Page) {
@@ -50,8 +53,13 @@ fn write_ops(ops: &[OpStats], page: &mut Page) {
     let mut family = page.family(&name, FamilyKind::Counter, "Operations that ended with an error, by errno");
     for op in ops {
         for (errno, count) in &op.errnos {
-            family.sample(&[("op", &op.name), ("errno", &errno.to_string())], count);
+            family.sample(&[("op", &op.name), ("errno", errno)], count);
         }
+    }
+    let name = format!("{PREFIX}_operation_bytes_total");
+    let mut family = page.family(&name, FamilyKind::Counter, "Bytes of contents that requests read or wrote");
+    for op in ops.iter().filter(|op| MOVERS.contains(&op.name.as_str())) {
+        family.sample(&[("op", &op.name)], op.bytes);
     }
 }
 

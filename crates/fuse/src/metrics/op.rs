@@ -87,6 +87,7 @@ named! {
         SlowNotices = "slow_notices", "Notices that took longer than half a second";
         Panics = "panics", "Requests and notices that panicked: more than 0 is a defect";
         LockWaiters = "lock_waiters", "Requests that wait for a lock";
+        InFlight = "in_flight", "Requests that were received and have no reply yet";
     }
 }
 
@@ -94,6 +95,6 @@ impl Gauge {
     /// Whether it never falls, so that a difference counts what happened in between.
     #[must_use]
     pub const fn is_counter(self) -> bool {
-        !matches!(self, Self::Nodes | Self::Lookups | Self::Handles | Self::LockWaiters)
+        !matches!(self, Self::Nodes | Self::Lookups | Self::Handles | Self::LockWaiters | Self::InFlight)
     }
 }

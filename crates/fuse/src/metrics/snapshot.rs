@@ -38,9 +38,13 @@ pub struct OpStats {
     pub p99_ns: u64,
     /// The maximum. Exact, but in a difference of snapshots an upper bound like the percentiles.
     pub max_ns: u64,
-    /// Errors by errno, in rising order; at most 32 errnos of each thread.
+    /// Bytes of contents that its requests read or wrote. The kernel makes no request for what it serves from its own cache, or
+    /// passes through.
     #[serde(default)]
-    pub errnos: Vec<(i32, u64)>,
+    pub bytes: u64,
+    /// Errors by the errno's name, in the order of names; at most 32 errnos of each thread.
+    #[serde(default)]
+    pub errnos: Vec<(String, u64)>,
     /// The histogram of latencies: the upper bound of each group, in rising order, and the number of requests in it.
     #[serde(default)]
     pub times: Vec<(u64, u64)>,
@@ -91,6 +95,7 @@ impl OpStats {
             count: self.count.saturating_sub(earlier.count),
             errors: self.errors.saturating_sub(earlier.errors),
             sum_ns: self.sum_ns.saturating_sub(earlier.sum_ns),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
             max_ns: if self.max_ns > earlier.max_ns { self.max_ns } else { last },
             errnos,
             times,
@@ -123,10 +128,10 @@ impl OpStats {
 }
 
 /// Subtracts counts by key; leaves out those that are 0 then.
-fn minus<K: Copy + PartialEq>(now: &[(K, u64)], before: &[(K, u64)]) -> Vec<(K, u64)> {
-    let left = |&(key, count): &(K, u64)| {
-        let earlier = before.iter().find(|(other, _)| *other == key).map_or(0, |&(_, count)| count);
-        (key, count.saturating_sub(earlier))
+fn minus<K: Clone + PartialEq>(now: &[(K, u64)], before: &[(K, u64)]) -> Vec<(K, u64)> {
+    let left = |(key, count): &(K, u64)| {
+        let earlier = before.iter().find(|(other, _)| other == key).map_or(0, |&(_, count)| count);
+        (key.clone(), count.saturating_sub(earlier))
     };
     now.iter().map(left).filter(|&(_, count)| count != 0).collect()
 }

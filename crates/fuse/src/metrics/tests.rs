@@ -36,7 +36,7 @@ fn a_timer_records_its_operation_when_it_ends() {
     let snapshot = metrics.snapshot();
     assert_eq!(snapshot.ops.len(), 1, "others have no record");
     let lookup = op(&snapshot, Op::Lookup);
-    assert_eq!((lookup.count, lookup.errors, &lookup.errnos[..]), (2, 1, &[(2, 1)][..]));
+    assert_eq!((lookup.count, lookup.errors, &lookup.errnos[..]), (2, 1, &[("ENOENT".into(), 1)][..]));
     assert!(lookup.p50_ns <= lookup.p99_ns && lookup.p99_ns <= lookup.max_ns && lookup.max_ns <= lookup.sum_ns);
 }
 
@@ -69,6 +69,33 @@ fn errors_are_counted_by_number_up_to_a_bound() {
     let snapshot = metrics.snapshot();
     let open = op(&snapshot, Op::Open);
     assert_eq!((open.errors, open.errnos.len()), (100, ERRNOS));
+}
+
+#[test]
+fn bytes_are_those_that_operations_moved() {
+    let metrics = Metrics::new();
+    for bytes in [4096, 100] {
+        metrics.time(Op::Read).moved(bytes);
+    }
+    let before = metrics.snapshot();
+    metrics.time(Op::Read).moved(1);
+    let after = metrics.snapshot();
+    assert_eq!((op(&before, Op::Read).bytes, op(&after, Op::Read).bytes), (4196, 4197));
+    assert_eq!(op(&after.since(&before), Op::Read).bytes, 1);
+    let (samples, _) = parse(&after.to_prometheus("/m"));
+    let bytes: Vec<_> = samples.iter().filter(|sample| sample.0 == "lightfoot_fuse_operation_bytes_total").collect();
+    assert_eq!((bytes.len(), bytes[0].2), (1, 4197.0), "{bytes:?}");
+}
+
+#[test]
+fn requests_are_in_flight_until_any_thread_ends_them() {
+    let metrics = Metrics::new();
+    let (here, began_ns) = (metrics.time(Op::Read), metrics.begin());
+    assert_eq!((metrics.get(Gauge::InFlight), gauge(&metrics.snapshot(), Gauge::InFlight)), (2, 2));
+    std::thread::scope(|s| s.spawn(|| drop(metrics.time_since(Op::Setlk, began_ns))).join().expect("it only drops"));
+    assert_eq!(metrics.get(Gauge::InFlight), 1);
+    drop(here);
+    assert_eq!(metrics.get(Gauge::InFlight), 0);
 }
 
 #[test]
@@ -113,7 +140,10 @@ fn a_difference_is_what_happened_in_between() {
     let between = after.since(&before);
     assert_eq!(between.span_ns, after.span_ns - before.span_ns);
     let lookup = op(&between, Op::Lookup);
-    assert_eq!((lookup.count, lookup.errors, lookup.sum_ns, &lookup.errnos[..]), (11, 1, 12_000, &[(13, 1)][..]));
+    assert_eq!(
+        (lookup.count, lookup.errors, lookup.sum_ns, &lookup.errnos[..]),
+        (11, 1, 12_000, &[("EACCES".into(), 1)][..])
+    );
     assert!(bounds(lookup.p50_ns, 1000) && bounds(lookup.p99_ns, 2000) && bounds(lookup.max_ns, 2000), "{lookup:?}");
     assert_eq!(between.ops.len(), 2, "statfs has no record");
     assert_eq!(op(&between, Op::Mkdir).max_ns, 7);
@@ -210,7 +240,7 @@ fn the_text_for_prometheus_is_valid_and_complete() {
     assert_eq!(value(&format!("{duration}_bucket"), "+Inf"), value(&format!("{duration}_count"), "lookup"));
     assert!((value(&format!("{duration}_sum"), "") - 1_099.511_635_376).abs() < 1e-9);
     assert_eq!(value("lightfoot_fuse_operation_errors_total", "lookup"), 5.0);
-    assert_eq!(value("lightfoot_fuse_operation_errno_total", "2"), 5.0);
+    assert_eq!(value("lightfoot_fuse_operation_errno_total", "ENOENT"), 5.0);
     assert_eq!((value("lightfoot_fuse_handles", ""), value("lightfoot_fuse_slow_notices_total", "")), (4.0, 6.0));
     assert_eq!(value("lightfoot_fuse_cache_names_per_dir", ""), 11.0);
     assert_eq!(value("lightfoot_fuse_cache_hits_total", ""), 12.0);

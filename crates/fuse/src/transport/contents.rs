@@ -4,6 +4,7 @@ use super::convert::{self, caller, offset};
 use super::reply::Channel;
 use super::trace::{Replied, created, escaped, line};
 use super::{Transport, passthrough};
+use crate::metrics::Timer;
 use crate::session::{Entry, NewMode, Opened};
 use fusedev::wire::abi::{
     CopyFileRangeIn, CopyFileRangeOut, CreateOut, FSYNC_DATA, RELEASE_FLOCK_UNLOCK, WriteOut, write,
@@ -59,12 +60,21 @@ impl Transport {
         body.put_struct(&CreateOut { entry: convert::entry(&entry), open });
     }
 
-    pub(super) fn answer_contents(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
+    pub(super) fn answer_contents(
+        &self,
+        request: &Request<'_>,
+        body: &mut Body,
+        timer: &Timer<'_>,
+    ) -> Result<(), Errno> {
         let (session, caller, node) = (&self.session, caller(&request.header), request.header.nodeid);
         match request.operation {
             Operation::Read(read) => {
                 let at = offset(read.offset)?;
-                body.fill(longest(read.size), |buffer| session.read(node, read.fh, at, buffer))
+                body.fill(longest(read.size), |buffer| {
+                    let read = session.read(node, read.fh, at, buffer)?;
+                    timer.moved(read as u64);
+                    Ok(read)
+                })
             }
             Operation::Write(write, data) => {
                 let at = offset(write.offset)?;
@@ -75,6 +85,7 @@ impl Transport {
                 } else {
                     session.write(node, write.fh, at, data)?
                 };
+                timer.moved(written as u64);
                 body.put_struct(&WriteOut { size: written as u32, padding: 0 });
                 Ok(())
             }
@@ -93,12 +104,12 @@ impl Transport {
                 session.fallocate(&caller, node, range.fh, range.mode, (at, len))
             }
             Operation::CopyFileRange(copy) => {
-                let copied = self.copy(request, &copy)?;
+                let copied = self.copy(request, &copy, timer)?;
                 body.put_struct(&WriteOut { size: u32::try_from(copied).unwrap_or(u32::MAX), padding: 0 });
                 Ok(())
             }
             Operation::CopyFileRange64(copy) => {
-                body.put_struct(&CopyFileRangeOut { bytes_copied: self.copy(request, &copy)? });
+                body.put_struct(&CopyFileRangeOut { bytes_copied: self.copy(request, &copy, timer)? });
                 Ok(())
             }
             Operation::Ioctl => Err(Errno::ENOTTY),
@@ -106,8 +117,10 @@ impl Transport {
         }
     }
 
-    fn copy(&self, request: &Request<'_>, copy: &CopyFileRangeIn) -> Result<u64, Errno> {
+    fn copy(&self, request: &Request<'_>, copy: &CopyFileRangeIn, timer: &Timer<'_>) -> Result<u64, Errno> {
         let (from, to) = ((copy.fh_in, offset(copy.off_in)?), (copy.fh_out, offset(copy.off_out)?));
-        self.session.copy_file_range(&caller(&request.header), from, to, copy.len, copy.flags)
+        let copied = self.session.copy_file_range(&caller(&request.header), from, to, copy.len, copy.flags)?;
+        timer.moved(copied);
+        Ok(copied)
     }
 }

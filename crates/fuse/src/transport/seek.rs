@@ -11,7 +11,7 @@
 
 use super::Transport;
 use super::reply::{Channel, Reply};
-use crate::metrics::Op;
+use crate::metrics::{Op, Timer};
 use crate::session::Session;
 use fusedev::wire::abi::{LseekIn, LseekOut};
 use fusedev::wire::{Body, Request};
@@ -46,15 +46,15 @@ impl Transport {
         let metrics = self.session.metrics();
         let reply = Reply::new(&**channel, unique);
         if !self.session.may_be_behind(node) {
-            return reply.answer(metrics, Op::Lseek, body, |body| seek.find(&self.session, body));
+            return reply.answer(metrics, Op::Lseek, body, |body, _| seek.find(&self.session, body));
         }
         let Some(write_back) = self.session.write_back(node) else {
             // As a file system without holes and data. Programs then read everything.
-            return reply.answer(metrics, Op::Lseek, body, |_| Err(Errno::EINVAL));
+            return reply.answer(metrics, Op::Lseek, body, |_, _| Err(Errno::EINVAL));
         };
         let (session, to) = (self.session.clone(), channel.clone());
         let serve = move || {
-            let work = |body: &mut Body| {
+            let work = |body: &mut Body, _: &Timer<'_>| {
                 write_back.wait();
                 seek.find(&session, body)
             };
