@@ -25,6 +25,18 @@ use vfs::{Credentials, MountInfo, Policy};
 /// How a tree is used: root and working directory, credentials, umask. See the [crate documentation](crate). Every
 /// operation on paths is a method of [`View`], and so of this.
 ///
+/// ```
+/// let vfs = lightfoot::Vfs::ram();
+/// let ctx = vfs.context();
+/// ctx.write("/file", "text")?;
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| assert_eq!(ctx.read("/file").unwrap(), b"text")); // Threads share it,
+///     let own = ctx.fork(); // or have their own.
+///     scope.spawn(move || own.set_current_dir("/").unwrap());
+/// });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// Each [`Dir`] that came from it keeps it alive.
 pub struct Context {
     view: View,
@@ -65,9 +77,78 @@ impl Context {
     fn inner(&self) -> &vfs::Context {
         &self.view.inner
     }
+}
 
-    // ---- credentials
+/// # Working directory and root
+///
+/// ```
+/// use lightfoot::Vfs;
+/// use std::path::Path;
+///
+/// let vfs = Vfs::ram();
+/// let ctx = vfs.context();
+/// ctx.create_dir_all("/jail/home")?;
+/// ctx.set_current_dir("/jail/home")?;
+/// ctx.write("letter", "dear")?; // Relative paths start there.
+/// assert!(ctx.exists("/jail/home/letter"));
+///
+/// ctx.chroot("/jail")?;
+/// assert_eq!(ctx.current_dir()?, Path::new("/home"));
+/// assert!(vfs.context().exists("/jail")); // Other contexts have their own root.
+/// # Ok::<(), std::io::Error>(())
+/// ```
+impl Context {
+    /// Changes the working directory: `chdir(2)`.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, `EACCES`.
+    pub fn set_current_dir(&self, path: impl AsPath) -> io::Result<()> {
+        self.inner().set_current_dir(path.as_path_bytes()).map_err(error)
+    }
 
+    /// The working directory's path: `getcwd(2)`.
+    ///
+    /// # Errors
+    /// `ENOENT` if it was removed.
+    pub fn current_dir(&self) -> io::Result<PathBuf> {
+        self.inner().current_dir().map(path_buf).map_err(error)
+    }
+
+    /// Changes the root directory, not the working directory: `chroot(2)`.
+    ///
+    /// # Errors
+    /// `ENOTDIR`, `EACCES`; `EPERM` without [`Capabilities::SYS_CHROOT`](crate::Capabilities::SYS_CHROOT).
+    pub fn chroot(&self, path: impl AsPath) -> io::Result<()> {
+        self.inner().set_root(path.as_path_bytes()).map_err(error)
+    }
+
+    /// A handle of the root directory.
+    ///
+    /// # Errors
+    /// Those of every walk.
+    pub fn root_dir(&self) -> io::Result<Dir> {
+        self.open_dir("/")
+    }
+}
+
+/// # Credentials
+///
+/// ```
+/// use lightfoot::{Credentials, Vfs};
+///
+/// let root = Vfs::ram().context();
+/// root.create_dir("/home")?;
+/// root.create_dir("/home/ann")?;
+/// root.chown("/home/ann", Some(1000), Some(1000))?;
+/// let ann = root.with_credentials(Credentials::user(1000, 1000, &[]));
+/// ann.set_umask(0o077);
+/// ann.write("/home/ann/diary", "today")?;
+/// assert_eq!(root.metadata("/home/ann/diary")?.uid(), 1000);
+/// let bob = root.with_credentials(Credentials::user(1001, 1001, &[]));
+/// assert!(bob.read("/home/ann/diary").is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+impl Context {
     /// A context that shares nothing with this one but the tree, with other credentials.
     #[must_use]
     pub fn with_credentials(&self, credentials: Credentials) -> Context {
@@ -121,43 +202,25 @@ impl Context {
         let ns = timeout.and_then(|timeout| u64::try_from(timeout.as_nanos()).ok());
         self.inner().set_timeout_ns(ns);
     }
+}
 
-    // ---- directories
-
-    /// Changes the working directory: `chdir(2)`.
-    ///
-    /// # Errors
-    /// `ENOTDIR`, `EACCES`.
-    pub fn set_current_dir(&self, path: impl AsPath) -> io::Result<()> {
-        self.inner().set_current_dir(path.as_path_bytes()).map_err(error)
-    }
-
-    /// The working directory's path: `getcwd(2)`.
-    ///
-    /// # Errors
-    /// `ENOENT` if it was removed.
-    pub fn current_dir(&self) -> io::Result<PathBuf> {
-        self.inner().current_dir().map(path_buf).map_err(error)
-    }
-
-    /// Changes the root directory, not the working directory: `chroot(2)`.
-    ///
-    /// # Errors
-    /// `ENOTDIR`, `EACCES`; `EPERM` without [`Capabilities::SYS_CHROOT`](crate::Capabilities::SYS_CHROOT).
-    pub fn chroot(&self, path: impl AsPath) -> io::Result<()> {
-        self.inner().set_root(path.as_path_bytes()).map_err(error)
-    }
-
-    /// A handle of the root directory.
-    ///
-    /// # Errors
-    /// Those of every walk.
-    pub fn root_dir(&self) -> io::Result<Dir> {
-        self.open_dir("/")
-    }
-
-    // ---- mounts
-
+/// # Mounts and namespaces
+///
+/// [`View`] has `mount`, `bind` and `unmount`.
+///
+/// ```
+/// use lightfoot::{MountFlags, RamFs, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.create_dir("/tmp")?;
+/// let plugin = ctx.fork();
+/// plugin.unshare_mounts()?; // From now on it has its own mounts.
+/// plugin.mount(RamFs::new(), "/tmp", MountFlags::default())?;
+/// assert_eq!(plugin.mounts().len(), 2);
+/// assert_eq!(ctx.mounts().len(), 1);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+impl Context {
     /// All mounts reachable from this context's root, each after its parent: `/proc/self/mountinfo`.
     #[must_use]
     pub fn mounts(&self) -> Vec<MountInfo> {

@@ -8,15 +8,21 @@
 //! mount of the tree. A thread sends the notices, some microseconds later; [`Mount::flush`] waits for it. So the timeouts of
 //! [`Ttls`] may be long; that of absent names is at most a second. What comes through the mount, the program sees at once.
 //!
-//! ```no_run
+//! ```
 //! use lightfoot::Vfs;
 //! use lightfoot::fuse::MountOptions;
 //!
+//! # // Mounting needs root and the device; the example ends here without them.
+//! # use std::os::unix::fs::MetadataExt;
+//! # if std::fs::metadata("/proc/self")?.uid() != 0 || !std::path::Path::new("/dev/fuse").exists() {
+//! #     return Ok::<(), Box<dyn std::error::Error>>(());
+//! # }
 //! let vfs = Vfs::ram();
-//! let mount = vfs.mount("/mnt", &MountOptions::default())?;
+//! let place = tempfile::tempdir()?; // Any empty directory: `/mnt`, for example.
+//! let mount = vfs.mount(&place, &MountOptions::default())?;
 //! vfs.context().write("/file", "hello")?;
-//! assert_eq!(std::fs::read_to_string("/mnt/file")?, "hello");
-//! std::fs::remove_file("/mnt/file")?;
+//! assert_eq!(std::fs::read_to_string(place.path().join("file"))?, "hello");
+//! std::fs::remove_file(place.path().join("file"))?;
 //! assert!(!vfs.context().exists("/file"));
 //! drop(mount);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -32,7 +38,9 @@
 //! # Where it comes from
 //! `mount.fuse(8)`; the handle is as `fuser::BackgroundSession`.
 
-pub use ::fuse::{Carrier, Checks, MountError, MountOptions, NoRing, SessionOptions, Shown, Ttls, Uring};
+mod settings;
+
+pub use settings::{Carrier, Checks, MountError, MountOptions, NoRing, SessionOptions, Shown, Ttls, Uring};
 
 use crate::tree::Vfs;
 use crate::view::View;
@@ -45,12 +53,43 @@ use std::time::Duration;
 const ABSENT: Duration = Duration::from_secs(1);
 
 /// A mount on a directory of the host. A drop unmounts it; files that are open then work until they are closed.
+///
+/// ```
+/// use lightfoot::Vfs;
+/// use lightfoot::fuse::MountOptions;
+///
+/// # // Mounting needs root and the device; the example ends here without them.
+/// # use std::os::unix::fs::MetadataExt;
+/// # if std::fs::metadata("/proc/self")?.uid() != 0 || !std::path::Path::new("/dev/fuse").exists() {
+/// #     return Ok::<(), Box<dyn std::error::Error>>(());
+/// # }
+/// let place = tempfile::tempdir()?;
+/// let mount = Vfs::ram().mount(&place, &MountOptions::default())?;
+/// println!("{} is served through {}", mount.mountpoint().display(), mount.carrier());
+/// mount.unmount()?;
+/// mount.wait()?; // Returns when the mount is gone, for any reason.
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "a drop unmounts"]
 pub struct Mount {
     inner: ::fuse::Mounted,
 }
 
+/// # Mounts on the host
+///
+/// With the feature `fuse`: see the module [`fuse`](crate::fuse).
+///
+/// ```
+/// use lightfoot::Vfs;
+/// use lightfoot::fuse::MountOptions;
+///
+/// let vfs = Vfs::ram();
+/// match vfs.mount("/mnt/none", &MountOptions::default()) {
+///     Ok(mount) => println!("{:?} is mounted until `mount` is dropped", mount.mountpoint()),
+///     Err(error) => println!("{error}"), // With the cure, such as the name of a package.
+/// }
+/// ```
 impl Vfs {
     /// Mounts the whole tree on the directory `mountpoint` of the host. Each process acts with its own rights: new files
     /// belong to its user.
@@ -66,12 +105,21 @@ impl Vfs {
     /// at and below its root. All processes that use the mount act with the credentials that the view has now. Paths through
     /// the mount cannot leave it, whatever the limits of a `Dir` are.
     ///
-    /// ```no_run
+    /// ```
     /// use lightfoot::fuse::MountOptions;
     /// # let vfs = lightfoot::Vfs::ram();
     /// # let ctx = vfs.context();
+    /// # // Mounting needs root and the device; the example ends here without them.
+    /// # use std::os::unix::fs::MetadataExt;
+    /// # if std::fs::metadata("/proc/self")?.uid() != 0 || !std::path::Path::new("/dev/fuse").exists() {
+    /// #     return Ok::<(), Box<dyn std::error::Error>>(());
+    /// # }
+    /// let place = tempfile::tempdir()?;
+    /// ctx.create_dir_all("/home/ann")?;
     /// let home = ctx.open_dir("/home/ann")?.confined();
-    /// let mount = vfs.mount_view(&home, "/mnt/ann", &MountOptions::default())?;
+    /// let mount = vfs.mount_view(&home, &place, &MountOptions::default())?;
+    /// ctx.write("/home/ann/letter", "dear")?;
+    /// assert_eq!(std::fs::read_to_string(place.path().join("letter"))?, "dear");
     /// # drop(mount);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -81,47 +81,45 @@ compile_error!("Lightfoot needs Linux: its deferred freeing uses futex(2) and me
 mod access;
 mod context;
 mod dir;
-mod dir_builder;
 mod error;
 mod file;
-#[cfg(feature = "fuse")]
-pub mod fuse;
+mod flags;
+pub mod fs;
+#[cfg(feature = "host")]
+mod host;
+mod memory;
 mod metadata;
 mod path;
 mod read_dir;
+mod reports;
 mod tree;
 mod view;
 mod watch;
 
-pub use access::{F_OK, R_OK, W_OK, X_OK};
+// After `tree`, whose groups of methods rustdoc shows first.
+#[cfg(feature = "fuse")]
+pub mod fuse;
+
+pub use access::{Capabilities, Credentials, F_OK, Policy, R_OK, W_OK, X_OK};
 pub use context::Context;
 pub use dir::Dir;
-pub use dir_builder::DirBuilder;
+pub use error::Errno;
 pub use file::{File, OpenOptions};
+pub use flags::{Allocate, LockKind, LockWait, MountFlags, RenameFlags, Resolve, SetXattr, UnmountFlags};
+#[doc(no_inline)]
+pub use fs::FileSystem;
 #[cfg(feature = "host")]
-pub use hostfs::{AccessTimes, HostFs, HostHandle, HostOptions, HostStats, MountPoints, Ownership, Revalidate};
+pub use host::{AccessTimes, HostAcls, HostFs, HostHandle, HostOptions, HostStats, MountPoints, Ownership, Revalidate};
+pub use memory::{Budget, RamFs, RamLimits, RamOptions, UserLimits};
 pub use metadata::{FileTimes, FileType, Metadata, Permissions};
 pub use path::AsPath;
-pub use ramfs::{RamFs, RamLimits, RamOptions, UserLimits};
 pub use read_dir::{DirEntry, ReadDir};
+pub use reports::{CacheStats, Fallback, Holder, LockInfo, MountInfo, RcuStats, StatFs, StatVfs, WholePathStats};
 pub use std::fs::TryLockError;
 pub use tree::{Builder, Vfs};
-pub use vfs::{
-    Allocate, Budget, CacheStats, Capabilities, Credentials, DEFAULT_QUEUED_EVENTS, Errno, Event, EventKind, Fallback,
-    FileSystem, Holder, LockInfo, LockKind, LockWait, MountFlags, MountInfo, Policy, RcuStats, RenameFlags, Resolve,
-    Scope, SetXattr, StatFs, StatVfs, UnmountFlags, WholePathStats,
-};
-pub use view::{View, WalkFailure};
-pub use watch::Watch;
-
-/// Types for implementors of [`FileSystem`].
-pub mod fs {
-    pub use vfs::{
-        Allocate, Attr, DirEntry, FileSystem, FsTraits, Inode, Invalidator, Layer, NameRules, NewInode, PathAdapter,
-        PathEntry, PathFileSystem, Permission, Rename, RenameFlags, Request, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO,
-        S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SeekFor, SetAttr, SetTime, SetXattr, StatFs, UnheldInode, Valid, Written,
-    };
-}
+pub use vfs::DEFAULT_QUEUED_EVENTS;
+pub use view::{DirBuilder, View, WalkFailure};
+pub use watch::{Event, EventKind, Scope, Watch};
 
 /// The examples of both README files are tests too.
 #[cfg(doctest)]

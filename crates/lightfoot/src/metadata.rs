@@ -16,6 +16,16 @@ const BLOCK_BYTES: u64 = 4096;
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// Attributes of a file at one moment: `stat(2)`.
+///
+/// ```
+/// let ctx = lightfoot::Vfs::ram().context();
+/// ctx.write("/file", "text")?;
+/// let metadata = ctx.metadata("/file")?;
+/// assert!(metadata.is_file());
+/// assert_eq!((metadata.len(), metadata.nlink(), metadata.uid()), (4, 1, 0));
+/// println!("{metadata:?}");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Metadata {
     attr: PackedAttr,
@@ -206,6 +216,14 @@ impl Metadata {
 }
 
 /// What kind of file it is.
+///
+/// ```
+/// let ctx = lightfoot::Vfs::ram().context();
+/// ctx.symlink("/nowhere", "/link")?;
+/// let kind = ctx.symlink_metadata("/link")?.file_type();
+/// assert!(kind.is_symlink() && !kind.is_file());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileType {
     kind: u32,
@@ -260,6 +278,16 @@ impl FileType {
 }
 
 /// Permission bits: `chmod(2)`.
+///
+/// ```
+/// let ctx = lightfoot::Vfs::ram().context();
+/// ctx.write("/script", "echo")?;
+/// let mut permissions = ctx.metadata("/script")?.permissions();
+/// permissions.set_mode(permissions.mode() | 0o111);
+/// ctx.set_permissions("/script", permissions)?;
+/// assert_eq!(ctx.metadata("/script")?.permissions().mode() & 0o777, 0o755);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Permissions {
     mode: u32,
@@ -296,6 +324,18 @@ impl Permissions {
 }
 
 /// Times to set on a file; a time that is not set here stays: `utimensat(2)`.
+///
+/// ```
+/// use lightfoot::FileTimes;
+/// use std::time::{Duration, SystemTime};
+///
+/// let ctx = lightfoot::Vfs::ram().context();
+/// ctx.write("/file", "")?;
+/// let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+/// ctx.set_times("/file", FileTimes::new().set_modified(time))?;
+/// assert_eq!(ctx.metadata("/file")?.modified()?, time);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTimes {
     pub(crate) atime: Option<SetTime>,

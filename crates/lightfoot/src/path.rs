@@ -5,6 +5,18 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// A path as bytes. Implemented for strings, byte strings and the path types of `std`.
+///
+/// ```
+/// use std::path::Path;
+///
+/// let ctx = lightfoot::Vfs::ram().context();
+/// ctx.write("/text", "")?;
+/// ctx.write(Path::new("/path"), "")?;
+/// ctx.write(b"/not-\xff-utf8", "")?;
+/// ctx.write(format!("/{}", 7), "")?;
+/// assert_eq!(ctx.read_dir("/")?.count(), 4);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub trait AsPath {
     /// The path's bytes.
     fn as_path_bytes(&self) -> &[u8];

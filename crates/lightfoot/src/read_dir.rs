@@ -26,6 +26,15 @@ use vfs::OpenFile;
 
 /// The entries of a directory, without `.` and `..`, in no particular order.
 ///
+/// ```
+/// let ctx = lightfoot::Vfs::ram().context();
+/// ctx.create_dir("/music")?;
+/// ctx.write("/music/song", "")?;
+/// let names: Vec<_> = ctx.read_dir("/music")?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>()?;
+/// assert_eq!(names, ["song"]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// An entry that exists during the whole listing is returned exactly once, even if others come and go.
 pub struct ReadDir {
     dir: OpenFile,
@@ -75,6 +84,20 @@ impl Iterator for ReadDir {
 }
 
 /// One entry of a directory, as it was when it was listed. It keeps the directory open.
+///
+/// ```
+/// let ctx = lightfoot::Vfs::ram().context();
+/// ctx.create_dir("/inbox")?;
+/// ctx.write("/inbox/draft.tmp", "")?;
+/// for entry in ctx.read_dir("/inbox")? {
+///     let entry = entry?;
+///     if entry.file_type()?.is_file() && entry.path().extension() == Some("tmp".as_ref()) {
+///         entry.remove_file()?;
+///     }
+/// }
+/// assert_eq!(ctx.read_dir("/inbox")?.count(), 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct DirEntry {
     listed: Arc<Listed>,

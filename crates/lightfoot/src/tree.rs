@@ -8,11 +8,28 @@ use std::fmt;
 use vfs::{Budget, CacheStats, Fallback, FileSystem, RcuStats, WholePathStats};
 
 /// One tree: a file system and its caches. It is dropped with its last handle, context and open file.
+///
+/// ```
+/// let vfs = lightfoot::Vfs::ram();
+/// let same = vfs.clone(); // The same tree.
+/// vfs.context().write("/file", "text")?;
+/// assert_eq!(same.context().read("/file")?, b"text");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Vfs {
     pub(crate) inner: vfs::Vfs,
 }
 
+/// # Making trees
+///
+/// ```
+/// use lightfoot::{RamFs, Vfs};
+///
+/// let one = Vfs::ram(); // In memory.
+/// let two = Vfs::new(RamFs::with_root(0o1777, 0, 0)); // Over any file system, also your own.
+/// # drop((one, two));
+/// ```
 impl Vfs {
     /// An empty tree in memory. Its root directory belongs to uid 0 and has mode 0755. Its contents take at most half
     /// of the machine's memory, and so do its names ([`RamLimits::default`](crate::RamLimits::default)); then changes
@@ -102,7 +119,21 @@ impl Vfs {
     pub fn context(&self) -> Context {
         Context::new(self.inner.context())
     }
+}
 
+/// # Reports
+///
+/// ```
+/// let vfs = lightfoot::Vfs::ram();
+/// let ctx = vfs.context();
+/// ctx.write("/file", "text")?;
+/// ctx.remove_file("/file")?;
+/// vfs.barrier();
+/// println!("{} bytes of entries", vfs.cache_stats().slot_bytes);
+/// assert_eq!(vfs.rcu_stats().deferred_callbacks, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+impl Vfs {
     /// How often walks left the store-free mode for `reason`.
     #[must_use]
     pub fn fallbacks(&self, reason: Fallback) -> u64 {

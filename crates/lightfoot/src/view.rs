@@ -2,8 +2,8 @@
 //!
 //! # What it is
 //! A context of the core, a directory that relative paths start from (or the context's working directory), and limits
-//! of walks. [`Context`](crate::Context) and [`Dir`] dereference to it, so they have the same operations. The
-//! operations are in files by kind: `files` (contents), `names`, `remove_all`, `attributes`, `mounts`, `explain`.
+//! of walks. [`Context`](crate::Context) and [`Dir`](crate::Dir) dereference to it, so they have the same operations. The
+//! operations are in files by kind; rustdoc shows each as a group.
 //!
 //! # What it is not
 //! A path: it refers to its directory also after that was moved.
@@ -15,37 +15,67 @@
 //! `openat(2)` and its kin for the handles, `std::fs` and `cap_std::fs::Dir` for the shape. `docs/std-fs.md` compares
 //! method by method.
 
-mod attributes;
-mod batch;
-mod explain;
+// rustdoc shows the groups of methods in the order of these modules. The blank lines keep rustfmt from sorting them.
 mod files;
-mod mounts;
+
+mod directories;
+
+mod attributes;
+
 mod names;
+
+mod links;
+
+mod paths;
+
+mod xattrs;
+
+mod mounts;
+
+mod watches;
+
+mod dir_builder;
+mod explain;
 mod remove_all;
 
-pub(crate) use attributes::os_strings;
+pub use dir_builder::DirBuilder;
 pub use explain::WalkFailure;
+pub(crate) use xattrs::os_strings;
 
-use crate::dir::Dir;
-use crate::error::error;
-use crate::metadata::Metadata;
 use crate::path::{AsPath, path_buf};
-use crate::read_dir::ReadDir;
-use crate::watch::Watch;
 use std::fmt;
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
-use vfs::{Base, Errno, OpenFile, OpenFlags, OwnedPlace, PathAt, Resolve};
+#[cfg(feature = "fuse")]
+use vfs::Errno;
+use vfs::{Base, OwnedPlace, PathAt, Resolve};
 
-/// The common part of [`Context`](crate::Context) and [`Dir`]: every operation on paths.
+/// The common part of [`Context`](crate::Context) and [`Dir`](crate::Dir): every operation on paths. A function that takes a `&View`
+/// works with both.
+///
+/// ```
+/// use lightfoot::{Vfs, View};
+///
+/// /// Counts the lines of the file `log`.
+/// fn lines(view: &View) -> std::io::Result<usize> {
+///     Ok(view.read_to_string("log")?.lines().count())
+/// }
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.create_dir("/srv")?;
+/// ctx.write("/srv/log", "a\nb\n")?;
+/// let srv = ctx.open_dir("/srv")?;
+/// assert_eq!(lines(&srv)?, 2);
+/// ctx.set_current_dir("/srv")?;
+/// assert_eq!(lines(&ctx)?, 2);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 ///
 /// A relative path starts from the context's working directory, or from the `Dir`. An absolute path starts from the
 /// context's root directory, unless the `Dir` is scoped.
 ///
 /// Errors are those of the system calls named at each method; those of every walk (`path_resolution(7)`) are not
 /// repeated: `ENOENT`, `ENOTDIR`, `EACCES`, `ELOOP`, `ENAMETOOLONG`, `EINVAL` for a NUL byte; where the walk has limits
-/// ([`Dir::within`]) also `EXDEV`, `ELOOP` and `EAGAIN`, as `openat2(2)` has them.
+/// ([`Dir::within`](crate::Dir::within)) also `EXDEV`, `ELOOP` and `EAGAIN`, as `openat2(2)` has them.
 #[derive(Clone)]
 pub struct View {
     pub(crate) inner: Arc<vfs::Context>,
@@ -104,7 +134,7 @@ impl View {
         self.from.as_ref().map_or(Resolve::default(), |from| from.1)
     }
 
-    /// The directory of a [`Dir`]; `None` for a context.
+    /// The directory of a [`Dir`](crate::Dir); `None` for a context.
     pub(crate) fn held(&self) -> Option<&OwnedPlace> {
         self.from.as_ref().map(|from| &from.0)
     }
@@ -121,156 +151,5 @@ impl View {
             Some((_, limits)) if !KEPT.contains(*limits) => Err(Errno::EINVAL),
             Some((held, _)) => ::fuse::Part::below(&self.inner, Base::at(held), b"."),
         }
-    }
-
-    // ---- queries
-
-    /// Attributes; symbolic links are followed: `stat(2)`. Writes to no shared memory if the path is cached.
-    ///
-    /// # Errors
-    /// Those of every walk.
-    #[inline]
-    pub fn metadata(&self, path: impl AsPath) -> io::Result<Metadata> {
-        let path = path.as_path_bytes();
-        if self.from.is_none() { self.stat(path) } else { self.stat_from(path, true) }
-    }
-
-    /// [`View::metadata`] of a context, compiled once. The walk is inlined here, so that the result is written once, to
-    /// its place; its start is known, so that it does not check limits.
-    #[inline(never)]
-    fn stat(&self, path: &[u8]) -> io::Result<Metadata> {
-        self.inner.attr_as(Base::CWD, path, true, Metadata::new)
-    }
-
-    /// The same from any start.
-    #[inline(never)]
-    fn stat_from(&self, path: &[u8], follow: bool) -> io::Result<Metadata> {
-        self.inner.attr_as(self.base(), path, follow, Metadata::new)
-    }
-
-    /// Attributes; a symbolic link at the end is not followed: `lstat(2)`.
-    ///
-    /// # Errors
-    /// Those of every walk.
-    #[inline]
-    pub fn symlink_metadata(&self, path: impl AsPath) -> io::Result<Metadata> {
-        self.stat_from(path.as_path_bytes(), false)
-    }
-
-    /// Whether the path leads to something; also `false` if that cannot be found out.
-    #[must_use]
-    pub fn exists(&self, path: impl AsPath) -> bool {
-        self.access(path, crate::access::F_OK).is_ok()
-    }
-
-    /// Whether the path leads to something, or why that cannot be found out.
-    ///
-    /// # Errors
-    /// Those of every walk but `ENOENT`.
-    pub fn try_exists(&self, path: impl AsPath) -> io::Result<bool> {
-        match self.inner.access(self.base(), path.as_path_bytes(), true, crate::access::F_OK) {
-            Ok(()) => Ok(true),
-            Err(Errno::ENOENT) => Ok(false),
-            Err(errno) => Err(error(errno)),
-        }
-    }
-
-    /// Whether the path leads to a regular file; also `false` if that cannot be found out.
-    #[must_use]
-    pub fn is_file(&self, path: impl AsPath) -> bool {
-        self.metadata(path).is_ok_and(|metadata| metadata.is_file())
-    }
-
-    /// Whether the path leads to a directory; also `false` if that cannot be found out.
-    #[must_use]
-    pub fn is_dir(&self, path: impl AsPath) -> bool {
-        self.metadata(path).is_ok_and(|metadata| metadata.is_dir())
-    }
-
-    /// Whether there is a symbolic link at the path; also `false` if that cannot be found out.
-    #[must_use]
-    pub fn is_symlink(&self, path: impl AsPath) -> bool {
-        self.symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
-    }
-
-    /// Checks [`R_OK`](crate::R_OK), [`W_OK`](crate::W_OK), [`X_OK`](crate::X_OK): `faccessat(2)` with `AT_EACCESS`.
-    ///
-    /// # Errors
-    /// `EACCES`; `EROFS` to write on a read-only mount.
-    pub fn access(&self, path: impl AsPath, bits: u32) -> io::Result<()> {
-        self.inner.access(self.base(), path.as_path_bytes(), true, bits).map_err(error)
-    }
-
-    /// The target of a symbolic link: `readlink(2)`.
-    ///
-    /// # Errors
-    /// `EINVAL` if it is not a symbolic link.
-    pub fn read_link(&self, path: impl AsPath) -> io::Result<PathBuf> {
-        self.inner.read_link(self.base(), path.as_path_bytes()).map(path_buf).map_err(error)
-    }
-
-    /// The path without symbolic links, `.` and `..`: `realpath(3)`. Absolute; with `BENEATH` relative to the `Dir`
-    /// (`.` for the `Dir` itself), so that it can be walked again from there. With `IN_ROOT` its first slash is the
-    /// `Dir`.
-    ///
-    /// # Errors
-    /// Those of every walk.
-    pub fn canonicalize(&self, path: impl AsPath) -> io::Result<PathBuf> {
-        let mut path = self.inner.canonical(self.base(), path.as_path_bytes()).map_err(error)?;
-        if self.limits().contains(Resolve::BENEATH) && path.first() == Some(&b'/') {
-            path.remove(0);
-            if path.is_empty() {
-                path.push(b'.');
-            }
-        }
-        Ok(path_buf(path))
-    }
-
-    // ---- directories
-
-    /// The entries of a directory: `readdir(3)`.
-    ///
-    /// # Errors
-    /// `ENOTDIR`, `EACCES`.
-    pub fn read_dir(&self, path: impl AsPath) -> io::Result<ReadDir> {
-        let path = path.as_path_bytes();
-        let dir = self.open_raw(path, OpenFlags::DIRECTORY)?;
-        let view = self.at(dir.held().clone(), self.limits());
-        Ok(ReadDir::new(view, dir, path_buf(path.to_vec())))
-    }
-
-    /// A handle of the directory at `path`, from which paths can start: `openat(2)` with `O_PATH` and `O_DIRECTORY`. It
-    /// needs no permission on the directory itself; operations from there do. The handle has the limits of this view,
-    /// counted from its directory.
-    ///
-    /// # Errors
-    /// `ENOTDIR`.
-    pub fn open_dir(&self, path: impl AsPath) -> io::Result<Dir> {
-        let place = self.open_raw(path.as_path_bytes(), OpenFlags::PATH.union(OpenFlags::DIRECTORY))?;
-        Ok(Dir::new(self.at(place.held().clone(), self.limits())))
-    }
-
-    fn open_raw(&self, path: &[u8], flags: OpenFlags) -> io::Result<OpenFile> {
-        self.inner.open(self.base(), path, flags, 0).map_err(error)
-    }
-
-    // ---- change events
-
-    /// Watches what `path` leads to, with room for as many events as `inotify(7)` has. See [`View::watch_with`].
-    ///
-    /// # Errors
-    /// `EACCES` without read permission.
-    pub fn watch(&self, path: impl AsPath, scope: vfs::Scope) -> io::Result<Watch> {
-        self.watch_with(path, scope, vfs::DEFAULT_QUEUED_EVENTS)
-    }
-
-    /// Watches what `path` leads to: a file, a directory and its entries, or with [`Scope::Subtree`](crate::Scope) all
-    /// below it on its file system. The queue holds at most `capacity` events, then one overflow event. The watch keeps
-    /// the place busy, as an open file does.
-    ///
-    /// # Errors
-    /// `EACCES` without read permission.
-    pub fn watch_with(&self, path: impl AsPath, scope: vfs::Scope, capacity: usize) -> io::Result<Watch> {
-        self.inner.watch(self.base(), path.as_path_bytes(), scope, capacity).map(Watch::new).map_err(error)
     }
 }

@@ -14,7 +14,54 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use vfs::{Event, Scope};
+/// One change that a [`Watch`] reports.
+///
+/// ```
+/// use lightfoot::{EventKind, Scope, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.create_dir("/inbox")?;
+/// let watch = ctx.watch("/inbox", Scope::Directory)?;
+/// ctx.create_dir("/inbox/new")?;
+/// let event = watch.try_next().expect("a directory was created");
+/// assert_eq!((event.kind, event.is_dir, event.name()), (EventKind::Created, true, "new".as_ref()));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::Event;
+
+/// What happened.
+///
+/// ```
+/// use lightfoot::{EventKind, Scope, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.write("/a", "")?;
+/// let watch = ctx.watch("/", Scope::Directory)?;
+/// ctx.rename("/a", "/b")?;
+/// let (from, to) = (watch.try_next().unwrap(), watch.try_next().unwrap());
+/// assert_eq!((from.kind, to.kind), (EventKind::MovedFrom, EventKind::MovedTo));
+/// assert_eq!(from.cookie, to.cookie); // Both belong to one rename.
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::EventKind;
+
+/// Whether a watch reports what is below the directories in its directory, too.
+///
+/// ```
+/// use lightfoot::{Scope, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.create_dir_all("/a/b")?;
+/// let (near, far) = (ctx.watch("/", Scope::Directory)?, ctx.watch("/", Scope::Subtree)?);
+/// ctx.create_dir("/a/b/c")?;
+/// assert!(near.try_next().is_none());
+/// assert_eq!(far.try_next().unwrap().path, std::path::Path::new("a/b/c"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::Scope;
 
 /// A watcher's end: the queued events of one watched place. The watch ends when this is dropped.
 ///

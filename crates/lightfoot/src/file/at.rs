@@ -8,6 +8,22 @@ use vfs::Errno;
 /// The most bytes that one call moves: Linux's `MAX_RW_COUNT`.
 const MAX_TRANSFER: usize = 0x7fff_f000;
 
+/// # Reading and writing at an offset
+///
+/// These do not move the position, so threads can share a file without waiting for one another.
+///
+/// ```
+/// use lightfoot::Vfs;
+///
+/// let ctx = Vfs::ram().context();
+/// let file = ctx.create_new("/table")?;
+/// file.write_all_at(b"second", 512)?; // What is before it is a hole, which reads as zeros.
+/// file.write_all_at(b"first", 0)?;
+/// let mut row = [0; 6];
+/// file.read_exact_at(&mut row, 512)?;
+/// assert_eq!(&row, b"second");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 impl File {
     /// Reads at `offset` without moving the position: `pread(2)`.
     ///

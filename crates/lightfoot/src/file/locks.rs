@@ -8,6 +8,23 @@ use std::io;
 use std::ops::Range;
 use vfs::{Errno, LockInfo, LockKind, LockWait};
 
+/// # Locks
+///
+/// ```
+/// use lightfoot::{LockKind, LockWait, TryLockError, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// let mine = ctx.create("/lock")?;
+/// let other = ctx.create("/lock")?; // Another process, for example, through a mount.
+/// mine.lock()?;
+/// assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
+/// mine.unlock()?;
+///
+/// // Ranges of a file.
+/// mine.lock_range(LockKind::Exclusive, 0..10, LockWait::Forever)?;
+/// other.lock_range(LockKind::Exclusive, 10..20, LockWait::Never)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 impl File {
     /// Locks the file exclusively; blocks until it can: `flock(2)` with `LOCK_EX`. Closing the file releases the lock.
     /// Clones share it.

@@ -8,6 +8,19 @@ use std::io;
 use vfs::{Errno, OpenFlags, Resolve};
 
 /// Options for opening a file: those of `std`, and Linux's flags by number.
+///
+/// ```
+/// use lightfoot::{OpenOptions, Resolve, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// let secret = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&ctx, "/secret")?;
+/// assert_eq!(secret.metadata()?.mode() & 0o777, 0o600);
+///
+/// ctx.symlink("/secret", "/link")?;
+/// let careful = OpenOptions::new().read(true).resolve(Resolve::NO_SYMLINKS).open(&ctx, "/link");
+/// assert_eq!(careful.unwrap_err().raw_os_error(), Some(40)); // ELOOP
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are std's options")]
 pub struct OpenOptions {

@@ -63,6 +63,16 @@ impl Seek for &File {
     }
 }
 
+/// # Data and holes
+///
+/// ```
+/// let ctx = lightfoot::Vfs::ram().context();
+/// let file = ctx.create_new("/sparse")?;
+/// file.write_all_at(b"data", 1 << 20)?;
+/// assert_eq!(file.seek_data(0)?, 1 << 20); // The first megabyte is a hole.
+/// assert_eq!(file.seek_hole(0)?, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 impl File {
     /// Moves the position to the first byte from `from` on that has storage: `lseek(2)` with `SEEK_DATA`.
     ///

@@ -7,6 +7,19 @@ use std::ffi::OsString;
 use std::io;
 use vfs::{Allocate, SetXattr, StatVfs};
 
+/// # Allocation and extended attributes
+///
+/// ```
+/// use lightfoot::{Allocate, SetXattr, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// let file = ctx.create("/disk.img")?;
+/// file.allocate(Allocate::Reserve, false, 0, 1 << 20)?; // Later writes cannot fail for want of space.
+/// assert_eq!(file.metadata()?.len(), 1 << 20);
+/// file.set_xattr("user.origin", "installer", SetXattr::Any)?;
+/// assert_eq!(file.list_xattrs()?, ["user.origin"]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 impl File {
     /// Changes the storage of `len` bytes from `offset` on: `fallocate(2)`. Unless `keep_size`, a range that goes
     /// beyond the end moves the end ([`Allocate::PunchHole`] never does).

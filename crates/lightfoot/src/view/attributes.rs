@@ -1,15 +1,123 @@
-//! Attributes that change, and extended attributes.
+//! Attributes: queries, and changes.
 
 use super::View;
 use crate::error::error;
-use crate::metadata::{FileTimes, Permissions};
+use crate::metadata::{FileTimes, Metadata, Permissions};
 use crate::path::AsPath;
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
-use vfs::{SetAttr, SetTime, SetXattr};
+use vfs::{Base, Errno, SetAttr, SetTime};
 
+/// # Metadata
+///
+/// ```
+/// use lightfoot::{FileTimes, Permissions, R_OK, Vfs};
+/// use std::time::SystemTime;
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.write("/file", "text")?;
+/// assert_eq!(ctx.metadata("/file")?.len(), 4);
+/// assert!(ctx.is_file("/file") && !ctx.exists("/other"));
+///
+/// ctx.set_permissions("/file", Permissions::from_mode(0o640))?;
+/// ctx.chown("/file", Some(1000), Some(1000))?;
+/// ctx.set_times("/file", FileTimes::new().set_modified(SystemTime::UNIX_EPOCH))?;
+/// let metadata = ctx.metadata("/file")?;
+/// assert_eq!((metadata.mode() & 0o777, metadata.uid(), metadata.mtime()), (0o640, 1000, 0));
+/// ctx.access("/file", R_OK)?; // Would a read be allowed?
+/// # Ok::<(), std::io::Error>(())
+/// ```
 impl View {
+    /// Attributes; symbolic links are followed: `stat(2)`. Writes to no shared memory if the path is cached.
+    ///
+    /// # Errors
+    /// Those of every walk.
+    #[inline]
+    pub fn metadata(&self, path: impl AsPath) -> io::Result<Metadata> {
+        let path = path.as_path_bytes();
+        if self.from.is_none() { self.stat(path) } else { self.stat_from(path, true) }
+    }
+
+    /// Attributes; a symbolic link at the end is not followed: `lstat(2)`.
+    ///
+    /// # Errors
+    /// Those of every walk.
+    #[inline]
+    pub fn symlink_metadata(&self, path: impl AsPath) -> io::Result<Metadata> {
+        self.stat_from(path.as_path_bytes(), false)
+    }
+
+    /// Attributes of each path, in the order of `paths`; symbolic links are followed, as in [`View::metadata`].
+    ///
+    /// The walks take turns, so that one waits for memory while another computes. That is faster than one call after the
+    /// other if the paths are not in the processor's caches, or if neighbours in `paths` lie in one directory. Each
+    /// result is right at some moment during the call; the results are not one snapshot.
+    ///
+    /// ```
+    /// let ctx = lightfoot::Vfs::ram().context();
+    /// ctx.write("/a", "one")?;
+    /// ctx.write("/b", "three")?;
+    /// let lengths = ctx.metadata_many(&["/a", "/b", "/c"]).into_iter().map(|found| found.map(|meta| meta.len()).ok());
+    /// assert_eq!(lengths.collect::<Vec<_>>(), [Some(3), Some(5), None]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Each result has the error of its walk.
+    #[must_use]
+    pub fn metadata_many(&self, paths: &[impl AsPath]) -> Vec<io::Result<Metadata>> {
+        let bytes: Vec<&[u8]> = paths.iter().map(AsPath::as_path_bytes).collect();
+        // The core reports each path once, in no order.
+        let mut found = vec![Err(Errno::ENOENT); bytes.len()];
+        self.inner.attr_many(self.base(), &bytes, true, |at, result| {
+            found[at] = result.map(|(attr, dev)| Metadata::new(attr, dev));
+        });
+        found.into_iter().map(|result| result.map_err(error)).collect()
+    }
+
+    /// Whether the path leads to something; also `false` if that cannot be found out.
+    #[must_use]
+    pub fn exists(&self, path: impl AsPath) -> bool {
+        self.access(path, crate::access::F_OK).is_ok()
+    }
+
+    /// Whether the path leads to something, or why that cannot be found out.
+    ///
+    /// # Errors
+    /// Those of every walk but `ENOENT`.
+    pub fn try_exists(&self, path: impl AsPath) -> io::Result<bool> {
+        match self.inner.access(self.base(), path.as_path_bytes(), true, crate::access::F_OK) {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOENT) => Ok(false),
+            Err(errno) => Err(error(errno)),
+        }
+    }
+
+    /// Whether the path leads to a regular file; also `false` if that cannot be found out.
+    #[must_use]
+    pub fn is_file(&self, path: impl AsPath) -> bool {
+        self.metadata(path).is_ok_and(|metadata| metadata.is_file())
+    }
+
+    /// Whether the path leads to a directory; also `false` if that cannot be found out.
+    #[must_use]
+    pub fn is_dir(&self, path: impl AsPath) -> bool {
+        self.metadata(path).is_ok_and(|metadata| metadata.is_dir())
+    }
+
+    /// Whether there is a symbolic link at the path; also `false` if that cannot be found out.
+    #[must_use]
+    pub fn is_symlink(&self, path: impl AsPath) -> bool {
+        self.symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
+    }
+
+    /// Checks [`R_OK`](crate::R_OK), [`W_OK`](crate::W_OK), [`X_OK`](crate::X_OK): `faccessat(2)` with `AT_EACCESS`.
+    ///
+    /// # Errors
+    /// `EACCES`; `EROFS` to write on a read-only mount.
+    pub fn access(&self, path: impl AsPath, bits: u32) -> io::Result<()> {
+        self.inner.access(self.base(), path.as_path_bytes(), true, bits).map_err(error)
+    }
+
     /// Changes permission bits: `chmod(2)`.
     ///
     /// # Errors
@@ -66,14 +174,6 @@ impl View {
         self.set_times_of(path, false, times)
     }
 
-    fn set_times_of(&self, path: impl AsPath, follow: bool, times: FileTimes) -> io::Result<()> {
-        // As utimensat(2) with UTIME_OMIT twice: it does not even walk the path.
-        if times == FileTimes::new() {
-            return Ok(());
-        }
-        self.set_attr(path, follow, &times.to_set())
-    }
-
     /// Changes times to numbers of nanoseconds since the epoch, of a symbolic link itself unless `follow`:
     /// `utimensat(2)`.
     ///
@@ -83,102 +183,31 @@ impl View {
         let set = SetAttr { atime: Some(SetTime::At(atime)), mtime: Some(SetTime::At(mtime)), ..SetAttr::default() };
         self.set_attr(path, follow, &set)
     }
+}
+
+impl View {
+    /// [`View::metadata`] of a context, compiled once. The walk is inlined here, so that the result is written once, to
+    /// its place; its start is known, so that it does not check limits.
+    #[inline(never)]
+    fn stat(&self, path: &[u8]) -> io::Result<Metadata> {
+        self.inner.attr_as(Base::CWD, path, true, Metadata::new)
+    }
+
+    /// The same from any start.
+    #[inline(never)]
+    fn stat_from(&self, path: &[u8], follow: bool) -> io::Result<Metadata> {
+        self.inner.attr_as(self.base(), path, follow, Metadata::new)
+    }
+
+    fn set_times_of(&self, path: impl AsPath, follow: bool, times: FileTimes) -> io::Result<()> {
+        // As utimensat(2) with UTIME_OMIT twice: it does not even walk the path.
+        if times == FileTimes::new() {
+            return Ok(());
+        }
+        self.set_attr(path, follow, &times.to_set())
+    }
 
     fn set_attr(&self, path: impl AsPath, follow: bool, set: &SetAttr) -> io::Result<()> {
         self.inner.set_attr(self.base(), path.as_path_bytes(), follow, set).map_err(error)
     }
-
-    // ---- extended attributes
-
-    /// The value of the extended attribute `name`: `getxattr(2)`.
-    ///
-    /// # Errors
-    /// `ENODATA`, `EOPNOTSUPP`; `ERANGE` for an empty name or one of more than 255 bytes; `EACCES`.
-    pub fn get_xattr(&self, path: impl AsPath, name: impl AsRef<[u8]>) -> io::Result<Vec<u8>> {
-        self.xattr(path, true, name.as_ref())
-    }
-
-    /// As [`View::get_xattr`], of a symbolic link itself: `lgetxattr(2)`.
-    ///
-    /// # Errors
-    /// As for [`View::get_xattr`].
-    pub fn lget_xattr(&self, path: impl AsPath, name: impl AsRef<[u8]>) -> io::Result<Vec<u8>> {
-        self.xattr(path, false, name.as_ref())
-    }
-
-    fn xattr(&self, path: impl AsPath, follow: bool, name: &[u8]) -> io::Result<Vec<u8>> {
-        self.inner.get_xattr(self.base(), path.as_path_bytes(), follow, name).map(Vec::from).map_err(error)
-    }
-
-    /// Sets the extended attribute `name`: `setxattr(2)`.
-    ///
-    /// # Errors
-    /// `EEXIST`, `ENODATA` according to `how`; `EOPNOTSUPP`, `ERANGE`, `E2BIG`, `EPERM`, `EACCES`, `EROFS`, `ENOSPC`,
-    /// `EDQUOT`.
-    pub fn set_xattr(
-        &self,
-        path: impl AsPath,
-        name: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        how: SetXattr,
-    ) -> io::Result<()> {
-        let (path, name, value) = (path.as_path_bytes(), name.as_ref(), value.as_ref());
-        self.inner.set_xattr(self.base(), path, true, name, value, how).map_err(error)
-    }
-
-    /// As [`View::set_xattr`], of a symbolic link itself: `lsetxattr(2)`.
-    ///
-    /// # Errors
-    /// As for [`View::set_xattr`].
-    pub fn lset_xattr(
-        &self,
-        path: impl AsPath,
-        name: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        how: SetXattr,
-    ) -> io::Result<()> {
-        let (path, name, value) = (path.as_path_bytes(), name.as_ref(), value.as_ref());
-        self.inner.set_xattr(self.base(), path, false, name, value, how).map_err(error)
-    }
-
-    /// Removes the extended attribute `name`: `removexattr(2)`.
-    ///
-    /// # Errors
-    /// `ENODATA`, `EOPNOTSUPP`, `ERANGE`, `EPERM`, `EACCES`, `EROFS`.
-    pub fn remove_xattr(&self, path: impl AsPath, name: impl AsRef<[u8]>) -> io::Result<()> {
-        self.inner.remove_xattr(self.base(), path.as_path_bytes(), true, name.as_ref()).map_err(error)
-    }
-
-    /// As [`View::remove_xattr`], of a symbolic link itself: `lremovexattr(2)`.
-    ///
-    /// # Errors
-    /// As for [`View::remove_xattr`].
-    pub fn lremove_xattr(&self, path: impl AsPath, name: impl AsRef<[u8]>) -> io::Result<()> {
-        self.inner.remove_xattr(self.base(), path.as_path_bytes(), false, name.as_ref()).map_err(error)
-    }
-
-    /// The names of all extended attributes that the caller may see: `listxattr(2)`.
-    ///
-    /// # Errors
-    /// The file system's.
-    pub fn list_xattrs(&self, path: impl AsPath) -> io::Result<Vec<OsString>> {
-        self.xattrs(path, true)
-    }
-
-    /// As [`View::list_xattrs`], of a symbolic link itself: `llistxattr(2)`.
-    ///
-    /// # Errors
-    /// The file system's.
-    pub fn llist_xattrs(&self, path: impl AsPath) -> io::Result<Vec<OsString>> {
-        self.xattrs(path, false)
-    }
-
-    fn xattrs(&self, path: impl AsPath, follow: bool) -> io::Result<Vec<OsString>> {
-        self.inner.list_xattrs(self.base(), path.as_path_bytes(), follow).map(os_strings).map_err(error)
-    }
-}
-
-/// The names of `std`.
-pub(crate) fn os_strings(names: Vec<Box<[u8]>>) -> Vec<OsString> {
-    names.into_iter().map(|name| OsString::from_vec(name.into_vec())).collect()
 }

@@ -16,7 +16,7 @@
 //! `namei -l` of util-linux.
 
 use super::View;
-use crate::path::{AsPath, path_buf};
+use crate::path::path_buf;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
@@ -26,7 +26,21 @@ use vfs::{Errno, OwnedPlace, Resolve};
 /// The most symbolic links that it reads; walks follow as many.
 const MOST_LINKS: usize = 40;
 
-/// Where a walk failed, and why.
+/// Where a walk failed, and why: [`View::explain`].
+///
+/// ```
+/// use lightfoot::{Errno, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.symlink("/gone/for/good", "/link")?;
+/// if let Err(error) = ctx.read("/link") {
+///     let why = ctx.explain("/link").expect("it still fails");
+///     assert_eq!(why.errno, Errno::ENOENT);
+///     assert_eq!(why.component, "gone"); // Not `link`: that one exists.
+///     eprintln!("{why} ({error})");
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WalkFailure {
@@ -80,12 +94,8 @@ impl From<WalkFailure> for std::io::Error {
 }
 
 impl View {
-    /// Why a walk of `path`, its last symbolic link followed, fails; `None` if it succeeds now. For reports: it walks
-    /// many times.
-    #[must_use]
-    #[cold]
-    pub fn explain(&self, path: impl AsPath) -> Option<WalkFailure> {
-        let path = path.as_path_bytes();
+    /// What [`View::explain`] returns.
+    pub(super) fn failure(&self, path: &[u8]) -> Option<WalkFailure> {
         let errno = self.walk(path, true).err()?;
         let failure =
             WalkFailure { leads_outside: errno == Errno::EXDEV && self.leads_outside(path), ..self.find(errno, path) };

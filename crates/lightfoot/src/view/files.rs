@@ -12,14 +12,24 @@ use vfs::{Errno, OpenFlags, Resolve, SeekFor};
 /// Bytes that a copy moves at a time.
 const COPY_BYTES: usize = 128 << 10;
 
+/// # Files and their contents
+///
+/// ```
+/// use lightfoot::{OpenOptions, Vfs};
+/// use std::io::{Read, Write};
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.write("/notes", "one\n")?;
+/// assert_eq!(ctx.read_to_string("/notes")?, "one\n");
+/// ctx.open_with("/notes", OpenOptions::new().append(true))?.write_all(b"two\n")?;
+///
+/// let mut first = [0; 3];
+/// ctx.open("/notes")?.read_exact(&mut first)?;
+/// assert_eq!(&first, b"one");
+/// assert_eq!(ctx.copy("/notes", "/backup")?, 8);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 impl View {
-    /// Opens a file with the flags of `open(2)` and further limits of the walk.
-    pub(crate) fn open_flags(&self, path: &[u8], flags: OpenFlags, mode: u32, limits: Resolve) -> io::Result<File> {
-        // Each is valid; together they may exclude each other.
-        let limits = Resolve::from_linux(self.limits().bits() | limits.bits()).map_err(error)?;
-        self.inner.open(self.base().within(limits), path, flags, mode).map(File::new).map_err(error)
-    }
-
     /// Opens a file for reading.
     ///
     /// # Errors
@@ -98,6 +108,15 @@ impl View {
     /// As for [`View::copy`]; `EXDEV` for a directory of another tree.
     pub fn copy_to(&self, from: impl AsPath, to_dir: &Dir, to: impl AsPath) -> io::Result<u64> {
         self.copy_between(from.as_path_bytes(), &self.as_seen_from(to_dir), to.as_path_bytes())
+    }
+}
+
+impl View {
+    /// Opens a file with the flags of `open(2)` and further limits of the walk.
+    pub(crate) fn open_flags(&self, path: &[u8], flags: OpenFlags, mode: u32, limits: Resolve) -> io::Result<File> {
+        // Each is valid; together they may exclude each other.
+        let limits = Resolve::from_linux(self.limits().bits() | limits.bits()).map_err(error)?;
+        self.inner.open(self.base().within(limits), path, flags, mode).map(File::new).map_err(error)
     }
 
     fn copy_between(&self, from: &[u8], to_view: &View, to: &[u8]) -> io::Result<u64> {

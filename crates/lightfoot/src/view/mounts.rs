@@ -6,6 +6,23 @@ use crate::path::AsPath;
 use std::io;
 use vfs::{Budget, FileSystem, Holder, MountFlags, StatVfs, UnmountFlags};
 
+/// # Mounts
+///
+/// ```
+/// use lightfoot::{MountFlags, RamFs, UnmountFlags, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.create_dir_all("/mnt/scratch")?;
+/// ctx.mount(RamFs::new(), "/mnt/scratch", MountFlags::NOEXEC)?;
+/// ctx.write("/mnt/scratch/file", "text")?;
+///
+/// ctx.create_dir("/view")?;
+/// ctx.bind("/mnt/scratch", "/view", MountFlags::RDONLY)?; // The same files at a second place, read-only.
+/// assert_eq!(ctx.read("/view/file")?, b"text");
+/// ctx.remount("/mnt/scratch", MountFlags::NOEXEC | MountFlags::NOATIME)?;
+/// ctx.unmount("/view", UnmountFlags::default())?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 impl View {
     /// Mounts `fs` on the directory (or, if its root is a file, on the file) at `path`: `mount(2)`.
     ///

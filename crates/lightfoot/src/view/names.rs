@@ -1,122 +1,30 @@
-//! Creation, renaming and removal of names.
+//! Renaming and removing names.
 
 use super::View;
 use crate::dir::Dir;
 use crate::error::error;
-use crate::file::File;
 use crate::path::AsPath;
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use vfs::{Base, Errno, PathAt, RenameFlags};
+use vfs::{PathAt, RenameFlags};
 
-/// Permission bits of a new directory, before the umask.
-const DIR_MODE: u32 = 0o777;
-
+/// # Renaming and removing
+///
+/// ```
+/// use lightfoot::{RenameFlags, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.write("/config.new", "colour = green")?;
+/// ctx.write("/config", "colour = red")?;
+/// ctx.rename("/config.new", "/config")?; // Others see the old file or the new one, at any time.
+/// assert_eq!(ctx.read_to_string("/config")?, "colour = green");
+///
+/// ctx.create_dir("/trash")?;
+/// let trash = ctx.open_dir("/trash")?;
+/// ctx.rename_to("/config", &trash, "config", RenameFlags::NOREPLACE)?;
+/// ctx.remove_file("/trash/config")?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 impl View {
-    /// Makes a directory of mode 0777 less the umask: `mkdir(2)`.
-    ///
-    /// # Errors
-    /// `EEXIST`, `EMLINK`.
-    pub fn create_dir(&self, path: impl AsPath) -> io::Result<()> {
-        self.mkdir(path, DIR_MODE)
-    }
-
-    /// Makes a directory of `mode` less the umask: `mkdir(2)`.
-    ///
-    /// # Errors
-    /// `EEXIST`, `EMLINK`.
-    pub fn mkdir(&self, path: impl AsPath, mode: u32) -> io::Result<()> {
-        self.inner.mkdir(self.base(), path.as_path_bytes(), mode).map_err(error)
-    }
-
-    /// Makes a directory and its missing parents. It may exist already.
-    ///
-    /// # Errors
-    /// `EEXIST` if the name exists and is not a directory; those of `mkdir(2)`.
-    pub fn create_dir_all(&self, path: impl AsPath) -> io::Result<()> {
-        self.mkdir_all(path.as_path_bytes(), DIR_MODE)
-    }
-
-    /// [`View::create_dir_all`] with a mode. Tries from the last component upwards until a parent exists, as `std`
-    /// does: if several errors apply, the result depends on this order.
-    pub(crate) fn mkdir_all(&self, path: &[u8], mode: u32) -> io::Result<()> {
-        let is_dir_anyway = |path: &Path, errno| if self.is_dir(path) { Ok(()) } else { Err(error(errno)) };
-        let mkdir = |path: &Path| self.inner.mkdir(self.base(), path.as_path_bytes(), mode);
-        let mut missing = Vec::new();
-        for path in Path::new(OsStr::from_bytes(path)).ancestors().filter(|path| !path.as_os_str().is_empty()) {
-            match mkdir(path) {
-                Ok(()) => break,
-                Err(Errno::ENOENT) => missing.push(path),
-                Err(errno) => {
-                    is_dir_anyway(path, errno)?;
-                    break;
-                }
-            }
-        }
-        for path in missing.into_iter().rev() {
-            mkdir(path).or_else(|errno| is_dir_anyway(path, errno))?;
-        }
-        Ok(())
-    }
-
-    /// Makes a FIFO, socket, device node or regular file: `mknod(2)`. `mode` has type and permission bits.
-    ///
-    /// # Errors
-    /// `EEXIST`; `EINVAL`, `EPERM` for a type that cannot be made so; `EINVAL` for a device number of more than 32
-    /// bits.
-    pub fn mknod(&self, path: impl AsPath, mode: u32, rdev: u64) -> io::Result<()> {
-        let rdev = u32::try_from(rdev).map_err(|_| error(Errno::EINVAL))?;
-        self.inner.mknod(self.base(), path.as_path_bytes(), mode, rdev).map_err(error)
-    }
-
-    /// Makes a symbolic link at `path` with the target `target`: `symlink(2)`. Limits of this view do not restrict the
-    /// text of the target, only walks that follow it.
-    ///
-    /// # Errors
-    /// `EEXIST`; `ENOENT` for an empty target.
-    pub fn symlink(&self, target: impl AsPath, path: impl AsPath) -> io::Result<()> {
-        self.inner.symlink(target.as_path_bytes(), self.base(), path.as_path_bytes()).map_err(error)
-    }
-
-    /// [`View::symlink`] by its name in `std::fs`, where it is deprecated.
-    ///
-    /// # Errors
-    /// As for [`View::symlink`].
-    pub fn soft_link(&self, target: impl AsPath, path: impl AsPath) -> io::Result<()> {
-        self.symlink(target, path)
-    }
-
-    /// Gives the file at `original` the further name `link`: `link(2)`. A symbolic link is not followed.
-    ///
-    /// # Errors
-    /// `EEXIST`; `EPERM` for a directory; `EMLINK`; `EXDEV` to another mount.
-    pub fn hard_link(&self, original: impl AsPath, link: impl AsPath) -> io::Result<()> {
-        self.link(self.path_at(&original), self.path_at(&link))
-    }
-
-    /// [`View::hard_link`] to a path from another directory: `linkat(2)`.
-    ///
-    /// # Errors
-    /// As for [`View::hard_link`]; `EXDEV` for a directory of another tree.
-    pub fn hard_link_to(&self, original: impl AsPath, to_dir: &Dir, link: impl AsPath) -> io::Result<()> {
-        self.link(self.path_at(&original), PathAt::new(to_dir.base(), link.as_path_bytes()))
-    }
-
-    /// Gives an open file a further name, or its first one if it has none (`O_TMPFILE`): `linkat(2)` with
-    /// `AT_EMPTY_PATH`.
-    ///
-    /// # Errors
-    /// `EEXIST`; `EPERM` for a directory; `ENOENT` for a file whose last name was removed; `EXDEV` to another mount.
-    pub fn hard_link_file(&self, file: &File, link: impl AsPath) -> io::Result<()> {
-        self.link(PathAt::new(Base::at(file.inner().held()), b""), self.path_at(&link))
-    }
-
-    fn link(&self, from: PathAt<'_>, to: PathAt<'_>) -> io::Result<()> {
-        self.inner.link(from, to, false).map_err(error)
-    }
-
     /// Renames, replacing a file or empty directory at the new name: `rename(2)`.
     ///
     /// # Errors
@@ -142,10 +50,6 @@ impl View {
         self.move_name(self.path_at(&from), PathAt::new(to_dir.base(), to.as_path_bytes()), flags)
     }
 
-    fn move_name(&self, from: PathAt<'_>, to: PathAt<'_>, flags: RenameFlags) -> io::Result<()> {
-        self.inner.rename(from, to, flags).map_err(error)
-    }
-
     /// Removes the name of a file that is not a directory: `unlink(2)`.
     ///
     /// # Errors
@@ -153,13 +57,11 @@ impl View {
     pub fn remove_file(&self, path: impl AsPath) -> io::Result<()> {
         self.inner.unlink(self.base(), path.as_path_bytes()).map_err(error)
     }
+}
 
-    /// Removes an empty directory: `rmdir(2)`.
-    ///
-    /// # Errors
-    /// `ENOTEMPTY`, `ENOTDIR`; `EINVAL` for `.`; `EBUSY` for a mount point.
-    pub fn remove_dir(&self, path: impl AsPath) -> io::Result<()> {
-        self.inner.rmdir(self.base(), path.as_path_bytes()).map_err(error)
+impl View {
+    fn move_name(&self, from: PathAt<'_>, to: PathAt<'_>, flags: RenameFlags) -> io::Result<()> {
+        self.inner.rename(from, to, flags).map_err(error)
     }
 
     /// `to_dir` with the context of this view: for operations with two paths.

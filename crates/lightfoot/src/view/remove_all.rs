@@ -16,9 +16,6 @@
 //! CVE-2022-21658, the race of `std::fs::remove_dir_all`, and its fix.
 
 use super::View;
-use crate::error::error;
-use crate::path::AsPath;
-use std::io;
 use std::vec;
 use vfs::{Base, Errno, OpenFile, OpenFlags};
 
@@ -44,26 +41,7 @@ impl Level {
 }
 
 impl View {
-    /// Removes a directory and all below it. Symbolic links are removed, not followed. Safe against concurrent renames:
-    /// it works by handles.
-    ///
-    /// # Errors
-    /// `ENOTDIR` for a file; those of `rmdir(2)`, `unlink(2)` and `open(2)`; entries removed before the error stay
-    /// removed.
-    pub fn remove_dir_all(&self, path: impl AsPath) -> io::Result<()> {
-        let path = path.as_path_bytes();
-        match self.open_to_empty(self.base(), path) {
-            Ok(dir) => {
-                self.empty(dir).map_err(error)?;
-                self.remove_dir(path)
-            }
-            // As in std: a symbolic link is removed, a file is an error.
-            Err(Errno::ENOTDIR | Errno::ELOOP) if self.is_symlink(path) => self.remove_file(path),
-            Err(errno) => Err(error(errno)),
-        }
-    }
-
-    fn open_to_empty(&self, base: Base<'_>, path: &[u8]) -> Result<OpenFile, Errno> {
+    pub(super) fn open_to_empty(&self, base: Base<'_>, path: &[u8]) -> Result<OpenFile, Errno> {
         self.inner.open(base, path, OpenFlags::DIRECTORY.union(OpenFlags::NOFOLLOW), 0)
     }
 

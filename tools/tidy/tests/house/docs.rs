@@ -1,4 +1,4 @@
-//! Documents: every relative link and every path in backticks exists.
+//! Documents: every relative link and every path in backticks exists; the types of the public face have examples.
 
 use crate::rule::{Finding, Rule, Tree};
 use crate::source::File;
@@ -8,6 +8,20 @@ const CHECKED_ROOTS: [&str; 6] = ["crates/", "lab/", "tools/", "fuzz/", "docs/",
 
 /// History: it may name paths that no longer exist.
 const HISTORY: &str = "CHANGELOG.md";
+
+/// The source of the public face.
+const FACE: &str = "crates/lightfoot/src/";
+
+/// What makes a type public there. Types of other crates are exported one at a time, each with its own documentation.
+const PUBLIC: [&str; 7] = [
+    "pub struct ",
+    "pub enum ",
+    "pub trait ",
+    "pub use vfs::",
+    "pub use ramfs::",
+    "pub use hostfs::",
+    "pub use ::fuse::",
+];
 
 pub(crate) fn rules() -> Vec<Rule> {
     vec![
@@ -22,6 +36,23 @@ pub(crate) fn rules() -> Vec<Rule> {
             .good("docs/walk.md", "In `crates/sync/src/`, `docs/here.md:12`, `crates/*/gone`, `cargo run`.\n")
             .good("docs/walk.md", "```\n`crates/gone`\n```\n")
             .good("CHANGELOG.md", "`crates/gone`\n"),
+        Rule::new("examples", examples)
+            .bad(
+                "crates/lightfoot/src/a.rs",
+                "/// Text.\n#[derive(Clone)]\npub struct A;\n\npub use vfs::{Attr, Valid};\n",
+                &[3, 5],
+            )
+            .bad("crates/lightfoot/src/a.rs", "/// ```\n/// ```\npub enum A {}\npub trait B {}\n", &[4])
+            .bad("crates/lightfoot/src/a.rs", "/// # Group\nimpl A {\n    pub fn f() {}\n}\n", &[2])
+            .good(
+                "crates/lightfoot/src/a.rs",
+                "/// ```\n/// ```\n#[doc(inline)]\npub use vfs::A;\n\npub(crate) struct B;\n",
+            )
+            .good(
+                "crates/lightfoot/src/a.rs",
+                "pub use vfs::{S_IFDIR, S_IFMT};\n\nimpl A {}\n/// Text.\nimpl A for B {}\n",
+            )
+            .good("crates/vfs/src/a.rs", "pub struct A;\n"),
     ]
 }
 
@@ -53,6 +84,31 @@ fn doc_paths(file: &File, tree: &Tree) -> Vec<Finding> {
                 found.push((line, format!("`{path}` does not exist; correct it, or drop it")));
             }
         }
+    }
+    found
+}
+
+/// Types of the public face, and groups of methods, whose documentation has no example.
+fn examples(file: &File, _: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let (mut has_docs, mut has_example) = (false, false);
+    for (i, line) in file.lines.iter().enumerate().filter(|_| file.path.starts_with(FACE)) {
+        has_docs |= line.starts_with("///");
+        has_example |= line.starts_with("/// ```");
+        if line.starts_with("///") || line.starts_with("#[") {
+            continue;
+        }
+        // The names of constants have no small letters.
+        let names = line.rsplit("::").next().unwrap_or_default();
+        let is_type = PUBLIC.iter().any(|start| line.starts_with(start)) && names.contains(|c: char| c.is_lowercase());
+        let is_group = has_docs && line.starts_with("impl ") && !line.contains(" for ");
+        if (is_type || is_group) && !has_example {
+            found.push((
+                i + 1,
+                "public without an example; write a short one, in a fenced block of its documentation".into(),
+            ));
+        }
+        (has_docs, has_example) = (false, false);
     }
     found
 }

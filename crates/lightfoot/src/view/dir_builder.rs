@@ -1,10 +1,19 @@
 //! Options for making a directory.
 
+use super::View;
 use crate::path::AsPath;
-use crate::view::View;
 use std::io;
 
 /// Options for making a directory: `std`'s builder with its Unix mode.
+///
+/// ```
+/// use lightfoot::{DirBuilder, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// DirBuilder::new().recursive(true).mode(0o700).create(&ctx, "/home/ann/private")?;
+/// assert_eq!(ctx.metadata("/home/ann/private")?.mode() & 0o777, 0o700);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirBuilder {
     recursive: bool,
@@ -42,15 +51,5 @@ impl DirBuilder {
     /// As for [`View::mkdir`], or [`View::create_dir_all`].
     pub fn create(&self, view: &View, path: impl AsPath) -> io::Result<()> {
         if self.recursive { view.mkdir_all(path.as_path_bytes(), self.mode) } else { view.mkdir(path, self.mode) }
-    }
-}
-
-impl View {
-    /// Makes a directory with the options of `builder`.
-    ///
-    /// # Errors
-    /// As for [`DirBuilder::create`].
-    pub fn create_dir_with(&self, path: impl AsPath, builder: &DirBuilder) -> io::Result<()> {
-        builder.create(self, path)
     }
 }

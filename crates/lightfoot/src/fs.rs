@@ -1,0 +1,395 @@
+//! Types for a file system of your own.
+//!
+//! Implement [`PathFileSystem`] if your back end works with whole paths (an archive, a web service): it is the shorter
+//! way. Implement [`FileSystem`] if it has numbers for its files, as a disk or a database has: it is the complete way.
+//! [`Layer`] changes some methods of a file system that exists.
+//!
+//! # Where it comes from
+//! The types are the core's; each has an example here.
+
+mod arguments;
+
+pub use arguments::{Permission, Rename, Request, SeekFor, SetAttr, SetTime, UnheldInode, Written};
+
+#[doc(no_inline)]
+pub use crate::flags::{Allocate, RenameFlags, SetXattr};
+#[doc(no_inline)]
+pub use crate::reports::StatFs;
+pub use vfs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
+
+/// A file system by numbers of files. One method is required; lookups, listings and reads are enough for one that does
+/// not change.
+///
+/// ```
+/// use lightfoot::fs::{Attr, FileSystem, Inode, NewInode, Request, S_IFDIR, S_IFREG};
+/// use lightfoot::{Errno, Vfs};
+///
+/// /// A directory with one file.
+/// struct Greeting;
+///
+/// impl FileSystem for Greeting {
+///     fn root(&self) -> NewInode {
+///         let attr = Attr { ino: 1, mode: S_IFDIR | 0o555, nlink: 2, ..Attr::default() };
+///         NewInode { node: 1, attr, ..NewInode::default() }
+///     }
+///
+///     fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+///         if name != b"greeting" {
+///             return Err(Errno::ENOENT);
+///         }
+///         let attr = Attr { ino: 2, mode: S_IFREG | 0o444, nlink: 1, size: 5, ..Attr::default() };
+///         Ok(NewInode { node: 2, attr, ..NewInode::default() })
+///     }
+///
+///     fn read_at(&self, _: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+///         let rest = b"hello".get(offset as usize..).unwrap_or_default();
+///         let len = rest.len().min(buf.len());
+///         buf[..len].copy_from_slice(&rest[..len]);
+///         Ok(len)
+///     }
+/// }
+///
+/// assert_eq!(Vfs::new(Greeting).context().read_to_string("/greeting")?, "hello");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::FileSystem;
+
+/// A file system around another one, which changes some of its methods.
+///
+/// ```
+/// use lightfoot::fs::{Inode, Layer, Written, Request};
+/// use lightfoot::{Errno, RamFs, Vfs};
+///
+/// /// Stores all text in capital letters.
+/// struct Loud(RamFs);
+///
+/// impl Layer for Loud {
+///     type Inner = RamFs;
+///
+///     fn inner(&self) -> &RamFs {
+///         &self.0
+///     }
+///
+///     fn write_at(&self, request: &Request, inode: &Inode, at: u64, data: &[u8]) -> Result<Written, Errno> {
+///         self.0.write_at(request, inode, at, &data.to_ascii_uppercase())
+///     }
+/// }
+/// # use lightfoot::FileSystem;
+///
+/// let ctx = Vfs::new(Loud(RamFs::new())).context();
+/// ctx.write("/file", "hello")?;
+/// assert_eq!(ctx.read_to_string("/file")?, "HELLO");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::Layer;
+
+/// A file system by whole paths, the shorter way. [`PathAdapter`] makes a [`FileSystem`] of it.
+///
+/// ```
+/// use lightfoot::fs::{Attr, PathAdapter, PathFileSystem, S_IFDIR, S_IFREG};
+/// use lightfoot::{Errno, Vfs};
+///
+/// /// Every number is a file with its square: `/12` contains `144`.
+/// struct Squares;
+///
+/// fn square(path: &[u8]) -> Result<String, Errno> {
+///     let number: u32 = std::str::from_utf8(path).ok().and_then(|path| path.parse().ok()).ok_or(Errno::ENOENT)?;
+///     Ok((u64::from(number) * u64::from(number)).to_string())
+/// }
+///
+/// impl PathFileSystem for Squares {
+///     fn metadata(&self, path: &[u8]) -> Result<Attr, Errno> {
+///         if path.is_empty() {
+///             return Ok(Attr { mode: S_IFDIR | 0o555, ..Attr::default() });
+///         }
+///         Ok(Attr { mode: S_IFREG | 0o444, size: square(path)?.len() as u64, ..Attr::default() })
+///     }
+///
+///     fn read_at(&self, path: &[u8], offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+///         let text = square(path)?;
+///         let rest = text.as_bytes().get(offset as usize..).unwrap_or_default();
+///         let len = rest.len().min(buf.len());
+///         buf[..len].copy_from_slice(&rest[..len]);
+///         Ok(len)
+///     }
+/// }
+///
+/// let ctx = Vfs::new(PathAdapter::new(Squares)).context();
+/// assert_eq!(ctx.read_to_string("/12")?, "144");
+/// assert!(!ctx.exists("/twelve"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::PathFileSystem;
+
+/// Makes a [`FileSystem`] of a [`PathFileSystem`].
+///
+/// ```
+/// use lightfoot::fs::{Attr, PathAdapter, PathFileSystem, S_IFDIR};
+/// use lightfoot::{Errno, MountFlags, Vfs};
+///
+/// struct Empty;
+///
+/// impl PathFileSystem for Empty {
+///     fn metadata(&self, path: &[u8]) -> Result<Attr, Errno> {
+///         let root = Attr { mode: S_IFDIR | 0o555, nlink: 2, ..Attr::default() };
+///         if path.is_empty() { Ok(root) } else { Err(Errno::ENOENT) }
+///     }
+/// }
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.create_dir("/empty")?;
+/// ctx.mount(PathAdapter::new(Empty), "/empty", MountFlags::default())?;
+/// assert!(!ctx.exists("/empty/file"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::PathAdapter;
+
+/// One entry of a listing by [`PathFileSystem::read_dir`].
+///
+/// ```
+/// use lightfoot::fs::{PathEntry, S_IFREG};
+///
+/// let names = ["a.txt", "b.txt"];
+/// let listing: Vec<_> = names.map(|name| PathEntry { name: name.as_bytes().into(), kind: S_IFREG }).into();
+/// assert_eq!(&*listing[1].name, b"b.txt");
+/// ```
+#[doc(inline)]
+pub use vfs::PathEntry;
+
+/// The attributes of a file, as a file system returns them.
+///
+/// ```
+/// use lightfoot::fs::{Attr, S_IFLNK};
+///
+/// let link = Attr { ino: 7, mode: S_IFLNK | 0o777, nlink: 1, size: 6, ..Attr::default() };
+/// assert_eq!(link.kind(), S_IFLNK);
+/// assert!(!link.is_dir());
+/// ```
+#[doc(inline)]
+pub use vfs::Attr;
+
+/// What [`FileSystem::lookup`] returns: a file, its attributes, and how long the answer is valid.
+///
+/// ```
+/// use lightfoot::fs::{Attr, NewInode, S_IFLNK, Valid};
+///
+/// let attr = Attr { ino: 7, mode: S_IFLNK | 0o777, nlink: 1, size: 6, ..Attr::default() };
+/// let link = NewInode {
+///     node: 7,
+///     attr,
+///     link_body: Some(b"target".as_slice().into()),
+///     valid: Valid::For(5_000_000_000), // After five seconds the VFS calls `revalidate`.
+///     ..NewInode::default()
+/// };
+/// assert_eq!(link.link_body.as_deref(), Some(b"target".as_slice()));
+/// ```
+#[doc(inline)]
+pub use vfs::NewInode;
+
+/// A file that the VFS has, as it passes it to methods of [`FileSystem`]. `node` is the number that you gave it.
+///
+/// ```
+/// use lightfoot::fs::{FileSystem, Inode, Layer, S_IFREG};
+/// use lightfoot::{Errno, RamFs, Vfs};
+///
+/// /// Reports each read.
+/// struct Traced(RamFs);
+///
+/// impl Layer for Traced {
+///     type Inner = RamFs;
+///
+///     fn inner(&self) -> &RamFs {
+///         &self.0
+///     }
+///
+///     fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+///         println!("read from {offset} of file {}, which has {} bytes", inode.node(), inode.size());
+///         # assert_eq!(inode.attr().kind(), S_IFREG);
+///         self.0.read_at(inode, offset, buf)
+///     }
+/// }
+/// # let ctx = Vfs::new(Traced(RamFs::new())).context();
+/// # ctx.write("/file", "hello")?;
+/// # assert_eq!(ctx.read("/file")?, b"hello");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::Inode;
+
+/// One entry of a listing by [`FileSystem::read_dir`].
+///
+/// ```
+/// use lightfoot::fs::{DirEntry, S_IFREG};
+///
+/// /// The loop of a `read_dir` over a list of names: the cookie of each is its place, from 1 on.
+/// fn list(names: &[&str], after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) {
+///     for (place, name) in (1..).zip(names).skip(after as usize) {
+///         let entry = DirEntry { name: name.as_bytes().into(), ino: place + 1, kind: S_IFREG };
+///         if !emit(entry, place) {
+///             break;
+///         }
+///     }
+/// }
+///
+/// let mut cookies = Vec::new();
+/// list(&["a", "b", "c"], 1, &mut |_, cookie| { cookies.push(cookie); true });
+/// assert_eq!(cookies, [2, 3]);
+/// ```
+#[doc(inline)]
+pub use vfs::DirEntry;
+
+/// What the VFS must know about a file system before its first call.
+///
+/// ```
+/// use lightfoot::fs::{FsTraits, Valid};
+///
+/// // A file system over the network: other machines change it, so answers are valid for a second.
+/// let traits = FsTraits { type_name: "mynetfs".into(), valid: Valid::For(1_000_000_000), ..FsTraits::default() };
+/// # assert!(!traits.names_in_cache);
+/// ```
+#[doc(inline)]
+pub use vfs::FsTraits;
+
+/// How long an answer of a file system is valid.
+///
+/// ```
+/// use lightfoot::fs::Valid;
+/// use std::time::Duration;
+///
+/// let for_a_minute = Valid::For(Duration::from_secs(60).as_nanos() as u64);
+/// assert_ne!(for_a_minute, Valid::UntilInvalidated); // The default: you report changes by an `Invalidator`.
+/// ```
+#[doc(inline)]
+pub use vfs::Valid;
+
+/// Tells the caches that a file changed behind the VFS.
+///
+/// ```
+/// use lightfoot::fs::{Attr, FileSystem, Inode, Invalidator, NewInode, Request, S_IFDIR, S_IFREG};
+/// use lightfoot::{Errno, Vfs};
+/// use std::sync::{Arc, Mutex, atomic::{AtomicBool, Ordering::Relaxed}};
+///
+/// /// A directory with a file `ready`, or without it. The program decides that.
+/// #[derive(Clone, Default)]
+/// struct Flag {
+///     is_set: Arc<AtomicBool>,
+///     caches: Arc<Mutex<Option<Invalidator>>>,
+/// }
+///
+/// impl Flag {
+///     fn set(&self) {
+///         self.is_set.store(true, Relaxed);
+///         if let Some(caches) = &*self.caches.lock().unwrap() {
+///             caches.entry(1, b"ready"); // The name in the directory whose number is 1.
+///         }
+///     }
+/// }
+///
+/// impl FileSystem for Flag {
+///     fn mounted(&self, invalidator: Invalidator) {
+///         *self.caches.lock().unwrap() = Some(invalidator);
+///     }
+///     # fn root(&self) -> NewInode {
+///     #     let attr = Attr { ino: 1, mode: S_IFDIR | 0o555, nlink: 2, ..Attr::default() };
+///     #     NewInode { node: 1, attr, ..NewInode::default() }
+///     # }
+///     # fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+///     #     if name != b"ready" || !self.is_set.load(Relaxed) {
+///     #         return Err(Errno::ENOENT);
+///     #     }
+///     #     let attr = Attr { ino: 2, mode: S_IFREG | 0o444, nlink: 1, ..Attr::default() };
+///     #     Ok(NewInode { node: 2, attr, ..NewInode::default() })
+///     # }
+///     // ... and `root` and `lookup`.
+/// }
+///
+/// let flag = Flag::default();
+/// let ctx = Vfs::new(flag.clone()).context();
+/// assert!(!ctx.exists("/ready")); // The cache keeps this answer until
+/// flag.set();
+/// assert!(ctx.exists("/ready"));
+/// ```
+#[doc(inline)]
+pub use vfs::Invalidator;
+
+/// How names are compared, if not byte by byte.
+///
+/// ```
+/// use lightfoot::fs::NameRules;
+/// use std::hash::{DefaultHasher, Hash, Hasher};
+///
+/// /// Names that differ only in the case of ASCII letters are the same name.
+/// struct IgnoreCase;
+///
+/// impl NameRules for IgnoreCase {
+///     fn hash(&self, key: u64, name: &[u8]) -> u64 {
+///         let mut hasher = DefaultHasher::new();
+///         (key, name.to_ascii_lowercase()).hash(&mut hasher);
+///         hasher.finish()
+///     }
+///
+///     fn equal(&self, a: &[u8], b: &[u8]) -> bool {
+///         a.eq_ignore_ascii_case(b)
+///     }
+/// }
+/// # use lightfoot::fs::FsTraits;
+///
+/// let traits = FsTraits { name_rules: Some(Box::new(IgnoreCase)), ..FsTraits::default() };
+/// # assert_eq!(IgnoreCase.hash(1, b"A"), IgnoreCase.hash(1, b"a"));
+/// ```
+#[doc(inline)]
+pub use vfs::NameRules;
+
+/// An access control list, for a file system that stores some: [`NewInode::access_acl`].
+///
+/// ```
+/// use lightfoot::fs::Acl;
+///
+/// // The list that means the same as a mode: owner, group, others.
+/// let acl = Acl::from_mode(0o640);
+/// assert_eq!(acl.equiv_mode(), Some(0o640));
+/// assert_eq!(Acl::from_xattr(&acl.to_xattr())?, Some(acl));
+/// # Ok::<(), lightfoot::Errno>(())
+/// ```
+#[doc(inline)]
+pub use vfs::Acl;
+
+/// One line of an access control list: to whom it applies, and what it allows (read 4, write 2, execute 1).
+///
+/// ```
+/// use lightfoot::fs::{Acl, AclEntry, AclTag};
+///
+/// let entry = |tag, perm| AclEntry { tag, perm };
+/// let acl = Acl::new(&[entry(AclTag::UserObj, 6), entry(AclTag::GroupObj, 4), entry(AclTag::Other, 0)])?;
+/// assert_eq!(acl, Acl::from_mode(0o640));
+/// # Ok::<(), lightfoot::Errno>(())
+/// ```
+#[doc(inline)]
+pub use vfs::AclEntry;
+
+/// To whom a line of an access control list applies.
+///
+/// ```
+/// use lightfoot::fs::{Acl, AclTag};
+///
+/// let tags: Vec<_> = Acl::from_mode(0o640).entries().iter().map(|entry| entry.tag).collect();
+/// assert_eq!(tags, [AclTag::UserObj, AclTag::GroupObj, AclTag::Other]);
+/// ```
+#[doc(inline)]
+pub use vfs::AclTag;
+
+/// How a file is opened: an argument of [`FileSystem::open`].
+///
+/// ```
+/// use lightfoot::fs::OpenFlags;
+///
+/// let flags = OpenFlags::RDWR | OpenFlags::APPEND;
+/// assert!(flags.can_read());
+/// assert!(!OpenFlags::WRONLY.can_read());
+/// ```
+#[doc(inline)]
+pub use vfs::OpenFlags;

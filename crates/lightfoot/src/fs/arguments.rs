@@ -1,0 +1,197 @@
+//! Arguments and results of the methods of [`FileSystem`](super::FileSystem).
+
+/// The caller of a method and the time. The VFS has checked permissions already.
+///
+/// ```
+/// use lightfoot::fs::{FileSystem, Inode, Layer, Request};
+/// use lightfoot::{Credentials, Errno, RamFs, Vfs};
+///
+/// /// Only the user 7 removes files.
+/// struct Guarded(RamFs);
+///
+/// impl Layer for Guarded {
+///     type Inner = RamFs;
+///
+///     fn inner(&self) -> &RamFs {
+///         &self.0
+///     }
+///
+///     fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+///         if request.uid == 7 { self.0.unlink(request, dir, name, inode) } else { Err(Errno::EPERM) }
+///     }
+/// }
+///
+/// let root = Vfs::new(Guarded(RamFs::with_root(0o777, 0, 0))).context();
+/// root.write("/file", "")?;
+/// assert!(root.remove_file("/file").is_err());
+/// root.with_credentials(Credentials::user(7, 7, &[])).remove_file("/file")?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::Request;
+
+/// The two names of a rename.
+///
+/// ```
+/// use lightfoot::fs::{FileSystem, Layer, Rename, Request};
+/// use lightfoot::{Errno, RamFs, Vfs};
+///
+/// /// No file may become hidden.
+/// struct Open(RamFs);
+///
+/// impl Layer for Open {
+///     type Inner = RamFs;
+///
+///     fn inner(&self) -> &RamFs {
+///         &self.0
+///     }
+///
+///     fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+///         if rename.new_name.starts_with(b".") { Err(Errno::EPERM) } else { self.0.rename(request, rename) }
+///     }
+/// }
+///
+/// let ctx = Vfs::new(Open(RamFs::new())).context();
+/// ctx.write("/a", "")?;
+/// ctx.rename("/a", "/b")?;
+/// assert!(ctx.rename("/b", "/.b").is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::Rename;
+
+/// Attributes to change; those that are `None` stay.
+///
+/// ```
+/// use lightfoot::fs::{FileSystem, Inode, Layer, Request, SetAttr};
+/// use lightfoot::{Errno, Permissions, RamFs, Vfs};
+///
+/// /// Nobody makes a file writable for everybody.
+/// struct Careful(RamFs);
+///
+/// impl Layer for Careful {
+///     type Inner = RamFs;
+///
+///     fn inner(&self) -> &RamFs {
+///         &self.0
+///     }
+///
+///     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+///         if set.mode.is_some_and(|mode| mode & 0o002 != 0) {
+///             return Err(Errno::EPERM);
+///         }
+///         self.0.set_attr(request, inode, set)
+///     }
+/// }
+///
+/// let ctx = Vfs::new(Careful(RamFs::new())).context();
+/// ctx.write("/file", "")?;
+/// ctx.set_permissions("/file", Permissions::from_mode(0o600))?;
+/// assert!(ctx.set_permissions("/file", Permissions::from_mode(0o666)).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::SetAttr;
+
+/// A time in [`SetAttr`].
+///
+/// ```
+/// use lightfoot::fs::SetTime;
+///
+/// /// The nanoseconds since the epoch that a file system stores.
+/// fn stored(time: SetTime, now: i64) -> i64 {
+///     match time {
+///         SetTime::Now => now,
+///         SetTime::At(time) => time,
+///     }
+/// }
+///
+/// assert_eq!(stored(SetTime::Now, 5), 5);
+/// assert_eq!(stored(SetTime::At(-1), 5), -1); // Before 1970.
+/// ```
+#[doc(inline)]
+pub use vfs::SetTime;
+
+/// What [`FileSystem::seek`](super::FileSystem::seek) searches.
+///
+/// ```
+/// use lightfoot::Errno;
+/// use lightfoot::fs::SeekFor;
+///
+/// /// A file of `size` bytes whose first half is a hole.
+/// fn seek(size: u64, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+///     match what {
+///         _ if offset >= size => Err(Errno::ENXIO),
+///         SeekFor::Data => Ok(offset.max(size / 2)),
+///         SeekFor::Hole => Ok(if offset < size / 2 { offset } else { size }),
+///     }
+/// }
+///
+/// assert_eq!(seek(100, 0, SeekFor::Data), Ok(50));
+/// assert_eq!(seek(100, 60, SeekFor::Hole), Ok(100));
+/// ```
+#[doc(inline)]
+pub use vfs::SeekFor;
+
+/// What a write did: the bytes that it wrote, and the storage that the file takes now.
+///
+/// ```
+/// use lightfoot::fs::Written;
+///
+/// // Ten bytes, into a file that takes one page of 4096 bytes.
+/// let written = Written { len: 10, blocks: 4096 / 512 };
+/// # assert_eq!(written.blocks, 8);
+/// ```
+#[doc(inline)]
+pub use vfs::Written;
+
+/// The result of a file system's own check of permissions, which [`FsTraits::own_permissions`](super::FsTraits) turns on.
+///
+/// ```
+/// use lightfoot::fs::{FileSystem, FsTraits, Inode, Layer, Permission};
+/// use lightfoot::{Credentials, Errno, RamFs, Vfs};
+///
+/// /// Belongs to one user; to root, too, it is closed.
+/// struct Private(RamFs, u32);
+///
+/// impl Layer for Private {
+///     type Inner = RamFs;
+///
+///     fn inner(&self) -> &RamFs {
+///         &self.0
+///     }
+///
+///     fn traits(&self) -> FsTraits {
+///         FsTraits { own_permissions: true, ..self.0.traits() }
+///     }
+///
+///     fn permission(&self, cred: &Credentials, _: &Inode, _: u32) -> Permission {
+///         if cred.uid == self.1 { Permission::ByMode } else { Permission::Is(Err(Errno::EACCES)) }
+///     }
+/// }
+///
+/// let root = Vfs::new(Private(RamFs::with_root(0o700, 7, 7), 7)).context();
+/// assert!(root.write("/file", "").is_err());
+/// root.with_credentials(Credentials::user(7, 7, &[])).write("/file", "")?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::Permission;
+
+/// A file during a walk that holds no reference on it: it can be read and not kept.
+///
+/// ```
+/// use lightfoot::fs::{Permission, UnheldInode};
+/// use lightfoot::{Credentials, Errno};
+///
+/// /// The body of a `try_permission`: it must answer at once, or return `NotHere`.
+/// fn try_permission(cred: &Credentials, inode: UnheldInode<'_>, banned: u32) -> Permission {
+///     match inode.node() {
+///         0 => Permission::NotHere, // This number needs a question to a server: `permission` will ask.
+///         _ if cred.uid == banned => Permission::Is(Err(Errno::EACCES)),
+///         _ => Permission::ByMode,
+///     }
+/// }
+/// ```
+#[doc(inline)]
+pub use vfs::UnheldInode;

@@ -1,0 +1,50 @@
+//! Canonical paths, and explanations.
+
+use super::{View, WalkFailure};
+use crate::error::error;
+use crate::path::{AsPath, path_buf};
+use std::io;
+use std::path::PathBuf;
+use vfs::Resolve;
+
+/// # Paths, and why one fails
+///
+/// ```
+/// use lightfoot::Vfs;
+/// use std::path::Path;
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.create_dir_all("/srv/data")?;
+/// ctx.symlink("/srv/data", "/data")?;
+/// assert_eq!(ctx.canonicalize("/data/../data/.")?, Path::new("/srv/data"));
+///
+/// let why = ctx.explain("/data/logs/today").expect("the walk fails");
+/// assert!(why.to_string().starts_with("cannot walk `/data/logs/today`: `logs` in `/data`: No such file"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+impl View {
+    /// The path without symbolic links, `.` and `..`: `realpath(3)`. Absolute; with `BENEATH` relative to the `Dir`
+    /// (`.` for the `Dir` itself), so that it can be walked again from there. With `IN_ROOT` its first slash is the
+    /// `Dir`.
+    ///
+    /// # Errors
+    /// Those of every walk.
+    pub fn canonicalize(&self, path: impl AsPath) -> io::Result<PathBuf> {
+        let mut path = self.inner.canonical(self.base(), path.as_path_bytes()).map_err(error)?;
+        if self.limits().contains(Resolve::BENEATH) && path.first() == Some(&b'/') {
+            path.remove(0);
+            if path.is_empty() {
+                path.push(b'.');
+            }
+        }
+        Ok(path_buf(path))
+    }
+
+    /// Why a walk of `path`, its last symbolic link followed, fails; `None` if it succeeds now. For reports: it walks
+    /// many times.
+    #[must_use]
+    #[cold]
+    pub fn explain(&self, path: impl AsPath) -> Option<WalkFailure> {
+        self.failure(path.as_path_bytes())
+    }
+}

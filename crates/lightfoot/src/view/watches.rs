@@ -1,0 +1,41 @@
+//! Watches of paths.
+
+use super::View;
+use crate::error::error;
+use crate::path::AsPath;
+use crate::watch::Watch;
+use std::io;
+
+/// # Watches
+///
+/// ```
+/// use lightfoot::{EventKind, Scope, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.create_dir("/inbox")?;
+/// let watch = ctx.watch("/inbox", Scope::Directory)?;
+/// ctx.write("/inbox/letter", "dear")?;
+/// let event = watch.next(None).expect("something happened"); // Waits for it.
+/// assert_eq!(event.kind, EventKind::Created);
+/// assert_eq!(event.path, std::path::Path::new("letter"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+impl View {
+    /// Watches what `path` leads to, with room for as many events as `inotify(7)` has. See [`View::watch_with`].
+    ///
+    /// # Errors
+    /// `EACCES` without read permission.
+    pub fn watch(&self, path: impl AsPath, scope: vfs::Scope) -> io::Result<Watch> {
+        self.watch_with(path, scope, vfs::DEFAULT_QUEUED_EVENTS)
+    }
+
+    /// Watches what `path` leads to: a file, a directory and its entries, or with [`Scope::Subtree`](crate::Scope) all
+    /// below it on its file system. The queue holds at most `capacity` events, then one overflow event. The watch keeps
+    /// the place busy, as an open file does.
+    ///
+    /// # Errors
+    /// `EACCES` without read permission.
+    pub fn watch_with(&self, path: impl AsPath, scope: vfs::Scope, capacity: usize) -> io::Result<Watch> {
+        self.inner.watch(self.base(), path.as_path_bytes(), scope, capacity).map(Watch::new).map_err(error)
+    }
+}
