@@ -30,15 +30,13 @@
 //! `get_not_dead` learns that the object is dead only after it has added one to the count, and subtracts it again. So
 //! the count of a dead object is the number of such *strays*. Objects live in type-stable memory and may be revived at
 //! once, before all strays are subtracted. So `revive` adds and never stores, and a stray counts as a reference of the
-//! revived object until it is subtracted. While it is there `try_kill` and `mark_dead` fail, as with any other
-//! reference. And it may be the last to leave, which [`GetNotDead::DeadLast`] reports.
+//! revived object until it is subtracted. Until then `try_kill` and `mark_dead` fail, and `DeadLast` reports the last.
 //!
 //! # Being last
 //! `put` returns `true` when it took the count of an alive object to zero. That describes the past: since then another
-//! thread may have got and put a reference and received `true` too, or killed the object, or killed and revived it. So
-//! a caller that receives `true` acts only through [`try_kill`](LockRef::try_kill)`(0)`, or under its own lock that
-//! getters take too. The thread that kills owns the object *as it is then*: read its state after the kill, not before.
-//! (Where all references come from `get`, `true` is final, as in an `Arc`.)
+//! thread may have got and put a reference and received `true` too, or killed (and revived) the object. So a caller
+//! that receives `true` acts only through [`try_kill`](LockRef::try_kill)`(0)`, or under its own lock that getters take.
+//! A killer owns the object *as it is then*: read its state afterwards. If all references come from `get`, `true` is final.
 //!
 //! # Orderings
 //! Every change is a read-modify-write, so each continues the release sequences before it.
@@ -73,6 +71,8 @@
 //! d.revive(1);
 //! assert_eq!(d.count(), 1);
 //! ```
+
+mod many;
 
 use core::marker::PhantomData;
 use prim::atomic::{

@@ -85,6 +85,19 @@ fn the_killer_sees_what_former_holders_did() {
 }
 
 #[test]
+fn the_killer_sees_what_holders_did_that_put_their_references_together() {
+    check(
+        || LockRef::new(3),
+        |o| {
+            o.write(0);
+            o.d.put_more(2);
+        },
+        |o| o.d.try_kill(1).then(|| o.write(0)),
+        |o, (), killed| assert_eq!((o.d.is_dead(), o.read(0)), (killed.is_some(), 1 + u32::from(killed.is_some()))),
+    );
+}
+
+#[test]
 fn of_two_killers_one_wins() {
     check(
         || LockRef::new(0),

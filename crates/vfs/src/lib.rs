@@ -227,8 +227,8 @@ impl Builder {
         self
     }
 
-    /// Splits every directory, of file systems with [`FsTraits::changes_in_parallel`], at the first change of it, and not only those
-    /// that threads wait for. For tests; only debug builds do so.
+    /// Splits every directory, of file systems with [`FsTraits::changes_in_parallel`], at the first change of it, and of those that
+    /// keep their own names at the first lookup in it, and not only those that threads wait for. For tests; only debug builds do so.
     pub fn splits_every_directory(mut self, splits: bool) -> Self {
         self.paths.splits_always = splits;
         self

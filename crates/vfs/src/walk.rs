@@ -26,6 +26,7 @@ pub(crate) mod arrive;
 mod batch;
 mod common_steps;
 pub(crate) mod follow;
+mod here;
 pub(crate) mod lookup;
 pub(crate) mod permission;
 pub(crate) mod rcu_walk;

@@ -78,8 +78,12 @@ impl FileSystem for Shared {
 }
 
 fn tree(budget: Budget) -> (Vfs, Context, Arc<Numbers>) {
+    tree_of(budget, false)
+}
+
+fn tree_of(budget: Budget, is_split: bool) -> (Vfs, Context, Arc<Numbers>) {
     let numbers = Arc::new(Numbers::default());
-    let vfs = Vfs::with_budget(Shared(numbers.clone()), budget);
+    let vfs = Vfs::builder().splits_every_directory(is_split).budget(budget).build(Shared(numbers.clone()));
     let context = vfs.context();
     (vfs, context, numbers)
 }
@@ -93,7 +97,16 @@ const SMALL: Budget = Budget { entries: 4 << 20, negatives: 2 << 20, listings: 1
 /// Walks a great many names once, with a small set of others over and over in between, and checks that the budget holds, that
 /// the small set stays, and that no call looks at more than a bounded number of slots.
 fn scan(names: u64, path_of: impl Fn(u64) -> String, hot_of: impl Fn(u64) -> String, found: bool) {
-    let (vfs, context, numbers) = tree(SMALL);
+    scan_in(tree(SMALL), names, path_of, hot_of, found);
+}
+
+fn scan_in(
+    (vfs, context, numbers): (Vfs, Context, Arc<Numbers>),
+    names: u64,
+    path_of: impl Fn(u64) -> String,
+    hot_of: impl Fn(u64) -> String,
+    found: bool,
+) {
     let hot: Vec<String> = (0..500).map(hot_of).collect();
     let touch_hot = || hot.iter().for_each(|path| assert_eq!(look(&context, path).is_ok(), found, "{path}"));
     // Twice, so that they are known for being used.
@@ -120,6 +133,13 @@ fn scan(names: u64, path_of: impl Fn(u64) -> String, hot_of: impl Fn(u64) -> Str
     assert!(mean <= 34.0, "{mean} slots were looked at for each name");
     assert_eq!(stats.held, 2);
     println!("{names} names: {stats:?}");
+}
+
+#[test]
+fn names_go_through_split_directories_as_through_others() {
+    let split = || tree_of(SMALL, true);
+    scan_in(split(), 200_000, |i| format!("/d{}/f{}", i / 50_000, i), |i| format!("/d99999999/f{i}"), true);
+    scan_in(split(), 100_000, |i| format!("/d1/n{i}"), |i| format!("/d1/absent{i}"), false);
 }
 
 #[test]

@@ -261,6 +261,7 @@ const SPLIT_PAIRS: &[(Operation, Operation)] = &[
     (UNLINK_COMMON, UNLINK_COMMON),
     (STAT_OWN, CREATE_COMMON),
     (OPEN_OWN, UNLINK_COMMON),
+    (MISS_COMMON, MISS_COMMON),
 ];
 
 /// Rounds before the one that is recorded: what is made at first use is there then.

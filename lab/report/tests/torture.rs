@@ -92,7 +92,8 @@ impl Stage {
     fn new(is_split: bool) -> Self {
         let ram = Vfs::builder().splits_every_directory(is_split).build(RamFs::new());
         let store = kept_roles::store();
-        let kept = Vfs::with_budget(store.clone(), Budget { entries: 0, negatives: 0, listings: 0 });
+        let least = Budget { entries: 0, negatives: 0, listings: 0 };
+        let kept = Vfs::builder().splits_every_directory(is_split).budget(least).build(store.clone());
         let context = ram.context();
         let exchanged = roles::set_up(&context);
         let replaced = RefCell::new(vec![roles::ino(&context, "/swap/t").expect("/swap/t")]);

@@ -22,13 +22,16 @@ pub(super) fn insert_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'
     dir.children.store(dir.children.load(Relaxed) + u32::from(!dentry.object().is_negative()), Relaxed);
 }
 
-/// Removes `dentry` from `dir`'s listing. `dir` is locked.
-pub(super) fn remove_child(dir: &Dentry, dentry: &Dentry) {
+/// Removes `dentry` from `dir`'s listing. `dir` is locked, or the name's stripe of it, which `names` is.
+pub(super) fn remove_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
+    if let Some(names) = names {
+        return names.remove(dir, dentry);
+    }
     take_out(&dir.first_child, dentry);
     dir.children.store(dir.children.load(Relaxed) - u32::from(!dentry.object().is_negative()), Relaxed);
 }
 
-/// The same of a positive entry. `dir` is locked, or the name's stripe of it, which `names` is.
+/// The same of a positive entry.
 #[inline]
 pub(super) fn remove_positive(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
     if let Some(names) = names {

@@ -19,7 +19,7 @@ use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::dcache::fs::{NewInode, Valid};
 use crate::dcache::inode::{Before, Inode, InodeRef};
 use crate::dcache::object::{Object, ObjectFlags};
-use crate::dcache::reclaim::{FreeSlot, MayEvict, SlotKind, name_bytes};
+use crate::dcache::reclaim::{FreeSlot, SlotKind, name_bytes};
 use crate::dcache::slot::{CountedDentry, DeadDentry, cold_part, entry_hash, entry_of, link};
 use crate::dcache::split::Names;
 use crate::dcache::superblock::SuperBlock;
@@ -126,13 +126,8 @@ impl SuperBlock {
         }
     }
 
-    /// Makes `slot` the entry of a name with a new inode in the locked directory `dir`. The name holds one
-    /// count.
-    pub(crate) fn add<'s>(&'s self, slot: FreeSlot<'s>, dir: &Dentry, named: Named<'_>, new: &Fresh<'_>) -> &'s Dentry {
-        self.add_in(&self.domain.read(), None, slot, dir, named, new)
-    }
-
-    /// The same in the caller's section, with the lock of the directory or of `names`.
+    /// Makes `slot` the entry of a name with a new inode in the directory `dir`, which is locked, or `names` of it. The name holds
+    /// one count.
     pub(crate) fn add_in<'s>(
         &'s self,
         guard: &ReadGuard<'_>,
@@ -145,12 +140,14 @@ impl SuperBlock {
         let dentry = begin(slot);
         let inode = self.begin_inode(dentry, new);
         self.publish(guard, names, dir, dentry, named, Object::of(inode, new.attr.mode, self.dir_flags), new.valid);
+        self.note_change(dir);
         dentry
     }
 
     /// The same for the answer of a lookup, unless its node has an inode already: then returns the slot, and that inode.
     pub(crate) fn add_unless_there<'s>(
         &'s self,
+        names: Option<&Names<'_>>,
         slot: FreeSlot<'s>,
         dir: &Dentry,
         named: Named<'_>,
@@ -169,7 +166,7 @@ impl SuperBlock {
         let inode = inode.begin_prepared();
         self.equip_inode(&inode, new);
         let object = Object::of(inode, new.attr.mode, self.dir_flags);
-        self.publish(&self.domain.read(), None, dir, dentry, named, object, new.valid);
+        self.publish(&self.domain.read(), names, dir, dentry, named, object, new.valid);
         Ok(())
     }
 
@@ -234,13 +231,18 @@ impl SuperBlock {
         dentry
     }
 
-    /// Adds a negative entry to the locked directory `dir`.
-    pub(crate) fn add_negative(&self, may_evict: &mut MayEvict, dir: &Dentry, named: Named<'_>, valid: Valid) {
-        // Without a free slot the name is looked up again next time.
-        let Ok(slot) = self.slot_in(SlotKind::Negative, dir, may_evict) else { return };
+    /// Makes `slot` a negative entry of the directory `dir`, which is locked, or `names` of it.
+    pub(crate) fn add_negative(
+        &self,
+        names: Option<&Names<'_>>,
+        slot: FreeSlot<'_>,
+        dir: &Dentry,
+        named: Named<'_>,
+        valid: Valid,
+    ) {
         let dentry = begin(slot);
         cold_part(dentry).inode.slot_users.store(1, Relaxed);
-        self.publish(&self.domain.read(), None, dir, dentry, named, Object::NEGATIVE, valid);
+        self.publish(&self.domain.read(), names, dir, dentry, named, Object::NEGATIVE, valid);
     }
 
     /// Ends the write section of [`begin`]: gives the slot its name and makes it reachable.
@@ -271,9 +273,6 @@ impl SuperBlock {
             set_expiry(dentry, valid);
         }
         dentry.seq.write_end();
-        if !is_complete {
-            self.versions.bump(dir);
-        }
         link(self.table(), &self.domain, guard, dentry, entry_hash(dir, named.hash));
     }
 
@@ -286,14 +285,14 @@ impl SuperBlock {
         }
     }
 
-    /// Removes a dead entry of the locked directory `dir` from the cache. The directory did not change, so
-    /// running lookups need not run again.
-    pub(crate) fn evict_entry(&self, dir: &Dentry, dentry: DeadDentry<'_>) {
+    /// Removes a dead entry of the directory `dir`, which is locked, or `names` of it, from the cache. The directory did not
+    /// change, so running lookups need not run again.
+    pub(crate) fn evict_entry(&self, names: Option<&Names<'_>>, dir: &Dentry, dentry: DeadDentry<'_>) {
         let guard = self.domain.read();
         let hash = dentry.filed_hash_rcu(dir, self.key, &guard);
         self.unlink_name(&guard, dir, &dentry, hash);
         drop(guard);
-        remove_child(dir, &dentry);
+        remove_child(dir, &dentry, names);
         self.bury(dentry);
     }
 
@@ -308,16 +307,9 @@ impl SuperBlock {
         dentry.update_flags(&self.paths, |object| object.without(ObjectFlags::CHECKED).with(checked_flag(new.valid)));
     }
 
-    /// Removes the entry `dentry`, whose name has the hash `hash`, from the locked directory `dir`. Its file
-    /// loses `links` links at `now`. Holders of the dentry keep it.
-    pub(crate) fn delete(&self, dir: &Dentry, dentry: &Dentry, hash: u64, links: i32, now: i64) {
-        self.unhash(&self.domain.read(), dir, dentry, hash);
-        remove_child(dir, dentry);
-        self.release(dir, dentry, links, now);
-    }
-
-    /// The same of a positive entry in the caller's section, if there is one, with the lock of the directory or of
-    /// `names`. In a section: of a quick file system.
+    /// Removes the positive entry `dentry`, whose name has the hash `hash`, from the directory `dir`, which is locked, or `names`
+    /// of it. Its file loses `links` links at `now`. Holders of the dentry keep it. In the caller's section, if there is one: of
+    /// a quick file system.
     #[inline]
     #[allow(clippy::too_many_arguments, reason = "the place of an entry, and what goes with it")]
     pub(crate) fn delete_in(
@@ -342,7 +334,14 @@ impl SuperBlock {
     /// Removes the entry `dentry`, whose name has the hash `hash`, from the cache of the locked directory `dir`. Its
     /// file keeps its links.
     pub(crate) fn uncache(&self, dir: &Dentry, dentry: &Dentry, hash: u64) {
-        self.delete(dir, dentry, hash, 0, 0);
+        self.uncache_name(None, dir, dentry, hash);
+    }
+
+    /// The same of the directory `dir`, which is locked, or `names` of it.
+    pub(crate) fn uncache_name(&self, names: Option<&Names<'_>>, dir: &Dentry, dentry: &Dentry, hash: u64) {
+        self.unhash(&self.domain.read(), dir, dentry, hash);
+        remove_child(dir, dentry, names);
+        self.release(dir, dentry, 0, 0);
     }
 
     /// Drops the negative entries of a locked directory that is about to be removed.
@@ -356,6 +355,13 @@ impl SuperBlock {
     #[inline]
     fn unhash(&self, guard: &ReadGuard<'_>, dir: &Dentry, dentry: &Dentry, hash: u64) {
         self.unlink_name(guard, dir, dentry, hash);
+        self.note_change(dir);
+    }
+
+    /// Notes a change of the locked directory `dir`: answers to lookups in it that were requested before are discarded. (What
+    /// such an answer adds is not a change.)
+    #[inline]
+    pub(crate) fn note_change(&self, dir: &Dentry) {
         if !dir.object().is_complete() {
             self.versions.bump(dir);
         }

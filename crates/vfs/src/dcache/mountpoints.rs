@@ -109,7 +109,7 @@ mod tests {
         let make = |dir, name: &[u8]| {
             let slot = sb.slot(SlotKind::Entry).unwrap();
             let new = NewInode { node: 2, attr: DIR_ATTR, ..NewInode::default() };
-            sb.add(slot, dir, sb.named(name), &Fresh::from(&new))
+            sb.add_in(&sb.domain.read(), None, slot, dir, sb.named(name), &Fresh::from(&new))
         };
         let (old, new) = (make(sb.root(), b"old"), make(sb.root(), b"new"));
         let point = make(old, b"m");
@@ -123,7 +123,7 @@ mod tests {
             // The directory of the name is still locked here: its entry may not become a mount point.
             prim::hint::spin_until(|| point.object().is_mountpoint() || has_sleeper(new));
             assert!(!point.object().is_mountpoint());
-            sb.delete(new, point, sb.hash(b"m"), 2, 0);
+            sb.delete_in(None, None, new, point, sb.hash(b"m"), 2, 0);
             drop(lock_of_new);
             assert_eq!(marking.join().unwrap(), Err(Errno::ENOENT));
         });

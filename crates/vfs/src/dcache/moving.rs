@@ -47,10 +47,10 @@ impl SuperBlock {
                 self.unlink_chain(&target, new);
             }
         });
-        remove_child(old.dir, dentry);
+        remove_child(old.dir, dentry, None);
         insert_child_again(new.dir, dentry);
         if let Some((target, links)) = target {
-            remove_child(new.dir, target);
+            remove_child(new.dir, target, None);
             self.release(new.dir, target, links, now);
         }
         self.changed(old.dir, new.dir);
@@ -68,8 +68,8 @@ impl SuperBlock {
             link(self.table(), &self.domain, &guard, &a, entry_hash(at_b.dir, at_b.named.hash));
             link(self.table(), &self.domain, &guard, &b, entry_hash(at_a.dir, at_a.named.hash));
         });
-        remove_child(at_a.dir, a);
-        remove_child(at_b.dir, b);
+        remove_child(at_a.dir, a, None);
+        remove_child(at_b.dir, b, None);
         insert_child_again(at_b.dir, a);
         insert_child_again(at_a.dir, b);
         self.changed(at_a.dir, at_b.dir);
@@ -101,9 +101,7 @@ impl SuperBlock {
     /// Makes running lookups in these directories repeat.
     fn changed(&self, a: &Dentry, b: &Dentry) {
         for dir in [a, b] {
-            if !dir.object().is_complete() {
-                self.versions.bump(dir);
-            }
+            self.note_change(dir);
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::base::rank::Locked;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::split::Names;
 use crate::dcache::superblock::SuperBlock;
 
 impl SuperBlock {
-    /// Removes an obsolete entry from the cache, with everything cached below it. The directory is locked. A
-    /// mount point, and every directory above one, stays until the unmount; `false` if the entry is such a
+    /// Removes an obsolete entry from the cache, with everything cached below it. The directory is locked, or `names` of
+    /// it. A mount point, and every directory above one, stays until the unmount; `false` if the entry is such a
     /// one.
-    pub(crate) fn prune(&self, dir: &Dentry, entry: &Dentry, hash: u64) -> bool {
+    pub(crate) fn prune(&self, names: Option<&Names<'_>>, dir: &Dentry, entry: &Dentry, hash: u64) -> bool {
         let mut open: Vec<Pruned<'_>> = Vec::new();
         let mut at = Some(entry);
         loop {
@@ -18,7 +19,7 @@ impl SuperBlock {
                     let Some(above) = open.last_mut() else {
                         // The entry itself, without anything below it.
                         if !keeps {
-                            self.uncache(dir, entry, hash);
+                            self.uncache_name(names, dir, entry, hash);
                         }
                         return !keeps;
                     };
@@ -40,7 +41,7 @@ impl SuperBlock {
             let Some(done) = open.pop() else { return false };
             let Some(above) = open.last_mut() else {
                 if !done.keeps {
-                    self.uncache(dir, entry, hash);
+                    self.uncache_name(names, dir, entry, hash);
                 }
                 return !done.keeps;
             };

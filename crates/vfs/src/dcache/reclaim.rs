@@ -28,8 +28,8 @@
 //!
 //! # How it is locked
 //! The bytes in use are a [`Stock`]: by CPU index, and exact before a slot is refused. The slab locks the hand, once in 256
-//! slots. Eviction tries the lock of the entry's directory, and a directory's own lock, and
-//! never waits for them.
+//! slots. Eviction tries the lock of the entry's directory, or that of the entry's name if the directory is split, and a
+//! directory's own lock, and never waits for them. So a directory stays while it is split.
 //!
 //! # Where it comes from
 //! Second chance: F. Corbató, "A Paging Experiment with the Multics System" (1968). Hot and cold negative entries: FreeBSD's
@@ -268,7 +268,7 @@ impl Drop for FreeSlot<'_> {
 }
 
 impl SuperBlock {
-    /// A slot for a new entry. Entries of directories that this thread has locked stay.
+    /// A slot for a new entry. Entries of directories, and of names, that this thread has locked stay.
     ///
     /// # Errors
     /// `ENOMEM`: the budget is used up, and each entry among the next [`MOST`] is held.
@@ -362,10 +362,11 @@ impl SuperBlock {
     fn try_evict(&self, dentry: &Dentry, locked: Option<&Dentry>, mercy: Mercy) -> bool {
         let Some(dir) = dentry.parent() else { return false };
         let is_locked = locked.is_some_and(|locked| core::ptr::eq(locked, dir));
-        let dir_lock = if is_locked { None } else { dir.lock.try_lock() };
+        let dir_lock = if is_locked { None } else { self.try_lock_of(dir, dentry) };
         if dir_lock.is_none() && !is_locked {
             return false;
         }
+        let names = dir_lock.as_ref().and_then(|(_, names)| *names);
         let _ranked = dir_lock.is_some().then(|| self.ranks.acquire_nested(Rank::Directory));
         let is_dir = dentry.object().is_dir();
         if is_dir && locked.is_some_and(|locked| core::ptr::eq(locked, dentry)) {
@@ -384,7 +385,7 @@ impl SuperBlock {
             return false;
         }
         let dead = DeadDentry::kill(dentry, 1);
-        dead.map(|dead| self.evict_entry(dir, dead)).is_some()
+        dead.map(|dead| self.evict_entry(names.as_ref(), dir, dead)).is_some()
     }
 }
 

@@ -15,6 +15,8 @@
 //! What one thread does to one name is the same code with either lock ([`NameLock`]). Everything else needs the
 //! directory *whole*: [`SuperBlock::lock_dir`] takes its lock, merges the stripes, and ends the split.
 //!
+//! A directory of a file system that keeps its own names is split for lookups alone ([`lookups`]).
+//!
 //! A superblock has some arrays of stripes; a directory's address decides which one it may use. If another directory has it, that
 //! one is merged.
 //!
@@ -42,8 +44,10 @@
 //! J. Corbet, "Parallel directory operations" (LWN, 2025), for the problem; `percpu-rwsem` of Linux for the closing,
 //! but without a barrier of all CPUs; own code.
 
+mod lookups;
 mod names;
 
+pub(crate) use lookups::SplitHold;
 pub(crate) use names::{Names, Shelf, Stripe};
 
 use crate::base::attr::{Attr, S_IFDIR, S_IFMT};
@@ -79,6 +83,9 @@ const PERIOD_BITS: u32 = 22;
 const TURNS: u32 = 1000;
 /// See [`TURNS`].
 const TRIES: u32 = 4;
+
+/// More than all threads hold of one directory at a time without a count on it.
+const MOST_HOLDS: u32 = 1 << 20;
 
 /// An array of stripes, and the directory that has it.
 #[repr(align(128))]
@@ -147,9 +154,10 @@ impl Slot {
         Self { owner: Link::none(), is_open: AtomicBool::new(false), base: AtomicU64::new(0), waits: Waits::default() }
     }
 
-    /// Whether the slot is open for `dir`. The caller has the lock of one of its stripes.
+    /// Whether the slot is open for `dir`. It stays so while the caller has the lock of one of its stripes or shelves.
     fn serves(&self, dir: &Dentry) -> bool {
-        // ORDERING: Acquire, pairs with the Release in `Slot::open`: what was done to the stripes before is seen.
+        // ORDERING: Acquire, pairs with the Release in `Slot::open`: what was done to the stripes before is seen; and with
+        // that in `SuperBlock::close`: the raised count is seen.
         self.is_open.load(Acquire) && self.owner.is(dir)
     }
 
@@ -269,7 +277,7 @@ impl SuperBlock {
     /// Locks `dentry` if it is a directory that may be split: its times and mode are about to change otherwise than
     /// by its entries.
     pub(crate) fn lock_if_split<'a>(&'a self, dentry: &'a Dentry) -> Option<Locked<'a>> {
-        (self.splits.is_some() && dentry.object().is_dir()).then(|| self.lock_dir(dentry))
+        (self.splits_of_changes().is_some() && dentry.object().is_dir()).then(|| self.lock_dir(dentry))
     }
 
     /// Locks the name with the hash `hash` in the directory `dir`, which the caller holds. If `waited`, a walk found
@@ -301,7 +309,7 @@ impl SuperBlock {
     /// The attributes of `inode`, if it is that of a split directory.
     #[cold]
     pub(crate) fn split_attr(&self, inode: &Inode) -> Option<Attr> {
-        let splits = self.splits.as_deref()?;
+        let splits = self.splits_of_changes()?;
         if inode.mode() & S_IFMT != S_IFDIR {
             return None;
         }
@@ -348,7 +356,9 @@ impl SuperBlock {
         }
         // Relaxed: under the directory's lock. `Slot::open` shows it to others.
         slot.base.store(dir.last_cookie.load(Relaxed) + 1, Relaxed);
-        inode.set_split(true);
+        if !self.is_limited {
+            inode.set_split(true);
+        }
         slot.open();
     }
 
@@ -381,12 +391,14 @@ impl SuperBlock {
             most_made = most_made.max(shelf.made.load(Relaxed));
             shelf.made.store(0, Relaxed);
         }
-        entries.sort_unstable_by_key(|entry| entry.cookie.load(Relaxed));
+        if !self.is_limited {
+            entries.sort_unstable_by_key(|entry| entry.cookie.load(Relaxed));
+        }
         for entry in &entries {
             put_first(&dir.first_child, entry);
         }
         dir.last_cookie.store(slot.base.load(Relaxed) + most_made * WIDTH as u64, Relaxed);
-        if let Some(inode) = dir.inode() {
+        if let Some(inode) = dir.inode().filter(|_| !self.is_limited) {
             inode.set_split(false);
         }
         slot.waits.owe();
@@ -395,10 +407,15 @@ impl SuperBlock {
 
     /// Closes the slot of the locked directory `dir`, and adds the stripes' shares to the directory.
     fn close(&self, splits: &Splits, slot: &Slot, dir: &Dentry) {
-        // Relaxed: a thread that takes a stripe's lock after this one sees it by that.
-        slot.is_open.store(false, Relaxed);
-        let mut sums = Sums::default();
-        for stripe in splits.stripes(splits.slot_of(dir)) {
+        if self.is_limited {
+            // Threads that find the slot closed give holds back to this count from now on.
+            dir.count.get_more(MOST_HOLDS);
+        }
+        // ORDERING: Release, pairs with the Acquire in `Slot::serves`: a thread that finds the slot closed subtracts its hold
+        // from a count that was raised. (A thread that takes the lock of a stripe or shelf after this one sees it by that.)
+        slot.is_open.store(false, Release);
+        let (mut sums, slot_number) = (Sums::default(), splits.slot_of(dir));
+        for stripe in splits.stripes(slot_number) {
             let _held = stripe.lock.lock();
             // Relaxed: under the stripe's lock.
             let take = |word: &AtomicU32| {
@@ -418,6 +435,9 @@ impl SuperBlock {
                 sums.changes |= changes;
             }
             stripe.time.store(i64::MIN, Relaxed);
+        }
+        if self.is_limited {
+            dir.count.put_more(MOST_HOLDS.wrapping_sub(splits.take_holds(slot_number)));
         }
         // Relaxed: under the directory's lock.
         dir.children.store(dir.children.load(Relaxed).wrapping_add(sums.children), Relaxed);

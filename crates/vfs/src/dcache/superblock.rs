@@ -59,7 +59,8 @@ pub(crate) struct SuperBlock {
     pub(crate) rules: Option<Box<dyn NameRules>>,
     /// Whether names are created and removed in the walk's read section: see [`FsTraits::never_waits`].
     pub(crate) is_quick: bool,
-    /// The directories that several threads change at once: see [`FsTraits::changes_in_parallel`].
+    /// The directories that several threads change at once (see [`FsTraits::changes_in_parallel`]), or in which they look
+    /// names up.
     pub(crate) splits: Option<Box<Splits>>,
     /// Whether [`FileSystem::open`] and [`FileSystem::release`] are called.
     pub(crate) reports_opens: bool,
@@ -223,7 +224,7 @@ impl SuperBlock {
             negative_slab,
             is_limited,
             is_quick,
-            splits: if may_split { Splits::new(is_first, tree.splits_always) } else { None },
+            splits: if may_split || is_limited { Splits::new(is_first, tree.splits_always) } else { None },
             shares,
             reports_opens: traits.wants_opens,
             reports_closes: tree.note_calls(traits.wants_opens && traits.wants_flushes, !traits.never_waits),
@@ -397,7 +398,8 @@ impl SuperBlock {
                 stats.held += count - usize::from(dentry.object().is_hashed());
             }
         });
-        stats.held = stats.held.saturating_sub(self.mounted.load(Relaxed) as usize);
+        stats.held =
+            stats.held.saturating_add_signed(self.split_holds()).saturating_sub(self.mounted.load(Relaxed) as usize);
         stats
     }
 }

@@ -259,6 +259,7 @@ impl Entry<'_, '_> {
         self.sb.forget_negative(self.dir, self.named());
         let (inode, valid) = (InodeRef::again(inode), self.sb.valid_in(self.dir));
         let made = self.sb.add_alias(self.names, slot, self.dir, self.named(), inode, valid);
+        self.sb.note_change(self.dir);
         self.touch_dir(dir, 1, 0, request.now);
         publish::created(self.sb, self.dir, made, self.last.name, false);
         Ok(())

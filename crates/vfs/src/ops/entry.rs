@@ -390,7 +390,7 @@ impl Context {
             }
             LockedOrCounted::Counted(dir) => {
                 counted = Pinned(sb, Some(dir));
-                let lock = match whole.get() {
+                let lock = match whole.get() || sb.is_limited {
                     true => NameLock::new(sb.lock_dir(&counted), None),
                     false => sb.lock_name(&counted, hash, true),
                 };

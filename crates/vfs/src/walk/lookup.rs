@@ -5,8 +5,9 @@
 //! threads that need the same name wait for its answer; requests for different names of one directory run
 //! side by side. A thread that began after the directory changed, or was invalidated, does not wait for an
 //! answer from before: it begins another flight. No lock of the cache is held during the request. The answer
-//! is put into the cache under the directory's lock, unless the directory changed since the request: then the
-//! request is repeated.
+//! is put into the cache under the directory's lock, or that of the name's stripe
+//! ([`split`](crate::dcache::split)), unless the directory changed since the request: then the
+//! request is repeated. (What a lookup adds to the cache is not a change of the directory.)
 //!
 //! Operations that change a directory send the request under its lock, since no other thread may create the
 //! name meanwhile.
@@ -21,8 +22,9 @@
 //! ```
 //!
 //! # How it is locked
-//! The locks of flights ([`sync::SingleFlight`]) are never held across a request. The directory's lock is
-//! taken twice, before and after.
+//! The locks of flights ([`sync::SingleFlight`]) are never held across a request. The directory's lock, or that of
+//! the name's stripe, is taken twice, before and after. Threads that miss different names of a split directory write no
+//! common line.
 //!
 //! # Where it comes from
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
@@ -34,18 +36,18 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{NewInode, Request, Valid};
 use crate::dcache::inode::{Before, Inode};
-use crate::dcache::reclaim::{LockedDirs, MayEvict, SlotKind};
+use crate::dcache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
 use crate::dcache::slot::{CountedDentry, dentry_beside};
-use crate::dcache::split::NameLock;
+use crate::dcache::split::{NameLock, Names};
 use crate::dcache::superblock::SuperBlock;
-use crate::mount::place::OwnedPlace;
+use crate::walk::here::Here;
 use prim::atomic::{
     AtomicU32,
     Ordering::{Relaxed, SeqCst},
     fence,
 };
 use prim::shared::PlainArc as Arc;
-use sync::single_flight::{Entry, Waited};
+use sync::single_flight::{Entry, Leader, Waited};
 
 /// Answers that are discarded because the directory changed meanwhile, before the request is sent under the
 /// directory's lock.
@@ -66,42 +68,46 @@ const ENDED: u32 = 2;
 enum Look {
     Positive(CountedDentry),
     Absent,
-    /// Unknown: the expired entry, if any, and the directory's counter of changes.
-    Unknown(Option<CountedDentry>, u64),
+    Unknown(Unknown),
 }
 
-/// The entry `name` of `dir`, which belongs to this superblock and is held; takes a count on the entry. Calls
-/// the file system if needed.
+/// A name that must be requested.
+struct Unknown {
+    /// The expired entry, if any.
+    stale: Option<CountedDentry>,
+    /// The directory's counter of changes.
+    version: u64,
+}
+
+/// The entry `name` of `dir`; takes a count on the entry. Calls the file system if needed.
 ///
 /// # Errors
 /// `ENOENT` if the directory was removed; `ETIMEDOUT`; errors of the file system, except for `ENOENT` of the
 /// name, which is `None`.
-pub(crate) fn find_held(
-    sb: &SuperBlock,
-    dir: &OwnedPlace,
-    name: &[u8],
-    request: &Request,
-) -> Result<Option<CountedDentry>, Errno> {
+pub(crate) fn find_held(dir: &Here, name: &[u8], request: &Request) -> Result<Option<CountedDentry>, Errno> {
+    let sb = dir.sb();
     let named = sb.named(name);
     let mut is_fresh = false;
     let mut tries = 0;
     loop {
-        let version = match look(sb, dir.dentry(), named, is_fresh)? {
+        let unknown = match look(sb, dir.dentry(), named, is_fresh)? {
             Look::Positive(entry) => return Ok(Some(entry)),
             Look::Absent => return Ok(None),
-            Look::Unknown(stale, version) => {
-                stale.into_iter().for_each(|stale| sb.unpin(stale));
-                version
-            }
+            Look::Unknown(unknown) => unknown,
         };
-        match single_flight(sb, dir, named, version, request) {
+        let (answer, entry) = single_flight(sb, dir, named, unknown, request);
+        if entry.is_some() {
+            return Ok(entry);
+        }
+        match answer {
             // The fresh answer is used even if it is valid for no time at all.
             LookupResult::There => is_fresh = true,
             // Changes and invalidations may overtake each answer. Under the lock one answer is used all the
             // same.
             LookupResult::Again if tries == MOST_TRIES => {
-                let mut held = lock_name(sb, dir.dentry(), named.hash)?;
-                let found = find_locked(sb, held.may_evict(), || request.clone(), dir.dentry(), named)?;
+                let (mut held, names) = lock_name(sb, dir.dentry(), named.hash)?;
+                let at = NameAt { dir: dir.dentry(), names: names.as_ref(), named };
+                let found = find_name(sb, held.may_evict(), || request.clone(), at)?;
                 return Ok(found.and_then(|entry| sb.pin(entry)));
             }
             LookupResult::Again => (is_fresh, tries) = (false, tries + 1),
@@ -111,9 +117,20 @@ pub(crate) fn find_held(
     }
 }
 
-fn lock_name<'d>(sb: &'d SuperBlock, dir: &'d Dentry, hash: u64) -> Result<LockedDirs<NameLock<'d>>, Errno> {
-    let held = sb.lock_name(dir, hash, false);
-    if dir.object().is_hashed() { Ok(LockedDirs::new(held)) } else { Err(Errno::ENOENT) }
+/// A name in a directory, which is locked, or `names` of it.
+#[derive(Clone, Copy)]
+struct NameAt<'d, 'n> {
+    dir: &'d Dentry,
+    names: Option<&'n Names<'n>>,
+    named: Named<'n>,
+}
+
+type HeldName<'d> = (LockedDirs<NameLock<'d>>, Option<Names<'d>>);
+
+fn lock_name<'d>(sb: &'d SuperBlock, dir: &'d Dentry, hash: u64) -> Result<HeldName<'d>, Errno> {
+    let held = sb.lock_to_look_up(dir, hash);
+    let names = held.names;
+    if dir.object().is_hashed() { Ok((LockedDirs::new(held), names)) } else { Err(Errno::ENOENT) }
 }
 
 fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Result<Look, Errno> {
@@ -123,7 +140,7 @@ fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Resu
         Some(entry) if (is_fresh || is_good(entry)) && !is_positive(entry) => Look::Absent,
         Some(entry) => match sb.pin(entry) {
             Some(pinned) if is_fresh || is_good(entry) => Look::Positive(pinned),
-            pinned => Look::Unknown(pinned, version),
+            stale => Look::Unknown(Unknown { stale, version }),
         },
         None if dir.object().is_complete() => Look::Absent,
         None if dir.inode().is_some_and(|inode| sb.keeps_listing_of(inode))
@@ -131,55 +148,72 @@ fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Resu
         {
             Look::Absent
         }
-        None => Look::Unknown(None, version),
+        None => Look::Unknown(Unknown { stale: None, version }),
     })
 }
 
+type LookupLeader = Leader<LookupKey, LookupResult>;
+
+/// The answer to a lookup, and the entry if this thread added it.
+type Found = (LookupResult, Option<CountedDentry>);
+
 #[cold]
-fn single_flight(sb: &SuperBlock, dir: &OwnedPlace, named: Named<'_>, version: u64, request: &Request) -> LookupResult {
+fn single_flight(sb: &SuperBlock, dir: &Here, named: Named<'_>, unknown: Unknown, request: &Request) -> Found {
+    let version = unknown.version;
     let at = core::ptr::from_ref(dir.dentry()) as usize;
     let is = |key: &LookupKey| key.dir == at && key.version == version && *key.name == *named.name;
     let key = || LookupKey { dir: at, version, name: named.name.into() };
-    let entered = sb.flights.enter_with((at as u64 >> 6, named.hash), is, key);
-    let waiter = match entered {
-        Entry::Wait(waiter) => waiter,
+    // Where threads meet in a directory, lookups of different names are to have no line in common.
+    let region = if sb.is_split_for_lookups(dir.dentry()) { named.hash } else { at as u64 >> 6 };
+    let entered = sb.flights.enter_with((region, named.hash), is, key);
+    let entered = match entered {
         Entry::Lead(leader) if request.deadline.is_none() => {
-            let answer = fetch(sb, dir.dentry(), named, request);
-            leader.finish(answer);
-            return answer;
+            let found = fetch(sb, dir.dentry(), named, unknown, request);
+            leader.finish(found.0);
+            return found;
         }
-        // Dropped, the leader lets others lead.
-        Entry::Lead(_) if sb.hung_lookups.load(Relaxed) >= MOST_HUNG => return LookupResult::Failed(Errno::ETIMEDOUT),
-        Entry::Lead(leader) => {
-            // On another thread, so that this one can return at its deadline.
-            let waiter = leader.waiter();
-            let state = Arc::new(AtomicU32::new(RUNNING));
-            let own = state.clone();
-            let (dir, name, request_there) = (dir.clone(), Box::<[u8]>::from(named.name), request.clone());
-            let hash = named.hash;
-            let work = move || {
-                let answer = fetch(dir.sb(), dir.dentry(), Named::new(&name, hash), &request_there);
-                // Relaxed: both ends change only this word and a count.
-                if own.swap(ENDED, Relaxed) == HUNG {
-                    dir.sb().hung_lookups.fetch_sub(1, Relaxed);
-                }
-                drop(dir);
-                leader.finish(answer);
-            };
-            if prim::thread::spawn("lightfoot-fetch", work).is_none() {
-                return LookupResult::Failed(Errno::EAGAIN);
-            }
-            let waited = waiter.wait(request.deadline);
-            if matches!(waited, Waited::TimedOut) {
-                sb.hung_lookups.fetch_add(1, Relaxed);
-                if state.compare_exchange(RUNNING, HUNG, Relaxed, Relaxed).is_err() {
-                    sb.hung_lookups.fetch_sub(1, Relaxed);
-                }
-            }
-            return result_of(waited);
-        }
+        entered => entered,
     };
-    result_of(waiter.wait(request.deadline))
+    unknown.stale.into_iter().for_each(|stale| sb.unpin(stale));
+    let answer = match entered {
+        Entry::Lead(leader) => fetch_elsewhere(leader, dir, named, request),
+        Entry::Wait(waiter) => result_of(waiter.wait(request.deadline)),
+    };
+    (answer, None)
+}
+
+/// Requests `name` in `dir` on another thread, so that this one can return at its deadline.
+fn fetch_elsewhere(leader: LookupLeader, dir: &Here, named: Named<'_>, request: &Request) -> LookupResult {
+    let sb = dir.sb();
+    if sb.hung_lookups.load(Relaxed) >= MOST_HUNG {
+        // Dropped, the leader lets others lead.
+        return LookupResult::Failed(Errno::ETIMEDOUT);
+    }
+    let waiter = leader.waiter();
+    let state = Arc::new(AtomicU32::new(RUNNING));
+    let own = state.clone();
+    let (dir, name, request_there) = (dir.to_place(), Box::<[u8]>::from(named.name), request.clone());
+    let hash = named.hash;
+    let work = move || {
+        let answer = fetch_anew(dir.sb(), dir.dentry(), Named::new(&name, hash), &request_there);
+        // Relaxed: both ends change only this word and a count.
+        if own.swap(ENDED, Relaxed) == HUNG {
+            dir.sb().hung_lookups.fetch_sub(1, Relaxed);
+        }
+        drop(dir);
+        leader.finish(answer);
+    };
+    if prim::thread::spawn("lightfoot-fetch", work).is_none() {
+        return LookupResult::Failed(Errno::EAGAIN);
+    }
+    let waited = waiter.wait(request.deadline);
+    if matches!(waited, Waited::TimedOut) {
+        sb.hung_lookups.fetch_add(1, Relaxed);
+        if state.compare_exchange(RUNNING, HUNG, Relaxed, Relaxed).is_err() {
+            sb.hung_lookups.fetch_sub(1, Relaxed);
+        }
+    }
+    result_of(waited)
 }
 
 fn result_of(waited: Waited<LookupResult>) -> LookupResult {
@@ -190,31 +224,63 @@ fn result_of(waited: Waited<LookupResult>) -> LookupResult {
     }
 }
 
-/// Requests `name` in `dir`, which is held, from the file system, and puts the answer into the cache.
-fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, request: &Request) -> LookupResult {
-    // An earlier flight may have brought the answer.
-    let (stale, version) = match look(sb, dir, named, false) {
-        Err(errno) => return LookupResult::Failed(errno),
-        Ok(Look::Absent) => return LookupResult::Absent,
-        Ok(Look::Positive(entry)) => {
-            sb.unpin(entry);
-            return LookupResult::There;
-        }
-        Ok(Look::Unknown(stale, version)) => (stale, version),
+/// Looks again, and requests `name` in `dir`, which is held, if it is unknown.
+fn fetch_anew(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, request: &Request) -> LookupResult {
+    let (answer, entry) = match look(sb, dir, named, false) {
+        Err(errno) => (LookupResult::Failed(errno), None),
+        Ok(Look::Absent) => (LookupResult::Absent, None),
+        Ok(Look::Positive(entry)) => (LookupResult::There, Some(entry)),
+        Ok(Look::Unknown(unknown)) => fetch(sb, dir, named, unknown, request),
     };
-    let invalidations = sb.invalidations();
-    let reply = fetch_name(sb, dir, named.name, stale.as_ref().map(|stale| stale.get(sb)), request);
-    let answer = match lock_name(sb, dir, named.hash) {
-        Err(errno) => LookupResult::Failed(errno),
-        Ok(_held) if sb.versions.of(dir) != version => LookupResult::Again,
-        Ok(mut held) => {
-            let answer = settle(sb, held.may_evict(), dir, named, reply);
-            expire_if_invalidated(sb, invalidations, sb.cached(dir, named));
-            answer
-        }
+    entry.into_iter().for_each(|entry| sb.unpin(entry));
+    answer
+}
+
+/// Requests `name` in `dir`, which is held, from the file system, and puts the answer into the cache.
+fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, unknown: Unknown, request: &Request) -> Found {
+    let Unknown { stale, version } = unknown;
+    let expired = stale.as_ref().map(|stale| stale.get(sb));
+    let found = if is_settled(sb, dir, named, expired) {
+        // By an earlier flight.
+        (LookupResult::There, None)
+    } else {
+        request_and_settle(sb, dir, named, (expired, version), request)
     };
     stale.into_iter().for_each(|stale| sb.unpin(stale));
-    answer
+    found
+}
+
+/// Whether the cache has another entry of a name than the `expired` one, or none, that a thread found, or that is valid again.
+/// Without a lock that may change.
+fn is_settled(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, expired: Option<&Dentry>) -> bool {
+    let now = sb.cached(dir, named);
+    !is_same(now, expired) || now.is_some_and(is_good)
+}
+
+fn request_and_settle(
+    sb: &SuperBlock,
+    dir: &Dentry,
+    named: Named<'_>,
+    (expired, version): (Option<&Dentry>, u64),
+    request: &Request,
+) -> Found {
+    let invalidations = sb.invalidations();
+    let reply = fetch_name(sb, dir, named.name, expired, request);
+    match lock_name(sb, dir, named.hash) {
+        Err(errno) => (LookupResult::Failed(errno), None),
+        Ok(_held) if sb.versions.of(dir) != version => (LookupResult::Again, None),
+        // Another thread has asked, too, and has used its answer.
+        Ok(_held) if !is_same(sb.cached(dir, named), expired) => (LookupResult::There, None),
+        Ok((mut held, names)) => {
+            let at = NameAt { dir, names: names.as_ref(), named };
+            let answer = settle(sb, held.may_evict(), at, reply);
+            let entry = sb.cached(dir, named);
+            expire_if_invalidated(sb, invalidations, entry);
+            // This thread uses the fresh answer even if it is valid for no time at all.
+            let is_there = matches!(answer, LookupResult::There);
+            (answer, entry.filter(|entry| is_there && is_positive(entry)).and_then(|entry| sb.pin(entry)))
+        }
+    }
 }
 
 /// The file system's answer about a name.
@@ -236,8 +302,9 @@ fn fetch_name(sb: &SuperBlock, dir: &Dentry, name: &[u8], stale: Option<&Dentry>
     Answer { found, before }
 }
 
-/// Puts the file system's answer about a name into the cache of the locked directory.
-fn settle(sb: &SuperBlock, may_evict: &mut MayEvict, dir: &Dentry, named: Named<'_>, answer: Answer) -> LookupResult {
+/// Puts the file system's answer about a locked name into the cache.
+fn settle(sb: &SuperBlock, may_evict: &mut MayEvict, at: NameAt<'_, '_>, answer: Answer) -> LookupResult {
+    let NameAt { dir, names, named } = at;
     let Answer { found, before } = answer;
     let new = match found {
         Ok(new) => Some(new),
@@ -253,42 +320,53 @@ fn settle(sb: &SuperBlock, may_evict: &mut MayEvict, dir: &Dentry, named: Named<
             sb.refresh(old, new, before.as_ref());
             return LookupResult::There;
         }
-        if !sb.prune(dir, old, named.hash) {
+        if !sb.prune(names, dir, old, named.hash) {
             return LookupResult::There;
         }
     }
     match new {
-        Some(new) => match insert(sb, may_evict, dir, named, &new) {
+        Some(new) => match insert(sb, may_evict, at, &new) {
             Ok(()) => LookupResult::There,
             Err(errno) => LookupResult::Failed(errno),
         },
         None => {
-            sb.add_negative(may_evict, dir, named, sb.valid_in(dir));
+            // Without a free slot the name is looked up again next time.
+            if let Ok(slot) = slot_at(sb, SlotKind::Negative, at, may_evict) {
+                sb.add_negative(names, slot, dir, named, sb.valid_in(dir));
+            }
             LookupResult::Absent
         }
     }
+}
+
+/// A slot for a locked name. If its directory is locked, other entries of it may be evicted.
+///
+/// # Errors
+/// As for [`SuperBlock::slot`].
+fn slot_at<'s>(
+    sb: &'s SuperBlock,
+    kind: SlotKind,
+    at: NameAt<'_, '_>,
+    may_evict: &mut MayEvict,
+) -> Result<FreeSlot<'s>, Errno> {
+    if at.names.is_some() { sb.slot(kind) } else { sb.slot_in(kind, at.dir, may_evict) }
 }
 
 /// Adds a name from the file system's answer: of an inode that is cached by its node, or of a new one.
 ///
 /// # Errors
 /// `ENOMEM`: the budget is used up and every entry is held.
-fn insert(
-    sb: &SuperBlock,
-    may_evict: &mut MayEvict,
-    dir: &Dentry,
-    named: Named<'_>,
-    new: &NewInode,
-) -> Result<(), Errno> {
-    let slot = sb.slot_in(SlotKind::Entry, dir, may_evict)?;
-    let Err((slot, inode)) = sb.add_unless_there(slot, dir, named, &new.into()) else { return Ok(()) };
+fn insert(sb: &SuperBlock, may_evict: &mut MayEvict, at: NameAt<'_, '_>, new: &NewInode) -> Result<(), Errno> {
+    let NameAt { dir, names, named } = at;
+    let slot = slot_at(sb, SlotKind::Entry, at, may_evict)?;
+    let Err((slot, inode)) = sb.add_unless_there(names, slot, dir, named, &new.into()) else { return Ok(()) };
     let first = dentry_beside(&inode);
     if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
         // A directory that moved behind the cache: its former name is stale.
         first.expire(&sb.paths);
         sb.inodes.note_double();
         sb.put_inode(inode);
-        sb.add(slot, dir, named, &new.into());
+        sb.add_in(&sb.domain.read(), names, slot, dir, named, &new.into());
         return Ok(());
     }
     inode.learn_reply(&sb.paths, &new.attr, None);
@@ -299,7 +377,7 @@ fn insert(
     }
     sb.renew_acls(first, &inode, acls_of(new));
     sb.set_valid(&inode, new.valid);
-    sb.add_alias(None, slot, dir, named, inode, new.valid);
+    sb.add_alias(names, slot, dir, named, inode, new.valid);
     Ok(())
 }
 
@@ -315,6 +393,17 @@ pub(crate) fn find_locked<'r>(
     dir: &'r Dentry,
     named: Named<'_>,
 ) -> Result<Option<&'r Dentry>, Errno> {
+    find_name(sb, may_evict, request, NameAt { dir, names: None, named })
+}
+
+/// The same of a locked name.
+fn find_name<'r>(
+    sb: &'r SuperBlock,
+    may_evict: &'r mut MayEvict,
+    request: impl FnOnce() -> Request,
+    at: NameAt<'r, '_>,
+) -> Result<Option<&'r Dentry>, Errno> {
+    let NameAt { dir, named, .. } = at;
     let cached = sb.cached(dir, named);
     match cached {
         Some(entry) if is_good(entry) => return Ok(is_positive(entry).then_some(entry)),
@@ -323,10 +412,14 @@ pub(crate) fn find_locked<'r>(
     }
     let invalidations = sb.invalidations();
     let reply = fetch_name(sb, dir, named.name, cached, &request());
-    if let LookupResult::Failed(errno) = settle(sb, may_evict, dir, named, reply) {
+    if let LookupResult::Failed(errno) = settle(sb, may_evict, at, reply) {
         return Err(errno);
     }
     let entry = sb.cached(dir, named);
+    if !is_same(entry, cached) {
+        // This answer is newer than those of lookups that wait for the directory.
+        sb.note_change(dir);
+    }
     expire_if_invalidated(sb, invalidations, entry);
     Ok(entry.filter(|entry| is_positive(entry)))
 }
@@ -351,6 +444,10 @@ fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: Option<&Den
     if sb.invalidations() != invalidations {
         entry.into_iter().for_each(|entry| entry.expire(&sb.paths));
     }
+}
+
+fn is_same(one: Option<&Dentry>, other: Option<&Dentry>) -> bool {
+    one.map(core::ptr::from_ref) == other.map(core::ptr::from_ref)
 }
 
 /// Whether the entry is valid.

@@ -18,10 +18,12 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fallback::Fallback;
 use crate::dcache::fs::Request;
 use crate::dcache::object::ObjectFlags;
+use crate::dcache::slot::CountedDentry;
 use crate::mount::Mount;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, Place};
 use crate::walk::follow::{LinkStep, Up, check_up, leads_to_root, up_from};
+use crate::walk::here::Here;
 use crate::walk::lookup;
 use crate::walk::permission::may_block;
 use crate::walk::rcu_walk::{RcuWalk, Step};
@@ -33,7 +35,7 @@ use sync::rcu::ReadGuard;
 
 /// A walk that holds a count on its place, with the rest of its path.
 pub(crate) struct RefWalk {
-    here: OwnedPlace,
+    here: Here,
     /// Mounts on `here`, and its expiry, were already handled.
     arrived: bool,
     /// The attributes of `here` came with its name, or were requested since.
@@ -96,7 +98,7 @@ pub(crate) struct HeldEnd<'w> {
 
 impl<'w> HeldEnd<'w> {
     /// The place.
-    pub(crate) fn held(&self) -> &'w OwnedPlace {
+    pub(crate) fn held(&self) -> &'w Here {
         &self.walk.here
     }
 
@@ -138,8 +140,7 @@ impl Question {
 impl RefWalk {
     /// Takes a count on the place where an rcu-walk stopped. `None`: it has changed, or is being unmounted.
     pub(crate) fn legitimise(walk: &RcuWalk<'_>, timeout: Option<u64>, at: Step<'_>, rest: Vec<u8>) -> Option<Self> {
-        let mount = at.mount.to_arc()?;
-        let here = OwnedPlace::new(mount, at.mount.get().sb.pin_rcu(walk.guard, at.dentry, at.seq)?);
+        let here = Here::hold(walk.guard, &at)?;
         // The context's state holds the root during the read section, or an earlier ref-walk does.
         let root = HeldRoot::hold(&walk.root)?;
         let by_name = !at.object.has(ObjectFlags::START) && !at.dentry.is_in(at.dentry);
@@ -166,6 +167,7 @@ impl RefWalk {
         let resolve = base.resolve.union(state.link_policy());
         let root = HeldRoot::Place(root);
         let (cred, timeout) = ((*state.cred).clone(), state.timeout);
+        let here = Here::Counted(here);
         Ok(Self { here, arrived: true, is_new: false, root, cred, timeout, resolve, rest: path.to_vec(), links })
     }
 
@@ -200,6 +202,11 @@ impl RefWalk {
 
     fn here(&self) -> &Dentry {
         self.here.dentry()
+    }
+
+    /// Another dentry of the same mount.
+    fn beside(&self, pinned: CountedDentry) -> OwnedPlace {
+        OwnedPlace::new(self.here.mount().clone(), pinned)
     }
 
     /// The place where rcu-walk continues.
@@ -309,12 +316,12 @@ impl RefWalk {
             b"." => {}
             b".." => {
                 if let Some(up) = self.parent()? {
-                    self.here = up;
+                    self.here = Here::Counted(up);
                     (self.arrived, self.is_new) = (false, false);
                 }
             }
             name => {
-                self.here = self.child(name)?;
+                self.here = Here::Counted(self.child(name)?);
                 self.is_new = true;
                 self.cross()?;
             }
@@ -346,7 +353,7 @@ impl RefWalk {
                 child.borrow().to_arc().ok_or_else(|| child.clone())
             };
             match child {
-                Ok(child) => (self.here, self.is_new) = (OwnedPlace::root_of(child), false),
+                Ok(child) => (self.here, self.is_new) = (Here::Counted(OwnedPlace::root_of(child)), false),
                 // It is being unmounted: wait for the end of the unmount.
                 Err(child) => drop(child.lock_ending()),
             }
@@ -364,7 +371,7 @@ impl RefWalk {
             let name = here.with_name_rcu(&guard, <[u8]>::to_vec);
             let dir = here.parent().and_then(|dir| sb.pin(dir));
             match dir {
-                Some(dir) if !here.seq.retry(seq) => (self.here.beside(dir), name),
+                Some(dir) if !here.seq.retry(seq) => (self.beside(dir), name),
                 // It is being moved: the next step revalidates it.
                 dir => {
                     dir.into_iter().for_each(|dir| sb.unpin(dir));
@@ -372,8 +379,9 @@ impl RefWalk {
                 }
             }
         };
-        let found = lookup::find_held(sb, &dir, &name, &self.request())?.ok_or(Errno::ENOENT)?;
-        self.here = dir.beside(found);
+        let dir = Here::Counted(dir);
+        let found = lookup::find_held(&dir, &name, &self.request())?.ok_or(Errno::ENOENT)?;
+        self.here = Here::Counted(self.beside(found));
         self.is_new = true;
         // Just revalidated, so it is accepted even if it is valid for no time at all.
         self.cross()?;
@@ -383,7 +391,7 @@ impl RefWalk {
 
     /// The directory above; `None` at the root.
     fn parent(&self) -> Result<Option<OwnedPlace>, Errno> {
-        let mut from = self.here.clone();
+        let mut from = self.here.to_place();
         loop {
             let up = {
                 let guard = from.sb().domain.read();
@@ -418,8 +426,8 @@ impl RefWalk {
         if name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        let entry = lookup::find_held(self.here.sb(), &self.here, name, &self.request())?;
-        entry.map(|entry| self.here.beside(entry)).ok_or(Errno::ENOENT)
+        let entry = lookup::find_held(&self.here, name, &self.request())?;
+        entry.map(|entry| self.beside(entry)).ok_or(Errno::ENOENT)
     }
 
     fn follow(&mut self) -> Result<(), Errno> {
@@ -432,9 +440,9 @@ impl RefWalk {
         let next = if leads_to_root(&body, self.resolve, is_roots_mount)? {
             self.root.to_place()
         } else {
-            self.here.beside(self.here.sb().pin_parent(self.here())?)
+            self.beside(self.here.sb().pin_parent(self.here())?)
         };
-        self.here = next;
+        self.here = Here::Counted(next);
         (self.arrived, self.is_new) = (true, false);
         let rest = core::mem::replace(&mut self.rest, body);
         if !rest.is_empty() {

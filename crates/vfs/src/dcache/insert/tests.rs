@@ -37,7 +37,9 @@ fn a_lookup_looks_at_few_entries_on_its_chain() {
     for i in 0..count {
         let dir = dirs[i as usize / 40 % dirs.len()];
         let attr = Attr { ino: i.into(), mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
-        let made = tree.add(
+        let made = tree.add_in(
+            &tree.domain.read(),
+            None,
             tree.slot(SlotKind::Entry).unwrap(),
             dir,
             tree.named(&name(i)),
@@ -97,9 +99,10 @@ fn the_last_count_that_is_put_in_a_read_section_ends_the_inode_after_it() {
         let attr = Attr { ino: 2, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
         let new = NewInode { attr, ..NewInode::default() };
         let named = sb.named(name);
-        let made = sb.add(sb.slot(SlotKind::Entry).unwrap(), sb.root(), named, &Fresh::from(&new));
+        let made =
+            sb.add_in(&sb.domain.read(), None, sb.slot(SlotKind::Entry).unwrap(), sb.root(), named, &Fresh::from(&new));
         let held = sb.pin(made).unwrap();
-        sb.delete(sb.root(), made, named.hash, 2, 0);
+        sb.delete_in(None, None, sb.root(), made, named.hash, 2, 0);
         (made, held)
     };
     let put_inside = |held| {

@@ -59,7 +59,7 @@ pub(crate) struct LockedName {
 impl LockedName {
     /// Locks the name with the hash `hash` in `dir`, if the directory is split, and has the sequence `seq` then.
     pub(crate) fn enter(sb: &SuperBlock, guard: &ReadGuard<'_>, dir: &Dentry, seq: u32, hash: u64) -> Option<Self> {
-        let (held, at) = sb.splits.as_deref()?.enter(guard, dir, seq, hash)?;
+        let (held, at) = sb.splits_of_changes()?.enter(guard, dir, seq, hash)?;
         core::mem::forget(held);
         Some(Self { dir: Address::of(sb.dev, dir), at, of: PhantomData })
     }

@@ -37,6 +37,8 @@ pub(crate) struct Shelf {
     pub(super) first: Link,
     /// Entries that were put on it.
     pub(super) made: AtomicU64,
+    /// References on the directory that threads took here, less those that they gave back here, modulo 2^32.
+    pub(super) holds: AtomicU32,
 }
 
 /// Where a split directory keeps a name: the stripe, whose lock the caller has.
@@ -61,24 +63,25 @@ impl Names<'_> {
         dentry.cookie.store(self.base + made * WIDTH as u64 + at as u64, Relaxed);
         put_first(&shelf.first, dentry);
         drop(held);
-        add(&self.stripe.children, 1);
+        add(&self.stripe.children, u32::from(!dentry.object().is_negative()));
     }
 
     /// Takes an entry of the directory `dir` off its list.
     #[cold]
     pub(in crate::dcache) fn remove(&self, dir: &Dentry, dentry: &Dentry) {
-        if dentry.cookie.load(Relaxed) < self.base {
-            self.remove_older(dir, dentry);
-        } else {
+        // In an incomplete directory a cookie is a time.
+        if dir.object().is_complete() && dentry.cookie.load(Relaxed) >= self.base {
             let shelf = &self.shelves[shelf_of(dentry)];
             let _held = shelf.lock.lock();
             take_out(&shelf.first, dentry);
+        } else {
+            self.remove_anywhere(dir, dentry);
         }
-        add(&self.stripe.children, u32::MAX);
+        add(&self.stripe.children, u32::from(!dentry.object().is_negative()).wrapping_neg());
     }
 
-    /// Takes an entry from before the split off the directory's list.
-    fn remove_older(&self, dir: &Dentry, dentry: &Dentry) {
+    /// Takes an entry off its shelf, or, if it is from before the split, off the directory's list.
+    fn remove_anywhere(&self, dir: &Dentry, dentry: &Dentry) {
         loop {
             // A guess: decided under the locks.
             let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
@@ -89,7 +92,8 @@ impl Names<'_> {
             let is_same =
                 |link: &Link, one: Option<&Dentry>| one.map_or_else(|| link.get().is_none(), |one| link.is(one));
             if is_same(&dentry.sib_prev, before) && is_same(&dentry.sib_next, after) {
-                return take_out(&dir.first_child, dentry);
+                let shelf = &self.shelves[shelf_of(dentry)].first;
+                return take_out(if shelf.is(dentry) { shelf } else { &dir.first_child }, dentry);
             }
         }
     }
@@ -110,7 +114,7 @@ impl Names<'_> {
 }
 
 /// Adds to a word that the caller's lock protects.
-fn add(word: &AtomicU32, by: u32) {
+pub(super) fn add(word: &AtomicU32, by: u32) {
     word.store(word.load(Relaxed).wrapping_add(by), Relaxed);
 }
 

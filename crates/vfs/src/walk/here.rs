@@ -1,0 +1,78 @@
+//! The place of a ref-walk.
+//!
+//! # How it is locked
+//! It is counted, or held as [`split`](crate::dcache::split) says: then it is a directory in which several threads look names up at
+//! once, and no line that they share is written.
+//!
+//! # Where it comes from
+//! Own code.
+
+use crate::dcache::dentry::Dentry;
+use crate::dcache::split::SplitHold;
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::Mount;
+use crate::mount::place::{OwnedPlace, Place};
+use crate::walk::rcu_walk::Step;
+use sync::PerCpuArc;
+use sync::rcu::ReadGuard;
+
+/// See the [module documentation](self).
+pub(crate) enum Here {
+    Counted(OwnedPlace),
+    Split(SplitPlace),
+}
+
+/// A place in a split directory, without a count.
+pub(crate) struct SplitPlace {
+    mount: PerCpuArc<Mount>,
+    /// Emptied by drop alone.
+    hold: Option<SplitHold>,
+}
+
+impl Drop for SplitPlace {
+    fn drop(&mut self) {
+        if let Some(hold) = self.hold.take() {
+            self.mount.sb.end_hold(hold);
+        }
+    }
+}
+
+impl Here {
+    /// The place where an rcu-walk stopped; `None`: it has changed, or is being unmounted.
+    pub(super) fn hold(guard: &ReadGuard<'_>, at: &Step<'_>) -> Option<Self> {
+        let mount = at.mount.to_arc()?;
+        let sb = &at.mount.get().sb;
+        if let Some(hold) = sb.hold_split(guard, at.dentry, at.seq) {
+            return Some(Self::Split(SplitPlace { mount, hold: Some(hold) }));
+        }
+        let pinned = sb.pin_rcu(guard, at.dentry, at.seq)?;
+        Some(Self::Counted(OwnedPlace::new(mount, pinned)))
+    }
+
+    pub(crate) fn mount(&self) -> &PerCpuArc<Mount> {
+        match self {
+            Self::Counted(place) => place.mount(),
+            Self::Split(place) => &place.mount,
+        }
+    }
+
+    pub(crate) fn sb(&self) -> &SuperBlock {
+        &self.mount().sb
+    }
+
+    pub(crate) fn dentry(&self) -> &Dentry {
+        match self {
+            Self::Counted(place) => place.dentry(),
+            Self::Split(place) => place.hold.as_ref().expect("emptied by drop alone").get(&place.mount.sb),
+        }
+    }
+
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place { mount: self.mount().borrow(), dentry: self.dentry() }
+    }
+
+    /// The same place, counted.
+    pub(crate) fn to_place(&self) -> OwnedPlace {
+        OwnedPlace::new(self.mount().clone(), self.sb().pin_again(self.dentry()))
+    }
+}
