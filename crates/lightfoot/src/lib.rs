@@ -33,7 +33,8 @@
 //! - [`File`], [`OpenOptions`]: contents. An open file stays valid when its name is removed or renamed.
 //! - [`Metadata`], [`ReadDir`], [`Permissions`], [`DirBuilder`]: as in `std`.
 //!
-//! `docs/std-fs.md` in the repository compares with `std::fs` and `cap_std::fs::Dir`, method by method.
+//! Guides: [with tokio and other async runtimes](guide::tokio), [a file system in 40 lines](guide::own_file_system),
+//! [Lightfoot, `vfs`, cap-std, tempfile: which when](guide::which). `docs/std-fs.md` in the repository compares with `std::fs` and `cap_std::fs::Dir`, method by method.
 //!
 //! # Mounts
 //! A tree begins with one file system. [`View::mount`] mounts others in it, [`View::bind`] shows parts of it at other
@@ -85,6 +86,8 @@ mod error;
 mod file;
 mod flags;
 pub mod fs;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 #[cfg(feature = "host")]
 mod host;
 mod memory;
