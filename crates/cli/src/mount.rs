@@ -158,7 +158,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
         mountpoint: mounted.mountpoint().into(),
         began: SystemTime::now(),
         carrier: mounted.carrier().clone(),
-        budget: source.budget(),
+        sources: source.sources(),
         hosts,
     });
     let _reporting = report_status(&served, metrics, mounted.device());

@@ -3,6 +3,8 @@
 
 #[path = "mounting/fixture.rs"]
 mod fixture;
+#[path = "mounting/monitoring.rs"]
+mod monitoring;
 #[path = "mounting/plain_user.rs"]
 mod plain_user;
 #[path = "mounting/sources.rs"]

@@ -25,7 +25,7 @@ mod op;
 mod snapshot;
 
 pub use op::{Gauge, Op};
-pub use snapshot::{OpStats, Snapshot};
+pub use snapshot::{NameStats, OpStats, Snapshot};
 
 use crate::cures::Cures;
 use core::cell::Cell;
@@ -59,9 +59,17 @@ pub struct Metrics {
 /// Two cache lines, since the prefetcher fetches pairs.
 #[repr(align(128))]
 struct MetricShard {
-    records: Mutex<Box<[Option<Box<Record>>]>>,
+    recorded: Mutex<Recorded>,
     /// Requests that threads of this shard began, less those that they ended.
     in_flight: AtomicI64,
+}
+
+/// What one shard has recorded.
+struct Recorded {
+    /// By operation.
+    ops: Box<[Option<Box<Record>>]>,
+    /// One for each file system.
+    names: Vec<NameStats>,
 }
 
 /// One operation in one shard.
@@ -79,7 +87,7 @@ impl Metrics {
     #[must_use]
     pub fn new() -> Self {
         let shard = |_| MetricShard {
-            records: Mutex::new(Op::ALL.iter().map(|_| None).collect()),
+            recorded: Mutex::new(Recorded { ops: Op::ALL.iter().map(|_| None).collect(), names: Vec::new() }),
             in_flight: AtomicI64::new(0),
         };
         Self {
@@ -128,14 +136,38 @@ impl Metrics {
     }
 
     fn record_bytes(&self, op: Op, ns: u64, errno: i32, bytes: u64) {
-        let mut held = self.shard().records.lock();
-        let slot = &mut held[op as usize];
+        let mut held = self.shard().recorded.lock();
+        let slot = &mut held.ops[op as usize];
         if slot.is_none() {
             *slot = Record::new().map(Box::new);
         }
         if let Some(record) = slot {
             record.add(ns, errno, bytes);
         }
+    }
+
+    /// Records a name that was looked up for the kernel in a directory of the file system `dev`: a hit, or a miss.
+    pub(crate) fn record_name(&self, dev: u64, is_hit: bool) {
+        let mut held = self.shard().recorded.lock();
+        let index = held.names.iter().position(|names| names.dev == dev).unwrap_or_else(|| {
+            held.names.push(NameStats { dev, ..NameStats::default() });
+            held.names.len() - 1
+        });
+        let names = &mut held.names[index];
+        *(if is_hit { &mut names.hits } else { &mut names.misses }) += 1;
+    }
+
+    /// The names that were looked up, by file system, in the order of their numbers.
+    #[must_use]
+    pub fn names(&self) -> Vec<NameStats> {
+        let mut all: BTreeMap<u64, NameStats> = BTreeMap::new();
+        for shard in &self.shards {
+            for names in &shard.recorded.lock().names {
+                let sum = all.entry(names.dev).or_insert(NameStats { dev: names.dev, ..NameStats::default() });
+                (sum.hits, sum.misses) = (sum.hits + names.hits, sum.misses + names.misses);
+            }
+        }
+        all.into_values().collect()
     }
 
     /// Sets a gauge.
@@ -179,8 +211,8 @@ impl Metrics {
         let mut stats = OpStats { name: op.name().into(), ..OpStats::default() };
         let (mut times, mut errnos) = (BTreeMap::new(), BTreeMap::new());
         for shard in &self.shards {
-            let held = shard.records.lock();
-            let Some(record) = &held[op as usize] else { continue };
+            let held = shard.recorded.lock();
+            let Some(record) = &held.ops[op as usize] else { continue };
             stats.count += record.times.len();
             stats.errors += record.errors;
             stats.bytes += record.bytes;

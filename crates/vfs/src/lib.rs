@@ -139,6 +139,21 @@ impl Vfs {
         self.root.stats()
     }
 
+    /// The same for the mounted file system whose files have the `st_dev` `dev` ([`MountInfo::dev`]). `None`: no mount shows
+    /// one.
+    #[must_use]
+    pub fn stats_of(&self, dev: u64) -> Option<CacheStats> {
+        let mounts = self.namespace.mounts();
+        mounts.iter().find(|mount| mount.dev == dev).map(|mount| mount.sb.stats())
+    }
+
+    /// How often the calling thread asked a file system for a name that the cache did not have, or waited for another thread
+    /// that did. So an operation whose walk or change did not move this count was answered from the cache. Cheap: one load.
+    #[must_use]
+    pub fn names_asked_here(&self) -> u64 {
+        self.tree.fallbacks.this().asked()
+    }
+
     /// The table of whole paths. Examines every entry: for tests and reports.
     #[must_use]
     pub fn whole_path_stats(&self) -> WholePathStats {

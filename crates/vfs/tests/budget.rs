@@ -299,6 +299,47 @@ fn a_whole_listing_answers_further_listings_and_misses_until_the_directory_chang
 }
 
 #[test]
+fn a_thread_sees_whether_a_file_system_was_asked_for_a_name() {
+    let (vfs, context, _) = tree(SMALL);
+    let cases = [("/f1", 1), ("/f1", 0), ("/d2/f3", 2), ("/d2/f4", 1), ("/none", 1), ("/none", 0), ("/f1/f2", 0)];
+    for (path, expected) in cases {
+        let before = vfs.names_asked_here();
+        let _ = look(&context, path);
+        assert_eq!(vfs.names_asked_here() - before, expected, "{path}");
+    }
+    // A change asks under the directory's lock.
+    let before = vfs.names_asked_here();
+    assert_eq!(context.mkdir(Base::CWD, b"/d5", 0o755), Err(Errno::EEXIST));
+    assert_eq!(vfs.names_asked_here() - before, 1);
+    let elsewhere = std::thread::scope(|s| s.spawn(|| vfs.names_asked_here()).join().expect("it only reads"));
+    assert_eq!(elsewhere, 0, "another thread has asked nothing");
+}
+
+#[test]
+fn each_file_system_of_a_tree_has_its_figures_and_its_budget() {
+    let (vfs, context, _) = tree(SMALL);
+    let other = Budget { entries: 2 << 20, ..SMALL };
+    let numbers = Shared(Arc::default());
+    let flags = lightfoot_vfs::MountFlags::default();
+    context.mount_with(numbers, Base::CWD, b"/d1", flags, other).unwrap();
+    let own = Store::new(testkit::StoreOptions { names_in_cache: true, ..Default::default() });
+    context.mount(own, Base::CWD, b"/d2", flags).unwrap();
+    for i in 0..50 {
+        look(&context, &format!("/d1/f{i}")).unwrap();
+    }
+    let of = |at: &str| {
+        let mounts = context.mounts();
+        let mount = mounts.iter().find(|mount| mount.mountpoint == std::path::Path::new(at)).unwrap();
+        vfs.stats_of(mount.dev).unwrap()
+    };
+    let entries = |stats: lightfoot_vfs::CacheStats| stats.budget.map(|budget| budget.entries);
+    assert_eq!((of("/").live_dentries, of("/d1").live_dentries, of("/d2").live_dentries), (3, 51, 1));
+    assert_eq!((entries(of("/")), entries(of("/d1")), entries(of("/d2"))), (Some(SMALL.entries), Some(2 << 20), None));
+    assert_eq!(of("/").live_dentries, vfs.stats().live_dentries);
+    assert_eq!(vfs.stats_of(u64::MAX), None);
+}
+
+#[test]
 fn listings_keep_to_their_budget() {
     let (vfs, context, numbers) = tree(SMALL);
     *numbers.listed.lock().unwrap() = (0..500).map(|i| format!("f{i}")).collect();

@@ -1,13 +1,14 @@
 //! The status of a mount: what its process reports.
 
-use fuse::{Carrier, Op, Session, Snapshot};
+use fuse::{Carrier, NameStats, Op, Session, Snapshot};
 use hostfs::HostHandle;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use vfs::{Budget, Fallback};
+use vfs::{Budget, CacheStats, Fallback, MountInfo};
 
 /// A mount that this process serves.
 pub(crate) struct ServedMount {
@@ -21,8 +22,8 @@ pub(crate) struct ServedMount {
     pub(crate) began: SystemTime,
     /// What carries its requests.
     pub(crate) carrier: Carrier,
-    /// What the caches of the root may hold.
-    pub(crate) budget: Budget,
+    /// The sources of the tree: the mount point of each in the tree, and its name.
+    pub(crate) sources: Vec<(PathBuf, String)>,
     /// Directories of this machine in the tree.
     pub(crate) hosts: Vec<(PathBuf, HostHandle)>,
 }
@@ -44,10 +45,10 @@ pub(crate) struct Status {
     pub(crate) transport: String,
     /// The process that serves it.
     pub(crate) pid: u32,
-    /// Operations, the session, the caches, fallbacks of the fast walk.
+    /// Operations, the session, the caches of all file systems together, fallbacks of the fast walk.
     pub(crate) snapshot: Snapshot,
-    /// What the caches of the root may hold.
-    pub(crate) budget: BudgetStatus,
+    /// The file systems of the tree, the root's first.
+    pub(crate) file_systems: Vec<FileSystemStatus>,
     /// Deferred freeing.
     pub(crate) rcu: RcuStatus,
     /// Memory of the process.
@@ -56,8 +57,39 @@ pub(crate) struct Status {
     pub(crate) hosts: Vec<HostStatus>,
 }
 
-/// What the caches of the root may hold, in bytes.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// A file system of the tree. Names and their hits are those of [`fuse::NameStats`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct FileSystemStatus {
+    /// Its first mount point, as a path in the tree.
+    pub(crate) at: String,
+    /// Name of the source; for one that was mounted later, the type of the file system.
+    pub(crate) source: String,
+    /// Names that the cache answered.
+    pub(crate) hits: u64,
+    /// Names that the file system was asked for.
+    pub(crate) misses: u64,
+    /// Entries in memory.
+    pub(crate) live: u64,
+    /// References on entries.
+    pub(crate) held: u64,
+    /// Bytes of entries, used or free.
+    pub(crate) slot_bytes: u64,
+    /// What counts against the budget.
+    pub(crate) used: BudgetStatus,
+    /// What the caches may hold; `None`: the names are the file system's data, so they have no limit here.
+    pub(crate) budget: Option<BudgetStatus>,
+    /// Entries that were evicted to make room.
+    pub(crate) evicted: u64,
+    /// Names that a cached listing answered.
+    pub(crate) answered_by_listing: u64,
+    /// Slots that were examined to evict.
+    pub(crate) looked: u64,
+    /// The most slots that were examined at once.
+    pub(crate) longest_look: u64,
+}
+
+/// Bytes of the caches of a file system.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct BudgetStatus {
     /// Entries.
     pub(crate) entries: u64,
@@ -116,7 +148,8 @@ impl ServedMount {
         let vfs = self.session.vfs();
         self.session.measure();
         let mut snapshot = self.session.metrics().snapshot();
-        snapshot.cache = cache(vfs);
+        let file_systems = self.file_systems();
+        snapshot.cache = cache(vfs, &file_systems);
         let fallback = |reason: Fallback| (reason.name().to_owned(), vfs.fallbacks(reason));
         snapshot.fallbacks = Fallback::ALL.into_iter().map(fallback).collect();
         let rcu = vfs.rcu_stats();
@@ -129,11 +162,7 @@ impl ServedMount {
             transport: self.carrier.to_string(),
             pid: std::process::id(),
             snapshot,
-            budget: BudgetStatus {
-                entries: self.budget.entries,
-                negatives: self.budget.negatives,
-                listings: self.budget.listings,
-            },
+            file_systems,
             rcu: RcuStatus {
                 grace_periods: rcu.grace_periods,
                 deferred_callbacks: rcu.deferred_callbacks,
@@ -147,23 +176,84 @@ impl ServedMount {
     }
 }
 
-/// The caches' figures by name; names of counters end in `_total`.
-fn cache(vfs: &vfs::Vfs) -> Vec<(String, u64)> {
-    let stats = vfs.stats();
+impl ServedMount {
+    fn file_systems(&self) -> Vec<FileSystemStatus> {
+        let vfs = self.session.vfs();
+        let names = self.session.metrics().names();
+        let mut mounts = vfs.context().mounts();
+        let mut seen = BTreeSet::new();
+        mounts.retain(|mount| seen.insert(mount.dev));
+        let status = |mount: &MountInfo| {
+            let source = self.sources.iter().find(|(at, _)| *at == mount.mountpoint);
+            let source = source.map_or(&mount.type_name, |(_, name)| name);
+            let names = names.iter().find(|names| names.dev == mount.dev).copied().unwrap_or_default();
+            Some(file_system(&mount.mountpoint.to_string_lossy(), source, names, &vfs.stats_of(mount.dev)?))
+        };
+        mounts.iter().filter_map(status).collect()
+    }
+}
+
+fn file_system(at: &str, source: &str, names: NameStats, stats: &CacheStats) -> FileSystemStatus {
+    FileSystemStatus {
+        at: at.into(),
+        source: source.into(),
+        hits: names.hits,
+        misses: names.misses,
+        live: stats.live_dentries as u64,
+        held: stats.held as u64,
+        slot_bytes: stats.slot_bytes as u64,
+        used: BudgetStatus {
+            entries: stats.entry_bytes,
+            negatives: stats.negative_bytes,
+            listings: stats.listing_bytes,
+        },
+        budget: stats.budget.map(|Budget { entries, negatives, listings }| BudgetStatus {
+            entries,
+            negatives,
+            listings,
+        }),
+        evicted: stats.evicted,
+        answered_by_listing: stats.answered_by_listing,
+        looked: stats.looked,
+        longest_look: stats.longest_look,
+    }
+}
+
+impl FileSystemStatus {
+    /// The counts since `earlier`, an older status of the same file system.
+    fn since(&self, earlier: &Self) -> Self {
+        Self {
+            hits: self.hits.saturating_sub(earlier.hits),
+            misses: self.misses.saturating_sub(earlier.misses),
+            evicted: self.evicted.saturating_sub(earlier.evicted),
+            answered_by_listing: self.answered_by_listing.saturating_sub(earlier.answered_by_listing),
+            looked: self.looked.saturating_sub(earlier.looked),
+            ..self.clone()
+        }
+    }
+}
+
+/// The figures of all file systems together by name; names of counters end in `_total`.
+fn cache(vfs: &vfs::Vfs, file_systems: &[FileSystemStatus]) -> Vec<(String, u64)> {
+    // The table is the whole tree's.
+    let CacheStats { entries, table_bytes, buckets, .. } = vfs.stats();
+    let sum = |figure: fn(&FileSystemStatus) -> u64| file_systems.iter().map(figure).sum();
     let figures = [
-        ("entries", stats.entries as u64),
-        ("live", stats.live_dentries as u64),
-        ("held", stats.held as u64),
-        ("entry_bytes", stats.entry_bytes),
-        ("negative_bytes", stats.negative_bytes),
-        ("listing_bytes", stats.listing_bytes),
-        ("slot_bytes", stats.slot_bytes as u64),
-        ("table_bytes", stats.table_bytes as u64),
-        ("table_buckets", stats.buckets as u64),
-        ("evicted_total", stats.evicted),
-        ("looked_total", stats.looked),
-        ("longest_look", stats.longest_look),
-        ("answered_by_listing_total", stats.answered_by_listing),
+        ("entries", entries as u64),
+        ("live", sum(|of| of.live)),
+        ("held", sum(|of| of.held)),
+        ("entry_bytes", sum(|of| of.used.entries)),
+        ("negative_bytes", sum(|of| of.used.negatives)),
+        ("listing_bytes", sum(|of| of.used.listings)),
+        ("slot_bytes", sum(|of| of.slot_bytes)),
+        ("table_bytes", table_bytes as u64),
+        ("table_buckets", buckets as u64),
+        ("hits_total", sum(|of| of.hits)),
+        ("misses_total", sum(|of| of.misses)),
+        ("evicted_total", sum(|of| of.evicted)),
+        ("looked_total", sum(|of| of.looked)),
+        ("longest_look", file_systems.iter().map(|of| of.longest_look).max().unwrap_or(0)),
+        ("answered_by_listing_total", sum(|of| of.answered_by_listing)),
     ];
     figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -194,7 +284,13 @@ fn memory() -> MemoryStatus {
 impl Status {
     /// The counts since `earlier`, an older status of the same mount. Gauges keep their value.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
-        Self { snapshot: self.snapshot.since(&earlier.snapshot), ..self.clone() }
+        let file_systems = self.file_systems.iter().map(|now| {
+            let before =
+                earlier.file_systems.iter().find(|before| (&before.at, &before.source) == (&now.at, &now.source));
+            before.map_or_else(|| now.clone(), |before| now.since(before))
+        });
+        let (snapshot, file_systems) = (self.snapshot.since(&earlier.snapshot), file_systems.collect());
+        Self { snapshot, file_systems, ..self.clone() }
     }
 
     /// A figure of the caches, by name.
@@ -210,11 +306,6 @@ impl Status {
     /// Bytes of contents that requests of an operation moved.
     pub(crate) fn moved(&self, op: Op) -> u64 {
         self.snapshot.ops.iter().find(|stats| stats.name == op.name()).map_or(0, |stats| stats.bytes)
-    }
-
-    /// How often the walk left its fast path for this reason.
-    pub(crate) fn fallback(&self, reason: Fallback) -> u64 {
-        find(&self.snapshot.fallbacks, reason.name())
     }
 }
 

@@ -5,9 +5,8 @@ use crate::options::HostSettings;
 use fuse::{MountOptions, Ttls};
 use hostfs::{MountPoints, Revalidate};
 use lightfoot::MountFlags;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vfs::Budget;
 
 /// How long the kernel caches a directory that has no option about it.
 const DEFAULT_TTL: Duration = Duration::from_secs(1);
@@ -24,9 +23,10 @@ pub(crate) struct SourceDirectory<'a> {
 }
 
 impl Source {
-    /// What the caches of the root may hold.
-    pub(crate) fn budget(&self) -> Budget {
-        self.mounts.first().map_or_else(Budget::default, |root| root.settings.budget)
+    /// The mount point of each source in the tree, and the source's name.
+    pub(crate) fn sources(&self) -> Vec<(PathBuf, String)> {
+        let named = |mount: &PlannedMount| (mount.at.clone().into(), mount.kind.name().to_string_lossy().into_owned());
+        self.mounts.iter().map(named).collect()
     }
 
     /// Whether all file systems of the tree are `ram:`.

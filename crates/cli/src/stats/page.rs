@@ -1,9 +1,8 @@
 //! The status of a mount as tables of text.
 
 use super::units::{bytes, grouped, per_second, percent, rate, time, utc};
-use crate::control::{HostStatus, Status};
+use crate::control::{FileSystemStatus, HostStatus, Status};
 use fuse::{Gauge, Op, OpStats};
-use vfs::Fallback;
 
 /// The error of a lookup of a name that does not exist.
 const ENOENT: &str = "ENOENT";
@@ -22,8 +21,9 @@ pub(super) fn full(status: &Status) -> String {
     let mut page = head(status);
     page += &operations(status, usize::MAX);
     page += &errors(status);
-    page += &names(status);
-    page += &caches(status);
+    page += &walks(status);
+    page += "\n";
+    page += &status.file_systems.iter().map(file_system).collect::<String>();
     page += &session(status);
     page += &process(status);
     page
@@ -31,7 +31,8 @@ pub(super) fn full(status: &Status) -> String {
 
 /// As much as fits on a screen of so many lines: without empty lines, and only the most frequent operations.
 pub(super) fn short(status: &Status, lines: usize) -> String {
-    let rest = [errors(status), names(status), caches(status), session(status), process(status)].concat();
+    let file_systems = status.file_systems.iter().map(file_system).collect();
+    let rest = [errors(status), walks(status), file_systems, session(status), process(status)].concat();
     let rest: Vec<&str> = rest.lines().filter(|line| !line.is_empty()).collect();
     let head = head(status);
     // The last line stays free for the cursor; a heading and an empty line belong to the operations.
@@ -92,48 +93,62 @@ fn operations(status: &Status, most: usize) -> String {
     table(&[vec![head.map(String::from).to_vec()], rows.collect()].concat()) + "\n"
 }
 
-/// Lookups of names: answered by the cache or by the file system, and why the fast walk ended.
-fn names(status: &Status) -> String {
-    let lookups = status.snapshot.ops.iter().find(|op| op.name == "lookup");
-    let count = lookups.map_or(0, |op| op.count);
+/// Why the fast walk ended, lookups of names that do not exist, and the table of all names.
+fn walks(status: &Status) -> String {
+    let lookups = status.snapshot.ops.iter().find(|op| op.name == Op::Lookup.name());
     let absent =
-        lookups.map_or(0, |op| op.errnos.iter().filter(|(errno, _)| errno == ENOENT).map(|&(_, count)| count).sum());
-    let missed = status.fallback(Fallback::Miss);
-    let hits = count.saturating_sub(missed);
-    let names = [
-        format!("looked up {}", grouped(count)),
-        format!("hits {} ({})", grouped(hits), percent(hits, count)),
-        format!("misses {}", grouped(missed)),
-        format!("do not exist {}", grouped(absent)),
-        format!("from listings {}", grouped(status.cache("answered_by_listing_total"))),
-    ];
+        lookups.and_then(|op| op.errnos.iter().find(|(errno, _)| errno == ENOENT)).map_or(0, |&(_, count)| count);
     let fallbacks = status.snapshot.fallbacks.iter().filter(|(_, count)| *count > 0);
     let mut fallbacks: Vec<_> = fallbacks.map(|(reason, count)| format!("{reason} {}", grouped(*count))).collect();
     if fallbacks.is_empty() {
         fallbacks.push("none".into());
     }
-    line("names", &names) + &line("fallbacks", &fallbacks) + "\n"
+    let tree = [
+        format!("entries {}", grouped(status.cache("entries"))),
+        format!("hash table {}", bytes(status.cache("table_bytes"))),
+        format!("lookups of what does not exist {}", grouped(absent)),
+    ];
+    line("tree", &tree) + &line("fallbacks", &fallbacks)
 }
 
-fn caches(status: &Status) -> String {
-    let of =
-        |name: &str, used: u64, budget: u64| vec![name.to_owned(), bytes(used), bytes(budget), percent(used, budget)];
-    let head = ["cache", "used", "budget", "full"].map(String::from).to_vec();
-    let rows = [
-        head,
-        of("entries", status.cache("entry_bytes"), status.budget.entries),
-        of("negative entries", status.cache("negative_bytes"), status.budget.negatives),
-        of("listings", status.cache("listing_bytes"), status.budget.listings),
+/// Names and caches of one file system.
+fn file_system(of: &FileSystemStatus) -> String {
+    let looked_up = of.hits + of.misses;
+    let names = [
+        format!("looked up {}", grouped(looked_up)),
+        format!("hits {} ({})", grouped(of.hits), percent(of.hits, looked_up)),
+        format!("misses {}", grouped(of.misses)),
+        format!("from listings {}", grouped(of.answered_by_listing)),
     ];
-    let figure = |name: &str| grouped(status.cache(name));
     let entries = [
-        format!("in memory {}", figure("live")),
-        format!("pinned {}", figure("held")),
-        format!("evicted {}", figure("evicted_total")),
-        format!("size {}", bytes(status.cache("slot_bytes"))),
-        format!("hash table {}", bytes(status.cache("table_bytes"))),
+        format!("in memory {}", grouped(of.live)),
+        format!("pinned {}", grouped(of.held)),
+        format!("evicted {}", grouped(of.evicted)),
+        format!("size {}", bytes(of.slot_bytes)),
     ];
-    table(&rows) + &line("entries", &entries) + "\n"
+    let head = format!("file system {} ({})\n", of.at, of.source);
+    head + &line("names", &names) + &line("entries", &entries) + &caches(of) + "\n"
+}
+
+/// What the caches of a file system hold. Names that are its data have no budget, and no other cache.
+fn caches(of: &FileSystemStatus) -> String {
+    let row = |name: &str, used: u64, budget: Option<u64>| {
+        let (limit, full) = match budget {
+            Some(budget) => (bytes(budget), percent(used, budget)),
+            None => ("-".into(), "-".into()),
+        };
+        vec![name.to_owned(), bytes(used), limit, full]
+    };
+    let mut rows = vec![["cache", "used", "budget", "full"].map(String::from).to_vec()];
+    match &of.budget {
+        Some(budget) => rows.extend([
+            row("entries", of.used.entries, Some(budget.entries)),
+            row("negative entries", of.used.negatives, Some(budget.negatives)),
+            row("listings", of.used.listings, Some(budget.listings)),
+        ]),
+        None => rows.push(row("entries", of.slot_bytes, None)),
+    }
+    table(&rows)
 }
 
 fn session(status: &Status) -> String {

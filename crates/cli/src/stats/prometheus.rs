@@ -1,7 +1,7 @@
 //! The status of a mount as a page for Prometheus: the session's families, and those of caches, RCU, process and
 //! directories.
 
-use crate::control::{HostStatus, Status};
+use crate::control::{BudgetStatus, FileSystemStatus, HostStatus, Status};
 use fuse::prometheus::FamilyKind::{self, Counter, Gauge};
 use fuse::prometheus::Page;
 
@@ -14,13 +14,7 @@ pub(crate) fn text(status: &Status) -> String {
     let mut family = page.family("lightfoot_mount_start_time_seconds", Gauge, "When it was mounted, since the epoch");
     family.sample(&[], status.began_s);
     status.snapshot.write_prometheus(&mut page);
-    let budget = [
-        ("entries", status.budget.entries),
-        ("negatives", status.budget.negatives),
-        ("listings", status.budget.listings),
-    ];
-    let mut family = page.family("lightfoot_cache_budget_bytes", Gauge, "What the caches of the root may hold");
-    budget.iter().for_each(|(cache, bytes)| family.sample(&[("cache", cache)], bytes));
+    write_file_systems(&status.file_systems, &mut page);
     let (rcu, memory) = (&status.rcu, &status.memory);
     let figures = [
         ("lightfoot_rcu_grace_periods_total", Counter, "Grace periods that ended", rcu.grace_periods),
@@ -32,6 +26,37 @@ pub(crate) fn text(status: &Status) -> String {
     figures.iter().for_each(|(name, kind, help, value)| page.family(name, *kind, help).sample(&[], value));
     write_hosts(&status.hosts, &mut page);
     page.into_text()
+}
+
+/// Families with the mount point in the tree as a label.
+fn write_file_systems(file_systems: &[FileSystemStatus], page: &mut Page) {
+    let kinds = |of: &BudgetStatus| [("entries", of.entries), ("negatives", of.negatives), ("listings", of.listings)];
+    let mut family = page.family("lightfoot_cache_used_bytes", Gauge, "What counts against the budgets of the caches");
+    for of in file_systems {
+        kinds(&of.used).iter().for_each(|(cache, bytes)| family.sample(&[("at", &of.at), ("cache", cache)], bytes));
+    }
+    let mut family =
+        page.family("lightfoot_cache_budget_bytes", Gauge, "What the caches may hold, where they are limited");
+    for (of, budget) in file_systems.iter().filter_map(|of| Some((of, of.budget.as_ref()?))) {
+        kinds(budget).iter().for_each(|(cache, bytes)| family.sample(&[("at", &of.at), ("cache", cache)], bytes));
+    }
+    let mut family =
+        page.family("lightfoot_names_total", Counter, "Names looked up for the kernel; a hit needs no request");
+    for of in file_systems {
+        family.sample(&[("at", &of.at), ("result", "hit")], of.hits);
+        family.sample(&[("at", &of.at), ("result", "miss")], of.misses);
+    }
+    type Figure = (&'static str, FamilyKind, &'static str, fn(&FileSystemStatus) -> u64);
+    let figures: [Figure; 4] = [
+        ("lightfoot_cache_entries", Gauge, "Entries in memory", |of| of.live),
+        ("lightfoot_cache_held", Gauge, "References on entries", |of| of.held),
+        ("lightfoot_cache_slot_bytes", Gauge, "Memory of entries, used or free", |of| of.slot_bytes),
+        ("lightfoot_cache_evicted_total", Counter, "Entries evicted to make room", |of| of.evicted),
+    ];
+    for (name, kind, help, value) in figures {
+        let mut family = page.family(name, kind, help);
+        file_systems.iter().for_each(|of| family.sample(&[("at", &of.at)], value(of)));
+    }
 }
 
 fn write_hosts(hosts: &[HostStatus], page: &mut Page) {

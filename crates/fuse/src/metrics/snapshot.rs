@@ -50,6 +50,18 @@ pub struct OpStats {
     pub times: Vec<(u64, u64)>,
 }
 
+/// Names that were looked up for the kernel in one file system: each name of a LOOKUP, and each entry of a READDIRPLUS except
+/// `.` and `..`. Each is a hit or a miss. The name counts for the file system of its directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameStats {
+    /// `st_dev` of the file system's files, in the tree.
+    pub dev: u64,
+    /// Names that the tree answered without the file system, also those that do not exist.
+    pub hits: u64,
+    /// Names for which the thread asked the file system, or waited for another thread that did.
+    pub misses: u64,
+}
+
 impl Snapshot {
     /// The records after `earlier`, a snapshot of the same session. Counts, sums, histograms and counters are differences;
     /// quantiles are computed from these; gauges have their values of `self`. Operations without a record in between are left

@@ -88,6 +88,17 @@ fn bytes_are_those_that_operations_moved() {
 }
 
 #[test]
+fn names_are_counted_by_file_system_over_all_threads() {
+    let metrics = Metrics::new();
+    metrics.record_name(7, true);
+    let elsewhere =
+        || [(3, false), (7, true), (7, false)].iter().for_each(|&(dev, is_hit)| metrics.record_name(dev, is_hit));
+    std::thread::scope(|s| s.spawn(elsewhere).join().expect("it only counts"));
+    let expected = [NameStats { dev: 3, hits: 0, misses: 1 }, NameStats { dev: 7, hits: 2, misses: 1 }];
+    assert_eq!(metrics.names(), expected);
+}
+
+#[test]
 fn requests_are_in_flight_until_any_thread_ends_them() {
     let metrics = Metrics::new();
     let (here, began_ns) = (metrics.time(Op::Read), metrics.begin());

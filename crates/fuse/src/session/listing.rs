@@ -101,9 +101,7 @@ impl Session {
     /// What the kernel gets in place of an entry with attributes.
     pub fn listed_entry(&self, caller: &Caller, handle: u64, listed: &Listed<'_>) -> Result<Entry, Unlisted> {
         let directory = self.directories.get(handle).ok_or(Unlisted::Gone)?;
-        let found =
-            self.callers.looking(caller, |context| context.hold(Base::at(directory.held()), listed.name, false));
-        let found = match found {
+        let found = match self.look_up(caller, directory.held(), listed.name) {
             Ok(found) if self.check_found(caller, &found).is_ok() => found,
             Err(Errno::ENOENT | Errno::ESTALE) => return Err(Unlisted::Gone),
             Ok(_) | Err(_) => return Err(Unlisted::NameOnly(ROOT_NODE)),

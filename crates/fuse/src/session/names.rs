@@ -12,11 +12,19 @@ impl Session {
     pub fn lookup(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
         let dir = self.node(parent)?;
         let look = || {
-            let found = self.callers.looking(caller, |context| context.hold(Base::at(&dir), name, false))?;
+            let found = self.look_up(caller, &dir, name)?;
             self.check_found(caller, &found)?;
             Ok(found)
         };
         self.entry(caller, self.with_room(caller, &dir, look)?)
+    }
+
+    /// Looks up `name` in `dir` for the kernel, and counts it: as a miss if the tree asked the file system.
+    pub(super) fn look_up(&self, caller: &Caller, dir: &OwnedPlace, name: &[u8]) -> Result<OwnedPlace, Errno> {
+        let asked = self.vfs.names_asked_here();
+        let found = self.callers.looking(caller, |context| context.hold(Base::at(dir), name, false));
+        self.metrics.record_name(dir.dev(), self.vfs.names_asked_here() == asked);
+        found
     }
 
     /// How long the kernel may cache that a name does not exist in the directory `parent`. Zero: not at all.

@@ -1,4 +1,4 @@
-//! Reasons of walks to leave rcu-walk, and their counters.
+//! Reasons of walks to leave rcu-walk, and their counters; and a count of names that a file system was asked for.
 //!
 //! Counters are per CPU index and written by their owner only. A walk that stays in rcu-walk touches none.
 
@@ -71,17 +71,30 @@ impl Fallback {
 /// The counters of one CPU index.
 #[derive(Default)]
 #[repr(align(128))]
-pub(crate) struct Fallbacks([AtomicU64; Fallback::ALL.len()]);
+pub(crate) struct Fallbacks {
+    reasons: [AtomicU64; Fallback::ALL.len()],
+    asked: AtomicU64,
+}
 
 impl Fallbacks {
     /// Counts one. Called by the owner of the index only.
     #[cold]
     pub(crate) fn count(&self, reason: Fallback) {
-        let counter = &self.0[reason as usize];
+        let counter = &self.reasons[reason as usize];
         counter.store(counter.load(Relaxed) + 1, Relaxed);
     }
 
+    /// Counts a name that a file system is asked for. Called by the owner of the index only.
+    #[cold]
+    pub(crate) fn count_asked(&self) {
+        self.asked.store(self.asked.load(Relaxed) + 1, Relaxed);
+    }
+
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.load(Relaxed)
+    }
+
     pub(crate) fn get(&self, reason: Fallback) -> u64 {
-        self.0[reason as usize].load(Relaxed)
+        self.reasons[reason as usize].load(Relaxed)
     }
 }

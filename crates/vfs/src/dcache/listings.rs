@@ -90,6 +90,11 @@ impl Listings {
         self.budget / 4
     }
 
+    /// The limit of bytes.
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget
+    }
+
     /// Bytes in use.
     pub(crate) fn used(&self) -> u64 {
         self.table.lock().bytes

@@ -167,6 +167,9 @@ pub struct CacheStats {
     pub answered_by_listing: u64,
     /// References on dentries, without the one of each name on itself and those of mounts.
     pub held: usize,
+    /// The limits of the three kinds of bytes, as they hold: a small budget is raised to the least. `None` where the names are
+    /// the file system's data, which has no limit here.
+    pub budget: Option<Budget>,
 }
 
 impl core::ops::Deref for SuperBlock {
@@ -389,6 +392,11 @@ impl SuperBlock {
             answered_by_listing: self.listings.answered.load(Relaxed),
             table_bytes,
             buckets,
+            budget: self.shares.as_deref().map(|[entries, negatives]| Budget {
+                entries: entries.budget(),
+                negatives: negatives.budget(),
+                listings: self.listings.budget(),
+            }),
             ..CacheStats::default()
         };
         self.for_each(|dentry| {

@@ -95,6 +95,7 @@ pub(crate) fn find_held(dir: &Here, name: &[u8], request: &Request) -> Result<Op
             Look::Absent => return Ok(None),
             Look::Unknown(unknown) => unknown,
         };
+        sb.fallbacks.this().count_asked();
         let (answer, entry) = single_flight(sb, dir, named, unknown, request);
         if entry.is_some() {
             return Ok(entry);
@@ -410,6 +411,7 @@ fn find_name<'r>(
         None if dir.object().is_complete() => return Ok(None),
         _ => {}
     }
+    sb.fallbacks.this().count_asked();
     let invalidations = sb.invalidations();
     let reply = fetch_name(sb, dir, named.name, cached, &request());
     if let LookupResult::Failed(errno) = settle(sb, may_evict, at, reply) {
