@@ -1,6 +1,7 @@
 //! The log of a mount: events of `tracing`.
 //!
-//! Lines of text or JSON on standard error, or appended to a file. `--log-level` selects them, else `$LIGHTFOOT_LOG`. Both
+//! Lines of text or JSON on standard error, or appended to a file; in the background without a file, also to syslog(3), which is
+//! journald where systemd runs. `--log-level` selects them, else `$LIGHTFOOT_LOG`. Both
 //! take a level, and levels for single parts: `info,fuse=debug`. `RUST_LOG` is ignored. A level or part that does not exist
 //! is an error.
 
@@ -11,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use syslog_tracing::{Facility, Options, Syslog};
 use thiserror::Error;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
@@ -50,7 +52,7 @@ pub(crate) struct LogArguments {
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 
-    /// Append the log to FILE [default: standard error; with --daemon nothing is logged once it is mounted]
+    /// Append the log to FILE [default: standard error; with --daemon also syslog or journald]
     #[arg(long, value_name = "FILE")]
     pub(crate) log_file: Option<PathBuf>,
 }
@@ -104,11 +106,13 @@ fn place(is_from_environment: bool) -> &'static str {
     if is_from_environment { " in $LIGHTFOOT_LOG" } else { "" }
 }
 
-/// Starts to log, until the process ends; from `default` on if neither the command line nor the environment has a level.
+/// Starts to log, until the process ends. In the background it logs to syslog, too, unless a file is given, and only warnings
+/// and errors if neither the command line nor the environment has a level.
 ///
 /// # Errors
 /// If a level or part does not exist, or the file cannot be written.
-pub(crate) fn start(arguments: &LogArguments, default: LevelFilter) -> Result<(), LogError> {
+pub(crate) fn start(arguments: &LogArguments, is_in_background: bool) -> Result<(), LogError> {
+    let default = if is_in_background { LevelFilter::WARN } else { LevelFilter::INFO };
     let variable = || env::var(VARIABLE).ok().filter(|levels| !levels.is_empty());
     let filter = match (&arguments.log_level, variable()) {
         (Some(levels), _) => filter(levels, default, false)?,
@@ -116,13 +120,19 @@ pub(crate) fn start(arguments: &LogArguments, default: LevelFilter) -> Result<()
         (None, None) => with_default(default),
     };
     let writer = arguments.log_file.as_deref().map_or_else(|| Ok(BoxMakeWriter::new(io::stderr)), file)?;
-    let lines = fmt::layer().with_writer(writer);
     let lines = match arguments.log_format {
-        LogFormat::Text => lines.boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+        LogFormat::Text => fmt::layer().with_writer(writer).boxed(),
+        LogFormat::Json => fmt::layer().with_writer(writer).json().flatten_event(true).boxed(),
     };
+    let has_syslog = is_in_background && arguments.log_file.is_none();
+    let system = if has_syslog { syslog() } else { None };
+    let system = system.map(|writer| match arguments.log_format {
+        LogFormat::Text => fmt::layer().with_writer(writer).with_ansi(false).with_level(false).without_time().boxed(),
+        LogFormat::Json => fmt::layer().with_writer(writer).json().flatten_event(true).boxed(),
+    });
+    let layers = [Some(lines), system].into_iter().flatten().collect::<Vec<_>>();
     // Fails only if a subscriber is set already, which then goes on.
-    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
+    let _ = tracing_subscriber::registry().with(layers.with_filter(filter)).try_init();
     Ok(())
 }
 
@@ -154,6 +164,11 @@ fn filter(levels: &str, default: LevelFilter, is_from_environment: bool) -> Resu
         of_parts.extend(targets.iter().map(|&target| (target, of_part)));
     }
     Ok(with_default(general).with_targets(of_parts))
+}
+
+/// The system's log. Each event has the priority of its level.
+fn syslog() -> Option<BoxMakeWriter> {
+    Syslog::new(c"lightfoot", Options::LOG_PID, Facility::Daemon).map(BoxMakeWriter::new)
 }
 
 fn file(path: &Path) -> Result<BoxMakeWriter, LogError> {

@@ -35,7 +35,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
-use tracing_subscriber::filter::LevelFilter;
 
 /// Arguments of `lightfoot mount`.
 #[derive(Args, Clone, Debug)]
@@ -117,7 +116,7 @@ enum Ready<'a> {
 
 fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
     let is_in_background = matches!(ready, Ready::Report(_));
-    logging::start(&mount.log, if is_in_background { LevelFilter::WARN } else { LevelFilter::INFO })?;
+    logging::start(&mount.log, is_in_background)?;
     let SourceAndSettings { source, mut settings } = Source::parse(&mount.source, &mount.options, mount.sloppy)?;
     fuse::check_options(&settings.mount)?;
     raise_open_files();

@@ -21,7 +21,7 @@ use lightfoot::{MountFlags, RamLimits, RamOptions, UserLimits};
 use row::{Form, Row};
 use std::fmt;
 use std::time::Duration;
-use table::TABLE;
+use table::rows;
 use thiserror::Error;
 use vfs::Budget;
 
@@ -198,7 +198,7 @@ impl Settings {
         if is_on_command_line && is_ignored(name) {
             return Ok(());
         }
-        let named: Vec<&'static Row> = TABLE.iter().filter(|row| row.has_name(name)).collect();
+        let named: Vec<&'static Row> = rows().filter(|row| row.has_name(name)).collect();
         let Some(row) = named.iter().find(|row| row.valid.iter().any(|&owner| place.allows(owner))) else {
             return Err(match named.first() {
                 Some(row) => OptionError::Misplaced { option: option.into(), place, valid: row.valid },
@@ -280,7 +280,7 @@ fn is_ignored(name: &str) -> bool {
 fn near(name: &str) -> Vec<&'static str> {
     let is_part = |known: &str| name.len() > 2 && (known.contains(name) || known.len() > 3 && name.contains(known));
     let far = |known: &str| if is_part(known) { 1 } else { distance(name.as_bytes(), known.as_bytes()) };
-    let all = TABLE.iter().flat_map(Row::names).chain(IGNORED);
+    let all = rows().flat_map(Row::names).chain(IGNORED);
     let near = all.map(|known| (far(known), known.len().abs_diff(name.len()), known));
     let mut near: Vec<_> = near.filter(|&(far, _, known)| far <= 1 + known.len() / 4).collect();
     near.sort_unstable();
@@ -332,8 +332,7 @@ mod tests {
     #[test]
     fn options_of_one_owner_have_different_names() {
         for owner in [Owner::Mount, Owner::Ram, Owner::Directory] {
-            let mut names: Vec<_> =
-                TABLE.iter().filter(|row| row.valid.contains(&owner)).flat_map(Row::names).collect();
+            let mut names: Vec<_> = rows().filter(|row| row.valid.contains(&owner)).flat_map(Row::names).collect();
             let count = names.len();
             names.sort_unstable();
             names.dedup();
@@ -343,7 +342,7 @@ mod tests {
 
     #[test]
     fn every_example_can_be_used() {
-        for row in &TABLE {
+        for row in rows() {
             let Form::Value { example, .. } = row.form else { continue };
             for example in example.split(" or ") {
                 let place = match row.valid[0] {
@@ -434,7 +433,7 @@ mod tests {
             (ON_RAM, "quux", "unknown option \"quux\" (`lightfoot mount --help` lists"),
             (ON_RAM, "threads=0", "invalid option \"threads=0\" (use threads=N, such as threads=4)"),
             (ON_RAM, "threads", "\"threads\" (use threads=N, such as threads=4)"),
-            (ON_RAM, "uid=root", "uid=1000"),
+            (ON_RAM, "uid=no such user", "uid=1000"),
             (ON_RAM, "umask=9", "umask=022"),
             (ON_RAM, "ttl=soon", "ttl=500ms"),
             (ON_RAM, "ro=1", "(use ro)"),

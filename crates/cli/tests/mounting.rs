@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -163,6 +163,59 @@ fn a_killed_server_leaves_a_mount_that_the_next_one_cleans_up() {
     assert_eq!(fs::read_to_string(fixture.at("m/f")).expect("it is there again"), "kept");
     assert_ne!(fixture.server(), killed);
     fixture.ok(&["unmount", "m"]);
+}
+
+#[test]
+fn a_killed_server_leaves_no_mount_with_auto_unmount() {
+    let Some(fixture) = Fixture::new() else { return };
+    if Command::new("fusermount3").arg("--version").output().is_err() {
+        return println!("SKIPPED: it needs fusermount3");
+    }
+    let mount = |arguments: &[&str]| fixture.ok(&[&["mount", "--daemon", "-o", "auto_unmount"], arguments].concat());
+    mount(&["ram:", "m"]);
+    kill_process(fixture.server(), Signal::KILL).expect("it can be killed");
+    fixture.until("it is unmounted", || !fixture.is_mounted());
+    // A mount that ends as usual leaves no helper, and its helper does not end the next mount.
+    mount(&["ram:", "m"]);
+    fixture.ok(&["unmount", "m"]);
+    mount(&["ram:", "m", "-o", "uid=daemon,gid=daemon,kernel_cache,max_background=8"]);
+    let attr = fs::metadata(fixture.at("m")).expect("it is mounted");
+    assert_ne!((attr.uid(), attr.gid()), (0, 0));
+    fixture.ok(&["unmount", "m"]);
+    fixture.refused(&["mount", "-o", "uid=no-such-user", "ram:", "m"], 2, &["uid=no-such-user", "uid=USER"]);
+}
+
+#[test]
+fn a_mount_in_the_background_logs_to_syslog() {
+    let Some(fixture) = Fixture::new() else { return };
+    let socket = UnixDatagram::bind(fixture.at("log")).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+    let script = r#"
+        set -eu
+        mkdir dev; mount -t tmpfs none dev; touch dev/fuse dev/null dev/log
+        for name in fuse null; do mount --bind /dev/$name dev/$name; done
+        mount --bind log dev/log; mount --rbind dev /dev
+        "$LIGHTFOOT" mount --daemon --log-level info ram: m
+        "$LIGHTFOOT" unmount m
+    "#;
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "sh", "-c", script])
+        .current_dir(fixture.at(""))
+        .env("LIGHTFOOT", env!("CARGO_BIN_EXE_lightfoot"));
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let output = end_of(child.expect("unshare runs"));
+    assert!(output.status.success(), "{output:?}");
+    let mut text = [0; 1024];
+    let is_last = |line: &str| line.ends_with("lightfoot::mount: unmounted");
+    let mut lines = std::iter::from_fn(|| {
+        let length = socket.recv(&mut text).expect("a line of the log");
+        Some(String::from_utf8_lossy(&text[..length]).trim_end_matches(['\n', '\0']).to_owned())
+    });
+    let first = lines.next().expect("a line");
+    // Facility 3 (daemon), priority 5 (notice): that of an event of the level info.
+    assert!(first.starts_with("<29>") && first.contains(" lightfoot["), "{first}");
+    assert!(lines.any(|line| is_last(&line)));
 }
 
 #[test]

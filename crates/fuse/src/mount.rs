@@ -123,6 +123,8 @@ pub struct Mounted {
     carrier: Carrier,
     /// The helper has mounted, and must also unmount.
     is_by_helper: bool,
+    /// With [`MountOptions::auto_unmount`]: the helper ends after the unmount.
+    _waiting: Option<fusermount::Waiting>,
     end: io::PipeReader,
     server: Option<JoinHandle<io::Result<()>>>,
 }
@@ -160,7 +162,7 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
     let transport = Transport::new(session.clone(), options);
     let kernel = |source| MountError::Kernel { mountpoint: at(), source };
     let (end, open_while_served) = io::pipe().map_err(kernel)?;
-    let (device, is_by_helper) = connect(&full, options).map_err(|error| refused(mountpoint, error))?;
+    let (device, is_by_helper, waiting) = connect(&full, options).map_err(|error| refused(mountpoint, error))?;
     let device = Arc::new(device);
     // From here on there is a mount, which must not stay behind without a server.
     let not_served = |error| {
@@ -184,7 +186,16 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
     let server = server.map_err(|error| not_served(error.into()))?;
     let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
     tracing::info!(mountpoint = %full.display(), "mounted");
-    Ok(Mounted { session, mountpoint: full, device, carrier, is_by_helper, end, server: Some(server) })
+    Ok(Mounted {
+        session,
+        mountpoint: full,
+        device,
+        carrier,
+        is_by_helper,
+        _waiting: waiting,
+        end,
+        server: Some(server),
+    })
 }
 
 /// Checks that under these options somebody checks every permission: [`crate::refusal`]. [`mount`] does the same.
@@ -195,11 +206,18 @@ pub fn check_options(options: &MountOptions) -> Result<(), MountError> {
     mount_refusal(options).map_or(Ok(()), |refusal| Err(MountError::Unchecked(refusal)))
 }
 
-/// Mounts, directly or by the helper; whether it was the helper.
-fn connect(mountpoint: &Path, options: &MountOptions) -> Result<(Device, bool), HelperError> {
-    match direct::mount_directly(mountpoint, options)? {
-        Some(device) => Ok((device, false)),
-        None => Ok((fusermount::mount_by_helper(mountpoint, options)?.into(), true)),
+/// Mounts, directly or by the helper. Returns whether it was the helper, and the helper if it waits.
+fn connect(
+    mountpoint: &Path,
+    options: &MountOptions,
+) -> Result<(Device, bool, Option<fusermount::Waiting>), HelperError> {
+    let directly = if options.auto_unmount { None } else { direct::mount_directly(mountpoint, options)? };
+    match directly {
+        Some(device) => Ok((device, false, None)),
+        None => {
+            let (device, waiting) = fusermount::mount_by_helper(mountpoint, options)?;
+            Ok((device.into(), true, waiting))
+        }
     }
 }
 
@@ -430,7 +448,7 @@ mod tests {
         let options = MountOptions { uring: crate::Uring::Required, ..MountOptions::default() };
         let vfs = Vfs::new(ramfs::RamFs::new());
         let session = Session::new(&vfs, options.session.clone()).unwrap();
-        let (device, _) = connect(&at, &options).unwrap();
+        let (device, _, _) = connect(&at, &options).unwrap();
         let device = Arc::new(device);
         let transport = Transport::new(session.clone(), &options);
         let mut server = Server::negotiate(transport, device.clone(), &options).unwrap();

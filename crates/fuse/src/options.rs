@@ -70,6 +70,9 @@ pub struct SessionOptions {
     pub max_nodes: usize,
     /// The kernel collects writes and keeps sizes and times meanwhile. Files opened for writing are then readable too.
     pub writeback: bool,
+    /// The kernel keeps its pages of a file also when it finds that the file has another size or time: `kernel_cache` of
+    /// `mount.fuse(8)`. Without effect if [`reports_changes`](Self::reports_changes).
+    pub kernel_cache: bool,
     /// The kernel reads and writes the backing files of a host directory without requests.
     pub passthrough: bool,
     /// Locks of `fcntl(2)` and `flock(2)` are taken in the tree, where its other users see them. Otherwise the kernel keeps the
@@ -94,6 +97,7 @@ impl Default for SessionOptions {
             tree_changes: false,
             max_nodes: 500_000,
             writeback: false,
+            kernel_cache: false,
             passthrough: false,
             locks: false,
             no_open: false,
@@ -148,6 +152,10 @@ pub struct MountOptions {
     pub clone_fd: bool,
     /// Longest read and write, in bytes.
     pub max_write: u32,
+    /// Requests in the background (readahead, writeback, asynchronous I/O) that the kernel has under way, at most.
+    pub max_background: u16,
+    /// The mount is unmounted also if the process is killed: `fusermount3`, which mounts then, waits for the end of the process.
+    pub auto_unmount: bool,
 }
 
 impl Default for MountOptions {
@@ -167,6 +175,8 @@ impl Default for MountOptions {
             threads: None,
             clone_fd: true,
             max_write: 1 << 20,
+            max_background: 64,
+            auto_unmount: false,
         }
     }
 }

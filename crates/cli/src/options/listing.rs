@@ -1,7 +1,7 @@
 //! The table of options as text: for `--help` and the manual page, and as a table of Markdown for the document.
 
 use super::row::{Owner, Row};
-use super::table::TABLE;
+use super::table::rows;
 
 /// Width of a terminal that shows `--help`.
 const COLUMNS: usize = 80;
@@ -32,7 +32,7 @@ pub(crate) fn help() -> String {
     let mut text = String::new();
     for (heading, valid) in sections.into_iter().chain([of_directory]) {
         text += &format!("{heading}:\n");
-        TABLE.iter().filter(|row| row.valid == valid).for_each(|row| text += &entry(row));
+        rows().filter(|row| row.valid == valid).for_each(|row| text += &entry(row));
         text.push('\n');
     }
     text + NOTES
@@ -71,7 +71,7 @@ mod tests {
     /// The table of `docs/mounting.md`.
     fn markdown() -> String {
         let mut text = "| option | valid for | default | what it does |\n|---|---|---|---|\n".to_owned();
-        for row in &TABLE {
+        for row in rows() {
             let valid = match row.valid {
                 [Owner::Mount, Owner::Ram, Owner::Directory] => "all".into(),
                 valid => valid.iter().map(|owner| short(*owner)).collect::<Vec<_>>().join(", "),
@@ -93,7 +93,7 @@ mod tests {
     fn help_fits_the_terminal_and_has_each_option() {
         let help = help();
         assert!(help.lines().all(|line| line.chars().count() <= COLUMNS), "{help}");
-        for row in &TABLE {
+        for row in rows() {
             assert!(help.contains(&format!("\n  {}\n", row.usage(", "))), "{}", row.name);
         }
     }

@@ -5,19 +5,19 @@
 //! # Where it comes from
 //! `mount(8)`, `mount.fuse(8)`, `tmpfs(5)`; names that only Lightfoot has are its own.
 
+mod sources;
+
 use super::row::Form::{Switch, Value};
 use super::row::Owner::{self, Directory, Mount, Ram};
 use super::row::Row;
-use super::values::{at_least_one, budget, duration, limit, number, octal, size_of_memory};
+use super::values::{at_least_one, duration, group, octal, user};
 use fuse::{Checks, Uring};
-use hostfs::{MountPoints, Revalidate};
+use hostfs::Revalidate;
 use lightfoot::MountFlags;
+use sources::SOURCE_TABLE;
 
 const ALL: &[Owner] = &[Mount, Ram, Directory];
 const SOURCES: &[Owner] = &[Ram, Directory];
-
-/// Bytes of a block of `nr_blocks`.
-const PAGE_BYTES: u64 = 4096;
 
 /// Sets `slot`, if there is a value.
 fn put<T>(slot: &mut T, value: Option<T>) -> Option<()> {
@@ -26,7 +26,11 @@ fn put<T>(slot: &mut T, value: Option<T>) -> Option<()> {
 }
 
 /// All options, in the order of the documents.
-pub(super) const TABLE: [Row; 45] = [
+pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
+    MOUNT_TABLE.iter().chain(&SOURCE_TABLE)
+}
+
+static MOUNT_TABLE: [Row; 33] = [
     Row {
         name: "ro",
         form: Switch {
@@ -60,9 +64,9 @@ pub(super) const TABLE: [Row; 45] = [
     Row {
         name: "uid",
         form: Value {
-            shape: "N",
-            example: "uid=1000",
-            set: |s, value| put(&mut s.mount.session.shown.uid, value.parse().ok().map(Some)),
+            shape: "USER",
+            example: "uid=1000 or uid=root",
+            set: |s, value| put(&mut s.mount.session.shown.uid, user(value).map(Some)),
         },
         valid: &[Mount],
         default: "as stored",
@@ -71,9 +75,9 @@ pub(super) const TABLE: [Row; 45] = [
     Row {
         name: "gid",
         form: Value {
-            shape: "N",
-            example: "gid=1000",
-            set: |s, value| put(&mut s.mount.session.shown.gid, value.parse().ok().map(Some)),
+            shape: "GROUP",
+            example: "gid=1000 or gid=root",
+            set: |s, value| put(&mut s.mount.session.shown.gid, group(value).map(Some)),
         },
         valid: &[Mount],
         default: "as stored",
@@ -186,6 +190,13 @@ pub(super) const TABLE: [Row; 45] = [
         valid: &[Mount],
         default: "writeback for ram: without no_open",
         help: "Let the kernel collect small writes. They are lost if the process dies.",
+    },
+    Row {
+        name: "kernel_cache",
+        form: Switch { off: "auto_cache", set: |s, on| s.mount.session.kernel_cache = on },
+        valid: &[Mount],
+        default: "auto_cache",
+        help: "Let the kernel keep what it has read when a file's size or time changes. Not with watch.",
     },
     Row {
         name: "passthrough",
@@ -319,6 +330,24 @@ pub(super) const TABLE: [Row; 45] = [
         help: "How many names the kernel may cache.",
     },
     Row {
+        name: "max_background",
+        form: Value {
+            shape: "N",
+            example: "max_background=64",
+            set: |s, value| put(&mut s.mount.max_background, u16::try_from(at_least_one(value)?).ok()),
+        },
+        valid: &[Mount],
+        default: "64",
+        help: "How many requests of readahead and writeback the kernel sends at a time, at most 65,535.",
+    },
+    Row {
+        name: "auto_unmount",
+        form: Switch { off: "", set: |s, on| s.mount.auto_unmount = on },
+        valid: &[Mount],
+        default: "off",
+        help: "Unmount also when the process is killed. Needs fusermount3, for root too.",
+    },
+    Row {
         name: "max_write",
         form: Value {
             shape: "BYTES",
@@ -339,145 +368,5 @@ pub(super) const TABLE: [Row; 45] = [
         valid: &[Mount],
         default: "SOURCE",
         help: "The name that df and findmnt show.",
-    },
-    Row {
-        name: "cache",
-        form: Value {
-            shape: "BYTES",
-            example: "cache=64m",
-            set: |s, value| put(&mut s.budget, size_of_memory(value).map(budget)),
-        },
-        valid: SOURCES,
-        default: "320m",
-        help: "Size of the cache: 80% for names, 10% for missing names, 10% for listings.",
-    },
-    Row {
-        name: "size",
-        form: Value {
-            shape: "BYTES",
-            example: "size=512m or size=10%",
-            set: |s, value| put(&mut s.ram.limits.bytes, size_of_memory(value).map(limit)),
-        },
-        valid: &[Ram],
-        default: "half of memory",
-        help: "Space for contents of files; 0 for no limit.",
-    },
-    Row {
-        name: "nr_blocks",
-        form: Value {
-            shape: "N",
-            example: "nr_blocks=10k",
-            set: |s, value| put(&mut s.ram.limits.bytes, number(value)?.checked_mul(PAGE_BYTES).map(limit)),
-        },
-        valid: &[Ram],
-        default: "",
-        help: "The same in blocks of 4096 bytes.",
-    },
-    Row {
-        name: "nr_inodes",
-        form: Value {
-            shape: "N",
-            example: "nr_inodes=10k",
-            set: |s, value| put(&mut s.ram.limits.inodes, number(value).map(limit)),
-        },
-        valid: &[Ram],
-        default: "one for two pages of memory",
-        help: "Number of files, and of further names of files; 0 for no limit.",
-    },
-    Row {
-        name: "usrquota_block_hardlimit",
-        form: Value {
-            shape: "BYTES",
-            example: "usrquota_block_hardlimit=64m",
-            set: |s, value| put(&mut s.per_user().bytes, size_of_memory(value).map(Some)),
-        },
-        valid: &[Ram],
-        default: "none",
-        help: "Space for each user.",
-    },
-    Row {
-        name: "usrquota_inode_hardlimit",
-        form: Value {
-            shape: "N",
-            example: "usrquota_inode_hardlimit=10k",
-            set: |s, value| put(&mut s.per_user().inodes, number(value).map(Some)),
-        },
-        valid: &[Ram],
-        default: "none",
-        help: "Number of files for each user.",
-    },
-    Row {
-        name: "mode",
-        form: Value {
-            shape: "OCTAL",
-            example: "mode=0755",
-            set: |s, value| put(&mut s.ram.mode, octal(value, 0o7777)),
-        },
-        valid: &[Ram],
-        default: "0755",
-        help: "Permissions of the root directory.",
-    },
-    Row {
-        name: "uid",
-        form: Value { shape: "N", example: "uid=1000", set: |s, value| put(&mut s.ram.uid, value.parse().ok()) },
-        valid: &[Ram],
-        default: "the user who mounts",
-        help: "Owner of the root directory: only in ram:uid=N.",
-    },
-    Row {
-        name: "gid",
-        form: Value { shape: "N", example: "gid=1000", set: |s, value| put(&mut s.ram.gid, value.parse().ok()) },
-        valid: &[Ram],
-        default: "the user's group",
-        help: "Group of the root directory: only in ram:gid=N.",
-    },
-    Row {
-        name: "casefold",
-        form: Switch { off: "", set: |s, on| s.ram.case_insensitive = on },
-        valid: &[Ram],
-        default: "off",
-        help: "Treat names that differ only in case as the same name.",
-    },
-    Row {
-        name: "always",
-        form: Switch { off: "", set: |s, _| s.host.policy = Some(Revalidate::Always) },
-        valid: &[Directory],
-        default: "ttl=1s",
-        help: "Do not cache: read the directory again for each request.",
-    },
-    Row {
-        name: "exclusive",
-        form: Switch { off: "", set: |s, _| s.host.policy = Some(Revalidate::Exclusive) },
-        valid: &[Directory],
-        default: "ttl=1s",
-        help: "Cache without a limit of time. No other program may change the directory.",
-    },
-    Row {
-        name: "watch",
-        form: Switch { off: "nowatch", set: |s, on| s.host.watch = Some(on) },
-        valid: &[Directory],
-        default: "nowatch",
-        help: "Cache until inotify reports a change; for the ttl where it cannot.",
-    },
-    Row {
-        name: "cross",
-        form: Switch {
-            off: "stay",
-            set: |s, on| s.host.mount_points = Some(if on { MountPoints::Cross } else { MountPoints::Stay }),
-        },
-        valid: &[Directory],
-        default: "stay",
-        help: "Show what is mounted below the directory.",
-    },
-    Row {
-        name: "fds",
-        form: Value {
-            shape: "N",
-            example: "fds=4096",
-            set: |s, value| put(&mut s.host.max_fds, at_least_one(value).map(Some)),
-        },
-        valid: &[Directory],
-        default: "half of the limit of open files, at most 16,384",
-        help: "Number of file descriptors to keep open.",
     },
 ];

@@ -2,6 +2,7 @@
 //!
 //! Sizes have the suffixes of `tmpfs(5)`.
 
+use nix::unistd::{Group, User};
 use std::time::Duration;
 use vfs::Budget;
 
@@ -61,6 +62,23 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
         _ => return None,
     };
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
+}
+
+/// A user: a number, or a name that the system knows.
+pub(super) fn user(text: &str) -> Option<u32> {
+    let by_name = || User::from_name(text).ok().flatten().map(|user| user.uid.as_raw());
+    id(text).or_else(by_name)
+}
+
+/// A group: a number, or a name that the system knows.
+pub(super) fn group(text: &str) -> Option<u32> {
+    let by_name = || Group::from_name(text).ok().flatten().map(|group| group.gid.as_raw());
+    id(text).or_else(by_name)
+}
+
+/// A number of a user or group. The largest one means "no change" to the kernel.
+fn id(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|&id| id != u32::MAX)
 }
 
 /// A cache of this many bytes, in the proportions of the default.
@@ -123,6 +141,15 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(duration(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn users_and_groups_have_names_or_numbers() {
+        assert_eq!((user("root"), user("0"), user("1000")), (Some(0), Some(0), Some(1000)));
+        assert_eq!((group("root"), group("7")), (Some(0), Some(7)));
+        for text in ["", "-1", "no such name", "4294967295", "4294967296"] {
+            assert_eq!((user(text), group(text)), (None, None), "{text}");
         }
     }
 

@@ -15,7 +15,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// The program.
 const HELPER: &str = "fusermount3";
@@ -40,8 +40,27 @@ impl From<io::Error> for HelperError {
     }
 }
 
-/// Mounts on `mountpoint`, which must be absolute, and returns the device of the connection.
-pub(super) fn mount_by_helper(mountpoint: &Path, options: &MountOptions) -> Result<OwnedFd, HelperError> {
+/// A helper that waits for the end of this process, or for a drop of this, and then unmounts what is still mounted.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// The helper waits for the end of this socket.
+    socket: Option<UnixStream>,
+    helper: Child,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        drop(self.socket.take());
+        let _ = self.helper.wait();
+    }
+}
+
+/// Mounts on `mountpoint`, which must be absolute, and returns the device of the connection; with
+/// [`MountOptions::auto_unmount`] also the helper, which waits.
+pub(super) fn mount_by_helper(
+    mountpoint: &Path,
+    options: &MountOptions,
+) -> Result<(OwnedFd, Option<Waiting>), HelperError> {
     let (ours, its) = UnixStream::pair()?;
     let mut command = Command::new(HELPER);
     command.arg("-o").arg(words(options)).arg("--").arg(mountpoint).env(SOCKET, "0");
@@ -53,10 +72,15 @@ pub(super) fn mount_by_helper(mountpoint: &Path, options: &MountOptions) -> Resu
     // The command has the other side of the socket, too.
     drop(command);
     let received = receive(&ours);
+    if options.auto_unmount
+        && let Ok(Some(device)) = received
+    {
+        return Ok((device, Some(Waiting { socket: Some(ours), helper: child })));
+    }
     drop(ours);
     let output = child.wait_with_output()?;
     match received? {
-        Some(device) => Ok(device),
+        Some(device) => Ok((device, None)),
         None => Err(HelperError::Refused(String::from_utf8_lossy(&output.stderr).trim().to_owned())),
     }
 }
@@ -84,6 +108,7 @@ fn words(options: &MountOptions) -> String {
         (options.noatime, ",noatime"),
         (options.session.checks == Checks::Kernel, ",default_permissions"),
         (options.allow_other, ",allow_other"),
+        (options.auto_unmount, ",auto_unmount"),
     ];
     switches.into_iter().filter(|(is_on, _)| *is_on).for_each(|(_, word)| words.push_str(word));
     words
@@ -119,6 +144,8 @@ mod tests {
         assert_eq!(words(&options), "fsname=a tree,subtype=lightfoot,nosuid,noexec,default_permissions");
         let options = MountOptions { allow_other: true, read_only: true, nosuid: false, ..options };
         assert_eq!(words(&options), "fsname=a tree,subtype=lightfoot,ro,noexec,default_permissions,allow_other");
+        let options = MountOptions { auto_unmount: true, ..MountOptions::default() };
+        assert!(words(&options).ends_with(",auto_unmount"));
     }
 
     #[test]

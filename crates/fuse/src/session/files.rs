@@ -155,7 +155,7 @@ impl Session {
     fn made(&self, caller: &Caller, file: OpenFile) -> Result<(Entry, Opened), Errno> {
         let entry = self.entry(caller, file.held().clone())?;
         let opened = if self.options.no_open {
-            Opened { handle: 0, keep_cache: self.options.ttls.attr > Duration::ZERO, backing: None }
+            Opened { handle: 0, keep_cache: self.keeps_pages(), backing: None }
         } else {
             self.opened(caller, file, OpenFlags::WRONLY)
         };
@@ -187,12 +187,17 @@ impl Session {
         OpenFlags::from_bits_retain(bits)
     }
 
+    /// Whether the kernel keeps its pages of a file that is opened again.
+    fn keeps_pages(&self) -> bool {
+        self.options.kernel_cache || self.options.ttls.attr > Duration::ZERO
+    }
+
     /// `requested`: the flags of the caller. To read a file whose access must be recorded, the kernel's pages are dropped: a read
     /// of those sends no request.
     fn opened(&self, caller: &Caller, file: OpenFile, requested: OpenFlags) -> Opened {
         let is_recorded = !requested.can_write() && file.is_access_due();
         let backing = if self.options.passthrough { file.backing() } else { None };
-        let keep_cache = self.options.ttls.attr > Duration::ZERO && !is_recorded;
+        let keep_cache = self.keeps_pages() && !is_recorded;
         let is_backed = backing.is_some();
         if is_backed {
             self.backed.begin(file.held());

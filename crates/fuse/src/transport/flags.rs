@@ -4,9 +4,6 @@ use crate::options::{Checks, MountOptions};
 use fusedev::wire::init::{InitFlags, Limits};
 use std::time::Duration;
 
-/// Maximal number of background requests (readahead, writeback) that the kernel has under way.
-const MAX_BACKGROUND: u16 = 64;
-
 /// The most threads that serve requests: each has a descriptor and a buffer for the longest write.
 const MAX_THREADS: usize = 256;
 
@@ -50,7 +47,10 @@ pub(super) fn wanted(options: &MountOptions) -> InitFlags {
         (true, InitFlags::NO_EXPORT_SUPPORT),
         // The kernel drops cached pages when times or size change. If only this mount changes files, that would drop the pages
         // that the kernel has just written.
-        (session.ttls.attr < REPORTED || session.reports_changes, InitFlags::AUTO_INVAL_DATA),
+        (
+            session.reports_changes || (session.ttls.attr < REPORTED && !session.kernel_cache),
+            InitFlags::AUTO_INVAL_DATA,
+        ),
         // Notices of names then only expire them.
         (true, InitFlags::HAS_EXPIRE_ONLY),
         (session.acl && session.checks == Checks::Kernel, InitFlags::POSIX_ACL),
@@ -65,7 +65,7 @@ pub(super) fn wanted(options: &MountOptions) -> InitFlags {
 
 /// The limits of the protocol.
 pub(super) fn limits(options: &MountOptions) -> Limits {
-    Limits { max_write: options.max_write, max_background: MAX_BACKGROUND, max_stack_depth: 1 }
+    Limits { max_write: options.max_write, max_background: options.max_background, max_stack_depth: 1 }
 }
 
 #[cfg(test)]
