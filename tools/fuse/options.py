@@ -7,9 +7,11 @@ counts. Each check also shows that the effect is absent without the option, so t
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import pathlib
 import shlex
+import signal
 import stat
 import subprocess
 import tempfile
@@ -58,6 +60,15 @@ def flags(mount):
 def count(mount, operation):
     """How often the kernel has sent requests of a kind."""
     return sum(of["count"] for of in mount.stats()["snapshot"]["ops"] if of["name"] == operation)
+
+
+def ends_with(number, call, *arguments):
+    """Whether the call fails with this errno."""
+    try:
+        call(*arguments)
+    except OSError as error:
+        return error.errno == number
+    return False
 
 
 def soon(condition):
@@ -308,6 +319,31 @@ def max_write():
             equal((option, writes), (option, count(mount, "write")))
 
 
+@effect("max_background")
+def max_background():
+    with ram("max_background=7") as mount:
+        device = os.stat(mount.dir).st_dev
+        control = fuse.workdir() / "fusectl"
+        control.mkdir()
+        fuse.run(["mount", "-t", "fusectl", "none", str(control)])
+        try:
+            equal("7", (control / str(os.minor(device)) / "max_background").read_text().strip())
+        finally:
+            fuse.run(["umount", str(control)])
+
+
+@effect("kernel_cache", "auto_cache")
+def kernel_cache():
+    for option, seen in (("kernel_cache", "old"), ("kernel_cache,auto_cache", "new")):
+        with host(f"ttl=10ms,{option}") as mount:
+            (mount.backing / "f").write_text("old")
+            equal("old", (mount.dir / "f").read_text())
+            (mount.backing / "f").write_text("new")
+            wanted = os.stat(mount.backing / "f").st_mtime_ns
+            soon(lambda: os.stat(mount.dir / "f").st_mtime_ns == wanted)  # noqa: B023
+            equal((option, seen), (option, (mount.dir / "f").read_text()))
+
+
 @effect("passthrough", "nopassthrough")
 def passthrough():
     for option, served_by_kernel in (("passthrough", True), ("passthrough,nopassthrough", False)):
@@ -362,6 +398,22 @@ def nonempty():
     equal([], os.listdir(at))
     fuse.run(["umount", str(at)], 20)
     equal(["file"], os.listdir(at))
+
+
+@effect("auto_unmount")
+def auto_unmount():
+    fuse.need_program("fusermount3", "fuse3")
+    for option, is_gone in (("auto_unmount", True), ("", False)):
+        at = fuse.workdir() / f"killed-{option}"
+        words = [str(fuse.lightfoot()), "mount", "ram:", str(at), "--daemon"]
+        fuse.run(words + (["-o", option] if option else []), 20)
+        pid = json.loads(fuse.run([str(fuse.lightfoot()), "stats", "--json", str(at)], 20).stdout)["pid"]
+        os.kill(pid, signal.SIGKILL)
+        if is_gone:
+            soon(lambda: not fuse.is_mounted(at))  # noqa: B023
+        else:
+            soon(lambda: ends_with(errno.ENOTCONN, os.listdir, at))  # noqa: B023
+            fuse.run(["umount", "-l", str(at)], 20)
 
 
 @effect("fsname")

@@ -70,8 +70,8 @@ pub struct SessionOptions {
     pub max_nodes: usize,
     /// The kernel collects writes and keeps sizes and times meanwhile. Files opened for writing are then readable too.
     pub writeback: bool,
-    /// The kernel keeps its pages of a file also when it finds that the file has another size or time: `kernel_cache` of
-    /// `mount.fuse(8)`. Without effect if [`reports_changes`](Self::reports_changes).
+    /// The kernel keeps its pages of a file also when it finds that the file has another time, and the same size: `kernel_cache`
+    /// of `mount.fuse(8)`. Without effect if [`reports_changes`](Self::reports_changes).
     pub kernel_cache: bool,
     /// The kernel reads and writes the backing files of a host directory without requests.
     pub passthrough: bool,

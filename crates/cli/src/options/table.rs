@@ -196,7 +196,7 @@ static MOUNT_TABLE: [Row; 33] = [
         form: Switch { off: "auto_cache", set: |s, on| s.mount.session.kernel_cache = on },
         valid: &[Mount],
         default: "auto_cache",
-        help: "Let the kernel keep what it has read when a file's size or time changes. Not with watch.",
+        help: "Let the kernel keep what it has read of a file when only its time changes. Not with watch.",
     },
     Row {
         name: "passthrough",
