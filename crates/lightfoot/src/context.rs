@@ -74,7 +74,7 @@ impl Context {
         Self { view: View::of_context(Arc::new(inner)) }
     }
 
-    fn inner(&self) -> &vfs::Context {
+    pub(crate) fn inner(&self) -> &vfs::Context {
         &self.view.inner
     }
 }
@@ -106,6 +106,27 @@ impl Context {
         self.inner().set_current_dir(path.as_path_bytes()).map_err(error)
     }
 
+    /// Changes the working directory to the one that `dir` is a handle of: `fchdir(2)`. The limits of `dir` do not limit
+    /// this context.
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// let ctx = lightfoot::Vfs::ram().context();
+    /// ctx.create_dir_all("/srv/new")?;
+    /// let dir = ctx.open_dir("/srv/new")?;
+    /// ctx.rename("/srv/new", "/srv/current")?; // The handle still refers to the directory.
+    /// ctx.set_current_dir_to(&dir)?;
+    /// assert_eq!(ctx.current_dir()?, Path::new("/srv/current"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `EACCES`; `EXDEV` for a directory of another tree.
+    pub fn set_current_dir_to(&self, dir: &Dir) -> io::Result<()> {
+        self.inner().set_current_dir_to(dir.place()?).map_err(error)
+    }
+
     /// The working directory's path: `getcwd(2)`.
     ///
     /// # Errors
@@ -120,6 +141,28 @@ impl Context {
     /// `ENOTDIR`, `EACCES`; `EPERM` without [`Capabilities::SYS_CHROOT`](crate::Capabilities::SYS_CHROOT).
     pub fn chroot(&self, path: impl AsPath) -> io::Result<()> {
         self.inner().set_root(path.as_path_bytes()).map_err(error)
+    }
+
+    /// Changes the root directory to the one that `dir` is a handle of, not the working directory: on Linux `fchdir(2)` and
+    /// `chroot(".")`. The limits of `dir` do not limit this context.
+    ///
+    /// ```
+    /// let ctx = lightfoot::Vfs::ram().context();
+    /// ctx.create_dir("/jail")?;
+    /// let jail = ctx.open_dir("/jail")?;
+    /// let guest = ctx.fork();
+    /// guest.chroot_to(&jail)?;
+    /// guest.set_current_dir_to(&jail)?; // Otherwise its relative paths start outside.
+    /// guest.write("/file", "text")?;
+    /// assert!(ctx.exists("/jail/file"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `EACCES`; `EPERM` without [`Capabilities::SYS_CHROOT`](crate::Capabilities::SYS_CHROOT); `EXDEV` for a directory of
+    /// another tree.
+    pub fn chroot_to(&self, dir: &Dir) -> io::Result<()> {
+        self.inner().set_root_to(dir.place()?).map_err(error)
     }
 
     /// A handle of the root directory.
@@ -236,6 +279,28 @@ impl Context {
     /// below `new_root`; `EBUSY` if `new_root` or `put_old` is on the root mount.
     pub fn pivot_root(&self, new_root: impl AsPath, put_old: impl AsPath) -> io::Result<()> {
         self.inner().pivot_root(new_root.as_path_bytes(), put_old.as_path_bytes()).map_err(error)
+    }
+
+    /// [`Context::pivot_root`] with handles of both directories.
+    ///
+    /// ```
+    /// use lightfoot::{MountFlags, RamFs, UnmountFlags, Vfs};
+    ///
+    /// let ctx = Vfs::ram().context();
+    /// ctx.create_dir("/new")?;
+    /// ctx.mount(RamFs::new(), "/new", MountFlags::default())?;
+    /// let new = ctx.open_dir("/new")?;
+    /// new.create_dir("old")?;
+    /// ctx.pivot_root_to(&new, &new.open_dir("old")?)?;
+    /// assert!(ctx.is_dir("/old/new")); // The old root, with the empty mount point in it.
+    /// ctx.unmount("/old", UnmountFlags::DETACH)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Context::pivot_root`]; `EXDEV` for directories of another tree.
+    pub fn pivot_root_to(&self, new_root: &Dir, put_old: &Dir) -> io::Result<()> {
+        self.inner().pivot_root_to(new_root.place()?, put_old.place()?).map_err(error)
     }
 
     /// Gives this context its own mount namespace, a copy: later mounts in one do not appear in the other.

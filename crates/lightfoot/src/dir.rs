@@ -186,7 +186,7 @@ impl Dir {
         self.remove_open_dir()
     }
 
-    fn place(&self) -> io::Result<&OwnedPlace> {
+    pub(crate) fn place(&self) -> io::Result<&OwnedPlace> {
         self.held().ok_or_else(|| error(Errno::EBADF))
     }
 }

@@ -103,6 +103,13 @@ mod watch;
 #[cfg(feature = "fuse")]
 pub mod fuse;
 
+// The last group.
+mod conversions;
+
+/// The core, for what this crate does not show. `as_inner` of a type leads there, `From` or `from_inner` back.
+#[doc(no_inline)]
+pub use ::vfs;
+pub use ::vfs::DEFAULT_QUEUED_EVENTS;
 pub use access::{Capabilities, Credentials, F_OK, Policy, R_OK, W_OK, X_OK};
 pub use context::Context;
 pub use dir::Dir;
@@ -120,7 +127,6 @@ pub use read_dir::{DirEntry, ReadDir};
 pub use reports::{CacheStats, Fallback, Holder, LockInfo, MountInfo, RcuStats, StatFs, StatVfs, WholePathStats};
 pub use std::fs::TryLockError;
 pub use tree::{Builder, Vfs};
-pub use vfs::DEFAULT_QUEUED_EVENTS;
 pub use view::{DirBuilder, View, WalkFailure};
 pub use watch::{Event, EventKind, Scope, Watch};
 

@@ -5,7 +5,7 @@ mod debug;
 use std::io;
 use std::time::SystemTime;
 use vfs::{
-    PackedAttr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SetAttr, SetTime,
+    Attr, PackedAttr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SetAttr, SetTime,
     from_system_time, to_system_time,
 };
 
@@ -36,6 +36,10 @@ impl Metadata {
     #[inline(always)]
     pub(crate) fn new(attr: PackedAttr, dev: u64) -> Self {
         Self { attr, dev }
+    }
+
+    pub(crate) fn attr(&self) -> Attr {
+        self.attr.unpack()
     }
 
     /// What kind of file it is.

@@ -2,7 +2,7 @@
 
 use crate::base::errno::Errno;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace, climbs_to};
+use crate::mount::place::{Base, OwnedPlace, PathAt, climbs_to};
 
 impl Context {
     /// Makes the mount at `new_root` the root of this context's namespace and of this context, and mounts the old root at `put_old`:
@@ -14,9 +14,21 @@ impl Context {
     /// this context's root is not a mount point; `EBUSY` if `new_root` or `put_old` is on the root mount;
     /// those of a walk.
     pub fn pivot_root(&self, new_root: &[u8], put_old: &[u8]) -> Result<(), Errno> {
+        self.pivot(PathAt::cwd(new_root), PathAt::cwd(put_old))
+    }
+
+    /// The same with held directories.
+    ///
+    /// # Errors
+    /// As for [`Context::pivot_root`]; `EXDEV` for a place of another tree.
+    pub fn pivot_root_to(&self, new_root: &OwnedPlace, put_old: &OwnedPlace) -> Result<(), Errno> {
+        self.pivot(PathAt::new(Base::at(new_root), b"."), PathAt::new(Base::at(put_old), b"."))
+    }
+
+    fn pivot(&self, new_root: PathAt<'_>, put_old: PathAt<'_>) -> Result<(), Errno> {
         self.may_mount()?;
-        let directory = |path: &[u8]| {
-            let held = self.hold(Base::CWD, path, true)?;
+        let directory = |at: PathAt<'_>| {
+            let held = self.hold(at.base, at.path, true)?;
             if held.dentry().object().is_dir() { Ok(held) } else { Err(Errno::ENOTDIR) }
         };
         let (new, put_old) = (directory(new_root)?, directory(put_old)?);

@@ -14,7 +14,19 @@ impl Context {
     /// # Errors
     /// Those of a walk; `ENOTDIR`; `EACCES` without search permission.
     pub fn set_current_dir(&self, path: &[u8]) -> Result<(), Errno> {
-        let dir = self.searchable(Base::default(), path)?;
+        self.enter(Base::CWD, path)
+    }
+
+    /// Changes the working directory to a held one: `fchdir(2)`.
+    ///
+    /// # Errors
+    /// As for [`Context::set_current_dir`]; `EXDEV` for a place of another tree.
+    pub fn set_current_dir_to(&self, dir: &OwnedPlace) -> Result<(), Errno> {
+        self.enter(Base::at(dir), b".")
+    }
+
+    fn enter(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
+        let dir = self.searchable(base, path)?;
         self.replace(|state| state.cwd = dir);
         Ok(())
     }
@@ -24,7 +36,20 @@ impl Context {
     /// # Errors
     /// As for [`Context::set_current_dir`]; `EPERM` without `SYS_CHROOT`.
     pub fn set_root(&self, path: &[u8]) -> Result<(), Errno> {
-        let dir = self.searchable(Base::default(), path)?;
+        self.enter_root(Base::CWD, path)
+    }
+
+    /// Changes the root directory to a held one, not the working directory: `fchroot(2)` of other systems, and on Linux
+    /// `fchdir(2)` and `chroot(".")`.
+    ///
+    /// # Errors
+    /// As for [`Context::set_root`]; `EXDEV` for a place of another tree.
+    pub fn set_root_to(&self, dir: &OwnedPlace) -> Result<(), Errno> {
+        self.enter_root(Base::at(dir), b".")
+    }
+
+    fn enter_root(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
+        let dir = self.searchable(base, path)?;
         if !self.credentials().capabilities.contains(Capabilities::SYS_CHROOT) {
             return Err(Errno::EPERM);
         }
