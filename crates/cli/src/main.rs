@@ -6,7 +6,7 @@
 //! Each module imports only modules of the rows above its own:
 //!
 //! 1. `command_error`
-//! 2. `output`, `logging`, `options`
+//! 2. `output`, `logging`, `options`, `signals`
 //! 3. `control`, `source`
 //! 4. `doctor`, `list`, `stats`, `unmount`
 //! 5. `mount`
@@ -25,6 +25,7 @@ mod manual;
 mod mount;
 mod options;
 mod output;
+mod signals;
 mod source;
 mod stats;
 mod unmount;

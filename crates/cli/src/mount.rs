@@ -16,13 +16,13 @@ mod http;
 mod mountpoint;
 mod notify;
 mod overlap;
-mod signals;
 
 pub(crate) use alias::arguments;
 
 use crate::control::{ControlSocket, ServedMount};
 use crate::logging::{self, LogArguments};
 use crate::options;
+use crate::signals::{Signals, Woken};
 use crate::source::{Source, SourceAndSettings};
 use clap::Args;
 use daemon::Report;
@@ -30,7 +30,6 @@ use error::ServeError;
 use fuse::Mounted;
 use http::{Address, HttpListener, SocketFile};
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
-use signals::{Signals, Woken};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;

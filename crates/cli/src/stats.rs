@@ -2,17 +2,18 @@
 
 mod page;
 mod prometheus;
-mod screen;
+mod top;
 mod units;
 
 pub(crate) use prometheus::text as prometheus;
-pub(crate) use screen::{Top, run as top};
+pub(crate) use top::{Top, run as top};
 
 use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
 use crate::output::{OutputError, print};
 use clap::Args;
-use std::io::Write;
+use message::Reason;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -48,14 +49,38 @@ pub(crate) enum StatsError {
     /// They cannot be printed.
     #[error(transparent)]
     Output(#[from] OutputError),
+
+    /// The terminal cannot be used.
+    #[error("terminal: {0} (--once and pipes print plain text)")]
+    Terminal(Reason),
+
+    /// A signal of this number ended it.
+    #[error("ended by signal {0}")]
+    Killed(u8),
+
+    /// A thread panicked, which was reported.
+    #[error("it panicked")]
+    Panicked,
+}
+
+impl StatsError {
+    fn terminal(error: io::Error) -> Self {
+        Self::Terminal(error.into())
+    }
 }
 
 impl CommandError for StatsError {
     fn status(&self) -> u8 {
         match self {
             Self::Control(error) => error.status(),
-            Self::Output(_) => 1,
+            Self::Output(_) | Self::Terminal(_) => 1,
+            Self::Killed(signal) => 128 + signal,
+            Self::Panicked => 101,
         }
+    }
+
+    fn is_reported(&self) -> bool {
+        matches!(self, Self::Killed(_) | Self::Panicked)
     }
 }
 

@@ -9,6 +9,8 @@ mod monitoring;
 mod plain_user;
 #[path = "mounting/sources.rs"]
 mod sources;
+#[path = "mounting/terminal.rs"]
+mod terminal;
 
 use fixture::{Fixture, end_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

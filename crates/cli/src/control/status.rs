@@ -100,7 +100,7 @@ pub(crate) struct BudgetStatus {
 }
 
 /// Deferred freeing.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RcuStatus {
     /// Grace periods that ended.
     pub(crate) grace_periods: u64,
@@ -115,7 +115,7 @@ pub(crate) struct RcuStatus {
 }
 
 /// The memory of the process.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct MemoryStatus {
     /// Resident bytes.
     pub(crate) resident_bytes: u64,

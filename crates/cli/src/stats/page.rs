@@ -10,16 +10,13 @@ const ENOENT: &str = "ENOENT";
 /// The width of a line that may wrap.
 const COLUMNS: usize = 80;
 
-/// The operations that even a small screen shows.
-const FEWEST_OPERATIONS: usize = 3;
-
 /// The width of a label.
 const LABEL: usize = 11;
 
 /// Everything.
 pub(super) fn full(status: &Status) -> String {
     let mut page = head(status);
-    page += &operations(status, usize::MAX);
+    page += &operations(status);
     page += &errors(status);
     page += &walks(status);
     page += "\n";
@@ -27,18 +24,6 @@ pub(super) fn full(status: &Status) -> String {
     page += &session(status);
     page += &process(status);
     page
-}
-
-/// As much as fits on a screen of so many lines: without empty lines, and only the most frequent operations.
-pub(super) fn short(status: &Status, lines: usize) -> String {
-    let file_systems = status.file_systems.iter().map(file_system).collect();
-    let rest = [errors(status), walks(status), file_systems, session(status), process(status)].concat();
-    let rest: Vec<&str> = rest.lines().filter(|line| !line.is_empty()).collect();
-    let head = head(status);
-    // The last line stays free for the cursor; a heading and an empty line belong to the operations.
-    let left = lines.saturating_sub(1 + head.lines().count() + 2 + rest.len());
-    let text = head + &operations(status, left.max(FEWEST_OPERATIONS)) + &rest.join("\n");
-    text.lines().take(lines.saturating_sub(1)).map(|line| line.to_owned() + "\n").collect()
 }
 
 fn head(status: &Status) -> String {
@@ -77,8 +62,8 @@ fn errors(status: &Status) -> String {
     line("errors", &errors)
 }
 
-/// The operations, the most frequent first, `most` at most.
-fn operations(status: &Status, most: usize) -> String {
+/// The operations, the most frequent first.
+fn operations(status: &Status) -> String {
     let span_ns = status.snapshot.span_ns;
     let mut ops: Vec<&OpStats> = status.snapshot.ops.iter().collect();
     ops.sort_by_key(|op| std::cmp::Reverse(op.count));
@@ -89,7 +74,7 @@ fn operations(status: &Status, most: usize) -> String {
         row.extend(times);
         row
     };
-    let rows = ops.iter().take(most).map(row);
+    let rows = ops.iter().map(row);
     table(&[vec![head.map(String::from).to_vec()], rows.collect()].concat()) + "\n"
 }
 

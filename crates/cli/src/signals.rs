@@ -1,4 +1,4 @@
-//! Signals that end a mount, waited for together with its end by other means; and one that must not end it.
+//! Signals that end a command, waited for together with another end; and one that must not end a mount.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Receives INT, TERM and HUP, and survives XFSZ.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     /// Has a byte for each signal that arrived.
     arrived: UnixStream,
     last: Arc<AtomicUsize>,
@@ -19,8 +19,8 @@ pub(super) struct Signals {
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Woken {
-    /// The mount has ended.
+pub(crate) enum Woken {
+    /// The other end has come.
     Ended,
     /// A signal of this number arrived.
     Signal(u8),
@@ -28,7 +28,7 @@ pub(super) enum Woken {
 
 impl Signals {
     /// Listens from now on, except for signals that the parent process ignored (`nohup`).
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let (arrived, sender) = UnixStream::pair()?;
         arrived.set_nonblocking(true)?;
         // With any handler, a write beyond the limit of this process (`RLIMIT_FSIZE`) fails with `EFBIG`. Without one, a
@@ -46,7 +46,7 @@ impl Signals {
     }
 
     /// Waits for a signal, or for `end` to become readable. Of several signals it returns one.
-    pub(super) fn wait(&mut self, end: BorrowedFd<'_>) -> io::Result<Woken> {
+    pub(crate) fn wait(&mut self, end: BorrowedFd<'_>) -> io::Result<Woken> {
         loop {
             let mut fds = [PollFd::from_borrowed_fd(end, PollFlags::IN), PollFd::new(&self.arrived, PollFlags::IN)];
             match poll(&mut fds, None) {

@@ -1,0 +1,114 @@
+//! Names and caches of the file systems: one line each, or one of them in four.
+
+use crate::control::{BudgetStatus, FileSystemStatus};
+use crate::stats::top::view::View;
+use crate::stats::units::{bytes, grouped, percent, rate};
+use message::show;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
+use ratatui::text::{Line, Span};
+use std::path::Path;
+
+/// The width of a mount point in the list.
+const MOUNTPOINT: usize = 18;
+
+/// The width of a figure of names.
+const FIGURE: usize = 10;
+
+/// The width of a bar with its percentage, and the space before it.
+const BAR: usize = 14;
+
+/// The bytes of one kind.
+type Kind = fn(&BudgetStatus) -> u64;
+
+/// The kinds of bytes that have budgets.
+const KINDS: [(&str, Kind); 3] =
+    [("entries", |of| of.entries), ("negative", |of| of.negatives), ("listings", |of| of.listings)];
+
+/// How many lines they take, if there is room.
+pub(super) fn lines_of_caches(view: &View) -> u16 {
+    match view.alone() {
+        Some(FileSystemStatus { budget: Some(_), .. }) => 6,
+        Some(_) => 4,
+        None => u16::try_from(view.recent.file_systems.len() + 1).unwrap_or(u16::MAX),
+    }
+}
+
+/// The lines that fit into `area`.
+pub(super) fn caches(view: &View, area: Rect) -> Vec<Line<'static>> {
+    match view.alone() {
+        Some(alone) => details(alone, view.recent.snapshot.span_ns, area),
+        None => list(view, area),
+    }
+}
+
+fn list(view: &View, area: Rect) -> Vec<Line<'static>> {
+    let head = format!("{:<MOUNTPOINT$}{:>FIGURE$}{:>FIGURE$}", "file system", "hits", "misses/s");
+    let head = KINDS.iter().fold(head, |head, (name, _)| head + &format!("  {name:<0$}", BAR - 2));
+    let (all, room) = (&view.recent.file_systems, usize::from(area.height.saturating_sub(1)));
+    let shown = if all.len() > room { room.saturating_sub(1) } else { all.len() };
+    let rows = all.iter().take(shown).map(|of| row(of, view.recent.snapshot.span_ns));
+    let hidden = all.len() - shown;
+    let more = (hidden > 0).then(|| Line::from(format!("and {hidden} more: f shows one after the other")));
+    [Line::styled(head, Modifier::UNDERLINED)].into_iter().chain(rows).chain(more).collect()
+}
+
+fn row(of: &FileSystemStatus, span_ns: u64) -> Line<'static> {
+    let at: String = shortened(&show(Path::new(&of.at)), MOUNTPOINT - 1);
+    let (hits, misses) = (percent(of.hits, of.hits + of.misses), rate(of.misses, span_ns));
+    let mut spans = vec![format!("{at:<MOUNTPOINT$}{hits:>FIGURE$}{misses:>FIGURE$}").into()];
+    match &of.budget {
+        Some(budget) => spans.extend(KINDS.iter().flat_map(|(_, kind)| {
+            let (used, budget) = (kind(&of.used), kind(budget));
+            ["  ".into(), bar(used, budget, BAR - 7), format!(" {:>4}", whole_percent(used, budget)).into()]
+        })),
+        None => spans.extend(KINDS.iter().map(|_| format!("  {:<1$}", "-", BAR - 2).into())),
+    }
+    spans.into()
+}
+
+/// One file system alone.
+fn details(of: &FileSystemStatus, span_ns: u64, area: Rect) -> Vec<Line<'static>> {
+    let looked_up = of.hits + of.misses;
+    let head = format!("file system {} ({})", show(Path::new(&of.at)), show(Path::new(&of.source)));
+    let (hits, misses) = (percent(of.hits, looked_up), rate(of.misses, span_ns));
+    let names = format!("names     {}/s, hits {hits}, misses {misses}/s", rate(looked_up, span_ns));
+    let (live, held, evicted) = (grouped(of.live), grouped(of.held), rate(of.evicted, span_ns));
+    let cached = format!("cached    in memory {live}, pinned {held}, evicted {evicted}/s");
+    let mut lines = vec![Line::styled(head, Modifier::UNDERLINED), names.into(), cached.into()];
+    match &of.budget {
+        Some(budget) => lines.extend(KINDS.iter().map(|(name, kind)| {
+            let (used, budget) = (kind(&of.used), kind(budget));
+            let text = format!(" {} of {}, {}", bytes(used), bytes(budget), percent(used, budget));
+            let width = usize::from(area.width).saturating_sub(50).clamp(10, 60);
+            Line::from(vec![format!("{name:<10}").into(), bar(used, budget, width), text.into()])
+        })),
+        None => lines.push(format!("entries   {}, as its data: no budget (-)", bytes(of.slot_bytes)).into()),
+    }
+    lines
+}
+
+/// A bar of `width` cells: red when it is nearly full. What is not empty has at least one cell.
+fn bar(used: u64, budget: u64, width: usize) -> Span<'static> {
+    let part = u128::from(used) * width as u128;
+    let filled = usize::try_from(part.div_ceil(u128::from(budget.max(1)))).unwrap_or(width).min(width);
+    let color = match u128::from(used) * 100 / u128::from(budget.max(1)) {
+        0..75 => Color::Green,
+        75..95 => Color::Yellow,
+        _ => Color::Red,
+    };
+    Span::styled("█".repeat(filled) + &"░".repeat(width - filled), color)
+}
+
+fn whole_percent(part: u64, whole: u64) -> String {
+    format!("{}%", u128::from(part) * 100 / u128::from(whole.max(1)))
+}
+
+/// The end of `text`, which is the telling one of a path.
+fn shortened(text: &str, width: usize) -> String {
+    let count = text.chars().count();
+    if count <= width {
+        return text.into();
+    }
+    "…".chars().chain(text.chars().skip(count - (width - 1))).collect()
+}
