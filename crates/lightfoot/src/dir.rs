@@ -61,31 +61,21 @@ impl Deref for Dir {
     }
 }
 
+/// # How far paths lead
+///
+/// ```
+/// use lightfoot::{Resolve, Vfs};
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.create_dir_all("/srv/upload")?;
+/// let plain = ctx.open_dir("/srv/upload")?;
+/// assert!(plain.exists("../.."));
+/// assert!(!plain.scoped().exists("../..")); // Paths stay below the directory.
+/// let strict = plain.scoped().within(Resolve::NO_SYMLINKS)?; // And follow no links.
+/// assert_eq!(strict.resolve(), Resolve::BENEATH | Resolve::NO_SYMLINKS);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 impl Dir {
-    pub(crate) fn new(view: View) -> Self {
-        Self { view }
-    }
-
-    /// The directory that `file` is, used by `context`.
-    ///
-    /// # Errors
-    /// `ENOTDIR`. If the context belongs to another tree, every operation fails with `EXDEV`.
-    pub fn from_file(context: &Context, file: &File) -> io::Result<Dir> {
-        if !file.metadata()?.is_dir() {
-            return Err(error(Errno::ENOTDIR));
-        }
-        Ok(Self::new(context.at(file.inner().held().clone(), Resolve::default())))
-    }
-
-    /// The same directory, with `limits` added to the limits of its walks: `openat2(2)`.
-    ///
-    /// # Errors
-    /// `EINVAL` for `BENEATH` and `IN_ROOT` together.
-    pub fn within(&self, limits: Resolve) -> io::Result<Dir> {
-        let limits = Resolve::from_linux(self.limits().bits() | limits.bits()).map_err(error)?;
-        Ok(Self::new(self.view.at(self.place()?.clone(), limits)))
-    }
-
     /// The same directory, for walks that stay below it: an absolute path or symbolic link, or a `..` that leads out,
     /// fails with `EXDEV`. A directory with `IN_ROOT` is scoped already; its limits do not change.
     ///
@@ -121,10 +111,43 @@ impl Dir {
         Self::new(self.view.of(context)).scoped()
     }
 
+    /// The same directory, with `limits` added to the limits of its walks: `openat2(2)`.
+    ///
+    /// # Errors
+    /// `EINVAL` for `BENEATH` and `IN_ROOT` together.
+    pub fn within(&self, limits: Resolve) -> io::Result<Dir> {
+        let limits = Resolve::from_linux(self.limits().bits() | limits.bits()).map_err(error)?;
+        Ok(Self::new(self.view.at(self.place()?.clone(), limits)))
+    }
+
     /// The limits of its walks.
     #[must_use]
     pub fn resolve(&self) -> Resolve {
         self.limits()
+    }
+}
+
+/// # The directory itself
+///
+/// ```
+/// let ctx = lightfoot::Vfs::ram().context();
+/// ctx.create_dir_all("/tmp/job/parts")?;
+/// let job = ctx.open_dir("/tmp/job")?;
+/// assert_eq!(job.entries()?.count(), 1);
+/// ctx.rename("/tmp/job", "/tmp/done")?;
+/// assert_eq!(job.path(), std::path::Path::new("/tmp/done"));
+/// assert!(job.dir_metadata()?.is_dir());
+/// job.remove_open_dir_all()?; // Under its current name.
+/// assert!(!ctx.exists("/tmp/done"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+impl Dir {
+    /// Its entries.
+    ///
+    /// # Errors
+    /// `EACCES`.
+    pub fn entries(&self) -> io::Result<ReadDir> {
+        self.read_dir(".")
     }
 
     /// Its attributes: `fstat(2)`. Needs no permission.
@@ -137,19 +160,22 @@ impl Dir {
         place.attr().map(|attr| Metadata::new(PackedAttr::from(&attr), place.dev())).map_err(error)
     }
 
-    /// Its entries.
-    ///
-    /// # Errors
-    /// `EACCES`.
-    pub fn entries(&self) -> io::Result<ReadDir> {
-        self.read_dir(".")
-    }
-
     /// Its current path from the context's root, with ` (deleted)` after it if it was removed, `(unreachable)` before
     /// it if it is not below the root. For messages: the path may change at any time.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.held().map(|held| path_buf(self.inner.path_of(held))).unwrap_or_default()
+    }
+
+    /// The directory that `file` is, used by `context`.
+    ///
+    /// # Errors
+    /// `ENOTDIR`. If the context belongs to another tree, every operation fails with `EXDEV`.
+    pub fn from_file(context: &Context, file: &File) -> io::Result<Dir> {
+        if !file.metadata()?.is_dir() {
+            return Err(error(Errno::ENOTDIR));
+        }
+        Ok(Self::new(context.at(file.inner().held().clone(), Resolve::default())))
     }
 
     /// Removes this directory, which must be empty, under its current name.
@@ -184,6 +210,12 @@ impl Dir {
         let opened = self.inner.open(self.base(), b".", OpenFlags::DIRECTORY, 0).map_err(error)?;
         self.empty(opened).map_err(error)?;
         self.remove_open_dir()
+    }
+}
+
+impl Dir {
+    pub(crate) fn new(view: View) -> Self {
+        Self { view }
     }
 
     pub(crate) fn place(&self) -> io::Result<&OwnedPlace> {
