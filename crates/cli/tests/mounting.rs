@@ -321,6 +321,21 @@ fn stats_and_top_show_what_happened_on_a_mount() {
 }
 
 /// Whether each line is a comment or `name{labels} number`, and each name was described.
+/// The dashboard and the alerts name metrics that there are, and the dashboard is JSON.
+fn check_packaging(page: &str) {
+    let dashboard = include_str!("../packaging/dashboard.json");
+    let _: Value = serde_json::from_str(dashboard).expect("JSON");
+    let is_of_name = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+    let mut count = 0;
+    for text in [dashboard, include_str!("../packaging/alerts.yml")] {
+        for name in text.split(|letter| !is_of_name(letter)).filter(|word| word.starts_with("lightfoot_")) {
+            assert!(page.contains(&format!("\n{name}{{")) || page.contains(&format!("# TYPE {name} ")), "{name}");
+            count += 1;
+        }
+    }
+    assert!(count > 10, "{count} names");
+}
+
 fn check_prometheus(page: &str) {
     let mut described = Vec::new();
     for line in page.lines() {
@@ -349,6 +364,7 @@ fn metrics_are_what_prometheus_reads_by_command_and_by_http() {
     for name in ["operation_duration_seconds_count", "host_open_fds", "build_info", "mount_start_time_seconds"] {
         assert!(page.contains(name), "{page}");
     }
+    check_packaging(&page);
     assert!(page.contains("op=\"write\"} 1\n") && page.contains("lightfoot_fuse_in_flight{"), "{page}");
     let mut stream = UnixStream::connect(fixture.at("metrics")).expect("it listens");
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").expect("it reads");
