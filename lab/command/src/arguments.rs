@@ -81,9 +81,13 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Draw time against depth into this SVG file
-    #[arg(long, value_name = "FILE.svg")]
+    /// Draw time against depth into this file: an SVG, or a PNG if its name ends in .png
+    #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
+
+    /// Print also how often the walk left its fast path, by reason
+    #[arg(short, long, conflicts_with_all = ["peers", "json"])]
+    pub(crate) verbose: bool,
 
     /// Two depths, 5 rounds, short slices: takes less than 20 seconds, and is less exact
     #[arg(long)]
@@ -191,8 +195,9 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Draw throughput per CPU, and in total, against CPUs into this SVG file
-    #[arg(long, value_name = "FILE.svg")]
+    /// Draw throughput per CPU, and in total, against CPUs into this file: an SVG, or a PNG if its name ends
+    /// in .png
+    #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn run(bench: &Bench, out: &mut impl Write) -> Result<(), Error> {
         None => tree::hot(),
     };
     let report = measured_on(&mut tree, bench, method, &cases, &interrupt)?;
-    write(out, &if bench.json { report.json() } else { report.text() })?;
+    write(out, &if bench.json { report.json() } else { report.text(bench.verbose) })?;
     plot.map_or(Ok(()), |plot| plot.draw(&Picture::of_bench(&report)))
 }
 

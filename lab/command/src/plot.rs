@@ -1,4 +1,6 @@
-//! The plot: time against depth, one panel for one thread and one for most threads, as SVG.
+//! The plot: time against depth, one panel for one thread and one for most threads, as SVG or PNG.
+
+mod raster;
 
 use crate::bench::cases::OPERATIONS;
 use crate::bench::outcome::{BenchReport, BenchRow};
@@ -8,6 +10,7 @@ use crate::palette::COLOURS;
 use message::Reason;
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use raster::Raster;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -28,10 +31,12 @@ pub(crate) type DrawingError = DrawingAreaErrorKind<std::io::Error>;
 pub(crate) struct PlotFile {
     target: PathBuf,
     draft: PathBuf,
+    /// `None`: it becomes SVG.
+    raster: Option<Raster>,
 }
 
 impl PlotFile {
-    /// Makes sure, before anything is measured, that `target` can be written.
+    /// Makes sure, before anything is measured, that `target` can be written. A name that ends in `.png` makes it a PNG.
     pub(crate) fn create(target: &Path) -> Result<Self, Error> {
         let refuse = |reason: Reason| Error::Plot { path: target.into(), reason };
         // What a link leads to is replaced, not the link.
@@ -41,12 +46,14 @@ impl PlotFile {
             Ok(there) if !there.is_file() => return Err(refuse("not a regular file".into())),
             _ => {}
         }
+        let is_png = target.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
+        let raster = is_png.then(Raster::new).transpose().map_err(|why| refuse(why.as_str().into()))?;
         let Some(name) = place.file_name() else { return Err(refuse("not a file name".into())) };
         let mut draft = name.to_owned();
         draft.push(format!(".{}.part", process::id()));
         let draft = place.with_file_name(draft);
         File::create_new(&draft).map_err(|error| refuse(error.into()))?;
-        Ok(Self { target: place, draft })
+        Ok(Self { target: place, draft, raster })
     }
 
     /// Draws `picture` and gives the file its name.
@@ -59,7 +66,11 @@ impl PlotFile {
         let refuse = |reason: Reason| Error::Plot { path: self.target.clone(), reason };
         let mut svg = String::new();
         draw(&mut svg).map_err(|error| refuse(error.to_string().as_str().into()))?;
-        fs::write(&self.draft, svg)
+        let bytes = match &self.raster {
+            Some(raster) => raster.draw(&svg).map_err(|why| refuse(why.as_str().into()))?,
+            None => svg.into_bytes(),
+        };
+        fs::write(&self.draft, bytes)
             .and_then(|()| fs::rename(&self.draft, &self.target))
             .map_err(|error| refuse(error.into()))
     }
@@ -161,10 +172,12 @@ fn draw_panel(
         let of_case = rows.iter().filter(|row| row.case == line.case);
         let points: Vec<(f64, f64)> = of_case.map(|row| (row.depth as f64, row.median_ns)).collect();
         let style = line.colour.stroke_width(2);
+        // A line through two points would only suggest what lies between them.
+        let between = if points.len() > 2 { points.iter().copied() } else { [].iter().copied() };
         if line.is_solid {
-            chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
+            chart.draw_series(LineSeries::new(between, style))?;
         } else {
-            chart.draw_series(DashedLineSeries::new(points.iter().copied(), 6, 4, style))?;
+            chart.draw_series(DashedLineSeries::new(between, 6, 4, style))?;
         }
         chart.draw_series(points.iter().map(|&point| Circle::new(point, 4, line.fill())))?;
         chart.draw_series(points.iter().map(|&point| Circle::new(point, 4, style)))?;

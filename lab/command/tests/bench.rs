@@ -110,7 +110,7 @@ fn json_has_every_case_at_every_depth_and_what_to_read_it_with() {
 #[test]
 fn the_table_says_where_the_kernels_copy_was_and_has_the_asked_for_cases_alone() {
     let source = source();
-    let (output, id) = run(&["--cases", "t.stat,kernel.stat_same", "--threads", "1"], Some(source.path()));
+    let (output, id) = run(&["-v", "--cases", "t.stat,kernel.stat_same", "--threads", "1"], Some(source.path()));
     assert!(output.status.success(), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).expect("the table is UTF-8");
     for part in ["machine", "lightfoot.stat ", "kernel.stat_same", "bytes per cached name", "rcu-walk left:"] {
@@ -189,6 +189,21 @@ fn a_plot_is_an_svg_with_axes_and_a_legend_and_takes_the_place_of_an_old_one() {
         assert!(svg.contains(part), "{part} is not in the plot");
     }
     assert_eq!(names(&target), ["plot.svg"]);
+}
+
+#[test]
+fn a_plot_whose_name_ends_in_png_is_a_png() {
+    let (source, target) = (source(), empty_dir());
+    let file = target.path().join("plot.PNG");
+    let path = file.to_str().expect("a path that is UTF-8");
+    let (output, _) = run(&["--plot", path, "--cases", "lightfoot.stat"], Some(source.path()));
+    if stderr(&output).contains("no fonts") {
+        return println!("SKIPPED: the machine has no fonts");
+    }
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("rcu-walk left:"), "without -v");
+    let png = fs::read(&file).expect("a plot");
+    assert!(png.starts_with(b"\x89PNG\r\n") && png[16..24] == [0, 0, 5, 0, 0, 0, 2, 128], "1280 to 640 pixels");
 }
 
 /// Runs it and expects status 2 and one sentence with all of `parts`.

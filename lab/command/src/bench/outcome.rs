@@ -148,8 +148,8 @@ impl BenchReport {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// As text: a head, the table, and what the walks did.
-    pub(crate) fn text(&self) -> String {
+    /// As text: a head and the table; with `is_verbose` also how often the walk left its fast path.
+    pub(crate) fn text(&self, is_verbose: bool) -> String {
         let mut text = String::new();
         let mut line = |label: &str, value: String| {
             // Writing to a string cannot fail.
@@ -173,7 +173,8 @@ impl BenchReport {
         line("method", self.method_sentence());
         let table = parted(&self.table().to_string(), &self.rows);
         let fallbacks: Vec<String> = self.fallbacks.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        format!("{text}\n{table}{LEGEND}\nrcu-walk left: {}\n", fallbacks.join(", "))
+        let fallbacks = if is_verbose { format!("rcu-walk left: {}\n", fallbacks.join(", ")) } else { String::new() };
+        format!("{text}\n{table}{LEGEND}\n{fallbacks}")
     }
 
     fn method_sentence(&self) -> String {
