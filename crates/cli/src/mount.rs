@@ -16,6 +16,7 @@ mod http;
 mod mountpoint;
 mod notify;
 mod overlap;
+mod remount;
 
 pub(crate) use alias::arguments;
 
@@ -93,6 +94,9 @@ pub(crate) struct Mount {
 /// Mounts, and returns when the mount has ended; with `--daemon`, when it is ready. `arguments` are those of this process,
 /// with which the one in the background is started.
 pub(crate) fn run(mount: &Mount, arguments: &[OsString]) -> Result<(), ServeError> {
+    if mount.options.iter().flat_map(|list| list.split(',')).any(|option| option.trim() == "remount") {
+        return remount::run(&mount.mountpoint, &mount.options);
+    }
     let (program, arguments) = arguments.split_at(1.min(arguments.len()));
     if mount.reporting {
         let mut report = Report::begin();
@@ -153,6 +157,7 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
     let served = Arc::new(ServedMount {
         session: mounted.session().clone(),
         source: settings.mount.name.clone(),
+        is_read_only: settings.mount.read_only,
         mountpoint: mounted.mountpoint().into(),
         began: SystemTime::now(),
         carrier: mounted.carrier().clone(),

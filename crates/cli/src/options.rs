@@ -130,10 +130,6 @@ pub(crate) enum OptionError {
         /// How it can be written.
         usage: String,
     },
-
-    /// `remount`.
-    #[error("option \"remount\": Lightfoot cannot change a mount (unmount it and mount it again)")]
-    Remount,
 }
 
 impl fmt::Display for Place {
@@ -192,9 +188,6 @@ impl Settings {
     fn set(&mut self, option: &str, place: Place) -> Result<(), OptionError> {
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         let is_on_command_line = matches!(place, Place::CommandLine(_));
-        if is_on_command_line && name == "remount" {
-            return Err(OptionError::Remount);
-        }
         if is_on_command_line && is_ignored(name) {
             return Ok(());
         }
@@ -439,7 +432,6 @@ mod tests {
             (ON_RAM, "ro=1", "(use ro)"),
             (ON_RAM, "nowriteback=1", "(use nowriteback)"),
             (ON_RAM, "max_write=8g", "max_write=128k"),
-            (ON_RAM, "remount,ro", "unmount it and mount it again"),
             (ON_RAM, "exclusive", "option \"exclusive\": not valid for ram: (only for a directory)"),
             (ON_DIRECTORY, "size=1g", "option \"size=1g\": not valid for a directory (only for ram:)"),
             (ON_DIRECTORY, "fds=0", "fds=4096"),

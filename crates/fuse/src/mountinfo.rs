@@ -27,6 +27,8 @@ pub struct MountInfo {
     pub device: u64,
     /// File system type, with its subtype after a dot: `ext4`, `fuse.sshfs`.
     pub fs_type: String,
+    /// Flags of the mount, with commas between them: `rw,nosuid,nodev,relatime`.
+    pub options: String,
     /// User who mounted it: the `user_id=` option of a FUSE mount. 0 for all other types.
     pub uid: u32,
 }
@@ -44,12 +46,13 @@ impl MountInfo {
         let (major, minor) = std::str::from_utf8(fields.nth(2)?).ok()?.split_once(':')?;
         let device = makedev(major.parse().ok()?, minor.parse().ok()?);
         let mountpoint = OsString::from_vec(unescape(fields.nth(1)?)).into();
+        let flags = String::from_utf8_lossy(fields.next()?).into_owned();
         // A hyphen ends the optional fields.
         let mut fields = fields.skip_while(|&field| field != b"-").skip(1);
         let fs_type = String::from_utf8_lossy(&unescape(fields.next()?)).into_owned();
         let options = String::from_utf8_lossy(fields.nth(1)?).into_owned();
         let uid = options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok());
-        Some(Self { mountpoint, device, fs_type, uid: uid.unwrap_or(0) })
+        Some(Self { mountpoint, device, fs_type, options: flags, uid: uid.unwrap_or(0) })
     }
 }
 
@@ -108,10 +111,11 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn a_line_has_mount_point_device_type_and_user() {
+    fn a_line_has_mount_point_device_type_flags_and_user() {
         let line = b"52 27 0:49 / /m\\040n rw,relatime shared:3 master:1 - fuse.lightfoot ram: rw,user_id=7,group_id=0";
         let mount = MountInfo::parse(line).expect("all fields are there");
-        let expected = MountInfo { mountpoint: "/m n".into(), device: makedev(0, 49), fs_type: FS_TYPE.into(), uid: 7 };
+        let (mountpoint, options) = ("/m n".into(), "rw,relatime".into());
+        let expected = MountInfo { mountpoint, device: makedev(0, 49), fs_type: FS_TYPE.into(), options, uid: 7 };
         assert_eq!(mount, expected);
         assert!(mount.is_lightfoot());
     }

@@ -18,6 +18,8 @@ pub(crate) struct ServedMount {
     pub(crate) source: String,
     /// Its mount point.
     pub(crate) mountpoint: PathBuf,
+    /// Whether it began with `ro`.
+    pub(crate) is_read_only: bool,
     /// When it was mounted.
     pub(crate) began: SystemTime,
     /// What carries its requests.
@@ -41,6 +43,9 @@ pub(crate) struct Status {
     pub(crate) source: String,
     /// Its mount point.
     pub(crate) mountpoint: String,
+    /// Whether it began with `ro`.
+    #[serde(default)]
+    pub(crate) is_read_only: bool,
     /// What carries its requests, and why not io_uring.
     pub(crate) transport: String,
     /// The process that serves it.
@@ -159,6 +164,7 @@ impl ServedMount {
             began_s: self.began.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             source: self.source.clone(),
             mountpoint: self.mountpoint.to_string_lossy().into(),
+            is_read_only: self.is_read_only,
             transport: self.carrier.to_string(),
             pid: std::process::id(),
             snapshot,

@@ -1,7 +1,9 @@
 //! The errors of `lightfoot mount`.
 
 use crate::command_error::CommandError;
+use crate::control::ControlError;
 use crate::logging::LogError;
+use crate::options::OptionError;
 use crate::source::SourceError;
 use fuse::MountError;
 use message::{Reason, show};
@@ -49,6 +51,29 @@ pub(crate) enum ServeError {
         /// The source.
         directory: PathBuf,
     },
+
+    /// An option does not exist.
+    #[error(transparent)]
+    Option(#[from] OptionError),
+
+    /// There is no mount of Lightfoot to change, or its process does not reply.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+
+    /// The flags of a mount cannot be changed.
+    #[error("{}: cannot remount: {reason} ({cure})", show(.path))]
+    Remount {
+        /// The mount point.
+        path: PathBuf,
+        /// Why not.
+        reason: Reason,
+        /// What helps.
+        cure: &'static str,
+    },
+
+    /// `remount,rw` of a mount that began with `ro`.
+    #[error("{}: mounted with ro from the beginning, which remount does not change (unmount it and mount it again)", show(.0))]
+    StaysReadOnly(PathBuf),
 
     /// Metrics cannot be served on this address.
     #[error("--metrics {address}: {reason} (use a free address, such as --metrics {free})")]
@@ -100,6 +125,7 @@ impl CommandError for ServeError {
         match self {
             Self::Child { status, .. } | Self::Reported(status) => *status,
             Self::Killed(signal) => 128 + signal,
+            Self::Control(error) => error.status(),
             Self::Mount(MountError::Kernel { .. } | MountError::NoRing { .. } | MountError::NoRoot(_)) => 1,
             Self::Mount(MountError::Stale { .. }) => 1,
             Self::Signals(_) | Self::Spawn(_) | Self::ChildLost(_) | Self::Server(_) => 1,

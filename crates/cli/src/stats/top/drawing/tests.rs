@@ -39,6 +39,7 @@ fn status(rounds: u64) -> Status {
         began_s: 1_767_225_599,
         source: "/etc/tree.toml".into(),
         mountpoint: "/mnt/a".into(),
+        is_read_only: false,
         transport: "/dev/fuse, 2 threads".into(),
         pid: 4711,
         snapshot,
