@@ -5,6 +5,8 @@
 mod fixture;
 #[path = "mounting/monitoring.rs"]
 mod monitoring;
+#[path = "mounting/options.rs"]
+mod options;
 #[path = "mounting/plain_user.rs"]
 mod plain_user;
 #[path = "mounting/sources.rs"]
@@ -20,7 +22,7 @@ use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::net::TcpListener;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::symlink;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -96,7 +98,7 @@ fn a_daemon_returns_when_it_has_mounted_and_unmount_when_it_has_ended() {
     let file = File::open(fixture.at("m/f")).expect("it can be opened");
     fixture.refused(&["unmount", "m"], 2, &["in use", "--lazy"]);
     drop(file);
-    fixture.ok(&["unmount", "m"]);
+    fixture.unmount("m");
     assert!(!fixture.is_mounted());
     assert!(has_ended(), "its process");
     fixture.refused(&["unmount", "m"], 2, &["not a mount point"]);
@@ -143,7 +145,7 @@ fn what_cannot_be_mounted_is_reported_in_one_line() {
     }
     fixture.refused(&["mount", "ram:", "almost", "--log-level", "a=b=c"], 2, &["invalid log level", "no part \"a\""]);
     fixture.ok(&["mount", "--daemon", "ram:", "almost"]);
-    fixture.ok(&["unmount", "almost"]);
+    fixture.unmount("almost");
     drop(mount);
 }
 
@@ -163,82 +165,7 @@ fn a_killed_server_leaves_a_mount_that_the_next_one_cleans_up() {
     assert!(output.status.success() && String::from_utf8_lossy(&output.stderr).contains("has exited"), "{output:?}");
     assert_eq!(fs::read_to_string(fixture.at("m/f")).expect("it is there again"), "kept");
     assert_ne!(fixture.server(), killed);
-    fixture.ok(&["unmount", "m"]);
-}
-
-#[test]
-fn a_killed_server_leaves_no_mount_with_auto_unmount() {
-    let Some(fixture) = Fixture::new() else { return };
-    if Command::new("fusermount3").arg("--version").output().is_err() {
-        return println!("SKIPPED: it needs fusermount3");
-    }
-    let mount = |arguments: &[&str]| fixture.ok(&[&["mount", "--daemon", "-o", "auto_unmount"], arguments].concat());
-    mount(&["ram:", "m"]);
-    kill_process(fixture.server(), Signal::KILL).expect("it can be killed");
-    fixture.until("it is unmounted", || !fixture.is_mounted());
-    // A mount that ends as usual leaves no helper, and its helper does not end the next mount.
-    mount(&["ram:", "m"]);
-    fixture.ok(&["unmount", "m"]);
-    mount(&["ram:", "m", "-o", "uid=daemon,gid=daemon,kernel_cache,max_background=8"]);
-    let attr = fs::metadata(fixture.at("m")).expect("it is mounted");
-    assert_ne!((attr.uid(), attr.gid()), (0, 0));
-    fixture.ok(&["unmount", "m"]);
-    fixture.refused(&["mount", "-o", "uid=no-such-user", "ram:", "m"], 2, &["uid=no-such-user", "uid=USER"]);
-}
-
-#[test]
-fn remount_changes_the_flags_of_a_mount() {
-    let Some(fixture) = Fixture::new() else { return };
-    fixture.ok(&["mount", "--daemon", "ram:", "m"]);
-    let remount = |flags: &str| fixture.ok(&["mount", "-o", &format!("remount,{flags}"), "ram:", "m"]);
-    let file = fs::File::create(fixture.at("m/f")).expect("it can be written");
-    let busy = ["cannot remount", "close the files that are open for writing"];
-    fixture.refused(&["mount", "-o", "remount,ro", "ram:", "m"], 2, &busy);
-    drop(file);
-    remount("ro");
-    let refused = fs::write(fixture.at("m/f"), "x").expect_err("it is read-only");
-    assert_eq!(refused.raw_os_error(), Some(30));
-    remount("rw,noexec,size=1g");
-    fs::write(fixture.at("m/f"), "x").expect("it can be written again");
-    fixture.refused(&["mount", "-o", "remount,rx", "ram:", "m"], 2, &["unknown option \"rx\"", "rw"]);
-    fixture.ok(&["unmount", "m"]);
-    fixture.refused(&["mount", "-o", "remount,ro", "ram:", "m"], 2, &["not a mount point"]);
-    fixture.ok(&["mount", "--daemon", "-o", "ro", "ram:", "m"]);
-    fixture.refused(&["mount", "-o", "remount,rw", "ram:", "m"], 2, &["mounted with ro from the beginning"]);
-    fixture.ok(&["unmount", "m"]);
-}
-
-#[test]
-fn a_mount_in_the_background_logs_to_syslog() {
-    let Some(fixture) = Fixture::new() else { return };
-    let socket = UnixDatagram::bind(fixture.at("log")).expect("a socket");
-    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
-    let script = r#"
-        set -eu
-        mkdir dev; mount -t tmpfs none dev; touch dev/fuse dev/null dev/log
-        for name in fuse null; do mount --bind /dev/$name dev/$name; done
-        mount --bind log dev/log; mount --rbind dev /dev
-        "$LIGHTFOOT" mount --daemon --log-level info ram: m
-        "$LIGHTFOOT" unmount m
-    "#;
-    let mut command = Command::new("unshare");
-    command
-        .args(["-m", "sh", "-c", script])
-        .current_dir(fixture.at(""))
-        .env("LIGHTFOOT", env!("CARGO_BIN_EXE_lightfoot"));
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let output = end_of(child.expect("unshare runs"));
-    assert!(output.status.success(), "{output:?}");
-    let mut text = [0; 1024];
-    let is_last = |line: &str| line.ends_with("lightfoot::mount: unmounted");
-    let mut lines = std::iter::from_fn(|| {
-        let length = socket.recv(&mut text).expect("a line of the log");
-        Some(String::from_utf8_lossy(&text[..length]).trim_end_matches(['\n', '\0']).to_owned())
-    });
-    let first = lines.next().expect("a line");
-    // Facility 3 (daemon), priority 5 (notice): that of an event of the level info.
-    assert!(first.starts_with("<29>") && first.contains(" lightfoot["), "{first}");
-    assert!(lines.any(|line| is_last(&line)));
+    fixture.unmount("m");
 }
 
 #[test]
@@ -254,7 +181,7 @@ fn a_killed_server_is_recognised_though_the_kernel_has_the_root_in_its_cache() {
     fs::symlink_metadata(fixture.at("m")).expect("the kernel has its attributes");
     let output = fixture.run(&["mount", "--daemon", "ram:", "m"]);
     assert!(output.status.success() && String::from_utf8_lossy(&output.stderr).contains("has exited"), "{output:?}");
-    fixture.ok(&["unmount", "m"]);
+    fixture.unmount("m");
     assert!(!fixture.is_mounted());
 }
 
@@ -289,7 +216,7 @@ fn a_directory_that_holds_its_own_mount_point_does_not_wait_for_itself() {
     let found = Command::new("find").arg(fixture.at("src/below/m")).output().expect("find runs");
     assert!(String::from_utf8_lossy(&found.stdout).contains("below/m/below"), "{found:?}");
     assert!(fs::read_dir(fixture.at("src/below/m/below/m")).is_err(), "it is not shown in itself");
-    fixture.ok(&["unmount", "src/below/m"]);
+    fixture.unmount("src/below/m");
 }
 
 #[test]
@@ -411,10 +338,10 @@ fn a_link_named_mount_lightfoot_is_a_helper_of_mount() {
     let output = helper(&["ram:", "m", "-n", "-o", "rw,size=1m,noauto,x-systemd.automount", "-t", "lightfoot"]);
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     assert!(fixture.is_mounted());
-    fixture.ok(&["unmount", "m"]);
+    fixture.unmount("m");
     assert_eq!(helper(&["ram:", "m", "-o", "quux"]).status.code(), Some(2));
     assert!(helper(&["ram:", "m", "-s", "-o", "quux"]).status.success(), "sloppy");
-    fixture.ok(&["unmount", "m"]);
+    fixture.unmount("m");
     assert!(helper(&["ram:", "m", "-f"]).status.success() && !fixture.is_mounted(), "fake");
 }
 
@@ -447,7 +374,7 @@ fn a_missing_mount_point_is_created_and_removed_again() {
     let Some(fixture) = Fixture::new() else { return };
     fixture.ok(&["mount", "--daemon", "ram:", "new"]);
     fs::write(fixture.at("new/f"), "x").expect("a file can be written");
-    fixture.ok(&["unmount", "new"]);
+    fixture.unmount("new");
     assert!(!fixture.at("new").exists(), "it is removed");
     fixture.refused(&["mount", "ram:", "new", "--no-create"], 2, &["new"]);
     fixture.refused(&["mount", "ram:", "new", "-o", "cache=1m,quux"], 2, &["quux"]);
@@ -455,7 +382,7 @@ fn a_missing_mount_point_is_created_and_removed_again() {
     fixture.ok(&["mount", "--fake", "ram:", "new"]);
     assert!(!fixture.at("new").exists(), "nothing was mounted");
     fixture.ok(&["mount", "--daemon", "ram:", "m"]);
-    fixture.ok(&["unmount", "m"]);
+    fixture.unmount("m");
     assert!(fixture.at("m").exists(), "it was there before");
 }
 

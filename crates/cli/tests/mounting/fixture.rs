@@ -69,6 +69,20 @@ impl Fixture {
         String::from_utf8(output.stdout).expect("text")
     }
 
+    /// `lightfoot unmount` of `at`, which must succeed. A process that another test starts has the open files of this one until it
+    /// runs its program, so the mount may be in use for a moment.
+    pub(crate) fn unmount(&self, at: &str) {
+        let mut output = self.run(&["unmount", at]);
+        self.until("it is not in use", || {
+            let is_in_use = String::from_utf8_lossy(&output.stderr).contains(": in use (");
+            if is_in_use {
+                output = self.run(&["unmount", at]);
+            }
+            !is_in_use
+        });
+        assert!(output.status.success(), "{at}: {output:?}");
+    }
+
     /// The same, which must fail with `status` and one line that has all `parts`.
     pub(crate) fn refused(&self, arguments: &[&str], status: i32, parts: &[&str]) {
         let output = self.run(arguments);
