@@ -49,6 +49,13 @@ const IGNORED: [&str; 20] = [
     "big_writes",
 ];
 
+/// Options of libfuse that are not offered, and what to do instead.
+const NOT_OFFERED: [(&str, &str); 1] = [(
+    "allow_root",
+    "the kernel lets in nobody else or everybody (use allow_other, on a mount point in a directory of mode 0700: only you and \
+     root get there)",
+)];
+
 /// What options set.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -122,6 +129,15 @@ pub(crate) enum OptionError {
         valid: &'static [Owner],
     },
 
+    /// Other programs have it, and this one does not offer it.
+    #[error("option {option:?}: {why}")]
+    NotOffered {
+        /// As it was written.
+        option: String,
+        /// Why not, and what to do.
+        why: &'static str,
+    },
+
     /// Its value cannot be used, is missing, or must not be there.
     #[error("invalid option {option:?} (use {usage})")]
     Value {
@@ -193,7 +209,9 @@ impl Settings {
         }
         let named: Vec<&'static Row> = rows().filter(|row| row.has_name(name)).collect();
         let Some(row) = named.iter().find(|row| row.valid.iter().any(|&owner| place.allows(owner))) else {
+            let not_offered = NOT_OFFERED.iter().find(|(known, _)| *known == name);
             return Err(match named.first() {
+                None if let Some((_, why)) = not_offered => OptionError::NotOffered { option: option.into(), why },
                 Some(row) => OptionError::Misplaced { option: option.into(), place, valid: row.valid },
                 None => OptionError::Unknown { option: option.into(), near: near(name) },
             });
@@ -431,6 +449,7 @@ mod tests {
             (ON_RAM, "ttl=soon", "ttl=500ms"),
             (ON_RAM, "ro=1", "(use ro)"),
             (ON_RAM, "nowriteback=1", "(use nowriteback)"),
+            (ON_RAM, "allow_root", "in a directory of mode 0700"),
             (ON_RAM, "max_write=8g", "max_write=128k"),
             (ON_RAM, "exclusive", "option \"exclusive\": not valid for ram: (only for a directory)"),
             (ON_DIRECTORY, "size=1g", "option \"size=1g\": not valid for a directory (only for ram:)"),
