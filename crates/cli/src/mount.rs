@@ -94,7 +94,7 @@ pub(crate) struct Mount {
 /// Mounts, and returns when the mount has ended; with `--daemon`, when it is ready. `arguments` are those of this process,
 /// with which the one in the background is started.
 pub(crate) fn run(mount: &Mount, arguments: &[OsString]) -> Result<(), ServeError> {
-    if mount.options.iter().flat_map(|list| list.split(',')).any(|option| option.trim() == "remount") {
+    if remount::is_requested(&mount.options) {
         return remount::run(&mount.mountpoint, &mount.options);
     }
     let (program, arguments) = arguments.split_at(1.min(arguments.len()));

@@ -279,7 +279,7 @@ impl Settings {
 }
 
 /// The options of a list. Empty ones mean nothing.
-fn split(list: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn split(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|option| !option.is_empty())
 }
 

@@ -41,7 +41,7 @@ mod transport;
 pub use carrier::{Carrier, NoRing};
 pub use checkers::{CheckedOptions, Checker, Refusal, Right, checker, default_checks, refusal, right};
 pub use metrics::{Gauge, Metrics, NameStats, Op, OpStats, Snapshot};
-pub use mount::{MountError, Mounted, check_options, mount, mount_part};
+pub use mount::{MountError, Mounted, check_options, mount, mount_part, remount};
 pub use options::{Checks, MountOptions, SessionOptions, Shown, Ttls, Uring};
 pub use session::{
     Caller, Entry, FileLock, Listed, LockAnswer, LockFamily, LockOwner, NameIn, NewMode, Opened, Part, ROOT_NODE,

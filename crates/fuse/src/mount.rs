@@ -10,6 +10,8 @@
 mod direct;
 mod fusermount;
 
+pub use direct::remount;
+
 use crate::carrier::{Carrier, NoRing};
 use crate::checkers::{Refusal, mount_refusal};
 use crate::mountinfo::{self, MountInfo};

@@ -46,6 +46,17 @@ fn remount_changes_the_flags_of_a_mount() {
     fixture.refused(&["mount", "-o", "remount,rx", "ram:", "m"], 2, &["unknown option \"rx\"", "rw"]);
     fixture.unmount("m");
     fixture.refused(&["mount", "-o", "remount,ro", "ram:", "m"], 2, &["not a mount point"]);
+    // A flag that no word concerns stays.
+    fixture.ok(&["mount", "--daemon", "-o", "nosymfollow,noatime", "ram:", "m"]);
+    let flags = || {
+        let table = fs::read_to_string("/proc/self/mountinfo").expect("a table of mounts");
+        let line = table.lines().find(|line| line.contains(&*fixture.at("m").to_string_lossy())).expect("a mount");
+        line.split(' ').nth(5).expect("flags").to_owned()
+    };
+    assert_eq!(flags(), "rw,nosuid,nodev,noatime,nosymfollow");
+    remount("noexec,atime");
+    assert_eq!(flags(), "rw,nosuid,nodev,noexec,relatime,nosymfollow");
+    fixture.unmount("m");
     fixture.ok(&["mount", "--daemon", "-o", "ro", "ram:", "m"]);
     fixture.refused(&["mount", "-o", "remount,rw", "ram:", "m"], 2, &["mounted with ro from the beginning"]);
     fixture.unmount("m");

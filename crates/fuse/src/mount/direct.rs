@@ -4,7 +4,7 @@ use crate::mountinfo::FS_TYPE;
 use crate::options::{Checks, MountOptions};
 use fusedev::Device;
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::{MountFlags, mount, mount_remount};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -44,6 +44,17 @@ pub(super) fn mount_directly(mountpoint: &Path, options: &MountOptions) -> io::R
         Err(Errno::PERM) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Gives the mount on `mountpoint` the flags that [`mount`](super::mount) would give it with `options`; other options have no
+/// effect. `mount(8)` calls that `remount`.
+///
+/// # Errors
+/// Those of `mount(2)`: `EPERM` without `CAP_SYS_ADMIN`; `EBUSY` for `read_only` while a file is open for writing.
+pub fn remount(mountpoint: &Path, options: &MountOptions) -> io::Result<()> {
+    // Without a flag about access times the kernel keeps those that the mount has.
+    let relatime = if options.noatime { MountFlags::empty() } else { MountFlags::RELATIME };
+    Ok(mount_remount(mountpoint, flags(options) | relatime, c"")?)
 }
 
 fn flags(options: &MountOptions) -> MountFlags {
