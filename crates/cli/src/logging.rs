@@ -120,17 +120,21 @@ pub(crate) fn start(arguments: &LogArguments, is_in_background: bool) -> Result<
         (None, None) => with_default(default),
     };
     let writer = arguments.log_file.as_deref().map_or_else(|| Ok(BoxMakeWriter::new(io::stderr)), file)?;
-    let lines = match arguments.log_format {
-        LogFormat::Text => fmt::layer().with_writer(writer).boxed(),
-        LogFormat::Json => fmt::layer().with_writer(writer).json().flatten_event(true).boxed(),
-    };
     let has_syslog = is_in_background && arguments.log_file.is_none();
-    let system = if has_syslog { syslog() } else { None };
-    let system = system.map(|writer| match arguments.log_format {
-        LogFormat::Text => fmt::layer().with_writer(writer).with_ansi(false).with_level(false).without_time().boxed(),
-        LogFormat::Json => fmt::layer().with_writer(writer).json().flatten_event(true).boxed(),
-    });
-    let layers = [Some(lines), system].into_iter().flatten().collect::<Vec<_>>();
+    let writers = [Some((writer, false)), if has_syslog { syslog().map(|writer| (writer, true)) } else { None }];
+    let layers: Vec<_> = writers
+        .into_iter()
+        .flatten()
+        .map(|(writer, is_syslog)| {
+            let lines = fmt::layer().with_writer(writer);
+            match arguments.log_format {
+                // syslog adds the time, and has the level as its priority.
+                LogFormat::Text if is_syslog => lines.with_ansi(false).with_level(false).without_time().boxed(),
+                LogFormat::Text => lines.boxed(),
+                LogFormat::Json => lines.json().flatten_event(true).boxed(),
+            }
+        })
+        .collect();
     // Fails only if a subscriber is set already, which then goes on.
     let _ = tracing_subscriber::registry().with(layers.with_filter(filter)).try_init();
     Ok(())

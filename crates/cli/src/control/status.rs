@@ -153,8 +153,8 @@ impl ServedMount {
         let vfs = self.session.vfs();
         self.session.measure();
         let mut snapshot = self.session.metrics().snapshot();
-        let file_systems = self.file_systems();
-        snapshot.cache = cache(vfs, &file_systems);
+        let (file_systems, tree) = self.file_systems();
+        snapshot.cache = cache(&tree, &file_systems);
         let fallback = |reason: Fallback| (reason.name().to_owned(), vfs.fallbacks(reason));
         snapshot.fallbacks = Fallback::ALL.into_iter().map(fallback).collect();
         let rcu = vfs.rcu_stats();
@@ -180,10 +180,9 @@ impl ServedMount {
             hosts: self.hosts.iter().map(|(path, handle)| host(&path.to_string_lossy(), handle)).collect(),
         }
     }
-}
 
-impl ServedMount {
-    fn file_systems(&self) -> Vec<FileSystemStatus> {
+    /// The file systems; and the figures of one of them, of which the table is the whole tree's.
+    fn file_systems(&self) -> (Vec<FileSystemStatus>, CacheStats) {
         let vfs = self.session.vfs();
         let names = self.session.metrics().names();
         let mut mounts = vfs.context().mounts();
@@ -193,9 +192,11 @@ impl ServedMount {
             let source = self.sources.iter().find(|(at, _)| *at == mount.mountpoint);
             let source = source.map_or(&mount.type_name, |(_, name)| name);
             let names = names.iter().find(|names| names.dev == mount.dev).copied().unwrap_or_default();
-            Some(file_system(&mount.mountpoint.to_string_lossy(), source, names, &vfs.stats_of(mount.dev)?))
+            let stats = vfs.stats_of(mount.dev)?;
+            Some((file_system(&mount.mountpoint.to_string_lossy(), source, names, &stats), stats))
         };
-        mounts.iter().filter_map(status).collect()
+        let (statuses, stats): (Vec<_>, Vec<_>) = mounts.iter().filter_map(status).unzip();
+        (statuses, stats.first().copied().unwrap_or_default())
     }
 }
 
@@ -240,9 +241,8 @@ impl FileSystemStatus {
 }
 
 /// The figures of all file systems together by name; names of counters end in `_total`.
-fn cache(vfs: &vfs::Vfs, file_systems: &[FileSystemStatus]) -> Vec<(String, u64)> {
-    // The table is the whole tree's.
-    let CacheStats { entries, table_bytes, buckets, .. } = vfs.stats();
+fn cache(tree: &CacheStats, file_systems: &[FileSystemStatus]) -> Vec<(String, u64)> {
+    let &CacheStats { entries, table_bytes, buckets, .. } = tree;
     let sum = |figure: fn(&FileSystemStatus) -> u64| file_systems.iter().map(figure).sum();
     let figures = [
         ("entries", entries as u64),
