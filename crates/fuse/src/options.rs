@@ -11,7 +11,7 @@ pub enum Checks {
     Kernel,
     /// Lightfoot, with the caller's supplementary groups, read from `/proc` for each request that needs them. The kernel then
     /// checks nothing where it sends no request: for names that it has cached, and for FIFOs, sockets and devices. So
-    /// [`crate::mount`] lets only the user who mounts in, and refuses [`MountOptions::allow_other`].
+    /// [`crate::mount`] lets in only the mounting user, and refuses [`MountOptions::allow_other`].
     Own,
 }
 

@@ -56,7 +56,7 @@ pub(crate) enum ServeError {
     #[error(transparent)]
     Option(#[from] OptionError),
 
-    /// There is no mount of Lightfoot to change, or its process does not reply.
+    /// The command found no mount of Lightfoot at the path, or the mount's process does not reply.
     #[error(transparent)]
     Control(#[from] ControlError),
 
@@ -71,7 +71,7 @@ pub(crate) enum ServeError {
         cure: &'static str,
     },
 
-    /// `remount,rw` of a mount that began with `ro`.
+    /// The options require `rw`, and the mount began with `ro`.
     #[error("{}: mounted with ro from the beginning, which remount does not change (unmount it and mount it again)", show(.0))]
     StaysReadOnly(PathBuf),
 

@@ -70,7 +70,7 @@ static MOUNT_TABLE: [Row; 33] = [
         },
         valid: &[Mount],
         default: "as stored",
-        help: "Show every file as owned by this user. New files of a directory belong to the user who mounts.",
+        help: "Show this user as the owner of every file. In a mounted directory, new files still belong to the mounting user.",
     },
     Row {
         name: "gid",
@@ -81,7 +81,7 @@ static MOUNT_TABLE: [Row; 33] = [
         },
         valid: &[Mount],
         default: "as stored",
-        help: "Show every file as owned by this group. New files of a directory belong to the user who mounts.",
+        help: "Show this group as the group of every file. In a mounted directory, new files still belong to the mounting user.",
     },
     Row {
         name: "umask",
@@ -92,7 +92,7 @@ static MOUNT_TABLE: [Row; 33] = [
         },
         valid: &[Mount],
         default: "as stored",
-        help: "Show every file with mode 0777 & ~umask. New files of a directory belong to the user who mounts.",
+        help: "Show every file with the mode 0777 & ~umask. In a mounted directory, new files belong to the mounting user.",
     },
     Row {
         name: "ttl",
@@ -282,7 +282,7 @@ static MOUNT_TABLE: [Row; 33] = [
         },
         valid: ALL,
         default: "relatime",
-        help: "Do not update access times; of a directory, only those of files that the user who mounts may change.",
+        help: "Do not update access times. In a mounted directory, this works for files that the mounting user may change.",
     },
     Row {
         name: "strictatime",

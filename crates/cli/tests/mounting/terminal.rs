@@ -188,7 +188,7 @@ fn the_end_of_the_mount_ends_the_screen_with_a_sentence() {
     // The terminal wraps a long path.
     assert_eq!(text.replace('\n', ""), format!("{}: the mount has ended", fixture.at("m").display()));
     assert_eq!(mount.end().0, Some(0));
-    // Where there is no terminal, too.
+    // The command prints the same sentence into a pipe.
     let mount = fixture.mount(&["ram:", "m"]);
     let mut command = fixture.command(&["top", "m", "-d", "0.01"]);
     let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("the command runs");

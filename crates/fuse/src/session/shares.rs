@@ -6,7 +6,7 @@
 //! gets no further ones beyond a share: the charges of one user must not exceed what the charges of all users leave of the
 //! budget. One user can have a half, two can have a third each, and so on: some is always free for others.
 //!
-//! Root and the user who mounts are trusted: they are charged nothing. Half-way to its limit, the session requests that the
+//! Root and the mounting user are trusted: they are charged nothing. Half-way to its limit, the session requests that the
 //! kernel drops names of that user, so that only users whose files cannot be dropped reach it.
 //!
 //! # What it is not
@@ -110,7 +110,7 @@ impl Drop for Charge {
 
 /// The shares of all users; see the [module documentation](self).
 pub(super) struct Shares {
-    /// The user who mounts.
+    /// The mounting user.
     own_uid: u32,
     table: Mutex<Table>,
 }

@@ -98,8 +98,8 @@ pub(super) static SOURCE_TABLE: [Row; 15] = [
             set: |s, value| put(&mut s.ram.uid, user(value)),
         },
         valid: &[Ram],
-        default: "the user who mounts",
-        help: "Owner of the root directory: only in ram:uid=USER.",
+        default: "the mounting user",
+        help: "The owner of the root directory. Write it as ram:uid=USER; after -o, uid has another meaning.",
     },
     Row {
         name: "gid",
@@ -109,8 +109,8 @@ pub(super) static SOURCE_TABLE: [Row; 15] = [
             set: |s, value| put(&mut s.ram.gid, group(value)),
         },
         valid: &[Ram],
-        default: "the user's group",
-        help: "Group of the root directory: only in ram:gid=GROUP.",
+        default: "the group of the mounting user",
+        help: "The group of the root directory. Write it as ram:gid=GROUP; after -o, gid has another meaning.",
     },
     Row {
         name: "casefold",
