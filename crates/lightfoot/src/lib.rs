@@ -124,7 +124,9 @@ pub use memory::{Budget, RamFs, RamLimits, RamOptions, UserLimits};
 pub use metadata::{FileTimes, FileType, Metadata, Permissions};
 pub use path::AsPath;
 pub use read_dir::{DirEntry, ReadDir};
-pub use reports::{CacheStats, Fallback, Holder, LockInfo, MountInfo, RcuStats, StatFs, StatVfs, WholePathStats};
+pub use reports::{
+    CacheStats, Fallback, Holder, LockInfo, MountInfo, RankWaits, RcuStats, StatFs, StatVfs, WholePathStats,
+};
 pub use std::fs::TryLockError;
 pub use tree::{Builder, Vfs};
 pub use view::{DirBuilder, View, WalkFailure};

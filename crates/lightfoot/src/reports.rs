@@ -146,3 +146,17 @@ pub use vfs::WholePathStats;
 /// ```
 #[doc(inline)]
 pub use vfs::RcuStats;
+
+/// How threads waited for the locks of one rank: [`Vfs::lock_waits`](crate::Vfs::lock_waits).
+///
+/// ```
+/// let vfs = lightfoot::Vfs::ram();
+/// vfs.context().write("/file", "text")?;
+/// for of in vfs.lock_waits() {
+///     println!("{}: {} waits of {} ns together", of.name, of.waits, of.waited_ns);
+/// }
+/// assert!(vfs.lock_waits().all(|of| of.waits == 0), "one thread waits for no other");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::RankWaits;

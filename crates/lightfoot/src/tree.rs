@@ -5,7 +5,7 @@ use crate::context::Context;
 use hostfs::{HostFs, HostOptions};
 use ramfs::{RamFs, RamOptions};
 use std::fmt;
-use vfs::{Budget, CacheStats, Fallback, FileSystem, RcuStats, WholePathStats};
+use vfs::{Budget, CacheStats, Fallback, FileSystem, RankWaits, RcuStats, WholePathStats};
 
 /// One tree: a file system and its caches. It is dropped with its last handle, context and open file.
 ///
@@ -156,6 +156,12 @@ impl Vfs {
     #[must_use]
     pub fn rcu_stats(&self) -> RcuStats {
         self.inner.rcu_stats()
+    }
+
+    /// How often, and how long, threads waited for the tree's locks, by the rank of the lock, outermost first. A thread
+    /// that finds a lock free counts nothing.
+    pub fn lock_waits(&self) -> impl Iterator<Item = RankWaits> {
+        self.inner.lock_waits()
     }
 
     /// Waits until everything that was retired before this call is freed.

@@ -49,6 +49,11 @@ pub unsafe trait RawLock: Send + Sync + Sized {
     #[must_use]
     fn try_lock(&self) -> bool;
 
+    /// Takes the lock after a [`try_lock`](Self::try_lock) that failed, so without another first try.
+    fn lock_taken(&self) {
+        self.lock();
+    }
+
     /// Releases the lock.
     ///
     /// # Safety
@@ -93,6 +98,13 @@ impl<R: RawLock, T> Lock<R, T> {
     #[must_use = "the lock is released when the guard is dropped"]
     pub fn try_lock(&self) -> Option<LockGuard<'_, R, T>> {
         self.raw.try_lock().then(|| LockGuard { lock: self, not_send: PhantomData })
+    }
+
+    /// Takes the lock after a [`try_lock`](Self::try_lock) that failed, waiting if need be.
+    #[must_use = "the lock is released when the guard is dropped"]
+    pub fn lock_taken(&self) -> LockGuard<'_, R, T> {
+        self.raw.lock_taken();
+        LockGuard { lock: self, not_send: PhantomData }
     }
 
     /// A guard for a lock whose guard was [forgotten](core::mem::forget).

@@ -3,8 +3,9 @@
 //! # What it is
 //! Each crate has one table of ranks, an enum that implements [`Rank`]: a thread that holds a lock may take only locks
 //! further down the table. A [`Checker`] belongs to an instance and records which ranks of that instance each thread
-//! holds. A lock taken against the order panics at once, with both names, whether or not it would have blocked. In
-//! release builds and under loom the checker and its guards are empty.
+//! holds. A lock taken against the order panics at once, with both names, whether or not it would have blocked. Release
+//! builds and loom do not check. All builds but loom's count the waits for locks that a thread found taken
+//! ([`Checker::waits`]).
 //!
 //! # What it is not
 //! A search for cycles among lock classes seen at run time, as Linux's lockdep is: here the order is written down
@@ -37,6 +38,12 @@
 //! assert_eq!(**held + **checker.lock(Order::Inner, &inner), 3);
 //! ```
 
+#[cfg(not(loom))]
+mod waits;
+
+#[cfg(not(loom))]
+pub use waits::RankWaits;
+
 use crate::lock::{Lock, LockGuard, RawLock};
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -55,6 +62,8 @@ pub trait Rank: Copy {
 
 /// The ranks of one instance that each thread holds; see the module's description. At most 16 ranks.
 pub struct Checker<R> {
+    #[cfg(not(loom))]
+    waits: waits::Waits,
     #[cfg(all(debug_assertions, not(loom)))]
     held: prim::PerCpu<HeldRanks>,
     ranks: PhantomData<fn(R)>,
@@ -64,7 +73,13 @@ impl<R: Rank> Checker<R> {
     /// A checker with no rank held.
     #[must_use]
     pub fn new() -> Self {
+        #[cfg(not(loom))]
+        const {
+            assert!(R::NAMES.len() <= waits::RANKS, "at most 16 ranks")
+        };
         Self {
+            #[cfg(not(loom))]
+            waits: waits::Waits::new(),
             #[cfg(all(debug_assertions, not(loom)))]
             held: prim::uncharged(|| prim::PerCpu::new(HeldRanks::default)),
             ranks: PhantomData,
@@ -101,7 +116,7 @@ impl<R: Rank> Checker<R> {
     #[inline(always)]
     pub fn lock<'a, L: RawLock, T>(&'a self, rank: R, lock: &'a Lock<L, T>) -> Ranked<'a, R, LockGuard<'a, L, T>> {
         let held = self.acquire(rank);
-        Ranked { guard: lock.lock(), _held: held }
+        Ranked { guard: self.take(rank, lock), _held: held }
     }
 
     /// Takes `lock`, which has rank `rank`, beside others of its rank.
@@ -116,7 +131,41 @@ impl<R: Rank> Checker<R> {
     ) -> Ranked<'a, R, LockGuard<'a, L, T>> {
         let held = self.acquire_nested(rank);
         prim::lockstat::named(|| R::NAMES[rank.level()]);
-        Ranked { guard: lock.lock(), _held: held }
+        Ranked { guard: self.take(rank, lock), _held: held }
+    }
+
+    /// Takes `lock`, whose rank `rank` the caller has [acquired](Self::acquire) or adds [later](Self::taken): only
+    /// counts the wait, if the lock is taken.
+    #[inline(always)]
+    pub fn take<'a, L: RawLock, T>(&self, rank: R, lock: &'a Lock<L, T>) -> LockGuard<'a, L, T> {
+        self.take_by(rank, || lock.try_lock(), || lock.lock_taken())
+    }
+
+    /// The same for locks of other types: `attempt` takes the lock if it is free, `wait` waits for it.
+    #[inline(always)]
+    pub fn take_by<G>(&self, rank: R, attempt: impl FnOnce() -> Option<G>, wait: impl FnOnce() -> G) -> G {
+        match attempt() {
+            Some(guard) => guard,
+            None => self.count_wait(rank, wait),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_wait<G>(&self, rank: R, wait: impl FnOnce() -> G) -> G {
+        #[cfg(not(loom))]
+        return self.waits.count(rank.level(), wait);
+        #[cfg(loom)]
+        {
+            let _ = rank;
+            wait()
+        }
+    }
+
+    /// How threads waited for the locks of each rank so far, the outermost rank first.
+    #[cfg(not(loom))]
+    pub fn waits(&self) -> impl Iterator<Item = RankWaits> {
+        self.waits.sums(R::NAMES)
     }
 
     /// Adds its rank, `rank`, to the `guard` of a lock that the thread took before, without waiting.
@@ -320,6 +369,26 @@ mod tests {
         std::thread::scope(|s| {
             s.spawn(|| drop(checker.acquire(Top)));
         });
+    }
+
+    #[test]
+    fn a_wait_is_counted_for_the_rank_of_the_lock() {
+        let (checker, lock) = (Checker::new(), crate::Mutex::new(()));
+        drop(checker.lock(Middle, &lock));
+        assert!(checker.waits().all(|waits| waits.waits == 0), "a free lock");
+        let mut held = Some(checker.take(Middle, &lock));
+        // The waiter finds the lock taken at its first try, and gets it in `wait`.
+        let attempt = || lock.try_lock();
+        drop(checker.take_by(Middle, attempt, || {
+            drop(held.take());
+            lock.lock()
+        }));
+        let waits: Vec<_> = checker.waits().collect();
+        assert_eq!(
+            waits.iter().map(|of| (of.name, of.waits)).collect::<Vec<_>>(),
+            [("top", 0), ("middle", 1), ("bottom", 0)]
+        );
+        assert_eq!(waits[1].waited_ns, waits[1].longest_ns);
     }
 
     #[test]

@@ -99,6 +99,10 @@ unsafe impl RawLock for RawMutex {
         taken
     }
 
+    fn lock_taken(&self) {
+        self.lock_slow();
+    }
+
     /// # Safety
     /// As [`RawLock::unlock`].
     #[inline]

@@ -65,6 +65,8 @@ pub use ops::file::OpenFile;
 pub use ops::mount_list::{Holder, MountInfo};
 pub use path_adapter::{PathAdapter, PathEntry, PathFileSystem};
 pub use record_lock::{LockInfo, LockKind, LockWait, ParkedLock};
+#[cfg(not(loom))]
+pub use sync::lockdep::RankWaits;
 pub use sync::rcu::RcuStats;
 
 use dcache::superblock::{Introduce, SuperBlock};
@@ -171,6 +173,14 @@ impl Vfs {
     #[must_use]
     pub fn rcu_stats(&self) -> RcuStats {
         self.tree.domain.stats()
+    }
+
+    /// How often, and how long, threads waited for the tree's locks, by the rank of the lock; `docs/locking.md` lists what
+    /// each protects. A thread that finds a lock free counts nothing, so this costs nothing where no thread waits. Not
+    /// counted: spinning for the buckets of tables and for the sequences of entries, inodes and mounts.
+    #[cfg(not(loom))]
+    pub fn lock_waits(&self) -> impl Iterator<Item = RankWaits> {
+        self.tree.ranks.waits()
     }
 
     /// Returns true if a file system that is, or was, mounted in the tree has [`FsTraits::wants_flushes`]. Otherwise

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use vfs::{Budget, CacheStats, Fallback, MountInfo};
+use vfs::{Budget, CacheStats, Fallback, MountInfo, RankWaits};
 
 /// A mount that this process serves.
 pub(crate) struct ServedMount {
@@ -54,6 +54,8 @@ pub(crate) struct Status {
     pub(crate) snapshot: Snapshot,
     /// The file systems of the tree, the root's first.
     pub(crate) file_systems: Vec<FileSystemStatus>,
+    /// Waits for the locks of the tree, by rank.
+    pub(crate) locks: Vec<LockStatus>,
     /// Deferred freeing.
     pub(crate) rcu: RcuStatus,
     /// Memory of the process.
@@ -102,6 +104,19 @@ pub(crate) struct BudgetStatus {
     pub(crate) negatives: u64,
     /// Listings.
     pub(crate) listings: u64,
+}
+
+/// Waits for the locks of one rank.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LockStatus {
+    /// The name of the rank.
+    pub(crate) name: String,
+    /// Times that a thread found the lock taken and waited.
+    pub(crate) waits: u64,
+    /// Nanoseconds of these waits together.
+    pub(crate) waited_ns: u64,
+    /// The longest wait, in nanoseconds.
+    pub(crate) longest_ns: u64,
 }
 
 /// Deferred freeing.
@@ -169,6 +184,7 @@ impl ServedMount {
             pid: std::process::id(),
             snapshot,
             file_systems,
+            locks: vfs.lock_waits().map(LockStatus::from).collect(),
             rcu: RcuStatus {
                 grace_periods: rcu.grace_periods,
                 deferred_callbacks: rcu.deferred_callbacks,
@@ -223,6 +239,20 @@ fn file_system(at: &str, source: &str, names: NameStats, stats: &CacheStats) -> 
         answered_by_listing: stats.answered_by_listing,
         looked: stats.looked,
         longest_look: stats.longest_look,
+    }
+}
+
+impl From<RankWaits> for LockStatus {
+    fn from(of: RankWaits) -> Self {
+        Self { name: of.name.into(), waits: of.waits, waited_ns: of.waited_ns, longest_ns: of.longest_ns }
+    }
+}
+
+impl LockStatus {
+    /// The counts since `earlier`, an older status of the same rank. The longest wait is that of all the time.
+    fn since(&self, earlier: &Self) -> Self {
+        let waits = self.waits.saturating_sub(earlier.waits);
+        Self { waits, waited_ns: self.waited_ns.saturating_sub(earlier.waited_ns), ..self.clone() }
     }
 }
 
@@ -295,8 +325,12 @@ impl Status {
                 earlier.file_systems.iter().find(|before| (&before.at, &before.source) == (&now.at, &now.source));
             before.map_or_else(|| now.clone(), |before| now.since(before))
         });
+        let locks = self.locks.iter().map(|now| {
+            let before = earlier.locks.iter().find(|before| before.name == now.name);
+            before.map_or_else(|| now.clone(), |before| now.since(before))
+        });
         let (snapshot, file_systems) = (self.snapshot.since(&earlier.snapshot), file_systems.collect());
-        Self { snapshot, file_systems, ..self.clone() }
+        Self { snapshot, file_systems, locks: locks.collect(), ..self.clone() }
     }
 
     /// A figure of the caches, by name.

@@ -1,7 +1,7 @@
 //! The status of a mount as tables of text.
 
 use super::units::{bytes, grouped, per_second, percent, rate, time, utc};
-use crate::control::{FileSystemStatus, HostStatus, Status};
+use crate::control::{FileSystemStatus, HostStatus, LockStatus, Status};
 use fuse::{Gauge, Op, OpStats};
 
 /// The error of a lookup of a name that does not exist.
@@ -21,6 +21,7 @@ pub(super) fn full(status: &Status) -> String {
     page += &walks(status);
     page += "\n";
     page += &status.file_systems.iter().map(file_system).collect::<String>();
+    page += &locks(&status.locks);
     page += &session(status);
     page += &process(status);
     page
@@ -136,6 +137,21 @@ fn caches(of: &FileSystemStatus) -> String {
     table(&rows)
 }
 
+/// The ranks of locks for which threads waited.
+fn locks(locks: &[LockStatus]) -> String {
+    let waited: Vec<_> = locks.iter().filter(|lock| lock.waits > 0).collect();
+    if waited.is_empty() {
+        return line("lock waits", &["none".into()]);
+    }
+    let row = |lock: &&LockStatus| {
+        let mean = lock.waited_ns / lock.waits;
+        vec![lock.name.clone(), grouped(lock.waits), time(lock.waited_ns), time(mean), time(lock.longest_ns)]
+    };
+    let mut rows = vec![["waits for", "count", "together", "mean", "longest"].map(String::from).to_vec()];
+    rows.extend(waited.iter().map(row));
+    table(&rows) + "\n"
+}
+
 fn session(status: &Status) -> String {
     let gauge = |name: &str| grouped(status.gauge(name));
     let kernel = [
@@ -218,6 +234,20 @@ mod tests {
     fn columns_stand_under_one_another() {
         let rows = [vec!["a".into(), "count".into()], vec!["longer".into(), "µ1".into()]];
         assert_eq!(table(&rows), "a       count\nlonger     µ1\n");
+    }
+
+    #[test]
+    fn only_locks_that_threads_waited_for_have_a_row() {
+        let lock =
+            |name: &str, waits, waited_ns, longest_ns| LockStatus { name: name.into(), waits, waited_ns, longest_ns };
+        assert_eq!(locks(&[lock("renames", 0, 0, 0)]), "lock waits none\n");
+        let waited = [lock("renames", 0, 0, 0), lock("a directory's lock", 1200, 3_600_000, 150_000)];
+        let expected = "\
+waits for           count  together     mean  longest
+a directory's lock  1,200   3.60 ms  3.00 µs   150 µs
+
+";
+        assert_eq!(locks(&waited), expected);
     }
 
     #[test]

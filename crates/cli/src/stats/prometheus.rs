@@ -1,9 +1,10 @@
 //! The status of a mount as a page for Prometheus: the session's families, and those of caches, RCU, process and
 //! directories.
 
-use crate::control::{BudgetStatus, FileSystemStatus, HostStatus, Status};
+use crate::control::{BudgetStatus, FileSystemStatus, HostStatus, LockStatus, Status};
 use fuse::prometheus::FamilyKind::{self, Counter, Gauge};
 use fuse::prometheus::Page;
+use std::time::Duration;
 
 /// The page.
 pub(crate) fn text(status: &Status) -> String {
@@ -24,6 +25,7 @@ pub(crate) fn text(status: &Status) -> String {
         ("lightfoot_resident_memory_peak_bytes", Gauge, "Highest memory of the process", memory.peak_bytes),
     ];
     figures.iter().for_each(|(name, kind, help, value)| page.family(name, *kind, help).sample(&[], value));
+    write_locks(&status.locks, &mut page);
     write_hosts(&status.hosts, &mut page);
     page.into_text()
 }
@@ -57,6 +59,16 @@ fn write_file_systems(file_systems: &[FileSystemStatus], page: &mut Page) {
         let mut family = page.family(name, kind, help);
         file_systems.iter().for_each(|of| family.sample(&[("at", &of.at)], value(of)));
     }
+}
+
+/// Waits for the locks of the tree, with the name of the rank as a label.
+fn write_locks(locks: &[LockStatus], page: &mut Page) {
+    let mut family = page.family("lightfoot_lock_waits_total", Counter, "Waits of threads for a lock that was taken");
+    locks.iter().for_each(|lock| family.sample(&[("lock", &lock.name)], lock.waits));
+    let mut family = page.family("lightfoot_lock_wait_seconds_total", Counter, "Time that threads waited for locks");
+    locks
+        .iter()
+        .for_each(|lock| family.sample(&[("lock", &lock.name)], Duration::from_nanos(lock.waited_ns).as_secs_f64()));
 }
 
 fn write_hosts(hosts: &[HostStatus], page: &mut Page) {

@@ -12,6 +12,7 @@ use crate::dcache::object::ObjectFlags;
 use crate::dcache::slot::{entry_hash, link};
 use crate::dcache::superblock::SuperBlock;
 use crate::dcache::whole_path::Moving;
+use sync::{SeqRwLock, SeqRwWriteGuard};
 
 /// One end of a move: a locked directory, and a name in it.
 #[derive(Clone, Copy)]
@@ -93,9 +94,13 @@ impl SuperBlock {
     fn in_motion(&self, a: &Dentry, b: &Dentry, f: impl FnOnce()) {
         let _ranked = self.ranks.acquire(Rank::Renames);
         let (first, second) = self.renames.of_both(a, b);
-        let _first = first.write_lock();
-        let _second = second.map(sync::SeqRwLock::write_lock);
+        let _first = self.lock_renames(first);
+        let _second = second.map(|second| self.lock_renames(second));
         f();
+    }
+
+    fn lock_renames<'a>(&self, of: &'a SeqRwLock) -> SeqRwWriteGuard<'a> {
+        self.ranks.take_by(Rank::Renames, || of.try_write_lock(), || of.write_lock())
     }
 
     /// Makes running lookups in these directories repeat.

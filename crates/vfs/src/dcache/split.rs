@@ -292,7 +292,7 @@ impl SuperBlock {
             self.make_room(splits, slot, dir);
         }
         let ranked = self.ranks.acquire(Rank::Directory);
-        let lock = dir.lock.lock();
+        let lock = self.ranks.take(Rank::Directory, &dir.lock);
         if wants && !slot.owner.is(dir) && dir.object().is_hashed() {
             self.split(slot, dir);
         }
@@ -301,7 +301,7 @@ impl SuperBlock {
             return NameLock::new(self.ranks.taken(Rank::Directory, lock), None);
         }
         let at = StripeAt { slot: splits.slot_of(dir), stripe: stripe_of(hash) };
-        let stripe = splits.stripe(at).lock.lock();
+        let stripe = self.ranks.take(Rank::Directory, &splits.stripe(at).lock);
         MutexGuard::lend(lock);
         NameLock::new(self.ranks.taken(Rank::Directory, stripe), Some(splits.names(at)))
     }
@@ -320,7 +320,7 @@ impl SuperBlock {
             return Some(attr);
         }
         let _ranked = self.ranks.acquire(Rank::Directory);
-        let lock = dir.lock.lock();
+        let lock = self.ranks.take(Rank::Directory, &dir.lock);
         if !slot.owner.is(dir) {
             return inode.fresh_attr();
         }

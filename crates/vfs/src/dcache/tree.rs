@@ -12,7 +12,7 @@
 //! The globals of Linux's `fs/dcache.c` and `fs/namespace.c`, of one tree; own code.
 
 use crate::base::name::NameKey;
-use crate::base::rank::Ranks;
+use crate::base::rank::{Rank, Ranks};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fallback::Fallbacks;
 use crate::dcache::mountpoints::Mountpoints;
@@ -102,12 +102,16 @@ impl Renames {
     }
 
     /// Blocks renames out of and into the directories of `set`, in the order that renames lock in. Other callers of this
-    /// may come in too. The caller has acquired [`Rank::Renames`](crate::base::rank::Rank::Renames).
-    pub(crate) fn block(&self, set: RenameSet) -> Vec<SeqRwReadGuard<'_>> {
+    /// may come in too. The caller has acquired [`Rank::Renames`] of `ranks`.
+    pub(crate) fn block(&self, set: RenameSet, ranks: &Ranks) -> Vec<SeqRwReadGuard<'_>> {
         // A thread must not allocate while it holds a spinning lock, so the vector gets its room now.
         let mut held = Vec::with_capacity(set.0.count_ones() as usize);
         let wanted = self.0.iter().enumerate().filter(|(index, _)| set.0 >> index & 1 != 0);
-        held.extend(wanted.map(|(_, sequence)| sequence.read_lock()));
+        held.extend(
+            wanted.map(|(_, sequence)| {
+                ranks.take_by(Rank::Renames, || sequence.try_read_lock(), || sequence.read_lock())
+            }),
+        );
         held
     }
 

@@ -72,7 +72,7 @@ fn blocking_path(
     let mut path = Vec::with_capacity(PATH_MAX);
     loop {
         let _ranked = tree.ranks.acquire(Rank::Renames);
-        let _renames = tree.renames.block(dirs);
+        let _renames = tree.renames.block(dirs, &tree.ranks);
         let _mounts = tree.mount_seq.read_lock();
         let passed = climb(guard, place, root, mark, &mut path, |_| ());
         if dirs.contains(passed) {
@@ -183,7 +183,7 @@ mod tests {
             let mut dirs = RenameSet::default();
             [x, y, root.dentry].iter().for_each(|dir| dirs.add(dir));
             // As another such path does, for as long as it climbs.
-            let (_renames, _mounts) = (tree.renames.block(dirs), tree.mount_seq.read_lock());
+            let (_renames, _mounts) = (tree.renames.block(dirs, &tree.ranks), tree.mount_seq.read_lock());
             assert_eq!(blocking_path(tree, &tree.domain.read(), p, root, b"", RenameSet::default()), b"/x/p");
             assert!(dirs.contains(dirs) && !RenameSet::default().contains(dirs));
         });

@@ -124,7 +124,7 @@ impl SuperBlock {
         }
         if let Some(at) = splits.stripe_in(dir, hash) {
             let ranked = self.ranks.acquire(Rank::Directory);
-            let lock = splits.lock_at(at).lock();
+            let lock = self.ranks.take(Rank::Directory, splits.lock_at(at));
             drop(ranked);
             if splits.slots[at.slot].serves(dir) {
                 return NameLock::new(self.ranks.taken(Rank::Directory, lock), Some(splits.names(at)));

@@ -48,6 +48,7 @@ fn status(rounds: u64) -> Status {
             file_system("/src", "/home/x/src", rounds, Some([256 << 20, 32 << 20, 32 << 20])),
             file_system("/a/place/far/below/the/root", "/srv", rounds, Some([60 << 20, 40 << 20, 1 << 20])),
         ],
+        locks: Vec::new(),
         rcu: Default::default(),
         memory: Default::default(),
         hosts: Vec::new(),
