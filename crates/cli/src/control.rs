@@ -16,7 +16,7 @@ mod locked_dir;
 mod status;
 
 pub(crate) use find::find;
-pub(crate) use status::{BudgetStatus, FileSystemStatus, HostStatus, LockStatus, ServedMount, Status};
+pub(crate) use status::{FileSystemStatus, HostStatus, LockStatus, ServedMount, Status};
 
 use crate::command_error::CommandError;
 use fuse::mountinfo::{self, MountInfo};

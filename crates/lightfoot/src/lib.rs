@@ -62,6 +62,7 @@
 //! |---------|--------------|
 //! | `host`  | host directories as file systems: `Vfs::host`, `HostFs` |
 //! | `fuse`  | mounts of a tree, or of a part of it, on a directory of the host: `Vfs::mount`, the module `fuse` |
+//! | `serde` | `Serialize` for reports ([`CacheStats`], [`MountInfo`], [`RcuStats`]...) and events; `Deserialize` too for [`Budget`] and [`MountFlags`] |
 //!
 //! The crate builds on Linux only.
 //!

@@ -87,6 +87,7 @@ pub struct RcuDomain {
 
 /// How readers order themselves against writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum ReaderMode {
     /// A compiler fence in the reader, `membarrier(2)` in the writer.
     Membarrier,
@@ -96,6 +97,7 @@ pub enum ReaderMode {
 
 /// Counts of a domain; see [`RcuDomain::stats`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RcuStats {
     /// Grace periods that ended (one serves many batches).

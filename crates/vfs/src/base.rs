@@ -12,3 +12,5 @@ pub(crate) mod flags;
 pub(crate) mod name;
 pub(crate) mod packed_attr;
 pub(crate) mod rank;
+#[cfg(feature = "serde")]
+pub(crate) mod serde;

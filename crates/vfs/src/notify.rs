@@ -70,6 +70,7 @@ const FILTER: usize = 64;
 
 /// What happened; `inotify(7)`'s word in parentheses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub enum EventKind {
     /// A name was created or linked in the directory (`IN_CREATE`).
@@ -96,6 +97,7 @@ pub enum EventKind {
 
 /// One change.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Event {
     /// What happened.
@@ -106,6 +108,7 @@ pub struct Event {
     pub cookie: u32,
     /// The path from the watched place, without a leading slash; one name, unless a subtree is watched.
     /// Empty: the watched place itself.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::base::serde::path"))]
     pub path: PathBuf,
 }
 

@@ -82,9 +82,9 @@ pub(crate) struct FileSystemStatus {
     /// Bytes of entries, used or free.
     pub(crate) slot_bytes: u64,
     /// What counts against the budget.
-    pub(crate) used: BudgetStatus,
+    pub(crate) used: Budget,
     /// What the caches may hold; `None`: the names are the file system's data, so they have no limit here.
-    pub(crate) budget: Option<BudgetStatus>,
+    pub(crate) budget: Option<Budget>,
     /// Entries that were evicted to make room.
     pub(crate) evicted: u64,
     /// Names that a cached listing answered.
@@ -93,17 +93,6 @@ pub(crate) struct FileSystemStatus {
     pub(crate) looked: u64,
     /// The most slots that were examined at once.
     pub(crate) longest_look: u64,
-}
-
-/// Bytes of the caches of a file system.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct BudgetStatus {
-    /// Entries.
-    pub(crate) entries: u64,
-    /// Negative entries.
-    pub(crate) negatives: u64,
-    /// Listings.
-    pub(crate) listings: u64,
 }
 
 /// Waits for the locks of one rank.
@@ -225,16 +214,8 @@ fn file_system(at: &str, source: &str, names: NameStats, stats: &CacheStats) -> 
         live: stats.live_dentries as u64,
         held: stats.held as u64,
         slot_bytes: stats.slot_bytes as u64,
-        used: BudgetStatus {
-            entries: stats.entry_bytes,
-            negatives: stats.negative_bytes,
-            listings: stats.listing_bytes,
-        },
-        budget: stats.budget.map(|Budget { entries, negatives, listings }| BudgetStatus {
-            entries,
-            negatives,
-            listings,
-        }),
+        used: Budget { entries: stats.entry_bytes, negatives: stats.negative_bytes, listings: stats.listing_bytes },
+        budget: stats.budget,
         evicted: stats.evicted,
         answered_by_listing: stats.answered_by_listing,
         looked: stats.looked,

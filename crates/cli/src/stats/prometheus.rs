@@ -1,10 +1,11 @@
 //! The status of a mount as a page for Prometheus: the session's families, and those of caches, RCU, process and
 //! directories.
 
-use crate::control::{BudgetStatus, FileSystemStatus, HostStatus, LockStatus, Status};
+use crate::control::{FileSystemStatus, HostStatus, LockStatus, Status};
 use fuse::prometheus::FamilyKind::{self, Counter, Gauge};
 use fuse::prometheus::Page;
 use std::time::Duration;
+use vfs::Budget;
 
 /// The page.
 pub(crate) fn text(status: &Status) -> String {
@@ -32,7 +33,7 @@ pub(crate) fn text(status: &Status) -> String {
 
 /// Families with the mount point in the tree as a label.
 fn write_file_systems(file_systems: &[FileSystemStatus], page: &mut Page) {
-    let kinds = |of: &BudgetStatus| [("entries", of.entries), ("negatives", of.negatives), ("listings", of.listings)];
+    let kinds = |of: &Budget| [("entries", of.entries), ("negatives", of.negatives), ("listings", of.listings)];
     let mut family = page.family("lightfoot_cache_used_bytes", Gauge, "What counts against the budgets of the caches");
     for of in file_systems {
         kinds(&of.used).iter().for_each(|(cache, bytes)| family.sample(&[("at", &of.at), ("cache", cache)], bytes));

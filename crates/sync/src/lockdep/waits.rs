@@ -21,6 +21,7 @@ pub(super) const RANKS: usize = 16;
 
 /// How threads waited for the locks of one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RankWaits {
     /// The name of the rank.

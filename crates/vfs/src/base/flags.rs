@@ -42,6 +42,7 @@ bitflags! {
 
     /// Flags of a mount, by the numbers of `mount(2)`.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    #[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
     pub struct MountFlags: u32 {
         /// No changes through this mount: `EROFS`.
         const RDONLY = 1;

@@ -64,6 +64,8 @@ pub(crate) const SLOT: u64 = size_of::<Dentry>() as u64 + size_of::<crate::dcach
 
 /// Budgets of one file system's cache, in bytes. Each has room for at least 4,096 entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Budget {
     /// Entries with their inodes: 256 bytes each, plus names of more than 32 bytes and bodies of symbolic
     /// links. Ignored for a file system whose names live in the cache.

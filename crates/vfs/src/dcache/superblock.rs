@@ -139,6 +139,7 @@ impl Versions {
 
 /// The contents of an instance's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CacheStats {
     /// Entries in the table, of all file systems of the tree; exact unless names come or go meanwhile.

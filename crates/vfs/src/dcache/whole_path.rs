@@ -207,6 +207,7 @@ pub(crate) struct Options {
 
 /// What the table of whole paths has and did.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct WholePathStats {
     /// Bytes of the table; 0 if the tree has none.

@@ -8,6 +8,7 @@ use crate::mount::place::OwnedPlace;
 /// The result of [`Context::statvfs`](crate::Context::statvfs): storage of the file system, and flags of the
 /// mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct StatVfs {
     /// Total and free storage of the file system.

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 /// One mount, as in `proc_pid_mountinfo(5)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct MountInfo {
     /// Its number.
@@ -23,8 +24,10 @@ pub struct MountInfo {
     /// `st_dev` of its files.
     pub dev: u64,
     /// Its root, as a path in its file system.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::base::serde::path"))]
     pub root: PathBuf,
     /// Its mount point, as a path from the context's root.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::base::serde::path"))]
     pub mountpoint: PathBuf,
     /// Its flags.
     pub flags: MountFlags,
@@ -34,9 +37,11 @@ pub struct MountInfo {
 
 /// A file or directory that keeps a mount busy.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Holder {
     /// Its path; followed by ` (deleted)` if its name was removed.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::base::serde::path"))]
     pub path: PathBuf,
     /// References on it.
     pub references: u32,

@@ -66,6 +66,7 @@ pub struct Written {
 
 /// Total and free storage of a file system: `statvfs(3)` without the mount's flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct StatFs {
     /// Magic number of the type: `statfs(2)`.
     pub kind: u64,

@@ -1,6 +1,6 @@
 //! Names and caches of the file systems: one line each, or one of them in four.
 
-use crate::control::{BudgetStatus, FileSystemStatus};
+use crate::control::FileSystemStatus;
 use crate::stats::top::view::View;
 use crate::stats::units::{bytes, grouped, percent, rate};
 use message::show;
@@ -8,6 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 use ratatui::text::{Line, Span};
 use std::path::Path;
+use vfs::Budget;
 
 /// The width of a mount point in the list.
 const MOUNTPOINT: usize = 18;
@@ -19,7 +20,7 @@ const FIGURE: usize = 10;
 const BAR: usize = 14;
 
 /// The bytes of one kind.
-type Kind = fn(&BudgetStatus) -> u64;
+type Kind = fn(&Budget) -> u64;
 
 /// The kinds of bytes that have budgets.
 const KINDS: [(&str, Kind); 3] =

@@ -1,12 +1,13 @@
 //! The whole screen as text, in several sizes and states.
 
 use super::*;
-use crate::control::{BudgetStatus, FileSystemStatus};
+use crate::control::FileSystemStatus;
 use crate::stats::top::view::After;
 use fuse::{OpStats, Snapshot};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use vfs::Budget;
 
 /// The status of a mount that has done `rounds` rounds of the same, one each second.
 fn status(rounds: u64) -> Status {
@@ -56,7 +57,7 @@ fn status(rounds: u64) -> Status {
 }
 
 fn file_system(at: &str, source: &str, rounds: u64, budget: Option<[u64; 3]>) -> FileSystemStatus {
-    let bytes = |[entries, negatives, listings]: [u64; 3]| BudgetStatus { entries, negatives, listings };
+    let bytes = |[entries, negatives, listings]: [u64; 3]| Budget { entries, negatives, listings };
     FileSystemStatus {
         at: at.into(),
         source: source.into(),
