@@ -310,7 +310,7 @@ impl FileSystem for Gated {
         Ok(())
     }
 
-    fn statfs(&self) -> Result<StatFs, Errno> {
+    fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {
         Ok(StatFs::default())
     }
 }

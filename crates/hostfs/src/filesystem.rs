@@ -101,7 +101,13 @@ impl FileSystem for HostFs {
         self.shared.read_link(inode)
     }
 
-    fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
+    fn read_dir(
+        &self,
+        _: &Request,
+        dir: &Inode,
+        after: u64,
+        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
         self.shared.read_dir(dir, after, emit)
     }
 
@@ -140,7 +146,7 @@ impl FileSystem for HostFs {
         self.shared.attributes(inode)
     }
 
-    fn birth(&self, inode: &Inode) -> Result<Option<i64>, Errno> {
+    fn birth(&self, _: &Request, inode: &Inode) -> Result<Option<i64>, Errno> {
         self.shared.birth(inode)
     }
 
@@ -156,7 +162,7 @@ impl FileSystem for HostFs {
         self.shared.backing(inode, flags)
     }
 
-    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         self.shared.read_at(inode, offset, buf)
     }
 
@@ -194,19 +200,19 @@ impl FileSystem for HostFs {
         self.shared.allocate(request, inode, how, keep_size, offset, len)
     }
 
-    fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+    fn seek(&self, _: &Request, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
         self.shared.seek(inode, offset, what)
     }
 
-    fn sync(&self, inode: &Inode, data_only: bool) -> Result<(), Errno> {
+    fn sync(&self, _: &Request, inode: &Inode, data_only: bool) -> Result<(), Errno> {
         self.shared.sync(inode, data_only)
     }
 
-    fn flush(&self, inode: &Inode) -> Result<(), Errno> {
+    fn flush(&self, _: &Request, inode: &Inode) -> Result<(), Errno> {
         self.shared.flush(inode)
     }
 
-    fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+    fn get_xattr(&self, _: &Request, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         self.shared.get_xattr(inode, name)
     }
 
@@ -225,11 +231,11 @@ impl FileSystem for HostFs {
         self.shared.remove_xattr(request, inode, name)
     }
 
-    fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
+    fn list_xattrs(&self, _: &Request, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
         self.shared.list_xattrs(inode)
     }
 
-    fn statfs(&self) -> Result<StatFs, Errno> {
+    fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {
         self.shared.statfs()
     }
 

@@ -81,7 +81,13 @@ impl FileSystem for Assets {
 
     /// Entries after the one with the cookie `after`. A cookie is above 0 and stays the same for an entry: its place in
     /// the list is enough.
-    fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
+    fn read_dir(
+        &self,
+        _: &Request,
+        dir: &Inode,
+        after: u64,
+        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
         for (place, node) in self.children(dir.node() as usize).filter(|(place, _)| *place as u64 > after) {
             let kind = if node.contents.is_some() { S_IFREG } else { S_IFDIR };
             let entry = DirEntry { name: node.name.as_bytes().into(), ino: place as u64 + 1, kind };
@@ -92,7 +98,7 @@ impl FileSystem for Assets {
         Ok(())
     }
 
-    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         let contents = self.nodes[inode.node() as usize].contents.ok_or(Errno::EISDIR)?.as_bytes();
         let rest = usize::try_from(offset).ok().and_then(|offset| contents.get(offset..)).unwrap_or_default();
         let len = rest.len().min(buf.len());

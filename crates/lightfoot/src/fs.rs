@@ -41,7 +41,7 @@ pub use vfs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IF
 ///         Ok(NewInode { node: 2, attr, ..NewInode::default() })
 ///     }
 ///
-///     fn read_at(&self, _: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+///     fn read_at(&self, _: &Request, _: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
 ///         let rest = b"hello".get(offset as usize..).unwrap_or_default();
 ///         let len = rest.len().min(buf.len());
 ///         buf[..len].copy_from_slice(&rest[..len]);
@@ -193,7 +193,7 @@ pub use vfs::NewInode;
 /// A file that the VFS has, as it passes it to methods of [`FileSystem`]. `node` is the number that you gave it.
 ///
 /// ```
-/// use lightfoot::fs::{FileSystem, Inode, Layer, S_IFREG};
+/// use lightfoot::fs::{FileSystem, Inode, Layer, Request, S_IFREG};
 /// use lightfoot::{Errno, RamFs, Vfs};
 ///
 /// /// Reports each read.
@@ -206,10 +206,10 @@ pub use vfs::NewInode;
 ///         &self.0
 ///     }
 ///
-///     fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+///     fn read_at(&self, request: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
 ///         println!("read from {offset} of file {}, which has {} bytes", inode.node(), inode.size());
 ///         # assert_eq!(inode.attr().kind(), S_IFREG);
-///         self.0.read_at(inode, offset, buf)
+///         self.0.read_at(request, inode, offset, buf)
 ///     }
 /// }
 /// # let ctx = Vfs::new(Traced(RamFs::new())).context();

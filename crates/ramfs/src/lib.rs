@@ -250,7 +250,7 @@ impl FileSystem for RamFs {
         }
     }
 
-    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         let left = usize::try_from(inode.size().saturating_sub(offset)).unwrap_or(usize::MAX);
         let len = buf.len().min(left);
         let buf = &mut buf[..len];
@@ -283,7 +283,7 @@ impl FileSystem for RamFs {
         self.data_of(inode)?.allocate(self.purse(request), how, offset, len)
     }
 
-    fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+    fn seek(&self, _: &Request, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
         let end = inode.size();
         let found = match (inode.data::<Data>(), what) {
             (Some(data), what) => data.seek(&self.readers, offset, what),
@@ -296,7 +296,7 @@ impl FileSystem for RamFs {
         }
     }
 
-    fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+    fn get_xattr(&self, _: &Request, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         inode.data::<Data>().ok_or(Errno::ENODATA)?.xattr(&self.readers, name)
     }
 
@@ -315,11 +315,11 @@ impl FileSystem for RamFs {
         inode.data::<Data>().ok_or(Errno::ENODATA)?.remove_xattr(self.purse(request), name)
     }
 
-    fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
+    fn list_xattrs(&self, _: &Request, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
         Ok(inode.data::<Data>().map(|data| data.xattr_names(&self.readers)).unwrap_or_default())
     }
 
-    fn statfs(&self) -> Result<StatFs, Errno> {
+    fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {
         Ok(self.limits.statfs())
     }
 

@@ -54,10 +54,14 @@ impl World {
         context
     }
 
+    fn stat(&self) -> StatFs {
+        self.root.statvfs(Base::CWD, b"/").unwrap().fs
+    }
+
     /// Free blocks and inodes.
     fn free(&self) -> (u64, u64) {
         self.vfs.barrier();
-        let stat = self.fs.ram.statfs().unwrap();
+        let stat = self.stat();
         (stat.blocks_free, stat.files_free)
     }
 
@@ -171,9 +175,9 @@ fn data_and_holes_are_found_up_to_the_end() {
     let world = World::new(limits(100, 100));
     let file = create(&world.root, "/f").unwrap();
     let check = |expected: [(u64, SeekFor, Result<u64, Errno>); 3]| {
-        world.visit("/f", move |ram, _, inode| {
+        world.visit("/f", move |ram, request, inode| {
             for (offset, what, answer) in expected {
-                assert_eq!(ram.seek(inode, offset, what), answer, "{offset} {what:?}");
+                assert_eq!(ram.seek(request, inode, offset, what), answer, "{offset} {what:?}");
             }
         });
     };
@@ -193,14 +197,14 @@ fn attributes_go_with_their_file() {
     world.root.mkdir(Base::CWD, b"/d", 0o755).unwrap();
     world.visit("/d", |ram, request, inode| {
         let set = |name: &[u8], len| ram.set_xattr(request, inode, name, &vec![1; len], SetXattr::Any);
-        assert_eq!(ram.get_xattr(inode, b"user.x"), Err(Errno::ENODATA));
-        assert_eq!(ram.list_xattrs(inode), Ok(Vec::new()));
+        assert_eq!(ram.get_xattr(request, inode, b"user.x"), Err(Errno::ENODATA));
+        assert_eq!(ram.list_xattrs(request, inode), Ok(Vec::new()));
         assert_eq!(ram.remove_xattr(request, inode, b"user.x"), Err(Errno::ENODATA));
         assert_eq!(set(b"user.x", 2 * PAGE), Ok(()));
         assert_eq!(set(b"system.posix_acl_default", 28), Ok(()));
         assert_eq!(set(b"user.y", 2 * PAGE), Err(Errno::ENOSPC));
-        assert_eq!(ram.get_xattr(inode, b"user.x").unwrap().len(), 2 * PAGE);
-        assert_eq!(ram.list_xattrs(inode).unwrap().len(), 2);
+        assert_eq!(ram.get_xattr(request, inode, b"user.x").unwrap().len(), 2 * PAGE);
+        assert_eq!(ram.list_xattrs(request, inode).unwrap().len(), 2);
         assert_eq!(ram.remove_xattr(request, inode, b"system.posix_acl_default"), Ok(()));
     });
     assert_eq!(world.free(), (1, 98));
@@ -217,7 +221,7 @@ fn options_say_what_the_root_is_and_how_names_are_compared() {
     let folding = RamFs::with_options(&RamOptions { case_insensitive: true, ..RamOptions::default() });
     assert!(folding.traits().name_rules.is_some_and(|rules| rules.equal(b"A", b"a")));
     // The root is there, whatever the limits.
-    let stat = RamFs::with_limits(limits(0, 0)).statfs().unwrap();
+    let stat = World::new(limits(0, 0)).stat();
     assert_eq!((stat.files, stat.files_free), (1, 0));
 }
 

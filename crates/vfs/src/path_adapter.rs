@@ -315,7 +315,13 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
 
     /// In the order of a hash of the names, which is also the cookie: other entries never change an entry's
     /// position.
-    fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
+    fn read_dir(
+        &self,
+        _: &Request,
+        dir: &Inode,
+        after: u64,
+        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
         let path = self.path(dir)?;
         let entries = self.back.read_dir(&path.path)?.into_iter().map(|entry| (self.cookie(&entry.name), entry));
         let mut entries: Vec<_> = entries.filter(|(cookie, _)| *cookie > after).collect();
@@ -369,7 +375,7 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         if set == SetAttr::default() { Ok(()) } else { self.back.set_attr(&self.path(inode)?.path, &set) }
     }
 
-    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         self.back.read_at(&self.path(inode)?.path, offset, buf)
     }
 
@@ -394,18 +400,18 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
     }
 
     /// Without knowledge of holes: everything below the end is data.
-    fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+    fn seek(&self, _: &Request, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
         match what {
             SeekFor::Data => Ok(offset),
             SeekFor::Hole => Ok(inode.size()),
         }
     }
 
-    fn sync(&self, inode: &Inode, data_only: bool) -> Result<(), Errno> {
+    fn sync(&self, _: &Request, inode: &Inode, data_only: bool) -> Result<(), Errno> {
         self.back.sync(&self.path(inode)?.path, data_only)
     }
 
-    fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+    fn get_xattr(&self, _: &Request, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         self.back.get_xattr(&self.path(inode)?.path, name)
     }
 
@@ -424,11 +430,11 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         self.back.remove_xattr(&self.path(inode)?.path, name)
     }
 
-    fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
+    fn list_xattrs(&self, _: &Request, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
         self.back.list_xattrs(&self.path(inode)?.path)
     }
 
-    fn statfs(&self) -> Result<StatFs, Errno> {
+    fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {
         self.back.statfs()
     }
 

@@ -55,7 +55,13 @@ impl FileSystem for Shared {
         Ok(inode(dir.node().wrapping_mul(0x1_0000_01b3) ^ (number + 2) << 1 | u64::from(is_dir), is_dir))
     }
 
-    fn read_dir(&self, _: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
+    fn read_dir(
+        &self,
+        _: &Request,
+        _: &Inode,
+        after: u64,
+        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
         self.0.listings.fetch_add(1, Relaxed);
         let listed = self.0.listed.lock().unwrap();
         for (at, name) in listed.iter().enumerate().skip(after as usize) {

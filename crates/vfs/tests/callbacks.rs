@@ -75,7 +75,7 @@ impl FileSystem for Fs {
         Ok(())
     }
 
-    fn permission(&self, _: &Credentials, inode: &Inode, _: u32) -> Permission {
+    fn permission(&self, _: &Request, inode: &Inode, _: u32) -> Permission {
         inode.data_or(|| Data { counts: self.counts.clone() });
         Permission::ByMode
     }

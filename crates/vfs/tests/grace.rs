@@ -1,8 +1,8 @@
 //! Calls of a file system are outside of read sections: while one blocks, grace periods end.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MAY_READ, NewInode, OpenFlags, Permission,
-    Request, S_IFDIR, S_IFREG, Scope, Vfs,
+    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MAY_READ, NewInode, OpenFlags, Permission, Request,
+    S_IFDIR, S_IFREG, Scope, Vfs,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -55,7 +55,7 @@ impl FileSystem for Waiting {
         Ok(())
     }
 
-    fn permission(&self, _: &Credentials, _: &Inode, _: u32) -> Permission {
+    fn permission(&self, _: &Request, _: &Inode, _: u32) -> Permission {
         self.wait("permission");
         Permission::ByMode
     }

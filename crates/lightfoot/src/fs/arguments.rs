@@ -148,7 +148,7 @@ pub use vfs::Written;
 /// The result of a file system's own check of permissions, which [`FsTraits::own_permissions`](super::FsTraits) turns on.
 ///
 /// ```
-/// use lightfoot::fs::{FileSystem, FsTraits, Inode, Layer, Permission};
+/// use lightfoot::fs::{FileSystem, FsTraits, Inode, Layer, Permission, Request};
 /// use lightfoot::{Credentials, Errno, RamFs, Vfs};
 ///
 /// /// Belongs to one user; to root, too, it is closed.
@@ -165,8 +165,8 @@ pub use vfs::Written;
 ///         FsTraits { own_permissions: true, ..self.0.traits() }
 ///     }
 ///
-///     fn permission(&self, cred: &Credentials, _: &Inode, _: u32) -> Permission {
-///         if cred.uid == self.1 { Permission::ByMode } else { Permission::Is(Err(Errno::EACCES)) }
+///     fn permission(&self, request: &Request, _: &Inode, _: u32) -> Permission {
+///         if request.uid == self.1 { Permission::ByMode } else { Permission::Is(Err(Errno::EACCES)) }
 ///     }
 /// }
 ///

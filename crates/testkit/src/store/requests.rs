@@ -100,7 +100,13 @@ impl FileSystem for Store {
         new.link_body.ok_or(Errno::EINVAL)
     }
 
-    fn read_dir(&self, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
+    fn read_dir(
+        &self,
+        _: &Request,
+        dir: &Inode,
+        after: u64,
+        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
         let parent = dir.node();
         let listed = self.serve(Call::ReadDir { dir }, |nodes| Ok(nodes.list(parent, after)))?;
         let _ = listed.into_iter().all(|(entry, cookie)| emit(entry, cookie));
@@ -122,7 +128,7 @@ impl FileSystem for Store {
             }
             attr.ino = nodes.create(attr, link_body);
             nodes.enter(parent, name, attr.ino);
-            nodes.touch(parent, request.now);
+            nodes.touch(parent, request.now());
             Ok(attr.ino)
         })
     }
@@ -140,9 +146,9 @@ impl FileSystem for Store {
             if nodes.find(parent, name).is_ok() {
                 return Err(Errno::EEXIST);
             }
-            nodes.get_mut(node)?.attr.ctime = request.now;
+            nodes.get_mut(node)?.attr.ctime = request.now();
             nodes.enter(parent, name, node);
-            nodes.touch(parent, request.now);
+            nodes.touch(parent, request.now());
             Ok(())
         })
     }
@@ -153,7 +159,7 @@ impl FileSystem for Store {
             nodes.check(parent, name, node)?;
             nodes.check_empty(node)?;
             nodes.remove(parent, name);
-            nodes.touch(parent, request.now);
+            nodes.touch(parent, request.now());
             Ok(())
         })
     }
@@ -163,8 +169,8 @@ impl FileSystem for Store {
         let by_node = NodeRename::of(moved);
         self.serve(Call::Rename { dir, name, inode, new_dir, new_name, target }, |nodes| {
             rename(nodes, &by_node)?;
-            nodes.touch(by_node.from, request.now);
-            nodes.touch(by_node.to, request.now);
+            nodes.touch(by_node.from, request.now());
+            nodes.touch(by_node.to, request.now());
             Ok(())
         })
     }
@@ -172,7 +178,7 @@ impl FileSystem for Store {
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         let node = inode.node();
         self.serve(Call::SetAttr { inode, set }, |nodes| {
-            nodes.get_mut(node)?.set_attr(set, request.now);
+            nodes.get_mut(node)?.set_attr(set, request.now());
             Ok(())
         })
     }
@@ -190,7 +196,7 @@ impl FileSystem for Store {
         let _ = self.serve(Call::Release { inode, flags }, |_| Ok(()));
     }
 
-    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         let node = inode.node();
         self.serve(Call::ReadAt { inode }, |nodes| Ok(nodes.get(node)?.read(offset, buf)))
     }
@@ -198,14 +204,14 @@ impl FileSystem for Store {
     fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
         let node = inode.node();
         self.serve(Call::WriteAt { inode }, |nodes| {
-            let blocks = nodes.get_mut(node)?.write(offset, data, request.now);
+            let blocks = nodes.get_mut(node)?.write(offset, data, request.now());
             Ok(Written { len: data.len(), blocks })
         })
     }
 
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
         let node = inode.node();
-        self.serve(Call::SetLen { inode, len }, |nodes| Ok(nodes.get_mut(node)?.set_len(len, request.now)))
+        self.serve(Call::SetLen { inode, len }, |nodes| Ok(nodes.get_mut(node)?.set_len(len, request.now())))
     }
 
     fn allocate(
@@ -230,11 +236,11 @@ impl FileSystem for Store {
         })
     }
 
-    fn sync(&self, inode: &Inode, _: bool) -> Result<(), Errno> {
+    fn sync(&self, _: &Request, inode: &Inode, _: bool) -> Result<(), Errno> {
         self.serve(Call::Sync { inode }, |_| Ok(()))
     }
 
-    fn get_xattr(&self, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+    fn get_xattr(&self, _: &Request, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         let node = inode.node();
         self.serve(Call::Xattr { inode }, |nodes| nodes.get(node)?.xattr(name))
     }
@@ -249,7 +255,7 @@ impl FileSystem for Store {
         self.serve(Call::Xattr { inode }, |nodes| nodes.get_mut(node)?.remove_xattr(name))
     }
 
-    fn list_xattrs(&self, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
+    fn list_xattrs(&self, _: &Request, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
         let node = inode.node();
         self.serve(Call::Xattr { inode }, |nodes| Ok(nodes.get(node)?.xattr_names()))
     }

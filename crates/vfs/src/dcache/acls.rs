@@ -2,6 +2,7 @@
 //! checks.
 
 use crate::base::access::acl::{Acl, AclKind, Acls};
+use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
@@ -67,7 +68,8 @@ impl SuperBlock {
     /// Reads the ACLs of an inode from the file system, whose attributes were read just now. If they cannot be read, the
     /// group class has no permission; if that may change, the next use reads them again.
     pub(crate) fn fetch_acls(&self, inode: &Inode, attr: &Attr) {
-        let read = |kind: AclKind| match self.fs().get_xattr(inode, kind.xattr_name()) {
+        let system = Credentials::root();
+        let read = |kind: AclKind| match self.fs().get_xattr(&Request::of(&system), inode, kind.xattr_name()) {
             Ok(value) => Acl::from_xattr(&value),
             Err(Errno::ENODATA | Errno::EOPNOTSUPP) => Ok(None),
             Err(errno) => Err(errno),

@@ -76,9 +76,9 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::ENOSYS)
     }
 
-    /// Whether `cred` may do `mask` (of `MAY_*`) with `inode`. May block. [`Permission::NotHere`] is refused with `EACCES`.
+    /// Whether the caller may do `mask` (of `MAY_*`) with `inode`. May block. [`Permission::NotHere`] is refused with `EACCES`.
     /// Called only if [`FsTraits::own_permissions`].
-    fn permission(&self, _cred: &Credentials, _inode: &Inode, _mask: u32) -> Permission {
+    fn permission(&self, _request: &Request, _inode: &Inode, _mask: u32) -> Permission {
         Permission::ByMode
     }
 
@@ -95,7 +95,13 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `EIO`...
-    fn read_dir(&self, _dir: &Inode, _after: u64, _emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno> {
+    fn read_dir(
+        &self,
+        _request: &Request,
+        _dir: &Inode,
+        _after: u64,
+        _emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
         Err(Errno::ENOSYS)
     }
 
@@ -171,7 +177,7 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// As for [`FileSystem::attributes`].
-    fn birth(&self, _inode: &Inode) -> Result<Option<i64>, Errno> {
+    fn birth(&self, _request: &Request, _inode: &Inode) -> Result<Option<i64>, Errno> {
         Ok(None)
     }
 
@@ -197,7 +203,7 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `EIO`...
-    fn read_at(&self, _inode: &Inode, _offset: u64, _buf: &mut [u8]) -> Result<usize, Errno> {
+    fn read_at(&self, _request: &Request, _inode: &Inode, _offset: u64, _buf: &mut [u8]) -> Result<usize, Errno> {
         Err(Errno::EINVAL)
     }
 
@@ -269,7 +275,7 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `ENXIO` if no data follows.
-    fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+    fn seek(&self, _request: &Request, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
         match what {
             SeekFor::Data => Ok(offset),
             SeekFor::Hole => Ok(inode.size()),
@@ -280,7 +286,7 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `EIO`...
-    fn sync(&self, _inode: &Inode, _data_only: bool) -> Result<(), Errno> {
+    fn sync(&self, _request: &Request, _inode: &Inode, _data_only: bool) -> Result<(), Errno> {
         Ok(())
     }
 
@@ -290,7 +296,7 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `EIO`, `ENOSPC`, `EDQUOT`...
-    fn flush(&self, _inode: &Inode) -> Result<(), Errno> {
+    fn flush(&self, _request: &Request, _inode: &Inode) -> Result<(), Errno> {
         Ok(())
     }
 
@@ -298,7 +304,7 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `ENODATA` if it does not exist; `EOPNOTSUPP` if its kind is not supported.
-    fn get_xattr(&self, _inode: &Inode, _name: &[u8]) -> Result<Box<[u8]>, Errno> {
+    fn get_xattr(&self, _request: &Request, _inode: &Inode, _name: &[u8]) -> Result<Box<[u8]>, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 
@@ -329,15 +335,15 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `EOPNOTSUPP` if it has no extended attributes.
-    fn list_xattrs(&self, _inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
+    fn list_xattrs(&self, _request: &Request, _inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// Total and free storage.
+    /// Total and free storage, as far as it concerns `inode`, a file of this file system: a directory may have a quota.
     ///
     /// # Errors
     /// `ENOSYS` if it has no such figures.
-    fn statfs(&self) -> Result<StatFs, Errno> {
+    fn statfs(&self, _request: &Request, _inode: &Inode) -> Result<StatFs, Errno> {
         Err(Errno::ENOSYS)
     }
 

@@ -92,9 +92,9 @@ forward! {
     fn lookup(request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno>;
     fn revalidate(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno>;
     fn read_link(request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno>;
-    fn permission(cred: &Credentials, inode: &Inode, mask: u32) -> Permission;
+    fn permission(request: &Request, inode: &Inode, mask: u32) -> Permission;
     fn try_permission(cred: &Credentials, inode: UnheldInode<'_>, mask: u32) -> Permission;
-    fn read_dir(dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno>;
+    fn read_dir(request: &Request, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno>;
     fn create(request: &Request, dir: &Inode, name: &[u8], attr: &mut Attr, link_body: Option<&[u8]>) -> Result<u64, Errno>;
     fn create_unnamed(request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno>;
     fn link(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno>;
@@ -102,11 +102,11 @@ forward! {
     fn rename(request: &Request, rename: &Rename<'_>) -> Result<(), Errno>;
     fn set_attr(request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno>;
     fn attributes(request: &Request, inode: &Inode) -> Result<Attr, Errno>;
-    fn birth(inode: &Inode) -> Result<Option<i64>, Errno>;
+    fn birth(request: &Request, inode: &Inode) -> Result<Option<i64>, Errno>;
     fn open(request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno>;
     fn release(inode: &Inode, flags: OpenFlags);
     fn backing(inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>>;
-    fn read_at(inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno>;
+    fn read_at(request: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno>;
     fn write_at(request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno>;
     fn append(request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno>;
     fn copy_range(
@@ -116,14 +116,14 @@ forward! {
     fn allocate(
         request: &Request, inode: &Inode, how: Allocate, keep_size: bool, offset: u64, len: u64
     ) -> Result<u64, Errno>;
-    fn seek(inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno>;
-    fn sync(inode: &Inode, data_only: bool) -> Result<(), Errno>;
-    fn flush(inode: &Inode) -> Result<(), Errno>;
-    fn get_xattr(inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno>;
+    fn seek(request: &Request, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno>;
+    fn sync(request: &Request, inode: &Inode, data_only: bool) -> Result<(), Errno>;
+    fn flush(request: &Request, inode: &Inode) -> Result<(), Errno>;
+    fn get_xattr(request: &Request, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno>;
     fn set_xattr(request: &Request, inode: &Inode, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno>;
     fn remove_xattr(request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno>;
-    fn list_xattrs(inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno>;
-    fn statfs() -> Result<StatFs, Errno>;
+    fn list_xattrs(request: &Request, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno>;
+    fn statfs(request: &Request, inode: &Inode) -> Result<StatFs, Errno>;
     fn evict(inode: &Inode);
 }
 

@@ -1,10 +1,12 @@
 //! Places: uncounted ones of walks, held ones, and the starts of paths.
 
+use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, S_IFLNK, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::{NAME_MAX, PATH_MAX};
 use crate::dcache::dentry::Dentry;
+use crate::dcache::fs::Request;
 use crate::dcache::fs::Valid;
 use crate::dcache::inode::Inode;
 use crate::dcache::reclaim::{SLOT, SlotKind, name_bytes};
@@ -138,7 +140,7 @@ impl OwnedPlace {
     /// # Errors
     /// Those of [`crate::FileSystem::birth`].
     pub fn birth(&self) -> Result<Option<i64>, Errno> {
-        self.sb().fs().birth(self.inode()?)
+        self.sb().fs().birth(&Request::of(&Credentials::root()), self.inode()?)
     }
 
     /// Marks its attributes stale, as [`Inode::mark_stale`] does.

@@ -1,8 +1,9 @@
 //! Storage of a file system, and flags of its mount: `statvfs(3)`.
 
+use crate::base::access::credentials::Credentials;
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
-use crate::dcache::fs::StatFs;
+use crate::dcache::fs::{Request, StatFs};
 use crate::mount::place::OwnedPlace;
 
 /// The result of [`Context::statvfs`](crate::Context::statvfs): storage of the file system, and flags of the
@@ -25,6 +26,11 @@ impl OwnedPlace {
     /// # Errors
     /// `ENOSYS` if the file system has no such figures.
     pub fn statvfs(&self) -> Result<StatVfs, Errno> {
-        Ok(StatVfs { fs: self.sb().fs().statfs()?, dev: self.sb().dev, flags: self.mount().flags() })
+        self.statvfs_for(&Request::of(&Credentials::root()))
+    }
+
+    pub(crate) fn statvfs_for(&self, request: &Request) -> Result<StatVfs, Errno> {
+        let fs = self.sb().fs().statfs(request, self.inode()?)?;
+        Ok(StatVfs { fs, dev: self.sb().dev, flags: self.mount().flags() })
     }
 }

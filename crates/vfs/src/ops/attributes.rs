@@ -87,7 +87,7 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr
         return Err(Errno::EINVAL);
     }
     let request = Request::of(cred);
-    let now = request.now;
+    let now = request.now();
     let before = held.attr()?;
     let _whole = sb.lock_if_split(held.dentry());
     check(cred, sb, inode, &before, set)?;

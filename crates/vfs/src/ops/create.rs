@@ -44,7 +44,7 @@ impl Entry<'_, '_> {
         let mut attr = Attr::default();
         let acl = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut attr)?;
         let request = self.making();
-        (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
+        (attr.atime, attr.mtime, attr.ctime) = (request.now(), request.now(), request.now());
         let is_dir = attr.is_dir();
         if is_dir {
             self.check_links(dir)?;
@@ -65,7 +65,7 @@ impl Entry<'_, '_> {
             None => self.sb.add_in(&self.sb.domain.read(), self.names, slot, self.dir, self.named(), &new),
         };
         self.sb.begin_acls(&request, made, acl);
-        self.touch_dir(dir, 1, i32::from(is_dir), request.now);
+        self.touch_dir(dir, 1, i32::from(is_dir), request.now());
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
         Ok(made)
     }
@@ -242,7 +242,7 @@ impl Entry<'_, '_> {
                 return Err(Errno::ENOENT);
             }
             attr.nlink += 1;
-            attr.ctime = request.now;
+            attr.ctime = request.now();
             Ok(())
         })?;
         if let Err(errno) = self.sb.fs().link(&request, dir, self.last.name, inode) {
@@ -260,7 +260,7 @@ impl Entry<'_, '_> {
         let (inode, valid) = (InodeRef::again(inode), self.sb.valid_in(self.dir));
         let made = self.sb.add_alias(self.names, slot, self.dir, self.named(), inode, valid);
         self.sb.note_change(self.dir);
-        self.touch_dir(dir, 1, 0, request.now);
+        self.touch_dir(dir, 1, 0, request.now());
         publish::created(self.sb, self.dir, made, self.last.name, false);
         Ok(())
     }

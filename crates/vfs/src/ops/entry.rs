@@ -99,13 +99,13 @@ pub(crate) struct Caller<'t> {
 impl Caller<'_> {
     /// A request of now.
     #[inline(always)]
-    pub(crate) fn request(self) -> Request {
+    pub(crate) fn request(self) -> Request<'static> {
         Request::with(self.cred, self.timeout, 0)
     }
 
     /// A request of now to create an entry, with a umask that the file system must apply.
     #[inline(always)]
-    fn making(self, umask: u32) -> Request {
+    fn making(self, umask: u32) -> Request<'static> {
         Request::with(self.cred, self.timeout, umask)
     }
 }
@@ -206,7 +206,7 @@ impl<'t> Entry<'t, '_> {
 
     /// The request to create the entry.
     #[inline(always)]
-    pub(super) fn making(&self) -> Request {
+    pub(super) fn making(&self) -> Request<'static> {
         self.caller.making(self.context.umask_for(self.sb))
     }
 
@@ -434,12 +434,12 @@ impl Context {
         Caller { cred: &state.cred, timeout: state.timeout }
     }
 
-    pub(crate) fn request(&self) -> Request {
+    pub(crate) fn request(&self) -> Request<'static> {
         self.caller_rcu(&self.tree().domain.read()).request()
     }
 
     /// The request to create an entry.
-    pub(super) fn making(&self, sb: &SuperBlock) -> Request {
+    pub(super) fn making(&self, sb: &SuperBlock) -> Request<'static> {
         self.caller_rcu(&self.tree().domain.read()).making(self.umask_for(sb))
     }
 

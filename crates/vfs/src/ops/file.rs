@@ -103,7 +103,7 @@ impl OpenFile {
         if inode.mode() & S_IFMT == S_IFDIR {
             return Err(Errno::EISDIR);
         }
-        let read = self.held.sb().fs().read_at(inode, offset, buf)?;
+        let read = self.held.sb().fs().read_at(&Request::of(&self.cred), inode, offset, buf)?;
         if !buf.is_empty() {
             self.accessed(inode);
         }
@@ -152,7 +152,7 @@ impl OpenFile {
         inode.update(|attr| {
             attr.size = attr.size.max(end);
             attr.blocks = written.blocks;
-            (attr.mtime, attr.ctime) = (request.now, request.now);
+            (attr.mtime, attr.ctime) = (request.now(), request.now());
             contents_changed(&self.cred, attr);
         });
         publish::touched(self.held.sb(), EventKind::Modified, written_to);

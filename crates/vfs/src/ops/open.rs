@@ -125,7 +125,7 @@ impl Context {
         let mut attr = Attr::default();
         let acls = self.new_attr(sb, &what, dir_inode, &cred, &mut attr)?;
         let request = self.making(sb);
-        (attr.atime, attr.mtime, attr.ctime) = (request.now, request.now, request.now);
+        (attr.atime, attr.mtime, attr.ctime) = (request.now(), request.now(), request.now());
         attr.nlink = 0;
         let slot = sb.slot(SlotKind::Entry)?;
         let node = sb.fs().create_unnamed(&request, dir_inode, &mut attr)?;

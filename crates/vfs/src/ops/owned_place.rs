@@ -68,7 +68,7 @@ impl Context {
     /// # Errors
     /// As for [`Context::get_xattr`].
     pub fn get_xattr_held(&self, held: &OwnedPlace, name: &[u8]) -> Result<Box<[u8]>, Errno> {
-        xattrs::get(held, &self.credentials(), name)
+        xattrs::get(held, &self.credentials(), &self.request(), name)
     }
 
     /// [`Context::set_xattr`] of `held`.
@@ -92,6 +92,6 @@ impl Context {
     /// # Errors
     /// As for [`Context::list_xattrs`].
     pub fn list_xattrs_held(&self, held: &OwnedPlace) -> Result<Vec<Box<[u8]>>, Errno> {
-        xattrs::list(held, &self.credentials())
+        xattrs::list(held, &self.credentials(), &self.request())
     }
 }

@@ -119,8 +119,8 @@ impl Entry<'_, '_> {
         }
         let gone = publish::removed(self.sb, self.dir, victim, self.last.name, is_dir);
         let links = if is_dir { 2 } else { 1 };
-        self.sb.delete_in(self.section(), self.names, self.dir, victim, self.hash, links, request.now);
-        self.touch_dir(dir, -1, -i32::from(is_dir), request.now);
+        self.sb.delete_in(self.section(), self.names, self.dir, victim, self.hash, links, request.now());
+        self.touch_dir(dir, -1, -i32::from(is_dir), request.now());
         publish::gone(self.sb, self.dir, self.last.name, gone);
         Ok(())
     }

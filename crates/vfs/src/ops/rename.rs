@@ -273,7 +273,7 @@ impl Context {
         let request = self.request();
         let inode = moved.inode().ok_or(Errno::ENOENT)?;
         sb.fs().rename(&request, &ends.rename(inode, target.and_then(Dentry::inode))?)?;
-        inode.link_changed(0, request.now);
+        inode.link_changed(0, request.now());
         match target {
             Some(target) if is_dir => sb.forget_children(target),
             Some(_) => {}
@@ -282,11 +282,11 @@ impl Context {
         let gone = target.and_then(|target| publish::removed(sb, new.dir(), target, new.last.name, is_dir));
         let replaced_entry = target.map(|target| (target, if is_dir { 2 } else { 1 }));
         let (at_old, at_new) = (old.moved(), new.moved());
-        sb.move_between(ends.are_two && is_dir, || sb.move_entry(at_old, at_new, moved, replaced_entry, request.now));
+        sb.move_between(ends.are_two && is_dir, || sb.move_entry(at_old, at_new, moved, replaced_entry, request.now()));
         let subdir = i32::from(is_dir);
         let replaced = target.is_some();
-        sb.touch_dir(old.dir(), -1, -subdir, request.now);
-        sb.touch_dir(new.dir(), i64::from(!replaced), if replaced { 0 } else { subdir }, request.now);
+        sb.touch_dir(old.dir(), -1, -subdir, request.now());
+        sb.touch_dir(new.dir(), i64::from(!replaced), if replaced { 0 } else { subdir }, request.now());
         publish::gone(sb, new.dir(), new.last.name, gone);
         publish::moved(sb, moved, at_old, at_new, is_dir);
         Ok(Done::Yes)
@@ -299,14 +299,14 @@ impl Context {
         let request = self.request();
         let (a_inode, b_inode) = (a.inode().ok_or(Errno::ENOENT)?, b.inode().ok_or(Errno::ENOENT)?);
         sb.fs().rename(&request, &ends.rename(a_inode, Some(b_inode))?)?;
-        a_inode.link_changed(0, request.now);
-        b_inode.link_changed(0, request.now);
+        a_inode.link_changed(0, request.now());
+        b_inode.link_changed(0, request.now());
         let (at_a, at_b) = (old.moved(), new.moved());
         let (a_dir, b_dir) = (a.object().is_dir(), b.object().is_dir());
         sb.move_between(ends.are_two && (a_dir || b_dir), || sb.exchange_entries(at_a, a, at_b, b));
         let subdirs = if ends.are_two { i32::from(b_dir) - i32::from(a_dir) } else { 0 };
-        sb.touch_dir(old.dir(), 0, subdirs, request.now);
-        sb.touch_dir(new.dir(), 0, -subdirs, request.now);
+        sb.touch_dir(old.dir(), 0, subdirs, request.now());
+        sb.touch_dir(new.dir(), 0, -subdirs, request.now());
         publish::moved(sb, a, at_a, at_b, a_dir);
         publish::moved(sb, b, at_b, at_a, b_dir);
         Ok(Done::Yes)

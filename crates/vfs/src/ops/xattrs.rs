@@ -27,7 +27,7 @@ impl Context {
     /// a walk.
     pub fn get_xattr(&self, base: Base<'_>, path: &[u8], follow: bool, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         check_lengths(name, XattrUse::Get)?;
-        get(&self.hold(base, path, follow)?, &self.credentials(), name)
+        get(&self.hold(base, path, follow)?, &self.credentials(), &self.request(), name)
     }
 
     /// Sets the extended attribute `name`: `setxattr(2)`, `lsetxattr(2)` without `follow`.
@@ -62,12 +62,12 @@ impl Context {
     /// # Errors
     /// Those of a walk, and the file system's.
     pub fn list_xattrs(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Vec<Box<[u8]>>, Errno> {
-        list(&self.hold(base, path, follow)?, &self.credentials())
+        list(&self.hold(base, path, follow)?, &self.credentials(), &self.request())
     }
 }
 
 /// [`Context::get_xattr`] of a held place.
-pub(crate) fn get(held: &OwnedPlace, cred: &Credentials, name: &[u8]) -> Result<Box<[u8]>, Errno> {
+pub(crate) fn get(held: &OwnedPlace, cred: &Credentials, request: &Request, name: &[u8]) -> Result<Box<[u8]>, Errno> {
     check_lengths(name, XattrUse::Get)?;
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
@@ -75,7 +75,7 @@ pub(crate) fn get(held: &OwnedPlace, cred: &Credentials, name: &[u8]) -> Result<
         Some(kind) => may_get_acl(&attr, kind)?,
         None => may_use(cred, &attr, name, XattrUse::Get, |mask| may_block(sb, inode, attr.rights(), cred, mask))?,
     }
-    sb.fs().get_xattr(inode, name)
+    sb.fs().get_xattr(request, inode, name)
 }
 
 /// [`Context::set_xattr`] of a held place.
@@ -122,14 +122,14 @@ pub(crate) fn remove(held: &OwnedPlace, cred: &Credentials, request: &Request, n
 }
 
 /// [`Context::list_xattrs`] of a held place.
-pub(crate) fn list(held: &OwnedPlace, cred: &Credentials) -> Result<Vec<Box<[u8]>>, Errno> {
-    let mut names = held.sb().fs().list_xattrs(held.inode()?)?;
+pub(crate) fn list(held: &OwnedPlace, cred: &Credentials, request: &Request) -> Result<Vec<Box<[u8]>>, Errno> {
+    let mut names = held.sb().fs().list_xattrs(request, held.inode()?)?;
     names.retain(|name| is_listed(cred, name));
     Ok(names)
 }
 
 fn changed(held: &OwnedPlace, inode: &Inode, request: &Request) {
-    inode.update(|attr| attr.ctime = request.now);
+    inode.update(|attr| attr.ctime = request.now());
     publish::touched(held.sb(), EventKind::Attributes, held.dentry());
 }
 
@@ -168,7 +168,7 @@ fn set_acl(
         }
         sb.put_acls(dentry, inode, acls);
     }
-    inode.update(|attr| attr.ctime = request.now);
+    inode.update(|attr| attr.ctime = request.now());
     if dentry.object().is_dir() {
         dentry.update_search(&sb.paths);
     }

@@ -108,7 +108,7 @@ pub(crate) fn find_held(dir: &Here, name: &[u8], request: &Request) -> Result<Op
             LookupResult::Again if tries == MOST_TRIES => {
                 let (mut held, names) = lock_name(sb, dir.dentry(), named.hash)?;
                 let at = NameAt { dir: dir.dentry(), names: names.as_ref(), named };
-                let found = find_name(sb, held.may_evict(), || request.clone(), at)?;
+                let found = find_name(sb, held.may_evict(), || request.to_owned(), at)?;
                 return Ok(found.and_then(|entry| sb.pin(entry)));
             }
             LookupResult::Again => (is_fresh, tries) = (false, tries + 1),
@@ -193,7 +193,7 @@ fn fetch_elsewhere(leader: LookupLeader, dir: &Here, named: Named<'_>, request: 
     let waiter = leader.waiter();
     let state = Arc::new(AtomicU32::new(RUNNING));
     let own = state.clone();
-    let (dir, name, request_there) = (dir.to_place(), Box::<[u8]>::from(named.name), request.clone());
+    let (dir, name, request_there) = (dir.to_place(), Box::<[u8]>::from(named.name), request.to_owned());
     let hash = named.hash;
     let work = move || {
         let answer = fetch_anew(dir.sb(), dir.dentry(), Named::new(&name, hash), &request_there);
@@ -390,7 +390,7 @@ fn insert(sb: &SuperBlock, may_evict: &mut MayEvict, at: NameAt<'_, '_>, new: &N
 pub(crate) fn find_locked<'r>(
     sb: &'r SuperBlock,
     may_evict: &'r mut MayEvict,
-    request: impl FnOnce() -> Request,
+    request: impl FnOnce() -> Request<'static>,
     dir: &'r Dentry,
     named: Named<'_>,
 ) -> Result<Option<&'r Dentry>, Errno> {
@@ -401,7 +401,7 @@ pub(crate) fn find_locked<'r>(
 fn find_name<'r>(
     sb: &'r SuperBlock,
     may_evict: &'r mut MayEvict,
-    request: impl FnOnce() -> Request,
+    request: impl FnOnce() -> Request<'static>,
     at: NameAt<'r, '_>,
 ) -> Result<Option<&'r Dentry>, Errno> {
     let NameAt { dir, named, .. } = at;

@@ -12,6 +12,7 @@ use crate::base::attr::{Attr, S_IFREG};
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
 use crate::dcache::fs::Permission;
+use crate::dcache::fs::Request;
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::Mount;
@@ -82,7 +83,7 @@ pub(crate) fn may_block(
 #[cold]
 fn may_block_slow(sb: &SuperBlock, inode: &Inode, rights: Rights, cred: &Credentials, mask: u32) -> Result<(), Errno> {
     if sb.own_permissions {
-        match sb.fs().permission(cred, inode, mask) {
+        match sb.fs().permission(&Request::of(cred), inode, mask) {
             Permission::Is(answer) => return answer,
             Permission::NotHere => return Err(Errno::EACCES),
             Permission::ByMode => {}

@@ -196,7 +196,7 @@ impl RefWalk {
     }
 
     /// The request to the file system.
-    fn request(&self) -> Request {
+    fn request(&self) -> Request<'static> {
         Request::with(&self.cred, self.timeout, 0)
     }
 

@@ -109,9 +109,9 @@ impl Layer for CountedFs {
         Ok(())
     }
 
-    fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize> {
+    fn read_at(&self, request: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.shared.work();
-        self.ram.read_at(inode, offset, buf)
+        self.ram.read_at(request, inode, offset, buf)
     }
 
     fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written> {

@@ -1,26 +1,29 @@
 //! The caller of a file system, and the time of the call.
 
 use crate::base::access::credentials::{Capabilities, Credentials};
+use core::cell::Cell;
 use prim::shared::PlainArc as Arc;
 
 /// The caller of a request, and its time.
+///
+/// A file system's own tests make one by [`Request::of`].
 #[derive(Clone, Debug)]
-pub struct Request {
+#[non_exhaustive]
+pub struct Request<'a> {
     /// User of the caller. The VFS has checked permissions; this is for records, quotas, and file systems that check
     /// once more.
     pub uid: u32,
     /// Group of the caller.
     pub gid: u32,
-    /// Supplementary groups of the caller; `None` if there are none.
-    groups: Option<Arc<[u32]>>,
+    groups: Groups<'a>,
     /// Capabilities of the caller. A front end whose kernel has checked permissions already gives capabilities to
     /// callers that have none.
     pub capabilities: Capabilities,
     /// Permission bits that the caller's umask takes from a new file, unless the directory has a default ACL. 0 if the VFS
     /// has applied it: see [`FsTraits::keeps_modes`](crate::FsTraits::keeps_modes).
     pub umask: u32,
-    /// The time of the request, nanoseconds since the epoch.
-    pub now: i64,
+    /// [`Request::now`], or [`UNREAD`].
+    now: Cell<i64>,
     /// The caller's deadline, in nanoseconds of `prim::clock::monotonic_ns`. A file system that can stop by
     /// then fails with `ETIMEDOUT`. One that cannot may continue: the VFS lets the callers of a lookup return
     /// without it.
@@ -29,32 +32,75 @@ pub struct Request {
     pub privileged: bool,
 }
 
-impl Request {
-    /// A request of now.
-    pub(crate) fn of(cred: &Credentials) -> Self {
-        Self::with(cred, None, 0)
+/// The clock was not read yet.
+const UNREAD: i64 = i64::MIN;
+
+/// Supplementary groups. A request for an open file borrows them, since its credentials do not change: a count would be a
+/// line that all readers write.
+#[derive(Clone, Debug)]
+enum Groups<'a> {
+    Borrowed(&'a [u32]),
+    Shared(Option<Arc<[u32]>>),
+}
+
+impl<'a> Request<'a> {
+    /// A request of `cred`, now and without a deadline.
+    #[must_use]
+    #[inline(always)]
+    pub fn of(cred: &'a Credentials) -> Self {
+        Self::new(cred, Groups::Borrowed(cred.groups()), None, 0)
     }
 
-    /// A request of now, with a deadline so many nanoseconds from now, and with a `umask` that the file system must apply.
     // (Written once, in place: it has 64 bytes.)
     #[inline(always)]
-    pub(crate) fn with(cred: &Credentials, timeout: Option<u64>, umask: u32) -> Self {
+    fn new(cred: &Credentials, groups: Groups<'a>, deadline: Option<i64>, umask: u32) -> Self {
         Self {
             uid: cred.uid,
             gid: cred.gid,
-            groups: cred.shared_groups(),
+            groups,
             capabilities: cred.capabilities,
             umask,
-            now: prim::clock::now_ns(),
-            deadline: timeout.map(deadline_in),
+            now: Cell::new(UNREAD),
+            deadline,
             privileged: cred.capabilities.contains(Capabilities::SYS_RESOURCE),
         }
+    }
+
+    /// The time of the request, nanoseconds since the epoch: the clock is read at the first call.
+    #[must_use]
+    #[inline(always)]
+    pub fn now(&self) -> i64 {
+        if self.now.get() == UNREAD {
+            self.now.set(prim::clock::now_ns());
+        }
+        self.now.get()
     }
 
     /// The caller's supplementary groups.
     #[must_use]
     pub fn groups(&self) -> &[u32] {
-        self.groups.as_deref().unwrap_or_default()
+        match &self.groups {
+            Groups::Borrowed(groups) => groups,
+            Groups::Shared(groups) => groups.as_deref().unwrap_or_default(),
+        }
+    }
+
+    /// The same request, for another thread.
+    pub(crate) fn to_owned(&self) -> Request<'static> {
+        let groups = match &self.groups {
+            Groups::Borrowed(groups) => Some(Arc::from(*groups)).filter(|groups: &Arc<[u32]>| !groups.is_empty()),
+            Groups::Shared(groups) => groups.clone(),
+        };
+        Request { groups: Groups::Shared(groups), ..self.clone() }
+    }
+}
+
+impl Request<'static> {
+    /// A request of now, with a deadline so many nanoseconds from now, and with a `umask` that the file system must apply. It
+    /// outlives `cred`, which a context may replace.
+    #[inline(always)]
+    pub(crate) fn with(cred: &Credentials, timeout: Option<u64>, umask: u32) -> Self {
+        Self::new(cred, Groups::Shared(cred.shared_groups()), timeout.map(deadline_in), umask)
     }
 }
 

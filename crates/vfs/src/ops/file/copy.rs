@@ -89,7 +89,7 @@ impl OpenFile {
         into.update(|attr| {
             attr.size = attr.size.max(to + copied);
             attr.blocks = written.blocks;
-            (attr.mtime, attr.ctime) = (request.now, request.now);
+            (attr.mtime, attr.ctime) = (request.now(), request.now());
             contents_changed(&target.cred, attr);
         });
         publish::touched(sb, EventKind::Modified, target.held.dentry());

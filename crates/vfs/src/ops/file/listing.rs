@@ -16,6 +16,7 @@ use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::DirEntry;
+use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
 use crate::dcache::listings::{Whole, entry_bytes};
 use crate::dcache::superblock::SuperBlock;
@@ -190,7 +191,7 @@ impl OpenFile {
             return Ok(next.to_vec());
         }
         let mut entries: Vec<CookieEntry> = Vec::new();
-        sb.fs().read_dir(inode, listing.cookie, &mut |entry, at| {
+        sb.fs().read_dir(&Request::of(&self.cred), inode, listing.cookie, &mut |entry, at| {
             entries.push((entry, at));
             entries.len() < LIST_BATCH
         })?;

@@ -48,7 +48,7 @@ impl OpenFile {
             if grows {
                 attr.size = attr.size.max(end);
             }
-            (attr.mtime, attr.ctime) = (request.now, request.now);
+            (attr.mtime, attr.ctime) = (request.now(), request.now());
             contents_changed(&self.cred, attr);
         });
         publish::touched(self.held.sb(), EventKind::Modified, self.held.dentry());
@@ -70,7 +70,7 @@ impl OpenFile {
         if offset >= self.attr()?.size {
             return Err(Errno::ENXIO);
         }
-        self.held.sb().fs().seek(inode, offset, what)
+        self.held.sb().fs().seek(&Request::of(&self.cred), inode, offset, what)
     }
 
     /// Writes all data to permanent storage: `fsync(2)`, or `fdatasync(2)` with `data_only`.
@@ -81,7 +81,7 @@ impl OpenFile {
         if self.flags.contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
-        self.held.sb().fs().sync(self.inode()?, data_only)
+        self.held.sb().fs().sync(&Request::of(&self.cred), self.inode()?, data_only)
     }
 
     /// What the file system writes when a user closes a descriptor of the file, with the error of that `close(2)`. The file
@@ -92,7 +92,7 @@ impl OpenFile {
     /// Those of [`FileSystem::flush`](crate::FileSystem::flush).
     pub fn flush(&self) -> Result<(), Errno> {
         match self.flushed_inode() {
-            Some(inode) => self.held.sb().fs().flush(inode),
+            Some(inode) => self.held.sb().fs().flush(&Request::of(&self.cred), inode),
             None => Ok(()),
         }
     }
@@ -121,7 +121,7 @@ impl OpenFile {
     pub fn get_xattr(&self, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         check_lengths(name, XattrUse::Get)?;
         self.check_open()?;
-        xattrs::get(&self.held, &self.cred, name)
+        xattrs::get(&self.held, &self.cred, &Request::of(&self.cred), name)
     }
 
     /// Sets the extended attribute `name`: `fsetxattr(2)`.
@@ -150,7 +150,7 @@ impl OpenFile {
     /// The file system's; `EBADF` on a place opened with `PATH`.
     pub fn list_xattrs(&self) -> Result<Vec<Box<[u8]>>, Errno> {
         self.check_open()?;
-        xattrs::list(&self.held, &self.cred)
+        xattrs::list(&self.held, &self.cred, &Request::of(&self.cred))
     }
 
     /// Storage of its file system, and flags of its mount: `fstatvfs(3)`.

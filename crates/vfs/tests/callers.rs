@@ -1,0 +1,131 @@
+//! Requests name the caller: the opener of the file, or the user of the context.
+
+use lightfoot_vfs::{
+    Base, Credentials, DirEntry, Errno, FileSystem, FsTraits, Inode, Layer, OpenFlags, Permission, Request, SeekFor,
+    StatFs, Vfs,
+};
+use std::sync::{Arc, Mutex};
+use testkit::Store;
+
+const USER: u32 = 7;
+const GROUPS: [u32; 2] = [8, 9];
+
+/// The name of a method, and user and groups of its request.
+type Seen = (&'static str, u32, Vec<u32>);
+
+/// A file system that notes the callers of requests without a change.
+struct Noted {
+    store: Store,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Noted {
+    fn note(&self, method: &'static str, request: &Request) {
+        self.seen.lock().unwrap().push((method, request.uid, request.groups().to_vec()));
+    }
+}
+
+impl Layer for Noted {
+    type Inner = Store;
+
+    fn inner(&self) -> &Store {
+        &self.store
+    }
+
+    fn traits(&self) -> FsTraits {
+        FsTraits { own_permissions: true, wants_opens: true, wants_flushes: true, ..FileSystem::traits(&self.store) }
+    }
+
+    fn permission(&self, request: &Request, _: &Inode, _: u32) -> Permission {
+        self.note("permission", request);
+        Permission::Is(Ok(()))
+    }
+
+    fn read_dir(
+        &self,
+        request: &Request,
+        dir: &Inode,
+        after: u64,
+        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
+        self.note("read_dir", request);
+        self.store.read_dir(request, dir, after, emit)
+    }
+
+    fn read_at(&self, request: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        self.note("read_at", request);
+        self.store.read_at(request, inode, offset, buf)
+    }
+
+    fn seek(&self, request: &Request, _: &Inode, offset: u64, _: SeekFor) -> Result<u64, Errno> {
+        self.note("seek", request);
+        Ok(offset)
+    }
+
+    fn sync(&self, request: &Request, _: &Inode, _: bool) -> Result<(), Errno> {
+        self.note("sync", request);
+        Ok(())
+    }
+
+    fn flush(&self, request: &Request, _: &Inode) -> Result<(), Errno> {
+        self.note("flush", request);
+        Ok(())
+    }
+
+    fn get_xattr(&self, request: &Request, _: &Inode, _: &[u8]) -> Result<Box<[u8]>, Errno> {
+        self.note("get_xattr", request);
+        Ok(Box::default())
+    }
+
+    fn list_xattrs(&self, request: &Request, _: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
+        self.note("list_xattrs", request);
+        Ok(Vec::new())
+    }
+
+    fn statfs(&self, request: &Request, _: &Inode) -> Result<StatFs, Errno> {
+        self.note("statfs", request);
+        Ok(StatFs::default())
+    }
+}
+
+#[test]
+fn each_request_has_the_user_and_the_groups_of_its_caller() {
+    let store = Store::with_paths(&["file", "dir/"]);
+    store.write(store.node("file"), b"contents");
+    let seen = Arc::<Mutex<Vec<Seen>>>::default();
+    let vfs = Vfs::new(Noted { store, seen: seen.clone() });
+    let context = vfs.context();
+    context.set_credentials(Credentials::user(USER, USER, &GROUPS));
+    let open = |path: &[u8], flags| context.open(Base::CWD, path, flags, 0).unwrap();
+    let file = open(b"/file", OpenFlags::RDWR);
+    let dir = open(b"/dir", OpenFlags::DIRECTORY);
+    // From now on the context belongs to somebody else; the files do not.
+    context.set_credentials(Credentials::user(USER + 1, USER + 1, &[]));
+    // Each calls the method that has its name.
+    let by_file: [(&str, &dyn Fn()); 7] = [
+        ("read_at", &|| assert_eq!(file.read_at(0, &mut [0; 4]), Ok(4))),
+        ("seek", &|| assert_eq!(file.seek_for(SeekFor::Data, 0), Ok(0))),
+        ("sync", &|| file.sync(false).unwrap()),
+        ("flush", &|| file.flush().unwrap()),
+        ("get_xattr", &|| drop(file.get_xattr(b"user.a").unwrap())),
+        ("list_xattrs", &|| drop(file.list_xattrs().unwrap())),
+        ("read_dir", &|| dir.entries_after(0, &mut |_, _| true).unwrap()),
+    ];
+    let by_context: [(&str, &dyn Fn()); 4] = [
+        ("get_xattr", &|| drop(context.get_xattr(Base::CWD, b"/file", true, b"user.a").unwrap())),
+        ("list_xattrs", &|| drop(context.list_xattrs(Base::CWD, b"/file", true).unwrap())),
+        ("statfs", &|| assert!(context.statvfs(Base::CWD, b"/file").is_ok())),
+        ("permission", &|| context.access(Base::CWD, b"/file", true, 4).unwrap()),
+    ];
+    let check = |calls: &[(&'static str, &dyn Fn())], user: u32, groups: &[u32]| {
+        for (method, call) in calls {
+            seen.lock().unwrap().clear();
+            call();
+            let calls: Vec<_> = seen.lock().unwrap().drain(..).filter(|(name, ..)| name == method).collect();
+            assert!(!calls.is_empty(), "{method} was not called");
+            calls.iter().for_each(|seen| assert_eq!(*seen, (*method, user, groups.to_vec())));
+        }
+    };
+    check(&by_file, USER, &GROUPS);
+    check(&by_context, USER + 1, &[]);
+}
