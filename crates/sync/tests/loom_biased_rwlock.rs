@@ -40,6 +40,11 @@ const READ_TWICE: fn(&Shared) = |shared| {
     assert!(*shared.lock.read(&shared.readers) >= first);
 };
 
+const WRITE_THEN_READ: fn(&Shared) = |shared| {
+    WRITE(shared);
+    READ(shared);
+};
+
 #[test]
 fn an_announced_reader_and_a_writer_exclude_and_follow_one_another() {
     check(3, &[READ_TWICE, WRITE], 1);
@@ -53,4 +58,11 @@ fn a_reader_that_sets_the_bias_again_passes_on_what_was_written() {
 #[test]
 fn a_reader_and_two_writers_exclude_and_follow_one_another() {
     check(2, &[READ, WRITE, WRITE], 2);
+}
+
+/// The announced reader has not had the mutex since the writer had it: it sees what was written only by way of the bias, which
+/// the second reader that takes the mutex sets.
+#[test]
+fn a_reader_that_never_takes_the_mutex_sees_what_was_written_before_the_bias_was_set_again() {
+    check(2, &[READ, WRITE_THEN_READ, READ], 1);
 }
