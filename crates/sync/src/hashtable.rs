@@ -296,6 +296,7 @@ impl<N: HashNode> HashTable<N> {
     ///
     /// # Panics
     /// If `domain` or the guard's is not the table's.
+    #[inline(always)]
     pub unsafe fn insert(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, node: &N, hash: u64) {
         self.check_writer(domain, guard);
         let (bucket, head) = self.lock(hash);
@@ -337,6 +338,7 @@ impl<N: HashNode> HashTable<N> {
     ///
     /// # Panics
     /// If `domain` or the guard's is not the table's.
+    #[inline(always)]
     pub fn remove(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, node: &N, hash: u64) -> bool {
         self.check_writer(domain, guard);
         let (bucket, head) = self.lock(hash);
@@ -381,7 +383,7 @@ impl<N: HashNode> HashTable<N> {
 
     /// Locks the bucket that holds the nodes of `hash`, in whichever table that is. Returns its word without the lock
     /// bit.
-    #[inline]
+    #[inline(always)]
     fn lock(&self, hash: u64) -> (&AtomicUsize, usize) {
         let mut table = self.table();
         loop {

@@ -81,7 +81,7 @@ impl SeqLock {
 
     /// Calls `f` until no writer came while it ran, and returns its last result. `f` may see torn data, so it must only
     /// read.
-    #[inline]
+    #[inline(always)]
     pub fn read<R>(&self, mut f: impl FnMut() -> R) -> R {
         loop {
             let start = self.read_begin();
@@ -93,8 +93,8 @@ impl SeqLock {
     }
 
     /// Takes the writers' lock, spinning.
-    #[inline]
     #[must_use = "the lock is released when the guard is dropped"]
+    #[inline(always)]
     pub fn write_lock(&self) -> SeqLockGuard<'_> {
         let _scope = scope(Tag::SeqLock);
         loop {

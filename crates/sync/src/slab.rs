@@ -279,7 +279,7 @@ impl<T: Item> Slab<T> {
 
     /// Takes an item out of the slab: a new one as [`Item::vacant`] made it, a used one as its last user left it.
     /// Ignores the limit, though the item counts towards it.
-    #[inline]
+    #[inline(always)]
     pub fn alloc(&self) -> &T {
         let magazine = self.magazines.this();
         if magazine.len.load(Relaxed) == 0 {
@@ -309,7 +309,7 @@ impl<T: Item> Slab<T> {
     /// The item came from [`Slab::alloc`] or [`Slab::try_alloc`] of this slab, and was not freed since. The caller was
     /// its only user: other threads may still read it, as the type allows, but not free it. What they do needs the
     /// item's former value only until the end of a read section of `domain` that is open now.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn free(&self, domain: &RcuDomain, item: &T) {
         let magazine = self.magazines.this();
         // Relaxed: invariant 2: this thread owns the magazine, and so a free item's link.

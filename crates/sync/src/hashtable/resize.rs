@@ -122,7 +122,7 @@ fn must_add(counts: u64) -> bool {
 
 impl<N: HashNode> HashTable<N> {
     /// Counts an operation, which added so many nodes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn account(&self, domain: &RcuDomain, guard: &ReadGuard<'_>, nodes: i64) {
         let own = &self.uncounted.this().0;
         // Relaxed: only this thread writes the slot.

@@ -177,7 +177,7 @@ pub(super) fn scan<'g, N: HashNode>(mut word: usize, mut matches: impl FnMut(&'g
 }
 
 /// Takes a bucket's lock bit. Returns its word without the bit. `None`: the bucket was moved, there is nothing to lock.
-#[inline]
+#[inline(always)]
 pub(super) fn lock_bucket(bucket: &AtomicUsize) -> Option<usize> {
     loop {
         // Relaxed: a guess; the exchange decides.
@@ -208,7 +208,7 @@ pub(super) fn set(place: &AtomicUsize, word: usize) {
 }
 
 /// Links `node` into the chain of `bucket`, whose word is `head` and whose lock the caller holds, and releases the lock.
-#[inline]
+#[inline(always)]
 pub(super) fn link<N: HashNode>(bucket: &AtomicUsize, head: usize, node: &N) {
     let is_behind = |word: usize| word & PTR != 0 && !node.is_first() && node_of::<N>(word).is_first();
     let (mut before, mut next) = (None, head);

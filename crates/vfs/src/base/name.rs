@@ -44,13 +44,10 @@ impl ShortName {
     /// Whether it has a NUL byte, which no name of an entry has.
     #[inline(always)]
     pub(crate) fn has_nul(self) -> bool {
-        const ONES: u64 = u64::MAX / 0xff;
-        let has = |word: u64, keep: u64| {
-            let word = word | !keep;
-            word.wrapping_sub(ONES) & !word & (ONES << 7) != 0
-        };
-        let keep = &KEEP[self.len];
-        has(self.words[0], keep[0]) || has(self.words[1], keep[1])
+        let [low, high] = self.words.map(u128::from);
+        // The zeros behind the name come after any in it. (A set bit ends a name of 16 bytes.)
+        let nuls = prim::bytes::matches(low | high << 64, 0) | 1 << Self::MAX;
+        (nuls.trailing_zeros() as usize) < self.len
     }
 }
 
@@ -149,13 +146,13 @@ fn fold(a: u64, b: u64) -> u64 {
 }
 
 /// `name` as a short name, if it is one.
-#[inline]
+#[inline(always)]
 pub(crate) fn short(name: &[u8]) -> Option<ShortName> {
     (name.len() <= ShortName::MAX).then(|| ShortName { words: words_of(name), len: name.len() })
 }
 
 /// The first 16 bytes of `bytes`, padded with zeros, as two words.
-#[inline]
+#[inline(always)]
 pub(crate) fn words_of(bytes: &[u8]) -> [u64; 2] {
     let bytes = &bytes[..bytes.len().min(ShortName::MAX)];
     let len = bytes.len();

@@ -105,7 +105,7 @@ impl SuperBlock {
     }
 
     /// Gives a new entry its ACLs: `inherited`, or those that the file system gave it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin_acls(&self, request: &Request, made: &Dentry, inherited: Option<Box<Acls>>) {
         if self.fs_applies_acls {
             made.inode().into_iter().for_each(|inode| self.fetch_kept_acls(inode));

@@ -9,7 +9,7 @@ use crate::dcache::split::Names;
 use prim::atomic::Ordering::Relaxed;
 
 /// Puts `dentry` at the head of `dir`'s listing. `dir` is locked, or the name's stripe of it, which `names` is.
-#[inline]
+#[inline(always)]
 pub(super) fn insert_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
     if let Some(names) = names {
         return names.insert(dentry);
@@ -32,7 +32,7 @@ pub(super) fn remove_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'
 }
 
 /// The same of a positive entry.
-#[inline]
+#[inline(always)]
 pub(super) fn remove_positive(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
     if let Some(names) = names {
         return names.remove(dir, dentry);
@@ -42,7 +42,7 @@ pub(super) fn remove_positive(dir: &Dentry, dentry: &Dentry, names: Option<&Name
 }
 
 /// Puts `dentry` at the head of the list that begins with `first`.
-#[inline]
+#[inline(always)]
 pub(super) fn put_first(first: &Link, dentry: &Dentry) {
     let next = first.get();
     if let Some(next) = next {
@@ -54,7 +54,7 @@ pub(super) fn put_first(first: &Link, dentry: &Dentry) {
 }
 
 /// Takes `dentry` off the list that begins with `first`.
-#[inline]
+#[inline(always)]
 pub(super) fn take_out(first: &Link, dentry: &Dentry) {
     let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
     match before {

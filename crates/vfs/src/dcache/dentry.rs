@@ -236,7 +236,7 @@ impl Dentry {
     }
 
     /// Writes name and parent. Call inside a write section of `seq`, while the dentry is on no chain.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set_entry(&self, domain: &RcuDomain, parent: &Dentry, named: Named<'_>) {
         let Named { name, hash, .. } = named;
         debug_assert!(name.len() <= NAME_MAX);
@@ -281,6 +281,7 @@ impl Dentry {
     }
 
     /// Frees a long name. The dentry is dead.
+    #[inline(always)]
     pub(crate) fn clear_name(&self, domain: &RcuDomain) {
         if self.has_long_name() {
             self.long_name.set(domain, None);
@@ -322,7 +323,7 @@ impl core::fmt::Debug for Dentry {
 }
 
 /// The first 32 bytes of a name, padded with zeros.
-#[inline]
+#[inline(always)]
 fn inline_words(Named { name, short, .. }: Named<'_>) -> [u64; 4] {
     if let Some(name) = short {
         return [name.words[0], name.words[1], 0, 0];

@@ -39,7 +39,7 @@ impl LatePuts {
 
 impl SuperBlock {
     /// Returns the count of the name, and removes the name's share of its file's links.
-    #[inline]
+    #[inline(always)]
     pub(super) fn release(&self, dir: &Dentry, dentry: &Dentry, links: i32, now: i64) {
         let inode = dentry.inode();
         let dead = DeadDentry::kill(dentry, 1);
@@ -95,6 +95,7 @@ impl SuperBlock {
     }
 
     /// Frees a dead dentry, and its inode with the last name.
+    #[inline(always)]
     pub(crate) fn bury(&self, mut dentry: DeadDentry<'_>) {
         self.charge_name(dentry.object(), dentry.len(), -1);
         dentry.clear_name(&self.domain);
@@ -130,6 +131,7 @@ impl SuperBlock {
         }
     }
 
+    #[inline(always)]
     fn evict(&self, inode: &DeadInode<'_>) {
         self.inodes.remove(&self.domain, inode);
         // Outside of what catches panics: of a call inside a read section, tests must hear.

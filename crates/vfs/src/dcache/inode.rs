@@ -131,12 +131,14 @@ impl Inode {
 
     /// Begins a life with these attributes, the file system's number and one name, whose reference it returns. No other
     /// thread can reach the inode yet. `is_reported`: [`crate::FsTraits::reports_attributes`].
+    #[inline(always)]
     pub(crate) fn begin(&self, attr: &Attr, node: u64, is_reported: bool) -> InodeRef<'_> {
         self.prepare(attr, node, is_reported);
         self.begin_prepared()
     }
 
     /// The first half of [`begin`](Self::begin): no reference can be taken yet.
+    #[inline(always)]
     pub(crate) fn prepare(&self, attr: &Attr, node: u64, is_reported: bool) {
         self.mode.store(if is_reported { REPORTED } else { 0 }, Relaxed);
         self.store(attr);
@@ -192,6 +194,7 @@ impl Inode {
     }
 
     /// Sets for how long the attributes are valid from now on.
+    #[inline(always)]
     pub(crate) fn set_valid(&self, valid: Valid) {
         let until = match valid {
             Valid::UntilInvalidated => FOREVER,
@@ -218,7 +221,7 @@ impl Inode {
     }
 
     /// Updates a directory that gained or lost an entry: its length, links and times.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn entry_changed(&self, size_by: i64, nlink_by: i32, now: i64) {
         let _held = self.seq.write_lock();
         // Relaxed: inside the sequence lock's write section.
@@ -375,6 +378,7 @@ impl Inode {
         }
     }
 
+    #[inline(always)]
     fn store(&self, attr: &Attr) {
         // Relaxed: inside the sequence lock's write section, or before the inode is reachable.
         self.mode.store(attr.mode | self.mode.load(Relaxed) & OWN_FLAGS, Relaxed);

@@ -81,7 +81,7 @@ impl Inodes {
         self.table.is_some()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&self, domain: &RcuDomain, inode: &Inode) {
         if let Some(table) = &self.table {
             link_inode(table, domain, &domain.read(), inode, node_hash(inode.node()));
@@ -107,7 +107,7 @@ impl Inodes {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&self, domain: &RcuDomain, inode: &Inode) {
         if let Some(table) = &self.table {
             let removed = table.remove(domain, &domain.read(), inode, node_hash(inode.node()));

@@ -128,6 +128,7 @@ impl SuperBlock {
 
     /// Makes `slot` the entry of a name with a new inode in the directory `dir`, which is locked, or `names` of it. The name holds
     /// one count.
+    #[inline(always)]
     pub(crate) fn add_in<'s>(
         &'s self,
         guard: &ReadGuard<'_>,
@@ -171,7 +172,7 @@ impl SuperBlock {
     }
 
     /// Begins the life of the inode beside `dentry`.
-    #[inline]
+    #[inline(always)]
     fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> InodeRef<'d> {
         let inode = cold_part(dentry).inode.begin(new.attr, new.node, self.fs_reports_attributes);
         inode.slot_users.store(2, Relaxed);
@@ -181,7 +182,7 @@ impl SuperBlock {
     }
 
     /// Gives a new inode what it has besides its attributes.
-    #[inline]
+    #[inline(always)]
     fn equip_inode(&self, inode: &Inode, new: &Fresh<'_>) {
         self.set_valid(inode, new.valid);
         if let Some(body) = new.link_body {
@@ -246,7 +247,7 @@ impl SuperBlock {
     }
 
     /// Ends the write section of [`begin`]: gives the slot its name and makes it reachable.
-    #[inline]
+    #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "the place of an entry, and what it is")]
     fn publish(
         &self,
@@ -277,7 +278,7 @@ impl SuperBlock {
     }
 
     /// Counts the bytes of a name that is longer than its slot allows.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn charge_name(&self, object: Object, len: usize, by: i64) {
         if self.is_limited && len > INLINE_MAX {
             let kind = if object.is_negative() { SlotKind::Negative } else { SlotKind::Entry };
@@ -310,7 +311,7 @@ impl SuperBlock {
     /// Removes the positive entry `dentry`, whose name has the hash `hash`, from the directory `dir`, which is locked, or `names`
     /// of it. Its file loses `links` links at `now`. Holders of the dentry keep it. In the caller's section, if there is one: of
     /// a quick file system.
-    #[inline]
+    #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "the place of an entry, and what goes with it")]
     pub(crate) fn delete_in(
         &self,
@@ -360,14 +361,14 @@ impl SuperBlock {
 
     /// Notes a change of the locked directory `dir`: answers to lookups in it that were requested before are discarded. (What
     /// such an answer adds is not a change.)
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note_change(&self, dir: &Dentry) {
         if !dir.object().is_complete() {
             self.versions.bump(dir);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlink_name(&self, guard: &ReadGuard<'_>, dir: &Dentry, dentry: &Dentry, hash: u64) {
         let dentry = Moving::leave(&self.paths, dentry);
         dentry.clear_hashed();

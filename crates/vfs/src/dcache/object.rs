@@ -71,6 +71,7 @@ impl Object {
     pub(crate) const NEGATIVE: Self = Self(0);
 
     /// That of a dentry with this reference on an inode of `mode`; `dir_flags` are those of its superblock's directories.
+    #[inline(always)]
     pub(crate) fn of(inode: InodeRef<'_>, mode: u32, dir_flags: ObjectFlags) -> Self {
         let object = Self(core::ptr::from_ref::<Inode>(&inode) as u64);
         match mode & S_IFMT {

@@ -332,7 +332,7 @@ impl SuperBlock {
     }
 
     /// Returns a slot to its slab.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn free_slot(&self, slot: UnusedSlot<'_>, kind: SlotKind) {
         if self.is_limited {
             self.share(kind).stock.give(SLOT);

@@ -294,6 +294,7 @@ impl SuperBlock {
     }
 
     /// Sets for how long the file system's answer about `inode` is valid.
+    #[inline(always)]
     pub(crate) fn set_valid(&self, inode: &Inode, valid: Valid) {
         if let Valid::For(ns) = valid {
             // Relaxed: a figure by itself; seldom written.

@@ -446,6 +446,7 @@ impl Deref for Moving<'_> {
 }
 
 impl Drop for Moving<'_> {
+    #[inline(always)]
     fn drop(&mut self) {
         self.dentry.seq.write_end();
         self.paths.note_sequence(self.dentry);

@@ -12,7 +12,7 @@ use crate::dcache::reclaim::{MayEvict, SlotKind};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, PathAt};
-use crate::ops::entry::Entry;
+use crate::ops::entry::{Entry, Operation};
 use crate::ops::last::LastKind;
 use crate::ops::publish;
 use crate::walk::permission::may_block;
@@ -29,8 +29,19 @@ pub(crate) struct Making<'a> {
     pub(crate) body: Option<&'a [u8]>,
 }
 
+impl Operation for Making<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn apply(&self, entry: &Entry<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno> {
+        entry.check_free(may_evict, self.mode & S_IFMT == S_IFDIR)?;
+        entry.make(may_evict, self).map(|_| ())
+    }
+}
+
 impl Entry<'_, '_> {
     /// Creates the entry, which does not exist.
+    #[inline(always)]
     pub(crate) fn make<'r>(&'r self, may_evict: &'r mut MayEvict, what: &Making<'_>) -> Result<&'r Dentry, Errno> {
         if self.last.has_nul() {
             return Err(Errno::EINVAL);
@@ -44,7 +55,8 @@ impl Entry<'_, '_> {
         let mut attr = Attr::default();
         let acl = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut attr)?;
         let request = self.making();
-        (attr.atime, attr.mtime, attr.ctime) = (request.now(), request.now(), request.now());
+        let now = request.now();
+        (attr.atime, attr.mtime, attr.ctime) = (now, now, now);
         let is_dir = attr.is_dir();
         if is_dir {
             self.check_links(dir)?;
@@ -65,7 +77,7 @@ impl Entry<'_, '_> {
             None => self.sb.add_in(&self.sb.domain.read(), self.names, slot, self.dir, self.named(), &new),
         };
         self.sb.begin_acls(&request, made, acl);
-        self.touch_dir(dir, 1, i32::from(is_dir), request.now());
+        self.touch_dir(dir, 1, i32::from(is_dir), now);
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
         Ok(made)
     }
@@ -83,7 +95,7 @@ impl Entry<'_, '_> {
 
     /// Checks that the entry can be created: it is a name that does not exist, and only a directory may have
     /// a slash after it.
-    #[inline]
+    #[inline(always)]
     fn check_free(&self, may_evict: &mut MayEvict, is_dir: bool) -> Result<(), Errno> {
         if self.last.kind != LastKind::Normal || self.find(may_evict)?.is_some() {
             return Err(Errno::EEXIST);
@@ -182,10 +194,7 @@ impl Context {
 
     #[inline]
     fn make(&self, base: Base<'_>, path: &[u8], what: &Making<'_>) -> Result<(), Errno> {
-        self.in_parent_quick(base, path, |entry, may_evict| {
-            entry.check_free(may_evict, what.mode & S_IFMT == S_IFDIR)?;
-            entry.make(may_evict, what).map(|_| ())
-        })
+        self.in_parent_quick(base, path, what)
     }
 
     /// Creates `new` as a further name of the file at `old`: `linkat(2)`. A symbolic link at `old` is

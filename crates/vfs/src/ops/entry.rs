@@ -30,6 +30,7 @@ use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::mount::{Mount, MountRef};
+pub(crate) use crate::ops::entry::in_section::Operation;
 use crate::ops::entry::in_section::keep;
 use crate::ops::last::{Last, LastKind};
 use crate::walk::permission::{may, may_block};
@@ -96,17 +97,17 @@ pub(crate) struct Caller<'t> {
     timeout: Option<u64>,
 }
 
-impl Caller<'_> {
+impl<'t> Caller<'t> {
     /// A request of now.
     #[inline(always)]
-    pub(crate) fn request(self) -> Request<'static> {
-        Request::with(self.cred, self.timeout, 0)
+    pub(crate) fn request(self) -> Request<'t> {
+        self.making(0)
     }
 
     /// A request of now to create an entry, with a umask that the file system must apply.
     #[inline(always)]
-    fn making(self, umask: u32) -> Request<'static> {
-        Request::with(self.cred, self.timeout, umask)
+    fn making(self, umask: u32) -> Request<'t> {
+        Request::lent(self.cred, self.timeout, umask)
     }
 }
 
@@ -206,7 +207,7 @@ impl<'t> Entry<'t, '_> {
 
     /// The request to create the entry.
     #[inline(always)]
-    pub(super) fn making(&self) -> Request<'static> {
+    pub(super) fn making(&self) -> Request<'t> {
         self.caller.making(self.context.umask_for(self.sb))
     }
 
@@ -322,28 +323,33 @@ impl Context {
         }
     }
 
-    /// [`Context::in_parent`] for an operation that may take place in the walk's read section. `f` is called again,
+    /// [`Context::in_parent`] for an operation that may take place in the walk's read section. It is called again,
     /// outside of it, if it [left](Entry::leave).
     #[inline]
-    pub(crate) fn in_parent_quick<'p, R>(
+    pub(crate) fn in_parent_quick<R>(
         &self,
         base: Base<'_>,
-        path: &'p [u8],
-        f: impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+        path: &[u8],
+        operation: &impl Operation<Done = R>,
     ) -> Result<R, Errno> {
         let last = Last::of(path).ok_or(Errno::ENOENT)?;
+        // The common case is inlined; what is rare calls this.
+        let again = |entry: &Entry<'_, '_>, may_evict: &mut MayEvict| operation.apply(entry, may_evict);
+        let again: &dyn Fn(&Entry<'_, '_>, &mut MayEvict) -> Result<R, Errno> = &again;
+        let apply = |entry: &Entry<'_, '_>, may_evict: &mut MayEvict| operation.apply(entry, may_evict);
         // Beside the result, so that the result of the common case is small.
         let kept = Cell::new(None);
-        let done = self.parent_with(0, base, path, &last, |found| match self.try_in_section(found, &last, &f) {
-            Some(done) => done.map(Some),
-            None => {
-                kept.set(Some(keep(found, &last, false)?));
-                Ok(None)
-            }
-        })?;
+        let done =
+            self.parent_with(0, base, path, &last, |found| match self.try_in_section(found, &last, &apply, again) {
+                Some(done) => done.map(Some),
+                None => {
+                    kept.set(Some(keep(found, &last, false)?));
+                    Ok(None)
+                }
+            })?;
         match done {
             Some(done) => Ok(done),
-            None => self.in_kept_or_again(kept.take(), base, &last, path, &f),
+            None => self.in_kept_or_again(kept.take(), base, &last, path, again),
         }
     }
 
@@ -435,12 +441,16 @@ impl Context {
     }
 
     pub(crate) fn request(&self) -> Request<'static> {
-        self.caller_rcu(&self.tree().domain.read()).request()
+        let guard = self.tree().domain.read();
+        let Caller { cred, timeout } = self.caller_rcu(&guard);
+        Request::with(cred, timeout, 0)
     }
 
     /// The request to create an entry.
     pub(super) fn making(&self, sb: &SuperBlock) -> Request<'static> {
-        self.caller_rcu(&self.tree().domain.read()).making(self.umask_for(sb))
+        let guard = self.tree().domain.read();
+        let Caller { cred, timeout } = self.caller_rcu(&guard);
+        Request::with(cred, timeout, self.umask_for(sb))
     }
 
     /// The umask of a request to create an entry: 0 unless the file system applies it.

@@ -66,7 +66,7 @@ impl Context {
 }
 
 /// An entry was added.
-#[inline]
+#[inline(always)]
 pub(crate) fn created(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) {
     if !sb.watches.is_idle() {
         report(sb, EventKind::Created, entry, Some(FirstStep { dir, name }), is_dir, 0);
@@ -75,8 +75,8 @@ pub(crate) fn created(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8]
 }
 
 /// An entry is about to be removed. Returns what [`gone`] takes afterwards.
-#[inline]
 #[must_use = "observers hear of the removal by `gone`"]
+#[inline(always)]
 pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8], is_dir: bool) -> Option<Identity> {
     if sb.watches.is_idle() {
         return None;
@@ -87,7 +87,7 @@ pub(crate) fn removed(sb: &SuperBlock, dir: &Dentry, entry: &Dentry, name: &[u8]
 }
 
 /// The entry of `victim` was removed.
-#[inline]
+#[inline(always)]
 pub(crate) fn gone(sb: &SuperBlock, dir: &Dentry, name: &[u8], victim: Option<Identity>) {
     if victim.is_some() {
         changed_entry(sb, dir, name, victim);

@@ -4,10 +4,11 @@ use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE};
 use crate::base::attr::S_ISVTX;
 use crate::base::errno::Errno;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::reclaim::MayEvict;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::Base;
-use crate::ops::entry::Entry;
+use crate::ops::entry::{Entry, Operation};
 use crate::ops::last::LastKind;
 use crate::ops::publish;
 use crate::walk::permission::may_block;
@@ -24,19 +25,7 @@ impl Context {
     /// `ENOENT`; `EISDIR` for a directory (also `.`, `..` and `/`); `ENOTDIR` with a slash after it; `EACCES`; `EPERM` in
     /// a sticky directory; those of a walk, and the file system's.
     pub fn unlink(&self, base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
-        self.in_parent_quick(base, path, |entry, may_evict| {
-            if entry.last.kind != LastKind::Normal {
-                return Err(Errno::EISDIR);
-            }
-            entry.mount.check_writable()?;
-            let victim = entry.find(may_evict)?.ok_or(Errno::ENOENT)?;
-            if entry.last.slash {
-                return Err(if victim.object().is_dir() { Errno::EISDIR } else { Errno::ENOTDIR });
-            }
-            may_remove(entry.caller.cred, entry.sb, entry.dir, victim, false)?;
-            check_no_mount(victim)?;
-            entry.remove(victim, false)
-        })
+        self.in_parent_quick(base, path, &Unlink)
     }
 
     /// Removes an empty directory: `rmdir(2)`.
@@ -73,7 +62,7 @@ impl Context {
 ///
 /// # Errors
 /// `EACCES`, `EPERM` (sticky), `ENOTDIR`, `EISDIR`.
-#[inline]
+#[inline(always)]
 pub(crate) fn may_remove(
     cred: &Credentials,
     sb: &SuperBlock,
@@ -105,8 +94,30 @@ pub(crate) fn check_no_mount(entry: &Dentry) -> Result<(), Errno> {
     if entry.object().is_mountpoint() { Err(Errno::EBUSY) } else { Ok(()) }
 }
 
+/// The removal of a name.
+struct Unlink;
+
+impl Operation for Unlink {
+    type Done = ();
+
+    #[inline(always)]
+    fn apply(&self, entry: &Entry<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno> {
+        if entry.last.kind != LastKind::Normal {
+            return Err(Errno::EISDIR);
+        }
+        entry.mount.check_writable()?;
+        let victim = entry.find(may_evict)?.ok_or(Errno::ENOENT)?;
+        if entry.last.slash {
+            return Err(if victim.object().is_dir() { Errno::EISDIR } else { Errno::ENOTDIR });
+        }
+        may_remove(entry.caller.cred, entry.sb, entry.dir, victim, false)?;
+        check_no_mount(victim)?;
+        entry.remove(victim, false)
+    }
+}
+
 impl Entry<'_, '_> {
-    #[inline]
+    #[inline(always)]
     fn remove(&self, victim: &Dentry, is_dir: bool) -> Result<(), Errno> {
         let inode = victim.inode().ok_or(Errno::ENOENT)?;
         if self.section().is_some() && inode.stored() > MOST_FREED {
@@ -118,9 +129,9 @@ impl Entry<'_, '_> {
             self.sb.forget_children(victim);
         }
         let gone = publish::removed(self.sb, self.dir, victim, self.last.name, is_dir);
-        let links = if is_dir { 2 } else { 1 };
-        self.sb.delete_in(self.section(), self.names, self.dir, victim, self.hash, links, request.now());
-        self.touch_dir(dir, -1, -i32::from(is_dir), request.now());
+        let (links, now) = (if is_dir { 2 } else { 1 }, request.now());
+        self.sb.delete_in(self.section(), self.names, self.dir, victim, self.hash, links, now);
+        self.touch_dir(dir, -1, -i32::from(is_dir), now);
         publish::gone(self.sb, self.dir, self.last.name, gone);
         Ok(())
     }

@@ -51,6 +51,12 @@ impl<'a> Request<'a> {
         Self::new(cred, Groups::Borrowed(cred.groups()), None, 0)
     }
 
+    /// A request of now, with a deadline so many nanoseconds from now, and with a `umask` that the file system must apply.
+    #[inline(always)]
+    pub(crate) fn lent(cred: &'a Credentials, timeout: Option<u64>, umask: u32) -> Self {
+        Self::new(cred, Groups::Borrowed(cred.groups()), timeout.map(deadline_in), umask)
+    }
+
     // (Written once, in place: it has 64 bytes.)
     #[inline(always)]
     fn new(cred: &Credentials, groups: Groups<'a>, deadline: Option<i64>, umask: u32) -> Self {
@@ -96,8 +102,7 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'static> {
-    /// A request of now, with a deadline so many nanoseconds from now, and with a `umask` that the file system must apply. It
-    /// outlives `cred`, which a context may replace.
+    /// [`Request::lent`] that outlives `cred`, which a context may replace.
     #[inline(always)]
     pub(crate) fn with(cred: &Credentials, timeout: Option<u64>, umask: u32) -> Self {
         Self::new(cred, Groups::Shared(cred.shared_groups()), timeout.map(deadline_in), umask)

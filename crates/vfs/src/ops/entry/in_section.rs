@@ -17,20 +17,29 @@ use crate::walk::walk_end::{DirKept, WalkEnd};
 use core::cell::Cell;
 use sync::MutexGuard;
 
+/// An operation on a name that may take place in a walk's section.
+pub(crate) trait Operation {
+    type Done;
+
+    /// Does it. Mark it `#[inline(always)]`.
+    fn apply(&self, entry: &Entry<'_, '_>, may_evict: &mut MayEvict) -> Result<Self::Done, Errno>;
+}
+
 impl Context {
-    /// What `f` returns in the walk's section, if it can take place there.
+    /// What `f` returns in the walk's section, if it can take place there. `again`: the same as `f`, for what is rare.
     #[inline(always)]
     pub(super) fn try_in_section<'p, R>(
         &self,
         found: &WalkEnd<'_>,
         last: &Last<'p>,
-        f: &impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+        f: &(impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno> + ?Sized),
+        again: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Option<Result<R, Errno>> {
         let sb = found.sb();
         if !sb.is_quick {
             return None;
         }
-        let Some(lock) = found.lock_here() else { return self.try_in_split(found, last, f) };
+        let Some(lock) = found.lock_here() else { return self.try_in_split(found, last, again) };
         self.in_section(found, last, (lock, None), sb.hash_again(last.name, last.short), f)
     }
 
