@@ -120,6 +120,7 @@ impl Limits {
     }
 
     /// Takes all of `amount` or nothing: `ENOSPC`, `EDQUOT`.
+    #[inline(always)]
     pub(crate) fn take(&self, payer: Payer, amount: Amount) -> Result<(), Errno> {
         if !self.bytes.take(amount.bytes) {
             return Err(Errno::ENOSPC);
@@ -146,6 +147,7 @@ impl Limits {
     }
 
     /// Returns `amount` to the account of `uid`.
+    #[inline(always)]
     pub(crate) fn give(&self, uid: u32, amount: Amount) {
         if let Some(users) = &self.users {
             users.give(uid, amount);
@@ -193,7 +195,7 @@ impl Room {
         Self { stock: limit.map(|limit| Stock::new(limit, fill)), most: prim::mem::total_bytes() }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&self, units: u64) -> bool {
         match &self.stock {
             Some(stock) if units != 0 => stock.take(units),
@@ -201,7 +203,7 @@ impl Room {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn give(&self, units: u64) {
         if units != 0 {
             self.stock.iter().for_each(|stock| stock.give(units));

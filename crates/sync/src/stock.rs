@@ -120,7 +120,7 @@ impl Stock {
     }
 
     /// Takes so many units, or none.
-    #[inline]
+    #[inline(always)]
     #[must_use = "a refused caller has none"]
     pub fn take(&self, units: u64) -> bool {
         self.take_own(units) || self.take_shared(units)
@@ -135,7 +135,7 @@ impl Stock {
     }
 
     /// Gives back units that were taken.
-    #[inline]
+    #[inline(always)]
     pub fn give(&self, units: u64) {
         let own = &self.stores.this().units;
         let mut has = own.load(Relaxed);
