@@ -59,12 +59,10 @@ impl Context {
             let attr = found.attr()?;
             if flags.contains(OpenFlags::PATH) {
                 check_directory(attr.mode, flags)?;
-                return Ok((found.pin()?, found.cred.clone()));
+            } else {
+                let granted = || may(found, attr.rights(), flags.mask());
+                check_open(found.mount.get(), &attr, found.cred, flags, granted)?;
             }
-            check_kind(attr.mode, flags)?;
-            check_cut(found.mount.get(), &attr, flags)?;
-            may(found, attr.rights(), flags.mask())?;
-            check_opened(found.mount.get(), &attr, found.cred, flags)?;
             Ok((found.pin()?, found.cred.clone()))
         })?;
         self.opened(held, flags, cred)
@@ -225,10 +223,8 @@ impl Entry<'_, '_> {
         let attr = self.sb.attr_now(inode)?;
         let cred = self.caller.cred;
         self.context.may_create_in_sticky(&self.dir_inode()?.attr(), &attr)?;
-        check_kind(attr.mode, flags)?;
-        check_cut(self.mount.get(), &attr, flags)?;
-        may_block(self.sb, inode, attr.rights(), cred, flags.mask())?;
-        check_opened(self.mount.get(), &attr, cred, flags)?;
+        let granted = || may_block(self.sb, inode, attr.rights(), cred, flags.mask());
+        check_open(self.mount.get(), &attr, cred, flags, granted)?;
         let pinned = self.sb.pin(entry).ok_or(Errno::ENOENT)?;
         self.context.opened(self.hold(pinned), flags, cred.clone()).map(OpenEnd::Opened)
     }
@@ -262,8 +258,30 @@ fn check_directory(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
     if flags.contains(OpenFlags::DIRECTORY) && mode & S_IFMT != S_IFDIR { Err(Errno::ENOTDIR) } else { Ok(()) }
 }
 
+/// Whether a file with the attributes `attr` can be opened with `flags`, which do not have `PATH`. `granted` checks the permission.
+#[inline(always)]
+pub(super) fn check_open(
+    mount: &Mount,
+    attr: &Attr,
+    cred: &Credentials,
+    flags: OpenFlags,
+    granted: impl FnOnce() -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    // Then the permission decides alone.
+    let is_plain = attr.kind() == S_IFREG
+        && mount.flags().is_empty()
+        && !flags.intersects(OpenFlags::DIRECTORY.union(OpenFlags::NOATIME));
+    if !is_plain {
+        check_kind(attr.mode, flags)?;
+        check_cut(mount, attr, flags)?;
+    }
+    granted()?;
+    if is_plain { Ok(()) } else { check_opened(mount, attr, cred, flags) }
+}
+
 /// Checks after the permission check: the flags of the mount, special files, and privileged flags.
-pub(super) fn check_opened(mount: &Mount, attr: &Attr, cred: &Credentials, flags: OpenFlags) -> Result<(), Errno> {
+#[cold]
+fn check_opened(mount: &Mount, attr: &Attr, cred: &Credentials, flags: OpenFlags) -> Result<(), Errno> {
     mount_allows(mount, attr, flags.mask() & MAY_WRITE)?;
     if matches!(attr.kind(), S_IFCHR | S_IFBLK) && mount.has(MountFlags::NODEV) {
         return Err(Errno::EACCES);
@@ -275,7 +293,8 @@ pub(super) fn check_opened(mount: &Mount, attr: &Attr, cred: &Credentials, flags
 }
 
 /// Whether a file with `mode` can be opened with `flags`.
-pub(super) fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
+#[cold]
+fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
     check_directory(mode, flags)?;
     match mode & S_IFMT {
         S_IFLNK => Err(Errno::ELOOP),
@@ -285,7 +304,8 @@ pub(super) fn check_kind(mode: u32, flags: OpenFlags) -> Result<(), Errno> {
 }
 
 /// Checks for truncation on a read-only mount, before the checks of ownership, as in Linux.
-pub(super) fn check_cut(mount: &Mount, attr: &Attr, flags: OpenFlags) -> Result<(), Errno> {
+#[cold]
+fn check_cut(mount: &Mount, attr: &Attr, flags: OpenFlags) -> Result<(), Errno> {
     if flags.contains(OpenFlags::TRUNC) && attr.kind() == S_IFREG {
         mount_allows(mount, attr, MAY_WRITE)
     } else {

@@ -11,7 +11,7 @@ use crate::dcache::fs::SetXattr;
 use crate::mount::context::Context;
 use crate::mount::place::OwnedPlace;
 use crate::ops::file::OpenFile;
-use crate::ops::open::{check_cut, check_kind, check_opened};
+use crate::ops::open::check_open;
 use crate::ops::xattrs;
 use crate::walk::permission::{may_block, mount_allows};
 
@@ -24,10 +24,9 @@ impl Context {
         let cred = self.credentials();
         if !flags.contains(OpenFlags::PATH) {
             let attr = held.attr()?;
-            check_kind(attr.mode, flags)?;
-            check_cut(held.mount(), &attr, flags)?;
-            may_block(held.sb(), held.inode()?, attr.rights(), &cred, flags.mask())?;
-            check_opened(held.mount(), &attr, &cred, flags)?;
+            let inode = held.inode()?;
+            let granted = || may_block(held.sb(), inode, attr.rights(), &cred, flags.mask());
+            check_open(held.mount(), &attr, &cred, flags, granted)?;
         }
         self.opened(held.clone(), flags, cred)
     }

@@ -110,7 +110,7 @@ impl<'a> WalkEnd<'a> {
     ///
     /// # Errors
     /// `EAGAIN` if the mount is being unmounted; the walk continues and never returns that error.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_mount(&self) -> Result<PerCpuArc<Mount>, Errno> {
         match self.held {
             Some(end) => Ok(end.held().mount().clone()),
@@ -129,7 +129,7 @@ impl<'a> WalkEnd<'a> {
     ///
     /// # Errors
     /// `EAGAIN` if it changed meanwhile; the walk continues and never returns that error.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pin(&self) -> Result<OwnedPlace, Errno> {
         let mount = self.count_mount()?;
         self.count_dentry().map(|pinned| OwnedPlace::new(mount, pinned))
@@ -139,7 +139,7 @@ impl<'a> WalkEnd<'a> {
     ///
     /// # Errors
     /// Those of [`WalkEnd::pin`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_dentry(&self) -> Result<CountedDentry, Errno> {
         let sb = self.sb();
         let pinned = match self.held {
