@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use testkit::Counts;
 use vfs::{
-    Base, Errno, LockKind, OpenFlags, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, SetAttr, SetTime, Vfs,
+    Base, Errno, LockKind, OpenFlags, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, SetAttr, SetTime, Vfs, Want,
 };
 
 /// Requests of one run at most.
@@ -377,7 +377,7 @@ impl World {
             _ => {
                 let (handle, cookie, mut room) = (self.directory(input), number(input), usize::from(input.byte()));
                 let mut entries = Vec::new();
-                let listed = session.readdir(handle, cookie, &mut |entry| {
+                let listed = session.readdir(handle, cookie, Want::ATTRIBUTES, &mut |entry| {
                     if room == 0 {
                         return false;
                     }

@@ -10,6 +10,8 @@ mod close_errors;
 mod copies;
 #[path = "mount/limits.rs"]
 mod limits;
+#[path = "mount/listed_inodes.rs"]
+mod listed_inodes;
 #[path = "mount/lock_waits.rs"]
 mod lock_waits;
 #[path = "mount/panics.rs"]

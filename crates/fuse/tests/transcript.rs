@@ -7,7 +7,7 @@ use lightfoot_fuse::{Caller, Entry, Gauge, NameIn, NewMode, Session, SessionOpti
 use ramfs::RamFs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vfs::{Base, Errno, Vfs};
+use vfs::{Base, Errno, Vfs, Want};
 
 const GIT_CLONE: &str = include_str!("transcripts/git-clone.txt");
 
@@ -103,7 +103,7 @@ impl Replay {
     fn list(&mut self, line: &Line<'_>, listed: &[Line<'_>]) -> Result<(), String> {
         let (handle, cookie) = (self.directories[&line.number(0)], self.cookies[&line.number(1)]);
         let (session, mut expected, mut done) = (self.session.clone(), listed.iter(), Ok(()));
-        let answer = session.clone().readdir(handle, cookie, &mut |entry| {
+        let answer = session.clone().readdir(handle, cookie, Want::ATTRIBUTES, &mut |entry| {
             if matches!(entry.name, b"." | b"..") {
                 self.cookies.insert(entry.cookie, entry.cookie);
                 return true;

@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{
-    Allocate, Attr, DirEntry, Errno, FileSystem, FsTraits, Inode, Invalidator, NewInode, OpenFlags, Rename, Request,
-    SeekFor, SetAttr, SetXattr, StatFs, Written,
+    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, OpenFlags, Rename, Request,
+    SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
 };
 
 /// A host directory as a file system; see the [crate documentation](crate).
@@ -106,7 +106,8 @@ impl FileSystem for HostFs {
         _: &Request,
         dir: &Inode,
         after: u64,
-        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+        _: Want,
+        emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
         self.shared.read_dir(dir, after, emit)
     }

@@ -37,7 +37,7 @@ impl Shared {
         &self,
         dir: &Inode,
         after: u64,
-        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+        emit: &mut dyn FnMut(vfs::Listed) -> bool,
     ) -> Result<(), Errno> {
         self.mark_root_stale(dir);
         let node = self.node(dir)?;
@@ -49,7 +49,7 @@ impl Shared {
         loop {
             while let Some(Listed { entry, cookie }) = stream.read.pop_front() {
                 stream.at = cookie;
-                if !emit(entry, cookie) {
+                if !emit(vfs::Listed::new(entry, cookie)) {
                     self.streams.put(stream, starts, MAX_STREAMS.min(self.budget.max() / 4));
                     return Ok(());
                 }

@@ -5,7 +5,7 @@
 //!
 //! Run it with `cargo run --release -p lightfoot --example own_fs`.
 
-use lightfoot::fs::{Attr, DirEntry, FileSystem, Inode, NewInode, Request, S_IFDIR, S_IFREG};
+use lightfoot::fs::{Attr, FileSystem, Inode, Listed, NewInode, Request, S_IFDIR, S_IFREG, Want};
 use lightfoot::{Errno, Fallback, Vfs};
 use std::io;
 use std::sync::Arc;
@@ -80,18 +80,17 @@ impl FileSystem for Assets {
     }
 
     /// Entries after the one with the cookie `after`. A cookie is above 0 and stays the same for an entry: its place in
-    /// the list is enough.
+    /// the list is enough. An entry may come with its attributes, which cost nothing here: then no lookup follows.
     fn read_dir(
         &self,
         _: &Request,
         dir: &Inode,
         after: u64,
-        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+        _: Want,
+        emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
         for (place, node) in self.children(dir.node() as usize).filter(|(place, _)| *place as u64 > after) {
-            let kind = if node.contents.is_some() { S_IFREG } else { S_IFDIR };
-            let entry = DirEntry { name: node.name.as_bytes().into(), ino: place as u64 + 1, kind };
-            if !emit(entry, place as u64) {
+            if !emit(Listed::with_inode(node.name.as_bytes(), place as u64, self.describe(place))) {
                 break;
             }
         }
@@ -120,7 +119,7 @@ fn main() -> io::Result<()> {
     // A working directory, dots and slashes: the file system never hears of them.
     ctx.set_current_dir("/css/print")?;
     println!("page.css says {:?}", ctx.read_to_string("../print//./page.css")?.trim_end());
-    for entry in ctx.read_dir("/css")? {
+    for entry in ctx.read_dir("/css")?.with_metadata() {
         let entry = entry?;
         println!("in /css: {:?}, {} links", entry.file_name(), entry.metadata()?.nlink());
     }

@@ -220,27 +220,55 @@ pub use vfs::NewInode;
 #[doc(inline)]
 pub use vfs::Inode;
 
-/// One entry of a listing by [`FileSystem::read_dir`].
+/// One entry of a directory: its name, inode number and type.
 ///
 /// ```
 /// use lightfoot::fs::{DirEntry, S_IFREG};
 ///
+/// let entry = DirEntry { name: b"colour".as_slice().into(), ino: 2, kind: S_IFREG };
+/// assert_eq!(&*entry.name, b"colour");
+/// ```
+#[doc(inline)]
+pub use vfs::DirEntry;
+
+/// One entry of a listing by [`FileSystem::read_dir`].
+///
+/// ```
+/// use lightfoot::fs::{DirEntry, Listed, S_IFREG};
+///
 /// /// The loop of a `read_dir` over a list of names: the cookie of each is its place, from 1 on.
-/// fn list(names: &[&str], after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) {
+/// fn list(names: &[&str], after: u64, emit: &mut dyn FnMut(Listed) -> bool) {
 ///     for (place, name) in (1..).zip(names).skip(after as usize) {
 ///         let entry = DirEntry { name: name.as_bytes().into(), ino: place + 1, kind: S_IFREG };
-///         if !emit(entry, place) {
+///         if !emit(Listed::new(entry, place)) {
 ///             break;
 ///         }
 ///     }
 /// }
 ///
 /// let mut cookies = Vec::new();
-/// list(&["a", "b", "c"], 1, &mut |_, cookie| { cookies.push(cookie); true });
+/// list(&["a", "b", "c"], 1, &mut |listed| { cookies.push(listed.cookie); true });
 /// assert_eq!(cookies, [2, 3]);
 /// ```
 #[doc(inline)]
-pub use vfs::DirEntry;
+pub use vfs::Listed;
+
+/// What the caller of [`FileSystem::read_dir`] uses.
+///
+/// ```
+/// use lightfoot::fs::{Listed, NewInode, Want};
+///
+/// /// An entry as a database returns it, whose attributes cost a second query.
+/// fn entry(name: &[u8], cookie: u64, want: Want, query: impl Fn() -> NewInode) -> Listed {
+///     let listed = Listed::with_inode(name, cookie, query());
+///     Listed { inode: listed.inode.filter(|_| want.attributes), ..listed }
+/// }
+///
+/// assert!(entry(b"a", 1, Want::ATTRIBUTES, NewInode::default).inode.is_some());
+/// assert!(entry(b"a", 1, Want::NAMES, NewInode::default).inode.is_none());
+/// ```
+#[doc(inline)]
+pub use vfs::Want;
 
 /// What the VFS must know about a file system before its first call.
 ///

@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::vec;
-use vfs::OpenFile;
+use vfs::{OpenFile, Want};
 
 /// The entries of a directory, without `.` and `..`, in no particular order.
 ///
@@ -41,6 +41,7 @@ pub struct ReadDir {
     listed: Arc<Listed>,
     batch: vec::IntoIter<vfs::DirEntry>,
     done: bool,
+    want: Want,
 }
 
 /// The directory that was listed.
@@ -53,7 +54,30 @@ struct Listed {
 
 impl ReadDir {
     pub(crate) fn new(view: View, dir: OpenFile, path: PathBuf) -> Self {
-        Self { dir, listed: Arc::new(Listed { view, path }), batch: Vec::new().into_iter(), done: false }
+        Self {
+            dir,
+            listed: Arc::new(Listed { view, path }),
+            batch: Vec::new().into_iter(),
+            done: false,
+            want: Want::NAMES,
+        }
+    }
+
+    /// The same entries, for a caller that uses the metadata of all of them: a file system that returns attributes with a listing
+    /// is not called for each entry. The cache has them then, like those of any file, for as long as they are valid.
+    ///
+    /// ```
+    /// let ctx = lightfoot::Vfs::ram().context();
+    /// ctx.create_dir("/music")?;
+    /// ctx.write("/music/song", "la")?;
+    /// let sizes = ctx.read_dir("/music")?.with_metadata().map(|entry| Ok(entry?.metadata()?.len()));
+    /// assert_eq!(sizes.sum::<std::io::Result<u64>>()?, 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_metadata(mut self) -> Self {
+        self.want = Want::ATTRIBUTES;
+        self
     }
 }
 
@@ -69,7 +93,7 @@ impl Iterator for ReadDir {
             if self.done {
                 return None;
             }
-            match self.dir.next_entries() {
+            match self.dir.next_entries_with(self.want) {
                 Ok(entries) => {
                     self.done = entries.is_empty();
                     self.batch = entries.into_iter();

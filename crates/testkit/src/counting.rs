@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use vfs::{Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Layer, NewInode, Request};
+use vfs::{Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NewInode, Request, Want};
 
 /// How long to wait for the end of a tree. One that takes longer is stuck.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -32,6 +32,7 @@ pub struct Counting<F: FileSystem + ?Sized> {
 pub struct Counts {
     lookups: AtomicU64,
     revalidations: AtomicU64,
+    listings: AtomicU64,
     made: AtomicU64,
     evictions: AtomicU64,
     nodes: Mutex<Nodes>,
@@ -44,6 +45,8 @@ pub struct Counts {
 struct Nodes {
     /// Nodes that the tree received and did not evict.
     alive: BTreeSet<u64>,
+    /// Nodes that came with listings. The tree may have used them or not.
+    offered: BTreeSet<u64>,
     /// Nodes that the tree evicted without having them.
     evicted_twice: Vec<u64>,
     /// The most lookups at the same time, and those that run now.
@@ -67,6 +70,12 @@ impl Counts {
     #[must_use]
     pub fn revalidations(&self) -> u64 {
         self.revalidations.load(Relaxed)
+    }
+
+    /// Calls of `read_dir`.
+    #[must_use]
+    pub fn listings(&self) -> u64 {
+        self.listings.load(Relaxed)
     }
 
     /// Successful calls of `create` and `create_unnamed`.
@@ -227,6 +236,21 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
         self.count_lookup(|inner| inner.revalidate(request, dir, name, inode))
     }
 
+    fn read_dir(
+        &self,
+        request: &Request,
+        dir: &Inode,
+        after: u64,
+        want: Want,
+        emit: &mut dyn FnMut(Listed) -> bool,
+    ) -> Result<(), Errno> {
+        self.counts.listings.fetch_add(1, Relaxed);
+        self.inner.read_dir(request, dir, after, want, &mut |listed| {
+            self.counts.nodes().offered.extend(listed.inode.as_ref().map(|inode| inode.node));
+            emit(listed)
+        })
+    }
+
     fn create(
         &self,
         request: &Request,
@@ -247,7 +271,8 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
         // First: after the inner eviction another inode may get the node.
         {
             let mut nodes = self.counts.nodes();
-            if !nodes.alive.remove(&inode.node()) {
+            let was_offered = nodes.offered.remove(&inode.node());
+            if !nodes.alive.remove(&inode.node()) && !was_offered {
                 nodes.evicted_twice.push(inode.node());
             }
         }

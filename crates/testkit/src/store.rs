@@ -55,6 +55,8 @@ pub struct StoreOptions {
     pub keeps_listings: bool,
     /// As [`vfs::FsTraits::reports_attributes`].
     pub reports_attributes: bool,
+    /// Whether its listings have attributes, for callers that want them.
+    pub lists_attributes: bool,
     /// How long its answers are good.
     pub valid: Valid,
 }
@@ -115,7 +117,13 @@ impl Store {
     /// A store that has these paths; parents come first. See [`Store::make`] for their form.
     #[must_use]
     pub fn with_paths(paths: &[&str]) -> Self {
-        let store = Self::new(StoreOptions::default());
+        Self::with_options(StoreOptions::default(), paths)
+    }
+
+    /// The same of another kind.
+    #[must_use]
+    pub fn with_options(options: StoreOptions, paths: &[&str]) -> Self {
+        let store = Self::new(options);
         for path in paths {
             let (place, body) = path.split_once(" -> ").map_or((*path, ""), |(place, _)| (place, &path[place.len()..]));
             let cut = place.trim_end_matches('/').rfind('/');

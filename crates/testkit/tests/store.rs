@@ -18,7 +18,7 @@ lightfoot_testkit::suite!(|| subject(StoreOptions::default()), FEATURES);
 fn with_any_options_it_passes_all_cases() {
     for (names_in_cache, keeps_listings) in [(false, false), (false, true), (true, false)] {
         for valid in [Valid::UntilInvalidated, Valid::For(0), Valid::For(1000)] {
-            let options = StoreOptions { names_in_cache, keeps_listings, reports_attributes: false, valid };
+            let options = StoreOptions { names_in_cache, keeps_listings, valid, ..StoreOptions::default() };
             let make = || if names_in_cache { Store::new(options).into() } else { subject(options) };
             let report = lightfoot_testkit::run(make, FEATURES);
             assert!(report.is_ok(), "{options:?}: {report}");

@@ -30,7 +30,8 @@ use crate::base::attr::{Attr, S_IFDIR, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::dcache::fs::{
-    Allocate, DirEntry, FileSystem, FsTraits, NewInode, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Written,
+    Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, Rename, Request, SeekFor, SetXattr, StatFs, Valid,
+    Want, Written,
 };
 use crate::dcache::inode::Inode;
 use nodes::{NameIn, Nodes, ROOT};
@@ -320,7 +321,8 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         _: &Request,
         dir: &Inode,
         after: u64,
-        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+        _: Want,
+        emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
         let path = self.path(dir)?;
         let entries = self.back.read_dir(&path.path)?.into_iter().map(|entry| (self.cookie(&entry.name), entry));
@@ -328,7 +330,7 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         entries.sort_unstable_by(|(a, x), (b, y)| (a, &x.name).cmp(&(b, &y.name)));
         for (cookie, PathEntry { name, kind }) in entries {
             let ino = self.nodes.lock().listed(dir.node(), &name, kind);
-            if !emit(DirEntry { name, ino, kind }, cookie) {
+            if !emit(Listed::new(DirEntry { name, ino, kind }, cookie)) {
                 break;
             }
         }

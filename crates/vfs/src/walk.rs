@@ -37,6 +37,7 @@ mod revalidate;
 mod shortcut;
 mod table_batch;
 mod tracer;
+pub(crate) mod unasked;
 pub(crate) mod walk_end;
 
 use crate::base::errno::Errno;

@@ -3,8 +3,8 @@
 //! Costs are counted in slots that were looked at, not in time.
 
 use lightfoot_vfs::{
-    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, NewInode, OwnedPlace, PathAt,
-    RenameFlags, Request, S_IFDIR, S_IFREG, Vfs,
+    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NewInode, OwnedPlace, PathAt,
+    RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -60,13 +60,14 @@ impl FileSystem for Shared {
         _: &Request,
         _: &Inode,
         after: u64,
-        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+        _: Want,
+        emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
         self.0.listings.fetch_add(1, Relaxed);
         let listed = self.0.listed.lock().unwrap();
         for (at, name) in listed.iter().enumerate().skip(after as usize) {
             let entry = DirEntry { name: name.as_bytes().into(), ino: at as u64 + 2, kind: S_IFREG };
-            if !emit(entry, at as u64 + 1) {
+            if !emit(Listed::new(entry, at as u64 + 1)) {
                 break;
             }
         }

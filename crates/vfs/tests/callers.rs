@@ -1,8 +1,8 @@
 //! Requests name the caller: the opener of the file, or the user of the context.
 
 use lightfoot_vfs::{
-    Base, Credentials, DirEntry, Errno, FileSystem, FsTraits, Inode, Layer, OpenFlags, Permission, Request, SeekFor,
-    StatFs, Vfs,
+    Base, Credentials, Errno, FileSystem, FsTraits, Inode, Layer, Listed, OpenFlags, Permission, Request, SeekFor,
+    StatFs, Vfs, Want,
 };
 use std::sync::{Arc, Mutex};
 use testkit::Store;
@@ -46,10 +46,11 @@ impl Layer for Noted {
         request: &Request,
         dir: &Inode,
         after: u64,
-        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+        want: Want,
+        emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
         self.note("read_dir", request);
-        self.store.read_dir(request, dir, after, emit)
+        self.store.read_dir(request, dir, after, want, emit)
     }
 
     fn read_at(&self, request: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
@@ -109,7 +110,7 @@ fn each_request_has_the_user_and_the_groups_of_its_caller() {
         ("flush", &|| file.flush().unwrap()),
         ("get_xattr", &|| drop(file.get_xattr(b"user.a").unwrap())),
         ("list_xattrs", &|| drop(file.list_xattrs().unwrap())),
-        ("read_dir", &|| dir.entries_after(0, &mut |_, _| true).unwrap()),
+        ("read_dir", &|| dir.entries_after(0, Want::NAMES, &mut |_, _| true).unwrap()),
     ];
     let by_context: [(&str, &dyn Fn()); 4] = [
         ("get_xattr", &|| drop(context.get_xattr(Base::CWD, b"/file", true, b"user.a").unwrap())),

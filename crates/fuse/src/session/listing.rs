@@ -9,7 +9,7 @@
 //! listing holds only the lock of the listed directory, so the kernel does not exclude that.
 
 use super::{Caller, Entry, ROOT_NODE, Session};
-use vfs::{Base, DirEntry, Errno, OpenFile, OpenFlags, OwnedPlace};
+use vfs::{Base, DirEntry, Errno, OpenFile, OpenFlags, OwnedPlace, Want};
 
 /// The cookie of `.`.
 const DOT: u64 = i64::MAX as u64 - 2;
@@ -62,11 +62,19 @@ impl Session {
         self.callers.looking(caller, |context| context.open_held(&held, flags))
     }
 
-    /// READDIR: calls `emit` with the entries after `cookie` (0: from the start) until it returns `false`: its buffer is full.
+    /// READDIR: calls `emit` with the entries after `cookie` (0: from the start) until it returns `false`: its buffer is full. For
+    /// READDIRPLUS `want` has attributes: then [`Session::listed_entry`] finds in the cache what the file system listed with its
+    /// inode.
     ///
     /// # Errors
     /// `EBADF`; those of the file system if `emit` has taken no entry.
-    pub fn readdir(&self, handle: u64, cookie: u64, emit: &mut dyn FnMut(&Listed<'_>) -> bool) -> Result<(), Errno> {
+    pub fn readdir(
+        &self,
+        handle: u64,
+        cookie: u64,
+        want: Want,
+        emit: &mut dyn FnMut(&Listed<'_>) -> bool,
+    ) -> Result<(), Errno> {
         let Some(directory) = self.directories.get(handle) else { return Err(Errno::EBADF) };
         let held = directory.held();
         let own = self.shown_ino_of(held)?;
@@ -80,7 +88,7 @@ impl Session {
         }
         let after = if cookie == DOT || cookie == DOT_DOT { 0 } else { cookie };
         let mut any = false;
-        let done = directory.entries_after(after, &mut |entry: &DirEntry, cookie| {
+        let done = directory.entries_after(after, want, &mut |entry: &DirEntry, cookie| {
             let listed =
                 Listed { name: &entry.name, ino: self.shown_ino(held.dev(), entry.ino), kind: entry.kind, cookie };
             let taken = emit(&listed);

@@ -7,7 +7,7 @@ use super::trace::{Replied, escaped, line};
 use crate::session::{Caller, Listed, Unlisted};
 use fusedev::wire::abi::{Attr, Dirent, EntryOut, FSYNC_DATA, OpenOut, ReadIn, fopen};
 use fusedev::wire::{Body, Operation, Request};
-use vfs::Errno;
+use vfs::{Errno, Want};
 
 impl Transport {
     pub(super) fn answer_directory(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
@@ -22,7 +22,7 @@ impl Transport {
                 body.put_struct(&OpenOut { fh, open_flags: cached | kept, backing_id: 0 });
                 Ok(())
             }
-            Operation::Readdir(read) => session.readdir(read.fh, read.offset, &mut |listed| {
+            Operation::Readdir(read) => session.readdir(read.fh, read.offset, Want::NAMES, &mut |listed| {
                 body.put_dirent(longest(read.size), dirent(listed, listed.ino), listed.name)
             }),
             Operation::Readdirplus(read) => self.list_entries(&caller, &read, body),
@@ -40,7 +40,7 @@ impl Transport {
     fn list_entries(&self, caller: &Caller, read: &ReadIn, body: &mut Body) -> Result<(), Errno> {
         let (fh, limit) = (read.fh, longest(read.size));
         line!("READDIRPLUS\t{fh}\t{}", read.offset);
-        self.session.readdir(fh, read.offset, &mut |listed| {
+        self.session.readdir(fh, read.offset, Want::ATTRIBUTES, &mut |listed| {
             let is_dots = listed.name == b"." || listed.name == b"..";
             if is_dots {
                 // The kernel reads nothing else of them.

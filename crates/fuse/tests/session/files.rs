@@ -3,7 +3,7 @@
 use crate::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, USER, WRONLY};
 use lightfoot_fuse::{ROOT_NODE, SessionOptions};
 use ramfs::{RamFs, RamLimits};
-use vfs::{Base, Errno, MountFlags, OpenFlags, SetAttr};
+use vfs::{Base, Errno, MountFlags, OpenFlags, SetAttr, Want};
 
 const TRUNC: u32 = OpenFlags::TRUNC.bits();
 const APPEND: u32 = OpenFlags::APPEND.bits();
@@ -327,7 +327,7 @@ fn the_kernel_reads_again_what_it_has_cached_if_the_access_must_be_recorded() {
         let listed = || {
             let directory = kernel.opendir(&SUPER, ROOT_NODE).unwrap();
             let keeps = kernel.keeps_listing(directory);
-            kernel.readdir(directory, 0, &mut |_| true).unwrap();
+            kernel.readdir(directory, 0, Want::NAMES, &mut |_| true).unwrap();
             !keeps
         };
         let is_first = listed();

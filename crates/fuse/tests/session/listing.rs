@@ -3,7 +3,7 @@
 use crate::kernel::{Kernel, PLAIN, RDONLY, SUPER, USER};
 use lightfoot_fuse::{Checks, Gauge, NewMode, ROOT_NODE, SessionOptions, Unlisted};
 use std::collections::BTreeSet;
-use vfs::{Base, Errno, MountFlags, PathAt, S_IFDIR, S_IFREG};
+use vfs::{Base, Errno, MountFlags, PathAt, S_IFDIR, S_IFREG, Want};
 
 /// Name, number, kind, cookie.
 type Listed = (String, u64, u32, u64);
@@ -12,7 +12,7 @@ type Listed = (String, u64, u32, u64);
 fn after(kernel: &Kernel, handle: u64, cookie: u64, most: usize) -> Vec<Listed> {
     let mut all = Vec::new();
     kernel
-        .readdir(handle, cookie, &mut |entry| {
+        .readdir(handle, cookie, Want::ATTRIBUTES, &mut |entry| {
             if all.len() == most {
                 return false;
             }
@@ -104,7 +104,7 @@ fn a_name_that_is_gone_since_it_was_listed_has_no_node() {
     let handle = kernel.opendir(&SUPER, dir).unwrap();
     let mut found = Vec::new();
     kernel
-        .readdir(handle, 0, &mut |listed| {
+        .readdir(handle, 0, Want::ATTRIBUTES, &mut |listed| {
             // Gone between the listing and the lookup.
             if listed.name == b"n1" {
                 kernel.vfs.context().unlink(Base::CWD, b"/d/n1").unwrap();
@@ -129,7 +129,7 @@ fn a_new_caller_can_list_with_attributes() {
     let made = kernel.file("f");
     let handle = kernel.opendir(&SUPER, ROOT_NODE).unwrap();
     let mut found = None;
-    let listed = kernel.readdir(handle, 0, &mut |listed| {
+    let listed = kernel.readdir(handle, 0, Want::ATTRIBUTES, &mut |listed| {
         found = kernel.listed_entry(&USER, handle, listed).ok().filter(|_| listed.name == b"f").or(found);
         true
     });
@@ -145,7 +145,7 @@ fn handles_that_are_not_open_directories_are_bad() {
     kernel.releasedir(closed);
     assert_eq!(kernel.opendir(&SUPER, file.node), Err(Errno::ENOTDIR));
     for handle in [0, u64::MAX, closed] {
-        assert_eq!(kernel.readdir(handle, 0, &mut |_| true), Err(Errno::EBADF), "{handle:#x}");
+        assert_eq!(kernel.readdir(handle, 0, Want::ATTRIBUTES, &mut |_| true), Err(Errno::EBADF), "{handle:#x}");
         assert_eq!(kernel.fsyncdir(handle, false), Err(Errno::EBADF), "{handle:#x}");
         kernel.releasedir(handle);
     }

@@ -8,7 +8,7 @@ use ramfs::RamFs;
 use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::thread;
-use vfs::{Base, Errno, MountFlags, PathAt, SetAttr};
+use vfs::{Base, Errno, MountFlags, PathAt, SetAttr, Want};
 
 const THREADS: u64 = 3;
 const ROUNDS: usize = 12;
@@ -59,7 +59,7 @@ impl Client<'_> {
     fn list(&mut self) {
         let Some(handle) = self.directories.last().copied() else { return };
         let (mut found, mut left) = (Vec::new(), self.random.usize(..10));
-        let listed = self.kernel.readdir(handle, 0, &mut |entry| {
+        let listed = self.kernel.readdir(handle, 0, Want::ATTRIBUTES, &mut |entry| {
             if left == 0 {
                 return false;
             }

@@ -2,7 +2,7 @@
 //!
 //! Plain values. Own code.
 
-use vfs::{Inode, OpenFlags, SetAttr};
+use vfs::{Inode, OpenFlags, SetAttr, Want};
 
 /// A request, named after the method of [`vfs::FileSystem`] that received it.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,7 @@ pub enum Call<'r> {
     },
     ReadDir {
         dir: &'r Inode,
+        want: Want,
     },
     Create {
         dir: &'r Inode,

@@ -4,10 +4,10 @@
 
 use super::call::Call;
 use super::nodes::Nodes;
-use super::{ROOT, Store};
+use super::{ROOT, Store, StoreOptions};
 use vfs::{
-    Allocate, Attr, DirEntry, Errno, FileSystem, FsTraits, Inode, Invalidator, NewInode, OpenFlags, Rename,
-    RenameFlags, Request, SetAttr, SetXattr, Valid, Written,
+    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, OpenFlags, Rename, RenameFlags,
+    Request, SetAttr, SetXattr, Valid, Want, Written,
 };
 
 impl Store {
@@ -105,11 +105,17 @@ impl FileSystem for Store {
         _: &Request,
         dir: &Inode,
         after: u64,
-        emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+        want: Want,
+        emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
         let parent = dir.node();
-        let listed = self.serve(Call::ReadDir { dir }, |nodes| Ok(nodes.list(parent, after)))?;
-        let _ = listed.into_iter().all(|(entry, cookie)| emit(entry, cookie));
+        let StoreOptions { lists_attributes, valid, .. } = self.0.options;
+        let listed = self.serve(Call::ReadDir { dir, want }, |nodes| {
+            let listed = nodes.list(parent, after).into_iter();
+            let inode = |node| nodes.new_inode(node, valid).ok().filter(|_| want.attributes && lists_attributes);
+            Ok(listed.map(|(entry, cookie)| Listed { inode: inode(entry.ino), entry, cookie }).collect::<Vec<_>>())
+        })?;
+        let _ = listed.into_iter().all(emit);
         Ok(())
     }
 

@@ -22,7 +22,9 @@ mod arguments;
 mod request;
 mod traits;
 
-pub use arguments::{Allocate, DirEntry, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Written};
+pub use arguments::{
+    Allocate, DirEntry, Listed, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Want, Written,
+};
 pub use request::Request;
 pub use traits::{FsTraits, NameRules, Valid};
 
@@ -90,8 +92,11 @@ pub trait FileSystem: Send + Sync + 'static {
     }
 
     /// Lists `dir` after the entry with the cookie `after` (0: from the start): calls `emit` with each entry
-    /// and its cookie until `emit` returns `false` or the directory ends. Cookies are above 0 and stay with
+    /// until `emit` returns `false` or the directory ends. Cookies are above 0 and stay with
     /// their entries. Without `.` and `..`. Not called if names are in the cache.
+    ///
+    /// If `want` has attributes, the caller is about to use those of all entries: an entry that comes with its inode
+    /// ([`Listed::inode`]) is not looked up afterwards.
     ///
     /// # Errors
     /// `EIO`...
@@ -100,7 +105,8 @@ pub trait FileSystem: Send + Sync + 'static {
         _request: &Request,
         _dir: &Inode,
         _after: u64,
-        _emit: &mut dyn FnMut(DirEntry, u64) -> bool,
+        _want: Want,
+        _emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
         Err(Errno::ENOSYS)
     }

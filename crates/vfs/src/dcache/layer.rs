@@ -15,7 +15,8 @@ use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::OpenFlags;
 use crate::dcache::fs::{
-    Allocate, DirEntry, FileSystem, FsTraits, NewInode, Permission, Rename, Request, SeekFor, SetXattr, StatFs, Written,
+    Allocate, FileSystem, FsTraits, Listed, NewInode, Permission, Rename, Request, SeekFor, SetXattr, StatFs, Want,
+    Written,
 };
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
@@ -94,7 +95,9 @@ forward! {
     fn read_link(request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno>;
     fn permission(request: &Request, inode: &Inode, mask: u32) -> Permission;
     fn try_permission(cred: &Credentials, inode: UnheldInode<'_>, mask: u32) -> Permission;
-    fn read_dir(request: &Request, dir: &Inode, after: u64, emit: &mut dyn FnMut(DirEntry, u64) -> bool) -> Result<(), Errno>;
+    fn read_dir(
+        request: &Request, dir: &Inode, after: u64, want: Want, emit: &mut dyn FnMut(Listed) -> bool
+    ) -> Result<(), Errno>;
     fn create(request: &Request, dir: &Inode, name: &[u8], attr: &mut Attr, link_body: Option<&[u8]>) -> Result<u64, Errno>;
     fn create_unnamed(request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno>;
     fn link(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno>;

@@ -27,7 +27,7 @@ use crate::dcache::split::Splits;
 use crate::dcache::tree::Tree;
 use crate::dcache::whole_path::Kind;
 use prim::atomic::{
-    AtomicU32, AtomicU64,
+    AtomicBool, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use prim::shared::PlainArc as Arc;
@@ -50,6 +50,8 @@ pub(crate) struct SuperBlock {
     /// Whether whole listings may be cached.
     fs_lists: bool,
     pub(crate) listings: Listings,
+    /// Whether the file system listed names without inodes, when last asked for both.
+    lists_names_only: AtomicBool,
     root: CountedDentry,
     /// Flags of each of its directories: `COMPLETE`, `FOLDED`, `SLOW_DIR`.
     pub(crate) dir_flags: ObjectFlags,
@@ -237,6 +239,7 @@ impl SuperBlock {
             fs_applies_acls: traits.keeps_modes && traits.applies_acls,
             fs_lists: is_limited && traits.keeps_listings,
             listings: Listings::new(budget.listings),
+            lists_names_only: AtomicBool::new(false),
             versions: Versions::new(is_limited),
             invalidated: AtomicU64::new(0),
             // Without misses there is none.
@@ -327,6 +330,19 @@ impl SuperBlock {
     /// directory's changes.
     pub(crate) fn keeps_listing_of(&self, dir: &Inode) -> bool {
         self.fs_lists && !dir.has_ttl()
+    }
+
+    /// Whether the file system listed names without inodes, when last asked for both.
+    pub(crate) fn lists_names_only(&self) -> bool {
+        // Relaxed, here and below: a hint.
+        self.lists_names_only.load(Relaxed)
+    }
+
+    /// Notes what it listed.
+    pub(crate) fn note_listing(&self, names_only: bool) {
+        if self.lists_names_only() != names_only {
+            self.lists_names_only.store(names_only, Relaxed);
+        }
     }
 
     /// Calls `f` with every dentry, in use or not.

@@ -120,10 +120,10 @@ pub(crate) fn find_held(dir: &Here, name: &[u8], request: &Request) -> Result<Op
 
 /// A name in a directory, which is locked, or `names` of it.
 #[derive(Clone, Copy)]
-struct NameAt<'d, 'n> {
-    dir: &'d Dentry,
-    names: Option<&'n Names<'n>>,
-    named: Named<'n>,
+pub(super) struct NameAt<'d, 'n> {
+    pub(super) dir: &'d Dentry,
+    pub(super) names: Option<&'n Names<'n>>,
+    pub(super) named: Named<'n>,
 }
 
 type HeldName<'d> = (LockedDirs<NameLock<'d>>, Option<Names<'d>>);
@@ -357,7 +357,12 @@ fn slot_at<'s>(
 ///
 /// # Errors
 /// `ENOMEM`: the budget is used up and every entry is held.
-fn insert(sb: &SuperBlock, may_evict: &mut MayEvict, at: NameAt<'_, '_>, new: &NewInode) -> Result<(), Errno> {
+pub(super) fn insert(
+    sb: &SuperBlock,
+    may_evict: &mut MayEvict,
+    at: NameAt<'_, '_>,
+    new: &NewInode,
+) -> Result<(), Errno> {
     let NameAt { dir, names, named } = at;
     let slot = slot_at(sb, SlotKind::Entry, at, may_evict)?;
     let Err((slot, inode)) = sb.add_unless_there(names, slot, dir, named, &new.into()) else { return Ok(()) };
@@ -440,12 +445,17 @@ pub(crate) fn stale_dir<'r>(
 /// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its answer
 /// may be from before.
 fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: Option<&Dentry>) {
+    if is_invalidated(sb, invalidations) {
+        entry.into_iter().for_each(|entry| entry.expire(&sb.paths));
+    }
+}
+
+/// Whether the file system invalidated anything since `invalidations` was read, from before its answer that was just stored.
+pub(super) fn is_invalidated(sb: &SuperBlock, invalidations: u64) -> bool {
     // ORDERING: the fence pairs with that of `Invalidator::invalidate`: either this thread sees the
     // invalidation, or the invalidating thread sees what was just stored, and expires it.
     fence(SeqCst);
-    if sb.invalidations() != invalidations {
-        entry.into_iter().for_each(|entry| entry.expire(&sb.paths));
-    }
+    sb.invalidations() != invalidations
 }
 
 fn is_same(one: Option<&Dentry>, other: Option<&Dentry>) -> bool {
@@ -453,7 +463,7 @@ fn is_same(one: Option<&Dentry>, other: Option<&Dentry>) -> bool {
 }
 
 /// Whether the entry is valid.
-fn is_good(entry: &Dentry) -> bool {
+pub(super) fn is_good(entry: &Dentry) -> bool {
     !entry.object().has_expiry() || !entry.is_expired()
 }
 

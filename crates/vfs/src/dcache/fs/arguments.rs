@@ -55,6 +55,63 @@ pub struct DirEntry {
     pub kind: u32,
 }
 
+/// What the caller of a file system has a use for: of a listing, whether attributes beside the names.
+///
+/// ```
+/// use lightfoot_vfs::Want;
+///
+/// assert!(Want::ATTRIBUTES.attributes && !Want::NAMES.attributes);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Want {
+    /// Attributes that come with the answer are used. Without this they are dropped, so a file system need not collect them.
+    pub attributes: bool,
+}
+
+impl Want {
+    /// Names, numbers and types.
+    pub const NAMES: Self = Self { attributes: false };
+    /// The attributes too, where they cost the file system little.
+    pub const ATTRIBUTES: Self = Self { attributes: true };
+}
+
+/// One entry of a directory, as [`FileSystem::read_dir`](crate::FileSystem::read_dir) emits it.
+///
+/// ```
+/// use lightfoot_vfs::{Attr, Listed, NewInode, S_IFREG};
+///
+/// let attr = Attr { ino: 7, mode: S_IFREG | 0o644, nlink: 1, ..Attr::default() };
+/// let listed = Listed::with_inode(b"name", 1, NewInode { node: 7, attr, ..NewInode::default() });
+/// assert_eq!((listed.entry.ino, listed.entry.kind), (7, S_IFREG));
+/// ```
+#[derive(Debug)]
+pub struct Listed {
+    /// Name, inode number and type.
+    pub entry: DirEntry,
+    /// Its position: above 0, and the same as long as the entry has its name.
+    pub cookie: u64,
+    /// What a lookup of the name would return, complete, at some moment of this call. `None`: that would cost more than
+    /// to list the name. It enters the cache as the answer to a lookup does, so that the VFS need not look the name up; if it is
+    /// valid for 0 ns it does not.
+    pub inode: Option<NewInode>,
+}
+
+impl Listed {
+    /// An entry without attributes.
+    #[must_use]
+    pub fn new(entry: DirEntry, cookie: u64) -> Self {
+        Self { entry, cookie, inode: None }
+    }
+
+    /// The entry `name` with the inode that it leads to, which has its number and type.
+    #[must_use]
+    pub fn with_inode(name: &[u8], cookie: u64, inode: NewInode) -> Self {
+        let entry = DirEntry { name: name.into(), ino: inode.attr.ino, kind: inode.attr.kind() };
+        Self { entry, cookie, inode: Some(inode) }
+    }
+}
+
 /// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {

@@ -26,6 +26,14 @@ use prim::atomic::Ordering::Relaxed;
 pub(crate) struct Before {
     pub(crate) attr: Attr,
     version: u32,
+    is_stale: bool,
+}
+
+impl Before {
+    /// Whether these are the attributes of an answer, and not stale. The VFS notes accesses that the file system may not.
+    pub(crate) fn is_of(&self, answer: &Attr) -> bool {
+        !self.is_stale && is_same(&self.attr, &Attr { atime: self.attr.atime, ..*answer })
+    }
 }
 
 /// The mode word after one more mark or answer.
@@ -103,7 +111,7 @@ impl Inode {
     pub(crate) fn before_request(&self) -> Before {
         // Relaxed: ordered by the samples of `seq`.
         let (attr, mode) = self.seq.read(|| (self.load(), self.mode.load(Relaxed)));
-        Before { attr, version: mode & VERSION }
+        Before { attr, version: mode & VERSION, is_stale: mode & STALE != 0 }
     }
 
     /// Whether nothing that the VFS learned or did since then is newer than an answer. The caller has the sequence lock.

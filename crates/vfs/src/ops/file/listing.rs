@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! Entries come in batches: from the cache, if it has all names; from a cached listing; or from the file
-//! system.
+//! system, which may return attributes with them ([`unasked`](crate::walk::unasked)).
 //!
 //! # How it is locked
 //! A mutex of the open directory protects the position of the listing, which is taken out while entries are
@@ -15,21 +15,25 @@ use crate::base::attr::{S_IFDIR, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::DirEntry;
-use crate::dcache::fs::Request;
+use crate::dcache::fs::{DirEntry, Listed, NewInode, Request, Want};
 use crate::dcache::inode::Inode;
 use crate::dcache::listings::{Whole, entry_bytes};
+use crate::dcache::reclaim::{LockedDirs, MayEvict};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
 use crate::ops::file::OpenFile;
+use crate::walk::unasked;
 use prim::atomic::Ordering::Relaxed;
 use prim::shared::PlainArc as Arc;
 use std::collections::VecDeque;
 use sync::MutexGuard;
 use sync::lockdep::Ranked;
 
-/// Entries that a listing reads under one hold of the directory's lock.
+/// Entries that a listing reads from the cache under one hold of the directory's lock.
 const LIST_BATCH: usize = 64;
+
+/// Entries of one call of the file system, which may be far away, or of a cached listing.
+const FETCH_BATCH: usize = 1024;
 
 /// An entry and its cookie.
 type CookieEntry = (DirEntry, u64);
@@ -69,12 +73,21 @@ impl OpenFile {
     /// # Errors
     /// `ENOTDIR`; `EBADF` on a place opened with `PATH`; the file system's.
     pub fn next_entries(&self) -> Result<Vec<DirEntry>, Errno> {
+        self.next_entries_with(Want::NAMES)
+    }
+
+    /// The same, by a caller that uses what `want` contains: of all entries of a listing. The attributes that the file system
+    /// returns with the names are in the cache afterwards ([`Listed::inode`]).
+    ///
+    /// # Errors
+    /// As for [`OpenFile::next_entries`].
+    pub fn next_entries_with(&self, want: Want) -> Result<Vec<DirEntry>, Errno> {
         let inode = self.listed()?;
         let mut held = self.listing_lock();
         let listing = held.get_or_insert_default();
         let mut entries = Vec::from(core::mem::take(&mut listing.taken));
         if entries.is_empty() {
-            entries = self.next_batch(inode, listing)?;
+            entries = self.next_batch(inode, listing, want)?;
         }
         listing.given = listing.cookie;
         self.accessed(inode);
@@ -87,17 +100,22 @@ impl OpenFile {
     ///
     /// An entry keeps its cookie while it has its name. Continuing from the end of the last call needs no
     /// search. `emit` may use the tree freely. If another thread lists the same open directory meanwhile, it
-    /// begins at its own cookie or at the start.
+    /// begins at its own cookie or at the start. `want`: as for [`OpenFile::next_entries_with`].
     ///
     /// # Errors
     /// As for [`OpenFile::next_entries`].
-    pub fn entries_after(&self, after: u64, emit: &mut dyn FnMut(&DirEntry, u64) -> bool) -> Result<(), Errno> {
+    pub fn entries_after(
+        &self,
+        after: u64,
+        want: Want,
+        emit: &mut dyn FnMut(&DirEntry, u64) -> bool,
+    ) -> Result<(), Errno> {
         let inode = self.listed()?;
         let mut listing = self.listing_lock().take().unwrap_or_default();
         if after == 0 || listing.given != after {
             *listing = Listing { given: after, cookie: after, ..Listing::default() };
         }
-        let done = self.give_out(inode, &mut listing, emit);
+        let done = self.give_out(inode, &mut listing, want, emit);
         **self.listing_lock() = Some(listing);
         done
     }
@@ -106,6 +124,7 @@ impl OpenFile {
         &self,
         inode: &Inode,
         listing: &mut Listing,
+        want: Want,
         emit: &mut dyn FnMut(&DirEntry, u64) -> bool,
     ) -> Result<(), Errno> {
         loop {
@@ -116,7 +135,7 @@ impl OpenFile {
                 listing.given = *cookie;
                 listing.taken.pop_front();
             }
-            let next = self.next_batch(inode, listing)?;
+            let next = self.next_batch(inode, listing, want)?;
             if next.is_empty() {
                 self.accessed(inode);
                 return Ok(());
@@ -142,15 +161,15 @@ impl OpenFile {
     }
 
     /// The entries after the one read last; none at the end.
-    fn next_batch(&self, inode: &Inode, listing: &mut Listing) -> Result<Vec<CookieEntry>, Errno> {
+    fn next_batch(&self, inode: &Inode, listing: &mut Listing, want: Want) -> Result<Vec<CookieEntry>, Errno> {
         if listing.done {
             return Ok(Vec::new());
         }
         let sb = self.held.sb();
         let dir = self.held.dentry();
-        let _locked = sb.lock_dir(dir);
+        let mut locked = LockedDirs::new(sb.lock_dir(dir));
         if !dir.object().is_complete() {
-            return self.fetch_entries(inode, listing);
+            return self.fetch_entries(locked.may_evict(), inode, listing, want);
         }
         let mut next = match (&listing.last, listing.cookie) {
             (None, 0) => dir.first_child.get(),
@@ -175,30 +194,61 @@ impl OpenFile {
     }
 
     /// The next entries from a cached listing, or from the file system.
-    fn fetch_entries(&self, inode: &Inode, listing: &mut Listing) -> Result<Vec<CookieEntry>, Errno> {
+    fn fetch_entries(
+        &self,
+        may_evict: &mut MayEvict,
+        inode: &Inode,
+        listing: &mut Listing,
+        want: Want,
+    ) -> Result<Vec<CookieEntry>, Errno> {
         let (sb, dir) = (self.held.sb(), self.held.dentry());
         if sb.keeps_listing_of(inode) && listing.cookie == 0 {
             let version = sb.versions.of(dir);
             listing.kept = sb.listings.get(dir, version).map(|whole| (whole, 0));
             listing.collected = Some(Collected { version, entries: Vec::new(), bytes: 0 });
         }
-        if let Some((whole, at)) = &mut listing.kept {
-            let next = whole.from(*at, LIST_BATCH);
-            *at += next.len();
-            // The position in the file system, in case the listing restarts from a cookie.
-            listing.cookie = next.last().map_or(listing.cookie, |(_, cookie)| *cookie);
-            listing.done = next.len() < LIST_BATCH;
-            return Ok(next.to_vec());
+        if let Some(next) = self.kept_entries(listing, want) {
+            return Ok(next);
         }
+        let invalidations = sb.invalidations();
         let mut entries: Vec<CookieEntry> = Vec::new();
-        sb.fs().read_dir(&Request::of(&self.cred), inode, listing.cookie, &mut |entry, at| {
-            entries.push((entry, at));
-            entries.len() < LIST_BATCH
+        let mut inodes: Vec<(usize, NewInode)> = Vec::new();
+        sb.fs().read_dir(&Request::of(&self.cred), inode, listing.cookie, want, &mut |listed| {
+            let Listed { entry, cookie, inode } = listed;
+            inodes.extend(inode.filter(|_| want.attributes).map(|inode| (entries.len(), inode)));
+            entries.push((entry, cookie));
+            entries.len() < FETCH_BATCH
         })?;
+        if want.attributes && !entries.is_empty() {
+            sb.note_listing(inodes.is_empty());
+            let listed = inodes.iter().map(|(at, inode)| (&*entries[*at].0.name, inode));
+            unasked::learn_listed(sb, may_evict, dir, invalidations, listed);
+        }
         listing.cookie = entries.last().map_or(listing.cookie, |(_, cookie)| *cookie);
-        listing.done = entries.len() < LIST_BATCH;
+        listing.done = entries.len() < FETCH_BATCH;
         self.collect(listing, &entries);
         Ok(entries)
+    }
+
+    /// The next entries from a cached listing, if the listing has one. It has no attributes: if the caller uses those, and the
+    /// cache lacks some, a file system that may return them with its listings is called again.
+    fn kept_entries(&self, listing: &mut Listing, want: Want) -> Option<Vec<CookieEntry>> {
+        let (sb, dir) = (self.held.sb(), self.held.dentry());
+        let (whole, at) = listing.kept.as_mut()?;
+        let next = whole.from(*at, FETCH_BATCH);
+        let names = next.iter().map(|(entry, _)| &*entry.name);
+        if want.attributes && !sb.lists_names_only() && !unasked::has_all(sb, dir, names) {
+            if *at != 0 {
+                listing.collected = None;
+            }
+            listing.kept = None;
+            return None;
+        }
+        *at += next.len();
+        // The position in the file system, in case the listing restarts from a cookie.
+        listing.cookie = next.last().map_or(listing.cookie, |(_, cookie)| *cookie);
+        listing.done = next.len() < FETCH_BATCH;
+        Some(next.to_vec())
     }
 
     /// Caches the listing if it is complete and the directory did not change meanwhile.

@@ -1,0 +1,105 @@
+//! Answers of a file system about names that nobody looked up: they come with a listing.
+//!
+//! # What it is
+//! An entry of a listing that came with its inode ([`Listed::inode`](crate::Listed::inode)) enters the cache as the answer to a
+//! lookup of its name does: within the budgets, and for its time of validity. The directory's lock is held from before the call
+//! until then, so no operation of this tree changes a name meanwhile. If the file system invalidates anything during the call, its
+//! answers may be from before, and none is used.
+//!
+//! A valid positive entry stays as it is. The attributes of a file can change during the call, under another of its names or by a
+//! user that has it open; those in the cache may then be newer. So a file that the cache has keeps its attributes, and only its
+//! time of validity begins again, if they equal the answer's.
+//!
+//! # Limitations
+//! A file whose attributes have changed behind the cache, and whose entry has expired, is looked up once more.
+//!
+//! # How it is locked
+//! The caller has the directory's lock.
+//!
+//! # Where it comes from
+//! `READDIRPLUS` of NFS and FUSE; `nfs_prime_dcache` of Linux.
+
+use crate::base::errno::Errno;
+use crate::base::name::NAME_MAX;
+use crate::dcache::dentry::Dentry;
+use crate::dcache::fs::{NewInode, Valid};
+use crate::dcache::reclaim::MayEvict;
+use crate::dcache::superblock::SuperBlock;
+use crate::walk::lookup::{self, NameAt};
+
+/// Puts the inodes of the names `listed` of the locked directory `dir` into the cache. They are the answers to a request that began
+/// after so many `invalidations`, when the directory was locked already.
+pub(crate) fn learn_listed<'n>(
+    sb: &SuperBlock,
+    may_evict: &mut MayEvict,
+    dir: &Dentry,
+    invalidations: u64,
+    listed: impl Iterator<Item = (&'n [u8], &'n NewInode)> + Clone,
+) {
+    if !dir.object().is_hashed() || sb.invalidations() != invalidations {
+        return;
+    }
+    for (name, new) in listed.clone() {
+        if is_name(name) && learn(sb, may_evict, dir, name, new).is_err() {
+            // The cache is full, and its entries are held.
+            break;
+        }
+    }
+    if lookup::is_invalidated(sb, invalidations) {
+        let entries = listed.filter_map(|(name, _)| sb.cached(dir, sb.named(name)));
+        entries.for_each(|entry| entry.expire(&sb.paths));
+    }
+}
+
+/// Whether the cache has a valid entry of each of these names in the locked directory `dir`.
+pub(crate) fn has_all<'n>(sb: &SuperBlock, dir: &Dentry, mut names: impl Iterator<Item = &'n [u8]>) -> bool {
+    names.all(|name| sb.cached(dir, sb.named(name)).is_some_and(|entry| lookup::is_good(entry) && has_inode(entry)))
+}
+
+fn has_inode(entry: &Dentry) -> bool {
+    !entry.object().is_negative()
+}
+
+/// Whether a walk could request `name`. A file system may list anything.
+fn is_name(name: &[u8]) -> bool {
+    !matches!(name, b"" | b"." | b"..") && name.len() <= NAME_MAX && !name.iter().any(|byte| matches!(byte, 0 | b'/'))
+}
+
+/// Puts one answer into the cache, unless that may have a newer one.
+///
+/// # Errors
+/// `ENOMEM`: the cache is full, and its entries are held.
+fn learn(sb: &SuperBlock, may_evict: &mut MayEvict, dir: &Dentry, name: &[u8], new: &NewInode) -> Result<(), Errno> {
+    if new.valid == Valid::For(0) {
+        return Ok(());
+    }
+    let at = NameAt { dir, names: None, named: sb.named(name) };
+    match sb.cached(dir, at.named) {
+        Some(entry) if has_inode(entry) => {
+            if !lookup::is_good(entry) {
+                renew(sb, entry, new);
+            }
+            return Ok(());
+        }
+        // The answer of an earlier request.
+        Some(entry) if !sb.prune(None, dir, entry, at.named.hash) => return Ok(()),
+        _ => {}
+    }
+    if let Some(inode) = sb.inodes.get(sb, new.node) {
+        let is_alias = !new.attr.is_dir() && inode.before_request().is_of(&new.attr);
+        sb.put_inode(inode);
+        if !is_alias {
+            return Ok(());
+        }
+    }
+    lookup::insert(sb, may_evict, at, new)
+}
+
+/// Begins the time of validity of an expired entry again, if it is as the answer.
+fn renew(sb: &SuperBlock, entry: &Dentry, new: &NewInode) {
+    let Some(inode) = entry.inode() else { return };
+    let before = inode.before_request();
+    if inode.node() == new.node && before.is_of(&new.attr) {
+        sb.refresh(entry, new, Some(&before));
+    }
+}
