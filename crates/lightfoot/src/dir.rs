@@ -11,7 +11,7 @@ use std::fmt;
 use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
-use vfs::{Capabilities, Errno, OpenFlags, OwnedPlace, PackedAttr, Resolve};
+use vfs::{Capabilities, Errno, OpenFlags, OwnedPlace, Resolve};
 
 /// A handle of a directory, with its context: relative paths start there, also after the directory was moved. Every
 /// operation of [`View`] is a method of it.
@@ -157,7 +157,7 @@ impl Dir {
     pub fn dir_metadata(&self) -> io::Result<Metadata> {
         // Nothing is walked, not even `.`, which takes search permission.
         let place = self.place()?;
-        place.attr().map(|attr| Metadata::new(PackedAttr::from(&attr), place.dev())).map_err(error)
+        place.packed_attr().map(|attr| Metadata::new(attr, place.dev())).map_err(error)
     }
 
     /// Its current path from the context's root, with ` (deleted)` after it if it was removed, `(unreachable)` before

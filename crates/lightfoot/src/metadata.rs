@@ -95,13 +95,13 @@ impl Metadata {
         Ok(to_system_time(self.attr.unpack().atime))
     }
 
-    /// Unsupported: no file system here records the creation time, like those of Linux that return from `statx(2)`
-    /// without `STATX_BTIME`.
+    /// Time when the file was made, if its file system keeps all names in the cache, as the one in memory does. It never changes.
     ///
     /// # Errors
-    /// [`Unsupported`](io::ErrorKind::Unsupported), always, as `std` returns there.
+    /// [`Unsupported`](io::ErrorKind::Unsupported) for files of others, host directories among them, as `std` returns where
+    /// `statx(2)` reports no `STATX_BTIME`.
     pub fn created(&self) -> io::Result<SystemTime> {
-        Err(io::ErrorKind::Unsupported.into())
+        self.attr.birth().map(to_system_time).ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
     /// The number of its file system, unique in the tree.

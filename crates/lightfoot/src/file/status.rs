@@ -8,7 +8,7 @@ use crate::path::path_buf;
 use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
-use vfs::{PackedAttr, SetAttr};
+use vfs::SetAttr;
 
 /// # Metadata and storage
 ///
@@ -32,7 +32,7 @@ impl File {
     /// # Errors
     /// None in practice.
     pub fn metadata(&self) -> io::Result<Metadata> {
-        self.inner().attr().map(|attr| Metadata::new(PackedAttr::from(&attr), self.inner().dev())).map_err(error)
+        self.inner().held().packed_attr().map(|attr| Metadata::new(attr, self.inner().dev())).map_err(error)
     }
 
     /// Its current path, with ` (deleted)` after it if its name was removed.

@@ -2,13 +2,13 @@
 
 use crate::answers::{errno, is};
 use lightfoot::{
-    Allocate, Context, Credentials, Errno, EventKind, LockKind, LockWait, MountFlags, Permissions, RamFs, RamLimits,
-    RamOptions, RenameFlags, Resolve, Scope, SetXattr, UnmountFlags, Vfs, Watch,
+    Allocate, Context, Credentials, Errno, EventKind, FileTimes, LockKind, LockWait, MountFlags, Permissions, RamFs,
+    RamLimits, RamOptions, RenameFlags, Resolve, Scope, SetXattr, UnmountFlags, Vfs, Watch,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const O_DIRECTORY: u32 = 0o200_000;
 const O_NOATIME: u32 = 0o1_000_000;
@@ -259,9 +259,43 @@ fn a_tree_in_memory_is_made_with_limits_and_an_owner() {
 }
 
 #[test]
-fn a_file_says_that_the_time_of_its_making_is_unknown() {
+fn a_file_in_memory_keeps_the_time_when_it_was_made() {
     let ctx = Vfs::ram().context();
-    assert_eq!(ctx.metadata("/").unwrap().created().unwrap_err().kind(), io::ErrorKind::Unsupported);
+    let begin = SystemTime::now() - Duration::from_secs(1);
+    ctx.write("/first", "x").unwrap();
+    let born = ctx.metadata("/first").unwrap().created().unwrap();
+    assert!(begin < born && born <= SystemTime::now());
+    assert_eq!(born, ctx.metadata("/first").unwrap().modified().unwrap(), "all times begin with one");
+    // Nothing changes it: other times, contents, other names, the end of the first name, beside whose inode a slot is used again.
+    let file = lightfoot::OpenOptions::new().write(true).open(&ctx, "/first").unwrap();
+    let later = FileTimes::new().set_modified(SystemTime::UNIX_EPOCH).set_accessed(SystemTime::UNIX_EPOCH);
+    file.set_times(later).unwrap();
+    file.set_len(100).unwrap();
+    ctx.hard_link("/first", "/second").unwrap();
+    ctx.remove_file("/first").unwrap();
+    for name in 0..200 {
+        ctx.write(format!("/other{name}"), "x").unwrap();
+    }
+    ctx.rename("/second", "/third").unwrap();
+    ctx.chown("/third", Some(5), Some(6)).unwrap();
+    assert_eq!(ctx.metadata("/third").unwrap().created().unwrap(), born);
+    assert_eq!(ctx.metadata_many(&["/third"])[0].as_ref().unwrap().created().unwrap(), born);
+    assert_eq!(file.metadata().unwrap().created().unwrap(), born);
+    assert!(ctx.open_dir("/").unwrap().scoped().dir_metadata().unwrap().created().unwrap() <= born);
+    // A file that gets the slot of one that ended has a time of its own.
+    ctx.remove_file("/third").unwrap();
+    drop(file);
+    // The clock of files may be coarse.
+    while ctx.write("/tick", "x").is_ok() && ctx.metadata("/tick").unwrap().modified().unwrap() <= born {}
+    ctx.write("/next", "x").unwrap();
+    assert!(ctx.metadata("/next").unwrap().created().unwrap() > born);
+}
+
+#[test]
+fn a_file_of_the_host_says_that_the_time_of_its_making_is_unknown() {
+    let dir = std::env::temp_dir();
+    let vfs = Vfs::host(&dir).unwrap();
+    assert_eq!(vfs.context().metadata("/").unwrap().created().unwrap_err().kind(), io::ErrorKind::Unsupported);
 }
 
 #[test]

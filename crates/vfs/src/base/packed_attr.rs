@@ -9,8 +9,11 @@ pub(crate) const BLOCKS_PER_PAGE: u64 = 8;
 /// The bits of a mode that are shown: file type and permissions.
 const MODE: u32 = 0o177_777;
 
-/// Attributes of an inode at one moment, packed into a cache line as the inode keeps them. A query copies the line and
-/// unpacks what its caller reads.
+/// The word of a birth that is not kept.
+pub(crate) const NO_BIRTH: i64 = i64::MIN;
+
+/// Attributes of an inode at one moment, packed into a cache line as the inode keeps them, and its birth, which lies in another
+/// line. A query copies them and unpacks what its caller reads.
 ///
 /// | word | lower half | upper half |
 /// |---|---|---|
@@ -19,21 +22,37 @@ const MODE: u32 = 0o177_777;
 /// | 2 | group | pages of storage, or the device number of a device node, which has no storage |
 /// | 3 to 7 | length, inode number, times of access, modification and change | |
 #[derive(Clone, Copy)]
-#[repr(transparent)]
-pub struct PackedAttr(Line);
+pub struct PackedAttr {
+    line: Line,
+    /// [`NO_BIRTH`], or nanoseconds since the epoch.
+    birth: i64,
+}
 
 impl PackedAttr {
-    /// A copy of an inode's first line.
+    /// A copy of an inode's first line, and of the word of its birth.
     #[inline(always)]
-    pub(crate) fn new(line: Line) -> Self {
-        Self(line)
+    pub(crate) fn new(line: Line, birth: i64) -> Self {
+        Self { line, birth }
+    }
+
+    /// When the file was made, in nanoseconds since the epoch, if the cache keeps that: [`Inode::birth`](crate::Inode::birth).
+    #[inline]
+    #[must_use]
+    pub fn birth(&self) -> Option<i64> {
+        (self.birth != NO_BIRTH).then_some(self.birth)
+    }
+
+    /// These attributes, with that birth.
+    #[must_use]
+    pub fn with_birth(self, birth: Option<i64>) -> Self {
+        Self { birth: birth.unwrap_or(NO_BIRTH), ..self }
     }
 
     /// The attributes.
     #[inline]
     #[must_use]
     pub fn unpack(&self) -> Attr {
-        let words = self.0.words();
+        let words = self.line.words();
         let (low, high) = (|word: usize| words[word] as u32, |word: usize| (words[word] >> 32) as u32);
         let mode = high(0) & MODE;
         let (rdev, blocks) = split_extra(mode, high(2));
@@ -53,11 +72,12 @@ impl PackedAttr {
     }
 }
 
+/// Without a birth.
 impl From<&Attr> for PackedAttr {
     #[inline]
     fn from(attr: &Attr) -> Self {
         let both = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        Self(Line::from_words([
+        let line = Line::from_words([
             both(0, attr.mode),
             both(attr.nlink, attr.uid),
             both(attr.gid, extra(attr)),
@@ -66,10 +86,12 @@ impl From<&Attr> for PackedAttr {
             attr.atime.cast_unsigned(),
             attr.mtime.cast_unsigned(),
             attr.ctime.cast_unsigned(),
-        ]))
+        ]);
+        Self::new(line, NO_BIRTH)
     }
 }
 
+/// By the attributes: a birth may be unknown on one side.
 impl PartialEq for PackedAttr {
     fn eq(&self, other: &Self) -> bool {
         self.unpack() == other.unpack()

@@ -179,12 +179,13 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(inode.attr())
     }
 
-    /// When `inode` was made, in nanoseconds since the epoch: `stx_btime` of `statx(2)`. `None`: that is not kept.
+    /// When `inode` was made, in nanoseconds since the epoch: `stx_btime` of `statx(2)`. `None`: that is not kept. The default is
+    /// what the cache keeps: [`Inode::birth`].
     ///
     /// # Errors
     /// As for [`FileSystem::attributes`].
-    fn birth(&self, _request: &Request, _inode: &Inode) -> Result<Option<i64>, Errno> {
-        Ok(None)
+    fn birth(&self, _request: &Request, inode: &Inode) -> Result<Option<i64>, Errno> {
+        Ok(inode.birth())
     }
 
     /// Opens a regular file, for reading or writing by `flags`. Called if [`FsTraits::wants_opens`]. After

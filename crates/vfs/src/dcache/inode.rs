@@ -23,7 +23,7 @@ pub(crate) use staleness::Before;
 use crate::base::access::acl::Acls;
 use crate::base::access::credentials::Rights;
 use crate::base::attr::Attr;
-use crate::base::packed_attr::{PackedAttr, extra, split_extra};
+use crate::base::packed_attr::{NO_BIRTH, PackedAttr, extra, split_extra};
 use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::{NewInode, Valid};
@@ -63,11 +63,22 @@ pub struct Inode {
     pub(crate) data_lock: Mutex<()>,
     /// Until when the attributes may be used for what is held: ticks, [`FOREVER`], [`AGED`] or [`OLD`].
     attr_until: AtomicU32,
+    /// While the slot is free, the slab's. While the inode lives, when the file was made ([`NO_BIRTH`]: not kept here), as the bits
+    /// of an address that is never followed.
     pub(crate) free_link: AtomicPtr<Dentry>,
     /// The next inode on the chain of the table of nodes.
     pub(crate) next: AtomicUsize,
     /// Its ACLs; read only if `mode` has [`HAS_ACL`].
     acl: InSlot<Acls>,
+}
+
+/// What the attributes of a file system's inodes are in the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Kept {
+    /// Copies of those that the file system reports: [`crate::FsTraits::reports_attributes`].
+    pub(crate) is_reported: bool,
+    /// There from the moment on in which the file is made: [`crate::FsTraits::names_in_cache`].
+    pub(crate) is_from_birth: bool,
 }
 
 /// Flag in an inode's own `mode`, never shown: it has an access ACL.
@@ -130,19 +141,22 @@ impl Inode {
     }
 
     /// Begins a life with these attributes, the file system's number and one name, whose reference it returns. No other
-    /// thread can reach the inode yet. `is_reported`: [`crate::FsTraits::reports_attributes`].
+    /// thread can reach the inode yet.
     #[inline(always)]
-    pub(crate) fn begin(&self, attr: &Attr, node: u64, is_reported: bool) -> InodeRef<'_> {
-        self.prepare(attr, node, is_reported);
+    pub(crate) fn begin(&self, attr: &Attr, node: u64, kept: Kept) -> InodeRef<'_> {
+        self.prepare(attr, node, kept);
         self.begin_prepared()
     }
 
     /// The first half of [`begin`](Self::begin): no reference can be taken yet.
     #[inline(always)]
-    pub(crate) fn prepare(&self, attr: &Attr, node: u64, is_reported: bool) {
-        self.mode.store(if is_reported { REPORTED } else { 0 }, Relaxed);
+    pub(crate) fn prepare(&self, attr: &Attr, node: u64, kept: Kept) {
+        self.mode.store(if kept.is_reported { REPORTED } else { 0 }, Relaxed);
         self.store(attr);
         self.node.store(node, Relaxed);
+        let birth = if kept.is_from_birth { attr.ctime } else { NO_BIRTH };
+        // Relaxed: as the attributes. The slot has left the slab, whose word this is while the slot is free.
+        self.free_link.store(core::ptr::without_provenance_mut(birth as usize), Relaxed);
     }
 
     /// The second half.
@@ -158,6 +172,20 @@ impl Inode {
     #[must_use]
     pub fn node(&self) -> u64 {
         self.node.load(Relaxed)
+    }
+
+    /// When the file was made, in nanoseconds since the epoch. `None`: its file system keeps its names outside of the cache
+    /// ([`FsTraits::names_in_cache`](crate::FsTraits::names_in_cache)), so that the inode may have begun later than the file.
+    #[inline]
+    #[must_use]
+    pub fn birth(&self) -> Option<i64> {
+        Some(self.birth_word()).filter(|birth| *birth != NO_BIRTH)
+    }
+
+    #[inline(always)]
+    fn birth_word(&self) -> i64 {
+        // Relaxed: it does not change while the inode lives.
+        self.free_link.load(Relaxed).addr() as i64
     }
 
     /// The file system's own data of this inode, if it is a `T`: set once by [`Inode::data_or`], dropped with the inode.
@@ -183,14 +211,14 @@ impl Inode {
     #[inline(always)]
     pub(crate) fn packed(&self) -> Option<PackedAttr> {
         let Some(line) = first_line(self) else {
-            return (!self.is_stale()).then(|| PackedAttr::from(&self.attr()));
+            return (!self.is_stale()).then(|| PackedAttr::from(&self.attr()).with_birth(self.birth()));
         };
         // ORDERING: the count is in the first word, which `prim::wide::load` loads before the others, as by Acquire: it
         // pairs with the Release that ends a write, so the rest is not older. `read_retry` shows that it is not newer.
         // (not visible to loom, which loads word by word, above)
         let first = line.words()[0];
         let is_refused = first & (1 | u64::from(STALE) << 32) != 0 || self.seq.read_retry(first as u32);
-        (!is_refused).then(|| PackedAttr::new(line))
+        (!is_refused).then(|| PackedAttr::new(line, self.birth_word()))
     }
 
     /// Sets for how long the attributes are valid from now on.

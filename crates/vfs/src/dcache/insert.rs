@@ -157,7 +157,7 @@ impl SuperBlock {
         let dentry = slot.dentry();
         dentry.seq.write_begin();
         let inode = &cold_part(dentry).inode;
-        inode.prepare(new.attr, new.node, self.fs_reports_attributes);
+        inode.prepare(new.attr, new.node, self.inode_kept);
         inode.slot_users.store(2, Relaxed);
         if let Some(there) = self.inodes.add_unless_there(self, inode) {
             dentry.seq.write_end();
@@ -174,7 +174,7 @@ impl SuperBlock {
     /// Begins the life of the inode beside `dentry`.
     #[inline(always)]
     fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> InodeRef<'d> {
-        let inode = cold_part(dentry).inode.begin(new.attr, new.node, self.fs_reports_attributes);
+        let inode = cold_part(dentry).inode.begin(new.attr, new.node, self.inode_kept);
         inode.slot_users.store(2, Relaxed);
         self.equip_inode(&inode, new);
         self.inodes.add(&self.domain, &inode);

@@ -60,7 +60,7 @@ pub(crate) struct ColdPart {
     pub(crate) inode: Inode,
 }
 
-// SAFETY: the word is a field of the side's inode, and only the slab uses it.
+// SAFETY: the word is a field of the side's inode, which uses it only while it lives, and so has the slot.
 // With `RETURNS`: both parts are atomics and locks made of them, whose vacant state is zero (a test compares the bytes), and
 // what a free slot owned was dropped at the end of its dentry and inode (`Dentry::owns_nothing`, which tests check).
 unsafe impl Item for Dentry {

@@ -17,7 +17,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::end::LatePuts;
 use crate::dcache::flight::{LookupKey, LookupResult};
 use crate::dcache::fs::{FileSystem, FsTraits, NameRules, NewInode, Valid};
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{Inode, Kept};
 use crate::dcache::inode_table::Inodes;
 use crate::dcache::listings::Listings;
 use crate::dcache::object::{Object, ObjectFlags};
@@ -72,10 +72,10 @@ pub(crate) struct SuperBlock {
     pub(crate) own_permissions: bool,
     /// Whether the file system itself keeps modes and ACLs: see [`FsTraits::keeps_modes`].
     pub(crate) fs_keeps_modes: bool,
-    /// [`FsTraits::reports_attributes`].
-    pub(crate) fs_reports_attributes: bool,
     /// Whether it does, and the VFS obeys the ACLs that it reads from the file system.
     pub(crate) fs_applies_acls: bool,
+    /// What the attributes of its inodes are.
+    pub(crate) inode_kept: Kept,
     default_valid: Valid,
     /// The shortest time of validity that the file system gave.
     ttl_ns: AtomicU64,
@@ -193,6 +193,7 @@ impl SuperBlock {
         let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, .. } = traits;
         let entry_size = i64::try_from(traits.entry_size).unwrap_or(0);
         let is_limited = !traits.names_in_cache;
+        let inode_kept = Kept { is_reported: traits.reports_attributes, is_from_birth: traits.names_in_cache };
         let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
         let negative_slab = Arc::new(Slab::small());
@@ -209,7 +210,7 @@ impl SuperBlock {
         let root = {
             let new = fs.root();
             let dentry = UnusedSlot::take(&slab).begin();
-            let inode = cold_part(dentry).inode.begin(&new.attr, new.node, traits.reports_attributes);
+            let inode = cold_part(dentry).inode.begin(&new.attr, new.node, inode_kept);
             inode.begin_acls(&tree.domain, &new);
             inodes.add(&tree.domain, &inode);
             inode.slot_users.store(2, Relaxed);
@@ -235,7 +236,7 @@ impl SuperBlock {
             reports_opens: traits.wants_opens,
             reports_closes: tree.note_calls(traits.wants_opens && traits.wants_flushes, !traits.never_waits),
             fs_keeps_modes: traits.keeps_modes,
-            fs_reports_attributes: traits.reports_attributes,
+            inode_kept,
             fs_applies_acls: traits.keeps_modes && traits.applies_acls,
             fs_lists: is_limited && traits.keeps_listings,
             listings: Listings::new(budget.listings),

@@ -5,6 +5,7 @@ use crate::base::attr::{Attr, S_IFLNK, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::{NAME_MAX, PATH_MAX};
+use crate::base::packed_attr::PackedAttr;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
 use crate::dcache::fs::Valid;
@@ -133,6 +134,15 @@ impl OwnedPlace {
     /// Those of [`crate::FileSystem::attributes`].
     pub fn attr_anew(&self) -> Result<Attr, Errno> {
         self.sb().fetch_attr(self.inode()?)
+    }
+
+    /// Its attributes, as [`attr`](Self::attr), and its birth, if the cache keeps that: [`Inode::birth`].
+    ///
+    /// # Errors
+    /// As for [`attr`](Self::attr).
+    pub fn packed_attr(&self) -> Result<PackedAttr, Errno> {
+        let inode = self.inode()?;
+        Ok(PackedAttr::from(&self.sb().attr_now(inode)?).with_birth(inode.birth()))
     }
 
     /// When the file was made, if its file system keeps that.

@@ -84,5 +84,5 @@ impl Context {
 #[cold]
 #[inline(never)]
 fn attr_at(found: &WalkEnd<'_>) -> Result<PackedAttr, Errno> {
-    Ok(PackedAttr::from(&found.attr()?))
+    Ok(PackedAttr::from(&found.attr()?).with_birth(found.inode()?.birth()))
 }

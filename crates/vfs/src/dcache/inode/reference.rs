@@ -96,6 +96,7 @@ fn one_more(refs: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::base::attr::Attr;
+    use crate::dcache::inode::Kept;
 
     #[test]
     fn a_count_of_references_panics_before_it_wraps() {
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn an_inode_that_ended_is_not_taken_up_again() {
         let inode = Inode::vacant();
-        let first = inode.begin(&Attr::default(), 1, false);
+        let first = inode.begin(&Attr::default(), 1, Kept::default());
         let second = InodeRef::take(&inode).unwrap();
         assert!(first.put().is_none() && second.put().is_some());
         assert!(InodeRef::take(&inode).is_none() && !inode.is_alive());
