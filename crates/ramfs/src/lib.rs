@@ -140,6 +140,7 @@ impl RamFs {
     }
 
     /// A number that no inode of this file system has had before.
+    #[inline(always)]
     fn next_ino(&self) -> u64 {
         let own = &self.own_range.this().0;
         // Relaxed: only this thread uses the range; the shared counter only has to give each range once.
@@ -152,6 +153,7 @@ impl RamFs {
     }
 
     /// Charges for an inode with these attributes, and fills in its number, storage and length.
+    #[inline(always)]
     fn make(&self, request: &Request, attr: &mut Attr) -> Result<u64, Errno> {
         let amount = without_data(attr.mode, attr.size);
         self.limits.take(Payer { uid: attr.uid, privileged: request.privileged }, amount)?;
@@ -164,6 +166,7 @@ impl RamFs {
     }
 
     /// Returns the charge for a further name of a file.
+    #[inline(always)]
     fn name_goes(&self, inode: &Inode) {
         if let Some(data) = inode.data::<Data>() {
             data.remove_link(&self.readers, &self.limits);
