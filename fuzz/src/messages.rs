@@ -7,7 +7,7 @@
 use crate::guarded_tree::tree;
 use crate::input::Input;
 use fuse::{Channel, Gauge, MountOptions, Next, Session, SessionOptions, Transport};
-use fusedev::wire::abi::{CreateOut, EntryOut, InHeader, OpenOut, opcode};
+use fusedev::wire::abi::{CreateOut, EntryOut, InHeader, IoctlIn, IoctlOut, OpenOut, ioctl, opcode};
 use fusedev::wire::{Body, Malformed, Operation, Request};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -125,6 +125,13 @@ fn message(input: &mut Input<'_>, handle: u64, node: u64) -> Vec<u8> {
     arguments.extend_from_slice(input.take(len));
     // So that structs are long enough, and names end.
     arguments.resize(arguments.len() + usize::from(kind & 0x7e), 0);
+    if opcode == opcode::IOCTL && arguments.len() >= size_of::<IoctlIn>() {
+        // So that its command is often a known one, and its argument is there.
+        const KNOWN: [u32; 4] = [ioctl::GETFLAGS, ioctl::SETFLAGS, ioctl::FSGETXATTR, ioctl::FSSETXATTR];
+        arguments[12..16].copy_from_slice(&KNOWN[usize::from(kind / 16) % KNOWN.len()].to_ne_bytes());
+        let argument = (arguments.len() - size_of::<IoctlIn>()) as u32;
+        arguments[24..28].copy_from_slice(&argument.to_ne_bytes());
+    }
     let header = InHeader {
         len: (size_of::<InHeader>() + arguments.len()) as u32,
         opcode,
@@ -156,6 +163,7 @@ fn check(parsed: &Result<Request<'_>, Malformed>, replies: &[(u64, i32, Vec<u8>)
     let limit = match parsed.as_ref().map(|request| request.operation) {
         Ok(Operation::Read(read) | Operation::Readdir(read) | Operation::Readdirplus(read)) => Some(read.size),
         Ok(Operation::Getxattr(get, _) | Operation::Listxattr(get)) if get.size > 0 => Some(get.size),
+        Ok(Operation::Ioctl(call, _)) => Some(call.out_size.saturating_add(size_of::<IoctlOut>() as u32)),
         Err(_) => Some(0),
         Ok(_) => None,
     };

@@ -123,13 +123,13 @@ pub const fn right(op: Op) -> Option<Right> {
         | Op::Unlink
         | Op::Rmdir
         | Op::Rename => Some(Right::Names),
-        Op::Setattr | Op::Setxattr | Op::Removexattr => Some(Right::Attributes),
+        Op::Setattr | Op::Setxattr | Op::Removexattr | Op::Ioctl => Some(Right::Attributes),
         Op::Getxattr | Op::Listxattr => Some(Right::Xattrs),
         // The caller has the name, or an open file.
         Op::Getattr | Op::Statx | Op::Readlink | Op::Statfs | Op::Readdir | Op::Fsyncdir => None,
         Op::Getlk | Op::Setlk | Op::Flush | Op::Release | Op::Releasedir | Op::Forget | Op::BatchForget => None,
         // Not served.
-        Op::Bmap | Op::Ioctl | Op::Poll => None,
+        Op::Bmap | Op::Poll => None,
     }
 }
 
@@ -298,7 +298,6 @@ mod tests {
             "getlk",
             "setlk",
             "bmap",
-            "ioctl",
             "poll",
             "statx",
         ];

@@ -17,6 +17,7 @@
 
 mod callers;
 mod files;
+mod inode_flags;
 mod listing;
 mod lock_waits;
 mod locks;

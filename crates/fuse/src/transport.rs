@@ -20,6 +20,7 @@ mod convert;
 mod directories;
 mod entries;
 mod flags;
+mod ioctls;
 mod passthrough;
 mod reply;
 mod rings;
@@ -253,7 +254,7 @@ fn op_of(operation: &Operation<'_>) -> Option<Op> {
         Operation::Create(..) => Op::Create,
         Operation::Tmpfile(_) => Op::Tmpfile,
         Operation::Bmap => Op::Bmap,
-        Operation::Ioctl => Op::Ioctl,
+        Operation::Ioctl(..) => Op::Ioctl,
         Operation::Poll => Op::Poll,
         Operation::Statx(_) => Op::Statx,
         Operation::Fallocate(_) => Op::Fallocate,

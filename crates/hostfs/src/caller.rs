@@ -34,7 +34,7 @@ use vfs::{Capabilities, Errno, Request, S_IFDIR, S_IFMT};
 const SET_IDS: u32 = 0o6000;
 
 /// The VFS's capabilities and the host's.
-const CAPABILITIES: [(Capabilities, CapabilitySet); 10] = [
+const CAPABILITIES: [(Capabilities, CapabilitySet); 11] = [
     (Capabilities::CHOWN, CapabilitySet::CHOWN),
     (Capabilities::DAC_OVERRIDE, CapabilitySet::DAC_OVERRIDE),
     (Capabilities::DAC_READ_SEARCH, CapabilitySet::DAC_READ_SEARCH),
@@ -45,6 +45,7 @@ const CAPABILITIES: [(Capabilities, CapabilitySet); 10] = [
     (Capabilities::SYS_CHROOT, CapabilitySet::SYS_CHROOT),
     (Capabilities::SYS_RESOURCE, CapabilitySet::SYS_RESOURCE),
     (Capabilities::SETFCAP, CapabilitySet::SETFCAP),
+    (Capabilities::LINUX_IMMUTABLE, CapabilitySet::LINUX_IMMUTABLE),
 ];
 
 /// The user and groups of the process.

@@ -13,7 +13,9 @@
 use crate::caller::Acting;
 use crate::host::{Opening, ProcPath, several_times};
 use crate::system::{Call, call, restarted};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid, XattrFlags};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Timestamps, Uid, XattrFlags,
+};
 use rustix::io::{Errno as HostErrno, ReadWriteFlags};
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -126,6 +128,11 @@ impl Acting<'_> {
     pub(crate) fn remove_xattr(&self, fd: &OwnedFd, name: &[u8]) -> Done {
         let path = ProcPath::new(fd);
         call(Call::Removexattr, || rustix::fs::removexattr(path.bytes(), name))
+    }
+
+    /// `ioctl(2)` with `FS_IOC_SETFLAGS`.
+    pub(crate) fn set_inode_flags(&self, fd: &OwnedFd, flags: u32) -> Done {
+        restarted(Call::Setflags, || rustix::fs::ioctl_setflags(fd, IFlags::from_bits_retain(flags)))
     }
 
     /// `pwrite(2)`.

@@ -31,7 +31,7 @@ use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Allocate, Errno, Inode, OpenFlags, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written};
+use vfs::{Allocate, Errno, Inode, InodeFlags, OpenFlags, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written};
 
 /// The unit of `st_blocks`, in bytes.
 const BLOCK: u64 = 512;
@@ -228,24 +228,40 @@ impl Shared {
 
     /// See [`vfs::FileSystem::sync`].
     pub(crate) fn sync(&self, inode: &Inode, data_only: bool) -> Result<(), Errno> {
+        let Some(fd) = self.opened_fd(inode)? else { return Ok(()) };
+        let done = if data_only { system::fdatasync(&fd) } else { system::fsync(&fd) };
+        done.map_err(errno)
+    }
+
+    /// See [`vfs::FileSystem::inode_flags`].
+    pub(crate) fn inode_flags(&self, inode: &Inode) -> Result<InodeFlags, Errno> {
+        let fd = self.opened_fd(inode)?.ok_or(Errno::ENOTTY)?;
+        system::inode_flags(&fd).map(InodeFlags::from_bits_retain).map_err(errno)
+    }
+
+    /// See [`vfs::FileSystem::set_inode_flags`]. The host checks that the caller may, and obeys them.
+    pub(crate) fn set_inode_flags(&self, request: &Request, inode: &Inode, flags: InodeFlags) -> Result<(), Errno> {
+        self.check_writable()?;
+        let fd = self.opened_fd(inode)?.ok_or(Errno::ENOTTY)?;
+        let _change = self.begin_change_of(inode);
+        self.daemon.act(request)?.set_inode_flags(&fd, flags.bits()).map_err(errno)
+    }
+
+    /// A descriptor of a regular file or directory that is more than a path. `None` for other files.
+    fn opened_fd(&self, inode: &Inode) -> Result<Option<Arc<OwnedFd>>, Errno> {
         let node = self.node(inode)?;
-        let fd = match inode.mode() & S_IFMT {
+        match inode.mode() & S_IFMT {
             S_IFREG => {
                 let open = node.state().data.clone();
-                match open {
-                    Some(fd) => fd,
-                    None => self.data_fd(node, READ)?,
-                }
+                open.map_or_else(|| self.data_fd(node, READ), Ok).map(Some)
             }
             S_IFDIR => {
                 let dir = self.path_fd(node)?;
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-                Arc::new(self.open_at(dir.as_fd(), b".", flags).map_err(errno)?)
+                Ok(Some(Arc::new(self.open_at(dir.as_fd(), b".", flags).map_err(errno)?)))
             }
-            _ => return Ok(()),
-        };
-        let done = if data_only { system::fdatasync(&fd) } else { system::fsync(&fd) };
-        done.map_err(errno)
+            _ => Ok(None),
+        }
     }
 
     /// Whether the host may report errors of a file when it is closed. File systems on this machine write later.

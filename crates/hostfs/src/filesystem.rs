@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{
-    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, OpenFlags, Rename, Request,
-    SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
+    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode, OpenFlags, Rename,
+    Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
 };
 
 /// A host directory as a file system; see the [crate documentation](crate).
@@ -234,6 +234,14 @@ impl FileSystem for HostFs {
 
     fn list_xattrs(&self, _: &Request, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
         self.shared.list_xattrs(inode)
+    }
+
+    fn inode_flags(&self, _: &Request, inode: &Inode) -> Result<InodeFlags, Errno> {
+        self.shared.inode_flags(inode)
+    }
+
+    fn set_inode_flags(&self, request: &Request, inode: &Inode, flags: InodeFlags) -> Result<(), Errno> {
+        self.shared.set_inode_flags(request, inode, flags)
     }
 
     fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {

@@ -44,6 +44,8 @@ pub(crate) enum Call {
     Fsync,
     Ftruncate,
     Getdents,
+    /// `ioctl(2)` with `FS_IOC_GETFLAGS`.
+    Getflags,
     Getgroups,
     Getxattr,
     InotifyInit,
@@ -70,6 +72,8 @@ pub(crate) enum Call {
     Realpath,
     Removexattr,
     Rename,
+    /// `ioctl(2)` with `FS_IOC_SETFLAGS`.
+    Setflags,
     Setgid,
     Setgroups,
     Setuid,

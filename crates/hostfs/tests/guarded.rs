@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The functions of `rustix` that change the host.
-const CHANGES: [&str; 28] = [
+const CHANGES: [&str; 29] = [
     "mkdir",
     "mkdirat",
     "symlink",
@@ -34,6 +34,7 @@ const CHANGES: [&str; 28] = [
     "fremovexattr",
     "pwrite",
     "pwritev2",
+    "ioctl_setflags",
 ];
 
 /// Types of `rustix` that call the host when they are used.

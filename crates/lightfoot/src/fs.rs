@@ -421,3 +421,12 @@ pub use vfs::AclTag;
 /// ```
 #[doc(inline)]
 pub use vfs::OpenFlags;
+
+/// ```
+/// use lightfoot::fs::InodeFlags;
+///
+/// let flags = InodeFlags::from_bits_retain(0x8_0000) | InodeFlags::NODUMP;
+/// assert_eq!(flags.bits(), 0x8_0040);
+/// ```
+#[doc(inline)]
+pub use vfs::InodeFlags;

@@ -42,7 +42,7 @@ pub use base::attr::{
 };
 pub use base::errno::Errno;
 pub use base::file_time::{from_system_time, to_system_time};
-pub use base::flags::{MountFlags, OpenFlags, RenameFlags, Resolve, UnmountFlags};
+pub use base::flags::{InodeFlags, MountFlags, OpenFlags, RenameFlags, Resolve, UnmountFlags};
 pub use base::name::{NAME_MAX, PATH_MAX};
 pub use base::packed_attr::PackedAttr;
 pub use dcache::fallback::Fallback;

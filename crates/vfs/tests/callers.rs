@@ -1,8 +1,8 @@
 //! Requests name the caller: the opener of the file, or the user of the context.
 
 use lightfoot_vfs::{
-    Base, Credentials, Errno, FileSystem, FsTraits, Inode, Layer, Listed, OpenFlags, Permission, Request, SeekFor,
-    StatFs, Vfs, Want,
+    Base, Capabilities, Credentials, Errno, FileSystem, FsTraits, Inode, InodeFlags, Layer, Listed, OpenFlags,
+    Permission, Request, SeekFor, StatFs, Vfs, Want,
 };
 use std::sync::{Arc, Mutex};
 use testkit::Store;
@@ -129,4 +129,65 @@ fn each_request_has_the_user_and_the_groups_of_its_caller() {
     };
     check(&by_file, USER, &GROUPS);
     check(&by_context, USER + 1, &[]);
+}
+
+/// A file system whose files have flags, all the same ones.
+struct Flagged(Store, Arc<Mutex<InodeFlags>>);
+
+impl Layer for Flagged {
+    type Inner = Store;
+
+    fn inner(&self) -> &Store {
+        &self.0
+    }
+
+    fn inode_flags(&self, _: &Request, _: &Inode) -> Result<InodeFlags, Errno> {
+        Ok(*self.1.lock().unwrap())
+    }
+
+    fn set_inode_flags(&self, _: &Request, _: &Inode, flags: InodeFlags) -> Result<(), Errno> {
+        *self.1.lock().unwrap() = flags;
+        Ok(())
+    }
+}
+
+#[test]
+fn flags_of_inodes_are_their_owners_and_some_need_a_capability() {
+    let flags = Arc::<Mutex<InodeFlags>>::default();
+    let vfs = Vfs::new(Flagged(Store::with_paths(&["file"]), flags.clone()));
+    let context = vfs.context();
+    let held = context.hold(Base::CWD, b"/file", false).unwrap();
+    let with = |mut cred: Credentials, capabilities| {
+        cred.capabilities = capabilities;
+        cred
+    };
+    let capable = |capabilities| with(Credentials::user(USER, USER, &[]), capabilities);
+    let (owner, none) = (Credentials::root(), Capabilities::none());
+    let (i, a, d) = (InodeFlags::IMMUTABLE, InodeFlags::APPEND, InodeFlags::NODUMP);
+    let immutable = Capabilities::LINUX_IMMUTABLE;
+    let uncapable = with(owner.clone(), none);
+    let cases = [
+        (&owner, d, i, Ok(())),
+        (&owner, i, d, Ok(())),
+        (&uncapable, i, i | d, Ok(())),
+        (&uncapable, i, d, Err(Errno::EPERM)),
+        (&uncapable, d, d | a, Err(Errno::EPERM)),
+        (&capable(none), d, d, Err(Errno::EPERM)),
+        (&capable(immutable), d, i, Err(Errno::EPERM)),
+        (&capable(Capabilities::FOWNER), a, a | d, Ok(())),
+        (&capable(Capabilities::FOWNER), a, d, Err(Errno::EPERM)),
+        (&capable(Capabilities::FOWNER.union(immutable)), a, d, Ok(())),
+    ];
+    for (number, (cred, before, after, expected)) in cases.into_iter().enumerate() {
+        *flags.lock().unwrap() = before;
+        context.set_credentials(cred.clone());
+        assert_eq!(context.set_inode_flags_held(&held, after), expected, "{number}");
+        let now = if expected.is_ok() { after } else { before };
+        assert_eq!(context.inode_flags_held(&held), Ok(now), "{number}");
+    }
+    context.set_credentials(owner);
+    let other = Vfs::new(Store::with_paths(&["file"])).context();
+    let without = other.hold(Base::CWD, b"/file", false).unwrap();
+    assert_eq!(other.inode_flags_held(&without), Err(Errno::ENOTTY));
+    assert_eq!(other.set_inode_flags_held(&without, d), Err(Errno::ENOTTY));
 }

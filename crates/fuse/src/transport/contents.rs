@@ -112,7 +112,7 @@ impl Transport {
                 body.put_struct(&CopyFileRangeOut { bytes_copied: self.copy(request, &copy, timer)? });
                 Ok(())
             }
-            Operation::Ioctl => Err(Errno::ENOTTY),
+            Operation::Ioctl(call, argument) => self.answer_ioctl(request, &call, argument, body),
             _ => Err(Errno::ENOSYS),
         }
     }

@@ -84,6 +84,12 @@ structs! {
         max_write: u32, time_gran: u32, max_pages: u16, map_alignment: u16, flags2: u32, max_stack_depth: u32,
         request_timeout: u16, unused: [u16; 11] } = 64;
     InterruptIn { unique: u64 } = 8;
+    /// `in_size` bytes of the argument follow.
+    IoctlIn { fh: u64, flags: u32, cmd: u32, arg: u64, in_size: u32, out_size: u32 } = 32;
+    /// `out_size` bytes of the result follow.
+    IoctlOut { result: i32, flags: u32, in_iovs: u32, out_iovs: u32 } = 16;
+    /// The argument of [`ioctl::FSGETXATTR`] and [`ioctl::FSSETXATTR`]: `struct fsxattr` in `linux/fs.h`.
+    Fsxattr { xflags: u32, extsize: u32, nextents: u32, projid: u32, cowextsize: u32, pad: [u8; 8] } = 28;
     FallocateIn { fh: u64, offset: u64, length: u64, mode: u32, padding: u32 } = 32;
     LseekIn { fh: u64, offset: u64, whence: u32, padding: u32 } = 24;
     LseekOut { offset: u64 } = 8;
@@ -140,6 +146,20 @@ pub mod opcode {
 /// `enum fuse_uring_cmd`.
 pub mod uring {
     numbers! { u32: REGISTER = 1, COMMIT_AND_FETCH = 2 }
+}
+
+/// Commands of `ioctl(2)` in `linux/fs.h`, those of programs of 64 bits: the kernel translates others.
+pub mod ioctl {
+    /// The flags of an inode: `FS_*_FL`.
+    pub const GETFLAGS: u32 = 0x8008_6601;
+    /// Sets them.
+    pub const SETFLAGS: u32 = 0x4008_6602;
+    /// The same flags as `FS_XFLAG_*`, and more: [`Fsxattr`](super::Fsxattr).
+    pub const FSGETXATTR: u32 = 0x801c_581f;
+    /// Sets them.
+    pub const FSSETXATTR: u32 = 0x401c_5820;
+    /// The generation of an inode.
+    pub const GETVERSION: u32 = 0x8008_7601;
 }
 
 /// `FATTR_*`: which fields of [`SetattrIn`] mean something.

@@ -12,8 +12,8 @@
 
 use super::abi::{
     AccessIn, BatchForgetIn, CopyFileRangeIn, CreateIn, FallocateIn, FlushIn, ForgetIn, ForgetOne, FsyncIn, GetxattrIn,
-    InHeader, InitIn, InterruptIn, LinkIn, LkIn, LseekIn, MkdirIn, MknodIn, OpenIn, ReadIn, ReleaseIn, Rename2In,
-    RenameIn, SetattrIn, SetxattrIn, StatxIn, WriteIn, opcode,
+    InHeader, InitIn, InterruptIn, IoctlIn, LinkIn, LkIn, LseekIn, MkdirIn, MknodIn, OpenIn, ReadIn, ReleaseIn,
+    Rename2In, RenameIn, SetattrIn, SetxattrIn, StatxIn, WriteIn, opcode,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -107,8 +107,8 @@ pub enum Operation<'m> {
     Bmap,
     /// The last request of a connection; not each has it.
     Destroy,
-    /// A call of `ioctl(2)`.
-    Ioctl,
+    /// A call of `ioctl(2)`, with the bytes of its argument.
+    Ioctl(IoctlIn, &'m [u8]),
     /// A call of `poll(2)`.
     Poll,
     /// The reply to a notice.
@@ -201,6 +201,10 @@ impl<'m> Arguments<'m> {
                 let write: WriteIn = self.take()?;
                 Operation::Write(write, self.bytes(write.size)?)
             }
+            opcode::IOCTL => {
+                let call: IoctlIn = self.take()?;
+                Operation::Ioctl(call, self.bytes(call.in_size)?)
+            }
             opcode::INIT => Operation::Init(self.init()?),
             opcode::BATCH_FORGET => {
                 let BatchForgetIn { count, .. } = self.take()?;
@@ -236,7 +240,6 @@ impl<'m> Arguments<'m> {
             opcode::INTERRUPT => Operation::Interrupt(self.take()?),
             opcode::BMAP => Operation::Bmap,
             opcode::DESTROY => Operation::Destroy,
-            opcode::IOCTL => Operation::Ioctl,
             opcode::POLL => Operation::Poll,
             opcode::NOTIFY_REPLY => Operation::NotifyReply,
             opcode::FALLOCATE => Operation::Fallocate(self.take()?),

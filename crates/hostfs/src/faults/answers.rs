@@ -27,6 +27,8 @@ pub(super) fn errors(call: Call) -> &'static [HostErrno] {
         Call::Fallocate => &[E::NOSPC, E::DQUOT, E::FBIG, E::IO, E::INTR, E::OPNOTSUPP, E::PERM, E::TXTBSY],
         Call::Fdatasync | Call::Fsync => &[E::IO, E::NOSPC, E::DQUOT, E::INTR, E::ROFS, E::INVAL],
         Call::Setfl => &[E::PERM],
+        Call::Getflags => &[E::IO, E::NOTTY, E::OPNOTSUPP, E::NOMEM, E::INTR],
+        Call::Setflags => &[E::PERM, E::ROFS, E::IO, E::NOTTY, E::OPNOTSUPP, E::INTR],
         Call::Fstatfs => &[E::IO, E::NOMEM, E::INTR, E::OVERFLOW, E::NOSYS],
         Call::Ftruncate => &[E::PERM, E::FBIG, E::IO, E::INTR, E::TXTBSY, E::NOSPC, E::ROFS],
         Call::Getdents => &[E::NOENT, E::IO, E::INTR, E::NOMEM, E::STALE, E::ACCESS],

@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub(super) type Answer = Result<String, i32>;
 
 /// The calls that an operation can make, whoever the caller is.
-const OF_OPERATIONS: [Call; 30] = [
+const OF_OPERATIONS: [Call; 32] = [
     Call::AddWatch,
     Call::Chmod,
     Call::Chown,
@@ -32,6 +32,7 @@ const OF_OPERATIONS: [Call; 30] = [
     Call::Fsync,
     Call::Ftruncate,
     Call::Getdents,
+    Call::Getflags,
     Call::Getxattr,
     Call::Link,
     Call::Listxattr,
@@ -45,6 +46,7 @@ const OF_OPERATIONS: [Call; 30] = [
     Call::Readlink,
     Call::Removexattr,
     Call::Rename,
+    Call::Setflags,
     Call::Setxattr,
     Call::Statx,
     Call::Symlink,

@@ -12,8 +12,8 @@ use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use vfs::{
-    Acl, AclEntry, AclTag, Allocate, Base, Context, Credentials, Errno, OpenFile, OpenFlags, PathAt, RenameFlags,
-    SeekFor, SetAttr, SetTime, SetXattr, Vfs,
+    Acl, AclEntry, AclTag, Allocate, Base, Context, Credentials, Errno, InodeFlags, OpenFile, OpenFlags, PathAt,
+    RenameFlags, SeekFor, SetAttr, SetTime, SetXattr, Vfs,
 };
 
 /// The user and the group of a caller other than root.
@@ -208,6 +208,14 @@ pub(super) const SCRIPT: &[(&str, Option<&str>, Operation)] = &[
         s.stat("/other")
     }),
     ("get an ACL", None, |s| s.at.get_xattr(Base::CWD, b"/other", true, ACL_NAME).map(shown)),
+    ("get flags", None, |s| {
+        let held = s.at.hold(Base::CWD, b"/file", true)?;
+        s.at.inode_flags_held(&held).map(|flags| shown(flags.bits()))
+    }),
+    ("set flags", None, |s| {
+        let held = s.at.hold(Base::CWD, b"/file", true)?;
+        s.at.set_inode_flags_held(&held, InodeFlags::NODUMP).map(shown)
+    }),
     ("statfs", None, |s| s.at.statvfs(Base::CWD, b"/").map(|stat| shown(stat.fs.name_max))),
     ("copy", None, |s| {
         let (from, to) = (s.open("/file", OpenFlags::RDONLY)?, s.open("/new", OpenFlags::RDWR)?);

@@ -95,6 +95,11 @@ pub(crate) fn seek(fd: &OwnedFd, to: SeekFrom) -> Result<u64, HostErrno> {
     restarted(Call::Lseek, || rustix::fs::seek(fd, to))
 }
 
+/// The flags of a file: `ioctl(2)` with `FS_IOC_GETFLAGS`.
+pub(crate) fn inode_flags(fd: &OwnedFd) -> Result<u32, HostErrno> {
+    restarted(Call::Getflags, || rustix::fs::ioctl_getflags(fd).map(|flags| flags.bits()))
+}
+
 /// `fsync(2)`.
 pub(crate) fn fsync(fd: &OwnedFd) -> Result<(), HostErrno> {
     restarted(Call::Fsync, || rustix::fs::fsync(fd))

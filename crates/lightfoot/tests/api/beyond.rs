@@ -282,7 +282,7 @@ fn a_file_in_memory_keeps_the_time_when_it_was_made() {
     assert_eq!(ctx.metadata_many(&["/third"])[0].as_ref().unwrap().created().unwrap(), born);
     assert_eq!(file.metadata().unwrap().created().unwrap(), born);
     assert!(ctx.open_dir("/").unwrap().scoped().dir_metadata().unwrap().created().unwrap() <= born);
-    // A file that gets the slot of one that ended has a time of its own.
+    // A file that gets the slot of one that ended has another time.
     ctx.remove_file("/third").unwrap();
     drop(file);
     // The clock of files may be coarse.

@@ -5,6 +5,30 @@ use crate::base::errno::Errno;
 use bitflags::bitflags;
 
 bitflags! {
+    /// Flags of a regular file or directory, as `chattr(1)` sets them: `FS_*_FL` in `linux/fs.h`. Those that have no name here are
+    /// kept (`from_bits_retain`): their meaning is the file system's.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+    pub struct InodeFlags: u32 {
+        /// Writes are as with `O_SYNC`: `S`.
+        const SYNC = 0x8;
+        /// Nothing of the file can be changed: `i`.
+        const IMMUTABLE = 0x10;
+        /// Data can only be appended: `a`.
+        const APPEND = 0x20;
+        /// Backups leave it out: `d`.
+        const NODUMP = 0x40;
+        /// Reads do not change the access time: `A`.
+        const NOATIME = 0x80;
+        /// Contents are not cached: `x`.
+        const DAX = 0x200_0000;
+        /// New files get the directory's project: `P`.
+        const PROJINHERIT = 0x2000_0000;
+        /// All others.
+        const _ = !0;
+    }
+}
+
+bitflags! {
     /// Flags of `open(2)`, by Linux's numbers on x86-64. Those without meaning here (`O_CLOEXEC`, `O_NONBLOCK`, ...) are kept
     /// (`from_bits_retain`) and ignored.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

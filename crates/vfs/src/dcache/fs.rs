@@ -31,7 +31,7 @@ pub use traits::{FsTraits, NameRules, Valid};
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
-use crate::base::flags::OpenFlags;
+use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
 use prim::shared::PlainArc as Arc;
@@ -344,6 +344,22 @@ pub trait FileSystem: Send + Sync + 'static {
     /// `EOPNOTSUPP` if it has no extended attributes.
     fn list_xattrs(&self, _request: &Request, _inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
         Err(Errno::EOPNOTSUPP)
+    }
+
+    /// The flags of a regular file or directory: `ioctl(2)` with `FS_IOC_GETFLAGS`.
+    ///
+    /// # Errors
+    /// `ENOTTY` if it has no such flags.
+    fn inode_flags(&self, _request: &Request, _inode: &Inode) -> Result<InodeFlags, Errno> {
+        Err(Errno::ENOTTY)
+    }
+
+    /// Sets all of them: `FS_IOC_SETFLAGS`. The file system itself obeys them: the VFS does not.
+    ///
+    /// # Errors
+    /// `ENOTTY` if it has no such flags, `EOPNOTSUPP` if it does not have one of these; `EPERM`, `EROFS`...
+    fn set_inode_flags(&self, _request: &Request, _inode: &Inode, _flags: InodeFlags) -> Result<(), Errno> {
+        Err(Errno::ENOTTY)
     }
 
     /// Total and free storage, as far as it concerns `inode`, a file of this file system: a directory may have a quota.

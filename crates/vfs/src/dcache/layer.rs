@@ -13,7 +13,7 @@
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
-use crate::base::flags::OpenFlags;
+use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
     Allocate, FileSystem, FsTraits, Listed, NewInode, Permission, Rename, Request, SeekFor, SetXattr, StatFs, Want,
     Written,
@@ -127,6 +127,8 @@ forward! {
     fn remove_xattr(request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno>;
     fn list_xattrs(request: &Request, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno>;
     fn statfs(request: &Request, inode: &Inode) -> Result<StatFs, Errno>;
+    fn inode_flags(request: &Request, inode: &Inode) -> Result<InodeFlags, Errno>;
+    fn set_inode_flags(request: &Request, inode: &Inode, flags: InodeFlags) -> Result<(), Errno>;
     fn evict(inode: &Inode);
 }
 

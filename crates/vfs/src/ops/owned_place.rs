@@ -3,10 +3,11 @@
 //! For front ends whose protocol identifies files by handles (FUSE, 9P, NFS). Permissions are checked as for
 //! the operation on a path, except for searching the directories of the path.
 
-use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
-use crate::base::attr::{Attr, S_IFLNK, S_IFMT, SetAttr};
+use crate::base::access::credentials::{Capabilities, MAY_EXEC, MAY_WRITE};
+use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, SetAttr};
 use crate::base::errno::Errno;
-use crate::base::flags::OpenFlags;
+use crate::base::flags::{InodeFlags, OpenFlags};
+use crate::base::rank::Rank;
 use crate::dcache::fs::SetXattr;
 use crate::mount::context::Context;
 use crate::mount::place::OwnedPlace;
@@ -93,4 +94,51 @@ impl Context {
     pub fn list_xattrs_held(&self, held: &OwnedPlace) -> Result<Vec<Box<[u8]>>, Errno> {
         xattrs::list(held, &self.credentials(), &self.request())
     }
+
+    /// The flags of `held`, which only regular files and directories have: `ioctl(2)` with `FS_IOC_GETFLAGS`. Needs no permission.
+    ///
+    /// # Errors
+    /// `ENOTTY` if its file system has none; the file system's.
+    pub fn inode_flags_held(&self, held: &OwnedPlace) -> Result<InodeFlags, Errno> {
+        let inode = held.inode()?;
+        if !has_flags(inode.mode()) {
+            return Err(Errno::ENOTTY);
+        }
+        held.sb().fs().inode_flags(&self.request(), inode)
+    }
+
+    /// Sets all flags of `held`: `FS_IOC_SETFLAGS`.
+    ///
+    /// # Errors
+    /// `ENOTTY` if its file system has none, `EOPNOTSUPP` for one that it does not have; `EROFS`; `EPERM` unless the caller owns the
+    /// file, and to change [`IMMUTABLE`](InodeFlags::IMMUTABLE) or [`APPEND`](InodeFlags::APPEND) without
+    /// [`LINUX_IMMUTABLE`](Capabilities::LINUX_IMMUTABLE); the file system's.
+    pub fn set_inode_flags_held(&self, held: &OwnedPlace, flags: InodeFlags) -> Result<(), Errno> {
+        let (sb, inode, request) = (held.sb(), held.inode()?, self.request());
+        if !has_flags(inode.mode()) {
+            return Err(Errno::ENOTTY);
+        }
+        held.mount().check_writable()?;
+        let cred = self.credentials();
+        if !cred.owns(&held.attr()?) {
+            return Err(Errno::EPERM);
+        }
+        let _whole = sb.lock_if_split(held.dentry());
+        let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
+        let before = sb.fs().inode_flags(&request, inode)?;
+        let guarded = InodeFlags::IMMUTABLE.union(InodeFlags::APPEND);
+        if before.symmetric_difference(flags).intersects(guarded)
+            && !cred.capabilities.contains(Capabilities::LINUX_IMMUTABLE)
+        {
+            return Err(Errno::EPERM);
+        }
+        sb.fs().set_inode_flags(&request, inode, flags)?;
+        xattrs::changed(held, inode, &request);
+        Ok(())
+    }
+}
+
+/// Whether files of this type have flags.
+fn has_flags(mode: u32) -> bool {
+    matches!(mode & S_IFMT, S_IFREG | S_IFDIR)
 }

@@ -128,7 +128,8 @@ pub(crate) fn list(held: &OwnedPlace, cred: &Credentials, request: &Request) -> 
     Ok(names)
 }
 
-fn changed(held: &OwnedPlace, inode: &Inode, request: &Request) {
+/// Notes a change of the file that is not one of its contents.
+pub(crate) fn changed(held: &OwnedPlace, inode: &Inode, request: &Request) {
     inode.update(|attr| attr.ctime = request.now());
     publish::touched(held.sb(), EventKind::Attributes, held.dentry());
 }

@@ -28,10 +28,11 @@ const NEWER: &[(&str, &str, u32)] = &[
 /// Older headers are not compared.
 const OLDEST: u32 = 38;
 
-/// The name in C of a struct. `None`: it has none, as a body of two others.
+/// The name in C of a struct. `None`: the header does not have it.
 fn c_name(name: &str) -> Option<String> {
     match name {
-        "CreateOut" => return None,
+        // A body of two structs, and one of `linux/fs.h`.
+        "CreateOut" | "Fsxattr" => return None,
         "StatfsOut" => return Some("fuse_kstatfs".into()),
         "DirentPlus" => return Some("fuse_direntplus".into()),
         _ => {}

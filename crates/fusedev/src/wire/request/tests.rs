@@ -21,6 +21,7 @@ fn examples() -> Vec<(Vec<u8>, Operation<'static>)> {
     let lock = LkIn { fh: 1, owner: 2, ..LkIn::default() };
     let create = CreateIn { flags: 2, mode: 0o100_600, ..CreateIn::default() };
     let read = ReadIn { fh: 3, offset: 4, size: 5, ..ReadIn::default() };
+    let call = IoctlIn { fh: 3, cmd: 4, in_size: 3, out_size: 9, ..IoctlIn::default() };
     vec![
         (message(opcode::LOOKUP, &[b"name\0"]), Operation::Lookup(b"name")),
         (message(opcode::SYMLINK, &[b"name\0to/that\0"]), Operation::Symlink(b"name", b"to/that")),
@@ -38,6 +39,7 @@ fn examples() -> Vec<(Vec<u8>, Operation<'static>)> {
         (message(opcode::SETLKW, &[lock.as_bytes()]), Operation::Setlkw(lock)),
         (message(opcode::READDIRPLUS, &[read.as_bytes()]), Operation::Readdirplus(read)),
         (message(opcode::TMPFILE, &[create.as_bytes(), b"/\0"]), Operation::Tmpfile(create)),
+        (message(opcode::IOCTL, &[call.as_bytes(), b"a\0b"]), Operation::Ioctl(call, b"a\0b")),
         (message(opcode::GETATTR, &[]), Operation::Getattr),
         (message(4096, &[b"anything"]), Operation::Unknown),
     ]
@@ -81,6 +83,7 @@ fn lengths_that_lie_are_malformed() {
     let check = |bytes: &[u8]| assert_eq!(Request::parse(bytes), Err(Malformed::Request(UNIQUE)));
     let write = WriteIn { size: 4, ..WriteIn::default() };
     check(&message(opcode::WRITE, &[write.as_bytes(), b"abc"]));
+    check(&message(opcode::IOCTL, &[IoctlIn { in_size: 4, ..IoctlIn::default() }.as_bytes(), b"abc"]));
     check(&message(opcode::SETXATTR, &[SetxattrIn { size: u32::MAX, flags: 0 }.as_bytes(), b"a\0b"]));
     for count in [2, u32::MAX] {
         let head = BatchForgetIn { count, dummy: 0 };

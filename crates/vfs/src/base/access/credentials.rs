@@ -36,6 +36,8 @@ bitflags! {
         const SYS_RESOURCE = 1 << 8;
         /// Set file capabilities.
         const SETFCAP = 1 << 9;
+        /// Make files immutable or append-only, or no longer so.
+        const LINUX_IMMUTABLE = 1 << 10;
     }
 }
 
