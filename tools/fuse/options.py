@@ -332,6 +332,22 @@ def max_background():
             fuse.run(["umount", str(control)])
 
 
+@effect("request_timeout")
+def request_timeout():
+    with ram("request_timeout=5") as mount:
+        equal(4096, os.statvfs(mount.dir).f_bsize)
+        if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 15):
+            return
+        os.kill(mount.daemon.pid, signal.SIGSTOP)
+        try:
+            os.statvfs(mount.dir)
+            raise AssertionError("a server that does not run has replied")
+        except OSError as error:
+            equal(True, error.errno in (errno.ECONNABORTED, errno.ENOTCONN))
+        finally:
+            os.kill(mount.daemon.pid, signal.SIGCONT)
+
+
 @effect("kernel_cache", "auto_cache")
 def kernel_cache():
     for option, seen in (("kernel_cache", "old"), ("kernel_cache,auto_cache", "new")):

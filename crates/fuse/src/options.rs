@@ -154,6 +154,10 @@ pub struct MountOptions {
     pub max_write: u32,
     /// Requests in the background (readahead, writeback, asynchronous I/O) that the kernel has under way, at most.
     pub max_background: u16,
+    /// For how many seconds a request may have no reply before the kernel aborts the whole mount (Linux 6.15; without effect before):
+    /// all later operations fail, and the server ends. The kernel looks every 15 seconds, and waits for 15 seconds at least. The locks
+    /// of this mount are then the kernel's, as without [`locks`](SessionOptions::locks). Default: `None`, for ever.
+    pub request_timeout: Option<u16>,
     /// The mount is unmounted also if the process is killed: `fusermount3`, which mounts then, waits for the end of the process.
     pub auto_unmount: bool,
 }
@@ -176,6 +180,7 @@ impl Default for MountOptions {
             clone_fd: true,
             max_write: 1 << 20,
             max_background: 64,
+            request_timeout: None,
             auto_unmount: false,
         }
     }

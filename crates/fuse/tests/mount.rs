@@ -21,6 +21,8 @@ mod panics;
 #[path = "mount/requests.rs"]
 mod requests;
 mod support;
+#[path = "mount/timeouts.rs"]
+mod timeouts;
 #[path = "mount/unnamed.rs"]
 mod unnamed;
 #[path = "mount/users.rs"]

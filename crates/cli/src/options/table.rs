@@ -30,7 +30,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
     MOUNT_TABLE.iter().chain(&SOURCE_TABLE)
 }
 
-static MOUNT_TABLE: [Row; 33] = [
+static MOUNT_TABLE: [Row; 34] = [
     Row {
         name: "ro",
         form: Switch {
@@ -339,6 +339,20 @@ static MOUNT_TABLE: [Row; 33] = [
         valid: &[Mount],
         default: "64",
         help: "How many requests of readahead and writeback the kernel sends at a time, at most 65,535.",
+    },
+    Row {
+        name: "request_timeout",
+        form: Value {
+            shape: "S",
+            example: "request_timeout=60",
+            set: |s, value| {
+                let seconds = at_least_one(value).map(|seconds| u16::try_from(seconds).ok().map(Some));
+                put(&mut s.mount.request_timeout, seconds.flatten())
+            },
+        },
+        valid: &[Mount],
+        default: "off",
+        help: "Seconds without a reply after which the kernel aborts the whole mount (Linux 6.15). Locks are then local.",
     },
     Row {
         name: "auto_unmount",

@@ -22,6 +22,8 @@ pub(crate) fn threads(options: &MountOptions) -> usize {
 /// The capabilities that are requested if the kernel has them, with the reason. No others are requested.
 pub(super) fn wanted(options: &MountOptions) -> InitFlags {
     let session = &options.session;
+    // To wait for a lock is a request, and it may take longer than any timeout.
+    let has_locks = session.locks && options.request_timeout.is_none();
     let all = [
         // Parallel reads of one file.
         (true, InitFlags::ASYNC_READ),
@@ -55,9 +57,10 @@ pub(super) fn wanted(options: &MountOptions) -> InitFlags {
         (true, InitFlags::HAS_EXPIRE_ONLY),
         (session.acl && session.checks == Checks::Kernel, InitFlags::POSIX_ACL),
         (session.writeback, InitFlags::WRITEBACK_CACHE),
-        (session.locks, InitFlags::POSIX_LOCKS),
+        (has_locks, InitFlags::POSIX_LOCKS),
         // Without opens the kernel does not report the end of the open file that has such a lock.
-        (session.locks && !session.no_open, InitFlags::FLOCK_LOCKS),
+        (has_locks && !session.no_open, InitFlags::FLOCK_LOCKS),
+        (options.request_timeout.is_some(), InitFlags::REQUEST_TIMEOUT),
         (session.passthrough, InitFlags::PASSTHROUGH),
     ];
     all.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, flag)| flag).collect()
@@ -65,7 +68,8 @@ pub(super) fn wanted(options: &MountOptions) -> InitFlags {
 
 /// The limits of the protocol.
 pub(super) fn limits(options: &MountOptions) -> Limits {
-    Limits { max_write: options.max_write, max_background: options.max_background, max_stack_depth: 1 }
+    let MountOptions { max_write, max_background, .. } = *options;
+    Limits { max_write, max_background, max_stack_depth: 1, request_timeout: options.request_timeout.unwrap_or(0) }
 }
 
 #[cfg(test)]

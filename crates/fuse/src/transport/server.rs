@@ -209,6 +209,9 @@ fn accept(
     if !offered.contains(wanted) {
         tracing::debug!(missing = ?(wanted - offered), "the kernel does not have these capabilities");
     }
+    if wanted.contains(InitFlags::REQUEST_TIMEOUT) && !offered.contains(InitFlags::REQUEST_TIMEOUT) {
+        tracing::warn!("this kernel has no timeouts of requests: they come with Linux 6.15");
+    }
     transport.session.note_expiry(offered.contains(InitFlags::HAS_EXPIRE_ONLY));
     tracing::debug!(
         minor = asked.minor,

@@ -58,6 +58,8 @@ bitflags::bitflags! {
         const NO_EXPORT_SUPPORT = 1 << 38;
         /// Requests may come through io_uring.
         const OVER_IO_URING = 1 << 41;
+        /// The kernel ends the connection when a request has no reply for long.
+        const REQUEST_TIMEOUT = 1 << 42;
     }
 }
 
@@ -70,6 +72,8 @@ pub struct Limits {
     pub max_background: u16,
     /// File systems that may lie below a backing file, 1 or 2. Only with [`InitFlags::PASSTHROUGH`].
     pub max_stack_depth: u32,
+    /// For how many seconds a request may have no reply. Only with [`InitFlags::REQUEST_TIMEOUT`].
+    pub request_timeout: u16,
 }
 
 /// What the kernel can do.
@@ -93,6 +97,7 @@ pub fn reply(asked: &InitIn, wanted: InitFlags, limits: Limits) -> InitOut {
     let max_write = limits.max_write.clamp(1, MAX_WRITE);
     let page = u32::try_from(rustix::param::page_size()).unwrap_or(4096);
     let pages = cmp::max(max_write, asked.max_readahead).div_ceil(page);
+    let request_timeout = if flags.contains(InitFlags::REQUEST_TIMEOUT) { limits.request_timeout } else { 0 };
     let depth = if flags.contains(InitFlags::PASSTHROUGH) { limits.max_stack_depth } else { 0 };
     InitOut {
         max_readahead: asked.max_readahead,
@@ -106,6 +111,7 @@ pub fn reply(asked: &InitIn, wanted: InitFlags, limits: Limits) -> InitOut {
         time_gran: 1,
         max_pages: u16::try_from(pages).unwrap_or(u16::MAX),
         max_stack_depth: depth,
+        request_timeout,
         ..version()
     }
 }
@@ -120,18 +126,19 @@ pub fn version() -> InitOut {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { max_write: 1 << 20, max_background: 64, max_stack_depth: 1 };
+    const LIMITS: Limits = Limits { max_write: 1 << 20, max_background: 64, max_stack_depth: 1, request_timeout: 30 };
 
     #[test]
     fn only_what_the_kernel_offers_is_taken() {
-        let wanted = InitFlags::BIG_WRITES | InitFlags::PASSTHROUGH | InitFlags::HAS_EXPIRE_ONLY;
-        let flags2 = (InitFlags::PASSTHROUGH.bits() >> 32) as u32;
+        let both = InitFlags::PASSTHROUGH | InitFlags::REQUEST_TIMEOUT;
+        let wanted = InitFlags::BIG_WRITES | InitFlags::HAS_EXPIRE_ONLY | both;
+        let flags2 = (both.bits() >> 32) as u32;
         let old = InitIn { flags: InitFlags::BIG_WRITES.bits() as u32, flags2, ..InitIn::default() };
         let out = reply(&old, wanted, LIMITS);
-        assert_eq!((out.flags, out.flags2, out.max_stack_depth), (old.flags, 0, 0));
+        assert_eq!((out.flags, out.flags2, out.max_stack_depth, out.request_timeout), (old.flags, 0, 0, 0));
         let new = InitIn { flags: old.flags | InitFlags::INIT_EXT.bits() as u32, ..old };
         let out = reply(&new, wanted, LIMITS);
-        assert_eq!((out.flags, out.flags2, out.max_stack_depth), (new.flags, flags2, 1));
+        assert_eq!((out.flags, out.flags2, out.max_stack_depth, out.request_timeout), (new.flags, flags2, 1, 30));
     }
 
     #[test]
