@@ -7,6 +7,9 @@
  *   fuse-load unlink  DIR FILES PROCS one|own        and their removal; in one directory or in own ones
  *   fuse-load mkdir|rmdir DIR FILES PROCS one|own    the same with directories
  *   fuse-load rename  DIR FILES PROCS one|own        each of those names to another one and back: two operations
+ *   fuse-load direct-write|direct-read DIR COUNT PROCS own   4 KiB each at random places of a file of each process, O_DIRECT
+ *   fuse-load postmark DIR COUNT PROCS own           transactions of PostMark, each process in its own directory: a file is read,
+ *                                                    or grows by pieces of 512 bytes; and one is created or removed
  *   fuse-load write|read|randwrite|randread FILE MIB BLOCK   one process, one file; writes end with fsync
  *
  * Processes start together. Prints nanoseconds an operation (the time from the common start to the last one's end, over
@@ -104,6 +107,78 @@ static void do_rename(const char *path)
 		die("rename", path);
 }
 
+/* 4 KiB at a random place of the first MiB of this process's file. */
+static void direct(const char *path, int writes)
+{
+	static char buffer[4096] __attribute__((aligned(4096)));
+	static int fd = -1;
+	char name[4096];
+	if (fd < 0) {
+		snprintf(name, sizeof name, "%.*s/direct", (int)(strrchr(path, '/') - path), path);
+		fd = open(name, O_RDWR | O_CREAT | O_DIRECT, 0644);
+		if (fd < 0 || ftruncate(fd, 1 << 20) != 0)
+			die("open", name);
+	}
+	off_t at = (off_t)(random_u64() % 256) * 4096;
+	if ((writes ? pwrite(fd, buffer, 4096, at) : pread(fd, buffer, 4096, at)) != 4096)
+		die("direct", path);
+}
+
+static void do_direct_write(const char *path)
+{
+	direct(path, 1);
+}
+
+static void do_direct_read(const char *path)
+{
+	direct(path, 0);
+}
+
+/* Appends pieces of 512 bytes to a file. */
+static void grow(const char *name, int flags, int pieces)
+{
+	static const char piece[512];
+	int fd = open(name, O_WRONLY | O_APPEND | flags, 0644);
+	if (fd < 0)
+		die("open", name);
+	for (int i = 0; i < pieces; i++)
+		if (write(fd, piece, sizeof piece) != sizeof piece)
+			die("write", name);
+	close(fd);
+}
+
+/* One transaction; before the first, a process makes files, and in the end it leaves some. */
+static void do_postmark(const char *path)
+{
+	enum { FILES = 100, MOST_PIECES = 20 };
+	static char names[2 * FILES][256], buffer[1 << 16];
+	static int count, next;
+	int dir = strrchr(path, '/') - path;
+	while (next < FILES || count < FILES / 2) {
+		snprintf(names[count], sizeof *names, "%.*s/%d-%d", dir, path, getpid(), next++);
+		grow(names[count++], O_CREAT | O_EXCL, 1 + random_u64() % MOST_PIECES);
+	}
+	int at = random_u64() % count;
+	if (random_u64() % 2) {
+		int fd = open(names[at], O_RDONLY);
+		if (fd < 0)
+			die("open", names[at]);
+		while (read(fd, buffer, sizeof buffer) > 0)
+			;
+		close(fd);
+	} else {
+		grow(names[at], 0, 1 + random_u64() % MOST_PIECES);
+	}
+	at = random_u64() % count;
+	if (random_u64() % 2 && count < 2 * FILES) {
+		snprintf(names[count], sizeof *names, "%.*s/%d-%d", dir, path, getpid(), next++);
+		grow(names[count++], O_CREAT | O_EXCL, 1 + random_u64() % MOST_PIECES);
+	} else {
+		do_unlink(names[at]);
+		memcpy(names[at], names[--count], sizeof *names);
+	}
+}
+
 /* Operations on names that each process makes or has made. */
 static const struct {
 	const char *name;
@@ -111,6 +186,7 @@ static const struct {
 	int makes;
 } ON_NAMES[] = {
 	{"create", do_create, 1}, {"unlink", do_unlink, 0}, {"mkdir", do_mkdir, 1}, {"rmdir", do_rmdir, 0}, {"rename", do_rename, 0},
+	{"direct-write", do_direct_write, 1}, {"direct-read", do_direct_read, 1}, {"postmark", do_postmark, 1},
 };
 
 /* The place of `what` in that table, or -1. */
@@ -239,7 +315,7 @@ int main(int argc, char **argv)
 	}
 	const char *what = argv[1], *where = argv[2];
 	int first = atoi(argv[3]), second = atoi(argv[4]);
-	if (strstr(what, "read") || strstr(what, "write")) {
+	if (on_names(what) < 0 && (strstr(what, "read") || strstr(what, "write"))) {
 		printf("%.1f\n", file_io(what, where, first, second));
 		return 0;
 	}

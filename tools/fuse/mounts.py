@@ -294,6 +294,31 @@ def null_fs():
     return compiled("null.c", "$(pkg-config --cflags --libs fuse3)")
 
 
+def null_ring(is_cached):
+    """The prototype of the ring (shared/prototypes/fuse-uring beside the repository): a small file system in memory that checks
+    nothing. The kernel caches its names and attributes for a day, or not at all."""
+    source = ROOT.parent / "shared/prototypes/fuse-uring"
+    binary = TOOLS / ("fuse-uring-cached" if is_cached else "fuse-uring")
+    if not binary.exists():
+        if not source.exists():
+            raise Skip(f"{source} is not there")
+        copy = TOOLS / "fuse-uring-source"
+        shutil.copytree(source, copy, dirs_exist_ok=True)
+        text = (copy / "src/ops.rs").read_text()
+        uncached = text.replace("const VALID: u64 = 86_400;", "const VALID: u64 = 0;")
+        if uncached == text:
+            raise RuntimeError("the prototype is not as expected: its time of validity was not found")
+        (copy / "src/ops.rs").write_text(text if is_cached else uncached)
+        built = TOOLS / "fuse-uring-build"
+        environment = dict(os.environ, CARGO_TARGET_DIR=str(built), CARGO_NET_RETRY="2")
+        try:
+            run(["cargo", "build", "--release", "--no-default-features", "--quiet"], 900, env=environment, cwd=copy)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            raise Skip(f"the prototype cannot be built: {str(error).splitlines()[-1]}") from None
+        shutil.copy(built / "release/fuse-uring-prototype", binary)
+    return binary
+
+
 def cargo_tool(crate, version):
     """The program of a crate from crates.io, built with its own lock file."""
     binary = TOOLS / "crates" / "bin" / crate
