@@ -287,6 +287,23 @@ def uring():
         equal(False, is_offered)
 
 
+@effect("pin")
+def pin():
+    switch = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
+    if not switch.exists() or switch.read_text().strip() != "Y":
+        with ram("pin=off"):
+            return
+
+    def processors(option):
+        with ram(option) as mount:
+            tasks = pathlib.Path(f"/proc/{mount.pid}/task").iterdir()
+            rings = [task.name for task in tasks if (task / "comm").read_text().strip() == "lightfoot-ring"]
+            return {len(os.sched_getaffinity(int(ring))) for ring in rings}
+
+    equal({1}, processors("pin=on"))
+    equal({len(os.sched_getaffinity(0))}, processors("pin=off"))
+
+
 @effect("clone_fd", "no_clone_fd")
 def clone_fd():
     channels = {}

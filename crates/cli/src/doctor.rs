@@ -10,6 +10,7 @@
 use crate::command_error::CommandError;
 use crate::output::{OutputError, print};
 use clap::Args;
+use fuse::NoRing;
 use rustix::process::{Resource, geteuid, getrlimit};
 use rustix::system::uname;
 use std::fs::{self, File};
@@ -88,7 +89,7 @@ pub(crate) fn run(_: &Doctor, out: &mut impl Write) -> Result<(), DoctorError> {
         passthrough(is_root, kernel),
         io_uring(
             fs::read_to_string("/sys/module/fuse/parameters/enable_uring").ok().as_deref(),
-            fs::read_to_string("/proc/sys/kernel/io_uring_disabled").unwrap_or_default().trim(),
+            NoRing::of_this_process(),
         ),
         files(getrlimit(Resource::Nofile).maximum),
         directory_of_sockets(),
@@ -169,14 +170,19 @@ fn passthrough(is_root: bool, kernel: Option<(u32, u32)>) -> Finding {
     }
 }
 
-/// `switch`: the module's parameter; `None`: it has none. `disabled`: the sysctl.
-fn io_uring(switch: Option<&str>, disabled: &str) -> Finding {
-    match (switch.map(str::trim), disabled) {
+/// `switch`: the module's parameter; `None`: it has none. `refused`: why this process gets no ring.
+fn io_uring(switch: Option<&str>, refused: Option<NoRing>) -> Finding {
+    match (switch.map(str::trim), refused) {
         (None, _) => note("io_uring: needs Linux 6.14 (mounts use /dev/fuse)"),
-        (Some("Y"), "1" | "2") => note(
-            "io_uring: kernel.io_uring_disabled forbids it (`sysctl kernel.io_uring_disabled=0`; mounts use /dev/fuse)",
-        ),
-        (Some("Y"), _) => ok("io_uring: on"),
+        (Some("Y"), None) => ok("io_uring: on"),
+        (Some("Y"), Some(reason)) => {
+            let cure = match reason {
+                NoRing::Disabled => "`sysctl kernel.io_uring_disabled=0`",
+                NoRing::Filtered => "let the container's security profile allow io_uring_setup",
+                _ => "raise the limits of memory",
+            };
+            note(format!("io_uring: {reason} ({cure}; mounts use /dev/fuse)"))
+        }
         (Some(_), _) => note(
             "io_uring: off for this machine (root: `echo Y > /sys/module/fuse/parameters/enable_uring`; mounts use /dev/fuse)",
         ),
@@ -227,9 +233,12 @@ mod tests {
             others(false, "# user_allow_other\n"),
             passthrough(true, Some((6, 1))),
             passthrough(false, Some((6, 12))),
-            io_uring(None, ""),
-            io_uring(Some("N\n"), "0"),
-            io_uring(Some("Y\n"), "2"),
+            io_uring(None, None),
+            io_uring(Some("N\n"), Some(NoRing::Filtered)),
+            io_uring(Some("Y\n"), Some(NoRing::Disabled)),
+            io_uring(Some("Y\n"), Some(NoRing::Filtered)),
+            io_uring(Some("Y\n"), Some(NoRing::NoMemory)),
+            io_uring(Some("Y\n"), Some(NoRing::Failed("an error".into()))),
             files(Some(1024)),
         ];
         for finding in &found {
@@ -244,7 +253,7 @@ mod tests {
             version(kernel_version("6.12.9-amd64")),
             others(false, "user_allow_other\n"),
             passthrough(true, Some((6, 9))),
-            io_uring(Some("Y\n"), "0"),
+            io_uring(Some("Y\n"), None),
             files(Some(1 << 20)),
             files(None),
         ];

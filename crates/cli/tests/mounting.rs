@@ -17,7 +17,7 @@ mod terminal;
 use fixture::{Fixture, end_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
@@ -74,6 +74,42 @@ fn a_second_signal_does_not_wait_for_open_files() {
     assert_eq!(status, Some(128 + 15), "{log}");
     // The kernel may collect writes.
     assert!(file.write_all(b"x").and_then(|()| file.sync_all()).is_err(), "nothing serves it any more");
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_requests_that_hang() {
+    const CALLS: usize = 8;
+    let Some(fixture) = Fixture::new() else { return };
+    let offer = fs::read_to_string("/sys/module/fuse/parameters/enable_uring").unwrap_or_default();
+    let carriers: &[&str] = if offer.trim() == "Y" { &["no_uring", "uring"] } else { &["no_uring"] };
+    // A directory whose server stops.
+    fs::create_dir(fixture.at("s")).expect("a directory");
+    fixture.ok(&["mount", "--daemon", "ram:", "s", "-o", "no_uring"]);
+    let slow: Value = serde_json::from_str(&fixture.ok(&["stats", "--json", "s"])).expect("JSON");
+    let slow = Pid::from_raw(slow["pid"].as_i64().expect("a number") as i32).expect("a process");
+    fs::write(fixture.at("s/known"), "").expect("a file");
+    for carrier in carriers {
+        let mount = fixture.mount(&["s", "m", "-o", carrier]);
+        // Then all requests that hang at once reach the tree, also over io_uring: docs/fuse.md.
+        assert!(fs::metadata(fixture.at("m/known")).is_ok());
+        kill_process(slow, Signal::STOP).expect("it runs");
+        let names: Vec<_> = (0..CALLS).map(|number| fixture.at(&format!("m/h{number}"))).collect();
+        let calls: Vec<_> = names.into_iter().map(|name| std::thread::spawn(move || fs::metadata(name))).collect();
+        fixture.until("all hang", || {
+            let stats: Value = serde_json::from_str(&fixture.ok(&["stats", "--json", "m"])).expect("JSON");
+            let gauges = stats["snapshot"]["gauges"].as_array().expect("gauges");
+            gauges.iter().any(|gauge| gauge[0] == "in_flight" && gauge[1] == CALLS)
+        });
+        mount.signal(Signal::TERM);
+        fixture.until("it is detached", || !fixture.is_mounted());
+        assert!(calls.iter().all(|call| !call.is_finished()), "{carrier}");
+        mount.signal(Signal::TERM);
+        let (status, log) = mount.end();
+        assert_eq!(status, Some(128 + 15), "{carrier}: {log}");
+        assert!(calls.into_iter().all(|call| call.join().expect("no panic").is_err()), "{carrier}");
+        kill_process(slow, Signal::CONT).expect("it is there");
+    }
+    fixture.unmount("s");
 }
 
 #[test]

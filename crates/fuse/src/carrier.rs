@@ -3,9 +3,13 @@
 //! # Where it comes from
 //! `fs/fuse/dev_uring.c` in Linux; `kernel.io_uring_disabled` in `Documentation/admin-guide/sysctl/kernel.rst`.
 
+use fusedev::{Device, Ring, Waker};
 use rustix::io::Errno;
 use std::fmt;
+use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// What carries the requests and replies of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,17 @@ pub enum Carrier {
         /// Why not io_uring.
         reason: NoRing,
     },
+}
+
+impl Carrier {
+    /// Why it is not io_uring.
+    #[must_use]
+    pub const fn fallback(&self) -> Option<&NoRing> {
+        match self {
+            Self::Ring { .. } => None,
+            Self::Device { reason, .. } => Some(reason),
+        }
+    }
 }
 
 impl fmt::Display for Carrier {
@@ -61,6 +76,30 @@ pub enum NoRing {
 }
 
 impl NoRing {
+    /// Why the system refuses rings to this process; `None`: it does not. Whether the kernel offers them for FUSE is another
+    /// question.
+    #[must_use]
+    pub fn of_this_process() -> Option<Self> {
+        let make = || {
+            let nothing = Device::from(OwnedFd::from(File::open("/dev/null")?));
+            Ring::new(Arc::new(nothing), Arc::new(Waker::new()?), 0)
+        };
+        make().err().map(|error| Self::of(&error))
+    }
+
+    /// One word for programs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::NotWanted => "no_uring",
+            Self::NotOffered => "not_offered",
+            Self::Disabled => "disabled",
+            Self::Filtered => "filtered",
+            Self::NoMemory => "no_memory",
+            Self::Failed(_) => "failed",
+        }
+    }
+
     /// The reason why a ring could not be made, or its slots could not be registered.
     pub(crate) fn of(error: &io::Error) -> Self {
         match Errno::from_io_error(error) {

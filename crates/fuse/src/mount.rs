@@ -179,14 +179,17 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
     server.begin(options).map_err(not_served)?;
     session.allow_waiting(server.waiting());
     let carrier = server.carrier();
+    let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
+    let aborted = full.clone();
     let serve = move || {
         let _open = open_while_served;
         // The connection ends like this, too, when a detached mount goes with the last process that used it.
-        server.run().or_else(|error| if is_aborted(&error) { Ok(()) } else { Err(error) })
+        server
+            .run(|| direct::abort(&aborted, device))
+            .or_else(|error| if is_aborted(&error) { Ok(()) } else { Err(error) })
     };
     let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve);
     let server = server.map_err(|error| not_served(error.into()))?;
-    let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
     tracing::info!(mountpoint = %full.display(), "mounted");
     Ok(Mounted {
         session,
@@ -457,7 +460,7 @@ mod tests {
         session.notify_by(KernelSender { device, session: Arc::downgrade(&session) });
         server.begin(&options).unwrap();
         let stop = server.stop();
-        let serves = std::thread::spawn(move || server.run());
+        let serves = std::thread::spawn(move || server.run(|| {}));
         std::fs::write(at.join("f"), b"x").unwrap();
         stop.stop();
         serves.join().unwrap().unwrap();

@@ -256,6 +256,26 @@ impl<V: Clone> Nodes<V> {
     /// and may visit a node twice while others are removed.
     pub(crate) fn for_each(&self, mut f: impl FnMut(u64, V)) {
         f(ROOT, self.root.clone());
+        self.all(|id, value| {
+            f(id, value);
+            true
+        });
+    }
+
+    /// At most `n` nodes that are wanted, any, but not the root.
+    pub(crate) fn some(&self, n: usize, mut is_wanted: impl FnMut(&V) -> bool) -> Vec<u64> {
+        let mut found = Vec::new();
+        self.all(|id, value| {
+            if found.len() < n && is_wanted(&value) {
+                found.push(id);
+            }
+            found.len() < n
+        });
+        found
+    }
+
+    /// Calls `f` with all nodes but the root, until it returns `false`.
+    fn all(&self, mut f: impl FnMut(u64, V) -> bool) {
         let mut few = Vec::new();
         for shard in &self.shards {
             // Downwards: a node that moves meanwhile moves to a lower slot, so none is left out.
@@ -263,7 +283,9 @@ impl<V: Clone> Nodes<V> {
             while end > 0 {
                 let start = end.saturating_sub(WINDOW);
                 shard.0.lock().clone_slots(start..end, &mut few);
-                few.drain(..).for_each(|(id, value)| f(id, value));
+                if !few.drain(..).all(|(id, value)| f(id, value)) {
+                    return;
+                }
                 end = start;
             }
         }

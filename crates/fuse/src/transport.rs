@@ -17,6 +17,7 @@
 mod attributes;
 mod contents;
 mod convert;
+mod crew;
 mod directories;
 mod entries;
 mod flags;
@@ -28,6 +29,7 @@ mod seek;
 mod sender;
 mod server;
 mod stop;
+mod threads;
 mod trace;
 mod waits;
 

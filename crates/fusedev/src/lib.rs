@@ -20,5 +20,5 @@ mod waker;
 pub mod wire;
 
 pub use device::Device;
-pub use ring::{Event, Loan, Ours, Reply, Ring, payload_bytes};
+pub use ring::{Event, Loan, Ours, Reply, Ring, Wait, payload_bytes};
 pub use waker::Waker;

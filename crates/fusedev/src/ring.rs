@@ -34,6 +34,7 @@ use slot::{Arrived, Slot};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
+use std::time::Duration;
 use zerocopy::IntoBytes;
 
 pub use slot::{Loan, Reply};
@@ -72,6 +73,17 @@ struct InKernel {
 pub struct Ours {
     at: usize,
     arrived: Arrived,
+}
+
+/// How long [`Ring::enter`] waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all.
+    Never,
+    /// Until there is an event.
+    ForEvent,
+    /// The same, and no longer than this (Linux 5.11).
+    AtMost(Duration),
 }
 
 /// What happened in the kernel.
@@ -139,7 +151,7 @@ impl Ring {
         const NO_QUEUE: u16 = u16::MAX;
         self.add(NO_QUEUE)?;
         self.register()?;
-        self.enter(false)?;
+        self.enter(Wait::Never)?;
         let event = self.next_event()?;
         if matches!(event, Some(Event::Refused(NO_QUEUE, _))) { Ok(()) } else { Err(Errno::PROTO.into()) }
     }
@@ -166,24 +178,45 @@ impl Ring {
 
     fn push(&mut self, entry: squeue::Entry128) -> io::Result<()> {
         if self.ring.submission().is_full() {
-            self.enter(false)?;
+            self.enter(Wait::Never)?;
         }
         // SAFETY: entry: what it names lives as long as the ring.
         unsafe { self.ring.submission().push(&entry) }.map_err(|_| Errno::BUSY.into())
     }
 
-    /// Hands the kernel what was answered and added. With `is_waiting`, then waits for an event.
+    /// Hands the kernel what was answered and added, and then waits for an event.
     ///
     /// # Errors
     /// Those of `io_uring_enter(2)`, but for signals and a lack that passes.
-    pub fn enter(&mut self, is_waiting: bool) -> io::Result<()> {
-        match self.ring.submit_and_wait(usize::from(is_waiting)) {
+    pub fn enter(&mut self, wait: Wait) -> io::Result<()> {
+        let entered = match wait {
+            Wait::Never => self.ring.submit(),
+            Wait::ForEvent => self.ring.submit_and_wait(1),
+            Wait::AtMost(time) => {
+                // What was pushed is seen by the kernel when the queue is dropped.
+                drop(self.ring.submission());
+                let time = types::Timespec::from(time);
+                self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&time))
+            }
+        };
+        match entered {
             Ok(_) => Ok(()),
             Err(error) => match Errno::from_io_error(&error) {
-                Some(Errno::INTR | Errno::AGAIN | Errno::BUSY) => Ok(()),
+                Some(Errno::INTR | Errno::AGAIN | Errno::BUSY | Errno::TIME) => Ok(()),
                 _ => Err(error),
             },
         }
+    }
+
+    /// Whether slots that the kernel has keep memory of long requests.
+    #[must_use]
+    pub fn is_swollen(&self) -> bool {
+        self.slots.iter().any(Slot::is_swollen)
+    }
+
+    /// Gives that memory back to the system.
+    pub fn give_back(&mut self) {
+        self.slots.iter_mut().filter(|slot| slot.is_swollen()).for_each(Slot::give_back);
     }
 
     /// The next event that has happened.

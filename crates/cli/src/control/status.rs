@@ -48,6 +48,9 @@ pub(crate) struct Status {
     pub(crate) is_read_only: bool,
     /// What carries its requests, and why not io_uring.
     pub(crate) transport: String,
+    /// Why not io_uring, as one word: [`fuse::NoRing::name`].
+    #[serde(default)]
+    pub(crate) no_io_uring: Option<String>,
     /// The process that serves it.
     pub(crate) pid: u32,
     /// Operations, the session, the caches of all file systems together, fallbacks of the fast walk.
@@ -170,6 +173,7 @@ impl ServedMount {
             mountpoint: self.mountpoint.to_string_lossy().into(),
             is_read_only: self.is_read_only,
             transport: self.carrier.to_string(),
+            no_io_uring: self.carrier.fallback().map(|reason| reason.name().into()),
             pid: std::process::id(),
             snapshot,
             file_systems,

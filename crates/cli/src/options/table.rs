@@ -10,7 +10,7 @@ mod sources;
 use super::row::Form::{Switch, Value};
 use super::row::Owner::{self, Directory, Mount, Ram};
 use super::row::Row;
-use super::values::{at_least_one, duration, group, octal, user};
+use super::values::{at_least_one, duration, group, octal, on_or_off, user};
 use fuse::{Checks, Uring};
 use hostfs::Revalidate;
 use lightfoot::MountFlags;
@@ -30,7 +30,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
     MOUNT_TABLE.iter().chain(&SOURCE_TABLE)
 }
 
-static MOUNT_TABLE: [Row; 34] = [
+static MOUNT_TABLE: [Row; 35] = [
     Row {
         name: "ro",
         form: Switch {
@@ -149,6 +149,13 @@ static MOUNT_TABLE: [Row; 34] = [
         help: "Receive requests through io_uring, or fail; or only through /dev/fuse.",
     },
     Row {
+        name: "pin",
+        form: Value { shape: "WORD", example: "pin=off", set: |s, value| put(&mut s.mount.pin, on_or_off(value)) },
+        valid: &[Mount],
+        default: "on",
+        help: "on or off. With io_uring: keep each thread on the processor whose requests it serves. off is for machines with isolated processors.",
+    },
+    Row {
         name: "threads",
         form: Value {
             shape: "N",
@@ -157,7 +164,7 @@ static MOUNT_TABLE: [Row; 34] = [
         },
         valid: &[Mount],
         default: "one a CPU, 2 to 8",
-        help: "Number of threads that serve /dev/fuse, at most 256. With io_uring each processor has its own.",
+        help: "Number of threads that serve /dev/fuse, at most 256. While all hang, more start, up to 64. With io_uring each processor has its own.",
     },
     Row {
         name: "max_threads",

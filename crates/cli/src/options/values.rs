@@ -38,6 +38,15 @@ pub(super) fn at_least_one(text: &str) -> Option<usize> {
     number(text).and_then(|number| usize::try_from(number).ok()).filter(|&number| number > 0)
 }
 
+/// `on` or `off`.
+pub(super) fn on_or_off(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
 /// A limit, where 0 is none, as in `tmpfs(5)`.
 pub(super) fn limit(number: u64) -> Option<u64> {
     (number != 0).then_some(number)

@@ -1,10 +1,10 @@
 //! Mounting without the helper: as root, or with `CAP_SYS_ADMIN` in the user namespace of the mount namespace.
 
-use crate::mountinfo::FS_TYPE;
+use crate::mountinfo::{self, FS_TYPE, MountInfo};
 use crate::options::{Checks, MountOptions};
 use fusedev::Device;
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount, mount_remount};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -67,4 +67,22 @@ fn flags(options: &MountOptions) -> MountFlags {
         (options.noatime, MountFlags::NOATIME),
     ];
     switches.into_iter().filter(|(is_on, _)| *is_on).fold(MountFlags::empty(), |all, (_, flag)| all | flag)
+}
+
+/// Ends the connection of a mount: all requests fail.
+pub(super) fn abort(mountpoint: &Path, device: u64) {
+    // The file is there for the user who has mounted, where fusectl is mounted; root can do without.
+    let file = format!("/sys/fs/fuse/connections/{}/abort", rustix::fs::minor(device));
+    let is_ours = |mount: MountInfo| mount.device == device;
+    if device == 0
+        || std::fs::write(file, "1").is_ok()
+        || !mountinfo::top(mountpoint).is_ok_and(|top| top.is_some_and(is_ours))
+    {
+        return;
+    }
+    if let Err(error) = unmount(mountpoint, UnmountFlags::FORCE | UnmountFlags::NOFOLLOW)
+        && error != Errno::BUSY
+    {
+        tracing::error!(%error, mountpoint = %mountpoint.display(), "the connection could not be aborted");
+    }
 }

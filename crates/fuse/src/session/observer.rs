@@ -149,6 +149,13 @@ impl Session {
         names.map(|(parent, name)| notices.push(Notice::Drop { parent, name })).count()
     }
 
+    /// A few nodes that are not directories, any.
+    pub(crate) fn some_files(&self) -> Vec<u64> {
+        /// Some of them may be links or devices.
+        const FEW: usize = 8;
+        self.nodes.some(FEW, |node| !node.is_dir())
+    }
+
     /// Whether the file with this identity is open.
     fn is_open(&self, inode: u64) -> bool {
         self.files.any(|open| open.file.held().identity() == inode)

@@ -6,51 +6,90 @@
 //! this order only the kernel's refusal can come between the reply, after which it keeps every request until all queues have
 //! slots, and the slots. When it refuses, it goes on through `/dev/fuse`.
 //!
+//! When all threads of a queue but one are inside calls that hang, another one starts, and registers a slot
+//! ([`crew`](super::crew)). It comes that early because the kernel puts only new requests into a new slot: those that it has kept until
+//! then wait for the next reply. If some were kept nevertheless, the new thread makes the kernel send a request that needs nothing but a
+//! reply: [`rouse`].
+//!
 //! # What it is not
 //! All of the connection: FORGET, INTERRUPT and replies to notices come through `/dev/fuse`.
+//!
+//! # Limitations
+//! Two requests that hang and come to one queue within the same milliseconds, when all its other threads hang, may leave the second
+//! in the kernel until the next request comes to that queue, or any of them is answered: if the kernel knows no file yet (`rouse`).
 //!
 //! # How it is locked
 //! Each thread has its ring. Replies of other threads reach it through [`replies`].
 //!
 //! # Where it comes from
-//! `fuse_uring_register` and `is_ring_ready` in Linux's `fs/fuse/dev_uring.c`.
+//! `fuse_uring_register`, `is_ring_ready`, `fuse_uring_do_register` and `fuse_uring_next_fuse_req` in Linux's
+//! `fs/fuse/dev_uring.c`.
 
 mod plan;
 mod replies;
 mod worker;
 
 use super::Transport;
+use super::crew::{Crews, Member, Orders};
 use super::stop::{Stop, StopAtEnd};
+use super::threads::{END_LIMIT, Threads};
 use crate::carrier::NoRing;
+use fusedev::wire::notice::{self, RETRIEVE};
 use fusedev::{Device, Ring, Waker};
-use plan::Group;
-pub(super) use plan::{MOST_THREADS, plan};
+use plan::{Group, MOST_THREADS, go_to};
+pub(super) use plan::{MANY_THREADS, plan};
+use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 use worker::Worker;
+
+/// Numbers of the requests that this process makes the kernel send begin here. The kernel counts its own from 2, by 2.
+const FIRST_ROUSED: u64 = 1 << 62;
 
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub(super) struct Rings {
-    threads: Vec<RingThread>,
+    shared: Arc<Shared>,
+    /// What the threads of each crew do.
+    groups: Vec<Group>,
+    starting: Vec<RingThread>,
     queues: BTreeSet<u16>,
+    /// Threads that it began with.
+    count: usize,
 }
 
+/// What all threads share.
+#[derive(Debug)]
+struct Shared {
+    transport: Arc<Transport>,
+    device: Arc<Device>,
+    /// Length of a slot's memory for names and data, in bytes.
+    payload: usize,
+    stop: Arc<Stop>,
+    crews: Arc<Crews>,
+    threads: Arc<Threads>,
+    next_roused: AtomicU64,
+}
+
+/// A thread that does not serve yet.
 #[derive(Debug)]
 struct RingThread {
-    /// Each allows one more step: to register, to serve. When it is dropped, the thread ends.
+    /// Each allows one more step: to register, to serve. When it is dropped before, the thread ends.
     orders: Sender<()>,
     /// The result of each step: the queues that have slots of this thread.
     reports: Receiver<io::Result<Vec<u16>>>,
-    handle: JoinHandle<io::Result<()>>,
 }
 
 impl RingThread {
     fn report(&self) -> io::Result<Vec<u16>> {
         self.reports.recv().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")))
+    }
+
+    fn proceed(&self) {
+        let _ = self.orders.send(());
     }
 }
 
@@ -60,16 +99,27 @@ impl Rings {
         transport: &Arc<Transport>,
         device: &Arc<Device>,
         payload: usize,
-        groups: Vec<Group>,
+        plan: Vec<plan::Crew>,
         stop: &Arc<Stop>,
     ) -> Result<Self, NoRing> {
-        let queues = groups.iter().flat_map(|group| group.queues.iter().copied()).collect();
-        let started = groups.into_iter().map(|group| start(transport, device, payload, group, stop));
-        let threads: io::Result<Vec<_>> = started.collect();
-        let rings = Self { threads: threads.map_err(|error| NoRing::of(&error))?, queues };
-        let made = rings.threads.iter().try_for_each(|thread| thread.report().map(drop));
+        let queues = plan.iter().flat_map(|crew| crew.group.queues.iter().copied()).collect();
+        let size = |crew: &plan::Crew| (crew.threads, if crew.group.may_wait { MOST_THREADS } else { 0 });
+        let shared = Arc::new(Shared {
+            transport: transport.clone(),
+            device: device.clone(),
+            payload,
+            stop: stop.clone(),
+            crews: Crews::new(1, plan.iter().map(size)),
+            threads: Arc::default(),
+            next_roused: AtomicU64::new(FIRST_ROUSED),
+        });
+        let all = plan.iter().enumerate().flat_map(|(at, crew)| std::iter::repeat_n((at, crew), crew.threads));
+        let started = all.map(|(at, crew)| shared.start(at, crew.group.clone(), false));
+        let starting: Vec<_> = started.collect::<io::Result<_>>().map_err(|error| NoRing::of(&error))?;
+        let made = starting.iter().try_for_each(|thread| thread.report().map(drop));
         made.map_err(|error| NoRing::of(&error))?;
-        Ok(rings)
+        let count = starting.len();
+        Ok(Self { shared, groups: plan.into_iter().map(|crew| crew.group).collect(), starting, queues, count })
     }
 
     /// Registers the slots. INIT must have been answered. Then the threads serve. Returns why not, if a queue has no slot: the
@@ -77,10 +127,11 @@ impl Rings {
     ///
     /// # Errors
     /// The kernel could not be made to do that.
-    pub(super) fn register(&self, device: &Arc<Device>) -> io::Result<Result<(), NoRing>> {
-        self.threads.iter().for_each(|thread| _ = thread.orders.send(()));
+    pub(super) fn register(&mut self) -> io::Result<Result<(), NoRing>> {
+        let starting = std::mem::take(&mut self.starting);
+        starting.iter().for_each(RingThread::proceed);
         let (mut served, mut failure) = (BTreeSet::new(), None);
-        for thread in &self.threads {
+        for thread in &starting {
             match thread.report() {
                 Ok(queues) => served.extend(queues),
                 Err(error) => failure = Some(error),
@@ -89,67 +140,117 @@ impl Rings {
         if served != self.queues {
             let error = failure.unwrap_or_else(|| io::Error::other("a queue got no slot"));
             // If the thread failed before it came to the kernel.
-            Ring::new(device.clone(), Arc::new(Waker::new()?), 0)?.be_refused()?;
+            Ring::new(self.shared.device.clone(), Arc::new(Waker::new()?), 0)?.be_refused()?;
             return Ok(Err(NoRing::of(&error)));
         }
-        self.threads.iter().for_each(|thread| _ = thread.orders.send(()));
+        starting.iter().for_each(RingThread::proceed);
+        self.shared.lead(self.groups.clone());
         Ok(Ok(()))
     }
 
+    /// Threads that it began with.
     pub(super) fn threads(&self) -> usize {
-        self.threads.len()
+        self.count
     }
 
     pub(super) fn queues(&self) -> usize {
         self.queues.len()
     }
 
-    /// Waits until all threads have ended.
+    /// Waits until all threads have ended. The connection must be over, or [stopped](Stop::stop).
     ///
     /// # Errors
     /// That of the first that has one, which is a defect. All others have then ended, too.
     pub(super) fn join(self) -> io::Result<()> {
-        let mut result = Ok(());
-        for RingThread { orders, handle, .. } in self.threads {
-            drop(orders);
-            let ended = handle.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));
-            result = result.and(ended);
-        }
-        result
+        self.shared.crews.end();
+        self.shared.threads.join(END_LIMIT)
     }
 }
 
-fn start(
-    transport: &Arc<Transport>,
-    device: &Arc<Device>,
-    payload: usize,
-    group: Group,
-    stop: &Arc<Stop>,
-) -> io::Result<RingThread> {
-    let ((orders, order), (report, reports)) = (channel(), channel());
-    let (transport, device, stop) = (transport.clone(), device.clone(), stop.clone());
-    let run = move || {
-        group.pin();
-        let made = Worker::new(transport, device, payload, &group, stop.clone());
-        let mut worker = match made {
-            Ok(worker) => worker,
-            Err(error) => return Ok(_ = report.send(Err(error))),
+impl Shared {
+    /// Starts the foreman, if calls of the tree may wait.
+    fn lead(self: &Arc<Self>, groups: Vec<Group>) {
+        if !groups.iter().any(|group| group.may_wait) {
+            return;
+        }
+        let shared = self.clone();
+        let hire = move |at: usize| shared.hire(at, &groups[at]);
+        let crews = self.crews.clone();
+        let lead = move || {
+            // Their slots cannot be taken back, so the threads stay.
+            crews.lead(&Orders { hire: &hire, calm: None, rouse: &|_| {} });
+            Ok(())
         };
-        let _ = report.send(Ok(Vec::new()));
-        if order.recv().is_err() {
-            return Ok(());
+        if let Err(error) = self.threads.spawn("lightfoot-foreman", lead) {
+            tracing::warn!(%error, "no thread starts others when all hang");
         }
-        let registered = worker.register(&group);
-        let is_served = registered.is_ok();
-        let _ = report.send(registered);
-        if !is_served || order.recv().is_err() {
-            return Ok(());
+    }
+
+    /// Starts another thread of a crew.
+    fn hire(self: &Arc<Self>, at: usize, group: &Group) -> io::Result<()> {
+        let thread = self.start(at, Group { slots: 1, ..group.clone() }, true)?;
+        thread.report()?;
+        thread.proceed();
+        thread.report()?;
+        thread.proceed();
+        Ok(())
+    }
+
+    fn start(self: &Arc<Self>, at: usize, group: Group, is_hired: bool) -> io::Result<RingThread> {
+        let ((orders, order), (report, reports)) = (channel(), channel());
+        let shared = self.clone();
+        let run = move || {
+            group.pin();
+            let member = group.may_wait.then(|| Member::new(&shared.crews, at));
+            let mut worker = match Worker::new(shared.clone(), &group, member) {
+                Ok(worker) => worker,
+                Err(error) => return Ok(_ = report.send(Err(error))),
+            };
+            let _ = report.send(Ok(Vec::new()));
+            if order.recv().is_err() {
+                return Ok(());
+            }
+            let registered = worker.register(&group);
+            let is_served = registered.is_ok();
+            let _ = report.send(registered);
+            if !is_served || order.recv().is_err() {
+                return Ok(());
+            }
+            let end = StopAtEnd::new(shared.stop.clone());
+            if is_hired {
+                shared.rouse(&group.queues, &shared.transport.session.some_files());
+            }
+            end.ends(worker.serve())
+                .inspect_err(|error| tracing::error!(%error, "a queue of requests cannot be served: the mount ends"))
+        };
+        self.threads.spawn("lightfoot-ring", run)?;
+        Ok(RingThread { orders, reports })
+    }
+
+    /// Makes the kernel send a request to each of these queues, whose reply makes it send one that waits there. `files`: nodes, of
+    /// which one must be a file that the kernel knows.
+    fn rouse(&self, queues: &[u16], files: &[u64]) {
+        let Ok(before) = sched_getaffinity(None) else { return };
+        for queue in queues {
+            // The kernel puts the request into the queue of the processor that this thread runs on.
+            let roused = go_to((*queue).into()).and_then(|()| {
+                let unique = || self.next_roused.fetch_add(2, Relaxed);
+                rouse(&self.device, files, unique)
+            });
+            if let Err(error) = roused {
+                tracing::debug!(%error, queue, "a request that waits for a slot may wait for the next one");
+            }
         }
-        let _others = StopAtEnd(stop);
-        worker
-            .serve()
-            .inspect_err(|error| tracing::error!(%error, "a queue of requests cannot be served: the mount ends"))
-    };
-    let handle = std::thread::Builder::new().name("lightfoot-ring".into()).spawn(run)?;
-    Ok(RingThread { orders, reports, handle })
+        let _ = sched_setaffinity(None, &before);
+    }
+}
+
+/// Makes the kernel send a request that has no reply, with the next number of `unique`.
+///
+/// # Errors
+/// None of `files` is a file that the kernel knows.
+pub(super) fn rouse(device: &Device, files: &[u64], unique: impl Fn() -> u64) -> io::Result<()> {
+    let none = Err(io::ErrorKind::NotFound.into());
+    let send = |file: &u64| device.notify(RETRIEVE, &notice::retrieve(*file, unique()));
+    files.iter().map(send).find(Result::is_ok).unwrap_or(none)
 }

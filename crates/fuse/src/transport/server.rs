@@ -4,7 +4,8 @@
 //! [`Server::negotiate`] answers INIT; if the kernel offers io_uring, rings are there before. [`Server::begin`] registers their
 //! slots. [`Server::run`] serves, and returns when the connection is over and all threads have ended. With io_uring it reads
 //! what still comes through `/dev/fuse`. Without, it starts the threads: each reads a message, serves it, and reads the next;
-//! the kernel hands each message to one of them.
+//! the kernel hands each message to one of them. When all of them are inside calls that hang, others start
+//! ([`crew`](super::crew)), and end when they were not needed for [`CALM`].
 //!
 //! # How it is locked
 //! Not at all. The threads share the [`Transport`].
@@ -12,10 +13,12 @@
 //! # Where it comes from
 //! `fuse_send_init` in Linux's `fs/fuse/inode.c`; `fuse_session_loop_mt` in libfuse.
 
+use super::crew::{Crews, EndOfAll, Member, Orders};
 use super::flags::{limits, threads, wanted};
 use super::reply::Channel;
-use super::rings::{MOST_THREADS, Rings, plan};
+use super::rings::{MANY_THREADS, Rings, plan, rouse};
 use super::stop::{Stop, StopAtEnd};
+use super::threads::{END_LIMIT, Threads};
 use super::{Next, Transport};
 use crate::carrier::{Carrier, NoRing};
 use crate::options::{MountOptions, Uring};
@@ -38,6 +41,15 @@ const LONGEST_OTHER: u32 = 64 << 10;
 
 /// With io_uring: the pause after a FORGET. Those that come meanwhile make one message, with one wake-up.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// The most threads that read the device when all of them hang, if it did not begin with more.
+const MOST_THREADS: usize = 64;
+
+/// How long all threads but the first ones must not have been needed before they end.
+const CALM: Duration = Duration::from_secs(10);
+
+/// The number of a request that the kernel sends only to rouse a thread. It has no reply.
+const ROUSED: u64 = 1 << 62;
 
 /// See the [module documentation](self).
 pub(crate) struct Server {
@@ -107,8 +119,8 @@ impl Server {
     /// # Errors
     /// It refuses them, and io_uring was [required](Uring::Required); or nothing carries requests.
     pub(crate) fn begin(&mut self, options: &MountOptions) -> Result<(), ServerError> {
-        if let Ok(rings) = &self.rings
-            && let Err(reason) = rings.register(&self.device)?
+        if let Ok(rings) = &mut self.rings
+            && let Err(reason) = rings.register()?
         {
             if options.uring == Uring::Required {
                 return Err(ServerError::NoRing(reason));
@@ -117,7 +129,8 @@ impl Server {
         }
         match &self.rings {
             Err(reason) if reason.is_surprise() => tracing::warn!(%reason, "io_uring is offered and not used"),
-            _ => tracing::debug!(carrier = %self.carrier(), "connected"),
+            Err(reason) => tracing::info!(%reason, "io_uring is not used"),
+            Ok(_) => tracing::info!(carrier = %self.carrier(), "io_uring is used"),
         }
         Ok(())
     }
@@ -140,24 +153,27 @@ impl Server {
     /// io_uring that is another of the same queue.
     pub(crate) fn waiting(&self) -> usize {
         match &self.rings {
-            Ok(_) if self.transport.session.vfs().may_wait() => MOST_THREADS / 2 - 1,
+            Ok(_) if self.transport.session.vfs().may_wait() => MANY_THREADS / 2 - 1,
             Ok(_) => 0,
             Err(_) => self.threads - 1,
         }
     }
 
-    /// Serves until the connection is over. Then the session has ended, too.
+    /// Serves until the connection is over. Then the session has ended, too. `abort` ends a connection that cannot be served.
     ///
     /// # Errors
     /// That of the first thread that has one: `ECONNABORTED`; others are a defect.
-    pub(crate) fn run(self) -> io::Result<()> {
+    pub(crate) fn run(self, abort: impl FnOnce()) -> io::Result<()> {
         let Self { transport, device, rings, stop, threads, clone_fd, buffer } = self;
         let result = match rings {
             Ok(rings) => {
                 let result = serve_beside_rings(&transport, &device, buffer, &stop);
+                if stop.is_failed() {
+                    abort();
+                }
                 result.and(rings.join())
             }
-            Err(_) => serve_by_threads(&transport, &device, threads, clone_fd, buffer),
+            Err(_) => serve_by_threads(&transport, &device, (threads, clone_fd, buffer), &stop, abort),
         };
         transport.end();
         result
@@ -166,33 +182,81 @@ impl Server {
 
 /// Serves all messages of the device.
 fn serve_by_threads(
-    transport: &Transport,
+    transport: &Arc<Transport>,
     device: &Arc<Device>,
-    threads: usize,
-    clone_fd: bool,
-    buffer: usize,
+    (threads, clone_fd, buffer): (usize, bool, usize),
+    stop: &Arc<Stop>,
+    abort: impl FnOnce(),
 ) -> io::Result<()> {
     let clone = || device.try_clone().inspect_err(|error| tracing::debug!(%error, "threads share a descriptor"));
-    let channel = |_| clone_fd.then(clone).and_then(Result::ok).map_or_else(|| device.clone(), Arc::new);
+    let channel = || clone_fd.then(clone).and_then(Result::ok).map_or_else(|| device.clone(), Arc::new);
+    let most = if transport.session.vfs().may_wait() { MOST_THREADS.max(threads) } else { threads };
+    let crews = Crews::new(0, [(threads, most)]);
+    let all = Arc::new(Threads::default());
+    let start = |name: &str, channel, is_hired| {
+        let (transport, stop, member) = (transport.clone(), stop.clone(), Member::new(&crews, 0));
+        let reader = Reader { transport, stop, member, is_hired, buffer };
+        all.spawn(name, move || reader.serve(&channel))
+    };
     // The last has the connection's first descriptor.
-    let channels = (1..threads).map(channel).chain([device.clone()]);
-    let serve = |channel: Arc<Device>| move || serve(transport, &channel, buffer);
-    thread::scope(|scope| {
-        let spawn = |(number, channel)| {
-            let name = format!("lightfoot-{number}");
-            thread::Builder::new().name(name).spawn_scoped(scope, serve(channel))
-        };
-        let started: Vec<_> = channels.enumerate().map(spawn).collect();
-        // With fewer threads the mount is slower; without any it cannot be served.
-        let failure =
-            if started.iter().any(Result::is_ok) { None } else { started.iter().find_map(|one| one.as_ref().err()) };
-        let mut result = failure.map_or(Ok(()), |error| Err(io::Error::from(error.kind())));
-        for thread in started.into_iter().flatten() {
-            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));
-            result = result.and(ended);
+    let channels = (1..threads).map(|_| channel()).chain([device.clone()]);
+    let started: Vec<_> =
+        channels.enumerate().map(|(number, channel)| start(&format!("lightfoot-{number}"), channel, false)).collect();
+    // With fewer threads the mount is slower; without any it cannot be served.
+    if !started.iter().any(Result::is_ok) {
+        return started.into_iter().collect();
+    }
+    let rouse_all = |_| {
+        // Each is read by another thread, that which waits for longest.
+        let files = transport.session.some_files();
+        let _ = (0..most).try_for_each(|_| rouse(device, &files, || ROUSED));
+    };
+    let hire = |_| start("lightfoot-more", channel(), true);
+    crews.lead(&Orders { hire: &hire, calm: Some(CALM), rouse: &rouse_all });
+    // One thread cannot read any more, and others still do.
+    if stop.is_failed() {
+        abort();
+    }
+    all.join(END_LIMIT)
+}
+
+/// A thread that reads the device.
+struct Reader {
+    transport: Arc<Transport>,
+    stop: Arc<Stop>,
+    member: Member,
+    /// It was started when the others were inside calls that hang.
+    is_hired: bool,
+    /// Bytes of its buffer.
+    buffer: usize,
+}
+
+impl Reader {
+    /// Serves until the connection is over, or until it is not needed any more.
+    fn serve(self, device: &Arc<Device>) -> io::Result<()> {
+        // Dropped in the other order, also by a panic: whether it has failed is known when the others end.
+        let end = self.member.end_of_all();
+        StopAtEnd::new(self.stop.clone()).ends(self.serve_all(device, &end))
+    }
+
+    fn serve_all(&self, device: &Arc<Device>, end: &EndOfAll) -> io::Result<()> {
+        let channel: Arc<dyn Channel> = device.clone();
+        let (mut message, mut body) = (vec![0; self.buffer], Body::new());
+        while let Some(len) = device.read(&mut message)? {
+            let next = {
+                let _inside = self.member.enter();
+                self.transport.serve(&channel, &message[..len], &mut body)
+            };
+            if next == Next::End {
+                break;
+            }
+            if self.is_hired && self.member.leave() {
+                end.is_mine_alone();
+                break;
+            }
         }
-        result
-    })
+        Ok(())
+    }
 }
 
 /// Accepts the kernel's INIT. Rings are made before: once the kernel knows that there will be some, it keeps every request until
@@ -221,7 +285,7 @@ fn accept(
     );
     let with_rings = init::reply(asked, wanted | InitFlags::OVER_IO_URING, limits);
     let start = || {
-        let plan = plan(transport.session.vfs().may_wait()).map_err(|error| NoRing::of(&error))?;
+        let plan = plan(transport.session.vfs().may_wait(), options.pin).map_err(|error| NoRing::of(&error))?;
         Rings::start(transport, device, payload_bytes(&with_rings), plan, stop)
     };
     let rings = match options.uring {
@@ -241,21 +305,18 @@ fn accept(
     Ok(rings)
 }
 
-/// The loop of one thread.
-fn serve(transport: &Transport, device: &Arc<Device>, buffer: usize) -> io::Result<()> {
-    let channel: Arc<dyn Channel> = device.clone();
-    let (mut message, mut body) = (vec![0; buffer], Body::new());
-    while let Some(len) = device.read(&mut message)? {
-        if transport.serve(&channel, &message[..len], &mut body) == Next::End {
-            break;
-        }
-    }
-    Ok(())
-}
-
 /// The loop of the thread that reads what comes through the device beside io_uring. It rests after a FORGET.
 fn serve_beside_rings(transport: &Transport, device: &Arc<Device>, buffer: usize, stop: &Arc<Stop>) -> io::Result<()> {
-    let _others = StopAtEnd(stop.clone());
+    let end = StopAtEnd::new(stop.clone());
+    end.ends(serve_device_beside_rings(transport, device, buffer, stop))
+}
+
+fn serve_device_beside_rings(
+    transport: &Transport,
+    device: &Arc<Device>,
+    buffer: usize,
+    stop: &Arc<Stop>,
+) -> io::Result<()> {
     let waker = Arc::new(Waker::new()?);
     stop.add(waker.clone());
     let channel: Arc<dyn Channel> = device.clone();

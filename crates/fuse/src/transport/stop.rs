@@ -2,17 +2,15 @@
 //!
 //! # What it is
 //! With io_uring, a request belongs to the queue of its client's processor. If the thread of a queue ends by an error, its
-//! requests would wait for ever, while all others are served. So every thread then ends; with the last descriptor the kernel
-//! aborts the connection, and all requests fail.
+//! requests would wait for ever, while all others are served. So every thread then ends, and the server aborts the connection:
+//! all requests fail, also those whose threads are inside calls of the tree.
 //!
 //! # How it is locked
 //! One mutex, which nobody holds while something waits.
 //!
-//! # Limitations
-//! A thread inside a call of the tree ends after that call.
-
 use fusedev::Waker;
 use parking_lot::Mutex;
+use std::io;
 use std::sync::Arc;
 
 /// See the [module documentation](self).
@@ -22,6 +20,7 @@ pub(crate) struct Stop(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     is_stopped: bool,
+    is_failed: bool,
     wakers: Vec<Arc<Waker>>,
 }
 
@@ -42,6 +41,11 @@ impl Stop {
         state.wakers.iter().for_each(|waker| waker.wake());
     }
 
+    /// Whether a thread has ended by an error or a panic, so that requests may be left without a reply.
+    pub(super) fn is_failed(&self) -> bool {
+        self.0.lock().is_failed
+    }
+
     /// Whether the thread that calls this must end.
     pub(super) fn is_stopped(&self) -> bool {
         self.0.lock().is_stopped
@@ -49,11 +53,27 @@ impl Stop {
 }
 
 /// Stops the others when its thread ends, also by a panic.
-pub(super) struct StopAtEnd(pub(super) Arc<Stop>);
+pub(super) struct StopAtEnd {
+    stop: Arc<Stop>,
+    is_failed: bool,
+}
+
+impl StopAtEnd {
+    pub(super) fn new(stop: Arc<Stop>) -> Self {
+        Self { stop, is_failed: true }
+    }
+
+    /// The thread ends with this result, and not by a panic.
+    pub(super) fn ends<T>(mut self, result: io::Result<T>) -> io::Result<T> {
+        self.is_failed = result.is_err();
+        result
+    }
+}
 
 impl Drop for StopAtEnd {
     fn drop(&mut self) {
-        self.0.stop();
+        self.stop.0.lock().is_failed |= self.is_failed;
+        self.stop.stop();
     }
 }
 
@@ -61,7 +81,6 @@ impl Drop for StopAtEnd {
 mod tests {
     use super::*;
     use fusedev::Device;
-    use std::io;
     use std::os::fd::OwnedFd;
 
     fn waker(stop: &Stop) -> Arc<Waker> {
@@ -76,7 +95,7 @@ mod tests {
         let device = Device::from(OwnedFd::from(silent));
         let one = waker(&stop);
         assert!(!stop.is_stopped());
-        let ends = StopAtEnd(stop.clone());
+        let ends = StopAtEnd::new(stop.clone());
         let panics = std::thread::spawn(move || {
             let _ends = ends;
             panic!("on purpose");
@@ -86,6 +105,17 @@ mod tests {
         for waker in [&one, &waker(&stop)] {
             device.wait(waker).unwrap();
         }
-        assert!(stop.is_stopped());
+        assert!(stop.is_stopped() && stop.is_failed());
+    }
+
+    #[test]
+    fn an_error_fails_the_connection_and_an_end_does_not() {
+        let stop = Arc::new(Stop::default());
+        assert!(StopAtEnd::new(stop.clone()).ends(Ok(())).is_ok());
+        assert!(stop.is_stopped() && !stop.is_failed());
+        assert!(StopAtEnd::new(stop.clone()).ends::<()>(Err(io::Error::other("on purpose"))).is_err());
+        assert!(stop.is_failed());
+        assert!(StopAtEnd::new(stop.clone()).ends(Ok(())).is_ok());
+        assert!(stop.is_failed(), "it stays");
     }
 }

@@ -10,7 +10,7 @@
 
 use super::InKernel;
 use crate::wire::abi::{InHeader, OutHeader, UringEntInOut};
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::io;
 use std::ptr::{NonNull, null_mut};
 use zerocopy::{FromBytes, IntoBytes};
@@ -31,7 +31,10 @@ const HEADERS: usize = LENGTHS + size_of::<UringEntInOut>();
 const LIST: usize = 512;
 
 /// Offset of names and data.
-const DATA: usize = 4096;
+pub(super) const DATA: usize = 4096;
+
+/// Bytes of names and data that a slot keeps when it [gives memory back](Slot::give_back).
+pub(super) const KEPT: usize = 16 << 10;
 
 /// A request that has arrived.
 #[derive(Debug)]
@@ -50,6 +53,8 @@ pub(super) struct Slot {
     pub(super) queue: u16,
     /// `None`: it is [`Ours`](super::Ours), or was refused.
     pub(super) in_kernel: Option<InKernel>,
+    /// Bytes of names and data that were used since memory was given back.
+    used: usize,
 }
 
 /// The memory of a slot, lent.
@@ -73,7 +78,7 @@ pub enum Reply<'b> {
 impl Slot {
     /// Memory for names and data of `payload` bytes.
     pub(super) fn new(queue: u16, payload: usize) -> io::Result<Self> {
-        Ok(Self { memory: Memory::map(DATA + payload)?, queue, in_kernel: None })
+        Ok(Self { memory: Memory::map(DATA + payload)?, queue, in_kernel: None, used: 0 })
     }
 
     /// The address of the list of parts.
@@ -87,6 +92,7 @@ impl Slot {
     /// Reads what the kernel has put here.
     pub(super) fn arrived(&mut self) -> Arrived {
         let lengths = self.lengths();
+        self.used = self.used.max(lengths.payload_sz as usize);
         Arrived { commit_id: lengths.commit_id, data: lengths.payload_sz as usize }
     }
 
@@ -119,6 +125,7 @@ impl Slot {
         };
         let error = if error == 0 && len > room { rustix::io::Errno::IO.raw_os_error() } else { error };
         let len = if error == 0 { len } else { 0 };
+        self.used = self.used.max(len);
         let bytes = self.memory.bytes();
         if let (0, Reply::Copied(body)) = (error, reply) {
             bytes[DATA..DATA + len].copy_from_slice(body);
@@ -130,6 +137,17 @@ impl Slot {
         let lengths =
             UringEntInOut { commit_id: arrived.commit_id, payload_sz: len as u32, ..UringEntInOut::default() };
         bytes[LENGTHS..HEADERS].copy_from_slice(lengths.as_bytes());
+    }
+
+    /// Whether the kernel has it, and it has more memory than it keeps.
+    pub(super) fn is_swollen(&self) -> bool {
+        self.in_kernel.is_some() && self.used > KEPT
+    }
+
+    /// Gives the memory of names and data back to the system, but for [`KEPT`] bytes.
+    pub(super) fn give_back(&mut self) {
+        self.used = 0;
+        self.memory.give_back(DATA + KEPT);
     }
 
     /// All of it, as the kernel writes it.
@@ -153,6 +171,14 @@ impl Memory {
         let start = unsafe { mmap_anonymous(null_mut(), len, rights, flags) }?;
         let start = NonNull::new(start.cast()).ok_or(rustix::io::Errno::NOMEM)?;
         Ok(Self { start, len })
+    }
+
+    /// Gives pages from `at` on back to the system. They are zero when they are used again.
+    fn give_back(&mut self, at: usize) {
+        let Some(rest) = self.bytes().get_mut(at..) else { return };
+        // SAFETY: mapping, enter: the pages are this memory's, and nobody else uses them as long as it is borrowed. Zeros are
+        // valid bytes.
+        let _ = unsafe { madvise(rest.as_mut_ptr().cast(), rest.len(), Advice::LinuxDontNeed) };
     }
 
     fn bytes(&mut self) -> &mut [u8] {

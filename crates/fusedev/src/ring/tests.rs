@@ -1,5 +1,6 @@
 //! The parts that need no mount: entries, the memory of slots, and a ring whose device is none.
 
+use super::slot::{DATA, KEPT};
 use super::*;
 use crate::wire::abi::{InHeader, OutHeader, UringEntInOut};
 use crate::wire::{Operation, Request};
@@ -75,6 +76,55 @@ fn a_reply_states_what_was_written_and_no_more() {
     assert_eq!(sent(&mut slot, 0, Reply::Copied(&vec![1; PAYLOAD])).1 as usize, PAYLOAD + 16);
 }
 
+/// Pages of the slot's memory that are there.
+fn resident(slot: &mut Slot) -> usize {
+    use std::os::unix::fs::FileExt;
+    const PRESENT: u64 = 1 << 63;
+    let (page, memory) = (rustix::param::page_size(), slot.as_kernel());
+    let (first, count) = (memory.as_ptr().addr() / page, memory.len() / page);
+    let mut entries = vec![0; count * 8];
+    let pagemap = std::fs::File::open("/proc/self/pagemap").expect("this process's");
+    pagemap.read_exact_at(&mut entries, first as u64 * 8).expect("pages of this process");
+    let entries = entries.chunks(8).map(|entry| u64::read_from_bytes(entry).expect("8 bytes"));
+    entries.filter(|entry| entry & PRESENT != 0).count()
+}
+
+#[test]
+fn memory_of_long_requests_is_given_back_and_zero_again() {
+    let mut slot = Slot::new(0, PAYLOAD).expect("memory");
+    let pages = (DATA + PAYLOAD) / rustix::param::page_size();
+    let kept = (DATA + KEPT) / rustix::param::page_size();
+    let arrived = put(&mut slot, 1, &[], &vec![7; PAYLOAD], PAYLOAD as u32);
+    assert!(!slot.is_swollen(), "it is not the kernel's");
+    slot.put_reply(&arrived, 0, Reply::Copied(b"short"));
+    slot.in_kernel = Some(InKernel { is_new: false });
+    assert!(slot.is_swollen());
+    assert_eq!(resident(&mut slot), pages);
+    slot.give_back();
+    assert!(!slot.is_swollen());
+    assert_eq!(resident(&mut slot), kept);
+    assert_eq!(slot.as_kernel()[DATA + KEPT..], vec![0; PAYLOAD - KEPT]);
+    // A short request leaves it as it is; a long reply does not.
+    let arrived = put(&mut slot, 1, &[], &vec![7; KEPT], KEPT as u32);
+    assert!(!slot.is_swollen());
+    slot.put_reply(&arrived, 0, Reply::Copied(&vec![7; KEPT + 1]));
+    assert!(slot.is_swollen());
+}
+
+#[test]
+fn a_wait_with_a_limit_ends_without_an_event() {
+    let Some(mut ring) = ring() else { return };
+    ring.watch().expect("room");
+    // With something to hand over, and without.
+    for _ in 0..2 {
+        ring.enter(Wait::AtMost(Duration::from_millis(1))).expect("entered");
+        assert!(ring.next_event().expect("events").is_none());
+    }
+    ring.waker.wake();
+    ring.enter(Wait::AtMost(Duration::from_secs(3600))).expect("entered");
+    assert!(matches!(ring.next_event().expect("events"), Some(Event::Woken)));
+}
+
 #[test]
 fn a_slot_has_the_memory_that_the_kernel_will_use() {
     let page = u32::try_from(rustix::param::page_size()).expect("a number");
@@ -123,10 +173,10 @@ fn a_call_of_the_waker_is_an_event_each_time() {
     let waker = ring.waker.clone();
     ring.watch().expect("room");
     for _ in 0..3 {
-        ring.enter(false).expect("entered");
+        ring.enter(Wait::Never).expect("entered");
         assert!(ring.next_event().expect("events").is_none());
         std::thread::scope(|scope| scope.spawn(|| waker.wake()).join()).expect("no panic");
-        ring.enter(true).expect("entered");
+        ring.enter(Wait::ForEvent).expect("entered");
         assert!(matches!(ring.next_event().expect("events"), Some(Event::Woken)));
     }
 }
@@ -141,7 +191,7 @@ fn a_slot_that_is_refused_is_an_event_and_no_request() {
     ring.register().expect("entered");
     let mut refused = Vec::new();
     while refused.len() < 100 {
-        ring.enter(true).expect("entered");
+        ring.enter(Wait::ForEvent).expect("entered");
         while let Some(event) = ring.next_event().expect("events") {
             let Event::Refused(queue, errno) = event else { panic!("{event:?}") };
             assert_eq!(errno, Errno::OPNOTSUPP);

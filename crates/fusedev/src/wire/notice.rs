@@ -3,13 +3,15 @@
 //! # Where it comes from
 //! `enum fuse_notify_code`; `fuse_notify` in Linux's `fs/fuse/dev.c`.
 
-use super::abi::{NotifyInvalEntryOut, NotifyInvalInodeOut, NotifyPruneOut};
+use super::abi::{NotifyInvalEntryOut, NotifyInvalInodeOut, NotifyPruneOut, NotifyRetrieveOut};
 use zerocopy::IntoBytes;
 
 /// Attributes, pages and listings of a node are stale: [`inode`].
 pub const INVAL_INODE: i32 = 2;
 /// A name is stale: [`entry`].
 pub const INVAL_ENTRY: i32 = 3;
+/// The kernel should send data that it has cached, as a request NOTIFY_REPLY: [`retrieve`].
+pub const RETRIEVE: i32 = 5;
 /// The kernel should forget nodes that nothing uses (Linux 6.18): [`nodes`].
 pub const PRUNE: i32 = 9;
 
@@ -28,6 +30,13 @@ pub fn inode(ino: u64, off: i64, len: i64) -> Vec<u8> {
 pub fn entry(parent: u64, name: &[u8], flags: u32) -> Vec<u8> {
     let namelen = u32::try_from(name.len()).unwrap_or(u32::MAX);
     [NotifyInvalEntryOut { parent, namelen, flags }.as_bytes(), name, b"\0"].concat()
+}
+
+/// The body of [`RETRIEVE`]: nothing of the data of `node`. The request that the kernel sends has the number `unique`, which must
+/// be even, and must not be that of another request under way.
+#[must_use]
+pub fn retrieve(node: u64, unique: u64) -> Vec<u8> {
+    NotifyRetrieveOut { notify_unique: unique, nodeid: node, ..NotifyRetrieveOut::default() }.as_bytes().to_vec()
 }
 
 /// The body of [`PRUNE`].
@@ -49,5 +58,7 @@ mod tests {
         assert_eq!(inode(7, -1, 5), expected);
         let expected = [&2u32.to_ne_bytes()[..], &[0; 12], &5u64.to_ne_bytes(), &6u64.to_ne_bytes()].concat();
         assert_eq!(nodes(&[5, 6]), expected);
+        let expected = [8u64.to_ne_bytes(), 1u64.to_ne_bytes(), [0; 8], [0; 8]].concat();
+        assert_eq!(retrieve(1, 8), expected);
     }
 }

@@ -3,15 +3,16 @@
 //! # What it is
 //! The kernel has a queue for each possible processor, and puts a request into that of its client. A thread that is pinned to
 //! that processor takes it with one context switch, and wakes nobody elsewhere. Queues of processors that this process may not
-//! use have threads that are not pinned.
+//! use have threads that are not pinned; with [`MountOptions::pin`](crate::MountOptions::pin) off, all have.
 //!
 //! In a tree that never waits, one thread serves a queue, with several slots: it replies to a batch with one system call. In
 //! others, several threads have one slot each: the kernel gives a request to the slot that became free last, so one busy client
-//! has one thread, and a call that hangs delays only itself.
+//! has one thread, and a call that hangs delays only itself. When all threads of a queue hang, others start, one after the other.
 //!
 //! # Where it comes from
 //! `fuse_uring_task_to_queue` in Linux's `fs/fuse/dev_uring.c`.
 
+use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs;
 use std::io;
@@ -23,7 +24,10 @@ const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 const SLOTS: usize = 8;
 
 /// Threads of a queue in trees that may wait.
-pub(crate) const MOST_THREADS: usize = 4;
+pub(crate) const MANY_THREADS: usize = 4;
+
+/// The most that it has when all of them hang.
+pub(super) const MOST_THREADS: usize = 16;
 
 /// The same on machines with more processors than [`MANY`].
 const FEWER_THREADS: usize = 2;
@@ -42,42 +46,58 @@ pub(in crate::transport) struct Group {
     pub(super) may_wait: bool,
 }
 
+/// Threads that do the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::transport) struct Crew {
+    pub(super) group: Group,
+    /// With so many it begins.
+    pub(super) threads: usize,
+}
+
 impl Group {
     /// Pins this thread.
     pub(super) fn pin(&self) {
         let Some(processor) = self.processor else { return };
-        let mut set = CpuSet::new();
-        set.set(processor);
-        if let Err(error) = sched_setaffinity(None, &set) {
+        if let Err(error) = go_to(processor) {
             tracing::debug!(%error, processor, "a thread is not pinned to its processor");
         }
     }
+}
+
+/// Moves this thread to a processor, where it stays.
+pub(super) fn go_to(processor: usize) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    if processor >= CpuSet::MAX_CPU {
+        return Err(Errno::INVAL.into());
+    }
+    set.set(processor);
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 /// The threads for this machine.
 ///
 /// # Errors
 /// The list of processors cannot be read.
-pub(in crate::transport) fn plan(may_wait: bool) -> io::Result<Vec<Group>> {
+pub(in crate::transport) fn plan(may_wait: bool, pin: bool) -> io::Result<Vec<Crew>> {
     let list = fs::read_to_string(POSSIBLE)?;
     let possible = count(&list).ok_or_else(|| io::Error::other(format!("{POSSIBLE}: {list:?}")))?;
     let ours = sched_getaffinity(None)?;
-    Ok(groups(possible, |processor| processor < CpuSet::MAX_CPU && ours.is_set(processor), may_wait))
+    Ok(crews(possible, |processor| processor < CpuSet::MAX_CPU && ours.is_set(processor), may_wait, pin))
 }
 
-fn groups(possible: u16, is_ours: impl Fn(usize) -> bool, may_wait: bool) -> Vec<Group> {
+fn crews(possible: u16, is_ours: impl Fn(usize) -> bool, may_wait: bool, pin: bool) -> Vec<Crew> {
     let (ours, others): (Vec<u16>, Vec<u16>) = (0..possible).partition(|queue| is_ours(usize::from(*queue)));
     let (threads, slots) = match ours.len() {
         _ if !may_wait => (1, SLOTS),
-        ..=MANY => (MOST_THREADS, 1),
+        ..=MANY => (MANY_THREADS, 1),
         _ => (FEWER_THREADS, 1),
     };
-    let pinned = |queue: u16| Group { processor: Some(queue.into()), queues: vec![queue], slots, may_wait };
-    let mut groups: Vec<_> = ours.into_iter().map(pinned).collect();
+    let own = |queue: u16| Group { processor: pin.then_some(queue.into()), queues: vec![queue], slots, may_wait };
+    let mut groups: Vec<_> = ours.into_iter().map(own).collect();
     if !others.is_empty() {
         groups.push(Group { processor: None, queues: others, slots: 1, may_wait });
     }
-    groups.into_iter().flat_map(|group| std::iter::repeat_n(group, threads)).collect()
+    groups.into_iter().map(|group| Crew { group, threads }).collect()
 }
 
 /// The number of processors in a list such as `0-3,8`.
@@ -114,21 +134,29 @@ mod tests {
             (4, 2, true, 12),
             (32, 32, true, 64),
         ] {
-            let groups = groups(possible, |processor| processor < ours, may_wait);
-            assert_eq!(groups.len(), threads, "{possible}, {ours}, {may_wait}");
-            let queues: BTreeSet<_> = groups.iter().flat_map(|group| group.queues.clone()).collect();
-            assert_eq!(queues, (0..possible).collect());
-            let pinned = groups.iter().filter_map(|group| group.processor.map(|processor| (processor, group)));
-            for (processor, group) in pinned {
-                assert!(processor < ours && group.queues == [processor as u16]);
-                assert_eq!(group.slots, if may_wait { 1 } else { SLOTS });
+            for pin in [true, false] {
+                let crews = crews(possible, |processor| processor < ours, may_wait, pin);
+                assert_eq!(
+                    crews.iter().map(|crew| crew.threads).sum::<usize>(),
+                    threads,
+                    "{possible}, {ours}, {may_wait}"
+                );
+                let queues: BTreeSet<_> = crews.iter().flat_map(|crew| crew.group.queues.clone()).collect();
+                assert_eq!(queues, (0..possible).collect());
+                let pinned: Vec<_> = crews.iter().filter(|crew| crew.group.processor.is_some()).collect();
+                assert_eq!(pinned.len(), if pin { ours } else { 0 });
+                for Crew { group, .. } in pinned {
+                    let processor = group.processor.expect("it is pinned");
+                    assert!(processor < ours && group.queues == [processor as u16]);
+                    assert_eq!(group.slots, if may_wait { 1 } else { SLOTS });
+                }
             }
         }
     }
 
     #[test]
     fn this_machine_has_a_plan() {
-        let groups = plan(false).expect("a list of processors");
-        assert!(groups.iter().any(|group| group.processor.is_some()));
+        let has_pinned = |pin| plan(false, pin).expect("a list").iter().any(|crew| crew.group.processor.is_some());
+        assert!(has_pinned(true) && !has_pinned(false));
     }
 }

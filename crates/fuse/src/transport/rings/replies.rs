@@ -84,6 +84,11 @@ impl Replies {
         take(&mut self.state.lock().late)
     }
 
+    /// Gives memory back that long bodies have used.
+    pub(super) fn give_back(&self) {
+        self.state.lock().body = Vec::new();
+    }
+
     /// Nobody takes replies any more.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();

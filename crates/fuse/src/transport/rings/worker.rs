@@ -3,7 +3,8 @@
 //! # What it is
 //! One system call answers all requests that were served and waits for the next. A request that is answered later keeps its
 //! slot, so its queue gets another one: requests that wait cannot stop it. The slots stay: a queue has as many as it has, or
-//! had, requests that wait, besides its first ones.
+//! had, requests that wait, besides its first ones. Memory that long requests have used goes back to the system when the thread had
+//! nothing to do for [`IDLE`].
 //!
 //! # How it is locked
 //! Not at all: a thread has its ring to itself.
@@ -12,22 +13,32 @@
 //! A reply that comes later waits while its thread is inside a call into the tree.
 
 use super::super::Transport;
+use super::super::crew::Member;
 use super::super::reply::Channel;
 use super::super::stop::Stop;
+use super::Shared;
 use super::plan::Group;
 use super::replies::{LateReply, Replies};
 use fusedev::wire::Body;
 use fusedev::wire::abi::{InHeader, opcode};
-use fusedev::{Device, Event, Loan, Ours, Reply, Ring, Waker};
+use fusedev::{Event, Loan, Ours, Reply, Ring, Wait, Waker};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
 use std::mem::take;
 use std::sync::Arc;
+use std::time::Duration;
 use zerocopy::FromBytes;
+
+/// How long a thread must have nothing to do before it gives memory back.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// Memory for bodies beside the slots that a thread keeps, in bytes.
+const KEPT: usize = 16 << 10;
 
 /// See the [module documentation](self).
 pub(super) struct Worker {
+    shared: Arc<Shared>,
     transport: Arc<Transport>,
     ring: Ring,
     replies: Arc<Replies>,
@@ -40,6 +51,8 @@ pub(super) struct Worker {
     /// Slots of a queue that are not parked, at least.
     slots: usize,
     may_wait: bool,
+    /// Its place among the threads of its queues. `None`: calls of this tree never hang.
+    member: Option<Member>,
     /// Memory for bodies that are not in a slot.
     memory: Vec<u8>,
     copied: Vec<u8>,
@@ -57,29 +70,26 @@ impl Worker {
     ///
     /// # Errors
     /// Those of [`Ring::new`] and [`Ring::add`].
-    pub(super) fn new(
-        transport: Arc<Transport>,
-        device: Arc<Device>,
-        payload: usize,
-        group: &Group,
-        stop: Arc<Stop>,
-    ) -> io::Result<Self> {
+    pub(super) fn new(shared: Arc<Shared>, group: &Group, member: Option<Member>) -> io::Result<Self> {
         let waker = Arc::new(Waker::new()?);
-        stop.add(waker.clone());
+        shared.stop.add(waker.clone());
+        let (device, payload) = (shared.device.clone(), shared.payload);
         let mut ring = Ring::new(device.clone(), waker.clone(), payload)?;
         let mut queues = group.queues.iter().flat_map(|queue| std::iter::repeat_n(*queue, group.slots));
         queues.try_for_each(|queue| ring.add(queue))?;
         let replies = Arc::new(Replies::new(device, waker, payload));
         Ok(Self {
-            transport,
+            transport: shared.transport.clone(),
             ring,
             channel: replies.clone(),
             replies,
-            stop,
+            stop: shared.stop.clone(),
+            shared,
             parked: HashMap::new(),
             early: Vec::new(),
             slots: group.slots,
             may_wait: group.may_wait,
+            member,
             memory: Vec::new(),
             copied: Vec::new(),
         })
@@ -92,7 +102,7 @@ impl Worker {
     pub(super) fn register(&mut self, group: &Group) -> io::Result<Vec<u16>> {
         self.ring.watch()?;
         self.ring.register()?;
-        self.ring.enter(false)?;
+        self.ring.enter(Wait::Never)?;
         let (mut refused, mut failure) = (HashMap::new(), None);
         // A refusal is there as soon as the kernel has seen the entry.
         while let Some(event) = self.ring.next_event()? {
@@ -129,18 +139,33 @@ impl Worker {
             }
         }
         loop {
-            self.ring.enter(true)?;
+            let is_swollen = self.is_swollen();
+            self.ring.enter(if is_swollen { Wait::AtMost(IDLE) } else { Wait::ForEvent })?;
             let mut is_first = true;
             while let Some(event) = self.ring.next_event()? {
                 // A call that waits must not delay the replies before it.
-                if self.may_wait && !take(&mut is_first) {
-                    self.ring.enter(false)?;
+                if !take(&mut is_first) && self.may_wait {
+                    self.ring.enter(Wait::Never)?;
                 }
                 if self.handle(event)? == After::End {
                     return Ok(());
                 }
             }
+            if is_swollen && is_first {
+                self.give_back();
+            }
         }
+    }
+
+    fn is_swollen(&self) -> bool {
+        self.ring.is_swollen() || self.memory.capacity() > KEPT || self.copied.capacity() > KEPT
+    }
+
+    #[cold]
+    fn give_back(&mut self) {
+        self.ring.give_back();
+        (self.memory, self.copied) = (Vec::new(), Vec::new());
+        self.replies.give_back();
     }
 
     fn handle(&mut self, event: Event) -> io::Result<After> {
@@ -161,23 +186,26 @@ impl Worker {
             tracing::error!(unique, "the kernel sent a malformed message through io_uring");
             return self.ring.answer(slot, Errno::IO.raw_os_error(), Reply::Copied(&[]));
         };
-        let is_one_way = is_one_way(message);
+        let header = InHeader::read_from_prefix(message).map_or_else(|_| InHeader::default(), |(header, _)| header);
         self.replies.begin(unique, room);
         let mut body = Body::lent(room, take(&mut self.memory));
-        // After DESTROY, too, the kernel ends the connection by itself.
-        self.transport.serve(&self.channel, message, &mut body);
+        {
+            let _inside = self.member.as_ref().map(Member::enter);
+            // After DESTROY, too, the kernel ends the connection by itself.
+            self.transport.serve(&self.channel, message, &mut body);
+        }
         self.memory = body.into_memory();
         match self.replies.end(&mut self.copied) {
             Some(done) if done.is_in_place => self.ring.answer(slot, 0, Reply::Written(done.len)),
             Some(done) => self.ring.answer(slot, done.error, Reply::Copied(&self.copied)),
             // The slot is answered all the same.
-            None if is_one_way => self.ring.answer(slot, 0, Reply::Copied(&[])),
-            None => self.park(slot),
+            None if is_one_way(&header) => self.ring.answer(slot, 0, Reply::Copied(&[])),
+            None => self.park(slot, header.nodeid),
         }
     }
 
-    /// Keeps a request until its reply comes.
-    fn park(&mut self, slot: Ours) -> io::Result<()> {
+    /// Keeps a request for `node` until its reply comes.
+    fn park(&mut self, slot: Ours, node: u64) -> io::Result<()> {
         let queue = self.ring.queue(&slot);
         self.parked.insert(slot.unique(), slot);
         let parked = self.parked.values().filter(|slot| self.ring.queue(slot) == queue).count();
@@ -187,7 +215,11 @@ impl Worker {
         if let Err(error) = self.ring.add(queue) {
             tracing::warn!(%error, queue, "no memory for another slot: requests may have to wait for one that waits");
         }
-        self.ring.register()
+        self.ring.register()?;
+        self.ring.enter(Wait::Never)?;
+        // The kernel may have kept requests while all slots were taken.
+        self.shared.rouse(&[queue], &[node]);
+        Ok(())
     }
 
     fn answer_late(&mut self, late: LateReply) -> io::Result<()> {
@@ -200,7 +232,7 @@ impl Worker {
 }
 
 /// Whether a request has no reply. The kernel sends most such requests through `/dev/fuse`.
-fn is_one_way(message: &[u8]) -> bool {
+fn is_one_way(header: &InHeader) -> bool {
     const ONE_WAY: [u32; 4] = [opcode::FORGET, opcode::BATCH_FORGET, opcode::INTERRUPT, opcode::NOTIFY_REPLY];
-    InHeader::read_from_prefix(message).is_ok_and(|(header, _)| ONE_WAY.contains(&header.opcode))
+    ONE_WAY.contains(&header.opcode)
 }

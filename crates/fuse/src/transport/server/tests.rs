@@ -89,7 +89,7 @@ fn all_threads_and_the_session_end_with_the_connection() {
     let (session, server) = negotiate(device, &options);
     let server = server.expect("a server");
     kernel.receive();
-    let running = thread::spawn(move || server.run());
+    let running = thread::spawn(move || server.run(|| {}));
     kernel.send(opcode::LOOKUP, 2, b"name\0");
     kernel.send(opcode::OPENDIR, 3, &[0; 8]);
     let mut replies = [kernel.receive().0, kernel.receive().0];
@@ -99,6 +99,20 @@ fn all_threads_and_the_session_end_with_the_connection() {
     drop(kernel);
     running.join().expect("no panic").expect("no error");
     assert_eq!((session.known_nodes(), session.open_handles()), (1, 0));
+}
+
+#[test]
+fn a_device_that_cannot_be_read_any_more_is_aborted_and_the_mount_has_the_error() {
+    let (kernel, device) = Kernel::new();
+    kernel.send(opcode::INIT, 1, &init(7, 45));
+    let options = MountOptions { threads: Some(3), ..MountOptions::default() };
+    let (session, server) = negotiate(device, &options);
+    // It has not taken the reply, so the other side reads an error.
+    drop(kernel);
+    let mut is_aborted = false;
+    let error = server.expect("a server").run(|| is_aborted = true).expect_err("it cannot be read");
+    assert_eq!((error.raw_os_error(), is_aborted), (Some(Errno::CONNRESET.raw_os_error()), true));
+    assert_eq!(session.known_nodes(), 1, "it has ended");
 }
 
 /// INIT of a kernel that offers io_uring. The socket refuses its commands.
@@ -123,7 +137,7 @@ fn a_kernel_that_refuses_slots_is_served_through_the_device() {
     server.begin(&options).expect("the device");
     assert_eq!(server.carrier(), Carrier::Device { threads: 2, reason: NoRing::NotOffered });
     assert_eq!(server.waiting(), 1);
-    let running = thread::spawn(move || server.run());
+    let running = thread::spawn(move || server.run(|| {}));
     kernel.send(opcode::LOOKUP, 2, b"name\0");
     assert_eq!(kernel.receive().0.unique, 2);
     drop(kernel);
@@ -170,7 +184,7 @@ fn the_device_is_closed_when_the_session_has_ended() {
     let (session, server) = negotiate(device.clone(), &options);
     session.notify_by(KernelSender { device, session: Arc::downgrade(&session) });
     kernel.send(opcode::DESTROY, 2, &[]);
-    server.expect("a server").run().expect("no error");
+    server.expect("a server").run(|| {}).expect("no error");
     kernel.receive();
     kernel.receive();
     assert_eq!(rustix::io::read(&kernel.0, &mut [0; 8]), Ok(0), "nobody has the other side");

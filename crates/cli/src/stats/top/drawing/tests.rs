@@ -42,6 +42,7 @@ fn status(rounds: u64) -> Status {
         mountpoint: "/mnt/a".into(),
         is_read_only: false,
         transport: "/dev/fuse, 2 threads".into(),
+        no_io_uring: None,
         pid: 4711,
         snapshot,
         file_systems: vec![

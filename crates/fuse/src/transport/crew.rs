@@ -1,0 +1,366 @@
+//! More threads where calls of the tree hang: when all threads of a crew, or all but one, have been inside calls for a millisecond,
+//! another one starts.
+//!
+//! # What it is
+//! A crew is the threads that serve the same requests: those of one queue of io_uring, or all that read `/dev/fuse`. Each enters
+//! ([`Member::enter`]) before a call into the tree, and leaves after it. The one that finds too few others outside calls the foreman,
+//! a thread that waits for nothing else ([`Crews::lead`]). If nobody has entered or left for [`PATIENCE`], the foreman starts another
+//! thread, up to a limit of the crew.
+//!
+//! # What it is not
+//! A pool that follows the load: threads that work and do not hang are enough, however many requests wait.
+//!
+//! # How it is locked
+//! A crew is one word. Its changes have one order, so the last that enters sees that all are inside. A mutex carries the call.
+//!
+//! # Where it comes from
+//! `fuse_do_work` in libfuse's `fuse_loop_mt.c`, which starts a thread as soon as none waits; own code.
+
+use parking_lot::{Condvar, Mutex};
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// How long all threads must be inside calls before another one starts.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// The pause until the foreman looks again, if they were not.
+const PAUSE: Duration = Duration::from_millis(4);
+
+/// The same if a thread could not be started.
+const LONG_PAUSE: Duration = Duration::from_secs(1);
+
+/// One call that has begun or ended, in the word of a crew.
+const CHANGE: u64 = 1 << 32;
+/// One thread.
+const THREAD: u64 = 1 << 16;
+
+/// The crews of a connection.
+#[derive(Debug)]
+pub(super) struct Crews {
+    list: Vec<Crew>,
+    /// So many threads should not be inside calls.
+    spare: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_called: bool,
+    is_over: bool,
+}
+
+#[derive(Debug)]
+struct Crew {
+    /// From the lowest bit: 16 bits for threads inside calls, 16 for all threads, 32 for calls that have begun or ended.
+    word: AtomicU64,
+    /// Threads that it began with.
+    first: u64,
+    /// The most that it may have.
+    most: u64,
+    /// It did not need its other threads for some time.
+    is_calm: AtomicBool,
+}
+
+/// What the foreman does to a crew, given by its place.
+pub(super) struct Orders<'a> {
+    /// Starts another thread.
+    pub(super) hire: &'a (dyn Fn(usize) -> io::Result<()> + Sync),
+    /// After so long a time in which a crew did not need its other threads, those leave; `None`: they stay.
+    pub(super) calm: Option<Duration>,
+    /// Gives each thread of the crew something to do, so that it notices.
+    pub(super) rouse: &'a (dyn Fn(usize) + Sync),
+}
+
+/// Why the foreman goes on.
+#[derive(PartialEq, Eq)]
+enum Reason {
+    Called,
+    Calm,
+    Over,
+}
+
+fn inside(word: u64) -> u64 {
+    word % THREAD
+}
+
+fn threads(word: u64) -> u64 {
+    word % CHANGE / THREAD
+}
+
+impl Crew {
+    /// Whether too few threads are not inside calls, and there may be another one.
+    fn is_short(&self, word: u64, spare: u64) -> bool {
+        inside(word) + spare >= threads(word) && threads(word) < self.most
+    }
+}
+
+impl Crews {
+    /// Crews of so many threads, each with the most that it may have. `spare` of them should not be inside calls.
+    pub(super) fn new(spare: u64, sizes: impl IntoIterator<Item = (usize, usize)>) -> Arc<Self> {
+        let crew = |(first, most): (usize, usize)| {
+            let (first, most) = (first as u64, most.min(u16::MAX.into()) as u64);
+            Crew { word: AtomicU64::new(first * THREAD), first, most, is_calm: AtomicBool::new(false) }
+        };
+        let list = sizes.into_iter().map(crew).collect();
+        Arc::new(Self { list, spare, state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    /// The foreman's work, until [`end`](Self::end).
+    pub(super) fn lead(&self, orders: &Orders<'_>) {
+        loop {
+            match self.wait(orders.calm.filter(|_| self.has_others())) {
+                Reason::Over => return,
+                Reason::Called => self.relieve(orders),
+                Reason::Calm => self.calm(orders),
+            }
+        }
+    }
+
+    /// Ends the foreman.
+    pub(super) fn end(&self) {
+        self.state.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
+    fn has_others(&self) -> bool {
+        // Relaxed, here and below: a crew is one word, and what the foreman must see was stored before the call.
+        self.list.iter().any(|crew| threads(crew.word.load(Relaxed)) > crew.first)
+    }
+
+    fn call(&self) {
+        let mut state = self.state.lock();
+        if !state.is_called {
+            state.is_called = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for a call.
+    fn wait(&self, calm: Option<Duration>) -> Reason {
+        let until = calm.map(|time| Instant::now() + time);
+        let mut state = self.state.lock();
+        loop {
+            if state.is_over {
+                return Reason::Over;
+            }
+            if state.is_called {
+                return Reason::Called;
+            }
+            match until {
+                None => self.changed.wait(&mut state),
+                Some(until) if self.changed.wait_until(&mut state, until).timed_out() => return Reason::Calm,
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Waits; whether it is over.
+    fn pause(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        let mut state = self.state.lock();
+        while !state.is_over && !self.changed.wait_until(&mut state, until).timed_out() {}
+        state.is_over
+    }
+
+    /// Starts threads until no crew is short of them.
+    fn relieve(&self, orders: &Orders<'_>) {
+        let mut pause = PATIENCE;
+        loop {
+            // Taken back before the crews are looked at: a thread that enters after that calls again.
+            self.state.lock().is_called = false;
+            let before: Vec<_> = self.list.iter().map(|crew| crew.word.load(Relaxed)).collect();
+            if !self.list.iter().zip(&before).any(|(crew, word)| crew.is_short(*word, self.spare)) || self.pause(pause)
+            {
+                return;
+            }
+            pause = PAUSE;
+            for (at, (crew, word)) in self.list.iter().zip(before).enumerate() {
+                if !crew.is_short(word, self.spare) || crew.word.load(Relaxed) != word {
+                    continue;
+                }
+                crew.word.fetch_add(THREAD, Relaxed);
+                crew.is_calm.store(false, Relaxed);
+                pause = PATIENCE;
+                if let Err(error) = (orders.hire)(at) {
+                    crew.word.fetch_sub(THREAD, Relaxed);
+                    tracing::warn!(%error, threads = threads(word), "all threads are inside calls that hang, and another one cannot start");
+                    pause = LONG_PAUSE;
+                } else {
+                    tracing::debug!(threads = threads(word) + 1, "all threads were inside calls: one more");
+                }
+            }
+        }
+    }
+
+    /// Lets threads go.
+    fn calm(&self, orders: &Orders<'_>) {
+        for (at, crew) in self.list.iter().enumerate() {
+            if threads(crew.word.load(Relaxed)) > crew.first {
+                crew.is_calm.store(true, Relaxed);
+                (orders.rouse)(at);
+            }
+        }
+    }
+}
+
+/// A thread's place in a crew.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    crews: Arc<Crews>,
+    at: usize,
+}
+
+/// While it exists, the thread is inside a call.
+#[derive(Debug)]
+pub(super) struct Inside<'m>(&'m Crew);
+
+impl Member {
+    pub(super) fn new(crews: &Arc<Crews>, at: usize) -> Self {
+        Self { crews: crews.clone(), at }
+    }
+
+    fn crew(&self) -> &Crew {
+        &self.crews.list[self.at]
+    }
+
+    /// The thread begins a call.
+    pub(super) fn enter(&self) -> Inside<'_> {
+        let crew = self.crew();
+        // Relaxed: see `has_others`.
+        let word = crew.word.fetch_add(CHANGE + 1, Relaxed) + CHANGE + 1;
+        if crew.is_short(word, self.crews.spare) {
+            self.crews.call();
+        }
+        Inside(crew)
+    }
+
+    /// Ends the foreman when it is dropped.
+    pub(super) fn end_of_all(&self) -> EndOfAll {
+        EndOfAll { crews: self.crews.clone(), is_mine_alone: Cell::new(false) }
+    }
+
+    /// Takes this thread, which is not inside a call, out of the crew, if the crew has threads that it does not need.
+    pub(super) fn leave(&self) -> bool {
+        let crew = self.crew();
+        let without = |word| (threads(word) > crew.first && inside(word) < crew.first).then(|| word - THREAD);
+        crew.is_calm.load(Relaxed) && crew.word.fetch_update(Relaxed, Relaxed, without).is_ok()
+    }
+}
+
+/// The end of a thread, and with it of the connection.
+#[derive(Debug)]
+pub(super) struct EndOfAll {
+    crews: Arc<Crews>,
+    is_mine_alone: Cell<bool>,
+}
+
+impl EndOfAll {
+    /// The connection goes on.
+    pub(super) fn is_mine_alone(&self) {
+        self.is_mine_alone.set(true);
+    }
+}
+
+impl Drop for EndOfAll {
+    fn drop(&mut self) {
+        if !self.is_mine_alone.get() {
+            self.crews.end();
+        }
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.0.word.fetch_add(CHANGE - 1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_crew_that_hangs_gets_threads_up_to_its_limit() {
+        let crews = Crews::new(0, [(2, 4), (1, 1), (2, 4)]);
+        let (hired, hires) = channel();
+        let hire = |at| {
+            hired.send(at).unwrap();
+            Ok(())
+        };
+        let member = |at| Member::new(&crews, at);
+        let members = [member(0), member(1), member(2)];
+        std::thread::scope(|scope| {
+            scope.spawn(|| crews.lead(&Orders { hire: &hire, calm: None, rouse: &|_| {} }));
+            let _one_of_two = members[2].enter();
+            let _at_its_limit = members[1].enter();
+            let _hangs = (members[0].enter(), members[0].enter());
+            assert_eq!(hires.recv(), Ok(0));
+            let _the_third = members[0].enter();
+            assert_eq!(hires.recv(), Ok(0));
+            let _the_fourth = members[0].enter();
+            // That it is looked at again, and gets none, shows when the other one gets one.
+            let _the_other = members[2].enter();
+            assert_eq!(hires.recv(), Ok(2));
+            crews.end();
+        });
+        assert!(hires.try_recv().is_err());
+        assert_eq!(threads(crews.list[0].word.load(Relaxed)), 4);
+    }
+
+    #[test]
+    fn a_crew_that_needs_a_spare_thread_gets_it_before_all_hang() {
+        let crews = Crews::new(1, [(3, 4)]);
+        let (hired, hires) = channel();
+        let hire = |at| Ok(hired.send(at).unwrap());
+        let member = Member::new(&crews, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| crews.lead(&Orders { hire: &hire, calm: None, rouse: &|_| {} }));
+            let _hang = (member.enter(), member.enter());
+            assert_eq!(hires.recv(), Ok(0));
+            crews.end();
+        });
+    }
+
+    #[test]
+    fn a_thread_that_cannot_start_is_tried_again() {
+        let crews = Crews::new(0, [(1, 3)]);
+        let (tried, tries) = channel();
+        let hire = |_| {
+            tried.send(()).unwrap();
+            Err(io::Error::other("on purpose"))
+        };
+        let member = Member::new(&crews, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| crews.lead(&Orders { hire: &hire, calm: None, rouse: &|_| {} }));
+            let _hangs = member.enter();
+            assert!(tries.recv().is_ok() && tries.recv().is_ok());
+            crews.end();
+        });
+        assert_eq!(threads(crews.list[0].word.load(Relaxed)), 1);
+    }
+
+    #[test]
+    fn threads_leave_a_crew_that_is_calm_but_for_its_first_ones() {
+        let crews = Crews::new(0, [(1, 3)]);
+        let (roused, rouses) = channel();
+        let member = Member::new(&crews, 0);
+        let others = [member.enter(), member.enter()];
+        crews.list[0].word.fetch_add(2 * THREAD, Relaxed);
+        assert!(!member.leave(), "they may be needed again");
+        let rouse = |at| roused.send(at).unwrap();
+        let calm = Some(Duration::from_millis(1));
+        std::thread::scope(|scope| {
+            scope.spawn(|| crews.lead(&Orders { hire: &|_| Ok(()), calm, rouse: &rouse }));
+            assert_eq!(rouses.recv(), Ok(0));
+            assert!(!member.leave(), "two are inside");
+            drop(others);
+            assert!(member.leave() && member.leave() && !member.leave());
+            crews.end();
+        });
+    }
+}
