@@ -4,7 +4,7 @@
 //! returns the body of a link with the link, so no walk would call `read_link`.
 
 use crate::tree::{Kind, NODES, find};
-use vfs::{Attr, Errno, FileSystem, FsTraits, Inode, NewInode, Request, S_IFDIR, S_IFLNK, S_IFREG, Valid};
+use vfs::{Attr, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, Request, S_IFDIR, S_IFLNK, S_IFREG, Valid};
 
 /// The file system whose root is this node.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl FileSystem for StaticFs {
         FsTraits { valid: Valid::For(0), ..FsTraits::default() }
     }
 
-    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         find(node_of(dir), name).map(inode_of).ok_or(Errno::ENOENT)
     }
 

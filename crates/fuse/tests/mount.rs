@@ -42,7 +42,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use support::{Mount, wait_for};
 use vfs::{
-    Attr, Errno, FileSystem, FsTraits, Inode, NewInode, OpenFlags, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Vfs,
+    Attr, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OpenFlags, Request, S_IFDIR, S_IFREG, SetAttr,
+    StatFs, Vfs,
 };
 
 fn ram() -> Vfs {
@@ -300,7 +301,7 @@ impl FileSystem for Gated {
         inode(1, S_IFDIR | 0o755)
     }
 
-    fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         if name == b"f" { Ok(inode(2, S_IFREG | 0o644)) } else { Err(Errno::ENOENT) }
     }
 

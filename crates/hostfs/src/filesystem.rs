@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{
-    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode, OpenFlags, Rename,
-    Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
+    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode, NextNames,
+    OpenFlags, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
 };
 
 /// A host directory as a file system; see the [crate documentation](crate).
@@ -93,7 +93,7 @@ impl FileSystem for HostFs {
         }
     }
 
-    fn lookup(&self, _request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _request: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         self.shared.lookup(dir, name)
     }
 

@@ -73,9 +73,15 @@ impl vfs::Layer for Probe {
         &self.fs
     }
 
-    fn lookup(&self, request: &vfs::Request, dir: &vfs::Inode, name: &[u8]) -> Result<vfs::NewInode, Errno> {
+    fn lookup(
+        &self,
+        request: &vfs::Request,
+        dir: &vfs::Inode,
+        name: &[u8],
+        next: &mut vfs::NextNames<'_>,
+    ) -> Result<vfs::NewInode, Errno> {
         let asked: Vec<u8> = name[3..].iter().map(|byte| if *byte == b'%' { b'/' } else { *byte }).collect();
-        vfs::FileSystem::lookup(&self.fs, request, dir, &asked)
+        vfs::FileSystem::lookup(&self.fs, request, dir, &asked, next)
     }
 }
 

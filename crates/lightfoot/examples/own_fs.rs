@@ -5,7 +5,7 @@
 //!
 //! Run it with `cargo run --release -p lightfoot --example own_fs`.
 
-use lightfoot::fs::{Attr, FileSystem, Inode, Listed, NewInode, Request, S_IFDIR, S_IFREG, Want};
+use lightfoot::fs::{Attr, FileSystem, Inode, Listed, NewInode, NextNames, Request, S_IFDIR, S_IFREG, Want};
 use lightfoot::{Errno, Fallback, Vfs};
 use std::io;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl FileSystem for Assets {
 
     /// One name in one directory. Called once: then the answer is in the cache, a name that is not there (`ENOENT`) as
     /// well.
-    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         self.lookups.fetch_add(1, Relaxed);
         self.find(dir.node() as usize, name).map(|place| self.describe(place)).ok_or(Errno::ENOENT)
     }

@@ -21,7 +21,7 @@ pub use vfs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IF
 /// not change.
 ///
 /// ```
-/// use lightfoot::fs::{Attr, FileSystem, Inode, NewInode, Request, S_IFDIR, S_IFREG};
+/// use lightfoot::fs::{Attr, FileSystem, Inode, NewInode, NextNames, Request, S_IFDIR, S_IFREG};
 /// use lightfoot::{Errno, Vfs};
 ///
 /// /// A directory with one file.
@@ -33,7 +33,7 @@ pub use vfs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IF
 ///         NewInode { node: 1, attr, ..NewInode::default() }
 ///     }
 ///
-///     fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+///     fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
 ///         if name != b"greeting" {
 ///             return Err(Errno::ENOENT);
 ///         }
@@ -253,6 +253,26 @@ pub use vfs::DirEntry;
 #[doc(inline)]
 pub use vfs::Listed;
 
+/// The names that a walk needs after the one that it looks up, and the answers about them.
+///
+/// ```
+/// use lightfoot::fs::{Attr, NewInode, NextNames, S_IFDIR};
+///
+/// /// Directories all the way down: a lookup of one name answers those behind it in the same call.
+/// fn lookup(next: &mut NextNames<'_>) {
+///     for (node, _name) in (2..).zip(next.names()) {
+///         let attr = Attr { ino: node, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
+///         next.found(NewInode { node, attr, ..NewInode::default() });
+///     }
+/// }
+///
+/// let mut next = NextNames::of(b"usr/lib/x");
+/// lookup(&mut next);
+/// assert_eq!(next.answers().len(), 3);
+/// ```
+#[doc(inline)]
+pub use vfs::NextNames;
+
 /// What the caller of [`FileSystem::read_dir`] uses.
 ///
 /// ```
@@ -297,7 +317,7 @@ pub use vfs::Valid;
 /// Tells the caches that a file changed behind the VFS.
 ///
 /// ```
-/// use lightfoot::fs::{Attr, FileSystem, Inode, Invalidator, NewInode, Request, S_IFDIR, S_IFREG};
+/// use lightfoot::fs::{Attr, FileSystem, Inode, Invalidator, NewInode, NextNames, Request, S_IFDIR, S_IFREG};
 /// use lightfoot::{Errno, Vfs};
 /// use std::sync::{Arc, Mutex, atomic::{AtomicBool, Ordering::Relaxed}};
 ///
@@ -325,7 +345,7 @@ pub use vfs::Valid;
 ///     #     let attr = Attr { ino: 1, mode: S_IFDIR | 0o555, nlink: 2, ..Attr::default() };
 ///     #     NewInode { node: 1, attr, ..NewInode::default() }
 ///     # }
-///     # fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+///     # fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
 ///     #     if name != b"ready" || !self.is_set.load(Relaxed) {
 ///     #         return Err(Errno::ENOENT);
 ///     #     }

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use vfs::{Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NewInode, Request, Want};
+use vfs::{Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NewInode, NextNames, Request, Want};
 
 /// How long to wait for the end of a tree. One that takes longer is stuck.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ pub struct Counts {
 struct Nodes {
     /// Nodes that the tree received and did not evict.
     alive: BTreeSet<u64>,
-    /// Nodes that came with listings. The tree may have used them or not.
+    /// Nodes that came with listings, or ahead of lookups. The tree may have used them or not.
     offered: BTreeSet<u64>,
     /// Nodes that the tree evicted without having them.
     evicted_twice: Vec<u64>,
@@ -226,9 +226,11 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
         self.inner.mounted(invalidator);
     }
 
-    fn lookup(&self, request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, request: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         self.counts.lookups.fetch_add(1, Relaxed);
-        self.count_lookup(|inner| inner.lookup(request, dir, name))
+        let found = self.count_lookup(|inner| inner.lookup(request, dir, name, next));
+        self.counts.nodes().offered.extend(next.answers().iter().flatten().map(|new| new.node));
+        found
     }
 
     fn revalidate(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno> {

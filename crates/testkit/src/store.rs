@@ -57,6 +57,8 @@ pub struct StoreOptions {
     pub reports_attributes: bool,
     /// Whether its listings have attributes, for callers that want them.
     pub lists_attributes: bool,
+    /// Whether a lookup answers the walk's next names, too.
+    pub answers_ahead: bool,
     /// How long its answers are good.
     pub valid: Valid,
 }

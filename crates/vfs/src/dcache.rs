@@ -40,4 +40,5 @@ pub(crate) mod slot;
 pub(crate) mod split;
 pub(crate) mod superblock;
 pub(crate) mod tree;
+pub(crate) mod versions;
 pub(crate) mod whole_path;

@@ -30,8 +30,8 @@ use crate::base::attr::{Attr, S_IFDIR, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::dcache::fs::{
-    Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, Rename, Request, SeekFor, SetXattr, StatFs, Valid,
-    Want, Written,
+    Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, NextNames, Rename, Request, SeekFor, SetXattr, StatFs,
+    Valid, Want, Written,
 };
 use crate::dcache::inode::Inode;
 use nodes::{NameIn, Nodes, ROOT};
@@ -284,7 +284,7 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         }
     }
 
-    fn lookup(&self, _request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _request: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         for tried in 0.. {
             let _stays = (tried >= TRIES).then(|| self.moves.read());
             let (path, state) = self.nodes.lock().child(dir.node(), name).ok_or(Errno::ESTALE)?;

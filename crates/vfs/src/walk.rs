@@ -25,6 +25,7 @@
 pub(crate) mod arrive;
 mod batch;
 mod common_steps;
+mod elsewhere;
 pub(crate) mod follow;
 mod here;
 pub(crate) mod lookup;

@@ -3,8 +3,8 @@
 //! Costs are counted in slots that were looked at, not in time.
 
 use lightfoot_vfs::{
-    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NewInode, OwnedPlace, PathAt,
-    RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
+    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NewInode, NextNames, OwnedPlace,
+    PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ impl FileSystem for Shared {
         FsTraits { keeps_listings: true, ..FsTraits::default() }
     }
 
-    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         self.0.lookups.fetch_add(1, Relaxed);
         let (is_dir, number) = number(name).ok_or(Errno::ENOENT)?;
         Ok(inode(dir.node().wrapping_mul(0x1_0000_01b3) ^ (number + 2) << 1 | u64::from(is_dir), is_dir))

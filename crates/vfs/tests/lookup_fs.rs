@@ -1,8 +1,8 @@
 //! A file system that keeps its own names: what the cache asks it, how often, and what it remembers.
 
 use lightfoot_vfs::{
-    Attr, Base, Budget, Context, Credentials, Errno, Fallback, FileSystem, Inode, MAY_READ, NewInode, OpenFlags,
-    PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
+    Attr, Base, Budget, Context, Credentials, Errno, Fallback, FileSystem, Inode, MAY_READ, NewInode, NextNames,
+    OpenFlags, PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -376,7 +376,7 @@ impl FileSystem for Bare {
         NewInode { node: 1, attr, ..Default::default() }
     }
 
-    fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         if !self.has_file || name != b"file" {
             return Err(Errno::ENOENT);
         }

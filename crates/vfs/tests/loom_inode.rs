@@ -7,7 +7,8 @@
 #![allow(unsafe_code, reason = "tracked cells are read and written through raw pointers")]
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, OwnedPlace, Request, S_IFDIR, S_IFREG, Vfs,
+    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OwnedPlace, Request, S_IFDIR,
+    S_IFREG, Vfs,
 };
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -60,7 +61,7 @@ impl FileSystem for Names {
         FsTraits { names_in_cache: false, ..FsTraits::default() }
     }
 
-    fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         let file = Attr { ino: FILE, mode: S_IFREG | 0o644, nlink: 3, ..Attr::default() };
         let attr = if name == b"d" { dir(FILE + 1) } else { file };
         Ok(NewInode { node: attr.ino, attr, ..NewInode::default() })

@@ -4,7 +4,9 @@
 //! As in `loom_tree.rs`, the models call the public interface and try one preemption.
 #![cfg(loom)]
 
-use lightfoot_vfs::{Attr, Base, Context, Errno, FileSystem, Inode, NewInode, Request, S_IFDIR, S_IFREG, Vfs};
+use lightfoot_vfs::{
+    Attr, Base, Context, Errno, FileSystem, Inode, NewInode, NextNames, Request, S_IFDIR, S_IFREG, Vfs,
+};
 use loom::thread;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -37,7 +39,7 @@ impl FileSystem for Shared {
         inode(ROOT)
     }
 
-    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         self.0.lookups.fetch_add(1, SeqCst);
         let names = self.0.names.lock().unwrap();
         names.get(name).filter(|_| dir.node() == ROOT).map(|&ino| inode(ino)).ok_or(Errno::ENOENT)

@@ -7,8 +7,8 @@
 #![cfg(loom)]
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, PathAt, Rename, RenameFlags,
-    Request, S_IFDIR, S_IFREG, UnmountFlags, Vfs,
+    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, NextNames, PathAt, Rename,
+    RenameFlags, Request, S_IFDIR, S_IFREG, UnmountFlags, Vfs,
 };
 use loom::thread;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl FileSystem for Files {
         FsTraits { names_in_cache: !self.has_names, changes_in_parallel: self.is_split, ..FsTraits::default() }
     }
 
-    fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         self.counts.lookups.fetch_add(1, SeqCst);
         let attr = match name {
             b"p" | b"q" => Attr { ino: FILE, mode: S_IFREG | 0o644, nlink: 2, ..Attr::default() },

@@ -12,7 +12,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use vfs_sim::{
-    Attr, Base, Budget, Context, Errno, FileSystem, FsTraits, Inode, NewInode, Request, S_IFDIR, S_IFREG, Vfs,
+    Attr, Base, Budget, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, Request, S_IFDIR, S_IFREG,
+    Vfs,
 };
 
 /// Without it, the lines of the heap depend on the host.
@@ -40,7 +41,7 @@ impl FileSystem for Numbers {
         found(1, S_IFDIR | 0o755)
     }
 
-    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         cost(500);
         match dir.node() {
             1 => number(name, b'd').map(|dir| found((dir + 1) << 32, S_IFDIR | 0o755)),

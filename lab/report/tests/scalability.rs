@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use vfs_sim::{
     Acl, AclEntry, AclKind, AclTag, Attr, Base, Context, Credentials, Errno, FileSystem, Inode, MountFlags, NewInode,
-    OpenFlags, OwnedPlace, PathAt, RenameFlags, Request, Resolve, S_IFDIR, S_IFREG, SetAttr, SetXattr, Vfs,
+    NextNames, OpenFlags, OwnedPlace, PathAt, RenameFlags, Request, Resolve, S_IFDIR, S_IFREG, SetAttr, SetXattr, Vfs,
 };
 
 #[global_allocator]
@@ -344,7 +344,7 @@ impl FileSystem for Numbers {
         NewInode { node: 1, attr: Attr { mode: S_IFDIR | 0o755, ..Attr::default() }, ..NewInode::default() }
     }
 
-    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         let mode = match name[0] {
             b'd' => S_IFDIR | 0o755,
             b'f' => S_IFREG | 0o644,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
-use vfs::{Base, FileSystem, Inode, Invalidator, MountFlags, NewInode, PathAt, Request, S_IFDIR, S_IFREG};
+use vfs::{Base, FileSystem, Inode, Invalidator, MountFlags, NewInode, NextNames, PathAt, Request, S_IFDIR, S_IFREG};
 
 const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
 
@@ -26,7 +26,7 @@ impl FileSystem for ChangingFs {
         assert!(self.0.set(invalidator).is_ok());
     }
 
-    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         match (dir.node(), name) {
             (ROOT, b"d" | b"e") => Ok(new(if name == b"d" { D } else { 4 }, S_IFDIR | 0o755)),
             (D, b"f" | b"g") => Ok(new(F, S_IFREG | 0o644)),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{JoinHandle, spawn};
-use vfs::{Errno, FileSystem, FsTraits, Inode, Layer, NewInode, Request, S_IFDIR, S_IFREG, Vfs};
+use vfs::{Errno, FileSystem, FsTraits, Inode, Layer, NewInode, NextNames, Request, S_IFDIR, S_IFREG, Vfs};
 
 /// The mount point of the process that [`process_that_hangs`] is.
 const AT: &str = "LIGHTFOOT_TEST_HANG_AT";
@@ -60,7 +60,7 @@ impl FileSystem for Hanging {
         inode(1, S_IFDIR | 0o755)
     }
 
-    fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         if name[0] == b'h' {
             self.0.pass();
         }

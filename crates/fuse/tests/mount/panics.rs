@@ -3,7 +3,7 @@
 use crate::{Mount, inode, long};
 use lightfoot_fuse::{Gauge, MountOptions};
 use std::fs;
-use vfs::{Errno, FileSystem, Inode, NewInode, Request, S_IFDIR, S_IFREG, Vfs};
+use vfs::{Errno, FileSystem, Inode, NewInode, NextNames, Request, S_IFDIR, S_IFREG, Vfs};
 
 /// Lookups of names with a `p` first panic.
 struct Panicking;
@@ -13,7 +13,7 @@ impl FileSystem for Panicking {
         inode(1, S_IFDIR | 0o755)
     }
 
-    fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         assert_ne!(name[0], b'p', "on purpose");
         Ok(inode(2, S_IFREG | 0o644))
     }

@@ -4,7 +4,9 @@ use crate::kernel::{DIR, Kernel, PLAIN, SUPER};
 use lightfoot_fuse::{Entry, NewMode, ROOT_NODE, SessionOptions};
 use ramfs::RamFs;
 use std::collections::BTreeSet;
-use vfs::{Attr, Base, Errno, FileSystem, Inode, MountFlags, NewInode, PathAt, Request, S_IFDIR, S_IFREG, SetAttr};
+use vfs::{
+    Attr, Base, Errno, FileSystem, Inode, MountFlags, NewInode, NextNames, PathAt, Request, S_IFDIR, S_IFREG, SetAttr,
+};
 
 /// Checks that all operations show one number for `entry`.
 fn check_one_number(kernel: &Kernel, entry: &Entry, label: &str) {
@@ -98,7 +100,7 @@ impl FileSystem for Numbers {
         NewInode { node: 0, attr, ..NewInode::default() }
     }
 
-    fn lookup(&self, _: &Request, _: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         let text = str::from_utf8(name).unwrap();
         let ino = text.split('-').next().unwrap().parse().map_err(|_| Errno::ENOENT)?;
         let node = name.iter().fold(1_u64, |node, byte| node.wrapping_mul(131).wrapping_add((*byte).into()));

@@ -6,8 +6,8 @@ use super::call::Call;
 use super::nodes::Nodes;
 use super::{ROOT, Store, StoreOptions};
 use vfs::{
-    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, OpenFlags, Rename, RenameFlags,
-    Request, SetAttr, SetXattr, Valid, Want, Written,
+    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NextNames, OpenFlags, Rename,
+    RenameFlags, Request, SetAttr, SetXattr, Valid, Want, Written,
 };
 
 impl Store {
@@ -88,10 +88,23 @@ impl FileSystem for Store {
         let _ = self.0.invalidator.set(invalidator);
     }
 
-    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         let parent = dir.node();
         self.count_lookup(parent, name);
-        self.serve(Call::Lookup { dir, name }, |nodes| nodes.new_inode(nodes.find(parent, name)?, self.0.options.valid))
+        let StoreOptions { answers_ahead, valid, .. } = self.0.options;
+        self.serve(Call::Lookup { dir, name }, |nodes| {
+            let first = nodes.find(parent, name)?;
+            let mut at = first;
+            for name in next.names().take_while(|_| answers_ahead) {
+                let Ok(found) = nodes.find(at, name) else {
+                    next.absent();
+                    break;
+                };
+                next.found(nodes.new_inode(found, valid)?);
+                at = found;
+            }
+            nodes.new_inode(first, valid)
+        })
     }
 
     fn read_link(&self, _: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno> {

@@ -8,8 +8,9 @@
 //! # How it is locked
 //! Calls that change a directory come with that directory's lock held, so they may block but must not call
 //! back into the VFS. Calls that change a file's contents come with the file's data lock held.
-//! [`FileSystem::lookup`] comes without a lock: lookups of different names of one directory run in parallel,
-//! also with changes of that directory. Its answer is discarded if the directory changed meanwhile.
+//! [`FileSystem::lookup`] comes without a lock from a walk: lookups of different names of one directory run in parallel,
+//! also with changes of that directory. Its answer is discarded if the directory changed meanwhile. (An operation that
+//! changes the name sends the lookup under the directory's lock.) `docs/semantics.md` has a table of all methods.
 //!
 //! No call comes inside a read section of RCU, so a call that blocks delays only the threads that wait for it (debug builds check
 //! it at each call). The exceptions must not block: [`FileSystem::try_permission`], and [`NameRules`].
@@ -19,12 +20,14 @@
 //! and `super_operations`; the validity of answers is FUSE's `entry_timeout`.
 
 mod arguments;
+mod next_names;
 mod request;
 mod traits;
 
 pub use arguments::{
     Allocate, DirEntry, Listed, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Want, Written,
 };
+pub use next_names::NextNames;
 pub use request::Request;
 pub use traits::{FsTraits, NameRules, Valid};
 
@@ -54,9 +57,18 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// Finds `name` in `dir`. The VFS may cache an `ENOENT`.
     ///
+    /// `next` has the names that the walk needs after this one. A file system that can resolve several in one call, over a
+    /// network for instance, puts its answers there; others ignore it.
+    ///
     /// # Errors
     /// `ENOENT`, or errors of the storage.
-    fn lookup(&self, _request: &Request, _dir: &Inode, _name: &[u8]) -> Result<NewInode, Errno> {
+    fn lookup(
+        &self,
+        _request: &Request,
+        _dir: &Inode,
+        _name: &[u8],
+        _next: &mut NextNames<'_>,
+    ) -> Result<NewInode, Errno> {
         Err(Errno::ENOSYS)
     }
 
@@ -67,7 +79,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// # Errors
     /// As for [`FileSystem::lookup`].
     fn revalidate(&self, request: &Request, dir: &Inode, name: &[u8], _inode: &Inode) -> Result<NewInode, Errno> {
-        self.lookup(request, dir, name)
+        self.lookup(request, dir, name, &mut NextNames::none())
     }
 
     /// The body of a symbolic link that `lookup` returned without one. Called once for each inode.

@@ -47,7 +47,7 @@ impl Invalidator {
     fn invalidate(&self) -> Option<Arc<SuperBlock>> {
         let sb = self.sb.upgrade()?;
         sb.count_invalidation();
-        // ORDERING: pairs with the fences of `expire_if_invalidated` and of `SuperBlock::renew` (fetch.rs).
+        // ORDERING: pairs with the fences of `is_invalidated` and of `SuperBlock::renew` (fetch.rs).
         fence(SeqCst);
         Some(sb)
     }

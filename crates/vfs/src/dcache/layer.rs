@@ -15,8 +15,8 @@ use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
-    Allocate, FileSystem, FsTraits, Listed, NewInode, Permission, Rename, Request, SeekFor, SetXattr, StatFs, Want,
-    Written,
+    Allocate, FileSystem, FsTraits, Listed, NewInode, NextNames, Permission, Rename, Request, SeekFor, SetXattr,
+    StatFs, Want, Written,
 };
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
@@ -90,7 +90,7 @@ macro_rules! forward {
 forward! {
     fn root() -> NewInode;
     fn mounted(invalidator: Invalidator);
-    fn lookup(request: &Request, dir: &Inode, name: &[u8]) -> Result<NewInode, Errno>;
+    fn lookup(request: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno>;
     fn revalidate(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno>;
     fn read_link(request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno>;
     fn permission(request: &Request, inode: &Inode, mask: u32) -> Permission;

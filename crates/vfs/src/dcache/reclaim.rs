@@ -387,6 +387,9 @@ impl SuperBlock {
             return false;
         }
         let dead = DeadDentry::kill(dentry, 1);
+        if is_dir {
+            self.versions.note_eviction(dir);
+        }
         dead.map(|dead| self.evict_entry(names.as_ref(), dir, dead)).is_some()
     }
 }

@@ -25,11 +25,9 @@ use crate::dcache::reclaim::{Budget, Looks, SLOT, Share, SlotKind};
 use crate::dcache::slot::{CountedDentry, DeadDentry, InodeTable, UnusedSlot, cold_part};
 use crate::dcache::split::Splits;
 use crate::dcache::tree::Tree;
+use crate::dcache::versions::Versions;
 use crate::dcache::whole_path::Kind;
-use prim::atomic::{
-    AtomicBool, AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
+use prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
 use std::borrow::Cow;
 use sync::rcu::ReadGuard;
@@ -93,50 +91,6 @@ pub(crate) struct SuperBlock {
     pub(crate) hung_lookups: AtomicU32,
     pub(super) late_puts: LatePuts,
     _memory: Memory,
-}
-
-/// Counters of changes of directories, in the cache of a file system that keeps its own names. Directories
-/// share counters by hash, so a reader may see a change of another directory. 64 bits: a cached listing may lie for years
-/// before it is compared, so no number may come twice.
-pub(crate) struct Versions(Box<[Version]>);
-
-/// A counter apart from the others, so that changes of other directories do not disturb its users.
-#[derive(Default)]
-#[repr(align(64))]
-struct Version(AtomicU64);
-
-/// Number of counters of changes.
-const VERSIONS: usize = if cfg!(loom) { 1 } else { 256 };
-
-impl Versions {
-    fn new(is_used: bool) -> Self {
-        Self((0..if is_used { VERSIONS } else { 1 }).map(|_| Version::default()).collect())
-    }
-
-    fn counter(&self, dir: &Dentry) -> &AtomicU64 {
-        let line = core::ptr::from_ref(dir) as usize >> 6;
-        &self.0[(line ^ line >> 8) & (self.0.len() - 1)].0
-    }
-
-    /// The counter of the locked directory.
-    pub(crate) fn of(&self, dir: &Dentry) -> u64 {
-        // ORDERING: Acquire, pairs with the Release of `bump`: an invalidation that was counted is seen.
-        self.counter(dir).load(Acquire)
-    }
-
-    /// Counts a change.
-    pub(crate) fn bump(&self, dir: &Dentry) {
-        // ORDERING: Release, pairs with the Acquire of `of`.
-        self.counter(dir).fetch_add(1, Release);
-    }
-
-    /// Counts a change in every directory.
-    pub(crate) fn bump_all(&self) {
-        // ORDERING: Release, as in `bump`.
-        for counter in self.0.iter() {
-            counter.0.fetch_add(1, Release);
-        }
-    }
 }
 
 /// The contents of an instance's caches.

@@ -34,35 +34,22 @@ use crate::base::name::Named;
 use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
-use crate::dcache::fs::{NewInode, Request, Valid};
+use crate::dcache::fs::{NewInode, NextNames, Request, Valid};
 use crate::dcache::inode::{Before, Inode};
 use crate::dcache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
 use crate::dcache::slot::{CountedDentry, dentry_beside};
 use crate::dcache::split::{NameLock, Names};
 use crate::dcache::superblock::SuperBlock;
+use crate::dcache::versions::Moment;
+use crate::walk::elsewhere;
 use crate::walk::here::Here;
-use prim::atomic::{
-    AtomicU32,
-    Ordering::{Relaxed, SeqCst},
-    fence,
-};
-use prim::shared::PlainArc as Arc;
+use crate::walk::unasked;
+use prim::atomic::{Ordering::SeqCst, fence};
 use sync::single_flight::{Entry, Leader, Waited};
 
 /// Answers that are discarded because the directory changed meanwhile, before the request is sent under the
 /// directory's lock.
 const MOST_TRIES: u32 = 8;
-
-/// Lookups of one file system that may go on after the deadlines of all their callers, each on its thread. With so
-/// many, further lookups with a deadline fail with `ETIMEDOUT` at once, until one of these ends.
-const MOST_HUNG: u32 = 16;
-
-/// A lookup on another thread: it runs, and its caller waits.
-const RUNNING: u32 = 0;
-/// It runs after its caller's deadline.
-const HUNG: u32 = 1;
-/// It has ended.
-const ENDED: u32 = 2;
 
 /// The state of a name in the cache.
 enum Look {
@@ -76,15 +63,20 @@ struct Unknown {
     /// The expired entry, if any.
     stale: Option<CountedDentry>,
     /// The directory's counter of changes.
-    version: u64,
+    moment: Moment,
 }
 
-/// The entry `name` of `dir`; takes a count on the entry. Calls the file system if needed.
+/// The entry `name` of `dir`; takes a count on the entry. Calls the file system if needed. `next`: the path behind the name.
 ///
 /// # Errors
 /// `ENOENT` if the directory was removed; `ETIMEDOUT`; errors of the file system, except for `ENOENT` of the
 /// name, which is `None`.
-pub(crate) fn find_held(dir: &Here, name: &[u8], request: &Request) -> Result<Option<CountedDentry>, Errno> {
+pub(crate) fn find_held(
+    dir: &Here,
+    name: &[u8],
+    next: &[u8],
+    request: &Request,
+) -> Result<Option<CountedDentry>, Errno> {
     let sb = dir.sb();
     let named = sb.named(name);
     let mut is_fresh = false;
@@ -96,7 +88,7 @@ pub(crate) fn find_held(dir: &Here, name: &[u8], request: &Request) -> Result<Op
             Look::Unknown(unknown) => unknown,
         };
         sb.fallbacks.this().count_asked();
-        let (answer, entry) = single_flight(sb, dir, named, unknown, request);
+        let (answer, entry) = single_flight(sb, dir, named, next, unknown, request);
         if entry.is_some() {
             return Ok(entry);
         }
@@ -126,9 +118,9 @@ pub(super) struct NameAt<'d, 'n> {
     pub(super) named: Named<'n>,
 }
 
-type HeldName<'d> = (LockedDirs<NameLock<'d>>, Option<Names<'d>>);
+pub(super) type HeldName<'d> = (LockedDirs<NameLock<'d>>, Option<Names<'d>>);
 
-fn lock_name<'d>(sb: &'d SuperBlock, dir: &'d Dentry, hash: u64) -> Result<HeldName<'d>, Errno> {
+pub(super) fn lock_name<'d>(sb: &'d SuperBlock, dir: &'d Dentry, hash: u64) -> Result<HeldName<'d>, Errno> {
     let held = sb.lock_to_look_up(dir, hash);
     let names = held.names;
     if dir.object().is_hashed() { Ok((LockedDirs::new(held), names)) } else { Err(Errno::ENOENT) }
@@ -136,31 +128,38 @@ fn lock_name<'d>(sb: &'d SuperBlock, dir: &'d Dentry, hash: u64) -> Result<HeldN
 
 fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Result<Look, Errno> {
     let _held = lock_name(sb, dir, named.hash)?;
-    let version = sb.versions.of(dir);
+    let moment = sb.versions.moment_of(dir);
     Ok(match sb.cached(dir, named) {
         Some(entry) if (is_fresh || is_good(entry)) && !is_positive(entry) => Look::Absent,
         Some(entry) => match sb.pin(entry) {
             Some(pinned) if is_fresh || is_good(entry) => Look::Positive(pinned),
-            stale => Look::Unknown(Unknown { stale, version }),
+            stale => Look::Unknown(Unknown { stale, moment }),
         },
         None if dir.object().is_complete() => Look::Absent,
         None if dir.inode().is_some_and(|inode| sb.keeps_listing_of(inode))
-            && sb.listings.lacks(dir, version, named.name) =>
+            && sb.listings.lacks(dir, moment.version(), named.name) =>
         {
             Look::Absent
         }
-        None => Look::Unknown(Unknown { stale: None, version }),
+        None => Look::Unknown(Unknown { stale: None, moment }),
     })
 }
 
-type LookupLeader = Leader<LookupKey, LookupResult>;
+pub(super) type LookupLeader = Leader<LookupKey, LookupResult>;
 
 /// The answer to a lookup, and the entry if this thread added it.
 type Found = (LookupResult, Option<CountedDentry>);
 
 #[cold]
-fn single_flight(sb: &SuperBlock, dir: &Here, named: Named<'_>, unknown: Unknown, request: &Request) -> Found {
-    let version = unknown.version;
+fn single_flight(
+    sb: &SuperBlock,
+    dir: &Here,
+    named: Named<'_>,
+    next: &[u8],
+    unknown: Unknown,
+    request: &Request,
+) -> Found {
+    let version = unknown.moment.version();
     let at = core::ptr::from_ref(dir.dentry()) as usize;
     let is = |key: &LookupKey| key.dir == at && key.version == version && *key.name == *named.name;
     let key = || LookupKey { dir: at, version, name: named.name.into() };
@@ -169,7 +168,7 @@ fn single_flight(sb: &SuperBlock, dir: &Here, named: Named<'_>, unknown: Unknown
     let entered = sb.flights.enter_with((region, named.hash), is, key);
     let entered = match entered {
         Entry::Lead(leader) if request.deadline.is_none() => {
-            let found = fetch(sb, dir.dentry(), named, unknown, request);
+            let found = fetch(sb, dir.dentry(), named, next, unknown, request);
             leader.finish(found.0);
             return found;
         }
@@ -177,47 +176,13 @@ fn single_flight(sb: &SuperBlock, dir: &Here, named: Named<'_>, unknown: Unknown
     };
     unknown.stale.into_iter().for_each(|stale| sb.unpin(stale));
     let answer = match entered {
-        Entry::Lead(leader) => fetch_elsewhere(leader, dir, named, request),
+        Entry::Lead(leader) => elsewhere::fetch(leader, dir, named, next, request),
         Entry::Wait(waiter) => result_of(waiter.wait(request.deadline)),
     };
     (answer, None)
 }
 
-/// Requests `name` in `dir` on another thread, so that this one can return at its deadline.
-fn fetch_elsewhere(leader: LookupLeader, dir: &Here, named: Named<'_>, request: &Request) -> LookupResult {
-    let sb = dir.sb();
-    if sb.hung_lookups.load(Relaxed) >= MOST_HUNG {
-        // Dropped, the leader lets others lead.
-        return LookupResult::Failed(Errno::ETIMEDOUT);
-    }
-    let waiter = leader.waiter();
-    let state = Arc::new(AtomicU32::new(RUNNING));
-    let own = state.clone();
-    let (dir, name, request_there) = (dir.to_place(), Box::<[u8]>::from(named.name), request.to_owned());
-    let hash = named.hash;
-    let work = move || {
-        let answer = fetch_anew(dir.sb(), dir.dentry(), Named::new(&name, hash), &request_there);
-        // Relaxed: both ends change only this word and a count.
-        if own.swap(ENDED, Relaxed) == HUNG {
-            dir.sb().hung_lookups.fetch_sub(1, Relaxed);
-        }
-        drop(dir);
-        leader.finish(answer);
-    };
-    if prim::thread::spawn("lightfoot-fetch", work).is_none() {
-        return LookupResult::Failed(Errno::EAGAIN);
-    }
-    let waited = waiter.wait(request.deadline);
-    if matches!(waited, Waited::TimedOut) {
-        sb.hung_lookups.fetch_add(1, Relaxed);
-        if state.compare_exchange(RUNNING, HUNG, Relaxed, Relaxed).is_err() {
-            sb.hung_lookups.fetch_sub(1, Relaxed);
-        }
-    }
-    result_of(waited)
-}
-
-fn result_of(waited: Waited<LookupResult>) -> LookupResult {
+pub(super) fn result_of(waited: Waited<LookupResult>) -> LookupResult {
     match waited {
         Waited::Done(answer) => answer,
         Waited::Abandoned => LookupResult::Again,
@@ -226,26 +191,32 @@ fn result_of(waited: Waited<LookupResult>) -> LookupResult {
 }
 
 /// Looks again, and requests `name` in `dir`, which is held, if it is unknown.
-fn fetch_anew(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, request: &Request) -> LookupResult {
+pub(super) fn fetch_anew(
+    sb: &SuperBlock,
+    dir: &Dentry,
+    named: Named<'_>,
+    next: &[u8],
+    request: &Request,
+) -> LookupResult {
     let (answer, entry) = match look(sb, dir, named, false) {
         Err(errno) => (LookupResult::Failed(errno), None),
         Ok(Look::Absent) => (LookupResult::Absent, None),
         Ok(Look::Positive(entry)) => (LookupResult::There, Some(entry)),
-        Ok(Look::Unknown(unknown)) => fetch(sb, dir, named, unknown, request),
+        Ok(Look::Unknown(unknown)) => fetch(sb, dir, named, next, unknown, request),
     };
     entry.into_iter().for_each(|entry| sb.unpin(entry));
     answer
 }
 
 /// Requests `name` in `dir`, which is held, from the file system, and puts the answer into the cache.
-fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, unknown: Unknown, request: &Request) -> Found {
-    let Unknown { stale, version } = unknown;
+fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, next: &[u8], unknown: Unknown, request: &Request) -> Found {
+    let Unknown { stale, moment } = unknown;
     let expired = stale.as_ref().map(|stale| stale.get(sb));
     let found = if is_settled(sb, dir, named, expired) {
         // By an earlier flight.
         (LookupResult::There, None)
     } else {
-        request_and_settle(sb, dir, named, (expired, version), request)
+        request_and_settle(sb, dir, named, NextNames::of(next), (expired, moment), request)
     };
     stale.into_iter().for_each(|stale| sb.unpin(stale));
     found
@@ -262,26 +233,34 @@ fn request_and_settle(
     sb: &SuperBlock,
     dir: &Dentry,
     named: Named<'_>,
-    (expired, version): (Option<&Dentry>, u64),
+    mut next: NextNames<'_>,
+    (expired, moment): (Option<&Dentry>, Moment),
     request: &Request,
 ) -> Found {
     let invalidations = sb.invalidations();
-    let reply = fetch_name(sb, dir, named.name, expired, request);
-    match lock_name(sb, dir, named.hash) {
-        Err(errno) => (LookupResult::Failed(errno), None),
-        Ok(_held) if sb.versions.of(dir) != version => (LookupResult::Again, None),
+    let reply = fetch_name(sb, dir, named.name, expired, (request, &mut next));
+    let (found, began) = match lock_name(sb, dir, named.hash) {
+        Err(errno) => ((LookupResult::Failed(errno), None), None),
+        Ok(_held) if sb.versions.of(dir) != moment.version() => ((LookupResult::Again, None), None),
         // Another thread has asked, too, and has used its answer.
-        Ok(_held) if !is_same(sb.cached(dir, named), expired) => (LookupResult::There, None),
+        Ok(_held) if !is_same(sb.cached(dir, named), expired) => ((LookupResult::There, None), None),
         Ok((mut held, names)) => {
             let at = NameAt { dir, names: names.as_ref(), named };
-            let answer = settle(sb, held.may_evict(), at, reply);
+            // If the name was not in the cache meanwhile, what is below it did not change.
+            let was_absent = sb.versions.moment_of(dir) == moment;
+            let (answer, began) = settle(sb, held.may_evict(), at, reply);
             let entry = sb.cached(dir, named);
             expire_if_invalidated(sb, invalidations, entry);
             // This thread uses the fresh answer even if it is valid for no time at all.
             let is_there = matches!(answer, LookupResult::There);
-            (answer, entry.filter(|entry| is_there && is_positive(entry)).and_then(|entry| sb.pin(entry)))
+            let entry = entry.filter(|entry| is_there && is_positive(entry)).and_then(|entry| sb.pin(entry));
+            ((answer, entry), began.filter(|_| was_absent))
         }
+    };
+    if let (Some(entry), Some(began)) = (&found.1, began) {
+        unasked::learn_next(sb, entry, began, invalidations, &next);
     }
+    found
 }
 
 /// The file system's answer about a name.
@@ -292,25 +271,36 @@ struct Answer {
 }
 
 /// The file system's answer about a name: by `revalidate` if it has an expired entry, else by `lookup`.
-fn fetch_name(sb: &SuperBlock, dir: &Dentry, name: &[u8], stale: Option<&Dentry>, request: &Request) -> Answer {
+fn fetch_name(
+    sb: &SuperBlock,
+    dir: &Dentry,
+    name: &[u8],
+    stale: Option<&Dentry>,
+    (request, next): (&Request, &mut NextNames<'_>),
+) -> Answer {
     let old = stale.and_then(Dentry::inode);
     let before = old.map(Inode::before_request);
     let Some(inode) = dir.inode() else { return Answer { found: Err(Errno::ENOENT), before } };
     let found = match old.map(|old| sb.fs().revalidate(request, inode, name, old)) {
-        None | Some(Err(Errno::ENOENT | Errno::ESTALE)) => sb.fs().lookup(request, inode, name),
+        None | Some(Err(Errno::ENOENT | Errno::ESTALE)) => sb.fs().lookup(request, inode, name, next),
         Some(found) => found,
     };
     Answer { found, before }
 }
 
-/// Puts the file system's answer about a locked name into the cache.
-fn settle(sb: &SuperBlock, may_evict: &mut MayEvict, at: NameAt<'_, '_>, answer: Answer) -> LookupResult {
+/// Puts the file system's answer about a locked name into the cache. Returns the moment at which a new directory began, too.
+fn settle(
+    sb: &SuperBlock,
+    may_evict: &mut MayEvict,
+    at: NameAt<'_, '_>,
+    answer: Answer,
+) -> (LookupResult, Option<Moment>) {
     let NameAt { dir, names, named } = at;
     let Answer { found, before } = answer;
     let new = match found {
         Ok(new) => Some(new),
         Err(Errno::ENOENT) => None,
-        Err(errno) => return LookupResult::Failed(errno),
+        Err(errno) => return (LookupResult::Failed(errno), None),
     };
     if let Some(old) = sb.cached(dir, named) {
         let stays = match (&new, old.inode()) {
@@ -319,24 +309,30 @@ fn settle(sb: &SuperBlock, may_evict: &mut MayEvict, at: NameAt<'_, '_>, answer:
         };
         if let Some(new) = new.as_ref().filter(|_| stays) {
             sb.refresh(old, new, before.as_ref());
-            return LookupResult::There;
+            return (LookupResult::There, None);
         }
         if !sb.prune(names, dir, old, named.hash) {
-            return LookupResult::There;
+            return (LookupResult::There, None);
         }
     }
     match new {
         Some(new) => match insert(sb, may_evict, at, &new) {
-            Ok(()) => LookupResult::There,
-            Err(errno) => LookupResult::Failed(errno),
+            Ok(began) => (LookupResult::There, began),
+            Err(errno) => (LookupResult::Failed(errno), None),
         },
         None => {
-            // Without a free slot the name is looked up again next time.
-            if let Ok(slot) = slot_at(sb, SlotKind::Negative, at, may_evict) {
-                sb.add_negative(names, slot, dir, named, sb.valid_in(dir));
-            }
-            LookupResult::Absent
+            insert_absent(sb, may_evict, at);
+            (LookupResult::Absent, None)
         }
+    }
+}
+
+/// Adds a name that does not exist.
+pub(super) fn insert_absent(sb: &SuperBlock, may_evict: &mut MayEvict, at: NameAt<'_, '_>) {
+    let NameAt { dir, names, named } = at;
+    // Without a free slot the name is looked up again next time.
+    if let Ok(slot) = slot_at(sb, SlotKind::Negative, at, may_evict) {
+        sb.add_negative(names, slot, dir, named, sb.valid_in(dir));
     }
 }
 
@@ -353,7 +349,8 @@ fn slot_at<'s>(
     if at.names.is_some() { sb.slot(kind) } else { sb.slot_in(kind, at.dir, may_evict) }
 }
 
-/// Adds a name from the file system's answer: of an inode that is cached by its node, or of a new one.
+/// Adds a name from the file system's answer: of an inode that is cached by its node, or of a new one. Returns the moment at
+/// which a new directory began: before another thread could find it.
 ///
 /// # Errors
 /// `ENOMEM`: the budget is used up and every entry is held.
@@ -362,10 +359,13 @@ pub(super) fn insert(
     may_evict: &mut MayEvict,
     at: NameAt<'_, '_>,
     new: &NewInode,
-) -> Result<(), Errno> {
+) -> Result<Option<Moment>, Errno> {
     let NameAt { dir, names, named } = at;
     let slot = slot_at(sb, SlotKind::Entry, at, may_evict)?;
-    let Err((slot, inode)) = sb.add_unless_there(names, slot, dir, named, &new.into()) else { return Ok(()) };
+    let began = sb.versions.moment_of(slot.dentry());
+    let Err((slot, inode)) = sb.add_unless_there(names, slot, dir, named, &new.into()) else {
+        return Ok(new.attr.is_dir().then_some(began));
+    };
     let first = dentry_beside(&inode);
     if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
         // A directory that moved behind the cache: its former name is stale.
@@ -373,7 +373,7 @@ pub(super) fn insert(
         sb.inodes.note_double();
         sb.put_inode(inode);
         sb.add_in(&sb.domain.read(), names, slot, dir, named, &new.into());
-        return Ok(());
+        return Ok(None);
     }
     inode.learn_reply(&sb.paths, &new.attr, None);
     if new.valid != Valid::UntilInvalidated {
@@ -384,7 +384,7 @@ pub(super) fn insert(
     sb.renew_acls(first, &inode, acls_of(new));
     sb.set_valid(&inode, new.valid);
     sb.add_alias(names, slot, dir, named, inode, new.valid);
-    Ok(())
+    Ok(None)
 }
 
 /// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays for as long as it
@@ -418,8 +418,8 @@ fn find_name<'r>(
     }
     sb.fallbacks.this().count_asked();
     let invalidations = sb.invalidations();
-    let reply = fetch_name(sb, dir, named.name, cached, &request());
-    if let LookupResult::Failed(errno) = settle(sb, may_evict, at, reply) {
+    let reply = fetch_name(sb, dir, named.name, cached, (&request(), &mut NextNames::none()));
+    if let (LookupResult::Failed(errno), _) = settle(sb, may_evict, at, reply) {
         return Err(errno);
     }
     let entry = sb.cached(dir, named);
@@ -444,7 +444,7 @@ pub(crate) fn stale_dir<'r>(
 
 /// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its answer
 /// may be from before.
-fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: Option<&Dentry>) {
+pub(super) fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: Option<&Dentry>) {
     if is_invalidated(sb, invalidations) {
         entry.into_iter().for_each(|entry| entry.expire(&sb.paths));
     }

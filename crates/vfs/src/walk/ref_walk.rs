@@ -321,7 +321,7 @@ impl RefWalk {
                 }
             }
             name => {
-                self.here = Here::Counted(self.child(name)?);
+                self.here = Here::Counted(self.child(name, &self.rest[end..])?);
                 self.is_new = true;
                 self.cross()?;
             }
@@ -380,7 +380,7 @@ impl RefWalk {
             }
         };
         let dir = Here::Counted(dir);
-        let found = lookup::find_held(&dir, &name, &self.request())?.ok_or(Errno::ENOENT)?;
+        let found = lookup::find_held(&dir, &name, &[], &self.request())?.ok_or(Errno::ENOENT)?;
         self.here = Here::Counted(self.beside(found));
         self.is_new = true;
         // Just revalidated, so it is accepted even if it is valid for no time at all.
@@ -418,15 +418,15 @@ impl RefWalk {
         check_up(&up.place(), &self.root.place(), self.resolve, is_within).unwrap_or(Ok(()))
     }
 
-    /// The entry `name`, from the cache or from the file system.
-    fn child(&self, name: &[u8]) -> Result<OwnedPlace, Errno> {
+    /// The entry `name`, from the cache or from the file system. `next`: the path behind it.
+    fn child(&self, name: &[u8], next: &[u8]) -> Result<OwnedPlace, Errno> {
         if !self.here().object().is_hashed() {
             return Err(Errno::ENOENT);
         }
         if name.len() > NAME_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        let entry = lookup::find_held(&self.here, name, &self.request())?;
+        let entry = lookup::find_held(&self.here, name, next, &self.request())?;
         entry.map(|entry| self.beside(entry)).ok_or(Errno::ENOENT)
     }
 

@@ -22,9 +22,11 @@
 use crate::base::errno::Errno;
 use crate::base::name::NAME_MAX;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{NewInode, Valid};
+use crate::dcache::fs::{NewInode, NextNames, Valid};
 use crate::dcache::reclaim::MayEvict;
+use crate::dcache::slot::CountedDentry;
 use crate::dcache::superblock::SuperBlock;
+use crate::dcache::versions::Moment;
 use crate::walk::lookup::{self, NameAt};
 
 /// Puts the inodes of the names `listed` of the locked directory `dir` into the cache. They are the answers to a request that began
@@ -40,7 +42,8 @@ pub(crate) fn learn_listed<'n>(
         return;
     }
     for (name, new) in listed.clone() {
-        if is_name(name) && learn(sb, may_evict, dir, name, new).is_err() {
+        let at = NameAt { dir, names: None, named: sb.named(name) };
+        if is_name(name) && learn(sb, may_evict, at, new).is_err() {
             // The cache is full, and its entries are held.
             break;
         }
@@ -65,34 +68,89 @@ fn is_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..") && name.len() <= NAME_MAX && !name.iter().any(|byte| matches!(byte, 0 | b'/'))
 }
 
-/// Puts one answer into the cache, unless that may have a newer one.
+/// Puts one answer into the cache, unless that may have a newer one. Returns the moment at which a new directory began.
 ///
 /// # Errors
 /// `ENOMEM`: the cache is full, and its entries are held.
-fn learn(sb: &SuperBlock, may_evict: &mut MayEvict, dir: &Dentry, name: &[u8], new: &NewInode) -> Result<(), Errno> {
+fn learn(
+    sb: &SuperBlock,
+    may_evict: &mut MayEvict,
+    at: NameAt<'_, '_>,
+    new: &NewInode,
+) -> Result<Option<Moment>, Errno> {
+    let NameAt { dir, names, named } = at;
     if new.valid == Valid::For(0) {
-        return Ok(());
+        return Ok(None);
     }
-    let at = NameAt { dir, names: None, named: sb.named(name) };
-    match sb.cached(dir, at.named) {
+    match sb.cached(dir, named) {
         Some(entry) if has_inode(entry) => {
             if !lookup::is_good(entry) {
                 renew(sb, entry, new);
             }
-            return Ok(());
+            return Ok(None);
         }
         // The answer of an earlier request.
-        Some(entry) if !sb.prune(None, dir, entry, at.named.hash) => return Ok(()),
+        Some(entry) if !sb.prune(names, dir, entry, named.hash) => return Ok(None),
         _ => {}
     }
     if let Some(inode) = sb.inodes.get(sb, new.node) {
         let is_alias = !new.attr.is_dir() && inode.before_request().is_of(&new.attr);
         sb.put_inode(inode);
         if !is_alias {
-            return Ok(());
+            return Ok(None);
         }
     }
     lookup::insert(sb, may_evict, at, new)
+}
+
+/// Puts the answers about the names behind `first` into the cache. They came with the answer about `first`, a directory that was
+/// not in the cache until then, and that began at the moment `began`; the request was sent after so many `invalidations`.
+pub(super) fn learn_next(
+    sb: &SuperBlock,
+    first: &CountedDentry,
+    mut began: Moment,
+    invalidations: u64,
+    next: &NextNames<'_>,
+) {
+    let mut above: Option<CountedDentry> = None;
+    for (name, answer) in next.names().zip(next.answers()) {
+        let dir = above.as_ref().unwrap_or(first).get(sb);
+        let Some((entry, its_begin)) = learn_in(sb, dir, began, invalidations, name, answer.as_ref()) else { break };
+        began = its_begin;
+        above.replace(entry).into_iter().for_each(|entry| sb.unpin(entry));
+    }
+    above.into_iter().for_each(|entry| sb.unpin(entry));
+}
+
+/// Puts the answer about a name of `dir`, which began at the moment `began`, into the cache. Returns the directory that the name
+/// leads to, if it is new.
+fn learn_in(
+    sb: &SuperBlock,
+    dir: &Dentry,
+    began: Moment,
+    invalidations: u64,
+    name: &[u8],
+    answer: Option<&NewInode>,
+) -> Option<(CountedDentry, Moment)> {
+    if !is_name(name) {
+        return None;
+    }
+    let named = sb.named(name);
+    let (mut held, names) = lookup::lock_name(sb, dir, named.hash).ok()?;
+    if sb.versions.moment_of(dir) != began || sb.cached(dir, named).is_some() {
+        return None;
+    }
+    let at = NameAt { dir, names: names.as_ref(), named };
+    let its_begin = match answer {
+        Some(new) => learn(sb, held.may_evict(), at, new).ok()?,
+        None => {
+            lookup::insert_absent(sb, held.may_evict(), at);
+            None
+        }
+    };
+    let entry = sb.cached(dir, named);
+    lookup::expire_if_invalidated(sb, invalidations, entry);
+    Some((sb.pin(entry?)?, its_begin?))
 }
 
 /// Begins the time of validity of an expired entry again, if it is as the answer.

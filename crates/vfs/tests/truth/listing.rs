@@ -20,6 +20,7 @@ const fn options(names_in_cache: bool, keeps_listings: bool) -> StoreOptions {
         keeps_listings,
         reports_attributes: false,
         lists_attributes: true,
+        answers_ahead: true,
         valid: Valid::UntilInvalidated,
     }
 }
@@ -189,7 +190,7 @@ fn next_names(dir: &OpenFile) -> Vec<String> {
 fn check_beside_changes(what: &str, options: StoreOptions, seed: u64) {
     let label = format!("{what}, seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
-    let length = random.usize(..if seed % 6 == 0 { 2500 } else { 250 });
+    let length = random.usize(..if seed.is_multiple_of(6) { 2500 } else { 250 });
     let case = Case::new(options, length);
     let before = case.vfs.stats().held;
     let dir = case.open();
