@@ -316,7 +316,10 @@ mod tests {
     fn a_crew_that_needs_a_spare_thread_gets_it_before_all_hang() {
         let crews = Crews::new(1, [(3, 4)]);
         let (hired, hires) = channel();
-        let hire = |at| Ok(hired.send(at).unwrap());
+        let hire = |at| {
+            hired.send(at).unwrap();
+            Ok(())
+        };
         let member = Member::new(&crews, 0);
         std::thread::scope(|scope| {
             scope.spawn(|| crews.lead(&Orders { hire: &hire, calm: None, rouse: &|_| {} }));
