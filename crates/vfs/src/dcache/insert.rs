@@ -268,8 +268,7 @@ impl SuperBlock {
         dentry.set_object(object.with(ObjectFlags::HASHED | cold | checked));
         dentry.count.revive(1);
         insert_child(dir, dentry, names);
-        let is_complete = dir.object().is_complete();
-        if !is_complete {
+        if !dir.object().is_complete() {
             // In the write section: a thread that finds the inode by its node, and lets this name expire, waits for its end.
             set_expiry(dentry, valid);
         }
