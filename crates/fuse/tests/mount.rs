@@ -8,6 +8,8 @@ mod carriers;
 mod close_errors;
 #[path = "mount/copies.rs"]
 mod copies;
+#[path = "mount/durable.rs"]
+mod durable;
 #[path = "mount/fallbacks.rs"]
 mod fallbacks;
 #[path = "mount/inode_flags.rs"]
