@@ -68,7 +68,7 @@ impl RamLimits {
     /// The limits that a tmpfs has by default: half of the machine's memory, and an inode for each two pages of memory.
     #[must_use]
     pub fn tmpfs() -> Self {
-        let half = prim::mem::total_bytes() / 2;
+        let half = half_of_machine();
         Self { bytes: Some(half), inodes: Some(half / PAGE_BYTES), per_user: None }
     }
 }
@@ -76,9 +76,14 @@ impl RamLimits {
 impl Default for RamLimits {
     /// Half of the machine's memory for contents, and as many names as fit into that half: 4 million for each GiB of it.
     fn default() -> Self {
-        let half = prim::mem::total_bytes() / 2;
+        let half = half_of_machine();
         Self { bytes: Some(half), inodes: Some(half / NAME_BYTES), per_user: None }
     }
+}
+
+/// In bytes of whole pages: the machine may have an odd number of them.
+fn half_of_machine() -> u64 {
+    prim::mem::total_bytes() / 2 / PAGE_BYTES * PAGE_BYTES
 }
 
 /// An amount of storage.
