@@ -177,6 +177,15 @@ impl<R: Rank> Checker<R> {
         Ranked { guard, _held: self.acquire(rank) }
     }
 
+    /// The same beside other locks of the rank.
+    ///
+    /// # Panics
+    /// As [`acquire_nested`](Self::acquire_nested).
+    #[inline(always)]
+    pub fn taken_nested<G>(&self, rank: R, guard: G) -> Ranked<'_, R, G> {
+        Ranked { guard, _held: self.acquire_nested(rank) }
+    }
+
     /// Panics if the thread holds a lock of `first_refused` or further down.
     #[inline(always)]
     fn check(&self, rank: R, first_refused: usize) {

@@ -78,6 +78,7 @@
 //! ```
 
 use crate::seqcount::SeqCount;
+use crate::zeroed::Zeroes;
 use core::hint::cold_path;
 use core::marker::PhantomData;
 use prim::atomic::{
@@ -106,6 +107,9 @@ pub struct SeqRwLock {
     count: Lines<SeqCount>,
     lock: Lines<Lock>,
 }
+
+// SAFETY: atomics, of which zeros are the free lock and the count 0.
+unsafe impl Zeroes for SeqRwLock {}
 
 /// Two cache lines, for the prefetcher fetches in pairs.
 #[derive(Debug, Default)]

@@ -211,9 +211,22 @@ const RENAME_OWN: Operation = Operation {
 };
 const RENAME_COMMON: Operation = Operation {
     name: "rename in a common directory",
-    before: |_| {},
-    act: |a| rename(a, &common(a, "file"), &common(a, "moved")),
-    after: |a| rename(a, &common(a, "moved"), &common(a, "file")),
+    // By the actor: neighbouring entries are on one shelf of a split directory.
+    before: |a| create(a, &common(a, "old")),
+    act: |a| rename(a, &common(a, "old"), &common(a, "moved")),
+    after: |a| unlink(a, &common(a, "moved")),
+};
+const MOVE_TO_COMMON: Operation = Operation {
+    name: "move from a private directory to a common one",
+    before: |a| create(a, &own(a, "old")),
+    act: |a| rename(a, &own(a, "old"), &common(a, "moved")),
+    after: |a| unlink(a, &common(a, "moved")),
+};
+const REPLACE_COMMON: Operation = Operation {
+    name: "rename over a private file in a common directory",
+    before: |a| ["old", "new"].iter().for_each(|name| create(a, &common(a, name))),
+    act: |a| rename(a, &common(a, "new"), &common(a, "old")),
+    after: |a| unlink(a, &common(a, "old")),
 };
 
 const MISS_OWN: Operation = plain("miss a name in a private directory", |a| miss_own(a, 'f'));
@@ -261,6 +274,14 @@ const SPLIT_PAIRS: &[(Operation, Operation)] = &[
     (UNLINK_COMMON, UNLINK_COMMON),
     (STAT_OWN, CREATE_COMMON),
     (OPEN_OWN, UNLINK_COMMON),
+    (RENAME_COMMON, RENAME_COMMON),
+    (CREATE_COMMON, RENAME_COMMON),
+    (UNLINK_COMMON, RENAME_COMMON),
+    (STAT_OWN, RENAME_COMMON),
+    (REPLACE_COMMON, REPLACE_COMMON),
+    (REPLACE_COMMON, RENAME_COMMON),
+    (MOVE_TO_COMMON, MOVE_TO_COMMON),
+    (MOVE_TO_COMMON, REPLACE_COMMON),
     (MISS_COMMON, MISS_COMMON),
 ];
 

@@ -6,8 +6,9 @@
 //! system keeps the rest: contents, extended attributes, and the names unless it leaves them in the cache.
 //!
 //! # How it is locked
-//! Calls that change a directory come with that directory's lock held, so they may block but must not call
-//! back into the VFS. Calls that change a file's contents come with the file's data lock held.
+//! Calls that change a directory come with that directory's lock held, or that of the names
+//! ([`FsTraits::changes_in_parallel`]), so they may block but must not call back into the VFS. Calls that change a file's
+//! contents come with the file's data lock held.
 //! [`FileSystem::lookup`] comes without a lock from a walk: lookups of different names of one directory run in parallel,
 //! also with changes of that directory. Its answer is discarded if the directory changed meanwhile. (An operation that
 //! changes the name sends the lookup under the directory's lock.) `docs/semantics.md` has a table of all methods.

@@ -117,7 +117,7 @@ mod tests {
         std::thread::scope(|scope| {
             let marking = scope.spawn(|| Mountpoints::default().mark(&sb, point).map(drop));
             prim::hint::spin_until(|| has_sleeper(old));
-            let end = |dir| MoveEnd { dir, named: sb.named(b"m") };
+            let end = |dir| MoveEnd { dir, named: sb.named(b"m"), names: None };
             sb.move_entry(end(old), end(new), point, None, 0);
             drop(lock_of_old);
             // The directory of the name is still locked here: its entry may not become a mount point.

@@ -1,24 +1,34 @@
 //! Entries that move: rename and exchange.
 //!
-//! While names are in motion, the renaming thread is inside the rename sequences of both directories, so that
+//! While names are in motion, the renaming thread is inside the rename sequences of both names, so that
 //! a search that missed detects it. It is also inside the write sections of the entries, so that walks and
 //! reverse paths detect it.
+//!
+//! An entry that takes a name from another one takes its place in the listing. Without one it gets a new place.
 
 use crate::base::name::Named;
 use crate::base::rank::Rank;
-use crate::dcache::children::{insert_child, remove_child};
+use crate::dcache::children::{exchange_children, insert_child, remove_child, replace_child};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::object::ObjectFlags;
 use crate::dcache::slot::{entry_hash, link};
+use crate::dcache::split::Names;
 use crate::dcache::superblock::SuperBlock;
 use crate::dcache::whole_path::Moving;
 use sync::{SeqRwLock, SeqRwWriteGuard};
 
-/// One end of a move: a locked directory, and a name in it.
+/// One end of a move: a name in a directory, which is locked, or `names` of it.
 #[derive(Clone, Copy)]
 pub(crate) struct MoveEnd<'a> {
     pub(crate) dir: &'a Dentry,
     pub(crate) named: Named<'a>,
+    pub(crate) names: Option<&'a Names<'a>>,
+}
+
+impl<'a> MoveEnd<'a> {
+    fn hashed(&self) -> (&'a Dentry, u64) {
+        (self.dir, self.named.hash)
+    }
 }
 
 impl SuperBlock {
@@ -32,7 +42,7 @@ impl SuperBlock {
         target: Option<(&Dentry, i32)>,
         now: i64,
     ) {
-        self.in_motion(old.dir, new.dir, || {
+        self.in_motion(old, new, || {
             let guard = self.domain.read();
             let dentry = Moving::begin(&self.paths, dentry);
             let target = target.map(|(target, _)| Moving::leave(&self.paths, target));
@@ -48,18 +58,20 @@ impl SuperBlock {
                 self.unlink_chain(&target, new);
             }
         });
-        remove_child(old.dir, dentry, None);
-        insert_child_again(new.dir, dentry);
-        if let Some((target, links)) = target {
-            remove_child(new.dir, target, None);
-            self.release(new.dir, target, links, now);
+        remove_child(old.dir, dentry, old.names);
+        match target {
+            Some((target, links)) => {
+                replace_child(new.dir, target, dentry, new.names);
+                self.release(new.dir, target, links, now);
+            }
+            None => insert_child_again(new, dentry),
         }
         self.changed(old.dir, new.dir);
     }
 
-    /// Exchanges `a` and `b`, which lie at `at_a` and `at_b`.
+    /// Exchanges `a` and `b`, which lie at `at_a` and `at_b`, in directories that are locked whole.
     pub(crate) fn exchange_entries(&self, at_a: MoveEnd<'_>, a: &Dentry, at_b: MoveEnd<'_>, b: &Dentry) {
-        self.in_motion(at_a.dir, at_b.dir, || {
+        self.in_motion(at_a, at_b, || {
             let guard = self.domain.read();
             let (a, b) = (Moving::begin(&self.paths, a), Moving::begin(&self.paths, b));
             self.unlink_chain(&a, at_a);
@@ -69,10 +81,8 @@ impl SuperBlock {
             link(self.table(), &self.domain, &guard, &a, entry_hash(at_b.dir, at_b.named.hash));
             link(self.table(), &self.domain, &guard, &b, entry_hash(at_a.dir, at_a.named.hash));
         });
-        remove_child(at_a.dir, a, None);
-        remove_child(at_b.dir, b, None);
-        insert_child_again(at_b.dir, a);
-        insert_child_again(at_a.dir, b);
+        debug_assert!(at_a.names.is_none() && at_b.names.is_none());
+        exchange_children([at_a.dir, at_b.dir], [a, b]);
         self.changed(at_a.dir, at_b.dir);
     }
 
@@ -90,10 +100,10 @@ impl SuperBlock {
         debug_assert!(removed, "a hashed entry is on the chain of its name");
     }
 
-    /// Runs `f` inside the rename sequences of both directories, which excludes reverse paths that block them.
-    fn in_motion(&self, a: &Dentry, b: &Dentry, f: impl FnOnce()) {
+    /// Runs `f` inside the rename sequences of both names, which excludes reverse paths that block them.
+    fn in_motion(&self, a: MoveEnd<'_>, b: MoveEnd<'_>, f: impl FnOnce()) {
         let _ranked = self.ranks.acquire(Rank::Renames);
-        let (first, second) = self.renames.of_both(a, b);
+        let (first, second) = self.renames.of_both(a.hashed(), b.hashed());
         let _first = self.lock_renames(first);
         let _second = second.map(|second| self.lock_renames(second));
         f();
@@ -112,11 +122,11 @@ impl SuperBlock {
 }
 
 /// [`insert_child`] for an entry that was one before: where the file system lists, its `cookie` is a time and stays.
-fn insert_child_again(dir: &Dentry, dentry: &Dentry) {
+fn insert_child_again(at: MoveEnd<'_>, dentry: &Dentry) {
     use prim::atomic::Ordering::Relaxed;
     let until = dentry.cookie.load(Relaxed);
-    insert_child(dir, dentry, None);
-    if !dir.object().is_complete() {
+    insert_child(at.dir, dentry, at.names);
+    if !at.dir.object().is_complete() {
         dentry.cookie.store(until, Relaxed);
     }
 }

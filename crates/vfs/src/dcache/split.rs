@@ -10,10 +10,12 @@
 //! decides which one it is. A thread gets slots that lie side by side, so it mostly works on shelves that no other
 //! thread uses. Entries from before stay on the directory's list. A thread takes one off it with the locks of the
 //! shelves that the entry and its two neighbours would have. A merge sorts what is on the shelves and puts it before
-//! the list, whose cookies are lower.
+//! the list, whose cookies are lower. An entry that is renamed over another one takes that one's place and cookie, also on
+//! its shelf. So the cookie, and not the address, shows which shelf an entry is on.
 //!
-//! What one thread does to one name is the same code with either lock ([`NameLock`]). Everything else needs the
-//! directory *whole*: [`SuperBlock::lock_dir`] takes its lock, merges the stripes, and ends the split.
+//! What one thread does to one name, or a rename to two ([`two_names`]), is the same code with either lock ([`NameLock`]).
+//! Everything else needs the directory *whole*: [`SuperBlock::lock_dir`] takes its lock, merges the stripes, and ends the
+//! split.
 //!
 //! A directory of a file system that keeps its own names is split for lookups alone ([`lookups`]).
 //!
@@ -46,9 +48,11 @@
 
 mod lookups;
 mod names;
+mod two_names;
 
 pub(crate) use lookups::SplitHold;
 pub(crate) use names::{Names, Shelf, Stripe};
+pub(crate) use two_names::TwoNames;
 
 use crate::base::attr::{Attr, S_IFDIR, S_IFMT};
 use crate::base::rank::{Locked, Rank};
@@ -73,7 +77,7 @@ pub(crate) const WIDTH: usize = if cfg!(loom) { 2 } else { 512 };
 /// there may be many.
 const SLOTS: [usize; 2] = if cfg!(loom) { [1, 1] } else { [32, 4] };
 
-/// How often threads must have waited for a directory's lock, in one period, before it is split.
+/// How often threads must have waited for a directory's lock, or found it taken, in one period, before it is split.
 const MANY: u32 = 16;
 
 /// Nanoseconds of a period, as a power of two: 4 ms.
@@ -147,6 +151,11 @@ struct Sums {
 /// The stripe of a name with the hash `hash`: not by the bits that choose its bucket.
 fn stripe_of(hash: u64) -> usize {
     (hash >> 40) as usize % WIDTH
+}
+
+/// Whether names with these hashes have one stripe in a directory.
+pub(crate) fn share_stripe([one, other]: [u64; 2]) -> bool {
+    stripe_of(one) == stripe_of(other)
 }
 
 impl Slot {
@@ -239,17 +248,25 @@ impl Splits {
         seq: u32,
         hash: u64,
     ) -> Option<(MutexGuard<'g, ()>, StripeAt)> {
-        let at = StripeAt { slot: self.slot_of(dir), stripe: stripe_of(hash) };
-        let slot = &self.slots[at.slot];
-        if !slot.serves(dir) {
-            return None;
-        }
-        let lock = &self.stripe(at).lock;
+        let at = self.stripe_in(dir, hash)?;
+        let held = self.try_at(dir, at)?;
+        (!dir.seq.retry(seq)).then_some((held, at))
+    }
+
+    /// Takes the lock of a stripe, if the directory `dir` has it. Waits for a while if another thread has the lock.
+    fn try_at(&self, dir: &Dentry, at: StripeAt) -> Option<MutexGuard<'_, ()>> {
+        let lock = self.lock_at(at);
         let held = (0..TRIES).find_map(|_| {
             spin_until_bounded(TURNS, || lock.is_free());
             lock.try_lock()
         })?;
-        (slot.serves(dir) && !dir.seq.retry(seq)).then_some((held, at))
+        self.slots[at.slot].serves(dir).then_some(held)
+    }
+
+    /// The stripe of the name with the hash `hash` in `dir`, if the directory is split.
+    fn stripe_in(&self, dir: &Dentry, hash: u64) -> Option<StripeAt> {
+        let slot = self.slot_of(dir);
+        self.slots[slot].serves(dir).then(|| StripeAt { slot, stripe: stripe_of(hash) })
     }
 }
 
@@ -286,6 +303,22 @@ impl SuperBlock {
         let Some(splits) = self.splits.as_deref() else {
             return NameLock::new(self.ranks.lock(Rank::Directory, &dir.lock), None);
         };
+        let (lock, slot) = self.lock_or_split(splits, dir, waited);
+        let Some(slot) = slot else { return NameLock::new(self.ranks.taken(Rank::Directory, lock), None) };
+        let at = StripeAt { slot, stripe: stripe_of(hash) };
+        let stripe = self.ranks.take(Rank::Directory, splits.lock_at(at));
+        MutexGuard::lend(lock);
+        NameLock::new(self.ranks.taken(Rank::Directory, stripe), Some(splits.names(at)))
+    }
+
+    /// Locks the directory `dir`, and splits it if threads often waited for it. Returns its slot if it is split. The caller adds the rank
+    /// of the lock, or lends it.
+    fn lock_or_split<'a>(
+        &'a self,
+        splits: &Splits,
+        dir: &'a Dentry,
+        waited: bool,
+    ) -> (MutexGuard<'a, ()>, Option<usize>) {
         let slot = splits.slot(dir);
         let wants = waited && !slot.owner.is(dir) && (slot.waits.note() || self.splits_always());
         if wants {
@@ -297,13 +330,7 @@ impl SuperBlock {
             self.split(slot, dir);
         }
         drop(ranked);
-        if !slot.owner.is(dir) {
-            return NameLock::new(self.ranks.taken(Rank::Directory, lock), None);
-        }
-        let at = StripeAt { slot: splits.slot_of(dir), stripe: stripe_of(hash) };
-        let stripe = self.ranks.take(Rank::Directory, &splits.stripe(at).lock);
-        MutexGuard::lend(lock);
-        NameLock::new(self.ranks.taken(Rank::Directory, stripe), Some(splits.names(at)))
+        (lock, slot.owner.is(dir).then(|| splits.slot_of(dir)))
     }
 
     /// The attributes of `inode`, if it is that of a split directory.

@@ -57,7 +57,7 @@ pub(crate) struct SuperBlock {
     /// The number of the file system: `st_dev`.
     pub(crate) dev: u64,
     pub(crate) rules: Option<Box<dyn NameRules>>,
-    /// Whether names are created and removed in the walk's read section: see [`FsTraits::never_waits`].
+    /// Whether names are created, renamed and removed in the walk's read section: see [`FsTraits::never_waits`].
     pub(crate) is_quick: bool,
     /// The directories that several threads change at once (see [`FsTraits::changes_in_parallel`]), or in which they look
     /// names up.

@@ -17,7 +17,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fallback::Fallbacks;
 use crate::dcache::mountpoints::Mountpoints;
 use crate::dcache::observer::Observers;
-use crate::dcache::slot::Table;
+use crate::dcache::slot::{Table, entry_hash};
 use crate::dcache::whole_path::{Options, WholePaths};
 use crate::notify::Watches;
 use crate::record_lock::RecordLocks;
@@ -25,6 +25,7 @@ use prim::PerCpu;
 use prim::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use sync::rcu::RcuDomain;
+use sync::zeroed::Zeroed;
 use sync::{Mutex, SeqLock, SeqRwLock, SeqRwReadGuard};
 
 /// Buckets of a new tree; it grows from there. 64 KiB, so that a few hundred threads that create and remove
@@ -67,46 +68,52 @@ pub(crate) struct Tree {
 #[repr(align(128))]
 pub(crate) struct PaddedSeqLock(pub(crate) SeqLock);
 
-/// Sequences of renames, in separate cache lines. A rename changes those of its directories; a search that
-/// missed reads its directory's. Renames in unrelated directories meet on one only by chance. A reverse path that was
-/// disturbed too often blocks the writers of the sequences of the directories on its way, and no other reader.
-pub(crate) struct Renames(Box<[SeqRwLock; RENAME_SEQS]>);
+/// Sequences of renames, in separate cache lines. A rename changes those of its two names; a search that missed reads that of
+/// its name. Renames of other names meet on one only by chance. A reverse path that was disturbed too often blocks the
+/// writers of the sequences of the names on its way, and no other reader.
+pub(crate) struct Renames(Zeroed<SeqRwLock>);
 
-/// Number of sequences of renames: the bits of a [`RenameSet`].
-const RENAME_SEQS: usize = if cfg!(loom) { 1 } else { 64 };
+/// Number of sequences of renames: the bits of a [`RenameSet`]. With 256 of them, 192 CPUs that rename to one directory wait for
+/// one another for a third of their time (the lab: `MWRM`). They take memory where they are used.
+const RENAME_SEQS: usize = if cfg!(loom) { 1 } else { 1024 };
 
-/// Directories, by their sequences of renames.
+/// Names in directories, by their sequences of renames.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct RenameSet(u64);
+pub(crate) struct RenameSet([u64; 16]);
 
 impl RenameSet {
-    /// Adds `dir`.
-    pub(crate) fn add(&mut self, dir: &Dentry) {
-        self.0 |= 1 << Renames::index(dir);
+    /// Adds the name with the hash `hash` in `dir`.
+    pub(crate) fn add(&mut self, dir: &Dentry, hash: u64) {
+        let index = Renames::index(dir, hash);
+        self.0[index / 64] |= 1 << (index % 64);
     }
 
     /// Whether it contains all of `other`.
     pub(crate) fn contains(self, other: Self) -> bool {
-        other.0 & !self.0 == 0
+        self.union(other) == self
     }
 
     /// Those of both.
     pub(crate) fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        Self(core::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    fn has(self, index: usize) -> bool {
+        self.0[index / 64] >> (index % 64) & 1 != 0
     }
 }
 
 impl Renames {
     fn new() -> Self {
-        Self(Box::new(core::array::from_fn(|_| SeqRwLock::new())))
+        Self(Zeroed::new(RENAME_SEQS).expect("memory"))
     }
 
-    /// Blocks renames out of and into the directories of `set`, in the order that renames lock in. Other callers of this
+    /// Blocks renames from and to the names of `set`, in the order that renames lock in. Other callers of this
     /// may come in too. The caller has acquired [`Rank::Renames`] of `ranks`.
     pub(crate) fn block(&self, set: RenameSet, ranks: &Ranks) -> Vec<SeqRwReadGuard<'_>> {
         // A thread must not allocate while it holds a spinning lock, so the vector gets its room now.
-        let mut held = Vec::with_capacity(set.0.count_ones() as usize);
-        let wanted = self.0.iter().enumerate().filter(|(index, _)| set.0 >> index & 1 != 0);
+        let mut held = Vec::with_capacity(set.0.iter().map(|word| word.count_ones() as usize).sum());
+        let wanted = self.0.get().iter().enumerate().filter(|(index, _)| set.has(*index));
         held.extend(
             wanted.map(|(_, sequence)| {
                 ranks.take_by(Rank::Renames, || sequence.try_read_lock(), || sequence.read_lock())
@@ -115,21 +122,22 @@ impl Renames {
         held
     }
 
-    fn index(dir: &Dentry) -> usize {
-        let line = core::ptr::from_ref(dir) as usize >> 6;
-        (line ^ line >> 6 ^ line >> 12) % RENAME_SEQS
+    /// By bits of the hash that choose neither the bucket nor the stripe alone.
+    fn index(dir: &Dentry, hash: u64) -> usize {
+        (entry_hash(dir, hash).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48) as usize % RENAME_SEQS
     }
 
-    /// The sequence of the renames out of and into `dir`.
-    pub(crate) fn of(&self, dir: &Dentry) -> &SeqRwLock {
-        &self.0[Self::index(dir)]
+    /// The sequence of the renames from and to the name with the hash `hash` in `dir`.
+    pub(crate) fn of(&self, dir: &Dentry, hash: u64) -> &SeqRwLock {
+        &self.0.get()[Self::index(dir, hash)]
     }
 
-    /// The sequences of both directories in locking order; one if they share it.
-    pub(crate) fn of_both(&self, a: &Dentry, b: &Dentry) -> (&SeqRwLock, Option<&SeqRwLock>) {
-        let (a, b) = (Self::index(a), Self::index(b));
+    /// The sequences of two names in locking order; one if they share it.
+    pub(crate) fn of_both(&self, a: (&Dentry, u64), b: (&Dentry, u64)) -> (&SeqRwLock, Option<&SeqRwLock>) {
+        let (a, b) = (Self::index(a.0, a.1), Self::index(b.0, b.1));
         let (first, second) = (a.min(b), a.max(b));
-        (&self.0[first], (first != second).then(|| &self.0[second]))
+        let all = self.0.get();
+        (&all[first], (first != second).then(|| &all[second]))
     }
 }
 

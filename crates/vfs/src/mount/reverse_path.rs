@@ -4,10 +4,11 @@
 //! Optimistic first: a climb to the root collects the names without a lock, with the sequence of each entry
 //! on the way, and checks all sequences at the end. If they are unchanged, there was a moment, before the
 //! first check, when all names were these: a path is never a mixture. After a few tries the climb blocks
-//! mounts, and renames in the directories that the last try has passed, as a reader of their sequences
-//! ([`sync::SeqRwLock`]). Such climbs do not exclude one another, nor renames in other directories. If the
-//! way leads through another directory by then, the climb blocks that one too and repeats; each repetition
-//! adds a sequence, so it ends. Entries on the way are never locked.
+//! mounts, and renames of the names that the try before has passed, as a reader of their sequences
+//! ([`sync::SeqRwLock`]). Such climbs do not exclude one another, nor renames of most other names. If the
+//! way leads by another name by then, the climb blocks that one too and repeats; each repetition
+//! adds a sequence, so it ends. Entries on the way are never locked. A climb that blocks samples the sequence of each entry
+//! too: so name and parent are of one moment, in which a rename of that name was blocked if its sequence is one of those.
 //!
 //! # Where it comes from
 //! Linux's `d_path`: reverse paths that share `rename_lock` are of 2013 (Waiman Long). There it is one lock, and
@@ -44,20 +45,22 @@ pub(crate) fn path_of_mount(tree: &Tree, mount: MountRef<'_>, root: Place<'_>) -
 fn path(tree: &Tree, place: Place<'_>, root: Place<'_>, mark: &[u8]) -> Vec<u8> {
     let guard = tree.domain.read();
     let mut path = Vec::new();
-    let mut dirs = RenameSet::default();
     for _ in 0..TRIES {
         let mounts = tree.mount_seq.read_begin();
         let mut seen: Vec<(&Dentry, u32)> = Vec::new();
-        dirs = climb(&guard, place, root, mark, &mut path, |entry| seen.push((entry, entry.seq.begin())));
+        climb(&guard, place, root, mark, &mut path, |entry, path| {
+            seen.push((entry, entry.seq.begin()));
+            step_up(&guard, entry, path)
+        });
         let undisturbed = seen.iter().all(|(dentry, seq)| !dentry.seq.retry(*seq));
         if undisturbed && !tree.mount_seq.read_retry(mounts) {
             return path;
         }
     }
-    blocking_path(tree, &guard, place, root, mark, dirs)
+    blocking_path(tree, &guard, place, root, mark, RenameSet::default())
 }
 
-/// The same, with mounts blocked, and renames in `dirs` and in what else the way leads through. Waits inside a read section,
+/// The same, with mounts blocked, and renames of `names` and of what else the way leads by. Waits inside a read section,
 /// but only for writers that wait for no reader of RCU.
 #[cold]
 fn blocking_path(
@@ -66,35 +69,54 @@ fn blocking_path(
     place: Place<'_>,
     root: Place<'_>,
     mark: &[u8],
-    mut dirs: RenameSet,
+    mut names: RenameSet,
 ) -> Vec<u8> {
     // A thread must not allocate while it holds a spinning lock. Only a longer path makes it do so.
     let mut path = Vec::with_capacity(PATH_MAX);
     loop {
         let _ranked = tree.ranks.acquire(Rank::Renames);
-        let _renames = tree.renames.block(dirs, &tree.ranks);
+        let _renames = tree.renames.block(names, &tree.ranks);
         let _mounts = tree.mount_seq.read_lock();
-        let passed = climb(guard, place, root, mark, &mut path, |_| ());
-        if dirs.contains(passed) {
+        let mut passed = RenameSet::default();
+        climb(guard, place, root, mark, &mut path, |entry, path| {
+            let len = path.len();
+            loop {
+                let seq = entry.seq.begin();
+                let parent = step_up(guard, entry, path);
+                let hash = parent.map(|parent| entry.filed_hash_rcu(parent, tree.key, guard));
+                if !entry.seq.retry(seq) {
+                    parent.zip(hash).into_iter().for_each(|(parent, hash)| passed.add(parent, hash));
+                    return parent;
+                }
+                path.truncate(len);
+            }
+        });
+        if names.contains(passed) {
             return path;
         }
-        dirs = dirs.union(passed);
+        names = names.union(passed);
     }
 }
 
-/// Collects names from `place` up to `root`, or as far as possible, into `path`, and calls `pass` with each entry before it
-/// reads that. Returns the directories on the way.
+/// Adds the name of `entry` to `path`, backwards, and its slash. Returns its directory; none if it has no name there.
+fn step_up<'g>(guard: &ReadGuard<'_>, entry: &'g Dentry, path: &mut Vec<u8>) -> Option<&'g Dentry> {
+    let parent = entry.parent().filter(|parent| !core::ptr::eq(*parent, entry))?;
+    entry.with_name_rcu(guard, |name| path.extend(name.iter().rev()));
+    path.push(b'/');
+    Some(parent)
+}
+
+/// Collects names from `place` up to `root`, or as far as possible, into `path`, by `step`, which is [`step_up`].
 fn climb<'g>(
     guard: &'g ReadGuard<'_>,
     place: Place<'g>,
     root: Place<'_>,
     mark: &[u8],
     path: &mut Vec<u8>,
-    mut pass: impl FnMut(&'g Dentry),
-) -> RenameSet {
+    mut step: impl FnMut(&'g Dentry, &mut Vec<u8>) -> Option<&'g Dentry>,
+) {
     // Backwards: each name reversed, then its slash; reversed at the end.
     path.clear();
-    let mut dirs = RenameSet::default();
     let (mut mount, mut at) = (place.mount, place.dentry);
     let reached = loop {
         if core::ptr::eq(at, root.dentry) && mount.ptr_eq(root.mount) {
@@ -105,15 +127,9 @@ fn climb<'g>(
             (mount, at) = (up.parent.borrow(), up.mountpoint());
             continue;
         }
-        pass(at);
-        match at.parent() {
-            Some(parent) if !core::ptr::eq(parent, at) => {
-                dirs.add(parent);
-                at.with_name_rcu(guard, |name| path.extend(name.iter().rev()));
-                path.push(b'/');
-                at = parent;
-            }
-            _ => {
+        match step(at, path) {
+            Some(parent) => at = parent,
+            None => {
                 // Outside of its mount: as in Linux, the path has no names then.
                 path.clear();
                 break false;
@@ -130,7 +146,6 @@ fn climb<'g>(
     if !place.dentry.object().is_hashed() {
         path.extend_from_slice(mark);
     }
-    dirs
 }
 
 #[cfg(test)]
@@ -180,12 +195,13 @@ mod tests {
     #[test]
     fn reverse_paths_that_block_renames_do_not_exclude_one_another() {
         with_tree(|tree, [x, y], p, root| {
-            let mut dirs = RenameSet::default();
-            [x, y, root.dentry].iter().for_each(|dir| dirs.add(dir));
+            let mut names = RenameSet::default();
+            let on_the_way = [(x, b"p".as_slice()), (y, b"q"), (root.dentry, b"x")];
+            on_the_way.iter().for_each(|(dir, name)| names.add(dir, tree.key.hash(name)));
             // As another such path does, for as long as it climbs.
-            let (_renames, _mounts) = (tree.renames.block(dirs, &tree.ranks), tree.mount_seq.read_lock());
+            let (_renames, _mounts) = (tree.renames.block(names, &tree.ranks), tree.mount_seq.read_lock());
             assert_eq!(blocking_path(tree, &tree.domain.read(), p, root, b"", RenameSet::default()), b"/x/p");
-            assert!(dirs.contains(dirs) && !RenameSet::default().contains(dirs));
+            assert!(names.contains(names) && !RenameSet::default().contains(names));
         });
     }
 
@@ -198,14 +214,15 @@ mod tests {
                 p.dentry.set_entry(domain, parent, Named::new(name, tree.key.hash(name)));
                 p.dentry.seq.write_end();
             };
-            let mut dirs = RenameSet::default();
-            dirs.add(x);
-            let renames = tree.renames.of(x);
+            let hash = tree.key.hash(b"p");
+            let mut names = RenameSet::default();
+            names.add(x, hash);
+            let renames = tree.renames.of(x, hash);
             let is_done = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 let motion = renames.write_lock();
                 let path = scope.spawn(|| {
-                    let path = blocking_path(tree, &tree.domain.read(), p, root, b"", dirs);
+                    let path = blocking_path(tree, &tree.domain.read(), p, root, b"", names);
                     is_done.store(true, Relaxed);
                     path
                 });

@@ -47,6 +47,15 @@ pub(crate) struct DirAt {
 }
 
 impl DirAt {
+    /// Holds the directory at which a walk ended.
+    ///
+    /// # Errors
+    /// `EAGAIN`, which the walk never returns.
+    pub(super) fn keep(found: &WalkEnd<'_>) -> Result<Self, Errno> {
+        let place = OwnedPlace::new(found.count_mount()?, found.count_dentry()?);
+        Ok(Self { place, seq: found.seq })
+    }
+
     pub(crate) fn dir(&self) -> &Dentry {
         self.place.dentry()
     }
@@ -94,7 +103,7 @@ impl Drop for Pinned<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'t> {
     pub(crate) cred: &'t Credentials,
-    timeout: Option<u64>,
+    pub(super) timeout: Option<u64>,
 }
 
 impl<'t> Caller<'t> {
@@ -248,15 +257,12 @@ impl Context {
     /// Walks to the directory of a path's `last` component; it must be a directory that the context may
     /// search.
     pub(crate) fn parent(&self, base: Base<'_>, path: &[u8], last: &Last<'_>) -> Result<DirAt, Errno> {
-        self.parent_with(0, base, path, last, |found| {
-            let place = OwnedPlace::new(found.count_mount()?, found.count_dentry()?);
-            Ok(DirAt { place, seq: found.seq })
-        })
+        self.parent_with(0, base, path, last, DirAt::keep)
     }
 
     /// As [`Context::parent`], returns what `keep` returns of the directory.
     #[inline(always)]
-    fn parent_with<K>(
+    pub(super) fn parent_with<K>(
         &self,
         links: u32,
         base: Base<'_>,
@@ -387,12 +393,8 @@ impl Context {
         let counted;
         let (dir, lock) = match kept {
             LockedOrCounted::Locked(locked) => {
-                let (dir, lock) = locked.bind(sb);
-                (dir, NameLock::new(sb.ranks.taken(Rank::Directory, lock), None))
-            }
-            LockedOrCounted::Named(locked) => {
                 let (dir, lock, names) = locked.bind(sb);
-                (dir, NameLock::new(sb.ranks.taken(Rank::Directory, lock), Some(names)))
+                (dir, NameLock::new(sb.ranks.taken(Rank::Directory, lock), names))
             }
             LockedOrCounted::Counted(dir) => {
                 counted = Pinned(sb, Some(dir));
@@ -435,7 +437,7 @@ impl Context {
 
     /// The caller of an operation, by the state of the context now.
     #[inline(always)]
-    fn caller_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Caller<'g> {
+    pub(super) fn caller_rcu<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Caller<'g> {
         let state = self.state(guard);
         Caller { cred: &state.cred, timeout: state.timeout }
     }

@@ -5,8 +5,8 @@
 //! before, while the entry still shows the way up; so [`removed`] comes before it, and [`gone`] after it.
 //!
 //! # How it is locked
-//! Changes of names are published under the lock of their directory, so events of one directory come in
-//! order. The climb reads the way up without a lock, as a reverse path does, and repeats if something on it
+//! Changes of names are published under the lock of their directory, or of the name where that is split, so events of one name come
+//! in order. The climb reads the way up without a lock, as a reverse path does, and repeats if something on it
 //! moved.
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_READ};

@@ -15,7 +15,7 @@ use crate::walk::permission::may_block;
 use prim::atomic::Ordering::Relaxed;
 
 /// The most bytes of a file that are freed in a walk's section: freeing takes some 20 us there.
-const MOST_FREED: u64 = 1 << 20;
+pub(super) const MOST_FREED: u64 = 1 << 20;
 
 impl Context {
     /// Removes the name of anything but a directory: `unlink(2)`. The file is freed when it has no name and

@@ -426,7 +426,7 @@ impl<'g> RcuWalk<'g> {
     #[inline(never)]
     fn miss(&self, at: &Step<'g>, named: Named<'_>) -> Result<Step<'g>, StepEnd> {
         let Named { name, hash, .. } = named;
-        let renames = self.tree.renames.of(at.dentry);
+        let renames = self.tree.renames.of(at.dentry, hash);
         let started = renames.raw_begin();
         let (mut seq, rules) = (0, &at.mount.get().sb.rules);
         let found = self.tree.table().find_slow(self.guard, entry_hash(at.dentry, hash), |entry| {

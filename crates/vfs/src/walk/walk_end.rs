@@ -15,7 +15,7 @@ use crate::dcache::fallback::Fallback;
 use crate::dcache::inode::Inode;
 use crate::dcache::object::Object;
 use crate::dcache::slot::{CountedDentry, LockedDentry, LockedName, inode_of};
-use crate::dcache::split::{Names, Splits};
+use crate::dcache::split::{Names, Splits, TwoNames};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
 use crate::mount::{Mount, MountRef};
@@ -166,21 +166,38 @@ impl<'a> WalkEnd<'a> {
             && let Some(kept) = self.lock_or_enter(hash)
         {
             self.pinned.set(true);
-            return Ok(DirKept { mount, kept, seq: self.seq, links: self.links });
+            return Ok(DirKept { mount, kept: LockedOrCounted::Locked(kept), seq: self.seq, links: self.links });
         }
         drop(mount);
         self.pin_parts()
     }
 
     #[inline(always)]
-    fn lock_or_enter(&self, hash: impl FnOnce() -> Option<u64>) -> Option<LockedOrCounted> {
+    fn lock_or_enter(&self, hash: impl FnOnce() -> Option<u64>) -> Option<LockedHere> {
         if self.dentry.lock.is_free()
             && !self.sb().splits_always()
             && let Some(locked) = LockedDentry::try_lock(self.sb(), self.guard, self.dentry, self.seq)
         {
-            return Some(LockedOrCounted::Locked(locked));
+            return Some(LockedHere::Dir(locked));
         }
-        LockedName::enter(self.sb(), self.guard, self.dentry, self.seq, hash()?).map(LockedOrCounted::Named)
+        LockedName::enter(self.sb(), self.guard, self.dentry, self.seq, hash()?).map(LockedHere::Name)
+    }
+
+    /// Takes the lock of the directory or of the name with the hash `hash`, as [`WalkEnd::lock_or_pin`] does, without a count on the
+    /// mount.
+    pub(crate) fn lock_name_to_keep(&self, hash: u64) -> Option<LockedHere> {
+        if self.held.is_some() || !self.object.is_hashed() {
+            return None;
+        }
+        let locked = self.lock_or_enter(|| Some(hash));
+        self.pinned.set(locked.is_some());
+        locked
+    }
+
+    /// Notes that the directory is locked by the end of another walk that is the same place. Returns whether it is what this walk found.
+    pub(crate) fn is_locked_too(&self) -> bool {
+        self.pinned.set(!self.dentry.seq.retry(self.seq));
+        self.pinned.get()
     }
 
     /// Locks the directory for an operation in the walk's section, where another thread does not have it, and it has its name and
@@ -212,6 +229,33 @@ impl<'a> WalkEnd<'a> {
         Some((lock, splits.names(at)))
     }
 
+    /// Locks a name in the directory as [`WalkEnd::lock_here`] locks the directory: with that, or, if it is split, as
+    /// [`WalkEnd::enter_here`] does.
+    pub(crate) fn lock_name_here(&self, hash: u64) -> Option<(MutexGuard<'a, ()>, Option<Names<'a>>)> {
+        match self.lock_here() {
+            Some(lock) => Some((lock, None)),
+            None => self.enter_here(hash).map(|(lock, names)| (lock, Some(names))),
+        }
+    }
+
+    /// Locks two names in the directory, at which the walk `other` ended too.
+    pub(crate) fn lock_names_here(&self, other: &WalkEnd<'_>, hashes: [u64; 2]) -> Option<TwoNames<'a>> {
+        let sb = self.sb();
+        let locked = match self.lock_here() {
+            Some(lock) => Some(sb.two_names([None, None], lock, None)),
+            None if self.held.is_some() || !self.object.is_hashed() => None,
+            None => sb.enter_names(self.guard, self.dentry, self.seq, hashes),
+        };
+        let is_locked = locked.is_some() && other.is_locked_too();
+        self.pinned.set(is_locked);
+        locked.filter(|_| is_locked)
+    }
+
+    /// Whether the walk ended in rcu-walk.
+    pub(crate) fn is_in_section(&self) -> bool {
+        self.held.is_none()
+    }
+
     #[cold]
     #[inline(never)]
     fn pin_parts(&self) -> Result<DirKept, Errno> {
@@ -237,7 +281,30 @@ pub(crate) struct DirKept {
 
 /// What keeps a directory when the walk's read section has ended.
 pub(crate) enum LockedOrCounted {
-    Locked(LockedDentry),
-    Named(LockedName),
+    Locked(LockedHere),
     Counted(CountedDentry),
+}
+
+/// A directory, or a name of a split one, that was locked in the walk's read section. Bind it, or its lock stays taken.
+#[must_use]
+pub(crate) enum LockedHere {
+    Dir(LockedDentry),
+    Name(LockedName),
+}
+
+impl LockedHere {
+    /// The directory, the guard of the lock, and where the directory keeps the name if it is split.
+    #[inline(always)]
+    pub(crate) fn bind(self, sb: &SuperBlock) -> (&Dentry, MutexGuard<'_, ()>, Option<Names<'_>>) {
+        match self {
+            LockedHere::Dir(locked) => {
+                let (dir, lock) = locked.bind(sb);
+                (dir, lock, None)
+            }
+            LockedHere::Name(locked) => {
+                let (dir, lock, names) = locked.bind(sb);
+                (dir, lock, Some(names))
+            }
+        }
+    }
 }

@@ -40,19 +40,19 @@ pub struct FsTraits {
     /// The bytes that each entry adds to the `st_size` of its directory.
     pub entry_size: u64,
     /// Its methods wait for nothing but memory, and locks that no thread holds for long: for no device, no other process, no
-    /// grace period. With `names_in_cache`, the VFS then creates and removes names in the section of the walk, in which no
+    /// grace period. With `names_in_cache`, the VFS then creates, renames and removes names in the section of the walk, in which no
     /// memory that any thread of the tree replaced is freed. A [`Layer`](crate::Layer) never has it: its own methods may wait.
     /// A front end may serve many callers with one thread: [`Vfs::may_wait`](crate::Vfs::may_wait).
     pub never_waits: bool,
-    /// With `names_in_cache`: several threads may create, link and remove different names of one directory at once. The VFS then lets
-    /// them where threads often wait for a directory. Meanwhile the length, links and times of that directory, as
+    /// With `names_in_cache`: several threads may create, link, rename and remove different names of one directory at once. The VFS then
+    /// lets them where threads often wait for a directory. (Directories move, and names are exchanged, one at a time.) Meanwhile the length, links and times of that directory, as
     /// [`Inode::attr`](crate::Inode::attr) has them, lack some of the changes, and the file system must not change them, or mark
     /// them stale.
     pub changes_in_parallel: bool,
 }
 
 impl FsTraits {
-    /// Whether names are created and removed in the walk's section.
+    /// Whether names are created, renamed and removed in the walk's section.
     pub(crate) fn is_quick(&self) -> bool {
         self.never_waits && self.is_all_in_cache()
     }

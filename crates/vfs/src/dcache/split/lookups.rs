@@ -16,7 +16,7 @@
 //! `percpu_ref` of Linux, for the holds; own code.
 
 use super::names::add;
-use super::{Names, Splits, StripeAt, WIDTH, stripe_of};
+use super::{Names, Splits, WIDTH};
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::slot::UncountedDentry;
@@ -63,12 +63,6 @@ impl Splits {
             add(&shelf.holds, by);
         }
         counts
-    }
-
-    /// The stripe of the name with the hash `hash` in `dir`, if the directory is split.
-    fn stripe_in(&self, dir: &Dentry, hash: u64) -> Option<StripeAt> {
-        let slot = self.slot_of(dir);
-        self.slots[slot].serves(dir).then(|| StripeAt { slot, stripe: stripe_of(hash) })
     }
 }
 

@@ -7,7 +7,7 @@
 //! As [`split`](super).
 
 use super::WIDTH;
-use crate::dcache::children::{put_first, take_out};
+use crate::dcache::children::{put_between, put_first, take_out};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::slot::Link;
 use prim::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -69,31 +69,54 @@ impl Names<'_> {
     /// Takes an entry of the directory `dir` off its list.
     #[cold]
     pub(in crate::dcache) fn remove(&self, dir: &Dentry, dentry: &Dentry) {
-        // In an incomplete directory a cookie is a time.
-        if dir.object().is_complete() && dentry.cookie.load(Relaxed) >= self.base {
-            let shelf = &self.shelves[shelf_of(dentry)];
-            let _held = shelf.lock.lock();
-            take_out(&shelf.first, dentry);
-        } else {
-            self.remove_anywhere(dir, dentry);
+        match self.shelf_with(dir, dentry) {
+            Some(shelf) => {
+                let _held = shelf.lock.lock();
+                take_out(&shelf.first, dentry);
+            }
+            None => self.at_place(dentry, None, || {
+                let shelf = &self.shelves[shelf_of(dentry)].first;
+                take_out(if shelf.is(dentry) { shelf } else { &dir.first_child }, dentry);
+            }),
         }
         add(&self.stripe.children, u32::from(!dentry.object().is_negative()).wrapping_neg());
     }
 
-    /// Takes an entry off its shelf, or, if it is from before the split, off the directory's list.
-    fn remove_anywhere(&self, dir: &Dentry, dentry: &Dentry) {
+    /// Puts `dentry`, which is on no list, in the place of the entry `over` of the directory `dir`. It has the cookie of that.
+    #[cold]
+    pub(in crate::dcache) fn replace(&self, dir: &Dentry, over: &Dentry, dentry: &Dentry) {
+        let put = |first: &Link| put_between(first, dentry, over.sib_prev.get(), over.sib_next.get());
+        match self.shelf_with(dir, over) {
+            Some(shelf) => {
+                let _held = shelf.lock.lock();
+                put(&shelf.first);
+            }
+            None => self.at_place(over, Some(dentry), || put(&dir.first_child)),
+        }
+    }
+
+    /// The shelf that has an entry of the directory `dir`, if its cookie shows which one that is. An entry that took another one's place
+    /// is on that one's shelf.
+    fn shelf_with(&self, dir: &Dentry, dentry: &Dentry) -> Option<&Shelf> {
+        // In an incomplete directory a cookie is a time.
+        let cookie = dir.object().is_complete().then(|| dentry.cookie.load(Relaxed))?;
+        Some(&self.shelves[cookie.checked_sub(self.base)? as usize % WIDTH])
+    }
+
+    /// Runs `change` with the locks that cover the place of an entry on the directory's list, or on its shelf, and the place of `new`,
+    /// which comes there.
+    fn at_place(&self, dentry: &Dentry, new: Option<&Dentry>, change: impl FnOnce()) {
         loop {
             // A guess: decided under the locks.
             let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
-            let mut at = [Some(dentry), before, after].map(|one| one.map_or(0, |one| 1 + shelf_of(one)));
+            let mut at = [Some(dentry), before, after, new].map(|one| one.map_or(0, |one| 1 + shelf_of(one)));
             at.sort_unstable();
             let is_first = |k: usize| at[k] != 0 && (k == 0 || at[k] != at[k - 1]);
-            let _held = [0, 1, 2].map(|k| is_first(k).then(|| self.shelves[at[k] - 1].lock.lock()));
+            let _held = [0, 1, 2, 3].map(|k| is_first(k).then(|| self.shelves[at[k] - 1].lock.lock()));
             let is_same =
                 |link: &Link, one: Option<&Dentry>| one.map_or_else(|| link.get().is_none(), |one| link.is(one));
             if is_same(&dentry.sib_prev, before) && is_same(&dentry.sib_next, after) {
-                let shelf = &self.shelves[shelf_of(dentry)].first;
-                return take_out(if shelf.is(dentry) { shelf } else { &dir.first_child }, dentry);
+                return change();
             }
         }
     }

@@ -67,8 +67,8 @@ pub(super) struct Listing {
 impl OpenFile {
     /// The next batch of entries of the directory; empty at the end. Without `.` and `..`.
     ///
-    /// An entry that exists from the first call to the last is returned exactly once, whatever is created and
-    /// removed beside it. An entry created meanwhile is not returned.
+    /// A name that is there from the first call to the last is returned exactly once, whatever is created, removed and
+    /// renamed beside it, also over it. A name that comes meanwhile is not returned.
     ///
     /// # Errors
     /// `ENOTDIR`; `EBADF` on a place opened with `PATH`; the file system's.

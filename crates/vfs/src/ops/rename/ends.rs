@@ -1,0 +1,387 @@
+//! The two names of a rename, and their locks.
+//!
+//! # How it is locked
+//! As [`rename`](super).
+//!
+//! # Where it comes from
+//! The order of Linux's `lock_rename`; own code.
+
+use crate::base::errno::Errno;
+use crate::base::flags::RenameFlags;
+use crate::base::name::{NAME_MAX, Named};
+use crate::base::rank::{Locked, Rank};
+use crate::dcache::dentry::Dentry;
+use crate::dcache::fs::Rename;
+use crate::dcache::inode::Inode;
+use crate::dcache::moving::MoveEnd;
+use crate::dcache::reclaim::{LockedDirs, MayEvict};
+use crate::dcache::split::{Names, TwoNames, share_stripe};
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::Mount;
+use crate::ops::entry::{Caller, DirAt};
+use crate::ops::last::{Last, LastKind};
+use crate::walk::lookup;
+use crate::walk::walk_end::{LockedHere, WalkEnd};
+use core::cell::Cell;
+use sync::PerCpuArc;
+
+/// How often a thread that has found the second name locked begins with that one, before it locks the directories in order.
+const TURNS: usize = if cfg!(loom) { 1 } else { 8 };
+
+/// What a rename is to do, and what its tries so far have shown.
+pub(super) struct Plan<'p> {
+    /// The old name and the new one.
+    pub(super) lasts: [Last<'p>; 2],
+    flags: RenameFlags,
+    /// The directories that this thread has found locked by another one.
+    waited: [Cell<bool>; 2],
+    /// The locks of the names are not enough.
+    pub(super) is_whole: Cell<bool>,
+}
+
+impl<'p> Plan<'p> {
+    pub(super) fn new(lasts: [Last<'p>; 2], flags: RenameFlags) -> Self {
+        Self { lasts, flags, waited: Default::default(), is_whole: Cell::new(false) }
+    }
+
+    /// Whether both are names, and not `.` or the like.
+    pub(super) fn is_of_names(&self) -> bool {
+        self.lasts.iter().all(|last| last.kind == LastKind::Normal)
+    }
+}
+
+/// The result of a try.
+pub(super) enum Tried {
+    Done,
+    /// A directory changed before it was locked: the caller walks again.
+    Changed,
+    /// It needs both directories whole, and if they are two, in order.
+    NeedsWhole,
+}
+
+/// Why a rename that has changed nothing yet must begin again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leaves {
+    No,
+    /// It might wait: outside of the walks' sections.
+    Section,
+    /// With both directories whole, and in order.
+    Locks,
+}
+
+/// Both ends of a rename, which are locked, and what the caller has to do with them.
+pub(super) struct Ends<'t, 'p> {
+    pub(super) sb: &'t SuperBlock,
+    pub(super) old: End<'t, 'p>,
+    pub(super) new: End<'t, 'p>,
+    pub(super) flags: RenameFlags,
+    pub(super) are_two: bool,
+    pub(super) caller: Caller<'t>,
+    /// Whether it takes place in the sections of the walks.
+    pub(super) in_section: bool,
+    /// Whether `rename_lock` is held.
+    pub(super) is_ordered: bool,
+    pub(super) leaves: Cell<Leaves>,
+}
+
+/// One end of a rename: the directory that the walk found, the name there, and the name's hash.
+#[derive(Clone, Copy)]
+pub(super) struct End<'t, 'p> {
+    pub(super) dir: &'t Dentry,
+    pub(super) last: Last<'p>,
+    hash: u64,
+    /// Where the directory keeps the name, if it is split.
+    names: Option<Names<'t>>,
+}
+
+impl<'p> End<'_, 'p> {
+    pub(super) fn named(&self) -> Named<'p> {
+        Named { name: self.last.name, hash: self.hash, short: self.last.short }
+    }
+
+    pub(super) fn moved(&self) -> MoveEnd<'_> {
+        MoveEnd { dir: self.dir, named: self.named(), names: self.names.as_ref() }
+    }
+
+    /// Updates the directory's length, links and times, or the share of the name's stripe.
+    pub(super) fn touch(&self, sb: &SuperBlock, by: i64, subdirs: i32, now: i64) {
+        match &self.names {
+            None => sb.touch_dir(self.dir, by, subdirs, now),
+            Some(names) => names.touch(subdirs, now),
+        }
+    }
+}
+
+impl<'t, 'p> Ends<'t, 'p> {
+    pub(super) fn new(
+        sb: &'t SuperBlock,
+        dirs: [&'t Dentry; 2],
+        hashes: [u64; 2],
+        plan: &Plan<'p>,
+        names: [Option<Names<'t>>; 2],
+        caller: Caller<'t>,
+    ) -> Self {
+        let end = |k: usize| End { dir: dirs[k], last: plan.lasts[k], hash: hashes[k], names: names[k] };
+        let (flags, are_two) = (plan.flags, !core::ptr::eq(dirs[0], dirs[1]));
+        let (old, new, leaves) = (end(0), end(1), Cell::new(Leaves::No));
+        Self { sb, old, new, flags, are_two, caller, in_section: false, is_ordered: false, leaves }
+    }
+
+    /// Notes that the rename must begin again. It fails with the returned error until then.
+    #[cold]
+    pub(super) fn leave(&self, leaves: Leaves) -> Errno {
+        self.leaves.set(leaves);
+        Errno::EAGAIN
+    }
+
+    /// The entry of a locked name, if it exists, in a directory that has all its names and so evicts none.
+    pub(super) fn find(&self, end: &End<'t, 'p>) -> Result<Option<&'t Dentry>, Errno> {
+        if !end.dir.object().is_hashed() {
+            return Err(Errno::ENOENT);
+        }
+        if end.last.name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        match self.sb.cached(end.dir, end.named()) {
+            Some(entry) if entry.object().has_expiry() => Err(self.leave(Leaves::Locks)),
+            found => Ok(found),
+        }
+    }
+
+    /// Whether the locks are enough for the entries at both ends.
+    pub(super) fn suffice(&self, is_dir: bool, target: Option<&Dentry>, exchange: bool) -> bool {
+        if self.is_ordered {
+            return true;
+        }
+        let has_dir = is_dir || target.is_some_and(|target| target.object().is_dir());
+        let is_split = self.old.names.is_some() || self.new.names.is_some();
+        // A directory that is replaced is locked, for which a thread waits.
+        let waits = self.in_section && target.is_some();
+        !(has_dir && (self.are_two || is_split || waits) || exchange && is_split)
+    }
+
+    /// The result of a try with this result.
+    pub(super) fn tried(&self, done: Result<(), Errno>) -> Result<Tried, Errno> {
+        if self.leaves.get() == Leaves::No { done.map(|()| Tried::Done) } else { Ok(Tried::NeedsWhole) }
+    }
+
+    /// The request for the file system.
+    pub(super) fn rename<'a>(&'a self, inode: &'a Inode, target: Option<&'a Inode>) -> Result<Rename<'a>, Errno> {
+        let (old, new) = (&self.old, &self.new);
+        Ok(Rename {
+            old_dir: old.dir.inode().ok_or(Errno::ENOENT)?,
+            old_name: old.last.name,
+            new_dir: new.dir.inode().ok_or(Errno::ENOENT)?,
+            new_name: new.last.name,
+            inode,
+            target,
+            flags: self.flags,
+        })
+    }
+}
+
+/// The held locks of one directory or of two.
+pub(super) struct DirLocks<'t> {
+    _first: Locked<'t>,
+    _second: Option<Locked<'t>>,
+}
+
+impl<'t> DirLocks<'t> {
+    /// Locks `first`, then `second` if it is another directory. The caller passes the ancestor first. `None`:
+    /// one of them has changed.
+    ///
+    /// The first is checked before the second is locked, and then stays what it is. So the second, even if
+    /// it was removed by now, is not an ancestor of the first, and the order holds.
+    fn two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Option<Self> {
+        let held = sb.lock_dir(first.dir());
+        if !first.is_current() {
+            return None;
+        }
+        let is_other = !core::ptr::eq(first.dir(), second.dir());
+        let other = is_other.then(|| sb.lock_dir_nested(second.dir()));
+        second.is_current().then_some(Self { _first: held, _second: other })
+    }
+
+    /// Locks `first`, and tries to lock `second`.
+    fn try_two(sb: &'t SuperBlock, first: &'t DirAt, second: &'t DirAt) -> Result<Self, Tried> {
+        let held = sb.lock_dir(first.dir());
+        let Some(other) = second.dir().lock.try_lock() else { return Err(Tried::NeedsWhole) };
+        let other = sb.ranks.taken_nested(Rank::Directory, other);
+        match first.is_current() && second.is_current() {
+            true => Ok(Self { _first: held, _second: Some(other) }),
+            false => Err(Tried::Changed),
+        }
+    }
+}
+
+/// The locks of a rename outside of the walks' sections.
+pub(super) enum HeldEnds<'t> {
+    Names(TwoNames<'t>),
+    /// With `rename_lock` if they are ordered.
+    Dirs {
+        locks: LockedDirs<DirLocks<'t>>,
+        ordered: Option<Locked<'t>>,
+    },
+}
+
+/// Locks both names, or both directories whole; these, if need be, under `rename_lock`, ancestors first.
+pub(super) fn lock_ends<'t>(at: [&'t DirAt; 2], hashes: [u64; 2], plan: &Plan<'_>) -> Result<HeldEnds<'t>, Tried> {
+    let sb = at[0].sb();
+    if !sb.is_limited && !plan.is_whole.get() {
+        return lock_names(sb, at, hashes, plan).map(HeldEnds::Names);
+    }
+    let (a, b) = (at[0].dir(), at[1].dir());
+    let are_two = !core::ptr::eq(a, b);
+    let by_address = core::ptr::from_ref(b) < core::ptr::from_ref(a);
+    let in_order = |b_first: bool| if b_first { (at[1], at[0]) } else { (at[0], at[1]) };
+    if are_two && !plan.is_whole.get() {
+        let (first, second) = in_order(by_address);
+        let locks = LockedDirs::new(DirLocks::try_two(sb, first, second)?);
+        return Ok(HeldEnds::Dirs { locks, ordered: None });
+    }
+    let ordered = are_two.then(|| sb.ranks.lock(Rank::Rename, &sb.rename_lock));
+    // Ancestors first, else by address.
+    let b_first = match &ordered {
+        Some(_) if is_below(a, b) => true,
+        Some(_) if is_below(b, a) => false,
+        _ => by_address,
+    };
+    let (first, second) = in_order(b_first);
+    let locks = LockedDirs::new(DirLocks::two(sb, first, second).ok_or(Tried::Changed)?);
+    Ok(HeldEnds::Dirs { locks, ordered })
+}
+
+/// Locks both names: of two directories one, while it waits for none, and tries the other.
+#[cold]
+fn lock_names<'t>(
+    sb: &'t SuperBlock,
+    at: [&'t DirAt; 2],
+    hashes: [u64; 2],
+    plan: &Plan<'_>,
+) -> Result<TwoNames<'t>, Tried> {
+    let dirs = at.map(DirAt::dir);
+    // The walks' sections end where a directory is locked. So the second look finds fewer of them.
+    let waits = |k: usize| plan.waited[k].take() | (sb.splits_always() || !dirs[k].lock.is_free());
+    let mut first = usize::from(plan.waited[1].get());
+    let mut locks = None;
+    if core::ptr::eq(dirs[0], dirs[1]) {
+        locks = Some(sb.lock_names(dirs[0], hashes, waits(0) | waits(1)));
+    }
+    for _ in 0..TURNS {
+        if locks.is_some() {
+            break;
+        }
+        let other = 1 - first;
+        locks = sb.lock_and_try((dirs[first], hashes[first]), (dirs[other], hashes[other]), waits(first));
+        match &mut locks {
+            Some(locks) if first == 1 => locks.names.swap(0, 1),
+            Some(_) => {}
+            None => first = other,
+        }
+    }
+    let locks = locks.ok_or(Tried::NeedsWhole)?;
+    if at.iter().all(|at| at.is_current()) { Ok(locks) } else { Err(Tried::Changed) }
+}
+
+/// Locks both names in the sections of the walks that have reached their directories, and notes which directory another thread has
+/// locked. `None`: it cannot at once.
+pub(super) fn lock_here<'t>(
+    from: &WalkEnd<'t>,
+    to: &WalkEnd<'t>,
+    hashes: [u64; 2],
+    plan: &Plan<'_>,
+) -> Option<TwoNames<'t>> {
+    if core::ptr::eq(from.dentry, to.dentry) {
+        let locks = from.lock_names_here(to, hashes);
+        plan.waited[0].set(locks.is_none());
+        return locks;
+    }
+    let one = from.lock_name_here(hashes[0]);
+    plan.waited[0].set(one.is_none());
+    let (one, one_names) = one?;
+    let other = to.lock_name_here(hashes[1]);
+    plan.waited[1].set(other.is_none());
+    let Some((other, other_names)) = other else {
+        drop(one);
+        from.unlocked();
+        return None;
+    };
+    Some(from.sb().two_names([one_names, other_names], one, Some(other)))
+}
+
+/// The locks of both names, taken in the sections of the walks, for a rename outside of them: they keep the directories without a count.
+pub(super) struct KeptEnds {
+    mount: PerCpuArc<Mount>,
+    first: LockedHere,
+    /// None if one lock covers both names.
+    second: Option<LockedHere>,
+    hashes: [u64; 2],
+}
+
+impl KeptEnds {
+    /// As [`lock_here`].
+    pub(super) fn lock(from: &WalkEnd<'_>, to: &WalkEnd<'_>, hashes: [u64; 2], plan: &Plan<'_>) -> Option<Self> {
+        let mount = from.count_mount().ok()?;
+        let first = from.lock_name_to_keep(hashes[0]);
+        plan.waited[0].set(first.is_none());
+        let first = first?;
+        let is_one = core::ptr::eq(from.dentry, to.dentry);
+        let covers = is_one && (matches!(first, LockedHere::Dir(_)) || share_stripe(hashes));
+        let second = if covers { None } else { to.lock_name_to_keep(hashes[1]) };
+        plan.waited[1].set(!covers && second.is_none());
+        if (covers && !to.is_locked_too()) || (!covers && second.is_none()) {
+            drop(first.bind(from.sb()));
+            from.unlocked();
+            return None;
+        }
+        Some(Self { mount, first, second, hashes })
+    }
+
+    /// Calls `f` with the superblock, both directories, the hashes, and the locks, which end with this.
+    pub(super) fn bind<R>(
+        self,
+        f: impl for<'t> FnOnce(&'t SuperBlock, [&'t Dentry; 2], [u64; 2], &TwoNames<'t>) -> R,
+    ) -> R {
+        let Self { mount, first, second, hashes } = self;
+        let sb = &*mount.sb;
+        let (dir, first, names) = first.bind(sb);
+        let (other_dir, second, other_names) = match second.map(|second| second.bind(sb)) {
+            Some((dir, lock, names)) => (dir, Some(lock), names),
+            None => (dir, None, names),
+        };
+        let locks = sb.two_names([names, other_names], first, second);
+        f(sb, [dir, other_dir], hashes, &locks)
+    }
+}
+
+/// Whether the moved and the replaced entry are expired directories above the other end. If the file system
+/// reported another directory, a revalidation would remove the old one from the cache with everything below
+/// it, and so a directory whose lock is held here. So they are used without revalidation. `None`: neither is
+/// one.
+pub(super) fn stale_above(ends: &Ends<'_, '_>, may_evict: &MayEvict) -> Option<(bool, bool)> {
+    let (old, new) = (&ends.old, &ends.new);
+    let moved = lookup::stale_dir(ends.sb, may_evict, old.dir, old.named());
+    let target = lookup::stale_dir(ends.sb, may_evict, new.dir, new.named());
+    if !ends.are_two || (moved.is_none() && target.is_none()) {
+        return None;
+    }
+    let above = |entry: Option<&Dentry>, other: &Dentry| {
+        entry.is_some_and(|entry| core::ptr::eq(entry, other) || is_below(other, entry))
+    };
+    Some((above(moved, new.dir), above(target, old.dir)))
+}
+
+/// Whether `dentry` lies below `ancestor`. Exact while no directory moves between directories.
+pub(super) fn is_below(dentry: &Dentry, ancestor: &Dentry) -> bool {
+    let mut at = dentry;
+    while let Some(parent) = at.parent() {
+        if core::ptr::eq(parent, at) {
+            return false;
+        }
+        if core::ptr::eq(parent, ancestor) {
+            return true;
+        }
+        at = parent;
+    }
+    false
+}
