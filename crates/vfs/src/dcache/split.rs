@@ -256,10 +256,12 @@ impl Splits {
     /// Takes the lock of a stripe, if the directory `dir` has it. Waits for a while if another thread has the lock.
     fn try_at(&self, dir: &Dentry, at: StripeAt) -> Option<MutexGuard<'_, ()>> {
         let lock = self.lock_at(at);
-        let held = (0..TRIES).find_map(|_| {
+        let wait = || {
             spin_until_bounded(TURNS, || lock.is_free());
             lock.try_lock()
-        })?;
+        };
+        // The lock before a look at it: that would bring a line that another CPU has twice, once to read and once to write.
+        let held = lock.try_lock().or_else(|| (0..TRIES).find_map(|_| wait()))?;
         self.slots[at.slot].serves(dir).then_some(held)
     }
 
