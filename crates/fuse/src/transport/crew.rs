@@ -231,7 +231,7 @@ impl Member {
     pub(super) fn enter(&self) -> Inside<'_> {
         let crew = self.crew();
         // Relaxed: see `has_others`.
-        let word = crew.word.fetch_add(CHANGE + 1, Relaxed) + CHANGE + 1;
+        let word = crew.word.fetch_add(CHANGE + 1, Relaxed).wrapping_add(CHANGE + 1);
         if crew.is_short(word, self.crews.spare) {
             self.crews.call();
         }
