@@ -16,6 +16,7 @@ mod rwsem;
 mod scalable_rcu;
 mod web;
 mod whole_paths;
+mod writers;
 
 use super::experiment::{Cell, Claim, Drawing, Experiment, Figure, Figures, Outcomes, Row, Sketch};
 use super::input::TICK;
@@ -45,6 +46,7 @@ pub(super) fn all(published: &Published) -> Vec<Experiment> {
         containers::experiment(),
         eras::experiment(),
         whole_paths::experiment(),
+        writers::experiment(),
     ]
 }
 
@@ -191,7 +193,7 @@ mod tests {
     #[test]
     fn every_published_figure_that_an_experiment_asks_for_is_there() {
         let experiments = all(&Published::new());
-        assert_eq!(experiments.len(), 18);
+        assert_eq!(experiments.len(), 19);
         for experiment in &experiments {
             for source in experiment.sources {
                 assert!(!Published::new().source(source).is_empty());

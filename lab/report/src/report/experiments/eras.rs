@@ -73,8 +73,9 @@ pub(super) fn experiment() -> Experiment {
             },
         }],
         has_box: false,
-        remarks: "Lightfoot does not scale everywhere. `MWCM`: changes of one directory are serialized by its lock. `MWCL`: an \
-                  operation takes longer with more CPUs, though few threads wait for a lock.",
+        remarks: "`MWCM`: a directory in which threads often wait for each other is split, which the short window of this section shows \
+                  in part; the [section on writers](#changes-of-one-directory-by-many-cpus) has a longer one. `MWCL`: an operation takes \
+                  longer with more CPUs, though few threads wait for a lock.",
         summary: Some(Box::new(behind)),
     }
 }

@@ -1,0 +1,112 @@
+//! Changes of one directory by many CPUs.
+
+use super::super::input::{Input, Number};
+use super::{Claim, Experiment, Figures, Setting, claim, row};
+use crate::report::Grid;
+
+const ERA: &str = "lightfoot";
+
+/// The machine, the workload, what it does, and the numbers of CPUs.
+const LOADS: [(&str, &str, &str, [usize; 3]); 6] = [
+    ("epyc192", "MWCM", "create in a common directory", [1, 48, 192]),
+    ("epyc192", "MWUM", "unlink in a common directory", [1, 48, 192]),
+    ("epyc192", "MWRM", "move from a private directory to a common one", [1, 48, 192]),
+    ("epyc192", "MWCL", "create in a private directory", [1, 48, 192]),
+    ("epyc192", "create-unlink-common", "create and unlink in a common directory", [1, 16, 64]),
+    ("altix64", "create-unlink-common", "create and unlink in a common directory", [1, 16, 64]),
+];
+
+const REMARKS: &str = "The targets are those of issue 16: 0.7 of the rate of one CPU for each of 64 that create and unlink in a \
+    common directory, 0.85 and 0.7 with 48 and 192 CPUs that create or unlink there, 0.6 with 192 that move files there, 0.85 and 0.65 \
+    with 48 and 192 that create in private directories. Before a contended directory was split, 64 CPUs of the Altix did 0.015 \
+    of the work of one, each.";
+
+fn label(machine: &str, workload: &str, cpus: usize) -> String {
+    format!("{workload} on {machine}, {cpus} CPU{}: thousand operations/s and CPU", if cpus == 1 { "" } else { "s" })
+}
+
+pub(super) fn experiment() -> Experiment {
+    let mut cells = Vec::new();
+    let mut rows = Vec::new();
+    for (machine, workload, _, numbers) in LOADS {
+        for cpus in numbers {
+            let key = format!("{machine} {workload} {cpus}");
+            // So long that the tables double several times, and that the files of a thread which end in between do not count much.
+            let run_us = if workload == "MWCL" { 12_000 } else { 4_000 };
+            let setting = Setting::new(machine, workload, run_us).warm_up(800).slack(20);
+            cells.push(setting.cell(key.clone(), ERA, cpus));
+            rows.push(row(label(machine, workload, cpus), None, move |outcomes| {
+                outcomes.rate(&key) / cpus as f64 / 1e3
+            }));
+        }
+    }
+    Experiment {
+        name: "writers",
+        title: "Changes of one directory by many CPUs",
+        sources: &[],
+        about: "`FxMark`'s loads that change directories on two sockets of 96 cores, and creating and unlinking in one directory also \
+                on the Altix of 2009. Lightfoot alone; nothing here was published. A directory that many threads change is split, so \
+                that threads with different names share no line.",
+        inputs: vec![
+            Input::new(
+                "program and kernel for each operation",
+                [Number::Parameter("user_ns"), Number::Parameter("kernel_ns")],
+            )
+            .from("assumed"),
+            Input::run_ahead(),
+            Input::transfer(),
+        ],
+        cells,
+        rows,
+        grids: LOADS.map(grid).into(),
+        reasons: vec![],
+        claims: claims(),
+        figures: vec![],
+        has_box: false,
+        remarks: REMARKS,
+        summary: None,
+    }
+}
+
+/// One load with each number of CPUs.
+fn grid((machine, workload, what, numbers): (&str, &str, &str, [usize; 3])) -> Grid {
+    let head = numbers.map(|cpus| format!("{cpus} CPUs"));
+    Grid {
+        head: [format!("{machine}; thousand operations/s and CPU")].into_iter().chain(head).collect(),
+        lines: vec![(format!("{workload}: {what}"), numbers.map(|cpus| label(machine, workload, cpus)).into())],
+    }
+}
+
+/// Whether each of so many CPUs has at least this part of the rate of one.
+fn keeps(figures: &Figures<'_>, machine: &str, workload: &str, least: &[(usize, f64)]) -> bool {
+    let rate = |cpus| figures.of(&label(machine, workload, cpus));
+    least.iter().all(|&(cpus, part)| rate(cpus) >= part * rate(1))
+}
+
+fn claims() -> Vec<Claim> {
+    let both = |least: [(usize, f64); 1]| {
+        move |figures: &Figures<'_>| ["MWCM", "MWUM"].iter().all(|workload| keeps(figures, "epyc192", workload, &least))
+    };
+    vec![
+        claim("64 CPUs that create and unlink in one directory keep 0.7 of the rate of one, on both machines", |figures| {
+            ["epyc192", "altix64"].iter().all(|machine| keeps(figures, machine, "create-unlink-common", &[(64, 0.7)]))
+        }),
+        claim("48 CPUs keep 0.85 of the rate of one in MWCM and MWUM", both([(48, 0.85)])),
+        claim("192 CPUs keep 0.7 of the rate of one in MWCM and MWUM", both([(192, 0.7)])).unless(
+            "0.7 in MWCM and MWUM with 192 CPUs",
+            "The hash of a name chooses its stripe and its bucket, so both lines mostly come from another CPU, and threads of one \
+             stripe meet; the directory's own line comes too, since one operation in thirty counts the directory \
+             (`lightfoot-lab run --stalls`)",
+        ),
+        claim("192 CPUs keep 0.6 of the rate of one in MWRM", |figures| {
+            keeps(figures, "epyc192", "MWRM", &[(192, 0.6)])
+        })
+        .unless(
+            "0.6 in MWRM with 192 CPUs",
+            "As above; and a rename takes the sequences of both names, which are two of 1024 lines that all CPUs write",
+        ),
+        claim("48 and 192 CPUs keep 0.85 and 0.65 of the rate of one in MWCL", |figures| {
+            keeps(figures, "epyc192", "MWCL", &[(48, 0.85), (192, 0.65)])
+        }),
+    ]
+}
