@@ -117,10 +117,7 @@ fn claims(published: &Published) -> Vec<Claim> {
                 PROCESSES.iter().zip(&published).map(ratio).all(|ratio| (0.5..=2.0).contains(&ratio))
             }
         })
-        .unless(
-            "each rate within a factor of 2",
-            "With 2 to 8 processes the simulated rates are 2.2 to 3.3 times too high",
-        ),
+        .unless("each rate within factor 2", "With 2 to 8 processes the simulated rates are 2.2 to 3.3 times too high"),
         claim("in separate directories a process keeps 0.78 of its rate at 64, within 25 %", move |figures| {
             let of = |processes| figures.of(&label(ERAS[0], "separate", processes));
             is_near(of(64) / of(1), kept, 0.25)

@@ -53,6 +53,11 @@ pub(super) fn experiment() -> Experiment {
                 [Number::Parameter("user_ns"), Number::Parameter("kernel_ns")],
             )
             .from("assumed"),
+            Input::new(
+                "occupancy of a node, and of a line's home (altix64)",
+                [Number::Machine("queue.local_occupancy_ns"), Number::Machine("queue.home_occupancy_ns")],
+            )
+            .from("as for creating and unlinking files, 2009"),
             Input::run_ahead(),
             Input::transfer(),
         ],
@@ -90,10 +95,15 @@ fn claims() -> Vec<Claim> {
     vec![
         claim("64 CPUs that create and unlink in one directory keep 0.7 of the rate of one, on both machines", |figures| {
             ["epyc192", "altix64"].iter().all(|machine| keeps(figures, machine, "create-unlink-common", &[(64, 0.7)]))
-        }),
+        })
+        .unless(
+            "the Altix in each run",
+            "A directory is split by a thread that waited for it; with one seed the first 64 on the Altix sleep in a row for longer \
+             than the warm-up, so a part of the window is before the split",
+        ),
         claim("48 CPUs keep 0.85 of the rate of one in MWCM and MWUM", both([(48, 0.85)])),
         claim("192 CPUs keep 0.7 of the rate of one in MWCM and MWUM", both([(192, 0.7)])).unless(
-            "0.7 in MWCM and MWUM with 192 CPUs",
+            "MWCM, MWUM with 192 CPUs",
             "The hash of a name chooses its stripe and its bucket, so both lines mostly come from another CPU, and threads of one \
              stripe meet; the directory's own line comes too, since one operation in thirty counts the directory \
              (`lightfoot-lab run --stalls`)",
@@ -102,7 +112,7 @@ fn claims() -> Vec<Claim> {
             keeps(figures, "epyc192", "MWRM", &[(192, 0.6)])
         })
         .unless(
-            "0.6 in MWRM with 192 CPUs",
+            "MWRM with 192",
             "As above; and a rename takes the sequences of both names, which are two of 1024 lines that all CPUs write",
         ),
         claim("48 and 192 CPUs keep 0.85 and 0.65 of the rate of one in MWCL", |figures| {
