@@ -71,7 +71,7 @@ fn flags(options: &MountOptions) -> MountFlags {
 
 /// Ends the connection of a mount: all requests fail.
 pub(super) fn abort(mountpoint: &Path, device: u64) {
-    // The file is there for the user who has mounted, where fusectl is mounted; root can do without.
+    // fusectl, where it is mounted, gives this file to the user who made the mount. Without it, root can still unmount by force.
     let file = format!("/sys/fs/fuse/connections/{}/abort", rustix::fs::minor(device));
     let is_ours = |mount: MountInfo| mount.device == device;
     if device == 0
