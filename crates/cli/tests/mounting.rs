@@ -14,7 +14,7 @@ mod sources;
 #[path = "mounting/terminal.rs"]
 mod terminal;
 
-use fixture::{Fixture, end_of};
+use fixture::{Fixture, Stopped, end_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -92,7 +92,7 @@ fn a_second_signal_does_not_wait_for_requests_that_hang() {
         let mount = fixture.mount(&["s", "m", "-o", carrier]);
         // Then all requests that hang at once reach the tree, also over io_uring: docs/fuse.md.
         assert!(fs::metadata(fixture.at("m/known")).is_ok());
-        kill_process(slow, Signal::STOP).expect("it runs");
+        let stopped = Stopped::new(&fixture, slow);
         let names: Vec<_> = (0..CALLS).map(|number| fixture.at(&format!("m/h{number}"))).collect();
         let calls: Vec<_> = names.into_iter().map(|name| std::thread::spawn(move || fs::metadata(name))).collect();
         fixture.until("all hang", || {
@@ -107,7 +107,7 @@ fn a_second_signal_does_not_wait_for_requests_that_hang() {
         let (status, log) = mount.end();
         assert_eq!(status, Some(128 + 15), "{carrier}: {log}");
         assert!(calls.into_iter().all(|call| call.join().expect("no panic").is_err()), "{carrier}");
-        kill_process(slow, Signal::CONT).expect("it is there");
+        drop(stopped);
     }
     fixture.unmount("s");
 }

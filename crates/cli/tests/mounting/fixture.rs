@@ -9,7 +9,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// How often a condition is checked, at most; at least this many tenths of a second pass.
 const ROUNDS: usize = 300;
@@ -200,6 +202,44 @@ impl Drop for Mount {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
+        }
+    }
+}
+
+/// A process that is stopped. It continues when this is dropped, and after a minute at the latest, so that a test fails and does
+/// not hang: a process that waits for a request of a stopped FUSE server cannot be killed once the server has read the request.
+pub(crate) struct Stopped {
+    end: Option<Sender<()>>,
+    continuing: Option<JoinHandle<()>>,
+}
+
+impl Stopped {
+    /// Stops the process. None of its threads runs any more when this returns, so none reads a request that comes later.
+    pub(crate) fn new(fixture: &Fixture, process: Pid) -> Self {
+        let (end, ended) = channel::<()>();
+        kill_process(process, Signal::STOP).expect("it runs");
+        let continuing = thread::spawn(move || {
+            let _ = ended.recv_timeout(Duration::from_secs(60));
+            let _ = kill_process(process, Signal::CONT);
+        });
+        let stopped = Self { end: Some(end), continuing: Some(continuing) };
+        fixture.until("all its threads are stopped", || {
+            let threads = fs::read_dir(format!("/proc/{process}/task")).expect("it is there");
+            threads.map(|thread| thread.expect("an entry").path().join("stat")).all(|stat| {
+                // A thread that ends meanwhile reads nothing either.
+                fs::read_to_string(stat)
+                    .map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T')))
+            })
+        });
+        stopped
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        self.end.take();
+        if let Some(continuing) = self.continuing.take() {
+            let _ = continuing.join();
         }
     }
 }
