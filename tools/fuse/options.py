@@ -5,6 +5,7 @@ counts. Each check also shows that the effect is absent without the option, so t
 """
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import json
@@ -13,11 +14,12 @@ import pathlib
 import shlex
 import signal
 import stat
+import struct
 import subprocess
 import tempfile
 
 import mounts as fuse
-from actors import ALICE, act
+from actors import ALICE, User, act
 from checks import equal, raises
 from mounts import Mount
 
@@ -124,6 +126,87 @@ def owner():
     with mounted("ram:uid=1001,gid=2002,mode=0700") as mount:
         of = os.stat(mount.dir)
         equal((1001, 2002, 0o700), (of.st_uid, of.st_gid, stat.S_IMODE(of.st_mode)))
+
+
+@contextlib.contextmanager
+def mapped(at, first):
+    """`at` once more, in a place where the user and group N of the file system are seen as N + `first`."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def call(number, *arguments):
+        result = libc.syscall(number, *arguments)
+        if result < 0:
+            raise OSError(ctypes.get_errno(), f"system call {number}")
+        return result
+
+    with contextlib.ExitStack() as undo:
+        place = fuse.workdir() / "mapped"
+        place.mkdir()
+        undo.callback(place.rmdir)
+        # The kernel takes the mapping from a user namespace.
+        child = undo.enter_context(subprocess.Popen(["unshare", "--user", "sleep", "1000"]))
+        undo.callback(child.kill)
+        soon(lambda: os.readlink(f"/proc/{child.pid}/ns/user") != os.readlink("/proc/self/ns/user"))
+        for of in ("uid_map", "gid_map"):
+            pathlib.Path(f"/proc/{child.pid}/{of}").write_text(f"0 {first} 65536")
+        space = os.open(f"/proc/{child.pid}/ns/user", os.O_RDONLY)
+        undo.callback(os.close, space)
+        open_tree, move_mount, mount_setattr = 428, 429, 442
+        tree = call(open_tree, -100, os.fsencode(at), 1 | os.O_CLOEXEC)
+        undo.callback(os.close, tree)
+        idmap, empty_path = 0x100000, 0x1000
+        attributes = struct.pack("QQQQ", idmap, 0, 0, space)
+        call(mount_setattr, tree, b"", empty_path, attributes, len(attributes))
+        call(move_mount, tree, b"", -100, os.fsencode(place), 4)
+        undo.callback(fuse.run, ["umount", "-l", str(place)])
+        yield place
+
+
+@effect("idmap")
+def idmap():
+    first = 100000
+    for source in (ram, host):
+        with source("allow_other") as mount:
+            raises(errno.EINVAL, mapped(mount.dir, first).__enter__)
+        if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 12):
+            continue
+        with source("allow_other,idmap") as mount, mapped(mount.dir, first) as place:
+            mapped_owner(mount.dir, place, first)
+
+
+def mapped_owner(plain, place, first):
+    """Users of a mount, and of the same files in a place whose users have greater numbers by `first`."""
+    file, new = place / "f", place / "new"
+    of = lambda number: User(str(number), number, number, ())  # noqa: E731
+    owner = lambda path: (os.stat(path).st_uid, os.stat(path).st_gid)  # noqa: E731
+    (plain / "f").write_text("old")
+    os.chown(plain / "f", 7, 7)
+    os.chmod(plain / "f", 0o600)
+    os.chmod(plain, 0o777)
+    equal((first + 7, first + 7), owner(file))
+    # Its owner by the mapping may use and change it; the user with the number that is stored may not.
+    equal("old", act(of(first + 7), file.read_text))
+    equal("ok", act(of(first + 7), os.truncate, file, 2))
+    equal("ok", act(of(first + 7), os.chmod, file, 0o640))
+    equal("ok", act(of(first + 7), os.utime, file, (3, 4)))
+    now = os.stat(plain / "f")
+    equal((2, 0o640, 4), (now.st_size, stat.S_IMODE(now.st_mode), int(now.st_mtime)))
+    equal("EACCES", act(of(7), file.read_text))
+    equal("EPERM", act(of(7), os.chmod, file, 0o666))
+    equal("EPERM", act(of(first + 9), os.utime, file, (3, 4)))
+    # A file of the mapped root is root's. A user without a mapping makes none.
+    equal(1, act(of(first), new.write_text, "x"))
+    equal((0, 0), owner(plain / "new"))
+    equal("EOVERFLOW", act(of(5), (place / "other").write_text, "x"))
+    # A writer that is not root still clears set-id bits.
+    os.chmod(plain / "new", 0o4777)
+    equal(1, act(of(first + 9), new.write_text, "y"))
+    equal(0o777, stat.S_IMODE(os.stat(plain / "new").st_mode))
+    equal("ok", act(of(first), os.unlink, new))
+    # In the mount itself, users have their numbers.
+    equal("ok", act(of(12), os.mkdir, plain / "own"))
+    equal((12, 12), owner(plain / "own"))
+    equal("ok", act(of(12), os.rmdir, plain / "own"))
 
 
 @effect("mode")

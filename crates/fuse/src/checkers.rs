@@ -94,12 +94,18 @@ pub struct CheckedOptions {
     pub allow_other: bool,
     /// [`SessionOptions::acl`].
     pub acl: bool,
+    /// [`SessionOptions::idmap`].
+    pub idmap: bool,
+    /// Whether [`SessionOptions::shown`] names an owner.
+    pub shows_owner: bool,
 }
 
 impl CheckedOptions {
     /// Those of a session whose transport lets one user in, or has a kernel that checks ACLs.
     fn of_session(session: &SessionOptions) -> Self {
-        Self { checks: session.checks, no_open: session.no_open, allow_other: false, acl: session.acl }
+        let SessionOptions { checks, no_open, acl, idmap, .. } = *session;
+        let shows_owner = session.shown.uid.or(session.shown.gid).is_some();
+        Self { checks, no_open, allow_other: false, acl, idmap, shows_owner }
     }
 
     fn of_mount(options: &MountOptions) -> Self {
@@ -136,8 +142,12 @@ pub const fn right(op: Op) -> Option<Right> {
 /// The table: which side checks `right` under `options`.
 #[must_use]
 pub const fn checker(options: CheckedOptions, right: Right) -> Checker {
-    let CheckedOptions { checks, no_open, allow_other, acl } = options;
+    let CheckedOptions { checks, no_open, allow_other, acl, idmap, shows_owner } = options;
     match (checks, right) {
+        // Few requests name the caller.
+        (Checks::Own, _) if idmap => Checker::Nobody,
+        // The kernel takes the shown owner of a file for its owner. The session refuses set-id bits to that user, whom it must know.
+        (_, Right::Attributes) if idmap && shows_owner => Checker::Nobody,
         // Without `FUSE_POSIX_ACL` the kernel checks modes only.
         (Checks::Kernel, Right::AclEntries) if !acl => {
             if allow_other {
@@ -212,8 +222,13 @@ pub(crate) fn mount_refusal(options: &MountOptions) -> Option<Refusal> {
 #[must_use]
 pub fn refusal(options: CheckedOptions) -> Option<Refusal> {
     let right = unchecked(options)?;
-    let option = if options.checks == Checks::Own { "own_permissions" } else { "noacl" };
-    let with = if right == Right::Contents { "no_open" } else { "allow_other" };
+    let (option, with) = match (options.checks, right) {
+        (_, Right::Attributes) if options.idmap && options.shows_owner => ("idmap", "uid= or gid="),
+        (Checks::Own, _) if options.idmap => ("own_permissions", "idmap"),
+        (Checks::Own, Right::Contents) => ("own_permissions", "no_open"),
+        (Checks::Own, _) => ("own_permissions", "allow_other"),
+        (Checks::Kernel, _) => ("noacl", "allow_other"),
+    };
     Some(Refusal { option, with, right })
 }
 
@@ -222,11 +237,13 @@ mod tests {
     use super::*;
 
     fn all_options() -> impl Iterator<Item = CheckedOptions> {
-        (0..16).map(|bits| CheckedOptions {
+        (0..64).map(|bits| CheckedOptions {
             checks: if bits & 1 == 0 { Checks::Kernel } else { Checks::Own },
             no_open: bits & 2 != 0,
             allow_other: bits & 4 != 0,
             acl: bits & 8 != 0,
+            idmap: bits & 16 != 0,
+            shows_owner: bits & 32 != 0,
         })
     }
 
@@ -246,10 +263,10 @@ mod tests {
     #[test]
     fn the_refused_sets_are_these() {
         for options in all_options() {
-            let CheckedOptions { checks, no_open, allow_other, acl } = options;
+            let CheckedOptions { checks, no_open, allow_other, acl, idmap, shows_owner } = options;
             let is_refused = match checks {
-                Checks::Own => no_open || allow_other,
-                Checks::Kernel => allow_other && !acl,
+                Checks::Own => no_open || allow_other || idmap,
+                Checks::Kernel => allow_other && !acl || idmap && shows_owner,
             };
             assert_eq!(refusal(options).is_some(), is_refused, "{options:?}");
         }
@@ -269,11 +286,21 @@ mod tests {
 
     #[test]
     fn a_refusal_names_both_options() {
-        let own = CheckedOptions { checks: Checks::Own, no_open: true, allow_other: false, acl: true };
+        let none = CheckedOptions {
+            checks: Checks::Kernel,
+            no_open: false,
+            allow_other: false,
+            acl: true,
+            idmap: false,
+            shows_owner: false,
+        };
+        let own = CheckedOptions { checks: Checks::Own, no_open: true, ..none };
         let cases = [
             (own, "own_permissions and no_open: nobody would check reading"),
             (CheckedOptions { no_open: false, allow_other: true, ..own }, "own_permissions and allow_other"),
-            (CheckedOptions { checks: Checks::Kernel, allow_other: true, acl: false, ..own }, "noacl and allow_other"),
+            (CheckedOptions { allow_other: true, acl: false, ..none }, "noacl and allow_other"),
+            (CheckedOptions { checks: Checks::Own, idmap: true, ..none }, "own_permissions and idmap"),
+            (CheckedOptions { idmap: true, shows_owner: true, ..none }, "idmap and uid= or gid="),
         ];
         for (options, part) in cases {
             let text = refusal(options).map(|refusal| refusal.to_string()).unwrap_or_default();

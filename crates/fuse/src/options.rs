@@ -82,6 +82,10 @@ pub struct SessionOptions {
     /// systems without [`vfs::FsTraits::wants_opens`]. The caller of a write is then unknown, so each write clears
     /// set-id bits.
     pub no_open: bool,
+    /// Mounts of this file system may map users and groups (`MOUNT_ATTR_IDMAP` of `mount_setattr(2)`; Linux 6.12, without effect
+    /// before). Only requests that create a file then name their user, so all others act as root once the kernel has checked
+    /// them: only with [`Checks::Kernel`] and without [`shown`](Self::shown) owners.
+    pub idmap: bool,
     /// ACLs are obeyed (by the kernel, if it checks permissions), and can be read and set. Otherwise their calls fail with
     /// `EOPNOTSUPP`. Default: `true`.
     pub acl: bool,
@@ -101,6 +105,7 @@ impl Default for SessionOptions {
             passthrough: false,
             locks: false,
             no_open: false,
+            idmap: false,
             acl: true,
         }
     }

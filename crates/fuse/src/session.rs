@@ -68,12 +68,27 @@ pub const ROOT_NODE: u64 = crate::nodes::ROOT;
 /// The process that sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// Effective user.
+    /// Effective user, or [`Caller::UNKNOWN`].
     pub uid: u32,
     /// Effective group.
     pub gid: u32,
     /// Thread, whose supplementary groups `/proc` has; 0 if unknown.
     pub pid: u32,
+}
+
+impl Caller {
+    /// The user, or the group, of a request that does not name it: of all that create no file, with [`SessionOptions::idmap`].
+    pub const UNKNOWN: u32 = u32::MAX;
+
+    /// Whether it is a known user that is neither root nor `owner`.
+    pub(crate) fn is_other_than(&self, owner: u32) -> bool {
+        ![0, Self::UNKNOWN, owner].contains(&self.uid)
+    }
+
+    /// The user and group for which the session acts: root for a user that is not known, whom the kernel has checked.
+    fn acting(&self) -> (u32, u32) {
+        if self.uid == Self::UNKNOWN { (0, 0) } else { (self.uid, self.gid) }
+    }
 }
 
 /// The mode of a new file.
@@ -170,7 +185,7 @@ impl Session {
             return Err(Errno::EINVAL);
         }
         let Part { context, root, acts_as } = part;
-        let callers = Callers::new(context, options.checks, acts_as);
+        let callers = Callers::new(context, &options, acts_as);
         let root_dev = root.dev();
         let nodes = Nodes::new(Arc::new(Node::free(root)));
         let metrics = Arc::new(Metrics::new());

@@ -30,7 +30,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
     MOUNT_TABLE.iter().chain(&SOURCE_TABLE)
 }
 
-static MOUNT_TABLE: [Row; 35] = [
+static MOUNT_TABLE: [Row; 36] = [
     Row {
         name: "ro",
         form: Switch {
@@ -60,6 +60,13 @@ static MOUNT_TABLE: [Row; 35] = [
         valid: &[Mount],
         default: "own_permissions for root without allow_other and no_open, else default_permissions",
         help: "Check permissions in Lightfoot instead of the kernel. Not with allow_other or no_open.",
+    },
+    Row {
+        name: "idmap",
+        form: Switch { off: "", set: |s, on| s.mount.session.idmap = on },
+        valid: &[Mount],
+        default: "off",
+        help: "Mounts of it may map users and groups (Linux 6.12). The kernel then checks all permissions. Not with uid= and gid=.",
     },
     Row {
         name: "uid",

@@ -4,10 +4,13 @@
 //! all capabilities but those that keep set-id bits and exceed quotas. If Lightfoot checks, a context has the caller's groups
 //! and, unless the caller is root, no capabilities.
 //!
+//! A request of a mount that may map users ([`SessionOptions::idmap`]) names no user unless it creates a file. The kernel has
+//! checked it, so its context is root's; `/proc` has groups of another mapping, so contexts have none.
+//!
 //! A session of a context's part of the tree ([`Part::below`](super::Part::below)) has the context's credentials for everybody.
 
 use super::Caller;
-use crate::options::Checks;
+use crate::options::{Checks, SessionOptions};
 use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fs;
@@ -33,20 +36,23 @@ pub(super) struct Callers {
     everyone: Context,
     unknown: Context,
     checks: Checks,
+    /// See [`SessionOptions::idmap`].
+    is_mapped: bool,
     /// The credentials with which everybody acts, if it is not with their own.
     acts_as: Option<Credentials>,
     known: RwLock<HashMap<ContextKey, Arc<Context>>>,
 }
 
 impl Callers {
-    pub(super) fn new(everyone: Context, checks: Checks, acts_as: Option<Credentials>) -> Self {
+    pub(super) fn new(everyone: Context, options: &SessionOptions, acts_as: Option<Credentials>) -> Self {
         everyone.set_umask(0);
         let unknown = everyone.fork();
         let mut cred = acts_as.clone().unwrap_or_else(Credentials::root);
         everyone.set_credentials(cred.clone());
         cred.capabilities = cred.capabilities.without(Capabilities::FSETID);
         unknown.set_credentials(cred);
-        Self { everyone, unknown, checks, acts_as, known: RwLock::default() }
+        let (checks, is_mapped) = (options.checks, options.idmap);
+        Self { everyone, unknown, checks, is_mapped, acts_as, known: RwLock::default() }
     }
 
     /// For operations that need no permission, or whose permission was checked already.
@@ -73,13 +79,7 @@ impl Callers {
             Checks::Kernel => Box::default(),
             Checks::Own => self.groups_of(caller),
         };
-        self.context(ContextKey {
-            uid: caller.uid,
-            gid: caller.gid,
-            umask,
-            groups,
-            is_checked: self.checks == Checks::Kernel,
-        })
+        self.context(caller, umask, groups, self.checks == Checks::Kernel)
     }
 
     /// For creating and removing names in these directories: with the caller's groups, if the right to do so may come
@@ -95,13 +95,12 @@ impl Callers {
             return self.making(caller, umask);
         }
         let groups = self.groups_of(caller);
-        self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask, groups, is_checked: true })
+        self.context(caller, umask, groups, true)
     }
 
     /// For operations that were checked already, by either side.
     pub(super) fn checked(&self, caller: &Caller) -> Arc<Context> {
-        let groups = Box::default();
-        self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked: true })
+        self.context(caller, 0, Box::default(), true)
     }
 
     /// For changing attributes of a file of `owner`: with the caller's groups if these decide whether it may, or whether
@@ -117,21 +116,24 @@ impl Callers {
     /// With the caller's groups.
     pub(super) fn with_groups(&self, caller: &Caller) -> Arc<Context> {
         let (groups, is_checked) = (self.groups_of(caller), self.checks == Checks::Kernel);
-        self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked })
+        self.context(caller, 0, groups, is_checked)
     }
 
     /// With the caller's groups and, unless the caller is root, no capabilities.
     pub(super) fn unprivileged(&self, caller: &Caller) -> Arc<Context> {
         let groups = self.groups_of(caller);
-        self.context(ContextKey { uid: caller.uid, gid: caller.gid, umask: 0, groups, is_checked: false })
+        self.context(caller, 0, groups, false)
     }
 
     /// The supplementary groups of a caller, where they matter.
     fn groups_of(&self, caller: &Caller) -> Box<[u32]> {
-        if self.acts_as.is_some() { Box::default() } else { groups_of(caller) }
+        if self.acts_as.is_some() || self.is_mapped { Box::default() } else { groups_of(caller) }
     }
 
-    fn context(&self, key: ContextKey) -> Arc<Context> {
+    /// The context of `caller`.
+    fn context(&self, caller: &Caller, umask: u32, groups: Box<[u32]>, is_checked: bool) -> Arc<Context> {
+        let (uid, gid) = caller.acting();
+        let key = ContextKey { uid, gid, umask, groups, is_checked };
         if let Some(known) = self.known.read().get(&key) {
             return known.clone();
         }

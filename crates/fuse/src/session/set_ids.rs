@@ -83,7 +83,7 @@ impl Session {
         let attr = held.attr_anew()?;
         if has_set_ids(&attr) {
             let owner = self.options.shown.uid.unwrap_or(attr.uid);
-            if caller.uid != 0 && caller.uid != owner && !self.is_writable_somewhere(caller, held) {
+            if caller.is_other_than(owner) && !self.is_writable_somewhere(caller, held) {
                 return Err(Errno::EPERM);
             }
         }

@@ -71,14 +71,14 @@ impl Session {
         let is_done = set == SetAttr::default();
         let owner = held.attr()?.uid;
         let is_checked = self.options.checks == Checks::Kernel;
-        if self.options.writeback && is_checked && caller.uid != 0 && caller.uid != owner {
+        if self.options.writeback && is_checked && caller.is_other_than(owner) {
             both_now(&mut set);
         }
         let context = self.callers.changing(caller, owner, &set);
         // The context of another user than root has no right to keep the bits.
         let attr = if is_done {
             held.attr()?
-        } else if keeps == Keeps::Nothing && caller.uid == 0 && set.size.is_some() {
+        } else if keeps == Keeps::Nothing && caller.acting().0 == 0 && set.size.is_some() {
             self.clear_set_ids(&held)?;
             without_fsetid(|| context.set_attr_held(&held, &set))?
         } else {

@@ -167,6 +167,6 @@ impl Shares {
     }
 
     fn is_charged(&self, caller: &Caller) -> bool {
-        caller.uid != 0 && caller.uid != self.own_uid
+        caller.is_other_than(self.own_uid)
     }
 }

@@ -61,6 +61,7 @@ pub(super) fn wanted(options: &MountOptions) -> InitFlags {
         // Without opens the kernel does not report the end of the open file that has such a lock.
         (has_locks && !session.no_open, InitFlags::FLOCK_LOCKS),
         (options.request_timeout.is_some(), InitFlags::REQUEST_TIMEOUT),
+        (session.idmap, InitFlags::ALLOW_IDMAP),
         (session.passthrough, InitFlags::PASSTHROUGH),
     ];
     all.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, flag)| flag).collect()

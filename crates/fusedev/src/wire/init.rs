@@ -56,6 +56,8 @@ bitflags::bitflags! {
         const PASSTHROUGH = 1 << 37;
         /// No file handles.
         const NO_EXPORT_SUPPORT = 1 << 38;
+        /// Mounts may have mappings of users and groups. Only requests that create a file then name a user.
+        const ALLOW_IDMAP = 1 << 40;
         /// Requests may come through io_uring.
         const OVER_IO_URING = 1 << 41;
         /// The kernel ends the connection when a request has no reply for long.
