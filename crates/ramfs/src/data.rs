@@ -1,7 +1,7 @@
-//! The data of one inode: contents, extended attributes, and the user who is charged for them.
+//! The data of one inode: contents, extended attributes, flags, and the user who is charged for them.
 //!
 //! # What it is
-//! An inode gets its [`Data`] with the first byte or attribute; an inode with neither has none. Storage is charged to the
+//! An inode gets its [`Data`] with the first byte, attribute or flag; an inode without these has none. Storage is charged to the
 //! [`Limits`] before it is used.
 //!
 //! # How it is locked
@@ -17,7 +17,7 @@ use crate::contents::{Contents, PAGE_BYTES};
 use crate::limits::{Amount, Limits, Payer};
 use crate::xattrs::Xattrs;
 use sync::{BiasedReaders, BiasedRwLock, PagePool};
-use vfs::{Allocate, Errno, SeekFor, SetXattr, Written};
+use vfs::{Allocate, Errno, InodeFlags, SeekFor, SetXattr, Written};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -33,6 +33,7 @@ struct State {
     links: u64,
     contents: Contents,
     xattrs: Xattrs,
+    flags: InodeFlags,
 }
 
 /// The limits to which one call charges storage, and the pool that the storage comes from.
@@ -58,7 +59,8 @@ impl Purse<'_> {
 impl Data {
     /// Empty data of a file that belongs to `owner`, of the file system with these readers.
     pub(crate) fn new(readers: &BiasedReaders, owner: u32) -> Self {
-        let state = State { owner, links: 0, contents: Contents::default(), xattrs: Xattrs::default() };
+        let (contents, xattrs, flags) = (Contents::default(), Xattrs::default(), InodeFlags::empty());
+        let state = State { owner, links: 0, contents, xattrs, flags };
         Self { state: BiasedRwLock::new(readers, state) }
     }
 
@@ -163,6 +165,16 @@ impl Data {
         state.xattrs.remove(name)?;
         purse.give(state.owner, before - state.xattrs.bytes());
         Ok(())
+    }
+
+    /// The flags of the inode.
+    pub(crate) fn flags(&self, readers: &BiasedReaders) -> InodeFlags {
+        self.state.read(readers).flags
+    }
+
+    /// Replaces them.
+    pub(crate) fn set_flags(&self, readers: &BiasedReaders, flags: InodeFlags) {
+        self.state.write(readers).flags = flags;
     }
 
     /// Charges `uid` from now on for this data, and for `beside`, the inode without its data: `EDQUOT`.

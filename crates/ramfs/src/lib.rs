@@ -31,8 +31,8 @@ use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::{BiasedReaders, PagePool};
 use vfs::{
-    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, NameRules, NewInode, Rename, RenameFlags, Request, S_IFDIR,
-    S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
+    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode, Rename, RenameFlags, Request,
+    S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
 };
 
 /// Inode numbers that one CPU index takes at a time.
@@ -183,6 +183,10 @@ impl RamFs {
     }
 }
 
+/// The flags that files have, as on tmpfs.
+const FLAGS: InodeFlags =
+    InodeFlags::IMMUTABLE.union(InodeFlags::APPEND).union(InodeFlags::NODUMP).union(InodeFlags::NOATIME);
+
 /// The charge for an inode without its [`Data`]: the inode and the body of a long link.
 fn without_data(mode: u32, size: u64) -> Amount {
     let is_long = mode & S_IFMT == S_IFLNK && size >= LONG_LINK;
@@ -320,6 +324,18 @@ impl FileSystem for RamFs {
 
     fn list_xattrs(&self, _: &Request, inode: &Inode) -> Result<Vec<Box<[u8]>>, Errno> {
         Ok(inode.data::<Data>().map(|data| data.xattr_names(&self.readers)).unwrap_or_default())
+    }
+
+    fn inode_flags(&self, _: &Request, inode: &Inode) -> Result<InodeFlags, Errno> {
+        Ok(inode.data::<Data>().map(|data| data.flags(&self.readers)).unwrap_or_default())
+    }
+
+    fn set_inode_flags(&self, _: &Request, inode: &Inode, flags: InodeFlags) -> Result<(), Errno> {
+        if !FLAGS.contains(flags) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        self.data_of(inode)?.set_flags(&self.readers, flags);
+        Ok(())
     }
 
     fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {

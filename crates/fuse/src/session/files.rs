@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry as Slot;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use vfs::{Allocate, Base, Errno, MAY_EXEC, MAY_WRITE, OpenFile, OpenFlags, OwnedPlace, SeekFor};
+use vfs::{Allocate, Base, Context, Errno, MAY_EXEC, MAY_WRITE, OpenFile, OpenFlags, OwnedPlace, SeekFor};
 
 /// Flags that the session passes to the tree. The kernel handles the others.
 const PASSED_ON: u32 = 3 | OpenFlags::TRUNC.bits() | OpenFlags::APPEND.bits() | OpenFlags::NOATIME.bits();
@@ -166,12 +166,16 @@ impl Session {
         let flags = self.own_flags(requested.bits());
         // Also to read: the open file is the caller's, whom a host directory charges for it.
         let context = self.callers.making(caller, 0);
+        let appends = requested.contains(OpenFlags::APPEND);
+        let open = |context: &Context| {
+            if appends { context.open_held_to_append(held, flags) } else { context.open_held(held, flags) }
+        };
         if flags.can_read() && !requested.can_read() {
             // The session adds the read, so the caller needs no permission for it.
             context.access_held(held, MAY_WRITE)?;
-            return self.callers.checked(caller).open_held(held, flags);
+            return open(&self.callers.checked(caller));
         }
-        context.open_held(held, flags)
+        open(&context)
     }
 
     /// The flags with which the session opens a file. With writeback the kernel also reads the pages that it writes in part, and

@@ -11,7 +11,7 @@ use super::files::Keeps;
 use super::{Caller, Session, without_fsetid};
 use crate::options::Checks;
 use std::time::Duration;
-use vfs::{Attr, Errno, SetAttr, SetTime};
+use vfs::{Attr, Errno, OwnedPlace, SetAttr, SetTime};
 
 impl Session {
     /// SETATTR: changes attributes; the length through `handle` if that is open for writing. A new length keeps set-id bits if
@@ -84,9 +84,16 @@ impl Session {
         } else {
             context.set_attr_held(&held, &set)?
         };
-        let attr =
-            if times == SetAttr::default() { attr } else { self.callers.everyone().set_attr_held(&held, &times)? };
+        let attr = if times == SetAttr::default() { attr } else { self.note_writes(&held, &times)? };
         Ok(self.shown_of(node, &held, attr))
+    }
+
+    /// Sets the times of the kernel's writes. A file that may only grow keeps those of the writes that the tree has done.
+    fn note_writes(&self, held: &OwnedPlace, times: &SetAttr) -> Result<Attr, Errno> {
+        match self.callers.everyone().set_attr_held(held, times) {
+            Err(Errno::EPERM) => held.attr(),
+            done => done,
+        }
     }
 
     /// With writeback the kernel keeps the times of writes and truncations, and sends them for the user who caused them, or

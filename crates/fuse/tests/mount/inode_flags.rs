@@ -3,10 +3,11 @@
 use crate::support::HostMount;
 use crate::{Mount, long, ram};
 use hostfs::HostOptions;
-use lightfoot_fuse::MountOptions;
+use lightfoot_fuse::{MountOptions, SessionOptions};
 use rustix::fs::{IFlags, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -98,10 +99,38 @@ fn users_change_flags_of_their_files_and_only_some() {
 }
 
 #[test]
-fn a_tree_in_memory_has_no_flags() {
-    let Some(mount) = Mount::new(&ram(), &long()) else { return };
-    fs::write(mount.path("file"), "").unwrap();
-    assert_eq!(flags(&mount.path("file")), Err(Errno::NOTTY));
-    assert_eq!(set(&mount.path("file"), IFlags::NODUMP), Err(Errno::NOTTY));
-    assert_eq!(flags(&mount.at), Err(Errno::NOTTY));
+fn a_tree_in_memory_obeys_the_flags_that_tmpfs_has() {
+    let writeback = |writeback| MountOptions { session: SessionOptions { writeback, ..long().session }, ..long() };
+    for writes_back in [false, true] {
+        let Some(mount) = Mount::new(&ram(), &writeback(writes_back)) else { return };
+        let path = mount.path("log");
+        fs::write(&path, "one ").unwrap();
+        assert_eq!(flags(&path), Ok(IFlags::empty()));
+        assert_eq!(set(&path, IFlags::COMPRESSED), Err(Errno::OPNOTSUPP));
+        assert_eq!(set(&path, IFlags::APPEND | IFlags::NODUMP), Ok(()));
+        let mut log = File::options().append(true).open(&path).unwrap();
+        log.write_all(b"two").unwrap();
+        log.sync_all().unwrap();
+        drop(log);
+        assert_eq!(fs::read(&path).unwrap(), b"one two", "{writes_back}");
+        let refused = [
+            File::options().write(true).open(&path).map(drop),
+            File::options().write(true).truncate(true).open(&path).map(drop),
+            fs::remove_file(&path),
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)),
+            fs::hard_link(&path, mount.path("other")),
+        ];
+        for (number, refused) in refused.into_iter().enumerate() {
+            assert_eq!(refused.unwrap_err().raw_os_error(), Some(1), "{number}");
+        }
+        set(&path, IFlags::IMMUTABLE).unwrap();
+        assert_eq!(File::options().append(true).open(&path).unwrap_err().raw_os_error(), Some(1));
+        assert_eq!(fs::read(&path).unwrap(), b"one two");
+        set(&path, IFlags::empty()).unwrap();
+        set(&mount.at, IFlags::IMMUTABLE).unwrap();
+        assert_eq!(fs::remove_file(&path).unwrap_err().raw_os_error(), Some(1));
+        assert_eq!(fs::write(mount.path("new"), "").unwrap_err().raw_os_error(), Some(1));
+        set(&mount.at, IFlags::empty()).unwrap();
+        fs::remove_file(&path).unwrap();
+    }
 }

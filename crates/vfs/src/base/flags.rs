@@ -1,6 +1,6 @@
 //! Sets of flags, by Linux's numbers: of opening, mounting, unmounting, renaming, and path resolution.
 
-use crate::base::access::credentials::{MAY_READ, MAY_WRITE};
+use crate::base::access::credentials::{MAY_OVERWRITE, MAY_READ, MAY_WRITE};
 use crate::base::errno::Errno;
 use bitflags::bitflags;
 
@@ -26,6 +26,13 @@ bitflags! {
         /// All others.
         const _ = !0;
     }
+}
+
+impl InodeFlags {
+    /// Those that the VFS obeys, whatever the file system does.
+    pub(crate) const OBEYED: Self = Self::FIXED.union(Self::NOATIME);
+    /// Each of them forbids to remove, rename and link the file, and to change its attributes.
+    pub(crate) const FIXED: Self = Self::IMMUTABLE.union(Self::APPEND);
 }
 
 bitflags! {
@@ -147,7 +154,8 @@ impl OpenFlags {
     pub(crate) fn mask(self) -> u32 {
         let read = if self.can_read() { MAY_READ } else { 0 };
         let write = if self.can_write() || self.contains(Self::TRUNC) { MAY_WRITE } else { 0 };
-        read | write
+        let is_append = self.contains(Self::APPEND) && !self.contains(Self::TRUNC);
+        read | write | if is_append || write == 0 { 0 } else { MAY_OVERWRITE }
     }
 }
 

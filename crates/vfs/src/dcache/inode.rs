@@ -13,6 +13,7 @@
 //! # Where it comes from
 //! Linux's `struct inode` and its `i_rwsem`, `i_private`, `i_link`.
 
+mod obeyed;
 mod reference;
 mod rights;
 mod staleness;
@@ -91,12 +92,14 @@ const LINKABLE: u32 = 1 << 29;
 const STALE: u32 = 1 << 28;
 /// The same: its file system reports its attributes, so that each change marks them stale.
 const REPORTED: u32 = 1 << 27;
-/// Bits of the same: how many times the attributes became stale or were requested, modulo 2048. See [`staleness`].
-const VERSION: u32 = 0x7ff << VERSION_BIT;
+/// Bits of the same: how many times the attributes became stale or were requested, modulo 1024. See [`staleness`].
+const VERSION: u32 = 0x3ff << VERSION_BIT;
 /// The lowest bit of [`VERSION`].
-const VERSION_BIT: u32 = 16;
+const VERSION_BIT: u32 = 17;
+/// Flag in an inode's own `mode`, never shown: its file system has flags of it that the VFS obeys (see [`obeyed`]).
+const HAS_FLAGS: u32 = 1 << 16;
 /// Bits of an inode's own `mode`, never shown.
-const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE | STALE | REPORTED | VERSION;
+const OWN_FLAGS: u32 = HAS_ACL | HAS_DEFAULT_ACL | LINKABLE | STALE | REPORTED | VERSION | HAS_FLAGS;
 
 /// Nanoseconds of a tick of `attr_until`, as a power of two: 67 ms. So it counts the clock's first nine years; after them,
 /// attributes with a time of validity are requested at each use.

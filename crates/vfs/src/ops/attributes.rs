@@ -1,8 +1,9 @@
 //! chmod, chown, truncate, utimensat: changes of attributes.
 
-use crate::base::access::credentials::{Capabilities, Credentials, MAY_READ, MAY_WRITE};
+use crate::base::access::credentials::{Capabilities, Credentials, MAY_OVERWRITE, MAY_READ, MAY_WRITE};
 use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFREG, S_ISGID, S_ISUID, SetAttr, SetTime};
 use crate::base::errno::Errno;
+use crate::base::flags::InodeFlags;
 use crate::base::rank::Rank;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
@@ -11,7 +12,7 @@ use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::notify::EventKind;
 use crate::ops::publish;
-use crate::walk::permission::may_block;
+use crate::walk::permission::{flags_allow, may_block};
 
 /// Longest file, in bytes.
 pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;
@@ -21,7 +22,7 @@ impl Context {
     /// call for all.
     ///
     /// # Errors
-    /// `EPERM` for a user other than the owner; `EACCES`; `EISDIR`, `EINVAL` for the length of anything but a
+    /// `EPERM` for a user other than the owner, or by the file's flags; `EACCES`; `EISDIR`, `EINVAL` for the length of anything but a
     /// regular file; `EFBIG`; those of a walk, and the file system's.
     pub fn set_attr(&self, base: Base<'_>, path: &[u8], follow: bool, set: &SetAttr) -> Result<(), Errno> {
         self.change_attr(&self.hold(base, path, follow)?, set)
@@ -34,7 +35,7 @@ impl Context {
             let attr = held.attr()?;
             match attr.kind() {
                 S_IFREG => {
-                    may_block(held.sb(), inode, attr.rights(), &self.credentials(), MAY_WRITE)?;
+                    may_block(held.sb(), inode, attr.rights(), &self.credentials(), MAY_WRITE | MAY_OVERWRITE)?;
                     held.mount().check_writable()?;
                 }
                 S_IFDIR => return Err(Errno::EISDIR),
@@ -125,11 +126,24 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr
 
 /// Whether `cred` may make the change.
 fn check(cred: &Credentials, sb: &SuperBlock, inode: &Inode, attr: &Attr, set: &SetAttr) -> Result<(), Errno> {
+    flags_allow(sb, inode, cred, forbidding(set))?;
     check_plain(cred, attr, set)?;
     if set.atime == Some(SetTime::Now) && set.mtime == set.atime && !cred.owns(attr) {
         return may_block(sb, inode, attr.rights(), cred, MAY_WRITE);
     }
     Ok(())
+}
+
+/// The flags of a file that forbid the change. The right to change the length was checked when the file was opened, but a file
+/// that has been opened to append must not be cut.
+fn forbidding(set: &SetAttr) -> InodeFlags {
+    let is_touch = set.atime == Some(SetTime::Now) && set.mtime == set.atime;
+    let has_times = set.atime.is_some() || set.mtime.is_some();
+    if set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || has_times && !is_touch {
+        return InodeFlags::FIXED;
+    }
+    let touch = if is_touch { InodeFlags::IMMUTABLE } else { InodeFlags::empty() };
+    touch.union(if set.size.is_some() { InodeFlags::APPEND } else { InodeFlags::empty() })
 }
 
 /// The part of [`check`] that needs only the attributes.

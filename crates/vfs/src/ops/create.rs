@@ -4,6 +4,7 @@ use crate::base::access::acl::Acls;
 use crate::base::access::credentials::{Capabilities, Credentials, MAY_EXEC, MAY_WRITE};
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGID, S_ISVTX, node_type};
 use crate::base::errno::Errno;
+use crate::base::flags::InodeFlags;
 use crate::base::name::PATH_MAX;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::inode::{Inode, InodeRef};
@@ -15,7 +16,7 @@ use crate::mount::place::{Base, OwnedPlace, PathAt};
 use crate::ops::entry::{Entry, Operation};
 use crate::ops::last::LastKind;
 use crate::ops::publish;
-use crate::walk::permission::may_block;
+use crate::walk::permission::{flags_allow, may_block};
 
 /// The most links of a directory or file.
 const LINK_MAX: u32 = 65_000 * 1_000;
@@ -202,7 +203,7 @@ impl Context {
     /// which may have no name (`O_TMPFILE`).
     ///
     /// # Errors
-    /// As for [`Context::mkdir`]; `EPERM` for a directory, or by the policy; `ENOENT` for a file whose last
+    /// As for [`Context::mkdir`]; `EPERM` for a directory, by the policy, or by the file's flags; `ENOENT` for a file whose last
     /// name was removed; `EMLINK`; `EXDEV` to another mount.
     pub fn link(&self, old: PathAt<'_>, new: PathAt<'_>, follow: bool) -> Result<(), Errno> {
         let held = match old.base.dir {
@@ -235,6 +236,7 @@ impl Entry<'_, '_> {
         let attr = if held.dentry().object().is_dir() { inode.attr() } else { held.attr()? };
         self.context.may_link(self.sb, inode, &attr)?;
         self.context.may_change(self.sb, self.dir)?;
+        flags_allow(self.sb, inode, self.caller.cred, InodeFlags::FIXED)?;
         if attr.is_dir() {
             return Err(Errno::EPERM);
         }

@@ -8,7 +8,7 @@ mod storage;
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, S_IFDIR, S_IFMT, S_IFREG, SetAttr};
 use crate::base::errno::Errno;
-use crate::base::flags::{MountFlags, OpenFlags};
+use crate::base::flags::{InodeFlags, MountFlags, OpenFlags};
 use crate::base::rank::Rank;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
@@ -16,6 +16,7 @@ use crate::mount::place::OwnedPlace;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first, set_attr_held};
 use crate::ops::publish;
+use crate::walk::permission::flags_allow;
 use listing::Listing;
 use prim::atomic::AtomicU64;
 use sync::Mutex;
@@ -219,7 +220,8 @@ impl OpenFile {
         let attr = inode.attr();
         let now = prim::clock::now_ns();
         let due = attr.atime <= attr.mtime || attr.atime <= attr.ctime || now.saturating_sub(attr.atime) >= RELATIME;
-        (due || flags.contains(MountFlags::STRICTATIME)).then_some(now)
+        let is_due = due || flags.contains(MountFlags::STRICTATIME);
+        (is_due && flags_allow(self.held.sb(), inode, &self.cred, InodeFlags::NOATIME).is_ok()).then_some(now)
     }
 }
 

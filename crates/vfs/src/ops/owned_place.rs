@@ -22,12 +22,26 @@ impl Context {
     /// # Errors
     /// As for [`Context::open`] of an existing file.
     pub fn open_held(&self, held: &OwnedPlace, flags: OpenFlags) -> Result<OpenFile, Errno> {
+        self.open_held_as(held, flags, flags)
+    }
+
+    /// [`Context::open_held`] for a front end that appends by itself, as a kernel does that collects writes: without `APPEND` in
+    /// `flags`, and yet allowed of a file that may only grow ([`InodeFlags::APPEND`]).
+    ///
+    /// # Errors
+    /// As for [`Context::open_held`].
+    pub fn open_held_to_append(&self, held: &OwnedPlace, flags: OpenFlags) -> Result<OpenFile, Errno> {
+        self.open_held_as(held, flags, flags.union(OpenFlags::APPEND))
+    }
+
+    /// Opens `held` with `flags`, if it may be opened with those of `checked`.
+    fn open_held_as(&self, held: &OwnedPlace, flags: OpenFlags, checked: OpenFlags) -> Result<OpenFile, Errno> {
         let cred = self.credentials();
         if !flags.contains(OpenFlags::PATH) {
             let attr = held.attr()?;
             let inode = held.inode()?;
-            let granted = || may_block(held.sb(), inode, attr.rights(), &cred, flags.mask());
-            check_open(held.mount(), &attr, &cred, flags, granted)?;
+            let granted = || may_block(held.sb(), inode, attr.rights(), &cred, checked.mask());
+            check_open(held.mount(), &attr, &cred, checked, granted)?;
         }
         self.opened(held.clone(), flags, cred)
     }
@@ -126,13 +140,13 @@ impl Context {
         let _whole = sb.lock_if_split(held.dentry());
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
         let before = sb.fs().inode_flags(&request, inode)?;
-        let guarded = InodeFlags::IMMUTABLE.union(InodeFlags::APPEND);
-        if before.symmetric_difference(flags).intersects(guarded)
+        if before.symmetric_difference(flags).intersects(InodeFlags::FIXED)
             && !cred.capabilities.contains(Capabilities::LINUX_IMMUTABLE)
         {
             return Err(Errno::EPERM);
         }
         sb.fs().set_inode_flags(&request, inode, flags)?;
+        inode.note_flags(flags);
         xattrs::changed(held, inode, &request);
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! unlink and rmdir: removal of names.
 
-use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE};
+use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_OVERWRITE, MAY_WRITE};
 use crate::base::attr::S_ISVTX;
 use crate::base::errno::Errno;
+use crate::base::flags::InodeFlags;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::reclaim::MayEvict;
 use crate::dcache::superblock::SuperBlock;
@@ -11,7 +12,7 @@ use crate::mount::place::Base;
 use crate::ops::entry::{Entry, Operation};
 use crate::ops::last::LastKind;
 use crate::ops::publish;
-use crate::walk::permission::may_block;
+use crate::walk::permission::{flags_allow, may_block};
 use prim::atomic::Ordering::Relaxed;
 
 /// The most bytes of a file that are freed in a walk's section: freeing takes some 20 us there.
@@ -61,7 +62,7 @@ impl Context {
 /// Whether `cred` may remove `victim` from the directory `dir`.
 ///
 /// # Errors
-/// `EACCES`, `EPERM` (sticky), `ENOTDIR`, `EISDIR`.
+/// `EACCES`, `EPERM` (sticky, flags), `ENOTDIR`, `EISDIR`.
 #[inline(always)]
 pub(crate) fn may_remove(
     cred: &Credentials,
@@ -72,7 +73,8 @@ pub(crate) fn may_remove(
 ) -> Result<(), Errno> {
     let dir_inode = dir.inode().ok_or(Errno::ENOENT)?;
     let rights = dir_inode.rights();
-    may_block(sb, dir_inode, rights, cred, MAY_WRITE | MAY_EXEC)?;
+    may_block(sb, dir_inode, rights, cred, MAY_WRITE | MAY_EXEC | MAY_OVERWRITE)?;
+    flags_allow(sb, victim.inode().ok_or(Errno::ENOENT)?, cred, InodeFlags::FIXED)?;
     if rights.mode & S_ISVTX != 0 && cred.uid != rights.uid {
         let victim_inode = victim.inode().ok_or(Errno::ENOENT)?;
         if !cred.owns(&victim_inode.attr()) {

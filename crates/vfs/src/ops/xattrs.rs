@@ -8,6 +8,7 @@ use crate::base::access::credentials::{Capabilities, Credentials};
 use crate::base::access::xattr::{XattrUse, acl_to_set, check_lengths, is_listed, may_get_acl, may_use};
 use crate::base::attr::{S_ISGID, SetAttr};
 use crate::base::errno::Errno;
+use crate::base::flags::InodeFlags;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::{Request, SetXattr};
@@ -17,7 +18,7 @@ use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::notify::EventKind;
 use crate::ops::publish;
-use crate::walk::permission::may_block;
+use crate::walk::permission::{flags_allow, may_block};
 
 impl Context {
     /// The value of the extended attribute `name`: `getxattr(2)`, `lgetxattr(2)` without `follow`.
@@ -94,8 +95,10 @@ pub(crate) fn set(
     let _whole = sb.lock_if_split(held.dentry());
     if let Some(kind) = AclKind::of_xattr(name) {
         let acl = acl_to_set(cred, &attr, kind, value)?;
+        flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);
     }
+    flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
     may_use(cred, &attr, name, XattrUse::Set(value), |mask| may_block(sb, inode, attr.rights(), cred, mask))?;
     let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
     sb.fs().set_xattr(request, inode, name, value, how)?;
@@ -112,8 +115,10 @@ pub(crate) fn remove(held: &OwnedPlace, cred: &Credentials, request: &Request, n
     let _whole = sb.lock_if_split(held.dentry());
     if let Some(kind) = AclKind::of_xattr(name) {
         let acl = acl_to_set(cred, &attr, kind, &[])?;
+        flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);
     }
+    flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
     may_use(cred, &attr, name, XattrUse::Remove, |mask| may_block(sb, inode, attr.rights(), cred, mask))?;
     let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
     sb.fs().remove_xattr(request, inode, name)?;

@@ -1,4 +1,4 @@
-//! The permission check of a file: by its file system, its ACL or its mode.
+//! The permission check of a file: by its flags, its file system, its ACL or its mode.
 //!
 //! # How it is locked
 //! No lock: attributes and ACLs are read under their sequences and RCU.
@@ -7,10 +7,10 @@
 //! `path_resolution(7)`, `acl(5)`; the structure of Linux's `inode_permission`, which tries in rcu-walk
 //! first.
 
-use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE, Rights};
+use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_OVERWRITE, MAY_WRITE, Rights};
 use crate::base::attr::{Attr, S_IFREG};
 use crate::base::errno::Errno;
-use crate::base::flags::MountFlags;
+use crate::base::flags::{InodeFlags, MountFlags};
 use crate::dcache::fs::Permission;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::{Inode, UnheldInode};
@@ -37,7 +37,7 @@ pub(crate) fn may_rcu(
     cred: &Credentials,
     mask: u32,
 ) -> MayRcu {
-    if inode.has_acl() || sb.own_permissions {
+    if inode.has_acl_or_flags() || sb.own_permissions {
         return may_rcu_slow(sb, guard, inode, rights, cred, mask);
     }
     MayRcu::Is(cred.may_by(rights, mask))
@@ -52,6 +52,9 @@ fn may_rcu_slow(
     cred: &Credentials,
     mask: u32,
 ) -> MayRcu {
+    if inode.has_flags() && mask & MAY_WRITE != 0 {
+        return MayRcu::NotHere;
+    }
     if sb.own_permissions {
         match sb.fs_rcu(guard).try_permission(cred, UnheldInode::new(inode, guard), mask) {
             Permission::Is(answer) => return MayRcu::Is(answer),
@@ -65,7 +68,7 @@ fn may_rcu_slow(
 /// [`may_rcu`] for callers that may block. The caller holds the dentry of `inode`, or its directory's lock.
 ///
 /// # Errors
-/// `EACCES`, or errors of the file system.
+/// `EACCES`; `EPERM` to write what its flags forbid to write; errors of the file system.
 #[inline(always)]
 pub(crate) fn may_block(
     sb: &SuperBlock,
@@ -74,7 +77,7 @@ pub(crate) fn may_block(
     cred: &Credentials,
     mask: u32,
 ) -> Result<(), Errno> {
-    if inode.has_acl() || sb.own_permissions {
+    if inode.has_acl_or_flags() || sb.own_permissions {
         return may_block_slow(sb, inode, rights, cred, mask);
     }
     cred.may_by(rights, mask)
@@ -82,6 +85,11 @@ pub(crate) fn may_block(
 
 #[cold]
 fn may_block_slow(sb: &SuperBlock, inode: &Inode, rights: Rights, cred: &Credentials, mask: u32) -> Result<(), Errno> {
+    if mask & MAY_WRITE != 0 {
+        let appends = mask & MAY_OVERWRITE == 0;
+        flags_allow(sb, inode, cred, if appends { InodeFlags::IMMUTABLE } else { InodeFlags::FIXED })?;
+    }
+    let mask = mask & !MAY_OVERWRITE;
     if sb.own_permissions {
         match sb.fs().permission(&Request::of(cred), inode, mask) {
             Permission::Is(answer) => return answer,
@@ -90,6 +98,21 @@ fn may_block_slow(sb: &SuperBlock, inode: &Inode, rights: Rights, cred: &Credent
         }
     }
     by_acl(&sb.domain.read(), inode, rights, cred, mask)
+}
+
+/// Whether `inode` has none of these flags, which forbid a change: `chattr(1)`. Nobody is exempt. May block.
+///
+/// # Errors
+/// `EPERM`, or errors of the file system.
+#[inline(always)]
+pub(crate) fn flags_allow(sb: &SuperBlock, inode: &Inode, cred: &Credentials, forbid: InodeFlags) -> Result<(), Errno> {
+    if inode.has_flags() { flags_allow_slow(sb, inode, cred, forbid) } else { Ok(()) }
+}
+
+#[cold]
+fn flags_allow_slow(sb: &SuperBlock, inode: &Inode, cred: &Credentials, forbid: InodeFlags) -> Result<(), Errno> {
+    let flags = sb.fs().inode_flags(&Request::of(cred), inode)?;
+    if flags.intersects(forbid) { Err(Errno::EPERM) } else { Ok(()) }
 }
 
 /// Whether the walk's credentials may do `mask` with the found file. In rcu-walk, a check that would block

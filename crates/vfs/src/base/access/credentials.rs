@@ -11,6 +11,8 @@ pub const MAY_EXEC: u32 = 1;
 pub const MAY_WRITE: u32 = 2;
 /// Read.
 pub const MAY_READ: u32 = 4;
+/// Together with [`MAY_WRITE`]: change what a file has, not only append to it. No mode forbids it, but a flag of the inode may.
+pub(crate) const MAY_OVERWRITE: u32 = 8;
 
 bitflags! {
     /// Capabilities as flags, as in `capabilities(7)`; only those that file systems use.
@@ -136,6 +138,7 @@ impl Credentials {
     /// The same by the part of the attributes that it depends on.
     #[inline(always)]
     pub(crate) fn may_by(&self, rights: Rights, mask: u32) -> Result<(), Errno> {
+        let mask = mask & !MAY_OVERWRITE;
         let shift = if self.uid == rights.uid {
             6
         } else if self.in_group(rights.gid) {

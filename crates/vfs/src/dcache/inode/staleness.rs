@@ -10,7 +10,7 @@
 //! reader gets both of one moment.
 //!
 //! # Limitations
-//! Exactly 2048 marks and answers during one request, which leave the same attributes, are not noticed.
+//! Exactly 1024 marks and answers during one request, which leave the same attributes, are not noticed.
 //!
 //! # Where it comes from
 //! `attr_version` of Linux's `fs/fuse/inode.c`; own code.

@@ -13,13 +13,14 @@
 
 use crate::base::attr::{S_IFDIR, S_IFMT, S_IFREG};
 use crate::base::errno::Errno;
-use crate::base::flags::OpenFlags;
+use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::Rank;
 use crate::dcache::fs::Request;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
 use crate::ops::file::{OpenFile, check_offset};
 use crate::ops::publish;
+use crate::walk::permission::flags_allow;
 
 /// Bytes that are read and written at once.
 const PIECE: usize = 64 << 10;
@@ -60,6 +61,7 @@ impl OpenFile {
         if !core::ptr::eq(self.held.sb(), target.held.sb()) {
             return Err(Errno::EXDEV);
         }
+        flags_allow(target.held.sb(), into, &target.cred, InodeFlags::IMMUTABLE)?;
         check_offset(offset)?;
         check_offset(to)?;
         let fits = |start: u64| start.checked_add(len).is_some_and(|end| end <= MAX_SIZE);

@@ -3,7 +3,7 @@
 use crate::base::access::xattr::{XattrUse, check_lengths};
 use crate::base::attr::{S_IFDIR, S_IFMT, S_IFREG};
 use crate::base::errno::Errno;
-use crate::base::flags::OpenFlags;
+use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::Rank;
 use crate::dcache::fs::{Allocate, Request, SeekFor, SetXattr};
 use crate::dcache::inode::Inode;
@@ -12,6 +12,7 @@ use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
 use crate::ops::file::{OpenFile, opened_inode};
 use crate::ops::{publish, xattrs};
+use crate::walk::permission::flags_allow;
 use prim::shared::PlainArc as Arc;
 use std::os::fd::OwnedFd;
 
@@ -21,8 +22,8 @@ impl OpenFile {
     ///
     /// # Errors
     /// `EBADF` if not open for writing; `EINVAL` for an empty range, and for an offset or length above `i64::MAX`; `EFBIG` for
-    /// an end above it; `ENODEV` for anything but a
-    /// regular file, `EISDIR`; `EOPNOTSUPP`, `ENOSPC`, `EDQUOT`, and the file system's.
+    /// an end above it; `ENODEV` for anything but a regular file, `EISDIR`; `EPERM` by the file's flags; `EOPNOTSUPP`, `ENOSPC`,
+    /// `EDQUOT`, and the file system's.
     pub fn allocate(&self, how: Allocate, keep_size: bool, offset: u64, len: u64) -> Result<(), Errno> {
         self.check_open()?;
         if len == 0 || len > MAX_SIZE || offset > MAX_SIZE {
@@ -37,6 +38,9 @@ impl OpenFile {
             S_IFDIR => return Err(Errno::EISDIR),
             _ => return Err(Errno::ENODEV),
         }
+        let appends = how == Allocate::Reserve;
+        let forbid = if appends { InodeFlags::IMMUTABLE } else { InodeFlags::FIXED };
+        flags_allow(self.held.sb(), inode, &self.cred, forbid)?;
         let end = offset.checked_add(len).filter(|&end| end <= MAX_SIZE).ok_or(Errno::EFBIG)?;
         let _held = self.held.sb().ranks.lock(Rank::Data, &inode.data_lock);
         let request = Request::of(&self.cred);
