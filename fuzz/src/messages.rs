@@ -7,7 +7,7 @@
 use crate::guarded_tree::tree;
 use crate::input::Input;
 use fuse::{Channel, Gauge, MountOptions, Next, Session, SessionOptions, Transport};
-use fusedev::wire::abi::{CreateOut, EntryOut, InHeader, IoctlIn, IoctlOut, OpenOut, ioctl, opcode};
+use fusedev::wire::abi::{CreateOut, EntryOut, ExtHeader, InHeader, IoctlIn, IoctlOut, OpenOut, ioctl, opcode};
 use fusedev::wire::{Body, Malformed, Operation, Request};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -132,6 +132,9 @@ fn message(input: &mut Input<'_>, handle: u64, node: u64) -> Vec<u8> {
         let argument = (arguments.len() - size_of::<IoctlIn>()) as u32;
         arguments[24..28].copy_from_slice(&argument.to_ne_bytes());
     }
+    let extensions = if kind >= 0xf0 { extensions(input, kind) } else { Vec::new() };
+    let total_extlen = (extensions.len() / 8) as u16;
+    arguments.extend_from_slice(&extensions);
     let header = InHeader {
         len: (size_of::<InHeader>() + arguments.len()) as u32,
         opcode,
@@ -140,10 +143,19 @@ fn message(input: &mut Input<'_>, handle: u64, node: u64) -> Vec<u8> {
         uid: if kind & 8 == 0 { 0 } else { 1001 },
         gid: 0,
         pid: 0,
-        total_extlen: u16::from(kind == 255),
+        total_extlen: total_extlen + u16::from(kind == 255),
         padding: 0,
     };
     [header.as_bytes(), &arguments].concat()
+}
+
+/// An extension with the length of its content, or nearly.
+fn extensions(input: &mut Input<'_>, kind: u8) -> Vec<u8> {
+    let (of_kind, len) = (u32::from(input.byte() & 63), usize::from(input.byte() & 63));
+    let mut content = input.take(len).to_vec();
+    content.resize(content.len().next_multiple_of(8), 0);
+    let size = (size_of::<ExtHeader>() + content.len()) as u32 + u32::from(kind == 0xfe) * 8;
+    [ExtHeader { size, kind: of_kind }.as_bytes(), &content].concat()
 }
 
 fn check(parsed: &Result<Request<'_>, Malformed>, replies: &[(u64, i32, Vec<u8>)], has_waits: bool) {

@@ -31,9 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Memory of dentries and inodes: two of the units in which it is taken from the system, for each file system.
 const SLOT_BYTES: usize = 8 << 20;
 
-const ROOT: Caller = Caller { uid: 0, gid: 0, pid: 0 };
-const USER: Caller = Caller { uid: 1001, gid: 1001, pid: 0 };
-const OTHER: Caller = Caller { uid: 7, gid: u32::MAX, pid: u32::MAX };
+const ROOT: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
+const USER: Caller = Caller { uid: 1001, gid: 1001, pid: 0, group: Some(7) };
+const OTHER: Caller = Caller { uid: 7, gid: u32::MAX, pid: u32::MAX, group: None };
 
 const GOOD_NAMES: &[&[u8]] = &[
     b"a",
@@ -136,6 +136,7 @@ impl World {
         };
         let no_open = options.no_open;
         let session = Session::new(&vfs, options).expect("a session");
+        session.note_groups(flags & 64 != 0);
         Self {
             vfs,
             counts,

@@ -74,6 +74,9 @@ pub struct Caller {
     pub gid: u32,
     /// Thread, whose supplementary groups `/proc` has; 0 if unknown.
     pub pid: u32,
+    /// The group of the directory in which it makes a file, if that is a supplementary group of the caller, and the transport
+    /// knows that ([`Session::note_groups`]).
+    pub group: Option<u32>,
 }
 
 impl Caller {
@@ -159,6 +162,8 @@ pub struct Session {
     has_others: AtomicBool,
     /// Whether the kernel can expire names: Linux 6.2.
     expires_names: AtomicBool,
+    /// Whether callers that make files come with their [group](Caller::group): Linux 6.3.
+    names_groups: AtomicBool,
     /// Whether the kernel has refused to prune: before Linux 6.18.
     cannot_prune: AtomicBool,
     metrics: Arc<Metrics>,
@@ -204,6 +209,7 @@ impl Session {
             root_dev,
             has_others: AtomicBool::new(false),
             expires_names: AtomicBool::new(false),
+            names_groups: AtomicBool::new(false),
             cannot_prune: AtomicBool::new(false),
             metrics,
             notices: OnceLock::new(),

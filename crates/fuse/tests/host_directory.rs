@@ -6,9 +6,10 @@ use hostfs::{HostOptions, Revalidate};
 use lightfoot_fuse::{MountOptions, SessionOptions, Ttls};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use support::HostMount;
 
@@ -58,6 +59,28 @@ fn a_member_of_a_supplementary_group_uses_the_groups_directory() {
     let mut left: Vec<_> = fs::read_dir(mount.source.join("d")).unwrap().map(|e| e.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["fifo", "file", "roots"]);
+}
+
+#[test]
+fn the_kernel_names_the_group_of_who_makes_a_file() {
+    let Some(mount) = mounted() else { return };
+    fs::create_dir(mount.source.join("d")).unwrap();
+    set(&mount.source.join("d"), 0, TEAM, 0o770);
+    let script = "echo; read go; : >create";
+    let user = [&format!("--reuid={USER}"), "--regid=2001", &format!("--groups={TEAM}"), "sh", "-ec", script];
+    let mut maker = Command::new("setpriv");
+    maker.args(user).current_dir(mount.path("d")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut maker = maker.spawn().unwrap();
+    maker.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    // From here on `/proc` has no groups of it.
+    let status = format!("/proc/{}/status", maker.id());
+    let hidden = Command::new("mount").args(["--bind", "/dev/null", &status]).status().unwrap();
+    maker.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    let made = maker.wait().unwrap();
+    if !hidden.success() || !mount.mounted().session().names_groups() {
+        return println!("SKIPPED: the kernel does not name groups (Linux 6.3), or /proc cannot be hidden");
+    }
+    assert!(mount.source.join("d/create").exists(), "{made}");
 }
 
 #[test]

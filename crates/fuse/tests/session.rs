@@ -6,6 +6,8 @@ mod appeared;
 mod callers;
 #[path = "session/files.rs"]
 mod files;
+#[path = "session/groups.rs"]
+mod groups;
 #[path = "session/kernel.rs"]
 mod kernel;
 #[path = "session/listing.rs"]

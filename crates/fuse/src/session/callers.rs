@@ -98,6 +98,12 @@ impl Callers {
         self.context(caller, umask, groups, true)
     }
 
+    /// For making a file, if the kernel checks: with the group that the request names, if it names one.
+    pub(super) fn making_with_group(&self, caller: &Caller, umask: u32) -> Arc<Context> {
+        let groups = caller.group.into_iter().filter(|_| self.acts_as.is_none()).collect();
+        self.context(caller, umask, groups, true)
+    }
+
     /// For operations that were checked already, by either side.
     pub(super) fn checked(&self, caller: &Caller) -> Arc<Context> {
         self.context(caller, 0, Box::default(), true)

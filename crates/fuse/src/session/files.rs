@@ -126,9 +126,9 @@ impl Session {
         let dir = self.node(parent)?;
         let is_exclusive = flags & OpenFlags::EXCL.bits() != 0;
         let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(OpenFlags::EXCL);
-        let mode = self.new_mode(caller, new.mode);
-        let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
-        let make = || self.check_share(caller, &dir).and_then(|()| context.open(Base::at(&dir), name, flags, mode));
+        let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
+        let open = |context: &Context| context.open(Base::at(&dir), name, flags, new.mode);
+        let make = || self.check_share(caller, &dir).and_then(|()| self.making(caller, &dir, new, open));
         let made = self.with_room(caller, &dir, make);
         let file = match made {
             Err(Errno::EEXIST) if !is_exclusive => return Err(Errno::ESTALE),
@@ -145,9 +145,9 @@ impl Session {
         let dir = self.node(parent)?;
         let exclusive = OpenFlags::from_bits_retain(flags & OpenFlags::EXCL.bits());
         let flags = self.own_flags(flags).union(OpenFlags::TMPFILE).union(exclusive);
-        let mode = self.new_mode(caller, new.mode);
-        let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
-        let make = || self.check_share(caller, &dir).and_then(|()| context.open(Base::at(&dir), b".", flags, mode));
+        let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
+        let open = |context: &Context| context.open(Base::at(&dir), b".", flags, new.mode);
+        let make = || self.check_share(caller, &dir).and_then(|()| self.making(caller, &dir, new, open));
         self.made(caller, self.with_room(caller, &dir, make)?)
     }
 

@@ -1,8 +1,9 @@
 //! Operations on names: look up, create, remove, rename, link.
 
 use super::{Caller, Entry, NameIn, NewMode, Session};
+use crate::options::Checks;
 use std::time::Duration;
-use vfs::{Base, Errno, OwnedPlace, PathAt, RenameFlags};
+use vfs::{Base, Context, Errno, OwnedPlace, PathAt, RenameFlags};
 
 impl Session {
     /// LOOKUP. The kernel may cache an `ENOENT` for [`Session::negative_ttl`].
@@ -39,9 +40,10 @@ impl Session {
     /// Those of [`vfs::Context::mknod`]; `ESTALE`.
     pub fn mknod(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode, rdev: u32) -> Result<Entry, Errno> {
         let dir = self.node(parent)?;
-        let mode = self.new_mode(caller, new.mode);
-        let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
-        self.make(caller, &dir, name, |dir| context.mknod(dir, name, mode, rdev))
+        let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
+        self.make(caller, &dir, name, |dir| {
+            self.making(caller, dir, new, |context| context.mknod(Base::at(dir), name, new.mode, rdev))
+        })
     }
 
     /// MKDIR.
@@ -50,9 +52,10 @@ impl Session {
     /// Those of [`vfs::Context::mkdir`]; `ESTALE`.
     pub fn mkdir(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode) -> Result<Entry, Errno> {
         let dir = self.node(parent)?;
-        let mode = self.new_mode(caller, new.mode);
-        let context = self.callers.making_in(caller, new.umask, mode, &[&dir]);
-        self.make(caller, &dir, name, |dir| context.mkdir(dir, name, mode))
+        let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
+        self.make(caller, &dir, name, |dir| {
+            self.making(caller, dir, new, |context| context.mkdir(Base::at(dir), name, new.mode))
+        })
     }
 
     /// SYMLINK.
@@ -61,8 +64,9 @@ impl Session {
     /// Those of [`vfs::Context::symlink`]; `ESTALE`.
     pub fn symlink(&self, caller: &Caller, parent: u64, name: &[u8], body: &[u8]) -> Result<Entry, Errno> {
         let dir = self.node(parent)?;
-        let context = self.callers.making_in(caller, 0, 0, &[&dir]);
-        self.make(caller, &dir, name, |dir| context.symlink(body, dir, name))
+        self.make(caller, &dir, name, |dir| {
+            self.making(caller, dir, NewMode::new(0, 0), |context| context.symlink(body, Base::at(dir), name))
+        })
     }
 
     /// LINK.
@@ -74,8 +78,26 @@ impl Session {
         // The host also checks whether the caller may link this file (`protected_hardlinks`).
         let context = self.callers.making_in(caller, 0, 0, &[&dir, &held]);
         self.make(caller, &dir, name, |dir| {
-            context.link(PathAt::new(Base::at(&held), b""), PathAt::new(dir, name), false)
+            context.link(PathAt::new(Base::at(&held), b""), PathAt::new(Base::at(dir), name), false)
         })
+    }
+
+    /// Calls `make` with a context that has the groups which may decide whether `caller` may make a file in `dir`, and whether it
+    /// keeps set-group-id. If the kernel names the group of `dir`, that is all but for ACLs that name other groups.
+    pub(super) fn making<R>(
+        &self,
+        caller: &Caller,
+        dir: &OwnedPlace,
+        new: NewMode,
+        make: impl Fn(&Context) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        if self.options.checks == Checks::Kernel && self.names_groups() {
+            let made = make(&self.callers.making_with_group(caller, new.umask));
+            if caller.uid == 0 || made.as_ref().err() != Some(&Errno::EACCES) {
+                return made;
+            }
+        }
+        make(&self.callers.making_in(caller, new.umask, new.mode, &[dir]))
     }
 
     fn make(
@@ -83,9 +105,9 @@ impl Session {
         caller: &Caller,
         dir: &OwnedPlace,
         name: &[u8],
-        make: impl Fn(Base<'_>) -> Result<(), Errno>,
+        make: impl Fn(&OwnedPlace) -> Result<(), Errno>,
     ) -> Result<Entry, Errno> {
-        self.with_room(caller, dir, || self.check_share(caller, dir).and_then(|()| make(Base::at(dir))))?;
+        self.with_room(caller, dir, || self.check_share(caller, dir).and_then(|()| make(dir)))?;
         let made = || self.callers.everyone().hold(Base::at(dir), name, false);
         self.entry(caller, self.with_room(caller, dir, made)?)
     }

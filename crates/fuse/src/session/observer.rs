@@ -94,6 +94,18 @@ impl Session {
         self.expires_names.store(expires_names, Relaxed);
     }
 
+    /// Notes whether requests that make files come with the [group](Caller::group) of the directory, if the caller needs it to be in that
+    /// group. Otherwise groups are looked for in `/proc`.
+    pub fn note_groups(&self, names_groups: bool) {
+        self.names_groups.store(names_groups, Relaxed);
+    }
+
+    /// Whether they do.
+    #[must_use]
+    pub fn names_groups(&self) -> bool {
+        self.names_groups.load(Relaxed)
+    }
+
     /// Whether the kernel can expire names.
     pub(super) fn expires_names(&self) -> bool {
         self.expires_names.load(Relaxed)

@@ -8,8 +8,8 @@ use vfs::Budget;
 /// Entries that the smallest cache has room for.
 const ENTRIES: u64 = 4096;
 
-const ALICE: Caller = Caller { uid: 50_001, gid: 50_001, pid: 0 };
-const BOB: Caller = Caller { uid: 50_002, gid: 50_002, pid: 0 };
+const ALICE: Caller = Caller { uid: 50_001, gid: 50_001, pid: 0, group: None };
+const BOB: Caller = Caller { uid: 50_002, gid: 50_002, pid: 0, group: None };
 
 /// A kernel that has looked up each name once.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use vfs::{Attr, Errno, StatVfs};
 
 impl Transport {
     pub(super) fn answer_attributes(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
-        let (session, caller, node) = (&self.session, caller(&request.header), request.header.nodeid);
+        let (session, caller, node) = (&self.session, caller(request), request.header.nodeid);
         match request.operation {
             Operation::Getattr => put_attr(body, &session.getattr(node)?),
             Operation::Setattr(set) => {

@@ -28,7 +28,7 @@ impl Transport {
         request: &Request<'_>,
         body: &mut Body,
     ) -> Result<(), Errno> {
-        let (session, caller, node) = (&self.session, caller(&request.header), request.header.nodeid);
+        let (session, caller, node) = (&self.session, caller(request), request.header.nodeid);
         match request.operation {
             Operation::Open(_) if session.options().no_open => Err(Errno::ENOSYS),
             Operation::Open(open) => {
@@ -66,7 +66,7 @@ impl Transport {
         body: &mut Body,
         timer: &Timer<'_>,
     ) -> Result<(), Errno> {
-        let (session, caller, node) = (&self.session, caller(&request.header), request.header.nodeid);
+        let (session, caller, node) = (&self.session, caller(request), request.header.nodeid);
         match request.operation {
             Operation::Read(read) => {
                 let at = offset(read.offset)?;
@@ -119,7 +119,7 @@ impl Transport {
 
     fn copy(&self, request: &Request<'_>, copy: &CopyFileRangeIn, timer: &Timer<'_>) -> Result<u64, Errno> {
         let (from, to) = ((copy.fh_in, offset(copy.off_in)?), (copy.fh_out, offset(copy.off_out)?));
-        let copied = self.session.copy_file_range(&caller(&request.header), from, to, copy.len, copy.flags)?;
+        let copied = self.session.copy_file_range(&caller(request), from, to, copy.len, copy.flags)?;
         timer.moved(copied);
         Ok(copied)
     }

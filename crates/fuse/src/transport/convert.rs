@@ -1,6 +1,7 @@
 //! Conversions between the types of the tree and those of the protocol.
 
 use crate::session::{Caller, Entry, FileLock, LockFamily};
+use fusedev::wire::Request;
 use fusedev::wire::abi::statx::{BASIC_STATS, BTIME};
 use fusedev::wire::abi::{self, EntryOut, InHeader, LK_FLOCK, LkIn, SetattrIn, Statx, StatxOut, SxTime, fattr};
 use std::time::Duration;
@@ -16,8 +17,9 @@ pub(super) const UNLCK: u32 = 2;
 
 const NS: i64 = 1_000_000_000;
 
-pub(super) fn caller(header: &InHeader) -> Caller {
-    Caller { uid: header.uid, gid: header.gid, pid: header.pid }
+pub(super) fn caller(request: &Request<'_>) -> Caller {
+    let InHeader { uid, gid, pid, .. } = request.header;
+    Caller { uid, gid, pid, group: request.extensions.group }
 }
 
 /// An offset or length of a file, as `off_t` has it.

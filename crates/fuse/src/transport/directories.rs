@@ -11,7 +11,7 @@ use vfs::{Errno, Want};
 
 impl Transport {
     pub(super) fn answer_directory(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
-        let (session, caller, node) = (&self.session, caller(&request.header), request.header.nodeid);
+        let (session, caller, node) = (&self.session, caller(request), request.header.nodeid);
         match request.operation {
             Operation::Opendir(_) => {
                 let opened = session.opendir(&caller, node);

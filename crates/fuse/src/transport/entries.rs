@@ -10,7 +10,7 @@ use vfs::Errno;
 impl Transport {
     /// Replies with an entry, or to a removal with nothing.
     pub(super) fn answer_entry(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
-        let (session, caller, parent) = (&self.session, caller(&request.header), request.header.nodeid);
+        let (session, caller, parent) = (&self.session, caller(request), request.header.nodeid);
         let entry = match request.operation {
             Operation::Lookup(name) => {
                 let found = session.lookup(&caller, parent, name);
@@ -44,7 +44,7 @@ impl Transport {
     }
 
     fn remove(&self, request: &Request<'_>) -> Result<(), Errno> {
-        let (session, caller, parent) = (&self.session, caller(&request.header), request.header.nodeid);
+        let (session, caller, parent) = (&self.session, caller(request), request.header.nodeid);
         match request.operation {
             Operation::Unlink(name) => {
                 let done = session.unlink(&caller, parent, name);

@@ -53,6 +53,8 @@ pub(super) fn wanted(options: &MountOptions) -> InitFlags {
             session.reports_changes || (session.ttls.attr < REPORTED && !session.kernel_cache),
             InitFlags::AUTO_INVAL_DATA,
         ),
+        // The directory's group comes with requests that make files, so that a caller's groups need not be looked for in `/proc`.
+        (session.checks == Checks::Kernel, InitFlags::CREATE_SUPP_GROUP),
         // Notices of names then only expire them.
         (true, InitFlags::HAS_EXPIRE_ONLY),
         (session.acl && session.checks == Checks::Kernel, InitFlags::POSIX_ACL),

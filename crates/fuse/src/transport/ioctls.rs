@@ -37,7 +37,7 @@ impl Transport {
         argument: &[u8],
         body: &mut Body,
     ) -> Result<(), Errno> {
-        let (session, caller, node) = (&self.session, caller(&request.header), request.header.nodeid);
+        let (session, caller, node) = (&self.session, caller(request), request.header.nodeid);
         match call.cmd {
             ioctl::GETFLAGS => put(body, call, session.inode_flags(&caller, node)?.bits().as_bytes()),
             ioctl::FSGETXATTR => {

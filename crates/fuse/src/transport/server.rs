@@ -95,7 +95,7 @@ impl Server {
         let mut message = vec![0; buffer];
         loop {
             let len = device.read(&mut message)?.ok_or(io::Error::from(Errno::NOTCONN))?;
-            let Ok(Request { header, operation: Operation::Init(asked) }) = Request::parse(&message[..len]) else {
+            let Ok(Request { header, operation: Operation::Init(asked), .. }) = Request::parse(&message[..len]) else {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's first message is not INIT").into());
             };
             if asked.major > MAJOR {
@@ -277,6 +277,7 @@ fn accept(
         tracing::warn!("this kernel has no timeouts of requests: they come with Linux 6.15");
     }
     transport.session.note_expiry(offered.contains(InitFlags::HAS_EXPIRE_ONLY));
+    transport.session.note_groups((offered & wanted).contains(InitFlags::CREATE_SUPP_GROUP));
     tracing::debug!(
         minor = asked.minor,
         passthrough = offered.contains(InitFlags::PASSTHROUGH),

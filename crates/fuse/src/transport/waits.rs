@@ -42,7 +42,7 @@ impl Transport {
         match file_lock(set) {
             Ok(lock) => {
                 let answer = Box::new(move |done| later.ends(done));
-                session.setlk_waiting(&caller(&request.header), unique, owner(request, set), lock, answer);
+                session.setlk_waiting(&caller(request), unique, owner(request, set), lock, answer);
             }
             Err(errno) => later.ends(Err(errno)),
         }

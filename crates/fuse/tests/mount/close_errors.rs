@@ -11,7 +11,7 @@ use std::io::Write as _;
 use std::path::Path;
 use vfs::{Errno, FsTraits, Inode, Layer, Request, Vfs};
 
-const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
+const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
 
 /// Finds out that the quota was exceeded when a file is closed, as a network file system may.
 struct Late(RamFs);

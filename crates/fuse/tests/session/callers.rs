@@ -78,7 +78,7 @@ fn access_checks_the_permissions_of_the_caller() {
     for (caller, mask, expected) in cases {
         assert_eq!(kernel.access(caller, file, mask), expected, "{} {mask}", caller.uid);
     }
-    let group = Caller { uid: 5, gid: 0, pid: 0 };
+    let group = Caller { uid: 5, gid: 0, pid: 0, group: None };
     assert_eq!((kernel.access(&group, file, 4), kernel.access(&group, file, 2)), (Ok(()), Err(Errno::EACCES)));
 }
 
@@ -108,7 +108,7 @@ fn a_new_file_has_the_caller_s_owner_group_and_umask() {
     for checks in [Checks::Kernel, Checks::Own] {
         let kernel = kernel(checks);
         kernel.setattr(&SUPER, ROOT_NODE, &chmod(0o777), None).unwrap();
-        let caller = Caller { uid: 5, gid: 6, pid: 0 };
+        let caller = Caller { uid: 5, gid: 6, pid: 0, group: None };
         for (number, umask) in [0, 0o022, 0o077, 0o777].into_iter().enumerate() {
             let name = |what: &str| format!("{what}{number}").into_bytes();
             let file = kernel.mknod(&caller, ROOT_NODE, &name("f"), NewMode::new(0o666, umask), 0).unwrap();
@@ -207,14 +207,14 @@ fn a_new_owner_clears_set_id_bits() {
 }
 
 /// A process with a supplementary group.
-struct Member {
-    process: Child,
-    group: u32,
+pub(crate) struct Member {
+    pub(crate) process: Child,
+    pub(crate) group: u32,
 }
 
 impl Member {
     /// `None` if this process cannot set groups.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let group = 4242;
         let mut command = Command::new("setpriv");
         command.args(["--groups", "4242", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -241,7 +241,7 @@ fn a_member_of_the_group_keeps_the_set_group_id_bit() {
         println!("SKIPPED: supplementary groups need setpriv and root");
         return;
     };
-    let inside = Caller { uid: 5, gid: 5, pid: member.process.id() };
+    let inside = Caller { uid: 5, gid: 5, pid: member.process.id(), group: None };
     for checks in [Checks::Kernel, Checks::Own] {
         for (caller, after) in
             [(inside, 0o2755), (USER, 0o755), (Caller { pid: u32::MAX, ..USER }, 0o755), (SUPER, 0o2755)]

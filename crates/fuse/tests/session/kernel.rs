@@ -7,10 +7,10 @@ use std::sync::Arc;
 use vfs::{Base, Errno, FileSystem, Vfs};
 
 /// Root, without supplementary groups.
-pub(crate) const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0 };
+pub(crate) const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
 
 /// A user.
-pub(crate) const USER: Caller = Caller { uid: 5, gid: 5, pid: 0 };
+pub(crate) const USER: Caller = Caller { uid: 5, gid: 5, pid: 0, group: None };
 
 /// Modes for files and directories.
 pub(crate) const PLAIN: NewMode = NewMode::new(0o644, 0);

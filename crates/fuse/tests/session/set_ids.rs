@@ -86,7 +86,7 @@ fn a_cut_keeps_them_only_if_the_kernel_does_not_request_otherwise() {
 
 #[test]
 fn a_change_of_nothing_clears_them_for_owners_and_writers() {
-    let owner = Caller { uid: 9, gid: 9, pid: 0 };
+    let owner = Caller { uid: 9, gid: 9, pid: 0, group: None };
     // The caller, how the file is open, the reply, and the mode after it.
     let cases = [
         (SUPER, None, Ok(()), 0o775),
@@ -131,7 +131,7 @@ fn a_user_who_is_only_shown_as_the_owner_gives_no_special_bits() {
     let cases = [
         (shown(Some(5), None), USER, 0, 0o6000),
         (shown(None, Some(5)), USER, 0, 0o6000),
-        (shown(Some(7), None), Caller { uid: 7, gid: 7, pid: 0 }, 0, 0o6000),
+        (shown(Some(7), None), Caller { uid: 7, gid: 7, pid: 0, group: None }, 0, 0o6000),
         (shown(Some(7), None), USER, 0, 0),
         (shown(Some(5), None), SUPER, 0o6000, 0o6000),
         (shown(Some(0), Some(0)), USER, 0o4000, 0),

@@ -115,6 +115,11 @@ structs! {
     NotifyPruneOut { count: u32, padding: u32, spare: u64 } = 16;
     /// The argument of the `ioctl(2)` that registers a backing file.
     BackingMap { fd: i32, flags: u32, padding: u64 } = 16;
+    /// Before each extension of a request; `size` bytes with this struct, a multiple of 8. `kind` is `type` in C:
+    /// [`ext::GROUPS`] if [`SuppGroups`] follow.
+    ExtHeader { size: u32, kind: u32 } = 8;
+    /// The groups follow, 4 bytes each.
+    SuppGroups { nr_groups: u32 } = 4;
     /// What the memory of a request over io_uring has besides header and struct. `payload_sz`: bytes of names and data, of
     /// the request or of the reply.
     UringEntInOut { flags: u64, commit_id: u64, payload_sz: u32, padding: u32, reserved: u64 } = 32;
@@ -179,6 +184,11 @@ pub mod fopen {
 /// `FUSE_WRITE_*`: flags of [`WriteIn`].
 pub mod write {
     numbers! { u32: CACHE = 1, KILL_SUIDGID = 1 << 2 }
+}
+
+/// `FUSE_EXT_*`: kinds of [`ExtHeader`].
+pub mod ext {
+    numbers! { u32: GROUPS = 32 }
 }
 
 /// `FUSE_LK_FLOCK`, a flag of [`LkIn`]: the lock is one of `flock(2)`.

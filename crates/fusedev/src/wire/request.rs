@@ -15,6 +15,7 @@ use super::abi::{
     InHeader, InitIn, InterruptIn, IoctlIn, LinkIn, LkIn, LseekIn, MkdirIn, MknodIn, OpenIn, ReadIn, ReleaseIn,
     Rename2In, RenameIn, SetattrIn, SetxattrIn, StatxIn, WriteIn, opcode,
 };
+use super::extension::Extensions;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// A request of the kernel.
@@ -24,6 +25,8 @@ pub struct Request<'m> {
     pub header: InHeader,
     /// What the kernel requests.
     pub operation: Operation<'m>,
+    /// What the kernel has appended.
+    pub extensions: Extensions,
 }
 
 /// An operation with its arguments. The node is in the header: the file, or the directory of the first name.
@@ -157,11 +160,11 @@ impl<'m> Request<'m> {
         let malformed = Malformed::Request(header.unique);
         let len = header.len as usize;
         let body = len.checked_sub(size_of::<InHeader>()).and_then(|len| rest.get(..len)).ok_or(malformed)?;
-        // Extensions stand at the end. None was requested, so none is read.
-        let extensions = usize::from(header.total_extlen) * 8;
-        let arguments = body.len().checked_sub(extensions).and_then(|len| body.get(..len)).ok_or(malformed)?;
+        let arguments = body.len().checked_sub(usize::from(header.total_extlen) * 8);
+        let (arguments, extensions) = arguments.and_then(|len| body.split_at_checked(len)).ok_or(malformed)?;
         let operation = Arguments(arguments).operation(header.opcode).ok_or(malformed)?;
-        Ok(Self { header, operation })
+        let extensions = Extensions::parse(extensions).ok_or(malformed)?;
+        Ok(Self { header, operation, extensions })
     }
 }
 

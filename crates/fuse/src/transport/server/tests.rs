@@ -4,6 +4,7 @@ use super::*;
 use crate::session::Session;
 use crate::transport::KernelSender;
 use fusedev::wire::abi::{InitOut, InterruptIn, MINOR, OutHeader, SetattrIn, fattr, opcode};
+use fusedev::wire::extension::Extensions;
 use ramfs::RamFs;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::os::fd::OwnedFd;
@@ -207,8 +208,13 @@ fn a_mount_of_another_user_than_root_takes_times_that_the_kernel_flushes_as_root
     for (valid, uid, is_served) in cases {
         let header = InHeader { uid, ..InHeader::default() };
         let operation = Operation::Setattr(SetattrIn { valid, ..SetattrIn::default() });
-        assert_eq!(transport.may_send(&Request { header, operation }), is_served, "{valid}, {uid}");
+        assert_eq!(
+            transport.may_send(&Request { header, operation, extensions: Extensions::default() }),
+            is_served,
+            "{valid}, {uid}"
+        );
     }
-    let interrupt = Request { header: InHeader::default(), operation: Operation::Interrupt(InterruptIn::default()) };
+    let operation = Operation::Interrupt(InterruptIn::default());
+    let interrupt = Request { header: InHeader::default(), operation, extensions: Extensions::default() };
     assert!(transport.may_send(&interrupt), "the kernel sends it for all users");
 }

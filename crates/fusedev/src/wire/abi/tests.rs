@@ -1,7 +1,7 @@
 //! The structs and numbers, compared with those of the C header that is installed. Where it is older, the newer ones are left
 //! out; where there is none, or no compiler, nothing is compared.
 
-use super::{LAYOUTS, fattr, fopen, opcode, uring, write};
+use super::{LAYOUTS, ext, fattr, fopen, opcode, uring, write};
 use crate::wire::init::InitFlags;
 use std::fmt::Write as _;
 use std::process::Command;
@@ -15,8 +15,12 @@ const NEWER: &[(&str, &str, u32)] = &[
     ("InitOut", "request_timeout", 43),
     ("InitOut", "unused", 43),
     ("BackingMap", "", 40),
-    ("NotifyPruneOut", "", 45),
+    // It came with 7.45; headers of libfuse with this number do not have it.
+    ("NotifyPruneOut", "", 46),
     ("CopyFileRangeOut", "", 45),
+    // The first headers of 7.38 do not have these two.
+    ("ExtHeader", "", 39),
+    ("SuppGroups", "", 39),
     ("StatxIn", "", 39),
     ("SxTime", "", 39),
     ("Statx", "", 39),
@@ -74,6 +78,9 @@ fn program() -> (String, Vec<(u32, String)>) {
             let c_field = match (*name, *field) {
                 (_, "kind") => "type",
                 ("DirentPlus", "entry") => "entry_out",
+                ("SxTime", "reserved") => "__reserved",
+                ("Statx", "spare0") => "__spare0",
+                ("Statx", "spare2") => "__spare2",
                 _ => field,
             };
             let values = [format!("offsetof(struct {c}, {c_field})"), format!("sizeof(((struct {c} *)0)->{c_field})")];
@@ -85,12 +92,13 @@ fn program() -> (String, Vec<(u32, String)>) {
         ("FATTR_", fattr::ALL),
         ("FOPEN_", fopen::ALL),
         ("FUSE_WRITE_", write::ALL),
+        ("FUSE_EXT_", ext::ALL),
         ("FUSE_IO_URING_CMD_", uring::ALL),
     ];
     for (prefix, numbers) in families {
         for (name, number) in numbers {
             let since = match *name {
-                "STATX" => 39,
+                "STATX" | "GROUPS" => 39,
                 "PASSTHROUGH" => 40,
                 "COPY_FILE_RANGE_64" => 45,
                 _ if prefix.contains("URING") => 42,
@@ -101,7 +109,7 @@ fn program() -> (String, Vec<(u32, String)>) {
     }
     for (name, flag) in InitFlags::all().iter_names() {
         let since = match name {
-            "DIRECT_IO_ALLOW_MMAP" => 39,
+            "DIRECT_IO_ALLOW_MMAP" | "CREATE_SUPP_GROUP" => 39,
             "PASSTHROUGH" | "NO_EXPORT_SUPPORT" | "HAS_RESEND" => 40,
             "ALLOW_IDMAP" => 41,
             "OVER_IO_URING" => 42,

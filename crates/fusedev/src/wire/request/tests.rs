@@ -1,6 +1,7 @@
 //! Tests of [`super`]: round trips, and messages that are cut at each byte.
 
 use super::*;
+use crate::wire::abi::{ExtHeader, ext};
 
 const UNIQUE: u64 = 0x1122_3344_5566_7788;
 
@@ -95,6 +96,7 @@ fn lengths_that_lie_are_malformed() {
         bytes[..4].copy_from_slice(&len.to_ne_bytes());
         check(&bytes);
     }
+    // More extensions than bytes; the end of the name is in them.
     let mut bytes = message(opcode::LOOKUP, &[b"name\0\0\0\0"]);
     bytes[36..38].copy_from_slice(&2u16.to_ne_bytes());
     check(&bytes);
@@ -135,4 +137,61 @@ fn an_old_kernels_init_is_read() {
         panic!("a request");
     };
     assert_eq!(init, InitIn { major: 7, minor: 31, max_readahead: 131_072, flags: 5, ..InitIn::default() });
+}
+
+/// A request to make a directory, with these extensions.
+fn with_extensions(parts: &[&[u8]]) -> Vec<u8> {
+    let extensions = parts.concat();
+    let mut bytes = message(opcode::MKDIR, &[&[0; 8], b"dir\0", &extensions]);
+    bytes[36..38].copy_from_slice(&((extensions.len() / 8) as u16).to_ne_bytes());
+    bytes
+}
+
+/// An extension with this content, whose length makes it a multiple of 8 bytes.
+fn extension(kind: u32, content: &[&[u8]]) -> Vec<u8> {
+    let content = content.concat();
+    let size = (size_of::<ExtHeader>() + content.len()) as u32;
+    [ExtHeader { size, kind }.as_bytes(), &content].concat()
+}
+
+#[test]
+fn extensions_are_read_and_unknown_ones_skipped() {
+    let group = |group: u32| extension(ext::GROUPS, &[&1u32.to_ne_bytes(), &group.to_ne_bytes()]);
+    let unknown = extension(33, &[&[0xff; 16]]);
+    let none = extension(ext::GROUPS, &[&[0; 8]]);
+    for (parts, expected) in [
+        (vec![], None),
+        (vec![&group(7)[..]], Some(7)),
+        (vec![&unknown, &group(0)], Some(0)),
+        (vec![&group(7), &unknown], Some(7)),
+        (vec![&none], None),
+        (vec![&unknown], None),
+    ] {
+        let message = with_extensions(&parts);
+        let request = Request::parse(&message).expect("a request");
+        assert_eq!(request.operation, Operation::Mkdir(MkdirIn::default(), b"dir"));
+        assert_eq!(request.extensions, Extensions { group: expected });
+    }
+}
+
+#[test]
+fn extensions_whose_lengths_lie_are_malformed() {
+    let head = |size: u32, kind: u32| ExtHeader { size, kind }.as_bytes().to_vec();
+    let numbers = |first: u32, second: u32| [first, second].as_bytes().to_vec();
+    let all = [
+        head(0, 33),
+        head(4, 33),
+        head(12, 33),
+        head(16, 33),
+        head(u32::MAX, 33),
+        // Groups without their number; more of them than there are bytes.
+        head(8, ext::GROUPS),
+        [head(16, ext::GROUPS), numbers(2, 7)].concat(),
+        [head(16, ext::GROUPS), numbers(u32::MAX, 7)].concat(),
+        // A good one before a bad one.
+        [head(16, ext::GROUPS), numbers(1, 7), head(9, 33)].concat(),
+    ];
+    for bytes in &all {
+        assert_eq!(Request::parse(&with_extensions(&[bytes])), Err(Malformed::Request(UNIQUE)), "{bytes:?}");
+    }
 }
