@@ -23,7 +23,7 @@
 //! then fails every request, which releases their locks.
 //!
 //! # Source
-//! `FUSE_NOTIFY_INVAL_ENTRY`, `FUSE_NOTIFY_INVAL_INODE` and `FUSE_NOTIFY_PRUNE` in Linux's `fs/fuse/dev.c`; the warning
+//! `FUSE_NOTIFY_INVAL_ENTRY`, `FUSE_NOTIFY_INVAL_INODE`, `FUSE_NOTIFY_DELETE` and `FUSE_NOTIFY_PRUNE` in Linux's `fs/fuse/dev.c`; the warning
 //! about locks at `fuse_lowlevel_notify_inval_entry` in libfuse's `fuse_lowlevel.h`.
 
 use crate::metrics::{Gauge, Metrics};
@@ -53,6 +53,8 @@ pub(crate) enum Notice {
     Expire { parent: u64, name: Box<[u8]> },
     /// The kernel must drop the name, also while processes use it. Not for directories, nor for files that are open.
     Drop { parent: u64, name: Box<[u8]> },
+    /// The file `child` had the name `name` in the directory `parent`, and no other, and was removed. Not for directories.
+    Delete { parent: u64, child: u64, name: Box<[u8]> },
     /// The kernel should forget those of these nodes that nothing uses.
     Prune(Box<[u64]>),
     /// The attributes of `node`, and `len` bytes of its cached data from `offset` on. `len` 0: up to the end. A negative

@@ -5,8 +5,11 @@ mod support;
 
 use hostfs::{HostOptions, Revalidate};
 use lightfoot_fuse::{MountOptions, SessionOptions, Ttls};
+use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
 use rustix::mount::{MountFlags, UnmountFlags, mount as mount_tmpfs, unmount};
 use std::fs;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -142,4 +145,48 @@ fn a_kernel_with_too_many_names_forgets_none_in_use() {
     assert!(most < 450, "{most}");
     let name = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file))).unwrap();
     assert_eq!((name, shell.cwd()), (mount.path("d/f0"), mount.path("d/e")));
+}
+
+/// The events of the files that are watched in the mount: which file, and what happened.
+fn events(inotify: &OwnedFd, files: &[i32]) -> Vec<(usize, ReadFlags)> {
+    let (mut buffer, mut all) = ([MaybeUninit::uninit(); 4096], Vec::new());
+    let mut reader = Reader::new(inotify, &mut buffer);
+    while let Ok(event) = reader.next() {
+        all.extend(files.iter().position(|file| *file == event.wd()).map(|file| (file, event.events())));
+    }
+    all
+}
+
+#[test]
+fn who_watches_a_file_in_the_mount_is_told_that_the_host_removed_it() {
+    const NAMES: [&str; 5] = ["removed", "open", "linked", "moved", "dir"];
+    let Some(mount) = watched(1000) else { return };
+    NAMES[..4].iter().for_each(|name| fs::write(mount.host(name), b"text").unwrap());
+    fs::create_dir(mount.host("dir")).unwrap();
+    fs::hard_link(mount.host("linked"), mount.host("other")).unwrap();
+    let inotify = init(CreateFlags::NONBLOCK).unwrap();
+    wait_for("all are there", || NAMES.iter().all(|name| mount.path(name).exists()));
+    // The events of their creation make the names stale.
+    wait_for_notices(&mount);
+    assert!(NAMES.iter().all(|name| mount.path(name).exists()));
+    let wanted = WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+    let files = NAMES.map(|name| add_watch(&inotify, mount.path(name), wanted).unwrap());
+    let open = fs::File::open(mount.path("open")).unwrap();
+    ["removed", "open", "linked"].iter().for_each(|name| fs::remove_file(mount.host(name)).unwrap());
+    fs::rename(mount.host("moved"), mount.host("away")).unwrap();
+    fs::remove_dir(mount.host("dir")).unwrap();
+    wait_for_notices(&mount);
+    assert_eq!(events(&inotify, &files), [(0, ReadFlags::DELETE_SELF), (0, ReadFlags::IGNORED)]);
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut &open, &mut text).unwrap();
+    assert_eq!((text.as_str(), open.metadata().unwrap().nlink()), ("text", 0));
+    drop(open);
+    // Of a file that is open, when it is closed: as on other file systems. The kernel closes it a little later.
+    let mut last = Vec::new();
+    wait_for("the end of the file", || {
+        last.extend(events(&inotify, &files));
+        last == [(1, ReadFlags::DELETE_SELF), (1, ReadFlags::IGNORED)]
+    });
+    assert_eq!(fs::metadata(mount.path("other")).unwrap().nlink(), 1);
+    assert!(NAMES.iter().all(|name| !mount.path(name).exists()));
 }

@@ -128,6 +128,10 @@ fn timespec(time: Duration) -> Timespec {
 struct Happened {
     /// The name appeared, disappeared, or leads elsewhere.
     comes_or_goes: bool,
+    /// It was removed.
+    is_removed: bool,
+    /// Something else happened to it than that it was removed, so what was removed may be another file.
+    is_unclear: bool,
     /// The contents or attributes of the file changed.
     changes: bool,
 }
@@ -160,6 +164,8 @@ impl Events {
                 Some(name) => {
                     let happened = self.names.entry((dir, name.to_bytes().into())).or_default();
                     happened.comes_or_goes |= mask.intersects(CHANGES_DIR);
+                    happened.is_removed |= mask.contains(ReadFlags::DELETE);
+                    happened.is_unclear |= mask.intersects(CHANGES_DIR.difference(ReadFlags::DELETE));
                     happened.changes |= mask.intersects(CHANGES_FILE);
                 }
             }
@@ -252,7 +258,11 @@ impl<'a> Reading<'a> {
             let is_watched = stat.as_ref().map_or(true, |stat| self.shared.is_watched(node.unwrap_or(0), stat));
             if happened.comes_or_goes && !(is_own && is_watched) {
                 self.watches.note_invalidation();
-                invalidator.entry(at.dir, at.name);
+                if happened.is_removed && !happened.is_unclear && matches!(stat, Err(Errno::ENOENT)) {
+                    invalidator.removed(at.dir, at.name);
+                } else {
+                    invalidator.entry(at.dir, at.name);
+                }
             }
             if happened.comes_or_goes && !is_own {
                 // The directory has other times, and a file that got a name another number of links.

@@ -23,16 +23,26 @@ impl Observer for Session {
     fn entry(&self, dir: &Identity, name: &[u8], inode: Option<&Identity>) {
         self.observe(|notices| {
             for (parent, _) in self.nodes_of(dir.inode, self.shown_ino(dir.dev, dir.ino)) {
-                let name = name.into();
-                if self.expires_names() {
-                    notices.push(Notice::Expire { parent, name });
-                } else if !inode.is_some_and(|inode| inode.is_dir || self.is_open(inode.inode)) {
-                    notices.push(Notice::Drop { parent, name });
-                }
+                self.stale_name(notices, parent, name, inode);
             }
         });
         // It may have lost the name, and with it the watch that reported its changes.
         inode.into_iter().for_each(|inode| self.inode(inode));
+    }
+
+    fn removed(&self, dir: &Identity, name: &[u8], inode: &Identity) {
+        self.observe(|notices| {
+            let children = self.nodes_of(inode.inode, self.shown_ino(inode.dev, inode.ino));
+            for (parent, known) in self.nodes_of(dir.inode, self.shown_ino(dir.dev, dir.ino)) {
+                let child = children.iter().find(|(_, child)| child.mount_id() == known.mount_id());
+                // Of a file that has another name the kernel would believe that it has none.
+                match child.filter(|(_, child)| !child.is_dir() && !child.had_names()) {
+                    Some((child, _)) => notices.push(Notice::Delete { parent, child: *child, name: name.into() }),
+                    None => self.stale_name(notices, parent, name, Some(inode)),
+                }
+            }
+        });
+        self.inode(inode);
     }
 
     fn inode(&self, inode: &Identity) {
@@ -70,6 +80,15 @@ impl Session {
         let Some(notices) = self.notices.get() else { return };
         if contained(&self.metrics, "an observer", || f(notices)).is_none() {
             notices.push_all();
+        }
+    }
+
+    fn stale_name(&self, notices: &Notices, parent: u64, name: &[u8], inode: Option<&Identity>) {
+        let name = name.into();
+        if self.expires_names() {
+            notices.push(Notice::Expire { parent, name });
+        } else if !inode.is_some_and(|inode| inode.is_dir || self.is_open(inode.inode)) {
+            notices.push(Notice::Drop { parent, name });
         }
     }
 

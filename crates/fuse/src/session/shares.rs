@@ -51,6 +51,12 @@ impl Node {
         Self { place, charge, had_names: AtomicBool::new(false) }
     }
 
+    /// Whether the kernel has learned that the file has several names.
+    pub(super) fn had_names(&self) -> bool {
+        // Relaxed: a flag by itself.
+        self.had_names.load(Relaxed)
+    }
+
     /// Notes attributes that the kernel receives now. Returns whether it learned before that the file has several names.
     pub(super) fn note_names(&self, attr: &Attr) -> bool {
         // Relaxed: a flag by itself.

@@ -50,6 +50,7 @@ enum Sent {
     Entry(u64, Vec<u8>),
     Inode(u64),
     Drop(u64, Vec<u8>),
+    Delete(u64, u64, Vec<u8>),
     Prune(Vec<u64>),
     All,
 }
@@ -58,6 +59,7 @@ fn sent(notice: &Notice) -> Sent {
     match notice {
         Notice::Expire { parent, name } => Sent::Entry(*parent, name.to_vec()),
         Notice::Drop { parent, name } => Sent::Drop(*parent, name.to_vec()),
+        Notice::Delete { parent, child, name } => Sent::Delete(*parent, *child, name.to_vec()),
         Notice::Prune(nodes) => Sent::Prune(nodes.to_vec()),
         Notice::InvalInode { node, offset: 0, len: 0 } => Sent::Inode(*node),
         Notice::InvalInode { .. } => panic!("{notice:?}"),
@@ -177,6 +179,26 @@ fn the_kernel_gets_notices_of_what_it_knows_and_of_nothing_else() {
     assert_eq!(case.sent(), [Sent::All]);
     invalidator.all();
     assert_eq!(case.sent(), [Sent::All]);
+}
+
+#[test]
+fn a_file_that_was_removed_is_deleted_in_the_kernel_unless_it_had_several_names() {
+    let case = case(SessionOptions::default());
+    let d = case.look(ROOT_NODE, "d");
+    let removed = |name: &str| {
+        case.vfs.context().attr(Base::CWD, format!("/d/{name}").as_bytes(), true).unwrap();
+        case.invalidator.removed(D, name.as_bytes());
+        case.sent()
+    };
+    assert_eq!(removed("n7"), [Sent::Entry(d, b"n7".into())], "the kernel does not know the file");
+    let file = case.look(d, "n7");
+    assert_eq!(removed("n7"), [Sent::Inode(file), Sent::Delete(d, file, b"n7".into())]);
+    case.invalidator.removed(ROOT, b"d");
+    assert_eq!(case.sent(), [Sent::Entry(ROOT_NODE, b"d".into()), Sent::Inode(d)], "never a directory");
+    // The kernel has learned of two names, though the file has one now.
+    let (_, node) = case.session.nodes.find(file).unwrap();
+    node.note_names(&Attr { nlink: 2, mode: S_IFREG, ..Attr::default() });
+    assert_eq!(removed("n7"), [Sent::Entry(d, b"n7".into()), Sent::Inode(file)]);
 }
 
 #[test]

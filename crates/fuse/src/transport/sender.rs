@@ -11,7 +11,7 @@
 use crate::notices::{Notice, Sender};
 use crate::session::Session;
 use fusedev::Device;
-use fusedev::wire::notice::{self, EXPIRE_ONLY, INVAL_ENTRY, INVAL_INODE, PRUNE};
+use fusedev::wire::notice::{self, DELETE, EXPIRE_ONLY, INVAL_ENTRY, INVAL_INODE, PRUNE};
 use rustix::io::Errno;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -30,6 +30,9 @@ impl Sender for KernelSender {
                 self.device.notify(INVAL_ENTRY, &notice::entry(*parent, name, EXPIRE_ONLY))
             }
             Notice::Drop { parent, name } => self.device.notify(INVAL_ENTRY, &notice::entry(*parent, name, 0)),
+            Notice::Delete { parent, child, name } => {
+                self.device.notify(DELETE, &notice::deleted(*parent, *child, name))
+            }
             Notice::InvalInode { node, offset, len } => {
                 self.device.notify(INVAL_INODE, &notice::inode(*node, *offset, *len))
             }

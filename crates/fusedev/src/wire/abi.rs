@@ -110,6 +110,8 @@ structs! {
     DirentPlus { entry: EntryOut, dirent: Dirent } = 152;
     NotifyInvalInodeOut { ino: u64, off: i64, len: i64 } = 24;
     NotifyInvalEntryOut { parent: u64, namelen: u32, flags: u32 } = 16;
+    /// The name and a zero follow.
+    NotifyDeleteOut { parent: u64, child: u64, namelen: u32, padding: u32 } = 24;
     NotifyRetrieveOut { notify_unique: u64, nodeid: u64, offset: u64, size: u32, padding: u32 } = 32;
     /// The node ids follow.
     NotifyPruneOut { count: u32, padding: u32, spare: u64 } = 16;

@@ -3,7 +3,7 @@
 //! # Where it comes from
 //! `enum fuse_notify_code`; `fuse_notify` in Linux's `fs/fuse/dev.c`.
 
-use super::abi::{NotifyInvalEntryOut, NotifyInvalInodeOut, NotifyPruneOut, NotifyRetrieveOut};
+use super::abi::{NotifyDeleteOut, NotifyInvalEntryOut, NotifyInvalInodeOut, NotifyPruneOut, NotifyRetrieveOut};
 use zerocopy::IntoBytes;
 
 /// Attributes, pages and listings of a node are stale: [`inode`].
@@ -12,6 +12,8 @@ pub const INVAL_INODE: i32 = 2;
 pub const INVAL_ENTRY: i32 = 3;
 /// The kernel should send data that it has cached, as a request NOTIFY_REPLY: [`retrieve`].
 pub const RETRIEVE: i32 = 5;
+/// A file was removed: [`deleted`].
+pub const DELETE: i32 = 6;
 /// The kernel should forget nodes that nothing uses (Linux 6.18): [`nodes`].
 pub const PRUNE: i32 = 9;
 
@@ -30,6 +32,14 @@ pub fn inode(ino: u64, off: i64, len: i64) -> Vec<u8> {
 pub fn entry(parent: u64, name: &[u8], flags: u32) -> Vec<u8> {
     let namelen = u32::try_from(name.len()).unwrap_or(u32::MAX);
     [NotifyInvalEntryOut { parent, namelen, flags }.as_bytes(), name, b"\0"].concat()
+}
+
+/// The body of [`DELETE`]: the node `child` had the name `name` in the directory `parent`, and no other. The kernel drops the name,
+/// unmounts what is mounted there, and takes the file for one without names, so that its watchers are notified.
+#[must_use]
+pub fn deleted(parent: u64, child: u64, name: &[u8]) -> Vec<u8> {
+    let namelen = u32::try_from(name.len()).unwrap_or(u32::MAX);
+    [NotifyDeleteOut { parent, child, namelen, padding: 0 }.as_bytes(), name, b"\0"].concat()
 }
 
 /// The body of [`RETRIEVE`]: nothing of the data of `node`. The request that the kernel sends has the number `unique`, which must
@@ -56,6 +66,8 @@ mod tests {
         assert_eq!(entry(7, b"abc", EXPIRE_ONLY), expected);
         let expected = [7u64.to_ne_bytes(), (-1i64).to_ne_bytes(), 5u64.to_ne_bytes()].concat();
         assert_eq!(inode(7, -1, 5), expected);
+        let expected = [&7u64.to_ne_bytes()[..], &9u64.to_ne_bytes(), &3u32.to_ne_bytes(), &[0; 4], b"abc\0"].concat();
+        assert_eq!(deleted(7, 9, b"abc"), expected);
         let expected = [&2u32.to_ne_bytes()[..], &[0; 12], &5u64.to_ne_bytes(), &6u64.to_ne_bytes()].concat();
         assert_eq!(nodes(&[5, 6]), expected);
         let expected = [8u64.to_ne_bytes(), 1u64.to_ne_bytes(), [0; 8], [0; 8]].concat();

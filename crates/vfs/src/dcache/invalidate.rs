@@ -54,16 +54,32 @@ impl Invalidator {
 
     /// Marks the entry `name` of the directory with the node `dir` stale.
     pub fn entry(&self, dir: u64, name: &[u8]) {
+        self.stale_entry(dir, name, false);
+    }
+
+    /// The same, and the file that had the name was removed: observers are told so, if the entry was not stale before, and the
+    /// file had no other name and is not a directory.
+    pub fn removed(&self, dir: u64, name: &[u8]) {
+        self.stale_entry(dir, name, true);
+    }
+
+    fn stale_entry(&self, dir: u64, name: &[u8], is_removal: bool) {
         self.on_nodes(dir, |sb, dir| {
             sb.versions.bump(dir);
             let guard = sb.domain.read();
             let entry = sb.lookup_rcu(&guard, dir, sb.named(name));
+            // A stale entry may be of another file than the one that was removed.
+            let is_fresh = entry.is_some_and(|entry| !entry.is_expired());
             entry.into_iter().for_each(|entry| entry.expire(&sb.paths));
-            let inode = entry.and_then(Dentry::inode).map(|inode| Identity::of(sb, inode));
+            let inode = entry.and_then(Dentry::inode);
+            let is_last = inode.is_some_and(|inode| inode.attr().nlink == 1 && !inode.attr().is_dir());
+            let inode = inode.map(|inode| Identity::of(sb, inode));
             drop(guard);
-            if let Some(dir) = dir.inode() {
-                sb.observers.notify(&sb.watches, |one| one.entry(&Identity::of(sb, dir), name, inode.as_ref()));
-            }
+            let Some(dir) = dir.inode() else { return };
+            sb.observers.notify(&sb.watches, |one| match &inode {
+                Some(inode) if is_removal && is_fresh && is_last => one.removed(&Identity::of(sb, dir), name, inode),
+                inode => one.entry(&Identity::of(sb, dir), name, inode.as_ref()),
+            });
         });
     }
 

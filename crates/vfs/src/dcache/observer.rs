@@ -26,6 +26,12 @@ pub trait Observer: Send + Sync + 'static {
     /// stale, too.
     fn entry(&self, dir: &Identity, name: &[u8], inode: Option<&Identity>);
 
+    /// The entry `name` of the directory is stale, and the file that had it was removed, with its only name. By default the same as
+    /// [`entry`](Self::entry).
+    fn removed(&self, dir: &Identity, name: &[u8], inode: &Identity) {
+        self.entry(dir, name, Some(inode));
+    }
+
     /// The attributes and contents of the inode are stale, and so are the names in it.
     fn inode(&self, inode: &Identity);
 

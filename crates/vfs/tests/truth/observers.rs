@@ -8,6 +8,7 @@ use testkit::StoreOptions;
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Heard {
     Entry(Identity, Vec<u8>, Option<Identity>),
+    Removed(Identity, Vec<u8>, Identity),
     Inode(Identity),
     All,
 }
@@ -18,6 +19,10 @@ struct Ear(Arc<Mutex<Vec<Heard>>>);
 impl Observer for Ear {
     fn entry(&self, dir: &Identity, name: &[u8], inode: Option<&Identity>) {
         self.0.lock().unwrap().push(Heard::Entry(*dir, name.into(), inode.copied()));
+    }
+
+    fn removed(&self, dir: &Identity, name: &[u8], inode: &Identity) {
+        self.0.lock().unwrap().push(Heard::Removed(*dir, name.into(), *inode));
     }
 
     fn inode(&self, inode: &Identity) {
@@ -52,6 +57,14 @@ fn observers_hear_of_what_the_cache_knows_and_of_nothing_after_their_end() {
     let pushes: Vec<(Push<'_>, Vec<Heard>)> = vec![
         (Box::new(|| tell.entry(ROOT, b"d")), vec![Heard::Entry(root, b"d".into(), Some(d))]),
         (Box::new(|| tell.entry(dir, b"f")), vec![Heard::Entry(d, b"f".into(), Some(f))]),
+        (Box::new(|| tell.removed(dir, b"f")), vec![Heard::Removed(d, b"f".into(), f)]),
+        (Box::new(|| tell.removed(ROOT, b"d")), vec![Heard::Entry(root, b"d".into(), Some(d))]),
+        (Box::new(|| tell.removed(dir, b"unknown")), vec![Heard::Entry(d, b"unknown".into(), None)]),
+        (
+            // The second time the entry is stale.
+            Box::new(|| [0; 2].iter().for_each(|_| tell.removed(dir, b"f"))),
+            vec![Heard::Removed(d, b"f".into(), f), Heard::Entry(d, b"f".into(), Some(f))],
+        ),
         // The observer may know a name that the cache has not.
         (Box::new(|| tell.entry(dir, b"never asked for")), vec![Heard::Entry(d, b"never asked for".into(), None)]),
         (Box::new(|| tell.entry(77, b"x")), vec![]),
