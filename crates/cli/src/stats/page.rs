@@ -52,10 +52,10 @@ fn moved(status: &Status, op: Op) -> String {
 /// Errors by operation and errno.
 fn errors(status: &Status) -> String {
     let of = |op: &OpStats| {
-        let counts: Vec<_> = op.errnos.iter().map(|(errno, count)| format!("{errno} {}", grouped(*count))).collect();
+        let counts: Vec<_> = op.failures().map(|(errno, count)| format!("{errno} {}", grouped(*count))).collect();
         format!("{} {}", op.name, counts.join(" "))
     };
-    let ops = status.snapshot.ops.iter().filter(|op| !op.errnos.is_empty());
+    let ops = status.snapshot.ops.iter().filter(|op| op.failures().next().is_some());
     let mut errors: Vec<_> = ops.map(of).collect();
     if errors.is_empty() {
         errors.push("none".into());

@@ -45,12 +45,13 @@ fn write_ops(ops: &[OpStats], page: &mut Page) {
         family.histogram(&[("op", &op.name)], buckets, seconds(op.sum_ns), op.count);
     }
     let name = format!("{PREFIX}_operation_errors_total");
-    let mut family = page.family(&name, FamilyKind::Counter, "Operations that ended with an error");
+    let mut family = page.family(&name, FamilyKind::Counter, "Operations that failed; a regular no is not a failure");
     for op in ops {
         family.sample(&[("op", &op.name)], op.errors);
     }
     let name = format!("{PREFIX}_operation_errno_total");
-    let mut family = page.family(&name, FamilyKind::Counter, "Operations that ended with an error, by errno");
+    let mut family =
+        page.family(&name, FamilyKind::Counter, "Operations that ended with an errno, also with a regular no");
     for op in ops {
         for (errno, count) in &op.errnos {
             family.sample(&[("op", &op.name), ("errno", errno)], count);

@@ -74,6 +74,28 @@ named! {
     }
 }
 
+/// Results of an operation that are a regular "no": the reply to a question, or one after which the kernel or the program does
+/// without. Nobody has to mend them, so they do not count as errors. `ENOSYS` is one for each operation: the kernel then
+/// sends no more, or does it by itself.
+pub(super) const REGULAR_NOES: &[(Op, &[&str])] = &[
+    (Op::Lookup, &["ENOENT"]),
+    (Op::Getxattr, &["ENODATA", "EOPNOTSUPP", "ERANGE"]),
+    (Op::Listxattr, &["EOPNOTSUPP", "ERANGE"]),
+    (Op::Access, &["EACCES"]),
+    (Op::Setlk, &["EAGAIN"]),
+    (Op::Ioctl, &["ENOTTY"]),
+    (Op::Lseek, &["ENXIO"]),
+    (Op::Tmpfile, &["EOPNOTSUPP"]),
+    (Op::Fallocate, &["EOPNOTSUPP"]),
+    (Op::CopyFileRange, &["EOPNOTSUPP", "EXDEV"]),
+];
+
+/// Whether the operation of this name ends with this errno as a regular "no".
+pub(super) fn is_regular_no(op: &str, errno: &str) -> bool {
+    let of = REGULAR_NOES.iter().filter(|(of, _)| of.name() == op);
+    errno == "ENOSYS" || of.flat_map(|(_, errnos)| *errnos).any(|regular| *regular == errno)
+}
+
 named! {
     /// A figure of the session.
     Gauge {

@@ -1,6 +1,7 @@
 //! A snapshot of the metrics: plain data that can be serialized and subtracted.
 
 use super::Gauge;
+use super::op::is_regular_no;
 use crate::prometheus::Page;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,8 @@ pub struct OpStats {
     pub name: String,
     /// The number of requests that have ended.
     pub count: u64,
-    /// The number of these that failed. A lookup of a name that does not exist fails.
+    /// The number of these that failed. A regular "no" is not a failure, such as a lookup of a name that does not exist:
+    /// [`failures`](Self::failures).
     pub errors: u64,
     /// The sum of all latencies.
     pub sum_ns: u64,
@@ -42,7 +44,7 @@ pub struct OpStats {
     /// passes through.
     #[serde(default)]
     pub bytes: u64,
-    /// Errors by the errno's name, in the order of names; at most 32 errnos of each thread.
+    /// Results other than success by the errno's name, in the order of names; at most 32 errnos of each thread.
     #[serde(default)]
     pub errnos: Vec<(String, u64)>,
     /// The histogram of latencies: the upper bound of each group, in rising order, and the number of requests in it.
@@ -97,6 +99,13 @@ impl Snapshot {
 }
 
 impl OpStats {
+    /// Of [`errnos`](Self::errnos) those that are failures. The others are a regular "no": the reply to a question
+    /// (`ENOENT` of a lookup, `ENODATA` of an extended attribute), or one after which the kernel or the program does without
+    /// (`ENOSYS`).
+    pub fn failures(&self) -> impl Iterator<Item = &(String, u64)> {
+        self.errnos.iter().filter(|(errno, _)| !is_regular_no(&self.name, errno))
+    }
+
     fn since(&self, earlier: &Self) -> Self {
         let times: Vec<_> = minus(&self.times, &earlier.times);
         let errnos = minus(&self.errnos, &earlier.errnos);

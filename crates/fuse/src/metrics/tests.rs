@@ -36,7 +36,7 @@ fn a_timer_records_its_operation_when_it_ends() {
     let snapshot = metrics.snapshot();
     assert_eq!(snapshot.ops.len(), 1, "others have no record");
     let lookup = op(&snapshot, Op::Lookup);
-    assert_eq!((lookup.count, lookup.errors, &lookup.errnos[..]), (2, 1, &[("ENOENT".into(), 1)][..]));
+    assert_eq!((lookup.count, lookup.errors, &lookup.errnos[..]), (2, 0, &[("ENOENT".into(), 1)][..]));
     assert!(lookup.p50_ns <= lookup.p99_ns && lookup.p99_ns <= lookup.max_ns && lookup.max_ns <= lookup.sum_ns);
 }
 
@@ -69,6 +69,48 @@ fn errors_are_counted_by_number_up_to_a_bound() {
     let snapshot = metrics.snapshot();
     let open = op(&snapshot, Op::Open);
     assert_eq!((open.errors, open.errnos.len()), (100, ERRNOS));
+}
+
+#[test]
+fn a_regular_no_is_not_an_error_and_is_counted_by_its_errno() {
+    let metrics = Metrics::new();
+    let results = [
+        (Op::Flush, Errno::ENOSYS, 0),
+        (Op::Flush, Errno::EIO, 1),
+        (Op::Getxattr, Errno::ENODATA, 0),
+        (Op::Getxattr, Errno::EIO, 1),
+        (Op::Removexattr, Errno::ENODATA, 1),
+        (Op::Lookup, Errno::ENOENT, 0),
+        (Op::Unlink, Errno::ENOENT, 1),
+        (Op::Access, Errno::EACCES, 0),
+        (Op::Open, Errno::EACCES, 1),
+        (Op::Fallocate, Errno::EOPNOTSUPP, 0),
+        (Op::Setxattr, Errno::EOPNOTSUPP, 1),
+    ];
+    for (op, errno, _) in results {
+        metrics.record(op, 1, errno.raw());
+    }
+    let before = metrics.snapshot();
+    for (of, errno, failures) in results {
+        let stats = op(&before, of);
+        let has = |found: &[&(String, u64)]| found.iter().filter(|(name, _)| name == errno.name()).count() as u64;
+        let (all, failed): (Vec<_>, Vec<_>) = (stats.errnos.iter().collect(), stats.failures().collect());
+        assert_eq!((has(&all), has(&failed)), (1, failures), "{of:?} {errno:?}");
+        assert_eq!(stats.errors, failed.len() as u64, "{of:?}");
+    }
+    metrics.record(Op::Getxattr, 1, Errno::ENODATA.raw());
+    let since = metrics.snapshot().since(&before);
+    assert_eq!((op(&since, Op::Getxattr).errors, op(&since, Op::Getxattr).errnos.len()), (0, 1));
+}
+
+#[test]
+fn the_manual_names_each_regular_no() {
+    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mounting.md");
+    let manual = std::fs::read_to_string(manual).expect("the manual");
+    for (op, errnos) in op::REGULAR_NOES {
+        let row = format!("| `{}` | `{}` |", op.name(), errnos.join("`, `"));
+        assert!(manual.contains(&row), "{row} is not in docs/mounting.md");
+    }
 }
 
 #[test]
@@ -226,7 +268,7 @@ fn parse_sample(line: &str) -> Sample {
 fn the_text_for_prometheus_is_valid_and_complete() {
     let metrics = Metrics::new();
     for ns in [500, 1000, 1100, 5000, 1 << 40] {
-        metrics.record(Op::Lookup, ns, 2);
+        metrics.record(Op::Lookup, ns, 13);
     }
     metrics.set(Gauge::Handles, 4);
     metrics.add(Gauge::SlowNotices, 6);
@@ -251,7 +293,7 @@ fn the_text_for_prometheus_is_valid_and_complete() {
     assert_eq!(value(&format!("{duration}_bucket"), "+Inf"), value(&format!("{duration}_count"), "lookup"));
     assert!((value(&format!("{duration}_sum"), "") - 1_099.511_635_376).abs() < 1e-9);
     assert_eq!(value("lightfoot_fuse_operation_errors_total", "lookup"), 5.0);
-    assert_eq!(value("lightfoot_fuse_operation_errno_total", "ENOENT"), 5.0);
+    assert_eq!(value("lightfoot_fuse_operation_errno_total", "EACCES"), 5.0);
     assert_eq!((value("lightfoot_fuse_handles", ""), value("lightfoot_fuse_slow_notices_total", "")), (4.0, 6.0));
     assert_eq!(value("lightfoot_fuse_cache_names_per_dir", ""), 11.0);
     assert_eq!(value("lightfoot_fuse_cache_hits_total", ""), 12.0);

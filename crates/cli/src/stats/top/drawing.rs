@@ -92,7 +92,7 @@ fn facts_of(view: &View) -> Vec<Line<'static>> {
     ]);
     let of_op = |op: &fuse::OpStats| {
         let name = op.name.clone();
-        op.errnos.iter().map(move |(errno, count)| format!("{name} {errno} {}", grouped(*count))).collect::<Vec<_>>()
+        op.failures().map(move |(errno, count)| format!("{name} {errno} {}", grouped(*count))).collect::<Vec<_>>()
     };
     let errors: Vec<String> = status.snapshot.ops.iter().flat_map(of_op).collect();
     let errors =
