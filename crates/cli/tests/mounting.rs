@@ -1,6 +1,8 @@
 //! `lightfoot mount`, `unmount`, `stats` and `top` as an operator uses them. They need root and `/dev/fuse`; elsewhere each
 //! test prints that it was skipped.
 
+#[path = "mounting/aborts.rs"]
+mod aborts;
 #[path = "mounting/fixture.rs"]
 mod fixture;
 #[path = "mounting/monitoring.rs"]

@@ -180,13 +180,15 @@ pub fn mount_part(vfs: &Vfs, part: Part, mountpoint: &Path, options: &MountOptio
     session.allow_waiting(server.waiting());
     let carrier = server.carrier();
     let device = mountinfo::top(&full).ok().flatten().map_or(0, |mount| mount.device);
-    let aborted = full.clone();
+    let at_end = full.clone();
     let serve = move || {
         let _open = open_while_served;
-        // The connection ends like this, too, when a detached mount goes with the last process that used it.
-        server
-            .run(|| direct::abort(&aborted, device))
-            .or_else(|error| if is_aborted(&error) { Ok(()) } else { Err(error) })
+        match server.run(|| direct::abort(&at_end, device)) {
+            Err(error) if !is_aborted(&error) => Err(error),
+            // The device reads the same whether the mount is gone or somebody has aborted the connection.
+            _ if is_left_behind(&at_end, device) => Err(aborted()),
+            _ => Ok(()),
+        }
     };
     let server = std::thread::Builder::new().name("lightfoot-fuse".into()).spawn(serve);
     let server = server.map_err(|error| not_served(error.into()))?;
@@ -271,7 +273,7 @@ impl Mounted {
     /// # Errors
     /// Those of `umount2(2)`; an error without errno if another mount covers this one.
     pub fn unmount(&self) -> io::Result<()> {
-        if self.is_over() && !self.is_left_behind() {
+        if self.is_over() && !is_left_behind(&self.mountpoint, self.device) {
             return Ok(());
         }
         // Another process may have mounted on top of this mount, or on the mount point after this mount was gone.
@@ -297,13 +299,6 @@ impl Mounted {
         Ok(())
     }
 
-    /// Whether the mount is still there, though its connection was aborted.
-    fn is_left_behind(&self) -> bool {
-        let top = mountinfo::top(&self.mountpoint).ok().flatten();
-        // Another mount may have got the number.
-        top.is_some_and(|mount| mount.device == self.device) && is_dead(&self.mountpoint)
-    }
-
     fn unmount_directly(&self, flags: UnmountFlags) -> Result<(), Errno> {
         unmount(&self.mountpoint, flags | UnmountFlags::NOFOLLOW)
     }
@@ -317,7 +312,8 @@ impl Mounted {
     /// Waits until the mount is gone, for any reason.
     ///
     /// # Errors
-    /// The error that ended the server.
+    /// The error that ended the server; one of the kind `ConnectionAborted` if the connection was aborted while it was mounted: by
+    /// an administrator, or by the kernel after [`request_timeout`](MountOptions::request_timeout).
     pub fn wait(mut self) -> io::Result<()> {
         let server = self.server.take().map(JoinHandle::join);
         match server {
@@ -405,7 +401,19 @@ fn check_device() -> Result<(), MountError> {
     }
 }
 
-/// Whether the kernel has ended the connection: `ECONNABORTED`. (`ENODEV`, the other way, ends the server without an error.)
+/// Whether the mount is still there, though its connection has ended.
+fn is_left_behind(mountpoint: &Path, device: u64) -> bool {
+    let top = mountinfo::top(mountpoint).ok().flatten();
+    // Another mount may have got the number.
+    device != 0 && top.is_some_and(|mount| mount.device == device) && is_dead(mountpoint)
+}
+
+fn aborted() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "it was aborted, by somebody or after a timeout of requests")
+}
+
+/// Whether the kernel has ended the connection while it handed over a request: `ECONNABORTED`, also when a detached mount goes with
+/// the last process that used it. (`ENODEV`, the other way, ends the server without an error.)
 fn is_aborted(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::CONNABORTED.raw_os_error())
 }

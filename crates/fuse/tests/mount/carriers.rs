@@ -402,7 +402,26 @@ fn an_abort_by_an_administrator_ends_calls_and_a_process_whose_threads_all_hang(
     let calls = server.hang();
     abort_by_hand(&server.at);
     assert!(calls.into_iter().all(|call| call.join().unwrap().is_err()));
-    server.until("ended");
+    server.until("ended: Err(Custom { kind: ConnectionAborted");
+}
+
+#[test]
+fn only_an_abort_of_a_mount_that_is_there_is_an_error() {
+    for (flags, is_open, is_error) in [
+        (UnmountFlags::FORCE, true, true),
+        (UnmountFlags::FORCE, false, false),
+        (UnmountFlags::DETACH, true, false),
+        (UnmountFlags::empty(), false, false),
+    ] {
+        let Some(mut mount) = Mount::new(&ram(), &long()) else { return };
+        fs::write(mount.path("f"), b"x").unwrap();
+        let open = is_open.then(|| fs::File::open(mount.path("f")).unwrap());
+        let done = unmount(&mount.at, flags);
+        assert_eq!(done.is_ok(), !is_error, "{flags:?}");
+        drop(open);
+        let ended = mount.take().wait();
+        assert_eq!(ended.map_err(|error| error.kind()).err(), is_error.then_some(io::ErrorKind::ConnectionAborted));
+    }
 }
 
 #[test]

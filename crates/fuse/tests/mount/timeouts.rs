@@ -41,7 +41,7 @@ fn a_mount_whose_server_does_not_reply_ends() {
     }
     let gate = Arc::new(Gate::default());
     let options = MountOptions { request_timeout: Some(1), ..long() };
-    let Some(mount) = Mount::new(&Vfs::new(Hanging(RamFs::new(), gate.clone())), &options) else { return };
+    let Some(mut mount) = Mount::new(&Vfs::new(Hanging(RamFs::new(), gate.clone())), &options) else { return };
     std::fs::write(mount.path("file"), "x").unwrap();
     let hung = rustix::fs::statfs(&mount.at).unwrap_err().raw_os_error();
     *gate.0.lock().unwrap() = true;
@@ -49,4 +49,5 @@ fn a_mount_whose_server_does_not_reply_ends() {
     // Of the connection that was aborted; and not the file system's EIO.
     assert!([103, 107].contains(&hung), "{hung}");
     crate::wait_for("the end of the server", || mount.mounted().is_over());
+    assert_eq!(mount.take().wait().unwrap_err().kind(), std::io::ErrorKind::ConnectionAborted);
 }

@@ -47,6 +47,11 @@ impl Mount {
         self.mounted.as_ref().expect("until it is dropped")
     }
 
+    /// The mount without its directory.
+    pub(crate) fn take(&mut self) -> Mounted {
+        self.mounted.take().expect("until it is dropped")
+    }
+
     /// Unmounts.
     pub(crate) fn end(&mut self) {
         drop(self.mounted.take());
