@@ -31,8 +31,8 @@ use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::{BiasedReaders, PagePool};
 use vfs::{
-    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode, Rename, RenameFlags, Request,
-    S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
+    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode, Rename, RenameFlags,
+    Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
 };
 
 /// Inode numbers that one CPU index takes at a time.
@@ -73,6 +73,8 @@ impl Default for RamOptions {
 /// See the [crate documentation](crate).
 #[derive(Debug)]
 pub struct RamFs {
+    /// Random bytes, with which the ids of files begin: those of another file system are not taken for this one's.
+    instance: [u8; 16],
     root: Attr,
     limits: Limits,
     pool: PagePool,
@@ -118,6 +120,7 @@ impl RamFs {
         let taken = limits.take(Payer { uid, privileged: true }, Amount { bytes: 0, inodes: 1 });
         debug_assert!(taken.is_ok(), "the limit is at least one inode");
         Self {
+            instance: random_instance(),
             root: Attr {
                 ino: 1,
                 mode: S_IFDIR | mode & 0o7777,
@@ -193,6 +196,12 @@ fn without_data(mode: u32, size: u64) -> Amount {
     Amount { bytes: if is_long { PAGE_BYTES } else { 0 }, inodes: 1 }
 }
 
+#[cold]
+fn random_instance() -> [u8; 16] {
+    let [one, other] = [prim::seed::random_u64(), prim::seed::random_u64()];
+    (u128::from(one) << 64 | u128::from(other)).to_le_bytes()
+}
+
 impl Default for RamFs {
     fn default() -> Self {
         Self::new()
@@ -214,6 +223,20 @@ impl FileSystem for RamFs {
             changes_in_parallel: true,
             ..FsTraits::default()
         }
+    }
+
+    /// The instance and the inode number, which no other inode ever has: an id ends with its file or with the file system.
+    fn id(&self, inode: &Inode) -> Option<FileId> {
+        let mut bytes = [0; 24];
+        bytes[..16].copy_from_slice(&self.instance);
+        bytes[16..].copy_from_slice(&inode.node().to_le_bytes());
+        FileId::new(&bytes).ok()
+    }
+
+    fn by_id(&self, _: &Request, id: &FileId) -> Result<NewInode, Errno> {
+        let number = id.as_bytes().strip_prefix(&self.instance).ok_or(Errno::ESTALE)?;
+        let ino = u64::from_le_bytes(number.try_into().map_err(|_| Errno::ESTALE)?);
+        Ok(NewInode { node: ino, attr: Attr { ino, ..Attr::default() }, ..NewInode::default() })
     }
 
     fn create(

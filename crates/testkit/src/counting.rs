@@ -15,7 +15,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use vfs::{Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NewInode, NextNames, Request, Want};
+use vfs::{
+    Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NewInode, NextNames, Request, Want,
+};
 
 /// How long to wait for the end of a tree. One that takes longer is stuck.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -45,7 +47,7 @@ pub struct Counts {
 struct Nodes {
     /// Nodes that the tree received and did not evict.
     alive: BTreeSet<u64>,
-    /// Nodes that came with listings, or ahead of lookups. The tree may have used them or not.
+    /// Nodes that came with listings, by ids, or ahead of lookups. The tree may have used them or not.
     offered: BTreeSet<u64>,
     /// Nodes that the tree evicted without having them.
     evicted_twice: Vec<u64>,
@@ -236,6 +238,12 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
     fn revalidate(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno> {
         self.counts.revalidations.fetch_add(1, Relaxed);
         self.count_lookup(|inner| inner.revalidate(request, dir, name, inode))
+    }
+
+    fn by_id(&self, request: &Request, id: &FileId) -> Result<NewInode, Errno> {
+        let found = self.inner.by_id(request, id)?;
+        self.counts.nodes().offered.insert(found.node);
+        Ok(found)
     }
 
     fn read_dir(

@@ -14,6 +14,12 @@ pub enum Call<'r> {
         dir: &'r Inode,
         name: &'r [u8],
     },
+    ById {
+        node: u64,
+    },
+    Parent {
+        node: u64,
+    },
     ReadDir {
         dir: &'r Inode,
         want: Want,

@@ -78,6 +78,17 @@ impl Nodes {
         self.entries.get(&(dir, name.to_vec())).map(|entry| entry.node).ok_or(Errno::ENOENT)
     }
 
+    /// The file of this number, if it has a name: `ESTALE`.
+    pub(super) fn by_id(&self, node: u64, valid: Valid) -> Result<NewInode, Errno> {
+        if self.get(node)?.names == 0 { Err(Errno::ESTALE) } else { self.new_inode(node, valid) }
+    }
+
+    /// A name of the file of this number, and its directory: `ESTALE`.
+    pub(super) fn name_of(&self, node: u64) -> Result<(u64, &[u8]), Errno> {
+        let mut entries = self.entries.iter().filter(|(_, entry)| entry.node == node);
+        entries.next().map(|((dir, name), _)| (*dir, &**name)).ok_or(Errno::ESTALE)
+    }
+
     /// The file as a lookup returns it.
     pub(super) fn new_inode(&self, node: u64, valid: Valid) -> Result<NewInode, Errno> {
         let Node { attr, contents, .. } = self.get(node)?;

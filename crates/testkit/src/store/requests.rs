@@ -6,8 +6,8 @@ use super::call::Call;
 use super::nodes::Nodes;
 use super::{ROOT, Store, StoreOptions};
 use vfs::{
-    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NextNames, OpenFlags, Rename,
-    RenameFlags, Request, SetAttr, SetXattr, Valid, Want, Written,
+    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NextNames, OpenFlags,
+    Rename, RenameFlags, Request, SetAttr, SetXattr, Valid, Want, Written,
 };
 
 impl Store {
@@ -65,6 +65,16 @@ fn rename(nodes: &mut Nodes, rename: &NodeRename<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
+/// The id of a file: its number, which no other file ever has.
+fn id_of(node: u64) -> FileId {
+    FileId::new(&node.to_le_bytes()).expect("eight bytes")
+}
+
+/// The number in an id: `ESTALE`.
+fn node_of(id: &FileId) -> Result<u64, Errno> {
+    id.as_bytes().try_into().map(u64::from_le_bytes).map_err(|_| Errno::ESTALE)
+}
+
 impl FileSystem for Store {
     fn root(&self) -> NewInode {
         self.nodes().new_inode(ROOT, self.0.options.valid).unwrap_or_default()
@@ -104,6 +114,24 @@ impl FileSystem for Store {
                 at = found;
             }
             nodes.new_inode(first, valid)
+        })
+    }
+
+    fn id(&self, inode: &Inode) -> Option<FileId> {
+        Some(id_of(inode.node()))
+    }
+
+    fn by_id(&self, _: &Request, id: &FileId) -> Result<NewInode, Errno> {
+        let valid = self.0.options.valid;
+        let node = node_of(id)?;
+        self.serve(Call::ById { node }, |nodes| nodes.by_id(node, valid))
+    }
+
+    fn parent(&self, _: &Request, id: &FileId) -> Result<(FileId, Box<[u8]>), Errno> {
+        let node = node_of(id)?;
+        self.serve(Call::Parent { node }, |nodes| {
+            let (dir, name) = nodes.name_of(node)?;
+            Ok((id_of(dir), name.into()))
         })
     }
 

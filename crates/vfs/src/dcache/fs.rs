@@ -21,6 +21,7 @@
 //! and `super_operations`; the validity of answers is FUSE's `entry_timeout`.
 
 mod arguments;
+mod file_id;
 mod next_names;
 mod request;
 mod traits;
@@ -28,6 +29,7 @@ mod traits;
 pub use arguments::{
     Allocate, DirEntry, Listed, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Want, Written,
 };
+pub use file_id::FileId;
 pub use next_names::NextNames;
 pub use request::Request;
 pub use traits::{FsTraits, NameRules, Valid};
@@ -81,6 +83,33 @@ pub trait FileSystem: Send + Sync + 'static {
     /// As for [`FileSystem::lookup`].
     fn revalidate(&self, request: &Request, dir: &Inode, name: &[u8], _inode: &Inode) -> Result<NewInode, Errno> {
         self.lookup(request, dir, name, &mut NextNames::none())
+    }
+
+    /// The id of `inode`, which stays valid across restarts. `None`: its file system has no ids, or this file has none.
+    fn id(&self, _inode: &Inode) -> Option<FileId> {
+        None
+    }
+
+    /// The file with this id, as [`FileSystem::lookup`] would return it. Ids come from outside, so any bytes are possible.
+    ///
+    /// With [`FsTraits::names_in_cache`] the VFS finds the inode in the cache, by the node; it ignores the rest of the answer, and a
+    /// node that is not there is `ESTALE`.
+    ///
+    /// # Errors
+    /// `ESTALE`: the file is gone, was never here, or is not inside of what the file system shows; `EOPNOTSUPP` without ids.
+    fn by_id(&self, _request: &Request, _id: &FileId) -> Result<NewInode, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// The directory that contains the file with this id, by its id, and the file's name there. Of a file with several names any;
+    /// never called for the root. The VFS calls it to connect a directory that [`FileSystem::by_id`] found with the tree.
+    /// Not called with [`FsTraits::names_in_cache`].
+    ///
+    /// # Errors
+    /// `ESTALE` as for [`FileSystem::by_id`]; `EOPNOTSUPP` if the file system cannot tell, as it may for files other than
+    /// directories.
+    fn parent(&self, _request: &Request, _id: &FileId) -> Result<(FileId, Box<[u8]>), Errno> {
+        Err(Errno::EOPNOTSUPP)
     }
 
     /// The body of a symbolic link that `lookup` returned without one. Called once for each inode.

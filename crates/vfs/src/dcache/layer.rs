@@ -15,8 +15,8 @@ use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
-    Allocate, FileSystem, FsTraits, Listed, NewInode, NextNames, Permission, Rename, Request, SeekFor, SetXattr,
-    StatFs, Want, Written,
+    Allocate, FileId, FileSystem, FsTraits, Listed, NewInode, NextNames, Permission, Rename, Request, SeekFor,
+    SetXattr, StatFs, Want, Written,
 };
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
@@ -92,6 +92,9 @@ forward! {
     fn mounted(invalidator: Invalidator);
     fn lookup(request: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno>;
     fn revalidate(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno>;
+    fn id(inode: &Inode) -> Option<FileId>;
+    fn by_id(request: &Request, id: &FileId) -> Result<NewInode, Errno>;
+    fn parent(request: &Request, id: &FileId) -> Result<(FileId, Box<[u8]>), Errno>;
     fn read_link(request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno>;
     fn permission(request: &Request, inode: &Inode, mask: u32) -> Permission;
     fn try_permission(cred: &Credentials, inode: UnheldInode<'_>, mask: u32) -> Permission;
@@ -136,10 +139,29 @@ forward! {
 mod tests {
     use super::FORWARDED;
 
+    /// The methods of [`FileSystem`](super::FileSystem), in the order of its text.
+    fn methods() -> Vec<&'static str> {
+        include_str!("fs.rs").lines().filter_map(|line| line.strip_prefix("    fn ")?.split('(').next()).collect()
+    }
+
     #[test]
     fn every_method_of_a_file_system_is_forwarded() {
-        let text = include_str!("fs.rs");
-        let methods = text.lines().filter_map(|line| line.strip_prefix("    fn ")?.split('(').next());
-        assert_eq!(methods.filter(|name| !FORWARDED.contains(name)).collect::<Vec<_>>(), Vec::<&str>::new());
+        let sorted = |mut names: Vec<&'static str>| {
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(sorted(FORWARDED.to_vec()), sorted(methods()));
+    }
+
+    #[test]
+    fn the_table_of_methods_has_each_method_once() {
+        let text = include_str!("../../../../docs/semantics.md");
+        let (_, table) = text.split_once("### Methods of a file system").expect("the table's heading");
+        let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+        let mut listed: Vec<_> = cells.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
+        let mut methods = methods();
+        listed.sort_unstable();
+        methods.sort_unstable();
+        assert_eq!(listed, methods);
     }
 }
