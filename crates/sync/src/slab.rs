@@ -349,6 +349,27 @@ impl<T: Item> Slab<T> {
         }
     }
 
+    /// The number of an item of this slab, by which [`Slab::numbered`] finds it. It stays the same, whoever uses the item.
+    ///
+    /// # Panics
+    /// If the item is not one of this slab.
+    #[must_use]
+    pub fn number_of(&self, item: &T) -> usize {
+        self.depot.0.lock().number_of(item)
+    }
+
+    /// The item with this number, used or free: `None` if there is none yet.
+    #[must_use]
+    pub fn numbered(&self, number: usize) -> Option<&T> {
+        let chunk = {
+            let depot = self.depot.0.lock();
+            *depot.chunks.get(number / const { used::<T>() }).filter(|_| number < depot.reserved)?
+        };
+        // SAFETY: invariant 4: chunks stay for as long as the slab is borrowed.
+        let chunk: &Chunk<T> = unsafe { chunk.as_ref() };
+        chunk.items(number % const { used::<T>() }, 1)?.first()
+    }
+
     /// Calls `f` with the next `count` items behind `hand`, in the order in which they were made and from the last on
     /// to the first, and moves the hand behind them. Visits none twice in one call, so fewer than `count` if there are
     /// fewer. Returns how many it visited.

@@ -30,6 +30,8 @@ pub struct Features {
     pub holes: bool,
     /// `statfs(2)`; else `ENOSYS`.
     pub statfs: bool,
+    /// Files have ids ([`vfs::FileSystem::id`]); else handles fail with `EOPNOTSUPP`.
+    pub ids: bool,
     /// Names may contain any byte except NUL and slash; else only ASCII letters, digits, `.`, `-`, `_`.
     pub all_bytes: bool,
     /// Writing more than this many bytes fails with `ENOSPC`; `None`: not tested. At least 16 MiB, which all cases fit in.
@@ -53,6 +55,7 @@ impl Features {
             allocate: true,
             holes: true,
             statfs: true,
+            ids: true,
             all_bytes: true,
             room: None,
         }

@@ -12,10 +12,10 @@
 use crate::counting::{Counting, Counts};
 use crate::features::Features;
 use crate::outcome::{Failure, OrFail, Outcome};
-use crate::subject::{Outside, Subject};
+use crate::subject::{Outside, Restart, Subject};
 use core::fmt::{self, Debug};
 use std::sync::Arc;
-use vfs::{Attr, Base, DirEntry, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, Vfs};
+use vfs::{Attr, Base, Budget, DirEntry, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, Vfs};
 
 /// Opens for reading and writing, and creates the file if it is missing.
 pub(crate) const MAKE: OpenFlags = OpenFlags::RDWR.union(OpenFlags::CREAT);
@@ -28,6 +28,15 @@ pub struct Fixture {
     counts: Arc<Counts>,
     features: Features,
     outside: OptionalOutside,
+    restart: OptionalRestart,
+}
+
+struct OptionalRestart(Option<Box<Restart>>);
+
+impl Debug for OptionalRestart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OptionalRestart").field(&self.0.is_some()).finish()
+    }
 }
 
 struct OptionalOutside(Option<Box<dyn Outside>>);
@@ -46,7 +55,14 @@ impl Fixture {
         let vfs = Vfs::builder().splits_every_directory(subject.is_split).build(fs);
         let at = vfs.context();
         at.set_umask(0);
-        Self { vfs, at, counts, features, outside: OptionalOutside(subject.outside) }
+        Self {
+            vfs,
+            at,
+            counts,
+            features,
+            outside: OptionalOutside(subject.outside),
+            restart: OptionalRestart(subject.restart),
+        }
     }
 
     /// The tree.
@@ -77,6 +93,13 @@ impl Fixture {
     #[must_use]
     pub fn outside(&self) -> Option<&dyn Outside> {
         self.outside.0.as_deref()
+    }
+
+    /// A tree of its own over the same storage, as after a restart, whose cache has this budget; `None`: the subject cannot begin
+    /// again.
+    #[must_use]
+    pub fn restarted(&self, budget: Budget) -> Option<Vfs> {
+        self.restart.0.as_ref().map(|restart| Vfs::with_budget(Counting::of(restart()).0, budget))
     }
 
     /// Marks everything in the cache as stale, so that the next answers come from the file system. Does nothing if names

@@ -93,6 +93,7 @@ cases! { $
     threads: threads_make_and_remove_different_names, threads_move_different_names,
         threads_write_different_ranges, threads_that_make_one_name_make_it_once;
     outside: a_file_made_outside_is_found, a_file_removed_outside_is_gone, a_change_outside_is_seen;
+    ids: each_file_of_a_random_tree_is_found_by_its_handle, a_handle_needs_the_capability_and_its_own_bytes;
     end: each_inode_is_evicted_once;
 }
 

@@ -15,30 +15,42 @@ pub trait Outside: Send + Sync {
     fn remove(&self, path: &[u8]);
 }
 
+/// Makes the file system anew over the same storage.
+pub(crate) type Restart = dyn Fn() -> Box<dyn FileSystem> + Send + Sync;
+
 /// A file system to test.
 pub struct Subject {
     pub(crate) fs: Box<dyn FileSystem>,
     pub(crate) outside: Option<Box<dyn Outside>>,
     pub(crate) is_split: bool,
+    pub(crate) restart: Option<Box<Restart>>,
 }
 
 impl Subject {
     /// `fs`, whose storage `outside` can change behind the tree's back.
     pub fn with_outside(fs: impl FileSystem, outside: impl Outside + 'static) -> Self {
-        Self { fs: Box::new(fs), outside: Some(Box::new(outside)), is_split: false }
+        Self { fs: Box::new(fs), outside: Some(Box::new(outside)), is_split: false, restart: None }
     }
 }
 
 impl Subject {
     /// `fs`, every directory of which is split ([`vfs::Builder::splits_every_directory`]).
     pub fn split(fs: impl FileSystem) -> Self {
-        Self { fs: Box::new(fs), outside: None, is_split: true }
+        Self { fs: Box::new(fs), outside: None, is_split: true, restart: None }
+    }
+}
+
+impl Subject {
+    /// The same, which can begin again: `restart` returns a file system over the same storage, with which nothing else is shared.
+    #[must_use]
+    pub fn restarting<F: FileSystem>(self, restart: impl Fn() -> F + Send + Sync + 'static) -> Self {
+        Self { restart: Some(Box::new(move || Box::new(restart()))), ..self }
     }
 }
 
 impl<F: FileSystem> From<F> for Subject {
     fn from(fs: F) -> Self {
-        Self { fs: Box::new(fs), outside: None, is_split: false }
+        Self { fs: Box::new(fs), outside: None, is_split: false, restart: None }
     }
 }
 

@@ -9,7 +9,8 @@ const FEATURES: Features = Features { holes: false, statfs: false, ..Features::a
 /// A store that the cases can change from outside, too.
 fn subject(options: StoreOptions) -> Subject {
     let store = Store::new(options);
-    Subject::with_outside(store.clone(), store)
+    let again = store.clone();
+    Subject::with_outside(store.clone(), store).restarting(move || again.clone())
 }
 
 lightfoot_testkit::suite!(|| subject(StoreOptions::default()), FEATURES);

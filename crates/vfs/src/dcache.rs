@@ -4,7 +4,7 @@
 //! - [`fs`]: the trait `FileSystem` and its arguments; [`layer`]: file systems around file systems
 //! - [`tree`]: state shared by all its file systems and mounts; [`superblock`]: one file system
 //! - [`dentry`], [`object`], [`inode`], [`slot`]: a name, its word for the file, the file, and their memory (the crate's `unsafe`)
-//! - [`insert`], [`moving`], [`end`], [`children`], [`prune`]: insertion, moves and removal of entries
+//! - [`insert`], [`unnamed`], [`moving`], [`end`], [`children`], [`prune`]: insertion, moves and removal of entries
 //! - [`split`]: directories that several threads change at once
 //! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached listings
 //! - [`invalidate`], [`observer`]: invalidation by file systems, and keepers of copies that hear of it; [`fetch`]: requests for stale attributes and link bodies;
@@ -40,5 +40,6 @@ pub(crate) mod slot;
 pub(crate) mod split;
 pub(crate) mod superblock;
 pub(crate) mod tree;
+pub(crate) mod unnamed;
 pub(crate) mod versions;
 pub(crate) mod whole_path;

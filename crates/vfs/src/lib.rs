@@ -62,6 +62,7 @@ pub use mount::place::{Base, CacheUse, OwnedPlace, PathAt};
 pub use mount::statvfs::StatVfs;
 pub use notify::{DEFAULT_QUEUED_EVENTS, Event, EventKind, Scope, Watch};
 pub use ops::file::OpenFile;
+pub use ops::handles::FileHandle;
 pub use ops::mount_list::{Holder, MountInfo};
 pub use path_adapter::{PathAdapter, PathEntry, PathFileSystem};
 pub use record_lock::{LockInfo, LockKind, LockWait, ParkedLock};

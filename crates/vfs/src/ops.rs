@@ -3,7 +3,7 @@
 //! # What is in it
 //! - [`entry`]: from a path to a locked directory and a name; [`last`]: a path cut before its last component
 //! - [`create`], [`remove`], [`rename`], [`open`], [`query`], [`attributes`], [`xattrs`]: operations on names
-//! - [`owned_place`]: the same on held places, without a path
+//! - [`owned_place`]: the same on held places, without a path; [`handles`]: bytes that lead to a place
 //! - [`working_dir`]: root, working directory and paths of a context
 //! - [`mounting`], [`pivot_root`], [`mount_list`]: changes and lists of mounts
 //! - [`mod@file`]: open files; [`publish`]: events for watches
@@ -17,6 +17,7 @@ pub(crate) mod attributes;
 pub(crate) mod create;
 pub(crate) mod entry;
 pub(crate) mod file;
+pub(crate) mod handles;
 pub(crate) mod last;
 pub(crate) mod mount_list;
 pub(crate) mod mounting;

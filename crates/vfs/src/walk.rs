@@ -27,7 +27,7 @@ mod batch;
 mod common_steps;
 mod elsewhere;
 pub(crate) mod follow;
-mod here;
+pub(crate) mod here;
 pub(crate) mod lookup;
 pub(crate) mod permission;
 pub(crate) mod rcu_walk;

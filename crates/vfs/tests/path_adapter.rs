@@ -204,6 +204,7 @@ const FEATURES: Features = Features {
     open_unlinked: false,
     allocate: false,
     holes: false,
+    ids: false,
     room: Some(ROOM),
     ..Features::all()
 };

@@ -122,9 +122,14 @@ impl<T: Item> Depot<T> {
 
     /// Takes a free item.
     pub(super) fn put(&mut self, item: *mut T) {
+        self.free.put(self.number_of(item));
+    }
+
+    /// The number of an item in the order of the chunks.
+    pub(super) fn number_of(&self, item: *const T) -> usize {
         let (chunk, index) = place_of(item);
         let at = self.addresses.binary_search_by_key(&chunk, |&(address, _)| address).expect("an item of this slab");
-        self.free.put(self.addresses[at].1 * const { used::<T>() } + index);
+        self.addresses[at].1 * const { used::<T>() } + index
     }
 
     /// Groups whose memory must go back, taken out of the depot: at most so many. (A call frees as many items at most as

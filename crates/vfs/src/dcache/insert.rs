@@ -173,7 +173,7 @@ impl SuperBlock {
 
     /// Begins the life of the inode beside `dentry`.
     #[inline(always)]
-    fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> InodeRef<'d> {
+    pub(super) fn begin_inode<'d>(&self, dentry: &'d Dentry, new: &Fresh<'_>) -> InodeRef<'d> {
         let inode = cold_part(dentry).inode.begin(new.attr, new.node, self.inode_kept);
         inode.slot_users.store(2, Relaxed);
         self.equip_inode(&inode, new);
@@ -183,7 +183,7 @@ impl SuperBlock {
 
     /// Gives a new inode what it has besides its attributes.
     #[inline(always)]
-    fn equip_inode(&self, inode: &Inode, new: &Fresh<'_>) {
+    pub(super) fn equip_inode(&self, inode: &Inode, new: &Fresh<'_>) {
         self.set_valid(inode, new.valid);
         if let Some(body) = new.link_body {
             self.charge_body(body.len(), 1);
@@ -199,20 +199,6 @@ impl SuperBlock {
         if self.is_limited {
             self.share(SlotKind::Entry).charge(by * (len + size_of::<Box<[u8]>>()) as i64);
         }
-    }
-
-    /// A dentry with a new inode and no name, on the parent `dir`. The caller owns the count.
-    pub(crate) fn add_unnamed(&self, slot: FreeSlot<'_>, dir: &Dentry, new: &Fresh<'_>) -> CountedDentry {
-        let dentry = begin(slot);
-        let inode = self.begin_inode(dentry, new);
-        let name = format!("#{}", new.attr.ino);
-        dentry.set_entry(&self.domain, dir, Named::new(name.as_bytes(), 0));
-        dentry.retire_name();
-        dentry.set_object(Object::of(inode, new.attr.mode, self.dir_flags).with(ObjectFlags::PARENT_PINNED));
-        dir.count.get();
-        let counted = CountedDentry::first(self.dev, dentry);
-        dentry.seq.write_end();
-        counted
     }
 
     /// Makes `slot` a further name of `inode` in the directory `dir`, which is locked, or `names` of it.
@@ -454,7 +440,7 @@ impl SuperBlock {
 /// Begins a write section of the slot's dentry; [`SuperBlock::publish`] ends it. A walk that still stands on
 /// the slot's former life and sees any part of the new one, the inode's attributes included, also sees the
 /// changed sequence.
-fn begin(slot: FreeSlot<'_>) -> &Dentry {
+pub(super) fn begin(slot: FreeSlot<'_>) -> &Dentry {
     let dentry = slot.take();
     dentry.seq.write_begin();
     dentry

@@ -451,7 +451,7 @@ pub(super) fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: 
 }
 
 /// Whether the file system invalidated anything since `invalidations` was read, from before its answer that was just stored.
-pub(super) fn is_invalidated(sb: &SuperBlock, invalidations: u64) -> bool {
+pub(crate) fn is_invalidated(sb: &SuperBlock, invalidations: u64) -> bool {
     // ORDERING: the fence pairs with that of `Invalidator::invalidate`: either this thread sees the
     // invalidation, or the invalidating thread sees what was just stored, and expires it.
     fence(SeqCst);

@@ -1,0 +1,221 @@
+//! Files found by their handles: after moves, after a restart, after eviction, and not after their removal.
+
+use crate::fixture::{Fixture, MAKE, read_all, write_all};
+use crate::outcome::{Failure, OrFail, Outcome, same};
+use vfs::{
+    Base, Budget, Context, Credentials, Errno, FileHandle, OpenFlags, OwnedPlace, PathAt, RenameFlags, S_IFREG, Vfs,
+};
+
+/// Changes that make the random tree.
+const CHANGES: usize = 300;
+
+/// Names that leave nothing else in the smallest cache.
+const FILLING: usize = 9000;
+
+/// A file of the tree.
+struct Known {
+    path: String,
+    ino: u64,
+    mode: u32,
+    contents: Vec<u8>,
+    handle: FileHandle,
+}
+
+/// Numbers without a pattern.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// One tree of the file system.
+struct Tree<'t> {
+    at: &'t Context,
+    root: OwnedPlace,
+}
+
+impl<'t> Tree<'t> {
+    fn new(at: &'t Context) -> Result<Self, Failure> {
+        Ok(Self { at, root: at.hold(Base::CWD, b"/", true).or_fail("holding the root")? })
+    }
+
+    /// Makes, moves and links files at random.
+    fn grow(&self, c: &Fixture, dice: &mut Dice) -> Outcome {
+        let mut dirs = vec![String::new()];
+        for number in 0..CHANGES {
+            let dir = dirs[dice.below(dirs.len())].clone();
+            let path = format!("{dir}/n{number}");
+            let at = Base::CWD;
+            match dice.below(8) {
+                0 | 1 => {
+                    self.at.mkdir(at, path.as_bytes(), 0o755).or_fail("mkdir")?;
+                    dirs.push(path);
+                }
+                2 if c.features().symlinks => self.at.symlink(b"nowhere", at, path.as_bytes()).or_fail("symlink")?,
+                3 if c.features().hard_links => {
+                    let first = format!("{path}-");
+                    self.write(&first, b"two names")?;
+                    let names = (PathAt::cwd(first.as_bytes()), PathAt::cwd(path.as_bytes()));
+                    self.at.link(names.0, names.1, false).or_fail("link")?;
+                    if dice.below(2) == 0 {
+                        self.at.unlink(at, first.as_bytes()).or_fail("unlink of a first name")?;
+                    }
+                }
+                _ => self.write(&path, path.as_bytes())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, path: &str, contents: &[u8]) -> Outcome {
+        let file = self.at.open(Base::CWD, path.as_bytes(), MAKE, 0o644).or_fail("making a file")?;
+        write_all(&file, 0, contents)
+    }
+
+    /// All files below a directory, with their handles.
+    fn list(&self, dir: &str, all: &mut Vec<Known>) -> Outcome {
+        let flags = OpenFlags::RDONLY.union(OpenFlags::DIRECTORY);
+        let open = self.at.open(Base::CWD, format!("{dir}/").as_bytes(), flags, 0).or_fail("opening a directory")?;
+        loop {
+            let entries = open.next_entries().or_fail("listing")?;
+            if entries.is_empty() {
+                return Ok(());
+            }
+            for entry in entries {
+                let path = format!("{dir}/{}", entry.name.escape_ascii());
+                let held = self.at.hold(Base::CWD, path.as_bytes(), false).or_fail("holding a file")?;
+                let attr = held.attr().or_fail("attributes")?;
+                let handle = held.handle().or_fail(format_args!("the handle of {path}"))?;
+                let contents = if attr.kind() == S_IFREG { self.contents(&held)? } else { Vec::new() };
+                all.push(Known { path: path.clone(), ino: attr.ino, mode: attr.mode, contents, handle });
+                if attr.is_dir() {
+                    self.list(&path, all)?;
+                }
+            }
+        }
+    }
+
+    fn contents(&self, held: &OwnedPlace) -> Result<Vec<u8>, Failure> {
+        self.at.open_held(held, OpenFlags::RDONLY).and_then(|file| read_all(&file)).or_fail("reading a held file")
+    }
+
+    /// Finds each file, by the bytes of its handle.
+    fn find_all(&self, all: &[Known], when: &str) -> Outcome {
+        for known in all {
+            let handle = FileHandle::from_bytes(&known.handle.to_bytes()).or_fail("the bytes of a handle")?;
+            let what = format!("{} {when}", known.path);
+            let held = self.at.hold_handle(&self.root, &handle).or_fail(&what)?;
+            let attr = held.attr().or_fail(&what)?;
+            same(&what, (attr.ino, attr.mode), (known.ino, known.mode))?;
+            if attr.kind() == S_IFREG {
+                same(&what, self.contents(&held)?, known.contents.clone())?;
+            }
+            if attr.is_dir() {
+                let above = self.at.attr(Base::at(&held), b"..", false).or_fail(format_args!("above {what}"))?;
+                let name = self.at.attr(Base::CWD, format!("{}/..", known.path).as_bytes(), true);
+                same(format_args!("the directory above {what}"), Ok(above.ino), name.map(|attr| attr.ino))?;
+            }
+            same(format_args!("the handle of {what}"), held.handle(), Ok(handle))?;
+        }
+        Ok(())
+    }
+
+    /// Moves directories and files to other names.
+    fn move_some(&self, all: &mut [Known], dice: &mut Dice) -> Outcome {
+        for number in 0..all.len() / 4 {
+            let at = dice.below(all.len());
+            let (old, new) = (all[at].path.clone(), format!("/moved{number}"));
+            let names = (PathAt::cwd(old.as_bytes()), PathAt::cwd(new.as_bytes()));
+            self.at.rename(names.0, names.1, RenameFlags::default()).or_fail(format_args!("rename of {old}"))?;
+            for known in all.iter_mut() {
+                if let Some(rest) =
+                    known.path.strip_prefix(&old).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+                {
+                    known.path = format!("{new}{rest}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes everything, deepest names first; each file is gone with its last name.
+    fn remove_all(&self, mut all: Vec<Known>) -> Outcome {
+        all.sort_by_key(|known| core::cmp::Reverse(known.path.matches('/').count()));
+        while let Some(known) = (!all.is_empty()).then(|| all.remove(0)) {
+            let path = known.path.as_bytes();
+            let is_dir = self.at.attr(Base::CWD, path, false).or_fail(&known.path)?.is_dir();
+            let removed = if is_dir { self.at.rmdir(Base::CWD, path) } else { self.at.unlink(Base::CWD, path) };
+            removed.or_fail(format_args!("removing {}", known.path))?;
+            let has_other_name = all.iter().any(|other| other.handle == known.handle);
+            let found = self.at.hold_handle(&self.root, &known.handle);
+            let expected = if has_other_name { Ok(known.ino) } else { Err(Errno::ESTALE) };
+            let found = found.and_then(|held| held.attr()).map(|attr| attr.ino);
+            same(format_args!("{} after its removal", known.path), found, expected)?;
+        }
+        Ok(())
+    }
+}
+
+/// Uses so many other names that nothing else stays in the cache.
+fn evict(vfs: &Vfs, tree: &Tree<'_>) -> Outcome {
+    tree.at.mkdir(Base::CWD, b"/filling", 0o755).or_fail("mkdir")?;
+    let before = vfs.stats().evicted;
+    for number in 0..FILLING {
+        let path = format!("/filling/{number}");
+        tree.at.mknod(Base::CWD, path.as_bytes(), S_IFREG | 0o644, 0).or_fail("mknod")?;
+    }
+    let evicted = vfs.stats().evicted - before;
+    if evicted < CHANGES as u64 {
+        return Err(Failure::new(format!("expected many evictions, got {evicted}")));
+    }
+    Ok(())
+}
+
+pub(crate) fn each_file_of_a_random_tree_is_found_by_its_handle(c: &Fixture) -> Outcome {
+    let tree = Tree::new(c.at())?;
+    if !c.features().ids {
+        return same("a handle", tree.root.handle().err(), Some(Errno::EOPNOTSUPP));
+    }
+    let mut dice = Dice(7);
+    tree.grow(c, &mut dice)?;
+    let mut all = Vec::new();
+    tree.list("", &mut all)?;
+    tree.find_all(&all, "in the same tree")?;
+    if c.features().rename {
+        tree.move_some(&mut all, &mut dice)?;
+        tree.find_all(&all, "after moves")?;
+    }
+    let Some(vfs) = c.restarted(Budget { entries: 0, ..Budget::default() }) else { return tree.remove_all(all) };
+    let context = vfs.context();
+    let again = Tree::new(&context)?;
+    // Deep directories first, none of which is cached.
+    all.reverse();
+    again.find_all(&all, "after a restart")?;
+    evict(&vfs, &again)?;
+    again.find_all(&all, "after eviction")?;
+    again.remove_all(all)
+}
+
+pub(crate) fn a_handle_needs_the_capability_and_its_own_bytes(c: &Fixture) -> Outcome {
+    if !c.features().ids {
+        return Ok(());
+    }
+    c.mkdir("/d").or_fail("mkdir")?;
+    let tree = Tree::new(c.at())?;
+    let handle = c.at().hold(Base::CWD, b"/d", true).and_then(|held| held.handle()).or_fail("a handle")?;
+    let user = c.vfs().context();
+    user.set_credentials(Credentials::user(1000, 1000, &[]));
+    same("without the capability", user.hold_handle(&tree.root, &handle).err(), Some(Errno::EPERM))?;
+    let bytes = handle.to_bytes();
+    for len in 0..bytes.len() {
+        if let Ok(cut) = FileHandle::from_bytes(&bytes[..len]) {
+            same(format_args!("{len} bytes"), tree.at.hold_handle(&tree.root, &cut).err(), Some(Errno::ESTALE))?;
+        }
+    }
+    let longer = FileHandle::from_bytes(&[&bytes[..], b"+"].concat()).or_fail("a longer handle")?;
+    same("one byte more", tree.at.hold_handle(&tree.root, &longer).err(), Some(Errno::ESTALE))?;
+    same("no handle", FileHandle::from_bytes(&[1; FileHandle::MAX + 1]).err(), Some(Errno::EINVAL))
+}

@@ -1,0 +1,142 @@
+//! Dentries without a name, and inodes that are found without one.
+//!
+//! # What it is
+//! A file that was made without a name (`O_TMPFILE`), or found by its id, has a dentry that no lookup finds: it is on no chain, and
+//! its parent is the directory that it was made in, or the root. Only its holders keep it. A directory never has one, since `..`
+//! must lead somewhere.
+//!
+//! An inode is found by its node: in the table of a file system that keeps its own names. The inodes of another file system are all
+//! in use by dentries. There the number of its slot leads to it. A file whose first name was removed, and which has others, costs a
+//! pass over all slots.
+//!
+//! # How it is locked
+//! Not at all: a dentry is pinned inside a read section in which it was alive.
+//!
+//! # Where it comes from
+//! Linux's `d_tmpfile`, `d_obtain_alias`, `d_find_any_alias`; own code.
+
+use crate::base::name::Named;
+use crate::dcache::dentry::Dentry;
+use crate::dcache::inode::{Inode, InodeRef};
+use crate::dcache::insert::{Fresh, begin};
+use crate::dcache::object::{Object, ObjectFlags};
+use crate::dcache::reclaim::FreeSlot;
+use crate::dcache::slot::{CountedDentry, cold_part, dentry_beside};
+use crate::dcache::superblock::SuperBlock;
+use prim::atomic::Ordering::Relaxed;
+
+/// Passes over all slots, if the file gets or loses names during each.
+const PASSES: usize = 4;
+
+impl SuperBlock {
+    /// A dentry with a new inode and no name, on the parent `dir`. The caller owns the count.
+    pub(crate) fn add_unnamed(&self, slot: FreeSlot<'_>, dir: &Dentry, new: &Fresh<'_>) -> CountedDentry {
+        let dentry = begin(slot);
+        let inode = self.begin_inode(dentry, new);
+        self.end_unnamed(dentry, dir, inode)
+    }
+
+    /// The same, below the root, unless the node has an inode already: then returns the slot, and that inode.
+    pub(crate) fn add_unnamed_unless_there<'s>(
+        &'s self,
+        slot: FreeSlot<'s>,
+        new: &Fresh<'_>,
+    ) -> Result<CountedDentry, (FreeSlot<'s>, InodeRef<'s>)> {
+        let dentry = slot.dentry();
+        dentry.seq.write_begin();
+        let inode = &cold_part(dentry).inode;
+        inode.prepare(new.attr, new.node, self.inode_kept);
+        inode.slot_users.store(2, Relaxed);
+        if let Some(there) = self.inodes.add_unless_there(self, inode) {
+            dentry.seq.write_end();
+            return Err((slot, there));
+        }
+        let dentry = slot.take();
+        let inode = inode.begin_prepared();
+        self.equip_inode(&inode, new);
+        Ok(self.end_unnamed(dentry, self.root(), inode))
+    }
+
+    /// A further dentry of `inode`, without a name, below the root.
+    pub(crate) fn add_unnamed_alias(&self, slot: FreeSlot<'_>, inode: InodeRef<'_>) -> CountedDentry {
+        let dentry = begin(slot);
+        cold_part(dentry).inode.slot_users.store(1, Relaxed);
+        self.end_unnamed(dentry, self.root(), inode)
+    }
+
+    /// Ends the write section of a slot that becomes a dentry without a name.
+    fn end_unnamed(&self, dentry: &Dentry, dir: &Dentry, inode: InodeRef<'_>) -> CountedDentry {
+        let (name, mode) = (format!("#{}", inode.attr().ino), inode.mode());
+        dentry.set_entry(&self.domain, dir, Named::new(name.as_bytes(), 0));
+        dentry.retire_name();
+        dentry.set_object(Object::of(inode, mode, self.dir_flags).with(ObjectFlags::PARENT_PINNED));
+        dir.count.get();
+        let counted = CountedDentry::first(self.dev, dentry);
+        dentry.seq.write_end();
+        counted
+    }
+
+    /// The number of the slot that `inode` lies in: the same as long as the inode lives.
+    pub(crate) fn slot_number(&self, inode: &Inode) -> u32 {
+        u32::try_from(self.slab.number_of(dentry_beside(inode))).unwrap_or(u32::MAX)
+    }
+
+    /// Takes a count on the dentry beside `inode`, if that is one of its names, or was.
+    pub(crate) fn pin_beside(&self, inode: &Inode) -> Option<CountedDentry> {
+        self.pin_of(dentry_beside(inode), inode.node())
+    }
+
+    /// Takes a count on a dentry of the inode `node`, which lies in the slot with the number `slot`.
+    pub(crate) fn pin_numbered(&self, slot: u32, node: u64) -> Option<CountedDentry> {
+        let beside = self.slab.numbered(slot as usize)?;
+        let pinned = self.pin_of(beside, node);
+        if pinned.is_some() { pinned } else { self.pin_alias(beside, node) }
+    }
+
+    /// The same where the dentry in the slot has ended, and the inode may live on in further names.
+    #[cold]
+    fn pin_alias(&self, beside: &Dentry, node: u64) -> Option<CountedDentry> {
+        let inode = &cold_part(beside).inode;
+        // Relaxed: a hint, which saves a pass for a file that is gone. One user of a slot whose dentry ended is its inode.
+        let may_live = || inode.slot_users.load(Relaxed) == 1 && inode.node() == node && inode.is_alive();
+        for _ in 0..PASSES {
+            if !may_live() {
+                break;
+            }
+            let mut found = None;
+            self.slab.for_each(|dentry| {
+                if found.is_none() {
+                    found = self.pin_of(dentry, node);
+                }
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// Takes a count on `dentry`, in use or not, if it is one of the inode `node`.
+    fn pin_of(&self, dentry: &Dentry, node: u64) -> Option<CountedDentry> {
+        let is_it = || dentry.inode().is_some_and(|inode| inode.node() == node);
+        let pinned = {
+            // A dentry that is alive now may end in this section, but its slot does not go back to the system.
+            let _guard = self.domain.read();
+            if dentry.count.is_dead() || !is_it() {
+                return None;
+            }
+            self.pin(dentry)?
+        };
+        if is_it() {
+            return Some(pinned);
+        }
+        // The slot got another user meanwhile.
+        self.unpin(pinned);
+        None
+    }
+
+    /// Whether a dentry that is held has a name, or is the root.
+    pub(crate) fn is_named(&self, dentry: &Dentry) -> bool {
+        dentry.object().is_hashed()
+    }
+}

@@ -1,0 +1,260 @@
+//! Handles: bytes that lead to a file without its name, as `name_to_handle_at(2)` and `open_by_handle_at(2)` have them.
+//!
+//! # What it is
+//! A handle is the id that the file system has for a file ([`FileSystem::id`](crate::FileSystem::id)), and where the names are the
+//! cache's, the number of the slot that the file lies in. It stays the same when the file moves.
+//!
+//! A directory is used only with its name: its parents are requested up to the root, and then looked up downwards, as a walk does.
+//! If something moves meanwhile, that is repeated. A file needs no name: if none is cached, it gets a dentry without one. So its path
+//! is then unknown. Only through a mount of a part of the file system, or below another root of the
+//! context, the file needs a name, which shows that it lies there.
+//!
+//! # How it is locked
+//! Not at all. A file that is not cached is requested twice: the second answer, from when the cache has the inode, is not older
+//! than a removal or a change that ended before.
+//!
+//! # Where it comes from
+//! Linux's `exportfs_decode_fh`, `reconnect_path`; own code.
+
+use crate::base::access::credentials::Capabilities;
+use crate::base::errno::Errno;
+use crate::dcache::acls::acls_of;
+use crate::dcache::fs::{FileId, NewInode, Request};
+use crate::dcache::inode::InodeRef;
+use crate::dcache::reclaim::SlotKind;
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::context::Context;
+use crate::mount::place::{OwnedPlace, Place};
+use crate::walk::here::Here;
+use crate::walk::lookup;
+use crate::walk::resolve::is_within;
+
+/// The first byte of a handle.
+const VERSION: u8 = 1;
+
+/// The deepest nesting of directories, as the file system reports it.
+const MAX_DEPTH: usize = 1 << 16;
+
+/// How often a directory that moves is connected.
+const TRIES: usize = 16;
+
+/// A handle of a file, for [`Context::hold_handle`]: as `name_to_handle_at(2)` returns it. Another process may use its bytes, on a tree
+/// over the same file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileHandle {
+    /// The number of the slot, where the names are the cache's; else 0.
+    slot: u32,
+    id: FileId,
+}
+
+impl FileHandle {
+    /// The most bytes of a handle.
+    pub const MAX: usize = 5 + FileId::MAX;
+
+    /// The handle as bytes, at most [`FileHandle::MAX`].
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        [&[VERSION], &self.slot.to_le_bytes()[..], self.id.as_bytes()].concat()
+    }
+
+    /// The handle with these bytes.
+    ///
+    /// # Errors
+    /// `EINVAL`: these are not a handle's bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Errno> {
+        let rest = bytes.strip_prefix(&[VERSION]).ok_or(Errno::EINVAL)?;
+        let (slot, id) = rest.split_first_chunk().ok_or(Errno::EINVAL)?;
+        Ok(Self { slot: u32::from_le_bytes(*slot), id: FileId::new(id).map_err(|_| Errno::EINVAL)? })
+    }
+}
+
+impl OwnedPlace {
+    /// The handle of the file, which [`Context::hold_handle`] takes: `name_to_handle_at(2)`.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP`: its file system has no ids of files.
+    pub fn handle(&self) -> Result<FileHandle, Errno> {
+        let (sb, inode) = (self.sb(), self.inode()?);
+        let id = sb.fs().id(inode).ok_or(Errno::EOPNOTSUPP)?;
+        Ok(FileHandle { slot: if sb.inodes.is_kept() { 0 } else { sb.slot_number(inode) }, id })
+    }
+}
+
+impl Context {
+    /// The file with this handle, seen through the mount of `at`, which is any place of it: `open_by_handle_at(2)` with `O_PATH`.
+    /// [`Context::open_held`] opens it. No permission is checked, for which the caller needs
+    /// [`DAC_READ_SEARCH`](Capabilities::DAC_READ_SEARCH). What lies outside of the mount, or on that mount outside of the context's
+    /// root, is not found.
+    ///
+    /// A removed file is found as long as it is held, if its file system finds it.
+    ///
+    /// # Errors
+    /// `EPERM` without the capability; `ESTALE`: the file is gone, or lies outside, or is a directory that moves all the time;
+    /// `EOPNOTSUPP` if its file system has no ids; `ENOMEM`; those of the file system.
+    pub fn hold_handle(&self, at: &OwnedPlace, handle: &FileHandle) -> Result<OwnedPlace, Errno> {
+        if !self.credentials().capabilities.contains(Capabilities::DAC_READ_SEARCH) {
+            return Err(Errno::EPERM);
+        }
+        let mount = at.mount();
+        let top = Place { mount: mount.borrow(), dentry: mount.root() };
+        let (root, _) = self.root_and_cwd();
+        let root = if root.mount().borrow().ptr_eq(mount.borrow()) { root.place() } else { top };
+        let is_part = !core::ptr::eq(root.dentry, at.sb().root());
+        let found = Decoding { at, is_part, id: &handle.id, request: &self.request() }.hold(handle.slot)?;
+        let is_below = |top| is_within(self.tree(), found.place(), top);
+        let is_shown = !is_part || at.sb().is_named(found.dentry()) && is_below(&top) && is_below(&root);
+        if is_shown { Ok(found) } else { Err(Errno::ESTALE) }
+    }
+}
+
+/// A file that is sought by its id.
+struct Decoding<'a> {
+    at: &'a OwnedPlace,
+    /// Whether it must lie below another directory than the root of its file system.
+    is_part: bool,
+    id: &'a FileId,
+    request: &'a Request<'a>,
+}
+
+impl Decoding<'_> {
+    fn sb(&self) -> &SuperBlock {
+        self.at.sb()
+    }
+
+    fn ask(&self) -> Result<NewInode, Errno> {
+        self.sb().fs().by_id(self.request, self.id)
+    }
+
+    /// The file, with a name if it is a directory.
+    fn hold(&self, slot: u32) -> Result<OwnedPlace, Errno> {
+        let sb = self.sb();
+        let invalidations = sb.invalidations();
+        let new = self.ask()?;
+        if !sb.inodes.is_kept() {
+            let found = self.at.beside(sb.pin_numbered(slot, new.node).ok_or(Errno::ESTALE)?);
+            let is_gone = found.is_dir() && !sb.is_named(found.dentry());
+            return if is_gone { Err(Errno::ESTALE) } else { Ok(found) };
+        }
+        let needs_name = new.attr.is_dir() || self.is_part;
+        let cached = sb.inodes.get(sb, new.node);
+        if let Some(pinned) = cached.as_ref().and_then(|inode| sb.pin_beside(inode)) {
+            let found = self.at.beside(pinned);
+            if is_kind(&found, &new) && (!needs_name || sb.is_named(found.dentry())) {
+                cached.into_iter().for_each(|inode| sb.put_inode(inode));
+                return Ok(found);
+            }
+        }
+        if needs_name {
+            cached.into_iter().for_each(|inode| sb.put_inode(inode));
+            return self.connect(&new);
+        }
+        self.hold_unnamed(cached, &new, invalidations)
+    }
+
+    /// The file by a dentry without a name. `cached` is its inode.
+    fn hold_unnamed(
+        &self,
+        cached: Option<InodeRef<'_>>,
+        new: &NewInode,
+        invalidations: u64,
+    ) -> Result<OwnedPlace, Errno> {
+        let sb = self.sb();
+        let slot = match sb.slot(SlotKind::Entry) {
+            Ok(slot) => slot,
+            Err(errno) => {
+                cached.into_iter().for_each(|inode| sb.put_inode(inode));
+                return Err(errno);
+            }
+        };
+        let added = match cached {
+            Some(inode) => Err((slot, inode)),
+            None => sb.add_unnamed_unless_there(slot, &new.into()),
+        };
+        let (pinned, is_new) = match added {
+            Ok(pinned) => (pinned, true),
+            Err((slot, inode)) => (sb.add_unnamed_alias(slot, inode), false),
+        };
+        let found = self.at.beside(pinned);
+        if !is_kind(&found, new) {
+            return Err(Errno::ESTALE);
+        }
+        if is_new {
+            self.renew(&found, new.node)?;
+            if lookup::is_invalidated(sb, invalidations) {
+                found.inode()?.age();
+            }
+        }
+        Ok(found)
+    }
+
+    /// Asks once more for a file that the cache did not have, and has now.
+    ///
+    /// # Errors
+    /// `ESTALE`: it is gone by now.
+    fn renew(&self, found: &OwnedPlace, node: u64) -> Result<(), Errno> {
+        let (sb, inode) = (self.sb(), found.inode()?);
+        let before = inode.before_request();
+        let again = self.ask()?;
+        if again.node != node || !is_kind(found, &again) {
+            return Err(Errno::ESTALE);
+        }
+        inode.learn_reply(&sb.paths, &again.attr, Some(&before));
+        sb.renew_acls(found.dentry(), inode, acls_of(&again));
+        sb.set_valid(inode, again.valid);
+        Ok(())
+    }
+
+    /// The file by a name, which its file system reports.
+    fn connect(&self, new: &NewInode) -> Result<OwnedPlace, Errno> {
+        for _ in 0..TRIES {
+            let names = self.names()?;
+            if let Some(found) = self.walk(&names)?
+                && found.inode()?.node() == new.node
+            {
+                return Ok(found);
+            }
+        }
+        Err(Errno::ESTALE)
+    }
+
+    /// The names on the way up to the root.
+    fn names(&self) -> Result<Vec<Box<[u8]>>, Errno> {
+        let sb = self.sb();
+        let root = sb.root().inode().and_then(|root| sb.fs().id(root)).ok_or(Errno::ESTALE)?;
+        let (mut names, mut at) = (Vec::new(), *self.id);
+        while at != root {
+            let (dir, name) = sb.fs().parent(self.request, &at).map_err(|errno| match errno {
+                Errno::EOPNOTSUPP => Errno::ESTALE,
+                errno => errno,
+            })?;
+            names.push(name);
+            if names.len() > MAX_DEPTH {
+                return Err(Errno::ESTALE);
+            }
+            at = dir;
+        }
+        Ok(names)
+    }
+
+    /// What these names, the last one first, lead to from the root of the file system; `None`: one of them is gone.
+    fn walk(&self, names: &[Box<[u8]>]) -> Result<Option<OwnedPlace>, Errno> {
+        let sb = self.sb();
+        let mut place = self.at.beside(sb.pin_again(sb.root()));
+        for name in names.iter().rev() {
+            if !place.is_dir() {
+                return Ok(None);
+            }
+            place = match lookup::find_held(&Here::Counted(place.clone()), name, b"", self.request) {
+                Ok(Some(entry)) => self.at.beside(entry),
+                Ok(None) | Err(Errno::ENOENT | Errno::ESTALE) => return Ok(None),
+                Err(errno) => return Err(errno),
+            };
+        }
+        Ok(Some(place))
+    }
+}
+
+/// Whether the cached file has the type that its file system reports.
+fn is_kind(found: &OwnedPlace, new: &NewInode) -> bool {
+    found.inode().is_ok_and(|inode| inode.attr().kind() == new.attr.kind())
+}
