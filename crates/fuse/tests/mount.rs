@@ -44,8 +44,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use support::{Mount, wait_for};
 use vfs::{
-    Attr, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OpenFlags, Request, S_IFDIR, S_IFREG, SetAttr,
-    StatFs, Vfs,
+    Attr, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OpenFlags, Opened, Request, S_IFDIR, S_IFREG,
+    SetAttr, StatFs, Vfs,
 };
 
 fn ram() -> Vfs {
@@ -316,9 +316,9 @@ impl FileSystem for Gated {
         FsTraits { wants_opens: true, ..FsTraits::default() }
     }
 
-    fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<(), Errno> {
+    fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<Opened, Errno> {
         self.0.pass();
-        Ok(())
+        Ok(Opened::default())
     }
 
     fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {

@@ -31,7 +31,9 @@ use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use vfs::{Allocate, Errno, Inode, InodeFlags, OpenFlags, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written};
+use vfs::{
+    Allocate, Errno, Inode, InodeFlags, Open, OpenFlags, Opened, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written,
+};
 
 /// The unit of `st_blocks`, in bytes.
 const BLOCK: u64 = 512;
@@ -41,7 +43,7 @@ const PAGE: u64 = 4096;
 
 impl Shared {
     /// See [`vfs::FileSystem::open`].
-    pub(crate) fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
+    pub(crate) fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
         let read = if flags.can_read() { READ } else { 0 };
         let cuts = flags.contains(OpenFlags::TRUNC);
         let write = if flags.can_write() || cuts { WRITE } else { 0 };
@@ -57,17 +59,18 @@ impl Shared {
             }
             state.opens += 1;
         }
-        let opened = self.data_fd(node, read | write);
-        if let Err(error) = opened {
-            self.end_open(node);
-            return Err(error);
+        match self.data_fd(node, read | write) {
+            Ok(fd) => Ok(Opened { backing: Some(fd), ..Opened::default() }),
+            Err(error) => {
+                self.end_open(node);
+                Err(error)
+            }
         }
-        Ok(())
     }
 
     /// See [`vfs::FileSystem::release`].
-    pub(crate) fn release(&self, inode: &Inode) {
-        if let Ok(node) = self.node(inode) {
+    pub(crate) fn release(&self, file: &Open<'_>) {
+        if let Ok(node) = self.node(file.inode) {
             self.end_open(node);
         }
     }
@@ -96,42 +99,34 @@ impl Shared {
         self.budget.queue(node);
     }
 
-    /// See [`vfs::FileSystem::backing`].
-    pub(crate) fn backing(&self, inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>> {
-        let read = if flags.can_read() { READ } else { 0 };
-        let write = if flags.can_write() { WRITE } else { 0 };
-        if inode.mode() & S_IFMT != S_IFREG || (write != 0 && self.options.read_only) {
-            return None;
-        }
-        self.data_fd(self.node(inode).ok()?, read | write).ok()
-    }
-
-    /// See [`vfs::FileSystem::read_at`].
-    pub(crate) fn read_at(&self, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        let fd = self.data_fd(self.node(inode)?, READ)?;
+    /// See [`vfs::FileSystem::read`].
+    pub(crate) fn read(&self, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let fd = self.data_fd(self.node(file.inode)?, READ)?;
         // A short read means the end of a regular file.
         system::pread(&fd, buf, offset).map_err(errno)
     }
 
-    /// See [`vfs::FileSystem::write_at`].
+    /// See [`vfs::FileSystem::write`], with [`vfs::Position::At`].
     pub(crate) fn write_at(
         &self,
         request: &Request,
-        inode: &Inode,
+        file: &Open<'_>,
         offset: u64,
         data: &[u8],
     ) -> Result<Written, Errno> {
+        let inode = file.inode;
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         // The exact storage is read with the attributes, when they are requested.
         let _change = self.begin_change_of(inode);
         let len = self.daemon.act(request)?.write(&fd, data, offset).map_err(errno)?;
         let blocks = (len as u64).div_ceil(PAGE) * (PAGE / BLOCK);
-        Ok(Written { len, blocks: inode.attr().blocks.max(blocks) })
+        Ok(Written::new(len, inode.attr().blocks.max(blocks)))
     }
 
-    /// See [`vfs::FileSystem::append`]. If another program appends at this moment as well, the end may be that of its data.
-    pub(crate) fn append(&self, request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno> {
+    /// See [`vfs::FileSystem::write`], with [`vfs::Position::End`]. If another program appends at this moment as well, the end may be that of its data.
+    pub(crate) fn append(&self, request: &Request, file: &Open<'_>, data: &[u8]) -> Result<Written, Errno> {
+        let inode = file.inode;
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         let before = inode.size();
@@ -148,21 +143,21 @@ impl Shared {
         {
             invalidator.inode(inode.node());
         }
-        Ok((Written { len, blocks }, end))
+        Ok(Written { len, blocks, end: Some(end) })
     }
 
     /// See [`vfs::FileSystem::copy_range`]. The host shares the storage where it can.
     pub(crate) fn copy_range(
         &self,
         request: &Request,
-        (from, offset): (&Inode, u64),
-        (to, at): (&Inode, u64),
+        (from, offset): (&Open<'_>, u64),
+        (to, at): (&Open<'_>, u64),
         len: u64,
     ) -> Result<Written, Errno> {
         self.check_writable()?;
-        let source = self.data_fd(self.node(from)?, READ)?;
-        let fd = self.data_fd(self.node(to)?, WRITE)?;
-        let _change = self.begin_change_of(to);
+        let source = self.data_fd(self.node(from.inode)?, READ)?;
+        let fd = self.data_fd(self.node(to.inode)?, WRITE)?;
+        let _change = self.begin_change_of(to.inode);
         let most = usize::try_from(len).unwrap_or(usize::MAX);
         let copied = self.daemon.act(request)?.copy((&source, offset), (&fd, at), most);
         let len = copied.map_err(|error| match error {
@@ -172,7 +167,7 @@ impl Shared {
         })?;
         // As for a write. Storage that is shared counts in both files.
         let blocks = (len as u64).div_ceil(PAGE) * (PAGE / BLOCK);
-        Ok(Written { len, blocks: to.attr().blocks.max(blocks) })
+        Ok(Written::new(len, to.inode.attr().blocks.max(blocks)))
     }
 
     /// See [`vfs::FileSystem::set_len`].
@@ -188,12 +183,13 @@ impl Shared {
     pub(crate) fn allocate(
         &self,
         request: &Request,
-        inode: &Inode,
+        file: &Open<'_>,
         how: Allocate,
         keep_size: bool,
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
+        let inode = file.inode;
         self.check_writable()?;
         let fd = self.data_fd(self.node(inode)?, WRITE)?;
         let _change = self.begin_change_of(inode);
@@ -216,8 +212,8 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::seek`].
-    pub(crate) fn seek(&self, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
-        let fd = self.data_fd(self.node(inode)?, READ)?;
+    pub(crate) fn seek(&self, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+        let fd = self.data_fd(self.node(file.inode)?, READ)?;
         // No other call uses the descriptor's position.
         let to = match what {
             SeekFor::Data => SeekFrom::Data(offset),
@@ -227,8 +223,8 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::sync`].
-    pub(crate) fn sync(&self, inode: &Inode, data_only: bool) -> Result<(), Errno> {
-        let Some(fd) = self.opened_fd(inode)? else { return Ok(()) };
+    pub(crate) fn sync(&self, file: &Open<'_>, data_only: bool) -> Result<(), Errno> {
+        let Some(fd) = self.opened_fd(file.inode)? else { return Ok(()) };
         let done = if data_only { system::fdatasync(&fd) } else { system::fsync(&fd) };
         done.map_err(errno)
     }
@@ -270,8 +266,8 @@ impl Shared {
     }
 
     /// See [`vfs::FileSystem::flush`].
-    pub(crate) fn flush(&self, inode: &Inode) -> Result<(), Errno> {
-        let fd = self.data_fd(self.node(inode)?, WRITE)?;
+    pub(crate) fn flush(&self, file: &Open<'_>) -> Result<(), Errno> {
+        let fd = self.data_fd(self.node(file.inode)?, WRITE)?;
         loop {
             let done = match system::dup(&fd) {
                 Ok(twin) => system::close(twin),

@@ -6,12 +6,11 @@ use crate::events;
 use crate::handle::{HostHandle, HostStats};
 use crate::options::HostOptions;
 use crate::shared::Shared;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{
-    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode, NextNames,
-    OpenFlags, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
+    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode, NextNames, Open,
+    OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
 };
 
 /// A host directory as a file system; see the [crate documentation](crate).
@@ -104,7 +103,7 @@ impl FileSystem for HostFs {
     fn read_dir(
         &self,
         _: &Request,
-        dir: &Inode,
+        dir: &Open<'_>,
         after: u64,
         _: Want,
         emit: &mut dyn FnMut(Listed) -> bool,
@@ -151,35 +150,30 @@ impl FileSystem for HostFs {
         self.shared.birth(inode)
     }
 
-    fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
+    fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
         self.shared.open(request, inode, flags)
     }
 
-    fn release(&self, inode: &Inode, _flags: OpenFlags) {
-        self.shared.release(inode);
+    fn release(&self, file: Open<'_>) {
+        self.shared.release(&file);
     }
 
-    fn backing(&self, inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>> {
-        self.shared.backing(inode, flags)
+    fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        self.shared.read(file, offset, buf)
     }
 
-    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        self.shared.read_at(inode, offset, buf)
-    }
-
-    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        self.shared.write_at(request, inode, offset, data)
-    }
-
-    fn append(&self, request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno> {
-        self.shared.append(request, inode, data)
+    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
+        match at {
+            Position::At(offset) => self.shared.write_at(request, file, offset, data),
+            Position::End => self.shared.append(request, file, data),
+        }
     }
 
     fn copy_range(
         &self,
         request: &Request,
-        from: (&Inode, u64),
-        to: (&Inode, u64),
+        from: (&Open<'_>, u64),
+        to: (&Open<'_>, u64),
         len: u64,
     ) -> Result<Written, Errno> {
         self.shared.copy_range(request, from, to, len)
@@ -192,25 +186,25 @@ impl FileSystem for HostFs {
     fn allocate(
         &self,
         request: &Request,
-        inode: &Inode,
+        file: &Open<'_>,
         how: Allocate,
         keep_size: bool,
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
-        self.shared.allocate(request, inode, how, keep_size, offset, len)
+        self.shared.allocate(request, file, how, keep_size, offset, len)
     }
 
-    fn seek(&self, _: &Request, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
-        self.shared.seek(inode, offset, what)
+    fn seek(&self, _: &Request, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+        self.shared.seek(file, offset, what)
     }
 
-    fn sync(&self, _: &Request, inode: &Inode, data_only: bool) -> Result<(), Errno> {
-        self.shared.sync(inode, data_only)
+    fn sync(&self, _: &Request, file: &Open<'_>, data_only: bool) -> Result<(), Errno> {
+        self.shared.sync(file, data_only)
     }
 
-    fn flush(&self, _: &Request, inode: &Inode) -> Result<(), Errno> {
-        self.shared.flush(inode)
+    fn flush(&self, _: &Request, file: &Open<'_>) -> Result<(), Errno> {
+        self.shared.flush(file)
     }
 
     fn get_xattr(&self, _: &Request, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {

@@ -23,7 +23,7 @@ use rustix::fs::{FileType, OFlags, RawDirEntry, SeekFrom};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use vfs::{DirEntry, Errno, Inode, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
+use vfs::{DirEntry, Errno, Open, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
 
 /// Streams that are kept at most.
 const MAX_STREAMS: usize = 16;
@@ -35,12 +35,12 @@ impl Shared {
     /// See [`vfs::FileSystem::read_dir`].
     pub(crate) fn read_dir(
         &self,
-        dir: &Inode,
+        dir: &Open<'_>,
         after: u64,
         emit: &mut dyn FnMut(vfs::Listed) -> bool,
     ) -> Result<(), Errno> {
-        self.mark_root_stale(dir);
-        let node = self.node(dir)?;
+        self.mark_root_stale(dir.inode);
+        let node = self.node(dir.inode)?;
         let (kept, starts) = self.streams.take(node.id, after);
         let mut stream = match kept {
             Some(stream) if after != 0 => stream,

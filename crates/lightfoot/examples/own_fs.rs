@@ -5,7 +5,7 @@
 //!
 //! Run it with `cargo run --release -p lightfoot --example own_fs`.
 
-use lightfoot::fs::{Attr, FileSystem, Inode, Listed, NewInode, NextNames, Request, S_IFDIR, S_IFREG, Want};
+use lightfoot::fs::{Attr, FileSystem, Inode, Listed, NewInode, NextNames, Open, Request, S_IFDIR, S_IFREG, Want};
 use lightfoot::{Errno, Fallback, Vfs};
 use std::io;
 use std::sync::Arc;
@@ -84,12 +84,12 @@ impl FileSystem for Assets {
     fn read_dir(
         &self,
         _: &Request,
-        dir: &Inode,
+        dir: &Open<'_>,
         after: u64,
         _: Want,
         emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
-        for (place, node) in self.children(dir.node() as usize).filter(|(place, _)| *place as u64 > after) {
+        for (place, node) in self.children(dir.inode.node() as usize).filter(|(place, _)| *place as u64 > after) {
             if !emit(Listed::with_inode(node.name.as_bytes(), place as u64, self.describe(place))) {
                 break;
             }
@@ -97,8 +97,8 @@ impl FileSystem for Assets {
         Ok(())
     }
 
-    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        let contents = self.nodes[inode.node() as usize].contents.ok_or(Errno::EISDIR)?.as_bytes();
+    fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let contents = self.nodes[file.inode.node() as usize].contents.ok_or(Errno::EISDIR)?.as_bytes();
         let rest = usize::try_from(offset).ok().and_then(|offset| contents.get(offset..)).unwrap_or_default();
         let len = rest.len().min(buf.len());
         buf[..len].copy_from_slice(&rest[..len]);

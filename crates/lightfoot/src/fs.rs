@@ -8,8 +8,10 @@
 //! The types are the core's; each has an example here.
 
 mod arguments;
+mod opened;
 
 pub use arguments::{Permission, Rename, Request, SeekFor, SetAttr, SetTime, UnheldInode, Written};
+pub use opened::{Open, OpenState, Opened, Position};
 
 #[doc(no_inline)]
 pub use crate::flags::{Allocate, RenameFlags, SetXattr};
@@ -21,7 +23,7 @@ pub use vfs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IF
 /// not change.
 ///
 /// ```
-/// use lightfoot::fs::{Attr, FileSystem, Inode, NewInode, NextNames, Request, S_IFDIR, S_IFREG};
+/// use lightfoot::fs::{Attr, FileSystem, Inode, NewInode, NextNames, Open, Request, S_IFDIR, S_IFREG};
 /// use lightfoot::{Errno, Vfs};
 ///
 /// /// A directory with one file.
@@ -41,7 +43,7 @@ pub use vfs::{S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IF
 ///         Ok(NewInode { node: 2, attr, ..NewInode::default() })
 ///     }
 ///
-///     fn read_at(&self, _: &Request, _: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+///     fn read(&self, _: &Request, _: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
 ///         let rest = b"hello".get(offset as usize..).unwrap_or_default();
 ///         let len = rest.len().min(buf.len());
 ///         buf[..len].copy_from_slice(&rest[..len]);
@@ -58,7 +60,7 @@ pub use vfs::FileSystem;
 /// A file system around another one, which changes some of its methods.
 ///
 /// ```
-/// use lightfoot::fs::{Inode, Layer, Written, Request};
+/// use lightfoot::fs::{Layer, Open, Position, Request, Written};
 /// use lightfoot::{Errno, RamFs, Vfs};
 ///
 /// /// Stores all text in capital letters.
@@ -71,8 +73,8 @@ pub use vfs::FileSystem;
 ///         &self.0
 ///     }
 ///
-///     fn write_at(&self, request: &Request, inode: &Inode, at: u64, data: &[u8]) -> Result<Written, Errno> {
-///         self.0.write_at(request, inode, at, &data.to_ascii_uppercase())
+///     fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
+///         self.0.write(request, file, at, &data.to_ascii_uppercase())
 ///     }
 /// }
 /// # use lightfoot::FileSystem;
@@ -193,7 +195,7 @@ pub use vfs::NewInode;
 /// A file that the VFS has, as it passes it to methods of [`FileSystem`]. `node` is the number that you gave it.
 ///
 /// ```
-/// use lightfoot::fs::{FileSystem, Inode, Layer, Request, S_IFREG};
+/// use lightfoot::fs::{FileSystem, Layer, Open, Request, S_IFREG};
 /// use lightfoot::{Errno, RamFs, Vfs};
 ///
 /// /// Reports each read.
@@ -206,10 +208,11 @@ pub use vfs::NewInode;
 ///         &self.0
 ///     }
 ///
-///     fn read_at(&self, request: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+///     fn read(&self, request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+///         let inode = file.inode;
 ///         println!("read from {offset} of file {}, which has {} bytes", inode.node(), inode.size());
 ///         # assert_eq!(inode.attr().kind(), S_IFREG);
-///         self.0.read_at(request, inode, offset, buf)
+///         self.0.read(request, file, offset, buf)
 ///     }
 /// }
 /// # let ctx = Vfs::new(Traced(RamFs::new())).context();

@@ -15,7 +15,7 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use vfs::{Attr, Errno, FileSystem, Inode, Layer, Request, SetAttr, Written};
+use vfs::{Attr, Errno, FileSystem, Inode, Layer, Open, Position, Request, SetAttr, Written};
 
 /// What happened to inodes and their data.
 #[derive(Debug, Default)]
@@ -96,15 +96,15 @@ impl Layer for Counting {
     }
 
     /// Answers the inode number that the data was made for, if there is data.
-    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        let data = inode.data::<Data>().ok_or(Errno::EIO)?;
+    fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let data = file.inode.data::<Data>().ok_or(Errno::EIO)?;
         assert_eq!((offset, buf.len()), (0, 8));
         buf.copy_from_slice(&data.ino.to_le_bytes());
         Ok(8)
     }
 
-    fn write_at(&self, _: &Request, _: &Inode, _: u64, data: &[u8]) -> Result<Written, Errno> {
-        Ok(Written { len: data.len(), blocks: 0 })
+    fn write(&self, _: &Request, _: &Open<'_>, _: Position, data: &[u8]) -> Result<Written, Errno> {
+        Ok(Written::new(data.len(), 0))
     }
 
     fn evict(&self, inode: &Inode) {

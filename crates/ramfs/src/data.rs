@@ -95,7 +95,7 @@ impl Data {
     pub(crate) fn write(&self, purse: Purse<'_>, offset: u64, data: &[u8]) -> Result<Written, Errno> {
         let state = &mut *self.state.write(purse.readers);
         let len = state.contents.write(purse.pool, offset, data, || purse.take(state.owner, PAGE_BYTES))?;
-        Ok(Written { len, blocks: state.contents.blocks() })
+        Ok(Written::new(len, state.contents.blocks()))
     }
 
     /// Drops everything from `len` on; returns the storage that remains, in units of 512 bytes.
@@ -234,9 +234,9 @@ mod tests {
         let (one, two) = (Data::new(readers(), 1), Data::new(readers(), 2));
         let all = [1; 20 * PAGE_BYTES as usize];
         // The user's limit, then the file system's.
-        assert_eq!(one.write(purse(&limits), 0, &all), Ok(Written { len: 8 * 4096, blocks: 64 }));
+        assert_eq!(one.write(purse(&limits), 0, &all), Ok(Written::new(8 * 4096, 64)));
         assert_eq!(one.write(purse(&limits), 8 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
-        assert_eq!(two.write(purse(&limits), 1 << 30, &all), Ok(Written { len: 2 * 4096, blocks: 16 }));
+        assert_eq!(two.write(purse(&limits), 1 << 30, &all), Ok(Written::new(2 * 4096, 16)));
         assert_eq!(two.write(purse(&limits), 0, b"x"), Err(Errno::ENOSPC));
         assert_eq!(one.cut(purse(&limits), PAGE_BYTES + 1), 16);
         assert_eq!(free(&limits), 6);
@@ -248,7 +248,7 @@ mod tests {
     fn storage_is_reserved_as_a_whole_or_not_at_all() {
         let limits = limits();
         let data = Data::new(readers(), 1);
-        assert_eq!(data.write(purse(&limits), PAGE_BYTES, b"abc"), Ok(Written { len: 3, blocks: 8 }));
+        assert_eq!(data.write(purse(&limits), PAGE_BYTES, b"abc"), Ok(Written::new(3, 8)));
         for (offset, len, errno) in
             [(0, u64::MAX, Errno::ENOSPC), (0, 11 * PAGE_BYTES, Errno::ENOSPC), (0, 9 * PAGE_BYTES, Errno::EDQUOT)]
         {

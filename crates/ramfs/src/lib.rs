@@ -31,8 +31,8 @@ use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::{BiasedReaders, PagePool};
 use vfs::{
-    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode, Rename, RenameFlags,
-    Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
+    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode, Open, Position,
+    Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
 };
 
 /// Inode numbers that one CPU index takes at a time.
@@ -280,7 +280,8 @@ impl FileSystem for RamFs {
         }
     }
 
-    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+    fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let inode = file.inode;
         let left = usize::try_from(inode.size().saturating_sub(offset)).unwrap_or(usize::MAX);
         let len = buf.len().min(left);
         let buf = &mut buf[..len];
@@ -291,8 +292,8 @@ impl FileSystem for RamFs {
         Ok(len)
     }
 
-    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        self.data_of(inode)?.write(self.purse(request), offset, data)
+    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
+        self.data_of(file.inode)?.write(self.purse(request), at.offset_in(file.inode), data)
     }
 
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
@@ -304,18 +305,18 @@ impl FileSystem for RamFs {
     fn allocate(
         &self,
         request: &Request,
-        inode: &Inode,
+        file: &Open<'_>,
         how: Allocate,
         _keep_size: bool,
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
-        self.data_of(inode)?.allocate(self.purse(request), how, offset, len)
+        self.data_of(file.inode)?.allocate(self.purse(request), how, offset, len)
     }
 
-    fn seek(&self, _: &Request, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
-        let end = inode.size();
-        let found = match (inode.data::<Data>(), what) {
+    fn seek(&self, _: &Request, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+        let end = file.inode.size();
+        let found = match (file.inode.data::<Data>(), what) {
             (Some(data), what) => data.seek(&self.readers, offset, what),
             (None, SeekFor::Data) => None,
             (None, SeekFor::Hole) => Some(offset),

@@ -163,7 +163,17 @@ fn a_file_that_grows_keeps_what_was_reserved_past_its_end() {
     let file = create(&world.root, "/f").unwrap();
     file.write_at(0, b"x").unwrap();
     world.visit("/f", |ram, request, inode| {
-        assert_eq!(ram.allocate(request, inode, Allocate::Reserve, false, 0, 5 * PAGE_BYTES), Ok(40));
+        assert_eq!(
+            ram.allocate(
+                request,
+                &Open::stateless(inode, OpenFlags::RDWR),
+                Allocate::Reserve,
+                false,
+                0,
+                5 * PAGE_BYTES
+            ),
+            Ok(40)
+        );
         assert_eq!(ram.set_len(request, inode, 2 * PAGE_BYTES), Ok(40));
         assert_eq!(ram.set_len(request, inode, 1), Ok(8));
     });
@@ -177,7 +187,11 @@ fn data_and_holes_are_found_up_to_the_end() {
     let check = |expected: [(u64, SeekFor, Result<u64, Errno>); 3]| {
         world.visit("/f", move |ram, request, inode| {
             for (offset, what, answer) in expected {
-                assert_eq!(ram.seek(request, inode, offset, what), answer, "{offset} {what:?}");
+                assert_eq!(
+                    ram.seek(request, &Open::stateless(inode, OpenFlags::RDONLY), offset, what),
+                    answer,
+                    "{offset} {what:?}"
+                );
             }
         });
     };

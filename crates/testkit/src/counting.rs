@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use vfs::{
-    Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NewInode, NextNames, Request, Want,
+    Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NewInode, NextNames, Open, Request,
+    Want,
 };
 
 /// How long to wait for the end of a tree. One that takes longer is stuck.
@@ -249,7 +250,7 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
     fn read_dir(
         &self,
         request: &Request,
-        dir: &Inode,
+        dir: &Open<'_>,
         after: u64,
         want: Want,
         emit: &mut dyn FnMut(Listed) -> bool,

@@ -30,8 +30,8 @@ use crate::base::attr::{Attr, S_IFDIR, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::dcache::fs::{
-    Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, NextNames, Rename, Request, SeekFor, SetXattr, StatFs,
-    Valid, Want, Written,
+    Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, NextNames, Open, Position, Rename, Request, SetXattr,
+    StatFs, Valid, Want, Written,
 };
 use crate::dcache::inode::Inode;
 use nodes::{NameIn, Nodes, ROOT};
@@ -99,7 +99,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
-    /// As [`FileSystem::write_at`].
+    /// As [`FileSystem::write`]. Data that are appended go to the end that the cache has.
     ///
     /// # Errors
     /// `ENOSPC`, `EDQUOT`, `EFBIG`, `EIO`...
@@ -319,17 +319,17 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
     fn read_dir(
         &self,
         _: &Request,
-        dir: &Inode,
+        dir: &Open<'_>,
         after: u64,
         _: Want,
         emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
-        let path = self.path(dir)?;
+        let path = self.path(dir.inode)?;
         let entries = self.back.read_dir(&path.path)?.into_iter().map(|entry| (self.cookie(&entry.name), entry));
         let mut entries: Vec<_> = entries.filter(|(cookie, _)| *cookie > after).collect();
         entries.sort_unstable_by(|(a, x), (b, y)| (a, &x.name).cmp(&(b, &y.name)));
         for (cookie, PathEntry { name, kind }) in entries {
-            let ino = self.nodes.lock().listed(dir.node(), &name, kind);
+            let ino = self.nodes.lock().listed(dir.inode.node(), &name, kind);
             if !emit(Listed::new(DirEntry { name, ino, kind }, cookie)) {
                 break;
             }
@@ -377,12 +377,12 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         if set == SetAttr::default() { Ok(()) } else { self.back.set_attr(&self.path(inode)?.path, &set) }
     }
 
-    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        self.back.read_at(&self.path(inode)?.path, offset, buf)
+    fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        self.back.read_at(&self.path(file.inode)?.path, offset, buf)
     }
 
-    fn write_at(&self, _request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        self.back.write_at(&self.path(inode)?.path, offset, data)
+    fn write(&self, _: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
+        self.back.write_at(&self.path(file.inode)?.path, at.offset_in(file.inode), data)
     }
 
     fn set_len(&self, _request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
@@ -392,25 +392,17 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
     fn allocate(
         &self,
         _request: &Request,
-        inode: &Inode,
+        file: &Open<'_>,
         how: Allocate,
         keep_size: bool,
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
-        self.back.allocate(&self.path(inode)?.path, how, keep_size, offset, len)
+        self.back.allocate(&self.path(file.inode)?.path, how, keep_size, offset, len)
     }
 
-    /// Without knowledge of holes: everything below the end is data.
-    fn seek(&self, _: &Request, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
-        match what {
-            SeekFor::Data => Ok(offset),
-            SeekFor::Hole => Ok(inode.size()),
-        }
-    }
-
-    fn sync(&self, _: &Request, inode: &Inode, data_only: bool) -> Result<(), Errno> {
-        self.back.sync(&self.path(inode)?.path, data_only)
+    fn sync(&self, _: &Request, file: &Open<'_>, data_only: bool) -> Result<(), Errno> {
+        self.back.sync(&self.path(file.inode)?.path, data_only)
     }
 
     fn get_xattr(&self, _: &Request, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {

@@ -3,8 +3,8 @@
 //! Costs are counted in slots that were looked at, not in time.
 
 use lightfoot_vfs::{
-    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NewInode, NextNames, OwnedPlace,
-    PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
+    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NewInode, NextNames, Open,
+    OwnedPlace, PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -58,7 +58,7 @@ impl FileSystem for Shared {
     fn read_dir(
         &self,
         _: &Request,
-        _: &Inode,
+        _: &Open<'_>,
         after: u64,
         _: Want,
         emit: &mut dyn FnMut(Listed) -> bool,

@@ -1,8 +1,8 @@
 //! File systems whose callbacks panic, or run beside the end of what they are given.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, OpenFlags, Permission,
-    Request, S_IFDIR, S_IFREG, UnheldInode, UnmountFlags, Vfs,
+    Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, Open, OpenFlags,
+    Permission, Request, S_IFDIR, S_IFREG, UnheldInode, UnmountFlags, Vfs,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, OnceLock};
@@ -91,7 +91,7 @@ impl FileSystem for Fs {
         self.counts.add(&self.counts.evictions);
     }
 
-    fn release(&self, _: &Inode, _: OpenFlags) {
+    fn release(&self, _: Open<'_>) {
         self.counts.add(&self.counts.releases);
     }
 }

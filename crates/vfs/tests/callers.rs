@@ -1,7 +1,7 @@
 //! Requests name the caller: the opener of the file, or the user of the context.
 
 use lightfoot_vfs::{
-    Base, Capabilities, Credentials, Errno, FileSystem, FsTraits, Inode, InodeFlags, Layer, Listed, OpenFlags,
+    Base, Capabilities, Credentials, Errno, FileSystem, FsTraits, Inode, InodeFlags, Layer, Listed, Open, OpenFlags,
     Permission, Request, SeekFor, StatFs, Vfs, Want,
 };
 use std::sync::{Arc, Mutex};
@@ -44,7 +44,7 @@ impl Layer for Noted {
     fn read_dir(
         &self,
         request: &Request,
-        dir: &Inode,
+        dir: &Open<'_>,
         after: u64,
         want: Want,
         emit: &mut dyn FnMut(Listed) -> bool,
@@ -53,22 +53,22 @@ impl Layer for Noted {
         self.store.read_dir(request, dir, after, want, emit)
     }
 
-    fn read_at(&self, request: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        self.note("read_at", request);
-        self.store.read_at(request, inode, offset, buf)
+    fn read(&self, request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        self.note("read", request);
+        self.store.read(request, file, offset, buf)
     }
 
-    fn seek(&self, request: &Request, _: &Inode, offset: u64, _: SeekFor) -> Result<u64, Errno> {
+    fn seek(&self, request: &Request, _: &Open<'_>, offset: u64, _: SeekFor) -> Result<u64, Errno> {
         self.note("seek", request);
         Ok(offset)
     }
 
-    fn sync(&self, request: &Request, _: &Inode, _: bool) -> Result<(), Errno> {
+    fn sync(&self, request: &Request, _: &Open<'_>, _: bool) -> Result<(), Errno> {
         self.note("sync", request);
         Ok(())
     }
 
-    fn flush(&self, request: &Request, _: &Inode) -> Result<(), Errno> {
+    fn flush(&self, request: &Request, _: &Open<'_>) -> Result<(), Errno> {
         self.note("flush", request);
         Ok(())
     }
@@ -104,7 +104,7 @@ fn each_request_has_the_user_and_the_groups_of_its_caller() {
     context.set_credentials(Credentials::user(USER + 1, USER + 1, &[]));
     // Each calls the method that has its name.
     let by_file: [(&str, &dyn Fn()); 7] = [
-        ("read_at", &|| assert_eq!(file.read_at(0, &mut [0; 4]), Ok(4))),
+        ("read", &|| assert_eq!(file.read_at(0, &mut [0; 4]), Ok(4))),
         ("seek", &|| assert_eq!(file.seek_for(SeekFor::Data, 0), Ok(0))),
         ("sync", &|| file.sync(false).unwrap()),
         ("flush", &|| file.flush().unwrap()),

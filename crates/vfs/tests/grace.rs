@@ -1,8 +1,8 @@
 //! Calls of a file system are outside of read sections: while one blocks, grace periods end.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MAY_READ, NewInode, OpenFlags, Permission, Request,
-    S_IFDIR, S_IFREG, Scope, Vfs,
+    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MAY_READ, NewInode, Open, OpenFlags, Opened, Permission,
+    Request, S_IFDIR, S_IFREG, Scope, Vfs,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -65,12 +65,12 @@ impl FileSystem for Waiting {
         Ok(inode.attr())
     }
 
-    fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<(), Errno> {
+    fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<Opened, Errno> {
         self.wait("open");
-        Ok(())
+        Ok(Opened::default())
     }
 
-    fn release(&self, _: &Inode, _: OpenFlags) {
+    fn release(&self, _: Open<'_>) {
         self.wait("release");
     }
 

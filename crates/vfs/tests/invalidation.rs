@@ -345,7 +345,7 @@ fn pushes_from_inside_of_calls_do_not_wait_for_what_the_calls_hold() {
     let invalidator = fs.invalidator().clone();
     // In each call that changes something, and in lookups.
     fs.after(move |call| {
-        if !matches!(call, Call::ReadAt { .. } | Call::Open { .. } | Call::Release { .. } | Call::Attributes { .. }) {
+        if !matches!(call, Call::Read { .. } | Call::Open { .. } | Call::Release { .. } | Call::Attributes { .. }) {
             invalidator.entry(ROOT, b"d");
             invalidator.entry(dir, b"f");
             invalidator.inode(dir);

@@ -1,7 +1,7 @@
 //! Listings that come with inodes: what the cache learns from them, and what it must not.
 
 use lightfoot_vfs::{
-    Attr, Base, Budget, Context, DirEntry, Errno, Inode, Layer, Listed, NewInode, OpenFile, OpenFlags, OwnedPlace,
+    Attr, Base, Budget, Context, DirEntry, Errno, Layer, Listed, NewInode, Open, OpenFile, OpenFlags, OwnedPlace,
     Request, S_IFREG, Valid, Vfs, Want,
 };
 use std::collections::BTreeMap;
@@ -262,7 +262,7 @@ impl Layer for Wild {
     fn read_dir(
         &self,
         _: &Request,
-        _: &Inode,
+        _: &Open<'_>,
         _: u64,
         _: Want,
         emit: &mut dyn FnMut(Listed) -> bool,

@@ -104,7 +104,7 @@ impl PathFileSystem for Memory {
         let len = self.with(path, |file| file.data.len())?;
         self.resize(path, len.max(end))?;
         self.with(path, |file| file.data[start..end].copy_from_slice(data))?;
-        Ok(Written { len: data.len(), blocks: (len.max(end) as u64).div_ceil(4096) * 8 })
+        Ok(Written::new(data.len(), (len.max(end) as u64).div_ceil(4096) * 8))
     }
 
     fn create(&self, path: &[u8], attr: &mut Attr, link_body: Option<&[u8]>) -> Result<(), Errno> {

@@ -9,7 +9,7 @@ use rustix::io::Errno as HostErrno;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use vfs::{Errno, FsTraits, Inode, Layer, Request, Vfs};
+use vfs::{Errno, FsTraits, Layer, Open, Request, Vfs};
 
 const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
 
@@ -27,7 +27,7 @@ impl Layer for Late {
         FsTraits { wants_opens: true, wants_flushes: true, ..vfs::FileSystem::traits(&self.0) }
     }
 
-    fn flush(&self, _: &Request, _: &Inode) -> Result<(), Errno> {
+    fn flush(&self, _: &Request, _: &Open<'_>) -> Result<(), Errno> {
         Err(Errno::EDQUOT)
     }
 }

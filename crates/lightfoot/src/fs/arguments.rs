@@ -139,7 +139,7 @@ pub use vfs::SeekFor;
 /// use lightfoot::fs::Written;
 ///
 /// // Ten bytes, into a file that takes one page of 4096 bytes.
-/// let written = Written { len: 10, blocks: 4096 / 512 };
+/// let written = Written::new(10, 4096 / 512);
 /// # assert_eq!(written.blocks, 8);
 /// ```
 #[doc(inline)]

@@ -1,6 +1,6 @@
 //! A file system in memory that counts what was made and what was released, and one whose root is a file.
 
-use lightfoot::fs::{Attr, FileSystem, Inode, NewInode, Request};
+use lightfoot::fs::{Attr, FileSystem, NewInode, Open, Request};
 use lightfoot::{Errno, RamFs};
 use std::sync::Arc;
 use testkit::{Counting, Counts};
@@ -20,7 +20,7 @@ impl FileSystem for FileFs {
         NewInode { node: 0, attr, ..NewInode::default() }
     }
 
-    fn read_at(&self, _: &Request, _: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+    fn read(&self, _: &Request, _: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
         let rest = b"alone".get(usize::try_from(offset).unwrap_or(5)..).unwrap_or_default();
         let len = rest.len().min(buf.len());
         buf[..len].copy_from_slice(&rest[..len]);

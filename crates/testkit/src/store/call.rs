@@ -2,7 +2,7 @@
 //!
 //! Plain values. Own code.
 
-use vfs::{Inode, OpenFlags, SetAttr, Want};
+use vfs::{Inode, OpenFlags, Position, SetAttr, Want};
 
 /// A request, named after the method of [`vfs::FileSystem`] that received it.
 #[derive(Clone, Copy, Debug)]
@@ -65,11 +65,12 @@ pub enum Call<'r> {
         inode: &'r Inode,
         flags: OpenFlags,
     },
-    ReadAt {
+    Read {
         inode: &'r Inode,
     },
-    WriteAt {
+    Write {
         inode: &'r Inode,
+        at: Position,
     },
     SetLen {
         inode: &'r Inode,

@@ -6,8 +6,8 @@ use super::call::Call;
 use super::nodes::Nodes;
 use super::{ROOT, Store, StoreOptions};
 use vfs::{
-    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NextNames, OpenFlags,
-    Rename, RenameFlags, Request, SetAttr, SetXattr, Valid, Want, Written,
+    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NextNames, Open,
+    OpenFlags, Opened, Position, Rename, RenameFlags, Request, SetAttr, SetXattr, Valid, Want, Written,
 };
 
 impl Store {
@@ -144,11 +144,12 @@ impl FileSystem for Store {
     fn read_dir(
         &self,
         _: &Request,
-        dir: &Inode,
+        dir: &Open<'_>,
         after: u64,
         want: Want,
         emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
+        let dir = dir.inode;
         let parent = dir.node();
         let StoreOptions { lists_attributes, valid, .. } = self.0.options;
         let listed = self.serve(Call::ReadDir { dir, want }, |nodes| {
@@ -235,24 +236,26 @@ impl FileSystem for Store {
         self.serve(Call::Attributes { inode }, |nodes| Ok(nodes.get(node)?.attr))
     }
 
-    fn open(&self, _: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno> {
-        self.serve(Call::Open { inode, flags }, |_| Ok(()))
+    fn open(&self, _: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
+        self.serve(Call::Open { inode, flags }, |_| Ok(Opened::default()))
     }
 
-    fn release(&self, inode: &Inode, flags: OpenFlags) {
-        let _ = self.serve(Call::Release { inode, flags }, |_| Ok(()));
+    fn release(&self, file: Open<'_>) {
+        let _ = self.serve(Call::Release { inode: file.inode, flags: file.flags }, |_| Ok(()));
     }
 
-    fn read_at(&self, _: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        let node = inode.node();
-        self.serve(Call::ReadAt { inode }, |nodes| Ok(nodes.get(node)?.read(offset, buf)))
+    fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        let node = file.inode.node();
+        self.serve(Call::Read { inode: file.inode }, |nodes| Ok(nodes.get(node)?.read(offset, buf)))
     }
 
-    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno> {
-        let node = inode.node();
-        self.serve(Call::WriteAt { inode }, |nodes| {
-            let blocks = nodes.get_mut(node)?.write(offset, data, request.now());
-            Ok(Written { len: data.len(), blocks })
+    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
+        let node = file.inode.node();
+        self.serve(Call::Write { inode: file.inode, at }, |nodes| {
+            let node = nodes.get_mut(node)?;
+            let offset = if let Position::At(offset) = at { offset } else { node.attr.size };
+            let blocks = node.write(offset, data, request.now());
+            Ok(Written { len: data.len(), blocks, end: Some(offset + data.len() as u64) })
         })
     }
 
@@ -264,14 +267,14 @@ impl FileSystem for Store {
     fn allocate(
         &self,
         _: &Request,
-        inode: &Inode,
+        file: &Open<'_>,
         how: Allocate,
         keep_size: bool,
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
-        let node = inode.node();
-        self.serve(Call::Allocate { inode }, |nodes| {
+        let node = file.inode.node();
+        self.serve(Call::Allocate { inode: file.inode }, |nodes| {
             let node = nodes.get_mut(node)?;
             if how != Allocate::Reserve {
                 node.zero(offset, len);
@@ -283,8 +286,8 @@ impl FileSystem for Store {
         })
     }
 
-    fn sync(&self, _: &Request, inode: &Inode, _: bool) -> Result<(), Errno> {
-        self.serve(Call::Sync { inode }, |_| Ok(()))
+    fn sync(&self, _: &Request, file: &Open<'_>, _: bool) -> Result<(), Errno> {
+        self.serve(Call::Sync { inode: file.inode }, |_| Ok(()))
     }
 
     fn get_xattr(&self, _: &Request, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno> {

@@ -23,6 +23,7 @@
 mod arguments;
 mod file_id;
 mod next_names;
+mod opened;
 mod request;
 mod traits;
 
@@ -31,6 +32,7 @@ pub use arguments::{
 };
 pub use file_id::FileId;
 pub use next_names::NextNames;
+pub use opened::{Open, OpenState, Opened, Position};
 pub use request::Request;
 pub use traits::{FsTraits, NameRules, Valid};
 
@@ -40,8 +42,6 @@ use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
-use prim::shared::PlainArc as Arc;
-use std::os::fd::OwnedFd;
 
 /// A file system. Every method except [`FileSystem::root`] has a default: it fails with `ENOSYS` or a similar
 /// error, or fits a file system without changes behind the cache.
@@ -145,7 +145,7 @@ pub trait FileSystem: Send + Sync + 'static {
     fn read_dir(
         &self,
         _request: &Request,
-        _dir: &Inode,
+        _dir: &Open<'_>,
         _after: u64,
         _want: Want,
         _emit: &mut dyn FnMut(Listed) -> bool,
@@ -230,64 +230,48 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(inode.birth())
     }
 
-    /// Opens a regular file, for reading or writing by `flags`. Called if [`FsTraits::wants_opens`]. After
-    /// each success [`FileSystem::release`] is called once.
+    /// Opens a regular file, for reading or writing by `flags`. Called if [`FsTraits::wants_opens`]. The VFS passes the state
+    /// that this returns to each later call about the same open ([`Open`]). After each success it calls [`FileSystem::release`]
+    /// once.
     ///
     /// # Errors
     /// `EACCES`, `EMFILE`, `ETXTBSY`, `EIO`...
-    fn open(&self, _request: &Request, _inode: &Inode, _flags: OpenFlags) -> Result<(), Errno> {
-        Ok(())
+    fn open(&self, _request: &Request, _inode: &Inode, _flags: OpenFlags) -> Result<Opened, Errno> {
+        Ok(Opened::default())
     }
 
-    /// Closes a file that was opened with `flags`.
-    fn release(&self, _inode: &Inode, _flags: OpenFlags) {}
-
-    /// A host file with the contents of `inode`, which is open with `flags`, byte for byte: a kernel may read
-    /// and write it directly. `None` if there is none.
-    fn backing(&self, _inode: &Inode, _flags: OpenFlags) -> Option<Arc<OwnedFd>> {
-        None
-    }
+    /// Ends an open: its last user closed it. No other call about it runs any more.
+    fn release(&self, _file: Open<'_>) {}
 
     /// Reads into `buf` from `offset` on; 0 at and after the end.
     ///
     /// # Errors
     /// `EIO`...
-    fn read_at(&self, _request: &Request, _inode: &Inode, _offset: u64, _buf: &mut [u8]) -> Result<usize, Errno> {
+    fn read(&self, _request: &Request, _file: &Open<'_>, _offset: u64, _buf: &mut [u8]) -> Result<usize, Errno> {
         Err(Errno::EINVAL)
     }
 
-    /// Writes `data` at `offset`; a gap after the end becomes a hole that reads as zeros. May write less than
-    /// all. Returns the bytes written and the storage in units of 512 bytes.
+    /// Writes `data`. A gap after the end becomes a hole that reads as zeros. May write less than all. The VFS calls no other
+    /// change of the contents meanwhile. With [`Position::End`] the data go to the end of the file, wherever that is now; a file
+    /// system whose files only the VFS changes takes [`Position::offset_in`].
     ///
     /// # Errors
     /// `ENOSPC`, `EDQUOT`, `EFBIG`, `EIO`...
-    fn write_at(&self, _request: &Request, _inode: &Inode, _offset: u64, _data: &[u8]) -> Result<Written, Errno> {
+    fn write(&self, _request: &Request, _file: &Open<'_>, _at: Position, _data: &[u8]) -> Result<Written, Errno> {
         Err(Errno::EINVAL)
-    }
-
-    /// Appends `data`: writes it at the end of the file, wherever that is now. Returns the same as
-    /// [`FileSystem::write_at`], and the end of the data. The VFS calls no other change of the contents meanwhile. The
-    /// default writes at the cached end, for file systems whose files only the VFS changes.
-    ///
-    /// # Errors
-    /// Those of [`FileSystem::write_at`].
-    fn append(&self, request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno> {
-        let at = inode.size();
-        let written = self.write_at(request, inode, at, data)?;
-        Ok((written, at + written.len as u64))
     }
 
     /// Copies `len` bytes of the first file, from its offset on, to the second one at its offset, by a better way than to read and
     /// write them: `copy_file_range(2)`. The bytes lie in the first file as far as the VFS knows; if both are one file, the
-    /// ranges do not overlap. May copy less than all. Returns the same as [`FileSystem::write_at`].
+    /// ranges do not overlap. May copy less than all. Returns the same as [`FileSystem::write`].
     ///
     /// # Errors
-    /// `EOPNOTSUPP` if it has none for these files: the VFS then reads and writes. Else those of [`FileSystem::write_at`].
+    /// `EOPNOTSUPP` if it has none for these files: the VFS then reads and writes. Else those of [`FileSystem::write`].
     fn copy_range(
         &self,
         _request: &Request,
-        _from: (&Inode, u64),
-        _to: (&Inode, u64),
+        _from: (&Open<'_>, u64),
+        _to: (&Open<'_>, u64),
         _len: u64,
     ) -> Result<Written, Errno> {
         Err(Errno::EOPNOTSUPP)
@@ -310,7 +294,7 @@ pub trait FileSystem: Send + Sync + 'static {
     fn allocate(
         &self,
         _request: &Request,
-        _inode: &Inode,
+        _file: &Open<'_>,
         _how: Allocate,
         _keep_size: bool,
         _offset: u64,
@@ -324,18 +308,18 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `ENXIO` if no data follows.
-    fn seek(&self, _request: &Request, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+    fn seek(&self, _request: &Request, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno> {
         match what {
             SeekFor::Data => Ok(offset),
-            SeekFor::Hole => Ok(inode.size()),
+            SeekFor::Hole => Ok(file.inode.size()),
         }
     }
 
-    /// Writes all data of `inode` to permanent storage: `fsync(2)`, `fdatasync(2)`.
+    /// Writes all data of the file to permanent storage: `fsync(2)`, `fdatasync(2)`.
     ///
     /// # Errors
     /// `EIO`...
-    fn sync(&self, _request: &Request, _inode: &Inode, _data_only: bool) -> Result<(), Errno> {
+    fn sync(&self, _request: &Request, _file: &Open<'_>, _data_only: bool) -> Result<(), Errno> {
         Ok(())
     }
 
@@ -345,7 +329,7 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// `EIO`, `ENOSPC`, `EDQUOT`...
-    fn flush(&self, _request: &Request, _inode: &Inode) -> Result<(), Errno> {
+    fn flush(&self, _request: &Request, _file: &Open<'_>) -> Result<(), Errno> {
         Ok(())
     }
 

@@ -5,7 +5,8 @@
 //! layer defines it. So a wrapper (counting, read-only, faults) consists only of the methods that differ, and
 //! every layer forwards new methods of [`FileSystem`] at once.
 //!
-//! The data of an inode ([`Inode::data_or`]) is the innermost file system's; a layer keeps its own by node.
+//! The data of an inode ([`Inode::data_or`]) is the innermost file system's; a layer keeps its own by node. A layer with a state for
+//! each open keeps the inner one's in its own, and passes that on by [`Open::with_state`].
 //!
 //! # Where it comes from
 //! Stackable file systems: J. Heidemann, G. Popek, "File-System Development with Stackable Layers" (1994).
@@ -15,13 +16,11 @@ use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
-    Allocate, FileId, FileSystem, FsTraits, Listed, NewInode, NextNames, Permission, Rename, Request, SeekFor,
-    SetXattr, StatFs, Want, Written,
+    Allocate, FileId, FileSystem, FsTraits, Listed, NewInode, NextNames, Open, Opened, Permission, Position, Rename,
+    Request, SeekFor, SetXattr, StatFs, Want, Written,
 };
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
-use prim::shared::PlainArc as Arc;
-use std::os::fd::OwnedFd;
 
 /// Declares [`Layer`] with each method forwarding to the inner file system, and makes each layer a [`FileSystem`].
 macro_rules! forward {
@@ -99,7 +98,7 @@ forward! {
     fn permission(request: &Request, inode: &Inode, mask: u32) -> Permission;
     fn try_permission(cred: &Credentials, inode: UnheldInode<'_>, mask: u32) -> Permission;
     fn read_dir(
-        request: &Request, dir: &Inode, after: u64, want: Want, emit: &mut dyn FnMut(Listed) -> bool
+        request: &Request, dir: &Open<'_>, after: u64, want: Want, emit: &mut dyn FnMut(Listed) -> bool
     ) -> Result<(), Errno>;
     fn create(request: &Request, dir: &Inode, name: &[u8], attr: &mut Attr, link_body: Option<&[u8]>) -> Result<u64, Errno>;
     fn create_unnamed(request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno>;
@@ -109,22 +108,20 @@ forward! {
     fn set_attr(request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno>;
     fn attributes(request: &Request, inode: &Inode) -> Result<Attr, Errno>;
     fn birth(request: &Request, inode: &Inode) -> Result<Option<i64>, Errno>;
-    fn open(request: &Request, inode: &Inode, flags: OpenFlags) -> Result<(), Errno>;
-    fn release(inode: &Inode, flags: OpenFlags);
-    fn backing(inode: &Inode, flags: OpenFlags) -> Option<Arc<OwnedFd>>;
-    fn read_at(request: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize, Errno>;
-    fn write_at(request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written, Errno>;
-    fn append(request: &Request, inode: &Inode, data: &[u8]) -> Result<(Written, u64), Errno>;
+    fn open(request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno>;
+    fn release(file: Open<'_>);
+    fn read(request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno>;
+    fn write(request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno>;
     fn copy_range(
-        request: &Request, from: (&Inode, u64), to: (&Inode, u64), len: u64
+        request: &Request, from: (&Open<'_>, u64), to: (&Open<'_>, u64), len: u64
     ) -> Result<Written, Errno>;
     fn set_len(request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno>;
     fn allocate(
-        request: &Request, inode: &Inode, how: Allocate, keep_size: bool, offset: u64, len: u64
+        request: &Request, file: &Open<'_>, how: Allocate, keep_size: bool, offset: u64, len: u64
     ) -> Result<u64, Errno>;
-    fn seek(request: &Request, inode: &Inode, offset: u64, what: SeekFor) -> Result<u64, Errno>;
-    fn sync(request: &Request, inode: &Inode, data_only: bool) -> Result<(), Errno>;
-    fn flush(request: &Request, inode: &Inode) -> Result<(), Errno>;
+    fn seek(request: &Request, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno>;
+    fn sync(request: &Request, file: &Open<'_>, data_only: bool) -> Result<(), Errno>;
+    fn flush(request: &Request, file: &Open<'_>) -> Result<(), Errno>;
     fn get_xattr(request: &Request, inode: &Inode, name: &[u8]) -> Result<Box<[u8]>, Errno>;
     fn set_xattr(request: &Request, inode: &Inode, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno>;
     fn remove_xattr(request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno>;

@@ -10,7 +10,7 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFMT, S_IFREG, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, MountFlags, OpenFlags};
 use crate::base::rank::Rank;
-use crate::dcache::fs::Request;
+use crate::dcache::fs::{Open, OpenState, Opened, Position, Request};
 use crate::dcache::inode::Inode;
 use crate::mount::place::OwnedPlace;
 use crate::notify::EventKind;
@@ -30,6 +30,8 @@ pub struct OpenFile {
     flags: OpenFlags,
     /// The opener's credentials, for writes and changes of attributes.
     cred: Credentials,
+    /// What the file system returned when it was opened. `None` if it was not called: then it is not called at the end either.
+    opened: Option<Box<Opened>>,
     /// `None` before the first listing, so that opening a file need not allocate.
     listing: Mutex<Option<Box<Listing>>>,
     /// The owner of its locks; 0 before its first lock.
@@ -52,13 +54,16 @@ impl OpenFile {
         if flags.can_write() {
             held.mount().begin_writing()?;
         }
-        if let Err(errno) = report_opened(&held, flags, &cred) {
-            if flags.can_write() {
-                held.mount().end_writing();
+        let opened = match report_opened(&held, flags, &cred) {
+            Ok(opened) => opened,
+            Err(errno) => {
+                if flags.can_write() {
+                    held.mount().end_writing();
+                }
+                return Err(errno);
             }
-            return Err(errno);
-        }
-        Ok(Self { held, flags, cred, listing: Mutex::new(None), owner: AtomicU64::new(0) })
+        };
+        Ok(Self { held, flags, cred, opened, listing: Mutex::new(None), owner: AtomicU64::new(0) })
     }
 
     /// The file as a start of paths.
@@ -69,6 +74,13 @@ impl OpenFile {
 
     fn inode(&self) -> Result<&Inode, Errno> {
         self.held.inode()
+    }
+
+    /// This open file of `inode`, for the file system.
+    #[inline]
+    fn open<'o>(&'o self, inode: &'o Inode) -> Open<'o> {
+        let state = self.opened.as_ref().map_or(&OpenState::None, |opened| &opened.state);
+        Open { inode, flags: self.flags, state }
     }
 
     /// Flags that it was opened with.
@@ -104,7 +116,7 @@ impl OpenFile {
         if inode.mode() & S_IFMT == S_IFDIR {
             return Err(Errno::EISDIR);
         }
-        let read = self.held.sb().fs().read_at(&Request::of(&self.cred), inode, offset, buf)?;
+        let read = self.held.sb().fs().read(&Request::of(&self.cred), &self.open(inode), offset, buf)?;
         if !buf.is_empty() {
             self.accessed(inode);
         }
@@ -142,13 +154,9 @@ impl OpenFile {
         let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let request = Request::of(&self.cred);
         drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
-        let fs = self.held.sb().fs();
-        let (written, end) = if appends {
-            fs.append(&request, inode, data)?
-        } else {
-            let written = fs.write_at(&request, inode, offset, data)?;
-            (written, offset + written.len as u64)
-        };
+        let at = if appends { Position::End } else { Position::At(offset) };
+        let written = self.held.sb().fs().write(&request, &self.open(inode), at, data)?;
+        let end = written.end.unwrap_or(offset + written.len as u64);
         let written_to = self.held.dentry();
         inode.update(|attr| {
             attr.size = attr.size.max(end);
@@ -225,12 +233,22 @@ impl OpenFile {
     }
 }
 
+impl OpenFile {
+    /// Calls the file system's `release`.
+    #[inline(never)]
+    fn report_released(&self) {
+        if let Ok(inode) = self.inode() {
+            let fs = self.held.sb().fs();
+            self.held.sb().contain(|| fs.release(self.open(inode)));
+        }
+    }
+}
+
 impl Drop for OpenFile {
     fn drop(&mut self) {
         self.release_locks();
-        if let Some(inode) = opened_inode(&self.held, self.flags) {
-            let fs = self.held.sb().fs();
-            self.held.sb().contain(|| fs.release(inode, self.flags));
+        if self.opened.is_some() {
+            self.report_released();
         }
         if self.flags.can_write() {
             self.held.mount().end_writing();
@@ -238,22 +256,24 @@ impl Drop for OpenFile {
     }
 }
 
-/// The inode, if a regular file is opened for reading or writing: only then the file system's `open` is
-/// called.
+/// Calls the file system's `open`, if it wants that.
 #[inline]
-pub(super) fn opened_inode(held: &OwnedPlace, flags: OpenFlags) -> Option<&Inode> {
-    let inode = held.dentry().inode()?;
-    let is_reported = held.sb().reports_opens && !flags.contains(OpenFlags::PATH) && inode.mode() & S_IFMT == S_IFREG;
-    is_reported.then_some(inode)
+fn report_opened(held: &OwnedPlace, flags: OpenFlags, cred: &Credentials) -> Result<Option<Box<Opened>>, Errno> {
+    if held.sb().reports_opens { opened_by_file_system(held, flags, cred) } else { Ok(None) }
 }
 
-/// Calls the file system's `open`.
-#[inline]
-fn report_opened(held: &OwnedPlace, flags: OpenFlags, cred: &Credentials) -> Result<(), Errno> {
-    match opened_inode(held, flags) {
-        Some(inode) => held.sb().fs().open(&Request::of(cred), inode, flags),
-        None => Ok(()),
+/// Calls the file system's `open`, if a regular file is opened for reading or writing.
+#[inline(never)]
+fn opened_by_file_system(
+    held: &OwnedPlace,
+    flags: OpenFlags,
+    cred: &Credentials,
+) -> Result<Option<Box<Opened>>, Errno> {
+    let inode = held.inode()?;
+    if flags.contains(OpenFlags::PATH) || inode.mode() & S_IFMT != S_IFREG {
+        return Ok(None);
     }
+    held.sb().fs().open(&Request::of(cred), inode, flags).map(|opened| Some(Box::new(opened)))
 }
 
 /// `EINVAL` for an offset that no `off_t` can hold.

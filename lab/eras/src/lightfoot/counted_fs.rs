@@ -6,7 +6,7 @@ use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use prim::shared::Arc;
 use ramfs::RamFs;
 use sync::Mutex;
-use vfs::{Attr, Errno, FileSystem, Inode, Layer, Rename, Request, Written};
+use vfs::{Attr, Errno, FileSystem, Inode, Layer, Open, Position, Rename, Request, Written};
 
 type Result<T> = core::result::Result<T, Errno>;
 
@@ -109,14 +109,14 @@ impl Layer for CountedFs {
         Ok(())
     }
 
-    fn read_at(&self, request: &Request, inode: &Inode, offset: u64, buf: &mut [u8]) -> Result<usize> {
+    fn read(&self, request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.shared.work();
-        self.ram.read_at(request, inode, offset, buf)
+        self.ram.read(request, file, offset, buf)
     }
 
-    fn write_at(&self, request: &Request, inode: &Inode, offset: u64, data: &[u8]) -> Result<Written> {
+    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written> {
         self.shared.work();
-        self.ram.write_at(request, inode, offset, data)
+        self.ram.write(request, file, at, data)
     }
 
     /// There are no limits here, so nothing is given back.

@@ -113,12 +113,23 @@ impl Listed {
 }
 
 /// The result of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Bytes written.
     pub len: usize,
     /// Storage of the file now, in units of 512 bytes.
     pub blocks: u64,
+    /// The offset after the data, where the file system found one that the VFS cannot compute: data at the end of a file that
+    /// others change too. `None`: the data lie at the requested offset, or at the end that the cache has.
+    pub end: Option<u64>,
+}
+
+impl Written {
+    /// `len` bytes, at the requested offset or at the end that the cache has.
+    #[must_use]
+    pub fn new(len: usize, blocks: u64) -> Self {
+        Self { len, blocks, end: None }
+    }
 }
 
 /// Total and free storage of a file system: `statvfs(3)` without the mount's flags.

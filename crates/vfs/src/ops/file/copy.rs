@@ -83,7 +83,7 @@ impl OpenFile {
         let request = Request::of(&target.cred);
         let held = sb.ranks.lock(Rank::Data, &into.data_lock);
         drop_set_ids_first(&target.cred, sb, &request, into)?;
-        let written = sb.fs().copy_range(&request, (inode, offset), (into, to), len)?;
+        let written = sb.fs().copy_range(&request, (&self.open(inode), offset), (&target.open(into), to), len)?;
         let copied = written.len as u64;
         if copied == 0 {
             return Ok(0);

@@ -213,7 +213,7 @@ impl OpenFile {
         let invalidations = sb.invalidations();
         let mut entries: Vec<CookieEntry> = Vec::new();
         let mut inodes: Vec<(usize, NewInode)> = Vec::new();
-        sb.fs().read_dir(&Request::of(&self.cred), inode, listing.cookie, want, &mut |listed| {
+        sb.fs().read_dir(&Request::of(&self.cred), &self.open(inode), listing.cookie, want, &mut |listed| {
             let Listed { entry, cookie, inode } = listed;
             inodes.extend(inode.filter(|_| want.attributes).map(|inode| (entries.len(), inode)));
             entries.push((entry, cookie));

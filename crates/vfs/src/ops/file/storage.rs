@@ -6,11 +6,10 @@ use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::Rank;
 use crate::dcache::fs::{Allocate, Request, SeekFor, SetXattr};
-use crate::dcache::inode::Inode;
 use crate::mount::statvfs::StatVfs;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
-use crate::ops::file::{OpenFile, opened_inode};
+use crate::ops::file::OpenFile;
 use crate::ops::{publish, xattrs};
 use crate::walk::permission::flags_allow;
 use prim::shared::PlainArc as Arc;
@@ -45,7 +44,7 @@ impl OpenFile {
         let _held = self.held.sb().ranks.lock(Rank::Data, &inode.data_lock);
         let request = Request::of(&self.cred);
         drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
-        let blocks = self.held.sb().fs().allocate(&request, inode, how, keep_size, offset, len)?;
+        let blocks = self.held.sb().fs().allocate(&request, &self.open(inode), how, keep_size, offset, len)?;
         let grows = !keep_size && how != Allocate::PunchHole;
         inode.update(|attr| {
             attr.blocks = blocks;
@@ -74,7 +73,7 @@ impl OpenFile {
         if offset >= self.attr()?.size {
             return Err(Errno::ENXIO);
         }
-        self.held.sb().fs().seek(&Request::of(&self.cred), inode, offset, what)
+        self.held.sb().fs().seek(&Request::of(&self.cred), &self.open(inode), offset, what)
     }
 
     /// Writes all data to permanent storage: `fsync(2)`, or `fdatasync(2)` with `data_only`.
@@ -85,7 +84,7 @@ impl OpenFile {
         if self.flags.contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
-        self.held.sb().fs().sync(&Request::of(&self.cred), self.inode()?, data_only)
+        self.held.sb().fs().sync(&Request::of(&self.cred), &self.open(self.inode()?), data_only)
     }
 
     /// What the file system writes when a user closes a descriptor of the file, with the error of that `close(2)`. The file
@@ -95,27 +94,28 @@ impl OpenFile {
     /// # Errors
     /// Those of [`FileSystem::flush`](crate::FileSystem::flush).
     pub fn flush(&self) -> Result<(), Errno> {
-        match self.flushed_inode() {
-            Some(inode) => self.held.sb().fs().flush(&Request::of(&self.cred), inode),
-            None => Ok(()),
+        if !self.wants_flush() {
+            return Ok(());
         }
+        self.held.sb().fs().flush(&Request::of(&self.cred), &self.open(self.inode()?))
     }
 
     /// Whether [`OpenFile::flush`] calls the file system.
     #[must_use]
     pub fn wants_flush(&self) -> bool {
-        self.flushed_inode().is_some()
+        self.opened.is_some() && self.held.sb().reports_closes && self.flags.can_write()
     }
 
-    fn flushed_inode(&self) -> Option<&Inode> {
-        let is_reported = self.held.sb().reports_closes && self.flags.can_write();
-        opened_inode(&self.held, self.flags).filter(|_| is_reported)
-    }
-
-    /// The file of the host that holds the contents: [`crate::FileSystem::backing`].
+    /// The file of the host that holds the contents: [`Opened::backing`](crate::Opened::backing).
     #[must_use]
     pub fn backing(&self) -> Option<Arc<OwnedFd>> {
-        self.held.sb().fs().backing(self.inode().ok()?, self.flags)
+        self.opened.as_ref()?.backing.clone()
+    }
+
+    /// Whether a kernel may keep the pages that it cached of the file earlier: [`Opened::keeps_pages`](crate::Opened::keeps_pages).
+    #[must_use]
+    pub fn keeps_pages(&self) -> bool {
+        self.opened.as_ref().is_none_or(|opened| opened.keeps_pages)
     }
 
     /// The value of the extended attribute `name`: `fgetxattr(2)`.

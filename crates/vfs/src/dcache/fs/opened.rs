@@ -1,0 +1,131 @@
+//! Open files as a file system sees them: what it keeps for each open, and what each later call gets back.
+//!
+//! Plain values. As the `fh` of FUSE and `file->private_data` of Linux.
+
+use crate::base::flags::OpenFlags;
+use crate::dcache::inode::Inode;
+use core::any::Any;
+use core::fmt;
+use prim::shared::PlainArc as Arc;
+use std::os::fd::OwnedFd;
+
+/// What a file system keeps for one open of a file. The VFS stores it and passes it to each call about that open ([`Open`]).
+///
+/// ```
+/// use lightfoot_vfs::OpenState;
+/// use std::sync::Arc;
+///
+/// assert_eq!(OpenState::Word(7).word(), Some(7));
+/// let shared = OpenState::Shared(Arc::new(String::from("snapshot 3")));
+/// assert_eq!(shared.get::<String>().map(String::as_str), Some("snapshot 3"));
+/// assert!(shared.word().is_none() && shared.get::<u32>().is_none());
+/// ```
+#[derive(Clone, Default)]
+pub enum OpenState {
+    /// Nothing.
+    #[default]
+    None,
+    /// A number, such as a handle of a server.
+    Word(u64),
+    /// A value of the file system's own type. The VFS drops it after [`FileSystem::release`](crate::FileSystem::release).
+    Shared(Arc<dyn Any + Send + Sync>),
+}
+
+impl OpenState {
+    /// The number, if the state is one.
+    #[must_use]
+    pub fn word(&self) -> Option<u64> {
+        if let Self::Word(word) = self { Some(*word) } else { None }
+    }
+
+    /// The value, if the state is one of type `T`.
+    #[must_use]
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        if let Self::Shared(shared) = self { shared.downcast_ref() } else { None }
+    }
+}
+
+impl fmt::Debug for OpenState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Word(word) => f.debug_tuple("Word").field(word).finish(),
+            Self::Shared(_) => f.write_str("Shared(..)"),
+        }
+    }
+}
+
+/// The result of [`FileSystem::open`](crate::FileSystem::open). Fields may be added: end with `..Opened::default()`.
+///
+/// ```
+/// use lightfoot_vfs::{Opened, OpenState};
+///
+/// let opened = Opened { state: OpenState::Word(7), ..Opened::default() };
+/// assert!(opened.keeps_pages && opened.backing.is_none());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// What the file system keeps for this open.
+    pub state: OpenState,
+    /// A host file with the contents, byte for byte, that is open as this open asks for: a kernel may read and write it directly.
+    pub backing: Option<Arc<OwnedFd>>,
+    /// A kernel may keep the pages that it cached of the file earlier. Without this it drops them: the contents may be others now.
+    pub keeps_pages: bool,
+}
+
+impl Default for Opened {
+    /// No state, no host file; pages may be kept.
+    fn default() -> Self {
+        Self { state: OpenState::None, backing: None, keeps_pages: true }
+    }
+}
+
+/// An open file, as the VFS passes it to a file system.
+#[derive(Clone, Copy, Debug)]
+pub struct Open<'o> {
+    /// The file.
+    pub inode: &'o Inode,
+    /// The flags that it was opened with.
+    pub flags: OpenFlags,
+    /// What [`FileSystem::open`](crate::FileSystem::open) returned for it; [`OpenState::None`] where that is not called. A wrapper
+    /// with a state of its own passes on another one: [`Open::with_state`].
+    pub state: &'o OpenState,
+}
+
+impl<'o> Open<'o> {
+    /// An open file of a file system whose `open` is not called.
+    #[must_use]
+    pub fn stateless(inode: &'o Inode, flags: OpenFlags) -> Self {
+        Self { inode, flags, state: &OpenState::None }
+    }
+
+    /// The same open file with another state.
+    #[must_use]
+    pub fn with_state<'s>(&self, state: &'s OpenState) -> Open<'s>
+    where
+        'o: 's,
+    {
+        Open { inode: self.inode, flags: self.flags, state }
+    }
+}
+
+/// Where a write goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Position {
+    /// To this offset.
+    At(u64),
+    /// To the end of the file, wherever that is when the data arrive: `O_APPEND`.
+    End,
+}
+
+impl Position {
+    /// The offset in `inode`, for a file system whose files only the VFS changes: the end is the one in the cache, and stays
+    /// there during the call.
+    #[must_use]
+    pub fn offset_in(self, inode: &Inode) -> u64 {
+        match self {
+            Self::At(offset) => offset,
+            Self::End => inode.size(),
+        }
+    }
+}
