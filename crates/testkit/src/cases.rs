@@ -10,6 +10,7 @@
 pub(crate) mod attributes;
 pub(crate) mod contents;
 pub(crate) mod end;
+pub(crate) mod handles;
 pub(crate) mod ids;
 pub(crate) mod listing;
 pub(crate) mod moves;

@@ -11,6 +11,7 @@
 
 use crate::counting::{Counting, Counts};
 use crate::features::Features;
+use crate::ledger::{Ledger, Opens};
 use crate::outcome::{Failure, OrFail, Outcome};
 use crate::subject::{Outside, Restart, Subject};
 use core::fmt::{self, Debug};
@@ -26,6 +27,7 @@ pub struct Fixture {
     vfs: Vfs,
     at: vfs::Context,
     counts: Arc<Counts>,
+    opens: Arc<Opens>,
     features: Features,
     outside: OptionalOutside,
     restart: OptionalRestart,
@@ -51,7 +53,8 @@ impl Fixture {
     /// A tree over `subject`.
     #[must_use]
     pub fn new(subject: Subject, features: Features) -> Self {
-        let (fs, counts) = Counting::of(subject.fs);
+        let (ledger, opens) = Ledger::of(subject.fs);
+        let (fs, counts) = Counting::of(Box::new(ledger));
         let vfs = Vfs::builder().splits_every_directory(subject.is_split).build(fs);
         let at = vfs.context();
         at.set_umask(0);
@@ -59,6 +62,7 @@ impl Fixture {
             vfs,
             at,
             counts,
+            opens,
             features,
             outside: OptionalOutside(subject.outside),
             restart: OptionalRestart(subject.restart),
@@ -81,6 +85,11 @@ impl Fixture {
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// The opens of its files.
+    pub(crate) fn opens(&self) -> &Opens {
+        &self.opens
     }
 
     /// The file system's features.
@@ -190,11 +199,13 @@ impl Fixture {
         Ok(names)
     }
 
-    /// Ends the tree, waits until its file system was dropped, and checks that each inode was evicted once.
+    /// Ends the tree, waits until its file system was dropped, and checks that each inode was evicted once, and each open
+    /// released once.
     pub(crate) fn finish(self) -> Outcome {
-        let Self { vfs, at, counts, .. } = self;
+        let Self { vfs, at, counts, opens, .. } = self;
         drop((at, vfs));
-        counts.wait_for_the_end()
+        counts.wait_for_the_end()?;
+        opens.check_the_end()
     }
 }
 

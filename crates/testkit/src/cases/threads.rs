@@ -8,7 +8,7 @@ const THREADS: usize = 4;
 const ROUNDS: usize = 200;
 
 /// Runs `work` on some threads; returns the first failure.
-fn on_threads(work: impl Fn(usize) -> Outcome + Sync) -> Outcome {
+pub(crate) fn on_threads(work: impl Fn(usize) -> Outcome + Sync) -> Outcome {
     let work = &work;
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || work(thread))).collect();

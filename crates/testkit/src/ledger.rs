@@ -1,0 +1,248 @@
+//! A file system that wraps another one and keeps a ledger of its opens.
+//!
+//! # What it is
+//! A [`Ledger`] is a layer that gives each open a state of its own around the inner one's, and checks what comes back: each call
+//! about an open file has the state of an open of that file, with its flags, that was not released; each open is released once.
+//! It can refuse opens, and report an error of writing as the host does: to each open of the file once.
+//!
+//! # How it is locked
+//! One mutex around the entries, never held during a call.
+//!
+//! # Where it comes from
+//! `errseq_t` of Linux, for the errors; own code.
+
+use crate::outcome::{Failure, Outcome};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use vfs::{
+    Allocate, Errno, FileSystem, FsTraits, Inode, Layer, Listed, Open, OpenFlags, OpenState, Opened, Position, Request,
+    SeekFor, Want, Written,
+};
+
+/// A file system that checks the state of each open, and forwards.
+pub(crate) struct Ledger {
+    opens: Arc<Opens>,
+    wants_opens: bool,
+    wants_flushes: bool,
+    inner: Box<dyn FileSystem>,
+}
+
+/// The opens of a [`Ledger`].
+#[derive(Debug, Default)]
+pub(crate) struct Opens(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    opened: u64,
+    released: u64,
+    /// Opens that were not released, by number.
+    open: BTreeMap<u64, Entry>,
+    /// With what opens are refused.
+    refusal: Option<Errno>,
+    /// The first call that should not have come.
+    wrong: Option<String>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    node: u64,
+    flags: OpenFlags,
+    /// An error of writing that this open has not reported yet.
+    error: Option<Errno>,
+}
+
+/// The state of one open.
+struct Numbered {
+    number: u64,
+    inner: OpenState,
+}
+
+impl Opens {
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens and releases so far.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let entries = self.entries();
+        (entries.opened, entries.released)
+    }
+
+    /// Has all opens fail with this from now on.
+    pub(crate) fn refuse(&self, refusal: Option<Errno>) {
+        self.entries().refusal = refusal;
+    }
+
+    /// An error of writing to the file that was opened last: each of its opens reports it once, when it is synced or closed.
+    pub(crate) fn fail_writing(&self, errno: Errno) {
+        let mut entries = self.entries();
+        let last = entries.open.values().next_back().map(|entry| entry.node);
+        for entry in entries.open.values_mut().filter(|entry| Some(entry.node) == last) {
+            entry.error = Some(errno);
+        }
+    }
+
+    /// The number of an open that succeeded.
+    fn add(&self, node: u64, flags: OpenFlags) -> u64 {
+        let mut entries = self.entries();
+        entries.opened += 1;
+        let number = entries.opened;
+        entries.open.insert(number, Entry { node, flags, error: None });
+        number
+    }
+
+    /// Checks the state of a call about `file`, and returns the inner one with the open's error, which is reported now.
+    fn check<'o>(&self, what: &str, file: &Open<'o>, takes_error: bool) -> (&'o OpenState, Option<Errno>) {
+        let node = file.inode.node();
+        let mut entries = self.entries();
+        let numbered = file.state.get::<Numbered>();
+        let entry = numbered.and_then(|numbered| entries.open.get_mut(&numbered.number));
+        let found = entry.as_ref().map(|entry| (entry.node, entry.flags));
+        let error = entry.and_then(|entry| if takes_error { entry.error.take() } else { None });
+        if found != Some((node, file.flags)) {
+            let number = numbered.map(|numbered| numbered.number);
+            let message = format!(
+                "{what}: expected an open of the node {node} with {:?}, got {found:?}, number {number:?}",
+                file.flags
+            );
+            entries.wrong.get_or_insert(message);
+        }
+        (numbered.map_or(&OpenState::None, |numbered| &numbered.inner), error)
+    }
+
+    /// Checks the end of an open.
+    fn remove<'o>(&self, file: &Open<'o>) -> &'o OpenState {
+        let (inner, _) = self.check("release", file, false);
+        if let Some(numbered) = file.state.get::<Numbered>() {
+            let mut entries = self.entries();
+            entries.open.remove(&numbered.number);
+            entries.released += 1;
+        }
+        inner
+    }
+
+    /// Checks, after the end of the tree, that each open was released once.
+    pub(crate) fn check_the_end(&self) -> Outcome {
+        let entries = self.entries();
+        if let Some(wrong) = &entries.wrong {
+            return Err(Failure::new(wrong.as_str()));
+        }
+        match (entries.open.values().next(), entries.released == entries.opened) {
+            (None, true) => Ok(()),
+            (left, _) => Err(Failure::new(format!(
+                "expected one release of each of {} opens, got {}; left: {left:?}",
+                entries.opened, entries.released
+            ))),
+        }
+    }
+}
+
+impl Ledger {
+    /// Wraps `inner`.
+    pub(crate) fn of(inner: Box<dyn FileSystem>) -> (Self, Arc<Opens>) {
+        let opens = Arc::new(Opens::default());
+        let FsTraits { wants_opens, wants_flushes, .. } = inner.traits();
+        (Self { opens: opens.clone(), wants_opens, wants_flushes: wants_opens && wants_flushes, inner }, opens)
+    }
+
+    /// Forwards a call about an open file.
+    fn pass<R>(&self, what: &str, file: &Open<'_>, call: impl FnOnce(&dyn FileSystem, &Open<'_>) -> R) -> R {
+        let (state, _) = self.opens.check(what, file, false);
+        call(&*self.inner, &file.with_state(state))
+    }
+
+    /// Forwards a call that reports errors of writing.
+    fn report(
+        &self,
+        what: &str,
+        file: &Open<'_>,
+        call: impl FnOnce(&dyn FileSystem, &Open<'_>) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let (state, error) = self.opens.check(what, file, true);
+        call(&*self.inner, &file.with_state(state)).and(error.map_or(Ok(()), Err))
+    }
+}
+
+impl Layer for Ledger {
+    type Inner = dyn FileSystem;
+
+    fn inner(&self) -> &dyn FileSystem {
+        &*self.inner
+    }
+
+    fn traits(&self) -> FsTraits {
+        FsTraits { wants_opens: true, wants_flushes: true, ..self.inner.traits() }
+    }
+
+    fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
+        let refusal = self.opens.entries().refusal;
+        if let Some(errno) = refusal {
+            return Err(errno);
+        }
+        let opened = if self.wants_opens { self.inner.open(request, inode, flags)? } else { Opened::default() };
+        let numbered = Numbered { number: self.opens.add(inode.node(), flags), inner: opened.state };
+        Ok(Opened { state: OpenState::Shared(Arc::new(numbered)), ..opened })
+    }
+
+    fn release(&self, file: Open<'_>) {
+        let state = self.opens.remove(&file);
+        if self.wants_opens {
+            self.inner.release(file.with_state(state));
+        }
+    }
+
+    fn read_dir(
+        &self,
+        request: &Request,
+        dir: &Open<'_>,
+        after: u64,
+        want: Want,
+        emit: &mut dyn FnMut(Listed) -> bool,
+    ) -> Result<(), Errno> {
+        self.inner.read_dir(request, dir, after, want, emit)
+    }
+
+    fn read(&self, request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        self.pass("read", file, |inner, file| inner.read(request, file, offset, buf))
+    }
+
+    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
+        self.pass("write", file, |inner, file| inner.write(request, file, at, data))
+    }
+
+    fn copy_range(
+        &self,
+        request: &Request,
+        (from, offset): (&Open<'_>, u64),
+        (to, at): (&Open<'_>, u64),
+        len: u64,
+    ) -> Result<Written, Errno> {
+        self.pass("copy_range", from, |_, from| {
+            self.pass("copy_range", to, |inner, to| inner.copy_range(request, (from, offset), (to, at), len))
+        })
+    }
+
+    fn allocate(
+        &self,
+        request: &Request,
+        file: &Open<'_>,
+        how: Allocate,
+        keep_size: bool,
+        offset: u64,
+        len: u64,
+    ) -> Result<u64, Errno> {
+        self.pass("allocate", file, |inner, file| inner.allocate(request, file, how, keep_size, offset, len))
+    }
+
+    fn seek(&self, request: &Request, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno> {
+        self.pass("seek", file, |inner, file| inner.seek(request, file, offset, what))
+    }
+
+    fn sync(&self, request: &Request, file: &Open<'_>, data_only: bool) -> Result<(), Errno> {
+        self.report("sync", file, |inner, file| inner.sync(request, file, data_only))
+    }
+
+    fn flush(&self, request: &Request, file: &Open<'_>) -> Result<(), Errno> {
+        self.report("flush", file, |inner, file| if self.wants_flushes { inner.flush(request, file) } else { Ok(()) })
+    }
+}
