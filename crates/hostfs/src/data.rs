@@ -1,19 +1,16 @@
 //! Contents: open, read, write, storage.
 //!
 //! # What it is
-//! A file has at most one descriptor for its contents, for reading, or for both once a thread writes. It stays open
-//! while the file is open. A descriptor for writing is closed with the last release, as other programs may want to
-//! execute the file; not if nothing else changes the directory. A descriptor for reading stays as long as the budget
-//! allows.
+//! Each open of a file has a descriptor of its own ([`HostOpen`]). The record has one as well, for calls that come from no
+//! open: that of an open file, if there is one. After the release, a descriptor for reading stays in the record as long as the
+//! budget allows, and the next open takes it. One for writing is closed, as other programs may want to execute the file; not
+//! if nothing else changes the directory.
 //!
 //! Data that are appended go to the end that the file has on the host at that moment, so two programs that append to one
 //! file lose nothing.
 //!
-//! Network file systems write when a descriptor is closed, and report errors then (`EDQUOT`, `EIO`). The descriptor is
-//! shared and stays open; so when a user closes the file, a duplicate of it is closed ([`Shared::flush`]).
-//!
-//! # Limitations
-//! `O_DIRECT` of an open file has no effect here.
+//! Network file systems write when a descriptor is closed, and report errors then (`EDQUOT`, `EIO`). The descriptor stays open
+//! until the release; so when a user closes the file, a duplicate of it is closed ([`Shared::flush`]).
 //!
 //! # How it is locked
 //! No lock is held during a call to the host; the VFS orders the writes of one file.
@@ -23,7 +20,8 @@
 
 use crate::errno::errno;
 use crate::host;
-use crate::node::{Node, READ, WRITE};
+use crate::node::{LENT, Node, READ, SPECIAL, WRITE};
+use crate::opens::HostOpen;
 use crate::options::{MountPoints, Revalidate};
 use crate::shared::Shared;
 use crate::system;
@@ -32,7 +30,8 @@ use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use vfs::{
-    Allocate, Errno, Inode, InodeFlags, Open, OpenFlags, Opened, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor, Written,
+    Allocate, Errno, Inode, InodeFlags, Open, OpenFlags, OpenState, Opened, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor,
+    Written,
 };
 
 /// The unit of `st_blocks`, in bytes.
@@ -44,64 +43,72 @@ const PAGE: u64 = 4096;
 impl Shared {
     /// See [`vfs::FileSystem::open`].
     pub(crate) fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
-        let read = if flags.can_read() { READ } else { 0 };
-        let cuts = flags.contains(OpenFlags::TRUNC);
-        let write = if flags.can_write() || cuts { WRITE } else { 0 };
-        if write != 0 {
+        if flags.can_write() || flags.contains(OpenFlags::TRUNC) {
             self.check_writable()?;
         }
         let node = self.node(inode)?;
-        // Held first, so that the budget does not close the new descriptor.
-        {
-            let mut state = node.state();
-            if state.opens == 0 {
-                self.opens.charge(request.uid, node.id)?;
-            }
-            state.opens += 1;
-        }
-        match self.data_fd(node, read | write) {
-            Ok(fd) => Ok(Opened { backing: Some(fd), ..Opened::default() }),
-            Err(error) => {
-                self.end_open(node);
-                Err(error)
-            }
-        }
+        let uid = request.uid;
+        self.opens.begin(uid)?;
+        // First, so that the budget does not close the new descriptor.
+        node.state().opens += 1;
+        let opened = self.own_fd(node, flags);
+        let (fd, writes_through) = opened.inspect_err(|_| {
+            self.end_open(node, None);
+            self.opens.end(uid);
+        })?;
+        Ok(Opened {
+            backing: Some(fd.clone()),
+            state: OpenState::Shared(Arc::new(HostOpen { fd, uid })),
+            writes_through,
+            ..Opened::default()
+        })
     }
 
     /// See [`vfs::FileSystem::release`].
     pub(crate) fn release(&self, file: &Open<'_>) {
+        let Some(open) = file.state.get::<HostOpen>() else { return };
         if let Ok(node) = self.node(file.inode) {
-            self.end_open(node);
+            self.end_open(node, Some(&open.fd));
         }
+        self.opens.end(open.uid);
     }
 
-    /// Ends one open of a file.
-    fn end_open(&self, node: &Arc<Node>) {
-        let closing = {
+    /// Ends one open of a file, whose descriptor is `fd`. The VFS closes that afterwards, unless the record keeps it.
+    fn end_open(&self, node: &Arc<Node>, fd: Option<&Arc<OwnedFd>>) {
+        let (closing, is_kept) = {
             let mut state = node.state();
             state.opens = state.opens.saturating_sub(1);
-            if state.opens != 0 {
-                return;
-            }
-            self.opens.end(node.id);
-            let may_go = state.access & WRITE != 0 && self.options.policy != Revalidate::Exclusive;
+            let may_go = state.opens == 0
+                && (state.access & SPECIAL != 0
+                    || state.access & WRITE != 0 && self.options.policy != Revalidate::Exclusive);
             // If the file has no name, this may be its only descriptor.
             let is_last = state.is_pinned && state.path.is_none();
+            let is_own =
+                state.access & LENT != 0 && fd.zip(state.data.as_ref()).is_some_and(|(fd, data)| Arc::ptr_eq(fd, data));
             if may_go && !is_last {
-                state.access = 0;
-                state.data.take()
+                (state.take_data(), false)
             } else {
-                None
+                // The record goes on with it: for the calls that do not come from an open file, and for the next open.
+                state.access &= if is_own { !LENT } else { u8::MAX };
+                (None, is_own)
             }
         };
-        self.budget.count(0, usize::from(closing.is_some()));
+        self.budget.count(usize::from(is_kept), usize::from(closing.is_some()));
         drop(closing);
         self.budget.queue(node);
     }
 
+    /// The descriptor of an open file; without the state of its open, one with at least this access.
+    fn fd_of(&self, file: &Open<'_>, access: u8) -> Result<Arc<OwnedFd>, Errno> {
+        match file.state.get::<HostOpen>() {
+            Some(open) => Ok(open.fd.clone()),
+            None => self.data_fd(self.node(file.inode)?, access),
+        }
+    }
+
     /// See [`vfs::FileSystem::read`].
     pub(crate) fn read(&self, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        let fd = self.data_fd(self.node(file.inode)?, READ)?;
+        let fd = self.fd_of(file, READ)?;
         // A short read means the end of a regular file.
         system::pread(&fd, buf, offset).map_err(errno)
     }
@@ -116,7 +123,7 @@ impl Shared {
     ) -> Result<Written, Errno> {
         let inode = file.inode;
         self.check_writable()?;
-        let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        let fd = self.fd_of(file, WRITE)?;
         // The exact storage is read with the attributes, when they are requested.
         let _change = self.begin_change_of(inode);
         let len = self.daemon.act(request)?.write(&fd, data, offset).map_err(errno)?;
@@ -128,7 +135,7 @@ impl Shared {
     pub(crate) fn append(&self, request: &Request, file: &Open<'_>, data: &[u8]) -> Result<Written, Errno> {
         let inode = file.inode;
         self.check_writable()?;
-        let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        let fd = self.fd_of(file, WRITE)?;
         let before = inode.size();
         let _change = self.begin_change_of(inode);
         let len = self.daemon.act(request)?.append(&fd, data).map_err(errno)?;
@@ -155,8 +162,8 @@ impl Shared {
         len: u64,
     ) -> Result<Written, Errno> {
         self.check_writable()?;
-        let source = self.data_fd(self.node(from.inode)?, READ)?;
-        let fd = self.data_fd(self.node(to.inode)?, WRITE)?;
+        let source = self.fd_of(from, READ)?;
+        let fd = self.fd_of(to, WRITE)?;
         let _change = self.begin_change_of(to.inode);
         let most = usize::try_from(len).unwrap_or(usize::MAX);
         let copied = self.daemon.act(request)?.copy((&source, offset), (&fd, at), most);
@@ -191,7 +198,7 @@ impl Shared {
     ) -> Result<u64, Errno> {
         let inode = file.inode;
         self.check_writable()?;
-        let fd = self.data_fd(self.node(inode)?, WRITE)?;
+        let fd = self.fd_of(file, WRITE)?;
         let _change = self.begin_change_of(inode);
         let kept = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
         let flags = match how {
@@ -213,7 +220,7 @@ impl Shared {
 
     /// See [`vfs::FileSystem::seek`].
     pub(crate) fn seek(&self, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno> {
-        let fd = self.data_fd(self.node(file.inode)?, READ)?;
+        let fd = self.fd_of(file, READ)?;
         // No other call uses the descriptor's position.
         let to = match what {
             SeekFor::Data => SeekFrom::Data(offset),
@@ -224,7 +231,8 @@ impl Shared {
 
     /// See [`vfs::FileSystem::sync`].
     pub(crate) fn sync(&self, file: &Open<'_>, data_only: bool) -> Result<(), Errno> {
-        let Some(fd) = self.opened_fd(file.inode)? else { return Ok(()) };
+        let own = file.state.get::<HostOpen>().map(|open| open.fd.clone());
+        let Some(fd) = own.map_or_else(|| self.opened_fd(file.inode), |fd| Ok(Some(fd)))? else { return Ok(()) };
         let done = if data_only { system::fdatasync(&fd) } else { system::fsync(&fd) };
         done.map_err(errno)
     }
@@ -267,7 +275,7 @@ impl Shared {
 
     /// See [`vfs::FileSystem::flush`].
     pub(crate) fn flush(&self, file: &Open<'_>) -> Result<(), Errno> {
-        let fd = self.data_fd(self.node(file.inode)?, WRITE)?;
+        let fd = self.fd_of(file, WRITE)?;
         loop {
             let done = match system::dup(&fd) {
                 Ok(twin) => system::close(twin),

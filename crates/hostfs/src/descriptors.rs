@@ -13,14 +13,14 @@
 
 use crate::errno::errno;
 use crate::host;
-use crate::node::{Life, Node, READ, WRITE};
+use crate::node::{LENT, Life, Node, READ, SPECIAL, WRITE};
 use crate::options::AccessTimes;
 use crate::shared::Shared;
 use rustix::fs::{OFlags, Statx};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use vfs::Errno;
+use vfs::{Errno, OpenFlags};
 
 /// The deepest nesting of directories; more means that the recorded places form a loop.
 const MAX_DEPTH: usize = 1 << 16;
@@ -224,6 +224,77 @@ impl Shared {
         Ok(self.keep_data(node, opened, access))
     }
 
+    /// A descriptor for one open of a file, which counts in `state.opens` already: the one that the record has if no other open
+    /// uses it, else a new one. If the record has none, it uses this one as well. Also returns whether the descriptor has the
+    /// flags for synchronous writes of this open.
+    ///
+    /// # Errors
+    /// As for [`Shared::data_fd`].
+    pub(crate) fn own_fd(&self, node: &Arc<Node>, flags: OpenFlags) -> Result<(Arc<OwnedFd>, bool), Errno> {
+        let read = if flags.can_read() { READ } else { 0 };
+        let access = read | if flags.can_write() { WRITE } else { 0 };
+        let special = special_flags(flags);
+        let is_quiet = flags.contains(OpenFlags::NOATIME);
+        // Appended data go to the end by each write's own flag.
+        if (special - OFlags::APPEND).is_empty()
+            && let Some(fd) = self.idle_fd(node, access, is_quiet)
+        {
+            return Ok((fd, false));
+        }
+        match self.new_fd(node, access, special, is_quiet) {
+            // The maker of a file need not have the right to open it once more.
+            Err(Errno::EACCES) => self.idle_fd(node, access, is_quiet).map(|fd| (fd, false)).ok_or(Errno::EACCES),
+            opened => opened.map(|fd| (fd, special.contains(OFlags::DSYNC))),
+        }
+    }
+
+    /// Opens a descriptor for one open of a file.
+    fn new_fd(&self, node: &Arc<Node>, access: u8, special: OFlags, is_quiet: bool) -> Result<Arc<OwnedFd>, Errno> {
+        let mode = match access {
+            READ => OFlags::RDONLY,
+            WRITE => OFlags::WRONLY,
+            _ => OFlags::RDWR,
+        };
+        let fd = self.open_data_as(node, mode | special)?;
+        if is_quiet || self.options.access_times == AccessTimes::Keep {
+            host::keep_access_time(&fd);
+        }
+        let fd = Arc::new(fd);
+        self.lend(node, &fd, access, is_quiet || !special.is_empty());
+        Ok(fd)
+    }
+
+    /// Takes the descriptor of a record for its only open. `is_quiet`: its reads leave the access time.
+    fn idle_fd(&self, node: &Node, access: u8, is_quiet: bool) -> Option<Arc<OwnedFd>> {
+        let mut state = node.state();
+        let is_free = state.opens == 1 && state.access & (LENT | SPECIAL | access) == access;
+        let fd = state.data.as_ref().filter(|_| is_free)?.clone();
+        state.access |= if is_quiet { LENT | SPECIAL } else { LENT };
+        drop(state);
+        if is_quiet {
+            host::keep_access_time(&fd);
+        }
+        self.budget.count(0, 1);
+        Some(fd)
+    }
+
+    /// Has the record use the descriptor of an open, too, if it has none with this access that it may replace.
+    fn lend(&self, node: &Node, fd: &Arc<OwnedFd>, access: u8, is_special: bool) {
+        let mut state = node.state();
+        let is_enough = state.data.is_some() && (state.opens > 1 || state.access & access == access);
+        if is_enough || state.life == Life::Dropped {
+            return;
+        }
+        let before = state.take_data();
+        state.data = Some(fd.clone());
+        state.access = access | LENT | if is_special { SPECIAL } else { 0 };
+        if core::mem::take(&mut state.was_closed) {
+            self.budget.note_reopened();
+        }
+        drop(state);
+        self.budget.count(0, usize::from(before.is_some()));
+    }
+
     /// Keeps a descriptor for the contents, unless there is one with the same access. Returns the one to use.
     pub(crate) fn keep_data(&self, node: &Arc<Node>, opened: OwnedFd, access: u8) -> Arc<OwnedFd> {
         if self.options.access_times == AccessTimes::Keep {
@@ -236,14 +307,15 @@ impl Shared {
                 None if state.life == Life::Dropped => return opened,
                 Some(fd) if state.access & access == access => return fd.clone(),
                 // The kept one has an access that the new one lacks, and is in use.
-                Some(_) if state.access & !access != 0 && state.opens > 1 => return opened,
+                Some(_) if state.access & (READ | WRITE) & !access != 0 && state.opens > 1 => return opened,
                 _ => {}
             }
-            state.access = access;
+            let before = state.take_data();
+            (state.data, state.access) = (Some(opened.clone()), access);
             if core::mem::take(&mut state.was_closed) {
                 self.budget.note_reopened();
             }
-            state.data.replace(opened.clone())
+            before
         };
         self.budget.count(1, usize::from(before.is_some()));
         self.budget.queue(node);
@@ -301,4 +373,15 @@ impl Shared {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The flags of an open, besides its access, that the host must have, too.
+fn special_flags(flags: OpenFlags) -> OFlags {
+    let pairs = [
+        (OpenFlags::APPEND, OFlags::APPEND),
+        (OpenFlags::DSYNC, OFlags::DSYNC),
+        (OpenFlags::SYNC, OFlags::SYNC),
+        (OpenFlags::DIRECT, OFlags::DIRECT),
+    ];
+    pairs.into_iter().filter(|(ours, _)| flags.contains(*ours)).fold(OFlags::empty(), |all, (_, hosts)| all | hosts)
 }

@@ -38,7 +38,7 @@ impl HostHandle {
         let watches = self.shared.watches.as_ref();
         HostStats {
             nodes: self.shared.table.len(),
-            open_fds: fds.open + self.shared.streams.len(),
+            open_fds: fds.open + self.shared.opens.len() + self.shared.streams.len(),
             reopened: fds.reopened,
             evicted_fds: fds.evicted,
             invalidations: watches.map_or(0, Watches::invalidations),

@@ -220,7 +220,6 @@ impl Shared {
             return;
         }
         let Some(Ended { fds, watch, place, is_cold }) = self.table.end(&node, attached) else { return };
-        self.opens.end(node.id);
         self.budget.close(fds);
         if inode.mode() & S_IFMT == S_IFDIR {
             self.streams.end(node.id);

@@ -25,6 +25,10 @@ use std::sync::Arc;
 pub(crate) const READ: u8 = 1;
 /// Access of a descriptor: it can write.
 pub(crate) const WRITE: u8 = 2;
+/// Beside the access of a record's descriptor: it is that of an open file, which counts it.
+pub(crate) const LENT: u8 = 4;
+/// Beside the access of a record's descriptor: it has other flags, too, such as `O_APPEND`. No other open may have it.
+pub(crate) const SPECIAL: u8 = 8;
 
 /// Descriptors that were taken out of a record.
 pub(crate) type Fds = [Option<Arc<OwnedFd>>; 2];
@@ -73,13 +77,13 @@ pub(crate) struct State {
     pub(crate) name: Box<[u8]>,
     /// An `O_PATH` descriptor.
     pub(crate) path: Option<Arc<OwnedFd>>,
-    /// A descriptor for the contents.
+    /// A descriptor for the contents: for calls that do not come from an open file.
     pub(crate) data: Option<Arc<OwnedFd>>,
     /// How many times the VFS has the file open.
     pub(crate) opens: u32,
     /// The inotify watch on it; 0: none.
     pub(crate) watch: i32,
-    /// The access of `data`: [`READ`], [`WRITE`] or both.
+    /// The access of `data`: [`READ`], [`WRITE`] or both; and [`LENT`], [`SPECIAL`].
     pub(crate) access: u8,
     /// The descriptors must stay open: the file has no known name.
     pub(crate) is_pinned: bool,
@@ -163,8 +167,13 @@ impl State {
 
     /// Takes the descriptors out. The caller counts them, and drops them outside of the record's lock.
     pub(crate) fn take_fds(&mut self) -> Fds {
-        self.access = 0;
-        [self.path.take(), self.data.take()]
+        [self.path.take(), self.take_data()]
+    }
+
+    /// Takes the descriptor for the contents out, as [`State::take_fds`]; `None` if an open file counts it.
+    pub(crate) fn take_data(&mut self) -> Option<Arc<OwnedFd>> {
+        let access = core::mem::take(&mut self.access);
+        self.data.take().filter(|_| access & LENT == 0)
     }
 
     /// Whether inodes of the VFS have the record.

@@ -1,13 +1,13 @@
-//! Open files of each user: no user takes all descriptors.
+//! Open files: the descriptor of each, and how many each user has.
 //!
 //! # What it is
-//! A file that is open keeps its descriptor, so the budget cannot close it. The user that opened it first is charged until
-//! the last release. A user may have half of the descriptors that the others have left: however many one user opens, the
-//! next one gets some. The process's own user, and root, may have all.
+//! Each open of a file has a descriptor of its own, with the access and the flags that it was opened with. So the host
+//! appends and writes through as that open asks for, and reports an error of writing once for each open: `fsync(2)`,
+//! `close(2)`.
 //!
-//! # What it is not
-//! A limit of how many times one file is open: those share a descriptor. A file that its user has removed stays charged
-//! only while it is open.
+//! The budget cannot close these descriptors. The user that opened a file is charged until the release. A user may have half of
+//! the descriptors that the others have left: however many one user opens, the next one gets some. The process's own user, and
+//! root, may have all.
 //!
 //! # How it is locked
 //! One mutex, a leaf, never held during a call to the host.
@@ -17,13 +17,24 @@
 //! A. Choudhury, E. Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
 
 use crate::system;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use vfs::Errno;
 
 /// This part of the process's descriptors is never for open files of other users: the budget's and the process's own.
 const RESERVED_PART: u64 = 4;
+
+/// One open of a file: its state for the VFS.
+#[derive(Debug)]
+pub(crate) struct HostOpen {
+    pub(crate) fd: Arc<OwnedFd>,
+    /// The user that is charged.
+    pub(crate) uid: u32,
+}
 
 /// See the [module documentation](self).
 #[derive(Debug)]
@@ -32,14 +43,14 @@ pub(crate) struct Opens {
     capacity: usize,
     /// The user of the process.
     own: u32,
-    state: Mutex<State>,
+    /// All opens.
+    open: AtomicUsize,
+    charged: Mutex<Charged>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// The users that are charged for nodes.
-    nodes: HashMap<u64, u32>,
-    /// The number of nodes of each user.
+struct Charged {
+    total: usize,
     users: HashMap<u32, usize>,
 }
 
@@ -47,39 +58,51 @@ impl Opens {
     pub(crate) fn new() -> Self {
         let limit = system::max_descriptors().unwrap_or(u64::MAX);
         let capacity = usize::try_from(limit - limit / RESERVED_PART).unwrap_or(usize::MAX);
-        Self { capacity, own: system::user().as_raw(), state: Mutex::default() }
+        Self { capacity, own: system::user().as_raw(), open: AtomicUsize::new(0), charged: Mutex::default() }
     }
 
-    /// Charges `uid` for the descriptor of a node that it opens, unless a user is charged for it already.
+    /// The number of open files.
+    pub(crate) fn len(&self) -> usize {
+        // Relaxed, here and below: a counter.
+        self.open.load(Relaxed)
+    }
+
+    /// Charges `uid` for an open.
     ///
     /// # Errors
     /// `EMFILE` if the user has its share.
-    pub(crate) fn charge(&self, uid: u32, node: u64) -> Result<(), Errno> {
-        if uid == self.own || uid == 0 {
-            return Ok(());
+    pub(crate) fn begin(&self, uid: u32) -> Result<(), Errno> {
+        if self.is_limited(uid) {
+            let charged = &mut *self.charged.lock();
+            let used = charged.users.entry(uid).or_default();
+            if *used >= self.capacity.saturating_sub(charged.total - *used) / 2 {
+                return Err(Errno::EMFILE);
+            }
+            *used += 1;
+            charged.total += 1;
         }
-        let state = &mut *self.state.lock();
-        let total = state.nodes.len();
-        let Entry::Vacant(vacant) = state.nodes.entry(node) else { return Ok(()) };
-        let used = state.users.entry(uid).or_default();
-        if *used >= self.capacity.saturating_sub(total - *used) / 2 {
-            return Err(Errno::EMFILE);
-        }
-        *used += 1;
-        vacant.insert(uid);
+        self.open.fetch_add(1, Relaxed);
         Ok(())
     }
 
-    /// Ends the charge for a node that is no longer open.
-    pub(crate) fn end(&self, node: u64) {
-        let state = &mut *self.state.lock();
-        let Some(uid) = state.nodes.remove(&node) else { return };
-        if let Entry::Occupied(mut used) = state.users.entry(uid) {
+    /// Ends the charge for an open.
+    pub(crate) fn end(&self, uid: u32) {
+        self.open.fetch_sub(1, Relaxed);
+        if !self.is_limited(uid) {
+            return;
+        }
+        let charged = &mut *self.charged.lock();
+        if let Entry::Occupied(mut used) = charged.users.entry(uid) {
+            charged.total -= 1;
             *used.get_mut() -= 1;
             if *used.get() == 0 {
                 used.remove();
             }
         }
+    }
+
+    fn is_limited(&self, uid: u32) -> bool {
+        uid != self.own && uid != 0
     }
 }
 
@@ -89,24 +112,16 @@ mod tests {
 
     #[test]
     fn each_user_gets_half_of_what_the_others_leave() {
-        let opens = Opens { capacity: 64, own: 7, state: Mutex::default() };
-        let mut node = 0;
-        let mut take_all = |uid| {
-            let mut count = 0;
-            while count < 1000 {
-                node += 1;
-                if opens.charge(uid, node).is_err() {
-                    break;
-                }
-                count += 1;
-            }
-            count
-        };
-        assert_eq!([1001, 1002, 1003].map(&mut take_all), [32, 16, 8]);
-        assert_eq!([0, 7].map(&mut take_all), [1000, 1000], "root and the process's user");
-        // A file that is open already takes nothing; one that was closed gives back.
-        assert_eq!(opens.charge(1001, 1), Ok(()));
-        opens.end(51);
-        assert_eq!((opens.charge(1003, 5000), opens.charge(1003, 5001)), (Ok(()), Err(Errno::EMFILE)));
+        let opens = Opens { capacity: 64, own: 7, open: AtomicUsize::new(0), charged: Mutex::default() };
+        let take_all = |uid| (0..1000).take_while(|_| opens.begin(uid).is_ok()).count();
+        assert_eq!([1001, 1002, 1003].map(take_all), [32, 16, 8]);
+        assert_eq!([0, 7].map(take_all), [1000, 1000], "root and the process's user");
+        // What is closed is given back, to others too.
+        opens.end(1002);
+        opens.end(1002);
+        assert_eq!(opens.len(), 32 + 14 + 8 + 2000);
+        assert_eq!((opens.begin(1003), opens.begin(1003)), (Ok(()), Err(Errno::EMFILE)));
+        (0..32).for_each(|_| opens.end(1001));
+        assert_eq!(take_all(1003), 25 - 9);
     }
 }

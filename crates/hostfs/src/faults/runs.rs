@@ -7,6 +7,7 @@ use super::script::{GOES_ON, SCRIPT, Scene, USER, furnish};
 use super::{Fault, with_fault};
 use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
 use crate::system::{self, Call};
+use rustix::fs::OFlags;
 use rustix::io::Errno as HostErrno;
 use std::collections::HashSet;
 use std::fs;
@@ -377,16 +378,33 @@ fn synchronous_writes_reach_permanent_storage() {
         Mode { policy: Revalidate::Exclusive, watch: false, mount_points: STAY, acls: HostAcls::Refuse, owner: None };
     let source = mode.source();
     let scene = Scene::new(source.path(), &mode.options(), None).unwrap();
+    // The flags on the host, and the call that syncs after a write.
+    let write = |file: &vfs::OpenFile| {
+        let (written, calls) = with_fault(None, || file.write_at(0, b"text"));
+        assert_eq!(written.map(|(len, _)| len), Ok(4));
+        let synced = calls.into_iter().find(|call| matches!(call, Call::Fsync | Call::Fdatasync));
+        (rustix::fs::fcntl_getfl(file.backing().unwrap()).unwrap(), synced)
+    };
     let none = vfs::OpenFlags::RDONLY;
-    for (sync, expected) in
-        [(none, None), (vfs::OpenFlags::SYNC, Some(Call::Fsync)), (vfs::OpenFlags::DSYNC, Some(Call::Fdatasync))]
-    {
+    for (sync, on_host, call) in [
+        (none, OFlags::empty(), None),
+        (vfs::OpenFlags::SYNC, OFlags::SYNC, Some(Call::Fsync)),
+        (vfs::OpenFlags::DSYNC, OFlags::DSYNC, Some(Call::Fdatasync)),
+    ] {
         for append in [none, vfs::OpenFlags::APPEND] {
-            let file = scene.open("/file", vfs::OpenFlags::WRONLY.union(sync).union(append)).unwrap();
-            let (written, calls) = with_fault(None, || file.write_at(0, b"text"));
-            assert_eq!(written.map(|(len, _)| len), Ok(4));
-            let synced = calls.iter().find(|call| matches!(call, Call::Fsync | Call::Fdatasync));
-            assert_eq!(synced.copied(), expected, "{sync:?} {append:?}: {calls:?}");
+            let flags = vfs::OpenFlags::WRONLY.union(sync).union(append);
+            let (found, synced) = write(&scene.open("/file", flags).unwrap());
+            assert_eq!((found & OFlags::SYNC, synced), (on_host, None), "{flags:?}");
+            // The mode of a new file may forbid its maker to open it again. What made it has no such flags.
+            let made = |fault| {
+                let (file, calls) = with_fault(fault, || scene.open("/made", flags.union(vfs::OpenFlags::CREAT)));
+                scene.at.unlink(vfs::Base::CWD, b"/made").unwrap();
+                (file.unwrap(), calls.iter().rposition(|call| *call == Call::Open))
+            };
+            let (_, opened) = made(None);
+            let refused = opened.filter(|_| sync != none).map(|call| (call, Fault::Refused(HostErrno::ACCESS)));
+            let (found, synced) = write(&made(refused).0);
+            assert_eq!((found & OFlags::SYNC, synced), (OFlags::empty(), call), "{flags:?}, a new file");
         }
     }
 }

@@ -58,6 +58,8 @@ bitflags! {
         const DSYNC = 0o10_000;
         /// `O_SYNC`: a write returns when the data and the attributes are in permanent storage.
         const SYNC = 0o4_010_000;
+        /// Data go past the host's cache, where there is a host: buffers, offsets and lengths must then be aligned as it demands.
+        const DIRECT = 0o40_000;
         /// It must be a directory.
         const DIRECTORY = 0o200_000;
         /// It must not be a symbolic link.

@@ -132,10 +132,14 @@ impl OpenFile {
     pub fn write_at(&self, offset: u64, data: &[u8]) -> Result<(usize, u64), Errno> {
         check_offset(offset)?;
         let written = self.write_now(offset, data)?;
-        if written.0 != 0 && self.flags.contains(OpenFlags::DSYNC) {
+        if written.0 != 0 && self.flags.contains(OpenFlags::DSYNC) && !self.writes_through() {
             self.sync(!self.flags.contains(OpenFlags::SYNC))?;
         }
         Ok(written)
+    }
+
+    fn writes_through(&self) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.writes_through)
     }
 
     #[inline]

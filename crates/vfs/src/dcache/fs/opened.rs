@@ -71,12 +71,15 @@ pub struct Opened {
     pub backing: Option<Arc<OwnedFd>>,
     /// A kernel may keep the pages that it cached of the file earlier. Without this it drops them: the contents may be others now.
     pub keeps_pages: bool,
+    /// A write by this open is in permanent storage when it returns, as its `SYNC` or `DSYNC` asks for: the VFS does not call
+    /// [`FileSystem::sync`](crate::FileSystem::sync) after it.
+    pub writes_through: bool,
 }
 
 impl Default for Opened {
-    /// No state, no host file; pages may be kept.
+    /// No state, no host file; pages may be kept; the VFS syncs after a synchronous write.
     fn default() -> Self {
-        Self { state: OpenState::None, backing: None, keeps_pages: true }
+        Self { state: OpenState::None, backing: None, keeps_pages: true, writes_through: false }
     }
 }
 
