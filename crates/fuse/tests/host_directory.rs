@@ -119,20 +119,23 @@ fn a_former_owner_cannot_change_what_the_kernel_still_shows_as_its_own() {
 #[test]
 fn a_program_of_the_mount_and_one_of_the_host_append_to_one_file() {
     use std::io::Write as _;
-    const LINES: usize = 400;
+    const LINES: usize = 2000;
     let Some(mount) = mounted() else { return };
     let log = mount.source.join("log");
     fs::write(&log, b"").unwrap();
     set(&log, USER, USER, 0o644);
-    std::thread::scope(|scope| {
-        let in_mount = scope.spawn(|| {
-            let mut file = fs::OpenOptions::new().append(true).open(mount.at.join("log")).unwrap();
-            (0..LINES).for_each(|number| file.write_all(format!("mount {number}\n").as_bytes()).unwrap());
-        });
-        let mut file = fs::OpenOptions::new().append(true).open(&log).unwrap();
-        (0..LINES).for_each(|number| file.write_all(format!("host {number}\n").as_bytes()).unwrap());
-        in_mount.join().unwrap();
-    });
+    // Each line is one write(2). Both programs begin when both have the file open.
+    let append = |name: &str, dir: &Path| {
+        let script =
+            format!("exec 3>>log; read go; i=0; while [ $i -lt {LINES} ]; do echo {name} $i >&3; i=$((i+1)); done");
+        let mut command = Command::new("sh");
+        command.args(["-ec", &script]).current_dir(dir).stdin(std::process::Stdio::piped()).spawn().unwrap()
+    };
+    let mut programs = [append("mount", &mount.at), append("host", &mount.source)];
+    for program in &mut programs {
+        program.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    }
+    assert!(programs.each_mut().iter_mut().all(|program| program.wait().unwrap().success()));
     let text = fs::read_to_string(&log).unwrap();
     for writer in ["mount ", "host "] {
         let numbers = text.lines().filter_map(|line| line.strip_prefix(writer)?.parse::<usize>().ok());

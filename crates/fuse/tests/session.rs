@@ -18,6 +18,8 @@ mod locks;
 mod nodes;
 #[path = "session/numbers.rs"]
 mod numbers;
+#[path = "session/opens.rs"]
+mod opens;
 #[path = "session/set_ids.rs"]
 mod set_ids;
 #[path = "session/storm.rs"]

@@ -1,4 +1,4 @@
-//! Programs that append to one file at the same time, one through the tree and one on the host.
+//! Programs that append to one file at the same time, some through trees and one on the host.
 
 mod support;
 
@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::Tree;
 use vfs::OpenFlags;
@@ -78,4 +79,30 @@ fn an_append_ends_where_the_host_put_it() {
     assert_eq!(file.write_at(0, b"two"), Ok((3, 19)));
     assert_eq!(file.attr().unwrap().size, 19);
     assert_eq!(fs::read(source.path().join("log")).unwrap(), b"before one host two");
+}
+
+/// Set in a process that appends through a tree of its own: the directory, and the writer's name.
+const PROCESS: &str = "LIGHTFOOT_TEST_APPENDS";
+
+#[test]
+fn processes_that_append_at_the_same_time_lose_nothing() {
+    if let Ok(who) = std::env::var(PROCESS) {
+        let (writer, source) = who.split_once(' ').unwrap();
+        append_by_tree(&Tree::new(source, &HostOptions::default()), writer);
+        return;
+    }
+    let source = support::temp_dir();
+    let path = source.path().join("log");
+    let program = |writer: &str| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let command = command.args(["--exact", "processes_that_append_at_the_same_time_lose_nothing"]);
+        command.env(PROCESS, format!("{writer} {}", source.path().display())).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let mut programs = ["first", "second"].map(program);
+    // Each of these lines is one write(2).
+    let script =
+        format!("exec 3>>log; i=0; while [ $i -lt {RECORDS} ]; do printf 'host %08d\\n' $i >&3; i=$((i+1)); done");
+    let host = Command::new("sh").args(["-ec", &script]).current_dir(source.path()).status().unwrap();
+    assert!(host.success() && programs.each_mut().iter_mut().all(|program| program.wait().unwrap().success()));
+    check(&path, &["first", "host", "second"]);
 }

@@ -49,7 +49,7 @@ use vfs::OpenFile;
 ///
 /// Reads and writes start at its position; `&File` implements them too, so threads can share one. Permission is checked
 /// when the file is opened, and operations use the credentials of that time. A drop loses errors of the last writes, as in
-/// `std`: [`File::sync_all`] returns them.
+/// `std`: [`File::close`] and [`File::sync_all`] return them.
 pub struct File {
     shared: Arc<Shared>,
 }

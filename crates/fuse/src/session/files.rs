@@ -201,7 +201,7 @@ impl Session {
     fn opened(&self, caller: &Caller, file: OpenFile, requested: OpenFlags) -> Opened {
         let is_recorded = !requested.can_write() && file.is_access_due();
         let backing = if self.options.passthrough { file.backing() } else { None };
-        let keep_cache = self.keeps_pages() && !is_recorded;
+        let keep_cache = self.keeps_pages() && !is_recorded && file.keeps_pages();
         let is_backed = backing.is_some();
         if is_backed {
             self.backed.begin(file.held());

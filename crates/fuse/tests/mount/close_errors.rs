@@ -1,4 +1,5 @@
-//! Errors of `close(2)`: what a file system writes when a descriptor is closed can fail.
+//! Errors of `close(2)` and `fsync(2)`: what a file system writes when a descriptor is closed, and what a kernel writes later,
+//! can fail.
 
 use crate::{Mount, long, ram};
 use hostfs::{HostFs, HostOptions};
@@ -9,7 +10,9 @@ use rustix::io::Errno as HostErrno;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use vfs::{Errno, FsTraits, Layer, Open, Request, Vfs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use vfs::{Base, Errno, FileSystem, FsTraits, Layer, Open, OpenFlags, Position, Request, Vfs, Written};
 
 const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
 
@@ -77,4 +80,43 @@ fn close_reports_errors_of_the_file_system_and_of_the_host() {
         let mount = Mount::new(&host, &MountOptions { session, ..MountOptions::default() }).unwrap();
         check(&mount.path(if writeback { "written-back" } else { "written" }));
     }
+}
+
+/// Loses what is written to it while the flag is set.
+struct Lossy(RamFs, Arc<AtomicBool>);
+
+impl Layer for Lossy {
+    type Inner = RamFs;
+
+    fn inner(&self) -> &RamFs {
+        &self.0
+    }
+
+    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
+        if self.1.load(Relaxed) { Err(Errno::EIO) } else { self.0.write(request, file, at, data) }
+    }
+}
+
+#[test]
+fn each_open_reports_an_error_of_writing_once() {
+    // The host's file system is this mount, whose kernel writes later: it notes that a write was lost for each open file.
+    let is_lossy = Arc::<AtomicBool>::default();
+    let session = SessionOptions { writeback: true, ..SessionOptions::default() };
+    let options = MountOptions { session, ..MountOptions::default() };
+    let lossy = Vfs::new(Lossy(RamFs::new(), is_lossy.clone()));
+    let Some(beside) = Mount::new(&lossy, &options) else { return };
+    File::create(beside.path("f")).unwrap();
+    let host = Vfs::new(HostFs::new(&beside.at, &HostOptions::default()).unwrap());
+    let context = host.context();
+    let open = |flags| context.open(Base::CWD, b"/f", flags, 0).unwrap();
+    let (one, two, reader) = (open(OpenFlags::RDWR), open(OpenFlags::WRONLY), open(OpenFlags::RDONLY));
+    let synced = |file: &vfs::OpenFile| file.sync(false);
+    assert_eq!([&one, &two, &reader].map(synced), [Ok(()); 3]);
+    is_lossy.store(true, Relaxed);
+    assert_eq!(one.write_at(0, b"lost"), Ok((4, 4)));
+    assert_eq!(synced(&one), Err(Errno::EIO));
+    is_lossy.store(false, Relaxed);
+    assert_eq!(synced(&one), Ok(()), "reported once");
+    assert_eq!([&two, &reader].map(synced), [Err(Errno::EIO); 2], "once by each open");
+    assert_eq!([&one, &two, &reader, &open(OpenFlags::RDONLY)].map(synced), [Ok(()); 4]);
 }

@@ -24,6 +24,7 @@ use vfs::SetAttr;
 /// assert_eq!(file.path(&ctx), Path::new("/moved"));
 /// assert_eq!(file.metadata()?.len(), 1000);
 /// file.sync_all()?;
+/// file.close()?; // A drop would lose an error.
 /// # Ok::<(), std::io::Error>(())
 /// ```
 impl File {
@@ -95,6 +96,16 @@ impl File {
     /// As for [`File::sync_all`].
     pub fn sync_data(&self) -> io::Result<()> {
         self.inner().sync(true).map_err(error)
+    }
+
+    /// Closes this handle, and returns the error of that, which a drop loses: `close(2)`. Some file systems write only now, a
+    /// network file system for instance. That need not reach permanent storage: [`File::sync_all`]. Clones stay open.
+    ///
+    /// # Errors
+    /// The file system's: `EDQUOT`, `ENOSPC`, `EIO`... The handle is closed in any case. None for a file that is not open for
+    /// writing.
+    pub fn close(self) -> io::Result<()> {
+        self.inner().flush().map_err(error)
     }
 
     fn set_attr(&self, set: &SetAttr) -> io::Result<()> {
