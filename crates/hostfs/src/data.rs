@@ -1,7 +1,7 @@
 //! Contents: open, read, write, storage.
 //!
 //! # What it is
-//! Each open of a file has a descriptor of its own ([`HostOpen`]). The record has one as well, for calls that come from no
+//! Each open of a file has its own descriptor ([`HostOpen`]). The record has one as well, for calls that come from no
 //! open: that of an open file, if there is one. After the release, a descriptor for reading stays in the record as long as the
 //! budget allows, and the next open takes it. One for writing is closed, as other programs may want to execute the file; not
 //! if nothing else changes the directory.

@@ -1,7 +1,7 @@
 //! Open files: the descriptor of each, and how many each user has.
 //!
 //! # What it is
-//! Each open of a file has a descriptor of its own, with the access and the flags that it was opened with. So the host
+//! Each open of a file has its own descriptor, with the access and the flags that it was opened with. So the host
 //! appends and writes through as that open asks for, and reports an error of writing once for each open: `fsync(2)`,
 //! `close(2)`.
 //!

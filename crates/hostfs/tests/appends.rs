@@ -81,7 +81,7 @@ fn an_append_ends_where_the_host_put_it() {
     assert_eq!(fs::read(source.path().join("log")).unwrap(), b"before one host two");
 }
 
-/// Set in a process that appends through a tree of its own: the directory, and the writer's name.
+/// Set in a process that appends through its own tree: the directory, and the writer's name.
 const PROCESS: &str = "LIGHTFOOT_TEST_APPENDS";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Each open of a file has a descriptor of its own on the host, with its flags.
+//! Each open of a file has its own descriptor on the host, with its flags.
 
 mod support;
 

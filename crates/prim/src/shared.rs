@@ -7,3 +7,6 @@ pub use std::sync::Arc;
 // One that loom does not follow: for values that are not sized, or have weak references. Two names for one type in
 // production.
 pub use std::sync::{Arc as PlainArc, Weak};
+
+/// A value of a type that only its owner knows. The same in the simulator.
+pub type AnyArc = PlainArc<dyn core::any::Any + Send + Sync>;

@@ -1,7 +1,7 @@
 //! A file system that wraps another one and keeps a ledger of its opens.
 //!
 //! # What it is
-//! A [`Ledger`] is a layer that gives each open a state of its own around the inner one's, and checks what comes back: each call
+//! A [`Ledger`] is a layer that gives each open its own state around the inner one's, and checks what comes back: each call
 //! about an open file has the state of an open of that file, with its flags, that was not released; each open is released once.
 //! It can refuse opens, and report an error of writing as the host does: to each open of the file once.
 //!

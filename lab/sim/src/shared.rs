@@ -8,6 +8,9 @@ use core::panic::Location;
 // As in `prim`, where loom follows only one of the two.
 pub use self::Arc as PlainArc;
 
+/// See `prim`'s. Not charged: its owner, a file system, makes it by `std`'s type.
+pub type AnyArc = std::sync::Arc<dyn core::any::Any + Send + Sync>;
+
 /// See `std`'s.
 pub struct Arc<T: ?Sized>(std::sync::Arc<T>);
 

@@ -41,7 +41,7 @@
 #[doc(inline)]
 pub use vfs::Opened;
 
-/// What a file system keeps for one open: nothing, a number, or a value of its own type.
+/// What a file system keeps for one open: nothing, a number, or a value whose type it knows.
 ///
 /// ```
 /// use lightfoot::fs::OpenState;

@@ -57,7 +57,7 @@ impl Invalidator {
         self.stale_entry(dir, name, false);
     }
 
-    /// The same, and the file that had the name was removed: observers are told so, if the entry was not stale before, and the
+    /// The same, and the file that had the name was removed: observers are notified of that, if the entry was not stale before, and the
     /// file had no other name and is not a directory.
     pub fn removed(&self, dir: u64, name: &[u8]) {
         self.stale_entry(dir, name, true);

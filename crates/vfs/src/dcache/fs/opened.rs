@@ -6,7 +6,7 @@ use crate::base::flags::OpenFlags;
 use crate::dcache::inode::Inode;
 use core::any::Any;
 use core::fmt;
-use prim::shared::PlainArc as Arc;
+use prim::shared::{AnyArc, PlainArc as Arc};
 use std::os::fd::OwnedFd;
 
 /// What a file system keeps for one open of a file. The VFS stores it and passes it to each call about that open ([`Open`]).
@@ -28,7 +28,7 @@ pub enum OpenState {
     /// A number, such as a handle of a server.
     Word(u64),
     /// A value of the file system's own type. The VFS drops it after [`FileSystem::release`](crate::FileSystem::release).
-    Shared(Arc<dyn Any + Send + Sync>),
+    Shared(AnyArc),
 }
 
 impl OpenState {
@@ -91,7 +91,7 @@ pub struct Open<'o> {
     /// The flags that it was opened with.
     pub flags: OpenFlags,
     /// What [`FileSystem::open`](crate::FileSystem::open) returned for it; [`OpenState::None`] where that is not called. A wrapper
-    /// with a state of its own passes on another one: [`Open::with_state`].
+    /// with its own state passes on another one: [`Open::with_state`].
     pub state: &'o OpenState,
 }
 
