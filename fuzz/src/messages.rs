@@ -55,6 +55,7 @@ pub fn run(data: &[u8]) {
         writeback: false,
         locks: flags & 1 != 0,
         no_open: flags & 2 != 0,
+        labels: flags & 8 != 0,
         max_nodes: 8,
         ..SessionOptions::default()
     };

@@ -86,6 +86,9 @@ pub struct SessionOptions {
     /// before). Only requests that create a file then name their user, so all others act as root once the kernel has checked
     /// them: only with [`Checks::Kernel`] and without [`shown`](Self::shown) owners.
     pub idmap: bool,
+    /// A security module of the kernel (SELinux, Smack) gives each new file a label, which is stored as an extended attribute, or the
+    /// file is not made (Linux 5.17). Default: `false`.
+    pub labels: bool,
     /// ACLs are obeyed (by the kernel, if it checks permissions), and can be read and set. Otherwise their calls fail with
     /// `EOPNOTSUPP`. Default: `true`.
     pub acl: bool,
@@ -106,6 +109,7 @@ impl Default for SessionOptions {
             locks: false,
             no_open: false,
             idmap: false,
+            labels: false,
             acl: true,
         }
     }

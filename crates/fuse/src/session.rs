@@ -18,6 +18,7 @@
 mod callers;
 mod files;
 mod inode_flags;
+mod labels;
 mod listing;
 mod lock_waits;
 mod locks;

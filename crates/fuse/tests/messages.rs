@@ -1,9 +1,9 @@
 //! Messages as bytes, without a kernel: each request gets one reply, whatever its bytes are.
 
 use fusedev::wire::abi::{
-    AttrOut, BatchForgetIn, CreateIn, CreateOut, Dirent, DirentPlus, EntryOut, ForgetIn, ForgetOne, GetxattrIn,
-    InHeader, LkIn, OpenIn, OpenOut, ReadIn, ReleaseIn, SetattrIn, SetxattrIn, WriteIn, WriteOut, fattr, fopen, opcode,
-    write,
+    AttrOut, BatchForgetIn, CreateIn, CreateOut, Dirent, DirentPlus, EntryOut, ExtHeader, ForgetIn, ForgetOne,
+    GetxattrIn, InHeader, LkIn, OpenIn, OpenOut, ReadIn, ReleaseIn, Secctx, SetattrIn, SetxattrIn, WriteIn, WriteOut,
+    fattr, fopen, opcode, write,
 };
 use fusedev::wire::{Body, Request};
 use lightfoot_fuse::{Channel, Gauge, MountOptions, Next, Session, SessionOptions, Transport};
@@ -393,4 +393,31 @@ fn any_bytes_get_one_reply_or_none() {
         assert!(replies.iter().all(|(unique, ..)| unique.to_ne_bytes() == bytes[8..16]), "{bytes:?}");
     }
     assert_eq!(server.session.metrics().get(Gauge::Panics), 0);
+}
+
+#[test]
+fn labels_come_with_the_request_that_makes_a_file() {
+    let session = SessionOptions { labels: true, ..SessionOptions::default() };
+    let mut server = Server::new(MountOptions { session, ..MountOptions::default() });
+    let label = [Secctx { size: 5, padding: 0 }.as_bytes(), b"security.x\0label"].concat();
+    let size = (size_of::<ExtHeader>() + label.len()) as u32;
+    assert_eq!(size % 8, 0);
+    let extension = [ExtHeader { size, kind: 1 }.as_bytes(), &label].concat();
+    let create = CreateIn { flags: 2, mode: 0o100_644, ..CreateIn::default() };
+    for (opcode, parts) in [
+        (opcode::MKNOD, [&[0; 16][..], b"a\0"]),
+        (opcode::MKDIR, [&[0; 8], b"b\0"]),
+        (opcode::SYMLINK, [b"c\0", b"to\0"]),
+        (opcode::CREATE, [create.as_bytes(), b"d\0"]),
+        (opcode::TMPFILE, [create.as_bytes(), b"/\0"]),
+    ] {
+        let mut bytes = message(opcode, 1, &[parts[0], parts[1], &extension]);
+        bytes[36..38].copy_from_slice(&((extension.len() / 8) as u16).to_ne_bytes());
+        let (_, replies) = server.send(&bytes);
+        let [(7, 0, body)] = &replies[..] else { panic!("{opcode}: {replies:?}") };
+        let (made, _) = EntryOut::read_from_prefix(body).unwrap();
+        let get = GetxattrIn { size: 100, padding: 0 };
+        let found = server.ask(opcode::GETXATTR, made.nodeid, &[get.as_bytes(), b"security.x\0"]);
+        assert_eq!(found, Ok(b"label".to_vec()), "{opcode}");
+    }
 }

@@ -14,6 +14,8 @@ mod durable;
 mod fallbacks;
 #[path = "mount/inode_flags.rs"]
 mod inode_flags;
+#[path = "mount/labels.rs"]
+mod labels;
 #[path = "mount/limits.rs"]
 mod limits;
 #[path = "mount/listed_inodes.rs"]

@@ -10,6 +10,8 @@ mod files;
 mod groups;
 #[path = "session/kernel.rs"]
 mod kernel;
+#[path = "session/labels.rs"]
+mod labels;
 #[path = "session/listing.rs"]
 mod listing;
 #[path = "session/locks.rs"]

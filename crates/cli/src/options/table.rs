@@ -30,7 +30,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
     MOUNT_TABLE.iter().chain(&SOURCE_TABLE)
 }
 
-static MOUNT_TABLE: [Row; 36] = [
+static MOUNT_TABLE: [Row; 37] = [
     Row {
         name: "ro",
         form: Switch {
@@ -231,6 +231,13 @@ static MOUNT_TABLE: [Row; 36] = [
         valid: &[Mount],
         default: "acl",
         help: "Obey POSIX ACLs. With noacl only modes count; not with allow_other.",
+    },
+    Row {
+        name: "security_ctx",
+        form: Switch { off: "", set: |s, on| s.mount.session.labels = on },
+        valid: &[Mount],
+        default: "off",
+        help: "Store the label that a security module (SELinux, Smack) gives each new file (Linux 5.17).",
     },
     Row {
         name: "no_open",

@@ -3,7 +3,7 @@
 use super::Transport;
 use super::convert::{self, caller};
 use super::trace::{Replied, escaped, line, node};
-use crate::session::{NameIn, NewMode};
+use crate::session::{Entry, NameIn, NewMode};
 use fusedev::wire::{Body, Operation, Request};
 use vfs::Errno;
 
@@ -19,16 +19,18 @@ impl Transport {
             }
             Operation::Mknod(new, name) => {
                 let made = session.mknod(&caller, parent, name, NewMode::new(new.mode, new.umask), new.rdev);
+                let made = self.labelled(request, name, made);
                 line!("MKNOD\t{parent}\t{}\t{}\t{}\t->\t{}", escaped(name), new.mode, new.rdev, node(&made));
                 made
             }
             Operation::Mkdir(new, name) => {
                 let made = session.mkdir(&caller, parent, name, NewMode::new(new.mode, new.umask));
+                let made = self.labelled(request, name, made);
                 line!("MKDIR\t{parent}\t{}\t->\t{}", escaped(name), node(&made));
                 made
             }
             Operation::Symlink(name, to) => {
-                let made = session.symlink(&caller, parent, name, to);
+                let made = self.labelled(request, name, session.symlink(&caller, parent, name, to));
                 line!("SYMLINK\t{parent}\t{}\t->\t{}", escaped(name), node(&made));
                 made
             }
@@ -41,6 +43,11 @@ impl Transport {
         };
         body.put_struct(&convert::entry(&entry?));
         Ok(())
+    }
+
+    /// A new file with the labels of the request.
+    fn labelled(&self, request: &Request<'_>, name: &[u8], made: Result<Entry, Errno>) -> Result<Entry, Errno> {
+        self.session.label(NameIn::new(request.header.nodeid, name), made?, request.extensions.labels.iter())
     }
 
     fn remove(&self, request: &Request<'_>) -> Result<(), Errno> {

@@ -55,6 +55,8 @@ pub(super) fn wanted(options: &MountOptions) -> InitFlags {
         ),
         // The directory's group comes with requests that make files, so that a caller's groups need not be looked for in `/proc`.
         (session.checks == Checks::Kernel, InitFlags::CREATE_SUPP_GROUP),
+        // Labels of security modules come with requests that make files, and are stored with them.
+        (session.labels, InitFlags::SECURITY_CTX),
         // Notices of names then only expire them.
         (true, InitFlags::HAS_EXPIRE_ONLY),
         (session.acl && session.checks == Checks::Kernel, InitFlags::POSIX_ACL),

@@ -118,10 +118,12 @@ structs! {
     /// The argument of the `ioctl(2)` that registers a backing file.
     BackingMap { fd: i32, flags: u32, padding: u64 } = 16;
     /// Before each extension of a request; `size` bytes with this struct, a multiple of 8. `kind` is `type` in C:
-    /// [`ext::GROUPS`] if [`SuppGroups`] follow.
+    /// [`ext::GROUPS`] if [`SuppGroups`] follow; up to 31 it is the number of [`Secctx`] that follow.
     ExtHeader { size: u32, kind: u32 } = 8;
     /// The groups follow, 4 bytes each.
     SuppGroups { nr_groups: u32 } = 4;
+    /// The name of an attribute and a zero follow, then its value, of `size` bytes, and zeros up to a multiple of 8.
+    Secctx { size: u32, padding: u32 } = 8;
     /// What the memory of a request over io_uring has besides header and struct. `payload_sz`: bytes of names and data, of
     /// the request or of the reply.
     UringEntInOut { flags: u64, commit_id: u64, payload_sz: u32, padding: u32, reserved: u64 } = 32;

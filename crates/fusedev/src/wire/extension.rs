@@ -7,28 +7,70 @@
 //! # Where it comes from
 //! `struct fuse_ext_header` in `linux/fuse.h`; `get_create_ext` in Linux's `fs/fuse/dir.c`.
 
-use super::abi::{ExtHeader, SuppGroups, ext};
+use super::abi::{ExtHeader, Secctx, SuppGroups, ext};
 use zerocopy::FromBytes;
 
 /// The extensions of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extensions {
+pub struct Extensions<'m> {
     /// The group of the directory, if it is a supplementary group of the caller: with
     /// [`InitFlags::CREATE_SUPP_GROUP`](super::init::InitFlags::CREATE_SUPP_GROUP).
     pub group: Option<u32>,
+    /// Extended attributes of the file: with [`InitFlags::SECURITY_CTX`](super::init::InitFlags::SECURITY_CTX).
+    pub labels: Labels<'m>,
 }
 
-impl Extensions {
+/// The largest kind of an extension that has labels: `FUSE_MAX_NR_SECCTX`.
+const MAX_LABELS: u32 = 31;
+
+/// Labels of security modules for a new file, as extended attributes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Labels<'m> {
+    count: u32,
+    bytes: &'m [u8],
+}
+
+impl<'m> Labels<'m> {
+    /// `None`: they do not fit into `bytes`.
+    fn parse(count: u32, bytes: &'m [u8]) -> Option<Self> {
+        let all = Self { count, bytes };
+        (all.iter().count() == count as usize).then_some(all)
+    }
+
+    /// Their names and values, one after the other.
+    pub fn iter(self) -> impl Iterator<Item = (&'m [u8], &'m [u8])> {
+        let mut rest = self.bytes;
+        (0..self.count).map_while(move |_| {
+            let (label, after) = label(rest)?;
+            rest = after;
+            Some(label)
+        })
+    }
+}
+
+/// The first label of `bytes`, and the bytes after it.
+fn label(bytes: &[u8]) -> Option<((&[u8], &[u8]), &[u8])> {
+    let (head, names) = Secctx::read_from_prefix(bytes).ok()?;
+    let end = names.iter().position(|byte| *byte == 0).filter(|end| *end != 0)?;
+    let (name, value) = (names.get(..end)?, names.get(end + 1..)?);
+    let value = value.get(..usize::try_from(head.size).ok()?)?;
+    let len = (size_of::<Secctx>() + end + 1 + value.len()).next_multiple_of(8);
+    Some(((name, value), bytes.get(len..)?))
+}
+
+impl<'m> Extensions<'m> {
     /// Reads all of `bytes`. `None`: they are malformed.
-    pub(super) fn parse(mut bytes: &[u8]) -> Option<Self> {
+    pub(super) fn parse(mut bytes: &'m [u8]) -> Option<Self> {
         let mut all = Self::default();
         while !bytes.is_empty() {
             let (header, _) = ExtHeader::read_from_prefix(bytes).ok()?;
             let size = usize::try_from(header.size).ok().filter(|size| size.is_multiple_of(8))?;
             let (extension, rest) = bytes.split_at_checked(size)?;
             let content = extension.get(size_of::<ExtHeader>()..)?;
-            if header.kind == ext::GROUPS {
-                all.group = group(content)?;
+            match header.kind {
+                ext::GROUPS => all.group = group(content)?,
+                count @ ..=MAX_LABELS => all.labels = Labels::parse(count, content)?,
+                _ => {}
             }
             bytes = rest;
         }

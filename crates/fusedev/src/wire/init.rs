@@ -50,6 +50,8 @@ bitflags::bitflags! {
         const HANDLE_KILLPRIV_V2 = 1 << 28;
         /// The upper half of the flags counts.
         const INIT_EXT = 1 << 30;
+        /// A request that makes a file has the labels of security modules.
+        const SECURITY_CTX = 1 << 32;
         /// A request that makes a file names the directory's group, if that is a supplementary one of the caller.
         const CREATE_SUPP_GROUP = 1 << 34;
         /// A notice may only expire a name.

@@ -26,7 +26,7 @@ pub struct Request<'m> {
     /// What the kernel requests.
     pub operation: Operation<'m>,
     /// What the kernel has appended.
-    pub extensions: Extensions,
+    pub extensions: Extensions<'m>,
 }
 
 /// An operation with its arguments. The node is in the header: the file, or the directory of the first name.

@@ -1,7 +1,7 @@
 //! Tests of [`super`]: round trips, and messages that are cut at each byte.
 
 use super::*;
-use crate::wire::abi::{ExtHeader, ext};
+use crate::wire::abi::{ExtHeader, Secctx, ext};
 
 const UNIQUE: u64 = 0x1122_3344_5566_7788;
 
@@ -170,7 +170,7 @@ fn extensions_are_read_and_unknown_ones_skipped() {
         let message = with_extensions(&parts);
         let request = Request::parse(&message).expect("a request");
         assert_eq!(request.operation, Operation::Mkdir(MkdirIn::default(), b"dir"));
-        assert_eq!(request.extensions, Extensions { group: expected });
+        assert_eq!(request.extensions.group, expected);
     }
 }
 
@@ -190,6 +190,57 @@ fn extensions_whose_lengths_lie_are_malformed() {
         [head(16, ext::GROUPS), numbers(u32::MAX, 7)].concat(),
         // A good one before a bad one.
         [head(16, ext::GROUPS), numbers(1, 7), head(9, 33)].concat(),
+    ];
+    for bytes in &all {
+        assert_eq!(Request::parse(&with_extensions(&[bytes])), Err(Malformed::Request(UNIQUE)), "{bytes:?}");
+    }
+}
+
+/// A label, with zeros up to a multiple of 8 bytes.
+fn label(name: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut bytes = [Secctx { size: value.len() as u32, padding: 0 }.as_bytes(), name, b"\0", value].concat();
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes
+}
+
+#[test]
+fn labels_of_security_modules_are_read() {
+    type Pairs = &'static [(&'static [u8], &'static [u8])];
+    let all: [Pairs; 5] = [
+        &[],
+        &[(b"security.selinux", b"system_u:object_r:tmp_t:s0\0")],
+        &[(b"security.a", b"")],
+        &[(b"security.a", b"1234567"), (b"security.b", b"12345678"), (b"security.c", b"\0")],
+        &[(b"x" as &[u8], b"1" as &[u8]); 31],
+    ];
+    for pairs in all {
+        let content: Vec<_> = pairs.iter().map(|(name, value)| label(name, value)).collect();
+        let content: Vec<_> = content.iter().map(Vec::as_slice).collect();
+        let labels = extension(pairs.len() as u32, &content);
+        let group = extension(ext::GROUPS, &[&1u32.to_ne_bytes(), &7u32.to_ne_bytes()]);
+        for parts in [[&labels[..], &group], [&group, &labels]] {
+            let message = with_extensions(&parts);
+            let request = Request::parse(&message).expect("a request");
+            assert_eq!(request.extensions.labels.iter().collect::<Vec<_>>(), pairs);
+            assert_eq!(request.extensions.group, Some(7));
+        }
+    }
+}
+
+#[test]
+fn labels_whose_lengths_lie_are_malformed() {
+    let good = label(b"security.a", b"value");
+    let with_size = |size: u32| [&size.to_ne_bytes()[..], &good[4..]].concat();
+    let all = [
+        // More than there are; no end of the name; no name; longer than the extension.
+        extension(2, &[&good]),
+        extension(31, &[]),
+        extension(1, &[&[1; 16]]),
+        extension(1, &[&label(b"", b"value")]),
+        extension(1, &[&with_size(14)]),
+        extension(1, &[&with_size(u32::MAX)]),
+        extension(1, &[&good[..8]]),
+        extension(2, &[&good, &with_size(1000)]),
     ];
     for bytes in &all {
         assert_eq!(Request::parse(&with_extensions(&[bytes])), Err(Malformed::Request(UNIQUE)), "{bytes:?}");
