@@ -78,7 +78,7 @@ pub struct SessionOptions {
     /// Locks of `fcntl(2)` and `flock(2)` are taken in the tree, where its other users see them. Otherwise the kernel keeps the
     /// locks of this mount, as it does those of `flock(2)` with [`no_open`](Self::no_open).
     pub locks: bool,
-    /// The kernel sends no OPEN and RELEASE and reads and writes by node, which saves two requests for each open. For file
+    /// The kernel sends no OPEN and RELEASE, also of directories, and reads and writes by node, which saves two requests for each open. For file
     /// systems without [`vfs::FsTraits::wants_opens`]. The caller of a write is then unknown, so each write clears
     /// set-id bits.
     pub no_open: bool,

@@ -42,6 +42,7 @@ use fusedev::wire::{Body, Malformed, Operation, Request};
 use passthrough::Backings;
 use reply::Reply;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use trace::line;
 use vfs::Errno;
 
@@ -55,6 +56,8 @@ pub struct Transport {
     session: Arc<Session>,
     /// The only user who may send requests; `None`: all.
     only: Option<u32>,
+    /// The kernel lists directories without opening them.
+    refuses_opendir: AtomicBool,
     backings: Backings,
 }
 
@@ -72,7 +75,7 @@ impl Transport {
     #[must_use]
     pub fn new(session: Arc<Session>, options: &MountOptions) -> Self {
         let only = (!options.allow_other).then(|| rustix::process::geteuid().as_raw());
-        Self { session, only, backings: Backings::default() }
+        Self { session, only, refuses_opendir: AtomicBool::new(false), backings: Backings::default() }
     }
 
     /// Serves one message, and replies through `channel`; some replies come later, from another thread. `body` is memory that
@@ -134,6 +137,12 @@ impl Transport {
             }
         }
         Next::More
+    }
+
+    /// Whether OPENDIR is refused with ENOSYS, after which the kernel lists directories by their nodes.
+    pub(crate) fn refuse_opendir(&self, refuses: bool) {
+        // Relaxed: a flag by itself, set before the first request.
+        self.refuses_opendir.store(refuses, Relaxed);
     }
 
     /// Ends the session: the connection is over.

@@ -22,6 +22,8 @@ mod limits;
 mod listed_inodes;
 #[path = "mount/lock_waits.rs"]
 mod lock_waits;
+#[path = "mount/no_open.rs"]
+mod no_open;
 #[path = "mount/panics.rs"]
 mod panics;
 #[path = "mount/requests.rs"]

@@ -4,15 +4,17 @@ use super::Transport;
 use super::contents::longest;
 use super::convert::{self, caller};
 use super::trace::{Replied, escaped, line};
-use crate::session::{Caller, Listed, Unlisted};
+use crate::session::{Caller, Listed, Session, Unlisted};
 use fusedev::wire::abi::{Attr, Dirent, EntryOut, FSYNC_DATA, OpenOut, ReadIn, fopen};
 use fusedev::wire::{Body, Operation, Request};
+use std::sync::atomic::Ordering::Relaxed;
 use vfs::{Errno, Want};
 
 impl Transport {
     pub(super) fn answer_directory(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
         let (session, caller, node) = (&self.session, caller(request), request.header.nodeid);
         match request.operation {
+            Operation::Opendir(_) if self.refuses_opendir.load(Relaxed) => Err(Errno::ENOSYS),
             Operation::Opendir(_) => {
                 let opened = session.opendir(&caller, node);
                 line!("OPENDIR\t{node}\t->\t{}", Replied(opened));
@@ -22,18 +24,34 @@ impl Transport {
                 body.put_struct(&OpenOut { fh, open_flags: cached | kept, backing_id: 0 });
                 Ok(())
             }
-            Operation::Readdir(read) => session.readdir(read.fh, read.offset, Want::NAMES, &mut |listed| {
-                body.put_dirent(longest(read.size), dirent(listed, listed.ino), listed.name)
-            }),
-            Operation::Readdirplus(read) => self.list_entries(&caller, &read, body),
+            Operation::Readdir(read) => {
+                let directory = self.directory(&caller, node, read.fh)?;
+                session.readdir(directory.handle, read.offset, Want::NAMES, &mut |listed| {
+                    body.put_dirent(longest(read.size), dirent(listed, listed.ino), listed.name)
+                })
+            }
+            Operation::Readdirplus(read) => {
+                let directory = self.directory(&caller, node, read.fh)?;
+                self.list_entries(&caller, &ReadIn { fh: directory.handle, ..read }, body)
+            }
             Operation::Releasedir(release) => {
                 line!("RELEASEDIR\t{}", release.fh);
                 session.releasedir(release.fh);
                 Ok(())
             }
-            Operation::Fsyncdir(fsync) => session.fsyncdir(fsync.fh, fsync.fsync_flags & FSYNC_DATA != 0),
+            Operation::Fsyncdir(fsync) => {
+                let directory = self.directory(&caller, node, fsync.fh)?;
+                session.fsyncdir(directory.handle, fsync.fsync_flags & FSYNC_DATA != 0)
+            }
             _ => Err(Errno::ENOSYS),
         }
+    }
+
+    /// The open directory of a request. Without opens of directories, one that is opened for this request.
+    fn directory(&self, caller: &Caller, node: u64, handle: u64) -> Result<Directory<'_>, Errno> {
+        let is_opened_here = handle == 0 && self.refuses_opendir.load(Relaxed);
+        let handle = if is_opened_here { self.session.opendir(caller, node)? } else { handle };
+        Ok(Directory { session: &self.session, handle, is_opened_here })
     }
 
     /// Fills a reply to READDIRPLUS with names and their entries.
@@ -69,6 +87,21 @@ impl Transport {
             }
             has_room
         })
+    }
+}
+
+/// See [`Transport::directory`].
+struct Directory<'s> {
+    session: &'s Session,
+    handle: u64,
+    is_opened_here: bool,
+}
+
+impl Drop for Directory<'_> {
+    fn drop(&mut self) {
+        if self.is_opened_here {
+            self.session.releasedir(self.handle);
+        }
     }
 }
 

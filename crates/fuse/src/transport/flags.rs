@@ -44,6 +44,8 @@ pub(super) fn wanted(options: &MountOptions) -> InitFlags {
         // FUSE_ATOMIC_O_TRUNC is not requested: with it, the kernel sends `O_TRUNC` with OPEN before it checks whether the file is
         // being executed, so an open that fails with ETXTBSY has emptied the running program.
         (session.no_open, InitFlags::NO_OPEN_SUPPORT),
+        // The kernel then caches every listing until the directory changes.
+        (session.no_open && !session.ttls.entry.is_zero(), InitFlags::NO_OPENDIR_SUPPORT),
         // Node numbers end with FORGET, so a handle of name_to_handle_at(2) would fail with ESTALE once the kernel has dropped the
         // file from its cache. With this, the kernel gives no handles: EOPNOTSUPP.
         (true, InitFlags::NO_EXPORT_SUPPORT),

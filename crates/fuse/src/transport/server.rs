@@ -277,6 +277,7 @@ fn accept(
         tracing::warn!("this kernel has no timeouts of requests: they come with Linux 6.15");
     }
     transport.session.note_expiry(offered.contains(InitFlags::HAS_EXPIRE_ONLY));
+    transport.refuse_opendir((offered & wanted).contains(InitFlags::NO_OPENDIR_SUPPORT));
     transport.session.note_groups((offered & wanted).contains(InitFlags::CREATE_SUPP_GROUP));
     tracing::debug!(
         minor = asked.minor,

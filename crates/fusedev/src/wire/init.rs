@@ -46,6 +46,8 @@ bitflags::bitflags! {
         const MAX_PAGES = 1 << 22;
         /// Bodies of symbolic links are cached.
         const CACHE_SYMLINKS = 1 << 23;
+        /// OPENDIR may be refused for good: ENOSYS.
+        const NO_OPENDIR_SUPPORT = 1 << 24;
         /// The server clears set-id bits.
         const HANDLE_KILLPRIV_V2 = 1 << 28;
         /// The upper half of the flags counts.

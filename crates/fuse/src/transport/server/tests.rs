@@ -1,9 +1,10 @@
 //! A kernel that is a socket: INIT, several threads, and the end.
 
 use super::*;
+use crate::options::{SessionOptions, Ttls};
 use crate::session::Session;
 use crate::transport::KernelSender;
-use fusedev::wire::abi::{InitOut, InterruptIn, MINOR, OutHeader, SetattrIn, fattr, opcode};
+use fusedev::wire::abi::{FsyncIn, InitOut, InterruptIn, MINOR, OpenOut, OutHeader, ReadIn, SetattrIn, fattr, opcode};
 use fusedev::wire::extension::Extensions;
 use ramfs::RamFs;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -217,4 +218,41 @@ fn a_mount_of_another_user_than_root_takes_times_that_the_kernel_flushes_as_root
     let operation = Operation::Interrupt(InterruptIn::default());
     let interrupt = Request { header: InHeader::default(), operation, extensions: Extensions::default() };
     assert!(transport.may_send(&interrupt), "the kernel sends it for all users");
+}
+
+#[test]
+fn without_opens_directories_are_listed_by_their_nodes() {
+    for (ttl, is_refused) in [(1, true), (0, false)] {
+        let session =
+            SessionOptions { no_open: true, ttls: Ttls::all(Duration::from_secs(ttl)), ..SessionOptions::default() };
+        let options = MountOptions { session, ..MountOptions::default() };
+        let (kernel, device) = Kernel::new();
+        kernel.send(opcode::INIT, 1, &init(7, 45));
+        let (session, server) = negotiate(device, &options);
+        let server = server.expect("a server");
+        let out = InitOut::read_from_bytes(&kernel.receive().1).expect("a struct");
+        assert_eq!(init::taken(&out).contains(InitFlags::NO_OPENDIR_SUPPORT), is_refused);
+        let running = thread::spawn(move || server.run(|| {}));
+        let ask = |opcode, arguments: &[u8]| {
+            kernel.send(opcode, 2, arguments);
+            kernel.receive()
+        };
+        assert_eq!(ask(opcode::MKDIR, &[&[0; 8][..], b"name\0"].concat()).0.error, 0);
+        let (opened, body) = ask(opcode::OPENDIR, &[0; 8]);
+        assert_eq!(opened.error, if is_refused { -Errno::NOSYS.raw_os_error() } else { 0 });
+        let fh = if is_refused { 0 } else { OpenOut::read_from_bytes(&body).expect("a struct").fh };
+        let read = ReadIn { fh, size: 4000, ..ReadIn::default() };
+        for opcode in [opcode::READDIR, opcode::READDIRPLUS] {
+            let (header, listed) = ask(opcode, read.as_bytes());
+            let has_name = listed.windows(4).any(|part| part == b"name");
+            assert!(header.error == 0 && has_name, "{opcode}: {header:?}");
+        }
+        assert_eq!(ask(opcode::FSYNCDIR, FsyncIn { fh, ..FsyncIn::default() }.as_bytes()).0.error, 0);
+        assert_eq!(session.open_handles(), usize::from(!is_refused));
+        // Without a flag of INIT a handle of nothing is bad.
+        let bad = ask(opcode::READDIR, ReadIn { fh: if is_refused { 7 } else { 0 }, ..read }.as_bytes()).0;
+        assert_eq!(bad.error, -Errno::BADF.raw_os_error());
+        drop(kernel);
+        running.join().expect("no panic").expect("no error");
+    }
 }
