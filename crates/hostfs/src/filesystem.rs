@@ -9,8 +9,8 @@ use crate::shared::Shared;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{
-    Allocate, Attr, Errno, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode, NextNames, Open,
-    OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
+    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode, NextNames,
+    Open, OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
 };
 
 /// A host directory as a file system; see the [crate documentation](crate).
@@ -94,6 +94,18 @@ impl FileSystem for HostFs {
 
     fn lookup(&self, _request: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         self.shared.lookup(dir, name)
+    }
+
+    fn id(&self, inode: &Inode) -> Option<FileId> {
+        self.shared.id(inode)
+    }
+
+    fn by_id(&self, _: &Request, id: &FileId) -> Result<NewInode, Errno> {
+        self.shared.by_id(id)
+    }
+
+    fn parent(&self, _: &Request, id: &FileId) -> Result<(FileId, Box<[u8]>), Errno> {
+        self.shared.parent(id)
     }
 
     fn read_link(&self, _request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno> {

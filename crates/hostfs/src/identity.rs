@@ -44,6 +44,11 @@ impl Identities {
         self.dev
     }
 
+    /// Whether a file keeps its time of birth.
+    pub(crate) fn has_btime(&self) -> bool {
+        self.has_btime
+    }
+
     /// The node of a file, if no other file has it already.
     pub(crate) fn node(&self, stat: &Statx) -> u64 {
         let born = birth(stat).filter(|_| self.has_btime).unwrap_or(0);

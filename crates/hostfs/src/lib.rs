@@ -81,7 +81,7 @@
 //! 4. `watches` (inotify), `settling` (files whose events may be own ones)
 //! 5. `shared` (the state that all parts share)
 //! 6. `descriptors` (from a record to a descriptor), `change` (a change by this file system)
-//! 7. `attributes`, `create`, `data`, `events` (changes by other programs), `listing`, `names`
+//! 7. `attributes`, `create`, `data`, `events` (changes by other programs), `ids`, `listing`, `names`
 //! 8. `handle`, `filesystem` (the trait)
 //!
 //! # How it is locked
@@ -108,6 +108,7 @@ mod filesystem;
 mod handle;
 mod host;
 mod identity;
+mod ids;
 mod listing;
 mod names;
 mod node;

@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) daemon: Daemon,
     /// Whether the source's file system has ACLs.
     pub(crate) has_acls: bool,
+    /// Whether files are found again by the host's handles.
+    pub(crate) has_handles: bool,
     /// Whether the source's file system is on this machine.
     pub(crate) is_local: bool,
     excluded: RwLock<Vec<u64>>,
@@ -100,6 +102,7 @@ impl Shared {
             watches,
             daemon: Daemon::new(options.ownership)?,
             has_acls: system::has_acls(&root_fd),
+            has_handles: system::has_handles(&root_fd),
             is_local: host::is_local(kind),
             root_fd,
             excluded: RwLock::default(),
@@ -319,6 +322,6 @@ impl Shared {
 }
 
 /// A time in nanoseconds.
-fn nanoseconds(time: core::time::Duration) -> u64 {
+pub(crate) fn nanoseconds(time: core::time::Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -57,8 +57,14 @@ pub(crate) enum Call {
     Make,
     Mkdir,
     Mknod,
+    /// `name_to_handle_at(2)`.
+    NameToHandle,
     /// `open(2)`, `openat(2)`, `openat2(2)` of a file that exists.
     Open,
+    /// `open_by_handle_at(2)`.
+    OpenByHandle,
+    /// Both, to find out whether the process may.
+    ProbeHandles,
     /// `openat2(2)`, to find out whether the host has it.
     ProbeOpenat2,
     /// `fgetxattr(2)`, to find out whether the host has ACLs.

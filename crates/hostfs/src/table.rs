@@ -162,6 +162,24 @@ impl Table {
         self.get(id)
     }
 
+    /// The record of a file that was found without a name; makes one if there is none.
+    pub(crate) fn note_found(&self, identities: &Identities, stat: &Statx) -> Arc<Node> {
+        let mut id = identities.node(stat);
+        loop {
+            match self.shard(id).lock().entry(id) {
+                Entry::Vacant(vacant) => {
+                    let nowhere = NameAt { dir: 0, name: b"" };
+                    return vacant.insert(Arc::new(Node::new(id, stat.stx_ino, false, nowhere))).clone();
+                }
+                Entry::Occupied(found) if found.get().ino == stat.stx_ino => {
+                    found.get().state().life = Life::Used;
+                    return found.get().clone();
+                }
+                Entry::Occupied(_) => id = id.wrapping_add(1).max(1),
+            }
+        }
+    }
+
     /// Adds a record.
     pub(crate) fn add(&self, node: Arc<Node>) {
         self.shard(node.id).lock().insert(node.id, node);

@@ -28,10 +28,20 @@ fn passes_below(parent: &Path, options: &HostOptions) {
         let dir = support::dir_in(parent);
         let fs = HostFs::new(&dir, options).unwrap();
         let hand = Hand(dir.path().to_path_buf());
+        let again = {
+            let (source, options) = (dir.path().to_path_buf(), options.clone());
+            move || HostFs::new(&source, &options).unwrap()
+        };
         dirs.lock().unwrap().push(dir);
-        if options.policy == Revalidate::Always { Subject::with_outside(fs, hand) } else { fs.into() }
+        let subject: Subject =
+            if options.policy == Revalidate::Always { Subject::with_outside(fs, hand) } else { fs.into() };
+        // That case fills a cache, which takes a second on a disk.
+        let is_plain = *options == HostOptions { policy: options.policy, ..HostOptions::default() };
+        if is_plain && parent.starts_with("/dev/shm") { subject.restarting(again) } else { subject }
     };
-    let report = testkit::run(make, Features::all());
+    // The process must be allowed to open files by handles.
+    let ids = rustix::process::geteuid().is_root();
+    let report = testkit::run(make, Features { ids, ..Features::all() });
     let mut failed = report.failed();
     // This case changes owners, which needs a root process.
     if !rustix::process::geteuid().is_root() {

@@ -27,6 +27,7 @@ pub mod clock;
 pub mod cpu;
 pub mod descriptor;
 pub mod era;
+pub mod file_handle;
 pub mod hint;
 pub mod lockstat;
 pub mod mem;

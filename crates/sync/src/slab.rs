@@ -349,7 +349,7 @@ impl<T: Item> Slab<T> {
         }
     }
 
-    /// The number of an item of this slab, by which [`Slab::numbered`] finds it. It stays the same for all users of the item.
+    /// The number of an item of this slab, by which [`Slab::numbered`] finds it. It never changes.
     ///
     /// # Panics
     /// If the item is not one of this slab.

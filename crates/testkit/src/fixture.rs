@@ -104,7 +104,7 @@ impl Fixture {
         self.outside.0.as_deref()
     }
 
-    /// Another tree over the same storage, as after a restart, whose cache has this budget; `None`: the subject cannot begin
+    /// A second tree over the same storage, as after a restart, whose cache has this budget; `None`: the subject cannot begin
     /// again.
     #[must_use]
     pub fn restarted(&self, budget: Budget) -> Option<Vfs> {

@@ -12,10 +12,14 @@ fn hold(at: &Context, path: &str) -> OwnedPlace {
     at.hold(Base::CWD, path.as_bytes(), false).unwrap()
 }
 
+fn handle_of(at: &Context, path: &str) -> FileHandle {
+    at.handle_of(&hold(at, path)).unwrap()
+}
+
 /// A store, the handle of one of its files, and a tree over the store that has not seen the file.
 fn unseen(paths: &[&str], path: &str) -> (Store, FileHandle, Vfs) {
     let store = Store::with_paths(paths);
-    let handle = hold(&store.tree().context(), path).handle().unwrap();
+    let handle = handle_of(&store.tree().context(), path);
     let vfs = store.tree();
     (store, handle, vfs)
 }
@@ -106,8 +110,8 @@ fn a_handle_and_a_name_lead_to_one_inode() {
 fn what_lies_outside_of_the_mount_or_the_root_is_not_found() {
     let paths = &["in/", "in/d/", "in/f", "out/", "out/d/", "out/f", "at/"];
     let (store, _, vfs) = unseen(paths, "/in");
-    let handles = |at: &Context| paths.map(|path| hold(at, &format!("/{path}")).handle().unwrap());
-    let handles = handles(&store.tree().context());
+    let all = store.tree().context();
+    let handles = paths.map(|path| handle_of(&all, &format!("/{path}")));
     let inside = |at: &Context, from: &OwnedPlace| handles.map(|handle| at.hold_handle(from, &handle).is_ok());
     let at = vfs.context();
     at.bind(PathAt::cwd(b"/in"), PathAt::cwd(b"/at"), MountFlags::RDONLY, false).unwrap();
@@ -134,7 +138,7 @@ fn threads_that_move_and_hold_find_each_file() {
     let seen = store.tree().context();
     let handles = ["/a/d/e", "/a/d/e/f", "/l"].map(|path| {
         let held = hold(&seen, path);
-        (held.handle().unwrap(), held.attr().unwrap().ino)
+        (seen.handle_of(&held).unwrap(), held.attr().unwrap().ino)
     });
     let vfs = store.tree();
     let is_over = AtomicBool::new(false);

@@ -4,6 +4,7 @@
 
 use super::{Call, call, restarted};
 use core::mem::MaybeUninit;
+use prim::file_handle;
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, RawDirEntry, ResolveFlags, SeekFrom, StatFs, Statx, StatxFlags};
 use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -46,6 +47,25 @@ pub(crate) fn has_openat2(dir: BorrowedFd<'_>, resolve: ResolveFlags) -> bool {
 /// `statx(2)`.
 pub(crate) fn statx(dir: BorrowedFd<'_>, name: &[u8], flags: AtFlags, fields: StatxFlags) -> Result<Statx, HostErrno> {
     restarted(Call::Statx, || rustix::fs::statx(dir, name, flags, fields))
+}
+
+/// The host's handle of a file: `name_to_handle_at(2)`.
+pub(crate) fn name_to_handle(fd: BorrowedFd<'_>) -> Result<(i32, Vec<u8>), HostErrno> {
+    restarted(Call::NameToHandle, || file_handle::name_to_handle(fd))
+}
+
+/// Opens a file by its handle, on the file system of `mount`: `open_by_handle_at(2)`.
+pub(crate) fn open_by_handle(mount: &OwnedFd, handle: (i32, &[u8]), flags: OFlags) -> Result<OwnedFd, HostErrno> {
+    restarted(Call::OpenByHandle, || file_handle::open_by_handle(mount.as_fd(), handle, flags))
+}
+
+/// Whether the process may open files by handles.
+pub(crate) fn has_handles(dir: &OwnedFd) -> bool {
+    let tried = restarted(Call::ProbeHandles, || {
+        let (kind, bytes) = file_handle::name_to_handle(dir.as_fd())?;
+        file_handle::open_by_handle(dir.as_fd(), (kind, &bytes), OFlags::PATH)
+    });
+    tried.is_ok()
 }
 
 /// `fstatfs(2)`.

@@ -68,19 +68,17 @@ impl FileHandle {
     }
 }
 
-impl OwnedPlace {
-    /// The handle of the file, which [`Context::hold_handle`] takes: `name_to_handle_at(2)`.
+impl Context {
+    /// The handle of `held`, which [`Context::hold_handle`] takes: `name_to_handle_at(2)`. Needs no permission.
     ///
     /// # Errors
     /// `EOPNOTSUPP`: its file system has no ids of files.
-    pub fn handle(&self) -> Result<FileHandle, Errno> {
-        let (sb, inode) = (self.sb(), self.inode()?);
+    pub fn handle_of(&self, held: &OwnedPlace) -> Result<FileHandle, Errno> {
+        let (sb, inode) = (held.sb(), held.inode()?);
         let id = sb.fs().id(inode).ok_or(Errno::EOPNOTSUPP)?;
         Ok(FileHandle { slot: if sb.inodes.is_kept() { 0 } else { sb.slot_number(inode) }, id })
     }
-}
 
-impl Context {
     /// The file with this handle, seen through the mount of `at`, which is any place of it: `open_by_handle_at(2)` with `O_PATH`.
     /// [`Context::open_held`] opens it. No permission is checked, for which the caller needs
     /// [`DAC_READ_SEARCH`](Capabilities::DAC_READ_SEARCH). What lies outside of the mount, or on that mount outside of the context's

@@ -1,0 +1,386 @@
+//! Ids: files that are found again without their names, also after a restart.
+//!
+//! # What it is
+//! An id has the host's handle of the file, its time of birth, and of a file that is not a directory also the handle of the directory
+//! where it was found last. Where the host has no handles, or the process may not open by them (`CAP_DAC_READ_SEARCH`), there are
+//! no ids. Files of other devices below the source have none either.
+//!
+//! A handle leads to any file of the host's file system. So what it opened is used only if it lies below the source *now*:
+//! 1. A directory: by `..`, step by step, to the source.
+//! 2. Another file: by a name that leads to it below the source, which is looked for at its recorded place, in the directory of the
+//!    id, at the path that the kernel has for it, and at last in all directories. That takes long in a large tree: it happens to a
+//!    file that was moved to another directory since the id was made, has no record, and is not in the kernel's cache; to one that
+//!    lost one of several names; and to one that lies outside.
+//!
+//! A file found so is kept open while the VFS has it, since it may have another name than the recorded one.
+//!
+//! # Limitations
+//! The search misses a file in a directory that moves meanwhile: `ESTALE`.
+//!
+//! If the VFS has no room for a file that was found, the file stays open until its name is looked up.
+//!
+//! # How it is locked
+//! No lock is held during a call to the host.
+//!
+//! # Where it comes from
+//! `name_to_handle_at(2)`; `subtree_check` of NFS servers, `exports(5)`; own code.
+
+use crate::descriptors::Place;
+use crate::errno::errno;
+use crate::host::{self, ProcPath};
+use crate::identity::{birth, dev_of};
+use crate::options::{AccessTimes, Revalidate};
+use crate::shared::{Shared, nanoseconds};
+use crate::system;
+use core::mem::MaybeUninit;
+use rustix::fs::{FileType, OFlags, Statx};
+use rustix::io::Errno as HostErrno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use vfs::{Errno, FileId, Inode, NewInode, PATH_MAX, S_IFDIR, S_IFMT, Valid};
+
+/// The first byte of each id.
+const VERSION: u8 = 1;
+
+/// The deepest nesting of directories; more means that they move all the time.
+const MAX_DEPTH: usize = 1 << 16;
+
+/// Attempts to open by a handle after `ENOMEM`.
+const NOMEM_TRIES: usize = 100;
+
+/// Bytes of one read of a directory.
+const PIECE: usize = 32 << 10;
+
+/// A handle of the host.
+#[derive(Clone, Copy)]
+struct Handle<'a> {
+    kind: u8,
+    bytes: &'a [u8],
+}
+
+/// An entry of a directory: its name, inode number and type.
+type Listed = (Box<[u8]>, u64, FileType);
+
+/// What an id says.
+struct Parts<'a> {
+    own: Handle<'a>,
+    born: i64,
+    /// The directory where the file was found.
+    dir: Option<Handle<'a>>,
+}
+
+/// A file that a handle led to.
+struct Found {
+    fd: OwnedFd,
+    stat: Statx,
+}
+
+impl Found {
+    fn is_dir(&self) -> bool {
+        u32::from(self.stat.stx_mode) & S_IFMT == S_IFDIR
+    }
+
+    fn is(&self, other: &Statx) -> bool {
+        is_same(&self.stat, other)
+    }
+}
+
+/// Whether both are attributes of one file.
+fn is_same(one: &Statx, other: &Statx) -> bool {
+    one.stx_ino == other.stx_ino && dev_of(one) == dev_of(other) && birth(one) == birth(other)
+}
+
+impl<'a> Handle<'a> {
+    /// Takes one off the beginning of `bytes`.
+    fn take(bytes: &mut &'a [u8]) -> Option<Self> {
+        let (&[kind, len], rest) = bytes.split_first_chunk()?;
+        let (own, rest) = rest.split_at_checked(len.into())?;
+        *bytes = rest;
+        Some(Self { kind, bytes: own })
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// # Errors
+    /// `ESTALE`: this is not an id of a host directory.
+    fn of(id: &'a FileId) -> Result<Self, Errno> {
+        let parse = || {
+            let mut rest = id.as_bytes().strip_prefix(&[VERSION])?;
+            let born;
+            (born, rest) = rest.split_first_chunk()?;
+            let own = Handle::take(&mut rest)?;
+            let dir = if rest.is_empty() { None } else { Some(Handle::take(&mut rest)?) };
+            rest.is_empty().then_some(Self { own, born: i64::from_le_bytes(*born), dir })
+        };
+        parse().ok_or(Errno::ESTALE)
+    }
+}
+
+impl Shared {
+    /// See [`vfs::FileSystem::id`].
+    pub(crate) fn id(&self, inode: &Inode) -> Option<FileId> {
+        let node = self.node(inode).ok().filter(|node| self.has_handles && !node.is_elsewhere)?;
+        let fd = self.path_fd(node).ok()?;
+        let found = host::stat_fd(fd.as_fd()).ok()?;
+        let is_dir = u32::from(found.stx_mode) & S_IFMT == S_IFDIR;
+        let place = if is_dir { None } else { self.place(node).ok().flatten() };
+        self.id_of(fd.as_fd(), &found, place.as_ref().map(|place| place.dir.as_fd()))
+    }
+
+    fn id_of(&self, fd: BorrowedFd<'_>, stat: &Statx, dir: Option<BorrowedFd<'_>>) -> Option<FileId> {
+        let mut bytes = vec![VERSION];
+        bytes.extend(self.born(stat).to_le_bytes());
+        bytes.extend(handle_bytes(fd)?);
+        // Without it where there is no room.
+        let dir = dir.and_then(handle_bytes).filter(|dir| bytes.len() + dir.len() <= FileId::MAX);
+        bytes.extend(dir.into_iter().flatten());
+        FileId::new(&bytes).ok()
+    }
+
+    /// When a file was made, where the host keeps that.
+    fn born(&self, stat: &Statx) -> i64 {
+        birth(stat).filter(|_| self.identities.has_btime()).unwrap_or(0)
+    }
+
+    /// See [`vfs::FileSystem::by_id`].
+    pub(crate) fn by_id(&self, id: &FileId) -> Result<NewInode, Errno> {
+        let parts = Parts::of(id)?;
+        let found = self.open_id(&parts)?;
+        let attr = self.identities.attr(&found.stat);
+        let valid = match self.options.policy {
+            Revalidate::Exclusive => Valid::UntilInvalidated,
+            Revalidate::Always => Valid::For(0),
+            Revalidate::Ttl(ttl) => Valid::For(nanoseconds(ttl)),
+        };
+        let mut new = NewInode { node: self.identities.node(&found.stat), attr, valid, ..NewInode::default() };
+        if found.is_dir() {
+            self.check_inside(&found)?;
+            if self.applies_acls() {
+                host::read_acls(&found.fd, b".", &mut new);
+            }
+            return Ok(new);
+        }
+        let place = self.place_of(&found, parts.dir)?;
+        if self.applies_acls() && attr.kind() != vfs::S_IFLNK {
+            host::read_acls(&place.dir, &place.name, &mut new);
+        }
+        let Found { fd, stat } = found;
+        let node = self.table.note_found(&self.identities, &stat);
+        drop(self.keep_path(&node, fd));
+        let mut state = node.state();
+        // One that the VFS has already is reached as before.
+        state.is_pinned |= !state.is_attached() && state.fds() != 0;
+        new.node = node.id;
+        Ok(new)
+    }
+
+    /// See [`vfs::FileSystem::parent`].
+    pub(crate) fn parent(&self, id: &FileId) -> Result<(FileId, Box<[u8]>), Errno> {
+        let parts = Parts::of(id)?;
+        let found = self.open_id(&parts)?;
+        let (dir, name) = if found.is_dir() {
+            let up = self.up(&found)?;
+            let name = self.name_in(&up.fd, &found)?.ok_or(Errno::ESTALE)?;
+            (Arc::new(up.fd), name)
+        } else {
+            let Place { dir, name } = self.place_of(&found, parts.dir)?;
+            (dir, name)
+        };
+        let stat = host::stat_fd(dir.as_fd()).map_err(errno)?;
+        Ok((self.id_of(dir.as_fd(), &stat, None).ok_or(Errno::ESTALE)?, name))
+    }
+
+    /// Opens the file of an id, wherever it is.
+    ///
+    /// # Errors
+    /// `ESTALE`: it is gone; `EOPNOTSUPP` without ids.
+    fn open_id(&self, parts: &Parts<'_>) -> Result<Found, Errno> {
+        if !self.has_handles {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let found = self.open_handle(parts.own)?;
+        let is_it = found.stat.stx_nlink != 0 && self.born(&found.stat) == parts.born;
+        if is_it { Ok(found) } else { Err(Errno::ESTALE) }
+    }
+
+    fn open_handle(&self, Handle { kind, bytes }: Handle<'_>) -> Result<Found, Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW;
+        let open = || system::open_by_handle(&self.root_fd, (kind.into(), bytes), flags);
+        let mut fd = self.with_room(open);
+        // Also the error of a number that gets a new file at this moment.
+        for _ in 0..NOMEM_TRIES {
+            if fd.as_ref().err() != Some(&HostErrno::NOMEM) {
+                break;
+            }
+            std::thread::yield_now();
+            fd = self.with_room(open);
+        }
+        let fd = fd.map_err(|error| match errno(error) {
+            // Bytes of another file system.
+            Errno::EINVAL | Errno::ENOENT => Errno::ESTALE,
+            errno => errno,
+        })?;
+        let stat = host::stat_fd(fd.as_fd()).map_err(errno)?;
+        if dev_of(&stat) == self.identities.dev() { Ok(Found { fd, stat }) } else { Err(Errno::ESTALE) }
+    }
+
+    /// Checks that a directory is the source, or lies below it.
+    ///
+    /// # Errors
+    /// `ESTALE`.
+    fn check_inside(&self, dir: &Found) -> Result<(), Errno> {
+        let is_root = |stat: &Statx| self.identities.is(stat, self.root.id, self.root.ino);
+        if is_root(&dir.stat) {
+            return Ok(());
+        }
+        let mut at = self.up(dir)?;
+        for _ in 0..MAX_DEPTH {
+            if is_root(&at.stat) {
+                return Ok(());
+            }
+            at = self.up(&at)?;
+        }
+        Err(Errno::ESTALE)
+    }
+
+    /// The directory above another one: `ESTALE` above the root of the host's file system.
+    fn up(&self, dir: &Found) -> Result<Found, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = self.with_room(|| system::openat(dir.fd.as_fd(), b"..", flags)).map_err(errno)?;
+        let stat = host::stat_fd(fd.as_fd()).map_err(errno)?;
+        let is_above = dev_of(&stat) == self.identities.dev() && !dir.is(&stat);
+        if is_above { Ok(Found { fd, stat }) } else { Err(Errno::ESTALE) }
+    }
+
+    /// A name by which a file, which is not a directory, is found below the source.
+    ///
+    /// # Errors
+    /// `ESTALE`.
+    fn place_of(&self, found: &Found, dir: Option<Handle<'_>>) -> Result<Place, Errno> {
+        if let Some(place) = self.recorded(found) {
+            return Ok(place);
+        }
+        if let Some(dir) = dir
+            && let Some(place) = stale_is_none(self.place_below(found, dir))?
+        {
+            return Ok(place);
+        }
+        if let Some(place) = stale_is_none(self.place_of_path(found))? {
+            return Ok(place);
+        }
+        self.search(found)?.ok_or(Errno::ESTALE)
+    }
+
+    /// The place that the file's record has, if the file is there.
+    fn recorded(&self, found: &Found) -> Option<Place> {
+        let node = self.table.get(self.identities.node(&found.stat))?;
+        let place = self.place(&node).ok()??;
+        self.is_at(found, &place).then_some(place)
+    }
+
+    /// The place in the directory that an id has.
+    fn place_below(&self, found: &Found, dir: Handle<'_>) -> Result<Place, Errno> {
+        let dir = self.open_handle(dir)?;
+        if !dir.is_dir() {
+            return Err(Errno::ESTALE);
+        }
+        self.check_inside(&dir)?;
+        let name = self.name_in(&dir.fd, found)?.ok_or(Errno::ESTALE)?;
+        Ok(Place { dir: Arc::new(dir.fd), name })
+    }
+
+    /// The place that the kernel has in its cache. The path is taken for a hint: each name is opened below the source.
+    fn place_of_path(&self, found: &Found) -> Result<Place, Errno> {
+        let path = |fd: BorrowedFd<'_>| host::read_link(rustix::fs::CWD, ProcPath::new(fd).bytes(), PATH_MAX as u64);
+        let (source, path) = (path(self.root_fd.as_fd())?, path(found.fd.as_fd())?);
+        let below = path.strip_prefix(&*source).ok_or(Errno::ESTALE)?;
+        let mut names: Vec<Box<[u8]>> =
+            below.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).map(Box::from).collect();
+        let name = names.pop().ok_or(Errno::ESTALE)?;
+        let place = Place { dir: Arc::new(self.open_below(&names)?), name };
+        if self.is_at(found, &place) { Ok(place) } else { Err(Errno::ESTALE) }
+    }
+
+    /// Searches all directories below the source for the file.
+    #[cold]
+    fn search(&self, found: &Found) -> Result<Option<Place>, Errno> {
+        let top = Arc::new(self.open_below(&[])?);
+        // Depth first, so that the directories that are open are those above one.
+        let mut left: Vec<(Arc<OwnedFd>, Box<[u8]>)> = vec![(top, b".".as_slice().into())];
+        while let Some((above, name)) = left.pop() {
+            // What moved or went meanwhile is not searched.
+            let dir = self.open_at(above.as_fd(), &name, OFlags::PATH | OFlags::DIRECTORY).map_err(errno);
+            let Some(dir) = stale_is_none(dir)? else { continue };
+            let dir = Arc::new(dir);
+            for (name, ino, kind) in stale_is_none(self.entries(&dir))?.unwrap_or_default() {
+                let place = Place { dir: dir.clone(), name };
+                if ino == found.stat.stx_ino && self.is_at(found, &place) {
+                    return Ok(Some(place));
+                }
+                if matches!(kind, FileType::Directory | FileType::Unknown) {
+                    left.push((dir.clone(), place.name));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The directory that these names lead to from the source.
+    fn open_below(&self, names: &[Box<[u8]>]) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let mut dir = self.open_at(self.root_fd.as_fd(), b".", flags).map_err(errno)?;
+        for name in names {
+            host::check_name(name).map_err(|_| Errno::ESTALE)?;
+            dir = self.open_at(dir.as_fd(), name, flags).map_err(errno)?;
+        }
+        Ok(dir)
+    }
+
+    /// Whether the file is at this place.
+    fn is_at(&self, found: &Found, place: &Place) -> bool {
+        self.stat_at(place.dir.as_fd(), &place.name).is_ok_and(|stat| found.is(&stat))
+    }
+
+    /// A name of the file in a directory.
+    fn name_in(&self, dir: &OwnedFd, found: &Found) -> Result<Option<Box<[u8]>>, Errno> {
+        let names = self.entries(dir)?.into_iter().filter(|(_, ino, _)| *ino == found.stat.stx_ino);
+        let is_it = |name: &[u8]| self.stat_at(dir.as_fd(), name).is_ok_and(|stat| found.is(&stat));
+        Ok(names.map(|(name, ..)| name).find(|name| is_it(name)))
+    }
+
+    /// All entries of a directory.
+    fn entries(&self, dir: &OwnedFd) -> Result<Vec<Listed>, Errno> {
+        let fd = self.open_at(dir.as_fd(), b".", OFlags::RDONLY | OFlags::DIRECTORY).map_err(errno)?;
+        if self.options.access_times != AccessTimes::Host {
+            host::keep_access_time(&fd);
+        }
+        let (mut buf, mut entries) = ([MaybeUninit::<u8>::uninit(); PIECE], Vec::new());
+        loop {
+            let is_more = system::read_entries(&fd, &mut buf, |entry| {
+                let name = entry.file_name().to_bytes();
+                if host::check_name(name).is_ok() {
+                    entries.push((name.into(), entry.ino(), entry.file_type()));
+                }
+            });
+            if !is_more.map_err(errno)? {
+                return Ok(entries);
+            }
+        }
+    }
+}
+
+/// The handle of a file as bytes of an id: type, length and bytes.
+fn handle_bytes(fd: BorrowedFd<'_>) -> Option<Vec<u8>> {
+    let (kind, bytes) = system::name_to_handle(fd).ok()?;
+    let head = [u8::try_from(kind).ok()?, u8::try_from(bytes.len()).ok()?];
+    Some([&head[..], &bytes].concat())
+}
+
+/// `None` for a file that is not there.
+fn stale_is_none<T>(found: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::ESTALE | Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EXDEV) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
