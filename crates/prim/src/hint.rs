@@ -50,3 +50,17 @@ pub fn prefetch<T>(target: *const T) {
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
     let _ = target;
 }
+
+/// Asks for the cache line at `target` to be written: it comes once, and not a second time when the store follows a load. The
+/// address need not be valid: a prefetch never faults.
+#[inline(always)]
+pub fn prefetch_to_write<T>(target: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
+    // SAFETY: PREFETCHW reads and writes nothing that the program sees, and never faults. A CPU that does not have it does nothing.
+    // (The intrinsic is a prefetch to read unless the whole program is compiled for such CPUs.)
+    unsafe {
+        core::arch::asm!("prefetchw [{}]", in(reg) target, options(nomem, nostack, preserves_flags));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
+    let _ = target;
+}

@@ -1,6 +1,7 @@
 //! Spin hints: a wait is a condition handed over, which the scheduler evaluates when a line of it changes.
 
-use crate::engine::current;
+use crate::engine::{Kind, access, current};
+use core::panic::Location;
 
 /// One pause of a spin loop.
 #[inline]
@@ -36,3 +37,10 @@ pub fn spin_until_bounded(turns: u32, mut condition: impl FnMut() -> bool) -> bo
 /// Nothing: a simulated CPU does not overlap loads.
 #[inline(always)]
 pub fn prefetch<T>(_target: *const T) {}
+
+/// Takes the line of `target`, which is valid, as a store does.
+#[inline(always)]
+#[track_caller]
+pub fn prefetch_to_write<T>(target: *const T) {
+    access(target.addr(), Kind::Store, Location::caller());
+}

@@ -209,9 +209,14 @@ impl<N: HashNode> HashTable<N> {
             // From the tail on: see "Growing" in the module documentation.
             let mut before: Option<&N> = None;
             let mut last: &N = node_of(head);
-            while last.next().load(Relaxed) & PTR != 0 {
-                before = Some(last);
-                last = node_of(last.next().load(Relaxed));
+            loop {
+                // Each node of the chain is linked anew.
+                prim::hint::prefetch_to_write(last.next());
+                let word = last.next().load(Relaxed);
+                if word & PTR == 0 {
+                    break;
+                }
+                (before, last) = (Some(last), node_of(word));
             }
             let target = next.bucket(last.hash(&self.key, guard));
             let Some(word) = lock_bucket(target) else {

@@ -179,24 +179,34 @@ pub(super) fn scan<'g, N: HashNode>(mut word: usize, mut matches: impl FnMut(&'g
 /// Takes a bucket's lock bit. Returns its word without the bit. `None`: the bucket was moved, there is nothing to lock.
 #[inline(always)]
 pub(super) fn lock_bucket(bucket: &AtomicUsize) -> Option<usize> {
+    prim::hint::prefetch_to_write(bucket);
     loop {
         // Relaxed: a guess; the exchange decides.
         let word = bucket.load(Relaxed);
-        if word == MOVED {
-            // ORDERING: Acquire, pairs with the Release store of MOVED by `set` in `move_bucket`: the nodes are in the
-            // next table.
-            bucket.load(Acquire);
+        if word & (LOCK | MOVED) != 0 {
+            if await_bucket(bucket, word) {
+                continue;
+            }
             return None;
-        }
-        if word & LOCK != 0 {
-            prim::hint::spin_until(|| bucket.load(Relaxed) & LOCK == 0);
-            continue;
         }
         // ORDERING: Acquire, pairs with the Release store of `set` by the last holder.
         if bucket.compare_exchange(word, word | LOCK, Acquire, Relaxed).is_ok() {
             return Some(word);
         }
     }
+}
+
+/// Waits until a bucket with this word is not locked. `false`: it was moved.
+#[cold]
+fn await_bucket(bucket: &AtomicUsize, word: usize) -> bool {
+    if word == MOVED {
+        // ORDERING: Acquire, pairs with the Release store of MOVED by `set` in `move_bucket`: the nodes are in the
+        // next table.
+        bucket.load(Acquire);
+        return false;
+    }
+    prim::hint::spin_until(|| bucket.load(Relaxed) & LOCK == 0);
+    true
 }
 
 /// Stores a word of a chain. In a bucket this also releases the lock, since `word` has no [`LOCK`] bit.
