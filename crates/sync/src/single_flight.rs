@@ -3,8 +3,8 @@
 //! # What it is
 //! A table of keys in progress. A thread that [enters](SingleFlight::enter) with a key that no thread works on *leads*:
 //! it does the work and delivers the result by [`Leader::finish`]. A thread that enters with a key in progress *waits*
-//! and gets a clone. Work for different keys goes on in parallel. A leader owns all it needs, so it may be moved to
-//! another thread that does the work, while the thread that entered waits like the others, with a deadline.
+//! and gets a clone. Work for different keys goes on in parallel. A leader may be [detached](Leader::detach) and moved
+//! to another thread that does the work, while the thread that entered waits like the others, with a deadline.
 //!
 //! # What it is not
 //! A cache: when a flight has landed its key is forgotten, and the next thread that enters leads anew. (A leader that
@@ -45,6 +45,7 @@
 use crate::mutex::Mutex;
 use core::borrow::Borrow;
 use core::fmt;
+use core::ops::Deref;
 use core::time::Duration;
 use prim::atomic::{
     AtomicU32,
@@ -62,9 +63,6 @@ const ABANDONED: u32 = 3;
 /// Lists of flights. (loom tracks every lock.)
 const SHARDS: usize = if cfg!(loom) { 1 } else { 512 };
 
-/// Shards of one region: few, so that they stay in the caches of a CPU that works in it alone.
-const IN_REGION: u64 = 4;
-
 /// See the [module documentation](self).
 ///
 /// ```
@@ -77,14 +75,40 @@ const IN_REGION: u64 = 4;
 /// assert_eq!(waiter.wait(None), Waited::Done(5));
 /// ```
 pub struct SingleFlight<K, V> {
-    /// Each has its own count of references, which a flight takes beside the lock, on the same line.
     shards: Box<[Arc<Shard<K, V>>]>,
 }
 
+/// On a line of its own, apart from its count of references, which only a [detached](Leader::detach) leader changes.
+#[repr(align(64))]
 struct Shard<K, V> {
-    flights: Mutex<Vec<Arc<Flight<K, V>>>>,
-    /// Keeps those of two shards on different lines.
-    _room: [u64; 16],
+    flights: Mutex<Flights<K, V>>,
+}
+
+/// The flights of a shard. The first one needs no memory elsewhere, and mostly there is no other.
+struct Flights<K, V> {
+    first: Option<Arc<Flight<K, V>>>,
+    others: Vec<Arc<Flight<K, V>>>,
+}
+
+impl<K, V> Flights<K, V> {
+    fn iter(&self) -> impl Iterator<Item = &Arc<Flight<K, V>>> {
+        self.first.iter().chain(&self.others)
+    }
+
+    fn put(&mut self, flight: Arc<Flight<K, V>>) {
+        match self.first {
+            None => self.first = Some(flight),
+            Some(_) => self.others.push(flight),
+        }
+    }
+
+    fn take(&mut self, flight: &Arc<Flight<K, V>>) -> Option<Arc<Flight<K, V>>> {
+        if self.first.as_ref().is_some_and(|first| Arc::ptr_eq(first, flight)) {
+            return self.first.take();
+        }
+        let at = self.others.iter().position(|other| Arc::ptr_eq(other, flight))?;
+        Some(self.others.swap_remove(at))
+    }
 }
 
 struct Flight<K, V> {
@@ -100,20 +124,38 @@ unsafe impl<K: Send + Sync, V: Send + Sync> Sync for Flight<K, V> {}
 
 /// The result of [`SingleFlight::enter`].
 #[must_use = "a leader that is dropped has abandoned the work"]
-pub enum Entry<K, V> {
+pub enum Entry<'s, K, V> {
     /// The caller must do the work.
-    Lead(Leader<K, V>),
+    Lead(Leader<'s, K, V>),
     /// Another thread does it.
     Wait(Waiter<K, V>),
 }
 
 /// The duty to do the work for one key. Dropped without [`Leader::finish`] it abandons the work: all waiters get
-/// [`Waited::Abandoned`], and the next thread that enters leads.
+/// [`Waited::Abandoned`], and the next thread that enters leads. It borrows the table, unless it is [detached](Leader::detach).
 #[must_use = "dropped, it has abandoned the work"]
-pub struct Leader<K, V> {
-    shard: Arc<Shard<K, V>>,
+pub struct Leader<'s, K, V> {
+    shard: ShardRef<'s, K, V>,
     flight: Arc<Flight<K, V>>,
+    /// The state at the end; [`FLYING`] of one that was detached, whose drop does nothing.
     outcome: u32,
+}
+
+/// A shard that stays as long as its table, or as long as this.
+enum ShardRef<'s, K, V> {
+    Borrowed(&'s Arc<Shard<K, V>>),
+    Owned(Arc<Shard<K, V>>),
+}
+
+impl<K, V> Deref for ShardRef<'_, K, V> {
+    type Target = Arc<Shard<K, V>>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Borrowed(shard) => shard,
+            Self::Owned(shard) => shard,
+        }
+    }
 }
 
 /// A right to the result of another thread's work.
@@ -146,12 +188,12 @@ impl<K, V> SingleFlight<K, V> {
     }
 
     fn with_shards(shards: usize) -> Self {
-        let shard = |_| Arc::new(Shard { flights: Mutex::new(Vec::new()), _room: [0; 16] });
+        let shard = |_| Arc::new(Shard { flights: Mutex::new(Flights { first: None, others: Vec::new() }) });
         Self { shards: (0..shards).map(shard).collect() }
     }
 
     /// Leads the work for `key`, or waits for its leader. `hash` is the caller's hash of the key: equal for equal keys.
-    pub fn enter<Q>(&self, hash: u64, key: &Q) -> Entry<K, V>
+    pub fn enter<Q>(&self, hash: u64, key: &Q) -> Entry<'_, K, V>
     where
         K: Borrow<Q>,
         Q: Eq + ToOwned<Owned = K> + ?Sized,
@@ -161,40 +203,46 @@ impl<K, V> SingleFlight<K, V> {
 
     /// As [`SingleFlight::enter`], for the key that `make` returns and `is` recognises: for keys of several parts,
     /// which cannot be borrowed. `(region, hash)` is the caller's hash of the part that a thread's keys mostly have in common,
-    /// and that of the rest. Threads whose regions differ seldom touch a line of each other's.
+    /// and that of the rest. The region chooses the shard: threads whose regions differ seldom touch a line of each other's.
     pub fn enter_with(
         &self,
         (region, hash): (u64, u64),
         is: impl Fn(&K) -> bool,
         make: impl FnOnce() -> K,
-    ) -> Entry<K, V> {
-        let shard = self.shard(region, hash);
+    ) -> Entry<'_, K, V> {
+        let shard = self.shard(region);
         let mut flights = shard.flights.lock();
         if let Some(flight) = flights.iter().find(|flight| flight.hash == hash && is(&flight.key)) {
             return Entry::Wait(Waiter { flight: flight.clone() });
         }
         let flight =
             Arc::new(Flight { state: AtomicU32::new(FLYING), hash, key: make(), value: UnsafeCell::new(None) });
-        flights.push(flight.clone());
+        flights.put(flight.clone());
         drop(flights);
-        Entry::Lead(Leader { shard: shard.clone(), flight, outcome: ABANDONED })
+        Entry::Lead(Leader { shard: ShardRef::Borrowed(shard), flight, outcome: ABANDONED })
     }
 
     /// How many keys are in flight. Exact if no thread enters or lands meanwhile.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.shards.iter().map(|shard| shard.flights.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.flights.lock().iter().count()).sum()
     }
 
-    /// The shard of a key, by the high bits after a multiplication: callers' hashes may have few good bits.
-    fn shard(&self, region: u64, hash: u64) -> &Arc<Shard<K, V>> {
-        let mixed = |hash: u64| hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let index = mixed(region).wrapping_mul(IN_REGION) + mixed(hash) % IN_REGION;
-        &self.shards[index as usize & (self.shards.len() - 1)]
+    /// The shard of a region, by the high bits after a multiplication: callers' hashes may have few good bits.
+    fn shard(&self, region: u64) -> &Arc<Shard<K, V>> {
+        let mixed = region.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        &self.shards[mixed as usize & (self.shards.len() - 1)]
     }
 }
 
-impl<K, V> Leader<K, V> {
+impl<K, V> Leader<'_, K, V> {
+    /// The same duty, which does not borrow the table: for another thread, which may outlive it.
+    #[cold]
+    pub fn detach(mut self) -> Leader<'static, K, V> {
+        self.outcome = FLYING;
+        Leader { shard: ShardRef::Owned(Arc::clone(&self.shard)), flight: self.flight.clone(), outcome: ABANDONED }
+    }
+
     /// The key of the work.
     #[must_use]
     pub fn key(&self) -> &K {
@@ -215,12 +263,14 @@ impl<K, V> Leader<K, V> {
     }
 }
 
-impl<K, V> Drop for Leader<K, V> {
+impl<K, V> Drop for Leader<'_, K, V> {
     /// Lands the flight.
     fn drop(&mut self) {
+        if self.outcome == FLYING {
+            return;
+        }
         let mut flights = self.shard.flights.lock();
-        let at = flights.iter().position(|flight| Arc::ptr_eq(flight, &self.flight));
-        let listed = at.map(|at| flights.swap_remove(at));
+        let listed = flights.take(&self.flight);
         drop(flights);
         drop(listed);
         // ORDERING: Release pairs with the Acquire in `Waiter::wait`: a thread that sees the outcome sees the value.
@@ -283,7 +333,7 @@ impl<K, V> fmt::Debug for SingleFlight<K, V> {
     }
 }
 
-impl<K, V> fmt::Debug for Entry<K, V> {
+impl<K, V> fmt::Debug for Entry<'_, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if matches!(self, Self::Lead(_)) { "Lead" } else { "Wait" })
     }
@@ -294,14 +344,14 @@ mod tests {
     use super::*;
     use core::sync::atomic::AtomicUsize;
 
-    fn lead<K, V>(entry: Entry<K, V>) -> Leader<K, V> {
+    fn lead<K, V>(entry: Entry<'_, K, V>) -> Leader<'_, K, V> {
         match entry {
             Entry::Lead(leader) => leader,
             Entry::Wait(_) => panic!("the key is in flight"),
         }
     }
 
-    fn wait<K, V>(entry: Entry<K, V>) -> Waiter<K, V> {
+    fn wait<K, V>(entry: Entry<'_, K, V>) -> Waiter<K, V> {
         match entry {
             Entry::Wait(waiter) => waiter,
             Entry::Lead(_) => panic!("the key is not in flight"),
@@ -347,6 +397,7 @@ mod tests {
         let leader = lead(flights.enter_with((4, 4), |other| *other == key, || key.clone()));
         let other = wait(flights.enter(4, &key));
         let waiter = leader.waiter();
+        let leader = leader.detach();
         drop(flights);
         let helper = std::thread::spawn(move || leader.finish(b"found".to_vec()));
         assert_eq!(waiter.wait(None), Waited::Done(b"found".to_vec()));

@@ -79,7 +79,7 @@ fn a_waiter_for_abandoned_work_is_notified_and_leads() {
 fn a_leader_that_was_given_away_lands_while_others_give_up() {
     check(|flights| {
         let Entry::Lead(leader) = flights.enter(1, &1) else { panic!("nobody works on it") };
-        let waiter = leader.waiter();
+        let (waiter, leader) = (leader.waiter(), leader.detach());
         let helper = thread::spawn(move || leader.finish(7));
         assert_ne!(waiter.wait(Some(i64::MIN)), Waited::Abandoned);
         assert_eq!(waiter.wait(None), Waited::Done(7));

@@ -33,7 +33,7 @@ const ENDED: u32 = 2;
 
 /// Requests `name` in `dir` on another thread, so that this one can return at its deadline.
 pub(super) fn fetch(
-    leader: lookup::LookupLeader,
+    leader: lookup::LookupLeader<'_>,
     dir: &Here,
     named: Named<'_>,
     next: &[u8],
@@ -44,7 +44,7 @@ pub(super) fn fetch(
         // Dropped, the leader lets others lead.
         return LookupResult::Failed(Errno::ETIMEDOUT);
     }
-    let waiter = leader.waiter();
+    let (waiter, leader) = (leader.waiter(), leader.detach());
     let state = Arc::new(AtomicU32::new(RUNNING));
     let own = state.clone();
     let (dir, name, request_there) = (dir.to_place(), Box::<[u8]>::from(named.name), request.to_owned());

@@ -145,7 +145,7 @@ fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Resu
     })
 }
 
-pub(super) type LookupLeader = Leader<LookupKey, LookupResult>;
+pub(super) type LookupLeader<'s> = Leader<'s, LookupKey, LookupResult>;
 
 /// The answer to a lookup, and the entry if this thread added it.
 type Found = (LookupResult, Option<CountedDentry>);
