@@ -78,7 +78,7 @@ pub struct SingleFlight<K, V> {
     shards: Box<[Arc<Shard<K, V>>]>,
 }
 
-/// On a line of its own, apart from its count of references, which only a [detached](Leader::detach) leader changes.
+/// On its own line, apart from its count of references, which only a [detached](Leader::detach) leader changes.
 #[repr(align(64))]
 struct Shard<K, V> {
     flights: Mutex<Flights<K, V>>,

@@ -48,8 +48,11 @@ impl<'m> Labels<'m> {
     }
 }
 
+/// A name and a value.
+type Label<'m> = (&'m [u8], &'m [u8]);
+
 /// The first label of `bytes`, and the bytes after it.
-fn label(bytes: &[u8]) -> Option<((&[u8], &[u8]), &[u8])> {
+fn label(bytes: &[u8]) -> Option<(Label<'_>, &[u8])> {
     let (head, names) = Secctx::read_from_prefix(bytes).ok()?;
     let end = names.iter().position(|byte| *byte == 0).filter(|end| *end != 0)?;
     let (name, value) = (names.get(..end)?, names.get(end + 1..)?);
