@@ -41,7 +41,7 @@
 #[doc(inline)]
 pub use vfs::Opened;
 
-/// What a file system keeps for one open: nothing, a number, or a value whose type it knows.
+/// What a file system keeps for one open: nothing, a number, or a value of the file system's type.
 ///
 /// ```
 /// use lightfoot::fs::OpenState;

@@ -91,7 +91,7 @@ pub struct Open<'o> {
     /// The flags that it was opened with.
     pub flags: OpenFlags,
     /// What [`FileSystem::open`](crate::FileSystem::open) returned for it; [`OpenState::None`] where that is not called. A wrapper
-    /// with its own state passes on another one: [`Open::with_state`].
+    /// that has its own state passes on another one: [`Open::with_state`].
     pub state: &'o OpenState,
 }
 
