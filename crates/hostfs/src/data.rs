@@ -20,6 +20,7 @@
 
 use crate::errno::errno;
 use crate::host;
+use crate::listing::HostDir;
 use crate::node::{LENT, Node, READ, SPECIAL, WRITE};
 use crate::opens::HostOpen;
 use crate::options::{MountPoints, Revalidate};
@@ -49,6 +50,9 @@ impl Shared {
         let node = self.node(inode)?;
         let uid = request.uid;
         self.opens.begin(uid)?;
+        if inode.mode() & S_IFMT == S_IFDIR {
+            return Ok(Opened { state: OpenState::Shared(Arc::new(HostDir::new(uid))), ..Opened::default() });
+        }
         // First, so that the budget does not close the new descriptor.
         node.state().opens += 1;
         let opened = self.own_fd(node, flags);
@@ -66,6 +70,9 @@ impl Shared {
 
     /// See [`vfs::FileSystem::release`].
     pub(crate) fn release(&self, file: &Open<'_>) {
+        if let Some(directory) = file.state.get::<HostDir>() {
+            self.opens.end(directory.uid);
+        }
         let Some(open) = file.state.get::<HostOpen>() else { return };
         if let Ok(node) = self.node(file.inode) {
             self.end_open(node, Some(&open.fd));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct HostStats {
     /// Files with a record.
     pub nodes: usize,
-    /// Open descriptors of files and directories, without the source's.
+    /// Open descriptors of files and directories, without the source's. An open directory counts as one also before it is listed.
     pub open_fds: usize,
     /// Descriptors that were opened again after the budget had closed them.
     pub reopened: u64,
@@ -38,7 +38,7 @@ impl HostHandle {
         let watches = self.shared.watches.as_ref();
         HostStats {
             nodes: self.shared.table.len(),
-            open_fds: fds.open + self.shared.opens.len() + self.shared.streams.len(),
+            open_fds: fds.open + self.shared.opens.len(),
             reopened: fds.reopened,
             evicted_fds: fds.evicted,
             invalidations: watches.map_or(0, Watches::invalidations),

@@ -76,7 +76,7 @@
 //! Each module uses only modules of the lines above its own:
 //! 1. `system` (system calls)
 //! 2. `errno`, `options`, `caller` (with whose rights the host is changed), `identity` (nodes and attributes), `node` (the record of a file),
-//!    `streams` (directory streams), `opens` (open files of each user)
+//!    `opens` (open files, and those of each user)
 //! 3. `host` (what is found out by several calls), `calls` (those that change the host), `table` (the records), `budget` (of descriptors)
 //! 4. `watches` (inotify), `settling` (files whose events may be own ones)
 //! 5. `shared` (the state that all parts share)
@@ -116,7 +116,6 @@ mod opens;
 mod options;
 mod settling;
 mod shared;
-mod streams;
 mod system;
 mod table;
 mod watches;

@@ -1,14 +1,17 @@
 //! Listings.
 //!
 //! # What it is
-//! A listing continues on a stream that stands at its cookie ([`crate::streams`]); for any other cookie it seeks.
-//! Cookies are the host's (`d_off`), which locate the next entry.
+//! A listing is read from the host in large pieces and returned in small ones. Each open directory has a *stream* from its
+//! first listing on: a descriptor, and entries that were read and not returned yet. A listing continues on it where it
+//! stands; for any other cookie it seeks. Cookies are the host's (`d_off`), which locate the next entry. A listing that
+//! starts again reads again: it gets no entries that were read before.
 //!
 //! # How it is locked
-//! A stream is taken out of the shared set while a thread reads from it.
+//! A stream has a mutex, never held during a call to the host: a thread takes the stream out to use it. If another thread lists
+//! the same open directory meanwhile, it makes another stream, and one of the two is kept.
 //!
 //! # Where it comes from
-//! `getdents64(2)`; own code.
+//! `getdents64(2)`; `lo_dirp` of libfuse's `passthrough_ll`; own code.
 
 use crate::errno::errno;
 use crate::host;
@@ -16,20 +19,55 @@ use crate::identity::dev_of;
 use crate::node::Node;
 use crate::options::AccessTimes;
 use crate::shared::Shared;
-use crate::streams::{Listed, Stream};
 use crate::system;
 use core::mem::MaybeUninit;
+use parking_lot::Mutex;
 use rustix::fs::{FileType, OFlags, RawDirEntry, SeekFrom};
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use vfs::{DirEntry, Errno, Open, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK};
 
-/// Streams that are kept at most.
-const MAX_STREAMS: usize = 16;
-
 /// Bytes of one read.
 const PIECE: usize = 32 << 10;
+
+/// An open directory: its state for the VFS.
+#[derive(Debug)]
+pub(crate) struct HostDir {
+    stream: Mutex<Option<Stream>>,
+    /// The user that is charged.
+    pub(crate) uid: u32,
+}
+
+impl HostDir {
+    /// The stream is opened by the first listing: the caches may have all.
+    pub(crate) fn new(uid: u32) -> Self {
+        Self { stream: Mutex::new(None), uid }
+    }
+}
+
+/// An entry that was read.
+#[derive(Debug)]
+struct Listed {
+    entry: DirEntry,
+    /// The cookie after which the listing continues.
+    cookie: u64,
+}
+
+/// A descriptor of a directory, and what was read from it.
+#[derive(Debug)]
+struct Stream {
+    fd: OwnedFd,
+    /// The directory's device.
+    dev: u64,
+    /// The cookie of the last entry that was returned.
+    at: u64,
+    /// Entries that were read and not returned yet.
+    read: VecDeque<Listed>,
+    is_at_end: bool,
+    /// Nothing was read yet.
+    is_fresh: bool,
+}
 
 impl Shared {
     /// See [`vfs::FileSystem::read_dir`].
@@ -41,24 +79,33 @@ impl Shared {
     ) -> Result<(), Errno> {
         self.mark_root_stale(dir.inode);
         let node = self.node(dir.inode)?;
-        let (kept, starts) = self.streams.take(node.id, after);
+        let open = dir.state.get::<HostDir>();
+        let kept = open.and_then(|open| open.stream.lock().take());
         let mut stream = match kept {
-            Some(stream) if after != 0 => stream,
+            Some(stream) if after != 0 && stream.at == after => stream,
             kept => self.stream_at(node, kept, after)?,
         };
+        let done = self.give_out(&mut stream, emit);
+        if let Some(open) = open {
+            let other = open.stream.lock().replace(stream);
+            drop(other);
+        }
+        done
+    }
+
+    /// Returns the next entries of a stream, until `emit` takes no more.
+    fn give_out(&self, stream: &mut Stream, emit: &mut dyn FnMut(vfs::Listed) -> bool) -> Result<(), Errno> {
         loop {
             while let Some(Listed { entry, cookie }) = stream.read.pop_front() {
                 stream.at = cookie;
                 if !emit(vfs::Listed::new(entry, cookie)) {
-                    self.streams.put(stream, starts, MAX_STREAMS.min(self.budget.max() / 4));
                     return Ok(());
                 }
             }
             if stream.is_at_end {
-                self.streams.put(stream, starts, MAX_STREAMS.min(self.budget.max() / 4));
                 return Ok(());
             }
-            self.read_piece(&mut stream)?;
+            self.read_piece(stream)?;
         }
     }
 
@@ -67,7 +114,7 @@ impl Shared {
         let path = self.path_fd(node)?;
         self.watch(node, &path);
         let stream = match kept {
-            Some(stream) => stream,
+            Some(stream) => Stream { at: after, read: VecDeque::new(), is_at_end: false, ..stream },
             None => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY;
                 let fd = self.open_at(path.as_fd(), b".", flags).map_err(errno)?;
@@ -75,7 +122,7 @@ impl Shared {
                     host::keep_access_time(&fd);
                 }
                 let dev = if node.is_elsewhere { device(fd.as_fd())? } else { self.identities.dev() };
-                Stream { fd, dev, dir: node.id, at: 0, read: VecDeque::new(), is_at_end: false, is_fresh: true }
+                Stream { fd, dev, at: after, read: VecDeque::new(), is_at_end: false, is_fresh: true }
             }
         };
         if after != 0 || !stream.is_fresh {

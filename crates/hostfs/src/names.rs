@@ -221,9 +221,6 @@ impl Shared {
         }
         let Some(Ended { fds, watch, place, is_cold }) = self.table.end(&node, attached) else { return };
         self.budget.close(fds);
-        if inode.mode() & S_IFMT == S_IFDIR {
-            self.streams.end(node.id);
-        }
         if watch != 0
             && let Some(watches) = &self.watches
         {

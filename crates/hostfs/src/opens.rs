@@ -1,11 +1,12 @@
 //! Open files: the descriptor of each, and how many each user has.
 //!
 //! # What it is
-//! Each open of a file has its own descriptor, with the access and the flags that it was opened with. So the host
+//! Each open of a regular file has its own descriptor, with the access and the flags that it was opened with. So the host
 //! appends and writes through as that open asks for, and reports an error of writing once for each open: `fsync(2)`,
 //! `close(2)`.
 //!
-//! The budget cannot close these descriptors. The user that opened a file is charged until the release. A user may have half of
+//! The budget cannot close these descriptors, nor those of open directories ([`crate::listing`]). The user that opened a file is
+//! charged until the release. A user may have half of
 //! the descriptors that the others have left: however many one user opens, the next one gets some. The process's own user, and
 //! root, may have all.
 //!
@@ -28,7 +29,7 @@ use vfs::Errno;
 /// This part of the process's descriptors is never for open files of other users: the budget's and the process's own.
 const RESERVED_PART: u64 = 4;
 
-/// One open of a file: its state for the VFS.
+/// An open regular file: its state for the VFS.
 #[derive(Debug)]
 pub(crate) struct HostOpen {
     pub(crate) fd: Arc<OwnedFd>,

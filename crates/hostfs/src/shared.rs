@@ -17,7 +17,6 @@ use crate::identity::{Identities, dev_of};
 use crate::node::{Attached, NameAt, Node};
 use crate::opens::Opens;
 use crate::options::{HostAcls, HostOptions, MountPoints, Revalidate};
-use crate::streams::Streams;
 use crate::system;
 use crate::table::{Sighting, Table};
 use crate::watches::Watches;
@@ -44,7 +43,6 @@ pub(crate) struct Shared {
     pub(crate) opening: Opening,
     pub(crate) table: Table,
     pub(crate) budget: Budget,
-    pub(crate) streams: Streams,
     pub(crate) opens: Opens,
     pub(crate) watches: Option<Watches>,
     pub(crate) daemon: Daemon,
@@ -97,7 +95,6 @@ impl Shared {
             opening: Opening::new(root_fd.as_fd(), crosses),
             table,
             budget: Budget::new(options.max_fds),
-            streams: Streams::new(),
             opens: Opens::new(),
             watches,
             daemon: Daemon::new(options.ownership)?,

@@ -199,7 +199,7 @@ impl Layer for Ledger {
         want: Want,
         emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
-        self.inner.read_dir(request, dir, after, want, emit)
+        self.pass("read_dir", dir, |inner, dir| inner.read_dir(request, dir, after, want, emit))
     }
 
     fn read(&self, request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {

@@ -87,7 +87,8 @@ cases! { $
         a_listing_can_begin_again, a_listing_has_types_and_inode_numbers;
     open: an_open_file_outlives_its_name, an_open_file_moves_with_its_name, a_replaced_file_stays_open,
         a_file_can_be_made_without_a_name;
-    handles: each_open_is_released_once, an_open_that_fails_is_not_released, data_of_several_writers_are_appended,
+    handles: each_open_is_released_once, an_open_that_fails_is_not_released,
+        each_open_of_a_directory_has_its_own_listing, data_of_several_writers_are_appended,
         an_error_of_writing_is_reported_once_by_each_open;
     xattrs: extended_attributes_are_kept, extended_attributes_are_made_or_replaced_as_requested;
     storage: statfs_reports_free_space, a_full_file_system_refuses_and_recovers,

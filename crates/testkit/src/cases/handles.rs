@@ -81,6 +81,51 @@ pub(crate) fn an_open_that_fails_is_not_released(c: &Fixture) -> Outcome {
     fails("/file", OpenFlags::WRONLY, Errno::EROFS)
 }
 
+pub(crate) fn each_open_of_a_directory_has_its_own_listing(c: &Fixture) -> Outcome {
+    const NAMES: usize = 1100;
+    c.mkdir("/d").or_fail("mkdir /d")?;
+    for number in 0..NAMES {
+        c.write(format!("/d/f{number}"), b"")?;
+    }
+    c.mark_stale();
+    let open = || c.open("/d", OpenFlags::DIRECTORY).or_fail("open of /d");
+    counted(c, "directories", (2, 0), || {
+        let mut lists = [open()?, open()?].map(|dir| (dir, Vec::new()));
+        // By turns, and the first one from the start again after its second turn.
+        for turn in 0.. {
+            let mut is_over = true;
+            for (at, (dir, names)) in lists.iter_mut().enumerate() {
+                if (turn, at) == (2, 0) {
+                    dir.rewind();
+                    names.clear();
+                }
+                let next = dir.next_entries().or_fail("listing")?;
+                is_over &= next.is_empty();
+                names.extend(next.into_iter().map(|entry| entry.name));
+            }
+            if is_over {
+                break;
+            }
+        }
+        for (_, names) in &mut lists {
+            names.sort_unstable();
+            names.dedup();
+        }
+        same("names of each listing", lists.each_ref().map(|(_, names)| names.len()), [NAMES; 2])?;
+        Ok(lists)
+    })
+    .map(drop)?;
+    let dir = open()?;
+    c.mkdir("/gone").or_fail("mkdir /gone")?;
+    counted(c, "a directory that is removed while it is open", (1, 1), || {
+        let gone = c.open("/gone", OpenFlags::DIRECTORY).or_fail("open of /gone")?;
+        c.rmdir("/gone").or_fail("rmdir")?;
+        drop(gone);
+        Ok(())
+    })?;
+    same("fsync of a directory", dir.sync(false), Ok(()))
+}
+
 pub(crate) fn data_of_several_writers_are_appended(c: &Fixture) -> Outcome {
     const RECORDS: usize = 100;
     let (one, two) = (c.open("/log", APPEND).or_fail("open")?, c.open("/log", APPEND).or_fail("open")?);

@@ -266,7 +266,7 @@ fn report_opened(held: &OwnedPlace, flags: OpenFlags, cred: &Credentials) -> Res
     if held.sb().reports_opens { opened_by_file_system(held, flags, cred) } else { Ok(None) }
 }
 
-/// Calls the file system's `open`, if a regular file is opened for reading or writing.
+/// Calls the file system's `open`, if a regular file or a directory is opened, and not only a place.
 #[inline(never)]
 fn opened_by_file_system(
     held: &OwnedPlace,
@@ -274,7 +274,7 @@ fn opened_by_file_system(
     cred: &Credentials,
 ) -> Result<Option<Box<Opened>>, Errno> {
     let inode = held.inode()?;
-    if flags.contains(OpenFlags::PATH) || inode.mode() & S_IFMT != S_IFREG {
+    if flags.contains(OpenFlags::PATH) || !matches!(inode.mode() & S_IFMT, S_IFREG | S_IFDIR) {
         return Ok(None);
     }
     held.sb().fs().open(&Request::of(cred), inode, flags).map(|opened| Some(Box::new(opened)))

@@ -145,18 +145,32 @@ fn what_is_refused_before_it_is_opened_is_not_reported() {
 }
 
 #[test]
-fn places_and_directories_are_not_reported() {
+fn places_are_not_reported() {
     let (store, context) = case();
     let opened = [
         context.open(Base::CWD, b"/f", OpenFlags::PATH, 0),
         context.open(Base::CWD, b"/f", OpenFlags::PATH.union(OpenFlags::RDWR).union(OpenFlags::TRUNC), 0),
         context.open(Base::CWD, b"/l", OpenFlags::PATH.union(NOFOLLOW), 0),
-        context.open(Base::CWD, b"/d", OpenFlags::DIRECTORY, 0),
+        context.open(Base::CWD, b"/d", OpenFlags::PATH.union(OpenFlags::DIRECTORY), 0),
         context.open_held(&context.hold(Base::CWD, b"/f", true).unwrap(), OpenFlags::PATH),
     ];
     assert!(opened.iter().all(Result::is_ok), "{opened:?}");
     assert!(has_no_writer(&context));
     drop(opened);
+    assert_eq!(store.take_file_requests(), []);
+}
+
+#[test]
+fn a_directory_is_reported_too() {
+    let (store, context) = case();
+    let open = |flags| context.open(Base::CWD, b"/d", flags, 0);
+    let directory = open(OpenFlags::DIRECTORY).unwrap();
+    let node = directory.attr().unwrap().ino;
+    assert_eq!(store.take_file_requests(), [FileRequest::Opened(node, OpenFlags::DIRECTORY)]);
+    drop(directory);
+    assert_eq!(store.take_file_requests(), [FileRequest::Released(node, OpenFlags::DIRECTORY)]);
+    store.log().open_error = Some(Errno::EMFILE);
+    assert_eq!(open(OpenFlags::RDONLY).map(drop), Err(Errno::EMFILE));
     assert_eq!(store.take_file_requests(), []);
 }
 
