@@ -476,8 +476,20 @@ def no_open():
             for number in range(5):
                 (mount.dir / "f").write_text(str(number))
                 equal(str(number), (mount.dir / "f").read_text())
+                equal(["f"], os.listdir(mount.dir))
             # The first is how the kernel finds out that it need not.
             equal((option, sent), (option, count(mount, "open") > 1))
+            equal((option, sent), (option, count(mount, "opendir") > 1))
+
+
+@effect("security_ctx")
+def security_ctx():
+    # A label comes only where a security module is active (crates/fuse/tests/session/labels.rs has what happens then).
+    with ram("security_ctx") as mount:
+        (mount.dir / "f").write_text("contents")
+        (mount.dir / "d").mkdir()
+        (mount.dir / "l").symlink_to("f")
+        equal(["d", "f", "l"], sorted(os.listdir(mount.dir)))
 
 
 @effect("locks", "nolocks")
