@@ -133,9 +133,9 @@ pub trait FileSystem: Send + Sync + 'static {
         Permission::NotHere
     }
 
-    /// Lists the open directory `dir` after the entry with the cookie `after` (0: from the start, as it is now): calls `emit` with each entry
-    /// until `emit` returns `false` or the directory ends. Cookies are above 0 and stay with
-    /// their entries. Without `.` and `..`. Not called if names are in the cache.
+    /// Lists the open directory `dir` after the entry with the cookie `after` (0: from the start, as it is now): calls `emit`
+    /// with each entry until `emit` returns `false` or the directory ends. Cookies are above 0 and stay with their entries.
+    /// Without `.` and `..`. Not called if names are in the cache.
     ///
     /// If `want` has attributes, the caller is about to use those of all entries: an entry that comes with its inode
     /// ([`Listed::inode`]) is not looked up afterwards.
@@ -230,9 +230,9 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(inode.birth())
     }
 
-    /// Opens a regular file, for reading or writing by `flags`, or a directory, to list it. Called if [`FsTraits::wants_opens`]. The VFS passes the state
-    /// that this returns to each later call about the same open ([`Open`]). After each success it calls [`FileSystem::release`]
-    /// once.
+    /// Opens a regular file, for reading or writing by `flags`, or a directory, to list it. Called if
+    /// [`FsTraits::wants_opens`]. The VFS passes the state that this returns to each later call about the same open ([`Open`]).
+    /// After each success it calls [`FileSystem::release`] once.
     ///
     /// # Errors
     /// `EACCES`, `EMFILE`, `ETXTBSY`, `EIO`...

@@ -21,7 +21,8 @@ pub struct FsTraits {
     pub name_rules: Option<Box<dyn NameRules>>,
     /// [`FileSystem::permission`](crate::FileSystem::permission) takes part in permission checks.
     pub own_permissions: bool,
-    /// [`FileSystem::open`](crate::FileSystem::open) and [`FileSystem::release`](crate::FileSystem::release) are called.
+    /// [`FileSystem::open`](crate::FileSystem::open) and [`FileSystem::release`](crate::FileSystem::release) are called, for
+    /// regular files and directories.
     pub wants_opens: bool,
     /// With `wants_opens`: [`FileSystem::flush`](crate::FileSystem::flush) is called, as closing a file can fail.
     pub wants_flushes: bool,
