@@ -16,6 +16,7 @@
 //! `linux/fuse.h`, `Documentation/filesystems/fuse.rst`; the operations are those of libfuse's low-level interface.
 
 mod callers;
+mod exports;
 mod files;
 mod inode_flags;
 mod labels;
@@ -159,6 +160,8 @@ pub struct Session {
     waiting_for_data: unsent::Waiting,
     /// The root's device. The inode numbers of other devices are mixed with the device number.
     root_dev: u64,
+    /// The mount of the root, if files are found there by numbers that the kernel has forgotten: see [`exports`].
+    exports: Option<u64>,
     /// Whether a node ever had an id other than its inode number.
     has_others: AtomicBool,
     /// Whether the kernel can expire names: Linux 6.2.
@@ -193,6 +196,7 @@ impl Session {
         let Part { context, root, acts_as } = part;
         let callers = Callers::new(context, &options, acts_as);
         let root_dev = root.dev();
+        let exports = callers.finds_numbers(&root).then(|| root.mount_id());
         let nodes = Nodes::new(Arc::new(Node::free(root)));
         let metrics = Arc::new(Metrics::new());
         let session = Arc::new(Self {
@@ -208,6 +212,7 @@ impl Session {
             backed: files::Backed::default(),
             waiting_for_data: unsent::Waiting::default(),
             root_dev,
+            exports,
             has_others: AtomicBool::new(false),
             expires_names: AtomicBool::new(false),
             names_groups: AtomicBool::new(false),
@@ -301,6 +306,7 @@ impl Session {
         let ttls = self.ttls_of(&held);
         let (NodeId { id, generation }, node) = self.node_of(caller, held, attr.ino)?;
         let had_names = node.note_names(&attr);
+        let generation = self.generation(&node, id == attr.ino, generation);
         attr.ino = id;
         self.make_room();
         Ok((Entry { node: id, generation, attr, entry_ttl: ttls.entry, attr_ttl: ttls.attr }, had_names))

@@ -12,6 +12,8 @@ mod copies;
 mod durable;
 #[path = "mount/fallbacks.rs"]
 mod fallbacks;
+#[path = "mount/handles.rs"]
+mod handles;
 #[path = "mount/inode_flags.rs"]
 mod inode_flags;
 #[path = "mount/labels.rs"]

@@ -55,6 +55,11 @@ impl Callers {
         Self { everyone, unknown, checks, is_mapped, acts_as, known: RwLock::default() }
     }
 
+    /// Whether everybody may find files by their numbers in the tree, of which `root` is shown.
+    pub(super) fn finds_numbers(&self, root: &OwnedPlace) -> bool {
+        self.acts_as.is_none() && self.everyone.finds_numbers(root)
+    }
+
     /// For operations that need no permission, or whose permission was checked already.
     pub(super) fn everyone(&self) -> &Context {
         &self.everyone

@@ -11,6 +11,9 @@ impl Session {
     /// # Errors
     /// `ESTALE`; those of a walk of one step.
     pub fn lookup(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
+        if matches!(name, b"." | b"..") && self.exports() {
+            return self.look_up_handle(caller, parent, name == b"..");
+        }
         let dir = self.node(parent)?;
         let look = || {
             let found = self.look_up(caller, &dir, name)?;

@@ -20,7 +20,8 @@ pub(crate) fn threads(options: &MountOptions) -> usize {
 }
 
 /// The capabilities that are requested if the kernel has them, with the reason. No others are requested.
-pub(super) fn wanted(options: &MountOptions) -> InitFlags {
+/// `exports`: the session finds files by numbers that the kernel has forgotten.
+pub(super) fn wanted(options: &MountOptions, exports: bool) -> InitFlags {
     let session = &options.session;
     // To wait for a lock is a request, and it may take longer than any timeout.
     let has_locks = session.locks && options.request_timeout.is_none();
@@ -46,9 +47,10 @@ pub(super) fn wanted(options: &MountOptions) -> InitFlags {
         (session.no_open, InitFlags::NO_OPEN_SUPPORT),
         // The kernel then caches every listing until the directory changes.
         (session.no_open && !session.ttls.entry.is_zero(), InitFlags::NO_OPENDIR_SUPPORT),
-        // Node numbers end with FORGET, so a handle of name_to_handle_at(2) would fail with ESTALE once the kernel has dropped the
-        // file from its cache. With this, the kernel gives no handles: EOPNOTSUPP.
-        (true, InitFlags::NO_EXPORT_SUPPORT),
+        // File handles, where a number leads to its file after FORGET. Elsewhere a handle of name_to_handle_at(2) would fail with
+        // ESTALE once the kernel has dropped the file from its cache, so the kernel gives none: EOPNOTSUPP.
+        (exports, InitFlags::EXPORT_SUPPORT),
+        (!exports, InitFlags::NO_EXPORT_SUPPORT),
         // The kernel drops cached pages when times or size change. If only this mount changes files, that would drop the pages
         // that the kernel has just written.
         (

@@ -269,7 +269,7 @@ fn accept(
     stop: &Arc<Stop>,
 ) -> Result<Result<Rings, NoRing>, ServerError> {
     let offered = init::offered(asked);
-    let (wanted, limits) = (wanted(options), limits(options));
+    let (wanted, limits) = (wanted(options, transport.session.exports()), limits(options));
     if !offered.contains(wanted) {
         tracing::debug!(missing = ?(wanted - offered), "the kernel does not have these capabilities");
     }

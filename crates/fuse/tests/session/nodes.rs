@@ -19,12 +19,39 @@ fn a_node_goes_when_all_its_lookups_are_forgotten() {
     kernel.forget(made.node, 1);
     assert_eq!(kernel.getattr(made.node), Err(Errno::ESTALE));
     kernel.check_nothing_left("all forgotten");
-    // The same file has the same number again, with another generation.
+    // The same file has the same number again, and the same generation, by which the kernel knows its handles.
     let again = kernel.look("f").unwrap();
     assert_eq!((again.node, again.attr.ino), (made.node, made.attr.ino));
-    assert_ne!(again.generation, made.generation);
+    assert_eq!(again.generation, made.generation);
     kernel.forget(again.node, 1);
     kernel.check_nothing_left("again");
+}
+
+#[test]
+fn a_forgotten_node_is_found_by_its_number_until_the_file_is_gone() {
+    let kernel = Kernel::new();
+    let dir = kernel.mkdir(&SUPER, ROOT_NODE, b"dir", DIR).unwrap();
+    let file = kernel.mknod(&SUPER, dir.node, b"file", PLAIN, 0).unwrap();
+    for entry in [&dir, &file] {
+        kernel.forget(entry.node, 1);
+        for _ in 0..2 {
+            let again = kernel.lookup(&SUPER, entry.node, b".").unwrap();
+            let known = (entry.node, entry.generation, entry.attr.ino, entry.attr.mode);
+            assert_eq!((again.node, again.generation, again.attr.ino, again.attr.mode), known);
+        }
+        kernel.forget(entry.node, 2);
+    }
+    let above = kernel.lookup(&SUPER, dir.node, b"..").unwrap();
+    assert_eq!((above.node, above.generation), (ROOT_NODE, 0));
+    let dir_again = kernel.lookup(&SUPER, dir.node, b".").unwrap();
+    kernel.unlink(&SUPER, dir_again.node, b"file").unwrap();
+    for gone in [file.node, 4711, 1 << 62, u64::MAX] {
+        assert_eq!(kernel.lookup(&SUPER, gone, b".").map(|entry| entry.node), Err(Errno::ESTALE), "{gone}");
+    }
+    let root = kernel.lookup(&SUPER, ROOT_NODE, b".").unwrap();
+    assert_eq!((root.node, root.generation), (ROOT_NODE, 0));
+    kernel.forget(dir.node, 1);
+    kernel.check_nothing_left("by numbers");
 }
 
 #[test]

@@ -20,6 +20,8 @@ bitflags::bitflags! {
         const ASYNC_READ = 1;
         /// Locks of `fcntl(2)` are requests.
         const POSIX_LOCKS = 1 << 1;
+        /// File handles: names `.` and `..` are looked up, the former by a number that the kernel has forgotten.
+        const EXPORT_SUPPORT = 1 << 4;
         /// Writes of more than a page.
         const BIG_WRITES = 1 << 5;
         /// The umask comes with the request.

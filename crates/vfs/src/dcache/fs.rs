@@ -86,6 +86,8 @@ pub trait FileSystem: Send + Sync + 'static {
     }
 
     /// The id of `inode`, which stays valid across restarts. `None`: its file system has no ids, or this file has none.
+    ///
+    /// With [`FsTraits::names_in_cache`], a file system with ids must not use an inode number ([`Attr::ino`]) again.
     fn id(&self, _inode: &Inode) -> Option<FileId> {
         None
     }

@@ -7,7 +7,7 @@
 //!
 //! An inode is found by its node: in the table of a file system that keeps its own names. The inodes of another file system are all
 //! in use by dentries. There the number of its slot leads to it. A file whose first name was removed, and which has others, costs a
-//! pass over all slots.
+//! pass over all slots. So does a file whose inode number alone is known.
 //!
 //! # How it is locked
 //! Not at all: a dentry is pinned inside a read section in which it was alive.
@@ -116,9 +116,32 @@ impl SuperBlock {
         None
     }
 
+    /// Takes a count on a dentry of the inode with the number `ino`. Looks at all slots.
+    #[cold]
+    pub(crate) fn pin_with_ino(&self, ino: u64) -> Option<CountedDentry> {
+        // Twice: a file may lose the name that was ahead while it gets one that is behind.
+        let mut found = None;
+        for _ in 0..2 {
+            self.slab.for_each(|dentry| {
+                if found.is_none() {
+                    found = self.pin_if(dentry, |inode| inode.attr().ino == ino);
+                }
+            });
+            if found.is_some() {
+                break;
+            }
+        }
+        found
+    }
+
     /// Takes a count on `dentry`, in use or not, if it is one of the inode `node`.
     fn pin_of(&self, dentry: &Dentry, node: u64) -> Option<CountedDentry> {
-        let is_it = || dentry.inode().is_some_and(|inode| inode.node() == node);
+        self.pin_if(dentry, |inode| inode.node() == node)
+    }
+
+    /// Takes a count on `dentry`, in use or not, if it is one of an inode that `matches`.
+    fn pin_if(&self, dentry: &Dentry, matches: impl Fn(&Inode) -> bool) -> Option<CountedDentry> {
+        let is_it = || dentry.inode().is_some_and(&matches);
         let pinned = {
             // A dentry that is alive now may end in this section, but its slot does not go back to the system.
             let _guard = self.domain.read();

@@ -90,6 +90,37 @@ impl Context {
     /// `EPERM` without the capability; `ESTALE`: the file is gone, or lies outside, or is a directory that moves all the time;
     /// `EOPNOTSUPP` if its file system has no ids; `ENOMEM`; those of the file system.
     pub fn hold_handle(&self, at: &OwnedPlace, handle: &FileHandle) -> Result<OwnedPlace, Errno> {
+        self.hold_shown(at, |is_part| {
+            Decoding { at, is_part, id: &handle.id, request: &self.request() }.hold(handle.slot)
+        })
+    }
+
+    /// Whether [`Context::hold_number`] finds the files of the file system of `at`: it has ids, and its names live in the cache.
+    #[must_use]
+    pub fn finds_numbers(&self, at: &OwnedPlace) -> bool {
+        let sb = at.sb();
+        !sb.inodes.is_kept() && sb.root().inode().is_some_and(|root| sb.fs().id(root).is_some())
+    }
+
+    /// [`Context::hold_handle`] of the file with the inode number `ino`, for front ends whose protocol has no more room. Looks at all
+    /// inodes of the file system.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` unless [`Context::finds_numbers`]; those of [`Context::hold_handle`].
+    pub fn hold_number(&self, at: &OwnedPlace, ino: u64) -> Result<OwnedPlace, Errno> {
+        if !self.finds_numbers(at) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        self.hold_shown(at, |_| connected(at.beside(at.sb().pin_with_ino(ino).ok_or(Errno::ESTALE)?)))
+    }
+
+    /// What `find` returns, if it lies below the root of the mount of `at`, and of this context if that is on this mount. `find` gets
+    /// whether one of these is another directory than the root of the file system.
+    fn hold_shown(
+        &self,
+        at: &OwnedPlace,
+        find: impl FnOnce(bool) -> Result<OwnedPlace, Errno>,
+    ) -> Result<OwnedPlace, Errno> {
         if !self.credentials().capabilities.contains(Capabilities::DAC_READ_SEARCH) {
             return Err(Errno::EPERM);
         }
@@ -98,11 +129,16 @@ impl Context {
         let (root, _) = self.root_and_cwd();
         let root = if root.mount().borrow().ptr_eq(mount.borrow()) { root.place() } else { top };
         let is_part = !core::ptr::eq(root.dentry, at.sb().root());
-        let found = Decoding { at, is_part, id: &handle.id, request: &self.request() }.hold(handle.slot)?;
+        let found = find(is_part)?;
         let is_below = |top| is_within(self.tree(), found.place(), top);
         let is_shown = !is_part || at.sb().is_named(found.dentry()) && is_below(&top) && is_below(&root);
         if is_shown { Ok(found) } else { Err(Errno::ESTALE) }
     }
+}
+
+/// `found`, unless it is a directory that was removed: `ESTALE`.
+fn connected(found: OwnedPlace) -> Result<OwnedPlace, Errno> {
+    if found.is_dir() && !found.sb().is_named(found.dentry()) { Err(Errno::ESTALE) } else { Ok(found) }
 }
 
 /// A file that is sought by its id.
@@ -129,9 +165,7 @@ impl Decoding<'_> {
         let invalidations = sb.invalidations();
         let new = self.ask()?;
         if !sb.inodes.is_kept() {
-            let found = self.at.beside(sb.pin_numbered(slot, new.node).ok_or(Errno::ESTALE)?);
-            let is_gone = found.is_dir() && !sb.is_named(found.dentry());
-            return if is_gone { Err(Errno::ESTALE) } else { Ok(found) };
+            return connected(self.at.beside(sb.pin_numbered(slot, new.node).ok_or(Errno::ESTALE)?));
         }
         let needs_name = new.attr.is_dir() || self.is_part;
         let cached = sb.inodes.get(sb, new.node);
