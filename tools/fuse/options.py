@@ -439,6 +439,10 @@ def request_timeout():
         if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 15):
             return
         os.kill(mount.daemon.pid, signal.SIGSTOP)
+        # The signal reaches the threads one after another, and one that still runs would reply.
+        states = lambda: [file.read_text().rsplit(") ", 1)[1][0] for file in tasks.glob("*/stat")]  # noqa: E731
+        tasks = pathlib.Path(f"/proc/{mount.daemon.pid}/task")
+        soon(lambda: set(states()) == {"T"})
         try:
             os.statvfs(mount.dir)
             raise AssertionError("a server that does not run has replied")

@@ -33,7 +33,7 @@ mod threads;
 mod trace;
 mod waits;
 
-use crate::metrics::{Op, Timer};
+use crate::metrics::{Gauge, Op, Timer};
 use crate::options::MountOptions;
 use crate::panics::contained;
 use crate::session::Session;
@@ -111,9 +111,13 @@ impl Transport {
                 reply.done(&[]);
                 return Next::End;
             }
-            Operation::Forget(forget) => self.forget(request, request.header.nodeid, forget.nlookup),
+            Operation::Forget(forget) => {
+                line!("FORGET\t{}\t{}", request.header.nodeid, forget.nlookup);
+                self.forget(request.header.nodeid, forget.nlookup);
+            }
             Operation::BatchForget(nodes) => {
-                nodes.iter().for_each(|node| self.forget(request, node.nodeid, node.nlookup));
+                line!("BATCH_FORGET{}", trace::Forgotten(nodes));
+                nodes.iter().for_each(|node| self.forget(node.nodeid, node.nlookup));
             }
             Operation::NotifyReply => {}
             Operation::Init(_) => reply.failed(Errno::EIO),
@@ -147,6 +151,10 @@ impl Transport {
 
     /// Ends the session: the connection is over.
     pub(crate) fn end(&self) {
+        self.session.measure();
+        let (nodes, lookups) =
+            (self.session.known_nodes().saturating_sub(1), self.session.metrics().get(Gauge::Lookups));
+        line!("END\t{nodes}\t{lookups}");
         let _ = contained(self.session.metrics(), "destroy", || self.session.end());
     }
 
@@ -175,9 +183,8 @@ impl Transport {
             )
     }
 
-    fn forget(&self, request: &Request<'_>, node: u64, lookups: u64) {
+    fn forget(&self, node: u64, lookups: u64) {
         let _timer = self.session.metrics().time(Op::Forget);
-        line!("FORGET\t{}\t{node}\t{lookups}", request.header.unique);
         let _ = contained(self.session.metrics(), "forget", || self.session.forget(node, lookups));
     }
 

@@ -3,7 +3,7 @@
 //! Node ids and handles in a transcript stand for those of this run. The test forgets at the end what the kernel had not
 //! forgotten at the unmount; it must be as much as was recorded.
 
-use lightfoot_fuse::{Caller, Entry, Gauge, NameIn, NewMode, Session, SessionOptions, Ttls};
+use lightfoot_fuse::{Caller, Entry, Gauge, NameIn, NewMode, Session, SessionOptions, Ttls, Unlisted};
 use ramfs::RamFs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +27,11 @@ impl<'t> Line<'t> {
         let op = words.next().unwrap();
         let args: Vec<_> = words.by_ref().take_while(|word| *word != "->").collect();
         Self { op, args, answer: words.collect() }
+    }
+
+    /// Whether it is an entry of the listing before it.
+    fn is_listed(&self) -> bool {
+        self.op.starts_with("LISTED")
     }
 
     fn number(&self, at: usize) -> u64 {
@@ -78,18 +83,22 @@ impl Replay {
 
     /// Compares a reply with the recorded one, and counts the lookup.
     fn compare(&mut self, line: &Line<'_>, entry: Result<&Entry, Errno>) -> Result<(), String> {
+        self.compare_node(line, entry.map(|entry| entry.node))
+    }
+
+    fn compare_node(&mut self, line: &Line<'_>, found: Result<u64, Errno>) -> Result<(), String> {
         let recorded = line.answer[0];
-        let matches = match (&entry, recorded.parse::<u64>()) {
-            (Ok(entry), Ok(recorded)) => {
-                let (now, lookups) = self.nodes.entry(recorded).or_insert((entry.node, 0));
-                let is_same = *lookups == 0 || *now == entry.node;
-                (*now, *lookups) = (entry.node, *lookups + 1);
+        let matches = match (found, recorded.parse::<u64>()) {
+            (Ok(node), Ok(recorded)) => {
+                let (now, lookups) = self.nodes.entry(recorded).or_insert((node, 0));
+                let is_same = *lookups == 0 || *now == node;
+                (*now, *lookups) = (node, *lookups + 1);
                 is_same
             }
             (Err(errno), Err(_)) => format!("{errno:?}") == recorded,
             _ => false,
         };
-        if matches { Ok(()) } else { Err(format!("recorded {recorded}, now {:?}", entry.map(|entry| entry.node))) }
+        if matches { Ok(()) } else { Err(format!("recorded {recorded}, now {found:?}")) }
     }
 
     fn forget(&mut self, recorded: u64, lookups: u64) -> Result<(), String> {
@@ -108,17 +117,21 @@ impl Replay {
                 self.cookies.insert(entry.cookie, entry.cookie);
                 return true;
             }
-            let Ok(found) = session.listed_entry(&SUPER, handle, entry) else { return true };
+            let (op, node) = match session.listed_entry(&SUPER, handle, entry) {
+                Ok(found) => ("LISTED", found.node),
+                Err(Unlisted::NameOnly(node)) => ("LISTED_NAME", node),
+                Err(Unlisted::Gone) => return true,
+            };
             let Some(line) = expected.next() else {
-                session.forget(found.node, 1);
+                session.forget(node, 1);
                 return false;
             };
-            if line.name(0) != entry.name {
+            if (line.op, &*line.name(0)) != (op, entry.name) {
                 done = Err(format!("listed {}, now {}", line.args[0], entry.name.escape_ascii()));
                 return false;
             }
             self.cookies.insert(line.number(1), entry.cookie);
-            done = self.compare(line, Ok(&found));
+            done = self.compare_node(line, Ok(node));
             done.is_ok()
         });
         done?;
@@ -208,8 +221,8 @@ type Left = (usize, u64, usize, u64, Vec<String>);
 fn replay(text: &str) -> Result<Left, String> {
     let lines: Vec<Line<'_>> = text.lines().filter(|line| !line.starts_with('#')).map(Line::parse).collect();
     let mut replay = Replay::new();
-    for (number, line) in lines.iter().enumerate().filter(|(_, line)| line.op != "LISTED") {
-        let listed: Vec<_> = lines[number + 1..].iter().take_while(|line| line.op == "LISTED").cloned().collect();
+    for (number, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_listed()) {
+        let listed: Vec<_> = lines[number + 1..].iter().take_while(|line| line.is_listed()).cloned().collect();
         let label = |what| format!("line {number}, {} {:?}: {what}", line.op, line.args);
         replay.serve(line, &listed).map_err(label)?;
     }
@@ -237,7 +250,8 @@ fn a_transcript_that_differs_in_one_line_is_noticed() {
         ("FORGET", |_| "#".into()),
         ("FORGET", |line| format!("{line}0")),
         ("FORGET", |line| format!("{line}\n{line}")),
-        ("BATCH_FORGET", |line| line.replacen("\t2\t", "\t1\t", 1)),
+        // Without its last node.
+        ("BATCH_FORGET", |line| line.rsplitn(3, '\t').last().unwrap().into()),
         ("RELEASE", |_| "#".into()),
         ("LISTED", |_| "#".into()),
         ("LOOKUP", |line| format!("{line}\n{line}").replace("ENOENT", "EIO")),

@@ -69,7 +69,9 @@ impl Transport {
                 Err(Unlisted::Gone) => return true,
                 Err(Unlisted::NameOnly(node)) => {
                     let has_room = put_unusable(body, limit, listed, node);
-                    if !has_room {
+                    if has_room {
+                        line!("LISTED_NAME\t{}\t{}\t->\t{node}", escaped(listed.name), listed.cookie);
+                    } else {
                         self.session.forget(node, 1);
                     }
                     return has_room;

@@ -5,6 +5,7 @@
 //! recorded costs one load and a branch.
 
 use crate::session::{Entry, Opened};
+use fusedev::wire::request::Forgets;
 use std::fmt::{self, Display};
 use vfs::Errno;
 
@@ -28,6 +29,15 @@ pub(super) fn node(found: &Result<Entry, Errno>) -> Replied<u64> {
 pub(super) fn created(made: &Result<(Entry, Opened), Errno>) -> Replied<String> {
     let replied = made.as_ref().map(|(entry, opened)| format!("{}\t{}", entry.node, opened.handle));
     Replied(replied.map_err(|errno| *errno))
+}
+
+/// The nodes of a BATCH_FORGET, each with its number of lookups.
+pub(super) struct Forgotten<'m>(pub(super) Forgets<'m>);
+
+impl Display for Forgotten<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|node| write!(f, "\t{}\t{}", node.nodeid, node.nlookup))
+    }
 }
 
 /// A reply: a number, or an errno.
