@@ -23,8 +23,9 @@
 //!
 //! # How it is locked
 //! The locks of flights ([`sync::SingleFlight`]) are never held across a request. The directory's lock, or that of
-//! the name's stripe, is taken twice, before and after. Threads that miss different names of a split directory write no
-//! common line.
+//! the name's stripe, is taken to use the answer. A search that finds no entry takes no lock before the request: an operation
+//! that changes the directory counts a change after its call of the file system and under the lock, so an answer that it
+//! overtook is discarded. Threads that miss different names of a split directory write no common line.
 //!
 //! # Where it comes from
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
@@ -127,6 +128,15 @@ pub(super) fn lock_name<'d>(sb: &'d SuperBlock, dir: &'d Dentry, hash: u64) -> R
 }
 
 fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Result<Look, Errno> {
+    let keeps_listing = || dir.inode().is_some_and(|inode| sb.keeps_listing_of(inode));
+    let object = dir.object();
+    if !is_fresh && object.is_hashed() && !object.is_complete() && !keeps_listing() {
+        // Before the request: a change since then, or an eviction of the name, shows when the answer is used.
+        let moment = sb.versions.moment_of(dir);
+        if sb.cached(dir, named).is_none() {
+            return Ok(Look::Unknown(Unknown { stale: None, moment }));
+        }
+    }
     let _held = lock_name(sb, dir, named.hash)?;
     let moment = sb.versions.moment_of(dir);
     Ok(match sb.cached(dir, named) {
@@ -136,11 +146,7 @@ fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Resu
             stale => Look::Unknown(Unknown { stale, moment }),
         },
         None if dir.object().is_complete() => Look::Absent,
-        None if dir.inode().is_some_and(|inode| sb.keeps_listing_of(inode))
-            && sb.listings.lacks(dir, moment.version(), named.name) =>
-        {
-            Look::Absent
-        }
+        None if keeps_listing() && sb.listings.lacks(dir, moment.version(), named.name) => Look::Absent,
         None => Look::Unknown(Unknown { stale: None, moment }),
     })
 }
