@@ -18,6 +18,7 @@ pub(crate) mod acls;
 pub(crate) mod children;
 pub(crate) mod dentry;
 pub(crate) mod end;
+mod expiry;
 pub(crate) mod fallback;
 pub(crate) mod fetch;
 pub(crate) mod flight;

@@ -1,7 +1,8 @@
 //! What is cached of a file system that others change too: for how long it is good, and what a push does.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, Fallback, MountFlags, OpenFlags, PathAt, RenameFlags, SetAttr, UnmountFlags, Valid, Vfs,
+    Attr, Base, Context, DirEntry, Errno, Fallback, MountFlags, OpenFlags, PathAt, RenameFlags, SetAttr, UnmountFlags,
+    Valid, Vfs, Want,
 };
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
@@ -460,4 +461,37 @@ fn a_directory_that_moved_behind_the_cache_is_no_longer_found_by_its_old_name() 
     fs.change(dir, |attr| attr.mtime = 77);
     fs.invalidator().inode(dir);
     assert_eq!(attr(&context, "/b").map(|attr| attr.mtime), Ok(77));
+}
+
+/// The names of the root with their cookies, each listed from the cookie of the one before it, after a push of everything.
+fn listed(context: &Context, fs: &Store) -> Vec<(Vec<u8>, u64)> {
+    let mut names = Vec::new();
+    loop {
+        fs.invalidator().all();
+        let (dir, last) = (context.open(Base::CWD, b"/", OpenFlags::DIRECTORY, 0).unwrap(), names.last().cloned());
+        let (mut next, after) = (None, last.map_or(0, |(_, cookie)| cookie));
+        let mut take = |entry: &DirEntry, cookie| {
+            let is_first = next.is_none();
+            next.get_or_insert_with(|| (entry.name.to_vec(), cookie));
+            is_first
+        };
+        dir.entries_after(after, Want::NAMES, &mut take).unwrap();
+        match next {
+            Some(next) if names.len() < 9 => names.push(next),
+            _ => return names,
+        }
+    }
+}
+
+#[test]
+fn a_push_leaves_names_that_only_the_cache_has_in_their_places() {
+    for valid in [Valid::UntilInvalidated, Valid::For(0)] {
+        let fs = Store::new(StoreOptions { names_in_cache: true, valid, ..StoreOptions::default() });
+        let context = fs.tree().context();
+        let paths = ["/a", "/b", "/c", "/d", "/e"];
+        paths.iter().for_each(|path| context.mknod(Base::CWD, path.as_bytes(), 0o644, 0).unwrap());
+        let names = listed(&context, &fs);
+        assert!(paths.iter().all(|path| look(&context, path).is_ok()));
+        assert_eq!((names.len(), listed(&context, &fs)), (5, names), "{valid:?}");
+    }
 }

@@ -16,6 +16,7 @@ use crate::base::name::{Named, ShortName};
 use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child, remove_positive};
 use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
+use crate::dcache::expiry::set_expiry;
 use crate::dcache::fs::{NewInode, Valid};
 use crate::dcache::inode::{Before, Inode, InodeRef};
 use crate::dcache::object::{Object, ObjectFlags};
@@ -23,7 +24,7 @@ use crate::dcache::reclaim::{FreeSlot, SlotKind, name_bytes};
 use crate::dcache::slot::{CountedDentry, DeadDentry, cold_part, entry_hash, entry_of, link};
 use crate::dcache::split::Names;
 use crate::dcache::superblock::SuperBlock;
-use crate::dcache::whole_path::{Moving, WholePaths};
+use crate::dcache::whole_path::Moving;
 use prim::atomic::Ordering::Relaxed;
 use sync::rcu::ReadGuard;
 
@@ -289,7 +290,9 @@ impl SuperBlock {
         inode.learn_reply(&self.paths, &Attr { mode: kind | new.attr.mode & 0o7777, ..new.attr }, before);
         self.renew_acls(dentry, inode, acls_of(new));
         self.set_valid(inode, new.valid);
-        set_expiry(dentry, new.valid);
+        if !dentry.is_in_cache_alone() {
+            set_expiry(dentry, new.valid);
+        }
         dentry.update_flags(&self.paths, |object| object.without(ObjectFlags::CHECKED).with(checked_flag(new.valid)));
     }
 
@@ -449,37 +452,6 @@ pub(super) fn begin(slot: FreeSlot<'_>) -> &Dentry {
 /// The flag of an entry with an expiry.
 fn checked_flag(valid: Valid) -> ObjectFlags {
     if valid == Valid::UntilInvalidated { ObjectFlags::empty() } else { ObjectFlags::CHECKED }
-}
-
-/// Sets the expiry of an entry. Such entries are in no listing of the cache, so `cookie` is free.
-fn set_expiry(dentry: &Dentry, valid: Valid) {
-    let until = match valid {
-        Valid::UntilInvalidated => u64::MAX,
-        Valid::For(ns) => u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0).saturating_add(ns),
-    };
-    // Relaxed: a time. A thread that reads an old one revalidates once too often, or accepts an entry that
-    // was valid a moment ago.
-    dentry.cookie.store(until, Relaxed);
-}
-
-impl Dentry {
-    /// Whether the entry expired.
-    pub(crate) fn is_expired(&self) -> bool {
-        u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0) >= self.cookie.load(Relaxed)
-    }
-
-    /// Marks the entry stale, so that it is revalidated before its next use, and users that hold it request its attributes. From
-    /// any thread, without a lock.
-    pub(crate) fn expire(&self, paths: &WholePaths) {
-        if let Some(inode) = self.inode() {
-            inode.age();
-        }
-        // A root has no name to revalidate.
-        if !self.is_in(self) {
-            self.cookie.store(0, Relaxed);
-        }
-        self.update_flags(paths, |object| object.with(ObjectFlags::CHECKED));
-    }
 }
 
 #[cfg(test)]
