@@ -59,7 +59,7 @@ pub fn prefetch_to_write<T>(target: *const T) {
     // SAFETY: PREFETCHW reads and writes nothing that the program sees, and never faults. A CPU that does not have it does nothing.
     // (The intrinsic is a prefetch to read unless the whole program is compiled for such CPUs.)
     unsafe {
-        core::arch::asm!("prefetchw [{}]", in(reg) target, options(readonly, nostack, preserves_flags));
+        core::arch::asm!("prefetchw [{}]", in(reg) target.addr(), options(nomem, nostack, preserves_flags));
     }
     #[cfg(not(all(target_arch = "x86_64", not(any(loom, miri)))))]
     let _ = target;

@@ -78,7 +78,7 @@ pub struct SingleFlight<K, V> {
     shards: Box<[Arc<Shard<K, V>>]>,
 }
 
-/// On its own line, apart from its count of references, which only a [detached](Leader::detach) leader changes.
+/// Alone on its line. The count of its references, which lies elsewhere, changes only for a [detached](Leader::detach) leader.
 #[repr(align(64))]
 struct Shard<K, V> {
     flights: Mutex<Flights<K, V>>,
