@@ -55,9 +55,10 @@ impl Callers {
         Self { everyone, unknown, checks, is_mapped, acts_as, known: RwLock::default() }
     }
 
-    /// Whether everybody may find files by their numbers in the tree, of which `root` is shown.
+    /// Whether everybody may find files by their numbers in the tree, of which `root` is shown. Not if it has several mounts: the kernel
+    /// gives handles of all files of its one mount, or of none, and a handle of another mount's file would end early.
     pub(super) fn finds_numbers(&self, root: &OwnedPlace) -> bool {
-        self.acts_as.is_none() && self.everyone.finds_numbers(root)
+        self.acts_as.is_none() && self.everyone.finds_numbers(root) && self.everyone.mounts().len() == 1
     }
 
     /// For operations that need no permission, or whose permission was checked already.
