@@ -208,7 +208,7 @@ fn a_call_sends_no_more_requests_than_these() {
     by_timers.1.retain(|name, _| BY_TIMERS.contains(&name.as_str()));
     others.1.retain(|name, _| !BY_TIMERS.contains(&name.as_str()));
     check("PostMark", &others, &parse(bound[0]), |most| most + most / 50 + 10);
-    check("PostMark", &by_timers, &parse(bound[0]), |most| most + most / 2);
+    check("PostMark", &by_timers, &parse(bound[0]), |most| 3 * most);
 }
 
 fn cells(line: &str) -> Vec<&str> {
