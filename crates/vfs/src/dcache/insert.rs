@@ -155,6 +155,20 @@ impl SuperBlock {
         named: Named<'_>,
         new: &Fresh<'_>,
     ) -> Result<(), (FreeSlot<'s>, InodeRef<'s>)> {
+        let (dentry, inode) = self.begin_unless_there(slot, new)?;
+        let object = Object::of(inode, new.attr.mode, self.dir_flags);
+        self.publish(&self.domain.read(), names, dir, dentry, named, object, new.valid);
+        Ok(())
+    }
+
+    /// Begins the write section of `slot`, and the life of the inode in it, unless its node has an inode already: then returns the
+    /// slot, and that inode.
+    #[inline]
+    pub(super) fn begin_unless_there<'s>(
+        &'s self,
+        slot: FreeSlot<'s>,
+        new: &Fresh<'_>,
+    ) -> Result<(&'s Dentry, InodeRef<'s>), (FreeSlot<'s>, InodeRef<'s>)> {
         let dentry = slot.dentry();
         dentry.seq.write_begin();
         let inode = &cold_part(dentry).inode;
@@ -167,9 +181,7 @@ impl SuperBlock {
         let dentry = slot.take();
         let inode = inode.begin_prepared();
         self.equip_inode(&inode, new);
-        let object = Object::of(inode, new.attr.mode, self.dir_flags);
-        self.publish(&self.domain.read(), names, dir, dentry, named, object, new.valid);
-        Ok(())
+        Ok((dentry, inode))
     }
 
     /// Begins the life of the inode beside `dentry`.

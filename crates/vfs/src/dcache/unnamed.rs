@@ -42,18 +42,7 @@ impl SuperBlock {
         slot: FreeSlot<'s>,
         new: &Fresh<'_>,
     ) -> Result<CountedDentry, (FreeSlot<'s>, InodeRef<'s>)> {
-        let dentry = slot.dentry();
-        dentry.seq.write_begin();
-        let inode = &cold_part(dentry).inode;
-        inode.prepare(new.attr, new.node, self.inode_kept);
-        inode.slot_users.store(2, Relaxed);
-        if let Some(there) = self.inodes.add_unless_there(self, inode) {
-            dentry.seq.write_end();
-            return Err((slot, there));
-        }
-        let dentry = slot.take();
-        let inode = inode.begin_prepared();
-        self.equip_inode(&inode, new);
+        let (dentry, inode) = self.begin_unless_there(slot, new)?;
         Ok(self.end_unnamed(dentry, self.root(), inode))
     }
 
@@ -103,12 +92,7 @@ impl SuperBlock {
             if !may_live() {
                 break;
             }
-            let mut found = None;
-            self.slab.for_each(|dentry| {
-                if found.is_none() {
-                    found = self.pin_of(dentry, node);
-                }
-            });
+            let found = self.pin_any(|inode| inode.node() == node);
             if found.is_some() {
                 return found;
             }
@@ -120,17 +104,18 @@ impl SuperBlock {
     #[cold]
     pub(crate) fn pin_with_ino(&self, ino: u64) -> Option<CountedDentry> {
         // Twice: a file may lose the name that was ahead while it gets one that is behind.
+        let pass = || self.pin_any(|inode| inode.attr().ino == ino);
+        pass().or_else(pass)
+    }
+
+    /// Takes a count on the first dentry, in the order of the slots, of an inode that `matches`.
+    fn pin_any(&self, matches: impl Fn(&Inode) -> bool) -> Option<CountedDentry> {
         let mut found = None;
-        for _ in 0..2 {
-            self.slab.for_each(|dentry| {
-                if found.is_none() {
-                    found = self.pin_if(dentry, |inode| inode.attr().ino == ino);
-                }
-            });
-            if found.is_some() {
-                break;
+        self.slab.for_each(|dentry| {
+            if found.is_none() {
+                found = self.pin_if(dentry, &matches);
             }
-        }
+        });
         found
     }
 
