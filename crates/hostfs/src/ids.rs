@@ -131,7 +131,7 @@ impl Shared {
         let mut bytes = vec![VERSION];
         bytes.extend(self.born(stat).to_le_bytes());
         bytes.extend(handle_bytes(fd)?);
-        // Without it where there is no room.
+        // The handle of the directory is left out if both do not fit into an id.
         let dir = dir.and_then(handle_bytes).filter(|dir| bytes.len() + dir.len() <= FileId::MAX);
         bytes.extend(dir.into_iter().flatten());
         FileId::new(&bytes).ok()

@@ -291,7 +291,8 @@ fn operations_on_files_with_flags_fail_as_on_tmpfs() {
     assert!(refused > 80, "{refused}");
 }
 
-/// `truncate(2)`, for which there is no call without `unsafe`: `vfs_truncate` in Linux.
+/// `truncate(2)`. Tests have no `unsafe`, without which it cannot be called here, so this test does not run it on tmpfs: the expected
+/// errors are those of `vfs_truncate` in Linux.
 #[test]
 fn a_file_that_may_only_grow_is_not_cut_by_its_path() {
     let cut = SetAttr { size: Some(3), ..SetAttr::default() };

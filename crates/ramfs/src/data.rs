@@ -1,8 +1,8 @@
-//! The data of one inode: contents, extended attributes, flags, and the user who is charged for them.
+//! The data of one inode: contents, extended attributes and flags, and the number of the user who pays for them.
 //!
 //! # What it is
-//! An inode gets its [`Data`] with the first byte, attribute or flag; an inode without these has none. Storage is charged to the
-//! [`Limits`] before it is used.
+//! The file system makes the [`Data`] of an inode when a caller first writes contents, or sets an attribute or a flag. An inode without
+//! these has no `Data`. The file system charges storage to the [`Limits`] before it uses it.
 //!
 //! # How it is locked
 //! One [`BiasedRwLock`] for all of it, so that a read is atomic against writes and threads that read one file write no line in

@@ -78,13 +78,14 @@ pub struct SingleFlight<K, V> {
     shards: Box<[Arc<Shard<K, V>>]>,
 }
 
-/// Alone on its line. The count of its references, which lies elsewhere, changes only for a [detached](Leader::detach) leader.
+/// Has a cache line for itself. Its `Arc` keeps the count of references on another line, and only a [detached](Leader::detach) leader
+/// changes that count.
 #[repr(align(64))]
 struct Shard<K, V> {
     flights: Mutex<Flights<K, V>>,
 }
 
-/// The flights of a shard. The first one needs no memory elsewhere, and mostly there is no other.
+/// The flights of a shard. The first one lies in the shard itself, so it needs no allocation. Most shards never have a second one.
 struct Flights<K, V> {
     first: Option<Arc<Flight<K, V>>>,
     others: Vec<Arc<Flight<K, V>>>,

@@ -37,10 +37,10 @@ impl Session {
         }
     }
 
-    /// LOOKUP of `.` (of any file) or `..` by the id of a node that the kernel may have forgotten.
+    /// LOOKUP of `.` (for a file of any type) or `..`, by the id of a node. The kernel may have forgotten that node.
     ///
     /// # Errors
-    /// `ESTALE`: there is no such file any more.
+    /// `ESTALE`: the file was removed.
     pub(super) fn look_up_handle(&self, caller: &Caller, node: u64, is_above: bool) -> Result<Entry, Errno> {
         let root = self.node(ROOT_NODE)?;
         let held = match self.nodes.get(node) {

@@ -1,4 +1,4 @@
-//! Labels of security modules: stored with the file, or there is no file.
+//! Labels of security modules: if a label cannot be stored, the session does not make the file.
 
 use crate::kernel::{DIR, Kernel, PLAIN, RDWR, SUPER, USER};
 use lightfoot_fuse::{Entry, NameIn, ROOT_NODE, SessionOptions};
