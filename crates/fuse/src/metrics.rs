@@ -225,9 +225,8 @@ impl Metrics {
         }
         stats.times = times.into_iter().collect();
         stats.errnos = errnos.into_iter().collect();
-        let noes: u64 = stats.errnos.iter().map(|(_, count)| count).sum::<u64>()
-            - stats.failures().map(|(_, count)| count).sum::<u64>();
-        stats.errors -= noes;
+        let noes = stats.errnos.iter().filter(|(errno, _)| op::is_regular_no(&stats.name, errno));
+        stats.errors -= noes.map(|(_, count)| count).sum::<u64>();
         stats.find_quantiles();
         (stats.count != 0).then_some(stats)
     }

@@ -5,10 +5,9 @@
 //! appends and writes through as that open asks for, and reports an error of writing once for each open: `fsync(2)`,
 //! `close(2)`.
 //!
-//! The budget cannot close these descriptors, nor those of open directories ([`crate::listing`]). The user that opened a file is
-//! charged until the release. A user may have half of
-//! the descriptors that the others have left: however many one user opens, the next one gets some. The process's own user, and
-//! root, may have all.
+//! The budget cannot close these descriptors, nor those of open directories ([`crate::listing`]). A descriptor is charged to the user
+//! that opened the file, until the release. A user may have half of the descriptors that the others do not use: however many one user
+//! opens, the next one gets some. The process's own user, and root, may have all.
 //!
 //! # How it is locked
 //! One mutex, a leaf, never held during a call to the host.
