@@ -138,12 +138,18 @@ impl Shared {
         Ok(Written::new(len, inode.attr().blocks.max(blocks)))
     }
 
-    /// See [`vfs::FileSystem::write`], with [`vfs::Position::End`]. If another program appends at this moment as well, the end may be that of its data.
-    pub(crate) fn append(&self, request: &Request, file: &Open<'_>, data: &[u8]) -> Result<Written, Errno> {
+    /// See [`vfs::FileSystem::write`], with [`vfs::Position::End`]; the VFS found the end at `before`. If another program appends
+    /// at this moment as well, the end may be that of its data.
+    pub(crate) fn append(
+        &self,
+        request: &Request,
+        file: &Open<'_>,
+        before: u64,
+        data: &[u8],
+    ) -> Result<Written, Errno> {
         let inode = file.inode;
         self.check_writable()?;
         let fd = self.fd_of(file, WRITE)?;
-        let before = inode.size();
         let _change = self.begin_change_of(inode);
         let len = self.daemon.act(request)?.append(&fd, data).map_err(errno)?;
         // The data are written: what the host does not report now is requested with the attributes.

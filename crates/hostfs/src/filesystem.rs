@@ -177,7 +177,7 @@ impl FileSystem for HostFs {
     fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
         match at {
             Position::At(offset) => self.shared.write_at(request, file, offset, data),
-            Position::End => self.shared.append(request, file, data),
+            Position::End(end) => self.shared.append(request, file, end, data),
         }
     }
 

@@ -293,7 +293,7 @@ impl FileSystem for RamFs {
     }
 
     fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
-        self.data_of(file.inode)?.write(self.purse(request), at.offset_in(file.inode), data)
+        self.data_of(file.inode)?.write(self.purse(request), at.offset(), data)
     }
 
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {

@@ -382,7 +382,7 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
     }
 
     fn write(&self, _: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
-        self.back.write_at(&self.path(file.inode)?.path, at.offset_in(file.inode), data)
+        self.back.write_at(&self.path(file.inode)?.path, at.offset(), data)
     }
 
     fn set_len(&self, _request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {

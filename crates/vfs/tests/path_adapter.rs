@@ -2,11 +2,12 @@
 //! adapter's own.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, OpenFlags, PathAdapter, PathAt, PathEntry, PathFileSystem, RenameFlags, S_IFDIR,
-    S_IFREG, SetAttr, SetTime, SetXattr, StatFs, Valid, Vfs, Written,
+    Attr, Base, Context, Errno, FileSystem, Inode, Layer, NewInode, Open, OpenFlags, PathAdapter, PathAt, PathEntry,
+    PathFileSystem, Position, RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, SetTime, SetXattr, StatFs, Valid, Vfs,
+    Written,
 };
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 use testkit::{Features, Gate, Outside, Subject};
 
@@ -316,4 +317,51 @@ fn lookups_of_one_directory_are_in_the_back_end_at_once() {
         gate.open();
     });
     assert_eq!(found.load(SeqCst), THREADS);
+}
+
+/// During each write a thread learns the length that the file had before the records.
+struct LateAnswer {
+    inner: PathAdapter<Memory>,
+    vfs: Arc<Mutex<Option<Vfs>>>,
+    is_late: AtomicBool,
+}
+
+impl Layer for LateAnswer {
+    type Inner = PathAdapter<Memory>;
+
+    fn inner(&self) -> &Self::Inner {
+        &self.inner
+    }
+
+    fn revalidate(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno> {
+        let mut found = self.inner.revalidate(request, dir, name, inode)?;
+        if self.is_late.load(SeqCst) {
+            found.attr.size = 0;
+        }
+        Ok(found)
+    }
+
+    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
+        let stat = || self.vfs.lock().unwrap().as_ref().unwrap().context().attr(Base::CWD, b"/log", true);
+        self.is_late.store(true, SeqCst);
+        std::thread::scope(|scope| scope.spawn(stat).join()).unwrap()?;
+        self.is_late.store(false, SeqCst);
+        assert_eq!(file.inode.size(), 0);
+        self.inner.write(request, file, at, data)
+    }
+}
+
+#[test]
+fn a_late_answer_during_an_append_loses_no_record() {
+    let memory = Memory { valid: Valid::For(0), ..Memory::new() };
+    let inner = PathAdapter::new(memory.clone());
+    let own = Arc::new(Mutex::new(None));
+    let vfs = Vfs::new(LateAnswer { inner, vfs: own.clone(), is_late: AtomicBool::new(false) });
+    *own.lock().unwrap() = Some(vfs.clone());
+    let append = OpenFlags::CREAT.union(OpenFlags::WRONLY).union(OpenFlags::APPEND);
+    let log = vfs.context().open(Base::CWD, b"/log", append, 0o644).unwrap();
+    assert_eq!(log.write_at(0, b"one."), Ok((4, 4)));
+    assert_eq!(log.write_at(0, b"two."), Ok((4, 8)));
+    assert_eq!(memory.with(b"log", |file| file.data.clone()), Ok(b"one.two.".to_vec()));
+    own.lock().unwrap().take();
 }

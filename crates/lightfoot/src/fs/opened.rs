@@ -84,7 +84,7 @@ pub use vfs::Open;
 ///     }
 ///
 ///     fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
-///         if at == Position::End { self.0.write(request, file, at, data) } else { Err(Errno::EPERM) }
+///         if let Position::End(_) = at { self.0.write(request, file, at, data) } else { Err(Errno::EPERM) }
 ///     }
 /// }
 ///

@@ -255,7 +255,7 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// Writes `data`. A gap after the end becomes a hole that reads as zeros. May write less than all. The VFS calls no other
     /// change of the contents meanwhile. With [`Position::End`] the data go to the end of the file, wherever that is now; a file
-    /// system whose files only the VFS changes takes [`Position::offset_in`].
+    /// system that cannot append by itself takes [`Position::offset`].
     ///
     /// # Errors
     /// `ENOSPC`, `EDQUOT`, `EFBIG`, `EIO`...

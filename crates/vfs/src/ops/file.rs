@@ -158,7 +158,7 @@ impl OpenFile {
         let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let request = Request::of(&self.cred);
         drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
-        let at = if appends { Position::End } else { Position::At(offset) };
+        let at = if appends { Position::End(offset) } else { Position::At(offset) };
         let written = self.held.sb().fs().write(&request, &self.open(inode), at, data)?;
         let end = written.end.unwrap_or(offset + written.len as u64);
         let written_to = self.held.dentry();

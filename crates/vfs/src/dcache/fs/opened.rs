@@ -117,18 +117,17 @@ impl<'o> Open<'o> {
 pub enum Position {
     /// To this offset.
     At(u64),
-    /// To the end of the file, wherever that is when the data arrive: `O_APPEND`.
-    End,
+    /// To the end of the file, wherever that is when the data arrive: `O_APPEND`. The VFS found the end at this offset.
+    End(u64),
 }
 
 impl Position {
-    /// The offset in `inode`, for a file system whose files only the VFS changes: the end is the one in the cache, and stays
-    /// there during the call.
+    /// The offset, for a file system that cannot append by itself. The VFS changes no contents during the call, so the end stays
+    /// where the VFS found it unless other programs change the file.
     #[must_use]
-    pub fn offset_in(self, inode: &Inode) -> u64 {
+    pub fn offset(self) -> u64 {
         match self {
-            Self::At(offset) => offset,
-            Self::End => inode.size(),
+            Self::At(offset) | Self::End(offset) => offset,
         }
     }
 }
