@@ -23,7 +23,7 @@
 //! one is merged.
 //!
 //! # How it is locked
-//! The lock of a split directory is *lent* ([`sync::Mutex::lend`]), so that only a thread that knows of splits takes
+//! The lock of a split directory is *lent* ([`sync::LockGuard::lend`]), so that only a thread that knows of splits takes
 //! it. Under it:
 //! - `owner` changes, which is the directory of the slot;
 //! - a thread *closes* the slot: it clears `is_open`, then takes and releases each stripe's lock. A thread that comes

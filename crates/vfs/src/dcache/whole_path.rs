@@ -85,12 +85,12 @@ mod admission;
 #[path = "whole_path/checked.rs"]
 mod checked;
 #[path = "whole_path/classes.rs"]
-mod classes;
+pub(crate) mod classes;
 #[path = "whole_path/lists.rs"]
 pub(crate) mod lists;
 
 pub(crate) use admission::Admission;
-pub(crate) use classes::{Class, Classed};
+pub(crate) use classes::Classed;
 pub(crate) use lists::{List, Lists};
 
 use crate::base::access::credentials::Credentials;

@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! The checks between a found entry and the place it leads to: expiry, mounts, permission. The common step
-//! needs none of them: a flag in the object word ([`crate::dcache::dentry::SPECIAL`], or a missing
+//! needs none of them: a flag in the object word ([`SPECIAL`](crate::dcache::object::ObjectFlags::SPECIAL), or a missing
 //! `SEARCH_ALL`) sends the walk here.
 //!
 //! # How it is ordered
