@@ -87,6 +87,7 @@ impl FileSystem for HostFs {
             wants_flushes: self.shared.wants_flushes(),
             keeps_modes: true,
             reports_attributes: true,
+            acls: true,
             applies_acls: self.shared.applies_acls(),
             ..FsTraits::default()
         }

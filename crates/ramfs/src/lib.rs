@@ -221,6 +221,7 @@ impl FileSystem for RamFs {
             name_rules,
             never_waits: true,
             changes_in_parallel: true,
+            acls: true,
             ..FsTraits::default()
         }
     }

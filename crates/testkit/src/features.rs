@@ -24,6 +24,8 @@ pub struct Features {
     pub open_unlinked: bool,
     /// Modes, owners and times are stored; else `EPERM`.
     pub keeps_attributes: bool,
+    /// ACLs are stored and obeyed; else they are not tested.
+    pub acls: bool,
     /// `fallocate(2)`; else `EOPNOTSUPP`.
     pub allocate: bool,
     /// Holes are found by `lseek(2)`; else everything counts as data.
@@ -52,6 +54,7 @@ impl Features {
             unnamed: true,
             open_unlinked: true,
             keeps_attributes: true,
+            acls: true,
             allocate: true,
             holes: true,
             statfs: true,

@@ -96,6 +96,9 @@ cases! { $
         data_and_holes_are_found, ranges_are_copied_between_files;
     threads: threads_make_and_remove_different_names, threads_move_different_names,
         threads_write_different_ranges, threads_that_make_one_name_make_it_once;
+    rights: an_acl_is_kept_and_obeyed, a_default_acl_is_inherited, set_id_bits_go_with_a_change;
+    races: a_name_that_is_renamed_over_is_never_missed, a_listing_beside_renames_has_each_other_name_once;
+    storing: what_was_synced_is_there_after_a_restart, an_offset_beyond_all_storage_is_refused_or_makes_a_hole;
     outside: a_file_made_outside_is_found, a_file_removed_outside_is_gone, a_change_outside_is_seen;
     ids: each_file_of_a_random_tree_is_found_by_its_handle, a_handle_needs_the_capability_and_its_own_bytes;
     end: each_inode_is_evicted_once;

@@ -251,7 +251,7 @@ impl Store {
         let mut nodes = self.nodes();
         let node = nodes.get_mut(node).expect("a file of the store");
         node.set_len(0, 0);
-        node.write(0, contents, 0);
+        node.write(0, contents, 0).expect("contents of a test");
     }
 }
 

@@ -26,7 +26,8 @@
 
 mod nodes;
 
-use crate::base::attr::{Attr, S_IFDIR, SetAttr};
+use crate::base::access::acl::{Acl, AclKind};
+use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::dcache::fs::{
@@ -65,6 +66,12 @@ pub trait PathFileSystem: Send + Sync + 'static {
 
     /// As [`FsTraits::keeps_listings`].
     fn keeps_listings(&self) -> bool {
+        false
+    }
+
+    /// As [`FsTraits::acls`]: the extended attributes of a file have its ACLs, and the adapter reads them with each answer about the
+    /// file.
+    fn acls(&self) -> bool {
         false
     }
 
@@ -241,8 +248,28 @@ impl<P: PathFileSystem> PathAdapter<P> {
         Ok(Path { path, _stays: stays })
     }
 
+    /// What the back end has at `path`, without a number.
+    fn describe(&self, path: &[u8]) -> Result<NewInode, Errno> {
+        let attr = self.attributes_of(path)?;
+        let mut new = NewInode { attr, valid: self.back.valid(), ..NewInode::default() };
+        if self.back.acls() && attr.kind() != S_IFLNK {
+            new.access_acl = self.acl(path, AclKind::Access, attr.mode);
+            new.default_acl = self.acl(path, AclKind::Default, attr.mode).filter(|_| attr.is_dir());
+        }
+        Ok(new)
+    }
+
+    /// One that cannot be read gives the group class no permission.
+    fn acl(&self, path: &[u8], kind: AclKind, mode: u32) -> Option<Acl> {
+        match self.back.get_xattr(path, kind.xattr_name()) {
+            Err(Errno::ENODATA | Errno::EOPNOTSUPP) => None,
+            Ok(value) => Acl::from_xattr(&value).unwrap_or_else(|_| Some(Acl::unreadable(mode))),
+            Err(_) => Some(Acl::unreadable(mode)),
+        }
+    }
+
     /// The back end's attributes of `path`, with the links counted.
-    fn describe(&self, path: &[u8]) -> Result<Attr, Errno> {
+    fn attributes_of(&self, path: &[u8]) -> Result<Attr, Errno> {
         let mut attr = self.back.metadata(path)?;
         if attr.nlink == 0 {
             attr.nlink = 1;
@@ -271,8 +298,10 @@ impl<P: PathFileSystem> PathAdapter<P> {
 impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
     fn root(&self) -> NewInode {
         // No error can be returned here: a root without attributes becomes an empty directory.
-        let found = self.describe(b"").unwrap_or(Attr { mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() });
-        NewInode { node: ROOT, attr: Attr { ino: ROOT, ..found }, valid: self.back.valid(), ..NewInode::default() }
+        let empty = Attr { mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
+        let valid = self.back.valid();
+        let found = self.describe(b"").unwrap_or_else(|_| NewInode { attr: empty, valid, ..NewInode::default() });
+        NewInode { node: ROOT, attr: Attr { ino: ROOT, ..found.attr }, ..found }
     }
 
     fn traits(&self) -> FsTraits {
@@ -280,6 +309,7 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
             type_name: self.back.type_name().to_owned().into(),
             keeps_listings: self.back.keeps_listings(),
             valid: self.back.valid(),
+            acls: self.back.acls(),
             ..FsTraits::default()
         }
     }
@@ -294,10 +324,9 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
                 continue;
             }
             return match found {
-                Ok(attr) => {
-                    let node = nodes.known(dir.node(), name, attr.kind());
-                    let attr = Attr { ino: node, ..attr };
-                    Ok(NewInode { node, attr, valid: self.back.valid(), ..NewInode::default() })
+                Ok(new) => {
+                    let node = nodes.known(dir.node(), name, new.attr.kind());
+                    Ok(NewInode { node, attr: Attr { ino: node, ..new.attr }, ..new })
                 }
                 Err(errno) => {
                     if errno == Errno::ENOENT {

@@ -2,9 +2,9 @@
 //! adapter's own.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, Inode, Layer, NewInode, Open, OpenFlags, PathAdapter, PathAt, PathEntry,
-    PathFileSystem, Position, RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, SetTime, SetXattr, StatFs, Valid, Vfs,
-    Written,
+    AclKind, Attr, Base, Context, Errno, FileSystem, Inode, Layer, NewInode, Open, OpenFlags, PathAdapter, PathAt,
+    PathEntry, PathFileSystem, Position, RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, SetTime, SetXattr, StatFs,
+    Valid, Vfs, Written,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -66,6 +66,10 @@ fn below<'p>(path: &'p [u8], dir: &[u8]) -> Option<&'p [u8]> {
 impl PathFileSystem for Memory {
     fn valid(&self) -> Valid {
         self.valid
+    }
+
+    fn acls(&self) -> bool {
+        true
     }
 
     fn metadata(&self, path: &[u8]) -> Result<Attr, Errno> {
@@ -258,6 +262,9 @@ fn what_a_back_end_does_not_do_is_refused() {
         Err(Errno::EPERM)
     );
     assert_eq!(context.get_xattr(Base::CWD, b"/file", true, b"user.a"), Err(Errno::EOPNOTSUPP));
+    let acl = AclKind::Access.xattr_name();
+    assert_eq!(context.get_xattr(Base::CWD, b"/file", true, acl), Err(Errno::EOPNOTSUPP));
+    assert_eq!(context.set_xattr(Base::CWD, b"/file", true, acl, &[], SetXattr::Any), Err(Errno::EOPNOTSUPP));
     assert_eq!(context.statvfs(Base::CWD, b"/").err(), Some(Errno::ENOSYS));
     assert_eq!(context.open(Base::CWD, b"/", OpenFlags::RDONLY, 0).unwrap().next_entries(), Err(Errno::ENOSYS));
 }

@@ -11,10 +11,15 @@
 
 use core::ops::Bound;
 use std::collections::BTreeMap;
-use vfs::{Attr, DirEntry, Errno, NewInode, S_IFDIR, S_IFLNK, S_IFREG, SetAttr, SetTime, SetXattr, Valid};
+use vfs::{
+    Acl, AclKind, Attr, DirEntry, Errno, NewInode, S_IFDIR, S_IFLNK, S_IFREG, SetAttr, SetTime, SetXattr, Valid,
+};
 
 /// Bytes that a file's storage grows by.
 const PAGE: usize = 4096;
+
+/// Bytes that can be written to a file at most. What was not written takes no memory.
+const MAX_LEN: usize = 1 << 30;
 
 /// One file or directory.
 #[derive(Debug, Default)]
@@ -91,9 +96,11 @@ impl Nodes {
 
     /// The file as a lookup returns it.
     pub(super) fn new_inode(&self, node: u64, valid: Valid) -> Result<NewInode, Errno> {
-        let Node { attr, contents, .. } = self.get(node)?;
+        let Node { attr, contents, xattrs, .. } = self.get(node)?;
+        let acl = |kind: AclKind| xattrs.get(kind.xattr_name()).and_then(|value| Acl::from_xattr(value).ok().flatten());
         let link_body = (attr.kind() == S_IFLNK).then(|| contents.as_slice().into());
-        Ok(NewInode { node, attr: *attr, valid, link_body, ..NewInode::default() })
+        let (access_acl, default_acl) = (acl(AclKind::Access), acl(AclKind::Default));
+        Ok(NewInode { node, attr: *attr, valid, link_body, access_acl, default_acl })
     }
 
     /// Makes a file without a name; returns its number.
@@ -206,9 +213,12 @@ impl Node {
         len
     }
 
-    /// Writes `data` and returns the storage that the file takes then.
-    pub(super) fn write(&mut self, offset: u64, data: &[u8], now: i64) -> u64 {
+    /// Writes `data` and returns the storage that the file takes then: `EFBIG`.
+    pub(super) fn write(&mut self, offset: u64, data: &[u8], now: i64) -> Result<u64, Errno> {
         let (start, end) = (offset as usize, offset as usize + data.len());
+        if end > MAX_LEN {
+            return Err(Errno::EFBIG);
+        }
         if !data.is_empty() {
             self.contents.resize(self.contents.len().max(end), 0);
             self.contents[start..end].copy_from_slice(data);
@@ -216,7 +226,7 @@ impl Node {
         }
         self.touch(now);
         self.attr.blocks = self.blocks();
-        self.attr.blocks
+        Ok(self.attr.blocks)
     }
 
     /// Sets the length and returns the storage that the file takes then.

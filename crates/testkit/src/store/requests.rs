@@ -89,6 +89,7 @@ impl FileSystem for Store {
             valid: options.valid,
             reports_attributes: options.reports_attributes,
             wants_opens: true,
+            acls: true,
             ..FsTraits::default()
         }
     }
@@ -254,7 +255,7 @@ impl FileSystem for Store {
         self.serve(Call::Write { inode: file.inode, at }, |nodes| {
             let node = nodes.get_mut(node)?;
             let offset = if let Position::At(offset) = at { offset } else { node.attr.size };
-            let blocks = node.write(offset, data, request.now());
+            let blocks = node.write(offset, data, request.now())?;
             Ok(Written { len: data.len(), blocks, end: Some(offset + data.len() as u64) })
         })
     }

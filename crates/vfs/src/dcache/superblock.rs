@@ -72,6 +72,8 @@ pub(crate) struct SuperBlock {
     pub(crate) fs_keeps_modes: bool,
     /// Whether it does, and the VFS obeys the ACLs that it reads from the file system.
     pub(crate) fs_applies_acls: bool,
+    /// [`FsTraits::acls`].
+    pub(crate) fs_has_acls: bool,
     /// What the attributes of its inodes are.
     pub(crate) inode_kept: Kept,
     default_valid: Valid,
@@ -151,10 +153,8 @@ impl SuperBlock {
         let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
         let negative_slab = Arc::new(Slab::small());
-        if let Some([entries, negatives]) = shares.as_deref() {
-            slab.set_limit(entries.slots());
-            negative_slab.set_limit(negatives.slots());
-            entries.charge(SLOT as i64);
+        if let Some(shares) = shares.as_deref() {
+            limit([&slab, &negative_slab], shares);
         }
         let inodes = Inodes::new(&tree.domain, is_limited);
         // Before the file system is called, which may panic.
@@ -192,6 +192,7 @@ impl SuperBlock {
             fs_keeps_modes: traits.keeps_modes,
             inode_kept,
             fs_applies_acls: traits.keeps_modes && traits.applies_acls,
+            fs_has_acls: traits.acls,
             fs_lists: is_limited && traits.keeps_listings,
             listings: Listings::new(budget.listings),
             lists_names_only: AtomicBool::new(false),
@@ -407,6 +408,13 @@ impl Drop for SuperBlock {
         self.contain(|| drop(fs));
         self.contain(|| drop(rules));
     }
+}
+
+/// Limits the slabs of entries and of negative entries by their shares of the budget. The root takes a slot.
+fn limit([slab, negative_slab]: [&Slab<Dentry>; 2], [entries, negatives]: &[Share; 2]) {
+    slab.set_limit(entries.slots());
+    negative_slab.set_limit(negatives.slots());
+    entries.charge(SLOT as i64);
 }
 
 /// The flags of each directory of a file system with these traits.

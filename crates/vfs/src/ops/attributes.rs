@@ -93,7 +93,7 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr
     let _whole = sb.lock_if_split(held.dentry());
     check(cred, sb, inode, &before, set)?;
     let set = &allowed(cred, &before, set);
-    sb.fs().set_attr(&request, inode, set)?;
+    sb.fs().set_attr(&request, inode, &to_store(cred, sb, &before, set))?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
         drop_set_ids_first(cred, sb, &request, inode)?;
@@ -184,6 +184,15 @@ fn allowed(cred: &Credentials, attr: &Attr, set: &SetAttr) -> SetAttr {
     let gid = set.gid.unwrap_or(attr.gid);
     let keeps = cred.in_group(gid) || cred.capabilities.contains(Capabilities::FSETID);
     SetAttr { mode: set.mode.map(|mode| if keeps { mode } else { mode & !S_ISGID }), ..*set }
+}
+
+/// The change as the file system stores it: one of owner has the mode without the bits that it clears, unless the file system
+/// itself keeps modes.
+fn to_store(cred: &Credentials, sb: &SuperBlock, before: &Attr, set: &SetAttr) -> SetAttr {
+    let mut after = *before;
+    apply(cred, &mut after, set, before.ctime);
+    let is_cleared = is_chown(set) && !sb.fs_keeps_modes && after.mode != before.mode;
+    if is_cleared { SetAttr { mode: Some(after.mode & 0o7777), ..*set } } else { *set }
 }
 
 /// Applies the change. A change of owner clears the set-id bits of anything but a directory.

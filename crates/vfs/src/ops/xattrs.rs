@@ -73,7 +73,7 @@ pub(crate) fn get(held: &OwnedPlace, cred: &Credentials, request: &Request, name
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
     match AclKind::of_xattr(name) {
-        Some(kind) => may_get_acl(&attr, kind)?,
+        Some(kind) => check_acls(sb).and_then(|()| may_get_acl(&attr, kind))?,
         None => may_use(cred, &attr, name, XattrUse::Get, |mask| may_block(sb, inode, attr.rights(), cred, mask))?,
     }
     sb.fs().get_xattr(request, inode, name)
@@ -94,6 +94,7 @@ pub(crate) fn set(
     let attr = held.attr()?;
     let _whole = sb.lock_if_split(held.dentry());
     if let Some(kind) = AclKind::of_xattr(name) {
+        check_acls(sb)?;
         let acl = acl_to_set(cred, &attr, kind, value)?;
         flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);
@@ -114,6 +115,7 @@ pub(crate) fn remove(held: &OwnedPlace, cred: &Credentials, request: &Request, n
     let attr = held.attr()?;
     let _whole = sb.lock_if_split(held.dentry());
     if let Some(kind) = AclKind::of_xattr(name) {
+        check_acls(sb)?;
         let acl = acl_to_set(cred, &attr, kind, &[])?;
         flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);
@@ -137,6 +139,14 @@ pub(crate) fn list(held: &OwnedPlace, cred: &Credentials, request: &Request) -> 
 pub(crate) fn changed(held: &OwnedPlace, inode: &Inode, request: &Request) {
     inode.update(|attr| attr.ctime = request.now());
     publish::touched(held.sb(), EventKind::Attributes, held.dentry());
+}
+
+/// Checks that the file system has ACLs.
+///
+/// # Errors
+/// `EOPNOTSUPP`.
+fn check_acls(sb: &SuperBlock) -> Result<(), Errno> {
+    if sb.fs_has_acls { Ok(()) } else { Err(Errno::EOPNOTSUPP) }
 }
 
 /// Sets or removes an ACL of the file at `dentry`; an access ACL also changes the mode.

@@ -30,6 +30,10 @@ pub struct FsTraits {
     /// [`Capabilities::FSETID`](crate::Capabilities::FSETID) changes contents, applies the default ACL of a directory or
     /// the umask ([`Request::umask`](crate::Request::umask)) to new files, and keeps mode and access ACL equal. The VFS then only updates its copies.
     pub keeps_modes: bool,
+    /// ACLs may be set: the file system stores them as extended attributes, and returns them with each inode
+    /// ([`NewInode::access_acl`](crate::NewInode::access_acl)). Otherwise they are refused with `EOPNOTSUPP`: a file whose ACL is lost
+    /// with its cached inode would have more rights than the ACL gave.
+    pub acls: bool,
     /// With `keeps_modes`: the VFS obeys the ACLs of the file system, which it reads again by
     /// [`FileSystem::get_xattr`](crate::FileSystem::get_xattr) whenever it reads attributes again. Otherwise it ignores
     /// them: a front end's kernel checks.
@@ -81,6 +85,7 @@ impl Default for FsTraits {
             wants_opens: false,
             wants_flushes: false,
             keeps_modes: false,
+            acls: false,
             applies_acls: false,
             reports_attributes: false,
             entry_size: 0,
@@ -102,6 +107,7 @@ impl core::fmt::Debug for FsTraits {
             .field("wants_opens", &self.wants_opens)
             .field("wants_flushes", &self.wants_flushes)
             .field("keeps_modes", &self.keeps_modes)
+            .field("acls", &self.acls)
             .field("applies_acls", &self.applies_acls)
             .field("reports_attributes", &self.reports_attributes)
             .field("entry_size", &self.entry_size)

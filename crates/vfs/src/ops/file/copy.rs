@@ -18,7 +18,7 @@ use crate::base::rank::Rank;
 use crate::dcache::fs::Request;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
-use crate::ops::file::{OpenFile, check_offset};
+use crate::ops::file::{OpenFile, check_range};
 use crate::ops::publish;
 use crate::walk::permission::flags_allow;
 
@@ -62,8 +62,8 @@ impl OpenFile {
             return Err(Errno::EXDEV);
         }
         flags_allow(target.held.sb(), into, &target.cred, InodeFlags::IMMUTABLE)?;
-        check_offset(offset)?;
-        check_offset(to)?;
+        check_range(offset, 0)?;
+        check_range(to, 0)?;
         let fits = |start: u64| start.checked_add(len).is_some_and(|end| end <= MAX_SIZE);
         if !fits(offset) || !fits(to) {
             return Err(Errno::EOVERFLOW);
