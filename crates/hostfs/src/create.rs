@@ -43,7 +43,7 @@ struct Making<'a> {
 }
 
 impl Shared {
-    /// See [`vfs::FileSystem::create`].
+    /// See [`vfs::FileSystem::create`], with a name.
     pub(crate) fn create(
         &self,
         request: &Request,
@@ -87,7 +87,7 @@ impl Shared {
         Ok(node)
     }
 
-    /// See [`vfs::FileSystem::create_unnamed`].
+    /// See [`vfs::FileSystem::create`], without a name.
     pub(crate) fn create_unnamed(&self, request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno> {
         self.check_writable()?;
         let fd = self.path_fd(self.node(dir)?)?;

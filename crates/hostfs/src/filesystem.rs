@@ -9,8 +9,8 @@ use crate::shared::Shared;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{
-    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode, NextNames,
-    Open, OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
+    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode, NewNode,
+    NextNames, Open, OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
 };
 
 /// A host directory as a file system; see the [crate documentation](crate).
@@ -124,19 +124,11 @@ impl FileSystem for HostFs {
         self.shared.read_dir(dir, after, emit)
     }
 
-    fn create(
-        &self,
-        request: &Request,
-        dir: &Inode,
-        name: &[u8],
-        attr: &mut Attr,
-        link_body: Option<&[u8]>,
-    ) -> Result<u64, Errno> {
-        self.shared.create(request, dir, name, attr, link_body)
-    }
-
-    fn create_unnamed(&self, request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno> {
-        self.shared.create_unnamed(request, dir, attr)
+    fn create(&self, request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        match name {
+            Some(name) => self.shared.create(request, dir, name, &mut new.attr, new.link_body),
+            None => self.shared.create_unnamed(request, dir, &mut new.attr),
+        }
     }
 
     fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {

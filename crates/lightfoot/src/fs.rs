@@ -192,6 +192,40 @@ pub use vfs::Attr;
 #[doc(inline)]
 pub use vfs::NewInode;
 
+/// What [`FileSystem::create`] makes: a file with its attributes, and a link's body, and the ACLs that it inherits.
+///
+/// ```
+/// use lightfoot::Errno;
+/// use lightfoot::fs::{FileSystem, Inode, NewNode, Request};
+/// # use lightfoot::fs::{Attr, NewInode, S_IFDIR};
+///
+/// struct Journal;
+///
+/// impl Journal {
+///     /// Writes one record, so that after a crash the file has its ACLs, or is not there.
+///     fn record(&self, dir: u64, name: &[u8], new: &NewNode<'_>) -> Result<u64, Errno> {
+///         let size = name.len() + new.xattrs().iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+///         if size > 4096 { Err(Errno::ENOSPC) } else { Ok(dir + 1) }
+///     }
+/// }
+///
+/// impl FileSystem for Journal {
+///     # fn root(&self) -> NewInode {
+///     #     let attr = Attr { ino: 1, mode: S_IFDIR | 0o755, nlink: 2, ..Attr::default() };
+///     #     NewInode { node: 1, attr, ..NewInode::default() }
+///     # }
+///     fn create(&self, _: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+///         let name = name.ok_or(Errno::EOPNOTSUPP)?; // O_TMPFILE
+///         new.attr.ino = self.record(dir.node(), name, new)?;
+///         new.xattrs_stored(); // So the VFS does not store them by `set_xattr`.
+///         Ok(new.attr.ino)
+///     }
+///     // `lookup`, `get_xattr`...
+/// }
+/// ```
+#[doc(inline)]
+pub use vfs::NewNode;
+
 /// A file that the VFS has, as it passes it to methods of [`FileSystem`]. `node` is the number that you gave it.
 ///
 /// ```

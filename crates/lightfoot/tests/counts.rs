@@ -15,7 +15,7 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use vfs::{Attr, Errno, FileSystem, Inode, Layer, Open, Position, Request, SetAttr, Written};
+use vfs::{Errno, FileSystem, Inode, Layer, NewNode, Open, Position, Request, SetAttr, Written};
 
 /// What happened to inodes and their data.
 #[derive(Debug, Default)]
@@ -69,16 +69,9 @@ impl Layer for Counting {
         &self.inner
     }
 
-    fn create(
-        &self,
-        request: &Request,
-        dir: &Inode,
-        name: &[u8],
-        attr: &mut Attr,
-        body: Option<&[u8]>,
-    ) -> Result<u64, Errno> {
+    fn create(&self, request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
         self.counts.created.fetch_add(1, SeqCst);
-        self.inner.create(request, dir, name, attr, body)
+        self.inner.create(request, dir, name, new)
     }
 
     fn link(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {

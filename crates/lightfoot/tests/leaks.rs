@@ -1,6 +1,6 @@
 //! Nothing of a file system or an open file stays after its end, however it was used.
 
-use lightfoot::fs::{Attr, FileSystem, Inode, Layer, Request, Valid};
+use lightfoot::fs::{FileSystem, Inode, Layer, NewNode, Request, Valid};
 use lightfoot::{
     Context, Credentials, Errno, LockKind, LockWait, MountFlags, OpenOptions, Permissions, RamFs, Scope, SetXattr,
     UnmountFlags, Vfs,
@@ -27,16 +27,9 @@ impl<F: FileSystem> Layer for Panicking<F> {
         &self.inner
     }
 
-    fn create(
-        &self,
-        by: &Request,
-        dir: &Inode,
-        name: &[u8],
-        attr: &mut Attr,
-        body: Option<&[u8]>,
-    ) -> Result<u64, Errno> {
+    fn create(&self, by: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
         assert!(!self.panics.load(Relaxed), "a panic in create");
-        FileSystem::create(&self.inner, by, dir, name, attr, body)
+        FileSystem::create(&self.inner, by, dir, name, new)
     }
 
     fn evict(&self, inode: &Inode) {

@@ -31,8 +31,8 @@ use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::{BiasedReaders, PagePool};
 use vfs::{
-    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode, Open, Position,
-    Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
+    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode, NewNode, Open,
+    Position, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
 };
 
 /// Inode numbers that one CPU index takes at a time.
@@ -168,6 +168,23 @@ impl RamFs {
         Ok(attr.ino)
     }
 
+    /// Stores the extended attributes of a new file, which is charged; without room for them returns that charge.
+    #[cold]
+    fn begin_xattrs(&self, request: &Request, new: &mut NewNode<'_>) -> Result<(), Errno> {
+        let data = Data::new(&self.readers, new.attr.uid);
+        let purse = self.purse(request);
+        let set = |name, value: &[u8]| data.set_xattr(purse, name, value, SetXattr::Any);
+        if let Err(errno) = new.xattrs().iter().try_for_each(|(name, value)| set(name, value)) {
+            let (owner, bytes) = data.charge(&self.readers);
+            let mut amount = without_data(new.attr.mode, new.attr.size);
+            amount.bytes += bytes;
+            self.limits.give(owner, amount);
+            return Err(errno);
+        }
+        new.xattrs_stored_in(data);
+        Ok(())
+    }
+
     /// Returns the charge for a further name of a file.
     #[inline(always)]
     fn name_goes(&self, inode: &Inode) {
@@ -244,15 +261,14 @@ impl FileSystem for RamFs {
         &self,
         request: &Request,
         _dir: &Inode,
-        _name: &[u8],
-        attr: &mut Attr,
-        _link_body: Option<&[u8]>,
+        _name: Option<&[u8]>,
+        new: &mut NewNode<'_>,
     ) -> Result<u64, Errno> {
-        self.make(request, attr)
-    }
-
-    fn create_unnamed(&self, request: &Request, _dir: &Inode, attr: &mut Attr) -> Result<u64, Errno> {
-        self.make(request, attr)
+        let node = self.make(request, &mut new.attr)?;
+        if new.has_xattrs() {
+            self.begin_xattrs(request, new)?;
+        }
+        Ok(node)
     }
 
     fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], inode: &Inode) -> Result<(), Errno> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::sync::{Arc, Mutex};
-use vfs::{Base, Context, Credentials, Layer, OpenFile, OpenFlags, PathAt, Vfs};
+use vfs::{Acl, AclEntry, AclKind, AclTag, Base, Context, Credentials, Layer, OpenFile, OpenFlags, PathAt, Vfs};
 
 const PAGE: usize = PAGE_BYTES as usize;
 
@@ -278,4 +278,28 @@ fn the_first_name_of_a_file_that_was_made_without_one_takes_no_further_inode() {
         root.unlink(Base::CWD, name.as_bytes()).unwrap();
         assert_eq!(world.free().1, free, "{name}");
     }
+}
+
+#[test]
+fn a_file_without_room_for_its_acl_is_not_made() {
+    let acl = |users: u32| {
+        let user = |uid| AclEntry { tag: AclTag::User(uid), perm: 5 };
+        let other = [AclTag::GroupObj, AclTag::Mask, AclTag::Other].map(|tag| AclEntry { tag, perm: 5 });
+        let mut entries = vec![AclEntry { tag: AclTag::UserObj, perm: 7 }];
+        entries.extend((0..users).map(user));
+        entries.extend(other);
+        Acl::new(&entries).unwrap().to_xattr()
+    };
+    let world = World::new(limits(4, 100));
+    let (root, name) = (&world.root, AclKind::Default.xattr_name());
+    root.mkdir(Base::CWD, b"/d", 0o755).unwrap();
+    root.set_xattr(Base::CWD, b"/d", false, name, &acl(420), SetXattr::Any).unwrap();
+    let free = world.free();
+    // Each new directory has two ACLs of this size. There is room for three, and for a part of the fourth.
+    assert_eq!(root.mkdir(Base::CWD, b"/d/e", 0o755), Ok(()));
+    let full = world.free();
+    assert_eq!(root.mkdir(Base::CWD, b"/d/f", 0o755), Err(Errno::ENOSPC));
+    assert_eq!((world.free(), root.attr(Base::CWD, b"/d/f", false).map(drop)), (full, Err(Errno::ENOENT)));
+    root.rmdir(Base::CWD, b"/d/e").unwrap();
+    assert_eq!(world.free(), free);
 }

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use vfs::{
-    Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NewInode, NextNames, Open, Request,
-    Want,
+    Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NewInode, NewNode, NextNames, Open,
+    Request, Want,
 };
 
 /// How long to wait for the end of a tree. One that takes longer is stuck.
@@ -81,7 +81,7 @@ impl Counts {
         self.listings.load(Relaxed)
     }
 
-    /// Successful calls of `create` and `create_unnamed`.
+    /// Successful calls of `create`.
     #[must_use]
     pub fn made(&self) -> u64 {
         self.made.load(Relaxed)
@@ -262,19 +262,8 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
         })
     }
 
-    fn create(
-        &self,
-        request: &Request,
-        dir: &Inode,
-        name: &[u8],
-        attr: &mut Attr,
-        link_body: Option<&[u8]>,
-    ) -> Result<u64, Errno> {
-        self.made(self.inner.create(request, dir, name, attr, link_body))
-    }
-
-    fn create_unnamed(&self, request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno> {
-        self.made(self.inner.create_unnamed(request, dir, attr))
+    fn create(&self, request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        self.made(self.inner.create(request, dir, name, new))
     }
 
     fn evict(&self, inode: &Inode) {

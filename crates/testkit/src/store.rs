@@ -41,7 +41,7 @@ use crate::subject::Outside;
 use nodes::Nodes;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use vfs::{Attr, Errno, Invalidator, S_IFDIR, S_IFLNK, S_IFREG, Valid, Vfs};
+use vfs::{Attr, Errno, Invalidator, NewNode, S_IFDIR, S_IFLNK, S_IFREG, Valid, Vfs};
 
 /// The number of the root directory.
 const ROOT: u64 = 1;
@@ -207,7 +207,9 @@ impl Store {
         };
         let attr = Attr { mode, size: body.map_or(0, str::len) as u64, ..Attr::default() };
         let mut nodes = self.nodes();
-        let node = nodes.create(&attr, body.map(str::as_bytes));
+        let mut new = NewNode::new(attr);
+        new.link_body = body.map(str::as_bytes);
+        let node = nodes.create(&new);
         nodes.enter(dir, name.as_bytes(), node);
         node
     }

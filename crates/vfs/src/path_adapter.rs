@@ -31,8 +31,8 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::dcache::fs::{
-    Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, NextNames, Open, Position, Rename, Request, SetXattr,
-    StatFs, Valid, Want, Written,
+    Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Position, Rename, Request,
+    SetXattr, StatFs, Valid, Want, Written,
 };
 use crate::dcache::inode::Inode;
 use nodes::{NameIn, Nodes, ROOT};
@@ -370,13 +370,13 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         &self,
         _request: &Request,
         dir: &Inode,
-        name: &[u8],
-        attr: &mut Attr,
-        link_body: Option<&[u8]>,
+        name: Option<&[u8]>,
+        new: &mut NewNode<'_>,
     ) -> Result<u64, Errno> {
+        let (name, attr) = (name.ok_or(Errno::EOPNOTSUPP)?, &mut new.attr);
         let _stays = self.moves.read();
         let (path, _) = self.nodes.lock().child(dir.node(), name).ok_or(Errno::ESTALE)?;
-        self.back.create(&path, attr, link_body)?;
+        self.back.create(&path, attr, new.link_body)?;
         let node = self.nodes.lock().made(dir.node(), name, attr.kind());
         attr.ino = node;
         Ok(node)

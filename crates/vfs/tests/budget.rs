@@ -3,8 +3,8 @@
 //! Costs are counted in slots that were looked at, not in time.
 
 use lightfoot_vfs::{
-    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NewInode, NextNames, Open,
-    OwnedPlace, PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
+    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NewInode, NewNode, NextNames,
+    Open, OwnedPlace, PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -74,8 +74,8 @@ impl FileSystem for Shared {
         Ok(())
     }
 
-    fn create(&self, _: &Request, _: &Inode, _: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
-        attr.ino = 7;
+    fn create(&self, _: &Request, _: &Inode, _: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        new.attr.ino = 7;
         Ok(7)
     }
 

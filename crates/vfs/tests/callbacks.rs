@@ -1,8 +1,8 @@
 //! File systems whose callbacks panic, or run beside the end of what they are given.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, Open, OpenFlags,
-    Permission, Request, S_IFDIR, S_IFREG, UnheldInode, UnmountFlags, Vfs,
+    Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, NewNode, Open,
+    OpenFlags, Permission, Request, S_IFDIR, S_IFREG, UnheldInode, UnmountFlags, Vfs,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, OnceLock};
@@ -66,9 +66,9 @@ impl FileSystem for Fs {
         FsTraits { names_in_cache: true, own_permissions: true, wants_opens: true, ..FsTraits::default() }
     }
 
-    fn create(&self, _: &Request, _: &Inode, _: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
-        attr.ino = 2 + u64::from(self.last_node.fetch_add(1, SeqCst));
-        Ok(attr.ino)
+    fn create(&self, _: &Request, _: &Inode, _: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        new.attr.ino = 2 + u64::from(self.last_node.fetch_add(1, SeqCst));
+        Ok(new.attr.ino)
     }
 
     fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {

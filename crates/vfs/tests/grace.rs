@@ -1,8 +1,8 @@
 //! Calls of a file system are outside of read sections: while one blocks, grace periods end.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MAY_READ, NewInode, Open, OpenFlags, Opened, Permission,
-    Request, S_IFDIR, S_IFREG, Scope, Vfs,
+    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MAY_READ, NewInode, NewNode, Open, OpenFlags, Opened,
+    Permission, Request, S_IFDIR, S_IFREG, Scope, Vfs,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -45,9 +45,9 @@ impl FileSystem for Waiting {
         FsTraits { names_in_cache: true, own_permissions: true, wants_opens: true, ..FsTraits::default() }
     }
 
-    fn create(&self, _: &Request, _: &Inode, _: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
-        attr.ino = 2 + self.last.fetch_add(1, Relaxed);
-        Ok(attr.ino)
+    fn create(&self, _: &Request, _: &Inode, _: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        new.attr.ino = 2 + self.last.fetch_add(1, Relaxed);
+        Ok(new.attr.ino)
     }
 
     fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {

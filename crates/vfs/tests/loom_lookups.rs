@@ -5,7 +5,7 @@
 #![cfg(loom)]
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, Inode, NewInode, NextNames, Request, S_IFDIR, S_IFREG, Vfs,
+    Attr, Base, Context, Errno, FileSystem, Inode, NewInode, NewNode, NextNames, Request, S_IFDIR, S_IFREG, Vfs,
 };
 use loom::thread;
 use std::collections::BTreeMap;
@@ -45,9 +45,9 @@ impl FileSystem for Shared {
         names.get(name).filter(|_| dir.node() == ROOT).map(|&ino| inode(ino)).ok_or(Errno::ENOENT)
     }
 
-    fn create(&self, _: &Request, _: &Inode, name: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
-        attr.ino = MADE;
-        self.0.names.lock().unwrap().insert(name.to_vec(), MADE);
+    fn create(&self, _: &Request, _: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        new.attr.ino = MADE;
+        self.0.names.lock().unwrap().insert(name.unwrap_or_default().to_vec(), MADE);
         Ok(MADE)
     }
 

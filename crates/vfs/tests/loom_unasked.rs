@@ -7,8 +7,8 @@
 #![cfg(loom)]
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, Inode, NewInode, NextNames, PathAt, Rename, RenameFlags, Request, S_IFDIR,
-    S_IFREG, Vfs,
+    Attr, Base, Context, Errno, FileSystem, Inode, NewInode, NewNode, NextNames, PathAt, Rename, RenameFlags, Request,
+    S_IFDIR, S_IFREG, Vfs,
 };
 use loom::thread;
 use std::sync::{Arc, Mutex};
@@ -52,9 +52,9 @@ impl FileSystem for Ahead {
         }
     }
 
-    fn create(&self, _: &Request, _: &Inode, name: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
-        attr.ino = FILE;
-        *self.0.lock().unwrap() = Some(name.to_vec());
+    fn create(&self, _: &Request, _: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        new.attr.ino = FILE;
+        *self.0.lock().unwrap() = Some(name.unwrap_or_default().to_vec());
         Ok(FILE)
     }
 

@@ -1,8 +1,8 @@
 //! Entries of the table of whole paths that outlive changes of other directories, and those that do not.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, PathAt, Rename, RenameFlags, Request, S_IFDIR,
-    S_IFREG, SetAttr, Vfs,
+    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, PathAt, Rename, RenameFlags, Request,
+    S_IFDIR, S_IFREG, SetAttr, Vfs,
 };
 
 /// Leaves its names to the cache.
@@ -18,9 +18,12 @@ impl FileSystem for Names {
         FsTraits { names_in_cache: true, ..FsTraits::default() }
     }
 
-    fn create(&self, _: &Request, _: &Inode, name: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
-        attr.ino = name.iter().fold(7, |ino: u64, &byte| ino.wrapping_mul(31).wrapping_add(u64::from(byte)));
-        Ok(attr.ino)
+    fn create(&self, _: &Request, _: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        new.attr.ino = name
+            .unwrap_or_default()
+            .iter()
+            .fold(7, |ino: u64, &byte| ino.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        Ok(new.attr.ino)
     }
 
     fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<(), Errno> {

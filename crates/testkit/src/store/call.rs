@@ -26,10 +26,7 @@ pub enum Call<'r> {
     },
     Create {
         dir: &'r Inode,
-        name: &'r [u8],
-    },
-    CreateUnnamed {
-        dir: &'r Inode,
+        name: Option<&'r [u8]>,
     },
     Link {
         dir: &'r Inode,

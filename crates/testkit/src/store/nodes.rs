@@ -12,7 +12,8 @@
 use core::ops::Bound;
 use std::collections::BTreeMap;
 use vfs::{
-    Acl, AclKind, Attr, DirEntry, Errno, NewInode, S_IFDIR, S_IFLNK, S_IFREG, SetAttr, SetTime, SetXattr, Valid,
+    Acl, AclKind, Attr, DirEntry, Errno, NewInode, NewNode, S_IFDIR, S_IFLNK, S_IFREG, SetAttr, SetTime, SetXattr,
+    Valid,
 };
 
 /// Bytes that a file's storage grows by.
@@ -97,18 +98,19 @@ impl Nodes {
     /// The file as a lookup returns it.
     pub(super) fn new_inode(&self, node: u64, valid: Valid) -> Result<NewInode, Errno> {
         let Node { attr, contents, xattrs, .. } = self.get(node)?;
-        let acl = |kind: AclKind| xattrs.get(kind.xattr_name()).and_then(|value| Acl::from_xattr(value).ok().flatten());
         let link_body = (attr.kind() == S_IFLNK).then(|| contents.as_slice().into());
+        let acl = |kind: AclKind| xattrs.get(kind.xattr_name()).and_then(|value| Acl::from_xattr(value).ok()?);
         let (access_acl, default_acl) = (acl(AclKind::Access), acl(AclKind::Default));
         Ok(NewInode { node, attr: *attr, valid, link_body, access_acl, default_acl })
     }
 
-    /// Makes a file without a name; returns its number.
-    pub(super) fn create(&mut self, attr: &Attr, link_body: Option<&[u8]>) -> u64 {
+    /// Makes a file without a name, with its extended attributes; returns its number.
+    pub(super) fn create(&mut self, new: &NewNode<'_>) -> u64 {
         self.last_node += 1;
         let ino = self.last_node;
-        let contents = link_body.unwrap_or_default().to_vec();
-        let node = Node { attr: Attr { ino, nlink: 0, ..*attr }, contents, ..Node::default() };
+        let contents = new.link_body.unwrap_or_default().to_vec();
+        let xattrs = new.xattrs().into_iter().map(|(name, value)| (name.to_vec(), value.into_owned())).collect();
+        let node = Node { attr: Attr { ino, nlink: 0, ..new.attr }, names: 0, contents, xattrs };
         self.nodes.insert(ino, node);
         ino
     }

@@ -6,8 +6,8 @@ use super::call::Call;
 use super::nodes::Nodes;
 use super::{ROOT, Store, StoreOptions};
 use vfs::{
-    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NextNames, Open,
-    OpenFlags, Opened, Position, Rename, RenameFlags, Request, SetAttr, SetXattr, Valid, Want, Written,
+    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NewNode, NextNames,
+    Open, OpenFlags, Opened, Position, Rename, RenameFlags, Request, SetAttr, SetXattr, Valid, Want, Written,
 };
 
 impl Store {
@@ -162,30 +162,19 @@ impl FileSystem for Store {
         Ok(())
     }
 
-    fn create(
-        &self,
-        request: &Request,
-        dir: &Inode,
-        name: &[u8],
-        attr: &mut Attr,
-        link_body: Option<&[u8]>,
-    ) -> Result<u64, Errno> {
+    fn create(&self, request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
         let parent = dir.node();
         self.serve(Call::Create { dir, name }, |nodes| {
-            if nodes.find(parent, name).is_ok() {
+            if name.is_some_and(|name| nodes.find(parent, name).is_ok()) {
                 return Err(Errno::EEXIST);
             }
-            attr.ino = nodes.create(attr, link_body);
-            nodes.enter(parent, name, attr.ino);
-            nodes.touch(parent, request.now());
-            Ok(attr.ino)
-        })
-    }
-
-    fn create_unnamed(&self, _: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno> {
-        self.serve(Call::CreateUnnamed { dir }, |nodes| {
-            attr.ino = nodes.create(attr, None);
-            Ok(attr.ino)
+            new.attr.ino = nodes.create(new);
+            new.xattrs_stored();
+            if let Some(name) = name {
+                nodes.enter(parent, name, new.attr.ino);
+                nodes.touch(parent, request.now());
+            }
+            Ok(new.attr.ino)
         })
     }
 

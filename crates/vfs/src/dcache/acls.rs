@@ -7,7 +7,7 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{NewInode, Request, SetXattr};
+use crate::dcache::fs::{Beside, NewInode, NewNode, Request, SetXattr};
 use crate::dcache::inode::Inode;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::slot::dentry_beside;
@@ -104,25 +104,24 @@ impl SuperBlock {
         (access.is_some() || default.is_some()).then_some(Acls { access, default })
     }
 
-    /// Gives a new entry its ACLs: `inherited`, or those that the file system gave it.
+    /// Reads the ACLs that the file system gave a new entry, or stores those of `new`, which its inode has, if the file system has
+    /// not stored them with the file.
     #[inline(always)]
-    pub(crate) fn begin_acls(&self, request: &Request, made: &Dentry, inherited: Option<Box<Acls>>) {
+    pub(crate) fn begin_acls(&self, request: &Request, made: &Dentry, new: &NewNode<'_>) {
         if self.fs_applies_acls {
             made.inode().into_iter().for_each(|inode| self.fetch_kept_acls(inode));
-        } else if let Some(acls) = inherited {
-            self.inherit_acls(request, made, *acls);
+        } else if let Some(beside) = new.beside {
+            self.store_beside(request, made, beside);
         }
     }
 
-    /// Stores the initial ACLs of a new entry. If the file system cannot store them, the entry stays without.
-    fn inherit_acls(&self, request: &Request, made: &Dentry, acls: Acls) {
-        let Some(inode) = made.inode() else { return };
-        for (kind, acl) in [(AclKind::Access, &acls.access), (AclKind::Default, &acls.default)] {
-            if let Some(acl) = acl {
-                let _ = self.store_acl(request, inode, kind, Some(acl));
-            }
+    /// Stores the initial ACLs of a new entry. If the file system cannot store them, it has none after the next lookup.
+    #[cold]
+    fn store_beside(&self, request: &Request, made: &Dentry, beside: &Beside) {
+        let Some(inode) = made.inode().filter(|_| !beside.is_stored()) else { return };
+        for (name, value) in beside.xattrs() {
+            let _ = self.fs().set_xattr(request, inode, name, &value, SetXattr::Any);
         }
-        self.put_acls(made, inode, acls);
     }
 
     /// Updates the access ACL after a chmod, under the inode's data lock.

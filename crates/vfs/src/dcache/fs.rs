@@ -22,6 +22,7 @@
 
 mod arguments;
 mod file_id;
+mod new_node;
 mod next_names;
 mod opened;
 mod request;
@@ -31,6 +32,8 @@ pub use arguments::{
     Allocate, DirEntry, Listed, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Want, Written,
 };
 pub use file_id::FileId;
+pub(crate) use new_node::Beside;
+pub use new_node::NewNode;
 pub use next_names::NextNames;
 pub use opened::{Open, OpenState, Opened, Position};
 pub use request::Request;
@@ -155,31 +158,20 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::ENOSYS)
     }
 
-    /// Creates `name` in `dir`, with the type, mode, owner, device number and times of `attr`; the file
-    /// system fills in inode number and storage. A symbolic link has a `link_body`. Returns the node, the
-    /// file system's number of the inode.
+    /// Makes the file `new` with the name `name` in `dir`; without a name, a regular file on the file system of `dir`
+    /// (`O_TMPFILE`). Fills in inode number and storage. Returns the node, the file system's number of the inode.
     ///
     /// # Errors
     /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` if it does not support the type; `EEXIST` if it has the
-    /// name after all.
+    /// name after all; `EOPNOTSUPP` if it does not support files without a name.
     fn create(
         &self,
         _request: &Request,
         _dir: &Inode,
-        _name: &[u8],
-        _attr: &mut Attr,
-        _link_body: Option<&[u8]>,
+        name: Option<&[u8]>,
+        _new: &mut NewNode<'_>,
     ) -> Result<u64, Errno> {
-        Err(Errno::EPERM)
-    }
-
-    /// Creates a regular file without a name on the file system of `dir`: `O_TMPFILE`. Otherwise as
-    /// [`FileSystem::create`].
-    ///
-    /// # Errors
-    /// `EOPNOTSUPP` if it does not support them; `ENOSPC`, `EDQUOT`...
-    fn create_unnamed(&self, _request: &Request, _dir: &Inode, _attr: &mut Attr) -> Result<u64, Errno> {
-        Err(Errno::EOPNOTSUPP)
+        Err(if name.is_some() { Errno::EPERM } else { Errno::EOPNOTSUPP })
     }
 
     /// Creates `name` in `dir` as a further name of `inode`.

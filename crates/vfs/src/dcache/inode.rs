@@ -25,10 +25,10 @@ use crate::base::access::acl::Acls;
 use crate::base::access::credentials::Rights;
 use crate::base::attr::Attr;
 use crate::base::packed_attr::{NO_BIRTH, PackedAttr, extra, split_extra};
-use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{NewInode, Valid};
+use crate::dcache::fs::Valid;
 use crate::dcache::slot::{InSlot, Private, RcuBytes, first_line};
+use core::any::Any;
 use prim::atomic::{
     AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
@@ -349,11 +349,16 @@ impl Inode {
         self.mode.store(mode | access | default, Relaxed);
     }
 
-    /// Gives a new inode, which no other thread sees yet, the ACLs of the file system's answer.
-    pub(crate) fn begin_acls(&self, domain: &RcuDomain, new: &NewInode) {
-        if let Some(acls) = acls_of(new) {
-            self.set_acl(domain, Some(acls));
+    /// Gives a new inode, which no other thread sees yet, its ACLs.
+    pub(crate) fn begin_acls(&self, domain: &RcuDomain, acls: Option<Acls>) {
+        if acls.is_some() {
+            self.set_acl(domain, acls);
         }
+    }
+
+    /// Gives a new inode, which no other thread sees yet, its file system's data.
+    pub(crate) fn begin_data(&self, data: Box<dyn Any + Send + Sync>) {
+        self.private.get_or_set(|| data);
     }
 
     /// Drops the ACLs of a dead inode.

@@ -17,7 +17,7 @@ use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child, remove_positive};
 use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::dcache::expiry::set_expiry;
-use crate::dcache::fs::{NewInode, Valid};
+use crate::dcache::fs::{Beside, NewInode, NewNode, Valid};
 use crate::dcache::inode::{Before, Inode, InodeRef};
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{FreeSlot, SlotKind, name_bytes};
@@ -34,8 +34,25 @@ pub(crate) struct Fresh<'a> {
     pub(crate) attr: &'a Attr,
     pub(crate) link_body: Option<&'a [u8]>,
     pub(crate) valid: Valid,
-    /// The file system's answer, for its rare parts.
-    pub(crate) reply: Option<&'a NewInode>,
+    pub(crate) rare: Rare<'a>,
+}
+
+/// What few inodes begin with.
+#[derive(Clone, Copy)]
+pub(crate) enum Rare<'a> {
+    Nothing,
+    /// What a reply of the file system has.
+    Replied(&'a NewInode),
+    /// What a file that was just made has.
+    Made(&'a Beside),
+}
+
+impl<'a> Rare<'a> {
+    /// What `new` has.
+    #[inline(always)]
+    pub(crate) fn of(new: &NewNode<'a>) -> Self {
+        new.beside.map_or(Self::Nothing, Self::Made)
+    }
 }
 
 impl<'a> From<&'a NewInode> for Fresh<'a> {
@@ -45,7 +62,7 @@ impl<'a> From<&'a NewInode> for Fresh<'a> {
             attr: &new.attr,
             link_body: new.link_body.as_deref(),
             valid: new.valid,
-            reply: Some(new),
+            rare: Rare::Replied(new),
         }
     }
 }
@@ -202,9 +219,17 @@ impl SuperBlock {
             self.charge_body(body.len(), 1);
             inode.link_body.set(&self.domain, Some(body.into()));
         }
-        if let Some(new) = new.reply {
-            inode.begin_acls(&self.domain, new);
+        match new.rare {
+            Rare::Nothing => {}
+            Rare::Replied(new) => inode.begin_acls(&self.domain, acls_of(new)),
+            Rare::Made(beside) => self.equip_made(inode, beside),
         }
+    }
+
+    #[cold]
+    fn equip_made(&self, inode: &Inode, beside: &Beside) {
+        inode.begin_acls(&self.domain, Some(beside.acls.clone()));
+        beside.take_data().into_iter().for_each(|data| inode.begin_data(data));
     }
 
     /// Counts the bytes of a symbolic link's body.

@@ -16,8 +16,8 @@ use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
-    Allocate, FileId, FileSystem, FsTraits, Listed, NewInode, NextNames, Open, Opened, Permission, Position, Rename,
-    Request, SeekFor, SetXattr, StatFs, Want, Written,
+    Allocate, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened, Permission, Position,
+    Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
 };
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
@@ -100,8 +100,7 @@ forward! {
     fn read_dir(
         request: &Request, dir: &Open<'_>, after: u64, want: Want, emit: &mut dyn FnMut(Listed) -> bool
     ) -> Result<(), Errno>;
-    fn create(request: &Request, dir: &Inode, name: &[u8], attr: &mut Attr, link_body: Option<&[u8]>) -> Result<u64, Errno>;
-    fn create_unnamed(request: &Request, dir: &Inode, attr: &mut Attr) -> Result<u64, Errno>;
+    fn create(request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno>;
     fn link(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno>;
     fn unlink(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno>;
     fn rename(request: &Request, rename: &Rename<'_>) -> Result<(), Errno>;

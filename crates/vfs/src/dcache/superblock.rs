@@ -13,6 +13,7 @@
 //! Linux's `struct super_block`, `generic_shutdown_super`.
 
 use crate::base::name::Named;
+use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::end::LatePuts;
 use crate::dcache::flight::{LookupKey, LookupResult};
@@ -165,7 +166,7 @@ impl SuperBlock {
             let new = fs.root();
             let dentry = UnusedSlot::take(&slab).begin();
             let inode = cold_part(dentry).inode.begin(&new.attr, new.node, inode_kept);
-            inode.begin_acls(&tree.domain, &new);
+            inode.begin_acls(&tree.domain, acls_of(&new));
             inodes.add(&tree.domain, &inode);
             inode.slot_users.store(2, Relaxed);
             dentry.set_entry(&tree.domain, dentry, Named::new(b"", 0));

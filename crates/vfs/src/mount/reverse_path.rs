@@ -170,9 +170,8 @@ mod tests {
             &self,
             _: &crate::Request,
             _: &crate::Inode,
-            _: &[u8],
-            _: &mut Attr,
             _: Option<&[u8]>,
+            _: &mut crate::NewNode<'_>,
         ) -> Result<u64, crate::Errno> {
             Ok(2)
         }

@@ -7,8 +7,9 @@ use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
 use crate::base::name::PATH_MAX;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::fs::{Beside, NewNode};
 use crate::dcache::inode::{Inode, InodeRef};
-use crate::dcache::insert::Fresh;
+use crate::dcache::insert::{Fresh, Rare};
 use crate::dcache::reclaim::{MayEvict, SlotKind};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
@@ -53,17 +54,19 @@ impl Entry<'_, '_> {
         }
         // Filled in place and read field by field: a copy would load wide what narrow stores have just
         // written, and stall.
-        let mut attr = Attr::default();
-        let acl = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut attr)?;
+        let mut new = NewNode::new(Attr::default());
+        let acls = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut new.attr)?;
+        let beside = acls.map(Beside::new);
+        (new.link_body, new.beside) = (what.body, beside.as_ref());
         let request = self.making();
         let now = request.now();
-        (attr.atime, attr.mtime, attr.ctime) = (now, now, now);
-        let is_dir = attr.is_dir();
+        (new.attr.atime, new.attr.mtime, new.attr.ctime) = (now, now, now);
+        let is_dir = new.attr.is_dir();
         if is_dir {
             self.check_links(dir)?;
         }
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
-        let created = self.sb.fs().create(&request, dir, self.last.name, &mut attr, what.body);
+        let created = self.sb.fs().create(&request, dir, Some(self.last.name), &mut new);
         // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
         // system may have made it.
         // (In a section it has all names.)
@@ -72,12 +75,12 @@ impl Entry<'_, '_> {
         }
         let node = created?;
         let valid = self.sb.valid_in(self.dir);
-        let new = Fresh { node, attr: &attr, link_body: what.body, valid, reply: None };
+        let fresh = Fresh { node, attr: &new.attr, link_body: what.body, valid, rare: Rare::of(&new) };
         let made = match self.section() {
-            Some(guard) => self.sb.add_in(guard, self.names, slot, self.dir, self.named(), &new),
-            None => self.sb.add_in(&self.sb.domain.read(), self.names, slot, self.dir, self.named(), &new),
+            Some(guard) => self.sb.add_in(guard, self.names, slot, self.dir, self.named(), &fresh),
+            None => self.sb.add_in(&self.sb.domain.read(), self.names, slot, self.dir, self.named(), &fresh),
         };
-        self.sb.begin_acls(&request, made, acl);
+        self.sb.begin_acls(&request, made, &new);
         self.touch_dir(dir, 1, i32::from(is_dir), now);
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
         Ok(made)
@@ -118,7 +121,7 @@ impl Context {
         dir_inode: &Inode,
         cred: &Credentials,
         attr: &mut Attr,
-    ) -> Result<Option<Box<Acls>>, Errno> {
+    ) -> Result<Option<Acls>, Errno> {
         let dir = dir_inode.rights();
         may_block(sb, dir_inode, dir, cred, MAY_WRITE | MAY_EXEC)?;
         let kind = what.mode & S_IFMT;
@@ -134,7 +137,7 @@ impl Context {
             what.mode
         } else if dir_inode.has_default_acl() {
             let mut mode = what.mode;
-            acls = sb.new_acls(dir_inode, &mut mode).map(Box::new);
+            acls = sb.new_acls(dir_inode, &mut mode);
             mode
         } else {
             what.mode & !self.umask()

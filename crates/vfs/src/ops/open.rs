@@ -5,7 +5,8 @@ use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFM
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags, Resolve};
 use crate::dcache::dentry::Dentry;
-use crate::dcache::insert::Fresh;
+use crate::dcache::fs::{Beside, NewNode};
+use crate::dcache::insert::{Fresh, Rare};
 use crate::dcache::reclaim::{MayEvict, SlotKind};
 use crate::mount::Mount;
 use crate::mount::context::Context;
@@ -120,19 +121,21 @@ impl Context {
         let (sb, cred) = (dir.sb(), self.credentials());
         let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
         let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
-        let mut attr = Attr::default();
-        let acls = self.new_attr(sb, &what, dir_inode, &cred, &mut attr)?;
+        let mut new = NewNode::new(Attr::default());
+        let beside = self.new_attr(sb, &what, dir_inode, &cred, &mut new.attr)?.map(Beside::new);
+        new.beside = beside.as_ref();
         let request = self.making(sb);
-        (attr.atime, attr.mtime, attr.ctime) = (request.now(), request.now(), request.now());
-        attr.nlink = 0;
+        (new.attr.atime, new.attr.mtime, new.attr.ctime) = (request.now(), request.now(), request.now());
+        new.attr.nlink = 0;
         let slot = sb.slot(SlotKind::Entry)?;
-        let node = sb.fs().create_unnamed(&request, dir_inode, &mut attr)?;
-        let new = Fresh { node, attr: &attr, link_body: None, valid: sb.valid_in(dir.dentry()), reply: None };
-        let made = dir.beside(sb.add_unnamed(slot, dir.dentry(), &new));
+        let node = sb.fs().create(&request, dir_inode, None, &mut new)?;
+        let valid = sb.valid_in(dir.dentry());
+        let fresh = Fresh { node, attr: &new.attr, link_body: None, valid, rare: Rare::of(&new) };
+        let made = dir.beside(sb.add_unnamed(slot, dir.dentry(), &fresh));
         if let Some(inode) = made.dentry().inode().filter(|_| !flags.contains(OpenFlags::EXCL)) {
             inode.set_linkable();
         }
-        sb.begin_acls(&request, made.dentry(), acls);
+        sb.begin_acls(&request, made.dentry(), &new);
         OpenFile::new(made, flags, cred)
     }
 

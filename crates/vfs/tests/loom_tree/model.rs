@@ -1,8 +1,8 @@
 //! The file system and the threads of the models.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, PathAt, Rename, RenameFlags, Request,
-    S_IFDIR, S_IFREG, Vfs,
+    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, NextNames, PathAt, Rename, RenameFlags,
+    Request, S_IFDIR, S_IFREG, Vfs,
 };
 use loom::thread;
 use std::sync::Arc;
@@ -57,9 +57,9 @@ impl FileSystem for Files {
         Ok(NewInode { node: attr.ino, attr, ..NewInode::default() })
     }
 
-    fn create(&self, _: &Request, _: &Inode, _: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
-        attr.ino = 2 + self.counts.made.fetch_add(1, SeqCst);
-        Ok(attr.ino)
+    fn create(&self, _: &Request, _: &Inode, _: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        new.attr.ino = 2 + self.counts.made.fetch_add(1, SeqCst);
+        Ok(new.attr.ino)
     }
 
     fn unlink(&self, _: &Request, _: &Inode, _: &[u8], inode: &Inode) -> Result<(), Errno> {

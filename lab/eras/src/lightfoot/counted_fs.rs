@@ -6,7 +6,7 @@ use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use prim::shared::Arc;
 use ramfs::RamFs;
 use sync::Mutex;
-use vfs::{Attr, Errno, FileSystem, Inode, Layer, Open, Position, Rename, Request, Written};
+use vfs::{Errno, FileSystem, Inode, Layer, NewNode, Open, Position, Rename, Request, Written};
 
 type Result<T> = core::result::Result<T, Errno>;
 
@@ -79,16 +79,9 @@ impl Layer for CountedFs {
         &self.ram
     }
 
-    fn create(
-        &self,
-        request: &Request,
-        dir: &Inode,
-        name: &[u8],
-        attr: &mut Attr,
-        link_body: Option<&[u8]>,
-    ) -> Result<u64> {
+    fn create(&self, request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64> {
         prim::cost(self.shared.options.create_ns);
-        let node = self.ram.create(request, dir, name, attr, link_body)?;
+        let node = self.ram.create(request, dir, name, new)?;
         self.shared.files_changed(1);
         Ok(node)
     }

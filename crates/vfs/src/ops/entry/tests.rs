@@ -3,7 +3,7 @@
 use crate::base::access::acl::{Acl, AclEntry, AclKind, AclTag};
 use crate::base::attr::{Attr, S_IFDIR, S_IFREG};
 use crate::base::errno::Errno;
-use crate::dcache::fs::{FileSystem, FsTraits, NewInode, Request, SetXattr};
+use crate::dcache::fs::{FileSystem, FsTraits, NewInode, NewNode, Request, SetXattr};
 use crate::dcache::inode::Inode;
 use crate::dcache::layer::Layer;
 use crate::mount::place::Base;
@@ -38,10 +38,10 @@ impl FileSystem for Noting {
         FsTraits { names_in_cache, never_waits, own_permissions, ..FsTraits::default() }
     }
 
-    fn create(&self, _: &Request, _: &Inode, name: &[u8], attr: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
+    fn create(&self, _: &Request, _: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
         self.note();
-        attr.ino = 2;
-        attr.blocks = if name == b"large" { 4096 } else { 0 };
+        new.attr.ino = 2;
+        new.attr.blocks = if name == Some(b"large") { 4096 } else { 0 };
         Ok(2)
     }
 

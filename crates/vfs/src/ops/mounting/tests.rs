@@ -3,7 +3,7 @@
 use super::*;
 use crate::Vfs;
 use crate::base::attr::{Attr, S_IFDIR};
-use crate::dcache::fs::{FsTraits, NewInode, Request};
+use crate::dcache::fs::{FsTraits, NewInode, NewNode, Request};
 use crate::dcache::inode::Inode;
 
 struct Names;
@@ -18,7 +18,7 @@ impl FileSystem for Names {
         FsTraits { names_in_cache: true, ..FsTraits::default() }
     }
 
-    fn create(&self, _: &Request, _: &Inode, _: &[u8], _: &mut Attr, _: Option<&[u8]>) -> Result<u64, Errno> {
+    fn create(&self, _: &Request, _: &Inode, _: Option<&[u8]>, _: &mut NewNode<'_>) -> Result<u64, Errno> {
         Ok(2)
     }
 }
@@ -89,11 +89,10 @@ fn a_tree_may_wait_from_the_first_file_system_that_may() {
             &self,
             request: &Request,
             dir: &Inode,
-            name: &[u8],
-            attr: &mut Attr,
-            body: Option<&[u8]>,
+            name: Option<&[u8]>,
+            new: &mut NewNode<'_>,
         ) -> Result<u64, Errno> {
-            Names.create(request, dir, name, attr, body)
+            Names.create(request, dir, name, new)
         }
     }
 

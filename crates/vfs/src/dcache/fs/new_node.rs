@@ -1,0 +1,119 @@
+//! A file that is about to be made.
+
+use crate::base::access::acl::{Acl, AclKind, Acls};
+use crate::base::attr::Attr;
+use core::any::Any;
+use core::cell::Cell;
+use std::borrow::Cow;
+
+/// A file that [`FileSystem::create`](crate::FileSystem::create) makes, with all that it begins with. So neither a crash nor a
+/// snapshot nor another user shows it without its ACLs, if the file system stores these in the same step.
+///
+/// ```
+/// use lightfoot_vfs::{Attr, NewNode, S_IFREG};
+///
+/// let new = NewNode::new(Attr { mode: S_IFREG | 0o644, nlink: 1, ..Attr::default() });
+/// assert!(new.attr.ino == 0 && new.xattrs().is_empty());
+/// ```
+#[derive(Debug)]
+pub struct NewNode<'a> {
+    /// Type, mode, owner, device number, times, and the length of a symbolic link's body. The file system fills in inode number and
+    /// storage, and changes what it keeps otherwise.
+    pub attr: Attr,
+    /// A symbolic link's body.
+    pub link_body: Option<&'a [u8]>,
+    /// `None` for most files.
+    pub(crate) beside: Option<&'a Beside>,
+}
+
+/// What few files begin with.
+pub(crate) struct Beside {
+    pub(crate) acls: Acls,
+    is_stored: Cell<bool>,
+    /// The file system's data of the inode.
+    data: Cell<Option<Data>>,
+}
+
+/// A file system's data of an inode.
+pub(crate) type Data = Box<dyn Any + Send + Sync>;
+
+impl core::fmt::Debug for Beside {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Beside").field("acls", &self.acls).field("is_stored", &self.is_stored).finish_non_exhaustive()
+    }
+}
+
+impl<'a> NewNode<'a> {
+    /// A file with these attributes and nothing else.
+    #[must_use]
+    #[inline(always)]
+    pub fn new(attr: Attr) -> Self {
+        Self { attr, link_body: None, beside: None }
+    }
+
+    /// The ACLs that it gets from the default ACL of its directory, as extended attributes: names and values. None from a file
+    /// system that keeps modes by itself ([`FsTraits::keeps_modes`](crate::FsTraits::keeps_modes)).
+    #[must_use]
+    pub fn xattrs(&self) -> Vec<(&'a [u8], Cow<'a, [u8]>)> {
+        self.beside.map(Beside::xattrs).unwrap_or_default()
+    }
+
+    /// The access ACL among [`xattrs`](Self::xattrs), if it says more than the mode.
+    #[must_use]
+    pub fn access_acl(&self) -> Option<&'a Acl> {
+        self.beside?.acls.access.as_ref()
+    }
+
+    /// The default ACL of a directory among [`xattrs`](Self::xattrs).
+    #[must_use]
+    pub fn default_acl(&self) -> Option<&'a Acl> {
+        self.beside?.acls.default.as_ref()
+    }
+
+    /// Whether there are [`xattrs`](Self::xattrs) to store.
+    #[must_use]
+    #[inline(always)]
+    pub fn has_xattrs(&self) -> bool {
+        self.beside.is_some()
+    }
+
+    /// Notes that the file system has stored all [`xattrs`](Self::xattrs) with the file. Without this the VFS sets each of them by
+    /// [`FileSystem::set_xattr`](crate::FileSystem::set_xattr) afterwards.
+    pub fn xattrs_stored(&mut self) {
+        if let Some(beside) = self.beside {
+            beside.is_stored.set(true);
+        }
+    }
+
+    /// The same where they lie in the inode's own data ([`Inode::data`](crate::Inode::data)), which is `data` from its beginning
+    /// on. `data` is dropped if there are none to store.
+    pub fn xattrs_stored_in<T: Send + Sync + 'static>(&mut self, data: T) {
+        if let Some(beside) = self.beside {
+            beside.data.set(Some(Box::new(data)));
+            beside.is_stored.set(true);
+        }
+    }
+}
+
+impl Beside {
+    #[cold]
+    pub(crate) fn new(acls: Acls) -> Self {
+        Self { acls, is_stored: Cell::new(false), data: Cell::new(None) }
+    }
+
+    pub(crate) fn is_stored(&self) -> bool {
+        self.is_stored.get()
+    }
+
+    /// The data that the file system gave the inode, once.
+    pub(crate) fn take_data(&self) -> Option<Data> {
+        self.data.take()
+    }
+
+    /// Names and values of all extended attributes.
+    pub(crate) fn xattrs(&self) -> Vec<(&[u8], Cow<'_, [u8]>)> {
+        let acls = [(AclKind::Access, &self.acls.access), (AclKind::Default, &self.acls.default)];
+        let acls = acls.into_iter().filter_map(|(kind, acl)| Some((kind.xattr_name(), acl.as_ref()?.to_xattr())));
+        acls.map(|(name, value)| (name, Cow::Owned(value))).collect()
+    }
+}
