@@ -277,7 +277,7 @@ impl World {
                 };
                 session.mknod(caller, dir, name, NewMode { mode: new.mode | input.pick(types), ..new }, input.word())
             }
-            4 => session.symlink(caller, dir, name, [SECRET, b"", b"/", &[b'x'; 5000]][input.below(3)]),
+            4 => session.symlink(caller, dir, name, [SECRET, b"", b"/", &[b'x'; 5000]][input.below(3)], &[]),
             5 => session.link(caller, self.node(input), dir, name),
             6 => {
                 let (entry, opened) = session.create(caller, dir, name, new, flags(input, self.is_user))?;

@@ -56,7 +56,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use trim::Trim;
-use vfs::{Attr, Errno, OpenFile, OwnedPlace, StatVfs, Valid, Vfs};
+use vfs::{Attr, Errno, Labels, OpenFile, OwnedPlace, StatVfs, Valid, Vfs};
 
 /// The longest queue of notices. When it is full, one notice for everything takes its place.
 const QUEUED_NOTICES: usize = 4096;
@@ -96,20 +96,28 @@ impl Caller {
     }
 }
 
-/// The mode of a new file.
+/// The mode of a new file, and its labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NewMode {
+pub struct NewMode<'l> {
     /// Type and permission bits, as in `mknod(2)`.
     pub mode: u32,
     /// Permission bits that are taken away, unless the directory has a default ACL.
     pub umask: u32,
+    /// Names and values of labels, which the file has from its beginning on. Ignored without [`SessionOptions::labels`].
+    pub labels: Labels<'l>,
 }
 
-impl NewMode {
+impl<'l> NewMode<'l> {
     /// `mode` without `umask`.
     #[must_use]
     pub const fn new(mode: u32, umask: u32) -> Self {
-        Self { mode, umask }
+        Self { mode, umask, labels: &[] }
+    }
+
+    /// The same with these labels.
+    #[must_use]
+    pub const fn labelled(self, labels: Labels<'l>) -> Self {
+        Self { labels, ..self }
     }
 }
 

@@ -174,7 +174,7 @@ impl Replay {
             "LOOKUP" => made(session.lookup(&SUPER, self.node(line, 0), &line.name(1)), self),
             "MKDIR" => made(session.mkdir(&SUPER, self.node(line, 0), &line.name(1), NewMode::new(0o755, 0)), self),
             "MKNOD" => made(session.mknod(&SUPER, self.node(line, 0), &line.name(1), NewMode::new(0o644, 0), 0), self),
-            "SYMLINK" => made(session.symlink(&SUPER, self.node(line, 0), &line.name(1), b"body"), self),
+            "SYMLINK" => made(session.symlink(&SUPER, self.node(line, 0), &line.name(1), b"body", &[]), self),
             "LINK" => made(session.link(&SUPER, self.node(line, 0), self.node(line, 1), &line.name(2)), self),
             "UNLINK" => done(session.unlink(&SUPER, self.node(line, 0), &line.name(1))),
             "RMDIR" => done(session.rmdir(&SUPER, self.node(line, 0), &line.name(1))),

@@ -61,6 +61,11 @@ impl Callers {
         self.acts_as.is_none() && self.everyone.finds_numbers(root) && self.everyone.mounts().len() == 1
     }
 
+    /// Whether everybody acts with credentials that may set labels.
+    pub(super) fn may_label(&self) -> bool {
+        self.acts_as.as_ref().is_none_or(|cred| cred.capabilities.contains(Capabilities::SYS_ADMIN))
+    }
+
     /// For operations that need no permission, or whose permission was checked already.
     pub(super) fn everyone(&self) -> &Context {
         &self.everyone

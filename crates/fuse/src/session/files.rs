@@ -113,21 +113,21 @@ impl Session {
     /// that it gets. So a file that exists is never opened here.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::open`]; `EEXIST` with `O_EXCL` if the name exists. Without `O_EXCL`, `ESTALE` then: the
+    /// Those of [`vfs::Context::open_labelled`]; `EINVAL` for a label outside of `security.`; `EEXIST` with `O_EXCL` if the name exists. Without `O_EXCL`, `ESTALE` then: the
     /// kernel repeats the whole `open(2)` with `LOOKUP_REVAL`, looks the name up, and checks the file that it finds.
     pub fn create(
         &self,
         caller: &Caller,
         parent: u64,
         name: &[u8],
-        new: NewMode,
+        new: NewMode<'_>,
         flags: u32,
     ) -> Result<(Entry, Opened), Errno> {
-        let dir = self.node(parent)?;
+        let (dir, labels) = (self.node(parent)?, self.labels(new.labels)?);
         let is_exclusive = flags & OpenFlags::EXCL.bits() != 0;
         let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(OpenFlags::EXCL);
         let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
-        let open = |context: &Context| context.open(Base::at(&dir), name, flags, new.mode);
+        let open = |context: &Context| context.open_labelled(Base::at(&dir), name, flags, new.mode, labels);
         let make = || self.check_share(caller, &dir).and_then(|()| self.making(caller, &dir, new, open));
         let made = self.with_room(caller, &dir, make);
         let file = match made {
@@ -140,13 +140,19 @@ impl Session {
     /// TMPFILE: makes a file without a name in the directory's file system, and opens it as [`create`](Self::create) does.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::open`] with `O_TMPFILE`: `EOPNOTSUPP` if the file system has none; `ESTALE`.
-    pub fn tmpfile(&self, caller: &Caller, parent: u64, new: NewMode, flags: u32) -> Result<(Entry, Opened), Errno> {
-        let dir = self.node(parent)?;
+    /// As for [`create`](Self::create); `EOPNOTSUPP` if the file system has no files without names.
+    pub fn tmpfile(
+        &self,
+        caller: &Caller,
+        parent: u64,
+        new: NewMode<'_>,
+        flags: u32,
+    ) -> Result<(Entry, Opened), Errno> {
+        let (dir, labels) = (self.node(parent)?, self.labels(new.labels)?);
         let exclusive = OpenFlags::from_bits_retain(flags & OpenFlags::EXCL.bits());
         let flags = self.own_flags(flags).union(OpenFlags::TMPFILE).union(exclusive);
         let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
-        let open = |context: &Context| context.open(Base::at(&dir), b".", flags, new.mode);
+        let open = |context: &Context| context.open_labelled(Base::at(&dir), b".", flags, new.mode, labels);
         let make = || self.check_share(caller, &dir).and_then(|()| self.making(caller, &dir, new, open));
         self.made(caller, self.with_room(caller, &dir, make)?)
     }

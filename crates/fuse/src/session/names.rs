@@ -3,7 +3,7 @@
 use super::{Caller, Entry, NameIn, NewMode, Session};
 use crate::options::Checks;
 use std::time::Duration;
-use vfs::{Base, Context, Errno, OwnedPlace, PathAt, RenameFlags};
+use vfs::{Base, Context, Errno, Labels, OwnedPlace, PathAt, RenameFlags};
 
 impl Session {
     /// LOOKUP. The kernel may cache an `ENOENT` for [`Session::negative_ttl`].
@@ -40,35 +40,51 @@ impl Session {
     /// MKNOD.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::mknod`]; `ESTALE`.
-    pub fn mknod(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode, rdev: u32) -> Result<Entry, Errno> {
-        let dir = self.node(parent)?;
+    /// Those of [`vfs::Context::mknod_labelled`]; `EINVAL` for a label outside of `security.`; `ESTALE`.
+    pub fn mknod(
+        &self,
+        caller: &Caller,
+        parent: u64,
+        name: &[u8],
+        new: NewMode<'_>,
+        rdev: u32,
+    ) -> Result<Entry, Errno> {
+        let (dir, labels) = (self.node(parent)?, self.labels(new.labels)?);
         let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
         self.make(caller, &dir, name, |dir| {
-            self.making(caller, dir, new, |context| context.mknod(Base::at(dir), name, new.mode, rdev))
+            self.making(caller, dir, new, |context| context.mknod_labelled(Base::at(dir), name, new.mode, rdev, labels))
         })
     }
 
     /// MKDIR.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::mkdir`]; `ESTALE`.
-    pub fn mkdir(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode) -> Result<Entry, Errno> {
-        let dir = self.node(parent)?;
+    /// As for [`mknod`](Self::mknod).
+    pub fn mkdir(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode<'_>) -> Result<Entry, Errno> {
+        let (dir, labels) = (self.node(parent)?, self.labels(new.labels)?);
         let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
         self.make(caller, &dir, name, |dir| {
-            self.making(caller, dir, new, |context| context.mkdir(Base::at(dir), name, new.mode))
+            self.making(caller, dir, new, |context| context.mkdir_labelled(Base::at(dir), name, new.mode, labels))
         })
     }
 
     /// SYMLINK.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::symlink`]; `ESTALE`.
-    pub fn symlink(&self, caller: &Caller, parent: u64, name: &[u8], body: &[u8]) -> Result<Entry, Errno> {
-        let dir = self.node(parent)?;
+    /// Those of [`vfs::Context::symlink`]; as for [`mknod`](Self::mknod).
+    pub fn symlink(
+        &self,
+        caller: &Caller,
+        parent: u64,
+        name: &[u8],
+        body: &[u8],
+        labels: Labels<'_>,
+    ) -> Result<Entry, Errno> {
+        let (dir, labels) = (self.node(parent)?, self.labels(labels)?);
         self.make(caller, &dir, name, |dir| {
-            self.making(caller, dir, NewMode::new(0, 0), |context| context.symlink(body, Base::at(dir), name))
+            self.making(caller, dir, NewMode::new(0, 0), |context| {
+                context.symlink_labelled(body, Base::at(dir), name, labels)
+            })
         })
     }
 
@@ -91,7 +107,7 @@ impl Session {
         &self,
         caller: &Caller,
         dir: &OwnedPlace,
-        new: NewMode,
+        new: NewMode<'_>,
         make: impl Fn(&Context) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         if self.options.checks == Checks::Kernel && self.names_groups() {

@@ -5,7 +5,7 @@ use super::reply::Channel;
 use super::trace::{Replied, created, escaped, line};
 use super::{Transport, passthrough};
 use crate::metrics::Timer;
-use crate::session::{Entry, NameIn, NewMode, Opened};
+use crate::session::{Entry, NewMode, Opened};
 use fusedev::wire::abi::{
     CopyFileRangeIn, CopyFileRangeOut, CreateOut, FSYNC_DATA, RELEASE_FLOCK_UNLOCK, WriteOut, write,
 };
@@ -39,18 +39,17 @@ impl Transport {
                 Ok(())
             }
             Operation::Create(new, name) => {
-                let mode = NewMode::new(new.mode, new.umask);
-                let labels = request.extensions.labels.iter();
+                let labels: Vec<_> = request.extensions.labels.iter().collect();
+                let mode = NewMode::new(new.mode, new.umask).labelled(&labels);
                 let made = session.create(&caller, node, name, mode, new.flags);
-                let made = made.and_then(|made| session.label_opened(Some(NameIn::new(node, name)), made, labels));
                 line!("CREATE\t{node}\t{}\t{}\t->\t{}", escaped(name), new.flags, created(&made));
                 self.put_created(channel, made?, body);
                 Ok(())
             }
             Operation::Tmpfile(new) => {
-                let labels = request.extensions.labels.iter();
-                let made = session.tmpfile(&caller, node, NewMode::new(new.mode, new.umask), new.flags);
-                let made = made.and_then(|made| session.label_opened(None, made, labels));
+                let labels: Vec<_> = request.extensions.labels.iter().collect();
+                let mode = NewMode::new(new.mode, new.umask).labelled(&labels);
+                let made = session.tmpfile(&caller, node, mode, new.flags);
                 line!("TMPFILE\t{node}\t{}\t->\t{}", new.flags, created(&made));
                 self.put_created(channel, made?, body);
                 Ok(())

@@ -3,7 +3,7 @@
 use super::Transport;
 use super::convert::{self, caller};
 use super::trace::{Replied, escaped, line, node};
-use crate::session::{Entry, NameIn, NewMode};
+use crate::session::{NameIn, NewMode};
 use fusedev::wire::{Body, Operation, Request};
 use vfs::Errno;
 
@@ -11,6 +11,7 @@ impl Transport {
     /// Replies with an entry, or to a removal with nothing.
     pub(super) fn answer_entry(&self, request: &Request<'_>, body: &mut Body) -> Result<(), Errno> {
         let (session, caller, parent) = (&self.session, caller(request), request.header.nodeid);
+        let labels: Vec<_> = request.extensions.labels.iter().collect();
         let entry = match request.operation {
             Operation::Lookup(name) => {
                 let found = session.lookup(&caller, parent, name);
@@ -18,19 +19,19 @@ impl Transport {
                 found
             }
             Operation::Mknod(new, name) => {
-                let made = session.mknod(&caller, parent, name, NewMode::new(new.mode, new.umask), new.rdev);
-                let made = self.labelled(request, name, made);
+                let mode = NewMode::new(new.mode, new.umask).labelled(&labels);
+                let made = session.mknod(&caller, parent, name, mode, new.rdev);
                 line!("MKNOD\t{parent}\t{}\t{}\t{}\t->\t{}", escaped(name), new.mode, new.rdev, node(&made));
                 made
             }
             Operation::Mkdir(new, name) => {
-                let made = session.mkdir(&caller, parent, name, NewMode::new(new.mode, new.umask));
-                let made = self.labelled(request, name, made);
+                let mode = NewMode::new(new.mode, new.umask).labelled(&labels);
+                let made = session.mkdir(&caller, parent, name, mode);
                 line!("MKDIR\t{parent}\t{}\t->\t{}", escaped(name), node(&made));
                 made
             }
             Operation::Symlink(name, to) => {
-                let made = self.labelled(request, name, session.symlink(&caller, parent, name, to));
+                let made = session.symlink(&caller, parent, name, to, &labels);
                 line!("SYMLINK\t{parent}\t{}\t->\t{}", escaped(name), node(&made));
                 made
             }
@@ -43,11 +44,6 @@ impl Transport {
         };
         body.put_struct(&convert::entry(&entry?));
         Ok(())
-    }
-
-    /// A new file with the labels of the request.
-    fn labelled(&self, request: &Request<'_>, name: &[u8], made: Result<Entry, Errno>) -> Result<Entry, Errno> {
-        self.session.label(NameIn::new(request.header.nodeid, name), made?, request.extensions.labels.iter())
     }
 
     fn remove(&self, request: &Request<'_>) -> Result<(), Errno> {

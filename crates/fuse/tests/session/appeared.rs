@@ -73,7 +73,7 @@ fn a_name_that_appeared_is_found_after_eexist() {
     let asks: [(&str, Ask); 4] = [
         ("mknod", |k, _| k.mknod(&SUPER, ROOT_NODE, b"f", PLAIN, 0).map(drop)),
         ("mkdir", |k, _| k.mkdir(&SUPER, ROOT_NODE, b"f", DIR).map(drop)),
-        ("symlink", |k, _| k.symlink(&SUPER, ROOT_NODE, b"f", b"x").map(drop)),
+        ("symlink", |k, _| k.symlink(&SUPER, ROOT_NODE, b"f", b"x", &[]).map(drop)),
         ("link", |k, other| k.link(&SUPER, other, ROOT_NODE, b"f").map(drop)),
     ];
     for (what, ask) in asks {

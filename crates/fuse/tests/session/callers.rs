@@ -34,7 +34,7 @@ fn permissions_are_checked_by_lightfoot_or_by_the_kernel() {
         ("create", |k, c, d, _| k.create(c, d, b"new", NewMode::new(0o644, 0), RDWR).map(drop), Errno::EACCES),
         ("mknod", |k, c, d, _| k.mknod(c, d, b"new", NewMode::new(0o644, 0), 0).map(drop), Errno::EACCES),
         ("mkdir", |k, c, d, _| k.mkdir(c, d, b"new", NewMode::new(0o755, 0)).map(drop), Errno::EACCES),
-        ("symlink", |k, c, d, _| k.symlink(c, d, b"new", b"x").map(drop), Errno::EACCES),
+        ("symlink", |k, c, d, _| k.symlink(c, d, b"new", b"x", &[]).map(drop), Errno::EACCES),
         ("link", |k, c, d, f| k.link(c, f, d, b"new").map(drop), Errno::EACCES),
         ("rename", |k, c, d, _| k.rename(c, NameIn::new(d, b"f"), NameIn::new(d, b"new"), 0), Errno::EACCES),
         ("unlink", |k, c, d, _| k.unlink(c, d, b"f"), Errno::EACCES),
@@ -114,7 +114,7 @@ fn a_new_file_has_the_caller_s_owner_group_and_umask() {
             let file = kernel.mknod(&caller, ROOT_NODE, &name("f"), NewMode::new(0o666, umask), 0).unwrap();
             let dir = kernel.mkdir(&caller, ROOT_NODE, &name("d"), NewMode::new(0o777, umask)).unwrap();
             let (made, _) = kernel.create(&caller, ROOT_NODE, &name("c"), NewMode::new(0o640, umask), RDWR).unwrap();
-            let link = kernel.symlink(&caller, ROOT_NODE, &name("l"), b"x").unwrap();
+            let link = kernel.symlink(&caller, ROOT_NODE, &name("l"), b"x", &[]).unwrap();
             let modes = [file.attr.mode, dir.attr.mode, made.attr.mode, link.attr.mode & 0o777];
             let expected = [S_IFREG | 0o666 & !umask, S_IFDIR | 0o777 & !umask, S_IFREG | 0o640 & !umask, 0o777];
             assert_eq!(modes, expected, "{checks:?} {umask:o}");

@@ -244,7 +244,7 @@ fn a_symbolic_link_keeps_its_body() {
     let kernel = Kernel::new();
     let long = vec![b'x'; 4095];
     for (name, body) in [(&b"short"[..], &b"../a"[..]), (b"long", &long)] {
-        let link = kernel.symlink(&SUPER, ROOT_NODE, name, body).unwrap();
+        let link = kernel.symlink(&SUPER, ROOT_NODE, name, body, &[]).unwrap();
         assert_eq!(kernel.readlink(link.node).as_deref(), Ok(body));
         assert_eq!(link.attr.size, body.len() as u64);
         // A lookup does not follow it.

@@ -40,7 +40,7 @@ impl Team {
             kernel.create(caller, dir, b"create", new, RDWR).map(drop),
             kernel.mknod(caller, dir, b"mknod", new, 0).map(drop),
             kernel.mkdir(caller, dir, b"mkdir", NewMode::new(0o755, 0)).map(drop),
-            kernel.symlink(caller, dir, b"symlink", b"x").map(drop),
+            kernel.symlink(caller, dir, b"symlink", b"x", &[]).map(drop),
             kernel.tmpfile(caller, dir, new, RDWR).map(drop),
         ]
     }

@@ -13,8 +13,8 @@ pub(crate) const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
 pub(crate) const USER: Caller = Caller { uid: 5, gid: 5, pid: 0, group: None };
 
 /// Modes for files and directories.
-pub(crate) const PLAIN: NewMode = NewMode::new(0o644, 0);
-pub(crate) const DIR: NewMode = NewMode::new(0o755, 0);
+pub(crate) const PLAIN: NewMode<'_> = NewMode::new(0o644, 0);
+pub(crate) const DIR: NewMode<'_> = NewMode::new(0o755, 0);
 
 /// `open(2)`.
 pub(crate) const RDONLY: u32 = 0;

@@ -1,9 +1,9 @@
 //! Labels of security modules: if a label cannot be stored, the session does not make the file.
 
 use crate::kernel::{DIR, Kernel, PLAIN, RDWR, SUPER, USER};
-use lightfoot_fuse::{Entry, NameIn, ROOT_NODE, SessionOptions};
-use ramfs::RamFs;
-use vfs::{Errno, Inode, Layer, Request, SetXattr};
+use lightfoot_fuse::{Entry, Opened, ROOT_NODE, SessionOptions};
+use ramfs::{RamFs, RamLimits};
+use vfs::{Errno, Inode, Layer, NewNode, Request, SetXattr};
 
 const LABEL: (&[u8], &[u8]) = (b"security.selinux", b"system_u:object_r:tmp_t:s0\0");
 const OTHER: (&[u8], &[u8]) = (b"security.SMACK64", b"_");
@@ -18,6 +18,15 @@ impl Layer for Refusing {
 
     fn inner(&self) -> &RamFs {
         &self.0
+    }
+
+    /// Leaves the attributes to the VFS.
+    fn create(&self, request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        let mut plain = NewNode::new(new.attr);
+        plain.link_body = new.link_body;
+        let node = vfs::FileSystem::create(&self.0, request, dir, name, &mut plain)?;
+        new.attr = plain.attr;
+        Ok(node)
     }
 
     fn set_xattr(
@@ -35,79 +44,76 @@ impl Layer for Refusing {
     }
 }
 
-fn kernel(labels: bool) -> Kernel {
-    Kernel::over(Refusing(RamFs::new()), SessionOptions { labels, ..SessionOptions::default() })
+/// Sessions over a file system that stores labels with the file, and over one that does not. The first has room for one page of
+/// attributes.
+fn kernels(labels: bool) -> [Kernel; 2] {
+    let options = || SessionOptions { labels, ..SessionOptions::default() };
+    let limits = RamLimits { bytes: Some(4096), ..RamLimits::default() };
+    [Kernel::over(RamFs::with_limits(limits), options()), Kernel::over(Refusing(RamFs::new()), options())]
 }
 
 type Labels<'l> = &'l [(&'l [u8], &'l [u8])];
 
-/// Makes a file of each kind with these labels; the results, and whether the name is there then.
+/// Makes a file of each kind with these labels; the results, and the names that the files should have then.
 fn make(kernel: &Kernel, labels: Labels<'_>) -> Vec<(&'static str, Result<Entry, Errno>)> {
-    let labels = || labels.iter().copied();
-    let at = |name: &'static str| NameIn::new(ROOT_NODE, name.as_bytes());
-    let mknod = kernel.mknod(&USER, ROOT_NODE, b"mknod", PLAIN, 0).unwrap();
-    let mkdir = kernel.mkdir(&USER, ROOT_NODE, b"mkdir", DIR).unwrap();
-    let symlink = kernel.symlink(&USER, ROOT_NODE, b"symlink", b"x").unwrap();
-    let create = kernel.create(&USER, ROOT_NODE, b"create", PLAIN, RDWR).unwrap();
-    let tmpfile = kernel.tmpfile(&USER, ROOT_NODE, PLAIN, RDWR).unwrap();
-    let opened = |made: Result<(Entry, lightfoot_fuse::Opened), Errno>| {
+    let (file, dir) = (PLAIN.labelled(labels), DIR.labelled(labels));
+    let opened = |made: Result<(Entry, Opened), Errno>| {
         made.map(|(made, opened)| {
             kernel.release(opened.handle);
             made
         })
     };
     vec![
-        ("mknod", kernel.label(at("mknod"), mknod, labels())),
-        ("mkdir", kernel.label(at("mkdir"), mkdir, labels())),
-        ("symlink", kernel.label(at("symlink"), symlink, labels())),
-        ("create", opened(kernel.label_opened(Some(at("create")), create, labels()))),
-        ("", opened(kernel.label_opened(None, tmpfile, labels()))),
+        ("mknod", kernel.mknod(&USER, ROOT_NODE, b"mknod", file, 0)),
+        ("mkdir", kernel.mkdir(&USER, ROOT_NODE, b"mkdir", dir)),
+        ("symlink", kernel.symlink(&USER, ROOT_NODE, b"symlink", b"x", labels)),
+        ("create", opened(kernel.create(&USER, ROOT_NODE, b"create", file, RDWR))),
+        ("", opened(kernel.tmpfile(&USER, ROOT_NODE, file, RDWR))),
     ]
 }
 
 #[test]
 fn labels_are_extended_attributes_of_the_new_file() {
     for (is_on, labels) in [(true, &[LABEL, OTHER][..]), (true, &[]), (false, &[LABEL])] {
-        let kernel = kernel(is_on);
-        for (name, made) in make(&kernel, labels) {
-            let made = made.unwrap();
-            for (label, value) in labels {
-                let found = kernel.getxattr(&SUPER, made.node, label);
-                assert_eq!(found.as_deref(), if is_on { Ok(*value) } else { Err(&Errno::ENODATA) }, "{name}");
+        for kernel in kernels(is_on) {
+            for (name, made) in make(&kernel, labels) {
+                let made = made.unwrap();
+                for (label, value) in labels {
+                    let found = kernel.getxattr(&SUPER, made.node, label);
+                    assert_eq!(found.as_deref(), if is_on { Ok(*value) } else { Err(&Errno::ENODATA) }, "{name}");
+                }
+                assert_eq!(made.attr, kernel.getattr(made.node).unwrap().0, "{name}: the attributes after it");
+                assert_eq!(made.attr.uid, USER.uid, "{name}");
+                kernel.forget(made.node, 1);
             }
-            assert_eq!(made.attr, kernel.getattr(made.node).unwrap().0, "{name}: the attributes after it");
-            assert_eq!(made.attr.uid, USER.uid, "{name}");
-            kernel.forget(made.node, 1);
+            kernel.check_nothing_left("made");
         }
-        kernel.check_nothing_left("made");
     }
 }
 
 #[test]
 fn a_file_whose_label_cannot_be_stored_is_not_made() {
-    let cases: [(Labels<'_>, Errno); 3] = [
-        (&[(LABEL.0, BAD)], Errno::ENOSPC),
-        (&[LABEL, (OTHER.0, BAD)], Errno::ENOSPC),
-        (&[LABEL, (b"trusted.a", b"x")], Errno::EINVAL),
-    ];
-    for (labels, errno) in cases {
-        let kernel = kernel(true);
-        for (name, made) in make(&kernel, labels) {
-            assert_eq!(made.map(|made| made.node), Err(errno), "{name}");
-            assert!(name.is_empty() || kernel.look(name).is_err(), "{name}");
+    // More than the first file system has room for, and what the second refuses.
+    let large = vec![b'x'; 5000];
+    let bad = [&*large, BAD];
+    let foreign: (&[u8], &[u8]) = (b"trusted.a", b"x");
+    for (at, bad) in bad.into_iter().enumerate() {
+        let cases: [(Labels<'_>, Errno); 3] = [
+            (&[(LABEL.0, bad)], Errno::ENOSPC),
+            (&[LABEL, (OTHER.0, bad)], Errno::ENOSPC),
+            (&[LABEL, foreign], Errno::EINVAL),
+        ];
+        for (labels, errno) in cases {
+            let [with, apart] = kernels(true);
+            let kernel = if at == 0 { with } else { apart };
+            let before = kernel.getattr(ROOT_NODE).unwrap().0;
+            for (name, made) in make(&kernel, labels) {
+                assert_eq!(made.map(|made| made.node), Err(errno), "{name}");
+                assert!(name.is_empty() || kernel.look(name).is_err(), "{name}");
+            }
+            kernel.check_nothing_left("refused");
+            let after = kernel.getattr(ROOT_NODE).unwrap().0;
+            assert_eq!((after.nlink, after.size), (before.nlink, before.size), "the directory is as it was");
         }
-        kernel.check_nothing_left("refused");
-        assert_eq!(kernel.getattr(ROOT_NODE).unwrap().0.nlink, 2);
     }
-}
-
-#[test]
-fn what_took_the_name_of_a_file_meanwhile_stays() {
-    let kernel = kernel(true);
-    let made = kernel.mknod(&USER, ROOT_NODE, b"f", PLAIN, 0).unwrap();
-    kernel.unlink(&SUPER, ROOT_NODE, b"f").unwrap();
-    let other = kernel.file("f");
-    let refused = kernel.label(NameIn::new(ROOT_NODE, b"f"), made, [(LABEL.0, BAD)].into_iter());
-    assert_eq!(refused.map(|made| made.node), Err(Errno::ENOSPC));
-    assert_eq!(kernel.look("f").unwrap().node, other.node);
 }

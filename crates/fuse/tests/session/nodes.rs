@@ -74,7 +74,7 @@ fn each_operation_that_returns_a_node_counts_one_lookup() {
         ("lookup", |k, dir| k.lookup(&SUPER, dir, b"old").unwrap()),
         ("mknod", |k, dir| k.mknod(&SUPER, dir, b"new", PLAIN, 0).unwrap()),
         ("mkdir", |k, dir| k.mkdir(&SUPER, dir, b"new", DIR).unwrap()),
-        ("symlink", |k, dir| k.symlink(&SUPER, dir, b"new", b"body").unwrap()),
+        ("symlink", |k, dir| k.symlink(&SUPER, dir, b"new", b"body", &[]).unwrap()),
         ("link", |k, dir| {
             let old = k.lookup(&SUPER, dir, b"old").unwrap();
             let new = k.link(&SUPER, old.node, dir, b"new").unwrap();
@@ -117,7 +117,7 @@ fn an_operation_that_fails_counts_no_lookup() {
         ("lookup in a file", |k| k.lookup(&SUPER, k.look("f")?.node, b"x"), Errno::ENOTDIR),
         ("mknod", |k| k.mknod(&SUPER, ROOT_NODE, b"f", PLAIN, 0), Errno::EEXIST),
         ("mkdir", |k| k.mkdir(&SUPER, ROOT_NODE, b"f", DIR), Errno::EEXIST),
-        ("symlink", |k| k.symlink(&SUPER, ROOT_NODE, b"f", b"x"), Errno::EEXIST),
+        ("symlink", |k| k.symlink(&SUPER, ROOT_NODE, b"f", b"x", &[]), Errno::EEXIST),
         ("link of a directory", |k| k.link(&SUPER, ROOT_NODE, ROOT_NODE, b"x"), Errno::EPERM),
         ("link", |k| k.link(&SUPER, k.look("f")?.node, ROOT_NODE, b"f"), Errno::EEXIST),
         ("create", |k| k.create(&SUPER, ROOT_NODE, b"f", PLAIN, 0o200).map(|(entry, _)| entry), Errno::EEXIST),
@@ -221,7 +221,7 @@ fn every_operation_on_an_unknown_node_fails_with_estale() {
         ("readlink", |k, n| k.readlink(n).map(drop)),
         ("mknod", |k, n| k.mknod(&SUPER, n, b"x", PLAIN, 0).map(drop)),
         ("mkdir", |k, n| k.mkdir(&SUPER, n, b"x", DIR).map(drop)),
-        ("symlink", |k, n| k.symlink(&SUPER, n, b"x", b"y").map(drop)),
+        ("symlink", |k, n| k.symlink(&SUPER, n, b"x", b"y", &[]).map(drop)),
         ("link of it", |k, n| k.link(&SUPER, n, ROOT_NODE, b"x").map(drop)),
         ("link in it", |k, n| k.link(&SUPER, ROOT_NODE, n, b"x").map(drop)),
         ("unlink", |k, n| k.unlink(&SUPER, n, b"x")),

@@ -83,7 +83,7 @@ impl Client<'_> {
             0..4 => self.is_told(k.lookup(&SUPER, node, name)),
             4 => self.is_told(k.mkdir(&SUPER, node, name, NewMode::new(0o755, 0))),
             5 => self.is_told(k.mknod(&SUPER, node, name, NewMode::new(0o644, 0), 0)),
-            6 => self.is_told(k.symlink(&SUPER, node, name, b"body")),
+            6 => self.is_told(k.symlink(&SUPER, node, name, b"body", &[])),
             7 => {
                 let (dir, other) = (self.node(), self.name());
                 self.is_told(k.link(&SUPER, node, dir, other));

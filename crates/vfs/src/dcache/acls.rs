@@ -7,7 +7,7 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{Beside, NewInode, NewNode, Request, SetXattr};
+use crate::dcache::fs::{Beside, NewInode, Request, SetXattr};
 use crate::dcache::inode::Inode;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::slot::dentry_beside;
@@ -104,24 +104,42 @@ impl SuperBlock {
         (access.is_some() || default.is_some()).then_some(Acls { access, default })
     }
 
-    /// Reads the ACLs that the file system gave a new entry, or stores those of `new`, which its inode has, if the file system has
-    /// not stored them with the file.
+    /// Stores the ACLs and labels of a new entry, if the file system has not stored them with the file, and reads the ACLs that
+    /// the file system gave it.
+    ///
+    /// # Errors
+    /// A label cannot be stored.
     #[inline(always)]
-    pub(crate) fn begin_acls(&self, request: &Request, made: &Dentry, new: &NewNode<'_>) {
+    pub(crate) fn begin_xattrs(
+        &self,
+        request: &Request,
+        made: &Dentry,
+        beside: Option<&Beside<'_>>,
+    ) -> Result<(), Errno> {
+        if let Some(beside) = beside {
+            self.store_beside(request, made, beside)?;
+        }
         if self.fs_applies_acls {
             made.inode().into_iter().for_each(|inode| self.fetch_kept_acls(inode));
-        } else if let Some(beside) = new.beside {
-            self.store_beside(request, made, beside);
         }
+        Ok(())
     }
 
-    /// Stores the initial ACLs of a new entry. If the file system cannot store them, it has none after the next lookup.
+    /// An ACL that the file system cannot store is lost when the inode leaves the cache.
     #[cold]
-    fn store_beside(&self, request: &Request, made: &Dentry, beside: &Beside) {
-        let Some(inode) = made.inode().filter(|_| !beside.is_stored()) else { return };
-        for (name, value) in beside.xattrs() {
+    fn store_beside(&self, request: &Request, made: &Dentry, beside: &Beside<'_>) -> Result<(), Errno> {
+        let Some(inode) = made.inode().filter(|_| !beside.is_stored()) else { return Ok(()) };
+        for (name, value) in beside.acl_xattrs() {
             let _ = self.fs().set_xattr(request, inode, name, &value, SetXattr::Any);
         }
+        // The caller need not have the right to set labels: a security module does it.
+        let system = Credentials::root();
+        let system = Request::of(&system);
+        let mut labels = beside.labels.iter();
+        let stored =
+            labels.try_for_each(|(name, value)| self.fs().set_xattr(&system, inode, name, value, SetXattr::Any));
+        inode.update(|attr| attr.ctime = request.now());
+        stored
     }
 
     /// Updates the access ACL after a chmod, under the inode's data lock.

@@ -33,7 +33,7 @@ pub use arguments::{
 };
 pub use file_id::FileId;
 pub(crate) use new_node::Beside;
-pub use new_node::NewNode;
+pub use new_node::{Labels, NewNode};
 pub use next_names::NextNames;
 pub use opened::{Open, OpenState, Opened, Position};
 pub use request::Request;

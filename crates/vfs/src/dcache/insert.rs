@@ -17,7 +17,7 @@ use crate::dcache::acls::acls_of;
 use crate::dcache::children::{insert_child, remove_child, remove_positive};
 use crate::dcache::dentry::{Dentry, INLINE_MAX, folded_hash, hash_len};
 use crate::dcache::expiry::set_expiry;
-use crate::dcache::fs::{Beside, NewInode, NewNode, Valid};
+use crate::dcache::fs::{Beside, NewInode, Valid};
 use crate::dcache::inode::{Before, Inode, InodeRef};
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{FreeSlot, SlotKind, name_bytes};
@@ -44,14 +44,14 @@ pub(crate) enum Rare<'a> {
     /// What a reply of the file system has.
     Replied(&'a NewInode),
     /// What a file that was just made has.
-    Made(&'a Beside),
+    Made(&'a Beside<'a>),
 }
 
 impl<'a> Rare<'a> {
-    /// What `new` has.
+    /// What a file that was just made has `beside` its attributes.
     #[inline(always)]
-    pub(crate) fn of(new: &NewNode<'a>) -> Self {
-        new.beside.map_or(Self::Nothing, Self::Made)
+    pub(crate) fn of(beside: Option<&'a Beside<'a>>) -> Self {
+        beside.map_or(Self::Nothing, Self::Made)
     }
 }
 
@@ -227,7 +227,7 @@ impl SuperBlock {
     }
 
     #[cold]
-    fn equip_made(&self, inode: &Inode, beside: &Beside) {
+    fn equip_made(&self, inode: &Inode, beside: &Beside<'_>) {
         inode.begin_acls(&self.domain, Some(beside.acls.clone()));
         beside.take_data().into_iter().for_each(|data| inode.begin_data(data));
     }

@@ -1,13 +1,12 @@
 //! mkdir, mknod, symlink, link: creation of names.
 
-use crate::base::access::acl::Acls;
 use crate::base::access::credentials::{Capabilities, Credentials, MAY_EXEC, MAY_WRITE};
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGID, S_ISVTX, node_type};
 use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
 use crate::base::name::PATH_MAX;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{Beside, NewNode};
+use crate::dcache::fs::{Beside, Labels, NewNode};
 use crate::dcache::inode::{Inode, InodeRef};
 use crate::dcache::insert::{Fresh, Rare};
 use crate::dcache::reclaim::{MayEvict, SlotKind};
@@ -31,20 +30,48 @@ pub(crate) struct Making<'a> {
     pub(crate) body: Option<&'a [u8]>,
 }
 
+impl<'a> Making<'a> {
+    #[inline(always)]
+    fn dir(mode: u32) -> Self {
+        Self { mode: S_IFDIR | mode & (0o777 | S_ISVTX), rdev: 0, body: None }
+    }
+
+    /// `EINVAL`, `EPERM`: not a type that `mknod(2)` makes.
+    #[inline(always)]
+    fn node(mode: u32, rdev: u32) -> Result<Self, Errno> {
+        Ok(Self { mode: node_type(mode)? | mode & 0o7777, rdev, body: None })
+    }
+
+    /// `ENOENT`, `ENAMETOOLONG`, `EINVAL`: not the body of a link.
+    fn link(body: &'a [u8]) -> Result<Self, Errno> {
+        match body {
+            [] => Err(Errno::ENOENT),
+            body if body.len() > PATH_MAX => Err(Errno::ENAMETOOLONG),
+            body if body.contains(&0) => Err(Errno::EINVAL),
+            _ => Ok(Self { mode: S_IFLNK | 0o777, rdev: 0, body: Some(body) }),
+        }
+    }
+}
+
 impl Operation for Making<'_> {
     type Done = ();
 
     #[inline(always)]
     fn apply(&self, entry: &Entry<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno> {
         entry.check_free(may_evict, self.mode & S_IFMT == S_IFDIR)?;
-        entry.make(may_evict, self).map(|_| ())
+        entry.make(may_evict, self, &[]).map(|_| ())
     }
 }
 
 impl Entry<'_, '_> {
     /// Creates the entry, which does not exist.
     #[inline(always)]
-    pub(crate) fn make<'r>(&'r self, may_evict: &'r mut MayEvict, what: &Making<'_>) -> Result<&'r Dentry, Errno> {
+    pub(crate) fn make<'r>(
+        &'r self,
+        may_evict: &'r mut MayEvict,
+        what: &Making<'_>,
+        labels: Labels<'_>,
+    ) -> Result<&'r Dentry, Errno> {
         if self.last.has_nul() {
             return Err(Errno::EINVAL);
         }
@@ -55,9 +82,12 @@ impl Entry<'_, '_> {
         // Filled in place and read field by field: a copy would load wide what narrow stores have just
         // written, and stall.
         let mut new = NewNode::new(Attr::default());
-        let acls = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut new.attr)?;
-        let beside = acls.map(Beside::new);
-        (new.link_body, new.beside) = (what.body, beside.as_ref());
+        let mut beside = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut new.attr)?;
+        if !labels.is_empty() {
+            beside = Some(Beside::labelled(beside, labels));
+        }
+        let beside = beside.as_deref();
+        (new.link_body, new.beside) = (what.body, beside);
         let request = self.making();
         let now = request.now();
         (new.attr.atime, new.attr.mtime, new.attr.ctime) = (now, now, now);
@@ -75,14 +105,19 @@ impl Entry<'_, '_> {
         }
         let node = created?;
         let valid = self.sb.valid_in(self.dir);
-        let fresh = Fresh { node, attr: &new.attr, link_body: what.body, valid, rare: Rare::of(&new) };
+        let fresh = Fresh { node, attr: &new.attr, link_body: what.body, valid, rare: Rare::of(beside) };
         let made = match self.section() {
             Some(guard) => self.sb.add_in(guard, self.names, slot, self.dir, self.named(), &fresh),
             None => self.sb.add_in(&self.sb.domain.read(), self.names, slot, self.dir, self.named(), &fresh),
         };
-        self.sb.begin_acls(&request, made, &new);
+        let begun = self.sb.begin_xattrs(&request, made, beside);
         self.touch_dir(dir, 1, i32::from(is_dir), now);
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
+        if let Err(errno) = begun {
+            // An entry that cannot be removed stays without its label.
+            let _ = self.take_back(made, is_dir);
+            return Err(errno);
+        }
         Ok(made)
     }
 
@@ -114,14 +149,14 @@ impl Entry<'_, '_> {
 impl Context {
     /// Checks that `cred` may create the entry, and fills in the initial attributes of the new inode.
     #[inline(always)]
-    pub(super) fn new_attr(
+    pub(super) fn new_attr<'b>(
         &self,
         sb: &SuperBlock,
         what: &Making<'_>,
         dir_inode: &Inode,
         cred: &Credentials,
         attr: &mut Attr,
-    ) -> Result<Option<Acls>, Errno> {
+    ) -> Result<Option<Box<Beside<'b>>>, Errno> {
         let dir = dir_inode.rights();
         may_block(sb, dir_inode, dir, cred, MAY_WRITE | MAY_EXEC)?;
         let kind = what.mode & S_IFMT;
@@ -130,14 +165,14 @@ impl Context {
         if device && !cred.capabilities.contains(Capabilities::MKNOD) {
             return Err(Errno::EPERM);
         }
-        let mut acls = None;
+        let mut beside = None;
         attr.mode = if kind == S_IFLNK {
             S_IFLNK | 0o777
         } else if sb.fs_keeps_modes {
             what.mode
         } else if dir_inode.has_default_acl() {
             let mut mode = what.mode;
-            acls = sb.new_acls(dir_inode, &mut mode);
+            beside = sb.new_acls(dir_inode, &mut mode).map(Beside::new);
             mode
         } else {
             what.mode & !self.umask()
@@ -159,7 +194,7 @@ impl Context {
                 attr.mode &= !S_ISGID;
             }
         }
-        Ok(acls)
+        Ok(beside)
     }
 
     /// Creates a directory: `mkdir(2)`. The umask applies to `mode`.
@@ -167,8 +202,7 @@ impl Context {
     /// # Errors
     /// `EEXIST`, `ENOENT`, `ENOTDIR`, `EACCES`, `EMLINK`, those of a walk, and the file system's.
     pub fn mkdir(&self, base: Base<'_>, path: &[u8], mode: u32) -> Result<(), Errno> {
-        let what = Making { mode: S_IFDIR | mode & (0o777 | S_ISVTX), rdev: 0, body: None };
-        self.make(base, path, &what)
+        self.make(base, path, &Making::dir(mode))
     }
 
     /// Creates a regular file, FIFO, socket or device node: `mknod(2)`. `rdev` has 32 bits: 12 major, 20
@@ -177,8 +211,7 @@ impl Context {
     /// # Errors
     /// As for [`Context::mkdir`]; `EINVAL` for another type, `EPERM` for a directory, or a device without the capability.
     pub fn mknod(&self, base: Base<'_>, path: &[u8], mode: u32, rdev: u32) -> Result<(), Errno> {
-        let kind = node_type(mode)?;
-        self.make(base, path, &Making { mode: kind | mode & 0o7777, rdev, body: None })
+        self.make(base, path, &Making::node(mode, rdev)?)
     }
 
     /// Creates a symbolic link with the text `body`: `symlink(2)`.
@@ -187,13 +220,49 @@ impl Context {
     /// As for [`Context::mkdir`]; `ENOENT` for an empty body, `ENAMETOOLONG` for one of more than 4095 bytes, `EINVAL` for
     /// one with a NUL byte.
     pub fn symlink(&self, body: &[u8], base: Base<'_>, path: &[u8]) -> Result<(), Errno> {
-        match body {
-            [] => return Err(Errno::ENOENT),
-            body if body.len() > PATH_MAX => return Err(Errno::ENAMETOOLONG),
-            body if body.contains(&0) => return Err(Errno::EINVAL),
-            _ => {}
+        self.make(base, path, &Making::link(body)?)
+    }
+
+    /// [`Context::mkdir`] of a directory that has `labels` from its beginning on. No rights are checked for them: they come from a
+    /// security module.
+    ///
+    /// # Errors
+    /// As for [`Context::mkdir`]; an error of the file system that cannot store a label: then the directory is not made.
+    pub fn mkdir_labelled(&self, base: Base<'_>, path: &[u8], mode: u32, labels: Labels<'_>) -> Result<(), Errno> {
+        self.make_labelled(base, path, &Making::dir(mode), labels)
+    }
+
+    /// [`Context::mknod`] in the same way.
+    ///
+    /// # Errors
+    /// As for [`Context::mknod`] and [`Context::mkdir_labelled`].
+    pub fn mknod_labelled(
+        &self,
+        base: Base<'_>,
+        path: &[u8],
+        mode: u32,
+        rdev: u32,
+        labels: Labels<'_>,
+    ) -> Result<(), Errno> {
+        self.make_labelled(base, path, &Making::node(mode, rdev)?, labels)
+    }
+
+    /// [`Context::symlink`] in the same way.
+    ///
+    /// # Errors
+    /// As for [`Context::symlink`] and [`Context::mkdir_labelled`].
+    pub fn symlink_labelled(&self, body: &[u8], base: Base<'_>, path: &[u8], labels: Labels<'_>) -> Result<(), Errno> {
+        self.make_labelled(base, path, &Making::link(body)?, labels)
+    }
+
+    fn make_labelled(&self, base: Base<'_>, path: &[u8], what: &Making<'_>, labels: Labels<'_>) -> Result<(), Errno> {
+        if labels.is_empty() {
+            return self.make(base, path, what);
         }
-        self.make(base, path, &Making { mode: S_IFLNK | 0o777, rdev: 0, body: Some(body) })
+        self.in_parent(base, path, |entry, may_evict| {
+            entry.check_free(may_evict, what.mode & S_IFMT == S_IFDIR)?;
+            entry.make(may_evict, what, labels).map(|_| ())
+        })
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFM
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags, Resolve};
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{Beside, NewNode};
+use crate::dcache::fs::{Beside, Labels, NewNode};
 use crate::dcache::insert::{Fresh, Rare};
 use crate::dcache::reclaim::{MayEvict, SlotKind};
 use crate::mount::Mount;
@@ -40,12 +40,28 @@ impl Context {
     /// file system's.
     #[inline]
     pub fn open(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> Result<OpenFile, Errno> {
+        self.open_labelled(base, path, flags, mode, &[])
+    }
+
+    /// [`Context::open`]; a file that it makes has `labels` from its beginning on, as with [`Context::mkdir_labelled`].
+    ///
+    /// # Errors
+    /// As for [`Context::open`] and [`Context::mkdir_labelled`].
+    #[inline]
+    pub fn open_labelled(
+        &self,
+        base: Base<'_>,
+        path: &[u8],
+        flags: OpenFlags,
+        mode: u32,
+        labels: Labels<'_>,
+    ) -> Result<OpenFile, Errno> {
         let flags = flags.cleaned();
         if flags.contains(OpenFlags::TMPFILE) {
-            return self.open_unnamed(base, path, flags, mode);
+            return self.open_unnamed(base, path, flags, (mode, labels));
         }
         if flags.contains(OpenFlags::CREAT) {
-            return self.open_or_create(base, path, flags, mode);
+            return self.open_or_create(base, path, flags, (mode, labels));
         }
         self.open_existing(base, path, flags)
     }
@@ -108,7 +124,13 @@ impl Context {
 
     /// `O_TMPFILE`.
     #[cold]
-    fn open_unnamed(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> Result<OpenFile, Errno> {
+    fn open_unnamed(
+        &self,
+        base: Base<'_>,
+        path: &[u8],
+        flags: OpenFlags,
+        (mode, labels): (u32, Labels<'_>),
+    ) -> Result<OpenFile, Errno> {
         if !flags.can_write() || flags.contains(OpenFlags::CREAT) {
             return Err(Errno::EINVAL);
         }
@@ -122,24 +144,34 @@ impl Context {
         let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
         let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
         let mut new = NewNode::new(Attr::default());
-        let beside = self.new_attr(sb, &what, dir_inode, &cred, &mut new.attr)?.map(Beside::new);
-        new.beside = beside.as_ref();
+        let mut beside = self.new_attr(sb, &what, dir_inode, &cred, &mut new.attr)?;
+        if !labels.is_empty() {
+            beside = Some(Beside::labelled(beside, labels));
+        }
+        let beside = beside.as_deref();
+        new.beside = beside;
         let request = self.making(sb);
         (new.attr.atime, new.attr.mtime, new.attr.ctime) = (request.now(), request.now(), request.now());
         new.attr.nlink = 0;
         let slot = sb.slot(SlotKind::Entry)?;
         let node = sb.fs().create(&request, dir_inode, None, &mut new)?;
         let valid = sb.valid_in(dir.dentry());
-        let fresh = Fresh { node, attr: &new.attr, link_body: None, valid, rare: Rare::of(&new) };
+        let fresh = Fresh { node, attr: &new.attr, link_body: None, valid, rare: Rare::of(beside) };
         let made = dir.beside(sb.add_unnamed(slot, dir.dentry(), &fresh));
         if let Some(inode) = made.dentry().inode().filter(|_| !flags.contains(OpenFlags::EXCL)) {
             inode.set_linkable();
         }
-        sb.begin_acls(&request, made.dentry(), &new);
+        sb.begin_xattrs(&request, made.dentry(), beside)?;
         OpenFile::new(made, flags, cred)
     }
 
-    fn open_or_create(&self, base: Base<'_>, path: &[u8], flags: OpenFlags, mode: u32) -> Result<OpenFile, Errno> {
+    fn open_or_create(
+        &self,
+        base: Base<'_>,
+        path: &[u8],
+        flags: OpenFlags,
+        new: (u32, Labels<'_>),
+    ) -> Result<OpenFile, Errno> {
         if flags.contains(OpenFlags::DIRECTORY) {
             return Err(Errno::EINVAL);
         }
@@ -155,7 +187,7 @@ impl Context {
             };
             let resolve = base.resolve;
             let found = self.in_parent_after(links, base, path, |entry, may_evict| {
-                entry.open_or_create(may_evict, flags, mode, resolve)
+                entry.open_or_create(may_evict, flags, new, resolve)
             });
             if found.is_err() && !base.resolve.is_plain() && path.last() != Some(&b'/') {
                 self.check_end(links, base, path)?;
@@ -191,7 +223,7 @@ impl Entry<'_, '_> {
         &self,
         may_evict: &mut MayEvict,
         flags: OpenFlags,
-        mode: u32,
+        new: (u32, Labels<'_>),
         resolve: Resolve,
     ) -> Result<OpenEnd, Errno> {
         let exclusive = flags.contains(OpenFlags::EXCL);
@@ -203,7 +235,7 @@ impl Entry<'_, '_> {
         }
         let entry = match self.find(may_evict)? {
             Some(entry) => entry,
-            None => match self.create_and_open(may_evict, flags, mode) {
+            None => match self.create_and_open(may_evict, flags, new) {
                 // Made meanwhile behind the caches: it is looked up.
                 Err(Errno::EEXIST) if !exclusive => self.find(may_evict)?.ok_or(Errno::EEXIST)?,
                 opened => return opened,
@@ -232,10 +264,15 @@ impl Entry<'_, '_> {
         self.context.opened(self.hold(pinned), flags, cred.clone()).map(OpenEnd::Opened)
     }
 
-    fn create_and_open(&self, may_evict: &mut MayEvict, flags: OpenFlags, mode: u32) -> Result<OpenEnd, Errno> {
+    fn create_and_open(
+        &self,
+        may_evict: &mut MayEvict,
+        flags: OpenFlags,
+        (mode, labels): (u32, Labels<'_>),
+    ) -> Result<OpenEnd, Errno> {
         self.mount.check_writable()?;
         let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
-        let made = self.make(may_evict, &what)?;
+        let made = self.make(may_evict, &what, labels)?;
         // Created under the directory's lock, which is still held: no other thread can have removed the
         // name.
         let held = self.hold(self.sb.pin_again(made));

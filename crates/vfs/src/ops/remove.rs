@@ -119,6 +119,17 @@ impl Operation for Unlink {
 }
 
 impl Entry<'_, '_> {
+    /// Removes an entry that the caller has just made.
+    ///
+    /// # Errors
+    /// `ENOTEMPTY`: another caller has made an entry in it; the file system's. The entry stays.
+    #[cold]
+    pub(super) fn take_back(&self, made: &Dentry, is_dir: bool) -> Result<(), Errno> {
+        let _held = is_dir.then(|| self.sb.lock_dir_nested(made));
+        self.context.check_empty(made)?;
+        self.remove(made, is_dir)
+    }
+
     #[inline(always)]
     fn remove(&self, victim: &Dentry, is_dir: bool) -> Result<(), Errno> {
         let inode = victim.inode().ok_or(Errno::ENOENT)?;

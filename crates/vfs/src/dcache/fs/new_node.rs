@@ -23,12 +23,16 @@ pub struct NewNode<'a> {
     /// A symbolic link's body.
     pub link_body: Option<&'a [u8]>,
     /// `None` for most files.
-    pub(crate) beside: Option<&'a Beside>,
+    pub(crate) beside: Option<&'a Beside<'a>>,
 }
 
+/// Labels of security modules: names and values of extended attributes.
+pub type Labels<'a> = &'a [(&'a [u8], &'a [u8])];
+
 /// What few files begin with.
-pub(crate) struct Beside {
+pub(crate) struct Beside<'a> {
     pub(crate) acls: Acls,
+    pub(crate) labels: Labels<'a>,
     is_stored: Cell<bool>,
     /// The file system's data of the inode.
     data: Cell<Option<Data>>,
@@ -37,9 +41,11 @@ pub(crate) struct Beside {
 /// A file system's data of an inode.
 pub(crate) type Data = Box<dyn Any + Send + Sync>;
 
-impl core::fmt::Debug for Beside {
+impl core::fmt::Debug for Beside<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Beside").field("acls", &self.acls).field("is_stored", &self.is_stored).finish_non_exhaustive()
+        let Self { acls, labels, is_stored, .. } = self;
+        let mut shown = f.debug_struct("Beside");
+        shown.field("acls", acls).field("labels", labels).field("is_stored", is_stored).finish_non_exhaustive()
     }
 }
 
@@ -51,8 +57,9 @@ impl<'a> NewNode<'a> {
         Self { attr, link_body: None, beside: None }
     }
 
-    /// The ACLs that it gets from the default ACL of its directory, as extended attributes: names and values. None from a file
-    /// system that keeps modes by itself ([`FsTraits::keeps_modes`](crate::FsTraits::keeps_modes)).
+    /// Names and values of the extended attributes that it begins with: the ACLs that it gets from the default ACL of its directory,
+    /// unless the file system keeps modes by itself ([`FsTraits::keeps_modes`](crate::FsTraits::keeps_modes)), and labels of
+    /// security modules.
     #[must_use]
     pub fn xattrs(&self) -> Vec<(&'a [u8], Cow<'a, [u8]>)> {
         self.beside.map(Beside::xattrs).unwrap_or_default()
@@ -70,6 +77,12 @@ impl<'a> NewNode<'a> {
         self.beside?.acls.default.as_ref()
     }
 
+    /// The labels of security modules among [`xattrs`](Self::xattrs).
+    #[must_use]
+    pub fn labels(&self) -> Labels<'a> {
+        self.beside.map(|beside| beside.labels).unwrap_or_default()
+    }
+
     /// Whether there are [`xattrs`](Self::xattrs) to store.
     #[must_use]
     #[inline(always)]
@@ -78,7 +91,7 @@ impl<'a> NewNode<'a> {
     }
 
     /// Notes that the file system has stored all [`xattrs`](Self::xattrs) with the file. Without this the VFS sets each of them by
-    /// [`FileSystem::set_xattr`](crate::FileSystem::set_xattr) afterwards.
+    /// [`FileSystem::set_xattr`](crate::FileSystem::set_xattr) afterwards, and removes the file again if it cannot store a label.
     pub fn xattrs_stored(&mut self) {
         if let Some(beside) = self.beside {
             beside.is_stored.set(true);
@@ -95,10 +108,18 @@ impl<'a> NewNode<'a> {
     }
 }
 
-impl Beside {
+impl<'a> Beside<'a> {
     #[cold]
-    pub(crate) fn new(acls: Acls) -> Self {
-        Self { acls, is_stored: Cell::new(false), data: Cell::new(None) }
+    pub(crate) fn new(acls: Acls) -> Box<Self> {
+        Box::new(Self { acls, labels: &[], is_stored: Cell::new(false), data: Cell::new(None) })
+    }
+
+    /// The same with labels.
+    #[cold]
+    pub(crate) fn labelled(beside: Option<Box<Self>>, labels: Labels<'a>) -> Box<Self> {
+        let mut beside = beside.unwrap_or_else(|| Self::new(Acls::default()));
+        beside.labels = labels;
+        beside
     }
 
     pub(crate) fn is_stored(&self) -> bool {
@@ -111,9 +132,14 @@ impl Beside {
     }
 
     /// Names and values of all extended attributes.
-    pub(crate) fn xattrs(&self) -> Vec<(&[u8], Cow<'_, [u8]>)> {
+    fn xattrs(&self) -> Vec<(&[u8], Cow<'_, [u8]>)> {
+        let labels = self.labels.iter().map(|(name, value)| (*name, Cow::Borrowed(*value)));
+        self.acl_xattrs().chain(labels).collect()
+    }
+
+    /// Names and values of the ACLs.
+    pub(crate) fn acl_xattrs(&self) -> impl Iterator<Item = (&[u8], Cow<'_, [u8]>)> {
         let acls = [(AclKind::Access, &self.acls.access), (AclKind::Default, &self.acls.default)];
-        let acls = acls.into_iter().filter_map(|(kind, acl)| Some((kind.xattr_name(), acl.as_ref()?.to_xattr())));
-        acls.map(|(name, value)| (name, Cow::Owned(value))).collect()
+        acls.into_iter().filter_map(|(kind, acl)| Some((kind.xattr_name(), Cow::Owned(acl.as_ref()?.to_xattr()))))
     }
 }
