@@ -35,7 +35,7 @@ impl FileSystem for Noting {
 
     fn traits(&self) -> FsTraits {
         let FsTraits { names_in_cache, never_waits, own_permissions, .. } = self.traits;
-        FsTraits { names_in_cache, never_waits, own_permissions, ..FsTraits::default() }
+        FsTraits { names_in_cache, never_waits, own_permissions, acls: true, ..FsTraits::default() }
     }
 
     fn create(&self, _: &Request, _: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
