@@ -59,6 +59,8 @@ pub struct StoreOptions {
     pub lists_attributes: bool,
     /// Whether a lookup answers the walk's next names, too.
     pub answers_ahead: bool,
+    /// As [`vfs::FsTraits::slow`].
+    pub slow: bool,
     /// How long its answers are good.
     pub valid: Valid,
 }

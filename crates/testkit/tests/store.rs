@@ -15,11 +15,28 @@ fn subject(options: StoreOptions) -> Subject {
 
 lightfoot_testkit::suite!(|| subject(StoreOptions::default()), FEATURES);
 
+/// The same where changes reserve names, with answers that are good forever, and for no time.
+mod slow {
+    use super::*;
+
+    lightfoot_testkit::suite!(|| subject(StoreOptions { slow: true, ..StoreOptions::default() }), FEATURES);
+}
+
+mod slow_at_once_stale {
+    use super::*;
+
+    lightfoot_testkit::suite!(
+        || subject(StoreOptions { slow: true, valid: Valid::For(0), ..StoreOptions::default() }),
+        FEATURES
+    );
+}
+
 #[test]
 fn with_any_options_it_passes_all_cases() {
     for (names_in_cache, keeps_listings) in [(false, false), (false, true), (true, false)] {
         for valid in [Valid::UntilInvalidated, Valid::For(0), Valid::For(1000)] {
             let options = StoreOptions { names_in_cache, keeps_listings, valid, ..StoreOptions::default() };
+            let options = StoreOptions { slow: valid == Valid::For(1000), ..options };
             let make = || if names_in_cache { Store::new(options).into() } else { subject(options) };
             let report = lightfoot_testkit::run(make, FEATURES);
             assert!(report.is_ok(), "{options:?}: {report}");

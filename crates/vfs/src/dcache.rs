@@ -36,6 +36,7 @@ pub(crate) mod object_word;
 pub(crate) mod observer;
 pub(crate) mod prune;
 pub(crate) mod reclaim;
+pub(crate) mod reserved;
 #[allow(unsafe_code, reason = "the one module that turns links into references; its invariants are at its head")]
 pub(crate) mod slot;
 pub(crate) mod split;

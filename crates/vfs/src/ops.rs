@@ -1,7 +1,8 @@
 //! Room 6, `ops`: the operations of the system calls of the same names.
 //!
 //! # What is in it
-//! - [`entry`]: from a path to a locked directory and a name; [`last`]: a path cut before its last component
+//! - [`entry`]: from a path to a locked directory and a name, or to a reserved name ([`unlocked`]); [`last`]: a path cut before its
+//!   last component
 //! - [`create`], [`remove`], [`rename`], [`open`], [`query`], [`attributes`], [`xattrs`]: operations on names
 //! - [`owned_place`]: the same on held places, without a path; [`handles`]: bytes that lead to a place
 //! - [`working_dir`]: root, working directory and paths of a context
@@ -28,5 +29,6 @@ pub(crate) mod publish;
 pub(crate) mod query;
 pub(crate) mod remove;
 pub(crate) mod rename;
+pub(crate) mod unlocked;
 pub(crate) mod working_dir;
 pub(crate) mod xattrs;

@@ -8,6 +8,7 @@ use testkit::{Call, Store, StoreOptions};
 
 const ROOT: u64 = Store::ROOT;
 const AHEAD: StoreOptions = StoreOptions {
+    slow: false,
     names_in_cache: false,
     keeps_listings: false,
     reports_attributes: false,

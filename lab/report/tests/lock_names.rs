@@ -11,7 +11,7 @@ use vfs_sim::{
 #[global_allocator]
 static ARENA: sim::Arena = sim::Arena;
 
-/// Each rank of `crates/vfs/src/base/rank.rs`.
+/// Each rank of `crates/vfs/src/base/rank.rs` but the reserved names, which are not locks.
 const RANKS: [&str; 9] = [
     "a handle's lock",
     "the end of a mount",

@@ -90,6 +90,7 @@ impl FileSystem for Store {
             reports_attributes: options.reports_attributes,
             wants_opens: true,
             acls: true,
+            slow: options.slow,
             ..FsTraits::default()
         }
     }

@@ -23,6 +23,11 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
+    /// The moment `at_ns` on the monotonic clock; `None`: never.
+    pub(crate) fn at(at_ns: Option<i64>) -> Self {
+        Self { at_ns }
+    }
+
     /// The moment `timeout` from now; `None`: never.
     pub(crate) fn after(timeout: Option<Duration>) -> Self {
         let from_now = |timeout: Duration| {

@@ -28,6 +28,8 @@ pub(crate) enum Rank {
     Mounts,
     /// `Tree::rename_lock`.
     Rename,
+    /// Names that a thread has reserved: `SuperBlock::reserve`.
+    Name,
     /// A directory's lock. Several at once: ancestors first, else by address.
     Directory,
     /// `Inode::data_lock`.
@@ -47,6 +49,7 @@ impl lockdep::Rank for Rank {
         "the end of a mount",
         "the mounts",
         "the rename lock",
+        "a reserved name",
         "a directory's lock",
         "a data lock",
         "moves of directories",

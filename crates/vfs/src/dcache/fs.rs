@@ -7,7 +7,8 @@
 //!
 //! # How it is locked
 //! Calls that change a directory come with that directory's lock held, or that of the names
-//! ([`FsTraits::changes_in_parallel`]), so they may block but must not call back into the VFS. Calls that change a file's
+//! ([`FsTraits::changes_in_parallel`]), so they may block but must not call back into the VFS; with [`FsTraits::slow`] they come
+//! without a lock, and at most one at a time for each name. Calls that change a file's
 //! contents come with the file's data lock held.
 //! [`FileSystem::lookup`] comes without a lock from a walk: lookups of different names of one directory run in parallel,
 //! also with changes of that directory. Its answer is discarded if the directory changed meanwhile. (An operation that

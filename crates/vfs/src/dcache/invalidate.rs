@@ -44,12 +44,17 @@ impl Invalidator {
     }
 
     /// Counts an invalidation; returns the superblock if it is still mounted.
-    fn invalidate(&self) -> Option<Arc<SuperBlock>> {
+    fn begin(&self) -> Option<Arc<SuperBlock>> {
         let sb = self.sb.upgrade()?;
+        Self::invalidate(&sb);
+        Some(sb)
+    }
+
+    /// Counts an invalidation, before anything is marked stale.
+    fn invalidate(sb: &SuperBlock) {
         sb.count_invalidation();
         // ORDERING: pairs with the fences of `is_invalidated` and of `SuperBlock::renew` (fetch.rs).
         fence(SeqCst);
-        Some(sb)
     }
 
     /// Marks the entry `name` of the directory with the node `dir` stale.
@@ -85,7 +90,7 @@ impl Invalidator {
 
     /// Marks the attributes of the inode `node` stale, and the names in it if it is a directory.
     pub fn inode(&self, node: u64) {
-        let Some(sb) = self.invalidate() else { return };
+        let Some(sb) = self.begin() else { return };
         // Running lookups may find it under any name.
         sb.versions.bump_all();
         drop(sb);
@@ -100,7 +105,7 @@ impl Invalidator {
 
     /// Marks everything at and below the directory `node` stale. Examines all cached entries.
     pub fn subtree(&self, node: u64) {
-        let Some(sb) = self.invalidate() else { return };
+        let Some(sb) = self.begin() else { return };
         let is_top = |dentry: &Dentry| dentry.inode().is_some_and(|inode| inode.node() == node);
         sb.versions.bump_all();
         sb.for_each(|dentry| {
@@ -113,7 +118,7 @@ impl Invalidator {
 
     /// Everything is stale.
     pub fn all(&self) {
-        let Some(sb) = self.invalidate() else { return };
+        let Some(sb) = self.begin() else { return };
         sb.versions.bump_all();
         sb.for_each(|dentry| {
             if dentry.object().is_hashed() {
@@ -125,7 +130,7 @@ impl Invalidator {
 
     /// Calls `f` with each cached dentry of the inode `node`.
     fn on_nodes(&self, node: u64, f: impl Fn(&SuperBlock, &Dentry)) {
-        let Some(sb) = self.invalidate() else { return };
+        let Some(sb) = self.begin() else { return };
         let beside = sb.inodes.get(&sb, node).map(|inode| {
             let own = crate::dcache::slot::dentry_beside(&inode);
             let only = !sb.inodes.has_doubles()
@@ -145,6 +150,23 @@ impl Invalidator {
                 }
             });
         }
+    }
+}
+
+impl SuperBlock {
+    /// Marks the entry `name` of the directory `dir` stale in whichever dentry the directory has now: it was replaced in the cache
+    /// during a change of the name.
+    #[cold]
+    pub(crate) fn expire_name(&self, dir: &Inode, name: &[u8]) {
+        Invalidator::invalidate(self);
+        let named = self.named(name);
+        self.for_each(|dentry| {
+            if dentry.inode().is_some_and(|inode| inode.node() == dir.node()) {
+                self.versions.bump(dentry);
+                let guard = self.domain.read();
+                self.lookup_rcu(&guard, dentry, named).into_iter().for_each(|entry| entry.expire(&self.paths));
+            }
+        });
     }
 }
 

@@ -22,7 +22,7 @@ impl Mountpoints {
     /// Counts a mount on `dentry` of `sb`, and makes walks look for it.
     ///
     /// # Errors
-    /// `ENOENT`: its name was removed.
+    /// `ENOENT`: its name was removed. `EBUSY`: a thread removes or renames it, in a slow file system.
     pub(crate) fn mark(&mut self, sb: &SuperBlock, dentry: &Dentry) -> Result<(), Errno> {
         loop {
             let parent = sb.pin_parent(dentry)?;
@@ -43,6 +43,10 @@ impl Mountpoints {
         }
         if !dentry.object().is_hashed() {
             return Some(Err(Errno::ENOENT));
+        }
+        let hash = dentry.filed_hash_rcu(parent, sb.key, &sb.domain.read());
+        if sb.is_in_change(parent, hash) {
+            return Some(Err(Errno::EBUSY));
         }
         *self.on.entry(address(dentry)).or_insert(0) += 1;
         dentry.update_flags(&sb.paths, |object| object.with(ObjectFlags::MOUNTED));

@@ -1,7 +1,9 @@
 //! Pruning: removal of an obsolete entry with everything cached below it.
 
+use crate::base::name::Named;
 use crate::base::rank::Locked;
 use crate::dcache::dentry::Dentry;
+use crate::dcache::inode::Inode;
 use crate::dcache::split::Names;
 use crate::dcache::superblock::SuperBlock;
 
@@ -52,6 +54,19 @@ impl SuperBlock {
                 let name_hash = done.dir.filed_hash_rcu(above, self.key, &self.domain.read());
                 self.uncache(above, done.dir, name_hash);
             }
+        }
+    }
+}
+
+impl SuperBlock {
+    /// Removes the entry of a name of the locked directory `dir` that leads to `inode`, which has lost that name. If a mount below keeps
+    /// it, it is stale.
+    pub(crate) fn end_name(&self, dir: &Dentry, named: Named<'_>, inode: &Inode) {
+        let leads_there = |entry: &&Dentry| entry.inode().is_some_and(|at| at.node() == inode.node());
+        if let Some(entry) = self.cached(dir, named).filter(leads_there)
+            && !self.prune(None, dir, entry, named.hash)
+        {
+            entry.expire(&self.paths);
         }
     }
 }

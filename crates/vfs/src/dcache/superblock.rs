@@ -23,6 +23,7 @@ use crate::dcache::inode_table::Inodes;
 use crate::dcache::listings::Listings;
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::reclaim::{Budget, Looks, SLOT, Share, SlotKind};
+use crate::dcache::reserved::Reserved;
 use crate::dcache::slot::{CountedDentry, DeadDentry, InodeTable, UnusedSlot, cold_part};
 use crate::dcache::split::Splits;
 use crate::dcache::tree::Tree;
@@ -88,6 +89,8 @@ pub(crate) struct SuperBlock {
     pub(crate) versions: Versions,
     /// How often the file system invalidated something. 64 bits: a request that hangs may see any number of them.
     invalidated: AtomicU64,
+    /// The names that are reserved, if changes reserve names: see [`FsTraits::slow`].
+    pub(crate) reserved: Option<Box<Reserved>>,
     /// Lookups in progress.
     pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
     /// Lookups that go on after their callers' deadlines.
@@ -147,9 +150,8 @@ impl SuperBlock {
     pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
         let traits = fs.traits();
         let (is_quick, may_split, dir_flags) = (traits.is_quick(), traits.may_split(), dir_flags(&traits));
-        let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, .. } = traits;
-        let entry_size = i64::try_from(traits.entry_size).unwrap_or(0);
-        let is_limited = !traits.names_in_cache;
+        let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, slow, .. } = traits;
+        let (entry_size, is_limited) = (i64::try_from(traits.entry_size).unwrap_or(0), !traits.names_in_cache);
         let inode_kept = Kept { is_reported: traits.reports_attributes, is_from_birth: traits.names_in_cache };
         let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
@@ -199,6 +201,7 @@ impl SuperBlock {
             lists_names_only: AtomicBool::new(false),
             versions: Versions::new(is_limited),
             invalidated: AtomicU64::new(0),
+            reserved: (slow && is_limited).then(Box::default),
             // Without misses there is none.
             flights: if is_limited { SingleFlight::new() } else { SingleFlight::small() },
             hung_lookups: AtomicU32::new(0),

@@ -59,19 +59,19 @@ impl Operation for Making<'_> {
     #[inline(always)]
     fn apply(&self, entry: &Entry<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno> {
         entry.check_free(may_evict, self.mode & S_IFMT == S_IFDIR)?;
-        entry.make(may_evict, self, &[]).map(|_| ())
+        entry.make(may_evict, self, &[]).map(drop)
     }
 }
 
 impl Entry<'_, '_> {
-    /// Creates the entry, which does not exist.
+    /// Creates the entry, which does not exist. `None`: it was made, and its directory was replaced in the cache meanwhile.
     #[inline(always)]
     pub(crate) fn make<'r>(
         &'r self,
         may_evict: &'r mut MayEvict,
         what: &Making<'_>,
         labels: Labels<'_>,
-    ) -> Result<&'r Dentry, Errno> {
+    ) -> Result<Option<&'r Dentry>, Errno> {
         if self.last.has_nul() {
             return Err(Errno::EINVAL);
         }
@@ -88,13 +88,16 @@ impl Entry<'_, '_> {
         }
         let beside = beside.as_deref();
         (new.link_body, new.beside) = (what.body, beside);
-        let request = self.making();
-        let now = request.now();
-        (new.attr.atime, new.attr.mtime, new.attr.ctime) = (now, now, now);
         let is_dir = new.attr.is_dir();
         if is_dir {
             self.check_links(dir)?;
         }
+        if let Some(unlocked) = self.unlocked() {
+            return self.make_reserved(unlocked, &mut new);
+        }
+        let request = self.making();
+        let now = request.now();
+        (new.attr.atime, new.attr.mtime, new.attr.ctime) = (now, now, now);
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
         let created = self.sb.fs().create(&request, dir, Some(self.last.name), &mut new);
         // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
@@ -118,7 +121,7 @@ impl Entry<'_, '_> {
             let _ = self.take_back(made, is_dir);
             return Err(errno);
         }
-        Ok(made)
+        Ok(Some(made))
     }
 
     /// Checks that the directory may have another subdirectory.
@@ -315,31 +318,16 @@ impl Entry<'_, '_> {
         if attr.nlink >= LINK_MAX {
             return Err(Errno::EMLINK);
         }
+        if let Some(unlocked) = self.unlocked() {
+            return self.link_reserved(unlocked, inode, attr.ctime);
+        }
         let (dir, request) = (self.dir_inode()?, self.context.request());
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
-        // Atomic under the inode's lock, so that a file cannot lose its last name and gain another. Where the file system
-        // reports links, the copy may be wrong, and the file system checks that.
-        let may_be_first = inode.is_linkable() || inode.is_reported();
-        inode.update(|attr| {
-            if attr.nlink == 0 && !may_be_first {
-                return Err(Errno::ENOENT);
-            }
-            attr.nlink += 1;
-            attr.ctime = request.now();
-            Ok(())
-        })?;
-        if let Err(errno) = self.sb.fs().link(&request, dir, self.last.name, inode) {
-            inode.link_changed(-1, attr.ctime);
-            // As for a new file.
-            self.sb.forget_negative(self.dir, self.named());
-            return Err(errno);
-        }
-        if inode.is_reported() {
-            // The copy changed before the file system: a request between the two cleared the mark, and its answer lacks
-            // the new name.
-            inode.mark_stale();
-        }
+        add_link(inode, request.now())?;
+        let linked = self.sb.fs().link(&request, dir, self.last.name, inode);
+        // As for a new file.
         self.sb.forget_negative(self.dir, self.named());
+        end_link(inode, linked, attr.ctime)?;
         let (inode, valid) = (InodeRef::again(inode), self.sb.valid_in(self.dir));
         let made = self.sb.add_alias(self.names, slot, self.dir, self.named(), inode, valid);
         self.sb.note_change(self.dir);
@@ -347,4 +335,33 @@ impl Entry<'_, '_> {
         publish::created(self.sb, self.dir, made, self.last.name, false);
         Ok(())
     }
+}
+
+/// Counts a further name of a file, before the file system is called. Atomic under the inode's lock, so that a file cannot lose its
+/// last name and gain another. Where the file system reports links, the copy may be wrong, and the file system checks that.
+///
+/// # Errors
+/// `ENOENT`: the file has lost its last name.
+pub(super) fn add_link(inode: &Inode, now: i64) -> Result<(), Errno> {
+    let may_be_first = inode.is_linkable() || inode.is_reported();
+    inode.update(|attr| {
+        if attr.nlink == 0 && !may_be_first {
+            return Err(Errno::ENOENT);
+        }
+        attr.nlink += 1;
+        attr.ctime = now;
+        Ok(())
+    })
+}
+
+/// Ends what [`add_link`] began, by the file system's result. `ctime`: the time of the last change before.
+pub(super) fn end_link(inode: &Inode, linked: Result<(), Errno>, ctime: i64) -> Result<(), Errno> {
+    match linked {
+        Err(_) => inode.link_changed(-1, ctime),
+        // The copy changed before the file system: a request between the two cleared the mark, and its answer lacks
+        // the new name.
+        Ok(()) if inode.is_reported() => inode.mark_stale(),
+        Ok(()) => {}
+    }
+    linked
 }

@@ -14,6 +14,7 @@
 //! begins again ([`Entry::leave`]).
 
 mod in_section;
+mod kept;
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE};
 use crate::base::errno::Errno;
@@ -32,72 +33,15 @@ use crate::mount::place::{Base, OwnedPlace};
 use crate::mount::{Mount, MountRef};
 pub(crate) use crate::ops::entry::in_section::Operation;
 use crate::ops::entry::in_section::keep;
+pub(crate) use crate::ops::entry::kept::{DirAt, Pinned};
 use crate::ops::last::{Last, LastKind};
+use crate::ops::unlocked::Unlocked;
 use crate::walk::permission::{may, may_block};
 use crate::walk::walk_end::{DirKept, LockedOrCounted, WalkEnd};
 use crate::walk::{lookup, nul_or};
 use core::cell::Cell;
 use sync::PerCpuArc;
 use sync::rcu::ReadGuard;
-
-/// A directory that a walk found, held, with its sequence at that moment.
-pub(crate) struct DirAt {
-    place: OwnedPlace,
-    seq: u32,
-}
-
-impl DirAt {
-    /// Holds the directory at which a walk ended.
-    ///
-    /// # Errors
-    /// `EAGAIN`, which the walk never returns.
-    pub(super) fn keep(found: &WalkEnd<'_>) -> Result<Self, Errno> {
-        let place = OwnedPlace::new(found.count_mount()?, found.count_dentry()?);
-        Ok(Self { place, seq: found.seq })
-    }
-
-    pub(crate) fn dir(&self) -> &Dentry {
-        self.place.dentry()
-    }
-
-    pub(crate) fn mount(&self) -> &PerCpuArc<Mount> {
-        self.place.mount()
-    }
-
-    pub(crate) fn sb(&self) -> &SuperBlock {
-        self.place.sb()
-    }
-
-    /// Whether the directory still is what the walk found. While its lock is held it then stays in the tree;
-    /// only its own name and place may change.
-    pub(super) fn is_current(&self) -> bool {
-        !self.dir().seq.retry(self.seq)
-    }
-}
-
-/// An entry that was found under its directory's lock, held so that the owner of that lock may search for another one
-/// ([`MayEvict`]).
-pub(super) struct Pinned<'s>(&'s SuperBlock, Option<CountedDentry>);
-
-impl<'s> Pinned<'s> {
-    pub(super) fn new(sb: &'s SuperBlock, found: &Dentry) -> Self {
-        Self(sb, Some(sb.pin_again(found)))
-    }
-}
-
-impl core::ops::Deref for Pinned<'_> {
-    type Target = Dentry;
-
-    fn deref(&self) -> &Dentry {
-        self.1.as_ref().expect("emptied by drop alone").get(self.0)
-    }
-}
-
-impl Drop for Pinned<'_> {
-    fn drop(&mut self) {
-        self.1.take().into_iter().for_each(|pinned| self.0.unpin(pinned));
-    }
-}
 
 /// The caller of an operation: credentials, and the time that its requests have.
 #[derive(Clone, Copy)]
@@ -120,7 +64,8 @@ impl<'t> Caller<'t> {
     }
 }
 
-/// A locked directory, and the name in it that an operation works on. [`Context::in_parent`] lends it while it has the lock.
+/// A locked directory, and the name in it that an operation works on. [`Context::in_parent`] lends it while it has the lock; or, in a
+/// slow file system, while it has reserved the name ([`unlocked`](crate::ops::unlocked)).
 pub(crate) struct Entry<'t, 'p> {
     pub(crate) context: &'t Context,
     pub(crate) mount: MountRef<'t>,
@@ -134,16 +79,18 @@ pub(crate) struct Entry<'t, 'p> {
     pub(crate) links: u32,
     /// By the context's state at the moment of the lock.
     pub(crate) caller: Caller<'t>,
-    keeper: Keeper<'t>,
+    pub(super) keeper: Keeper<'t>,
 }
 
-/// What keeps the mount of a locked directory.
+/// What keeps the mount of a directory that is locked, or in which a name is reserved.
 #[derive(Clone, Copy)]
-enum Keeper<'t> {
+pub(super) enum Keeper<'t> {
     /// Set: the operation must be done with the whole directory locked.
     Count(&'t PerCpuArc<Mount>, &'t Cell<bool>),
     /// The walk's section. Set: the operation must be done outside of it.
     Section(&'t ReadGuard<'t>, &'t Cell<bool>),
+    /// The same as a count. The name is reserved, and no lock is held.
+    Name(&'t PerCpuArc<Mount>, &'t Unlocked<'t>),
 }
 
 impl<'t> Entry<'t, '_> {
@@ -151,18 +98,29 @@ impl<'t> Entry<'t, '_> {
     #[inline(always)]
     pub(crate) fn section(&self) -> Option<&'t ReadGuard<'t>> {
         match self.keeper {
-            Keeper::Count(..) => None,
+            Keeper::Count(..) | Keeper::Name(..) => None,
             Keeper::Section(guard, _) => Some(guard),
         }
     }
 
-    /// Notes that the operation, which has changed nothing yet, might wait, or that the lock of a name is not enough
-    /// for it. It fails with the returned error and begins again, outside of the walk's section or with the whole
-    /// directory locked.
+    /// The state of an operation on a reserved name, which has no lock.
+    #[inline(always)]
+    pub(super) fn unlocked(&self) -> Option<&'t Unlocked<'t>> {
+        match self.keeper {
+            Keeper::Name(_, unlocked) => Some(unlocked),
+            Keeper::Count(..) | Keeper::Section(..) => None,
+        }
+    }
+
+    /// Notes that the operation, which has changed nothing yet, might wait, that the lock of a name is not enough
+    /// for it, or that its entry has left the cache. It fails with the returned error and begins again: outside of the walk's section,
+    /// with the whole directory locked, or from the walk.
     #[cold]
     pub(crate) fn leave(&self) -> Errno {
-        let (Keeper::Section(_, leaves) | Keeper::Count(_, leaves)) = self.keeper;
-        leaves.set(true);
+        match self.keeper {
+            Keeper::Section(_, leaves) | Keeper::Count(_, leaves) => leaves.set(true),
+            Keeper::Name(_, unlocked) => unlocked.begins_again.set(true),
+        }
         Errno::EAGAIN
     }
 
@@ -197,10 +155,11 @@ impl<'t> Entry<'t, '_> {
     #[cold]
     #[inline(never)]
     fn find_any<'r>(&'r self, may_evict: &'r mut MayEvict) -> Result<Option<&'r Dentry>, Errno> {
-        match self.section() {
-            None => self.context.find_in(self.sb, may_evict, self.dir, self.named()),
-            Some(_) if self.last.name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
-            Some(guard) => self.checked(self.sb.lookup_rcu(guard, self.dir, self.named())),
+        match self.keeper {
+            Keeper::Count(..) => self.context.find_in(self.sb, may_evict, self.dir, self.named()),
+            Keeper::Name(_, unlocked) => unlocked.find(self),
+            Keeper::Section(..) if self.last.name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
+            Keeper::Section(guard, _) => self.checked(self.sb.lookup_rcu(guard, self.dir, self.named())),
         }
     }
 
@@ -228,7 +187,7 @@ impl<'t> Entry<'t, '_> {
 
     /// Holds `dentry`. Not in a walk's section.
     pub(crate) fn hold(&self, pinned: CountedDentry) -> OwnedPlace {
-        let Keeper::Count(mount, _) = self.keeper else {
+        let (Keeper::Count(mount, _) | Keeper::Name(mount, _)) = self.keeper else {
             unreachable!("a place is held outside of the walk's section")
         };
         OwnedPlace::new(mount.clone(), pinned)
@@ -387,6 +346,9 @@ impl Context {
         f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
         whole: &Cell<bool>,
     ) -> Option<Result<R, Errno>> {
+        if found.mount.sb.reserved.is_some() {
+            return self.in_reserved(found, last, path, f);
+        }
         let DirKept { mount, kept, seq, links } = found;
         let (mount, sb) = (&mount, &*mount.sb);
         let hash = sb.hash_again(last.name, last.short);
@@ -397,7 +359,7 @@ impl Context {
                 (dir, NameLock::new(sb.ranks.taken(Rank::Directory, lock), names))
             }
             LockedOrCounted::Counted(dir) => {
-                counted = Pinned(sb, Some(dir));
+                counted = Pinned::of(sb, dir);
                 let lock = match whole.get() || sb.is_limited {
                     true => NameLock::new(sb.lock_dir(&counted), None),
                     false => sb.lock_name(&counted, hash, true),

@@ -15,6 +15,7 @@ use crate::ops::create::Making;
 use crate::ops::entry::Entry;
 use crate::ops::file::OpenFile;
 use crate::ops::last::LastKind;
+use crate::ops::unlocked::Unlocked;
 use crate::walk::follow::{LinkStep, leads_to_root};
 use crate::walk::permission::{may, may_block, mount_allows};
 
@@ -244,6 +245,7 @@ impl Entry<'_, '_> {
         if exclusive {
             return Err(Errno::EEXIST);
         }
+        self.unlocked().into_iter().for_each(Unlocked::give_back);
         if entry.object().is_mountpoint() {
             // The mount on it is opened instead.
             return Ok(OpenEnd::Mounted(self.dir_inode()?.attr()));
@@ -272,8 +274,8 @@ impl Entry<'_, '_> {
     ) -> Result<OpenEnd, Errno> {
         self.mount.check_writable()?;
         let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
-        let made = self.make(may_evict, &what, labels)?;
-        // Created under the directory's lock, which is still held: no other thread can have removed the
+        let made = self.make(may_evict, &what, labels)?.ok_or(Errno::ESTALE)?;
+        // Created under the directory's lock, which is still held, or held by the operation: no other thread can have removed the
         // name.
         let held = self.hold(self.sb.pin_again(made));
         Ok(OpenEnd::Opened(OpenFile::new(held, flags, self.caller.cred.clone())?))

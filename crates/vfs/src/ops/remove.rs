@@ -46,6 +46,9 @@ impl Context {
             let victim = entry.find(may_evict)?.ok_or(Errno::ENOENT)?;
             may_remove(entry.caller.cred, entry.sb, entry.dir, victim, true)?;
             check_no_mount(victim)?;
+            if let Some(unlocked) = entry.unlocked() {
+                return entry.remove_reserved(unlocked, victim, true);
+            }
             // After the release of this lock no entry can be created in it, since it is unhashed.
             let _held = entry.sb.lock_dir_nested(victim);
             self.check_empty(victim)?;
@@ -113,6 +116,9 @@ impl Operation for Unlink {
             return Err(if victim.object().is_dir() { Errno::EISDIR } else { Errno::ENOTDIR });
         }
         may_remove(entry.caller.cred, entry.sb, entry.dir, victim, false)?;
+        if let Some(unlocked) = entry.unlocked() {
+            return entry.remove_reserved(unlocked, victim, false);
+        }
         check_no_mount(victim)?;
         entry.remove(victim, false)
     }

@@ -12,6 +12,7 @@
 //! counts neither directory then. Where the file system never waits, all of it takes place there.
 
 mod ends;
+mod reserved_ends;
 
 use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
 use crate::base::errno::Errno;
@@ -175,6 +176,9 @@ impl Context {
     /// The rename in two directories that the walks have counted.
     fn rename_at(&self, at: [&DirAt; 2], plan: &Plan<'_>) -> Result<Tried, Errno> {
         let sb = at[0].sb();
+        if sb.reserved.is_some() {
+            return self.with_caller(|caller| self.rename_reserved(at, plan, caller));
+        }
         let hashes = plan.lasts.map(|last| sb.hash(last.name));
         let mut held = match lock_ends(at, hashes, plan) {
             Ok(held) => held,
@@ -246,43 +250,15 @@ impl Context {
 
     /// The rename of the entries found at both ends.
     fn rename_found(&self, ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>) -> Result<(), Errno> {
-        let (old, new) = (&ends.old, &ends.new);
-        let exchange = ends.flags.contains(RenameFlags::EXCHANGE);
-        let (is_dir, target_is_dir) = (moved.object().is_dir(), target.is_some_and(|target| target.object().is_dir()));
-        if target.is_some() && ends.flags.contains(RenameFlags::NOREPLACE) {
-            return Err(Errno::EEXIST);
-        }
-        if exchange && target.is_none() {
-            return Err(Errno::ENOENT);
-        }
-        let slash = old.last.slash || (!exchange && new.last.slash);
-        if (!is_dir && slash) || (exchange && new.last.slash && !target_is_dir) {
-            return Err(Errno::ENOTDIR);
-        }
-        if !ends.suffice(is_dir, target, exchange) {
-            return Err(ends.leave(Leaves::Locks));
-        }
-        if ends.are_two {
-            if core::ptr::eq(moved, new.dir) || (is_dir && is_below(new.dir, moved)) {
-                return Err(Errno::EINVAL);
-            }
-            if target
-                .is_some_and(|target| core::ptr::eq(target, old.dir) || (target_is_dir && is_below(old.dir, target)))
-            {
-                return Err(if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
-            }
-        }
-        let inode = moved.inode().ok_or(Errno::ENOENT)?;
-        let target_inode = target.and_then(Dentry::inode);
-        if target_inode.is_some_and(|target| core::ptr::eq(target, inode)) {
+        if !check_found(ends, moved, target)? {
             return Ok(());
         }
-        check_rights(ends, moved, target, exchange)?;
         check_no_mount(moved)?;
         target.map_or(Ok(()), check_no_mount)?;
-        if exchange {
+        if ends.flags.contains(RenameFlags::EXCHANGE) {
             return target.map_or(Ok(()), |target| exchange_checked(ends, moved, target));
         }
+        let (is_dir, target_inode) = (moved.object().is_dir(), target.and_then(Dentry::inode));
         // Freeing a large file takes long.
         if ends.in_section && target_inode.is_some_and(|target| target.stored() > MOST_FREED) {
             return Err(ends.leave(Leaves::Section));
@@ -294,6 +270,41 @@ impl Context {
         }
         move_checked(ends, moved, target, is_dir)
     }
+}
+
+/// Checks the entries found at both ends, and the caller's rights. `false`: they are one file, so nothing is to be done.
+#[inline]
+fn check_found(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>) -> Result<bool, Errno> {
+    let (old, new) = (&ends.old, &ends.new);
+    let exchange = ends.flags.contains(RenameFlags::EXCHANGE);
+    let (is_dir, target_is_dir) = (moved.object().is_dir(), target.is_some_and(|target| target.object().is_dir()));
+    if target.is_some() && ends.flags.contains(RenameFlags::NOREPLACE) {
+        return Err(Errno::EEXIST);
+    }
+    if exchange && target.is_none() {
+        return Err(Errno::ENOENT);
+    }
+    let slash = old.last.slash || (!exchange && new.last.slash);
+    if (!is_dir && slash) || (exchange && new.last.slash && !target_is_dir) {
+        return Err(Errno::ENOTDIR);
+    }
+    if !ends.suffice(is_dir, target, exchange) {
+        return Err(ends.leave(Leaves::Locks));
+    }
+    if ends.are_two {
+        if core::ptr::eq(moved, new.dir) || (is_dir && is_below(new.dir, moved)) {
+            return Err(Errno::EINVAL);
+        }
+        if target.is_some_and(|target| core::ptr::eq(target, old.dir) || (target_is_dir && is_below(old.dir, target))) {
+            return Err(if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+        }
+    }
+    let inode = moved.inode().ok_or(Errno::ENOENT)?;
+    if target.and_then(Dentry::inode).is_some_and(|target| core::ptr::eq(target, inode)) {
+        return Ok(false);
+    }
+    check_rights(ends, moved, target, exchange)?;
+    Ok(true)
 }
 
 /// Whether the caller may take both names away, or make the new one.

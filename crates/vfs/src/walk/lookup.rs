@@ -10,7 +10,7 @@
 //! request is repeated. (What a lookup adds to the cache is not a change of the directory.)
 //!
 //! Operations that change a directory send the request under its lock, since no other thread may create the
-//! name meanwhile.
+//! name meanwhile; in a slow file system ([`FsTraits::slow`](crate::FsTraits::slow)) without a lock, since they have reserved the name.
 //!
 //! # States of a requested name
 //! ```text
@@ -29,6 +29,10 @@
 //!
 //! # Where it comes from
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
+
+mod alone;
+
+pub(crate) use alone::find_reserved;
 
 use crate::base::errno::Errno;
 use crate::base::name::Named;
@@ -78,6 +82,16 @@ pub(crate) fn find_held(
     next: &[u8],
     request: &Request,
 ) -> Result<Option<CountedDentry>, Errno> {
+    find_as(dir, name, next, request, false)
+}
+
+fn find_as(
+    dir: &Here,
+    name: &[u8],
+    next: &[u8],
+    request: &Request,
+    is_reserved: bool,
+) -> Result<Option<CountedDentry>, Errno> {
     let sb = dir.sb();
     let named = sb.named(name);
     let mut is_fresh = false;
@@ -99,6 +113,9 @@ pub(crate) fn find_held(
             // Changes and invalidations may overtake each answer. Under the lock one answer is used all the
             // same.
             LookupResult::Again if tries == MOST_TRIES => {
+                if sb.reserved.is_some() {
+                    return alone::find_alone(sb, dir.dentry(), named, request, is_reserved);
+                }
                 let (mut held, names) = lock_name(sb, dir.dentry(), named.hash)?;
                 let at = NameAt { dir: dir.dentry(), names: names.as_ref(), named };
                 let found = find_name(sb, held.may_evict(), || request.to_owned(), at)?;
@@ -317,7 +334,8 @@ fn settle(
             sb.refresh(old, new, before.as_ref());
             return (LookupResult::There, None);
         }
-        if !sb.prune(names, dir, old, named.hash) {
+        // The thread that changes a name removes its entry.
+        if (is_positive(old) && sb.is_in_change(dir, named.hash)) || !sb.prune(names, dir, old, named.hash) {
             return (LookupResult::There, None);
         }
     }
@@ -450,7 +468,7 @@ pub(crate) fn stale_dir<'r>(
 
 /// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its answer
 /// may be from before.
-pub(super) fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: Option<&Dentry>) {
+pub(crate) fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: Option<&Dentry>) {
     if is_invalidated(sb, invalidations) {
         entry.into_iter().for_each(|entry| entry.expire(&sb.paths));
     }

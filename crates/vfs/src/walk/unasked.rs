@@ -3,7 +3,8 @@
 //! # What it is
 //! An entry of a listing that came with its inode ([`Listed::inode`](crate::Listed::inode)) enters the cache as the answer to a
 //! lookup of its name does: within the budgets, and for its time of validity. The directory's lock is held from before the call
-//! until then, so no operation of this tree changes a name meanwhile. If the file system invalidates anything during the call, its
+//! until then, so no operation of this tree changes a name meanwhile. (A slow file system is called without the lock, and the answers
+//! are used if no change of the directory was counted meanwhile.) If the file system invalidates anything during the call, its
 //! answers may be from before, and none is used.
 //!
 //! A valid positive entry stays as it is. The attributes of a file can change during the call, under another of its names or by a
@@ -30,7 +31,7 @@ use crate::dcache::versions::Moment;
 use crate::walk::lookup::{self, NameAt};
 
 /// Puts the inodes of the names `listed` of the locked directory `dir` into the cache. They are the answers to a request that began
-/// after so many `invalidations`, when the directory was locked already.
+/// after so many `invalidations`, and since which no other thread has changed the directory.
 pub(crate) fn learn_listed<'n>(
     sb: &SuperBlock,
     may_evict: &mut MayEvict,

@@ -16,6 +16,7 @@ const OPTIONS: [(&str, StoreOptions); 3] = [
 
 const fn options(names_in_cache: bool, keeps_listings: bool) -> StoreOptions {
     StoreOptions {
+        slow: false,
         names_in_cache,
         keeps_listings,
         reports_attributes: false,

@@ -54,6 +54,13 @@ pub struct FsTraits {
     /// [`Inode::attr`](crate::Inode::attr) has them, lack some of the changes, and the file system must not change them, or mark
     /// them stale.
     pub changes_in_parallel: bool,
+    /// Its methods may take long, or hang: it is on a network, or on the other side of a protocol. The VFS then calls it without the
+    /// lock of a directory: a listing takes it afterwards, and creation, `link`, `unlink` and `rename`, with the lookups that they
+    /// need, reserve the *names* that they change. So one stuck call delays only a second change of the same name, which fails with `ETIMEDOUT` at its deadline
+    /// ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)), and the removal of the directory. Changes of different names of
+    /// one directory come at once, beside lookups and listings, and beside changes of the directory's own name. A change locks
+    /// the directory twice, and a table of reserved names. Ignored with `names_in_cache`.
+    pub slow: bool,
 }
 
 impl FsTraits {
@@ -91,6 +98,7 @@ impl Default for FsTraits {
             entry_size: 0,
             never_waits: false,
             changes_in_parallel: false,
+            slow: false,
         }
     }
 }
@@ -113,6 +121,7 @@ impl core::fmt::Debug for FsTraits {
             .field("entry_size", &self.entry_size)
             .field("never_waits", &self.never_waits)
             .field("changes_in_parallel", &self.changes_in_parallel)
+            .field("slow", &self.slow)
             .finish()
     }
 }

@@ -13,12 +13,12 @@
 
 use crate::base::attr::{S_IFDIR, S_IFMT};
 use crate::base::errno::Errno;
-use crate::base::rank::Rank;
+use crate::base::rank::{Locked, Rank};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::{DirEntry, Listed, NewInode, Request, Want};
 use crate::dcache::inode::Inode;
 use crate::dcache::listings::{Whole, entry_bytes};
-use crate::dcache::reclaim::{LockedDirs, MayEvict};
+use crate::dcache::reclaim::LockedDirs;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
 use crate::ops::file::OpenFile;
@@ -167,9 +167,9 @@ impl OpenFile {
         }
         let sb = self.held.sb();
         let dir = self.held.dentry();
-        let mut locked = LockedDirs::new(sb.lock_dir(dir));
+        let locked = sb.lock_dir(dir);
         if !dir.object().is_complete() {
-            return self.fetch_entries(locked.may_evict(), inode, listing, want);
+            return self.fetch_entries(locked, inode, listing, want);
         }
         let mut next = match (&listing.last, listing.cookie) {
             (None, 0) => dir.first_child.get(),
@@ -193,10 +193,11 @@ impl OpenFile {
         Ok(entries)
     }
 
-    /// The next entries from a cached listing, or from the file system.
+    /// The next entries from a cached listing, or from the file system. `locked`: the directory, which a slow file system lists
+    /// without the lock.
     fn fetch_entries(
         &self,
-        may_evict: &mut MayEvict,
+        locked: Locked<'_>,
         inode: &Inode,
         listing: &mut Listing,
         want: Want,
@@ -210,7 +211,8 @@ impl OpenFile {
         if let Some(next) = self.kept_entries(listing, want) {
             return Ok(next);
         }
-        let invalidations = sb.invalidations();
+        let (invalidations, version) = (sb.invalidations(), sb.versions.of(dir));
+        let locked = sb.reserved.is_none().then_some(locked);
         let mut entries: Vec<CookieEntry> = Vec::new();
         let mut inodes: Vec<(usize, NewInode)> = Vec::new();
         sb.fs().read_dir(&Request::of(&self.cred), &self.open(inode), listing.cookie, want, &mut |listed| {
@@ -219,10 +221,15 @@ impl OpenFile {
             entries.push((entry, cookie));
             entries.len() < FETCH_BATCH
         })?;
+        // A change in the meantime, which the answer may lack, was counted.
+        let is_current = locked.is_some();
+        let mut locked = LockedDirs::new(locked.unwrap_or_else(|| sb.lock_dir(dir)));
         if want.attributes && !entries.is_empty() {
             sb.note_listing(inodes.is_empty());
-            let listed = inodes.iter().map(|(at, inode)| (&*entries[*at].0.name, inode));
-            unasked::learn_listed(sb, may_evict, dir, invalidations, listed);
+            if is_current || sb.versions.of(dir) == version {
+                let listed = inodes.iter().map(|(at, inode)| (&*entries[*at].0.name, inode));
+                unasked::learn_listed(sb, locked.may_evict(), dir, invalidations, listed);
+            }
         }
         listing.cookie = entries.last().map_or(listing.cookie, |(_, cookie)| *cookie);
         listing.done = entries.len() < FETCH_BATCH;

@@ -99,6 +99,15 @@ impl<'p> End<'_, 'p> {
         Named { name: self.last.name, hash: self.hash, short: self.last.short }
     }
 
+    /// Checks that the directory was not removed, and that the name is not too long.
+    pub(super) fn check(&self) -> Result<(), Errno> {
+        match self.dir.object().is_hashed() {
+            false => Err(Errno::ENOENT),
+            true if self.last.name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
+            true => Ok(()),
+        }
+    }
+
     pub(super) fn moved(&self) -> MoveEnd<'_> {
         MoveEnd { dir: self.dir, named: self.named(), names: self.names.as_ref() }
     }
@@ -136,12 +145,7 @@ impl<'t, 'p> Ends<'t, 'p> {
 
     /// The entry of a locked name, if it exists, in a directory that has all its names and so evicts none.
     pub(super) fn find(&self, end: &End<'t, 'p>) -> Result<Option<&'t Dentry>, Errno> {
-        if !end.dir.object().is_hashed() {
-            return Err(Errno::ENOENT);
-        }
-        if end.last.name.len() > NAME_MAX {
-            return Err(Errno::ENAMETOOLONG);
-        }
+        end.check()?;
         match self.sb.cached(end.dir, end.named()) {
             Some(entry) if entry.object().has_expiry() => Err(self.leave(Leaves::Locks)),
             found => Ok(found),

@@ -1,0 +1,83 @@
+//! What an operation holds: the directory that its walk found, and entries.
+//!
+//! # How it is locked
+//! Not at all: counts.
+//!
+//! # Where it comes from
+//! As [`entry`](super).
+
+use crate::base::errno::Errno;
+use crate::dcache::dentry::Dentry;
+use crate::dcache::slot::CountedDentry;
+use crate::dcache::superblock::SuperBlock;
+use crate::mount::Mount;
+use crate::mount::place::OwnedPlace;
+use crate::walk::walk_end::WalkEnd;
+use sync::PerCpuArc;
+
+/// A directory that a walk found, held, with its sequence at that moment.
+pub(crate) struct DirAt {
+    place: OwnedPlace,
+    seq: u32,
+}
+
+impl DirAt {
+    /// Holds the directory at which a walk ended.
+    ///
+    /// # Errors
+    /// `EAGAIN`, which the walk never returns.
+    pub(in crate::ops) fn keep(found: &WalkEnd<'_>) -> Result<Self, Errno> {
+        let place = OwnedPlace::new(found.count_mount()?, found.count_dentry()?);
+        Ok(Self { place, seq: found.seq })
+    }
+
+    pub(crate) fn dir(&self) -> &Dentry {
+        self.place.dentry()
+    }
+
+    pub(in crate::ops) fn place(&self) -> &OwnedPlace {
+        &self.place
+    }
+
+    pub(crate) fn mount(&self) -> &PerCpuArc<Mount> {
+        self.place.mount()
+    }
+
+    pub(crate) fn sb(&self) -> &SuperBlock {
+        self.place.sb()
+    }
+
+    /// Whether the directory still is what the walk found. While its lock is held it then stays in the tree;
+    /// only its own name and place may change.
+    pub(in crate::ops) fn is_current(&self) -> bool {
+        !self.dir().seq.retry(self.seq)
+    }
+}
+
+/// An entry that was found under its directory's lock, held so that the owner of that lock may search for another one
+/// ([`MayEvict`](crate::dcache::reclaim::MayEvict)).
+pub(crate) struct Pinned<'s>(&'s SuperBlock, Option<CountedDentry>);
+
+impl<'s> Pinned<'s> {
+    pub(in crate::ops) fn new(sb: &'s SuperBlock, found: &Dentry) -> Self {
+        Self::of(sb, sb.pin_again(found))
+    }
+
+    pub(in crate::ops) fn of(sb: &'s SuperBlock, counted: CountedDentry) -> Self {
+        Self(sb, Some(counted))
+    }
+}
+
+impl core::ops::Deref for Pinned<'_> {
+    type Target = Dentry;
+
+    fn deref(&self) -> &Dentry {
+        self.1.as_ref().expect("emptied by drop alone").get(self.0)
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        self.1.take().into_iter().for_each(|pinned| self.0.unpin(pinned));
+    }
+}

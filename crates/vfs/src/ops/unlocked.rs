@@ -1,0 +1,321 @@
+//! Operations on a reserved name: the file system is called with no lock held.
+//!
+//! # How they work
+//! In a slow file system an operation reserves its name ([`reserved`](crate::dcache::reserved)), looks it up as a walk does, locks the
+//! directory to check what must not change during the call, releases the lock, calls the file system, and locks the directory again to
+//! change the cache. The entry that was looked up is counted meanwhile.
+//!
+//! During the call the cache may have got an entry from a lookup, a listing or an invalidation, and the directory itself may have been
+//! replaced in the cache, because the file system reported another one under its name. So the second half looks at what is there: a
+//! name that was created may have its entry already, and one that was removed may have none any more.
+//!
+//! # How it is locked
+//! As [`reserved`](crate::dcache::reserved). A thread has at most the locks of one directory and of another one in it.
+//!
+//! # Where it comes from
+//! As [`entry`](crate::ops::entry).
+
+use crate::base::deadline::Deadline;
+use crate::base::errno::Errno;
+use crate::base::name::NAME_MAX;
+use crate::dcache::dentry::Dentry;
+use crate::dcache::fs::{NewNode, Request};
+use crate::dcache::inode::{Inode, InodeRef};
+use crate::dcache::insert::{Fresh, Rare};
+use crate::dcache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
+use crate::dcache::reserved::ReservedNames;
+use crate::dcache::slot::CountedDentry;
+use crate::mount::context::Context;
+use crate::mount::place::OwnedPlace;
+use crate::ops::create::{add_link, end_link};
+use crate::ops::entry::{Caller, Entry, Keeper};
+use crate::ops::last::Last;
+use crate::ops::publish;
+use crate::ops::remove::check_no_mount;
+use crate::walk::here::Here;
+use crate::walk::lookup;
+use crate::walk::nul_or;
+use crate::walk::walk_end::{DirKept, LockedOrCounted};
+use core::cell::{Cell, OnceCell};
+
+/// What an operation on a reserved name has: the name, and the entries that it holds.
+pub(crate) struct Unlocked<'t> {
+    /// Empty in a fast file system, which has no such operation.
+    name: Option<ReservedNames<'t>>,
+    dir: &'t Here,
+    deadline: Option<i64>,
+    found: OnceCell<CountedDentry>,
+    made: OnceCell<CountedDentry>,
+    /// What was looked up is not in the cache any more: the operation begins again.
+    pub(super) begins_again: Cell<bool>,
+}
+
+impl<'t> Unlocked<'t> {
+    /// The request of an operation, which has one deadline.
+    fn with_deadline<'r>(&self, mut request: Request<'r>) -> Request<'r> {
+        request.deadline = self.deadline;
+        request
+    }
+
+    /// The entry of the name, if it exists.
+    pub(super) fn find<'r>(&'r self, entry: &Entry<'t, '_>) -> Result<Option<&'r Dentry>, Errno> {
+        if !entry.dir.object().is_hashed() {
+            return Err(Errno::ENOENT);
+        }
+        if entry.last.name.len() > NAME_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        let request = self.with_deadline(entry.caller.request());
+        let found = lookup::find_reserved(self.dir, entry.last.name, &request)?;
+        Ok(found.map(|found| self.hold(&self.found, found)))
+    }
+
+    /// Gives the name back: the operation changes nothing.
+    pub(super) fn give_back(&self) {
+        self.name.iter().for_each(ReservedNames::give_back);
+    }
+
+    /// Waits until no name of the directory `dir`, which is about to be removed, is reserved: `ETIMEDOUT`.
+    fn close(&self, dir: &Dentry) -> Result<(), Errno> {
+        self.name.iter().try_for_each(|name| name.close(dir, Deadline::at(self.deadline)))
+    }
+
+    /// Holds an entry for as long as the operation.
+    fn hold<'r>(&'r self, place: &'r OnceCell<CountedDentry>, entry: CountedDentry) -> &'r Dentry {
+        if let Err(entry) = place.set(entry) {
+            self.dir.sb().unpin(entry);
+        }
+        place.get().expect("set before").get(self.dir.sb())
+    }
+}
+
+impl Drop for Unlocked<'_> {
+    fn drop(&mut self) {
+        self.give_back();
+        [self.found.take(), self.made.take()].into_iter().flatten().for_each(|held| self.dir.sb().unpin(held));
+    }
+}
+
+impl Context {
+    /// Reserves a name in the directory that a walk found, and calls `f`. `None`: the directory moved before, or the entry of the name
+    /// left the cache, so the operation walks again.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn in_reserved<'p, R>(
+        &self,
+        found: DirKept,
+        last: &Last<'p>,
+        path: &[u8],
+        f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
+    ) -> Option<Result<R, Errno>> {
+        let DirKept { mount, kept, seq, links } = found;
+        let sb = &*mount.sb;
+        let dir = match kept {
+            LockedOrCounted::Locked(locked) => {
+                let (dir, _lock, _) = locked.bind(sb);
+                sb.pin_again(dir)
+            }
+            LockedOrCounted::Counted(dir) => dir,
+        };
+        let at = Here::Counted(OwnedPlace::new(mount.clone(), dir));
+        let hash = sb.hash_again(last.name, last.short);
+        let (cred, timeout) = {
+            let guard = self.tree().domain.read();
+            let caller = self.caller_rcu(&guard);
+            (caller.cred.clone(), caller.timeout)
+        };
+        let caller = Caller { cred: &cred, timeout };
+        let deadline = caller.request().deadline;
+        let name = match sb.reserve([(at.dentry(), hash); 2], Deadline::at(deadline)) {
+            Ok(name) => name,
+            Err(errno) => return Some(Err(errno)),
+        };
+        if at.dentry().seq.retry(seq) {
+            return None;
+        }
+        let (found, made, begins_again) = Default::default();
+        let unlocked = Unlocked { name, dir: &at, deadline, found, made, begins_again };
+        let entry = Entry {
+            context: self,
+            mount: mount.borrow(),
+            sb,
+            dir: at.dentry(),
+            last,
+            hash,
+            names: None,
+            links,
+            caller,
+            keeper: Keeper::Name(&mount, &unlocked),
+        };
+        // What is found is counted, so it needs no right to stay.
+        let done = f(&entry, LockedDirs::new(()).may_evict());
+        if unlocked.begins_again.get() {
+            return None;
+        }
+        Some(done.map_err(|errno| nul_or(path, errno)))
+    }
+}
+
+impl<'t> Entry<'t, '_> {
+    /// Checks, with the directory locked, that it has its name, that `old`, the entry that will go, is still that of the name, and
+    /// that nothing is mounted on it. From then on the name is in change.
+    fn begin_change(&self, unlocked: &Unlocked<'t>, old: Option<&Dentry>) -> Result<(), Errno> {
+        let _held = self.sb.lock_dir(self.dir);
+        if !self.dir.object().is_hashed() {
+            return Err(Errno::ENOENT);
+        }
+        if let Some(old) = old {
+            if !self.is_entry(old) {
+                return Err(self.leave());
+            }
+            check_no_mount(old)?;
+            if old.object().is_dir() {
+                let _held = self.sb.lock_dir_nested(old);
+                self.context.check_empty(old)?;
+            }
+        }
+        unlocked.name.iter().for_each(ReservedNames::begin_change);
+        Ok(())
+    }
+
+    /// Whether `entry` is the cached one of the name. The directory is locked.
+    fn is_entry(&self, entry: &Dentry) -> bool {
+        self.sb.cached(self.dir, self.named()).is_some_and(|cached| core::ptr::eq(cached, entry))
+    }
+
+    /// Whether the directory, which is locked, has been replaced in the cache since the check before the call. Then marks the name
+    /// stale in whichever dentry the directory has now.
+    fn is_replaced(&self, dir: &Inode) -> bool {
+        let is_replaced = !self.dir.object().is_hashed();
+        if is_replaced {
+            self.sb.expire_name(dir, self.last.name);
+        }
+        is_replaced
+    }
+
+    /// [`Entry::make`] of a reserved name, after its checks.
+    ///
+    /// # Errors
+    /// The file system's; `ESTALE`: it has made the entry, but the name or the directory leads elsewhere by now.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn make_reserved<'r>(
+        &'r self,
+        unlocked: &'r Unlocked<'t>,
+        new: &mut NewNode<'_>,
+    ) -> Result<Option<&'r Dentry>, Errno> {
+        let (sb, dir) = (self.sb, self.dir_inode()?);
+        let request = unlocked.with_deadline(self.making());
+        let now = request.now();
+        (new.attr.atime, new.attr.mtime, new.attr.ctime) = (now, now, now);
+        let slot = sb.slot(SlotKind::Entry)?;
+        self.begin_change(unlocked, None)?;
+        let invalidations = sb.invalidations();
+        let created = sb.fs().create(&request, dir, Some(self.last.name), new);
+        let is_dir = new.attr.is_dir();
+        let made = {
+            let _held = sb.lock_dir(self.dir);
+            let node = self.end_creation(created)?;
+            self.touch_dir(dir, 1, i32::from(is_dir), now);
+            let (valid, rare) = (sb.valid_in(self.dir), Rare::of(new.beside));
+            let fresh = Fresh { node, attr: &new.attr, link_body: new.link_body, valid, rare };
+            self.enter(dir, node, invalidations, || self.add_made(slot, &fresh))
+        };
+        let Some(made) = made.map(|made| unlocked.hold(&unlocked.made, made)) else { return Ok(None) };
+        let begun = sb.begin_xattrs(&request, made, new.beside);
+        publish::created(sb, self.dir, made, self.last.name, is_dir);
+        if let Err(errno) = begun {
+            // An entry that cannot be removed stays without its label.
+            let _ = self.remove_reserved(unlocked, made, is_dir);
+            return Err(errno);
+        }
+        Ok(Some(made))
+    }
+
+    /// Notes, with the directory locked, that the file system was called to create the name. As in [`Entry::make`], also after an error.
+    fn end_creation<T>(&self, created: Result<T, Errno>) -> Result<T, Errno> {
+        self.sb.note_change(self.dir);
+        self.sb.forget_negative(self.dir, self.named());
+        created
+    }
+
+    /// Has the name, in the locked directory, lead to the inode `node`: unless a lookup has entered that already, calls `add`. `None`:
+    /// the name, or the directory, leads elsewhere by now, and must stay.
+    fn enter(&self, dir: &Inode, node: u64, invalidations: u64, add: impl FnOnce()) -> Option<CountedDentry> {
+        let sb = self.sb;
+        if self.is_replaced(dir) {
+            return None;
+        }
+        let is_it = |entry: &Dentry| entry.inode().is_some_and(|inode| inode.node() == node);
+        match sb.cached(self.dir, self.named()) {
+            Some(entry) if is_it(entry) => {}
+            Some(other) if !sb.prune(None, self.dir, other, self.hash) => {}
+            _ => add(),
+        }
+        let made = sb.cached(self.dir, self.named());
+        lookup::expire_if_invalidated(sb, invalidations, made);
+        made.filter(|made| is_it(made)).and_then(|made| sb.pin(made))
+    }
+
+    /// Adds the new inode, unless it is a directory that somebody has moved elsewhere, and looked up, since it was made.
+    fn add_made(&self, slot: FreeSlot<'t>, new: &Fresh<'_>) {
+        let sb = self.sb;
+        match sb.add_unless_there(None, slot, self.dir, self.named(), new) {
+            Err((slot, inode)) if !new.attr.is_dir() && inode.attr().kind() == new.attr.kind() => {
+                sb.add_alias(None, slot, self.dir, self.named(), inode, new.valid);
+            }
+            Err((_, inode)) => sb.put_inode(inode),
+            Ok(()) => {}
+        }
+    }
+
+    /// [`Entry::link`] of a reserved name, after its checks.
+    #[cold]
+    pub(super) fn link_reserved(&self, unlocked: &Unlocked<'t>, inode: &Inode, ctime: i64) -> Result<(), Errno> {
+        let (sb, dir) = (self.sb, self.dir_inode()?);
+        let request = unlocked.with_deadline(self.caller.request());
+        let slot = sb.slot(SlotKind::Entry)?;
+        self.begin_change(unlocked, None)?;
+        add_link(inode, request.now())?;
+        let invalidations = sb.invalidations();
+        let linked = sb.fs().link(&request, dir, self.last.name, inode);
+        end_link(inode, linked, ctime)?;
+        let made = {
+            let _held = sb.lock_dir(self.dir);
+            self.end_creation(linked)?;
+            self.touch_dir(dir, 1, 0, request.now());
+            let (valid, inode) = (sb.valid_in(self.dir), InodeRef::again(inode));
+            self.enter(dir, inode.node(), invalidations, || {
+                sb.add_alias(None, slot, self.dir, self.named(), inode, valid);
+            })
+        };
+        if let Some(made) = made.map(|made| unlocked.hold(&unlocked.made, made)) {
+            publish::created(sb, self.dir, made, self.last.name, false);
+        }
+        Ok(())
+    }
+
+    /// Removes a reserved name, after the checks of its rights. A directory is closed first.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn remove_reserved(&self, unlocked: &Unlocked<'t>, victim: &Dentry, is_dir: bool) -> Result<(), Errno> {
+        let (sb, name) = (self.sb, self.last.name);
+        let (dir, inode) = (self.dir_inode()?, victim.inode().ok_or(Errno::ENOENT)?);
+        let request = unlocked.with_deadline(self.caller.request());
+        if is_dir {
+            unlocked.close(victim)?;
+        }
+        self.begin_change(unlocked, Some(victim))?;
+        sb.fs().unlink(&request, dir, name, inode)?;
+        let (links, now) = (if is_dir { 2 } else { 1 }, request.now());
+        let _held = sb.lock_dir(self.dir);
+        let gone = publish::removed(sb, self.dir, victim, name, is_dir);
+        sb.end_name(self.dir, self.named(), inode);
+        inode.link_changed(-links, now);
+        sb.note_change(self.dir);
+        self.touch_dir(dir, -1, -i32::from(is_dir), now);
+        self.is_replaced(dir);
+        publish::gone(sb, self.dir, name, gone);
+        Ok(())
+    }
+}
