@@ -13,6 +13,7 @@
 use crate::caller::Acting;
 use crate::host::{Opening, ProcPath, several_times};
 use crate::system::{Call, call, restarted};
+use prim::descriptor;
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, RenameFlags, Timestamps, Uid, XattrFlags,
 };
@@ -154,6 +155,11 @@ impl Acting<'_> {
         len: usize,
     ) -> Result<usize, HostErrno> {
         restarted(Call::Copy, || rustix::fs::copy_file_range(from, Some(&mut offset), to, Some(&mut at), len))
+    }
+
+    /// Shares the storage of a range: `ioctl(2)` with `FICLONERANGE`.
+    pub(crate) fn clone(&self, (from, offset): (&OwnedFd, u64), (to, at): (&OwnedFd, u64), len: u64) -> Done {
+        restarted(Call::Clone, || descriptor::clone_range((from.as_fd(), offset), (to.as_fd(), at), len))
     }
 
     /// `ftruncate(2)`.

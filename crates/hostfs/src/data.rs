@@ -31,8 +31,8 @@ use rustix::io::Errno as HostErrno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use vfs::{
-    Allocate, Errno, Inode, InodeFlags, Open, OpenFlags, OpenState, Opened, Request, S_IFDIR, S_IFMT, S_IFREG, SeekFor,
-    Written,
+    Allocate, Copying, Errno, Inode, InodeFlags, Open, OpenFlags, OpenState, Opened, Request, S_IFDIR, S_IFMT, S_IFREG,
+    SeekFor, Written,
 };
 
 /// The unit of `st_blocks`, in bytes.
@@ -173,16 +173,23 @@ impl Shared {
         (from, offset): (&Open<'_>, u64),
         (to, at): (&Open<'_>, u64),
         len: u64,
+        how: Copying,
     ) -> Result<Written, Errno> {
         self.check_writable()?;
         let source = self.fd_of(from, READ)?;
         let fd = self.fd_of(to, WRITE)?;
         let _change = self.begin_change_of(to.inode);
         let most = usize::try_from(len).unwrap_or(usize::MAX);
-        let copied = self.daemon.act(request)?.copy((&source, offset), (&fd, at), most);
+        let acting = self.daemon.act(request)?;
+        let copied = match how {
+            Copying::Share => acting.clone((&source, offset), (&fd, at), len).map(|()| most),
+            Copying::Any => acting.copy((&source, offset), (&fd, at), most),
+        };
+        drop(acting);
         let len = copied.map_err(|error| match error {
             // These two files cannot be copied so: two file systems, or one that does not support it.
-            HostErrno::XDEV | HostErrno::INVAL | HostErrno::NOSYS | HostErrno::OPNOTSUPP => Errno::EOPNOTSUPP,
+            HostErrno::NOSYS | HostErrno::NOTTY | HostErrno::OPNOTSUPP => Errno::EOPNOTSUPP,
+            HostErrno::XDEV | HostErrno::INVAL if how == Copying::Any => Errno::EOPNOTSUPP,
             error => errno(error),
         })?;
         // As for a write. Storage that is shared counts in both files.

@@ -9,8 +9,9 @@ use crate::shared::Shared;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{
-    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode, NewNode,
-    NextNames, Open, OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
+    Allocate, Attr, Copying, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode,
+    NewNode, NextNames, Open, OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want,
+    Written,
 };
 
 /// A host directory as a file system; see the [crate documentation](crate).
@@ -89,6 +90,8 @@ impl FileSystem for HostFs {
             reports_attributes: true,
             acls: true,
             applies_acls: self.shared.applies_acls(),
+            // The host checks where blocks begin, and whether it has reflinks.
+            reflinks: 1,
             ..FsTraits::default()
         }
     }
@@ -180,8 +183,9 @@ impl FileSystem for HostFs {
         from: (&Open<'_>, u64),
         to: (&Open<'_>, u64),
         len: u64,
+        how: Copying,
     ) -> Result<Written, Errno> {
-        self.shared.copy_range(request, from, to, len)
+        self.shared.copy_range(request, from, to, len, how)
     }
 
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {

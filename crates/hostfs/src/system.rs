@@ -33,6 +33,8 @@ pub(crate) enum Call {
     Capset,
     Chmod,
     Chown,
+    /// `ioctl(2)` with `FICLONERANGE`.
+    Clone,
     Close,
     /// `copy_file_range(2)`.
     Copy,

@@ -43,7 +43,8 @@ fn passes_below(parent: &Path, options: &HostOptions) {
     let ids = rustix::process::geteuid().is_root();
     // Another user's rights need a root process, too.
     let acls = ids && options.acls == HostAcls::Apply;
-    let report = testkit::run(make, Features { ids, acls, ..Features::all() });
+    let reflinks = has_reflinks(parent);
+    let report = testkit::run(make, Features { ids, acls, reflinks, ..Features::all() });
     let mut failed = report.failed();
     // These cases change owners, which needs a root process.
     if !rustix::process::geteuid().is_root() {
@@ -51,6 +52,12 @@ fn passes_below(parent: &Path, options: &HostOptions) {
         failed.retain(|name| !owners.contains(name));
     }
     assert!(failed.is_empty(), "{options:?} in {}: {report}", parent.display());
+}
+
+/// Whether files below `parent` can share storage.
+fn has_reflinks(parent: &Path) -> bool {
+    let (from, to) = (tempfile::tempfile_in(parent).unwrap(), tempfile::tempfile_in(parent).unwrap());
+    rustix::fs::ioctl_ficlone(&to, &from).is_ok()
 }
 
 fn passes(options: &HostOptions) {

@@ -10,7 +10,7 @@
 mod arguments;
 mod opened;
 
-pub use arguments::{Permission, Rename, Request, SeekFor, SetAttr, SetTime, UnheldInode, Written};
+pub use arguments::{Copying, Permission, Rename, Request, SeekFor, SetAttr, SetTime, UnheldInode, Written};
 pub use opened::{Open, OpenState, Opened, Position};
 
 #[doc(no_inline)]

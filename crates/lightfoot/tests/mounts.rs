@@ -387,3 +387,22 @@ fn an_unmount_waits_for_namespaces_that_go_meanwhile_and_they_do_not_wait_for_it
     vfs.barrier();
     ctx.unmount("/m", lightfoot::UnmountFlags::default()).unwrap();
 }
+
+#[test]
+fn a_reflink_that_fails_makes_no_file() {
+    let ctx = tree();
+    assert_eq!(errno(ctx.reflink("/a/under", "/m/new")), is(Errno::EXDEV));
+    assert!(!ctx.exists("/m/new"));
+    assert_eq!(errno(ctx.reflink("/m/file", "/m/file")), is(Errno::EEXIST));
+    assert_eq!(errno(ctx.reflink("/m", "/m/new")), is(Errno::EINVAL));
+    ctx.set_permissions("/m/file", lightfoot::Permissions::from_mode(0o640)).unwrap();
+    ctx.reflink("/m/file", "/m/new").unwrap();
+    ctx.write("/m/file", "other").unwrap();
+    assert_eq!(
+        (ctx.read_to_string("/m/new").unwrap(), ctx.metadata("/m/new").unwrap().mode()),
+        ("file".into(), 0o100_640)
+    );
+    // Reads and writes between two file systems.
+    assert_eq!(ctx.copy("/m/file", "/a/copy").unwrap(), 5);
+    assert_eq!(ctx.read_to_string("/a/copy").unwrap(), "other");
+}

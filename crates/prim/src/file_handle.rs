@@ -53,7 +53,7 @@ pub fn open_by_handle(mount: BorrowedFd<'_>, (kind, bytes): (i32, &[u8]), flags:
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn last_error() -> Errno {
+pub(crate) fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 

@@ -8,14 +8,19 @@
 //! One [`BiasedRwLock`] for all of it, so that a read is atomic against writes and threads that read one file write no line in
 //! common; the locks of `limits` nest inside. The file system has the slots of the readers.
 //!
+//! # What shared pages cost
+//! Each file is charged for all of its pages, also for those that it shares with others. So a write to a file that shares pages needs
+//! no room, and the owner of the other file has no effect on the charge. The file system may take less memory than it reports.
+//!
 //! # Limitations
 //! The charge follows `chown(2)` in the order of the calls of `set_attr`. If two calls run at once and their changes take
 //! effect in the other order, the charge stays with the wrong one of the two owners. It is returned to the account from
 //! which it was taken in any case.
 
-use crate::contents::{Contents, PAGE_BYTES};
+use crate::contents::{Contents, PAGE_BYTES, Shares};
 use crate::limits::{Amount, Limits, Payer};
 use crate::xattrs::Xattrs;
+use core::ops::Range;
 use sync::{BiasedReaders, BiasedRwLock, PagePool};
 use vfs::{Allocate, Errno, InodeFlags, SeekFor, SetXattr, Written};
 
@@ -99,11 +104,28 @@ impl Data {
     }
 
     /// Drops everything from `len` on; returns the storage that remains, in units of 512 bytes.
-    pub(crate) fn cut(&self, purse: Purse<'_>, len: u64) -> u64 {
+    /// `ENOMEM`, with nothing dropped, if a page that other files share must be copied for it.
+    pub(crate) fn cut(&self, purse: Purse<'_>, len: u64) -> Result<u64, Errno> {
         let state = &mut *self.state.write(purse.readers);
-        let freed = state.contents.cut(len);
+        let freed = state.contents.cut(purse.pool, len)?;
         purse.give(state.owner, freed);
-        state.contents.blocks()
+        Ok(state.contents.blocks())
+    }
+
+    /// The pages that `range` touches, which are shared from now on.
+    pub(crate) fn share(&self, readers: &BiasedReaders, range: &Range<u64>) -> Shares {
+        self.state.write(readers).contents.share(range)
+    }
+
+    /// Replaces all pages that `range`, which begins at a page, touches, or none; returns the storage, in units of 512 bytes: `ENOSPC`,
+    /// `EDQUOT`.
+    pub(crate) fn put(&self, purse: Purse<'_>, range: &Range<u64>, shares: Shares) -> Result<u64, Errno> {
+        let state = &mut *self.state.write(purse.readers);
+        let (before, after) = (state.contents.stored(range), shares.len() as u64 * PAGE_BYTES);
+        purse.take(state.owner, after.saturating_sub(before))?;
+        state.contents.put(range, shares);
+        purse.give(state.owner, before.saturating_sub(after));
+        Ok(state.contents.blocks())
     }
 
     /// The storage taken, in units of 512 bytes.
@@ -116,15 +138,18 @@ impl Data {
         let range = offset..offset.checked_add(len).ok_or(Errno::EFBIG)?;
         let state = &mut *self.state.write(purse.readers);
         if how == Allocate::PunchHole {
-            let freed = state.contents.punch(&range);
+            let freed = state.contents.punch(purse.pool, &range)?;
             purse.give(state.owner, freed);
             return Ok(state.contents.blocks());
+        }
+        if how == Allocate::Zero {
+            state.contents.make_own(purse.pool, &range)?;
         }
         let missing = state.contents.missing(&range);
         purse.take(state.owner, missing)?;
         state.contents.reserve(purse.pool, &range).inspect_err(|_| purse.give(state.owner, missing))?;
         if how == Allocate::Zero {
-            state.contents.zero(&range);
+            state.contents.zero(purse.pool, &range)?;
         }
         Ok(state.contents.blocks())
     }
@@ -238,7 +263,7 @@ mod tests {
         assert_eq!(one.write(purse(&limits), 8 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));
         assert_eq!(two.write(purse(&limits), 1 << 30, &all), Ok(Written::new(2 * 4096, 16)));
         assert_eq!(two.write(purse(&limits), 0, b"x"), Err(Errno::ENOSPC));
-        assert_eq!(one.cut(purse(&limits), PAGE_BYTES + 1), 16);
+        assert_eq!(one.cut(purse(&limits), PAGE_BYTES + 1), Ok(16));
         assert_eq!(free(&limits), 6);
         assert_eq!(two.allocate(purse(&limits), Allocate::PunchHole, 1 << 30, PAGE_BYTES), Ok(8));
         assert_eq!(free(&limits), 7);
@@ -299,7 +324,7 @@ mod tests {
         assert!(two.write(purse(&limits), 0, &pages(4)).is_ok());
         assert_eq!(one.set_owner(purse(&limits), 2, Amount::default()), Err(Errno::EDQUOT));
         assert_eq!(one.charge(readers()), (1, 5 * PAGE_BYTES));
-        two.cut(purse(&limits), 3 * PAGE_BYTES);
+        assert_eq!(two.cut(purse(&limits), 3 * PAGE_BYTES), Ok(24));
         assert_eq!(one.set_owner(purse(&limits), 2, Amount::default()), Ok(()));
         assert_eq!(one.charge(readers()), (2, 5 * PAGE_BYTES));
         assert_eq!(one.write(purse(&limits), 5 * PAGE_BYTES, b"x"), Err(Errno::EDQUOT));

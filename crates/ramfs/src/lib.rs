@@ -9,7 +9,7 @@
 //! Persistent: nothing survives the process.
 //!
 //! # How it is locked
-//! A mutex for each file's data. Inode numbers, bytes and inodes come from per-CPU stocks, so that threads that make and
+//! A `BiasedRwLock` for each file's data; no thread holds two of them. Inode numbers, bytes and inodes come from per-CPU stocks, so that threads that make and
 //! fill files share no cache line for it until little is left.
 
 #![forbid(unsafe_code)]
@@ -31,8 +31,9 @@ use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::{BiasedReaders, PagePool};
 use vfs::{
-    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode, NewNode, Open,
-    Position, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs, Written,
+    Allocate, Attr, Copying, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode, NewNode,
+    Open, Position, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs,
+    Written,
 };
 
 /// Inode numbers that one CPU index takes at a time.
@@ -235,6 +236,7 @@ impl FileSystem for RamFs {
         FsTraits {
             names_in_cache: true,
             entry_size: ENTRY_SIZE,
+            reflinks: PAGE_BYTES as u32,
             name_rules,
             never_waits: true,
             changes_in_parallel: true,
@@ -313,10 +315,33 @@ impl FileSystem for RamFs {
         self.data_of(file.inode)?.write(self.purse(request), at.offset(), data)
     }
 
+    /// Shares whole pages; the VFS copies what remains of a range.
+    fn copy_range(
+        &self,
+        request: &Request,
+        (from, offset): (&Open<'_>, u64),
+        (to, at): (&Open<'_>, u64),
+        len: u64,
+        how: Copying,
+    ) -> Result<Written, Errno> {
+        let len = if how == Copying::Share { len } else { len / PAGE_BYTES * PAGE_BYTES };
+        if len == 0 || !offset.is_multiple_of(PAGE_BYTES) || !at.is_multiple_of(PAGE_BYTES) {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let shares = from.inode.data::<Data>().map(|data| data.share(&self.readers, &(offset..offset + len)));
+        let put = self.data_of(to.inode)?.put(self.purse(request), &(at..at + len), shares.unwrap_or_default());
+        match put {
+            Ok(blocks) => Ok(Written::new(len as usize, blocks)),
+            // The VFS writes what there is room for.
+            Err(_) if how == Copying::Any => Err(Errno::EOPNOTSUPP),
+            Err(errno) => Err(errno),
+        }
+    }
+
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
         let Some(data) = inode.data::<Data>() else { return Ok(0) };
         // A file that grows keeps what was reserved past its end.
-        if len > inode.size() { Ok(data.blocks(&self.readers)) } else { Ok(data.cut(self.purse(request), len)) }
+        if len > inode.size() { Ok(data.blocks(&self.readers)) } else { data.cut(self.purse(request), len) }
     }
 
     fn allocate(

@@ -8,6 +8,7 @@
 //! Own code.
 
 pub(crate) mod attributes;
+pub(crate) mod clones;
 pub(crate) mod contents;
 pub(crate) mod end;
 pub(crate) mod handles;

@@ -30,6 +30,8 @@ pub struct Features {
     pub allocate: bool,
     /// Holes are found by `lseek(2)`; else everything counts as data.
     pub holes: bool,
+    /// Files can share storage ([`vfs::Copying::Share`]); else `EOPNOTSUPP`.
+    pub reflinks: bool,
     /// `statfs(2)`; else `ENOSYS`.
     pub statfs: bool,
     /// Files have ids ([`vfs::FileSystem::id`]); else handles fail with `EOPNOTSUPP`.
@@ -57,6 +59,7 @@ impl Features {
             acls: true,
             allocate: true,
             holes: true,
+            reflinks: true,
             statfs: true,
             ids: true,
             all_bytes: true,

@@ -15,8 +15,8 @@ use crate::outcome::{Failure, Outcome};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vfs::{
-    Allocate, Errno, FileSystem, FsTraits, Inode, Layer, Listed, Open, OpenFlags, OpenState, Opened, Position, Request,
-    SeekFor, Want, Written,
+    Allocate, Copying, Errno, FileSystem, FsTraits, Inode, Layer, Listed, Open, OpenFlags, OpenState, Opened, Position,
+    Request, SeekFor, Want, Written,
 };
 
 /// A file system that checks the state of each open, and forwards.
@@ -216,9 +216,10 @@ impl Layer for Ledger {
         (from, offset): (&Open<'_>, u64),
         (to, at): (&Open<'_>, u64),
         len: u64,
+        how: Copying,
     ) -> Result<Written, Errno> {
         self.pass("copy_range", from, |_, from| {
-            self.pass("copy_range", to, |inner, to| inner.copy_range(request, (from, offset), (to, at), len))
+            self.pass("copy_range", to, |inner, to| inner.copy_range(request, (from, offset), (to, at), len, how))
         })
     }
 

@@ -94,6 +94,8 @@ cases! { $
     storage: statfs_reports_free_space, a_full_file_system_refuses_and_recovers,
         storage_is_reserved_and_freed,
         data_and_holes_are_found, ranges_are_copied_between_files;
+    clones: files_share_storage_until_one_changes, a_reflink_of_a_wrong_range_is_refused,
+        threads_write_files_that_share_storage;
     threads: threads_make_and_remove_different_names, threads_move_different_names,
         threads_write_different_ranges, threads_that_make_one_name_make_it_once;
     rights: an_acl_is_kept_and_obeyed, a_default_acl_is_inherited, set_id_bits_go_with_a_change;

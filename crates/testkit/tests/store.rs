@@ -4,7 +4,7 @@ use lightfoot_testkit::{Features, Store, StoreOptions, Subject};
 use vfs::Valid;
 
 /// What a store has: all but holes and `statfs(2)`.
-const FEATURES: Features = Features { holes: false, statfs: false, ..Features::all() };
+const FEATURES: Features = Features { holes: false, reflinks: false, statfs: false, ..Features::all() };
 
 /// A store that the cases can change from outside, too.
 fn subject(options: StoreOptions) -> Subject {

@@ -47,8 +47,8 @@ pub use base::name::{NAME_MAX, PATH_MAX};
 pub use base::packed_attr::PackedAttr;
 pub use dcache::fallback::Fallback;
 pub use dcache::fs::{
-    Allocate, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, NameRules, NewInode, NewNode, NextNames, Open,
-    OpenState, Opened, Permission, Position, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Want, Written,
+    Allocate, Copying, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, NameRules, NewInode, NewNode, NextNames,
+    Open, OpenState, Opened, Permission, Position, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Want, Written,
 };
 pub use dcache::inode::{Inode, UnheldInode};
 pub use dcache::invalidate::Invalidator;

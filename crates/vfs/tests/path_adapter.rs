@@ -209,6 +209,7 @@ const FEATURES: Features = Features {
     open_unlinked: false,
     allocate: false,
     holes: false,
+    reflinks: false,
     ids: false,
     room: Some(ROOM),
     ..Features::all()

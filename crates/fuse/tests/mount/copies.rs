@@ -4,11 +4,15 @@ use crate::support::{HostMount, Mount};
 use crate::{ram, session};
 use hostfs::HostOptions;
 use lightfoot_fuse::{MountOptions, Op, SessionOptions};
-use rustix::fs::{Mode, OFlags, copy_file_range, fstat, open};
+use rustix::fs::{Mode, OFlags, copy_file_range, fstat, ioctl_ficlone, open};
 use rustix::io::Errno;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use vfs::{Copying, FileSystem as _, Layer, Open, Position, Request, Written};
 
 /// Bytes of the source.
 const LEN: usize = 3 << 20;
@@ -119,4 +123,59 @@ fn a_copy_to_a_full_tree_ends_where_the_room_ends() {
     assert!(done == end && (200 << 10..700 << 10).contains(&done), "{done}");
     assert_eq!(copy(&mut end), Err(Errno::NOSPC));
     assert_eq!(fs::metadata(mount.path("to")).unwrap().len(), done);
+}
+
+/// Counts bytes that the file system copies, by sharing their storage, and that it writes.
+#[derive(Clone, Default)]
+struct Counted {
+    ram: Arc<ramfs::RamFs>,
+    copied: Arc<AtomicU64>,
+    written: Arc<AtomicU64>,
+}
+
+impl Layer for Counted {
+    type Inner = ramfs::RamFs;
+
+    fn inner(&self) -> &ramfs::RamFs {
+        &self.ram
+    }
+
+    fn copy_range(
+        &self,
+        request: &Request,
+        from: (&Open<'_>, u64),
+        to: (&Open<'_>, u64),
+        len: u64,
+        how: Copying,
+    ) -> Result<Written, vfs::Errno> {
+        let written = self.ram.copy_range(request, from, to, len, how)?;
+        self.copied.fetch_add(written.len as u64, Relaxed);
+        Ok(written)
+    }
+
+    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, vfs::Errno> {
+        self.written.fetch_add(data.len() as u64, Relaxed);
+        self.ram.write(request, file, at, data)
+    }
+}
+
+#[test]
+fn cp_in_a_mount_of_a_tree_in_memory_shares_the_storage() {
+    let counted = Counted::default();
+    let tree = vfs::Vfs::new(counted.clone());
+    let options = MountOptions { session: session(), ..MountOptions::default() };
+    let Some(mount) = Mount::new(&tree, &options) else { return };
+    let data: Vec<u8> = (0..(40 << 20) + 100).map(|at: u32| (at / 7 % 256) as u8).collect();
+    fs::write(mount.path("from"), &data).unwrap();
+    fs::File::open(mount.path("from")).unwrap().sync_all().unwrap();
+    let before = counted.written.load(Relaxed);
+    assert!(Command::new("cp").args([mount.path("from"), mount.path("to")]).status().unwrap().success());
+    assert_eq!((counted.copied.load(Relaxed), counted.written.load(Relaxed) - before), (40 << 20, 100));
+    assert!(fs::read(mount.path("to")).unwrap() == data);
+    // A write to one of them.
+    fs::write(mount.path("from"), b"short").unwrap();
+    assert!(fs::read(mount.path("to")).unwrap() == data);
+    // The kernel answers this by itself.
+    let [from, to] = ["from", "to"].map(|name| open(mount.path(name), OFlags::RDWR, Mode::empty()).unwrap());
+    assert_eq!(ioctl_ficlone(&to, &from), Err(Errno::OPNOTSUPP));
 }

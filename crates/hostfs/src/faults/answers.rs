@@ -3,6 +3,7 @@
 //! From the manual pages of the calls.
 
 use super::runs::Answer;
+use super::script::NO_REFLINKS;
 use crate::system::Call;
 use rustix::io::Errno as HostErrno;
 
@@ -19,6 +20,19 @@ pub(super) fn errors(call: Call) -> &'static [HostErrno] {
         Call::Chmod | Call::Chown | Call::Utimens => {
             &[E::PERM, E::ACCESS, E::ROFS, E::IO, E::NOMEM, E::INTR, E::STALE, E::DQUOT]
         }
+        Call::Clone => &[
+            E::OPNOTSUPP,
+            E::NOTTY,
+            E::NOSYS,
+            E::NOSPC,
+            E::DQUOT,
+            E::INVAL,
+            E::XDEV,
+            E::TXTBSY,
+            E::PERM,
+            E::IO,
+            E::INTR,
+        ],
         Call::Close => &[E::IO, E::NOSPC, E::DQUOT, E::INTR, E::STALE],
         Call::Copy => {
             &[E::NOSPC, E::DQUOT, E::FBIG, E::IO, E::INTR, E::NOMEM, E::XDEV, E::INVAL, E::NOSYS, E::OPNOTSUPP, E::PERM]
@@ -163,6 +177,7 @@ pub(super) fn is_expected(
         (Call::Open | Call::Statx, _) if goes_on => is(error) || is_none,
         // Read and written.
         (Call::Copy, E::XDEV | E::INVAL | E::NOSYS | E::OPNOTSUPP) => is_none,
+        (Call::Clone, E::NOTTY | E::NOSYS | E::OPNOTSUPP) => answer.as_deref() == Ok(NO_REFLINKS),
         // A hole and its storage.
         (Call::Fallocate, E::OPNOTSUPP) => is(error) || is_none,
         // The caches are refreshed at intervals instead.

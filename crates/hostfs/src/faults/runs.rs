@@ -20,10 +20,11 @@ use tempfile::TempDir;
 pub(super) type Answer = Result<String, i32>;
 
 /// The calls that an operation can make, whoever the caller is.
-const OF_OPERATIONS: [Call; 32] = [
+const OF_OPERATIONS: [Call; 33] = [
     Call::AddWatch,
     Call::Chmod,
     Call::Chown,
+    Call::Clone,
     Call::Close,
     Call::Copy,
     Call::Dup,

@@ -22,6 +22,9 @@ pub(super) const USER: u32 = 12_345;
 /// Directories beside, so that the budget closes descriptors.
 const MANY: usize = 5;
 
+/// The answer of a reflink on a host that has none.
+pub(super) const NO_REFLINKS: &str = "no reflinks";
+
 /// A tree over a host directory.
 pub(super) struct Scene {
     pub(super) vfs: Vfs,
@@ -221,6 +224,14 @@ pub(super) const SCRIPT: &[(&str, Option<&str>, Operation)] = &[
         let (from, to) = (s.open("/file", OpenFlags::RDONLY)?, s.open("/new", OpenFlags::RDWR)?);
         let copied = from.copy_to(0, &to, 0, 4)?;
         Ok(format!("{copied} {}", s.stat("/new")?))
+    }),
+    ("clone", None, |s| {
+        let (from, to) = (s.open("/file", OpenFlags::RDONLY)?, s.open("/new", OpenFlags::RDWR)?);
+        match from.clone_to(0, &to, 0, 0) {
+            Ok(()) => s.stat("/new"),
+            Err(Errno::EOPNOTSUPP) => Ok(NO_REFLINKS.into()),
+            Err(errno) => Err(errno),
+        }
     }),
     ("allocate", None, |s| {
         let file = s.open("/new", OpenFlags::RDWR)?;

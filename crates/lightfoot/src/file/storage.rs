@@ -1,4 +1,4 @@
-//! Storage of contents, and extended attributes.
+//! Storage of contents, copies of ranges, and extended attributes.
 
 use super::File;
 use crate::error::error;
@@ -6,6 +6,44 @@ use crate::view::os_strings;
 use std::ffi::OsString;
 use std::io;
 use vfs::{Allocate, SetXattr, StatVfs};
+
+/// # Copies of ranges
+///
+/// ```
+/// use lightfoot::Vfs;
+///
+/// let ctx = Vfs::ram().context();
+/// ctx.write("/image", vec![7; 1 << 20])?;
+/// let (image, snapshot) = (ctx.open("/image")?, ctx.create("/snapshot")?);
+/// image.clone_to(0, &snapshot, 0, 0)?; // All of it, without copying a byte.
+/// assert_eq!(snapshot.metadata()?.len(), 1 << 20);
+/// assert_eq!(image.copy_to(100, &snapshot, 1 << 20, 50)?, 50);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+impl File {
+    /// Copies up to `len` bytes from `offset` on to `target`, from `to` on, and moves no position: `copy_file_range(2)`. Returns the
+    /// number of bytes: fewer at the end of this file, or if an error followed. The file system shares the storage where it can.
+    ///
+    /// # Errors
+    /// `EBADF` if this is not open for reading, or `target` is not open for writing or was opened to append; `EXDEV` for files of two
+    /// file systems; `EINVAL` for ranges of one file that overlap, and for what is not a regular file; `EISDIR`; `EOVERFLOW` for a
+    /// range whose end exceeds `i64::MAX`; `EFBIG`, `ENOSPC`, `EDQUOT`.
+    pub fn copy_to(&self, offset: u64, target: &Self, to: u64, len: u64) -> io::Result<u64> {
+        self.inner().copy_to(offset, target.inner(), to, len).map_err(error)
+    }
+
+    /// Makes `len` bytes of `target`, from `to` on, share the storage of those from `offset` on, until one of the files changes; a
+    /// length of 0 is all up to the end: `ioctl_ficlonerange(2)`. All bytes or none. The range begins at blocks of the file system in
+    /// both files, and ends at one or at the end of this file.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` if the file system cannot; `EINVAL` for a range that does not begin or end so, or that is not inside of this
+    /// file, for an end inside of a block that lies inside of `target`, and for ranges of one file that overlap; `EXDEV`, `EBADF`,
+    /// `EISDIR`, `EPERM`, `ENOSPC`, `EDQUOT`.
+    pub fn clone_to(&self, offset: u64, target: &Self, to: u64, len: u64) -> io::Result<()> {
+        self.inner().clone_to(offset, target.inner(), to, len).map_err(error)
+    }
+}
 
 /// # Allocation and extended attributes
 ///

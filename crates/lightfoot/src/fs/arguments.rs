@@ -133,6 +133,25 @@ pub use vfs::SetTime;
 #[doc(inline)]
 pub use vfs::SeekFor;
 
+/// How [`FileSystem::copy_range`](super::FileSystem::copy_range) copies.
+///
+/// ```
+/// use lightfoot::Errno;
+/// use lightfoot::fs::Copying;
+///
+/// /// A file system that cannot share storage, but copies on its server.
+/// fn copy_range(len: u64, how: Copying) -> Result<u64, Errno> {
+///     match how {
+///         Copying::Share => Err(Errno::EOPNOTSUPP),
+///         Copying::Any => Ok(len.min(1 << 20)), // At most so many bytes at once.
+///     }
+/// }
+/// assert_eq!(copy_range(10, Copying::Any), Ok(10));
+/// assert_eq!(copy_range(10, Copying::Share), Err(Errno::EOPNOTSUPP));
+/// ```
+#[doc(inline)]
+pub use vfs::Copying;
+
 /// What a write did: the bytes that it wrote, and the storage that the file takes now.
 ///
 /// ```

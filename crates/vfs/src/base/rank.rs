@@ -32,7 +32,7 @@ pub(crate) enum Rank {
     Name,
     /// A directory's lock. Several at once: ancestors first, else by address.
     Directory,
-    /// `Inode::data_lock`.
+    /// `Inode::data_lock`. Two at once, by address, while one file shares the storage of another.
     Data,
     /// `Tree::dir_moves`, its writers' side.
     DirMoves,

@@ -30,7 +30,7 @@ mod request;
 mod traits;
 
 pub use arguments::{
-    Allocate, DirEntry, Listed, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Want, Written,
+    Allocate, Copying, DirEntry, Listed, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Want, Written,
 };
 pub use file_id::FileId;
 pub(crate) use new_node::Beside;
@@ -256,18 +256,24 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EINVAL)
     }
 
-    /// Copies `len` bytes of the first file, from its offset on, to the second one at its offset, by a better way than to read and
-    /// write them: `copy_file_range(2)`. The bytes lie in the first file as far as the VFS knows; if both are one file, the
-    /// ranges do not overlap. May copy less than all. Returns the same as [`FileSystem::write`].
+    /// Copies `len` bytes of the first file, from its offset on, to the second one at its offset, without reading and writing them.
+    /// The bytes lie in the first file as far as the VFS knows; if both are one file, the ranges do not overlap. Returns the same as
+    /// [`FileSystem::write`].
+    ///
+    /// With [`Copying::Any`] it may copy less than all. [`Copying::Share`] comes only with [`FsTraits::reflinks`], for ranges that
+    /// begin and end at blocks, or end at the end of the first file and not before that of the second; the VFS changes the contents of
+    /// neither file meanwhile.
     ///
     /// # Errors
-    /// `EOPNOTSUPP` if it has none for these files: the VFS then reads and writes. Else those of [`FileSystem::write`].
+    /// `EOPNOTSUPP` if it cannot for these files; after [`Copying::Any`] the VFS then reads and writes. Else those of
+    /// [`FileSystem::write`].
     fn copy_range(
         &self,
         _request: &Request,
         _from: (&Open<'_>, u64),
         _to: (&Open<'_>, u64),
         _len: u64,
+        _how: Copying,
     ) -> Result<Written, Errno> {
         Err(Errno::EOPNOTSUPP)
     }

@@ -16,8 +16,8 @@ use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
-    Allocate, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened, Permission, Position,
-    Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
+    Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened, Permission,
+    Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
 };
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
@@ -112,7 +112,7 @@ forward! {
     fn read(request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno>;
     fn write(request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno>;
     fn copy_range(
-        request: &Request, from: (&Open<'_>, u64), to: (&Open<'_>, u64), len: u64
+        request: &Request, from: (&Open<'_>, u64), to: (&Open<'_>, u64), len: u64, how: Copying
     ) -> Result<Written, Errno>;
     fn set_len(request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno>;
     fn allocate(

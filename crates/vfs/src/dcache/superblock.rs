@@ -68,6 +68,8 @@ pub(crate) struct SuperBlock {
     pub(crate) reports_opens: bool,
     /// Whether [`FileSystem::flush`] is called.
     pub(crate) reports_closes: bool,
+    /// See [`FsTraits::reflinks`].
+    pub(crate) reflinks: u32,
     /// Whether [`FileSystem::permission`] is called.
     pub(crate) own_permissions: bool,
     /// Whether the file system itself keeps modes and ACLs: see [`FsTraits::keeps_modes`].
@@ -174,8 +176,7 @@ impl SuperBlock {
             dentry.set_entry(&tree.domain, dentry, Named::new(b"", 0));
             // The root has no name that expires, but attributes that do: walks must look at them.
             dentry.cookie.store(u64::MAX, Relaxed);
-            let valid = if new.valid == Valid::UntilInvalidated { default_valid } else { new.valid };
-            inode.set_valid(valid);
+            inode.set_valid(if new.valid == Valid::UntilInvalidated { default_valid } else { new.valid });
             let has_ttl = inode.has_ttl();
             let object = Object::of(inode, new.attr.mode, dir_flags).with(ObjectFlags::HASHED);
             dentry.set_object(if has_ttl { object.with_expiry(new.attr.mode) } else { object });
@@ -192,6 +193,7 @@ impl SuperBlock {
             shares,
             reports_opens: traits.wants_opens,
             reports_closes: tree.note_calls(traits.wants_opens && traits.wants_flushes, !traits.never_waits),
+            reflinks: traits.reflinks,
             fs_keeps_modes: traits.keeps_modes,
             inode_kept,
             fs_applies_acls: traits.keeps_modes && traits.applies_acls,

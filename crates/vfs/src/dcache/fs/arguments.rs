@@ -188,6 +188,15 @@ pub enum Allocate {
     Zero,
 }
 
+/// How [`FileSystem::copy_range`](crate::FileSystem::copy_range) copies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Copying {
+    /// Both files have the same storage afterwards, until one of them changes: a reflink, `ioctl_ficlonerange(2)`. All bytes or none.
+    Share,
+    /// By any way that is better than to read and write: `copy_file_range(2)`.
+    Any,
+}
+
 /// The targets of `lseek(2)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SeekFor {

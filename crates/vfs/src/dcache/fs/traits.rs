@@ -42,6 +42,9 @@ pub struct FsTraits {
     /// ([`FileSystem::attributes`](crate::FileSystem::attributes)) before it shows them again. The file system also refuses to link a
     /// file that has lost its last name (`ENOENT`).
     pub reports_attributes: bool,
+    /// The bytes of a block, if files can share blocks ([`Copying::Share`](crate::Copying::Share)); 0 if they cannot. The VFS checks
+    /// that what is shared begins and ends at blocks. With 1, the file system checks it (`EINVAL`).
+    pub reflinks: u32,
     /// The bytes that each entry adds to the `st_size` of its directory.
     pub entry_size: u64,
     /// Its methods wait for nothing but memory, and locks that no thread holds for long: for no device, no other process, no
@@ -95,6 +98,7 @@ impl Default for FsTraits {
             acls: false,
             applies_acls: false,
             reports_attributes: false,
+            reflinks: 0,
             entry_size: 0,
             never_waits: false,
             changes_in_parallel: false,
@@ -118,6 +122,7 @@ impl core::fmt::Debug for FsTraits {
             .field("acls", &self.acls)
             .field("applies_acls", &self.applies_acls)
             .field("reports_attributes", &self.reports_attributes)
+            .field("reflinks", &self.reflinks)
             .field("entry_size", &self.entry_size)
             .field("never_waits", &self.never_waits)
             .field("changes_in_parallel", &self.changes_in_parallel)
