@@ -155,3 +155,16 @@ fn a_name_that_another_thread_removes_stays_removed() {
         assert_eq!(look(&vfs.context(), "/a/b"), Err(Errno::ENOENT), "{round}");
     }
 }
+
+#[test]
+fn a_file_that_was_answered_ahead_ends_when_it_is_removed() {
+    let store = Store::with_options(AHEAD, &["a/", "a/f"]);
+    let (fs, counts) = testkit::Counting::of(Box::new(store.clone()));
+    let vfs = Vfs::new(fs);
+    let context = vfs.context();
+    assert_eq!(look(&context, "/a/f"), Ok(store.node("a/f")));
+    assert_eq!(store.lookups(), 1);
+    context.unlink(Base::CWD, b"/a/f").unwrap();
+    vfs.barrier();
+    assert_eq!(counts.evictions(), 1);
+}

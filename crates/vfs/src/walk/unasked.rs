@@ -151,7 +151,8 @@ fn learn_in(
     };
     let entry = sb.cached(dir, named);
     lookup::expire_if_invalidated(sb, invalidations, entry);
-    Some((sb.pin(entry?)?, its_begin?))
+    let its_begin = its_begin?;
+    Some((sb.pin(entry?)?, its_begin))
 }
 
 /// Begins the time of validity of an expired entry again, if it is as the answer.
