@@ -236,6 +236,20 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
         found
     }
 
+    /// One request, whatever the number of names.
+    fn lookup_many(
+        &self,
+        request: &Request,
+        wanted: &[(&Inode, &[u8])],
+        found: &mut dyn FnMut(usize, Result<NewInode, Errno>),
+    ) {
+        self.counts.lookups.fetch_add(1, Relaxed);
+        self.inner.lookup_many(request, wanted, &mut |at, answer| {
+            self.counts.nodes().offered.extend(answer.as_ref().ok().map(|new| new.node));
+            found(at, answer);
+        });
+    }
+
     fn revalidate(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno> {
         self.counts.revalidations.fetch_add(1, Relaxed);
         self.count_lookup(|inner| inner.revalidate(request, dir, name, inode))

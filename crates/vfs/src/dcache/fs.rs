@@ -79,6 +79,20 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::ENOSYS)
     }
 
+    /// Looks up several names, each in its directory, by one call if the file system can. Calls `found` with the place of a name in
+    /// `wanted` and with the answer of [`FileSystem::lookup`]; a name without an answer is looked up. The VFS calls it for names that the
+    /// cache does not have, of paths that came together: [`Context::attr_many`](crate::Context::attr_many).
+    fn lookup_many(
+        &self,
+        request: &Request,
+        wanted: &[(&Inode, &[u8])],
+        found: &mut dyn FnMut(usize, Result<NewInode, Errno>),
+    ) {
+        for (place, (dir, name)) in wanted.iter().enumerate() {
+            found(place, self.lookup(request, dir, name, &mut NextNames::none()));
+        }
+    }
+
     /// Revalidates `name` in `dir` after its time of validity: returns the current state of `inode`, if the
     /// name still leads to it. With `ENOENT` or another node the VFS looks the name up again. The default
     /// calls [`FileSystem::lookup`].

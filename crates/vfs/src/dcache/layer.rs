@@ -90,6 +90,9 @@ forward! {
     fn root() -> NewInode;
     fn mounted(invalidator: Invalidator);
     fn lookup(request: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno>;
+    fn lookup_many(
+        request: &Request, wanted: &[(&Inode, &[u8])], found: &mut dyn FnMut(usize, Result<NewInode, Errno>)
+    );
     fn revalidate(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno>;
     fn id(inode: &Inode) -> Option<FileId>;
     fn by_id(request: &Request, id: &FileId) -> Result<NewInode, Errno>;

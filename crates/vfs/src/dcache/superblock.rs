@@ -270,6 +270,11 @@ impl SuperBlock {
         inode.set_valid(valid);
     }
 
+    /// Whether an answer that is put into the cache may be used afterwards.
+    pub(crate) fn keeps_answers(&self) -> bool {
+        self.is_limited && self.ttl_ns.load(Relaxed) != 0
+    }
+
     /// Sets that the attributes of `inode` are fresh, after an answer without a time.
     pub(crate) fn renew_valid(&self, inode: &Inode) {
         inode.set_valid(self.valid_of(inode));

@@ -15,6 +15,8 @@
 //! # Where it comes from
 //! Onur Kocberber et al., "Asynchronous Memory Access Chaining" (VLDB 2015), for hash chains; here for a chain of lookups.
 
+mod missing;
+
 use crate::base::errno::Errno;
 use crate::base::name::{Components, PATH_MAX, ShortName};
 use crate::base::packed_attr::PackedAttr;
@@ -83,7 +85,8 @@ struct Work<'g, 'p> {
 impl Context {
     /// Attributes of the target of each of `paths`, by the rules of [`Context::attr`]. Calls `emit` for each
     /// path with its number, the attributes and `st_dev`, in no particular order. Faster than single calls if
-    /// the paths are not in the processor's caches, and if neighbours in `paths` lie in one directory.
+    /// the paths are not in the processor's caches, and if neighbours in `paths` lie in one directory. A file system is asked for the
+    /// names that the cache does not have together, for up to 512 paths at once ([`FileSystem::lookup_many`](crate::FileSystem::lookup_many)).
     pub fn attr_many(
         &self,
         base: Base<'_>,
@@ -101,6 +104,9 @@ impl Context {
                 (0..chunk.len()).collect()
             };
             all.drain(..).for_each(|(at, found)| emit(first + at, Ok(found)));
+            if unresolved.len() > 1 && base.resolve.is_plain() {
+                self.request_missing(base, unresolved.iter().map(|&at| chunk[at]));
+            }
             for at in unresolved {
                 emit(first + at, self.attr_as(base, chunk[at], follow, |attr, dev| (attr, dev)));
             }

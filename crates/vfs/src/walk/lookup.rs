@@ -168,6 +168,18 @@ fn look(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, is_fresh: bool) -> Resu
     })
 }
 
+/// The moment since which the cache has no entry of `name` in `dir`, which is held, and cannot tell whether it exists.
+pub(super) fn missing_since(sb: &SuperBlock, dir: &Dentry, named: Named<'_>) -> Option<Moment> {
+    let (moment, entry) = match look(sb, dir, named, false) {
+        Ok(Look::Unknown(Unknown { stale: None, moment })) => (Some(moment), None),
+        Ok(Look::Unknown(Unknown { stale, .. })) => (None, stale),
+        Ok(Look::Positive(entry)) => (None, Some(entry)),
+        Ok(Look::Absent) | Err(_) => (None, None),
+    };
+    entry.into_iter().for_each(|entry| sb.unpin(entry));
+    moment
+}
+
 pub(super) type LookupLeader<'s> = Leader<'s, LookupKey, LookupResult>;
 
 /// The answer to a lookup, and the entry if this thread added it.

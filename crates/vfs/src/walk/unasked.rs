@@ -1,4 +1,4 @@
-//! Answers of a file system about names that nobody looked up: they come with a listing.
+//! Answers of a file system about names that no walk looked up: they come with a listing, ahead of a walk, or for many paths at once.
 //!
 //! # What it is
 //! An entry of a listing that came with its inode ([`Listed::inode`](crate::Listed::inode)) enters the cache as the answer to a
@@ -153,6 +153,30 @@ fn learn_in(
     lookup::expire_if_invalidated(sb, invalidations, entry);
     let its_begin = its_begin?;
     Some((sb.pin(entry?)?, its_begin))
+}
+
+/// Puts the answer about a name of `dir` into the cache. The name was missing there `since`, before the request.
+pub(super) fn learn_missing(
+    sb: &SuperBlock,
+    dir: &Dentry,
+    since: Moment,
+    invalidations: u64,
+    name: &[u8],
+    answer: Option<&NewInode>,
+) {
+    let named = sb.named(name);
+    let Ok((mut held, names)) = lookup::lock_name(sb, dir, named.hash) else { return };
+    // As for a lookup: the directory did not change, and no other thread was faster.
+    if sb.versions.of(dir) != since.version() || sb.cached(dir, named).is_some() {
+        return;
+    }
+    let at = NameAt { dir, names: names.as_ref(), named };
+    match answer {
+        // Without room the walk returns the error.
+        Some(new) => drop(learn(sb, held.may_evict(), at, new)),
+        None => lookup::insert_absent(sb, held.may_evict(), at),
+    }
+    lookup::expire_if_invalidated(sb, invalidations, sb.cached(dir, named));
 }
 
 /// Begins the time of validity of an expired entry again, if it is as the answer.
