@@ -133,8 +133,9 @@ pub use tree::{Builder, Vfs};
 pub use view::{DirBuilder, View, WalkFailure};
 pub use watch::{Event, EventKind, Scope, Watch};
 
-/// The examples of both README files are tests too.
+/// The examples of both README files, and of the page about file systems, are tests too.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/filesystem.md")]
 #[doc = include_str!("../README.md")]
 struct Readme;
