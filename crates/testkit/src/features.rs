@@ -22,10 +22,12 @@ pub struct Features {
     pub unnamed: bool,
     /// An open file without a name can be read and written; else `ESTALE`.
     pub open_unlinked: bool,
-    /// Modes, owners and times are stored; else `EPERM`.
+    /// Modes, owners and times are stored; else `EPERM`, and a new file may get another mode than was requested.
     pub keeps_attributes: bool,
     /// ACLs are stored and obeyed; else they are not tested.
     pub acls: bool,
+    /// The links of a directory count its subdirectories; else a directory has 1.
+    pub counts_subdirectories: bool,
     /// `fallocate(2)`; else `EOPNOTSUPP`.
     pub allocate: bool,
     /// Holes are found by `lseek(2)`; else everything counts as data.
@@ -57,6 +59,7 @@ impl Features {
             open_unlinked: true,
             keeps_attributes: true,
             acls: true,
+            counts_subdirectories: true,
             allocate: true,
             holes: true,
             reflinks: true,

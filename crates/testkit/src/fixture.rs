@@ -98,6 +98,11 @@ impl Fixture {
         self.features
     }
 
+    /// The links that directories have, where each counts its subdirectories as `counted`.
+    pub(crate) fn links<const N: usize>(&self, counted: [u32; N]) -> [Result<u32, Errno>; N] {
+        counted.map(|links| Ok(if self.features.counts_subdirectories { links } else { 1 }))
+    }
+
     /// Changes the storage from outside, if the subject can do that.
     #[must_use]
     pub fn outside(&self) -> Option<&dyn Outside> {

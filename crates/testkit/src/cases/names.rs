@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, MAKE};
 use crate::outcome::{OrFail, Outcome, same};
-use vfs::{Base, Errno, OpenFlags, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG};
+use vfs::{Base, Errno, OpenFlags, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG};
 
 pub(crate) fn a_name_that_was_made_is_found_and_others_are_not(c: &Fixture) -> Outcome {
     same("a missing file", c.attr("/a").err(), Some(Errno::ENOENT))?;
@@ -73,10 +73,11 @@ pub(crate) fn each_type_of_file_is_made_or_refused(c: &Fixture) -> Outcome {
     same("mknod of a FIFO", fifo, refused(features.special_files))?;
     same("symlink", c.symlink("to", "/symlink"), refused(features.symlinks))?;
     c.twice(|| {
-        let mode = |path: &str| c.attr(path).map(|attr| attr.mode);
-        same("mode of /dir", mode("/dir"), Ok(S_IFDIR | 0o755))?;
-        same("mode of /regular", mode("/regular"), Ok(S_IFREG | 0o640))?;
-        let or_none = |has: bool, mode| if has { Ok(mode) } else { Err(Errno::ENOENT) };
+        let kept = if features.keeps_attributes { !0 } else { S_IFMT };
+        let mode = |path: &str| c.attr(path).map(|attr| attr.mode & kept);
+        same("mode of /dir", mode("/dir"), Ok((S_IFDIR | 0o755) & kept))?;
+        same("mode of /regular", mode("/regular"), Ok((S_IFREG | 0o640) & kept))?;
+        let or_none = |has: bool, mode: u32| if has { Ok(mode & kept) } else { Err(Errno::ENOENT) };
         same("mode of /fifo", mode("/fifo"), or_none(features.special_files, S_IFIFO | 0o600))?;
         same("mode of /symlink", mode("/symlink"), or_none(features.symlinks, S_IFLNK | 0o777))?;
         same("links of /regular", c.attr("/regular").map(|attr| attr.nlink), Ok(1))

@@ -1,0 +1,95 @@
+//! The cache of contents: blocks of objects, within a budget of bytes.
+//!
+//! # What it is
+//! A block is found by its node, the version of the node's object, and its number. A new version of an object makes the blocks
+//! of the old one useless: they leave as the least used do.
+//!
+//! # How it is locked
+//! By the cache itself (`quick_cache`, in shards).
+
+use opendal::Buffer;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+/// The bytes of a block; the last one of an object is shorter.
+pub(crate) const BLOCK: u64 = 128 << 10;
+
+/// What a block costs beside its bytes.
+const OVERHEAD: u64 = 128;
+
+/// The place of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct BlockKey {
+    pub(crate) node: u64,
+    pub(crate) version: u64,
+    pub(crate) number: u64,
+}
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<BlockKey, Buffer> for ByBytes {
+    fn weight(&self, _: &BlockKey, block: &Buffer) -> u64 {
+        block.len() as u64 + OVERHEAD
+    }
+}
+
+/// See the [module documentation](self).
+pub(crate) struct Blocks(Cache<BlockKey, Buffer, ByBytes>);
+
+impl Blocks {
+    /// An empty cache with a budget of so many bytes.
+    pub(crate) fn new(budget_bytes: u64) -> Self {
+        let estimated = usize::try_from(budget_bytes / BLOCK).unwrap_or(usize::MAX).max(16);
+        Self(Cache::with_weighter(estimated, budget_bytes, ByBytes))
+    }
+
+    pub(crate) fn get(&self, key: &BlockKey) -> Option<Buffer> {
+        self.0.get(key)
+    }
+
+    /// Keeps the bytes of an object of `size` bytes from `start` on, the beginning of a block.
+    pub(crate) fn keep(&self, node: u64, version: u64, start: u64, bytes: &Buffer, size: u64) {
+        let mut at = 0;
+        while at < bytes.len() {
+            let end = (at + BLOCK as usize).min(bytes.len());
+            let is_whole = end - at == BLOCK as usize || start + end as u64 == size;
+            if is_whole {
+                let key = BlockKey { node, version, number: (start + at as u64) / BLOCK };
+                // A copy: a slice would keep the whole answer in memory.
+                self.0.insert(key, Buffer::from(bytes.slice(at..end).to_vec()));
+            }
+            at = end;
+        }
+    }
+
+    /// The bytes in it, with what they cost.
+    pub(crate) fn weight(&self) -> u64 {
+        self.0.weight()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_keep_to_the_budget() {
+        let blocks = Blocks::new(4 << 20);
+        let bytes = Buffer::from(vec![7u8; 3 * BLOCK as usize + 5]);
+        for node in 0..100 {
+            blocks.keep(node, 1, 0, &bytes, bytes.len() as u64);
+            assert!(blocks.weight() <= 4 << 20, "{}", blocks.weight());
+        }
+        let last = blocks.get(&BlockKey { node: 99, version: 1, number: 3 });
+        assert_eq!(last.map(|block| block.len()), Some(5));
+        assert!(blocks.get(&BlockKey { node: 99, version: 2, number: 3 }).is_none());
+    }
+
+    #[test]
+    fn a_part_of_a_block_is_not_kept_as_the_block() {
+        let blocks = Blocks::new(4 << 20);
+        blocks.keep(1, 1, 0, &Buffer::from(vec![7u8; 10]), 1000);
+        assert!(blocks.get(&BlockKey { node: 1, version: 1, number: 0 }).is_none());
+    }
+}

@@ -1,0 +1,126 @@
+//! A bucket of S3, or of a server that speaks its protocol, by its URL.
+//!
+//! Credentials come from where AWS's own tools take them: the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+//! `AWS_SESSION_TOKEN`, `AWS_PROFILE`), the files in `~/.aws`, the role of a container or of a machine.
+
+use core::fmt;
+use core::time::Duration;
+use opendal::services::S3;
+use opendal::{HttpTransporter, Operator};
+use opendal_http_transport_reqwest::ReqwestTransport;
+
+/// The beginning of its URL.
+const SCHEME: &str = "s3://";
+
+/// The region that is signed for where none is given, as in AWS's tools.
+const REGION: &str = "us-east-1";
+
+/// Where the objects of a tree are.
+///
+/// ```
+/// use lightfoot_objectfs::Bucket;
+///
+/// let bucket = Bucket::parse("s3://photos/2024")?;
+/// assert_eq!((&*bucket.name, &*bucket.prefix), ("photos", "2024"));
+/// # Ok::<(), lightfoot_objectfs::BucketError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Bucket {
+    /// Its name.
+    pub name: String,
+    /// The beginning of the keys of all objects in the tree, without slashes at its ends; may be empty.
+    pub prefix: String,
+    /// The URL of the server. `None`: `AWS_ENDPOINT_URL`, else AWS.
+    pub endpoint: Option<String>,
+    /// `None`: `AWS_REGION`, else `us-east-1`.
+    pub region: Option<String>,
+}
+
+/// Why there is no such bucket.
+#[derive(Debug)]
+pub enum BucketError {
+    /// Not `s3://BUCKET` or `s3://BUCKET/PREFIX`.
+    Url,
+    /// The server's name, the region or the credentials cannot be used.
+    Config(opendal::Error),
+    /// HTTP cannot be used.
+    Http(reqwest::Error),
+}
+
+impl fmt::Display for BucketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url => f.write_str("not the URL of a bucket (use s3://BUCKET or s3://BUCKET/PREFIX)"),
+            Self::Config(error) => write!(f, "{error}"),
+            Self::Http(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl core::error::Error for BucketError {}
+
+impl Bucket {
+    /// The bucket and prefix of a URL.
+    ///
+    /// # Errors
+    /// [`BucketError::Url`].
+    pub fn parse(url: &str) -> Result<Self, BucketError> {
+        let rest = url.strip_prefix(SCHEME).ok_or(BucketError::Url)?;
+        let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let prefix = prefix.trim_matches('/');
+        let is_prefix = prefix.is_empty() || prefix.split('/').all(crate::lookup::is_name) && prefix.trim() == prefix;
+        if name.is_empty() || !name.bytes().all(is_name) || !is_prefix {
+            return Err(BucketError::Url);
+        }
+        Ok(Self { name: name.into(), prefix: prefix.into(), endpoint: None, region: None })
+    }
+
+    /// An operator over it. Makes no request.
+    ///
+    /// # Errors
+    /// If the endpoint is not a URL.
+    pub fn operator(&self) -> Result<Operator, BucketError> {
+        // Another provider of the process's is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let given = |option: &Option<String>, name: &str| {
+            option.clone().or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
+        };
+        let region = given(&self.region, "AWS_REGION").unwrap_or_else(|| REGION.into());
+        let mut service = S3::default().bucket(&self.name).root(&format!("/{}", self.prefix)).region(&region);
+        if let Some(endpoint) = given(&self.endpoint, "AWS_ENDPOINT_URL") {
+            service = service.endpoint(&endpoint);
+        }
+        let operator = Operator::new(service).map_err(BucketError::Config)?;
+        let client =
+            reqwest::Client::builder().connect_timeout(Duration::from_secs(10)).build().map_err(BucketError::Http)?;
+        let transport = HttpTransporter::new(ReqwestTransport::new(client));
+        let context = operator.base_context().with_http_transport(transport);
+        Ok(operator.with_context(context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_a_bucket_and_perhaps_a_prefix() {
+        let cases = [
+            ("s3://b", Some(("b", ""))),
+            ("s3://b/", Some(("b", ""))),
+            ("s3://my.bucket-1/a/b/", Some(("my.bucket-1", "a/b"))),
+            ("s3://", None),
+            ("s3:///a", None),
+            ("s3://b/a//b", None),
+            ("s3://b/../c", None),
+            ("s3://b/ a", None),
+            ("s3://b?x", None),
+            ("http://b", None),
+        ];
+        for (url, expected) in cases {
+            let parsed = Bucket::parse(url).ok().map(|bucket| (bucket.name, bucket.prefix));
+            assert_eq!(parsed, expected.map(|(name, prefix)| (name.into(), prefix.into())), "{url}");
+        }
+    }
+}

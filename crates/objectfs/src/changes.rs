@@ -1,0 +1,219 @@
+//! Changes of names: creation, removal, renames.
+//!
+//! # What it is
+//! A directory that loses a name gets a marker first, so that it stays when it becomes empty. A file that is open when it loses
+//! its name is loaded into its buffer first.
+
+use crate::buffer::Buffer;
+use crate::lookup::{is_key, text};
+use crate::node::{Facts, Node};
+use crate::nodes::ROOT;
+use crate::object_fs::ObjectFs;
+use crate::store::Deadline;
+use parking_lot::MutexGuard;
+use std::time::Instant;
+use vfs::{Attr, Errno, Rename, RenameFlags, S_IFDIR, S_IFREG};
+
+impl ObjectFs {
+    pub(crate) fn make(&self, until: Deadline, dir: u64, name: &[u8], attr: &mut Attr) -> Result<u64, Errno> {
+        let is_dir = match attr.kind() {
+            S_IFDIR => true,
+            S_IFREG => false,
+            _ => return Err(Errno::EPERM),
+        };
+        let name = text(name).ok_or(Errno::EINVAL)?;
+        let _stays = self.stay(until)?;
+        let key = self.new_key(dir, name)?;
+        let meta = if is_dir {
+            self.store.mark(until, &format!("{key}/"))?;
+            None
+        } else {
+            Some(self.store.create(until, &key)?)
+        };
+        let mut nodes = self.nodes.lock();
+        let node = nodes.known(dir, name, is_dir, false);
+        if let Some(parent) = nodes.get(dir) {
+            parent.facts().changed = Some(Instant::now());
+        }
+        let mut facts = node.facts();
+        match meta {
+            Some(meta) => facts.changed_to(meta),
+            // Empty: its name did not exist.
+            None => *facts = Facts { complete: Some(Instant::now()), has_marker: true, ..Facts::default() },
+        }
+        facts.fetched = Some(Instant::now());
+        let (made, now) = (self.attr(&node, &facts), attr.mtime);
+        *attr = Attr { atime: now, mtime: now, ctime: now, ..made };
+        Ok(node.id)
+    }
+
+    /// The key of a name to be, without a slash at its end.
+    fn new_key(&self, dir: u64, name: &str) -> Result<String, Errno> {
+        let key = self.key_of(dir)? + name;
+        if is_key(&key) { Ok(key) } else { Err(Errno::EINVAL) }
+    }
+
+    pub(crate) fn remove(&self, until: Deadline, dir: u64, name: &[u8], node: &Node) -> Result<(), Errno> {
+        let name = text(name).ok_or(Errno::ENOENT)?;
+        let _stays = self.stay(until)?;
+        let key = self.key_of(node.id)?;
+        if node.is_dir && self.store.has_names(until, &key, true)? {
+            return Err(Errno::ENOTEMPTY);
+        }
+        self.keep_dir(until, dir)?;
+        let mut content = node.content(until)?;
+        self.keep_contents(until, node, &mut content)?;
+        self.store.delete(until, &key)?;
+        node.facts().is_nameless = true;
+        self.nodes.lock().remove(dir, name);
+        self.has_changed(dir);
+        Ok(())
+    }
+
+    /// Notes a change of the names in `dir` by this mount.
+    fn has_changed(&self, dir: u64) {
+        if let Some(dir) = self.nodes.lock().get(dir) {
+            dir.facts().changed = Some(Instant::now());
+        }
+    }
+
+    /// Gives the directory a marker, as it is about to lose a name.
+    fn keep_dir(&self, until: Deadline, dir: u64) -> Result<(), Errno> {
+        let Some(node) = self.nodes.lock().get(dir).cloned().filter(|_| dir != ROOT) else { return Ok(()) };
+        if !node.facts().has_marker {
+            self.store.mark(until, &self.key_of(dir)?)?;
+            node.facts().has_marker = true;
+        }
+        Ok(())
+    }
+
+    /// Loads a file that is about to lose its name, if it is open.
+    fn keep_contents(&self, until: Deadline, node: &Node, content: &mut Option<Buffer>) -> Result<(), Errno> {
+        if !node.is_dir && node.facts().opens > 0 {
+            self.load(until, node, content)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn move_name(&self, until: Deadline, rename: &Rename<'_>) -> Result<(), Errno> {
+        if rename.flags.contains(RenameFlags::EXCHANGE) {
+            return Err(Errno::EINVAL);
+        }
+        let old = (rename.old_dir.node(), text(rename.old_name).ok_or(Errno::ENOENT)?);
+        let new = (rename.new_dir.node(), text(rename.new_name).ok_or(Errno::EINVAL)?);
+        let node = self.node(rename.inode)?;
+        let target = rename.target.map(|target| self.node(target)).transpose()?;
+        let moved = if node.is_dir {
+            self.move_dir(until, &node, target.as_deref(), old, new)
+        } else {
+            self.move_file(until, &node, target.as_deref(), old, new)
+        };
+        rename.inode.mark_stale();
+        moved
+    }
+
+    fn move_file(
+        &self,
+        until: Deadline,
+        node: &Node,
+        target: Option<&Node>,
+        old: (u64, &str),
+        new: (u64, &str),
+    ) -> Result<(), Errno> {
+        let _stays = self.stay(until)?;
+        let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1)?);
+        self.keep_dir(until, old.0)?;
+        let (mut content, mut replaced) = contents_of(until, node, target)?;
+        if let (Some(target), Some(replaced)) = (target, &mut replaced) {
+            self.keep_contents(until, target, replaced)?;
+        }
+        let is_dirty = content.as_ref().is_some_and(|buffer| buffer.is_dirty);
+        let copied = if is_dirty { Err(Errno::EOPNOTSUPP) } else { self.store.copy(until, &from, &to) };
+        match copied {
+            Err(Errno::EOPNOTSUPP) => self.write_as(until, node, &mut content, &to)?,
+            Err(errno) => return Err(errno),
+            // The copy has its own time, perhaps its own tag.
+            Ok(()) => node.facts().fetched = None,
+        }
+        // From here on the new name is there, even if the old one cannot be removed.
+        if let Some(target) = target {
+            target.facts().is_nameless = true;
+        }
+        let removed = self.store.delete(until, &from);
+        self.note_move(old, new);
+        removed
+    }
+
+    /// Writes the contents of a file as another object.
+    fn write_as(&self, until: Deadline, node: &Node, content: &mut Option<Buffer>, to: &str) -> Result<(), Errno> {
+        let was_loaded = content.is_some();
+        let buffer = self.load(until, node, content)?;
+        let meta = self.store.put(until, to, buffer)?;
+        buffer.is_dirty = false;
+        let mut facts = node.facts();
+        facts.changed_to(meta);
+        if !was_loaded {
+            *content = None;
+            facts.local = None;
+        }
+        Ok(())
+    }
+
+    fn move_dir(
+        &self,
+        until: Deadline,
+        node: &Node,
+        target: Option<&Node>,
+        old: (u64, &str),
+        new: (u64, &str),
+    ) -> Result<(), Errno> {
+        if !self.options.copies_directories {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let _alone = match until.left() {
+            None => self.moves.write(),
+            Some(left) => self.moves.try_write_for(left).ok_or(Errno::ETIMEDOUT)?,
+        };
+        let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1)? + "/");
+        if target.is_some() && self.store.has_names(until, &to, true)? {
+            return Err(Errno::ENOTEMPTY);
+        }
+        self.keep_dir(until, old.0)?;
+        self.store.mark(until, &to)?;
+        self.store.move_prefix(until, &from, &to)?;
+        if let Some(target) = target {
+            target.facts().is_nameless = true;
+        }
+        node.facts().has_marker = true;
+        self.note_move(old, new);
+        Ok(())
+    }
+
+    /// Notes that a name is another one now.
+    fn note_move(&self, old: (u64, &str), new: (u64, &str)) {
+        self.nodes.lock().rename(old, new);
+        self.has_changed(old.0);
+        self.has_changed(new.0);
+    }
+}
+
+type Content<'n> = MutexGuard<'n, Option<Buffer>>;
+
+/// The write buffers of a file that moves and of the one that it replaces, locked in the order of their nodes.
+fn contents_of<'n>(
+    until: Deadline,
+    node: &'n Node,
+    target: Option<&'n Node>,
+) -> Result<(Content<'n>, Option<Content<'n>>), Errno> {
+    match target {
+        None => Ok((node.content(until)?, None)),
+        Some(target) if node.id < target.id => {
+            let content = node.content(until)?;
+            Ok((content, Some(target.content(until)?)))
+        }
+        Some(target) => {
+            let replaced = target.content(until)?;
+            Ok((node.content(until)?, Some(replaced)))
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Contents of files: opens, reads, the write buffer, and the moment at which it is written to the store.
+//!
+//! # What it is
+//! The first change of a file loads its object into a buffer, which all opens of the file then share. `close(2)`, `fsync(2)` and, of
+//! a file that nobody has open for writing, `truncate(2)` write the buffer as a whole. It goes with the last open that writes.
+
+use crate::buffer::Buffer;
+use crate::listing::DirList;
+use crate::node::{Local, Meta, Node, is_fresh};
+use crate::object_fs::ObjectFs;
+use crate::reader::Reader;
+use crate::store::{Deadline, Found};
+use std::sync::Arc;
+use std::time::Instant;
+use vfs::{Attr, Errno, Inode, Open, OpenFlags, OpenState, Opened, Position, Request, SetAttr, SetTime, Written};
+
+/// Reads of an object that others replace meanwhile.
+const TRIES: u32 = 4;
+
+impl ObjectFs {
+    pub(crate) fn begin_open(&self, node: &Node, flags: OpenFlags) -> Result<Opened, Errno> {
+        if node.is_dir {
+            return Ok(Opened { state: OpenState::Shared(Arc::new(DirList::default())), ..Opened::default() });
+        }
+        let mut facts = node.facts();
+        facts.opens += 1;
+        facts.writers += u32::from(flags.can_write());
+        let keeps_pages = facts.opened == facts.version;
+        facts.opened = facts.version;
+        Ok(Opened { state: OpenState::Shared(Arc::new(Reader::default())), keeps_pages, ..Opened::default() })
+    }
+
+    pub(crate) fn end_open(&self, file: &Open<'_>) {
+        let Ok(node) = self.node(file.inode) else { return };
+        if node.is_dir {
+            return;
+        }
+        let is_unused = {
+            let mut facts = node.facts();
+            facts.opens -= 1;
+            facts.writers -= u32::from(file.flags.can_write());
+            let is_kept = if facts.is_nameless { facts.opens > 0 } else { facts.writers > 0 };
+            facts.local.is_some() && !is_kept
+        };
+        if is_unused && let Err(errno) = self.drop_buffer(&node) {
+            let key = self.key_of(node.id).unwrap_or_default();
+            tracing::error!(key, %errno, "a file that was closed cannot be written: its last changes are lost");
+        }
+        if is_unused {
+            file.inode.mark_stale();
+        }
+    }
+
+    /// Writes the buffer, if that has not happened, and drops it, unless the file is in use again.
+    #[cold]
+    fn drop_buffer(&self, node: &Node) -> Result<(), Errno> {
+        let _stays = self.moves.read();
+        let mut content = node.content(Deadline::NONE)?;
+        let saved = self.upload(Deadline::NONE, node, &mut content);
+        let mut facts = node.facts();
+        let is_kept = if facts.is_nameless { facts.opens > 0 } else { facts.writers > 0 };
+        if !is_kept {
+            *content = None;
+            facts.local = None;
+        }
+        saved
+    }
+
+    /// Writes the buffer to the store, if it has changes.
+    pub(crate) fn save(&self, until: Deadline, inode: &Inode) -> Result<(), Errno> {
+        let node = self.node(inode)?;
+        if node.is_dir || node.facts().local.is_none() {
+            return Ok(());
+        }
+        let _stays = self.stay(until)?;
+        let mut content = node.content(until)?;
+        self.upload(until, &node, &mut content)?;
+        inode.mark_stale();
+        Ok(())
+    }
+
+    /// Holds off renames of directories.
+    pub(crate) fn stay(&self, until: Deadline) -> Result<parking_lot::RwLockReadGuard<'_, ()>, Errno> {
+        match until.left() {
+            None => Ok(self.moves.read()),
+            Some(left) => self.moves.try_read_for(left).ok_or(Errno::ETIMEDOUT),
+        }
+    }
+
+    fn upload(&self, until: Deadline, node: &Node, content: &mut Option<Buffer>) -> Result<(), Errno> {
+        let Some(buffer) = content.as_mut().filter(|buffer| buffer.is_dirty) else { return Ok(()) };
+        if node.facts().is_nameless {
+            return Ok(());
+        }
+        let meta = self.store.put(until, &self.key_of(node.id)?, buffer)?;
+        buffer.is_dirty = false;
+        node.facts().changed_to(meta);
+        Ok(())
+    }
+
+    /// Loads the object into the buffer, if there is none.
+    pub(crate) fn load<'c>(
+        &self,
+        until: Deadline,
+        node: &Node,
+        content: &'c mut Option<Buffer>,
+    ) -> Result<&'c mut Buffer, Errno> {
+        if content.is_none() {
+            for _ in 0..TRIES {
+                let meta = self.known_meta(until, node)?;
+                if let Some(buffer) = self.store.load(until, &self.key_of(node.id)?, &meta).map_err(gone)? {
+                    node.facts().local = Some(Local { size: meta.size, mtime: meta.mtime });
+                    *content = Some(buffer);
+                    break;
+                }
+                node.facts().fetched = None;
+                self.fetch(until, node)?;
+            }
+        }
+        content.as_mut().ok_or(Errno::EAGAIN)
+    }
+
+    /// The attributes that the store reported last, or reports now.
+    fn known_meta(&self, until: Deadline, node: &Node) -> Result<Meta, Errno> {
+        let known = node.facts().meta.clone();
+        known.map_or_else(|| self.fetch(until, node), Ok)
+    }
+
+    /// Requests the attributes of a file's object.
+    fn fetch(&self, until: Deadline, node: &Node) -> Result<Meta, Errno> {
+        let key = self.key_of(node.id)?;
+        let began = Instant::now();
+        let found = self.store.stat(until, &key)?;
+        if let Some(found @ Found::File(Some(meta))) = &found {
+            node.learn(found, began);
+            return Ok(node.facts().meta.clone().unwrap_or_else(|| meta.clone()));
+        }
+        let mut facts = node.facts();
+        (facts.is_gone, facts.fetched) = (true, None);
+        Err(Errno::ESTALE)
+    }
+
+    /// The attributes of a node, requested if they are not valid.
+    pub(crate) fn current_attr(&self, until: Deadline, node: &Node) -> Result<Attr, Errno> {
+        let is_known = {
+            let facts = node.facts();
+            node.is_dir || facts.is_nameless || facts.local.is_some() || is_fresh(facts.fetched, self.ttl)
+        };
+        if !is_known {
+            self.fetch(until, node)?;
+        }
+        let facts = node.facts();
+        Ok(self.attr(node, &facts))
+    }
+
+    pub(crate) fn read_at(
+        &self,
+        until: Deadline,
+        file: &Open<'_>,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<usize, Errno> {
+        let node = self.node(file.inode)?;
+        let reader = file.state.get::<Reader>();
+        for _ in 0..TRIES {
+            if node.facts().local.is_some()
+                && let Some(buffer) = node.content(until)?.as_mut()
+            {
+                return buffer.read(offset, buf);
+            }
+            let meta = self.known_meta(until, &node)?;
+            let version = node.facts().version;
+            let key = self.key_of(node.id)?;
+            let own = Reader::default();
+            let read = reader.unwrap_or(&own).read(self, until, &node, (&key, &meta, version), offset, buf);
+            if let Some(read) = read.map_err(gone)? {
+                return Ok(read);
+            }
+            // Another program replaced the object.
+            node.facts().fetched = None;
+            file.inode.mark_stale();
+            self.fetch(until, &node)?;
+        }
+        Err(Errno::EAGAIN)
+    }
+
+    pub(crate) fn write_at(
+        &self,
+        request: &Request,
+        inode: &Inode,
+        at: Position,
+        data: &[u8],
+    ) -> Result<Written, Errno> {
+        let (node, until) = (self.node(inode)?, Deadline::of(request));
+        let mut content = node.content(until)?;
+        let buffer = self.load(until, &node, &mut content)?;
+        let offset = if let Position::End(_) = at { buffer.len() } else { at.offset() };
+        buffer.write(offset, data)?;
+        let size = buffer.len();
+        node.facts().local = Some(Local { size, mtime: request.now() });
+        let end = matches!(at, Position::End(_)).then_some(offset + data.len() as u64);
+        Ok(Written { end, ..Written::new(data.len(), size.div_ceil(512)) })
+    }
+
+    pub(crate) fn resize(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+        self.change(request, inode, len == 0, |buffer| buffer.set_len(len))?;
+        Ok(len.div_ceil(512))
+    }
+
+    /// Changes the buffer of a file, and writes it if nobody has the file open for writing. With `is_new` its old contents are
+    /// of no use.
+    fn change(
+        &self,
+        request: &Request,
+        inode: &Inode,
+        is_new: bool,
+        act: impl FnOnce(&mut Buffer) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let (node, until) = (self.node(inode)?, Deadline::of(request));
+        let _stays = self.stay(until)?;
+        let mut content = node.content(until)?;
+        if is_new && content.is_none() {
+            let mut empty = Buffer::new();
+            // A file that was just made is empty in the store, too.
+            empty.is_dirty = node.facts().meta.as_ref().is_none_or(|meta| meta.size > 0);
+            *content = Some(empty);
+        }
+        let done = self.load(until, &node, &mut content).and_then(|buffer| {
+            act(buffer)?;
+            let local = Local { size: buffer.len(), mtime: request.now() };
+            let mut facts = node.facts();
+            facts.local = Some(local);
+            Ok(facts.writers > 0 || facts.is_nameless)
+        });
+        match done {
+            Ok(true) => Ok(()),
+            done => {
+                let saved = done.and_then(|_| self.upload(until, &node, &mut content));
+                let mut facts = node.facts();
+                if facts.writers == 0 && !facts.is_nameless {
+                    *content = None;
+                    facts.local = None;
+                }
+                inode.mark_stale();
+                saved
+            }
+        }
+    }
+
+    /// Modes and owners are fixed, and times are the store's. So only what changes none of them succeeds, and the present time,
+    /// which writes the object once more.
+    pub(crate) fn set_attributes(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+        let attr = inode.attr();
+        let differs = |wanted: Option<u32>, is: u32| wanted.is_some_and(|wanted| wanted != is);
+        let is_other = |wanted: Option<SetTime>, is: i64| matches!(wanted, Some(SetTime::At(at)) if at != is);
+        if differs(set.mode, attr.mode & 0o7777)
+            || differs(set.uid, attr.uid)
+            || differs(set.gid, attr.gid)
+            || is_other(set.mtime, attr.mtime)
+            || is_other(set.atime, attr.atime)
+        {
+            return Err(Errno::EPERM);
+        }
+        if set.mtime == Some(SetTime::Now) && !attr.is_dir() {
+            return self.change(request, inode, false, |buffer| {
+                buffer.is_dirty = true;
+                Ok(())
+            });
+        }
+        Ok(())
+    }
+}
+
+/// An object that an open file, or a name in the cache, leads to, is there no more.
+fn gone(errno: Errno) -> Errno {
+    if errno == Errno::ENOENT { Errno::ESTALE } else { errno }
+}

@@ -1,0 +1,61 @@
+//! An object store as a file system for `lightfoot-vfs`: a read-write tree over any operator of OpenDAL.
+//!
+//! # What it is
+//! [`ObjectFs`] shows objects as files and common prefixes as directories: the object `a/b` is the file `b` in the directory `a`.
+//! A directory that was made here has an object too, its marker `a/`. A listing brings the attributes of all names in it. A path
+//! whose directories are not in the cache is looked up as a whole. Reads are ranged and run ahead; a file is written as a whole
+//! when it is closed or synced. `docs/objects.md` is its manual.
+//!
+//! ```
+//! use lightfoot_objectfs::{ObjectFs, ObjectOptions};
+//! use opendal::{Operator, services::Memory};
+//!
+//! let fs = ObjectFs::new(Operator::new(Memory::default())?, ObjectOptions::default())?;
+//! let tree = vfs::Vfs::new(fs).context();
+//! tree.mkdir(vfs::Base::CWD, b"/logs", 0o755)?;
+//! assert!(tree.attr(vfs::Base::CWD, b"/logs", true)?.is_dir());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it is not
+//! A place for links, modes, owners, or times that a program sets: `EPERM`. Nor one for two writers of one file: the last
+//! one that closes it wins.
+//!
+//! # How it is locked
+//! The table of nodes has a mutex, held for no request to the store. A file has two: `facts` (its attributes), held for no request
+//! either, and `content` (its write buffer), held while the object is loaded, written, copied or removed. Two contents are locked
+//! in the order of their nodes. `moves` is held shared by writers of objects and exclusively by the rename of a directory, before any
+//! content. Order: `moves`, `content`, table, `facts`. Each request to the store ends at the deadline of its caller, and so does
+//! waiting for a content.
+//!
+//! # Where it comes from
+//! The rules of s3fs and mountpoint-s3 for prefixes and markers; own code.
+//!
+//! # Limitations
+//! If a bucket has an object `a` and objects below `a/`, the tree shows one of the two. Names must be UTF-8, and a path must not
+//! begin or end with white space (OpenDAL removes it). A listing of a directory is in memory as a whole.
+
+#![forbid(unsafe_code)]
+
+mod blocks;
+#[cfg(feature = "s3")]
+mod bucket;
+mod buffer;
+mod changes;
+mod contents;
+mod errors;
+mod listing;
+mod lookup;
+mod node;
+mod nodes;
+mod object_fs;
+mod reader;
+mod store;
+
+#[cfg(feature = "s3")]
+pub use bucket::{Bucket, BucketError};
+pub use object_fs::{ObjectFs, ObjectOptions};
+pub use store::{Calls, Counted};
+
+/// OpenDAL, whose operators this crate takes.
+pub use opendal;

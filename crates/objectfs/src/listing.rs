@@ -1,0 +1,143 @@
+//! Listings of directories: one request for all names and their attributes.
+//!
+//! # What it is
+//! An open directory keeps what was listed, in the order of a keyed hash of the names, which is also their cookie. So a name has
+//! the same place in each listing. Where all names of a directory are known and valid, a listing makes no request.
+
+use crate::node::{Node, is_fresh};
+use crate::object_fs::ObjectFs;
+use crate::store::{Deadline, Found};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+use vfs::{DirEntry, Errno, Listed, Open, S_IFDIR, S_IFREG, Want};
+
+/// A listed name.
+#[derive(Clone)]
+pub(crate) struct ListedNode {
+    cookie: u64,
+    name: Box<str>,
+    node: Arc<Node>,
+}
+
+/// A name and its node.
+type NamedNode = (Box<str>, Arc<Node>);
+
+/// What an open directory keeps.
+#[derive(Default)]
+pub(crate) struct DirList(Mutex<Option<Arc<[ListedNode]>>>);
+
+impl ObjectFs {
+    pub(crate) fn list(
+        &self,
+        until: Deadline,
+        dir: &Open<'_>,
+        after: u64,
+        want: Want,
+        emit: &mut dyn FnMut(Listed) -> bool,
+    ) -> Result<(), Errno> {
+        let list = dir.state.get::<DirList>();
+        let kept = list.filter(|_| after > 0).and_then(|list| list.0.lock().clone());
+        let all = match kept {
+            Some(all) => all,
+            None => {
+                let all = self.all_names(until, &self.node(dir.inode)?)?;
+                if let Some(list) = list {
+                    *list.0.lock() = Some(all.clone());
+                }
+                all
+            }
+        };
+        for entry in &all[all.partition_point(|entry| entry.cookie <= after)..] {
+            if !emit(self.entry(entry, want)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The entry, with attributes if they are valid for a time.
+    fn entry(&self, entry: &ListedNode, want: Want) -> Listed {
+        let facts = entry.node.facts();
+        if want.attributes && (is_fresh(facts.fetched, self.ttl) || facts.local.is_some() && !self.ttl.is_zero()) {
+            return Listed::with_inode(entry.name.as_bytes(), entry.cookie, self.new_inode(&entry.node, &facts));
+        }
+        let kind = if entry.node.is_dir { S_IFDIR } else { S_IFREG };
+        Listed::new(DirEntry { name: entry.name.as_bytes().into(), ino: entry.node.id, kind }, entry.cookie)
+    }
+
+    /// All names in the order of their cookies.
+    fn all_names(&self, until: Deadline, dir: &Arc<Node>) -> Result<Arc<[ListedNode]>, Errno> {
+        let nodes = self.nodes.lock();
+        let listed = if is_fresh(dir.facts().complete, self.ttl) {
+            let here = nodes.children(dir.id).filter(|(_, node)| !node.facts().is_gone);
+            here.map(|(name, node)| (name.into(), node.clone())).collect()
+        } else {
+            drop(nodes);
+            self.learn_names(until, dir, usize::MAX)?
+        };
+        let entry = |(name, node): NamedNode| ListedNode { cookie: self.cookie(&name), name, node };
+        let mut all: Vec<_> = listed.into_iter().map(entry).collect();
+        all.sort_unstable_by(|a, b| (a.cookie, &a.name).cmp(&(b.cookie, &b.name)));
+        Ok(all.into())
+    }
+
+    /// Lists a directory and notes the answer.
+    pub(crate) fn learn_names(&self, until: Deadline, dir: &Arc<Node>, limit: usize) -> Result<Vec<NamedNode>, Errno> {
+        let began = Instant::now();
+        let mut names = self.store.list(until, &self.key_of(dir.id)?, limit)?;
+        // Where an object and a prefix have one name, the object remains.
+        names.names.sort_by(|a, b| (&a.name, a.found.is_dir()).cmp(&(&b.name, b.found.is_dir())));
+        names.names.dedup_by(|a, b| a.name == b.name);
+        let mut nodes = self.nodes.lock();
+        // Names that this mount changed meanwhile may be missing, or removed.
+        let is_void = dir.facts().changed.is_some_and(|changed| began <= changed);
+        let mut listed = Vec::with_capacity(names.names.len());
+        for entry in names.names {
+            let node = nodes.known(dir.id, &entry.name, entry.found.is_dir(), self.ttl.is_zero() || is_void);
+            if !is_void {
+                node.learn(&entry.found, began);
+            }
+            listed.push((entry.name, node));
+        }
+        if names.is_complete && !is_void {
+            let here: BTreeSet<u64> = listed.iter().map(|(_, node)| node.id).collect();
+            for (_, node) in nodes.children(dir.id).filter(|(_, node)| !here.contains(&node.id)) {
+                let mut facts = node.facts();
+                (facts.is_gone, facts.fetched) = (facts.local.is_none(), None);
+            }
+            let mut facts = dir.facts();
+            (facts.complete, facts.has_marker, facts.is_large) = (Some(began), names.has_marker, false);
+        }
+        Ok(listed)
+    }
+
+    /// The cookie of a name: 1 to 2^62 - 1. The hash is keyed, so that a user cannot choose two names with one hash.
+    fn cookie(&self, name: &str) -> u64 {
+        let mut hash = self.key;
+        for byte in name.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            hash ^= hash >> 29;
+        }
+        (hash ^ self.key.rotate_left(32)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 2 | 1
+    }
+}
+
+impl Found {
+    pub(crate) fn is_dir(&self) -> bool {
+        matches!(self, Self::Dir)
+    }
+}
+
+impl Node {
+    /// Notes what a request that began then found.
+    pub(crate) fn learn(&self, found: &Found, began: Instant) {
+        let mut facts = self.facts();
+        match found {
+            Found::File(Some(meta)) => facts.learn(meta, began),
+            Found::File(None) => facts.is_gone = false,
+            Found::Dir => (facts.is_gone, facts.fetched) = (false, Some(began)),
+        }
+    }
+}

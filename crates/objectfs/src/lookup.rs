@@ -1,0 +1,178 @@
+//! Lookups: of one name, of a whole path, and by a listing where many names of a directory are requested.
+//!
+//! # Limitations
+//! A name that exists neither as an object nor as a prefix costs two requests.
+
+use crate::node::{Node, is_fresh};
+use crate::nodes::Nodes;
+use crate::object_fs::ObjectFs;
+use crate::store::{Deadline, Found};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+use vfs::{Errno, NewInode, NextNames};
+
+/// Names of a directory that are requested one by one, within the time of validity, before the directory is listed.
+const ONE_BY_ONE: u32 = 4;
+
+/// The most names that are listed for a lookup.
+const LISTED: usize = 10_000;
+
+/// Whole paths whose lookup failed that are remembered.
+const FAILURES: usize = 16;
+
+/// Whole paths that were looked up lately, and that do not exist.
+#[derive(Default)]
+pub(crate) struct Failures(VecDeque<(String, Instant)>);
+
+impl Failures {
+    fn has(&self, key: &str, ttl: core::time::Duration) -> bool {
+        self.0.iter().any(|(failed, at)| failed == key && is_fresh(Some(*at), ttl))
+    }
+
+    fn add(&mut self, key: String, at: Instant) {
+        if self.0.len() == FAILURES {
+            self.0.pop_front();
+        }
+        self.0.push_back((key, at));
+    }
+}
+
+/// Whether a file can have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 255 && name != "." && name != ".." && !name.contains(['/', '\0'])
+}
+
+/// Whether the store can have this key: OpenDAL removes white space at both ends.
+pub(crate) fn is_key(key: &str) -> bool {
+    key.trim() == key
+}
+
+/// A name of a file, as text.
+pub(crate) fn text(name: &[u8]) -> Option<&str> {
+    core::str::from_utf8(name).ok().filter(|name| is_name(name))
+}
+
+impl ObjectFs {
+    pub(crate) fn look_up(
+        &self,
+        until: Deadline,
+        dir: u64,
+        name: &[u8],
+        next: &mut NextNames<'_>,
+    ) -> Result<NewInode, Errno> {
+        let name = text(name).ok_or(Errno::ENOENT)?;
+        let (parent, key) = {
+            let mut nodes = self.nodes.lock();
+            if let Some(known) = self.known_answer(&mut nodes, dir, name) {
+                return known;
+            }
+            let parent = nodes.get(dir).cloned().ok_or(Errno::ESTALE)?;
+            (parent, nodes.key(dir).ok_or(Errno::ESTALE)? + name)
+        };
+        let names: Vec<&str> = next.names().map_while(text).collect();
+        if names.is_empty() && self.is_listing_due(&parent) {
+            self.learn_names(until, &parent, LISTED)?;
+            if let Some(known) = self.known_answer(&mut self.nodes.lock(), dir, name) {
+                return known;
+            }
+            parent.facts().is_large = true;
+        }
+        let mut is_absent = false;
+        if !names.is_empty() {
+            let whole = format!("{key}/{}", names.join("/"));
+            is_absent = self.failures.lock().has(&whole, self.ttl);
+            if !is_absent {
+                let began = Instant::now();
+                if let Some(last) = self.find(until, &whole, false)? {
+                    return Ok(self.note_path(dir, name, &names, &last, began, next));
+                }
+                self.failures.lock().add(whole, began);
+                is_absent = true;
+            }
+        }
+        let began = Instant::now();
+        let Some(found) = self.find(until, &key, !names.is_empty())? else {
+            if let Some(node) = self.nodes.lock().child(dir, name) {
+                let mut facts = node.facts();
+                (facts.is_gone, facts.fetched) = (true, None);
+            }
+            return Err(Errno::ENOENT);
+        };
+        if is_absent && names.len() == 1 && matches!(found, Found::Dir) {
+            next.absent();
+        }
+        let node = self.note(dir, name, &found, began);
+        let facts = node.facts();
+        Ok(self.new_inode(&node, &facts))
+    }
+
+    /// The answer that needs no request.
+    fn known_answer(&self, nodes: &mut Nodes, dir: u64, name: &str) -> Option<Result<NewInode, Errno>> {
+        let has_all = is_fresh(nodes.get(dir)?.facts().complete, self.ttl);
+        let absent = has_all.then_some(Err(Errno::ENOENT));
+        let Some(node) = nodes.child(dir, name).cloned() else { return absent };
+        let facts = node.facts();
+        if facts.local.is_some() || is_fresh(facts.fetched, self.ttl) {
+            nodes.known(dir, name, node.is_dir, false);
+            return Some(Ok(self.new_inode(&node, &facts)));
+        }
+        if facts.is_gone { absent } else { None }
+    }
+
+    /// Whether so many names of a directory are requested that one listing is cheaper.
+    fn is_listing_due(&self, dir: &Node) -> bool {
+        let mut facts = dir.facts();
+        if self.ttl.is_zero() || facts.is_large {
+            return false;
+        }
+        let (since, count) =
+            facts.asked.filter(|(since, _)| is_fresh(Some(*since), self.ttl)).unwrap_or((Instant::now(), 0));
+        let is_due = count >= ONE_BY_ONE;
+        facts.asked = (!is_due).then_some((since, count + 1));
+        is_due
+    }
+
+    /// The object `key`, or the prefix `key/`; first what is more likely.
+    fn find(&self, until: Deadline, key: &str, is_dir_likely: bool) -> Result<Option<Found>, Errno> {
+        let dir = format!("{key}/");
+        let is_dir = || if is_key(&dir) { self.store.has_names(until, &dir, false) } else { Ok(false) };
+        if is_dir_likely && is_dir()? {
+            return Ok(Some(Found::Dir));
+        }
+        if is_key(key)
+            && let Some(found) = self.store.stat(until, key)?
+        {
+            return Ok(Some(found));
+        }
+        Ok((!is_dir_likely && is_dir()?).then_some(Found::Dir))
+    }
+
+    /// Notes a path that exists as a whole: all its names but the last are directories. Returns the answer about the first.
+    fn note_path(
+        &self,
+        dir: u64,
+        name: &str,
+        names: &[&str],
+        last: &Found,
+        began: Instant,
+        next: &mut NextNames<'_>,
+    ) -> NewInode {
+        let first = self.note(dir, name, &Found::Dir, began);
+        let mut parent = first.id;
+        for (at, name) in names.iter().enumerate() {
+            let found = if at + 1 == names.len() { last } else { &Found::Dir };
+            let node = self.note(parent, name, found, began);
+            next.found(self.new_inode(&node, &node.facts()));
+            parent = node.id;
+        }
+        self.new_inode(&first, &first.facts())
+    }
+
+    /// Notes the answer to a request that began then.
+    fn note(&self, dir: u64, name: &str, found: &Found, began: Instant) -> Arc<Node> {
+        let node = self.nodes.lock().known(dir, name, matches!(found, Found::Dir), false);
+        node.learn(found, began);
+        node
+    }
+}

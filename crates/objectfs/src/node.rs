@@ -1,0 +1,149 @@
+//! A file or directory of the tree.
+//!
+//! # What it is
+//! What the store answered last about it, for how long that holds, and of a file that is written its new contents.
+//!
+//! # How it is locked
+//! `facts` is a mutex for a few instructions, `content` one that its holder keeps during requests to the store.
+
+use crate::buffer::Buffer;
+use crate::store::Deadline;
+use core::time::Duration;
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
+use std::time::Instant;
+use vfs::Errno;
+
+/// What the store reports of an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Meta {
+    pub(crate) size: u64,
+    /// In nanoseconds since the epoch; whole seconds.
+    pub(crate) mtime: i64,
+    /// Another one for other contents: the ETag, or time and size.
+    pub(crate) tag: Arc<str>,
+    pub(crate) has_etag: bool,
+}
+
+/// The contents that a file has here and not yet in the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Local {
+    pub(crate) size: u64,
+    pub(crate) mtime: i64,
+}
+
+/// What is known of a node.
+#[derive(Default, Debug)]
+pub(crate) struct Facts {
+    pub(crate) meta: Option<Meta>,
+    /// When the request began whose answer `meta` is. `None`: request it again.
+    pub(crate) fetched: Option<Instant>,
+    /// When a change by this mount ended. Answers to earlier requests are void.
+    pub(crate) changed: Option<Instant>,
+    /// Another one for other contents.
+    pub(crate) version: u64,
+    /// The version at the last open.
+    pub(crate) opened: u64,
+    /// Set while there is a write buffer.
+    pub(crate) local: Option<Local>,
+    /// Opens of a file.
+    pub(crate) opens: u32,
+    /// Those that write.
+    pub(crate) writers: u32,
+    /// Its name was removed: its contents are in the buffer, and stay there.
+    pub(crate) is_nameless: bool,
+    /// A listing of its directory did not have it.
+    pub(crate) is_gone: bool,
+    /// Of a directory: when a listing began that had all names.
+    pub(crate) complete: Option<Instant>,
+    /// Of a directory: names that were requested one by one since then.
+    pub(crate) asked: Option<(Instant, u32)>,
+    /// Of a directory: it has too many names to list them for a lookup.
+    pub(crate) is_large: bool,
+    /// Of a directory: it has a marker.
+    pub(crate) has_marker: bool,
+}
+
+/// See the [module documentation](self).
+#[derive(Default)]
+pub(crate) struct Node {
+    pub(crate) id: u64,
+    pub(crate) is_dir: bool,
+    facts: Mutex<Facts>,
+    content: Mutex<Option<Buffer>>,
+}
+
+impl Node {
+    pub(crate) fn new(id: u64, is_dir: bool) -> Self {
+        Self { id, is_dir, ..Self::default() }
+    }
+
+    pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock()
+    }
+
+    /// The write buffer, exclusively.
+    ///
+    /// # Errors
+    /// `ETIMEDOUT` at the deadline.
+    pub(crate) fn content(&self, until: Deadline) -> Result<MutexGuard<'_, Option<Buffer>>, Errno> {
+        match until.left() {
+            None => Ok(self.content.lock()),
+            Some(left) => self.content.try_lock_for(left).ok_or(Errno::ETIMEDOUT),
+        }
+    }
+}
+
+/// Whether an answer of that time is still valid.
+pub(crate) fn is_fresh(at: Option<Instant>, ttl: Duration) -> bool {
+    left(at, ttl) > Duration::ZERO
+}
+
+/// For how long an answer of that time is still valid.
+pub(crate) fn left(at: Option<Instant>, ttl: Duration) -> Duration {
+    at.map_or(Duration::ZERO, |at| ttl.saturating_sub(at.elapsed()))
+}
+
+impl Facts {
+    /// Takes the answer to a request that began then, unless this mount changed the file meanwhile.
+    pub(crate) fn learn(&mut self, meta: &Meta, began: Instant) {
+        if self.changed.is_some_and(|changed| began <= changed) {
+            return;
+        }
+        self.is_gone = false;
+        self.fetched = Some(began);
+        if self.meta.as_ref().is_none_or(|old| old.tag != meta.tag) {
+            self.version += 1;
+        }
+        self.meta = Some(meta.clone());
+    }
+
+    /// Takes what a change by this mount made.
+    pub(crate) fn changed_to(&mut self, meta: Meta) {
+        self.version += 1;
+        self.is_gone = false;
+        (self.changed, self.fetched) = (Some(Instant::now()), None);
+        self.meta = Some(meta);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(tag: &str) -> Meta {
+        Meta { size: 1, mtime: 0, tag: tag.into(), has_etag: true }
+    }
+
+    #[test]
+    fn an_answer_from_before_a_change_is_void() {
+        let mut facts = Facts::default();
+        let early = Instant::now();
+        facts.learn(&meta("a"), early);
+        facts.changed_to(meta("b"));
+        facts.learn(&meta("a"), early);
+        assert_eq!((facts.meta.clone(), facts.fetched, facts.version), (Some(meta("b")), None, 2));
+        facts.learn(&meta("b"), Instant::now() + Duration::from_nanos(1));
+        assert_eq!((facts.fetched.is_some(), facts.version), (true, 2));
+    }
+}

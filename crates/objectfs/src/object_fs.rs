@@ -1,0 +1,262 @@
+//! The file system: its options, and the methods of the trait.
+
+use crate::blocks::Blocks;
+use crate::lookup::Failures;
+use crate::node::{Facts, Node, left};
+use crate::nodes::{Nodes, ROOT};
+use crate::store::{Calls, Deadline, Store};
+use core::fmt;
+use core::time::Duration;
+use opendal::Operator;
+use parking_lot::{Mutex, RwLock};
+use rustix::process::{getegid, geteuid};
+use std::sync::Arc;
+use vfs::{
+    Attr, Errno, FileSystem, FsTraits, Inode, Listed, NewInode, NewNode, NextNames, Open, OpenFlags, Opened, Position,
+    Rename, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Valid, Want, Written,
+};
+
+/// Bytes that a store shows as free: it has no limit, but programs look for one.
+const ROOM: u64 = 1 << 50;
+
+/// Options of an [`ObjectFs`]. Fields may be added: end with `..ObjectOptions::default()`.
+#[derive(Clone, Debug)]
+pub struct ObjectOptions {
+    /// How long an answer of the store is used, at most: after that time changes by others are visible. 0: each use requests it.
+    pub ttl: Duration,
+    /// Bytes of contents that are cached.
+    pub cache_bytes: u64,
+    /// How long one try of a request may take.
+    pub timeout: Duration,
+    /// Further tries after an error that may pass.
+    pub retries: usize,
+    /// Directories are renamed by a copy of everything below them; else that fails with `EOPNOTSUPP`.
+    pub copies_directories: bool,
+    /// User and group of all files.
+    pub owner: (u32, u32),
+}
+
+impl Default for ObjectOptions {
+    /// 5 seconds, 64 MiB, 20 seconds for each of 4 tries, the user of this process.
+    fn default() -> Self {
+        Self {
+            ttl: Duration::from_secs(5),
+            cache_bytes: 64 << 20,
+            timeout: Duration::from_secs(20),
+            retries: 3,
+            copies_directories: false,
+            owner: (geteuid().as_raw(), getegid().as_raw()),
+        }
+    }
+}
+
+/// An object store as a file system; see the [crate's documentation](crate).
+pub struct ObjectFs {
+    pub(crate) store: Store,
+    pub(crate) options: ObjectOptions,
+    /// How long an answer is used here. The VFS then has it for as long again at most.
+    pub(crate) ttl: Duration,
+    /// Held shared by those that write objects, exclusively while a directory is renamed.
+    pub(crate) moves: RwLock<()>,
+    pub(crate) nodes: Mutex<Nodes>,
+    pub(crate) blocks: Blocks,
+    pub(crate) failures: Mutex<Failures>,
+    /// The key of the hash that orders listings.
+    pub(crate) key: u64,
+    /// The time of all directories.
+    began: i64,
+}
+
+impl ObjectFs {
+    /// A file system over what `operator` shows. Its layers for timeouts and retries are added here. Starts two threads. The file
+    /// system must be used, and dropped, by threads that do not run tasks of tokio.
+    ///
+    /// # Errors
+    /// If the threads cannot be started.
+    pub fn new(operator: Operator, options: ObjectOptions) -> std::io::Result<Self> {
+        Ok(Self {
+            store: Store::new(operator, &options)?,
+            ttl: options.ttl / 2,
+            moves: RwLock::new(()),
+            nodes: Mutex::new(Nodes::new()),
+            blocks: Blocks::new(options.cache_bytes),
+            failures: Mutex::default(),
+            key: prim::seed::random_u64(),
+            began: prim::clock::now_ns(),
+            options,
+        })
+    }
+
+    /// The numbers of requests to the store; they go on counting.
+    #[must_use]
+    pub fn calls(&self) -> Calls {
+        self.store.calls.clone()
+    }
+
+    /// The node of an inode.
+    ///
+    /// # Errors
+    /// `ESTALE` if it was removed and forgotten.
+    pub(crate) fn node(&self, inode: &Inode) -> Result<Arc<Node>, Errno> {
+        self.nodes.lock().get(inode.node()).cloned().ok_or(Errno::ESTALE)
+    }
+
+    /// The key of a node.
+    ///
+    /// # Errors
+    /// `ESTALE` if it was removed.
+    pub(crate) fn key_of(&self, node: u64) -> Result<String, Errno> {
+        self.nodes.lock().key(node).ok_or(Errno::ESTALE)
+    }
+
+    /// The attributes that all directories have.
+    pub(crate) fn dir_attr(&self, node: u64) -> Attr {
+        let (uid, gid) = self.options.owner;
+        let (atime, mtime, ctime) = (self.began, self.began, self.began);
+        // One link, as in other file systems that do not count subdirectories.
+        Attr { ino: node, mode: S_IFDIR | 0o755, nlink: 1, uid, gid, atime, mtime, ctime, ..Attr::default() }
+    }
+
+    /// The attributes of a node, as far as they are known.
+    pub(crate) fn attr(&self, node: &Node, facts: &Facts) -> Attr {
+        if node.is_dir {
+            return self.dir_attr(node.id);
+        }
+        let (uid, gid) = self.options.owner;
+        let stored = facts.meta.as_ref().map(|meta| (meta.size, meta.mtime));
+        let (size, mtime) = facts.local.map(|local| (local.size, local.mtime)).or(stored).unwrap_or((0, self.began));
+        Attr {
+            ino: node.id,
+            mode: S_IFREG | 0o644,
+            nlink: u32::from(!facts.is_nameless),
+            uid,
+            gid,
+            rdev: 0,
+            size,
+            blocks: size.div_ceil(512),
+            atime: mtime,
+            mtime,
+            ctime: mtime,
+        }
+    }
+
+    /// A node as an answer about its name.
+    pub(crate) fn new_inode(&self, node: &Node, facts: &Facts) -> NewInode {
+        let left = if facts.local.is_some() { self.ttl } else { left(facts.fetched, self.ttl) };
+        let valid = Valid::For(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
+        NewInode { node: node.id, attr: self.attr(node, facts), valid, ..NewInode::default() }
+    }
+
+    fn valid(&self) -> Valid {
+        Valid::For(u64::try_from(self.ttl.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl FileSystem for ObjectFs {
+    fn root(&self) -> NewInode {
+        NewInode { node: ROOT, attr: self.dir_attr(ROOT), valid: Valid::UntilInvalidated, ..NewInode::default() }
+    }
+
+    fn traits(&self) -> FsTraits {
+        FsTraits {
+            type_name: "objects".into(),
+            valid: self.valid(),
+            wants_opens: true,
+            wants_flushes: true,
+            slow: true,
+            ..FsTraits::default()
+        }
+    }
+
+    fn lookup(&self, request: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno> {
+        self.look_up(Deadline::of(request), dir.node(), name, next)
+    }
+
+    fn read_dir(
+        &self,
+        request: &Request,
+        dir: &Open<'_>,
+        after: u64,
+        want: Want,
+        emit: &mut dyn FnMut(Listed) -> bool,
+    ) -> Result<(), Errno> {
+        self.list(Deadline::of(request), dir, after, want, emit)
+    }
+
+    fn create(&self, request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
+        let name = name.ok_or(Errno::EOPNOTSUPP)?;
+        self.make(Deadline::of(request), dir.node(), name, &mut new.attr)
+    }
+
+    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+        self.remove(Deadline::of(request), dir.node(), name, &*self.node(inode)?)
+    }
+
+    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+        self.move_name(Deadline::of(request), rename)
+    }
+
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+        self.set_attributes(request, inode, set)
+    }
+
+    fn attributes(&self, request: &Request, inode: &Inode) -> Result<Attr, Errno> {
+        self.current_attr(Deadline::of(request), &*self.node(inode)?)
+    }
+
+    fn open(&self, _: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
+        self.begin_open(&*self.node(inode)?, flags)
+    }
+
+    fn release(&self, file: Open<'_>) {
+        self.end_open(&file);
+    }
+
+    fn read(&self, request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+        self.read_at(Deadline::of(request), file, offset, buf)
+    }
+
+    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
+        self.write_at(request, file.inode, at, data)
+    }
+
+    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+        self.resize(request, inode, len)
+    }
+
+    fn sync(&self, request: &Request, file: &Open<'_>, _: bool) -> Result<(), Errno> {
+        self.save(Deadline::of(request), file.inode)
+    }
+
+    fn flush(&self, request: &Request, file: &Open<'_>) -> Result<(), Errno> {
+        self.save(Deadline::of(request), file.inode)
+    }
+
+    fn statfs(&self, _: &Request, _: &Inode) -> Result<StatFs, Errno> {
+        let blocks = ROOM / 4096;
+        Ok(StatFs {
+            kind: 0,
+            block_size: 4096,
+            blocks,
+            blocks_free: blocks,
+            blocks_available: blocks,
+            files: blocks,
+            files_free: blocks,
+            name_max: 255,
+        })
+    }
+
+    fn evict(&self, inode: &Inode) {
+        self.nodes.lock().evicted(inode.node());
+    }
+}
+
+impl fmt::Debug for ObjectFs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectFs")
+            .field("store", &self.store)
+            .field("nodes", &self.nodes.lock().len())
+            .field("cached_bytes", &self.blocks.weight())
+            .finish_non_exhaustive()
+    }
+}

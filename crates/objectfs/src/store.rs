@@ -1,0 +1,446 @@
+//! Requests to the store: each blocks its caller until the answer, an error after all retries, or the caller's deadline.
+//!
+//! # What it is
+//! OpenDAL's operator below its layers for timeouts and retries, and the threads that it runs on. Every request is counted once,
+//! whatever its retries and pages are.
+//!
+//! # How it is locked
+//! Not at all.
+
+use crate::buffer::Buffer as WriteBuffer;
+use crate::errors::errno_of;
+use crate::node::Meta;
+use crate::object_fs::ObjectOptions;
+use core::fmt;
+use core::future::Future;
+use core::ops::Range;
+use core::time::Duration;
+use futures::StreamExt;
+use opendal::layers::{RetryLayer, TimeoutLayer};
+use opendal::{Buffer, Capability, EntryMode, Error, ErrorKind, Lister, Metadata, Operator};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{JoinHandle, JoinSet};
+use vfs::{Errno, Request};
+
+/// The bytes of a part of an object that is written in parts.
+const PART: usize = 8 << 20;
+
+/// Requests at a time when a directory is copied.
+const COPIES: usize = 16;
+
+/// The kinds of requests that [`Calls`] counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Counted {
+    /// Attributes of an object.
+    Stat,
+    /// A listing, of all its pages.
+    List,
+    /// Bytes of an object.
+    Read,
+    /// A new object, of all its parts.
+    Write,
+    /// A copy inside the store.
+    Copy,
+    /// A removal.
+    Delete,
+}
+
+/// Numbers of requests to the store, without retries.
+#[derive(Clone, Debug, Default)]
+pub struct Calls(Arc<[AtomicU64; 6]>);
+
+impl Calls {
+    /// Requests of this kind so far.
+    #[must_use]
+    pub fn of(&self, kind: Counted) -> u64 {
+        self.0[kind as usize].load(Relaxed)
+    }
+
+    /// All requests so far.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.0.iter().map(|count| count.load(Relaxed)).sum()
+    }
+
+    fn count(&self, kind: Counted) {
+        self.0[kind as usize].fetch_add(1, Relaxed);
+    }
+}
+
+/// When the caller of a request gives up, in nanoseconds of `prim::clock::monotonic_ns`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<i64>);
+
+impl Deadline {
+    /// Never: the timeouts of the layers end each request.
+    pub(crate) const NONE: Self = Self(None);
+
+    pub(crate) fn of(request: &Request<'_>) -> Self {
+        Self(request.deadline)
+    }
+
+    /// The time until then.
+    pub(crate) fn left(self) -> Option<Duration> {
+        let left = |at: i64| u64::try_from(at.saturating_sub(prim::clock::monotonic_ns())).unwrap_or(0);
+        self.0.map(|at| Duration::from_nanos(left(at)))
+    }
+}
+
+/// An object, or a prefix of some.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// An object. `None`: the store listed it without attributes.
+    File(Option<Meta>),
+    Dir,
+}
+
+/// A name in a listing.
+pub(crate) struct ListedName {
+    pub(crate) name: Box<str>,
+    pub(crate) found: Found,
+}
+
+/// All names of a directory.
+pub(crate) struct Names {
+    pub(crate) names: Vec<ListedName>,
+    /// Whether the directory has a marker.
+    pub(crate) has_marker: bool,
+    /// Whether there were no more.
+    pub(crate) is_complete: bool,
+}
+
+/// See the [module documentation](self).
+pub(crate) struct Store {
+    operator: Operator,
+    can: Capability,
+    runtime: Runtime,
+    pub(crate) calls: Calls,
+}
+
+impl Store {
+    pub(crate) fn new(operator: Operator, options: &ObjectOptions) -> std::io::Result<Self> {
+        let threads = Builder::new_multi_thread().worker_threads(2).max_blocking_threads(16).enable_all().build()?;
+        let timeout = TimeoutLayer::new().with_timeout(options.timeout).with_io_timeout(options.timeout);
+        let retry = RetryLayer::new().with_max_times(options.retries).with_jitter();
+        let retry = retry.with_min_delay(Duration::from_millis(100)).with_max_delay(Duration::from_secs(2));
+        let can = operator.info().capability();
+        Ok(Self { operator: operator.layer(timeout).layer(retry), can, runtime: threads, calls: Calls::default() })
+    }
+
+    /// Waits for `call` up to the deadline.
+    fn wait<T>(
+        &self,
+        until: Deadline,
+        call: impl Future<Output = opendal::Result<T>>,
+    ) -> Result<opendal::Result<T>, Errno> {
+        self.runtime.block_on(async {
+            match until.left() {
+                Some(left) => tokio::time::timeout(left, call).await.map_err(|_| Errno::ETIMEDOUT),
+                None => Ok(call.await),
+            }
+        })
+    }
+
+    fn ask<T>(&self, until: Deadline, call: impl Future<Output = opendal::Result<T>>) -> Result<T, Errno> {
+        self.wait(until, call)?.map_err(|error| {
+            if error.kind() != ErrorKind::NotFound {
+                tracing::debug!(%error, "the store reports an error");
+            }
+            errno_of(&error)
+        })
+    }
+
+    /// The object `key`; `None` if there is none.
+    pub(crate) fn stat(&self, until: Deadline, key: &str) -> Result<Option<Found>, Errno> {
+        self.calls.count(Counted::Stat);
+        match self.ask(until, self.operator.stat(key)) {
+            Ok(metadata) if metadata.is_dir() => Ok(Some(Found::Dir)),
+            Ok(metadata) => Ok(Some(Found::File(Some(meta_of(&metadata, metadata.content_length()))))),
+            Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Whether anything is below the prefix `dir`, which ends with a slash; with `beside_marker`, its marker does not count.
+    pub(crate) fn has_names(&self, until: Deadline, dir: &str, beside_marker: bool) -> Result<bool, Errno> {
+        self.calls.count(Counted::List);
+        let first = async {
+            let mut list = self.operator.lister_with(dir).limit(2).await?;
+            while let Some(entry) = list.next().await {
+                if !(beside_marker && is_same(entry?.path(), dir)) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        match self.ask(until, first) {
+            Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(false),
+            has => has,
+        }
+    }
+
+    /// The names in the directory `dir`, a prefix with a slash at its end or the empty one; at most about `limit`.
+    pub(crate) fn list(&self, until: Deadline, dir: &str, limit: usize) -> Result<Names, Errno> {
+        self.calls.count(Counted::List);
+        let all = async {
+            let mut list = self.operator.lister(if dir.is_empty() { "/" } else { dir }).await?;
+            gather(&mut list, dir, limit).await
+        };
+        match self.ask(until, all) {
+            Err(Errno::ENOENT) => Ok(Names { names: Vec::new(), has_marker: false, is_complete: true }),
+            names => names,
+        }
+    }
+
+    /// Whether ranges can be requested of one version of an object only.
+    fn checks_versions(&self, meta: &Meta) -> bool {
+        self.can.read_with_if_match && meta.has_etag
+    }
+
+    /// Starts to read a range of the object `key`, in the background.
+    pub(crate) fn start_read(&self, key: &str, meta: &Meta, range: Range<u64>) -> JoinHandle<opendal::Result<Buffer>> {
+        self.calls.count(Counted::Read);
+        let (operator, key, meta) = (self.operator.clone(), key.to_owned(), meta.clone());
+        let is_checked = self.checks_versions(&meta);
+        self.runtime.spawn(async move {
+            let mut read = operator.read_with(&key).range(range.clone());
+            if is_checked {
+                read = read.if_match(&meta.tag);
+            }
+            let bytes = read.await?;
+            if bytes.len() as u64 == range.end - range.start {
+                return Ok(bytes);
+            }
+            Err(Error::new(ErrorKind::ConditionNotMatch, "the object has another length now"))
+        })
+    }
+
+    /// The result of such a read. `Ok(None)`: the object is another one now.
+    pub(crate) fn finish_read(
+        &self,
+        until: Deadline,
+        read: &mut JoinHandle<opendal::Result<Buffer>>,
+    ) -> Result<Option<Buffer>, Errno> {
+        let joined =
+            async { read.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Unexpected, "a read was cut off"))) };
+        match self.wait(until, joined)? {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if matches!(error.kind(), ErrorKind::ConditionNotMatch | ErrorKind::RangeNotSatisfied) => {
+                Ok(None)
+            }
+            Err(error) => Err(errno_of(&error)),
+        }
+    }
+
+    /// Reads the whole object into a buffer. `Ok(None)`: it is another one now.
+    pub(crate) fn load(&self, until: Deadline, key: &str, meta: &Meta) -> Result<Option<WriteBuffer>, Errno> {
+        let mut buffer = WriteBuffer::new();
+        while buffer.len() < meta.size {
+            let at = buffer.len();
+            let mut read = self.start_read(key, meta, at..meta.size.min(at + PART as u64));
+            let part = self.finish_read(until, &mut read).inspect_err(|_| read.abort())?;
+            let Some(part) = part else { return Ok(None) };
+            for chunk in part {
+                buffer.write(buffer.len(), &chunk)?;
+            }
+        }
+        buffer.is_dirty = false;
+        Ok(Some(buffer))
+    }
+
+    /// Writes the whole object `key`. Returns its attributes.
+    pub(crate) fn put(&self, until: Deadline, key: &str, buffer: &mut WriteBuffer) -> Result<Meta, Errno> {
+        self.calls.count(Counted::Write);
+        let len = buffer.len();
+        if len <= PART as u64 {
+            let mut bytes = vec![0; usize::try_from(len).map_err(|_| Errno::EFBIG)?];
+            buffer.read(0, &mut bytes)?;
+            let written = self.ask(until, self.operator.write(key, bytes))?;
+            return Ok(written_meta(&written, len));
+        }
+        let parts = self.operator.writer_with(key).chunk(PART).concurrent(4);
+        let mut writer = self.ask(until, parts.into_future())?;
+        let mut at = 0;
+        let written = loop {
+            let step = (PART as u64).min(len - at) as usize;
+            let mut bytes = vec![0; step];
+            let done = if step == 0 {
+                self.ask(until, writer.close()).map(Some)
+            } else {
+                buffer.read(at, &mut bytes).and_then(|_| self.ask(until, writer.write(bytes))).map(|()| None)
+            };
+            at += step as u64;
+            match done {
+                Ok(None) => {}
+                Ok(Some(written)) => break Ok(written),
+                Err(errno) => break Err(errno),
+            }
+        };
+        match written {
+            Ok(written) => Ok(written_meta(&written, len)),
+            Err(errno) => {
+                // The parts that arrived cost storage until they are discarded.
+                if let Err(errno) = self.ask(Deadline::NONE, writer.abort()) {
+                    tracing::warn!(key, %errno, "the parts of an object that could not be written remain in the store");
+                }
+                Err(errno)
+            }
+        }
+    }
+
+    /// Creates the empty object `key`; `EEXIST` if there is one, where the store checks that.
+    pub(crate) fn create(&self, until: Deadline, key: &str) -> Result<Meta, Errno> {
+        self.calls.count(Counted::Write);
+        let is_new = self.can.write_with_if_not_exists;
+        let write = self.operator.write_with(key, Buffer::new()).if_not_exists(is_new);
+        self.ask(until, write.into_future()).map(|written| written_meta(&written, 0))
+    }
+
+    /// Creates the marker of the directory `dir`, which ends with a slash.
+    pub(crate) fn mark(&self, until: Deadline, dir: &str) -> Result<(), Errno> {
+        self.calls.count(Counted::Write);
+        self.ask(until, self.operator.create_dir(dir))
+    }
+
+    /// Removes the object, or the marker, `key`.
+    pub(crate) fn delete(&self, until: Deadline, key: &str) -> Result<(), Errno> {
+        self.calls.count(Counted::Delete);
+        self.ask(until, self.operator.delete(key))
+    }
+
+    /// Copies an object inside the store; `EOPNOTSUPP` if the store cannot.
+    pub(crate) fn copy(&self, until: Deadline, from: &str, to: &str) -> Result<(), Errno> {
+        if !self.can.copy {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        self.calls.count(Counted::Copy);
+        self.ask(until, self.operator.copy(from, to)).map(drop)
+    }
+
+    /// Copies all objects below the prefix `from` to the prefix `to`, and then removes them. After an error the old ones are all
+    /// there.
+    pub(crate) fn move_prefix(&self, until: Deadline, from: &str, to: &str) -> Result<(), Errno> {
+        self.calls.count(Counted::List);
+        let keys = async {
+            let mut list = self.operator.lister_with(from).recursive(true).await?;
+            let mut keys = Vec::new();
+            while let Some(entry) = list.next().await {
+                let (key, metadata) = entry?.into_parts();
+                keys.push((key, metadata.is_dir()));
+            }
+            Ok(keys)
+        };
+        let keys = self.ask(until, keys)?;
+        self.each(until, &keys, Counted::Copy, |operator, key, is_dir| {
+            let (target, can_copy) = (format!("{to}{}", key.strip_prefix(from).unwrap_or_default()), self.can.copy);
+            async move {
+                match (is_dir, can_copy) {
+                    (true, _) => operator.create_dir(&target).await,
+                    (false, true) => operator.copy(&key, &target).await.map(drop),
+                    (false, false) => operator.write(&target, operator.read(&key).await?).await.map(drop),
+                }
+            }
+        })?;
+        // From below: a service with real directories removes only empty ones.
+        let (dirs, files): (Vec<_>, Vec<_>) = keys.into_iter().partition(|(_, is_dir)| *is_dir);
+        self.each(until, &files, Counted::Delete, |operator, key, _| async move { operator.delete(&key).await })?;
+        let mut dirs = dirs;
+        dirs.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
+        dirs.iter().try_for_each(|(key, _)| self.delete(until, key))
+    }
+
+    /// Makes a request for each key, some at a time; stops after an error.
+    fn each<F: Future<Output = opendal::Result<()>> + Send + 'static>(
+        &self,
+        until: Deadline,
+        keys: &[(String, bool)],
+        kind: Counted,
+        request: impl Fn(Operator, String, bool) -> F,
+    ) -> Result<(), Errno> {
+        let all = async {
+            let mut running = JoinSet::new();
+            for (key, is_dir) in keys {
+                if running.len() == COPIES {
+                    joined(running.join_next().await)?;
+                }
+                self.calls.count(kind);
+                running.spawn(request(self.operator.clone(), key.clone(), *is_dir));
+            }
+            while !running.is_empty() {
+                joined(running.join_next().await)?;
+            }
+            Ok(())
+        };
+        self.ask(until, all)
+    }
+}
+
+fn joined(ended: Option<Result<opendal::Result<()>, tokio::task::JoinError>>) -> opendal::Result<()> {
+    match ended {
+        Some(Ok(done)) => done,
+        Some(Err(_)) => Err(Error::new(ErrorKind::Unexpected, "a request was cut off")),
+        None => Ok(()),
+    }
+}
+
+/// Whether two paths are the same but for a slash at the end.
+fn is_same(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
+}
+
+/// The names of a listing of the prefix `dir`. Names that no file can have are left out.
+async fn gather(list: &mut Lister, dir: &str, limit: usize) -> opendal::Result<Names> {
+    let mut names = Names { names: Vec::new(), has_marker: false, is_complete: true };
+    while let Some(entry) = list.next().await {
+        let (path, metadata) = entry?.into_parts();
+        if is_same(&path, dir) {
+            names.has_marker = true;
+            continue;
+        }
+        if names.names.len() >= limit {
+            names.is_complete = false;
+            break;
+        }
+        let name = path.strip_prefix(dir).unwrap_or(&path).trim_end_matches('/');
+        if crate::lookup::is_name(name) {
+            names.names.push(ListedName { name: name.into(), found: found(&metadata) });
+        }
+    }
+    Ok(names)
+}
+
+fn found(metadata: &Metadata) -> Found {
+    match metadata.mode() {
+        EntryMode::DIR => Found::Dir,
+        _ => Found::File(metadata.last_modified().is_some().then(|| meta_of(metadata, metadata.content_length()))),
+    }
+}
+
+fn meta_of(metadata: &Metadata, size: u64) -> Meta {
+    let modified = metadata.last_modified().map(std::time::SystemTime::from);
+    let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
+    // Listings have milliseconds, attributes of one object seconds: a file must have one time.
+    let mtime = i64::try_from(since.as_secs()).unwrap_or(0).saturating_mul(1_000_000_000);
+    let etag = metadata.etag();
+    let tag = etag.map_or_else(|| format!("{} {}", since.as_nanos(), size), str::to_owned);
+    Meta { size, mtime, tag: tag.into(), has_etag: etag.is_some() }
+}
+
+/// The attributes of an object that was just written: the store tells its tag, if that, but not its time.
+fn written_meta(metadata: &Metadata, size: u64) -> Meta {
+    let now = prim::clock::now_ns();
+    let meta = meta_of(metadata, size);
+    Meta { mtime: now - now.rem_euclid(1_000_000_000), ..meta }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("operator", &self.operator.info())
+            .field("calls", &self.calls)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+//! The test cases for any file system, over stores in memory and in a directory.
+
+use lightfoot_objectfs::opendal::services::{Fs, Memory};
+use lightfoot_objectfs::opendal::{Buffer, Operator};
+use lightfoot_objectfs::{ObjectFs, ObjectOptions};
+use std::time::Duration;
+use testkit::{Features, Outside, Subject};
+
+/// What an object store does not have.
+const FEATURES: Features = Features {
+    hard_links: false,
+    symlinks: false,
+    special_files: false,
+    exchange: false,
+    xattrs: false,
+    unnamed: false,
+    keeps_attributes: false,
+    counts_subdirectories: false,
+    allocate: false,
+    holes: false,
+    ids: false,
+    all_bytes: false,
+    ..Features::all()
+};
+
+fn options(ttl: Duration) -> ObjectOptions {
+    ObjectOptions { ttl, copies_directories: true, cache_bytes: 8 << 20, ..ObjectOptions::default() }
+}
+
+fn memory() -> Operator {
+    Operator::new(Memory::default()).expect("a store in memory")
+}
+
+fn over(operator: Operator, ttl: Duration) -> ObjectFs {
+    ObjectFs::new(operator, options(ttl)).expect("threads")
+}
+
+/// Another client of the store.
+struct OtherClient {
+    operator: Operator,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl OtherClient {
+    fn of(operator: Operator) -> Self {
+        Self { operator, runtime: tokio::runtime::Runtime::new().expect("threads") }
+    }
+}
+
+impl Outside for OtherClient {
+    fn write(&self, path: &[u8], contents: &[u8]) {
+        let path = str::from_utf8(path).expect("text");
+        self.runtime.block_on(self.operator.write(path, Buffer::from(contents.to_vec()))).expect("a write");
+    }
+
+    fn remove(&self, path: &[u8]) {
+        self.runtime.block_on(self.operator.delete(str::from_utf8(path).expect("text"))).expect("a removal");
+    }
+}
+
+mod in_memory {
+    use super::*;
+    testkit::suite!(|| over(memory(), Duration::from_secs(60)), FEATURES);
+}
+
+mod in_memory_with_others {
+    use super::*;
+    testkit::suite!(
+        || {
+            let store = memory();
+            Subject::with_outside(over(store.clone(), Duration::ZERO), OtherClient::of(store))
+        },
+        FEATURES
+    );
+}
+
+mod in_a_directory {
+    use super::*;
+
+    /// A file system whose directory is removed at its end.
+    fn make() -> ObjectFs {
+        let dir = tempfile::tempdir().expect("a directory").keep();
+        over(Operator::new(Fs::default().root(dir.to_str().expect("text"))).expect("a store"), Duration::from_secs(60))
+    }
+
+    testkit::suite!(make, FEATURES);
+}
