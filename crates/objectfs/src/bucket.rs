@@ -1,6 +1,6 @@
 //! A bucket of S3, or of a server that speaks its protocol, by its URL.
 //!
-//! Credentials come from where AWS's own tools take them: the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+//! Without `keys`, the credentials come from where AWS's own tools take them: the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
 //! `AWS_SESSION_TOKEN`, `AWS_PROFILE`), the files in `~/.aws`, the role of a container or of a machine.
 
 use core::fmt;
@@ -34,6 +34,23 @@ pub struct Bucket {
     pub endpoint: Option<String>,
     /// `None`: `AWS_REGION`, else `us-east-1`.
     pub region: Option<String>,
+    /// `None`: those of the environment.
+    pub keys: Option<Keys>,
+}
+
+/// The credentials of a user of a store.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Keys {
+    /// The name of the key.
+    pub access_key: String,
+    /// The secret.
+    pub secret_key: String,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").field("access_key", &self.access_key).finish_non_exhaustive()
+    }
 }
 
 /// Why there is no such bucket.
@@ -73,7 +90,7 @@ impl Bucket {
         if name.is_empty() || !name.bytes().all(is_name) || !is_prefix {
             return Err(BucketError::Url);
         }
-        Ok(Self { name: name.into(), prefix: prefix.into(), endpoint: None, region: None })
+        Ok(Self { name: name.into(), prefix: prefix.into(), endpoint: None, region: None, keys: None })
     }
 
     /// An operator over it. Makes no request.
@@ -90,6 +107,9 @@ impl Bucket {
         let mut service = S3::default().bucket(&self.name).root(&format!("/{}", self.prefix)).region(&region);
         if let Some(endpoint) = given(&self.endpoint, "AWS_ENDPOINT_URL") {
             service = service.endpoint(&endpoint);
+        }
+        if let Some(keys) = &self.keys {
+            service = service.access_key_id(&keys.access_key).secret_access_key(&keys.secret_key);
         }
         let operator = Operator::new(service).map_err(BucketError::Config)?;
         let client =

@@ -28,7 +28,7 @@ impl ObjectFs {
             self.store.mark(until, &format!("{key}/"))?;
             None
         } else {
-            Some(self.store.create(until, &key)?)
+            Some(self.store.create(until, &key).inspect_err(|errno| self.note_made_elsewhere(dir, *errno))?)
         };
         let mut nodes = self.nodes.lock();
         let node = nodes.known(dir, name, is_dir, false);
@@ -45,6 +45,15 @@ impl ObjectFs {
         let (made, now) = (self.attr(&node, &facts), attr.mtime);
         *attr = Attr { atime: now, mtime: now, ctime: now, ..made };
         Ok(node.id)
+    }
+
+    /// Forgets that the names of a directory are known, if a name to be was there.
+    fn note_made_elsewhere(&self, dir: u64, errno: Errno) {
+        if errno == Errno::EEXIST
+            && let Some(dir) = self.nodes.lock().get(dir)
+        {
+            dir.facts().complete = None;
+        }
     }
 
     /// The key of a name to be, without a slash at its end.

@@ -53,7 +53,7 @@ mod reader;
 mod store;
 
 #[cfg(feature = "s3")]
-pub use bucket::{Bucket, BucketError};
+pub use bucket::{Bucket, BucketError, Keys};
 pub use object_fs::{ObjectFs, ObjectOptions};
 pub use store::{Calls, Counted};
 

@@ -25,6 +25,16 @@ pub(crate) struct Meta {
     pub(crate) has_etag: bool,
 }
 
+impl Meta {
+    /// Whether both are of the same contents. Some stores list objects without their ETags.
+    fn is_same(&self, other: &Self) -> bool {
+        if self.has_etag == other.has_etag {
+            return self.tag == other.tag;
+        }
+        (self.size, self.mtime) == (other.size, other.mtime)
+    }
+}
+
 /// The contents that a file has here and not yet in the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Local {
@@ -112,10 +122,17 @@ impl Facts {
         }
         self.is_gone = false;
         self.fetched = Some(began);
-        if self.meta.as_ref().is_none_or(|old| old.tag != meta.tag) {
-            self.version += 1;
+        match &self.meta {
+            Some(old) if old.is_same(meta) => {
+                if meta.has_etag {
+                    self.meta = Some(meta.clone());
+                }
+            }
+            _ => {
+                self.version += 1;
+                self.meta = Some(meta.clone());
+            }
         }
-        self.meta = Some(meta.clone());
     }
 
     /// Takes what a change by this mount made.
@@ -133,6 +150,22 @@ mod tests {
 
     fn meta(tag: &str) -> Meta {
         Meta { size: 1, mtime: 0, tag: tag.into(), has_etag: true }
+    }
+
+    #[test]
+    fn an_answer_without_an_etag_keeps_the_one_that_is_known() {
+        let mut facts = Facts::default();
+        let plain = Meta { has_etag: false, ..meta("time and size") };
+        for (answer, tag, version) in [
+            (&plain, "time and size", 1),
+            (&meta("a"), "a", 1),
+            (&plain, "a", 1),
+            (&meta("b"), "b", 2),
+            (&Meta { size: 2, ..plain.clone() }, "time and size", 3),
+        ] {
+            facts.learn(answer, Instant::now());
+            assert_eq!((facts.meta.as_ref().map(|meta| &*meta.tag), facts.version), (Some(tag), version));
+        }
     }
 
     #[test]

@@ -87,6 +87,14 @@ impl ObjectFs {
         })
     }
 
+    /// Makes one request, to find out whether the store can be used.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub fn check(&self) -> opendal::Result<()> {
+        self.store.check()
+    }
+
     /// The numbers of requests to the store; they go on counting.
     #[must_use]
     pub fn calls(&self) -> Calls {

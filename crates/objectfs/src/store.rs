@@ -153,6 +153,13 @@ impl Store {
         })
     }
 
+    /// Lists some names, for the store's error in its own words.
+    pub(crate) fn check(&self) -> opendal::Result<()> {
+        self.calls.count(Counted::List);
+        self.runtime
+            .block_on(async { self.operator.lister_with("/").limit(1).await?.next().await.transpose().map(drop) })
+    }
+
     /// The object `key`; `None` if there is none.
     pub(crate) fn stat(&self, until: Deadline, key: &str) -> Result<Option<Found>, Errno> {
         self.calls.count(Counted::Stat);
