@@ -122,12 +122,18 @@ impl Context {
         self.umask.swap(mask & 0o777, Relaxed)
     }
 
-    /// Sets the most that an operation of this context waits for its file system, in nanoseconds; `None`: no
-    /// limit. Beyond it the operation fails with `ETIMEDOUT`. Lookups then run on another thread, so that a
-    /// caller returns even if the file system never answers. Of each file system at most 16 such threads stay behind
-    /// callers that have returned; while there are so many, lookups fail with `ETIMEDOUT` at once.
+    /// Sets the most that an operation of this context, or of a file that it opens from now on, waits for its file system, in
+    /// nanoseconds; `None`: no limit. Beyond it the operation fails with `ETIMEDOUT`, if the file system obeys:
+    /// [`Bounded`](crate::Bounded) makes each obey. Lookups run on another thread then, so that a
+    /// caller returns even if the file system never answers. Each file system has 32
+    /// such threads at most; while all of them hang, lookups wait for one until their own deadlines.
     pub fn set_timeout_ns(&self, timeout: Option<u64>) {
         self.replace(|state| state.timeout = timeout);
+    }
+
+    /// The most that an operation waits for its file system.
+    pub(crate) fn timeout(&self) -> Option<u64> {
+        self.state.load(&self.tree.domain.read()).timeout
     }
 
     /// The protections of links and files in sticky directories.

@@ -47,7 +47,7 @@ impl Context {
                 return self.change_but_length(held, inode, set);
             }
         }
-        set_attr_held(&self.credentials(), held, set)
+        set_attr_held(&self.credentials(), &self.request(), held, set)
     }
 
     /// The part of [`Context::change_attr`] after the length was set.
@@ -59,7 +59,7 @@ impl Context {
         inode.update(|attr| contents_changed(&cred, attr));
         drop(data);
         let rest = SetAttr { size: None, ..*set };
-        if rest == SetAttr::default() { Ok(()) } else { set_attr_held(&cred, held, &rest) }
+        if rest == SetAttr::default() { Ok(()) } else { set_attr_held(&cred, &request, held, &rest) }
     }
 
     /// Whether the policy lets this context create a further name of a file: `protected_hardlinks` of
@@ -80,24 +80,28 @@ impl Context {
 }
 
 /// [`Context::set_attr`] on a held place; the right to change the length was checked at the open.
-pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr) -> Result<(), Errno> {
+pub(crate) fn set_attr_held(
+    cred: &Credentials,
+    request: &Request,
+    held: &OwnedPlace,
+    set: &SetAttr,
+) -> Result<(), Errno> {
     held.mount().check_writable()?;
     let sb = held.sb();
     let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
     if set.size.is_some_and(|size| size > MAX_SIZE) {
         return Err(Errno::EINVAL);
     }
-    let request = Request::of(cred);
     let now = request.now();
     let before = held.attr()?;
     let _whole = sb.lock_if_split(held.dentry());
     check(cred, sb, inode, &before, set)?;
     let set = &allowed(cred, &before, set);
-    sb.fs().set_attr(&request, inode, &to_store(cred, sb, &before, set))?;
+    sb.fs().set_attr(request, inode, &to_store(cred, sb, &before, set))?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
-        drop_set_ids_first(cred, sb, &request, inode)?;
-        let blocks = sb.fs().set_len(&request, inode, size)?;
+        drop_set_ids_first(cred, sb, request, inode)?;
+        let blocks = sb.fs().set_len(request, inode, size)?;
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
             contents_changed(cred, attr);
@@ -115,7 +119,7 @@ pub(crate) fn set_attr_held(cred: &Credentials, held: &OwnedPlace, set: &SetAttr
         held.dentry().update_search(&sb.paths);
     }
     if set.mode.is_some() && inode.has_acl() {
-        sb.chmod_acl(&request, held.dentry(), inode, &inode.attr())?;
+        sb.chmod_acl(request, held.dentry(), inode, &inode.attr())?;
     }
     let only_size = SetAttr { size: set.size, ..SetAttr::default() } == *set && set.size.is_some();
     if !only_size {

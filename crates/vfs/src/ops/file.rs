@@ -30,6 +30,8 @@ pub struct OpenFile {
     flags: OpenFlags,
     /// The opener's credentials, for writes and changes of attributes.
     cred: Credentials,
+    /// The most that a call waits for the file system: that of the opener's context.
+    timeout: Option<u64>,
     /// What the file system returned when it was opened. `None` if it was not called: then it is not called at the end either.
     opened: Option<Box<Opened>>,
     /// `None` before the first listing, so that opening a file need not allocate.
@@ -50,11 +52,16 @@ impl OpenFile {
     /// # Errors
     /// `EROFS` to write on a read-only mount.
     #[inline]
-    pub(crate) fn new(held: OwnedPlace, flags: OpenFlags, cred: Credentials) -> Result<Self, Errno> {
+    pub(crate) fn new(
+        held: OwnedPlace,
+        flags: OpenFlags,
+        cred: Credentials,
+        timeout: Option<u64>,
+    ) -> Result<Self, Errno> {
         if flags.can_write() {
             held.mount().begin_writing()?;
         }
-        let opened = match report_opened(&held, flags, &cred) {
+        let opened = match report_opened(&held, flags, &cred, timeout) {
             Ok(opened) => opened,
             Err(errno) => {
                 if flags.can_write() {
@@ -63,7 +70,7 @@ impl OpenFile {
                 return Err(errno);
             }
         };
-        Ok(Self { held, flags, cred, opened, listing: Mutex::new(None), owner: AtomicU64::new(0) })
+        Ok(Self { held, flags, cred, timeout, opened, listing: Mutex::new(None), owner: AtomicU64::new(0) })
     }
 
     /// The file as a start of paths.
@@ -74,6 +81,12 @@ impl OpenFile {
 
     fn inode(&self) -> Result<&Inode, Errno> {
         self.held.inode()
+    }
+
+    /// A request of now.
+    #[inline(always)]
+    fn request(&self) -> Request<'_> {
+        Request::lent(&self.cred, self.timeout, 0)
     }
 
     /// This open file of `inode`, for the file system.
@@ -116,7 +129,7 @@ impl OpenFile {
         if inode.mode() & S_IFMT == S_IFDIR {
             return Err(Errno::EISDIR);
         }
-        let read = self.held.sb().fs().read(&Request::of(&self.cred), &self.open(inode), offset, buf)?;
+        let read = self.held.sb().fs().read(&self.request(), &self.open(inode), offset, buf)?;
         if !buf.is_empty() {
             self.accessed(inode);
         }
@@ -156,7 +169,7 @@ impl OpenFile {
         let offset = if appends { self.attr()?.size } else { offset };
         let room = MAX_SIZE.checked_sub(offset).filter(|&room| room > 0).ok_or(Errno::EFBIG)?;
         let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
-        let request = Request::of(&self.cred);
+        let request = self.request();
         drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
         let at = if appends { Position::End(offset) } else { Position::At(offset) };
         let written = self.held.sb().fs().write(&request, &self.open(inode), at, data)?;
@@ -182,12 +195,12 @@ impl OpenFile {
         if !self.flags.can_write() {
             return Err(Errno::EINVAL);
         }
-        set_attr_held(&self.cred, &self.held, &SetAttr { size: Some(len), ..SetAttr::default() })
+        set_attr_held(&self.cred, &self.request(), &self.held, &SetAttr { size: Some(len), ..SetAttr::default() })
     }
 
     /// Truncates a regular file to length 0, however it was opened: `O_TRUNC`.
     pub(crate) fn truncate(&self) -> Result<(), Errno> {
-        set_attr_held(&self.cred, &self.held, &SetAttr { size: Some(0), ..SetAttr::default() })
+        set_attr_held(&self.cred, &self.request(), &self.held, &SetAttr { size: Some(0), ..SetAttr::default() })
     }
 
     /// Changes attributes except for the length: `fchmod(2)`, `fchown(2)`, `futimens(3)`.
@@ -196,7 +209,7 @@ impl OpenFile {
     /// As for [`Context::set_attr`](crate::Context::set_attr); `EBADF` on a place opened with `PATH`.
     pub fn set_attr(&self, set: &SetAttr) -> Result<(), Errno> {
         self.check_open()?;
-        set_attr_held(&self.cred, &self.held, &SetAttr { size: None, ..*set })
+        set_attr_held(&self.cred, &self.request(), &self.held, &SetAttr { size: None, ..*set })
     }
 
     /// Whether a read now would change the access time, as the mount and relatime require: `mount(8)`. A front end whose
@@ -262,8 +275,13 @@ impl Drop for OpenFile {
 
 /// Calls the file system's `open`, if it wants that.
 #[inline]
-fn report_opened(held: &OwnedPlace, flags: OpenFlags, cred: &Credentials) -> Result<Option<Box<Opened>>, Errno> {
-    if held.sb().reports_opens { opened_by_file_system(held, flags, cred) } else { Ok(None) }
+fn report_opened(
+    held: &OwnedPlace,
+    flags: OpenFlags,
+    cred: &Credentials,
+    timeout: Option<u64>,
+) -> Result<Option<Box<Opened>>, Errno> {
+    if held.sb().reports_opens { opened_by_file_system(held, flags, cred, timeout) } else { Ok(None) }
 }
 
 /// Calls the file system's `open`, if a regular file or a directory is opened, and not only a place.
@@ -272,12 +290,13 @@ fn opened_by_file_system(
     held: &OwnedPlace,
     flags: OpenFlags,
     cred: &Credentials,
+    timeout: Option<u64>,
 ) -> Result<Option<Box<Opened>>, Errno> {
     let inode = held.inode()?;
     if flags.contains(OpenFlags::PATH) || !matches!(inode.mode() & S_IFMT, S_IFREG | S_IFDIR) {
         return Ok(None);
     }
-    held.sb().fs().open(&Request::of(cred), inode, flags).map(|opened| Some(Box::new(opened)))
+    held.sb().fs().open(&Request::lent(cred, timeout, 0), inode, flags).map(|opened| Some(Box::new(opened)))
 }
 
 /// `EINVAL` for a range whose end no `off_t` can hold.

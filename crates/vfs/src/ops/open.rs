@@ -73,7 +73,7 @@ impl Context {
         if flags.contains(OpenFlags::TRUNC) && base.resolve.contains(Resolve::CACHED) {
             return Err(Errno::EAGAIN);
         }
-        let (held, cred) = self.resolve(base, path, follow, |found| {
+        let (held, cred, timeout) = self.resolve(base, path, follow, |found| {
             let attr = found.attr()?;
             if flags.contains(OpenFlags::PATH) {
                 check_directory(attr.mode, flags)?;
@@ -81,15 +81,22 @@ impl Context {
                 let granted = || may(found, attr.rights(), flags.mask());
                 check_open(found.mount.get(), &attr, found.cred, flags, granted)?;
             }
-            Ok((found.pin()?, found.cred.clone()))
+            let timeout = self.state(found.guard).timeout;
+            Ok((found.pin()?, found.cred.clone(), timeout))
         })?;
-        self.opened(held, flags, cred)
+        self.opened(held, flags, cred, timeout)
     }
 
     /// Opens a place after all checks; truncates the file if requested.
     #[inline]
-    pub(super) fn opened(&self, held: OwnedPlace, flags: OpenFlags, cred: Credentials) -> Result<OpenFile, Errno> {
-        let file = OpenFile::new(held, flags, cred)?;
+    pub(super) fn opened(
+        &self,
+        held: OwnedPlace,
+        flags: OpenFlags,
+        cred: Credentials,
+        timeout: Option<u64>,
+    ) -> Result<OpenFile, Errno> {
+        let file = OpenFile::new(held, flags, cred, timeout)?;
         if flags.contains(OpenFlags::TRUNC) {
             file.truncate()?;
         }
@@ -163,7 +170,7 @@ impl Context {
             inode.set_linkable();
         }
         sb.begin_xattrs(&request, made.dentry(), beside)?;
-        OpenFile::new(made, flags, cred)
+        OpenFile::new(made, flags, cred, self.timeout())
     }
 
     fn open_or_create(
@@ -263,7 +270,7 @@ impl Entry<'_, '_> {
         let granted = || may_block(self.sb, inode, attr.rights(), cred, flags.mask());
         check_open(self.mount.get(), &attr, cred, flags, granted)?;
         let pinned = self.sb.pin(entry).ok_or(Errno::ENOENT)?;
-        self.context.opened(self.hold(pinned), flags, cred.clone()).map(OpenEnd::Opened)
+        self.context.opened(self.hold(pinned), flags, cred.clone(), self.caller.timeout).map(OpenEnd::Opened)
     }
 
     fn create_and_open(
@@ -278,7 +285,7 @@ impl Entry<'_, '_> {
         // Created under the directory's lock, which is still held, or held by the operation: no other thread can have removed the
         // name.
         let held = self.hold(self.sb.pin_again(made));
-        Ok(OpenEnd::Opened(OpenFile::new(held, flags, self.caller.cred.clone())?))
+        Ok(OpenEnd::Opened(OpenFile::new(held, flags, self.caller.cred.clone(), self.caller.timeout)?))
     }
 
     fn link_body(&self, entry: &Dentry, resolve: Resolve) -> Result<OpenEnd, Errno> {

@@ -43,7 +43,7 @@ impl Context {
             let granted = || may_block(held.sb(), inode, attr.rights(), &cred, checked.mask());
             check_open(held.mount(), &attr, &cred, checked, granted)?;
         }
-        self.opened(held.clone(), flags, cred)
+        self.opened(held.clone(), flags, cred, self.timeout())
     }
 
     /// [`Context::access`] of `held`.

@@ -160,7 +160,7 @@ impl OpenFile {
 
     fn copy_by_file_system(&self, offset: u64, target: &Self, to: u64, len: u64) -> Result<u64, Errno> {
         let (inode, into, sb) = (self.inode()?, target.inode()?, target.held.sb());
-        let request = Request::of(&target.cred);
+        let request = target.request();
         let held = sb.ranks.lock(Rank::Data, &into.data_lock);
         drop_set_ids_first(&target.cred, sb, &request, into)?;
         let (from, onto) = ((&self.open(inode), offset), (&target.open(into), to));

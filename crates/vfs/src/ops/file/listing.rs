@@ -15,7 +15,7 @@ use crate::base::attr::{S_IFDIR, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::rank::{Locked, Rank};
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{DirEntry, Listed, NewInode, Request, Want};
+use crate::dcache::fs::{DirEntry, Listed, NewInode, Want};
 use crate::dcache::inode::Inode;
 use crate::dcache::listings::{Whole, entry_bytes};
 use crate::dcache::reclaim::LockedDirs;
@@ -215,7 +215,7 @@ impl OpenFile {
         let locked = sb.reserved.is_none().then_some(locked);
         let mut entries: Vec<CookieEntry> = Vec::new();
         let mut inodes: Vec<(usize, NewInode)> = Vec::new();
-        sb.fs().read_dir(&Request::of(&self.cred), &self.open(inode), listing.cookie, want, &mut |listed| {
+        sb.fs().read_dir(&self.request(), &self.open(inode), listing.cookie, want, &mut |listed| {
             let Listed { entry, cookie, inode } = listed;
             inodes.extend(inode.filter(|_| want.attributes).map(|inode| (entries.len(), inode)));
             entries.push((entry, cookie));

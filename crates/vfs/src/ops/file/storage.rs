@@ -5,7 +5,7 @@ use crate::base::attr::{S_IFDIR, S_IFMT, S_IFREG};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::Rank;
-use crate::dcache::fs::{Allocate, Request, SeekFor, SetXattr};
+use crate::dcache::fs::{Allocate, SeekFor, SetXattr};
 use crate::mount::statvfs::StatVfs;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
@@ -42,7 +42,7 @@ impl OpenFile {
         flags_allow(self.held.sb(), inode, &self.cred, forbid)?;
         let end = offset.checked_add(len).filter(|&end| end <= MAX_SIZE).ok_or(Errno::EFBIG)?;
         let _held = self.held.sb().ranks.lock(Rank::Data, &inode.data_lock);
-        let request = Request::of(&self.cred);
+        let request = self.request();
         drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
         let blocks = self.held.sb().fs().allocate(&request, &self.open(inode), how, keep_size, offset, len)?;
         let grows = !keep_size && how != Allocate::PunchHole;
@@ -73,7 +73,7 @@ impl OpenFile {
         if offset >= self.attr()?.size {
             return Err(Errno::ENXIO);
         }
-        self.held.sb().fs().seek(&Request::of(&self.cred), &self.open(inode), offset, what)
+        self.held.sb().fs().seek(&self.request(), &self.open(inode), offset, what)
     }
 
     /// Writes all data to permanent storage: `fsync(2)`, or `fdatasync(2)` with `data_only`.
@@ -84,7 +84,7 @@ impl OpenFile {
         if self.flags.contains(OpenFlags::PATH) {
             return Err(Errno::EBADF);
         }
-        self.held.sb().fs().sync(&Request::of(&self.cred), &self.open(self.inode()?), data_only)
+        self.held.sb().fs().sync(&self.request(), &self.open(self.inode()?), data_only)
     }
 
     /// What the file system writes when a user closes a descriptor of the file, with the error of that `close(2)`. The file
@@ -97,7 +97,7 @@ impl OpenFile {
         if !self.wants_flush() {
             return Ok(());
         }
-        self.held.sb().fs().flush(&Request::of(&self.cred), &self.open(self.inode()?))
+        self.held.sb().fs().flush(&self.request(), &self.open(self.inode()?))
     }
 
     /// Whether [`OpenFile::flush`] calls the file system.
@@ -125,7 +125,7 @@ impl OpenFile {
     pub fn get_xattr(&self, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         check_lengths(name, XattrUse::Get)?;
         self.check_open()?;
-        xattrs::get(&self.held, &self.cred, &Request::of(&self.cred), name)
+        xattrs::get(&self.held, &self.cred, &self.request(), name)
     }
 
     /// Sets the extended attribute `name`: `fsetxattr(2)`.
@@ -135,7 +135,7 @@ impl OpenFile {
     pub fn set_xattr(&self, name: &[u8], value: &[u8], how: SetXattr) -> Result<(), Errno> {
         check_lengths(name, XattrUse::Set(value))?;
         self.check_open()?;
-        xattrs::set(&self.held, &self.cred, &Request::of(&self.cred), name, value, how)
+        xattrs::set(&self.held, &self.cred, &self.request(), name, value, how)
     }
 
     /// Removes the extended attribute `name`: `fremovexattr(2)`.
@@ -145,7 +145,7 @@ impl OpenFile {
     pub fn remove_xattr(&self, name: &[u8]) -> Result<(), Errno> {
         check_lengths(name, XattrUse::Remove)?;
         self.check_open()?;
-        xattrs::remove(&self.held, &self.cred, &Request::of(&self.cred), name)
+        xattrs::remove(&self.held, &self.cred, &self.request(), name)
     }
 
     /// The names of all extended attributes: `flistxattr(2)`.
@@ -154,7 +154,7 @@ impl OpenFile {
     /// The file system's; `EBADF` on a place opened with `PATH`.
     pub fn list_xattrs(&self) -> Result<Vec<Box<[u8]>>, Errno> {
         self.check_open()?;
-        xattrs::list(&self.held, &self.cred, &Request::of(&self.cred))
+        xattrs::list(&self.held, &self.cred, &self.request())
     }
 
     /// Storage of its file system, and flags of its mount: `fstatvfs(3)`.
