@@ -20,7 +20,7 @@ use vfs::{
 };
 
 /// A file system that checks the state of each open, and forwards.
-pub(crate) struct Ledger {
+pub struct Ledger {
     opens: Arc<Opens>,
     wants_opens: bool,
     wants_flushes: bool,
@@ -29,7 +29,7 @@ pub(crate) struct Ledger {
 
 /// The opens of a [`Ledger`].
 #[derive(Debug, Default)]
-pub(crate) struct Opens(Mutex<Entries>);
+pub struct Opens(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
@@ -63,7 +63,8 @@ impl Opens {
     }
 
     /// Opens and releases so far.
-    pub(crate) fn counts(&self) -> (u64, u64) {
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
         let entries = self.entries();
         (entries.opened, entries.released)
     }
@@ -74,7 +75,7 @@ impl Opens {
     }
 
     /// An error of writing to the file that was opened last: each of its opens reports it once, when it is synced or closed.
-    pub(crate) fn fail_writing(&self, errno: Errno) {
+    pub fn fail_writing(&self, errno: Errno) {
         let mut entries = self.entries();
         let last = entries.open.values().next_back().map(|entry| entry.node);
         for entry in entries.open.values_mut().filter(|entry| Some(entry.node) == last) {
@@ -122,7 +123,10 @@ impl Opens {
     }
 
     /// Checks, after the end of the tree, that each open was released once.
-    pub(crate) fn check_the_end(&self) -> Outcome {
+    ///
+    /// # Errors
+    /// What was wrong.
+    pub fn check_the_end(&self) -> Outcome {
         let entries = self.entries();
         if let Some(wrong) = &entries.wrong {
             return Err(Failure::new(wrong.as_str()));
@@ -139,7 +143,7 @@ impl Opens {
 
 impl Ledger {
     /// Wraps `inner`.
-    pub(crate) fn of(inner: Box<dyn FileSystem>) -> (Self, Arc<Opens>) {
+    pub fn of(inner: Box<dyn FileSystem>) -> (Self, Arc<Opens>) {
         let opens = Arc::new(Opens::default());
         let FsTraits { wants_opens, wants_flushes, .. } = inner.traits();
         (Self { opens: opens.clone(), wants_opens, wants_flushes: wants_opens && wants_flushes, inner }, opens)
@@ -245,5 +249,11 @@ impl Layer for Ledger {
 
     fn flush(&self, request: &Request, file: &Open<'_>) -> Result<(), Errno> {
         self.report("flush", file, |inner, file| if self.wants_flushes { inner.flush(request, file) } else { Ok(()) })
+    }
+}
+
+impl core::fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Ledger").field("opens", &self.opens).finish_non_exhaustive()
     }
 }

@@ -3,14 +3,14 @@
 //! # What it is
 //! Each case is a function over a [`Fixture`]. It gets a fresh file system in its own tree, works through paths as a
 //! program would, and returns what it expected and what it got. [`Features`] lists what the file system does not have.
-//! [`Store`] is a file system in memory with hooks, [`Counting`] wraps a file system and counts requests, and [`Gate`] holds
-//! a request inside of a file system.
+//! [`Store`] is a file system in memory with hooks, and [`Gate`] holds a request inside of it. Around any file system,
+//! [`Counting`] counts requests, [`Ledger`] checks the states of opens, and [`Faults`] injects errors, short transfers and hangs.
 //!
 //! # What it is not
 //! A comparison with a kernel, nor a test of the VFS itself: `crates/lightfoot/tests` has those.
 //!
 //! # How it is locked
-//! Not at all; [`Counting`], [`Store`] and [`Gate`] have a mutex each.
+//! Not at all; [`Counting`], [`Ledger`], [`Faults`], [`Store`] and [`Gate`] have a mutex each.
 //!
 //! # Where it comes from
 //! The idea of pjdfstest and xfstests' `generic` group; own code.
@@ -31,6 +31,7 @@
 
 mod cases;
 mod counting;
+mod faults;
 mod features;
 mod fixture;
 mod gate;
@@ -41,9 +42,11 @@ mod store;
 mod subject;
 
 pub use counting::{Counting, Counts};
+pub use faults::{Fault, Faults, FaultyCall, Plan};
 pub use features::Features;
 pub use fixture::Fixture;
 pub use gate::Gate;
+pub use ledger::{Ledger, Opens};
 pub use outcome::{Failure, Outcome};
 pub use report::Report;
 pub use store::{Call, Store, StoreOptions};

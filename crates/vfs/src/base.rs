@@ -5,10 +5,12 @@
 
 pub(crate) mod access;
 pub(crate) mod attr;
+pub(crate) mod cancel;
 pub(crate) mod deadline;
 pub(crate) mod errno;
 pub(crate) mod file_time;
 pub(crate) mod flags;
+pub(crate) mod monitor;
 pub(crate) mod name;
 pub(crate) mod packed_attr;
 pub(crate) mod rank;

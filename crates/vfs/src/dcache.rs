@@ -1,7 +1,8 @@
 //! Room 3, `dcache`: the trait of file systems and the cache of their names and inodes.
 //!
 //! # What is in it
-//! - [`fs`]: the trait `FileSystem` and its arguments; [`layer`]: file systems around file systems
+//! - [`fs`]: the trait `FileSystem` and its arguments; [`layer`]: file systems around file systems; [`bounded`]: one that ends
+//!   calls at their deadlines, by [`workers`]
 //! - [`tree`]: state shared by all its file systems and mounts; [`superblock`]: one file system
 //! - [`dentry`], [`object`], [`inode`], [`slot`]: a name, its word for the file, the file, and their memory (the crate's `unsafe`)
 //! - [`insert`], [`unnamed`], [`moving`], [`end`], [`children`], [`prune`]: insertion, moves and removal of entries
@@ -15,6 +16,7 @@
 //! Imports `base`, `notify`, `record_lock`. Inside this room modules import one another freely: it is one data structure.
 
 pub(crate) mod acls;
+pub(crate) mod bounded;
 pub(crate) mod children;
 pub(crate) mod dentry;
 pub(crate) mod end;
@@ -45,3 +47,4 @@ pub(crate) mod tree;
 pub(crate) mod unnamed;
 pub(crate) mod versions;
 pub(crate) mod whole_path;
+pub(crate) mod workers;

@@ -40,11 +40,13 @@ pub use base::attr::{
     Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISGID, S_ISUID, S_ISVTX, SetAttr,
     SetTime,
 };
+pub use base::cancel::{Cancel, CancelWatch};
 pub use base::errno::Errno;
 pub use base::file_time::{from_system_time, to_system_time};
 pub use base::flags::{InodeFlags, MountFlags, OpenFlags, RenameFlags, Resolve, UnmountFlags};
 pub use base::name::{NAME_MAX, PATH_MAX};
 pub use base::packed_attr::PackedAttr;
+pub use dcache::bounded::Bounded;
 pub use dcache::fallback::Fallback;
 pub use dcache::fs::{
     Allocate, Copying, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, NameRules, NewInode, NewNode, NextNames,
@@ -196,6 +198,13 @@ impl Vfs {
     #[must_use]
     pub fn may_wait(&self) -> bool {
         self.tree.may_wait()
+    }
+
+    /// Returns true if a file system that is, or was, mounted in the tree has [`FsTraits::is_cancellable`]. Otherwise a [`Cancel`] has no
+    /// effect on calls, except on those that wait for another's lookup.
+    #[must_use]
+    pub fn is_cancellable(&self) -> bool {
+        self.tree.is_cancellable()
     }
 
     /// Panics of file systems that the tree caught, where it had to complete its own work: in

@@ -69,3 +69,21 @@ pub fn yield_now() {
         None => prim::thread::yield_now(),
     }
 }
+
+pub use prim::thread::Carried;
+
+/// Has the calling thread carry `value`; returns what it carried before.
+pub fn carry(value: Option<Carried>) -> Option<Carried> {
+    match current() {
+        Some(engine) => engine.task().carried.replace(value),
+        None => prim::thread::carry(value),
+    }
+}
+
+/// Calls `look` with what the calling thread carries.
+pub fn carried<R>(look: impl FnOnce(Option<&(dyn core::any::Any + Send)>) -> R) -> R {
+    match current() {
+        Some(engine) => look(engine.task().carried.borrow().as_deref()),
+        None => prim::thread::carried(look),
+    }
+}

@@ -43,6 +43,11 @@ impl Invalidator {
         Self { sb }
     }
 
+    /// The superblock, if it is still mounted.
+    pub(crate) fn superblock(&self) -> Option<Arc<SuperBlock>> {
+        self.sb.upgrade()
+    }
+
     /// Counts an invalidation; returns the superblock if it is still mounted.
     fn begin(&self) -> Option<Arc<SuperBlock>> {
         let sb = self.sb.upgrade()?;

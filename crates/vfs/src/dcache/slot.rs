@@ -271,6 +271,28 @@ impl UncountedDentry {
     }
 }
 
+/// A counted reference on an inode, without its superblock. Return it by [`CountedInode::put`].
+#[must_use]
+pub(crate) struct CountedInode(Address);
+
+impl CountedInode {
+    /// One more reference on an inode of `sb` that the caller has a reference on.
+    pub(crate) fn again(sb: &SuperBlock, inode: &Inode) -> Self {
+        let counted = InodeRef::again(inode);
+        Self(Address::of(sb.dev, dentry_beside(&counted)))
+    }
+
+    /// The inode, in its superblock `sb`.
+    pub(crate) fn get<'a>(&'a self, sb: &'a SuperBlock) -> &'a Inode {
+        &cold_part(self.0.get(sb)).inode
+    }
+
+    /// Gives the reference back.
+    pub(crate) fn put(self, sb: &SuperBlock) {
+        sb.put_inode(InodeRef::counted(&cold_part(self.0.get(sb)).inode));
+    }
+}
+
 /// A slot without a user. It is not `Copy`, so a slot is used, or returned, once.
 #[must_use]
 pub(crate) struct UnusedSlot<'s>(&'s Dentry);

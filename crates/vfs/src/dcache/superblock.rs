@@ -152,8 +152,9 @@ impl SuperBlock {
     pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
         let traits = fs.traits();
         let (is_quick, may_split, dir_flags) = (traits.is_quick(), traits.may_split(), dir_flags(&traits));
+        let (reports_closes, is_limited) = (tree.note_calls(&traits), !traits.names_in_cache);
         let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, slow, .. } = traits;
-        let (entry_size, is_limited) = (i64::try_from(traits.entry_size).unwrap_or(0), !traits.names_in_cache);
+        let entry_size = i64::try_from(traits.entry_size).unwrap_or(0);
         let inode_kept = Kept { is_reported: traits.reports_attributes, is_from_birth: traits.names_in_cache };
         let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
@@ -192,7 +193,7 @@ impl SuperBlock {
             splits: if may_split || is_limited { Splits::new(is_first, tree.splits_always) } else { None },
             shares,
             reports_opens: traits.wants_opens,
-            reports_closes: tree.note_calls(traits.wants_opens && traits.wants_flushes, !traits.never_waits),
+            reports_closes,
             reflinks: traits.reflinks,
             fs_keeps_modes: traits.keeps_modes,
             inode_kept,

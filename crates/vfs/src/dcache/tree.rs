@@ -15,6 +15,7 @@ use crate::base::name::NameKey;
 use crate::base::rank::{Rank, Ranks};
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fallback::Fallbacks;
+use crate::dcache::fs::FsTraits;
 use crate::dcache::mountpoints::Mountpoints;
 use crate::dcache::observer::Observers;
 use crate::dcache::slot::{Table, entry_hash};
@@ -60,6 +61,8 @@ pub(crate) struct Tree {
     has_flushes: AtomicBool,
     /// Whether one has not, or had not, [`FsTraits::never_waits`](crate::dcache::fs::FsTraits).
     may_wait: AtomicBool,
+    /// Whether one has, or had, [`FsTraits::is_cancellable`].
+    is_cancellable: AtomicBool,
     /// Panics of callbacks that [`Tree::contain`] caught.
     panics: AtomicU64,
 }
@@ -165,6 +168,7 @@ impl Tree {
             next_number: AtomicU64::new(1),
             has_flushes: AtomicBool::new(false),
             may_wait: AtomicBool::new(false),
+            is_cancellable: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         }
     }
@@ -178,15 +182,19 @@ impl Tree {
         self.next_number.fetch_add(1, Relaxed)
     }
 
-    /// Notes whether the [`flush`](crate::dcache::fs::FileSystem::flush) of a file system is called, which it returns, and whether
-    /// its calls may wait.
-    pub(crate) fn note_calls(&self, has_flushes: bool, may_wait: bool) -> bool {
-        // Relaxed: nothing depends on them; the file system is mounted later.
-        if has_flushes {
-            self.has_flushes.store(true, Relaxed);
-        }
-        if may_wait {
-            self.may_wait.store(true, Relaxed);
+    /// Notes what calls of a file system may come to: whether its [`flush`](crate::dcache::fs::FileSystem::flush) is called, which this
+    /// returns, and whether they may wait or can be cancelled.
+    pub(crate) fn note_calls(&self, traits: &FsTraits) -> bool {
+        let has_flushes = traits.wants_opens && traits.wants_flushes;
+        for (note, is_so) in [
+            (&self.has_flushes, has_flushes),
+            (&self.may_wait, !traits.never_waits),
+            (&self.is_cancellable, traits.is_cancellable),
+        ] {
+            if is_so {
+                // Relaxed: nothing depends on them; the file system is mounted later.
+                note.store(true, Relaxed);
+            }
         }
         has_flushes
     }
@@ -201,6 +209,12 @@ impl Tree {
     pub(crate) fn may_wait(&self) -> bool {
         // Relaxed: as in `note_calls`.
         self.may_wait.load(Relaxed)
+    }
+
+    /// Whether there is, or was, a file system whose calls can be cancelled.
+    pub(crate) fn is_cancellable(&self) -> bool {
+        // Relaxed: as in `note_calls`.
+        self.is_cancellable.load(Relaxed)
     }
 
     /// Runs a callback of a file system in the middle of work that must be completed. Catches its panic, which the

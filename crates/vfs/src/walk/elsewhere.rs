@@ -18,7 +18,6 @@ use crate::walk::here::Here;
 use crate::walk::lookup;
 use prim::atomic::{AtomicU32, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
-use sync::single_flight::Waited;
 
 /// Lookups of one file system that may go on after the deadlines of all their callers, each on its thread. With so
 /// many, further lookups with a deadline fail with `ETIMEDOUT` at once, until one of these ends.
@@ -61,12 +60,12 @@ pub(super) fn fetch(
     if prim::thread::spawn("lightfoot-fetch", work).is_none() {
         return LookupResult::Failed(Errno::EAGAIN);
     }
-    let waited = waiter.wait(request.deadline);
-    if matches!(waited, Waited::TimedOut) {
+    let answer = lookup::wait(&waiter, request);
+    if matches!(answer, LookupResult::Failed(Errno::ETIMEDOUT | Errno::EINTR)) {
         sb.hung_lookups.fetch_add(1, Relaxed);
         if state.compare_exchange(RUNNING, HUNG, Relaxed, Relaxed).is_err() {
             sb.hung_lookups.fetch_sub(1, Relaxed);
         }
     }
-    lookup::result_of(waited)
+    answer
 }

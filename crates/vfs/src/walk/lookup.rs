@@ -50,7 +50,7 @@ use crate::walk::elsewhere;
 use crate::walk::here::Here;
 use crate::walk::unasked;
 use prim::atomic::{Ordering::SeqCst, fence};
-use sync::single_flight::{Entry, Leader, Waited};
+use sync::single_flight::{Entry, Leader, Waited, Waiter};
 
 /// Answers that are discarded because the directory changed meanwhile, before the request is sent under the
 /// directory's lock.
@@ -212,12 +212,35 @@ fn single_flight(
     unknown.stale.into_iter().for_each(|stale| sb.unpin(stale));
     let answer = match entered {
         Entry::Lead(leader) => elsewhere::fetch(leader, dir, named, next, request),
-        Entry::Wait(waiter) => result_of(waiter.wait(request.deadline)),
+        Entry::Wait(waiter) => match wait(&waiter, request) {
+            // The other caller's deadline, or its cancellation.
+            LookupResult::Failed(Errno::ETIMEDOUT | Errno::EINTR) if request.check().is_ok() => LookupResult::Again,
+            answer => answer,
+        },
     };
     (answer, None)
 }
 
-pub(super) fn result_of(waited: Waited<LookupResult>) -> LookupResult {
+/// How long a caller that can be cancelled waits for another's lookup before it looks whether it was.
+const LOOKS_NS: i64 = 10_000_000;
+
+/// Waits for another thread's lookup, as long as the caller of `request` waits.
+pub(super) fn wait(waiter: &Waiter<LookupKey, LookupResult>, request: &Request) -> LookupResult {
+    if request.cancel().is_none() {
+        return result_of(waiter.wait(request.deadline));
+    }
+    loop {
+        let soon = prim::clock::monotonic_ns() + LOOKS_NS;
+        let waited = waiter.wait(Some(request.deadline.map_or(soon, |deadline| deadline.min(soon))));
+        match (waited, request.check()) {
+            (Waited::TimedOut, Ok(())) => {}
+            (Waited::TimedOut, Err(errno)) => return LookupResult::Failed(errno),
+            (waited, _) => return result_of(waited),
+        }
+    }
+}
+
+fn result_of(waited: Waited<LookupResult>) -> LookupResult {
     match waited {
         Waited::Done(answer) => answer,
         Waited::Abandoned => LookupResult::Again,

@@ -63,6 +63,8 @@ pub(crate) struct Task {
     /// The phase of the run ends with it.
     pub(crate) is_awaited: Cell<bool>,
     pub(crate) joiners: RefCell<Vec<u32>>,
+    /// What [`crate::thread::carry`] set.
+    pub(crate) carried: RefCell<Option<prim::thread::Carried>>,
     /// The bits of `super::mode` that are this thread's.
     pub(crate) mode: Cell<u32>,
     // The wait condition: lines it read, with their versions.
@@ -104,6 +106,7 @@ impl Task {
             keeps_cpu: Cell::new(0),
             is_awaited: Cell::new(false),
             joiners: RefCell::default(),
+            carried: RefCell::default(),
             mode: Cell::new(0),
             watched: Default::default(),
             watching: Cell::new(0),

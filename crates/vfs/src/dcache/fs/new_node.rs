@@ -2,6 +2,7 @@
 
 use crate::base::access::acl::{Acl, AclKind, Acls};
 use crate::base::attr::Attr;
+use crate::base::errno::Errno;
 use core::any::Any;
 use core::cell::Cell;
 use std::borrow::Cow;
@@ -105,6 +106,54 @@ impl<'a> NewNode<'a> {
             beside.data.set(Some(Box::new(data)));
             beside.is_stored.set(true);
         }
+    }
+}
+
+/// A copy of a [`NewNode`], for another thread.
+pub(crate) struct KeptNode {
+    attr: Attr,
+    link_body: Option<Box<[u8]>>,
+    /// ACLs and labels, if there are any.
+    beside: Option<(Acls, Vec<(Box<[u8]>, Box<[u8]>)>)>,
+}
+
+/// What a file system made of a [`KeptNode`].
+pub(crate) struct MadeNode {
+    pub(crate) node: u64,
+    pub(crate) attr: Attr,
+    is_stored: bool,
+    data: Option<Data>,
+}
+
+impl NewNode<'_> {
+    pub(crate) fn keep(&self) -> KeptNode {
+        let labels = self.labels().iter().map(|&(name, value)| (Box::from(name), Box::from(value)));
+        let beside = self.beside.map(|beside| (beside.acls.clone(), labels.collect()));
+        KeptNode { attr: self.attr, link_body: self.link_body.map(Box::from), beside }
+    }
+
+    /// Notes what the file system made of the copy. Returns the node.
+    pub(crate) fn learn(&mut self, made: MadeNode) -> u64 {
+        self.attr = made.attr;
+        if let Some(beside) = self.beside {
+            beside.is_stored.set(made.is_stored);
+            beside.data.set(made.data);
+        }
+        made.node
+    }
+}
+
+impl KeptNode {
+    /// Calls `create` with the file.
+    pub(crate) fn lend(&self, create: impl FnOnce(&mut NewNode<'_>) -> Result<u64, Errno>) -> Result<MadeNode, Errno> {
+        let labels = self.beside.iter().flat_map(|(_, labels)| labels);
+        let labels: Vec<_> = labels.map(|(name, value)| (&**name, &**value)).collect();
+        let beside = self.beside.as_ref().map(|(acls, _)| Beside::labelled(Some(Beside::new(acls.clone())), &labels));
+        let beside = beside.as_deref();
+        let mut new = NewNode { attr: self.attr, link_body: self.link_body.as_deref(), beside };
+        let node = create(&mut new)?;
+        let (is_stored, data) = (beside.is_some_and(Beside::is_stored), beside.and_then(Beside::take_data));
+        Ok(MadeNode { node, attr: new.attr, is_stored, data })
     }
 }
 

@@ -37,6 +37,21 @@ impl<'p> NextNames<'p> {
         Self { path, answers: Vec::new() }
     }
 
+    /// The path that the names are of, without answers: for another thread.
+    pub(crate) fn path(&self) -> &'p [u8] {
+        self.path
+    }
+
+    /// Adds answers that another thread got for the same names.
+    pub(crate) fn extend(&mut self, answers: Vec<Option<NewInode>>) {
+        self.answers.extend(answers);
+    }
+
+    /// The answers, to move them.
+    pub(crate) fn into_answers(self) -> Vec<Option<NewInode>> {
+        self.answers
+    }
+
     /// The names, in order. One of them may lead to a symbolic link, a mount point or a file: the VFS then ignores the answers
     /// behind it.
     pub fn names(&self) -> impl Iterator<Item = &'p [u8]> + use<'p> {

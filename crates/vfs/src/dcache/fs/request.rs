@@ -1,6 +1,8 @@
 //! The caller of a file system, and the time of the call.
 
 use crate::base::access::credentials::{Capabilities, Credentials};
+use crate::base::cancel::Cancel;
+use crate::base::errno::Errno;
 use core::cell::Cell;
 use prim::shared::PlainArc as Arc;
 
@@ -24,9 +26,9 @@ pub struct Request<'a> {
     pub umask: u32,
     /// [`Request::now`], or [`UNREAD`].
     now: Cell<i64>,
-    /// The caller's deadline, in nanoseconds of `prim::clock::monotonic_ns`. A file system that can stop by
+    /// The caller's deadline, in nanoseconds of `prim::clock::monotonic_ns` (`CLOCK_MONOTONIC`). A file system that can stop by
     /// then fails with `ETIMEDOUT`. One that cannot may continue: the VFS lets the callers of a lookup return
-    /// without it.
+    /// without it, and [`Bounded`](crate::Bounded) those of every method.
     pub deadline: Option<i64>,
     /// Whether the caller may use space and quotas that are reserved for root (`CAP_SYS_RESOURCE`).
     pub privileged: bool,
@@ -89,6 +91,26 @@ impl<'a> Request<'a> {
             Groups::Borrowed(groups) => groups,
             Groups::Shared(groups) => groups.as_deref().unwrap_or_default(),
         }
+    }
+
+    /// What cancels the caller's call, if anything can: that of the calling thread ([`Cancel::scope`]). To pass it on to another
+    /// thread, take it here and begin its scope there.
+    #[must_use]
+    #[inline(never)]
+    pub fn cancel(&self) -> Option<Cancel> {
+        Cancel::current()
+    }
+
+    /// Whether the caller waits no longer: a file system that can stop then fails with this.
+    ///
+    /// # Errors
+    /// `EINTR`: the call was cancelled; `ETIMEDOUT`: its deadline has passed.
+    pub fn check(&self) -> Result<(), Errno> {
+        if self.cancel().is_some_and(|cancel| cancel.is_cancelled()) {
+            return Err(Errno::EINTR);
+        }
+        let is_over = self.deadline.is_some_and(|deadline| deadline <= prim::clock::monotonic_ns());
+        if is_over { Err(Errno::ETIMEDOUT) } else { Ok(()) }
     }
 
     /// The same request, for another thread.

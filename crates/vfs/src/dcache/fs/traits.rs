@@ -64,6 +64,9 @@ pub struct FsTraits {
     /// one directory come at once, beside lookups and listings, and beside changes of the directory's own name. A change locks
     /// the directory twice, and a table of reserved names. Ignored with `names_in_cache`.
     pub slow: bool,
+    /// A call whose caller cancels it ends soon, with `EINTR`: [`Cancel`](crate::Cancel). [`Bounded`](crate::Bounded) has it. A front end
+    /// then cancels what a signal interrupts: [`Vfs::is_cancellable`](crate::Vfs::is_cancellable).
+    pub is_cancellable: bool,
 }
 
 impl FsTraits {
@@ -103,6 +106,7 @@ impl Default for FsTraits {
             never_waits: false,
             changes_in_parallel: false,
             slow: false,
+            is_cancellable: false,
         }
     }
 }
@@ -127,6 +131,7 @@ impl core::fmt::Debug for FsTraits {
             .field("never_waits", &self.never_waits)
             .field("changes_in_parallel", &self.changes_in_parallel)
             .field("slow", &self.slow)
+            .field("is_cancellable", &self.is_cancellable)
             .finish()
     }
 }

@@ -42,6 +42,12 @@ impl<'i> InodeRef<'i> {
         Self(inode)
     }
 
+    /// A reference that was counted and kept elsewhere: [`CountedInode`](crate::dcache::slot::CountedInode).
+    pub(crate) fn counted(inode: &'i Inode) -> Self {
+        debug_assert!(inode.refs() != 0);
+        Self(inode)
+    }
+
     /// The reference of a dead dentry, which then has none.
     pub(crate) fn of_dead(dead: &mut DeadDentry<'i>) -> Option<Self> {
         let inode = dead.ended().inode()?;

@@ -1,0 +1,185 @@
+//! Cancellation: another thread ends the wait of a caller.
+//!
+//! # What it is
+//! A [`Cancel`] is set once, by any thread. A thread carries one while it runs [`Cancel::scope`]: what it calls on a tree is
+//! then called for that. A file system finds it by its [`Request`](crate::Request).
+//!
+//! # What it is not
+//! A deadline, which a request has beside it. It is not a part of the request either: a call that nobody can cancel must not pay, and
+//! one open file serves many callers.
+//!
+//! # How it is locked
+//! One mutex around the watches, a leaf; they are called without it.
+//!
+//! # Where it comes from
+//! A signal that is pending for a thread of Linux, which ends the thread's sleep; `context.Context` of Go.
+
+use prim::atomic::{AtomicBool, Ordering::Relaxed};
+use prim::shared::PlainArc as Arc;
+use prim::thread::{self, Carried};
+use sync::Mutex;
+
+/// Whether a caller still waits. Clones are the same.
+///
+/// What a thread calls inside of [`Cancel::scope`] can be cancelled from others: a file system that obeys
+/// ([`Bounded`](crate::Bounded) makes each obey) fails with `EINTR` from then on.
+///
+/// ```
+/// use lightfoot_vfs::Cancel;
+///
+/// let cancel = Cancel::new();
+/// std::thread::scope(|scope| {
+///     let reader = scope.spawn(|| cancel.scope(|| /* calls on a tree */ Cancel::current().is_some()));
+///     cancel.cancel();
+///     assert!(reader.join().unwrap());
+/// });
+/// assert!(cancel.is_cancelled() && Cancel::current().is_none());
+/// ```
+#[derive(Clone, Default)]
+pub struct Cancel(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    is_cancelled: AtomicBool,
+    watches: Mutex<Watches>,
+}
+
+#[derive(Default)]
+struct Watches {
+    last: u64,
+    /// By number.
+    acts: Vec<(u64, Act)>,
+}
+
+type Act = Box<dyn FnOnce() + Send>;
+
+impl Cancel {
+    /// One that is not cancelled.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels, for good. Calls what [watches](Cancel::watch).
+    pub fn cancel(&self) {
+        let acts = {
+            let mut watches = self.0.watches.lock();
+            // Relaxed: the mutex orders it for those who begin to watch; for others it is a flag by itself.
+            self.0.is_cancelled.store(true, Relaxed);
+            core::mem::take(&mut watches.acts)
+        };
+        acts.into_iter().for_each(|(_, act)| act());
+    }
+
+    /// Whether it was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled.load(Relaxed)
+    }
+
+    /// Has `act` called when it is cancelled, by the thread that cancels, or now if it was. `act` must not block. It is not called
+    /// after the watch is dropped, except by a thread that cancels at that moment.
+    pub fn watch(&self, act: impl FnOnce() + Send + 'static) -> CancelWatch<'_> {
+        let mut watches = self.0.watches.lock();
+        if self.is_cancelled() {
+            drop(watches);
+            act();
+            return CancelWatch { cancel: self, number: 0 };
+        }
+        watches.last += 1;
+        let number = watches.last;
+        watches.acts.push((number, Box::new(act)));
+        CancelWatch { cancel: self, number }
+    }
+
+    /// Runs `f`. What it calls on trees, by this thread, is cancelled by this; in place of an outer scope's.
+    pub fn scope<R>(&self, f: impl FnOnce() -> R) -> R {
+        let _outer = Outer(thread::carry(Some(Box::new(self.clone()))));
+        f()
+    }
+
+    /// What cancels the calls of this thread.
+    #[must_use]
+    pub fn current() -> Option<Self> {
+        thread::carried(|carried| carried?.downcast_ref().cloned())
+    }
+}
+
+/// A watch on a [`Cancel`], until it is dropped.
+#[must_use = "dropped, it watches no longer"]
+pub struct CancelWatch<'c> {
+    cancel: &'c Cancel,
+    /// 0: it was called.
+    number: u64,
+}
+
+impl Drop for CancelWatch<'_> {
+    fn drop(&mut self) {
+        let mut watches = self.cancel.0.watches.lock();
+        let at = watches.acts.iter().position(|(number, _)| *number == self.number);
+        let act = at.map(|at| watches.acts.swap_remove(at));
+        // The act's drop is another's code.
+        drop(watches);
+        drop(act);
+    }
+}
+
+/// What the thread carried before a scope.
+struct Outer(Option<Carried>);
+
+impl Drop for Outer {
+    fn drop(&mut self) {
+        drop(thread::carry(self.0.take()));
+    }
+}
+
+impl core::fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Cancel").field("is_cancelled", &self.is_cancelled()).finish_non_exhaustive()
+    }
+}
+
+impl core::fmt::Debug for CancelWatch<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("CancelWatch").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU32;
+
+    #[test]
+    fn a_watch_is_called_once_and_not_after_its_end() {
+        let (cancel, calls) = (Cancel::new(), std::sync::Arc::new(AtomicU32::new(0)));
+        let count = || {
+            let calls = calls.clone();
+            move || _ = calls.fetch_add(1, Relaxed)
+        };
+        let (_watch, ended) = (cancel.watch(count()), cancel.watch(count()));
+        drop(ended);
+        cancel.cancel();
+        cancel.cancel();
+        assert_eq!(calls.load(Relaxed), 1);
+        let _late = cancel.watch(count());
+        assert_eq!(calls.load(Relaxed), 2, "it was cancelled already");
+    }
+
+    #[test]
+    fn a_scope_ends_with_its_call_also_by_a_panic() {
+        let (outer, inner) = (Cancel::new(), Cancel::new());
+        let is = |cancel: &Cancel| Cancel::current().is_some_and(|current| Arc::ptr_eq(&current.0, &cancel.0));
+        outer.scope(|| {
+            let panics = || {
+                inner.scope(|| {
+                    assert!(is(&inner));
+                    std::panic::resume_unwind(Box::new(()));
+                });
+            };
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+            assert!(panicked.is_err() && is(&outer));
+        });
+        assert!(Cancel::current().is_none());
+    }
+}
