@@ -29,6 +29,7 @@ use crate::dcache::split::Splits;
 use crate::dcache::tree::Tree;
 use crate::dcache::versions::Versions;
 use crate::dcache::whole_path::Kind;
+use crate::dcache::workers::{THREADS, Workers};
 use prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
 use std::borrow::Cow;
@@ -95,8 +96,8 @@ pub(crate) struct SuperBlock {
     pub(crate) reserved: Option<Box<Reserved>>,
     /// Lookups in progress.
     pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
-    /// Lookups that go on after their callers' deadlines.
-    pub(crate) hung_lookups: AtomicU32,
+    /// The threads of lookups with deadlines.
+    pub(crate) lookups: Workers,
     pub(super) late_puts: LatePuts,
     _memory: Memory,
 }
@@ -207,7 +208,7 @@ impl SuperBlock {
             reserved: (slow && is_limited).then(Box::default),
             // Without misses there is none.
             flights: if is_limited { SingleFlight::new() } else { SingleFlight::small() },
-            hung_lookups: AtomicU32::new(0),
+            lookups: Workers::new("lightfoot-fetch", THREADS),
             tree,
             fs,
             type_name,
