@@ -19,6 +19,7 @@ mod callers;
 mod exports;
 mod files;
 mod inode_flags;
+mod interrupts;
 mod labels;
 mod listing;
 mod lock_waits;
@@ -50,6 +51,7 @@ use crate::nodes::{NodeId, Nodes};
 use crate::notices::{Notices, Sender};
 use crate::options::{SessionOptions, Ttls};
 use callers::Callers;
+use interrupts::Interrupts;
 use room::Room;
 use shares::{Node, Shares};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -165,6 +167,7 @@ pub struct Session {
     directories: Handles<OpenFile>,
     locks: Arc<locks::Locks>,
     backed: files::Backed,
+    interrupts: Interrupts,
     waiting_for_data: unsent::Waiting,
     /// The root's device. The inode numbers of other devices are mixed with the device number.
     root_dev: u64,
@@ -217,6 +220,7 @@ impl Session {
             files: Handles::new(),
             directories: Handles::new(),
             locks: Arc::new(locks::Locks::new(&metrics)),
+            interrupts: Interrupts::default(),
             backed: files::Backed::default(),
             waiting_for_data: unsent::Waiting::default(),
             root_dev,

@@ -129,15 +129,19 @@ impl Transport {
                 }
             }
             Operation::Setlkw(lock) => self.wait_for_lock(channel, request, &lock),
-            Operation::Lseek(seek) => self.seek(channel, request, &seek, body),
+            Operation::Lseek(seek) => {
+                self.session.interruptible(request.header.unique, || self.seek(channel, request, &seek, body));
+            }
             operation => {
                 let reply = match operation {
                     Operation::Lookup(_) => reply.of_lookup(&self.session, request.header.nodeid),
                     _ => reply,
                 };
                 let Some(op) = op_of(&operation) else { return Next::More };
-                reply
-                    .answer(self.session.metrics(), op, body, |body, timer| self.answer(channel, request, body, timer));
+                self.session.interruptible(request.header.unique, || {
+                    let answer = |body: &mut Body, timer: &Timer<'_>| self.answer(channel, request, body, timer);
+                    reply.answer(self.session.metrics(), op, body, answer);
+                });
             }
         }
         Next::More

@@ -16,6 +16,8 @@ mod fallbacks;
 mod handles;
 #[path = "mount/inode_flags.rs"]
 mod inode_flags;
+#[path = "mount/interrupts.rs"]
+mod interrupts;
 #[path = "mount/labels.rs"]
 mod labels;
 #[path = "mount/limits.rs"]

@@ -234,8 +234,13 @@ impl Session {
     /// INTERRUPT: the program that waits for the request `unique` has a signal. The request may have ended, or may come later.
     ///
     /// # Errors
-    /// `ENOSYS` without [`locks`](crate::SessionOptions::locks): no request waits.
+    /// `ENOSYS` without [`locks`](crate::SessionOptions::locks), and if no file system of the tree can be cancelled: no request waits
+    /// that this could end.
     pub fn interrupt(&self, unique: u64) -> Result<(), Errno> {
+        let is_cancellable = self.vfs.is_cancellable();
+        if is_cancellable && self.interrupts.cancel(unique) || !self.options.locks && is_cancellable {
+            return Ok(());
+        }
         if !self.options.locks {
             return Err(Errno::ENOSYS);
         }
