@@ -9,7 +9,7 @@ use lightfoot_vfs::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testkit::{Counting, Counts, Fault, Faults, Ledger, Opens, Plan, Store};
 
 const PATHS: &[&str] =
@@ -226,12 +226,19 @@ fn refusal(method: &str, errno: Errno) -> Result<(), Errno> {
     if matches!(method, "release" | "lookup_many") { Ok(()) } else { Err(errno) }
 }
 
+/// Waits until `is_so`. What takes longer than a minute is stuck.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}: stuck");
+        thread::yield_now();
+    }
+}
+
 /// Lets the call go on, and waits until the cache agrees with the back end.
 fn check_the_rest(method: &str, world: World) {
     world.plan.release();
-    while world.plan.hanging() != 0 || !world.agrees() {
-        thread::yield_now();
-    }
+    wait_until(method, || world.plan.hanging() == 0 && world.agrees());
     // Everything works, in the same places too.
     let context = &world.context;
     context.mknod(Base::CWD, b"/dir/last", 0o644, 0).unwrap_or_else(|errno| panic!("{method}: {errno}"));
@@ -331,9 +338,7 @@ fn a_file_system_that_hears_of_its_callers_end_stops() {
             writer.join().unwrap()
         });
         assert_eq!(answer, Err(errno));
-        while world.plan.hanging() != 0 {
-            thread::yield_now();
-        }
+        wait_until("the call stops", || world.plan.hanging() == 0);
         world.plan.release();
         world.end();
     }
@@ -381,9 +386,7 @@ fn an_error_of_a_late_sync_is_reported_by_the_next_one() {
         assert_eq!(syncing.join().unwrap(), Err(Errno::EINTR));
     });
     world.plan.release();
-    while world.dir.sync(false) != Err(Errno::EIO) {
-        thread::yield_now();
-    }
+    wait_until("the late error", || world.dir.sync(false) == Err(Errno::EIO));
     assert_eq!(world.dir.sync(false), Ok(()));
     world.end();
 }

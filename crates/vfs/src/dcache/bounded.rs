@@ -179,6 +179,10 @@ impl<F: FileSystem + ?Sized> Call<'_, F> {
         late: fn(&Late<'_, F>, &A, Result<R, Errno>),
     ) -> Result<R, Errno> {
         let Call { bounded, sb, invalidator, request, cancel, must_run } = self;
+        if !must_run {
+            // Nothing begins for a caller that has left before.
+            request.check()?;
+        }
         let (sb, invalidator, request) = (sb.clone(), invalidator.clone(), request.clone());
         let state = Arc::new(Monitor::new(State::Awaited));
         // The file system inside may stop once its caller has left, for whatever reason.
