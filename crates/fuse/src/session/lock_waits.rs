@@ -238,11 +238,9 @@ impl Session {
     /// that this could end.
     pub fn interrupt(&self, unique: u64) -> Result<(), Errno> {
         let is_cancellable = self.vfs.is_cancellable();
-        if is_cancellable && self.interrupts.cancel(unique) || !self.options.locks && is_cancellable {
-            return Ok(());
-        }
-        if !self.options.locks {
-            return Err(Errno::ENOSYS);
+        let is_cancelled = is_cancellable && self.interrupts.cancel(unique);
+        if is_cancelled || !self.options.locks {
+            return if is_cancellable { Ok(()) } else { Err(Errno::ENOSYS) };
         }
         let waits = &self.locks.waits;
         let mut state = waits.state.lock();
