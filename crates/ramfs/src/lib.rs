@@ -9,8 +9,8 @@
 //! Persistent: nothing survives the process.
 //!
 //! # How it is locked
-//! A `BiasedRwLock` for each file's data; no thread holds two of them. Inode numbers, bytes and inodes come from per-CPU stocks, so that threads that make and
-//! fill files share no cache line for it until little is left.
+//! A `BiasedRwLock` for each file's data; no thread holds two of them. Inode numbers, bytes and inodes come from per-CPU stocks, so
+//! that threads that make and fill files share no cache line for it until little is left.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
