@@ -1,7 +1,8 @@
 //! Batches of paths: the names that the cache does not have are one request.
 
 use lightfoot_vfs::{
-    Base, Context, Credentials, Errno, FileSystem as _, Inode, Layer, NewInode, NextNames, Request, SetAttr, Valid, Vfs,
+    Base, Cancel, Context, Credentials, Errno, FileSystem as _, Inode, Layer, NewInode, NextNames, Request, SetAttr,
+    Valid, Vfs,
 };
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -179,6 +180,10 @@ fn names_are_requested_together_only_where_that_saves_calls_and_shows_nothing() 
     let context = vfs.context();
     context.set_timeout_ns(Some(u64::MAX));
     assert!(numbers(&context, &asked).iter().all(Result::is_ok));
+    assert_eq!(far.calls().1, 0);
+    // Nor one that can be cancelled.
+    let (far, vfs) = Far::new(StoreOptions::default(), &paths);
+    assert!(Cancel::new().scope(|| numbers(&vfs.context(), &asked)).iter().all(Result::is_ok));
     assert_eq!(far.calls().1, 0);
     // One name is a lookup, for which other threads wait.
     let (far, vfs) = Far::new(StoreOptions::default(), &paths);

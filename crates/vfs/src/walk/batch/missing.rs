@@ -8,7 +8,7 @@
 //!
 //! # What it is not
 //! A single-flight lookup: another thread may request one of the names at the same time. Nor is it for names that expired, for
-//! callers with a deadline, or for file systems whose answers are valid for no time at all.
+//! callers that may leave, or for file systems whose answers are valid for no time at all.
 //!
 //! # How it is locked
 //! The directories are held. No lock is held during the request; an answer is used under the lock of its name.
@@ -42,7 +42,9 @@ impl Context {
     #[cold]
     pub(super) fn request_missing<'p>(&self, base: Base<'_>, paths: impl Iterator<Item = &'p [u8]>) {
         let request = self.request();
-        if request.deadline.is_some() || !self.tree().may_wait() {
+        // A lookup of a caller that may leave runs on another thread, unless the file system itself lets its callers leave.
+        let may_leave = request.deadline.is_some() || request.cancel().is_some() && !self.tree().is_cancellable();
+        if may_leave || !self.tree().may_wait() {
             return;
         }
         let mut dirs: Vec<OwnedPlace> = Vec::new();
