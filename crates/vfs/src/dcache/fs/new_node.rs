@@ -109,12 +109,15 @@ impl<'a> NewNode<'a> {
     }
 }
 
+/// The name and the value of a label.
+type KeptLabel = (Box<[u8]>, Box<[u8]>);
+
 /// A copy of a [`NewNode`], for another thread.
 pub(crate) struct KeptNode {
     attr: Attr,
     link_body: Option<Box<[u8]>>,
     /// ACLs and labels, if there are any.
-    beside: Option<(Acls, Vec<(Box<[u8]>, Box<[u8]>)>)>,
+    beside: Option<(Acls, Vec<KeptLabel>)>,
 }
 
 /// What a file system made of a [`KeptNode`].
