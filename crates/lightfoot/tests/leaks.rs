@@ -123,5 +123,6 @@ fn check<F: FileSystem>(make: fn() -> F) {
 fn a_file_system_leaves_nothing_however_it_was_used() {
     check(RamFs::new);
     check(|| Store::new(StoreOptions { keeps_listings: true, ..StoreOptions::default() }));
+    check(|| Store::new(StoreOptions { slow: true, ..StoreOptions::default() }));
     check(|| Store::new(StoreOptions { valid: Valid::For(0), ..StoreOptions::default() }));
 }

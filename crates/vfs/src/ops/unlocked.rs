@@ -183,7 +183,7 @@ impl<'t> Entry<'t, '_> {
         self.sb.cached(self.dir, self.named()).is_some_and(|cached| core::ptr::eq(cached, entry))
     }
 
-    /// Whether the directory, which is locked, has been replaced in the cache since the check before the call. Then marks the name
+    /// Whether the directory, which is locked, has been replaced in the cache since the check before the call. If so, marks the name
     /// stale in whichever dentry the directory has now.
     fn is_replaced(&self, dir: &Inode) -> bool {
         let is_replaced = !self.dir.object().is_hashed();
@@ -236,6 +236,9 @@ impl<'t> Entry<'t, '_> {
     fn end_creation<T>(&self, created: Result<T, Errno>) -> Result<T, Errno> {
         self.sb.note_change(self.dir);
         self.sb.forget_negative(self.dir, self.named());
+        if let (Err(_), Some(dir)) = (&created, self.dir.inode()) {
+            self.is_replaced(dir);
+        }
         created
     }
 
@@ -279,14 +282,13 @@ impl<'t> Entry<'t, '_> {
         add_link(inode, request.now())?;
         let invalidations = sb.invalidations();
         let linked = sb.fs().link(&request, dir, self.last.name, inode);
-        end_link(inode, linked, ctime)?;
         let made = {
             let _held = sb.lock_dir(self.dir);
-            self.end_creation(linked)?;
+            end_link(inode, self.end_creation(linked), ctime)?;
             self.touch_dir(dir, 1, 0, request.now());
-            let (valid, inode) = (sb.valid_in(self.dir), InodeRef::again(inode));
+            let valid = sb.valid_in(self.dir);
             self.enter(dir, inode.node(), invalidations, || {
-                sb.add_alias(None, slot, self.dir, self.named(), inode, valid);
+                sb.add_alias(None, slot, self.dir, self.named(), InodeRef::again(inode), valid);
             })
         };
         if let Some(made) = made.map(|made| unlocked.hold(&unlocked.made, made)) {
