@@ -24,10 +24,11 @@ use tracing_subscriber::{Layer, fmt};
 const VARIABLE: &str = "LIGHTFOOT_LOG";
 
 /// The parts that can have a level, and the targets of `tracing` that they log with.
-const PARTS: [(&str, &[&str]); 4] = [
+const PARTS: [(&str, &[&str]); 5] = [
     ("lightfoot", &["lightfoot"]),
     ("fuse", &["lightfoot_fuse"]),
     ("hostfs", &["lightfoot_hostfs"]),
+    ("objectfs", &["lightfoot_objectfs"]),
     ("vfs", &["lightfoot_vfs"]),
 ];
 
@@ -80,7 +81,7 @@ pub(crate) enum LogError {
 
     /// A level for a part that does not exist.
     #[error(
-        "invalid log level {item:?}{}: no part {part:?} (use lightfoot, fuse, hostfs or vfs)",
+        "invalid log level {item:?}{}: no part {part:?} (use lightfoot, fuse, hostfs, objectfs or vfs)",
         place(*.is_from_environment)
     )]
     Part {

@@ -135,8 +135,8 @@ fn serve(mount: &Mount, ready: Ready<'_>) -> Result<(), ServeError> {
     rustix::process::umask(rustix::fs::Mode::empty());
     let mut hosts = Vec::new();
     let tree = source.open(&mut |host| hosts.push(host))?;
-    if settings.mount.session.no_open && !hosts.is_empty() {
-        tracing::warn!("no_open ignored: a directory must be notified when files are opened");
+    if settings.mount.session.no_open && !source.is_in_memory() {
+        tracing::warn!("no_open ignored: a directory or a store must be notified when files are opened");
         settings.mount.session.no_open = false;
     }
     source.forbid(&mut settings.mount);

@@ -8,6 +8,7 @@
 //! The meaning of a setting: that belongs to the mount and to the sources, which read [`Settings`].
 
 mod listing;
+mod object_settings;
 mod row;
 mod table;
 mod values;
@@ -18,6 +19,7 @@ pub(crate) use row::Owner;
 use fuse::{Checks, MountOptions, Ttls};
 use hostfs::{HostAcls, MountPoints, Ownership, Revalidate};
 use lightfoot::{MountFlags, RamLimits, RamOptions, UserLimits};
+use object_settings::ObjectSettings;
 use row::{Form, Row};
 use std::fmt;
 use std::time::Duration;
@@ -65,6 +67,8 @@ pub(crate) struct Settings {
     pub(crate) ram: RamOptions,
     /// A directory.
     pub(crate) host: HostSettings,
+    /// An object store.
+    pub(crate) objects: ObjectSettings,
     /// Flags of the source's mount.
     pub(crate) flags: MountFlags,
     /// What the source's caches may hold.
@@ -174,6 +178,7 @@ impl Settings {
             mount: MountOptions { name: String::new(), ..MountOptions::default() },
             ram: RamOptions { uid, gid, limits: RamLimits::tmpfs(), ..RamOptions::default() },
             host: HostSettings::default(),
+            objects: ObjectSettings::default(),
             flags: MountFlags::default(),
             budget: Budget::default(),
             ttl: None,
@@ -267,6 +272,11 @@ impl Settings {
         self.checks.unwrap_or_else(|| fuse::default_checks(&self.mount))
     }
 
+    /// The tree is an object store alone, which uses an answer for half of its time itself.
+    pub(crate) fn share_ttl(&mut self) {
+        self.ttl = self.ttl.map(|ttl| ttl / 2);
+    }
+
     /// How long the kernel may cache.
     pub(crate) fn ttls(&self, default: Ttls) -> Ttls {
         let of = |one: Option<Duration>, default| one.or(self.ttl).unwrap_or(default);
@@ -342,7 +352,7 @@ mod tests {
 
     #[test]
     fn options_of_one_owner_have_different_names() {
-        for owner in [Owner::Mount, Owner::Ram, Owner::Directory] {
+        for owner in [Owner::Mount, Owner::Ram, Owner::Directory, Owner::Objects] {
             let mut names: Vec<_> = rows().filter(|row| row.valid.contains(&owner)).flat_map(Row::names).collect();
             let count = names.len();
             names.sort_unstable();
@@ -457,7 +467,7 @@ mod tests {
             (ON_DIRECTORY, "always=1", "(use always)"),
             (ON_DIRECTORY, "cache=x", "cache=64m"),
             (Place::CommandLine(None), "cache=1m", "not valid for a file of mounts (only for ram: and a directory)"),
-            (IN_RAM, "ttl=1s", "not valid for ram: (only for the mount, after -o and a directory)"),
+            (IN_RAM, "ttl=1s", "not valid for ram: (only for the mount, after -o and a directory and s3:)"),
             (IN_RAM, "size", "size=512m"),
             (IN_RAM, "size=lots", "size=10%"),
             (IN_RAM, "mode=999", "mode=0755"),

@@ -1,14 +1,15 @@
 //! SOURCE: the tree that a command line names.
 //!
 //! # What it is
-//! One of three: `ram:LIST`, a tree in memory; a directory of this machine; a TOML file that combines several of these into
-//! one tree. [`Source::parse`] finds out which; [`Source::open`] makes the tree.
+//! One of four: `ram:LIST`, a tree in memory; a directory of this machine; `s3://BUCKET/PREFIX`, an object store; a TOML file that
+//! combines several of these into one tree. [`Source::parse`] finds out which; [`Source::open`] makes the tree.
 //!
 //! A directory whose name begins with `ram:` is written `./ram:x`.
 //!
 //! # What it is not
 //! A mount: `lightfoot mount` mounts the tree.
 
+mod bucket;
 mod kernel;
 mod mounts_file;
 
@@ -24,7 +25,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-use vfs::{Base, Context, Errno, Vfs};
+use vfs::{Base, Context, Errno, FileSystem, Vfs};
 
 /// The beginning of a SOURCE that is a tree in memory.
 const RAM: &str = "ram:";
@@ -71,6 +72,8 @@ enum Kind {
     Ram,
     /// A directory, by its absolute path.
     Directory(PathBuf),
+    /// An object store, by its URL.
+    Objects(String),
 }
 
 /// Why there is no tree.
@@ -85,14 +88,21 @@ pub(crate) struct SourceError {
 /// What is wrong with a source.
 #[derive(Debug, Error)]
 enum Problem {
-    #[error("{}: no such directory or file (use a directory, a TOML file of mounts, or {RAM} for memory)", show(.0))]
+    #[error("{}: no such directory or file (use a directory, a TOML file of mounts, s3://BUCKET/PREFIX, or {RAM} for memory)", show(.0))]
     Missing(PathBuf),
 
-    #[error("{}: not a directory (use a directory, a TOML file of mounts, or {RAM} for memory)", show(.0))]
+    #[error("{}: not a directory (use a directory, a TOML file of mounts, s3://BUCKET/PREFIX, or {RAM} for memory)", show(.0))]
     NotADirectory(PathBuf),
 
     #[error("{}: {reason} (use a directory that you may read)", show(.path))]
     Unusable { path: PathBuf, reason: Reason },
+
+    #[error("{url}: {reason} (docs/objects.md describes options and credentials)")]
+    Objects { url: String, reason: String },
+
+    #[cfg(not(feature = "s3"))]
+    #[error("{0}: not built in (build with the feature s3)")]
+    NotBuiltIn(String),
 
     #[error("{0}")]
     Option(#[from] OptionError),
@@ -149,6 +159,9 @@ impl Source {
         }
         let mut source = match named {
             Named::Kind(kind) => {
+                if matches!(kind, Kind::Objects(_)) {
+                    settings.share_ttl();
+                }
                 let (name, settings) = (kind.name(), settings.clone());
                 Self { name, mounts: vec![PlannedMount { at: "/".into(), kind, settings, origin: None }] }
             }
@@ -193,6 +206,7 @@ impl Source {
         let vfs = match &root.kind {
             Kind::Ram => Vfs::with_budget(RamFs::with_options(&root.settings.ram), budget),
             Kind::Directory(path) => Vfs::with_budget(open_directory(root, path)?, budget),
+            Kind::Objects(url) => Vfs::with_budget(root.open_objects(url)?, budget),
         };
         let context = vfs.context();
         for mount in others {
@@ -222,6 +236,7 @@ impl Source {
         let attached = match &mount.kind {
             Kind::Ram => context.mount_with(RamFs::with_options(&mount.settings.ram), Base::CWD, at, flags, budget),
             Kind::Directory(path) => context.mount_with(open_directory(mount, path)?, Base::CWD, at, flags, budget),
+            Kind::Objects(url) => context.mount_with(mount.open_objects(url)?, Base::CWD, at, flags, budget),
         };
         attached.map_err(|errno| match errno {
             Errno::ENOENT | Errno::ENOTDIR => {
@@ -283,6 +298,10 @@ impl PlannedMount {
         HostFs::new(path, &options)
     }
 
+    fn open_objects(&self, url: &str) -> Result<impl FileSystem + use<>, SourceError> {
+        bucket::open(self, url).map_err(|problem| self.wrong(problem))
+    }
+
     fn wrong(&self, problem: Problem) -> SourceError {
         SourceError { origin: self.origin.clone(), problem: Box::new(problem) }
     }
@@ -297,6 +316,10 @@ impl Named {
     fn of(source: &OsStr, from: &Path) -> Result<Self, Problem> {
         if source.as_bytes().starts_with(RAM.as_bytes()) {
             return Ok(Self::Kind(Kind::Ram));
+        }
+        if let Some(url) = source.to_str().filter(|source| source.starts_with(bucket::S3)) {
+            bucket::check(url)?;
+            return Ok(Self::Kind(Kind::Objects(url.into())));
         }
         let path = from.join(source);
         let unusable = |error: io::Error| match error.kind() {
@@ -327,6 +350,7 @@ impl Kind {
         match self {
             Self::Ram => Owner::Ram,
             Self::Directory(_) => Owner::Directory,
+            Self::Objects(_) => Owner::Objects,
         }
     }
 
@@ -334,6 +358,7 @@ impl Kind {
         match self {
             Self::Ram => "ram".into(),
             Self::Directory(path) => path.into(),
+            Self::Objects(url) => url.into(),
         }
     }
 }

@@ -18,19 +18,23 @@ systemd are ignored, such as defaults, noauto, nofail, _netdev and x-...
 
 /// The options under headings.
 pub(crate) fn help() -> String {
-    let sections: [(&str, &[Owner]); 5] = [
+    let sections: [(&str, &[Owner]); 7] = [
         ("Options of the mount (-o)", &[Owner::Mount]),
-        ("Options of the mount and of a directory (-o, [[mount]])", &[Owner::Mount, Owner::Directory]),
+        (
+            "Options of the mount, of a directory and of s3: (-o, [[mount]])",
+            &[Owner::Mount, Owner::Directory, Owner::Objects],
+        ),
         (
             "Options of the mount and of all sources (-o, ram:, [[mount]])",
-            &[Owner::Mount, Owner::Ram, Owner::Directory],
+            &[Owner::Mount, Owner::Ram, Owner::Directory, Owner::Objects],
         ),
-        ("Options of all sources (-o, ram:, [[mount]])", &[Owner::Ram, Owner::Directory]),
+        ("Options of ram: and of a directory (-o, ram:, [[mount]])", &[Owner::Ram, Owner::Directory]),
         ("Options of ram: (-o, ram:, [[mount]])", &[Owner::Ram]),
+        ("Options of a directory (-o, [[mount]])", &[Owner::Directory]),
+        ("Options of s3: (-o, [[mount]])", &[Owner::Objects]),
     ];
-    let of_directory: (&str, &[Owner]) = ("Options of a directory (-o, [[mount]])", &[Owner::Directory]);
     let mut text = String::new();
-    for (heading, valid) in sections.into_iter().chain([of_directory]) {
+    for (heading, valid) in sections {
         text += &format!("{heading}:\n");
         rows().filter(|row| row.valid == valid).for_each(|row| text += &entry(row));
         text.push('\n');
@@ -73,7 +77,7 @@ mod tests {
         let mut text = "| option | valid for | default | what it does |\n|---|---|---|---|\n".to_owned();
         for row in rows() {
             let valid = match row.valid {
-                [Owner::Mount, Owner::Ram, Owner::Directory] => "all".into(),
+                [Owner::Mount, Owner::Ram, Owner::Directory, Owner::Objects] => "all".into(),
                 valid => valid.iter().map(|owner| short(*owner)).collect::<Vec<_>>().join(", "),
             };
             text += &format!("| `{}` | {valid} | {} | {} |\n", row.usage("`, `"), row.default, row.help);
@@ -86,6 +90,7 @@ mod tests {
             Owner::Mount => "mount",
             Owner::Ram => "`ram:`",
             Owner::Directory => "directory",
+            Owner::Objects => "`s3:`",
         }
     }
 

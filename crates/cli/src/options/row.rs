@@ -33,6 +33,8 @@ pub(crate) enum Owner {
     Ram,
     /// A directory.
     Directory,
+    /// An object store.
+    Objects,
 }
 
 impl Row {
@@ -62,6 +64,7 @@ impl fmt::Display for Owner {
             Self::Mount => "the mount, after -o",
             Self::Ram => "ram:",
             Self::Directory => "a directory",
+            Self::Objects => "s3:",
         })
     }
 }

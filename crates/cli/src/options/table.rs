@@ -5,18 +5,20 @@
 //! # Where it comes from
 //! `mount(8)`, `mount.fuse(8)`, `tmpfs(5)`; names that only Lightfoot has are its own.
 
+mod objects;
 mod sources;
 
 use super::row::Form::{Switch, Value};
-use super::row::Owner::{self, Directory, Mount, Ram};
+use super::row::Owner::{self, Directory, Mount, Objects, Ram};
 use super::row::Row;
 use super::values::{at_least_one, duration, group, octal, on_or_off, user};
 use fuse::{Checks, Uring};
 use hostfs::Revalidate;
 use lightfoot::MountFlags;
+use objects::OBJECT_TABLE;
 use sources::SOURCE_TABLE;
 
-const ALL: &[Owner] = &[Mount, Ram, Directory];
+const ALL: &[Owner] = &[Mount, Ram, Directory, Objects];
 const SOURCES: &[Owner] = &[Ram, Directory];
 
 /// Sets `slot`, if there is a value.
@@ -27,7 +29,7 @@ fn put<T>(slot: &mut T, value: Option<T>) -> Option<()> {
 
 /// All options, in the order of the documents.
 pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
-    MOUNT_TABLE.iter().chain(&SOURCE_TABLE)
+    MOUNT_TABLE.iter().chain(&SOURCE_TABLE).chain(&OBJECT_TABLE)
 }
 
 static MOUNT_TABLE: [Row; 37] = [
@@ -108,11 +110,12 @@ static MOUNT_TABLE: [Row; 37] = [
             example: "ttl=500ms",
             set: |s, value| {
                 put(&mut s.ttl, duration(value).map(Some))?;
+                s.objects.ttl = s.ttl;
                 put(&mut s.host.policy, s.ttl.map(Revalidate::Ttl).map(Some))
             },
         },
-        valid: &[Mount, Directory],
-        default: "1s for a directory; a day for ram:, exclusive and watch",
+        valid: &[Mount, Directory, Objects],
+        default: "1s for a directory; 5s for s3:; a day for ram:, exclusive and watch",
         help: "How long names and attributes are cached.",
     },
     Row {

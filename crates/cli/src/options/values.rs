@@ -47,6 +47,11 @@ pub(super) fn on_or_off(text: &str) -> Option<bool> {
     }
 }
 
+/// Any text but none.
+pub(super) fn given(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.into())
+}
+
 /// A limit, where 0 is none, as in `tmpfs(5)`.
 pub(super) fn limit(number: u64) -> Option<u64> {
     (number != 0).then_some(number)

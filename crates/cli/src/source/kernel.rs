@@ -39,6 +39,7 @@ impl Source {
         let each = self.mounts.iter().map(|mount| match &mount.kind {
             Kind::Ram => Ttls::LONG.entry,
             Kind::Directory(_) => ttl(&mount.settings.host),
+            Kind::Objects(_) => mount.settings.objects.half_ttl(),
         });
         let ttls = each.min().map_or(Ttls::LONG, Ttls::all);
         // No notice reaches all absent names.
@@ -54,8 +55,8 @@ impl Source {
 
     /// The number of names that the kernel may cache. Each pins an entry of ours, so some room must remain for others.
     pub(crate) fn max_names(&self) -> usize {
-        let directories = self.mounts.iter().filter(|mount| matches!(mount.kind, Kind::Directory(_)));
-        let fit = directories.map(|mount| usize::try_from(mount.settings.budget.names()).unwrap_or(usize::MAX) / 2);
+        let cached = self.mounts.iter().filter(|mount| !matches!(mount.kind, Kind::Ram));
+        let fit = cached.map(|mount| usize::try_from(mount.settings.budget.names()).unwrap_or(usize::MAX) / 2);
         fit.min().unwrap_or(usize::MAX).min(MAX_NAMES)
     }
 
@@ -78,7 +79,7 @@ impl Source {
                 let is_crossed = mount.settings.host.mount_points == Some(MountPoints::Cross);
                 Some(SourceDirectory { path, is_crossed })
             }
-            Kind::Ram => None,
+            Kind::Ram | Kind::Objects(_) => None,
         })
     }
 }
