@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! Extended attributes that the file has from its beginning on. If the file system cannot store one of them, the file is not made, and
-//! the request fails. A file system that stores them by a call of their own (a host directory) shows the file without them for a
+//! the request fails. A file system that stores them by a further call (a host directory) shows the file without them for a
 //! moment to others. The kernel of the mount sees no such moment: it learns of the file by the reply.
 //!
 //! # Where it comes from

@@ -64,7 +64,7 @@ impl Cancel {
     pub fn cancel(&self) {
         let acts = {
             let mut watches = self.0.watches.lock();
-            // Relaxed: the mutex orders it for those who begin to watch; for others it is a flag by itself.
+            // Relaxed: the mutex orders it for threads that begin to watch; for others it is a flag by itself.
             self.0.is_cancelled.store(true, Relaxed);
             core::mem::take(&mut watches.acts)
         };

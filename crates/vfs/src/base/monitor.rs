@@ -25,7 +25,7 @@ impl<T> Monitor<T> {
         Self { value: Mutex::new(value), changes: AtomicU32::new(0) }
     }
 
-    /// Changes the value, or looks at it, and wakes all who wait.
+    /// Changes the value, or looks at it, and wakes all waiting threads.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
         let result = self.change_silently(change);
         park::unpark_all(&self.changes);

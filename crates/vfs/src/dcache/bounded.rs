@@ -11,7 +11,7 @@
 //!
 //! # How it is locked
 //! A call has one [`Monitor`] around its state: the thread that works, and the caller that leaves, exclude each other. What the thread uses
-//! of the caller's is counted or copied ([`kept`]), so that it may stay longer than the caller. The locks that a caller has during a call end
+//! of the caller's is counted or copied ([`held`]), so that it may stay longer than the caller. The locks that a caller has during a call end
 //! with its return: a late call overlaps others of the same file.
 //!
 //! # Where it comes from
@@ -21,7 +21,7 @@
 //! `evict` has no caller that could leave, and no inode after it: it must not hang.
 
 mod calls;
-mod kept;
+mod held;
 
 use crate::base::cancel::Cancel;
 use crate::base::deadline::Deadline;
@@ -33,7 +33,7 @@ use crate::dcache::invalidate::Invalidator;
 use crate::dcache::superblock::SuperBlock;
 use crate::dcache::workers::{THREADS, Workers};
 use core::time::Duration;
-use kept::{KeptInode, KeptOpen};
+use held::{KeptInode, KeptOpen};
 use prim::clock::monotonic_ns;
 use prim::shared::PlainArc as Arc;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -81,7 +81,7 @@ impl<F: FileSystem + ?Sized> Bounded<F> {
         self
     }
 
-    /// Sets the most that every call takes, also one without a deadline of its own.
+    /// Sets the most that every call takes, also one that has no deadline.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout_ns = Some(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));

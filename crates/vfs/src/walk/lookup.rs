@@ -31,18 +31,19 @@
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
 
 mod alone;
+mod insertion;
 
 pub(crate) use alone::find_reserved;
+pub(super) use insertion::{insert, insert_absent};
 
 use crate::base::errno::Errno;
 use crate::base::name::Named;
-use crate::dcache::acls::acls_of;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::flight::{LookupKey, LookupResult};
-use crate::dcache::fs::{NewInode, NextNames, Request, Valid};
+use crate::dcache::fs::{NewInode, NextNames, Request};
 use crate::dcache::inode::{Before, Inode};
-use crate::dcache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
-use crate::dcache::slot::{CountedDentry, dentry_beside};
+use crate::dcache::reclaim::{LockedDirs, MayEvict};
+use crate::dcache::slot::CountedDentry;
 use crate::dcache::split::{NameLock, Names};
 use crate::dcache::superblock::SuperBlock;
 use crate::dcache::versions::Moment;
@@ -384,66 +385,6 @@ fn settle(
             (LookupResult::Absent, None)
         }
     }
-}
-
-/// Adds a name that does not exist.
-pub(super) fn insert_absent(sb: &SuperBlock, may_evict: &mut MayEvict, at: NameAt<'_, '_>) {
-    let NameAt { dir, names, named } = at;
-    // Without a free slot the name is looked up again next time.
-    if let Ok(slot) = slot_at(sb, SlotKind::Negative, at, may_evict) {
-        sb.add_negative(names, slot, dir, named, sb.valid_in(dir));
-    }
-}
-
-/// A slot for a locked name. If its directory is locked, other entries of it may be evicted.
-///
-/// # Errors
-/// As for [`SuperBlock::slot`].
-fn slot_at<'s>(
-    sb: &'s SuperBlock,
-    kind: SlotKind,
-    at: NameAt<'_, '_>,
-    may_evict: &mut MayEvict,
-) -> Result<FreeSlot<'s>, Errno> {
-    if at.names.is_some() { sb.slot(kind) } else { sb.slot_in(kind, at.dir, may_evict) }
-}
-
-/// Adds a name from the file system's answer: of an inode that is cached by its node, or of a new one. Returns the moment at
-/// which a new directory began: before another thread could find it.
-///
-/// # Errors
-/// `ENOMEM`: the budget is used up and every entry is held.
-pub(super) fn insert(
-    sb: &SuperBlock,
-    may_evict: &mut MayEvict,
-    at: NameAt<'_, '_>,
-    new: &NewInode,
-) -> Result<Option<Moment>, Errno> {
-    let NameAt { dir, names, named } = at;
-    let slot = slot_at(sb, SlotKind::Entry, at, may_evict)?;
-    let began = sb.versions.moment_of(slot.dentry());
-    let Err((slot, inode)) = sb.add_unless_there(names, slot, dir, named, &new.into()) else {
-        return Ok(new.attr.is_dir().then_some(began));
-    };
-    let first = dentry_beside(&inode);
-    if new.attr.is_dir() || inode.attr().kind() != new.attr.kind() {
-        // A directory that moved behind the cache: its former name is stale.
-        first.expire(&sb.paths);
-        sb.inodes.note_double();
-        sb.put_inode(inode);
-        sb.add_in(&sb.domain.read(), names, slot, dir, named, &new.into());
-        return Ok(None);
-    }
-    inode.learn_reply(&sb.paths, &new.attr, None);
-    if new.valid != Valid::UntilInvalidated {
-        // The file system may treat a file with several names otherwise than when it had one: the first name's validity is
-        // from then.
-        first.expire(&sb.paths);
-    }
-    sb.renew_acls(first, &inode, acls_of(new));
-    sb.set_valid(&inode, new.valid);
-    sb.add_alias(names, slot, dir, named, inode, new.valid);
-    Ok(None)
 }
 
 /// The positive entry `name` of the locked directory `dir`, from the cache or the file system. It stays for as long as it

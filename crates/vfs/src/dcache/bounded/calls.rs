@@ -2,7 +2,7 @@
 //!
 //! As [`FileSystem`]; own code.
 
-use super::kept::{KeptOpen, OpenedInside, inside, late_error};
+use super::held::{KeptOpen, OpenedInside, inside, late_error};
 use super::{Bounded, Call, Late};
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};

@@ -1,0 +1,67 @@
+//! Ends of calls: deadlines and cancellation.
+
+/// Ends the calls of a file system that may hang at their deadlines.
+///
+/// ```
+/// use lightfoot::fs::{Bounded, Layer, Open, Request};
+/// use lightfoot::{Errno, RamFs, Vfs};
+/// use std::io::ErrorKind;
+/// use std::time::Duration;
+///
+/// /// Its disk is dead: no read returns.
+/// struct Dead(RamFs);
+///
+/// impl Layer for Dead {
+///     type Inner = RamFs;
+///
+///     fn inner(&self) -> &RamFs {
+///         &self.0
+///     }
+///
+///     fn read(&self, _: &Request, _: &Open<'_>, _: u64, _: &mut [u8]) -> Result<usize, Errno> {
+///         loop {
+///             std::thread::park();
+///         }
+///     }
+/// }
+///
+/// let ctx = Vfs::new(Bounded::of(Box::new(Dead(RamFs::new())))).context();
+/// ctx.write("/file", "hello")?;
+/// ctx.set_timeout(Some(Duration::from_millis(10)));
+/// assert_eq!(ctx.read("/file").unwrap_err().kind(), ErrorKind::TimedOut);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::Bounded;
+
+/// Lets other threads cancel what a thread calls on a tree. It has an effect on file systems that can stop, such as [`Bounded`] ones.
+///
+/// ```
+/// use lightfoot::fs::{Bounded, Cancel};
+/// use lightfoot::{RamFs, Vfs};
+///
+/// let ctx = Vfs::new(Bounded::of(Box::new(RamFs::new()))).context();
+/// ctx.write("/file", "hello")?;
+/// let cancel = Cancel::new();
+/// assert_eq!(cancel.scope(|| ctx.read("/file"))?, b"hello");
+/// cancel.cancel(); // By any thread, also while a call runs.
+/// assert!(cancel.scope(|| ctx.read("/file")).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[doc(inline)]
+pub use vfs::Cancel;
+
+/// For a file system that can stop: has something called when its caller is cancelled.
+///
+/// ```
+/// use lightfoot::fs::{Cancel, CancelWatch};
+/// use std::sync::mpsc::channel;
+///
+/// let (cancel, (sender, receiver)) = (Cancel::new(), channel());
+/// let watch: CancelWatch<'_> = cancel.watch(move || sender.send("cancelled").unwrap());
+/// cancel.cancel();
+/// assert_eq!(receiver.recv(), Ok("cancelled"));
+/// # drop(watch);
+/// ```
+#[doc(inline)]
+pub use vfs::CancelWatch;
