@@ -437,7 +437,7 @@ fn after_random_changes_by_threads_the_cache_agrees_with_the_file_system() {
         // Once more, by the file system alone.
         store.invalidator().all();
         agree(&store, &vfs.context(), Store::ROOT, "");
-        // Lookups go on after the deadlines of those who wanted them.
+        // Lookups go on after the deadlines of their callers.
         let is_left = (0..10_000).all(|_| {
             thread::yield_now();
             vfs.stats().held != held
