@@ -41,6 +41,7 @@ mod tracer;
 pub(crate) mod unasked;
 pub(crate) mod walk_end;
 
+use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::PATH_MAX;
@@ -269,7 +270,7 @@ fn begin_scoped<'s>(base: Base<'s>, start: &'s OwnedPlace, path: &[u8]) -> Resul
 struct Interrupted<'g> {
     walk: RcuWalk<'g>,
     /// The longest time that a request to a file system may take, in nanoseconds.
-    timeout: Option<u64>,
+    timeout: Timeout,
     stopped: (Step<'g>, RunEnd),
     before: Before<'g>,
 }

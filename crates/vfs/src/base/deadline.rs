@@ -12,8 +12,17 @@
 //! # Where it comes from
 //! The absolute timeouts of `futex(2)` and `mq_timedreceive(3)`: a repeated wait does not take longer.
 
+use core::num::NonZeroU64;
 use core::time::Duration;
 use prim::atomic::AtomicU32;
+
+/// The most that a call may take, in nanoseconds; `None`: without a limit. One word, since each open file gets a copy.
+pub(crate) type Timeout = Option<NonZeroU64>;
+
+/// The timeout of so many nanoseconds. None at all is one.
+pub(crate) fn timeout_of(ns: Option<u64>) -> Timeout {
+    ns.map(|ns| NonZeroU64::MIN.saturating_add(ns.saturating_sub(1)))
+}
 
 /// When a wait ends without success.
 #[derive(Clone, Copy, Debug)]

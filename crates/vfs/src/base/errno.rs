@@ -1,5 +1,7 @@
 //! Error numbers, as on Linux on x86-64 and every other architecture with the generic table.
 
+use crate::base::cancel::Cancel;
+
 /// An error number of `errno(3)`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -65,6 +67,7 @@ errnos! {
     ETIMEDOUT = 110, "Connection timed out";
     ESTALE = 116, "Stale file handle";
     EDQUOT = 122, "Disk quota exceeded";
+    ECANCELED = 125, "Operation canceled";
 }
 
 impl Errno {
@@ -96,7 +99,11 @@ impl core::fmt::Display for Errno {
 impl core::error::Error for Errno {}
 
 impl From<Errno> for std::io::Error {
+    /// The error of a cancelled call becomes `ECANCELED`: the loops of `std::io` repeat a call that fails with `EINTR`, and this one
+    /// would fail for ever.
     fn from(errno: Errno) -> Self {
-        std::io::Error::from_raw_os_error(errno.raw())
+        let is_cancelled = || Cancel::current().is_some_and(|cancel| cancel.is_cancelled());
+        let is_final = errno == Errno::EINTR && is_cancelled();
+        std::io::Error::from_raw_os_error(if is_final { Errno::ECANCELED.raw() } else { errno.raw() })
     }
 }

@@ -6,6 +6,7 @@
 //! `cred`). `change` excludes concurrent changes.
 
 use crate::base::access::credentials::Credentials;
+use crate::base::deadline::{Timeout, timeout_of};
 use crate::base::flags::Resolve;
 use crate::base::rank::Rank;
 use crate::dcache::tree::Tree;
@@ -28,7 +29,7 @@ pub(crate) struct State {
     pub(crate) cred: Classed,
     pub(crate) namespace: Arc<Namespace>,
     /// The most that an operation waits for its file system, in nanoseconds.
-    pub(crate) timeout: Option<u64>,
+    pub(crate) timeout: Timeout,
     pub(crate) policy: Policy,
 }
 
@@ -128,11 +129,11 @@ impl Context {
     /// caller returns even if the file system never answers. Each file system has 32
     /// such threads at most; while all of them hang, lookups wait for one until their own deadlines.
     pub fn set_timeout_ns(&self, timeout: Option<u64>) {
-        self.replace(|state| state.timeout = timeout);
+        self.replace(|state| state.timeout = timeout_of(timeout));
     }
 
     /// The most that an operation waits for its file system.
-    pub(crate) fn timeout(&self) -> Option<u64> {
+    pub(crate) fn timeout(&self) -> Timeout {
         self.state.load(&self.tree.domain.read()).timeout
     }
 

@@ -17,6 +17,7 @@ mod in_section;
 mod kept;
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_WRITE};
+use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::{NAME_MAX, Named, PATH_MAX};
@@ -47,7 +48,7 @@ use sync::rcu::ReadGuard;
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'t> {
     pub(crate) cred: &'t Credentials,
-    pub(super) timeout: Option<u64>,
+    pub(super) timeout: Timeout,
 }
 
 impl<'t> Caller<'t> {

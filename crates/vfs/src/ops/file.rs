@@ -7,6 +7,7 @@ mod storage;
 
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, S_IFDIR, S_IFMT, S_IFREG, SetAttr};
+use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, MountFlags, OpenFlags};
 use crate::base::rank::Rank;
@@ -31,7 +32,7 @@ pub struct OpenFile {
     /// The opener's credentials, for writes and changes of attributes.
     cred: Credentials,
     /// The most that a call waits for the file system: that of the opener's context.
-    timeout: Option<u64>,
+    timeout: Timeout,
     /// What the file system returned when it was opened. `None` if it was not called: then it is not called at the end either.
     opened: Option<Box<Opened>>,
     /// `None` before the first listing, so that opening a file need not allocate.
@@ -52,12 +53,7 @@ impl OpenFile {
     /// # Errors
     /// `EROFS` to write on a read-only mount.
     #[inline]
-    pub(crate) fn new(
-        held: OwnedPlace,
-        flags: OpenFlags,
-        cred: Credentials,
-        timeout: Option<u64>,
-    ) -> Result<Self, Errno> {
+    pub(crate) fn new(held: OwnedPlace, flags: OpenFlags, cred: Credentials, timeout: Timeout) -> Result<Self, Errno> {
         if flags.can_write() {
             held.mount().begin_writing()?;
         }
@@ -279,7 +275,7 @@ fn report_opened(
     held: &OwnedPlace,
     flags: OpenFlags,
     cred: &Credentials,
-    timeout: Option<u64>,
+    timeout: Timeout,
 ) -> Result<Option<Box<Opened>>, Errno> {
     if held.sb().reports_opens { opened_by_file_system(held, flags, cred, timeout) } else { Ok(None) }
 }
@@ -290,7 +286,7 @@ fn opened_by_file_system(
     held: &OwnedPlace,
     flags: OpenFlags,
     cred: &Credentials,
-    timeout: Option<u64>,
+    timeout: Timeout,
 ) -> Result<Option<Box<Opened>>, Errno> {
     let inode = held.inode()?;
     if flags.contains(OpenFlags::PATH) || !matches!(inode.mode() & S_IFMT, S_IFREG | S_IFDIR) {

@@ -2,6 +2,7 @@
 
 use crate::base::access::credentials::{Credentials, MAY_WRITE};
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISVTX};
+use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags, Resolve};
 use crate::dcache::dentry::Dentry;
@@ -94,7 +95,7 @@ impl Context {
         held: OwnedPlace,
         flags: OpenFlags,
         cred: Credentials,
-        timeout: Option<u64>,
+        timeout: Timeout,
     ) -> Result<OpenFile, Errno> {
         let file = OpenFile::new(held, flags, cred, timeout)?;
         if flags.contains(OpenFlags::TRUNC) {

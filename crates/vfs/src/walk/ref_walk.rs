@@ -11,6 +11,7 @@
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC};
 use crate::base::attr::Attr;
+use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::NAME_MAX;
@@ -42,7 +43,7 @@ pub(crate) struct RefWalk {
     is_new: bool,
     root: HeldRoot,
     cred: Credentials,
-    timeout: Option<u64>,
+    timeout: Timeout,
     resolve: Resolve,
     rest: Vec<u8>,
     links: u32,
@@ -139,7 +140,7 @@ impl Question {
 
 impl RefWalk {
     /// Takes a count on the place where an rcu-walk stopped. `None`: it has changed, or is being unmounted.
-    pub(crate) fn legitimise(walk: &RcuWalk<'_>, timeout: Option<u64>, at: Step<'_>, rest: Vec<u8>) -> Option<Self> {
+    pub(crate) fn legitimise(walk: &RcuWalk<'_>, timeout: Timeout, at: Step<'_>, rest: Vec<u8>) -> Option<Self> {
         let here = Here::hold(walk.guard, &at)?;
         // The context's state holds the root during the read section, or an earlier ref-walk does.
         let root = HeldRoot::hold(&walk.root)?;
@@ -179,7 +180,7 @@ impl RefWalk {
         &self.cred
     }
 
-    pub(crate) fn timeout(&self) -> Option<u64> {
+    pub(crate) fn timeout(&self) -> Timeout {
         self.timeout
     }
 

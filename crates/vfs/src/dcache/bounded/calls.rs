@@ -6,6 +6,7 @@ use super::held::{KeptOpen, OpenedInside, inside, late_error};
 use super::{Bounded, Call, Late};
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
+use crate::base::deadline::timeout_of;
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
@@ -234,7 +235,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     fn release(&self, file: Open<'_>) {
         let Some(opened) = file.state.get::<OpenedInside>() else { return self.inner.release(file) };
         let nobody = Credentials::root();
-        let Some(call) = self.asking(&Request::lent(&nobody, opened.limit_ns(), 0)) else {
+        let Some(call) = self.asking(&Request::lent(&nobody, timeout_of(opened.limit_ns()), 0)) else {
             if opened.leave() {
                 self.inner.release(inside(&file));
             }

@@ -2,8 +2,10 @@
 
 use crate::base::access::credentials::{Capabilities, Credentials};
 use crate::base::cancel::Cancel;
+use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use core::cell::Cell;
+use core::num::NonZeroU64;
 use prim::shared::PlainArc as Arc;
 
 /// The caller of a request, and its time.
@@ -55,7 +57,7 @@ impl<'a> Request<'a> {
 
     /// A request of now, with a deadline so many nanoseconds from now, and with a `umask` that the file system must apply.
     #[inline(always)]
-    pub(crate) fn lent(cred: &'a Credentials, timeout: Option<u64>, umask: u32) -> Self {
+    pub(crate) fn lent(cred: &'a Credentials, timeout: Timeout, umask: u32) -> Self {
         Self::new(cred, Groups::Borrowed(cred.groups()), timeout.map(deadline_in), umask)
     }
 
@@ -126,13 +128,13 @@ impl<'a> Request<'a> {
 impl Request<'static> {
     /// [`Request::lent`] that outlives `cred`, which a context may replace.
     #[inline(always)]
-    pub(crate) fn with(cred: &Credentials, timeout: Option<u64>, umask: u32) -> Self {
+    pub(crate) fn with(cred: &Credentials, timeout: Timeout, umask: u32) -> Self {
         Self::new(cred, Groups::Shared(cred.shared_groups()), timeout.map(deadline_in), umask)
     }
 }
 
 /// The time so many nanoseconds from now.
 #[cold]
-fn deadline_in(ns: u64) -> i64 {
-    prim::clock::monotonic_ns().saturating_add(i64::try_from(ns).unwrap_or(i64::MAX))
+fn deadline_in(ns: NonZeroU64) -> i64 {
+    prim::clock::monotonic_ns().saturating_add(i64::try_from(ns.get()).unwrap_or(i64::MAX))
 }
