@@ -7,10 +7,17 @@ mod aborts;
 mod fixture;
 #[path = "mounting/monitoring.rs"]
 mod monitoring;
+#[cfg(feature = "s3")]
+#[path = "mounting/objects.rs"]
+mod objects;
 #[path = "mounting/options.rs"]
 mod options;
 #[path = "mounting/plain_user.rs"]
 mod plain_user;
+#[cfg(feature = "s3")]
+#[expect(dead_code, reason = "its faults are for the tests of objectfs")]
+#[path = "../../objectfs/tests/s3/server.rs"]
+mod server;
 #[path = "mounting/sources.rs"]
 mod sources;
 #[path = "mounting/terminal.rs"]
