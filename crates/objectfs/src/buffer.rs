@@ -18,14 +18,16 @@ const IN_MEMORY: usize = 1 << 20;
 pub(crate) struct Buffer {
     file: SpooledTempFile,
     len: u64,
+    /// The most bytes.
+    most: u64,
     /// Whether the store has other contents.
     pub(crate) is_dirty: bool,
 }
 
 impl Buffer {
-    /// An empty one, which the store has, too.
-    pub(crate) fn new() -> Self {
-        Self { file: SpooledTempFile::new(IN_MEMORY), len: 0, is_dirty: false }
+    /// An empty one, which the store has, too. It can have `most` bytes: then `EFBIG`.
+    pub(crate) fn new(most: u64) -> Self {
+        Self { file: SpooledTempFile::new(IN_MEMORY), len: 0, most, is_dirty: false }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -50,7 +52,7 @@ impl Buffer {
 
     /// Writes `data`; a gap before them reads as zeros.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), Errno> {
-        let end = offset.checked_add(data.len() as u64).ok_or(Errno::EFBIG)?;
+        let end = offset.checked_add(data.len() as u64).filter(|end| *end <= self.most).ok_or(Errno::EFBIG)?;
         if offset > self.len {
             // A cursor in memory fills the gap by itself, but not before this file would be too large for memory.
             self.set_len(offset)?;
@@ -64,6 +66,9 @@ impl Buffer {
 
     /// Cuts it, or extends it by zeros.
     pub(crate) fn set_len(&mut self, len: u64) -> Result<(), Errno> {
+        if len > self.most {
+            return Err(Errno::EFBIG);
+        }
         self.file.set_len(len).map_err(|error| errno_of_io(&error))?;
         self.is_dirty |= self.len != len;
         self.len = len;
@@ -81,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_buffer_that_outgrows_memory_keeps_its_bytes() {
-        let mut buffer = Buffer::new();
+        let mut buffer = Buffer::new(u64::MAX);
         buffer.write(3, b"text").unwrap();
         buffer.write(2 * IN_MEMORY as u64, b"end").unwrap();
         let mut start = [1; 8];

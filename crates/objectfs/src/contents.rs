@@ -220,7 +220,7 @@ impl ObjectFs {
         let _stays = self.stay(until)?;
         let mut content = node.content(until)?;
         if is_new && content.is_none() {
-            let mut empty = Buffer::new();
+            let mut empty = self.store.buffer();
             // A file that was just made is empty in the store, too.
             empty.is_dirty = node.facts().meta.as_ref().is_none_or(|meta| meta.size > 0);
             *content = Some(empty);

@@ -4,7 +4,7 @@ use crate::blocks::Blocks;
 use crate::lookup::Failures;
 use crate::node::{Facts, Node, left};
 use crate::nodes::{Nodes, ROOT};
-use crate::store::{Calls, Deadline, Store};
+use crate::store::{Calls, Deadline, PART, Store};
 use core::fmt;
 use core::time::Duration;
 use opendal::Operator;
@@ -26,6 +26,8 @@ pub struct ObjectOptions {
     pub ttl: Duration,
     /// Bytes of contents that are cached.
     pub cache_bytes: u64,
+    /// The most bytes of a file that can be written; beyond that, `EFBIG`. A hole is stored as zeros.
+    pub max_file: u64,
     /// How long one try of a request may take.
     pub timeout: Duration,
     /// Further tries after an error that may pass.
@@ -37,11 +39,13 @@ pub struct ObjectOptions {
 }
 
 impl Default for ObjectOptions {
-    /// 5 seconds, 64 MiB, 20 seconds for each of 4 tries, the user of this process.
+    /// 5 seconds, a cache of 64 MiB, files of 78 GiB (the 10,000 parts that S3 allows), 20 seconds for each of 4 tries, the user of this
+    /// process.
     fn default() -> Self {
         Self {
             ttl: Duration::from_secs(5),
             cache_bytes: 64 << 20,
+            max_file: 10_000 * PART as u64,
             timeout: Duration::from_secs(20),
             retries: 3,
             copies_directories: false,

@@ -25,7 +25,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use vfs::{Errno, Request};
 
 /// The bytes of a part of an object that is written in parts.
-const PART: usize = 8 << 20;
+pub(crate) const PART: usize = 8 << 20;
 
 /// Requests at a time when a directory is copied.
 const COPIES: usize = 16;
@@ -117,6 +117,8 @@ pub(crate) struct Store {
     operator: Operator,
     can: Capability,
     runtime: Runtime,
+    /// [`ObjectOptions::max_file`].
+    max_file: u64,
     pub(crate) calls: Calls,
 }
 
@@ -127,7 +129,8 @@ impl Store {
         let retry = RetryLayer::new().with_max_times(options.retries).with_jitter();
         let retry = retry.with_min_delay(Duration::from_millis(100)).with_max_delay(Duration::from_secs(2));
         let can = operator.info().capability();
-        Ok(Self { operator: operator.layer(timeout).layer(retry), can, runtime: threads, calls: Calls::default() })
+        let (operator, max_file) = (operator.layer(timeout).layer(retry), options.max_file);
+        Ok(Self { operator, can, runtime: threads, max_file, calls: Calls::default() })
     }
 
     /// Waits for `call` up to the deadline.
@@ -242,9 +245,14 @@ impl Store {
         }
     }
 
+    /// An empty buffer.
+    pub(crate) fn buffer(&self) -> WriteBuffer {
+        WriteBuffer::new(self.max_file)
+    }
+
     /// Reads the whole object into a buffer. `Ok(None)`: it is another one now.
     pub(crate) fn load(&self, until: Deadline, key: &str, meta: &Meta) -> Result<Option<WriteBuffer>, Errno> {
-        let mut buffer = WriteBuffer::new();
+        let mut buffer = self.buffer();
         while buffer.len() < meta.size {
             let at = buffer.len();
             let mut read = self.start_read(key, meta, at..meta.size.min(at + PART as u64));

@@ -14,7 +14,10 @@ const FEATURES: Features = Features {
     exchange: false,
     xattrs: false,
     unnamed: false,
+    open_replaced: false,
     keeps_attributes: false,
+    acls: false,
+    reflinks: false,
     counts_subdirectories: false,
     allocate: false,
     holes: false,
@@ -24,7 +27,13 @@ const FEATURES: Features = Features {
 };
 
 fn options(ttl: Duration) -> ObjectOptions {
-    ObjectOptions { ttl, copies_directories: true, cache_bytes: 8 << 20, ..ObjectOptions::default() }
+    ObjectOptions {
+        ttl,
+        copies_directories: true,
+        cache_bytes: 8 << 20,
+        max_file: 64 << 20,
+        ..ObjectOptions::default()
+    }
 }
 
 fn memory() -> Operator {
@@ -77,10 +86,21 @@ mod in_memory_with_others {
 mod in_a_directory {
     use super::*;
 
-    /// A file system whose directory is removed at its end.
-    fn make() -> ObjectFs {
-        let dir = tempfile::tempdir().expect("a directory").keep();
-        over(Operator::new(Fs::default().root(dir.to_str().expect("text"))).expect("a store"), Duration::from_secs(60))
+    /// A file system, and its directory, which is removed after it.
+    struct Below(ObjectFs, #[expect(dead_code, reason = "dropped")] tempfile::TempDir);
+
+    impl vfs::Layer for Below {
+        type Inner = ObjectFs;
+
+        fn inner(&self) -> &ObjectFs {
+            &self.0
+        }
+    }
+
+    fn make() -> Below {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Operator::new(Fs::default().root(dir.path().to_str().expect("text"))).expect("a store");
+        Below(over(store, Duration::from_secs(60)), dir)
     }
 
     testkit::suite!(make, FEATURES);

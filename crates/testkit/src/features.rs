@@ -22,6 +22,8 @@ pub struct Features {
     pub unnamed: bool,
     /// An open file without a name can be read and written; else `ESTALE`.
     pub open_unlinked: bool,
+    /// A file can be opened if another one has taken its name since it was looked up; else `ESTALE`.
+    pub open_replaced: bool,
     /// Modes, owners and times are stored; else `EPERM`, and a new file may get another mode than was requested.
     pub keeps_attributes: bool,
     /// ACLs are stored and obeyed; else they are not tested.
@@ -57,6 +59,7 @@ impl Features {
             xattrs: true,
             unnamed: true,
             open_unlinked: true,
+            open_replaced: true,
             keeps_attributes: true,
             acls: true,
             counts_subdirectories: true,
