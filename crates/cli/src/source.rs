@@ -98,6 +98,7 @@ enum Problem {
     Unusable { path: PathBuf, reason: Reason },
 
     #[error("{url}: {reason} (docs/objects.md describes options and credentials)")]
+    #[cfg_attr(not(feature = "s3"), expect(dead_code, reason = "no store can be opened"))]
     Objects { url: String, reason: String },
 
     #[cfg(not(feature = "s3"))]
