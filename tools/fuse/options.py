@@ -19,6 +19,7 @@ import subprocess
 import tempfile
 
 import mounts as fuse
+import objects
 from actors import ALICE, User, act
 from checks import equal, raises
 from mounts import Mount
@@ -661,3 +662,52 @@ def fds():
                 equal("x", (mount.dir / str(number) / "f").read_text())
             highest[option] = mount.open_files()
     assert highest["fds=64"] < 64 + 32 < highest["fds=2048"], f"open files: {highest}"
+
+
+# ---- object stores ----
+
+
+def bucket(server, options=""):
+    """A mount of the server's bucket."""
+    return mounted(f"s3://{objects.BUCKET}", ",".join(filter(None, [server.options(), options])))
+
+
+@effect("endpoint", "region")
+def server_and_region():
+    for region in ("us-east-1", "xx-test-7"):
+        with objects.serving() as server:
+            server.objects["f"] = b"text"
+            with bucket(server, "" if region == "us-east-1" else f"region={region}") as mount:
+                equal("text", (mount.dir / "f").read_text())
+            assert server.seen and all(f"/{region}/s3/" in signature for signature in server.seen), server.seen
+
+
+@effect("rename_dirs")
+def rename_dirs():
+    for options in ("", "rename_dirs=no", "rename_dirs=copy"):
+        with objects.serving() as server:
+            server.objects["d/f"] = b"text"
+            with bucket(server, options) as mount:
+                if options == "rename_dirs=copy":
+                    (mount.dir / "d").rename(mount.dir / "e")
+                    equal("text", (mount.dir / "e" / "f").read_text())
+                    assert server.objects.get("e/f") == b"text" and "d/f" not in server.objects, server.objects
+                else:
+                    raises(errno.EOPNOTSUPP, lambda: (mount.dir / "d").rename(mount.dir / "e"))  # noqa: B023
+
+
+@effect("timeout")
+def timeout():
+    with objects.serving() as server:
+        server.objects["f"] = b"text"
+        with bucket(server, "timeout=200ms,ttl=0s") as mount:
+            equal("text", (mount.dir / "f").read_text())
+            # The server answers no more, and the call ends.
+            server.delay = 3600
+            try:
+                os.stat(mount.dir / "g")
+            except OSError as error:
+                assert error.errno in (errno.ETIMEDOUT, errno.EIO), error
+            else:
+                raise AssertionError("a name was found without an answer")
+            server.delay = 0
