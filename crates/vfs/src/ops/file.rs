@@ -115,9 +115,9 @@ impl OpenFile {
     /// Reads at `offset`: `pread(2)`. 0 at and after the end.
     ///
     /// # Errors
-    /// `EINVAL` if the range ends behind `i64::MAX`; `EBADF` if not open for reading, `EISDIR`, and the file system's.
+    /// `EINVAL` if `offset` exceeds `i64::MAX`; `EBADF` if not open for reading, `EISDIR`, and the file system's.
     pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        check_range(offset, buf.len())?;
+        check_offset(offset)?;
         if !self.flags.can_read() {
             return Err(Errno::EBADF);
         }
@@ -136,10 +136,10 @@ impl OpenFile {
     /// written and the position after them. With `SYNC` or `DSYNC`, returns when they are in permanent storage.
     ///
     /// # Errors
-    /// `EINVAL` if the range ends behind `i64::MAX`; `EBADF` if not open for writing, `EFBIG`, and the file system's; with
+    /// `EINVAL` if `offset` exceeds `i64::MAX`; `EBADF` if not open for writing, `EFBIG`, and the file system's; with
     /// `SYNC` or `DSYNC`, also those of [`OpenFile::sync`].
     pub fn write_at(&self, offset: u64, data: &[u8]) -> Result<(usize, u64), Errno> {
-        check_range(offset, data.len())?;
+        check_offset(offset)?;
         let written = self.write_now(offset, data)?;
         if written.0 != 0 && self.flags.contains(OpenFlags::DSYNC) && !self.writes_through() {
             self.sync(!self.flags.contains(OpenFlags::SYNC))?;
@@ -295,9 +295,8 @@ fn opened_by_file_system(
     held.sb().fs().open(&Request::lent(cred, timeout, 0), inode, flags).map(|opened| Some(Box::new(opened)))
 }
 
-/// `EINVAL` for a range whose end no `off_t` can hold.
+/// `EINVAL` for an offset that no `off_t` can hold.
 #[inline]
-fn check_range(offset: u64, len: usize) -> Result<(), Errno> {
-    let is_there = offset.checked_add(len as u64).is_some_and(|end| end <= MAX_SIZE);
-    if is_there { Ok(()) } else { Err(Errno::EINVAL) }
+fn check_offset(offset: u64) -> Result<(), Errno> {
+    if offset > MAX_SIZE { Err(Errno::EINVAL) } else { Ok(()) }
 }

@@ -21,7 +21,7 @@ use crate::dcache::inode::Inode;
 use crate::dcache::superblock::SuperBlock;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
-use crate::ops::file::{OpenFile, check_range};
+use crate::ops::file::{OpenFile, check_offset};
 use crate::ops::publish;
 use crate::walk::permission::flags_allow;
 
@@ -120,8 +120,8 @@ impl OpenFile {
             return Err(Errno::EXDEV);
         }
         flags_allow(target.held.sb(), into, &target.cred, InodeFlags::IMMUTABLE)?;
-        check_range(offset, 0)?;
-        check_range(to, 0)?;
+        check_offset(offset)?;
+        check_offset(to)?;
         let fits = |start: u64| start.checked_add(len).is_some_and(|end| end <= MAX_SIZE);
         if !fits(offset) || !fits(to) {
             return Err(Errno::EOVERFLOW);
