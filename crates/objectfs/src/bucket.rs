@@ -53,7 +53,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// Why there is no such bucket.
+/// The reason why a bucket cannot be used.
 #[derive(Debug)]
 pub enum BucketError {
     /// Not `s3://BUCKET` or `s3://BUCKET/PREFIX`.

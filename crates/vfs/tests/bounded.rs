@@ -362,7 +362,7 @@ fn when_all_threads_hang_calls_wait_for_one_until_their_deadlines() {
         });
         plan.wait_for(2);
         assert_eq!(impatient.get_xattr_held(&places[0], b"user.x"), Err(Errno::ETIMEDOUT));
-        // Without a limit there is no thread to wait for.
+        // A call without a limit needs no thread of the pool.
         assert!(patient.attr(Base::CWD, b"/d", true).is_ok());
         assert_eq!(plan.hanging(), 2);
         plan.release();

@@ -37,7 +37,7 @@ pub(crate) enum Act {
     Cut,
     /// The connection ends in the middle of the answer's body.
     CutBody,
-    /// There is no answer.
+    /// The server never answers.
     Hang,
 }
 

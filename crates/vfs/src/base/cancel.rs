@@ -1,8 +1,8 @@
 //! Cancellation: another thread ends the wait of a caller.
 //!
 //! # What it is
-//! A [`Cancel`] is set once, by any thread. A thread carries one while it runs [`Cancel::scope`]: what it calls on a tree is
-//! then called for that. A file system finds it by its [`Request`](crate::Request).
+//! A [`Cancel`] is set once, by any thread. A thread carries one while it runs [`Cancel::scope`], and it cancels the calls on trees
+//! that the thread makes there. A file system finds it by its [`Request`](crate::Request).
 //!
 //! # What it is not
 //! A deadline, which a request has beside it. It is not a part of the request either: a call that nobody can cancel must not pay, and
@@ -60,7 +60,7 @@ impl Cancel {
         Self::default()
     }
 
-    /// Cancels, for good. Calls what [watches](Cancel::watch).
+    /// Cancels, for good. Calls the act of each [watch](Cancel::watch).
     pub fn cancel(&self) {
         let acts = {
             let mut watches = self.0.watches.lock();
@@ -92,7 +92,7 @@ impl Cancel {
         CancelWatch { cancel: self, number }
     }
 
-    /// Runs `f`. What it calls on trees, by this thread, is cancelled by this; in place of an outer scope's.
+    /// Runs `f`. This cancels the calls on trees that the thread makes in `f`; an outer scope's does not.
     pub fn scope<R>(&self, f: impl FnOnce() -> R) -> R {
         let _outer = Outer(thread::carry(Some(Box::new(self.clone()))));
         f()

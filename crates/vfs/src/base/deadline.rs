@@ -19,9 +19,14 @@ use prim::atomic::AtomicU32;
 /// The most that a call may take, in nanoseconds; `None`: without a limit. One word, since each open file gets a copy.
 pub(crate) type Timeout = Option<NonZeroU64>;
 
-/// The timeout of so many nanoseconds. None at all is one.
+/// The timeout of so many nanoseconds; 0 becomes 1.
 pub(crate) fn timeout_of(ns: Option<u64>) -> Timeout {
     ns.map(|ns| NonZeroU64::MIN.saturating_add(ns.saturating_sub(1)))
+}
+
+/// The moment so many nanoseconds from now, on the monotonic clock.
+pub(crate) fn moment_in(ns: u64) -> i64 {
+    prim::clock::monotonic_ns().saturating_add_unsigned(ns)
 }
 
 /// When a wait ends without success.
@@ -39,9 +44,7 @@ impl Deadline {
 
     /// The moment `timeout` from now; `None`: never.
     pub(crate) fn after(timeout: Option<Duration>) -> Self {
-        let from_now = |timeout: Duration| {
-            prim::clock::monotonic_ns().saturating_add(i64::try_from(timeout.as_nanos()).unwrap_or(i64::MAX))
-        };
+        let from_now = |timeout: Duration| moment_in(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
         Self { at_ns: timeout.map(from_now) }
     }
 

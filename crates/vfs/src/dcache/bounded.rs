@@ -24,7 +24,7 @@ mod calls;
 mod held;
 
 use crate::base::cancel::Cancel;
-use crate::base::deadline::Deadline;
+use crate::base::deadline::{Deadline, moment_in};
 use crate::base::errno::Errno;
 use crate::base::monitor::Monitor;
 use crate::dcache::fs::{FileSystem, Open, Request};
@@ -34,7 +34,6 @@ use crate::dcache::superblock::SuperBlock;
 use crate::dcache::workers::{THREADS, Workers};
 use core::time::Duration;
 use held::{KeptInode, KeptOpen};
-use prim::clock::monotonic_ns;
 use prim::shared::PlainArc as Arc;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use sync::Mutex;
@@ -91,7 +90,7 @@ impl<F: FileSystem + ?Sized> Bounded<F> {
     /// How a call that changes nothing runs. `None`: straight through.
     fn asking(&self, request: &Request) -> Option<Call<'_, F>> {
         let cancel = request.cancel();
-        let own = self.timeout_ns.map(|ns| monotonic_ns().saturating_add_unsigned(ns));
+        let own = self.timeout_ns.map(moment_in);
         let deadline = [request.deadline, own].into_iter().flatten().min();
         if deadline.is_none() && cancel.is_none() {
             return None;

@@ -193,10 +193,12 @@ fn allowed(cred: &Credentials, attr: &Attr, set: &SetAttr) -> SetAttr {
 /// The change as the file system stores it: one of owner has the mode without the bits that it clears, unless the file system
 /// itself keeps modes.
 fn to_store(cred: &Credentials, sb: &SuperBlock, before: &Attr, set: &SetAttr) -> SetAttr {
+    if sb.fs_keeps_modes || !is_chown(set) {
+        return *set;
+    }
     let mut after = *before;
     apply(cred, &mut after, set, before.ctime);
-    let is_cleared = is_chown(set) && !sb.fs_keeps_modes && after.mode != before.mode;
-    if is_cleared { SetAttr { mode: Some(after.mode & 0o7777), ..*set } } else { *set }
+    if after.mode == before.mode { *set } else { SetAttr { mode: Some(after.mode & 0o7777), ..*set } }
 }
 
 /// Applies the change. A change of owner clears the set-id bits of anything but a directory.

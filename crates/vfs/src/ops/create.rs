@@ -58,12 +58,18 @@ impl Operation for Making<'_> {
 
     #[inline(always)]
     fn apply(&self, entry: &Entry<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno> {
-        entry.check_free(may_evict, self.mode & S_IFMT == S_IFDIR)?;
-        entry.make(may_evict, self, &[]).map(drop)
+        entry.make_free(may_evict, self, &[])
     }
 }
 
 impl Entry<'_, '_> {
+    /// Creates the entry, if it can be created.
+    #[inline(always)]
+    fn make_free(&self, may_evict: &mut MayEvict, what: &Making<'_>, labels: Labels<'_>) -> Result<(), Errno> {
+        self.check_free(may_evict, what.mode & S_IFMT == S_IFDIR)?;
+        self.make(may_evict, what, labels).map(drop)
+    }
+
     /// Creates the entry, which does not exist. `None`: it was made, and its directory was replaced in the cache meanwhile.
     #[inline(always)]
     pub(crate) fn make<'r>(
@@ -82,10 +88,8 @@ impl Entry<'_, '_> {
         // Filled in place and read field by field: a copy would load wide what narrow stores have just
         // written, and stall.
         let mut new = NewNode::new(Attr::default());
-        let mut beside = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut new.attr)?;
-        if !labels.is_empty() {
-            beside = Some(Beside::labelled(beside, labels));
-        }
+        let beside = self.context.new_attr(self.sb, what, dir, self.caller.cred, &mut new.attr)?;
+        let beside = Beside::with_labels(beside, labels);
         let beside = beside.as_deref();
         (new.link_body, new.beside) = (what.body, beside);
         let is_dir = new.attr.is_dir();
@@ -262,10 +266,7 @@ impl Context {
         if labels.is_empty() {
             return self.make(base, path, what);
         }
-        self.in_parent(base, path, |entry, may_evict| {
-            entry.check_free(may_evict, what.mode & S_IFMT == S_IFDIR)?;
-            entry.make(may_evict, what, labels).map(|_| ())
-        })
+        self.in_parent(base, path, |entry, may_evict| entry.make_free(may_evict, what, labels))
     }
 
     #[inline]

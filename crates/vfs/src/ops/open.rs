@@ -153,10 +153,7 @@ impl Context {
         let what = Making { mode: S_IFREG | mode & 0o7777, rdev: 0, body: None };
         let dir_inode = dir.dentry().inode().ok_or(Errno::ENOENT)?;
         let mut new = NewNode::new(Attr::default());
-        let mut beside = self.new_attr(sb, &what, dir_inode, &cred, &mut new.attr)?;
-        if !labels.is_empty() {
-            beside = Some(Beside::labelled(beside, labels));
-        }
+        let beside = Beside::with_labels(self.new_attr(sb, &what, dir_inode, &cred, &mut new.attr)?, labels);
         let beside = beside.as_deref();
         new.beside = beside;
         let request = self.making(sb);

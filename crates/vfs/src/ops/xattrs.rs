@@ -72,8 +72,8 @@ pub(crate) fn get(held: &OwnedPlace, cred: &Credentials, request: &Request, name
     check_lengths(name, XattrUse::Get)?;
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
-    match AclKind::of_xattr(name) {
-        Some(kind) => check_acls(sb).and_then(|()| may_get_acl(&attr, kind))?,
+    match acl_kind(sb, name)? {
+        Some(kind) => may_get_acl(&attr, kind)?,
         None => may_use(cred, &attr, name, XattrUse::Get, |mask| may_block(sb, inode, attr.rights(), cred, mask))?,
     }
     sb.fs().get_xattr(request, inode, name)
@@ -93,8 +93,7 @@ pub(crate) fn set(
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
     let _whole = sb.lock_if_split(held.dentry());
-    if let Some(kind) = AclKind::of_xattr(name) {
-        check_acls(sb)?;
+    if let Some(kind) = acl_kind(sb, name)? {
         let acl = acl_to_set(cred, &attr, kind, value)?;
         flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);
@@ -114,8 +113,7 @@ pub(crate) fn remove(held: &OwnedPlace, cred: &Credentials, request: &Request, n
     let (sb, inode) = (held.sb(), held.inode()?);
     let attr = held.attr()?;
     let _whole = sb.lock_if_split(held.dentry());
-    if let Some(kind) = AclKind::of_xattr(name) {
-        check_acls(sb)?;
+    if let Some(kind) = acl_kind(sb, name)? {
         let acl = acl_to_set(cred, &attr, kind, &[])?;
         flags_allow(sb, inode, cred, InodeFlags::FIXED)?;
         return set_acl(sb, request, cred, held.dentry(), kind, acl);
@@ -141,12 +139,15 @@ pub(crate) fn changed(held: &OwnedPlace, inode: &Inode, request: &Request) {
     publish::touched(held.sb(), EventKind::Attributes, held.dentry());
 }
 
-/// Checks that the file system has ACLs.
+/// The kind of the ACL that the attribute `name` is, if it is one.
 ///
 /// # Errors
-/// `EOPNOTSUPP`.
-fn check_acls(sb: &SuperBlock) -> Result<(), Errno> {
-    if sb.fs_has_acls { Ok(()) } else { Err(Errno::EOPNOTSUPP) }
+/// `EOPNOTSUPP`: the file system has no ACLs.
+fn acl_kind(sb: &SuperBlock, name: &[u8]) -> Result<Option<AclKind>, Errno> {
+    match AclKind::of_xattr(name) {
+        Some(_) if !sb.fs_has_acls => Err(Errno::EOPNOTSUPP),
+        kind => Ok(kind),
+    }
 }
 
 /// Sets or removes an ACL of the file at `dentry`; an access ACL also changes the mode.

@@ -166,9 +166,14 @@ impl<'a> Beside<'a> {
         Box::new(Self { acls, labels: &[], is_stored: Cell::new(false), data: Cell::new(None) })
     }
 
-    /// The same with labels.
+    /// `beside` with labels, if there are any.
+    #[inline(always)]
+    pub(crate) fn with_labels(beside: Option<Box<Self>>, labels: Labels<'a>) -> Option<Box<Self>> {
+        if labels.is_empty() { beside } else { Some(Self::labelled(beside, labels)) }
+    }
+
     #[cold]
-    pub(crate) fn labelled(beside: Option<Box<Self>>, labels: Labels<'a>) -> Box<Self> {
+    fn labelled(beside: Option<Box<Self>>, labels: Labels<'a>) -> Box<Self> {
         let mut beside = beside.unwrap_or_else(|| Self::new(Acls::default()));
         beside.labels = labels;
         beside

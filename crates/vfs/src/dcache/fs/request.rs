@@ -2,7 +2,7 @@
 
 use crate::base::access::credentials::{Capabilities, Credentials};
 use crate::base::cancel::Cancel;
-use crate::base::deadline::Timeout;
+use crate::base::deadline::{Timeout, moment_in};
 use crate::base::errno::Errno;
 use core::cell::Cell;
 use core::num::NonZeroU64;
@@ -136,5 +136,5 @@ impl Request<'static> {
 /// The time so many nanoseconds from now.
 #[cold]
 fn deadline_in(ns: NonZeroU64) -> i64 {
-    prim::clock::monotonic_ns().saturating_add(i64::try_from(ns.get()).unwrap_or(i64::MAX))
+    moment_in(ns.get())
 }
