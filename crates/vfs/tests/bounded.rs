@@ -26,7 +26,7 @@ impl<F: FileSystem> Layer for Full<F> {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { own_permissions: true, wants_flushes: true, ..self.0.traits() }
+        FsTraits { own_permissions: true, wants_flushes: true, reflinks: 1, ..self.0.traits() }
     }
 
     fn lookup(&self, request: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno> {
@@ -311,6 +311,18 @@ fn a_deadline_of_a_context_holds_for_the_files_that_it_opened() {
     world.context.set_timeout_ns(None);
     drop((patient, impatient));
     check_the_rest("read", world);
+}
+
+#[test]
+fn a_reflink_ends_at_the_deadline_of_its_target() {
+    let world = World::new(None).unwrap();
+    world.context.set_timeout_ns(Some(20_000_000));
+    let target = (0..).find_map(|_| open(&world.context, b"/other", OpenFlags::RDWR).ok()).unwrap();
+    world.plan.set(|call| (call.method == "copy_range").then_some(Fault::Hang));
+    assert_eq!(world.file.clone_to(0, &target, 0, 0), Err(Errno::ETIMEDOUT));
+    world.context.set_timeout_ns(None);
+    drop(target);
+    check_the_rest("copy_range", world);
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl OpenFile {
             return Err(Errno::EINVAL);
         }
         flags_allow(sb, into, &target.cred, InodeFlags::IMMUTABLE)?;
-        let request = Request::of(&target.cred);
+        let request = target.request();
         let held = lock_both(sb, inode, into);
         let len = self.shared_len(offset, target, to, len)?;
         if len == 0 {
