@@ -16,6 +16,7 @@
 //! `linux/fuse.h`, `Documentation/filesystems/fuse.rst`; the operations are those of libfuse's low-level interface.
 
 mod callers;
+mod early;
 mod exports;
 mod files;
 mod inode_flags;

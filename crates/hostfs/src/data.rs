@@ -187,7 +187,7 @@ impl Shared {
         };
         drop(acting);
         let len = copied.map_err(|error| match error {
-            // These two files cannot be copied so: two file systems, or one that does not support it.
+            // The host cannot copy between these two files: it lacks the call, or they are on two file systems.
             HostErrno::NOSYS | HostErrno::NOTTY | HostErrno::OPNOTSUPP => Errno::EOPNOTSUPP,
             HostErrno::XDEV | HostErrno::INVAL if how == Copying::Any => Errno::EOPNOTSUPP,
             error => errno(error),

@@ -194,7 +194,7 @@ pub use vfs::Attr;
 #[doc(inline)]
 pub use vfs::NewInode;
 
-/// What [`FileSystem::create`] makes: a file with its attributes, and a link's body, and the ACLs that it inherits.
+/// What [`FileSystem::create`] makes: a file with its attributes, a link's body, the ACLs that it inherits, and its labels.
 ///
 /// ```
 /// use lightfoot::Errno;

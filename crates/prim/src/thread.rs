@@ -1,5 +1,5 @@
-//! Background threads of an instance (the RCU reclaimer). A simulated machine runs them as simulated threads. And the one value
-//! that a thread carries through calls that do not pass it on.
+//! Background threads of an instance (the RCU reclaimer). A simulated machine runs them as simulated threads. Also one value that a
+//! thread carries for code further down its stack, through functions that do not pass it on.
 
 use core::any::Any;
 use core::cell::RefCell;
@@ -29,7 +29,7 @@ pub fn yield_now() {
     loom::thread::yield_now();
 }
 
-/// What a thread carries: of a type that is its owner's matter.
+/// The value that a thread carries. The code that sets it chooses the type.
 pub type Carried = Box<dyn Any + Send>;
 
 #[cfg(not(loom))]
@@ -46,11 +46,8 @@ pub fn carry(value: Option<Carried>) -> Option<Carried> {
     CARRIED.try_with(|carried| carried.replace(value)).ok().flatten()
 }
 
-/// Calls `look` with what the calling thread carries.
-pub fn carried<R>(look: impl FnOnce(Option<&(dyn Any + Send)>) -> R) -> R {
-    let mut look = Some(look);
-    let mut call = |value: Option<&(dyn Any + Send)>| look.take().map(|look| look(value));
-    let found = CARRIED.try_with(|carried| call(carried.borrow().as_deref()));
-    let found = found.ok().flatten();
-    found.or_else(|| call(None)).expect("called once")
+/// A copy of what the calling thread carries, if it is a `T`.
+#[must_use]
+pub fn carried<T: Clone + 'static>() -> Option<T> {
+    CARRIED.try_with(|carried| carried.borrow().as_deref()?.downcast_ref().cloned()).ok().flatten()
 }

@@ -56,7 +56,7 @@ impl Stored {
         }
         match self {
             Self::Own(page) => Ok(page),
-            // Only contents that have a page share it, and no others have this one.
+            // `make_own` has made sure that no other contents have this page, and only contents that have it can share it.
             Self::Shared(page) => Arc::get_mut(page).map(|page| &mut **page).ok_or(Errno::EIO),
         }
     }

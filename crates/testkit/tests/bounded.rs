@@ -4,8 +4,8 @@ use core::time::Duration;
 use lightfoot_testkit::{Features, Store, StoreOptions, Subject, suite};
 use vfs::Bounded;
 
-/// What a store has: all but holes and `statfs(2)`.
-const FEATURES: Features = Features { holes: false, statfs: false, ..Features::all() };
+/// What a store has: all but holes, reflinks and `statfs(2)`.
+const FEATURES: Features = Features { holes: false, reflinks: false, statfs: false, ..Features::all() };
 
 /// No call takes so long.
 const LONG: Duration = Duration::from_secs(3600);

@@ -102,7 +102,7 @@ fn an_error_of_closing_is_reported_and_the_file_is_released() {
         file.write_at(0, DATA).unwrap();
         world.plan.set(move |call| (call.method == method && call.number == 0).then_some(Fault::Fail(Errno::EDQUOT)));
         let close = || if method == "flush" { file.flush() } else { file.sync(false) };
-        // (The store has no flushes: the ledger, which has, ends that call.)
+        // (The store does not want `flush`; the ledger does, and answers it without calling the store.)
         assert_eq!(close(), if method == "flush" { Ok(()) } else { Err(Errno::EDQUOT) });
         assert_eq!((close(), read_all(&file)), (Ok(()), DATA.to_vec()));
         drop(file);

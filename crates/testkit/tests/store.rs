@@ -3,7 +3,7 @@
 use lightfoot_testkit::{Features, Store, StoreOptions, Subject};
 use vfs::Valid;
 
-/// What a store has: all but holes and `statfs(2)`.
+/// What a store has: all but holes, reflinks and `statfs(2)`.
 const FEATURES: Features = Features { holes: false, reflinks: false, statfs: false, ..Features::all() };
 
 /// A store that the cases can change from outside, too.

@@ -80,10 +80,11 @@ pub fn carry(value: Option<Carried>) -> Option<Carried> {
     }
 }
 
-/// Calls `look` with what the calling thread carries.
-pub fn carried<R>(look: impl FnOnce(Option<&(dyn core::any::Any + Send)>) -> R) -> R {
+/// A copy of what the calling thread carries, if it is a `T`.
+#[must_use]
+pub fn carried<T: Clone + 'static>() -> Option<T> {
     match current() {
-        Some(engine) => look(engine.task().carried.borrow().as_deref()),
-        None => prim::thread::carried(look),
+        Some(engine) => engine.task().carried.borrow().as_deref()?.downcast_ref().cloned(),
+        None => prim::thread::carried(),
     }
 }

@@ -113,8 +113,8 @@ impl Session {
     /// that it gets. So a file that exists is never opened here.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::open_labelled`]; `EINVAL` for a label outside of `security.`; `EEXIST` with `O_EXCL` if the name exists. Without `O_EXCL`, `ESTALE` then: the
-    /// kernel repeats the whole `open(2)` with `LOOKUP_REVAL`, looks the name up, and checks the file that it finds.
+    /// Those of [`vfs::Context::open_labelled`]; for labels those of [`mknod`](Self::mknod); `EEXIST` with `O_EXCL` if the name exists.
+    /// Without `O_EXCL`, `ESTALE` then: the kernel repeats the whole `open(2)` with `LOOKUP_REVAL`, looks the name up, and checks the file that it finds.
     pub fn create(
         &self,
         caller: &Caller,
@@ -123,11 +123,10 @@ impl Session {
         new: NewMode<'_>,
         flags: u32,
     ) -> Result<(Entry, Opened), Errno> {
-        let (dir, labels) = (self.node(parent)?, self.labels(new.labels)?);
+        let (dir, new) = (self.node(parent)?, self.permitted(caller, new)?);
         let is_exclusive = flags & OpenFlags::EXCL.bits() != 0;
         let flags = self.own_flags(flags).union(OpenFlags::CREAT).union(OpenFlags::NOFOLLOW).union(OpenFlags::EXCL);
-        let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
-        let open = |context: &Context| context.open_labelled(Base::at(&dir), name, flags, new.mode, labels);
+        let open = |context: &Context| context.open_labelled(Base::at(&dir), name, flags, new.mode, new.labels);
         let make = || self.check_share(caller, &dir).and_then(|()| self.making(caller, &dir, new, open));
         let made = self.with_room(caller, &dir, make);
         let file = match made {
@@ -148,11 +147,10 @@ impl Session {
         new: NewMode<'_>,
         flags: u32,
     ) -> Result<(Entry, Opened), Errno> {
-        let (dir, labels) = (self.node(parent)?, self.labels(new.labels)?);
+        let (dir, new) = (self.node(parent)?, self.permitted(caller, new)?);
         let exclusive = OpenFlags::from_bits_retain(flags & OpenFlags::EXCL.bits());
         let flags = self.own_flags(flags).union(OpenFlags::TMPFILE).union(exclusive);
-        let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
-        let open = |context: &Context| context.open_labelled(Base::at(&dir), b".", flags, new.mode, labels);
+        let open = |context: &Context| context.open_labelled(Base::at(&dir), b".", flags, new.mode, new.labels);
         let make = || self.check_share(caller, &dir).and_then(|()| self.making(caller, &dir, new, open));
         self.made(caller, self.with_room(caller, &dir, make)?)
     }

@@ -11,8 +11,8 @@
 //! `fuse_interrupt` of libfuse's `lib/fuse.c`; own code.
 
 use super::Session;
+use super::early::Early;
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use vfs::Cancel;
 
 /// The most interrupts that are kept for requests that have not begun.
@@ -25,7 +25,7 @@ pub(super) struct Interrupts(Mutex<State>);
 #[derive(Default)]
 struct State {
     running: Vec<(u64, Cancel)>,
-    early: VecDeque<u64>,
+    early: Early<MOST_EARLY>,
 }
 
 /// A request that runs.
@@ -37,24 +37,20 @@ struct Running<'i> {
 impl Interrupts {
     fn begin(&self, unique: u64, cancel: &Cancel) -> Running<'_> {
         let mut state = self.0.lock();
-        if let Some(at) = state.early.iter().position(|early| *early == unique) {
-            state.early.remove(at);
+        if state.early.take(unique) {
             cancel.cancel();
         }
         state.running.push((unique, cancel.clone()));
         Running { interrupts: self, unique }
     }
 
-    /// Cancels the request `unique`, if it runs; else keeps that for when it begins.
+    /// Cancels the request `unique` and returns true, if it runs; otherwise keeps the number for when it begins.
     pub(super) fn cancel(&self, unique: u64) -> bool {
         let running = {
             let mut state = self.0.lock();
             let found = state.running.iter().find(|(number, _)| *number == unique).map(|(_, cancel)| cancel.clone());
             if found.is_none() {
-                if state.early.len() >= MOST_EARLY {
-                    state.early.pop_front();
-                }
-                state.early.push_back(unique);
+                state.early.keep(unique);
             }
             found
         };

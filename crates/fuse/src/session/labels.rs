@@ -8,13 +8,21 @@
 //! # Where it comes from
 //! `FUSE_SECURITY_CTX` in `linux/fuse.h`; `get_security_context` in Linux's `fs/fuse/dir.c`.
 
-use super::Session;
+use super::{Caller, NewMode, Session};
 use vfs::{Errno, Labels};
 
 /// The names that labels have.
 const NAMESPACE: &[u8] = b"security.";
 
 impl Session {
+    /// `new` as `caller` may have it: without special bits that it may not give, and with the labels that are stored.
+    ///
+    /// # Errors
+    /// As for [`labels`](Self::labels).
+    pub(super) fn permitted<'l>(&self, caller: &Caller, new: NewMode<'l>) -> Result<NewMode<'l>, Errno> {
+        Ok(NewMode { mode: self.new_mode(caller, new.mode), labels: self.labels(new.labels)?, ..new })
+    }
+
     /// Those of `labels` that a new file gets: all, or none without [`SessionOptions::labels`](crate::SessionOptions::labels).
     ///
     /// # Errors

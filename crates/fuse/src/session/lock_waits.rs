@@ -18,12 +18,13 @@
 //! A deadlock with waits of other users of the tree, or by way of a second mount point of one file, is not detected; nor is one
 //! of `flock(2)`, as on Linux.
 
+use super::early::Early;
 use super::locks::{FileLock, LockFamily, LockOwner, Locks};
 use super::{Caller, Session};
 use crate::metrics::{Gauge, Metrics};
 use crate::panics::contained;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use vfs::{Errno, OpenFile, ParkedLock};
 
@@ -50,7 +51,7 @@ struct State {
     /// By the numbers that the kernel gave them.
     requests: BTreeMap<u64, Wait>,
     /// Requests that were interrupted before they waited.
-    early: VecDeque<u64>,
+    early: Early<MOST_EARLY>,
     is_over: bool,
 }
 
@@ -73,8 +74,7 @@ impl Wait {
 impl State {
     /// Whether the request `unique` of `uid` may wait.
     fn check(&mut self, unique: u64, uid: u32) -> Result<(), Errno> {
-        if let Some(at) = self.early.iter().position(|early| *early == unique) {
-            self.early.remove(at);
+        if self.early.take(unique) {
             return Err(Errno::EINTR);
         }
         if self.is_over {
@@ -246,10 +246,7 @@ impl Session {
         let mut state = waits.state.lock();
         let wait = waits.withdrawn(&mut state, unique);
         if wait.is_none() && !state.requests.contains_key(&unique) {
-            if state.early.len() >= MOST_EARLY {
-                state.early.pop_front();
-            }
-            state.early.push_back(unique);
+            state.early.keep(unique);
         }
         drop(state);
         wait.into_iter().for_each(|wait| wait.ends(Err(Errno::EINTR)));

@@ -40,7 +40,8 @@ impl Session {
     /// MKNOD.
     ///
     /// # Errors
-    /// Those of [`vfs::Context::mknod_labelled`]; `EINVAL` for a label outside of `security.`; `ESTALE`.
+    /// Those of [`vfs::Context::mknod_labelled`]; `EINVAL` for a label outside of `security.`; `EPERM` if the session acts with
+    /// credentials that may not set labels; `ESTALE`.
     pub fn mknod(
         &self,
         caller: &Caller,
@@ -49,10 +50,11 @@ impl Session {
         new: NewMode<'_>,
         rdev: u32,
     ) -> Result<Entry, Errno> {
-        let (dir, labels) = (self.node(parent)?, self.labels(new.labels)?);
-        let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
+        let (dir, new) = (self.node(parent)?, self.permitted(caller, new)?);
         self.make(caller, &dir, name, |dir| {
-            self.making(caller, dir, new, |context| context.mknod_labelled(Base::at(dir), name, new.mode, rdev, labels))
+            self.making(caller, dir, new, |context| {
+                context.mknod_labelled(Base::at(dir), name, new.mode, rdev, new.labels)
+            })
         })
     }
 
@@ -61,10 +63,9 @@ impl Session {
     /// # Errors
     /// As for [`mknod`](Self::mknod).
     pub fn mkdir(&self, caller: &Caller, parent: u64, name: &[u8], new: NewMode<'_>) -> Result<Entry, Errno> {
-        let (dir, labels) = (self.node(parent)?, self.labels(new.labels)?);
-        let new = NewMode::new(self.new_mode(caller, new.mode), new.umask);
+        let (dir, new) = (self.node(parent)?, self.permitted(caller, new)?);
         self.make(caller, &dir, name, |dir| {
-            self.making(caller, dir, new, |context| context.mkdir_labelled(Base::at(dir), name, new.mode, labels))
+            self.making(caller, dir, new, |context| context.mkdir_labelled(Base::at(dir), name, new.mode, new.labels))
         })
     }
 

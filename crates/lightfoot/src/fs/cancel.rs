@@ -1,6 +1,6 @@
 //! Ends of calls: deadlines and cancellation.
 
-/// Ends the calls of a file system that may hang at their deadlines.
+/// Wraps a file system that may hang, and ends each call at its deadline.
 ///
 /// ```
 /// use lightfoot::fs::{Bounded, Layer, Open, Request};
@@ -34,7 +34,8 @@
 #[doc(inline)]
 pub use vfs::Bounded;
 
-/// Lets other threads cancel what a thread calls on a tree. It has an effect on file systems that can stop, such as [`Bounded`] ones.
+/// Lets other threads cancel what a thread calls on a tree. It ends calls only on file
+/// systems that can stop, such as those inside of [`Bounded`].
 ///
 /// ```
 /// use lightfoot::fs::{Bounded, Cancel};

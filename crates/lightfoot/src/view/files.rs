@@ -142,7 +142,7 @@ impl View {
         self.inner.open(self.base().within(limits), path, flags, mode).map(File::new).map_err(error)
     }
 
-    /// Opens a regular file that will be copied; and its permission bits.
+    /// Opens a regular file to copy; returns it with its permission bits.
     fn copied(&self, from: &[u8]) -> io::Result<(File, u32)> {
         let source = self.open(from)?;
         let metadata = source.metadata()?;

@@ -101,7 +101,7 @@ impl Cancel {
     /// What cancels the calls of this thread.
     #[must_use]
     pub fn current() -> Option<Self> {
-        thread::carried(|carried| carried?.downcast_ref().cloned())
+        thread::carried()
     }
 }
 
