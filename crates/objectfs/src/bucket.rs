@@ -9,10 +9,10 @@ use opendal::services::S3;
 use opendal::{HttpTransporter, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
 
-/// The beginning of its URL.
+/// The scheme of a bucket's URL.
 const SCHEME: &str = "s3://";
 
-/// The region that is signed for where none is given, as in AWS's tools.
+/// The region in signatures if the caller gives none, as in AWS's tools.
 const REGION: &str = "us-east-1";
 
 /// Where the objects of a tree are.
@@ -98,7 +98,7 @@ impl Bucket {
     /// # Errors
     /// If the endpoint is not a URL.
     pub fn operator(&self) -> Result<Operator, BucketError> {
-        // Another provider of the process's is as good.
+        // This fails if the process has installed a provider already, which also works.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let given = |option: &Option<String>, name: &str| {
             option.clone().or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())

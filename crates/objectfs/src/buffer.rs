@@ -20,12 +20,12 @@ pub(crate) struct Buffer {
     len: u64,
     /// The most bytes.
     most: u64,
-    /// Whether the store has other contents.
+    /// Whether it has changes that the store lacks.
     pub(crate) is_dirty: bool,
 }
 
 impl Buffer {
-    /// An empty one, which the store has, too. It can have `most` bytes: then `EFBIG`.
+    /// An empty buffer, without changes. A write beyond `most` bytes fails with `EFBIG`.
     pub(crate) fn new(most: u64) -> Self {
         Self { file: SpooledTempFile::new(IN_MEMORY), len: 0, most, is_dirty: false }
     }
@@ -39,15 +39,10 @@ impl Buffer {
         if offset >= self.len {
             return Ok(0);
         }
+        let len = into.len().min(usize::try_from(self.len - offset).unwrap_or(usize::MAX));
         self.seek(offset)?;
-        let mut done = 0;
-        while done < into.len() {
-            match self.file.read(&mut into[done..]).map_err(|error| errno_of_io(&error))? {
-                0 => break,
-                read => done += read,
-            }
-        }
-        Ok(done)
+        self.file.read_exact(&mut into[..len]).map_err(|error| errno_of_io(&error))?;
+        Ok(len)
     }
 
     /// Writes `data`; a gap before them reads as zeros.

@@ -14,6 +14,15 @@ use parking_lot::MutexGuard;
 use std::time::Instant;
 use vfs::{Attr, Errno, Rename, RenameFlags, S_IFDIR, S_IFREG};
 
+/// A rename.
+struct Move<'m> {
+    node: &'m Node,
+    target: Option<&'m Node>,
+    /// Directory and name.
+    old: (u64, &'m str),
+    new: (u64, &'m str),
+}
+
 impl ObjectFs {
     pub(crate) fn make(&self, until: Deadline, dir: u64, name: &[u8], attr: &mut Attr) -> Result<u64, Errno> {
         let is_dir = match attr.kind() {
@@ -30,11 +39,8 @@ impl ObjectFs {
         } else {
             Some(self.store.create(until, &key).inspect_err(|errno| self.note_made_elsewhere(dir, *errno))?)
         };
-        let mut nodes = self.nodes.lock();
-        let node = nodes.known(dir, name, is_dir, false);
-        if let Some(parent) = nodes.get(dir) {
-            parent.facts().changed = Some(Instant::now());
-        }
+        self.has_changed(dir);
+        let node = self.nodes.lock().known(dir, name, is_dir, false);
         let mut facts = node.facts();
         match meta {
             Some(meta) => facts.changed_to(meta),
@@ -47,7 +53,7 @@ impl ObjectFs {
         Ok(node.id)
     }
 
-    /// Forgets that the names of a directory are known, if a name to be was there.
+    /// Forgets that the names of a directory are known, if a new name was there.
     fn note_made_elsewhere(&self, dir: u64, errno: Errno) {
         if errno == Errno::EEXIST
             && let Some(dir) = self.nodes.lock().get(dir)
@@ -56,7 +62,7 @@ impl ObjectFs {
         }
     }
 
-    /// The key of a name to be, without a slash at its end.
+    /// The key of a new name, without a slash at its end.
     fn new_key(&self, dir: u64, name: &str) -> Result<String, Errno> {
         let key = self.key_of(dir)? + name;
         if is_key(&key) { Ok(key) } else { Err(Errno::EINVAL) }
@@ -81,6 +87,7 @@ impl ObjectFs {
 
     /// Notes a change of the names in `dir` by this mount.
     fn has_changed(&self, dir: u64) {
+        self.failures.lock().clear();
         if let Some(dir) = self.nodes.lock().get(dir) {
             dir.facts().changed = Some(Instant::now());
         }
@@ -112,23 +119,13 @@ impl ObjectFs {
         let new = (rename.new_dir.node(), text(rename.new_name).ok_or(Errno::EINVAL)?);
         let node = self.node(rename.inode)?;
         let target = rename.target.map(|target| self.node(target)).transpose()?;
-        let moved = if node.is_dir {
-            self.move_dir(until, &node, target.as_deref(), old, new)
-        } else {
-            self.move_file(until, &node, target.as_deref(), old, new)
-        };
+        let moved = Move { node: &node, target: target.as_deref(), old, new };
+        let moved = if node.is_dir { self.move_dir(until, &moved) } else { self.move_file(until, &moved) };
         rename.inode.mark_stale();
         moved
     }
 
-    fn move_file(
-        &self,
-        until: Deadline,
-        node: &Node,
-        target: Option<&Node>,
-        old: (u64, &str),
-        new: (u64, &str),
-    ) -> Result<(), Errno> {
+    fn move_file(&self, until: Deadline, &Move { node, target, old, new }: &Move<'_>) -> Result<(), Errno> {
         let _stays = self.stay(until)?;
         let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1)?);
         self.keep_dir(until, old.0)?;
@@ -148,9 +145,8 @@ impl ObjectFs {
         if let Some(target) = target {
             target.facts().is_nameless = true;
         }
-        let removed = self.store.delete(until, &from);
         self.note_move(old, new);
-        removed
+        self.store.delete(until, &from)
     }
 
     /// Writes the contents of a file as another object.
@@ -168,37 +164,28 @@ impl ObjectFs {
         Ok(())
     }
 
-    fn move_dir(
-        &self,
-        until: Deadline,
-        node: &Node,
-        target: Option<&Node>,
-        old: (u64, &str),
-        new: (u64, &str),
-    ) -> Result<(), Errno> {
+    fn move_dir(&self, until: Deadline, &Move { node, target, old, new }: &Move<'_>) -> Result<(), Errno> {
         if !self.options.copies_directories {
             return Err(Errno::EOPNOTSUPP);
         }
-        let _alone = match until.left() {
-            None => self.moves.write(),
-            Some(left) => self.moves.try_write_for(left).ok_or(Errno::ETIMEDOUT)?,
-        };
+        let _alone = until.lock(|| self.moves.write(), |left| self.moves.try_write_for(left))?;
         let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1)? + "/");
         if target.is_some() && self.store.has_names(until, &to, true)? {
             return Err(Errno::ENOTEMPTY);
         }
         self.keep_dir(until, old.0)?;
         self.store.mark(until, &to)?;
-        self.store.move_prefix(until, &from, &to)?;
+        let copied = self.store.copy_prefix(until, &from, &to)?;
         if let Some(target) = target {
             target.facts().is_nameless = true;
         }
         node.facts().has_marker = true;
+        // From here on the new names are there, even if an old one cannot be removed.
         self.note_move(old, new);
-        Ok(())
+        self.store.remove_all(until, copied)
     }
 
-    /// Notes that a name is another one now.
+    /// Moves the name in the table, and notes both directories as changed.
     fn note_move(&self, old: (u64, &str), new: (u64, &str)) {
         self.nodes.lock().rename(old, new);
         self.has_changed(old.0);

@@ -2,7 +2,8 @@
 //!
 //! # What it is
 //! The first change of a file loads its object into a buffer, which all opens of the file then share. `close(2)`, `fsync(2)` and, of
-//! a file that nobody has open for writing, `truncate(2)` write the buffer as a whole. It goes with the last open that writes.
+//! a file that nobody has open for writing, `truncate(2)` write the buffer as a whole. The last close by
+//! a writer drops the buffer.
 
 use crate::buffer::Buffer;
 use crate::listing::DirList;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use vfs::{Attr, Errno, Inode, Open, OpenFlags, OpenState, Opened, Position, Request, SetAttr, SetTime, Written};
 
-/// Reads of an object that others replace meanwhile.
+/// The most tries to read an object that other programs keep replacing.
 const TRIES: u32 = 4;
 
 impl ObjectFs {
@@ -39,16 +40,16 @@ impl ObjectFs {
             let mut facts = node.facts();
             facts.opens -= 1;
             facts.writers -= u32::from(file.flags.can_write());
-            let is_kept = if facts.is_nameless { facts.opens > 0 } else { facts.writers > 0 };
-            facts.local.is_some() && !is_kept
+            facts.local.is_some() && !facts.keeps_buffer()
         };
-        if is_unused && let Err(errno) = self.drop_buffer(&node) {
+        if !is_unused {
+            return;
+        }
+        if let Err(errno) = self.drop_buffer(&node) {
             let key = self.key_of(node.id).unwrap_or_default();
             tracing::error!(key, %errno, "a file that was closed cannot be written: its last changes are lost");
         }
-        if is_unused {
-            file.inode.mark_stale();
-        }
+        file.inode.mark_stale();
     }
 
     /// Writes the buffer, if that has not happened, and drops it, unless the file is in use again.
@@ -58,8 +59,7 @@ impl ObjectFs {
         let mut content = node.content(Deadline::NONE)?;
         let saved = self.upload(Deadline::NONE, node, &mut content);
         let mut facts = node.facts();
-        let is_kept = if facts.is_nameless { facts.opens > 0 } else { facts.writers > 0 };
-        if !is_kept {
+        if !facts.keeps_buffer() {
             *content = None;
             facts.local = None;
         }
@@ -81,10 +81,7 @@ impl ObjectFs {
 
     /// Holds off renames of directories.
     pub(crate) fn stay(&self, until: Deadline) -> Result<parking_lot::RwLockReadGuard<'_, ()>, Errno> {
-        match until.left() {
-            None => Ok(self.moves.read()),
-            Some(left) => self.moves.try_read_for(left).ok_or(Errno::ETIMEDOUT),
-        }
+        until.lock(|| self.moves.read(), |left| self.moves.try_read_for(left))
     }
 
     fn upload(&self, until: Deadline, node: &Node, content: &mut Option<Buffer>) -> Result<(), Errno> {
@@ -107,8 +104,13 @@ impl ObjectFs {
     ) -> Result<&'c mut Buffer, Errno> {
         if content.is_none() {
             for _ in 0..TRIES {
-                let meta = self.known_meta(until, node)?;
-                if let Some(buffer) = self.store.load(until, &self.key_of(node.id)?, &meta).map_err(gone)? {
+                let (meta, _) = self.known_meta(until, node)?;
+                let key = self.key_of(node.id)?;
+                let loaded = match self.store.load(until, &key, &meta) {
+                    Err(Errno::ENOENT) if self.key_of(node.id)? != key => continue,
+                    loaded => loaded.map_err(gone)?,
+                };
+                if let Some(buffer) = loaded {
                     node.facts().local = Some(Local { size: meta.size, mtime: meta.mtime });
                     *content = Some(buffer);
                     break;
@@ -120,23 +122,32 @@ impl ObjectFs {
         content.as_mut().ok_or(Errno::EAGAIN)
     }
 
-    /// The attributes that the store reported last, or reports now.
-    fn known_meta(&self, until: Deadline, node: &Node) -> Result<Meta, Errno> {
-        let known = node.facts().meta.clone();
-        known.map_or_else(|| self.fetch(until, node), Ok)
+    /// The attributes that the store reported last, or reports now, and the version that has them.
+    fn known_meta(&self, until: Deadline, node: &Node) -> Result<(Meta, u64), Errno> {
+        let known = || {
+            let facts = node.facts();
+            facts.meta.clone().map(|meta| (meta, facts.version))
+        };
+        if let Some(known) = known() {
+            return Ok(known);
+        }
+        self.fetch(until, node)?;
+        known().ok_or(Errno::EAGAIN)
     }
 
     /// Requests the attributes of a file's object.
-    fn fetch(&self, until: Deadline, node: &Node) -> Result<Meta, Errno> {
+    fn fetch(&self, until: Deadline, node: &Node) -> Result<(), Errno> {
         let key = self.key_of(node.id)?;
         let began = Instant::now();
-        let found = self.store.stat(until, &key)?;
-        if let Some(found @ Found::File(Some(meta))) = &found {
+        if let Some(found @ Found::File(Some(_))) = &self.store.stat(until, &key)? {
             node.learn(found, began);
-            return Ok(node.facts().meta.clone().unwrap_or_else(|| meta.clone()));
+            return Ok(());
         }
-        let mut facts = node.facts();
-        (facts.is_gone, facts.fetched) = (true, None);
+        if self.key_of(node.id)? != key {
+            // The file moved meanwhile.
+            return self.fetch(until, node);
+        }
+        node.facts().lost(began);
         Err(Errno::ESTALE)
     }
 
@@ -168,13 +179,15 @@ impl ObjectFs {
             {
                 return buffer.read(offset, buf);
             }
-            let meta = self.known_meta(until, &node)?;
-            let version = node.facts().version;
+            let (meta, version) = self.known_meta(until, &node)?;
             let key = self.key_of(node.id)?;
             let own = Reader::default();
-            let read = reader.unwrap_or(&own).read(self, until, &node, (&key, &meta, version), offset, buf);
-            if let Some(read) = read.map_err(gone)? {
-                return Ok(read);
+            match reader.unwrap_or(&own).read(self, until, &node, (&key, &meta, version), offset, buf) {
+                Ok(Some(read)) => return Ok(read),
+                Ok(None) => {}
+                // The file moved meanwhile.
+                Err(Errno::ENOENT) if self.key_of(node.id)? != key => continue,
+                Err(errno) => return Err(gone(errno)),
             }
             // Another program replaced the object.
             node.facts().fetched = None;
@@ -207,8 +220,7 @@ impl ObjectFs {
         Ok(len.div_ceil(512))
     }
 
-    /// Changes the buffer of a file, and writes it if nobody has the file open for writing. With `is_new` its old contents are
-    /// of no use.
+    /// Changes the buffer of a file, and writes it if no open of the file writes. With `is_new` the old contents are not loaded.
     fn change(
         &self,
         request: &Request,
@@ -247,8 +259,8 @@ impl ObjectFs {
         }
     }
 
-    /// Modes and owners are fixed, and times are the store's. So only what changes none of them succeeds, and the present time,
-    /// which writes the object once more.
+    /// Modes and owners are fixed, and times are the store's. A call succeeds if it changes none of them, or if it sets the time of
+    /// change to the present, which writes the object once more.
     pub(crate) fn set_attributes(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
         let attr = inode.attr();
         let differs = |wanted: Option<u32>, is: u32| wanted.is_some_and(|wanted| wanted != is);
@@ -271,7 +283,7 @@ impl ObjectFs {
     }
 }
 
-/// An object that an open file, or a name in the cache, leads to, is there no more.
+/// `ESTALE`, if the object of an open file, or of a name in the cache, no longer exists.
 fn gone(errno: Errno) -> Errno {
     if errno == Errno::ENOENT { Errno::ESTALE } else { errno }
 }

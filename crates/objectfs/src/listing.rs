@@ -6,7 +6,7 @@
 
 use crate::node::{Node, is_fresh};
 use crate::object_fs::ObjectFs;
-use crate::store::{Deadline, Found};
+use crate::store::Deadline;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -104,8 +104,7 @@ impl ObjectFs {
         if names.is_complete && !is_void {
             let here: BTreeSet<u64> = listed.iter().map(|(_, node)| node.id).collect();
             for (_, node) in nodes.children(dir.id).filter(|(_, node)| !here.contains(&node.id)) {
-                let mut facts = node.facts();
-                (facts.is_gone, facts.fetched) = (facts.local.is_none(), None);
+                node.facts().lost(began);
             }
             let mut facts = dir.facts();
             (facts.complete, facts.has_marker, facts.is_large) = (Some(began), names.has_marker, false);
@@ -121,23 +120,5 @@ impl ObjectFs {
             hash ^= hash >> 29;
         }
         (hash ^ self.key.rotate_left(32)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 2 | 1
-    }
-}
-
-impl Found {
-    pub(crate) fn is_dir(&self) -> bool {
-        matches!(self, Self::Dir)
-    }
-}
-
-impl Node {
-    /// Notes what a request that began then found.
-    pub(crate) fn learn(&self, found: &Found, began: Instant) {
-        let mut facts = self.facts();
-        match found {
-            Found::File(Some(meta)) => facts.learn(meta, began),
-            Found::File(None) => facts.is_gone = false,
-            Found::Dir => (facts.is_gone, facts.fetched) = (false, Some(began)),
-        }
     }
 }

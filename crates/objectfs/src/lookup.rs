@@ -10,7 +10,7 @@ use crate::store::{Deadline, Found};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
-use vfs::{Errno, NewInode, NextNames};
+use vfs::{Errno, NAME_MAX, NewInode, NextNames};
 
 /// Names of a directory that are requested one by one, within the time of validity, before the directory is listed.
 const ONE_BY_ONE: u32 = 4;
@@ -23,24 +23,37 @@ const FAILURES: usize = 16;
 
 /// Whole paths that were looked up lately, and that do not exist.
 #[derive(Default)]
-pub(crate) struct Failures(VecDeque<(String, Instant)>);
+pub(crate) struct Failures {
+    keys: VecDeque<(String, Instant)>,
+    /// When this mount changed a name last. Answers to earlier requests are void.
+    changed: Option<Instant>,
+}
 
 impl Failures {
     fn has(&self, key: &str, ttl: core::time::Duration) -> bool {
-        self.0.iter().any(|(failed, at)| failed == key && is_fresh(Some(*at), ttl))
+        self.keys.iter().any(|(failed, at)| failed == key && is_fresh(Some(*at), ttl))
     }
 
     fn add(&mut self, key: String, at: Instant) {
-        if self.0.len() == FAILURES {
-            self.0.pop_front();
+        if self.changed.is_some_and(|changed| at <= changed) {
+            return;
         }
-        self.0.push_back((key, at));
+        if self.keys.len() == FAILURES {
+            self.keys.pop_front();
+        }
+        self.keys.push_back((key, at));
+    }
+
+    /// Forgets them, as this mount has changed a name.
+    pub(crate) fn clear(&mut self) {
+        self.keys.clear();
+        self.changed = Some(Instant::now());
     }
 }
 
 /// Whether a file can have this name.
 pub(crate) fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 255 && name != "." && name != ".." && !name.contains(['/', '\0'])
+    !name.is_empty() && name.len() <= NAME_MAX && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
 
 /// Whether the store can have this key: OpenDAL removes white space at both ends.
@@ -72,11 +85,14 @@ impl ObjectFs {
         };
         let names: Vec<&str> = next.names().map_while(text).collect();
         if names.is_empty() && self.is_listing_due(&parent) {
+            let began = Instant::now();
             self.learn_names(until, &parent, LISTED)?;
             if let Some(known) = self.known_answer(&mut self.nodes.lock(), dir, name) {
                 return known;
             }
-            parent.facts().is_large = true;
+            // Unless a change made that listing void.
+            let mut facts = parent.facts();
+            facts.is_large = facts.changed.is_none_or(|changed| changed < began);
         }
         let mut is_absent = false;
         if !names.is_empty() {
@@ -94,12 +110,11 @@ impl ObjectFs {
         let began = Instant::now();
         let Some(found) = self.find(until, &key, !names.is_empty())? else {
             if let Some(node) = self.nodes.lock().child(dir, name) {
-                let mut facts = node.facts();
-                (facts.is_gone, facts.fetched) = (true, None);
+                node.facts().lost(began);
             }
             return Err(Errno::ENOENT);
         };
-        if is_absent && names.len() == 1 && matches!(found, Found::Dir) {
+        if is_absent && names.len() == 1 && found.is_dir() {
             next.absent();
         }
         let node = self.note(dir, name, &found, began);
@@ -171,7 +186,7 @@ impl ObjectFs {
 
     /// Notes the answer to a request that began then.
     fn note(&self, dir: u64, name: &str, found: &Found, began: Instant) -> Arc<Node> {
-        let node = self.nodes.lock().known(dir, name, matches!(found, Found::Dir), false);
+        let node = self.nodes.lock().known(dir, name, found.is_dir(), false);
         node.learn(found, began);
         node
     }

@@ -7,7 +7,7 @@
 //! `facts` is a mutex for a few instructions, `content` one that its holder keeps during requests to the store.
 
 use crate::buffer::Buffer;
-use crate::store::Deadline;
+use crate::store::{Deadline, Found};
 use core::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct Meta {
     pub(crate) size: u64,
     /// In nanoseconds since the epoch; whole seconds.
     pub(crate) mtime: i64,
-    /// Another one for other contents: the ETag, or time and size.
+    /// Changes with the contents: the ETag, or time and size.
     pub(crate) tag: Arc<str>,
     pub(crate) has_etag: bool,
 }
@@ -46,11 +46,11 @@ pub(crate) struct Local {
 #[derive(Default, Debug)]
 pub(crate) struct Facts {
     pub(crate) meta: Option<Meta>,
-    /// When the request began whose answer `meta` is. `None`: request it again.
+    /// When the request for `meta` began. `None`: request it again.
     pub(crate) fetched: Option<Instant>,
     /// When a change by this mount ended. Answers to earlier requests are void.
     pub(crate) changed: Option<Instant>,
-    /// Another one for other contents.
+    /// Changes with the contents.
     pub(crate) version: u64,
     /// The version at the last open.
     pub(crate) opened: u64,
@@ -92,15 +92,22 @@ impl Node {
         self.facts.lock()
     }
 
+    /// Notes what a request that began then found.
+    pub(crate) fn learn(&self, found: &Found, began: Instant) {
+        let mut facts = self.facts();
+        match found {
+            Found::File(Some(meta)) => facts.learn(meta, began),
+            Found::File(None) => facts.is_gone = false,
+            Found::Dir => (facts.is_gone, facts.fetched) = (false, Some(began)),
+        }
+    }
+
     /// The write buffer, exclusively.
     ///
     /// # Errors
     /// `ETIMEDOUT` at the deadline.
     pub(crate) fn content(&self, until: Deadline) -> Result<MutexGuard<'_, Option<Buffer>>, Errno> {
-        match until.left() {
-            None => Ok(self.content.lock()),
-            Some(left) => self.content.try_lock_for(left).ok_or(Errno::ETIMEDOUT),
-        }
+        until.lock(|| self.content.lock(), |left| self.content.try_lock_for(left))
     }
 }
 
@@ -132,6 +139,18 @@ impl Facts {
                 self.version += 1;
                 self.meta = Some(meta.clone());
             }
+        }
+    }
+
+    /// Whether the buffer is still needed.
+    pub(crate) fn keeps_buffer(&self) -> bool {
+        if self.is_nameless { self.opens > 0 } else { self.writers > 0 }
+    }
+
+    /// Notes that a request which began then did not find the file, unless this mount changed it meanwhile.
+    pub(crate) fn lost(&mut self, began: Instant) {
+        if self.changed.is_none_or(|changed| began > changed) {
+            (self.is_gone, self.fetched) = (self.local.is_none(), None);
         }
     }
 

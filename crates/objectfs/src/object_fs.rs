@@ -12,11 +12,11 @@ use parking_lot::{Mutex, RwLock};
 use rustix::process::{getegid, geteuid};
 use std::sync::Arc;
 use vfs::{
-    Attr, Errno, FileSystem, FsTraits, Inode, Listed, NewInode, NewNode, NextNames, Open, OpenFlags, Opened, Position,
-    Rename, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Valid, Want, Written,
+    Attr, Errno, FileSystem, FsTraits, Inode, Listed, NAME_MAX, NewInode, NewNode, NextNames, Open, OpenFlags, Opened,
+    Position, Rename, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Valid, Want, Written,
 };
 
-/// Bytes that a store shows as free: it has no limit, but programs look for one.
+/// The free bytes that `statfs` reports: a store has no limit, but programs look for one.
 const ROOM: u64 = 1 << 50;
 
 /// Options of an [`ObjectFs`]. Fields may be added: end with `..ObjectOptions::default()`.
@@ -254,7 +254,7 @@ impl FileSystem for ObjectFs {
             blocks_available: blocks,
             files: blocks,
             files_free: blocks,
-            name_max: 255,
+            name_max: NAME_MAX as u32,
         })
     }
 

@@ -7,7 +7,7 @@
 //! comes to it waits for that request.
 //!
 //! # How it is locked
-//! Reads of one open file that miss the cache take turns. Those that hit it take no lock.
+//! Reads of one open file that miss the cache take turns. Those that hit it take no lock of the open file.
 
 use crate::blocks::{BLOCK, BlockKey};
 use crate::node::{Meta, Node};
@@ -119,10 +119,7 @@ impl Reader {
     }
 
     fn lock(&self, until: Deadline) -> Result<MutexGuard<'_, Ahead>, Errno> {
-        match until.left() {
-            None => Ok(self.0.lock()),
-            Some(left) => self.0.try_lock_for(left).ok_or(Errno::ETIMEDOUT),
-        }
+        until.lock(|| self.0.lock(), |left| self.0.try_lock_for(left))
     }
 }
 

@@ -87,6 +87,21 @@ impl Deadline {
         let left = |at: i64| u64::try_from(at.saturating_sub(prim::clock::monotonic_ns())).unwrap_or(0);
         self.0.map(|at| Duration::from_nanos(left(at)))
     }
+
+    /// Takes a lock by `lock`, or by `try_for` where there is a deadline.
+    ///
+    /// # Errors
+    /// `ETIMEDOUT`.
+    pub(crate) fn lock<G>(
+        self,
+        lock: impl FnOnce() -> G,
+        try_for: impl FnOnce(Duration) -> Option<G>,
+    ) -> Result<G, Errno> {
+        match self.left() {
+            None => Ok(lock()),
+            Some(left) => try_for(left).ok_or(Errno::ETIMEDOUT),
+        }
+    }
 }
 
 /// An object, or a prefix of some.
@@ -95,6 +110,12 @@ pub(crate) enum Found {
     /// An object. `None`: the store listed it without attributes.
     File(Option<Meta>),
     Dir,
+}
+
+impl Found {
+    pub(crate) fn is_dir(&self) -> bool {
+        matches!(self, Self::Dir)
+    }
 }
 
 /// A name in a listing.
@@ -220,11 +241,15 @@ impl Store {
             if is_checked {
                 read = read.if_match(&meta.tag);
             }
-            let bytes = read.await?;
-            if bytes.len() as u64 == range.end - range.start {
-                return Ok(bytes);
+            match read.await {
+                Ok(bytes) if bytes.len() as u64 == range.end - range.start => Ok(bytes),
+                // OpenDAL reports a range that is not all there as such an error, too.
+                Err(error) if is_checked || error.kind() != ErrorKind::Unexpected => Err(error),
+                short if operator.stat(&key).await?.content_length() == meta.size => {
+                    short.and_then(|_| Err(Error::new(ErrorKind::Unexpected, "the store sent too few bytes")))
+                }
+                _ => Err(Error::new(ErrorKind::ConditionNotMatch, "the object has another length now")),
             }
-            Err(Error::new(ErrorKind::ConditionNotMatch, "the object has another length now"))
         })
     }
 
@@ -250,7 +275,7 @@ impl Store {
         WriteBuffer::new(self.max_file)
     }
 
-    /// Reads the whole object into a buffer. `Ok(None)`: it is another one now.
+    /// Reads the whole object into a buffer. `Ok(None)`: another program replaced it.
     pub(crate) fn load(&self, until: Deadline, key: &str, meta: &Meta) -> Result<Option<WriteBuffer>, Errno> {
         let mut buffer = self.buffer();
         while buffer.len() < meta.size {
@@ -278,32 +303,27 @@ impl Store {
         }
         let parts = self.operator.writer_with(key).chunk(PART).concurrent(4);
         let mut writer = self.ask(until, parts.into_future())?;
-        let mut at = 0;
-        let written = loop {
-            let step = (PART as u64).min(len - at) as usize;
-            let mut bytes = vec![0; step];
-            let done = if step == 0 {
-                self.ask(until, writer.close()).map(Some)
-            } else {
-                buffer.read(at, &mut bytes).and_then(|_| self.ask(until, writer.write(bytes))).map(|()| None)
-            };
-            at += step as u64;
-            match done {
-                Ok(None) => {}
-                Ok(Some(written)) => break Ok(written),
-                Err(errno) => break Err(errno),
+        let mut write = || {
+            let mut at = 0;
+            while at < len {
+                let mut bytes = vec![0; (PART as u64).min(len - at) as usize];
+                buffer.read(at, &mut bytes)?;
+                at += bytes.len() as u64;
+                self.ask(until, writer.write(bytes))?;
             }
+            self.ask(until, writer.close())
         };
-        match written {
-            Ok(written) => Ok(written_meta(&written, len)),
-            Err(errno) => {
-                // The parts that arrived cost storage until they are discarded.
-                if let Err(errno) = self.ask(Deadline::NONE, writer.abort()) {
-                    tracing::warn!(key, %errno, "the parts of an object that could not be written remain in the store");
+        let written = write();
+        if written.is_err() {
+            // The parts that arrived cost storage until they are discarded. The caller does not wait for that.
+            let key = key.to_owned();
+            self.runtime.spawn(async move {
+                if let Err(error) = writer.abort().await {
+                    tracing::warn!(key, %error, "the parts of an object that could not be written remain in the store");
                 }
-                Err(errno)
-            }
+            });
         }
+        written.map(|written| written_meta(&written, len))
     }
 
     /// Creates the empty object `key`; `EEXIST` if there is one, where the store checks that.
@@ -335,9 +355,8 @@ impl Store {
         self.ask(until, self.operator.copy(from, to)).map(drop)
     }
 
-    /// Copies all objects below the prefix `from` to the prefix `to`, and then removes them. After an error the old ones are all
-    /// there.
-    pub(crate) fn move_prefix(&self, until: Deadline, from: &str, to: &str) -> Result<(), Errno> {
+    /// Copies all objects below the prefix `from` to the prefix `to`. Returns their keys, and whether each is a directory's marker.
+    pub(crate) fn copy_prefix(&self, until: Deadline, from: &str, to: &str) -> Result<Vec<(String, bool)>, Errno> {
         self.calls.count(Counted::List);
         let keys = async {
             let mut list = self.operator.lister_with(from).recursive(true).await?;
@@ -359,10 +378,14 @@ impl Store {
                 }
             }
         })?;
+        Ok(keys)
+    }
+
+    /// Removes these objects.
+    pub(crate) fn remove_all(&self, until: Deadline, keys: Vec<(String, bool)>) -> Result<(), Errno> {
         // From below: a service with real directories removes only empty ones.
-        let (dirs, files): (Vec<_>, Vec<_>) = keys.into_iter().partition(|(_, is_dir)| *is_dir);
+        let (mut dirs, files): (Vec<_>, Vec<_>) = keys.into_iter().partition(|(_, is_dir)| *is_dir);
         self.each(until, &files, Counted::Delete, |operator, key, _| async move { operator.delete(&key).await })?;
-        let mut dirs = dirs;
         dirs.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
         dirs.iter().try_for_each(|(key, _)| self.delete(until, key))
     }
@@ -444,7 +467,7 @@ fn meta_of(metadata: &Metadata, size: u64) -> Meta {
     Meta { size, mtime, tag: tag.into(), has_etag: etag.is_some() }
 }
 
-/// The attributes of an object that was just written: the store tells its tag, if that, but not its time.
+/// The attributes of an object that was just written: the store returns at most its tag, not its time.
 fn written_meta(metadata: &Metadata, size: u64) -> Meta {
     let now = prim::clock::now_ns();
     let meta = meta_of(metadata, size);

@@ -20,7 +20,7 @@ pub(crate) struct ObjectSettings {
 }
 
 impl ObjectSettings {
-    /// How long the kernel, and Lightfoot before it, use an answer: together as long as the option permits.
+    /// Half of the ttl: the kernel and Lightfoot each use an answer for that long.
     pub(crate) fn half_ttl(&self) -> Duration {
         self.ttl.unwrap_or(DEFAULT_TTL) / 2
     }

@@ -38,7 +38,7 @@ mod built_in {
         };
         let operator = bucket.operator().map_err(|error| failed(error.to_string()))?;
         let fs = ObjectFs::new(operator, options).map_err(|error| failed(error.to_string()))?;
-        // The whole error has several lines.
+        // A message has one line, and an error of OpenDAL several.
         fs.check().map_err(|error| failed(error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")))?;
         Ok(fs)
     }

@@ -47,13 +47,12 @@ pub(super) static OBJECT_TABLE: [Row; 5] = [
             shape: "WORD",
             example: "rename_dirs=copy",
             set: |s, value| {
-                put(
-                    &mut s.objects.copies_directories,
-                    [("copy", true), ("no", false)]
-                        .into_iter()
-                        .find(|(word, _)| *word == value)
-                        .map(|(_, copies)| copies),
-                )
+                let copies = match value {
+                    "copy" => Some(true),
+                    "no" => Some(false),
+                    _ => None,
+                };
+                put(&mut s.objects.copies_directories, copies)
             },
         },
         valid: &[Objects],
