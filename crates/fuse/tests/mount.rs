@@ -52,7 +52,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use support::{Mount, wait_for};
 use vfs::{
-    Attr, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OpenFlags, Opened, Request, S_IFDIR, S_IFREG,
+    After, Attr, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OpenFlags, Opened, Request, S_IFDIR, S_IFREG,
     SetAttr, StatFs, Vfs,
 };
 
@@ -315,9 +315,9 @@ impl FileSystem for Gated {
         if name == b"f" { Ok(inode(2, S_IFREG | 0o644)) } else { Err(Errno::ENOENT) }
     }
 
-    fn set_attr(&self, _: &Request, _: &Inode, _: &SetAttr) -> Result<(), Errno> {
+    fn set_attr(&self, _: &Request, _: &Inode, _: &SetAttr) -> Result<After, Errno> {
         self.0.pass();
-        Ok(())
+        Ok(After::NONE)
     }
 
     fn traits(&self) -> FsTraits {

@@ -163,7 +163,7 @@ impl Shared {
         {
             invalidator.inode(inode.node());
         }
-        Ok(Written { len, blocks, end: Some(end) })
+        Ok(Written { end: Some(end), ..Written::new(len, blocks) })
     }
 
     /// See [`vfs::FileSystem::copy_range`]. The host shares the storage where it can.

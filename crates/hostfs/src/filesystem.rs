@@ -9,9 +9,9 @@ use crate::shared::Shared;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{
-    Allocate, Attr, Copying, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed, NewInode,
-    NewNode, NextNames, Open, OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want,
-    Written,
+    After, Allocate, Attr, Copying, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed,
+    NewInode, NewNode, NextNames, Open, OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr,
+    StatFs, Want, Written,
 };
 
 /// A host directory as a file system; see the [crate documentation](crate).
@@ -134,20 +134,20 @@ impl FileSystem for HostFs {
         }
     }
 
-    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.shared.link(request, dir, name, inode)
+    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
+        self.shared.link(request, dir, name, inode).map(After::from)
     }
 
-    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.shared.unlink(request, dir, name, inode)
+    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
+        self.shared.unlink(request, dir, name, inode).map(After::from)
     }
 
-    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
-        self.shared.rename(request, rename)
+    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
+        self.shared.rename(request, rename).map(After::from)
     }
 
-    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
-        self.shared.set_attr(request, inode, set)
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
+        self.shared.set_attr(request, inode, set).map(After::from)
     }
 
     fn attributes(&self, _request: &Request, inode: &Inode) -> Result<Attr, Errno> {
@@ -188,8 +188,8 @@ impl FileSystem for HostFs {
         self.shared.copy_range(request, from, to, len, how)
     }
 
-    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        self.shared.set_len(request, inode, len)
+    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
+        self.shared.set_len(request, inode, len).map(|blocks| (blocks, After::NONE))
     }
 
     fn allocate(

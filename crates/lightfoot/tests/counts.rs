@@ -15,7 +15,7 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use vfs::{Errno, FileSystem, Inode, Layer, NewNode, Open, Position, Request, SetAttr, Written};
+use vfs::{After, Errno, FileSystem, Inode, Layer, NewNode, Open, Position, Request, SetAttr, Written};
 
 /// What happened to inodes and their data.
 #[derive(Debug, Default)]
@@ -74,18 +74,18 @@ impl Layer for Counting {
         self.inner.create(request, dir, name, new)
     }
 
-    fn link(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
-        Ok(())
+    fn link(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<After, Errno> {
+        Ok(After::NONE)
     }
 
-    fn set_attr(&self, _: &Request, inode: &Inode, _: &SetAttr) -> Result<(), Errno> {
+    fn set_attr(&self, _: &Request, inode: &Inode, _: &SetAttr) -> Result<After, Errno> {
         let make = || {
             self.counts.made.fetch_add(1, SeqCst);
             Data { counts: self.counts.clone(), ino: inode.attr().ino }
         };
         let data = inode.data_or(make).ok_or(Errno::EIO)?;
         assert_eq!(data.ino, inode.attr().ino, "the data of another inode");
-        Ok(())
+        Ok(After::NONE)
     }
 
     /// Answers the inode number that the data was made for, if there is data.

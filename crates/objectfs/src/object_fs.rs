@@ -12,8 +12,8 @@ use parking_lot::{Mutex, RwLock};
 use rustix::process::{getegid, geteuid};
 use std::sync::Arc;
 use vfs::{
-    Attr, Errno, FileSystem, FsTraits, Inode, Listed, NAME_MAX, NewInode, NewNode, NextNames, Open, OpenFlags, Opened,
-    Position, Rename, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Valid, Want, Written,
+    After, Attr, Errno, FileSystem, FsTraits, Inode, Listed, NAME_MAX, NewInode, NewNode, NextNames, Open, OpenFlags,
+    Opened, Position, Rename, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Valid, Want, Written,
 };
 
 /// The free bytes that `statfs` reports: a store has no limit, but programs look for one.
@@ -200,16 +200,16 @@ impl FileSystem for ObjectFs {
         self.make(Deadline::of(request), dir.node(), name, &mut new.attr)
     }
 
-    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
-        self.remove(Deadline::of(request), dir.node(), name, &*self.node(inode)?)
+    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
+        self.remove(Deadline::of(request), dir.node(), name, &*self.node(inode)?).map(After::from)
     }
 
-    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
-        self.move_name(Deadline::of(request), rename)
+    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
+        self.move_name(Deadline::of(request), rename).map(After::from)
     }
 
-    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
-        self.set_attributes(request, inode, set)
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
+        self.set_attributes(request, inode, set).map(After::from)
     }
 
     fn attributes(&self, request: &Request, inode: &Inode) -> Result<Attr, Errno> {
@@ -232,8 +232,8 @@ impl FileSystem for ObjectFs {
         self.write_at(request, file.inode, at, data)
     }
 
-    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        self.resize(request, inode, len)
+    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
+        self.resize(request, inode, len).map(|blocks| (blocks, After::NONE))
     }
 
     fn sync(&self, request: &Request, file: &Open<'_>, _: bool) -> Result<(), Errno> {

@@ -31,9 +31,9 @@ use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::{BiasedReaders, PagePool};
 use vfs::{
-    Allocate, Attr, Copying, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode, NewNode,
-    Open, Position, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr, StatFs,
-    Written,
+    After, Allocate, Attr, Copying, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode,
+    NewNode, Open, Position, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr,
+    StatFs, Written,
 };
 
 /// Inode numbers that one CPU index takes at a time.
@@ -273,30 +273,31 @@ impl FileSystem for RamFs {
         Ok(node)
     }
 
-    fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], inode: &Inode) -> Result<After, Errno> {
         // Counted already. The first name of a file made without one is charged with the inode.
-        if inode.attr().nlink < 2 { Ok(()) } else { self.data_of(inode)?.add_link(&self.readers, &self.limits) }
+        if inode.attr().nlink >= 2 {
+            self.data_of(inode)?.add_link(&self.readers, &self.limits)?;
+        }
+        Ok(After::NONE)
     }
 
-    fn unlink(&self, _request: &Request, _dir: &Inode, _name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, _request: &Request, _dir: &Inode, _name: &[u8], inode: &Inode) -> Result<After, Errno> {
         self.name_goes(inode);
-        Ok(())
+        Ok(After::NONE)
     }
 
-    fn rename(&self, _request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+    fn rename(&self, _request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
         if let Some(replaced) = rename.target.filter(|_| !rename.flags.contains(RenameFlags::EXCHANGE)) {
             self.name_goes(replaced);
         }
-        Ok(())
+        Ok(After::NONE)
     }
 
-    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
-        match set.uid {
-            Some(uid) if self.limits.has_quotas() => {
-                self.data_of(inode)?.set_owner(self.purse(request), uid, without_data(inode.mode(), inode.size()))
-            }
-            _ => Ok(()),
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
+        if let Some(uid) = set.uid.filter(|_| self.limits.has_quotas()) {
+            self.data_of(inode)?.set_owner(self.purse(request), uid, without_data(inode.mode(), inode.size()))?;
         }
+        Ok(After::NONE)
     }
 
     fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
@@ -338,10 +339,14 @@ impl FileSystem for RamFs {
         }
     }
 
-    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        let Some(data) = inode.data::<Data>() else { return Ok(0) };
-        // A file that grows keeps what was reserved past its end.
-        if len > inode.size() { Ok(data.blocks(&self.readers)) } else { data.cut(self.purse(request), len) }
+    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
+        let blocks = match inode.data::<Data>() {
+            None => 0,
+            // A file that grows keeps what was reserved past its end.
+            Some(data) if len > inode.size() => data.blocks(&self.readers),
+            Some(data) => data.cut(self.purse(request), len)?,
+        };
+        Ok((blocks, After::NONE))
     }
 
     fn allocate(

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::sync::{Arc, Mutex};
-use vfs::{Acl, AclEntry, AclKind, AclTag, Base, Context, Credentials, Layer, OpenFile, OpenFlags, PathAt, Vfs};
+use vfs::{Acl, AclEntry, AclKind, AclTag, After, Base, Context, Credentials, Layer, OpenFile, OpenFlags, PathAt, Vfs};
 
 const PAGE: usize = PAGE_BYTES as usize;
 
@@ -23,7 +23,7 @@ impl Layer for InHand {
         &self.ram
     }
 
-    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
         if let Some(visit) = self.visit.lock().unwrap().take() {
             visit(&self.ram, request, inode);
         }
@@ -174,8 +174,8 @@ fn a_file_that_grows_keeps_what_was_reserved_past_its_end() {
             ),
             Ok(40)
         );
-        assert_eq!(ram.set_len(request, inode, 2 * PAGE_BYTES), Ok(40));
-        assert_eq!(ram.set_len(request, inode, 1), Ok(8));
+        assert_eq!(ram.set_len(request, inode, 2 * PAGE_BYTES), Ok((40, After::NONE)));
+        assert_eq!(ram.set_len(request, inode, 1), Ok((8, After::NONE)));
     });
     assert_eq!(world.free(), (99, 98));
 }

@@ -30,8 +30,9 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use vfs::{
-    Allocate, Attr, Copying, Errno, FileId, FileSystem, Inode, InodeFlags, Layer, Listed, NewInode, NewNode, NextNames,
-    Open, OpenFlags, Opened, Permission, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
+    After, Allocate, Attr, Copying, Errno, FileId, FileSystem, Inode, InodeFlags, Layer, Listed, NewInode, NewNode,
+    NextNames, Open, OpenFlags, Opened, Permission, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs,
+    Want, Written,
 };
 
 /// How often a call that hangs looks at its deadline.
@@ -206,14 +207,14 @@ impl<F: FileSystem + ?Sized> Layer for Faults<F> {
         fn read_link(inode: &Inode) -> Box<[u8]>;
         fn read_dir(dir: &Open<'_>, after: u64, want: Want, emit: &mut dyn FnMut(Listed) -> bool) -> ();
         fn create(dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> u64;
-        fn link(dir: &Inode, name: &[u8], inode: &Inode) -> ();
-        fn unlink(dir: &Inode, name: &[u8], inode: &Inode) -> ();
-        fn rename(rename: &Rename<'_>) -> ();
-        fn set_attr(inode: &Inode, set: &SetAttr) -> ();
+        fn link(dir: &Inode, name: &[u8], inode: &Inode) -> After;
+        fn unlink(dir: &Inode, name: &[u8], inode: &Inode) -> After;
+        fn rename(rename: &Rename<'_>) -> After;
+        fn set_attr(inode: &Inode, set: &SetAttr) -> After;
         fn attributes(inode: &Inode) -> Attr;
         fn birth(inode: &Inode) -> Option<i64>;
         fn open(inode: &Inode, flags: OpenFlags) -> Opened;
-        fn set_len(inode: &Inode, len: u64) -> u64;
+        fn set_len(inode: &Inode, len: u64) -> (u64, After);
         fn allocate(file: &Open<'_>, how: Allocate, keep_size: bool, offset: u64, len: u64) -> u64;
         fn seek(file: &Open<'_>, offset: u64, what: SeekFor) -> u64;
         fn sync(file: &Open<'_>, data_only: bool) -> ();

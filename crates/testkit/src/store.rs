@@ -55,6 +55,8 @@ pub struct StoreOptions {
     pub keeps_listings: bool,
     /// As [`vfs::FsTraits::reports_attributes`].
     pub reports_attributes: bool,
+    /// As [`vfs::FsTraits::returns_attributes`].
+    pub returns_attributes: bool,
     /// Whether its listings have attributes, for callers that want them.
     pub lists_attributes: bool,
     /// Whether a lookup answers the walk's next names, too.

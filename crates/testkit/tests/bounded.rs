@@ -11,7 +11,12 @@ const FEATURES: Features = Features { holes: false, reflinks: false, statfs: fal
 const LONG: Duration = Duration::from_secs(3600);
 
 fn bounded() -> Subject {
-    let options = StoreOptions { reports_attributes: true, answers_ahead: true, ..StoreOptions::default() };
+    let options = StoreOptions {
+        reports_attributes: true,
+        returns_attributes: true,
+        answers_ahead: true,
+        ..StoreOptions::default()
+    };
     let store = Store::new(options);
     Subject::from(Bounded::of(Box::new(store)).timeout(LONG))
 }

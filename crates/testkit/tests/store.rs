@@ -22,6 +22,30 @@ mod slow {
     lightfoot_testkit::suite!(|| subject(StoreOptions { slow: true, ..StoreOptions::default() }), FEATURES);
 }
 
+/// The same where changes return attributes.
+mod returning {
+    use super::*;
+
+    const OPTIONS: StoreOptions = StoreOptions {
+        names_in_cache: false,
+        keeps_listings: false,
+        reports_attributes: true,
+        returns_attributes: true,
+        lists_attributes: true,
+        answers_ahead: false,
+        slow: false,
+        valid: Valid::UntilInvalidated,
+    };
+
+    lightfoot_testkit::suite!(|| subject(OPTIONS), FEATURES);
+
+    mod slow {
+        use super::*;
+
+        lightfoot_testkit::suite!(|| subject(StoreOptions { slow: true, ..OPTIONS }), FEATURES);
+    }
+}
+
 mod slow_at_once_stale {
     use super::*;
 

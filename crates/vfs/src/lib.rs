@@ -49,8 +49,9 @@ pub use base::packed_attr::PackedAttr;
 pub use dcache::bounded::Bounded;
 pub use dcache::fallback::Fallback;
 pub use dcache::fs::{
-    Allocate, Copying, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, NameRules, NewInode, NewNode, NextNames,
-    Open, OpenState, Opened, Permission, Position, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Want, Written,
+    After, Allocate, Copying, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, NameRules, NewInode, NewNode,
+    NextNames, Open, OpenState, Opened, Permission, Position, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Want,
+    Written,
 };
 pub use dcache::inode::{Inode, UnheldInode};
 pub use dcache::invalidate::Invalidator;

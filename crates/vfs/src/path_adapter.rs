@@ -31,8 +31,8 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::dcache::fs::{
-    Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Position, Rename, Request,
-    SetXattr, StatFs, Valid, Want, Written,
+    After, Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Position, Rename,
+    Request, SetXattr, StatFs, Valid, Want, Written,
 };
 use crate::dcache::inode::Inode;
 use nodes::{NameIn, Nodes, ROOT};
@@ -382,15 +382,15 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         Ok(node)
     }
 
-    fn unlink(&self, _request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, _request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
         let _alone = self.moves.write();
         let (path, _) = self.nodes.lock().child(dir.node(), name).ok_or(Errno::ESTALE)?;
         self.back.remove(&path, inode.attr().is_dir())?;
         self.nodes.lock().removed(dir.node(), name);
-        Ok(())
+        Ok(After::NONE)
     }
 
-    fn rename(&self, _request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+    fn rename(&self, _request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
         let _alone = self.moves.write();
         let from = NameIn { dir: rename.old_dir.node(), name: rename.old_name };
         let to = NameIn { dir: rename.new_dir.node(), name: rename.new_name };
@@ -398,12 +398,15 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         let (new, _) = self.nodes.lock().child(to.dir, to.name).ok_or(Errno::ESTALE)?;
         self.back.rename(&old, &new, rename.flags)?;
         self.nodes.lock().moved(from, to, rename.flags.contains(RenameFlags::EXCHANGE));
-        Ok(())
+        Ok(After::NONE)
     }
 
-    fn set_attr(&self, _request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+    fn set_attr(&self, _request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
         let set = SetAttr { size: None, ..*set };
-        if set == SetAttr::default() { Ok(()) } else { self.back.set_attr(&self.path(inode)?.path, &set) }
+        if set != SetAttr::default() {
+            self.back.set_attr(&self.path(inode)?.path, &set)?;
+        }
+        Ok(After::NONE)
     }
 
     fn read(&self, _: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
@@ -414,8 +417,8 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         self.back.write_at(&self.path(file.inode)?.path, at.offset(), data)
     }
 
-    fn set_len(&self, _request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
-        self.back.set_len(&self.path(inode)?.path, len)
+    fn set_len(&self, _request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
+        self.back.set_len(&self.path(inode)?.path, len).map(|blocks| (blocks, After::NONE))
     }
 
     fn allocate(

@@ -1,7 +1,7 @@
 //! Batched resolution answers what single calls answer.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, NewNode, PathAt,
+    After, Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, NewNode, PathAt,
     Rename, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs,
 };
 
@@ -26,8 +26,8 @@ impl FileSystem for Names {
         Ok(new.attr.ino)
     }
 
-    fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<(), Errno> {
-        Ok(())
+    fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<After, Errno> {
+        Ok(After::NONE)
     }
 }
 

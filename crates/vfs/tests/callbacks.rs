@@ -1,7 +1,7 @@
 //! File systems whose callbacks panic, or run beside the end of what they are given.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, NewNode, Open,
+    After, Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, NewNode, Open,
     OpenFlags, Permission, Request, S_IFDIR, S_IFREG, UnheldInode, UnmountFlags, Vfs,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -71,8 +71,8 @@ impl FileSystem for Fs {
         Ok(new.attr.ino)
     }
 
-    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
-        Ok(())
+    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<After, Errno> {
+        Ok(After::NONE)
     }
 
     fn permission(&self, _: &Request, inode: &Inode, _: u32) -> Permission {

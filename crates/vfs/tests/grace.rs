@@ -1,8 +1,8 @@
 //! Calls of a file system are outside of read sections: while one blocks, grace periods end.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MAY_READ, NewInode, NewNode, Open, OpenFlags, Opened,
-    Permission, Request, S_IFDIR, S_IFREG, Scope, Vfs,
+    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MAY_READ, NewInode, NewNode, Open, OpenFlags,
+    Opened, Permission, Request, S_IFDIR, S_IFREG, Scope, Vfs,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -50,9 +50,9 @@ impl FileSystem for Waiting {
         Ok(new.attr.ino)
     }
 
-    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<After, Errno> {
         self.wait("unlink");
-        Ok(())
+        Ok(After::NONE)
     }
 
     fn permission(&self, _: &Request, _: &Inode, _: u32) -> Permission {

@@ -7,7 +7,7 @@
 #![allow(unsafe_code, reason = "tracked cells are read and written through raw pointers")]
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OwnedPlace, Request, S_IFDIR,
+    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OwnedPlace, Request, S_IFDIR,
     S_IFREG, Vfs,
 };
 use loom::cell::UnsafeCell;
@@ -67,8 +67,8 @@ impl FileSystem for Names {
         Ok(NewInode { node: attr.ino, attr, ..NewInode::default() })
     }
 
-    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
-        Ok(())
+    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<After, Errno> {
+        Ok(After::NONE)
     }
 
     fn evict(&self, inode: &Inode) {

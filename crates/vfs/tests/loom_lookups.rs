@@ -5,7 +5,7 @@
 #![cfg(loom)]
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, Inode, NewInode, NewNode, NextNames, Request, S_IFDIR, S_IFREG, Vfs,
+    After, Attr, Base, Context, Errno, FileSystem, Inode, NewInode, NewNode, NextNames, Request, S_IFDIR, S_IFREG, Vfs,
 };
 use loom::thread;
 use std::collections::BTreeMap;
@@ -51,9 +51,9 @@ impl FileSystem for Shared {
         Ok(MADE)
     }
 
-    fn unlink(&self, _: &Request, _: &Inode, name: &[u8], _: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, _: &Request, _: &Inode, name: &[u8], _: &Inode) -> Result<After, Errno> {
         self.0.names.lock().unwrap().remove(name);
-        Ok(())
+        Ok(After::NONE)
     }
 
     fn evict(&self, _: &Inode) {

@@ -6,8 +6,8 @@
 #![cfg(loom)]
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, NextNames, PathAt, Rename, RenameFlags,
-    Request, S_IFDIR, S_IFREG, Vfs,
+    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, NextNames, PathAt, Rename,
+    RenameFlags, Request, S_IFDIR, S_IFREG, Vfs,
 };
 use loom::thread;
 use std::collections::BTreeMap;
@@ -97,16 +97,16 @@ impl FileSystem for Slow {
         Ok(new.attr.ino)
     }
 
-    fn unlink(&self, _: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, _: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
         let (dir_node, node) = (dir.node(), inode.node());
         self.change(&[(dir, name)], |all| {
             assert_eq!(all.found.remove(&(dir_node, name.to_vec())), Some(node));
             all.remove(node);
         });
-        Ok(())
+        Ok(After::NONE)
     }
 
-    fn rename(&self, _: &Request, moved: &Rename<'_>) -> Result<(), Errno> {
+    fn rename(&self, _: &Request, moved: &Rename<'_>) -> Result<After, Errno> {
         let (old_dir, new_dir, node) = (moved.old_dir.node(), moved.new_dir.node(), moved.inode.node());
         let target = moved.target.map(Inode::node);
         self.change(&[(moved.old_dir, moved.old_name), (moved.new_dir, moved.new_name)], |all| {
@@ -114,7 +114,7 @@ impl FileSystem for Slow {
             assert_eq!(all.found.insert((new_dir, moved.new_name.to_vec()), node), target);
             target.into_iter().for_each(|target| all.remove(target));
         });
-        Ok(())
+        Ok(After::NONE)
     }
 }
 

@@ -7,8 +7,8 @@
 #![cfg(loom)]
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, Inode, NewInode, NewNode, NextNames, PathAt, Rename, RenameFlags, Request,
-    S_IFDIR, S_IFREG, Vfs,
+    After, Attr, Base, Context, Errno, FileSystem, Inode, NewInode, NewNode, NextNames, PathAt, Rename, RenameFlags,
+    Request, S_IFDIR, S_IFREG, Vfs,
 };
 use loom::thread;
 use std::sync::{Arc, Mutex};
@@ -58,14 +58,14 @@ impl FileSystem for Ahead {
         Ok(FILE)
     }
 
-    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<After, Errno> {
         *self.0.lock().unwrap() = None;
-        Ok(())
+        Ok(After::NONE)
     }
 
-    fn rename(&self, _: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+    fn rename(&self, _: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
         *self.0.lock().unwrap() = Some(rename.new_name.to_vec());
-        Ok(())
+        Ok(After::NONE)
     }
 }
 

@@ -12,6 +12,7 @@ const AHEAD: StoreOptions = StoreOptions {
     names_in_cache: false,
     keeps_listings: false,
     reports_attributes: false,
+    returns_attributes: false,
     lists_attributes: true,
     answers_ahead: true,
     valid: Valid::UntilInvalidated,

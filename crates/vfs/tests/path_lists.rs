@@ -1,8 +1,8 @@
 //! Entries of the table of whole paths that outlive changes of other directories, and those that do not.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, PathAt, Rename, RenameFlags, Request,
-    S_IFDIR, S_IFREG, SetAttr, Vfs,
+    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, PathAt, Rename, RenameFlags,
+    Request, S_IFDIR, S_IFREG, SetAttr, Vfs,
 };
 
 /// Leaves its names to the cache.
@@ -26,8 +26,8 @@ impl FileSystem for Names {
         Ok(new.attr.ino)
     }
 
-    fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<(), Errno> {
-        Ok(())
+    fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<After, Errno> {
+        Ok(After::NONE)
     }
 }
 

@@ -13,6 +13,8 @@ mod observers;
 mod opens;
 #[path = "truth/reported.rs"]
 mod reported;
+#[path = "truth/returned.rs"]
+mod returned;
 #[path = "truth/set_ids.rs"]
 mod set_ids;
 #[path = "truth/stale.rs"]

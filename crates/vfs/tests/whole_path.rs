@@ -27,8 +27,8 @@ mod pace;
 mod starts;
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, PathAt, Rename, RenameFlags, Request,
-    S_IFDIR, S_IFREG, Vfs, WholePathStats,
+    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, PathAt, Rename, RenameFlags,
+    Request, S_IFDIR, S_IFREG, Vfs, WholePathStats,
 };
 
 /// Leaves its names to the cache.
@@ -52,8 +52,8 @@ impl FileSystem for Names {
         Ok(new.attr.ino)
     }
 
-    fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<(), Errno> {
-        Ok(())
+    fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<After, Errno> {
+        Ok(After::NONE)
     }
 }
 

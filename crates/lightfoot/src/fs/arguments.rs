@@ -3,7 +3,7 @@
 /// The caller of a method and the time. The VFS has checked permissions already.
 ///
 /// ```
-/// use lightfoot::fs::{FileSystem, Inode, Layer, Request};
+/// use lightfoot::fs::{After, FileSystem, Inode, Layer, Request};
 /// use lightfoot::{Credentials, Errno, RamFs, Vfs};
 ///
 /// /// Only the user 7 removes files.
@@ -16,7 +16,7 @@
 ///         &self.0
 ///     }
 ///
-///     fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+///     fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
 ///         if request.uid == 7 { self.0.unlink(request, dir, name, inode) } else { Err(Errno::EPERM) }
 ///     }
 /// }
@@ -33,7 +33,7 @@ pub use vfs::Request;
 /// The two names of a rename.
 ///
 /// ```
-/// use lightfoot::fs::{FileSystem, Layer, Rename, Request};
+/// use lightfoot::fs::{After, FileSystem, Layer, Rename, Request};
 /// use lightfoot::{Errno, RamFs, Vfs};
 ///
 /// /// No file may become hidden.
@@ -46,7 +46,7 @@ pub use vfs::Request;
 ///         &self.0
 ///     }
 ///
-///     fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+///     fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
 ///         if rename.new_name.starts_with(b".") { Err(Errno::EPERM) } else { self.0.rename(request, rename) }
 ///     }
 /// }
@@ -63,7 +63,7 @@ pub use vfs::Rename;
 /// Attributes to change; those that are `None` stay.
 ///
 /// ```
-/// use lightfoot::fs::{FileSystem, Inode, Layer, Request, SetAttr};
+/// use lightfoot::fs::{After, FileSystem, Inode, Layer, Request, SetAttr};
 /// use lightfoot::{Errno, Permissions, RamFs, Vfs};
 ///
 /// /// Nobody makes a file writable for everybody.
@@ -76,7 +76,7 @@ pub use vfs::Rename;
 ///         &self.0
 ///     }
 ///
-///     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+///     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
 ///         if set.mode.is_some_and(|mode| mode & 0o002 != 0) {
 ///             return Err(Errno::EPERM);
 ///         }
@@ -92,6 +92,23 @@ pub use vfs::Rename;
 /// ```
 #[doc(inline)]
 pub use vfs::SetAttr;
+
+/// The attributes that files have after a change, if the file system knows them: see
+/// [`FsTraits::returns_attributes`](super::FsTraits::returns_attributes).
+///
+/// ```
+/// use lightfoot::fs::{After, Attr};
+///
+/// /// What the reply of a server to a removal brings: attributes of the directory.
+/// fn after_removal(reply: Option<Attr>) -> After {
+///     reply.map_or(After::NONE, |dir| After::NONE.dir(dir))
+/// }
+///
+/// assert_eq!(after_removal(None), After::NONE);
+/// assert_ne!(after_removal(Some(Attr::default())), After::NONE);
+/// ```
+#[doc(inline)]
+pub use vfs::After;
 
 /// A time in [`SetAttr`].
 ///

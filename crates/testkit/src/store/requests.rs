@@ -6,11 +6,17 @@ use super::call::Call;
 use super::nodes::Nodes;
 use super::{ROOT, Store, StoreOptions};
 use vfs::{
-    Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NewNode, NextNames,
-    Open, OpenFlags, Opened, Position, Rename, RenameFlags, Request, SetAttr, SetXattr, Valid, Want, Written,
+    After, Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NewNode,
+    NextNames, Open, OpenFlags, Opened, Position, Rename, RenameFlags, Request, SetAttr, SetXattr, Valid, Want,
+    Written,
 };
 
 impl Store {
+    /// What a change returns that has been made.
+    fn returning<'n>(&self, nodes: &'n Nodes) -> Returning<'n> {
+        Returning { nodes: Some(nodes).filter(|_| self.0.options.returns_attributes), after: After::NONE }
+    }
+
     /// Answers one request, with its hooks around it. The store is not locked while a hook runs. `answer` must not read an
     /// inode: on the simulated machine (`lab/twins/testkit`) another thread could run at that access, and block on the mutex.
     fn serve<T>(&self, call: Call<'_>, answer: impl FnOnce(&mut Nodes) -> Result<T, Errno>) -> Result<T, Errno> {
@@ -18,6 +24,42 @@ impl Store {
         let answer = answer(&mut self.nodes());
         self.0.after.run(&call)?;
         answer
+    }
+}
+
+/// The attributes that a change returns.
+struct Returning<'n> {
+    /// `None`: it returns none.
+    nodes: Option<&'n Nodes>,
+    after: After,
+}
+
+impl Returning<'_> {
+    fn with(self, node: u64, add: impl FnOnce(After, Attr) -> After) -> Self {
+        match self.nodes.and_then(|nodes| nodes.get(node).ok()) {
+            Some(file) => Self { after: add(self.after, file.attr), ..self },
+            None => self,
+        }
+    }
+
+    fn file(self, node: u64) -> Self {
+        self.with(node, After::file)
+    }
+
+    fn dir(self, node: u64) -> Self {
+        self.with(node, After::dir)
+    }
+
+    fn new_dir(self, node: u64) -> Self {
+        self.with(node, After::new_dir)
+    }
+
+    fn target(self, node: u64) -> Self {
+        self.with(node, After::target)
+    }
+
+    fn end(self) -> After {
+        self.after
     }
 }
 
@@ -88,6 +130,7 @@ impl FileSystem for Store {
             keeps_listings: options.keeps_listings,
             valid: options.valid,
             reports_attributes: options.reports_attributes,
+            returns_attributes: options.returns_attributes,
             wants_opens: true,
             acls: true,
             slow: options.slow,
@@ -174,12 +217,13 @@ impl FileSystem for Store {
             if let Some(name) = name {
                 nodes.enter(parent, name, new.attr.ino);
                 nodes.touch(parent, request.now());
+                new.after = self.returning(nodes).dir(parent).end();
             }
             Ok(new.attr.ino)
         })
     }
 
-    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
         let (parent, node) = (dir.node(), inode.node());
         self.serve(Call::Link { dir, name, inode }, |nodes| {
             if nodes.find(parent, name).is_ok() {
@@ -188,37 +232,38 @@ impl FileSystem for Store {
             nodes.get_mut(node)?.attr.ctime = request.now();
             nodes.enter(parent, name, node);
             nodes.touch(parent, request.now());
-            Ok(())
+            Ok(self.returning(nodes).file(node).dir(parent).end())
         })
     }
 
-    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
         let (parent, node) = (dir.node(), inode.node());
         self.serve(Call::Unlink { dir, name, inode }, |nodes| {
             nodes.check(parent, name, node)?;
             nodes.check_empty(node)?;
             nodes.remove(parent, name);
             nodes.touch(parent, request.now());
-            Ok(())
+            Ok(self.returning(nodes).file(node).dir(parent).end())
         })
     }
 
-    fn rename(&self, request: &Request, moved: &Rename<'_>) -> Result<(), Errno> {
+    fn rename(&self, request: &Request, moved: &Rename<'_>) -> Result<After, Errno> {
         let Rename { old_dir: dir, old_name: name, new_dir, new_name, inode, target, .. } = *moved;
         let by_node = NodeRename::of(moved);
         self.serve(Call::Rename { dir, name, inode, new_dir, new_name, target }, |nodes| {
             rename(nodes, &by_node)?;
             nodes.touch(by_node.from, request.now());
             nodes.touch(by_node.to, request.now());
-            Ok(())
+            let after = self.returning(nodes).file(by_node.node).dir(by_node.from).new_dir(by_node.to);
+            Ok(by_node.target.into_iter().fold(after, Returning::target).end())
         })
     }
 
-    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
         let node = inode.node();
         self.serve(Call::SetAttr { inode, set }, |nodes| {
             nodes.get_mut(node)?.set_attr(set, request.now());
-            Ok(())
+            Ok(self.returning(nodes).file(node).end())
         })
     }
 
@@ -243,16 +288,20 @@ impl FileSystem for Store {
     fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
         let node = file.inode.node();
         self.serve(Call::Write { inode: file.inode, at }, |nodes| {
-            let node = nodes.get_mut(node)?;
-            let offset = if let Position::At(offset) = at { offset } else { node.attr.size };
-            let blocks = node.write(offset, data, request.now())?;
-            Ok(Written { len: data.len(), blocks, end: Some(offset + data.len() as u64) })
+            let file = nodes.get_mut(node)?;
+            let offset = if let Position::At(offset) = at { offset } else { file.attr.size };
+            let blocks = file.write(offset, data, request.now())?;
+            let after = self.returning(nodes).file(node).end();
+            Ok(Written { end: Some(offset + data.len() as u64), after, ..Written::new(data.len(), blocks) })
         })
     }
 
-    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
         let node = inode.node();
-        self.serve(Call::SetLen { inode, len }, |nodes| Ok(nodes.get_mut(node)?.set_len(len, request.now())))
+        self.serve(Call::SetLen { inode, len }, |nodes| {
+            let blocks = nodes.get_mut(node)?.set_len(len, request.now());
+            Ok((blocks, self.returning(nodes).file(node).end()))
+        })
     }
 
     fn allocate(

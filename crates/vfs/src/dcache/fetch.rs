@@ -7,6 +7,9 @@
 //! [`crate::FileSystem::attributes`]. A walk cannot do so in rcu-walk: it continues in ref-walk, which holds
 //! the place ([`Fallback::Attributes`](crate::Fallback::Attributes)).
 //!
+//! With [`FsTraits::returns_attributes`](crate::FsTraits::returns_attributes) a change itself returns them
+//! ([`returned`](crate::dcache::returned)).
+//!
 //! # How it is locked
 //! No lock. The mark is cleared with the answer, if nothing has set it again since the request began: a reader meanwhile
 //! requests the attributes itself. An answer replaces only the attributes that were there at the time of the request: if
@@ -27,7 +30,7 @@ use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{Before, Inode};
 use crate::dcache::object::ObjectFlags;
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::{Ordering::SeqCst, fence};
@@ -67,6 +70,17 @@ impl SuperBlock {
             self.renew(inode, invalidations);
         }
         Ok(attr)
+    }
+
+    /// Notes the attributes that a change returned, which began after so many invalidations and has made so many marks.
+    pub(crate) fn learn_after(&self, inode: &Inode, attr: &Attr, before: &Before, marks: u32, invalidations: u64) {
+        if attr.kind() != before.attr.kind() || !inode.learn_after(&self.paths, attr, before, marks) {
+            return;
+        }
+        if attr.is_dir() && before.attr.mode != attr.mode {
+            crate::dcache::slot::dentry_beside(inode).update_search(&self.paths);
+        }
+        self.renew(inode, invalidations);
     }
 
     /// Notes that the attributes of `inode` are of a request that began after so many invalidations.

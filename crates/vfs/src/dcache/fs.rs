@@ -21,6 +21,7 @@
 //! Linux's `inode_operations`, `dentry_operations` (`d_revalidate`, `d_hash`, `d_compare`), `file_operations`
 //! and `super_operations`; the validity of answers is FUSE's `entry_timeout`.
 
+mod after;
 mod arguments;
 mod file_id;
 mod new_node;
@@ -29,6 +30,7 @@ mod opened;
 mod request;
 mod traits;
 
+pub use after::After;
 pub use arguments::{
     Allocate, Copying, DirEntry, Listed, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Want, Written,
 };
@@ -189,36 +191,38 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(if name.is_some() { Errno::EPERM } else { Errno::EOPNOTSUPP })
     }
 
-    /// Creates `name` in `dir` as a further name of `inode`.
+    /// Creates `name` in `dir` as a further name of `inode`. Returns attributes of both, if it has them.
     ///
     /// # Errors
     /// `EPERM` if it does not support hard links; `EMLINK`, `ENOSPC`...
-    fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<(), Errno> {
+    fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<After, Errno> {
         Err(Errno::EPERM)
     }
 
-    /// Removes `name` of `inode` from `dir`. A directory is empty as far as the cache knows.
+    /// Removes `name` of `inode` from `dir`. A directory is empty as far as the cache knows. Returns attributes of both, if it has
+    /// them.
     ///
     /// # Errors
     /// `EROFS`, `ENOTEMPTY`...
-    fn unlink(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<After, Errno> {
         Err(Errno::EPERM)
     }
 
-    /// Moves a file from one name to another, or exchanges two.
+    /// Moves a file from one name to another, or exchanges two. Returns attributes of files and directories, if it has them.
     ///
     /// # Errors
     /// `EROFS`, `ENOTEMPTY`, `EXDEV`...; `EINVAL` for flags that it does not support.
-    fn rename(&self, _request: &Request, _rename: &Rename<'_>) -> Result<(), Errno> {
+    fn rename(&self, _request: &Request, _rename: &Rename<'_>) -> Result<After, Errno> {
         Err(Errno::EPERM)
     }
 
-    /// Changes attributes; the VFS updates its copy afterwards. [`FileSystem::set_len`] changes the length.
+    /// Changes attributes; the VFS updates its copy afterwards, or keeps those that this returns. [`FileSystem::set_len`] changes the
+    /// length.
     ///
     /// # Errors
     /// `EROFS`, `EDQUOT`, `EIO`...
-    fn set_attr(&self, _request: &Request, _inode: &Inode, _set: &SetAttr) -> Result<(), Errno> {
-        Ok(())
+    fn set_attr(&self, _request: &Request, _inode: &Inode, _set: &SetAttr) -> Result<After, Errno> {
+        Ok(After::NONE)
     }
 
     /// The current attributes of `inode`. Called before stale attributes are shown ([`Inode::mark_stale`]);
@@ -292,12 +296,11 @@ pub trait FileSystem: Send + Sync + 'static {
         Err(Errno::EOPNOTSUPP)
     }
 
-    /// Truncates the contents to `len` bytes, or extends them by a hole; returns the storage in units of 512
-    /// bytes.
+    /// Truncates the contents to `len` bytes, or extends them by a hole; returns the storage in units of 512 bytes, and attributes.
     ///
     /// # Errors
     /// `EFBIG`, `ENOSPC`, `EIO`...
-    fn set_len(&self, _request: &Request, _inode: &Inode, _len: u64) -> Result<u64, Errno> {
+    fn set_len(&self, _request: &Request, _inode: &Inode, _len: u64) -> Result<(u64, After), Errno> {
         Err(Errno::EINVAL)
     }
 

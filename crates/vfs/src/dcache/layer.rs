@@ -16,8 +16,8 @@ use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
-    Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened, Permission,
-    Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
+    After, Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened,
+    Permission, Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
 };
 use crate::dcache::inode::{Inode, UnheldInode};
 use crate::dcache::invalidate::Invalidator;
@@ -28,7 +28,7 @@ macro_rules! forward {
         /// A file system around another one: see the module documentation. Implement this, not [`FileSystem`], which then follows.
         ///
         /// ```
-        /// # use lightfoot_vfs::{Errno, FileSystem, Inode, Layer, Request};
+        /// # use lightfoot_vfs::{After, Errno, FileSystem, Inode, Layer, Request};
         /// /// Nothing can be removed from the file system inside it.
         /// struct Sticky<F>(F);
         ///
@@ -39,7 +39,7 @@ macro_rules! forward {
         ///         &self.0
         ///     }
         ///
-        ///     fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
+        ///     fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<After, Errno> {
         ///         Err(Errno::EPERM)
         ///     }
         /// }
@@ -104,10 +104,10 @@ forward! {
         request: &Request, dir: &Open<'_>, after: u64, want: Want, emit: &mut dyn FnMut(Listed) -> bool
     ) -> Result<(), Errno>;
     fn create(request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno>;
-    fn link(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno>;
-    fn unlink(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno>;
-    fn rename(request: &Request, rename: &Rename<'_>) -> Result<(), Errno>;
-    fn set_attr(request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno>;
+    fn link(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno>;
+    fn unlink(request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno>;
+    fn rename(request: &Request, rename: &Rename<'_>) -> Result<After, Errno>;
+    fn set_attr(request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno>;
     fn attributes(request: &Request, inode: &Inode) -> Result<Attr, Errno>;
     fn birth(request: &Request, inode: &Inode) -> Result<Option<i64>, Errno>;
     fn open(request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno>;
@@ -117,7 +117,7 @@ forward! {
     fn copy_range(
         request: &Request, from: (&Open<'_>, u64), to: (&Open<'_>, u64), len: u64, how: Copying
     ) -> Result<Written, Errno>;
-    fn set_len(request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno>;
+    fn set_len(request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno>;
     fn allocate(
         request: &Request, file: &Open<'_>, how: Allocate, keep_size: bool, offset: u64, len: u64
     ) -> Result<u64, Errno>;

@@ -79,6 +79,8 @@ pub(crate) struct SuperBlock {
     pub(crate) fs_applies_acls: bool,
     /// [`FsTraits::acls`].
     pub(crate) fs_has_acls: bool,
+    /// [`FsTraits::returns_attributes`].
+    pub(crate) fs_returns_attributes: bool,
     /// What the attributes of its inodes are.
     pub(crate) inode_kept: Kept,
     default_valid: Valid,
@@ -155,7 +157,6 @@ impl SuperBlock {
         let (is_quick, may_split, dir_flags) = (traits.is_quick(), traits.may_split(), dir_flags(&traits));
         let (reports_closes, is_limited) = (tree.note_calls(&traits), !traits.names_in_cache);
         let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, slow, .. } = traits;
-        let entry_size = i64::try_from(traits.entry_size).unwrap_or(0);
         let inode_kept = Kept { is_reported: traits.reports_attributes, is_from_birth: traits.names_in_cache };
         let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
@@ -200,6 +201,7 @@ impl SuperBlock {
             inode_kept,
             fs_applies_acls: traits.keeps_modes && traits.applies_acls,
             fs_has_acls: traits.acls,
+            fs_returns_attributes: traits.reports_attributes && traits.returns_attributes,
             fs_lists: is_limited && traits.keeps_listings,
             listings: Listings::new(budget.listings),
             lists_names_only: AtomicBool::new(false),
@@ -215,7 +217,7 @@ impl SuperBlock {
             slab,
             root,
             dir_flags,
-            entry_size,
+            entry_size: i64::try_from(traits.entry_size).unwrap_or(0),
             dev,
             rules,
             own_permissions,

@@ -7,6 +7,7 @@ use crate::base::flags::InodeFlags;
 use crate::base::rank::Rank;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
+use crate::dcache::returned::{Files, Marks};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
@@ -97,11 +98,13 @@ pub(crate) fn set_attr_held(
     let _whole = sb.lock_if_split(held.dentry());
     check(cred, sb, inode, &before, set)?;
     let set = &allowed(cred, &before, set);
-    sb.fs().set_attr(request, inode, &to_store(cred, sb, &before, set))?;
+    let watched = sb.watch(Files { file: Some(inode), ..Files::default() });
+    let mut after = sb.fs().set_attr(request, inode, &to_store(cred, sb, &before, set))?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
         drop_set_ids_first(cred, sb, request, inode)?;
-        let blocks = sb.fs().set_len(request, inode, size)?;
+        let (blocks, after_cut) = sb.fs().set_len(request, inode, size)?;
+        after = after_cut;
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
             contents_changed(cred, attr);
@@ -121,6 +124,7 @@ pub(crate) fn set_attr_held(
     if set.mode.is_some() && inode.has_acl() {
         sb.chmod_acl(request, held.dentry(), inode, &inode.attr())?;
     }
+    watched.settle(&after, Marks { file: 1 + u32::from(set.size.is_some()), ..Marks::default() });
     let only_size = SetAttr { size: set.size, ..SetAttr::default() } == *set && set.size.is_some();
     if !only_size {
         publish::touched(sb, EventKind::Attributes, held.dentry());
@@ -262,7 +266,7 @@ fn report_dropped_ids(cred: &Credentials, sb: &SuperBlock, request: &Request, in
     if after.mode == before.mode || sb.fs_keeps_modes {
         return Ok(());
     }
-    sb.fs().set_attr(request, inode, &SetAttr { mode: Some(after.mode & 0o7777), ..SetAttr::default() })
+    sb.fs().set_attr(request, inode, &SetAttr { mode: Some(after.mode & 0o7777), ..SetAttr::default() }).map(drop)
 }
 
 /// Clears set-user-id, and set-group-id where it means "run as the group" or where `cred` could not set it.

@@ -6,10 +6,11 @@ use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
 use crate::base::name::PATH_MAX;
 use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{Beside, Labels, NewNode};
+use crate::dcache::fs::{After, Beside, Labels, NewNode};
 use crate::dcache::inode::{Inode, InodeRef};
 use crate::dcache::insert::{Fresh, Rare};
 use crate::dcache::reclaim::{MayEvict, SlotKind};
+use crate::dcache::returned::{Files, Marks};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, PathAt};
@@ -103,6 +104,7 @@ impl Entry<'_, '_> {
         let now = request.now();
         (new.attr.atime, new.attr.mtime, new.attr.ctime) = (now, now, now);
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
+        let watched = self.watch(Files { dir: Some(dir), ..Files::default() });
         let created = self.sb.fs().create(&request, dir, Some(self.last.name), &mut new);
         // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
         // system may have made it.
@@ -119,6 +121,7 @@ impl Entry<'_, '_> {
         };
         let begun = self.sb.begin_xattrs(&request, made, beside);
         self.touch_dir(dir, 1, i32::from(is_dir), now);
+        watched.settle(&new.after, Marks { dir: 1, ..Marks::default() });
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
         if let Err(errno) = begun {
             // An entry that cannot be removed stays without its label.
@@ -324,19 +327,24 @@ impl Entry<'_, '_> {
         }
         let (dir, request) = (self.dir_inode()?, self.context.request());
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
+        let watched = self.watch(Files { file: Some(inode), dir: Some(dir), ..Files::default() });
         add_link(inode, request.now())?;
         let linked = self.sb.fs().link(&request, dir, self.last.name, inode);
         // As for a new file.
         self.sb.forget_negative(self.dir, self.named());
-        end_link(inode, linked, attr.ctime)?;
+        let after = end_link(inode, linked, attr.ctime)?;
         let (inode, valid) = (InodeRef::again(inode), self.sb.valid_in(self.dir));
         let made = self.sb.add_alias(self.names, slot, self.dir, self.named(), inode, valid);
         self.sb.note_change(self.dir);
         self.touch_dir(dir, 1, 0, request.now());
+        watched.settle(&after, Marks { file: LINK_MARKS, dir: 1, ..Marks::default() });
         publish::created(self.sb, self.dir, made, self.last.name, false);
         Ok(())
     }
 }
+
+/// The marks of [`add_link`] and [`end_link`] together.
+pub(super) const LINK_MARKS: u32 = 2;
 
 /// Counts a further name of a file, before the file system is called. Atomic under the inode's lock, so that a file cannot lose its
 /// last name and gain another. Where the file system reports links, the copy may be wrong, and the file system checks that.
@@ -356,13 +364,13 @@ pub(super) fn add_link(inode: &Inode, now: i64) -> Result<(), Errno> {
 }
 
 /// Ends what [`add_link`] began, by the file system's result. `ctime`: the time of the last change before.
-pub(super) fn end_link(inode: &Inode, linked: Result<(), Errno>, ctime: i64) -> Result<(), Errno> {
-    match linked {
+pub(super) fn end_link(inode: &Inode, linked: Result<After, Errno>, ctime: i64) -> Result<After, Errno> {
+    match &linked {
         Err(_) => inode.link_changed(-1, ctime),
         // The copy changed before the file system: a request between the two cleared the mark, and its answer lacks
         // the new name.
-        Ok(()) if inode.is_reported() => inode.mark_stale(),
-        Ok(()) => {}
+        Ok(_) if inode.is_reported() => inode.mark_stale(),
+        Ok(_) => {}
     }
     linked
 }

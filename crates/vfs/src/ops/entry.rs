@@ -26,6 +26,7 @@ use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
 use crate::dcache::reclaim::{LockedDirs, MayEvict};
+use crate::dcache::returned::{Files, Watched};
 use crate::dcache::slot::CountedDentry;
 use crate::dcache::split::{NameLock, Names};
 use crate::dcache::superblock::SuperBlock;
@@ -133,6 +134,12 @@ impl<'t> Entry<'t, '_> {
             None => dir.entry_changed(by * self.sb.entry_size, subdirs, now),
             Some(names) => names.touch(subdirs, now),
         }
+    }
+
+    /// Samples the files of a change, unless the file system is one that leaves all attributes to the VFS.
+    #[inline(always)]
+    pub(super) fn watch(&self, files: Files<'t>) -> Watched<'t> {
+        if self.section().is_some() { Watched::NONE } else { self.sb.watch(files) }
     }
 
     /// The directory's inode.

@@ -6,6 +6,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::reclaim::MayEvict;
+use crate::dcache::returned::{Files, Marks};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::Base;
@@ -143,7 +144,8 @@ impl Entry<'_, '_> {
             return Err(self.leave());
         }
         let (dir, request) = (self.dir_inode()?, self.caller.request());
-        self.sb.fs().unlink(&request, dir, self.last.name, inode)?;
+        let watched = self.watch(Files { file: Some(inode), dir: Some(dir), ..Files::default() });
+        let after = self.sb.fs().unlink(&request, dir, self.last.name, inode)?;
         if is_dir {
             self.sb.forget_children(victim);
         }
@@ -151,6 +153,7 @@ impl Entry<'_, '_> {
         let (links, now) = (if is_dir { 2 } else { 1 }, request.now());
         self.sb.delete_in(self.section(), self.names, self.dir, victim, self.hash, links, now);
         self.touch_dir(dir, -1, -i32::from(is_dir), now);
+        watched.settle(&after, Marks { file: 1, dir: 1, ..Marks::default() });
         publish::gone(self.sb, self.dir, self.last.name, gone);
         Ok(())
     }

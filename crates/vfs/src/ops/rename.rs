@@ -338,7 +338,9 @@ fn move_checked(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, is
     let (old, new) = (&ends.old, &ends.new);
     let request = ends.caller.request();
     let inode = moved.inode().ok_or(Errno::ENOENT)?;
-    sb.fs().rename(&request, &ends.rename(inode, target.and_then(Dentry::inode))?)?;
+    let rename = ends.rename(inode, target.and_then(Dentry::inode))?;
+    let watched = ends.watch(&rename);
+    let after = sb.fs().rename(&request, &rename)?;
     inode.link_changed(0, request.now());
     match target {
         Some(target) if is_dir => sb.forget_children(target),
@@ -353,6 +355,7 @@ fn move_checked(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, is
     let replaced = target.is_some();
     old.touch(sb, -1, -subdir, request.now());
     new.touch(sb, i64::from(!replaced), if replaced { 0 } else { subdir }, request.now());
+    watched.settle(&after, ends.marks());
     publish::gone(sb, new.dir, new.last.name, gone);
     publish::moved(sb, moved, at_old, at_new, is_dir);
     Ok(())
@@ -364,7 +367,9 @@ fn exchange_checked(ends: &Ends<'_, '_>, a: &Dentry, b: &Dentry) -> Result<(), E
     let (old, new) = (&ends.old, &ends.new);
     let request = ends.caller.request();
     let (a_inode, b_inode) = (a.inode().ok_or(Errno::ENOENT)?, b.inode().ok_or(Errno::ENOENT)?);
-    sb.fs().rename(&request, &ends.rename(a_inode, Some(b_inode))?)?;
+    let rename = ends.rename(a_inode, Some(b_inode))?;
+    let watched = ends.watch(&rename);
+    let after = sb.fs().rename(&request, &rename)?;
     a_inode.link_changed(0, request.now());
     b_inode.link_changed(0, request.now());
     let (at_a, at_b) = (old.moved(), new.moved());
@@ -373,6 +378,7 @@ fn exchange_checked(ends: &Ends<'_, '_>, a: &Dentry, b: &Dentry) -> Result<(), E
     let subdirs = if ends.are_two { i32::from(b_dir) - i32::from(a_dir) } else { 0 };
     old.touch(sb, 0, subdirs, request.now());
     new.touch(sb, 0, -subdirs, request.now());
+    watched.settle(&after, ends.marks());
     publish::moved(sb, a, at_a, at_b, a_dir);
     publish::moved(sb, b, at_b, at_a, b_dir);
     Ok(())

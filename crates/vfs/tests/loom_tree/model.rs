@@ -1,8 +1,8 @@
 //! The file system and the threads of the models.
 
 use lightfoot_vfs::{
-    Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, NextNames, PathAt, Rename, RenameFlags,
-    Request, S_IFDIR, S_IFREG, Vfs,
+    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, NextNames, PathAt, Rename,
+    RenameFlags, Request, S_IFDIR, S_IFREG, Vfs,
 };
 use loom::thread;
 use std::sync::Arc;
@@ -62,13 +62,13 @@ impl FileSystem for Files {
         Ok(new.attr.ino)
     }
 
-    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], inode: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], inode: &Inode) -> Result<After, Errno> {
         inode.data_or(|| inode.attr().ino);
-        Ok(())
+        Ok(After::NONE)
     }
 
-    fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<(), Errno> {
-        Ok(())
+    fn rename(&self, _: &Request, _: &Rename<'_>) -> Result<After, Errno> {
+        Ok(After::NONE)
     }
 
     fn evict(&self, inode: &Inode) {

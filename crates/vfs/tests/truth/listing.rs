@@ -20,6 +20,7 @@ const fn options(names_in_cache: bool, keeps_listings: bool) -> StoreOptions {
         names_in_cache,
         keeps_listings,
         reports_attributes: false,
+        returns_attributes: false,
         lists_attributes: true,
         answers_ahead: true,
         valid: Valid::UntilInvalidated,

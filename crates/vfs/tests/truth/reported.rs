@@ -15,8 +15,14 @@ struct Case {
 }
 
 impl Case {
-    fn new(valid: Valid) -> Self {
-        let store = Store::new(StoreOptions { reports_attributes: true, valid, ..StoreOptions::default() });
+    /// Where changes return attributes, and where they do not.
+    fn both(valid: Valid) -> [Self; 2] {
+        [false, true].map(|returns_attributes| Self::new(valid, returns_attributes))
+    }
+
+    fn new(valid: Valid, returns_attributes: bool) -> Self {
+        let options = StoreOptions { reports_attributes: true, returns_attributes, valid, ..StoreOptions::default() };
+        let store = Store::new(options);
         let dir = store.make(ROOT, "d/");
         let node = store.make(dir, "f");
         store.make(dir, "e/");
@@ -69,8 +75,8 @@ fn a_request_during_a_change_does_not_make_the_change_count_twice() {
             assert_eq!(file.write_at(0, b"12345"), Ok((5, 5)));
         }),
     ];
-    for (what, change) in changes {
-        let case = Case::new(Valid::UntilInvalidated);
+    let cases = || Case::both(Valid::UntilInvalidated);
+    for ((what, change), case) in changes.into_iter().flat_map(|change| cases().map(|case| (change, case))) {
         let held = [case.file.clone(), case.dir.clone()];
         let is_change =
             |call: &Call<'_>| !matches!(call, Call::Lookup { .. } | Call::Attributes { .. } | Call::Open { .. });
@@ -85,7 +91,10 @@ fn a_request_during_a_change_does_not_make_the_change_count_twice() {
 
 #[test]
 fn of_two_changes_of_a_mode_the_later_one_is_seen() {
-    let case = Case::new(Valid::UntilInvalidated);
+    Case::both(Valid::UntilInvalidated).iter().for_each(check_two_changes);
+}
+
+fn check_two_changes(case: &Case) {
     let (context, held) = (case.context.fork(), case.file.clone());
     case.once(
         |call| matches!(call, Call::SetAttr { .. }),
@@ -104,7 +113,7 @@ fn a_reply_to_a_lookup_does_not_undo_a_later_change() {
     let hour = Valid::For(3_600_000_000_000);
     // A name that is not cached yet, and one that must be revalidated.
     for (path, name, valid) in [("/g", "g", Valid::UntilInvalidated), ("/d/f", "f", hour)] {
-        let case = Case::new(valid);
+        let case = Case::new(valid, true);
         if name == "f" {
             case.store.invalidator().entry(case.store.node("d"), b"f");
         }
@@ -124,7 +133,7 @@ fn a_reply_to_a_lookup_does_not_undo_a_later_change() {
 
 #[test]
 fn a_reader_during_a_request_requests_the_attributes_too() {
-    let case = Case::new(Valid::UntilInvalidated);
+    let case = Case::new(Valid::UntilInvalidated, true);
     let node = case.store.node("d/f");
     type Look = fn(&Context, &OwnedPlace) -> Attr;
     let looks: [Look; 2] =
@@ -143,7 +152,7 @@ fn a_reader_during_a_request_requests_the_attributes_too() {
 
 #[test]
 fn of_two_answers_the_older_one_does_not_stay() {
-    let case = Case::new(Valid::UntilInvalidated);
+    let case = Case::new(Valid::UntilInvalidated, true);
     let (store, node, held) = (case.store.clone(), case.store.node("d/f"), case.file.clone());
     let before = held.attr().unwrap().mode;
     store.change(node, |attr| attr.mode = attr.kind() | 0o600);

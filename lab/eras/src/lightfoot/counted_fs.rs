@@ -6,7 +6,7 @@ use prim::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use prim::shared::Arc;
 use ramfs::RamFs;
 use sync::Mutex;
-use vfs::{Errno, FileSystem, Inode, Layer, NewNode, Open, Position, Rename, Request, Written};
+use vfs::{After, Errno, FileSystem, Inode, Layer, NewNode, Open, Position, Rename, Request, Written};
 
 type Result<T> = core::result::Result<T, Errno>;
 
@@ -86,20 +86,20 @@ impl Layer for CountedFs {
         Ok(node)
     }
 
-    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<()> {
+    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After> {
         prim::cost(self.shared.options.unlink_ns);
-        self.ram.unlink(request, dir, name, inode)?;
+        let after = self.ram.unlink(request, dir, name, inode)?;
         self.shared.files_changed(-1);
-        Ok(())
+        Ok(after)
     }
 
-    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<()> {
+    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After> {
         prim::cost(self.shared.options.create_ns);
-        self.ram.rename(request, rename)?;
+        let after = self.ram.rename(request, rename)?;
         if rename.target.is_some() {
             self.shared.files_changed(-1);
         }
-        Ok(())
+        Ok(after)
     }
 
     fn read(&self, request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize> {

@@ -10,8 +10,8 @@ use crate::base::deadline::timeout_of;
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
-    Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened, Permission,
-    Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
+    After, Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened,
+    Permission, Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
 };
 use crate::dcache::inode::Inode;
 use crate::dcache::invalidate::Invalidator;
@@ -149,7 +149,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         Ok(new.learn(made?))
     }
 
-    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
         let Some(call) = self.changing(request) else { return self.inner.link(request, dir, name, inode) };
         call.run(
             (call.keep(dir), Bytes::from(name), call.keep(inode)),
@@ -161,7 +161,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         )
     }
 
-    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
         let Some(call) = self.changing(request) else { return self.inner.unlink(request, dir, name, inode) };
         call.run(
             (call.keep(dir), Bytes::from(name), call.keep(inode)),
@@ -173,7 +173,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         )
     }
 
-    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<(), Errno> {
+    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
         let Some(call) = self.changing(request) else { return self.inner.rename(request, rename) };
         let inodes = [rename.old_dir, rename.new_dir, rename.inode].map(|inode| call.keep(inode));
         let names = [rename.old_name, rename.new_name].map(Bytes::from);
@@ -194,7 +194,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         )
     }
 
-    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<(), Errno> {
+    fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
         let Some(call) = self.changing(request) else { return self.inner.set_attr(request, inode, set) };
         let args = (call.keep(inode), *set);
         call.run(
@@ -296,7 +296,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         )
     }
 
-    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<u64, Errno> {
+    fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
         let Some(call) = self.changing(request) else { return self.inner.set_len(request, inode, len) };
         let args = (call.keep(inode), len);
         call.run(

@@ -4,7 +4,7 @@ use crate::base::access::acl::Acl;
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
-use crate::dcache::fs::Valid;
+use crate::dcache::fs::{After, Valid};
 use crate::dcache::inode::Inode;
 
 /// The arguments of [`FileSystem::rename`](crate::FileSystem::rename): `inode` moves from `old_name` in `old_dir` to
@@ -113,7 +113,7 @@ impl Listed {
 }
 
 /// The result of a write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Bytes written.
     pub len: usize,
@@ -122,13 +122,15 @@ pub struct Written {
     /// The offset after the data, where the file system found one that the VFS cannot compute: data at the end of a file that
     /// others change too. `None`: the data lie at the requested offset, or at the end that the cache has.
     pub end: Option<u64>,
+    /// Attributes of the file after the write.
+    pub after: After,
 }
 
 impl Written {
     /// `len` bytes, at the requested offset or at the end that the cache has.
     #[must_use]
     pub fn new(len: usize, blocks: u64) -> Self {
-        Self { len, blocks, end: None }
+        Self { len, blocks, end: None, after: After::NONE }
     }
 }
 

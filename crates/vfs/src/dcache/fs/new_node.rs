@@ -3,6 +3,7 @@
 use crate::base::access::acl::{Acl, AclKind, Acls};
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
+use crate::dcache::fs::After;
 use core::any::Any;
 use core::cell::Cell;
 use std::borrow::Cow;
@@ -23,6 +24,8 @@ pub struct NewNode<'a> {
     pub attr: Attr,
     /// A symbolic link's body.
     pub link_body: Option<&'a [u8]>,
+    /// Attributes of the directory after the call. The file system fills them in, as in [`After`].
+    pub after: After,
     /// `None` for most files.
     pub(crate) beside: Option<&'a Beside<'a>>,
 }
@@ -55,7 +58,7 @@ impl<'a> NewNode<'a> {
     #[must_use]
     #[inline(always)]
     pub fn new(attr: Attr) -> Self {
-        Self { attr, link_body: None, beside: None }
+        Self { attr, link_body: None, after: After::NONE, beside: None }
     }
 
     /// Names and values of the extended attributes that it begins with: the ACLs that it gets from the default ACL of its directory,
@@ -124,6 +127,7 @@ pub(crate) struct KeptNode {
 pub(crate) struct MadeNode {
     pub(crate) node: u64,
     pub(crate) attr: Attr,
+    after: After,
     is_stored: bool,
     data: Option<Data>,
 }
@@ -137,7 +141,7 @@ impl NewNode<'_> {
 
     /// Notes what the file system made of the copy. Returns the node.
     pub(crate) fn learn(&mut self, made: MadeNode) -> u64 {
-        self.attr = made.attr;
+        (self.attr, self.after) = (made.attr, made.after);
         if let Some(beside) = self.beside {
             beside.is_stored.set(made.is_stored);
             beside.data.set(made.data);
@@ -153,10 +157,10 @@ impl KeptNode {
         let labels: Vec<_> = labels.map(|(name, value)| (&**name, &**value)).collect();
         let beside = self.beside.as_ref().map(|(acls, _)| Beside::labelled(Some(Beside::new(acls.clone())), &labels));
         let beside = beside.as_deref();
-        let mut new = NewNode { attr: self.attr, link_body: self.link_body.as_deref(), beside };
+        let mut new = NewNode { attr: self.attr, link_body: self.link_body.as_deref(), after: After::NONE, beside };
         let node = create(&mut new)?;
         let (is_stored, data) = (beside.is_some_and(Beside::is_stored), beside.and_then(Beside::take_data));
-        Ok(MadeNode { node, attr: new.attr, is_stored, data })
+        Ok(MadeNode { node, attr: new.attr, after: new.after, is_stored, data })
     }
 }
 

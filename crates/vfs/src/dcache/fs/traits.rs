@@ -42,6 +42,9 @@ pub struct FsTraits {
     /// ([`FileSystem::attributes`](crate::FileSystem::attributes)) before it shows them again. The file system also refuses to link a
     /// file that has lost its last name (`ENOENT`).
     pub reports_attributes: bool,
+    /// With `reports_attributes`: changes return attributes ([`After`](crate::After)), and the VFS shows these. It requests
+    /// attributes only after a change that returned none, and where two changes of one file met.
+    pub returns_attributes: bool,
     /// The bytes of a block, if files can share blocks ([`Copying::Share`](crate::Copying::Share)); 0 if they cannot. The VFS checks
     /// that what is shared begins and ends at blocks. With 1, the file system checks it (`EINVAL`).
     pub reflinks: u32,
@@ -101,6 +104,7 @@ impl Default for FsTraits {
             acls: false,
             applies_acls: false,
             reports_attributes: false,
+            returns_attributes: false,
             reflinks: 0,
             entry_size: 0,
             never_waits: false,

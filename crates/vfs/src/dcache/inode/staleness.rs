@@ -148,6 +148,21 @@ impl Inode {
         rights(&next) == rights(answer)
     }
 
+    /// Notes the attributes that the file system returned with a change, which has made so many marks since `before`. If there are
+    /// others, the order is unknown, and the attributes stay stale. Returns whether the inode has the attributes now.
+    pub(crate) fn learn_after(&self, paths: &WholePaths, attr: &Attr, before: &Before, marks: u32) -> bool {
+        let _held = self.seq.write_lock();
+        // Relaxed: inside the sequence lock's write section.
+        let mode = self.mode.load(Relaxed);
+        if mode & VERSION != (0..marks).fold(before.version, |version, _| next_version(version)) {
+            return false;
+        }
+        let _change = self.change_of_rights(paths, attr);
+        self.mode.store(next_version(mode) & !STALE, Relaxed);
+        self.store(attr);
+        true
+    }
+
     /// Notes what the file system reported in a reply to a lookup. `before`: from before that lookup. If the attributes changed
     /// meanwhile, the reply may be older than the change, and if they are unknown, than any other: the attributes of a
     /// file system that reports them are then stale.

@@ -3,7 +3,7 @@
 use crate::base::access::acl::{Acl, AclEntry, AclKind, AclTag};
 use crate::base::attr::{Attr, S_IFDIR, S_IFREG};
 use crate::base::errno::Errno;
-use crate::dcache::fs::{FileSystem, FsTraits, NewInode, NewNode, Request, SetXattr};
+use crate::dcache::fs::{After, FileSystem, FsTraits, NewInode, NewNode, Request, SetXattr};
 use crate::dcache::inode::Inode;
 use crate::dcache::layer::Layer;
 use crate::mount::place::Base;
@@ -45,9 +45,9 @@ impl FileSystem for Noting {
         Ok(2)
     }
 
-    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<(), Errno> {
+    fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<After, Errno> {
         self.note();
-        Ok(())
+        Ok(After::NONE)
     }
 
     fn set_xattr(&self, _: &Request, _: &Inode, _: &[u8], _: &[u8], _: SetXattr) -> Result<(), Errno> {

@@ -15,6 +15,7 @@ use crate::dcache::fs::Rename;
 use crate::dcache::inode::Inode;
 use crate::dcache::moving::MoveEnd;
 use crate::dcache::reclaim::{LockedDirs, MayEvict};
+use crate::dcache::returned::{Files, Marks, Watched};
 use crate::dcache::split::{Names, TwoNames, share_stripe};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::Mount;
@@ -181,6 +182,22 @@ impl<'t, 'p> Ends<'t, 'p> {
             target,
             flags: self.flags,
         })
+    }
+
+    /// Samples the files of the request.
+    #[inline]
+    pub(super) fn watch(&self, rename: &Rename<'t>) -> Watched<'t> {
+        self.sb.watch(Files {
+            file: Some(rename.inode),
+            dir: Some(rename.old_dir),
+            new_dir: Some(rename.new_dir).filter(|_| self.are_two),
+            target: rename.target,
+        })
+    }
+
+    /// The marks that the rename makes: one for each name that a directory loses or gets.
+    pub(super) fn marks(&self) -> Marks {
+        Marks { file: 1, dir: if self.are_two { 1 } else { 2 }, new_dir: 1, target: 1 }
     }
 }
 

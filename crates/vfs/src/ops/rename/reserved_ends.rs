@@ -110,7 +110,9 @@ impl Context {
             names.begin_change();
         }
         let target_inode = target.and_then(Dentry::inode);
-        sb.fs().rename(request, &ends.rename(found.inode, target_inode)?)?;
+        let rename = ends.rename(found.inode, target_inode)?;
+        let watched = ends.watch(&rename);
+        let after = sb.fs().rename(request, &rename)?;
         let _held = lock_both(sb, [ends.old.dir, ends.new.dir]);
         let now = request.now();
         found.inode.link_changed(0, now);
@@ -118,6 +120,7 @@ impl Context {
             Some(target) if ends.flags.contains(RenameFlags::EXCHANGE) => exchange_found(ends, found, target, now),
             _ => move_found(ends, found, now),
         }
+        watched.settle(&after, ends.marks());
         Ok(true)
     }
 }
@@ -158,6 +161,7 @@ fn move_found(ends: &Ends<'_, '_>, found: Found<'_>, now: i64) {
         sb.move_between(ends.are_two && is_dir, || sb.move_entry(at_old, at_new, moved, over, now));
     } else {
         sb.end_name(old.dir, old.named(), inode);
+        over.and_then(Dentry::inode).into_iter().for_each(|target| target.link_changed(-1, now));
         ends.expire_both();
     }
     let (subdir, replaced) = (i32::from(is_dir), target.is_some());
