@@ -77,6 +77,7 @@ impl ObjectFs {
         }
         self.keep_dir(until, dir)?;
         let mut content = node.content(until)?;
+        let _leaving = node.leave();
         self.keep_contents(until, node, &mut content)?;
         self.store.delete(until, &key)?;
         node.facts().is_nameless = true;
@@ -130,6 +131,7 @@ impl ObjectFs {
         let (from, to) = (self.key_of(node.id)?, self.new_key(new.0, new.1)?);
         self.keep_dir(until, old.0)?;
         let (mut content, mut replaced) = contents_of(until, node, target)?;
+        let _leaving = target.map(Node::leave);
         if let (Some(target), Some(replaced)) = (target, &mut replaced) {
             self.keep_contents(until, target, replaced)?;
         }

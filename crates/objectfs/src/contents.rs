@@ -19,15 +19,11 @@ use vfs::{Attr, Errno, Inode, Open, OpenFlags, OpenState, Opened, Position, Requ
 const TRIES: u32 = 4;
 
 impl ObjectFs {
-    pub(crate) fn begin_open(&self, node: &Node, flags: OpenFlags) -> Result<Opened, Errno> {
+    pub(crate) fn begin_open(&self, until: Deadline, node: &Node, flags: OpenFlags) -> Result<Opened, Errno> {
         if node.is_dir {
             return Ok(Opened { state: OpenState::Shared(Arc::new(DirList::default())), ..Opened::default() });
         }
-        let mut facts = node.facts();
-        facts.opens += 1;
-        facts.writers += u32::from(flags.can_write());
-        let keeps_pages = facts.opened == facts.version;
-        facts.opened = facts.version;
+        let keeps_pages = node.count_open(until, flags.can_write())?;
         Ok(Opened { state: OpenState::Shared(Arc::new(Reader::default())), keeps_pages, ..Opened::default() })
     }
 
@@ -157,8 +153,11 @@ impl ObjectFs {
             let facts = node.facts();
             node.is_dir || facts.is_nameless || facts.local.is_some() || is_fresh(facts.fetched, self.ttl)
         };
-        if !is_known {
-            self.fetch(until, node)?;
+        if !is_known && let Err(errno) = self.fetch(until, node) {
+            // If it lost its name meanwhile, the last attributes are known.
+            if !node.facts().is_nameless {
+                return Err(errno);
+            }
         }
         let facts = node.facts();
         Ok(self.attr(node, &facts))
@@ -172,29 +171,47 @@ impl ObjectFs {
         buf: &mut [u8],
     ) -> Result<usize, Errno> {
         let node = self.node(file.inode)?;
-        let reader = file.state.get::<Reader>();
         for _ in 0..TRIES {
             if node.facts().local.is_some()
                 && let Some(buffer) = node.content(until)?.as_mut()
             {
                 return buffer.read(offset, buf);
             }
-            let (meta, version) = self.known_meta(until, &node)?;
-            let key = self.key_of(node.id)?;
-            let own = Reader::default();
-            match reader.unwrap_or(&own).read(self, until, &node, (&key, &meta, version), offset, buf) {
+            match self.read_object(until, &node, file, offset, buf) {
                 Ok(Some(read)) => return Ok(read),
                 Ok(None) => {}
-                // The file moved meanwhile.
-                Err(Errno::ENOENT) if self.key_of(node.id)? != key => continue,
-                Err(errno) => return Err(gone(errno)),
+                // It lost its name meanwhile, and has its contents in the buffer.
+                Err(_) if node.facts().local.is_some() => {}
+                Err(errno) => return Err(errno),
             }
-            // Another program replaced the object.
-            node.facts().fetched = None;
-            file.inode.mark_stale();
-            self.fetch(until, &node)?;
         }
         Err(Errno::EAGAIN)
+    }
+
+    /// Reads from the object. `Ok(None)`: it has changed, or moved.
+    fn read_object(
+        &self,
+        until: Deadline,
+        node: &Node,
+        file: &Open<'_>,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<Option<usize>, Errno> {
+        let (meta, version) = self.known_meta(until, node)?;
+        let key = self.key_of(node.id)?;
+        let own = Reader::default();
+        let reader = file.state.get::<Reader>().unwrap_or(&own);
+        match reader.read(self, until, node, (&key, &meta, version), offset, buf) {
+            Ok(None) => {
+                // Another program replaced the object.
+                node.facts().fetched = None;
+                file.inode.mark_stale();
+                self.fetch(until, node)?;
+                Ok(None)
+            }
+            Err(Errno::ENOENT) if self.key_of(node.id)? != key => Ok(None),
+            read => read.map_err(gone),
+        }
     }
 
     pub(crate) fn write_at(

@@ -62,6 +62,8 @@ pub(crate) struct Facts {
     pub(crate) writers: u32,
     /// Its name was removed: its contents are in the buffer, and stay there.
     pub(crate) is_nameless: bool,
+    /// A change that takes its name away has begun, with the contents locked.
+    pub(crate) is_leaving: bool,
     /// A listing of its directory did not have it.
     pub(crate) is_gone: bool,
     /// Of a directory: when a listing began that had all names.
@@ -102,6 +104,35 @@ impl Node {
         }
     }
 
+    /// Has opens wait until the name has gone, or stays. The caller has the contents locked, and has that until it drops this.
+    pub(crate) fn leave(&self) -> Leaving<'_> {
+        self.facts().is_leaving = true;
+        Leaving(self)
+    }
+
+    /// Counts an open, after a change that takes the name away. Returns whether the kernel's pages are those of the version.
+    ///
+    /// # Errors
+    /// `ESTALE`: the name has gone; `ETIMEDOUT` at the deadline.
+    pub(crate) fn count_open(&self, until: Deadline, writes: bool) -> Result<bool, Errno> {
+        loop {
+            {
+                let mut facts = self.facts();
+                if facts.is_nameless && facts.local.is_none() {
+                    return Err(Errno::ESTALE);
+                }
+                if !facts.is_leaving {
+                    facts.opens += 1;
+                    facts.writers += u32::from(writes);
+                    let keeps_pages = facts.opened == facts.version;
+                    facts.opened = facts.version;
+                    return Ok(keeps_pages);
+                }
+            }
+            drop(self.content(until)?);
+        }
+    }
+
     /// The write buffer, exclusively.
     ///
     /// # Errors
@@ -119,6 +150,15 @@ pub(crate) fn is_fresh(at: Option<Instant>, ttl: Duration) -> bool {
 /// For how long an answer of that time is still valid.
 pub(crate) fn left(at: Option<Instant>, ttl: Duration) -> Duration {
     at.map_or(Duration::ZERO, |at| ttl.saturating_sub(at.elapsed()))
+}
+
+/// See [`Node::leave`].
+pub(crate) struct Leaving<'n>(&'n Node);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.facts().is_leaving = false;
+    }
 }
 
 impl Facts {

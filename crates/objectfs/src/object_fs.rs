@@ -216,8 +216,8 @@ impl FileSystem for ObjectFs {
         self.current_attr(Deadline::of(request), &*self.node(inode)?)
     }
 
-    fn open(&self, _: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
-        self.begin_open(&*self.node(inode)?, flags)
+    fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
+        self.begin_open(Deadline::of(request), &*self.node(inode)?, flags)
     }
 
     fn release(&self, file: Open<'_>) {

@@ -14,7 +14,6 @@ const FEATURES: Features = Features {
     exchange: false,
     xattrs: false,
     unnamed: false,
-    open_replaced: false,
     keeps_attributes: false,
     acls: false,
     reflinks: false,

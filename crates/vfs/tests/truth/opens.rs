@@ -190,3 +190,58 @@ fn a_file_without_a_name_is_reported_too() {
         assert!(has_no_writer(&context));
     }
 }
+
+/// `/d/e/f` and `/link` to it, which the cache has, and a store in which an open of a file that was removed fails with `ESTALE`.
+fn case_with_stale_opens() -> (Store, Context) {
+    let (store, context) = case();
+    let deep = store.make(store.make(store.node("d"), "e/"), "f");
+    context.symlink(b"d/e/f", Base::CWD, b"/link").unwrap();
+    for path in ["/f", "/l", "/link"] {
+        assert!(context.attr(Base::CWD, path.as_bytes(), true).is_ok());
+    }
+    let old = [store.node("f"), deep];
+    store.log().stale = old.into();
+    (store, context)
+}
+
+#[test]
+fn an_open_of_a_file_that_others_replaced_opens_the_new_one() {
+    for (path, node_of) in [("/f", "f"), ("/l", "f"), ("/d/e/f", "d/e/f"), ("/link", "d/e/f")] {
+        for flags in [OpenFlags::RDONLY, OpenFlags::WRONLY | OpenFlags::TRUNC, OpenFlags::WRONLY | OpenFlags::CREAT] {
+            let (store, context) = case_with_stale_opens();
+            store.remove(ROOT, "f");
+            store.make(ROOT, "f");
+            // The directories, too.
+            let dir = store.node("d");
+            store.remove(store.node("d/e"), "f");
+            store.remove(dir, "e");
+            store.remove(ROOT, "d");
+            store.make(store.make(store.make(ROOT, "d/"), "e/"), "f");
+            let opened = context.open(Base::CWD, path.as_bytes(), flags, 0o644).and_then(|file| file.attr());
+            assert_eq!(opened.map(|attr| attr.ino), Ok(store.node(node_of)), "{path}, {flags:?}");
+            // The cache leads there from now on.
+            let seen = context.attr(Base::CWD, path.as_bytes(), true).map(|attr| attr.ino);
+            assert_eq!(seen, Ok(store.node(node_of)), "{path}");
+        }
+    }
+}
+
+#[test]
+fn an_open_of_a_file_that_is_gone_fails_as_if_it_had_never_been_there() {
+    let (store, context) = case_with_stale_opens();
+    store.remove(ROOT, "f");
+    let held = context.hold(Base::CWD, b"/f", true).unwrap();
+    assert_eq!(context.open_held(&held, OpenFlags::RDONLY).map(drop), Err(Errno::ESTALE), "a held file has no other");
+    assert_eq!(context.open(Base::CWD, b"/f", OpenFlags::RDONLY, 0).map(drop), Err(Errno::ENOENT));
+    let made = context.open(Base::CWD, b"/f", OpenFlags::WRONLY | OpenFlags::CREAT, 0o600).and_then(|file| file.attr());
+    assert_eq!(made.map(|attr| attr.ino), Ok(store.node("f")));
+}
+
+#[test]
+fn an_open_that_stays_stale_is_tried_twice() {
+    let (store, context) = case_with_stale_opens();
+    let opens = || store.take_file_requests().len();
+    opens();
+    assert_eq!(context.open(Base::CWD, b"/f", OpenFlags::RDONLY, 0).map(drop), Err(Errno::ESTALE));
+    assert_eq!(opens(), 2);
+}

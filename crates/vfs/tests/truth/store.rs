@@ -27,6 +27,8 @@ pub(crate) struct Log {
     pub(crate) open_error: Option<Errno>,
     /// The error that `set_len` fails with.
     pub(crate) set_len_error: Option<Errno>,
+    /// Nodes that `open` finds gone.
+    pub(crate) stale: Vec<u64>,
     pub(crate) file_requests: Vec<FileRequest>,
     /// Modes that `set_attr` was called with, with the node.
     pub(crate) modes: Vec<(u64, u32)>,
@@ -52,7 +54,7 @@ impl Log {
                 if self.open_error.is_none() {
                     self.file_requests.push(FileRequest::Opened(inode.node(), flags));
                 }
-                self.open_error
+                self.open_error.or(self.stale.contains(&inode.node()).then_some(Errno::ESTALE))
             }
             Call::Release { inode, flags } => {
                 self.file_requests.push(FileRequest::Released(inode.node(), flags));
