@@ -339,6 +339,13 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         Err(Errno::ESTALE)
     }
 
+    fn attributes(&self, _request: &Request, inode: &Inode) -> Result<Attr, Errno> {
+        // Of a file without a name only the cache knows them.
+        let Ok(at) = self.path(inode) else { return Ok(inode.attr()) };
+        let gone = |errno| if errno == Errno::ENOENT { Errno::ESTALE } else { errno };
+        Ok(Attr { ino: inode.node(), ..self.attributes_of(&at.path).map_err(gone)? })
+    }
+
     fn read_link(&self, _request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno> {
         self.back.read_link(&self.path(inode)?.path)
     }

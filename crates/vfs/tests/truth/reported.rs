@@ -21,7 +21,10 @@ impl Case {
     }
 
     fn new(valid: Valid, returns_attributes: bool) -> Self {
-        let options = StoreOptions { reports_attributes: true, returns_attributes, valid, ..StoreOptions::default() };
+        Self::of(StoreOptions { reports_attributes: true, returns_attributes, valid, ..StoreOptions::default() })
+    }
+
+    fn of(options: StoreOptions) -> Self {
         let store = Store::new(options);
         let dir = store.make(ROOT, "d/");
         let node = store.make(dir, "f");
@@ -128,6 +131,27 @@ fn a_reply_to_a_lookup_does_not_undo_a_later_change() {
         assert!(case.context.attr(Base::CWD, path.as_bytes(), true).is_ok());
         assert_eq!(case.context.attr(Base::CWD, path.as_bytes(), true).unwrap().mode & 0o777, 0o600, "{path}");
         assert_eq!(case.file.attr().unwrap().mode & 0o777, 0o600, "{path}");
+    }
+}
+
+#[test]
+fn a_reply_to_a_lookup_does_not_undo_a_later_write() {
+    let hour = Valid::For(3_600_000_000_000);
+    // A name that is not cached yet, where the file system reports attributes, and one that must be revalidated.
+    for (path, name, reports_attributes) in [("/g", "g", true), ("/d/f", "f", true), ("/d/f", "f", false)] {
+        let case = Case::of(StoreOptions { reports_attributes, valid: hour, ..StoreOptions::default() });
+        case.store.invalidator().entry(case.store.node("d"), b"f");
+        let context = case.context.fork();
+        let file = context.open_held(&case.file, OpenFlags::WRONLY | OpenFlags::APPEND).unwrap();
+        case.once(
+            move |call| matches!(call, Call::Lookup { name: looked_up, .. } if *looked_up == name.as_bytes()),
+            move || assert_eq!(file.write_at(0, b"12345"), Ok((5, 5))),
+        );
+        for _ in 0..2 {
+            let seen = case.context.attr(Base::CWD, path.as_bytes(), true);
+            assert_eq!(seen.map(|attr| attr.size), Ok(5), "{path}, {reports_attributes}");
+        }
+        assert_eq!(case.file.attr().map(|attr| attr.size), Ok(5), "{path}, {reports_attributes}");
     }
 }
 

@@ -10,7 +10,9 @@
 //! reader gets both of one moment.
 //!
 //! # Limitations
-//! Exactly 1024 marks and answers during one request, which leave the same attributes, are not noticed.
+//! Exactly 1024 marks and answers during one request, which leave the same attributes, are not noticed. Before a lookup of a further
+//! name of a file there is no sample. In a file system that leaves attributes to the VFS, a change during that lookup may
+//! disappear from the copy until the attributes are requested.
 //!
 //! # Where it comes from
 //! `attr_version` of Linux's `fs/fuse/inode.c`; own code.
@@ -124,7 +126,6 @@ impl Inode {
     ///
     /// Returns whether the inode has the mode and the owner of the answer.
     pub(crate) fn learn_answer(&self, paths: &WholePaths, answer: &Attr, before: &Before) -> bool {
-        let rights = |attr: &Attr| (attr.mode, attr.uid, attr.gid);
         let _held = self.seq.write_lock();
         let now = self.load();
         // Relaxed, here and below: inside the sequence lock's write section.
@@ -135,15 +136,23 @@ impl Inode {
             self.store(answer);
             return true;
         }
-        let mut next = now;
-        if rights(&now) == rights(&before.attr) {
+        let has_rights = self.learn_rights(paths, answer, before);
+        if !is_same(&now, answer) {
+            self.set_mark();
+        }
+        has_rights
+    }
+
+    /// Takes mode and owner of an answer that may be older than other attributes, if they have not changed since the request. Returns
+    /// whether the inode has them. The caller has the sequence lock.
+    fn learn_rights(&self, paths: &WholePaths, answer: &Attr, before: &Before) -> bool {
+        let rights = |attr: &Attr| (attr.mode, attr.uid, attr.gid);
+        let mut next = self.load();
+        if rights(&next) == rights(&before.attr) {
             // Only size or times changed meanwhile.
             (next.mode, next.uid, next.gid) = rights(answer);
             let _change = self.change_of_rights(paths, &next);
             self.store(&next);
-        }
-        if !is_same(&now, answer) {
-            self.set_mark();
         }
         rights(&next) == rights(answer)
     }
@@ -164,19 +173,22 @@ impl Inode {
     }
 
     /// Notes what the file system reported in a reply to a lookup. `before`: from before that lookup. If the attributes changed
-    /// meanwhile, the reply may be older than the change, and if they are unknown, than any other: the attributes of a
-    /// file system that reports them are then stale.
+    /// meanwhile, the reply may be older than the change: only mode and owner are taken, and the attributes are stale. If `before` is
+    /// unknown, the reply may be older than any change: the attributes of a file system that reports them are then stale.
     pub(crate) fn learn_reply(&self, paths: &WholePaths, reply: &Attr, before: Option<&Before>) {
         let _held = self.seq.write_lock();
         let is_newest = before.map_or_else(|| is_same(&self.load(), reply), |before| self.is_as(before));
-        if is_newest || before.is_none() || !self.is_reported() {
+        if let Some(before) = before.filter(|_| !is_newest) {
+            self.learn_rights(paths, reply, before);
+            self.set_mark();
+        } else {
             let _change = self.change_of_rights(paths, reply);
             // Relaxed: inside the sequence lock's write section.
             self.mode.store(next_version(self.mode.load(Relaxed)), Relaxed);
             self.store(reply);
-        }
-        if !is_newest {
-            self.note_change();
+            if !is_newest {
+                self.note_change();
+            }
         }
     }
 }
