@@ -4,7 +4,8 @@ use lightfoot_vfs::{Base, Budget, Context, Errno, OpenFlags, Valid, Vfs, Want};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
-use testkit::{Call, Store, StoreOptions};
+use std::time::Duration;
+use testkit::{Call, Fault, Faults, Store, StoreOptions};
 
 const ROOT: u64 = Store::ROOT;
 const AHEAD: StoreOptions = StoreOptions {
@@ -55,7 +56,10 @@ fn a_cold_path_of_eight_names_takes_one_call() {
     ];
     for (answers_ahead, timeout, path, lookups) in cases {
         let store = Store::with_options(StoreOptions { answers_ahead, ..AHEAD }, DEEP);
-        let vfs = store.tree();
+        // As if it were far away.
+        let (far, plan) = Faults::of(Box::new(store.clone()));
+        plan.set(|_| Some(Fault::Delay(Duration::from_millis(1))));
+        let vfs = Vfs::new(far);
         let context = vfs.context();
         context.set_timeout_ns(timeout);
         let expected = match path {

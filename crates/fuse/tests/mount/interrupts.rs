@@ -1,13 +1,15 @@
-//! Processes that are killed while the file system hangs behind `Bounded`: they end, and the mount goes on.
+//! Processes that get signals while the file system hangs behind `Bounded`: their calls end, and the mount goes on.
 
 use crate::lock_waits::ended;
 use crate::session;
 use crate::support::{Mount, wait_for};
 use lightfoot_fuse::MountOptions;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use testkit::{Fault, Faults, Store};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use testkit::{Fault, Faults, Plan, Store};
 use vfs::{Bounded, Vfs};
 
 /// The mount and the call for the process that [`spawn`] starts.
@@ -41,15 +43,39 @@ fn spawn(at: &Path, call: &str) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
+/// A tree that may hang, and its plan, mounted. `None`: this machine has no mounts.
+fn mounted() -> Option<(Arc<Plan>, Vfs, Mount)> {
+    let store = Store::with_paths(&["file", "unseen", "old"]);
+    store.write(store.node("file"), b"contents");
+    let (faults, plan) = Faults::of(Box::new(store));
+    let vfs = Vfs::new(Bounded::of(Box::new(faults)));
+    let options = MountOptions { session: session(), threads: Some(2), ..MountOptions::default() };
+    let mount = Mount::new(&vfs, &options)?;
+    Some((plan, vfs, mount))
+}
+
+#[test]
+fn a_process_that_handles_a_signal_goes_on_while_the_file_system_hangs() {
+    let Some((plan, _vfs, mount)) = mounted() else { return };
+    plan.set(|call| (call.method == "lookup").then_some(Fault::Hang));
+    let script = r#"trap 'echo caught' USR1; read -r line < "$1"; echo goes on"#;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(mount.path("unseen"));
+    let process = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the call hangs", || plan.hanging() > 0);
+    kill_process(Pid::from_child(&process), Signal::USR1).unwrap();
+    let Output { stdout, stderr, .. } = process.wait_with_output().unwrap();
+    assert!(plan.hanging() > 0, "the file system still hangs");
+    let (stdout, stderr) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+    assert_eq!(stdout, "caught\ngoes on\n", "{stderr}");
+    assert!(stderr.contains("Interrupted system call"), "{stderr}");
+    plan.release();
+}
+
 #[test]
 fn a_process_can_be_killed_while_the_file_system_hangs() {
     for (method, _) in CALLS {
-        let store = Store::with_paths(&["file", "unseen", "old"]);
-        store.write(store.node("file"), b"contents");
-        let (faults, plan) = Faults::of(Box::new(store));
-        let vfs = Vfs::new(Bounded::of(Box::new(faults)));
-        let options = MountOptions { session: session(), threads: Some(2), ..MountOptions::default() };
-        let Some(mount) = Mount::new(&vfs, &options) else { return };
+        let Some((plan, vfs, mount)) = mounted() else { return };
         plan.set(move |call| (call.method == method).then_some(Fault::Hang));
         let mut process = spawn(&mount.at, method);
         wait_for("the call hangs", || plan.hanging() > 0);

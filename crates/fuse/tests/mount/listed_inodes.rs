@@ -7,7 +7,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use testkit::{Call, Store, StoreOptions};
+use std::time::Duration;
+use testkit::{Call, Fault, Faults, Store, StoreOptions};
+use vfs::Vfs;
 
 #[test]
 fn the_status_of_all_listed_names_takes_one_call_for_each_directory() {
@@ -18,7 +20,11 @@ fn the_status_of_all_listed_names_takes_one_call_for_each_directory() {
     }
     let calls = Arc::new(AtomicU32::new(0));
     let options = MountOptions { session: session(), ..MountOptions::default() };
-    let Some(mount) = Mount::new(&store.tree(), &options) else { return };
+    // As if it were far away.
+    let (far, plan) = Faults::of(Box::new(store.clone()));
+    let is_request = |method| matches!(method, "lookup" | "read_dir" | "attributes");
+    plan.set(move |call| is_request(call.method).then_some(Fault::Delay(Duration::from_millis(1))));
+    let Some(mount) = Mount::new(&Vfs::new(far), &options) else { return };
     let count = calls.clone();
     store.before(move |call| {
         count.fetch_add(u32::from(matches!(call, Call::Lookup { .. } | Call::ReadDir { .. })), Relaxed);
