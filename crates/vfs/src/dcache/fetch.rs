@@ -80,7 +80,10 @@ impl SuperBlock {
         if attr.is_dir() && before.attr.mode != attr.mode {
             crate::dcache::slot::dentry_beside(inode).update_search(&self.paths);
         }
-        self.renew(inode, invalidations);
+        // The reply has no ACLs. Where they are the file system's, their age is that of the attributes.
+        if !self.fs_applies_acls {
+            self.renew(inode, invalidations);
+        }
     }
 
     /// Notes that the attributes of `inode` are of a request that began after so many invalidations.

@@ -1,9 +1,8 @@
 //! Attributes that are the file system's ([`lightfoot_vfs::FsTraits::reports_attributes`]): a copy that was requested during a change
 //! does not count the change twice, and no reply undoes a later change.
 
-use crate::store::{ROOT, Store};
+use crate::store::{ROOT, Store, once};
 use lightfoot_vfs::{Attr, Base, Context, OpenFlags, OwnedPlace, PathAt, RenameFlags, SetAttr, Valid};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use testkit::{Call, StoreOptions};
 
 /// `/d/f`, which is also `/g`; the directory `/d/e`; the file `/h`.
@@ -34,21 +33,6 @@ impl Case {
         let context = store.tree().context();
         let [file, dir] = ["/d/f", "/d"].map(|path| context.hold(Base::CWD, path.as_bytes(), true).unwrap());
         Self { store, context, file, dir }
-    }
-
-    /// Has `during` done inside of the first request that `is_wanted`, after its answer was determined.
-    fn once(
-        &self,
-        is_wanted: impl Fn(&Call<'_>) -> bool + Send + Sync + 'static,
-        during: impl Fn() + Send + Sync + 'static,
-    ) {
-        let is_done = AtomicBool::new(false);
-        self.store.after(move |call| {
-            if is_wanted(call) && !is_done.swap(true, Relaxed) {
-                during();
-            }
-            Ok(())
-        });
     }
 }
 
@@ -83,7 +67,7 @@ fn a_request_during_a_change_does_not_make_the_change_count_twice() {
         let held = [case.file.clone(), case.dir.clone()];
         let is_change =
             |call: &Call<'_>| !matches!(call, Call::Lookup { .. } | Call::Attributes { .. } | Call::Open { .. });
-        case.once(is_change, move || held.iter().for_each(|held| assert!(held.attr_anew().is_ok())));
+        once(&case.store, is_change, move || held.iter().for_each(|held| assert!(held.attr_anew().is_ok())));
         change(&case.context);
         for held in [&case.file, &case.dir] {
             let seen = held.attr().unwrap();
@@ -99,7 +83,8 @@ fn of_two_changes_of_a_mode_the_later_one_is_seen() {
 
 fn check_two_changes(case: &Case) {
     let (context, held) = (case.context.fork(), case.file.clone());
-    case.once(
+    once(
+        &case.store,
         |call| matches!(call, Call::SetAttr { .. }),
         move || {
             // Another thread changes it in the file system later, and notes that earlier.
@@ -121,7 +106,8 @@ fn a_reply_to_a_lookup_does_not_undo_a_later_change() {
             case.store.invalidator().entry(case.store.node("d"), b"f");
         }
         let (context, held) = (case.context.fork(), case.file.clone());
-        case.once(
+        once(
+            &case.store,
             move |call| matches!(call, Call::Lookup { name: looked_up, .. } if *looked_up == name.as_bytes()),
             move || {
                 context.set_attr_held(&held, &mode(0o600)).unwrap();
@@ -143,7 +129,8 @@ fn a_reply_to_a_lookup_does_not_undo_a_later_write() {
         case.store.invalidator().entry(case.store.node("d"), b"f");
         let context = case.context.fork();
         let file = context.open_held(&case.file, OpenFlags::WRONLY | OpenFlags::APPEND).unwrap();
-        case.once(
+        once(
+            &case.store,
             move |call| matches!(call, Call::Lookup { name: looked_up, .. } if *looked_up == name.as_bytes()),
             move || assert_eq!(file.write_at(0, b"12345"), Ok((5, 5))),
         );
@@ -166,7 +153,8 @@ fn a_reader_during_a_request_requests_the_attributes_too() {
         case.store.change(node, |attr| attr.size = size);
         case.file.mark_stale();
         let (context, held) = (case.context.fork(), case.file.clone());
-        case.once(
+        once(
+            &case.store,
             |call| matches!(call, Call::Attributes { .. }),
             move || assert_eq!(look(&context, &held).size, size, "during the request of another"),
         );
@@ -180,7 +168,8 @@ fn of_two_answers_the_older_one_does_not_stay() {
     let (store, node, held) = (case.store.clone(), case.store.node("d/f"), case.file.clone());
     let before = held.attr().unwrap().mode;
     store.change(node, |attr| attr.mode = attr.kind() | 0o600);
-    case.once(
+    once(
+        &case.store,
         |call| matches!(call, Call::Attributes { .. }),
         move || {
             // The attributes are again as they were before both requests.

@@ -1,8 +1,9 @@
 //! Attributes that changes return ([`lightfoot_vfs::After`]): no request follows, and they are those of the file system.
 
+use crate::store::once;
 use lightfoot_vfs::{Attr, Base, Context, Errno, OpenFlags, PathAt, RenameFlags, SetAttr, SetTime};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use testkit::{Call, Store, StoreOptions};
 
 const PATHS: [&str; 9] = ["/", "/a", "/a/f", "/a/g", "/b", "/b/h", "/b/also_f", "/b/dir", "/b/new"];
@@ -50,21 +51,6 @@ impl Case {
             assert_eq!(shown, stored, "{what}: {path}");
         }
         self.requests.swap(0, Relaxed)
-    }
-
-    /// Has `during` done inside of the first request that `is_wanted`, after its answer was determined.
-    fn once(
-        &self,
-        is_wanted: impl Fn(&Call<'_>) -> bool + Send + Sync + 'static,
-        during: impl Fn() + Send + Sync + 'static,
-    ) {
-        let is_done = AtomicBool::new(false);
-        self.store.after(move |call| {
-            if is_wanted(call) && !is_done.swap(true, Relaxed) {
-                during();
-            }
-            Ok(())
-        });
     }
 }
 
@@ -139,7 +125,7 @@ fn after_two_changes_at_once_the_attributes_are_requested() {
                         | Call::Evict { .. }
                 )
             };
-            case.once(is_change, move || assert_eq!(during(&context), Ok(()), "{path}"));
+            once(&case.store, is_change, move || assert_eq!(during(&context), Ok(()), "{path}"));
             assert_eq!(change(&case.context), Ok(()), "{what}");
             case.check(&format!("{what}, meanwhile {other}"));
         }
@@ -163,7 +149,7 @@ fn an_invalidation_during_a_change_is_newer_than_its_reply() {
                     | Call::Write { .. }
             )
         };
-        case.once(is_change, move || {
+        once(&case.store, is_change, move || {
             for node in nodes {
                 store.change(node, |attr| attr.atime = 77);
                 store.invalidator().inode(node);

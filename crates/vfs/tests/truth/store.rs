@@ -2,6 +2,7 @@
 
 use core::ops::Deref;
 use lightfoot_vfs::{Errno, Inode, OpenFlags};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use testkit::{Call, StoreOptions};
 
@@ -115,4 +116,19 @@ impl Store {
     pub(crate) fn take_file_requests(&self) -> Vec<FileRequest> {
         core::mem::take(&mut self.log().file_requests)
     }
+}
+
+/// Has `during` done inside of the first request that `is_wanted`, after its answer was determined.
+pub(crate) fn once(
+    store: &testkit::Store,
+    is_wanted: impl Fn(&Call<'_>) -> bool + Send + Sync + 'static,
+    during: impl Fn() + Send + Sync + 'static,
+) {
+    let is_done = AtomicBool::new(false);
+    store.after(move |call| {
+        if is_wanted(call) && !is_done.swap(true, Relaxed) {
+            during();
+        }
+        Ok(())
+    });
 }
