@@ -5,7 +5,7 @@ mod server;
 
 use hyper::Method;
 use lightfoot_objectfs::{Bucket, Calls, Counted, Keys, ObjectFs, ObjectOptions};
-use server::{Act, BUCKET, KEYS, Server};
+use server::{Act, BUCKET, KEYS, SLOW, Server};
 use std::time::Duration;
 use vfs::{Base, Context, Errno, OpenFile, OpenFlags, PathAt, SetAttr, SetTime, Vfs};
 
@@ -295,7 +295,9 @@ fn a_fault_that_passes_is_not_seen_and_one_that_stays_has_its_errno() {
         mounted.write("/file", &data).unwrap_or_else(|errno| panic!("{act:?}: {errno}"));
         server.mend();
     }
-    for (act, errno) in [(Act::Status(500), Errno::EIO), (Act::Status(403), Errno::EACCES), (Act::Cut, Errno::EIO)] {
+    let errors = [(500, Errno::EIO), (503, Errno::EIO), (403, Errno::EACCES)]
+        .map(|(status, errno)| (Act::Status(status), errno));
+    for (act, errno) in errors.into_iter().chain([(Act::Cut, Errno::EIO)]) {
         server.fail(Method::PUT, "/file", usize::MAX, act);
         let file = mounted.open("/file", OpenFlags::WRONLY).unwrap();
         file.write_at(0, b"lost").unwrap();
@@ -334,6 +336,27 @@ fn an_object_that_is_gone_after_its_listing_is_an_error_of_its_own() {
     let mut text = [0; 32];
     assert_eq!(file.read_at(0, &mut text), Ok(3));
     assert_eq!(&text[..3], b"new");
+}
+
+#[test]
+fn a_slow_store_is_waited_for_until_the_deadline() {
+    let server = Server::start();
+    let mounted = mount(&server, Duration::ZERO);
+    mounted.write("/file", b"text").unwrap();
+    for method in [Method::GET, Method::HEAD, Method::PUT, Method::DELETE] {
+        server.fail(method, "", usize::MAX, Act::Slow);
+    }
+    let limited = mounted.at.fork();
+    limited.set_timeout_ns(Some(u64::try_from(SLOW.as_nanos() / 3).unwrap()));
+    assert_eq!(limited.attr(Base::CWD, b"/unseen", true).err(), Some(Errno::ETIMEDOUT));
+    assert_eq!(limited.mknod(Base::CWD, b"/late", 0o644, 0), Err(Errno::ETIMEDOUT));
+    // Without a deadline all is as ever.
+    assert_eq!(mounted.names("/").map(|names| names.contains(&"file".into())), Ok(true));
+    assert_eq!(mounted.read("/file"), Ok(b"text".to_vec()));
+    assert_eq!(mounted.write("/file", b"other"), Ok(()));
+    assert_eq!(mounted.read("/file"), Ok(b"other".to_vec()));
+    assert_eq!(mounted.at.unlink(Base::CWD, b"/file"), Ok(()));
+    assert_eq!(mounted.read("/file"), Err(Errno::ENOENT));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use s3s::service::{S3Service, S3ServiceBuilder};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -37,9 +38,14 @@ pub(crate) enum Act {
     Cut,
     /// The connection ends in the middle of the answer's body.
     CutBody,
+    /// The server answers later.
+    Slow,
     /// The server never answers.
     Hang,
 }
+
+/// How much later [`Act::Slow`] is.
+pub(crate) const SLOW: Duration = Duration::from_millis(300);
 
 /// A fault of requests with this method and this in their path and query.
 #[derive(Clone, Debug)]
@@ -150,11 +156,12 @@ async fn answer(
             *response.status_mut() = StatusCode::from_u16(status)?;
             return Ok(response);
         }
+        Some(Act::Slow) => _ = tokio::time::timeout(SLOW, std::future::pending::<()>()).await,
         Some(Act::CutBody) | None => {}
     }
     let (parts, body) =
         service.call(request.map(s3s::Body::from)).await.map_err(|error| format!("{error:?}"))?.into_parts();
-    if act.is_none() {
+    if !matches!(act, Some(Act::CutBody)) {
         return Ok(Response::from_parts(parts, body.map_err(Failure::from).boxed()));
     }
     let whole = body.collect().await?.to_bytes();
