@@ -135,19 +135,19 @@ impl FileSystem for HostFs {
     }
 
     fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
-        self.shared.link(request, dir, name, inode).map(After::from)
+        self.shared.link(request, dir, name, inode).map(|()| After::NONE)
     }
 
     fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
-        self.shared.unlink(request, dir, name, inode).map(After::from)
+        self.shared.unlink(request, dir, name, inode).map(|()| After::NONE)
     }
 
     fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
-        self.shared.rename(request, rename).map(After::from)
+        self.shared.rename(request, rename).map(|()| After::NONE)
     }
 
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
-        self.shared.set_attr(request, inode, set).map(After::from)
+        self.shared.set_attr(request, inode, set).map(|()| After::NONE)
     }
 
     fn attributes(&self, _request: &Request, inode: &Inode) -> Result<Attr, Errno> {

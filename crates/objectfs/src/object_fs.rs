@@ -201,15 +201,15 @@ impl FileSystem for ObjectFs {
     }
 
     fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
-        self.remove(Deadline::of(request), dir.node(), name, &*self.node(inode)?).map(After::from)
+        self.remove(Deadline::of(request), dir.node(), name, &*self.node(inode)?).map(|()| After::NONE)
     }
 
     fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
-        self.move_name(Deadline::of(request), rename).map(After::from)
+        self.move_name(Deadline::of(request), rename).map(|()| After::NONE)
     }
 
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
-        self.set_attributes(request, inode, set).map(After::from)
+        self.set_attributes(request, inode, set).map(|()| After::NONE)
     }
 
     fn attributes(&self, request: &Request, inode: &Inode) -> Result<Attr, Errno> {

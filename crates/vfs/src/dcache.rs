@@ -8,9 +8,8 @@
 //! - [`insert`], [`unnamed`], [`moving`], [`end`], [`children`], [`prune`]: insertion, moves and removal of entries
 //! - [`split`]: directories that several threads change at once
 //! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached listings
-//! - [`invalidate`], [`observer`]: invalidation by file systems, and keepers of copies that hear of it; [`fetch`]: requests for stale attributes and link bodies; [`returned`]:
-//!   attributes that changes return;
-//!   [`flight`]: lookups in progress
+//! - [`invalidate`], [`observer`]: invalidation by file systems, and keepers of copies that hear of it; [`fetch`]: requests for stale attributes and link
+//!   bodies; [`returned`]: attributes that changes return; [`flight`]: lookups in progress
 //! - [`whole_path`]: the table of whole paths, and what makes its entries useless
 //! - [`acls`], [`mountpoints`], [`fallback`]: ACLs of inodes, dentries that are mount points, counters of the walk's fallbacks
 //!

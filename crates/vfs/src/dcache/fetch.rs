@@ -25,13 +25,14 @@
 //! `STATX_ATTR` validity of FUSE (`attr_valid`) and NFS (`NFS_INO_INVALID_ATTR`) in Linux.
 
 use crate::base::access::credentials::Credentials;
-use crate::base::attr::Attr;
+use crate::base::attr::{Attr, S_IFDIR, S_IFMT};
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::{Before, Inode};
 use crate::dcache::object::ObjectFlags;
+use crate::dcache::slot::dentry_beside;
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::{Ordering::SeqCst, fence};
 
@@ -63,9 +64,7 @@ impl SuperBlock {
         if self.fs_applies_acls {
             self.fetch_acls(inode, &attr);
         }
-        if attr.is_dir() && before.attr.mode != attr.mode {
-            crate::dcache::slot::dentry_beside(inode).update_search(&self.paths);
-        }
+        self.mode_learned(inode, before.attr.mode, attr.mode);
         if are_rights_known {
             self.renew(inode, invalidations);
         }
@@ -77,12 +76,17 @@ impl SuperBlock {
         if attr.kind() != before.attr.kind() || !inode.learn_after(&self.paths, attr, before, marks) {
             return;
         }
-        if attr.is_dir() && before.attr.mode != attr.mode {
-            crate::dcache::slot::dentry_beside(inode).update_search(&self.paths);
-        }
+        self.mode_learned(inode, before.attr.mode, attr.mode);
         // The reply has no ACLs. Where they are the file system's, their age is that of the attributes.
         if !self.fs_applies_acls {
             self.renew(inode, invalidations);
+        }
+    }
+
+    /// Updates the word of a directory whose mode was another one before.
+    fn mode_learned(&self, inode: &Inode, before: u32, now: u32) {
+        if before != now && now & S_IFMT == S_IFDIR {
+            dentry_beside(inode).update_search(&self.paths);
         }
     }
 

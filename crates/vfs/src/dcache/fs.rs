@@ -31,6 +31,7 @@ mod request;
 mod traits;
 
 pub use after::After;
+pub(crate) use after::Returned;
 pub use arguments::{
     Allocate, Copying, DirEntry, Listed, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Want, Written,
 };

@@ -14,45 +14,36 @@
 //! # Where it comes from
 //! The attributes before and after an operation of NFS (`wcc_data`, RFC 1813); own code.
 
-use crate::dcache::fs::After;
+use crate::dcache::fs::{After, Returned};
 use crate::dcache::inode::{Before, Inode, InodeRef};
 use crate::dcache::superblock::SuperBlock;
+
+/// A file of a change, and how many marks the operation makes on it.
+pub(crate) type Part<'i> = Option<(&'i Inode, u32)>;
 
 /// The files of a change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Files<'i> {
-    pub(crate) file: Option<&'i Inode>,
-    pub(crate) dir: Option<&'i Inode>,
-    pub(crate) new_dir: Option<&'i Inode>,
-    pub(crate) target: Option<&'i Inode>,
+    pub(crate) file: Part<'i>,
+    pub(crate) dir: Part<'i>,
+    pub(crate) new_dir: Part<'i>,
+    pub(crate) target: Part<'i>,
 }
 
-/// How many marks an operation makes on each file.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Marks {
-    pub(crate) file: u32,
-    pub(crate) dir: u32,
-    pub(crate) new_dir: u32,
-    pub(crate) target: u32,
-}
-
-/// Samples of the files of a change, if its attributes are wanted.
+/// Samples of the files of a change, if the file system returns attributes.
 pub(crate) struct Watched<'s>(Option<Box<Samples<'s>>>);
 
+/// Samples in the order of [`Files`]. They keep the inodes alive.
 struct Samples<'s> {
     sb: &'s SuperBlock,
     invalidations: u64,
-    file: Option<Sample<'s>>,
-    dir: Option<Sample<'s>>,
-    new_dir: Option<Sample<'s>>,
-    target: Option<Sample<'s>>,
+    samples: [Option<Sample<'s>>; 4],
 }
 
-/// An inode, which lives as long as the sample, and what it had.
 struct Sample<'s> {
-    sb: &'s SuperBlock,
-    inode: Option<InodeRef<'s>>,
+    inode: InodeRef<'s>,
     before: Before,
+    marks: u32,
 }
 
 impl SuperBlock {
@@ -68,17 +59,14 @@ impl SuperBlock {
     #[cold]
     #[inline(never)]
     fn samples<'s>(&'s self, files: Files<'s>) -> Watched<'s> {
-        let sample =
-            |inode: &'s Inode| Sample { sb: self, inode: Some(InodeRef::again(inode)), before: inode.before_request() };
+        let sample = |(inode, marks): (&'s Inode, u32)| Sample {
+            inode: InodeRef::again(inode),
+            before: inode.before_request(),
+            marks,
+        };
         let Files { file, dir, new_dir, target } = files;
-        Watched(Some(Box::new(Samples {
-            sb: self,
-            invalidations: self.invalidations(),
-            file: file.map(sample),
-            dir: dir.map(sample),
-            new_dir: new_dir.map(sample),
-            target: target.map(sample),
-        })))
+        let samples = [file, dir, new_dir, target].map(|part| part.map(sample));
+        Watched(Some(Box::new(Samples { sb: self, invalidations: self.invalidations(), samples })))
     }
 }
 
@@ -88,9 +76,9 @@ impl Watched<'_> {
 
     /// Notes the attributes that the change returned, after the operation has changed the VFS's copies.
     #[inline(always)]
-    pub(crate) fn settle(self, after: &After, marks: Marks) {
+    pub(crate) fn settle(self, after: &After) {
         if let Some(samples) = self.0 {
-            samples.settle(after, marks);
+            samples.settle(after);
         }
     }
 }
@@ -98,25 +86,19 @@ impl Watched<'_> {
 impl Samples<'_> {
     #[cold]
     #[inline(never)]
-    fn settle(&self, after: &After, marks: Marks) {
-        let Some(returned) = after.returned() else { return };
-        let all = [
-            (&self.file, &returned.file, marks.file),
-            (&self.dir, &returned.dir, marks.dir),
-            (&self.new_dir, &returned.new_dir, marks.new_dir),
-            (&self.target, &returned.target, marks.target),
-        ];
-        for (sample, attr, marks) in all {
-            if let (Some(Sample { inode: Some(inode), before, .. }), Some(attr)) = (sample, attr) {
-                self.sb.learn_after(inode, attr, before, marks, self.invalidations);
+    fn settle(&self, after: &After) {
+        let Some(Returned { file, dir, new_dir, target }) = after.returned() else { return };
+        for (sample, attr) in self.samples.iter().zip([file, dir, new_dir, target]) {
+            if let (Some(Sample { inode, before, marks }), Some(attr)) = (sample, attr) {
+                self.sb.learn_after(inode, attr, before, *marks, self.invalidations);
             }
         }
     }
 }
 
-impl Drop for Sample<'_> {
+impl Drop for Samples<'_> {
     fn drop(&mut self) {
-        self.inode.take().into_iter().for_each(|inode| self.sb.put_inode(inode));
+        core::mem::take(&mut self.samples).into_iter().flatten().for_each(|sample| self.sb.put_inode(sample.inode));
     }
 }
 

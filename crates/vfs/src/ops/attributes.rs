@@ -7,7 +7,7 @@ use crate::base::flags::InodeFlags;
 use crate::base::rank::Rank;
 use crate::dcache::fs::Request;
 use crate::dcache::inode::Inode;
-use crate::dcache::returned::{Files, Marks};
+use crate::dcache::returned::Files;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
@@ -98,7 +98,7 @@ pub(crate) fn set_attr_held(
     let _whole = sb.lock_if_split(held.dentry());
     check(cred, sb, inode, &before, set)?;
     let set = &allowed(cred, &before, set);
-    let watched = sb.watch(Files { file: Some(inode), ..Files::default() });
+    let watched = sb.watch(Files { file: Some((inode, 1 + u32::from(set.size.is_some()))), ..Files::default() });
     let mut after = sb.fs().set_attr(request, inode, &to_store(cred, sb, &before, set))?;
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
@@ -124,7 +124,7 @@ pub(crate) fn set_attr_held(
     if set.mode.is_some() && inode.has_acl() {
         sb.chmod_acl(request, held.dentry(), inode, &inode.attr())?;
     }
-    watched.settle(&after, Marks { file: 1 + u32::from(set.size.is_some()), ..Marks::default() });
+    watched.settle(&after);
     let only_size = SetAttr { size: set.size, ..SetAttr::default() } == *set && set.size.is_some();
     if !only_size {
         publish::touched(sb, EventKind::Attributes, held.dentry());

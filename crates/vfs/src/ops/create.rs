@@ -10,7 +10,7 @@ use crate::dcache::fs::{After, Beside, Labels, NewNode};
 use crate::dcache::inode::{Inode, InodeRef};
 use crate::dcache::insert::{Fresh, Rare};
 use crate::dcache::reclaim::{MayEvict, SlotKind};
-use crate::dcache::returned::{Files, Marks};
+use crate::dcache::returned::Files;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, PathAt};
@@ -104,7 +104,7 @@ impl Entry<'_, '_> {
         let now = request.now();
         (new.attr.atime, new.attr.mtime, new.attr.ctime) = (now, now, now);
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
-        let watched = self.watch(Files { dir: Some(dir), ..Files::default() });
+        let watched = self.watch(Files { dir: Some((dir, 1)), ..Files::default() });
         let created = self.sb.fs().create(&request, dir, Some(self.last.name), &mut new);
         // Whatever the result: if the name exists, the cached entry that denied it is wrong, and after another error the file
         // system may have made it.
@@ -121,7 +121,7 @@ impl Entry<'_, '_> {
         };
         let begun = self.sb.begin_xattrs(&request, made, beside);
         self.touch_dir(dir, 1, i32::from(is_dir), now);
-        watched.settle(&new.after, Marks { dir: 1, ..Marks::default() });
+        watched.settle(&new.after);
         publish::created(self.sb, self.dir, made, self.last.name, is_dir);
         if let Err(errno) = begun {
             // An entry that cannot be removed stays without its label.
@@ -327,7 +327,7 @@ impl Entry<'_, '_> {
         }
         let (dir, request) = (self.dir_inode()?, self.context.request());
         let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
-        let watched = self.watch(Files { file: Some(inode), dir: Some(dir), ..Files::default() });
+        let watched = self.watch(Files { file: Some((inode, LINK_MARKS)), dir: Some((dir, 1)), ..Files::default() });
         add_link(inode, request.now())?;
         let linked = self.sb.fs().link(&request, dir, self.last.name, inode);
         // As for a new file.
@@ -337,7 +337,7 @@ impl Entry<'_, '_> {
         let made = self.sb.add_alias(self.names, slot, self.dir, self.named(), inode, valid);
         self.sb.note_change(self.dir);
         self.touch_dir(dir, 1, 0, request.now());
-        watched.settle(&after, Marks { file: LINK_MARKS, dir: 1, ..Marks::default() });
+        watched.settle(&after);
         publish::created(self.sb, self.dir, made, self.last.name, false);
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::base::flags::{InodeFlags, MountFlags, OpenFlags};
 use crate::base::rank::Rank;
 use crate::dcache::fs::{Open, OpenState, Opened, Position, Request};
 use crate::dcache::inode::Inode;
-use crate::dcache::returned::{Files, Marks};
+use crate::dcache::returned::Files;
 use crate::mount::place::OwnedPlace;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first, set_attr_held};
@@ -169,7 +169,7 @@ impl OpenFile {
         let request = self.request();
         drop_set_ids_first(&self.cred, self.held.sb(), &request, inode)?;
         let at = if appends { Position::End(offset) } else { Position::At(offset) };
-        let watched = self.held.sb().watch(Files { file: Some(inode), ..Files::default() });
+        let watched = self.held.sb().watch(Files { file: Some((inode, 1)), ..Files::default() });
         let written = self.held.sb().fs().write(&request, &self.open(inode), at, data)?;
         let end = written.end.unwrap_or(offset + written.len as u64);
         let written_to = self.held.dentry();
@@ -179,7 +179,7 @@ impl OpenFile {
             (attr.mtime, attr.ctime) = (request.now(), request.now());
             contents_changed(&self.cred, attr);
         });
-        watched.settle(&written.after, Marks { file: 1, ..Marks::default() });
+        watched.settle(&written.after);
         publish::touched(self.held.sb(), EventKind::Modified, written_to);
         Ok((written.len, end))
     }

@@ -6,7 +6,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
 use crate::dcache::dentry::Dentry;
 use crate::dcache::reclaim::MayEvict;
-use crate::dcache::returned::{Files, Marks};
+use crate::dcache::returned::Files;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::Base;
@@ -144,7 +144,7 @@ impl Entry<'_, '_> {
             return Err(self.leave());
         }
         let (dir, request) = (self.dir_inode()?, self.caller.request());
-        let watched = self.watch(Files { file: Some(inode), dir: Some(dir), ..Files::default() });
+        let watched = self.watch(Files { file: Some((inode, 1)), dir: Some((dir, 1)), ..Files::default() });
         let after = self.sb.fs().unlink(&request, dir, self.last.name, inode)?;
         if is_dir {
             self.sb.forget_children(victim);
@@ -153,7 +153,7 @@ impl Entry<'_, '_> {
         let (links, now) = (if is_dir { 2 } else { 1 }, request.now());
         self.sb.delete_in(self.section(), self.names, self.dir, victim, self.hash, links, now);
         self.touch_dir(dir, -1, -i32::from(is_dir), now);
-        watched.settle(&after, Marks { file: 1, dir: 1, ..Marks::default() });
+        watched.settle(&after);
         publish::gone(self.sb, self.dir, self.last.name, gone);
         Ok(())
     }

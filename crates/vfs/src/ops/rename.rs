@@ -355,7 +355,7 @@ fn move_checked(ends: &Ends<'_, '_>, moved: &Dentry, target: Option<&Dentry>, is
     let replaced = target.is_some();
     old.touch(sb, -1, -subdir, request.now());
     new.touch(sb, i64::from(!replaced), if replaced { 0 } else { subdir }, request.now());
-    watched.settle(&after, ends.marks());
+    watched.settle(&after);
     publish::gone(sb, new.dir, new.last.name, gone);
     publish::moved(sb, moved, at_old, at_new, is_dir);
     Ok(())
@@ -378,7 +378,7 @@ fn exchange_checked(ends: &Ends<'_, '_>, a: &Dentry, b: &Dentry) -> Result<(), E
     let subdirs = if ends.are_two { i32::from(b_dir) - i32::from(a_dir) } else { 0 };
     old.touch(sb, 0, subdirs, request.now());
     new.touch(sb, 0, -subdirs, request.now());
-    watched.settle(&after, ends.marks());
+    watched.settle(&after);
     publish::moved(sb, a, at_a, at_b, a_dir);
     publish::moved(sb, b, at_b, at_a, b_dir);
     Ok(())

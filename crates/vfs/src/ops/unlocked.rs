@@ -24,7 +24,7 @@ use crate::dcache::inode::{Inode, InodeRef};
 use crate::dcache::insert::{Fresh, Rare};
 use crate::dcache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
 use crate::dcache::reserved::ReservedNames;
-use crate::dcache::returned::{Files, Marks};
+use crate::dcache::returned::Files;
 use crate::dcache::slot::CountedDentry;
 use crate::mount::context::Context;
 use crate::mount::place::OwnedPlace;
@@ -212,14 +212,14 @@ impl<'t> Entry<'t, '_> {
         let slot = sb.slot(SlotKind::Entry)?;
         self.begin_change(unlocked, None)?;
         let invalidations = sb.invalidations();
-        let watched = sb.watch(Files { dir: Some(dir), ..Files::default() });
+        let watched = sb.watch(Files { dir: Some((dir, 1)), ..Files::default() });
         let created = sb.fs().create(&request, dir, Some(self.last.name), new);
         let is_dir = new.attr.is_dir();
         let made = {
             let _held = sb.lock_dir(self.dir);
             let node = self.end_creation(created)?;
             self.touch_dir(dir, 1, i32::from(is_dir), now);
-            watched.settle(&new.after, Marks { dir: 1, ..Marks::default() });
+            watched.settle(&new.after);
             let (valid, rare) = (sb.valid_in(self.dir), Rare::of(new.beside));
             let fresh = Fresh { node, attr: &new.attr, link_body: new.link_body, valid, rare };
             self.enter(dir, node, invalidations, || self.add_made(slot, &fresh))
@@ -282,7 +282,7 @@ impl<'t> Entry<'t, '_> {
         let request = unlocked.with_deadline(self.caller.request());
         let slot = sb.slot(SlotKind::Entry)?;
         self.begin_change(unlocked, None)?;
-        let watched = sb.watch(Files { file: Some(inode), dir: Some(dir), ..Files::default() });
+        let watched = sb.watch(Files { file: Some((inode, LINK_MARKS)), dir: Some((dir, 1)), ..Files::default() });
         add_link(inode, request.now())?;
         let invalidations = sb.invalidations();
         let linked = sb.fs().link(&request, dir, self.last.name, inode);
@@ -290,7 +290,7 @@ impl<'t> Entry<'t, '_> {
             let _held = sb.lock_dir(self.dir);
             let after = end_link(inode, self.end_creation(linked), ctime)?;
             self.touch_dir(dir, 1, 0, request.now());
-            watched.settle(&after, Marks { file: LINK_MARKS, dir: 1, ..Marks::default() });
+            watched.settle(&after);
             let valid = sb.valid_in(self.dir);
             self.enter(dir, inode.node(), invalidations, || {
                 sb.add_alias(None, slot, self.dir, self.named(), InodeRef::again(inode), valid);
@@ -313,7 +313,7 @@ impl<'t> Entry<'t, '_> {
             unlocked.close(victim)?;
         }
         self.begin_change(unlocked, Some(victim))?;
-        let watched = sb.watch(Files { file: Some(inode), dir: Some(dir), ..Files::default() });
+        let watched = sb.watch(Files { file: Some((inode, 1)), dir: Some((dir, 1)), ..Files::default() });
         let after = sb.fs().unlink(&request, dir, name, inode)?;
         let (links, now) = (if is_dir { 2 } else { 1 }, request.now());
         let _held = sb.lock_dir(self.dir);
@@ -322,7 +322,7 @@ impl<'t> Entry<'t, '_> {
         inode.link_changed(-links, now);
         sb.note_change(self.dir);
         self.touch_dir(dir, -1, -i32::from(is_dir), now);
-        watched.settle(&after, Marks { file: 1, dir: 1, ..Marks::default() });
+        watched.settle(&after);
         self.is_replaced(dir);
         publish::gone(sb, self.dir, name, gone);
         Ok(())

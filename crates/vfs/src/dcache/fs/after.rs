@@ -62,9 +62,3 @@ impl After {
         self.0.as_deref()
     }
 }
-
-impl From<()> for After {
-    fn from((): ()) -> Self {
-        Self::NONE
-    }
-}

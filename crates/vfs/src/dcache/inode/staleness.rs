@@ -10,9 +10,11 @@
 //! reader gets both of one moment.
 //!
 //! # Limitations
-//! Exactly 1024 marks and answers during one request, which leave the same attributes, are not noticed. Before a lookup of a further
-//! name of a file there is no sample. In a file system that leaves attributes to the VFS, a change during that lookup may
-//! disappear from the copy until the attributes are requested.
+//! Exactly 1024 marks and answers during one request, which leave the same attributes, are not noticed.
+//!
+//! The VFS takes no sample before it looks up a further name of a file, because it does not know the file yet. If the file changes
+//! during that lookup, and the file system leaves attributes to the VFS, the answer replaces the changed copy. The copy is
+//! right again after the next answer of the file system.
 //!
 //! # Where it comes from
 //! `attr_version` of Linux's `fs/fuse/inode.c`; own code.

@@ -18,7 +18,7 @@ use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::{Locked, Rank};
 use crate::dcache::fs::{Copying, Request, Written};
 use crate::dcache::inode::Inode;
-use crate::dcache::returned::{Files, Marks};
+use crate::dcache::returned::Files;
 use crate::dcache::superblock::SuperBlock;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
@@ -93,10 +93,10 @@ impl OpenFile {
         }
         drop_set_ids_first(&target.cred, sb, &request, into)?;
         let (from, onto) = ((&self.open(inode), offset), (&target.open(into), to));
-        let watched = sb.watch(Files { file: Some(into), ..Files::default() });
+        let watched = sb.watch(Files { file: Some((into, 1)), ..Files::default() });
         let written = sb.fs().copy_range(&request, from, onto, len, Copying::Share)?;
         target.copied(&request, into, to, &written);
-        watched.settle(&written.after, Marks { file: 1, ..Marks::default() });
+        watched.settle(&written.after);
         drop(held);
         target.sync_copied()?;
         if written.len as u64 == len { Ok(()) } else { Err(Errno::EINVAL) }
@@ -167,13 +167,13 @@ impl OpenFile {
         let held = sb.ranks.lock(Rank::Data, &into.data_lock);
         drop_set_ids_first(&target.cred, sb, &request, into)?;
         let (from, onto) = ((&self.open(inode), offset), (&target.open(into), to));
-        let watched = sb.watch(Files { file: Some(into), ..Files::default() });
+        let watched = sb.watch(Files { file: Some((into, 1)), ..Files::default() });
         let written = sb.fs().copy_range(&request, from, onto, len, Copying::Any)?;
         if written.len == 0 {
             return Ok(0);
         }
         target.copied(&request, into, to, &written);
-        watched.settle(&written.after, Marks { file: 1, ..Marks::default() });
+        watched.settle(&written.after);
         drop(held);
         self.accessed(inode);
         target.sync_copied()?;

@@ -15,7 +15,7 @@ use crate::dcache::fs::Rename;
 use crate::dcache::inode::Inode;
 use crate::dcache::moving::MoveEnd;
 use crate::dcache::reclaim::{LockedDirs, MayEvict};
-use crate::dcache::returned::{Files, Marks, Watched};
+use crate::dcache::returned::{Files, Watched};
 use crate::dcache::split::{Names, TwoNames, share_stripe};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::Mount;
@@ -184,20 +184,15 @@ impl<'t, 'p> Ends<'t, 'p> {
         })
     }
 
-    /// Samples the files of the request.
+    /// Samples the files of the request. A directory gets a mark for each name that it loses or gets.
     #[inline]
     pub(super) fn watch(&self, rename: &Rename<'t>) -> Watched<'t> {
         self.sb.watch(Files {
-            file: Some(rename.inode),
-            dir: Some(rename.old_dir),
-            new_dir: Some(rename.new_dir).filter(|_| self.are_two),
-            target: rename.target,
+            file: Some((rename.inode, 1)),
+            dir: Some((rename.old_dir, if self.are_two { 1 } else { 2 })),
+            new_dir: Some((rename.new_dir, 1)).filter(|_| self.are_two),
+            target: rename.target.map(|target| (target, 1)),
         })
-    }
-
-    /// The marks that the rename makes: one for each name that a directory loses or gets.
-    pub(super) fn marks(&self) -> Marks {
-        Marks { file: 1, dir: if self.are_two { 1 } else { 2 }, new_dir: 1, target: 1 }
     }
 }
 

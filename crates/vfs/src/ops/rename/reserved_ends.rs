@@ -120,7 +120,7 @@ impl Context {
             Some(target) if ends.flags.contains(RenameFlags::EXCHANGE) => exchange_found(ends, found, target, now),
             _ => move_found(ends, found, now),
         }
-        watched.settle(&after, ends.marks());
+        watched.settle(&after);
         Ok(true)
     }
 }
