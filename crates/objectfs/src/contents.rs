@@ -103,7 +103,7 @@ impl ObjectFs {
                 let (meta, _) = self.known_meta(until, node)?;
                 let key = self.key_of(node.id)?;
                 let loaded = match self.store.load(until, &key, &meta) {
-                    Err(Errno::ENOENT) if self.key_of(node.id)? != key => continue,
+                    Err(Errno::ENOENT) if self.has_moved(node, &key)? => continue,
                     loaded => loaded.map_err(gone)?,
                 };
                 if let Some(buffer) = loaded {
@@ -131,6 +131,11 @@ impl ObjectFs {
         known().ok_or(Errno::EAGAIN)
     }
 
+    /// Whether a rename has moved a file from `key` since: a request for it fails with `ENOENT` then.
+    fn has_moved(&self, node: &Node, key: &str) -> Result<bool, Errno> {
+        Ok(self.key_of(node.id)? != key)
+    }
+
     /// Requests the attributes of a file's object.
     fn fetch(&self, until: Deadline, node: &Node) -> Result<(), Errno> {
         let key = self.key_of(node.id)?;
@@ -139,8 +144,7 @@ impl ObjectFs {
             node.learn(found, began);
             return Ok(());
         }
-        if self.key_of(node.id)? != key {
-            // The file moved meanwhile.
+        if self.has_moved(node, &key)? {
             return self.fetch(until, node);
         }
         node.facts().lost(began);
@@ -209,7 +213,7 @@ impl ObjectFs {
                 self.fetch(until, node)?;
                 Ok(None)
             }
-            Err(Errno::ENOENT) if self.key_of(node.id)? != key => Ok(None),
+            Err(Errno::ENOENT) if self.has_moved(node, &key)? => Ok(None),
             read => read.map_err(gone),
         }
     }
