@@ -442,6 +442,19 @@ class Mount:
     def log_tail(self):
         return self.log.read_text(errors="replace")[-2000:]
 
+    def diagnosis(self):
+        """What the daemon's threads do now, and the end of its log: to be printed when it does not do what it should."""
+        lines = []
+        for task in sorted(pathlib.Path(f"/proc/{self.pid}/task").iterdir()):
+            try:
+                name, stack = ((task / part).read_text(errors="replace").strip() for part in ("comm", "stack"))
+                state = (task / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0]
+            except OSError:
+                continue
+            places = [line.split()[-1].split("+")[0] for line in stack.splitlines()]
+            lines.append(f"{task.name} {name} {state}: {' < '.join(places[:8])}")
+        return "\n".join([f"threads of {self.name}:", *lines, "end of its log:", self.log_tail()])
+
     def wait_exit(self, limit_s=15):
         """The daemon's exit status, or None if it is still there after the limit."""
         try:

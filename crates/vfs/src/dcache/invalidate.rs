@@ -22,7 +22,7 @@
 //! FUSE's `notify_inval_entry` and `notify_inval_inode`; `d_invalidate` of network file systems.
 
 use crate::dcache::dentry::Dentry;
-use crate::dcache::inode::Inode;
+use crate::dcache::inode::{Inode, InodeRef};
 use crate::dcache::observer::Identity;
 use crate::dcache::superblock::SuperBlock;
 use prim::atomic::{Ordering::SeqCst, fence};
@@ -74,7 +74,7 @@ impl Invalidator {
     }
 
     fn stale_entry(&self, dir: u64, name: &[u8], is_removal: bool) {
-        self.on_nodes(dir, |sb, dir| {
+        self.on_nodes(dir, |sb, dir, dir_inode| {
             sb.versions.bump(dir);
             let guard = sb.domain.read();
             let entry = sb.lookup_rcu(&guard, dir, sb.named(name));
@@ -85,10 +85,10 @@ impl Invalidator {
             let is_last = inode.is_some_and(|inode| inode.attr().nlink == 1 && !inode.attr().is_dir());
             let inode = inode.map(|inode| Identity::of(sb, inode));
             drop(guard);
-            let Some(dir) = dir.inode() else { return };
+            let dir = Identity::of(sb, dir_inode);
             sb.observers.notify(&sb.watches, |one| match &inode {
-                Some(inode) if is_removal && is_fresh && is_last => one.removed(&Identity::of(sb, dir), name, inode),
-                inode => one.entry(&Identity::of(sb, dir), name, inode.as_ref()),
+                Some(inode) if is_removal && is_fresh && is_last => one.removed(&dir, name, inode),
+                inode => one.entry(&dir, name, inode.as_ref()),
             });
         });
     }
@@ -99,12 +99,10 @@ impl Invalidator {
         // Running lookups may find it under any name.
         sb.versions.bump_all();
         drop(sb);
-        self.on_nodes(node, |sb, dentry| {
+        self.on_nodes(node, |sb, dentry, inode| {
             dentry.expire(&sb.paths);
-            if let Some(inode) = dentry.inode() {
-                inode.mark_stale();
-                sb.observers.notify(&sb.watches, |one| one.inode(&Identity::of(sb, inode)));
-            }
+            inode.mark_stale();
+            sb.observers.notify(&sb.watches, |one| one.inode(&Identity::of(sb, inode)));
         });
     }
 
@@ -133,8 +131,9 @@ impl Invalidator {
         sb.observers.notify(&sb.watches, |one| one.all());
     }
 
-    /// Calls `f` with each cached dentry of the inode `node`.
-    fn on_nodes(&self, node: u64, f: impl Fn(&SuperBlock, &Dentry)) {
+    /// Calls `f` with each cached dentry of the inode `node`, and the inode, which stays meanwhile. The slot of the dentry may serve
+    /// another name by then.
+    fn on_nodes(&self, node: u64, f: impl Fn(&SuperBlock, &Dentry, &Inode)) {
         let Some(sb) = self.begin() else { return };
         let beside = sb.inodes.get(&sb, node).map(|inode| {
             let own = crate::dcache::slot::dentry_beside(&inode);
@@ -142,7 +141,7 @@ impl Invalidator {
                 && inode.refs() == 2
                 && own.inode().is_some_and(|at| core::ptr::eq::<Inode>(at, &*inode));
             if only {
-                f(&sb, own);
+                f(&sb, own, &inode);
             }
             sb.put_inode(inode);
             only
@@ -150,9 +149,14 @@ impl Invalidator {
         if beside == Some(false) {
             // Several names, or another than its first: no list has them. Also names that are held after their removal.
             sb.for_each(|dentry| {
-                if dentry.inode().is_some_and(|inode| inode.node() == node) {
-                    f(&sb, dentry);
+                let Some(inode) = dentry.inode().filter(|inode| inode.node() == node).and_then(InodeRef::take) else {
+                    return;
+                };
+                // The first look was at a slot that another inode may have begun to use.
+                if inode.node() == node {
+                    f(&sb, dentry, &inode);
                 }
+                sb.put_inode(inode);
             });
         }
     }

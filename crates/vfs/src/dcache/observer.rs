@@ -6,7 +6,9 @@
 //! observers of changes pays nothing for them: they count as watches, of which publishing reads the number.
 //!
 //! # How it is locked
-//! A mutex around the list, held while the observers are called.
+//! A mutex around the list, never held while an observer is called: the observer may drop the last use of a file, and the file
+//! system may then invalidate something ([`FileSystem::evict`](crate::FileSystem::evict)), on the same thread. A notification goes
+//! to a copy of the list, which is replaced when it changes.
 //!
 //! # Where it comes from
 //! `fsnotify` of Linux, for the place of the calls; own code.
@@ -20,7 +22,7 @@ use sync::Mutex;
 
 /// A keeper of copies of the cache's contents, such as a FUSE session with the kernel behind it. It is
 /// notified of the file systems' invalidations, on the invalidating thread, perhaps inside an RCU section,
-/// one at a time. It must not block, nor call the file system.
+/// by several threads at once. It must not block, nor call the file system.
 pub trait Observer: Send + Sync + 'static {
     /// The entry `name` of the directory is stale. `inode`: what the cache has there, whose attributes and contents may be
     /// stale, too.
@@ -96,7 +98,7 @@ impl Identity {
 
 /// The observers of a tree.
 #[derive(Default)]
-pub(crate) struct Observers(Mutex<Vec<One>>);
+pub(crate) struct Observers(Mutex<Arc<Vec<Arc<One>>>>);
 
 struct One {
     observer: Box<dyn Observing>,
@@ -127,33 +129,40 @@ impl<O: Observer> Observing for Weak<O> {
 
 impl Observers {
     pub(crate) fn add<O: Observer>(&self, watches: &Watches, observer: &Arc<O>, hears_changes: bool) {
-        // Those that were dropped: a tree without invalidations would keep their memory.
-        self.keep(watches, |one| one.observer.is_alive());
         if hears_changes {
             watches.count_observer();
         }
-        self.0.lock().push(One { observer: Box::new(Arc::downgrade(observer)), hears_changes });
+        let one = Arc::new(One { observer: Box::new(Arc::downgrade(observer)), hears_changes });
+        self.replace(watches, Some(one));
     }
 
     /// Notifies all of an invalidation.
     pub(crate) fn notify(&self, watches: &Watches, what: impl Fn(&dyn Observer)) {
-        self.keep(watches, |one| one.observer.notify(&what));
+        self.each(watches, |one| one.observer.notify(&what));
     }
 
     /// Notifies those that hear of changes.
     #[cold]
     pub(crate) fn changed(&self, watches: &Watches, change: &Changed<'_>) {
-        self.keep(watches, |one| !one.hears_changes || one.observer.notify(&|observer| observer.changed(change)));
+        self.each(watches, |one| !one.hears_changes || one.observer.notify(&|observer| observer.changed(change)));
     }
 
-    /// Keeps the observers of which `is_alive` is true.
-    fn keep(&self, watches: &Watches, is_alive: impl Fn(&One) -> bool) {
-        self.0.lock().retain(|one| {
-            let stays = is_alive(one);
-            if !stays && one.hears_changes {
-                watches.uncount_observer();
-            }
-            stays
-        });
+    /// Calls `notify` with each, which returns `false` for one that was dropped.
+    fn each(&self, watches: &Watches, notify: impl Fn(&One) -> bool) {
+        let all = self.0.lock().clone();
+        let dropped = all.iter().filter(|one| !notify(one)).count();
+        if dropped != 0 {
+            self.replace(watches, None);
+        }
+    }
+
+    /// Replaces the list by one with `more`, and without those that were dropped: a tree without invalidations would keep their
+    /// memory.
+    #[cold]
+    fn replace(&self, watches: &Watches, more: Option<Arc<One>>) {
+        let mut list = self.0.lock();
+        let (alive, dropped): (Vec<_>, Vec<_>) = list.iter().cloned().partition(|one| one.observer.is_alive());
+        dropped.iter().filter(|one| one.hears_changes).for_each(|_| watches.uncount_observer());
+        *list = Arc::new(alive.into_iter().chain(more).collect());
     }
 }

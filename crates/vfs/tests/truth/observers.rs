@@ -1,7 +1,7 @@
 //! Invalidations that observers get.
 
 use crate::store::{ROOT, Store};
-use lightfoot_vfs::{Base, Context, Identity, Observer};
+use lightfoot_vfs::{Base, Context, Errno, FileSystem, Identity, Inode, Layer, Observer, OwnedPlace, Vfs};
 use std::sync::{Arc, Mutex};
 use testkit::StoreOptions;
 
@@ -148,4 +148,52 @@ fn observers_that_went_leave_nothing_in_the_tree_and_none_stays_after_it() {
     assert_eq!(Arc::weak_count(&stays), 1);
     drop(vfs);
     assert_eq!(Arc::weak_count(&stays), 0, "the tree has gone");
+}
+
+/// Has the last use of a file, and drops it when it hears of it.
+struct Holder(Mutex<Option<OwnedPlace>>);
+
+impl Observer for Holder {
+    fn entry(&self, _: &Identity, _: &[u8], _: Option<&Identity>) {
+        let last = self.0.lock().unwrap().take();
+        drop(last);
+    }
+
+    fn inode(&self, _: &Identity) {}
+
+    fn all(&self) {}
+}
+
+/// A file system that invalidates a name when an inode ends, as one does whose directories are watched.
+struct Invalidating(testkit::Store);
+
+impl Layer for Invalidating {
+    type Inner = testkit::Store;
+
+    fn inner(&self) -> &testkit::Store {
+        &self.0
+    }
+
+    fn evict(&self, inode: &Inode) {
+        self.0.invalidator().entry(ROOT, b"gone");
+        self.0.evict(inode);
+    }
+}
+
+#[test]
+fn an_observer_may_drop_the_last_use_of_a_file_whose_end_is_an_invalidation() {
+    let store = testkit::Store::new(StoreOptions::default());
+    store.make(ROOT, "file");
+    let vfs = Vfs::new(Invalidating(store.clone()));
+    let context = vfs.context();
+    let held = context.hold(Base::CWD, b"/file", false).unwrap();
+    store.remove(ROOT, "file");
+    store.invalidator().entry(ROOT, b"file");
+    assert_eq!(context.attr(Base::CWD, b"/file", false), Err(Errno::ENOENT));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let (holder, ear) = (Arc::new(Holder(Mutex::new(Some(held)))), Arc::new(Ear(heard.clone())));
+    vfs.observe(&holder);
+    vfs.observe(&ear);
+    store.invalidator().entry(ROOT, b"another");
+    assert!(heard.lock().unwrap().iter().any(|one| matches!(one, Heard::Entry(_, name, _) if name == b"gone")));
 }
