@@ -51,6 +51,7 @@ use rustix::fs::inotify::{Event, ReadFlags};
 use rustix::io::Errno as HostErrno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 use vfs::{Errno, Invalidator};
@@ -115,7 +116,7 @@ fn run(shared: &Shared) {
         if system::poll(&mut stop, &timespec(gathering)) == Ok(1) {
             return;
         }
-        reading.turn(Instant::now());
+        reading.guarded_turn(Instant::now());
     }
 }
 
@@ -205,6 +206,21 @@ impl<'a> Reading<'a> {
         let idle = if self.idle_rounds < IDLE_ROUNDS { IDLE } else { MAX_INTERVAL };
         // At least a moment, so that observers can send what the last turn has invalidated.
         self.settling.next_time().map_or(idle, |next| idle.min(next.saturating_duration_since(now).max(GATHERING)))
+    }
+
+    /// [`Reading::turn`]. A panic of an observer must not end the thread: the caches would keep what they have for ever.
+    fn guarded_turn(&mut self, now: Instant) {
+        let turn = std::panic::catch_unwind(AssertUnwindSafe(|| self.turn(now)));
+        if turn.is_err() {
+            tracing::error!("an invalidation panicked: all caches are invalidated (report this, please)");
+            self.lose();
+        }
+    }
+
+    /// Forgets the events that wait, and takes those that come for lost.
+    fn lose(&mut self) {
+        self.settling.clear();
+        self.waiting = Events { are_lost: true, ..Events::default() };
     }
 
     /// Reads the events that the host has, and invalidates what they concern, and what has waited long enough. Returns

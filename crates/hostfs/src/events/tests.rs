@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use vfs::{Base, Context, Identity, Observer, OpenFlags, PathAt, RenameFlags, SetAttr, Vfs};
 
 /// A watched directory and its tree, without the thread: the test reads the events when it wants to.
@@ -196,4 +197,42 @@ fn a_change_by_another_program_beside_an_own_one_reaches_observers_a_little_late
         watched.turn_at(now + DELAY);
         assert_eq!(dropped.0.lock().unwrap().len(), 2);
     }
+}
+
+/// Panics when it first hears of an inode, and counts the times that everything was invalidated.
+#[derive(Default)]
+struct Panics {
+    has_panicked: AtomicBool,
+    all: AtomicUsize,
+}
+
+impl Observer for Panics {
+    fn entry(&self, _dir: &Identity, _name: &[u8], _inode: Option<&Identity>) {}
+
+    fn inode(&self, _inode: &Identity) {
+        assert!(self.has_panicked.swap(true, Relaxed), "the panic of this test");
+    }
+
+    fn all(&self) {
+        self.all.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn after_a_panic_of_an_observer_everything_is_invalidated_and_changes_are_still_seen() {
+    let watched = Watched::new();
+    let path = watched.source.path().join("f");
+    fs::write(&path, b"one").unwrap();
+    assert_eq!(watched.size("/f"), 3);
+    watched.turn();
+    let observer = Arc::new(Panics::default());
+    watched.vfs.observe(&observer);
+    let mut reading = Reading::new(&watched.shared, watched.shared.watches.as_ref().unwrap());
+    for (length, times) in [(6, 1), (9, 1)] {
+        fs::write(&path, vec![0; length]).unwrap();
+        // In the first turn the observer panics, in the second the thread does what is left.
+        (0..2).for_each(|_| reading.guarded_turn(watched.start));
+        assert_eq!((watched.size("/f"), observer.all.load(Relaxed)), (length as u64, times));
+    }
+    assert!(observer.has_panicked.load(Relaxed));
 }
