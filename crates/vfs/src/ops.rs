@@ -29,6 +29,7 @@ pub(crate) mod publish;
 pub(crate) mod query;
 pub(crate) mod remove;
 pub(crate) mod rename;
+mod stale;
 pub(crate) mod unlocked;
 pub(crate) mod working_dir;
 pub(crate) mod xattrs;

@@ -3,7 +3,7 @@
 //! # What is in it
 //! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
 //! most walks never leave; [`arrive`]: steps that find no name; [`follow`]: rules of links and `..`; [`resolve`]: scopes;
-//! [`walk_end`]: what the caller does at the end; [`lookup`]: names that are not cached; [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks;
+//! [`walk_end`]: what the caller does at the end; [`again`]: walks after `ESTALE`; [`lookup`]: names that are not cached; [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks;
 //! [`shortcut`], [`table_batch`], [`recorder`], [`tracer`]: whole paths by a table.
 //!
 //! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`.
@@ -22,6 +22,7 @@
 //! Linux's `fs/namei.c` as described in `Documentation/filesystems/path-lookup.rst`; the return to rcu-walk
 //! after a slow step is new here.
 
+mod again;
 pub(crate) mod arrive;
 mod batch;
 mod common_steps;
@@ -184,10 +185,19 @@ impl Context {
                 RefWalk::from_start(self, links, base, path)?
             }
         };
+        let mut is_again = false;
         loop {
-            walk.step(follow).map_err(|errno| nul_or(path, errno))?;
-            if let Some(taken) = self.resume(&mut walk, follow, take) {
-                return taken;
+            let taken = match walk.step(follow) {
+                Ok(()) => self.resume(&mut walk, follow, take),
+                Err(errno) => Some(Err(nul_or(path, errno).into())),
+            };
+            match taken {
+                None => {}
+                Some(Err(_)) if walk.met_stale() && !is_again => {
+                    is_again = true;
+                    walk = self.walk_again(links, PathAt { base, path }, follow)?;
+                }
+                Some(taken) => return taken,
             }
         }
     }

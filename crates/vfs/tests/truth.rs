@@ -3,6 +3,8 @@
 
 #[path = "truth/age.rs"]
 mod age;
+#[path = "truth/estale.rs"]
+mod estale;
 #[path = "truth/held.rs"]
 mod held;
 #[path = "truth/listing.rs"]

@@ -249,7 +249,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// After each success it calls [`FileSystem::release`] once.
     ///
     /// # Errors
-    /// `EACCES`, `EMFILE`, `ETXTBSY`, `EIO`...; `ESTALE` if the inode no longer exists: the VFS looks its path up again.
+    /// `EACCES`, `EMFILE`, `ETXTBSY`, `EIO`...; `ESTALE` if the inode no longer exists.
     fn open(&self, _request: &Request, _inode: &Inode, _flags: OpenFlags) -> Result<Opened, Errno> {
         Ok(Opened::default())
     }

@@ -26,7 +26,7 @@ impl Context {
     /// `EPERM` for a user other than the owner, or by the file's flags; `EACCES`; `EISDIR`, `EINVAL` for the length of anything but a
     /// regular file; `EFBIG`; those of a walk, and the file system's.
     pub fn set_attr(&self, base: Base<'_>, path: &[u8], follow: bool, set: &SetAttr) -> Result<(), Errno> {
-        self.change_attr(&self.hold(base, path, follow)?, set)
+        self.on_held(base, path, follow, |held| self.change_attr(held, set))
     }
 
     /// [`Context::set_attr`] of a held place.

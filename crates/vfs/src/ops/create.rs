@@ -285,11 +285,12 @@ impl Context {
     /// As for [`Context::mkdir`]; `EPERM` for a directory, by the policy, or by the file's flags; `ENOENT` for a file whose last
     /// name was removed; `EMLINK`; `EXDEV` to another mount.
     pub fn link(&self, old: PathAt<'_>, new: PathAt<'_>, follow: bool) -> Result<(), Errno> {
-        let held = match old.base.dir {
-            Some(held) if old.path.is_empty() => held.clone(),
-            _ => self.hold(old.base, old.path, follow)?,
-        };
-        self.in_parent(new.base, new.path, |entry, may_evict| entry.link(may_evict, &held))
+        let link =
+            |held: &OwnedPlace| self.in_parent(new.base, new.path, |entry, may_evict| entry.link(may_evict, held));
+        match old.base.dir {
+            Some(held) if old.path.is_empty() => link(held),
+            _ => self.on_held(old.base, old.path, follow, link),
+        }
     }
 
     /// Walks to `path` and holds the file there, as `open(2)` with `O_PATH` does.

@@ -31,7 +31,7 @@ use crate::dcache::slot::CountedDentry;
 use crate::dcache::split::{NameLock, Names};
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace};
+use crate::mount::place::{Base, OwnedPlace, PathAt};
 use crate::mount::{Mount, MountRef};
 pub(crate) use crate::ops::entry::in_section::Operation;
 use crate::ops::entry::in_section::keep;
@@ -274,7 +274,7 @@ impl Context {
         path: &'p [u8],
         f: impl Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
-        self.in_parent_after(0, base, path, f)
+        self.unless_stale(&[PathAt { base, path }], false, &|| self.in_parent_after(0, base, path, &f))
     }
 
     /// [`Context::in_parent`] as the continuation of a walk that has followed `links` symbolic links.
@@ -337,9 +337,10 @@ impl Context {
         f: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
         match kept.and_then(|kept| self.in_kept(kept, last, path, f, &Cell::new(false))) {
-            Some(done) => done,
-            None => self.in_parent(base, path, f),
+            Some(Err(Errno::ESTALE)) | None => {}
+            Some(done) => return done,
         }
+        self.in_parent(base, path, f)
     }
 
     /// Locks a directory that a walk found, or a name of it, if the walk has not, and calls `f`. `None`: the

@@ -261,6 +261,7 @@ impl OpenFile {
 }
 
 impl Drop for OpenFile {
+    #[inline(always)]
     fn drop(&mut self) {
         self.release_locks();
         if self.opened.is_some() {

@@ -63,7 +63,7 @@ impl Context {
     /// # Errors
     /// `ENOSYS` if the file system has no such figures; those of a walk.
     pub fn statvfs(&self, base: Base<'_>, path: &[u8]) -> Result<StatVfs, Errno> {
-        self.hold(base, path, true)?.statvfs_for(&self.request())
+        self.on_held(base, path, true, |held| held.statvfs_for(&self.request()))
     }
 
     /// The held places of the file system at `path`: open files, directories, working directories of

@@ -2,7 +2,6 @@
 
 use crate::base::access::credentials::{Credentials, MAY_WRITE};
 use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISVTX};
-use crate::base::deadline::Deadline;
 use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags, Resolve};
@@ -12,7 +11,7 @@ use crate::dcache::insert::{Fresh, Rare};
 use crate::dcache::reclaim::{MayEvict, SlotKind};
 use crate::mount::Mount;
 use crate::mount::context::Context;
-use crate::mount::place::{Base, OwnedPlace};
+use crate::mount::place::{Base, OwnedPlace, PathAt};
 use crate::ops::create::Making;
 use crate::ops::entry::Entry;
 use crate::ops::file::OpenFile;
@@ -30,9 +29,6 @@ enum OpenEnd {
     /// before.
     Link(OwnedPlace, Vec<u8>, u32),
 }
-
-/// How often a file is looked up again that others replace each time before it is opened.
-const OPEN_TRIES: u32 = 32;
 
 impl Context {
     /// Opens the file at `path`, or creates it: `open(2)`. `mode` is that of a new file; the umask applies to
@@ -71,9 +67,8 @@ impl Context {
         opened
     }
 
-    /// Opens after `ESTALE`: the file that the cache had at the path is gone, or has lost its name since the walk. Revalidates all names
-    /// of the path, as Linux does (`LOOKUP_REVAL`), and tries again as long as they then lead to another file.
     #[cold]
+    #[inline(never)]
     fn open_again(
         &self,
         base: Base<'_>,
@@ -81,42 +76,8 @@ impl Context {
         flags: OpenFlags,
         new: (u32, Labels<'_>),
     ) -> Result<OpenFile, Errno> {
-        // A file that the first try made would now be another one's.
-        if flags.contains(OpenFlags::EXCL) || base.resolve.contains(Resolve::CACHED) {
-            return Err(Errno::ESTALE);
-        }
-        // Held, so that no other file gets its identity.
-        let mut stale: Option<OwnedPlace> = None;
-        for _ in 0..OPEN_TRIES {
-            let there = || match self.hold(base, path, !flags.contains(OpenFlags::NOFOLLOW)) {
-                Err(Errno::ENOENT) => Ok(None),
-                place => place.map(Some),
-            };
-            there()?.map_or(Ok(()), |place| self.end_change(&place))?;
-            let place = there()?;
-            let identity = |place: &Option<OwnedPlace>| place.as_ref().map(OwnedPlace::identity);
-            if stale.is_some() && identity(&stale) == identity(&place) {
-                break;
-            }
-            place.iter().for_each(expire_path);
-            stale = place;
-            match self.open_once(base, path, flags, new) {
-                Err(Errno::ESTALE) => {}
-                opened => return opened,
-            }
-        }
-        Err(Errno::ESTALE)
-    }
-
-    /// Waits for a change of the name that is under way: the file system may have made it, and the cache not yet.
-    fn end_change(&self, place: &OwnedPlace) -> Result<(), Errno> {
-        let Some((dir, name)) = place.parent_and_name() else { return Ok(()) };
-        let sb = place.sb();
-        let deadline = Deadline::at(self.request().deadline);
-        if sb.reserve([(dir.dentry(), sb.hash(&name)); 2], deadline)?.is_none() {
-            drop(sb.lock_dir(dir.dentry()));
-        }
-        Ok(())
+        let follow = !flags.contains(OpenFlags::NOFOLLOW);
+        self.again(&[PathAt { base, path }], follow, &|| self.open_once(base, path, flags, new))
     }
 
     #[inline(always)]
@@ -366,15 +327,6 @@ impl Entry<'_, '_> {
         leads_to_root(&body, resolve, || resolve.is_scoped() || root.mount().borrow().ptr_eq(self.mount))?;
         let dir = self.hold(self.sb.pin_again(self.dir));
         Ok(OpenEnd::Link(dir, body, self.links))
-    }
-}
-
-/// Marks all names of a path in its mount as stale.
-fn expire_path(place: &OwnedPlace) {
-    let mut place = Some(place.clone());
-    while let Some(expired) = place {
-        expired.dentry().expire(&expired.sb().paths);
-        place = expired.parent_and_name().map(|(parent, _)| parent);
     }
 }
 

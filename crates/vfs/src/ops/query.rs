@@ -6,7 +6,7 @@ use crate::base::errno::Errno;
 use crate::base::packed_attr::PackedAttr;
 use crate::dcache::slot::inode_of;
 use crate::mount::context::Context;
-use crate::mount::place::Base;
+use crate::mount::place::{Base, PathAt};
 use crate::walk::permission::{may, mount_allows};
 use crate::walk::rcu_walk::Step;
 use crate::walk::walk_end::WalkEnd;
@@ -63,6 +63,10 @@ impl Context {
     /// # Errors
     /// `EINVAL` if it is not a symbolic link; those of a walk.
     pub fn read_link(&self, base: Base<'_>, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.unless_stale(&[PathAt { base, path }], false, &|| self.read_link_once(base, path))
+    }
+
+    fn read_link_once(&self, base: Base<'_>, path: &[u8]) -> Result<Vec<u8>, Errno> {
         let body = self.resolve(base, path, false, |found| {
             let inode = found.inode()?;
             if inode.mode() & S_IFMT != S_IFLNK {

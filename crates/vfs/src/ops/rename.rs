@@ -47,6 +47,10 @@ impl Context {
     /// once; `EEXIST` with `NOREPLACE`; `ENOTEMPTY`; `EISDIR`; `ENOTDIR`; `EACCES`; `EPERM` in sticky directories; `EXDEV` to another
     /// mount; `EROFS`; those of a walk, and the file system's.
     pub fn rename(&self, old: PathAt<'_>, new: PathAt<'_>, flags: RenameFlags) -> Result<(), Errno> {
+        self.unless_stale(&[old, new], false, &|| self.rename_once(old, new, flags))
+    }
+
+    fn rename_once(&self, old: PathAt<'_>, new: PathAt<'_>, flags: RenameFlags) -> Result<(), Errno> {
         if old.path.contains(&0)
             || new.path.contains(&0)
             || flags.contains(RenameFlags::NOREPLACE.union(RenameFlags::EXCHANGE))

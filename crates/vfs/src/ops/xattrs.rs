@@ -28,7 +28,7 @@ impl Context {
     /// a walk.
     pub fn get_xattr(&self, base: Base<'_>, path: &[u8], follow: bool, name: &[u8]) -> Result<Box<[u8]>, Errno> {
         check_lengths(name, XattrUse::Get)?;
-        get(&self.hold(base, path, follow)?, &self.credentials(), &self.request(), name)
+        self.on_held(base, path, follow, |held| get(held, &self.credentials(), &self.request(), name))
     }
 
     /// Sets the extended attribute `name`: `setxattr(2)`, `lsetxattr(2)` without `follow`.
@@ -46,7 +46,7 @@ impl Context {
         how: SetXattr,
     ) -> Result<(), Errno> {
         check_lengths(name, XattrUse::Set(value))?;
-        set(&self.hold(base, path, follow)?, &self.credentials(), &self.request(), name, value, how)
+        self.on_held(base, path, follow, |held| set(held, &self.credentials(), &self.request(), name, value, how))
     }
 
     /// Removes the extended attribute `name`: `removexattr(2)`, `lremovexattr(2)` without `follow`.
@@ -55,7 +55,7 @@ impl Context {
     /// `ENODATA`, `EOPNOTSUPP`, `ERANGE`, `EPERM`, `EACCES`, `EROFS`; those of a walk.
     pub fn remove_xattr(&self, base: Base<'_>, path: &[u8], follow: bool, name: &[u8]) -> Result<(), Errno> {
         check_lengths(name, XattrUse::Remove)?;
-        remove(&self.hold(base, path, follow)?, &self.credentials(), &self.request(), name)
+        self.on_held(base, path, follow, |held| remove(held, &self.credentials(), &self.request(), name))
     }
 
     /// The names of all extended attributes: `listxattr(2)`, `llistxattr(2)` without `follow`.
@@ -63,7 +63,7 @@ impl Context {
     /// # Errors
     /// Those of a walk, and the file system's.
     pub fn list_xattrs(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<Vec<Box<[u8]>>, Errno> {
-        list(&self.hold(base, path, follow)?, &self.credentials(), &self.request())
+        self.on_held(base, path, follow, |held| list(held, &self.credentials(), &self.request()))
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) struct RefWalk {
     resolve: Resolve,
     rest: Vec<u8>,
     links: u32,
+    /// A request has failed with `ESTALE`.
+    met_stale: Cell<bool>,
 }
 
 /// The root of a walk, held. All walks have the same one as a rule, so its dentry is counted only where the mount does not
@@ -147,7 +149,8 @@ impl RefWalk {
         let by_name = !at.object.has(ObjectFlags::START) && !at.dentry.is_in(at.dentry);
         let arrived = !(at.object.is_mountpoint() || at.object.has_expiry() && by_name);
         let (cred, resolve, links) = (walk.cred.clone(), walk.resolve, walk.links);
-        Some(Self { here, arrived, is_new: false, root, cred, timeout, resolve, rest, links })
+        let met_stale = Cell::new(false);
+        Some(Self { here, arrived, is_new: false, root, cred, timeout, resolve, rest, links, met_stale })
     }
 
     /// A walk that holds the start of `path`.
@@ -169,7 +172,8 @@ impl RefWalk {
         let root = HeldRoot::Place(root);
         let (cred, timeout) = ((*state.cred).clone(), state.timeout);
         let here = Here::Counted(here);
-        Ok(Self { here, arrived: true, is_new: false, root, cred, timeout, resolve, rest: path.to_vec(), links })
+        let (rest, met_stale) = (path.to_vec(), Cell::new(false));
+        Ok(Self { here, arrived: true, is_new: false, root, cred, timeout, resolve, rest, links, met_stale })
     }
 
     pub(crate) fn root(&self) -> Place<'_> {
@@ -221,6 +225,28 @@ impl RefWalk {
         if self.arrived { self.here() } else { core::ptr::null() }
     }
 
+    /// The place where the walk is.
+    pub(crate) fn place(&self) -> OwnedPlace {
+        self.here.to_place()
+    }
+
+    /// Marks the name by which the walk has come here as stale. The walk itself goes on from here.
+    pub(crate) fn expire(&self) {
+        self.here().expire(&self.here.sb().paths);
+    }
+
+    /// Whether a request of the walk has failed with `ESTALE`.
+    pub(crate) fn met_stale(&self) -> bool {
+        self.met_stale.get()
+    }
+
+    fn note_stale<R>(&self, done: Result<R, Errno>) -> Result<R, Errno> {
+        if matches!(done, Err(Errno::ESTALE)) {
+            self.met_stale.set(true);
+        }
+        done
+    }
+
     /// Whether the walk is at its end.
     pub(crate) fn is_done(&self, follow: bool) -> bool {
         self.rest.iter().all(|&byte| byte == b'/') && !self.must_follow(follow) && !self.must_arrive()
@@ -242,7 +268,7 @@ impl RefWalk {
             let taken = self.take_end(&end, &self.here.sb().domain.read(), take);
             // Each question is asked once, so this ends.
             let Some(question) = end.asked.take() else { return taken };
-            end.answers.push((question, self.ask(question)));
+            end.answers.push((question, self.note_stale(self.ask(question))));
         }
     }
 
@@ -277,9 +303,8 @@ impl RefWalk {
     /// system.
     pub(crate) fn step(&mut self, follow: bool) -> Result<(), Errno> {
         self.here.sb().end_late_puts();
-        self.renew()?;
-        self.take_step(follow)?;
-        self.renew()
+        let stepped = self.renew().and_then(|()| self.take_step(follow)).and_then(|()| self.renew());
+        self.note_stale(stepped)
     }
 
     /// Requests the attributes of a place that the walk did not find by its name, if they are too old.

@@ -96,12 +96,14 @@ fn an_error_is_the_answer_and_leaves_the_doubt() {
         let case = Case::new();
         case.store.change(case.node, |attr| attr.size = 7);
         case.mark_stale();
-        for (asked, errno) in (1..).zip([Errno::EIO, Errno::ESTALE, Errno::EIO]) {
+        for errno in [Errno::EIO, Errno::ESTALE, Errno::EIO] {
             case.store.log().attributes_error = Some(errno);
-            // Of many each one asks.
             let before = case.asked();
             assert_eq!(look(&case).map(|attr| attr.size), Err(errno), "{what}");
-            assert!(case.asked() > before && (what == "many" || case.asked() == asked), "{what}");
+            // After ESTALE a path is looked up again, with another answer.
+            let most = if errno == Errno::ESTALE { 2 } else { 1 };
+            // Of many each one asks.
+            assert!((1..=most).contains(&(case.asked() - before)) || what == "many", "{what}, {errno:?}");
         }
         case.store.log().attributes_error = None;
         assert_eq!(look(&case).map(|attr| attr.size), Ok(7), "{what}");
@@ -267,7 +269,10 @@ fn a_file_that_became_something_else_is_stale() {
     case.store.change(case.node, |attr| attr.mode = S_IFDIR | 0o755);
     case.mark_stale();
     for (what, look) in LOOKS {
-        assert_eq!(look(&case), Err(Errno::ESTALE), "{what}");
+        // A path leads to the directory now. What is held or open was a file.
+        let is_path = !["held", "open file", "changed"].contains(&what);
+        let expected = if is_path { Ok(S_IFDIR | 0o755) } else { Err(Errno::ESTALE) };
+        assert_eq!(look(&case).map(|attr| attr.mode), expected, "{what}");
     }
     let Case { store, file, .. } = case;
     drop(file);
