@@ -100,8 +100,9 @@ fn check_two_changes(case: &Case) {
 fn a_reply_to_a_lookup_does_not_undo_a_later_change() {
     let hour = Valid::For(3_600_000_000_000);
     // A name that is not cached yet, and one that must be revalidated.
-    for (path, name, valid) in [("/g", "g", Valid::UntilInvalidated), ("/d/f", "f", hour)] {
-        let case = Case::new(valid, true);
+    let cases = [("/g", "g", Valid::UntilInvalidated, true), ("/g", "g", hour, false), ("/d/f", "f", hour, true)];
+    for (path, name, valid, reports_attributes) in cases {
+        let case = Case::of(StoreOptions { reports_attributes, valid, ..StoreOptions::default() });
         if name == "f" {
             case.store.invalidator().entry(case.store.node("d"), b"f");
         }
@@ -123,8 +124,10 @@ fn a_reply_to_a_lookup_does_not_undo_a_later_change() {
 #[test]
 fn a_reply_to_a_lookup_does_not_undo_a_later_write() {
     let hour = Valid::For(3_600_000_000_000);
-    // A name that is not cached yet, where the file system reports attributes, and one that must be revalidated.
-    for (path, name, reports_attributes) in [("/g", "g", true), ("/d/f", "f", true), ("/d/f", "f", false)] {
+    // A name that is not cached yet, and one that must be revalidated.
+    for (path, name, reports_attributes) in
+        [("/g", "g", true), ("/g", "g", false), ("/d/f", "f", true), ("/d/f", "f", false)]
+    {
         let case = Case::of(StoreOptions { reports_attributes, valid: hour, ..StoreOptions::default() });
         case.store.invalidator().entry(case.store.node("d"), b"f");
         let context = case.context.fork();

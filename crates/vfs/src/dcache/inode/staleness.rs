@@ -12,10 +12,6 @@
 //! # Limitations
 //! Exactly 1024 marks and answers during one request, which leave the same attributes, are not noticed.
 //!
-//! The VFS takes no sample before it looks up a further name of a file, because it does not know the file yet. If the file changes
-//! during that lookup, and the file system leaves attributes to the VFS, the answer replaces the changed copy. The copy is
-//! right again after the next answer of the file system.
-//!
 //! # Where it comes from
 //! `attr_version` of Linux's `fs/fuse/inode.c`; own code.
 
@@ -174,23 +170,21 @@ impl Inode {
         true
     }
 
-    /// Notes what the file system reported in a reply to a lookup. `before`: from before that lookup. If the attributes changed
-    /// meanwhile, the reply may be older than the change: only mode and owner are taken, and the attributes are stale. If `before` is
-    /// unknown, the reply may be older than any change: the attributes of a file system that reports them are then stale.
+    /// Notes what the file system reported in a reply to a lookup. `before`: from before that lookup; `None`: a lookup of a further
+    /// name of the file, which the VFS did not know then. If the attributes changed meanwhile, the reply may be older than the
+    /// change: only mode and owner are taken, if they did not change, and the attributes are stale. A reply without `before` may be
+    /// older than any change, so nothing of one that differs is taken.
     pub(crate) fn learn_reply(&self, paths: &WholePaths, reply: &Attr, before: Option<&Before>) {
         let _held = self.seq.write_lock();
         let is_newest = before.map_or_else(|| is_same(&self.load(), reply), |before| self.is_as(before));
-        if let Some(before) = before.filter(|_| !is_newest) {
-            self.learn_rights(paths, reply, before);
-            self.set_mark();
-        } else {
+        if is_newest {
             let _change = self.change_of_rights(paths, reply);
             // Relaxed: inside the sequence lock's write section.
             self.mode.store(next_version(self.mode.load(Relaxed)), Relaxed);
             self.store(reply);
-            if !is_newest {
-                self.note_change();
-            }
+        } else {
+            before.into_iter().for_each(|before| _ = self.learn_rights(paths, reply, before));
+            self.set_mark();
         }
     }
 }
