@@ -2,11 +2,12 @@
 
 use lightfoot_testkit::{Fault, Faults, Ledger, Opens, Plan, Store};
 use std::sync::Arc;
-use vfs::{Base, Context, Errno, OpenFile, OpenFlags, Vfs};
+use vfs::{Base, Context, Credentials, Errno, OpenFile, OpenFlags, SetAttr, Vfs};
 
 const DATA: &[u8] = b"the quick brown fox jumps over the lazy dog";
 
 struct World {
+    store: Store,
     plan: Arc<Plan>,
     opens: Arc<Opens>,
     context: Context,
@@ -14,9 +15,9 @@ struct World {
 
 fn world() -> World {
     let store = Store::with_paths(&["file", "copy"]);
-    let (faults, plan) = Faults::of(Box::new(store));
+    let (faults, plan) = Faults::of(Box::new(store.clone()));
     let (ledger, opens) = Ledger::of(Box::new(faults));
-    World { plan, opens, context: Vfs::new(ledger).context() }
+    World { store, plan, opens, context: Vfs::new(ledger).context() }
 }
 
 impl World {
@@ -122,4 +123,26 @@ fn an_open_that_fails_inside_is_not_released() {
     world.plan.release();
     drop(world.open("/file"));
     world.opens.check_the_end().unwrap();
+}
+
+#[test]
+fn a_change_that_fails_half_way_leaves_the_same_attributes_in_the_cache_and_in_the_store() {
+    let all = |mode, size| SetAttr { mode: Some(mode), uid: Some(7), size, ..SetAttr::default() };
+    let check = |method: &'static str, change: &dyn Fn(&World, &Context) -> Result<(), Errno>| {
+        let world = world();
+        world.context.set_attr(Base::CWD, b"/file", true, &all(0o6777, None)).unwrap();
+        let user = world.context.fork();
+        user.set_credentials(Credentials::user(8, 8, &[]));
+        world.plan.set(move |call| (call.method == method).then_some(Fault::Fail(Errno::EDQUOT)));
+        assert_eq!(change(&world, &user), Err(Errno::EDQUOT), "{method}");
+        let seen = |context: &Context| {
+            let attr = context.attr(Base::CWD, b"/file", true).unwrap();
+            (attr.mode & 0o7777, attr.uid, attr.size)
+        };
+        assert_eq!(seen(&world.context), seen(&world.store.tree().context()), "{method}");
+    };
+    let write = |user: &Context| user.open(Base::CWD, b"/file", OpenFlags::WRONLY, 0)?.write_at(0, DATA).map(drop);
+    check("write", &|_, user| write(user));
+    check("set_len", &|world, _| world.context.set_attr(Base::CWD, b"/file", true, &all(0o600, Some(9))));
+    check("set_attr", &|world, _| world.context.set_attr(Base::CWD, b"/file", true, &all(0o600, Some(9))));
 }

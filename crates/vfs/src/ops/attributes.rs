@@ -103,7 +103,8 @@ pub(crate) fn set_attr_held(
     if let Some(size) = set.size {
         let _held = sb.ranks.lock(Rank::Data, &inode.data_lock);
         drop_set_ids_first(cred, sb, request, inode)?;
-        let (blocks, after_cut) = sb.fs().set_len(request, inode, size)?;
+        let cut = sb.fs().set_len(request, inode, size);
+        let (blocks, after_cut) = cut.inspect_err(|_| keep_but_length(cred, sb, request, inode, set))?;
         after = after_cut;
         inode.update(|attr| {
             (attr.size, attr.blocks, attr.mtime, attr.ctime) = (size, blocks, now, now);
@@ -130,6 +131,15 @@ pub(crate) fn set_attr_held(
         publish::touched(sb, EventKind::Attributes, held.dentry());
     }
     Ok(())
+}
+
+/// Keeps the part of a change that the file system has stored before it failed to change the length.
+#[cold]
+fn keep_but_length(cred: &Credentials, sb: &SuperBlock, request: &Request, inode: &Inode, set: &SetAttr) {
+    let stored = SetAttr { size: None, ..*set };
+    if stored != SetAttr::default() {
+        inode.update_rights(&sb.paths, |attr| apply(cred, attr, &stored, request.now()));
+    }
 }
 
 /// Whether `cred` may make the change.
@@ -239,8 +249,8 @@ pub(crate) fn contents_changed(cred: &Credentials, attr: &mut Attr) {
     }
 }
 
-/// Clears the set-id bits in the file system before `cred` changes the contents, so that new contents never
-/// run with the old rights.
+/// Clears the set-id bits in the file system and in the cache before `cred` changes the contents, so that new contents never
+/// run with the old rights. The caller has locked the file's contents.
 ///
 /// # Errors
 /// The file system's.
@@ -266,7 +276,13 @@ fn report_dropped_ids(cred: &Credentials, sb: &SuperBlock, request: &Request, in
     if after.mode == before.mode || sb.fs_keeps_modes {
         return Ok(());
     }
-    sb.fs().set_attr(request, inode, &SetAttr { mode: Some(after.mode & 0o7777), ..SetAttr::default() }).map(drop)
+    sb.fs().set_attr(request, inode, &SetAttr { mode: Some(after.mode & 0o7777), ..SetAttr::default() })?;
+    // The bits are gone, also if the change of the contents fails now.
+    inode.update(|attr| {
+        contents_changed(cred, attr);
+        attr.ctime = request.now();
+    });
+    Ok(())
 }
 
 /// Clears set-user-id, and set-group-id where it means "run as the group" or where `cred` could not set it.
