@@ -23,7 +23,12 @@ const CURES: [(Errno, &str, &str); 6] = [
         "the storage is full",
         "free space or inodes on the source; for a tree in memory, mount with a larger size or nr_inodes",
     ),
-    (Errno::EDQUOT, "a quota of the host is used up", "free space, or raise the quota of the user or the group"),
+    (
+        Errno::EDQUOT,
+        "a quota is used up",
+        "free space, or raise the quota of the user or the group on the source; for a tree in memory, mount with a larger \
+         usrquota_block_hardlimit or usrquota_inode_hardlimit",
+    ),
     (
         Errno::EMFILE,
         "the descriptors of this process, or the share of one user, are in use",

@@ -1,7 +1,7 @@
 //! testkit's cases over the file system in memory.
 
-use lightfoot_ramfs::{RamFs, RamLimits};
-use testkit::Features;
+use lightfoot_ramfs::{RamFs, RamLimits, UserLimits};
+use testkit::{Features, Quota};
 
 /// Bytes that there is room for.
 const ROOM: u64 = 16 << 20;
@@ -21,5 +21,15 @@ fn with_every_directory_split_it_passes_all_cases() {
 #[test]
 fn with_limits_it_passes_all_cases() {
     let report = testkit::run(small, Features { room: Some(ROOM), ..Features::all() });
+    assert!(report.is_ok(), "{report}");
+}
+
+#[test]
+fn with_quotas_it_passes_all_cases() {
+    let (bytes, files) = (256 << 10, Some(20));
+    let per_user = Some(UserLimits { bytes: Some(bytes), inodes: files });
+    let quota = Some(Quota { user: 1001, other: 1002, bytes, files, follows_owner: true });
+    let make = || RamFs::with_limits(RamLimits { per_user, ..RamLimits::none() });
+    let report = testkit::run(make, Features { quota, ..Features::all() });
     assert!(report.is_ok(), "{report}");
 }

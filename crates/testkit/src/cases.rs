@@ -18,6 +18,7 @@ pub(crate) mod moves;
 pub(crate) mod names;
 pub(crate) mod open;
 pub(crate) mod outside;
+pub(crate) mod quotas;
 pub(crate) mod races;
 pub(crate) mod rights;
 pub(crate) mod storage;

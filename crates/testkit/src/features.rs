@@ -44,6 +44,24 @@ pub struct Features {
     pub all_bytes: bool,
     /// Writing more than this many bytes fails with `ENOSPC`; `None`: not tested. At least 16 MiB, which all cases fit in.
     pub room: Option<u64>,
+    /// A user has a quota, beyond which changes fail with `EDQUOT`; `None`: not tested. Needs `keeps_attributes`.
+    pub quota: Option<Quota>,
+}
+
+/// The quota of one user. It does not limit callers with `CAP_SYS_RESOURCE` ([`vfs::Request::privileged`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quota {
+    /// The user, without files before a case.
+    pub user: u32,
+    /// A user who can still store as much as half of the quota when the quota is used up.
+    pub other: u32,
+    /// Bytes that the user can store at most: 256 KiB or more.
+    pub bytes: u64,
+    /// Files and directories that the user can have at most: 8 or more; `None`: not tested.
+    pub files: Option<u64>,
+    /// A file counts for its owner, as in Linux: also when another user writes it, and after a `chown(2)`, which fails with
+    /// `EDQUOT` if the new owner has no room. Else neither is tested.
+    pub follows_owner: bool,
 }
 
 impl Features {
@@ -70,6 +88,7 @@ impl Features {
             ids: true,
             all_bytes: true,
             room: None,
+            quota: None,
         }
     }
 }

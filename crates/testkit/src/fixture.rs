@@ -16,7 +16,7 @@ use crate::outcome::{Failure, OrFail, Outcome};
 use crate::subject::{Outside, Restart, Subject};
 use core::fmt::{self, Debug};
 use std::sync::Arc;
-use vfs::{Attr, Base, Budget, DirEntry, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, Vfs};
+use vfs::{Attr, Base, Budget, Credentials, DirEntry, Errno, OpenFile, OpenFlags, PathAt, RenameFlags, Vfs};
 
 /// Opens for reading and writing, and creates the file if it is missing.
 pub(crate) const MAKE: OpenFlags = OpenFlags::RDWR.union(OpenFlags::CREAT);
@@ -79,6 +79,14 @@ impl Fixture {
     #[must_use]
     pub fn at(&self) -> &vfs::Context {
         &self.at
+    }
+
+    /// A context at the root with these credentials and no umask.
+    pub(crate) fn of(&self, credentials: Credentials) -> vfs::Context {
+        let context = self.vfs.context();
+        context.set_umask(0);
+        context.set_credentials(credentials);
+        context
     }
 
     /// Counts of the requests to the file system.

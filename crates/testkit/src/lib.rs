@@ -43,13 +43,13 @@ mod subject;
 
 pub use counting::{Counting, Counts};
 pub use faults::{Fault, Faults, FaultyCall, Plan};
-pub use features::Features;
+pub use features::{Features, Quota};
 pub use fixture::Fixture;
 pub use gate::Gate;
 pub use ledger::{Ledger, Opens};
 pub use outcome::{Failure, Outcome};
 pub use report::Report;
-pub use store::{Call, Store, StoreOptions};
+pub use store::{Call, Store, StoreOptions, StoreQuota};
 pub use subject::{Outside, Subject};
 
 /// A case: its work with a fresh file system, and its result.
@@ -97,6 +97,8 @@ cases! { $
     storage: statfs_reports_free_space, a_full_file_system_refuses_and_recovers,
         storage_is_reserved_and_freed,
         data_and_holes_are_found, ranges_are_copied_between_files;
+    quotas: a_user_stores_up_to_the_quota_and_again_after_a_removal, what_a_quota_refuses_changes_nothing,
+        a_quota_of_files_refuses_new_ones, a_file_counts_for_its_owner;
     clones: files_share_storage_until_one_changes, a_reflink_of_a_wrong_range_is_refused,
         threads_write_files_that_share_storage;
     threads: threads_make_and_remove_different_names, threads_move_different_names,

@@ -6,7 +6,7 @@
 //! trees. A symbolic link comes with its body, and every number is also the inode number.
 //!
 //! # What it is not
-//! Fast, or limited: contents are vectors, there are no holes, no quotas and no `statfs(2)`.
+//! Fast, or limited, except by [`StoreOptions::quota`]: contents are vectors, there are no holes and no `statfs(2)`.
 //!
 //! # How it is locked
 //! One mutex around names and files, held for one request and never while a hook runs or an inode is read; one around the
@@ -33,9 +33,11 @@
 
 mod call;
 mod nodes;
+mod quota;
 mod requests;
 
 pub use call::Call;
+pub use quota::StoreQuota;
 
 use crate::subject::Outside;
 use nodes::Nodes;
@@ -65,6 +67,8 @@ pub struct StoreOptions {
     pub slow: bool,
     /// How long its answers are good.
     pub valid: Valid,
+    /// What each user may own; `None`: no limit.
+    pub quota: Option<StoreQuota>,
 }
 
 type Act = dyn Fn(&Call<'_>) -> Result<(), Errno> + Send + Sync;

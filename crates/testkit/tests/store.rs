@@ -1,6 +1,6 @@
 //! The store, run through the cases for file systems.
 
-use lightfoot_testkit::{Features, Store, StoreOptions, Subject};
+use lightfoot_testkit::{Features, Quota, Store, StoreOptions, StoreQuota, Subject};
 use vfs::Valid;
 
 /// What a store has: all but holes, reflinks and `statfs(2)`.
@@ -35,6 +35,7 @@ mod returning {
         answers_ahead: false,
         slow: false,
         valid: Valid::UntilInvalidated,
+        quota: None,
     };
 
     lightfoot_testkit::suite!(|| subject(OPTIONS), FEATURES);
@@ -53,6 +54,33 @@ mod slow_at_once_stale {
         || subject(StoreOptions { slow: true, valid: Valid::For(0), ..StoreOptions::default() }),
         FEATURES
     );
+}
+
+/// The same where users have quotas.
+mod limited {
+    use super::*;
+
+    const BYTES: u64 = 256 << 10;
+    const FILES: Option<u64> = Some(20);
+    const QUOTA: Quota = Quota { user: 1001, other: 1002, bytes: BYTES, files: FILES, follows_owner: true };
+    const LIMITED: Features = Features { quota: Some(QUOTA), ..FEATURES };
+
+    fn limited(options: StoreOptions) -> Subject {
+        subject(StoreOptions { quota: Some(StoreQuota { bytes: BYTES, files: FILES }), ..options })
+    }
+
+    lightfoot_testkit::suite!(|| limited(StoreOptions::default()), LIMITED);
+
+    #[test]
+    fn with_any_options_it_passes_all_cases() {
+        let returns = StoreOptions { reports_attributes: true, returns_attributes: true, ..StoreOptions::default() };
+        let slow = StoreOptions { slow: true, ..returns };
+        let stale = StoreOptions { slow: true, valid: Valid::For(0), ..StoreOptions::default() };
+        for options in [returns, slow, stale] {
+            let report = lightfoot_testkit::run(|| limited(options), LIMITED);
+            assert!(report.is_ok(), "{options:?}: {report}");
+        }
+    }
 }
 
 #[test]

@@ -143,7 +143,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
     /// As [`FileSystem::set_len`].
     ///
     /// # Errors
-    /// `EFBIG`, `ENOSPC`, `EIO`...
+    /// `EFBIG`, `ENOSPC`, `EDQUOT`, `EIO`...
     fn set_len(&self, _path: &[u8], _len: u64) -> Result<u64, Errno> {
         Err(Errno::EINVAL)
     }
@@ -183,7 +183,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
     /// As [`FileSystem::set_xattr`].
     ///
     /// # Errors
-    /// `EEXIST`, `ENODATA` by `how`; `ENOSPC`, `EOPNOTSUPP`.
+    /// `EEXIST`, `ENODATA` by `how`; `ENOSPC`, `EDQUOT`, `EOPNOTSUPP`.
     fn set_xattr(&self, _path: &[u8], _name: &[u8], _value: &[u8], _how: SetXattr) -> Result<(), Errno> {
         Err(Errno::EOPNOTSUPP)
     }

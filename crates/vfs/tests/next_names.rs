@@ -17,6 +17,7 @@ const AHEAD: StoreOptions = StoreOptions {
     lists_attributes: true,
     answers_ahead: true,
     valid: Valid::UntilInvalidated,
+    quota: None,
 };
 const DEEP: &[&str] =
     &["a/", "a/b/", "a/b/c/", "a/b/c/d/", "a/b/c/d/e/", "a/b/c/d/e/f/", "a/b/c/d/e/f/g/", "a/b/c/d/e/f/g/h"];

@@ -10,9 +10,8 @@ const STRANGER: u32 = 3000;
 
 /// A context of another user in the same tree.
 fn of_user(c: &Fixture, user: u32) -> Context {
-    let context = c.vfs().context();
+    let context = c.of(Credentials::user(user, user, &[]));
     context.set_umask(0o077);
-    context.set_credentials(Credentials::user(user, user, &[]));
     context
 }
 

@@ -22,6 +22,11 @@ const PAGE: usize = 4096;
 /// Bytes that can be written to a file at most. What was not written takes no memory.
 const MAX_LEN: usize = 1 << 30;
 
+/// The storage of contents of this length, in bytes.
+pub(super) fn storage_of(len: usize) -> u64 {
+    (len.div_ceil(PAGE) * PAGE) as u64
+}
+
 /// One file or directory.
 #[derive(Debug, Default)]
 pub(super) struct Node {
@@ -51,9 +56,14 @@ pub(super) struct Nodes {
 }
 
 impl Node {
-    /// The storage of its contents, in units of 512 bytes.
+    /// The storage of its contents, in bytes.
+    pub(super) fn storage(&self) -> u64 {
+        storage_of(self.contents.len())
+    }
+
+    /// The same in units of 512 bytes.
     fn blocks(&self) -> u64 {
-        (self.contents.len().div_ceil(PAGE) * (PAGE / 512)) as u64
+        self.storage() / 512
     }
 
     fn touch(&mut self, now: i64) {
@@ -77,6 +87,11 @@ impl Nodes {
     /// The file of this number: `ESTALE`.
     pub(super) fn get_mut(&mut self, node: u64) -> Result<&mut Node, Errno> {
         self.nodes.get_mut(&node).ok_or(Errno::ESTALE)
+    }
+
+    /// All files, those without a name included.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.values()
     }
 
     /// What `name` in `dir` leads to: `ENOENT`.
@@ -229,6 +244,14 @@ impl Node {
         self.touch(now);
         self.attr.blocks = self.blocks();
         Ok(self.attr.blocks)
+    }
+
+    /// Reserves the storage up to `end`: `EFBIG`.
+    pub(super) fn reserve(&mut self, end: u64) -> Result<(), Errno> {
+        let end = usize::try_from(end).ok().filter(|end| *end <= MAX_LEN).ok_or(Errno::EFBIG)?;
+        self.contents.resize(self.contents.len().max(end), 0);
+        self.attr.blocks = self.blocks();
+        Ok(())
     }
 
     /// Sets the length and returns the storage that the file takes then.

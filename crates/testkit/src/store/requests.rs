@@ -4,6 +4,7 @@
 
 use super::call::Call;
 use super::nodes::Nodes;
+use super::quota::Limit;
 use super::{ROOT, Store, StoreOptions};
 use vfs::{
     After, Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NewNode,
@@ -15,6 +16,11 @@ impl Store {
     /// What a change returns that has been made.
     fn returning<'n>(&self, nodes: &'n Nodes) -> Returning<'n> {
         Returning { nodes: Some(nodes).filter(|_| self.0.options.returns_attributes), after: After::NONE }
+    }
+
+    /// The quota for a change by this caller.
+    fn limit(&self, request: &Request) -> Limit {
+        Limit(self.0.options.quota.filter(|_| !request.privileged))
     }
 
     /// Answers one request, with its hooks around it. The store is not locked while a hook runs. `answer` must not read an
@@ -207,11 +213,12 @@ impl FileSystem for Store {
     }
 
     fn create(&self, request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
-        let parent = dir.node();
+        let (parent, limit) = (dir.node(), self.limit(request));
         self.serve(Call::Create { dir, name }, |nodes| {
             if name.is_some_and(|name| nodes.find(parent, name).is_ok()) {
                 return Err(Errno::EEXIST);
             }
+            limit.check_new(nodes, new)?;
             new.attr.ino = nodes.create(new);
             new.xattrs_stored();
             if let Some(name) = name {
@@ -260,8 +267,9 @@ impl FileSystem for Store {
     }
 
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
-        let node = inode.node();
+        let (node, limit) = (inode.node(), self.limit(request));
         self.serve(Call::SetAttr { inode, set }, |nodes| {
+            set.uid.map_or(Ok(()), |user| limit.check_owner(nodes, node, user))?;
             nodes.get_mut(node)?.set_attr(set, request.now());
             Ok(self.returning(nodes).file(node).end())
         })
@@ -286,10 +294,13 @@ impl FileSystem for Store {
     }
 
     fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
-        let node = file.inode.node();
+        let (node, limit) = (file.inode.node(), self.limit(request));
         self.serve(Call::Write { inode: file.inode, at }, |nodes| {
+            let most = limit.most(nodes, node)?;
             let file = nodes.get_mut(node)?;
             let offset = if let Position::At(offset) = at { offset } else { file.attr.size };
+            let room = most.checked_sub(offset).filter(|&room| room > 0).ok_or(Errno::EDQUOT)?;
+            let data = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
             let blocks = file.write(offset, data, request.now())?;
             let after = self.returning(nodes).file(node).end();
             Ok(Written { end: Some(offset + data.len() as u64), after, ..Written::new(data.len(), blocks) })
@@ -306,18 +317,23 @@ impl FileSystem for Store {
 
     fn allocate(
         &self,
-        _: &Request,
+        request: &Request,
         file: &Open<'_>,
         how: Allocate,
         keep_size: bool,
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
-        let node = file.inode.node();
+        let (node, limit) = (file.inode.node(), self.limit(request));
         self.serve(Call::Allocate { inode: file.inode }, |nodes| {
+            let most = limit.most(nodes, node)?;
             let node = nodes.get_mut(node)?;
             if how != Allocate::Reserve {
                 node.zero(offset, len);
+            } else if offset + len > most {
+                return Err(Errno::EDQUOT);
+            } else {
+                node.reserve(offset + len)?;
             }
             if !keep_size {
                 node.attr.size = node.attr.size.max(offset + len);

@@ -195,7 +195,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Creates `name` in `dir` as a further name of `inode`. Returns attributes of both, if it has them.
     ///
     /// # Errors
-    /// `EPERM` if it does not support hard links; `EMLINK`, `ENOSPC`...
+    /// `EPERM` if it does not support hard links; `EMLINK`, `ENOSPC`, `EDQUOT`...
     fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<After, Errno> {
         Err(Errno::EPERM)
     }
@@ -300,7 +300,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Truncates the contents to `len` bytes, or extends them by a hole; returns the storage in units of 512 bytes, and attributes.
     ///
     /// # Errors
-    /// `EFBIG`, `ENOSPC`, `EIO`...
+    /// `EFBIG`, `ENOSPC`, `EDQUOT`, `EIO`...
     fn set_len(&self, _request: &Request, _inode: &Inode, _len: u64) -> Result<(u64, After), Errno> {
         Err(Errno::EINVAL)
     }

@@ -24,6 +24,7 @@ const fn options(names_in_cache: bool, keeps_listings: bool) -> StoreOptions {
         lists_attributes: true,
         answers_ahead: true,
         valid: Valid::UntilInvalidated,
+        quota: None,
     }
 }
 
