@@ -28,7 +28,7 @@ impl ObjectFs {
         let is_dir = match attr.kind() {
             S_IFDIR => true,
             S_IFREG => false,
-            _ => return Err(Errno::EPERM),
+            _ => return Err(Errno::EOPNOTSUPP),
         };
         let name = text(name).ok_or(Errno::EINVAL)?;
         let _stays = self.stay(until)?;

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! # What it is not
-//! A place for links, modes, owners, or times that a program sets: `EPERM`. Nor one for two writers of one file: the last
+//! A place for links or special files (`EOPNOTSUPP`), nor for modes, owners, or times that a program sets (`EPERM`). Nor one for two writers of one file: the last
 //! one that closes it wins.
 //!
 //! # How it is locked

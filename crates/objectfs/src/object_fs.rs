@@ -200,6 +200,10 @@ impl FileSystem for ObjectFs {
         self.make(Deadline::of(request), dir.node(), name, &mut new.attr)
     }
 
+    fn link(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<After, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
     fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
         self.remove(Deadline::of(request), dir.node(), name, &*self.node(inode)?).map(|()| After::NONE)
     }

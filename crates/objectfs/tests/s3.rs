@@ -7,7 +7,9 @@ use hyper::Method;
 use lightfoot_objectfs::{Bucket, Calls, Counted, Keys, ObjectFs, ObjectOptions};
 use server::{Act, BUCKET, KEYS, SLOW, Server};
 use std::time::Duration;
-use vfs::{Base, Context, Errno, OpenFile, OpenFlags, PathAt, SetAttr, SetTime, Vfs};
+use vfs::{
+    Base, Context, Errno, OpenFile, OpenFlags, PathAt, S_IFBLK, S_IFCHR, S_IFIFO, S_IFSOCK, SetAttr, SetTime, Vfs,
+};
 
 const LONG: Duration = Duration::from_secs(3600);
 const MAKE: OpenFlags = OpenFlags::RDWR.union(OpenFlags::CREAT);
@@ -129,8 +131,12 @@ fn what_objects_cannot_do_is_refused() {
     let set = |set: SetAttr| mounted.at.set_attr(Base::CWD, b"/file", true, &set);
     let attr = mounted.at.attr(Base::CWD, b"/file", true).unwrap();
     assert_eq!(mounted.rename("/dir", "/other"), Err(Errno::EOPNOTSUPP));
-    assert_eq!(mounted.at.link(PathAt::cwd(b"/file"), PathAt::cwd(b"/link"), false), Err(Errno::EPERM));
-    assert_eq!(mounted.at.symlink(b"file", Base::CWD, b"/link"), Err(Errno::EPERM));
+    assert_eq!(mounted.at.link(PathAt::cwd(b"/file"), PathAt::cwd(b"/link"), false), Err(Errno::EOPNOTSUPP));
+    assert_eq!(mounted.at.symlink(b"file", Base::CWD, b"/link"), Err(Errno::EOPNOTSUPP));
+    for kind in [S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK] {
+        assert_eq!(mounted.at.mknod(Base::CWD, b"/node", kind | 0o600, 0), Err(Errno::EOPNOTSUPP), "{kind:o}");
+    }
+    assert_eq!([mounted.size("/link"), mounted.size("/node")], [Err(Errno::ENOENT); 2]);
     assert_eq!(set(SetAttr { mode: Some(0o755), ..SetAttr::default() }), Err(Errno::EPERM));
     assert_eq!(set(SetAttr { mtime: Some(SetTime::At(1)), ..SetAttr::default() }), Err(Errno::EPERM));
     assert_eq!(set(SetAttr { mode: Some(0o644), uid: Some(attr.uid), ..SetAttr::default() }), Ok(()));

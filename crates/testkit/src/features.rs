@@ -6,11 +6,11 @@
 /// Features of a file system. Where one is missing, cases expect the error that is given here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features {
-    /// A file may have several names; else `EPERM`.
+    /// A file may have several names; else `EPERM` or `EOPNOTSUPP`.
     pub hard_links: bool,
-    /// Symbolic links; else `EPERM`.
+    /// Symbolic links; else `EPERM` or `EOPNOTSUPP`.
     pub symlinks: bool,
-    /// FIFOs and other nodes; else `EPERM`.
+    /// FIFOs and other nodes; else `EPERM` or `EOPNOTSUPP`.
     pub special_files: bool,
     /// `rename(2)`; else `EPERM`.
     pub rename: bool,

@@ -118,7 +118,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
     /// change attributes in `attr` that it stores differently.
     ///
     /// # Errors
-    /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` if it does not support the type.
+    /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` or `EOPNOTSUPP` if it does not support the type.
     fn create(&self, _path: &[u8], _attr: &mut Attr, _link_body: Option<&[u8]>) -> Result<(), Errno> {
         Err(Errno::EPERM)
     }

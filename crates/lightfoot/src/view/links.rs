@@ -32,7 +32,7 @@ impl View {
     /// text of the target, only walks that follow it.
     ///
     /// # Errors
-    /// `EEXIST`; `ENOENT` for an empty target.
+    /// `EEXIST`; `ENOENT` for an empty target; `EPERM` or `EOPNOTSUPP` if the file system has no symbolic links.
     pub fn symlink(&self, target: impl AsPath, path: impl AsPath) -> io::Result<()> {
         self.inner.symlink(target.as_path_bytes(), self.base(), path.as_path_bytes()).map_err(error)
     }
@@ -48,7 +48,8 @@ impl View {
     /// Gives the file at `original` the further name `link`: `link(2)`. A symbolic link is not followed.
     ///
     /// # Errors
-    /// `EEXIST`; `EPERM` for a directory; `EMLINK`; `EXDEV` to another mount.
+    /// `EEXIST`; `EPERM` for a directory; `EMLINK`; `EXDEV` to another mount; `EPERM` or `EOPNOTSUPP` if the file system has no hard
+    /// links.
     pub fn hard_link(&self, original: impl AsPath, link: impl AsPath) -> io::Result<()> {
         self.link(self.path_at(&original), self.path_at(&link))
     }
@@ -81,8 +82,8 @@ impl View {
     /// Makes a FIFO, socket, device node or regular file: `mknod(2)`. `mode` has type and permission bits.
     ///
     /// # Errors
-    /// `EEXIST`; `EINVAL`, `EPERM` for a type that cannot be made so; `EINVAL` for a device number of more than 32
-    /// bits.
+    /// `EEXIST`; `EINVAL`, `EPERM` for a type that cannot be made so; `EPERM` or `EOPNOTSUPP` if the file system does not have it;
+    /// `EINVAL` for a device number of more than 32 bits.
     pub fn mknod(&self, path: impl AsPath, mode: u32, rdev: u64) -> io::Result<()> {
         let rdev = u32::try_from(rdev).map_err(|_| error(Errno::EINVAL))?;
         self.inner.mknod(self.base(), path.as_path_bytes(), mode, rdev).map_err(error)

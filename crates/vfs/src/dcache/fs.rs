@@ -180,7 +180,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// (`O_TMPFILE`). Fills in inode number and storage. Returns the node, the file system's number of the inode.
     ///
     /// # Errors
-    /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` if it does not support the type; `EEXIST` if it has the
+    /// `ENOSPC`, `EDQUOT`, `EROFS`, `EIO`...; `EPERM` or `EOPNOTSUPP` if it does not support the type; `EEXIST` if it has the
     /// name after all; `EOPNOTSUPP` if it does not support files without a name.
     fn create(
         &self,
@@ -195,7 +195,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Creates `name` in `dir` as a further name of `inode`. Returns attributes of both, if it has them.
     ///
     /// # Errors
-    /// `EPERM` if it does not support hard links; `EMLINK`, `ENOSPC`, `EDQUOT`...
+    /// `EPERM` or `EOPNOTSUPP` if it does not support hard links; `EMLINK`, `ENOSPC`, `EDQUOT`...
     fn link(&self, _request: &Request, _dir: &Inode, _name: &[u8], _inode: &Inode) -> Result<After, Errno> {
         Err(Errno::EPERM)
     }
