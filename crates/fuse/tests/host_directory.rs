@@ -137,11 +137,17 @@ fn a_program_of_the_mount_and_one_of_the_host_append_to_one_file() {
     }
     assert!(programs.each_mut().iter_mut().all(|program| program.wait().unwrap().success()));
     let text = fs::read_to_string(&log).unwrap();
-    for writer in ["mount ", "host "] {
-        let numbers = text.lines().filter_map(|line| line.strip_prefix(writer)?.parse::<usize>().ok());
-        assert!(numbers.eq(0..LINES), "{writer}:\n{text}");
+    // The kernel cuts a write of the mount at the end of a page that it does not have whole. So a line of the host may be inside one.
+    let (mut rest, mut of_mount) = (text.as_str(), String::new());
+    for number in 0..LINES {
+        let (before, after) =
+            rest.split_once(&format!("host {number}\n")).unwrap_or_else(|| panic!("{number}:\n{text}"));
+        of_mount.push_str(before);
+        rest = after;
     }
-    assert_eq!(text.lines().count(), 2 * LINES);
+    of_mount.push_str(rest);
+    let expected: String = (0..LINES).map(|number| format!("mount {number}\n")).collect();
+    assert!(of_mount == expected, "{text}");
     // The kernel has cached its data at the places where it expected them, until the notices reach it.
     const LOOKS: usize = 100_000;
     let is_seen = (0..LOOKS).any(|_| fs::read_to_string(mount.at.join("log")).unwrap() == text);
