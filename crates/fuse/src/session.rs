@@ -315,9 +315,11 @@ impl Session {
     fn entry_of(&self, caller: &Caller, held: OwnedPlace) -> Result<(Entry, bool), Errno> {
         // The tree does not learn of writes by passthrough.
         let is_backed = self.options.passthrough && self.backed.has(&held);
-        let mut attr = self.shown(&held, if is_backed { held.attr_anew()? } else { held.attr()? });
+        let first = self.shown(&held, if is_backed { held.attr_anew()? } else { held.attr()? });
         let ttls = self.ttls_of(&held);
-        let (NodeId { id, generation }, node) = self.node_of(caller, held, attr.ino)?;
+        let (NodeId { id, generation }, node) = self.node_of(caller, held, first.ino)?;
+        // Observers find the node from now on: a change before this second look is in it, and one after it becomes a notice.
+        let mut attr = if is_backed { first } else { node.attr().map_or(first, |attr| self.shown(&node, attr)) };
         let had_names = node.note_names(&attr);
         let generation = self.generation(&node, id == attr.ino, generation);
         attr.ino = id;
@@ -362,13 +364,6 @@ impl Session {
             found
         });
         found.ok_or(Errno::EIO)
-    }
-
-    /// The nodes of an inode with the shown number `ino`: one for each mount through which the kernel looked it up.
-    fn nodes_of(&self, inode: u64, ino: u64) -> Vec<(u64, Arc<Node>)> {
-        let others = other_ids(inode).filter(|_| self.has_others.load(Relaxed));
-        let known = [ROOT_NODE, ino].into_iter().chain(others).filter_map(|id| Some((id, self.nodes.find(id)?.1)));
-        known.filter(|(_, known)| known.identity() == inode).collect()
     }
 
     /// The inode number in replies: mixed with the device number unless the file is on the root's device.

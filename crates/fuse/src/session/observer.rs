@@ -9,7 +9,7 @@
 //! takes the lock of the directory, and a request that holds that lock may wait for the handler.
 
 use super::shares::Node;
-use super::{Caller, QUEUED_NOTICES, Session};
+use super::{Caller, QUEUED_NOTICES, ROOT_NODE, Session, other_ids};
 use crate::notices::{Notice, Notices};
 use crate::panics::contained;
 use std::sync::Arc;
@@ -81,6 +81,18 @@ impl Session {
         if contained(&self.metrics, "an observer", || f(notices)).is_none() {
             notices.push_all();
         }
+    }
+
+    /// The nodes of an inode with the shown number `ino`: one for each mount through which the kernel looked it up.
+    pub(super) fn nodes_of(&self, inode: u64, ino: u64) -> Vec<(u64, Arc<Node>)> {
+        let others = other_ids(inode).filter(|_| self.has_others.load(Relaxed));
+        let known = [ROOT_NODE, ino].into_iter().chain(others).filter_map(|id| Some((id, self.nodes.find(id)?.1)));
+        known.filter(|(_, known)| known.identity() == inode).collect()
+    }
+
+    /// Whether the kernel knows the node, or will when it has taken a reply that is under way.
+    pub(crate) fn knows(&self, id: u64) -> bool {
+        self.nodes.find(id).is_some()
     }
 
     fn stale_name(&self, notices: &Notices, parent: u64, name: &[u8], inode: Option<&Identity>) {

@@ -10,17 +10,40 @@
 
 use crate::notices::{Notice, Sender};
 use crate::session::Session;
+use core::time::Duration;
 use fusedev::Device;
 use fusedev::wire::notice::{self, DELETE, EXPIRE_ONLY, INVAL_ENTRY, INVAL_INODE, PRUNE};
 use rustix::io::Errno;
 use std::io;
 use std::sync::{Arc, Weak};
 
+/// The first wait for the kernel to take a reply; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_micros(250);
+
+/// Longer than a process waits for a processor as a rule.
+const LONGEST_WAIT: Duration = Duration::from_millis(32);
+
 /// Sends notices through `/dev/fuse`.
 pub(crate) struct KernelSender {
     /// The connection.
     pub(crate) device: Arc<Device>,
     pub(crate) session: Weak<Session>,
+}
+
+/// Sends a notice about a node, and again while the kernel does not know the node and the session `knows` it: a reply may be under
+/// way with the node's first attributes, which are older than the notice. The kernel takes them when the process runs that waits
+/// for the reply.
+fn until_known(send: impl Fn() -> io::Result<()>, knows: impl Fn() -> bool) -> io::Result<()> {
+    let mut wait = FIRST_WAIT;
+    loop {
+        let sent = send();
+        let is_unknown = sent.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::NOENT));
+        if !is_unknown || wait > LONGEST_WAIT || !knows() {
+            return sent;
+        }
+        std::thread::sleep(wait);
+        wait *= 2;
+    }
 }
 
 impl Sender for KernelSender {
@@ -34,7 +57,9 @@ impl Sender for KernelSender {
                 self.device.notify(DELETE, &notice::deleted(*parent, *child, name))
             }
             Notice::InvalInode { node, offset, len } => {
-                self.device.notify(INVAL_INODE, &notice::inode(*node, *offset, *len))
+                let notice = notice::inode(*node, *offset, *len);
+                let knows = || self.session.upgrade().is_some_and(|session| session.knows(*node));
+                until_known(|| self.device.notify(INVAL_INODE, &notice), knows)
             }
             Notice::Prune(nodes) => {
                 let done = self.device.notify(PRUNE, &notice::nodes(nodes));
@@ -62,5 +87,32 @@ impl Sender for KernelSender {
             }
         });
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+
+    #[test]
+    fn a_notice_about_a_node_that_the_kernel_does_not_know_yet_is_sent_again() {
+        let unknown = || Err(Errno::NOENT.into());
+        // How many times the kernel does not know the node, whether the session does, and how often the notice is sent.
+        for (misses, knows, sends) in [(0, true, 1), (2, true, 3), (2, false, 1)] {
+            let sent = Cell::new(0);
+            let send = || {
+                sent.set(sent.get() + 1);
+                if sent.get() <= misses { unknown() } else { Ok(()) }
+            };
+            assert_eq!(until_known(send, || knows).is_ok(), sends > misses, "{misses}, {knows}");
+            assert_eq!(sent.get(), sends, "{misses}, {knows}");
+        }
+        let (sent, knows) = (Cell::new(0), || true);
+        let send = || {
+            sent.set(sent.get() + 1);
+            unknown()
+        };
+        assert!(until_known(send, knows).is_err() && sent.get() > 3, "it ends");
     }
 }
