@@ -445,7 +445,7 @@ class Mount:
     def diagnosis(self):
         """What the daemon's threads do now, and the end of its log: to be printed when it does not do what it should."""
         lines = []
-        for task in sorted(pathlib.Path(f"/proc/{self.pid}/task").iterdir()):
+        for task in sorted(pathlib.Path(f"/proc/{self.pid}/task").glob("*")):
             try:
                 name, stack = ((task / part).read_text(errors="replace").strip() for part in ("comm", "stack"))
                 state = (task / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0]

@@ -213,14 +213,8 @@ impl<'a> Reading<'a> {
         let turn = std::panic::catch_unwind(AssertUnwindSafe(|| self.turn(now)));
         if turn.is_err() {
             tracing::error!("an invalidation panicked: all caches are invalidated (report this, please)");
-            self.lose();
+            self.waiting.are_lost = true;
         }
-    }
-
-    /// Forgets the events that wait, and takes those that come for lost.
-    fn lose(&mut self) {
-        self.settling.clear();
-        self.waiting = Events { are_lost: true, ..Events::default() };
     }
 
     /// Reads the events that the host has, and invalidates what they concern, and what has waited long enough. Returns

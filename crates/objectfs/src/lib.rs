@@ -18,8 +18,8 @@
 //! ```
 //!
 //! # What it is not
-//! A place for links or special files (`EOPNOTSUPP`), nor for modes, owners, or times that a program sets (`EPERM`). Nor one for two writers of one file: the last
-//! one that closes it wins.
+//! A place for links or special files (`EOPNOTSUPP`), nor for modes, owners, or times that a program sets (`EPERM`). Nor one
+//! for two writers of one file: the last one that closes it wins.
 //!
 //! # How it is locked
 //! The table of nodes has a mutex, held for no request to the store. A file has two: `facts` (its attributes), held for no request

@@ -3,7 +3,8 @@
 //! # What is in it
 //! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
 //! most walks never leave; [`arrive`]: steps that find no name; [`follow`]: rules of links and `..`; [`resolve`]: scopes;
-//! [`walk_end`]: what the caller does at the end; [`again`]: walks after `ESTALE`; [`lookup`]: names that are not cached; [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks;
+//! [`walk_end`]: what the caller does at the end; [`again`]: walks after `ESTALE`; [`lookup`]: names that are not cached;
+//! [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks;
 //! [`shortcut`], [`table_batch`], [`recorder`], [`tracer`]: whole paths by a table.
 //!
 //! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`.

@@ -30,6 +30,11 @@ pub(crate) struct KernelSender {
     pub(crate) session: Weak<Session>,
 }
 
+/// Whether the kernel does not know what a notice is about.
+fn is_unknown(error: &io::Error) -> bool {
+    Errno::from_io_error(error) == Some(Errno::NOENT)
+}
+
 /// Sends a notice about a node, and again while the kernel does not know the node and the session `knows` it: a reply may be under
 /// way with the node's first attributes, which are older than the notice. The kernel takes them when the process runs that waits
 /// for the reply.
@@ -37,8 +42,7 @@ fn until_known(send: impl Fn() -> io::Result<()>, knows: impl Fn() -> bool) -> i
     let mut wait = FIRST_WAIT;
     loop {
         let sent = send();
-        let is_unknown = sent.as_ref().is_err_and(|error| Errno::from_io_error(error) == Some(Errno::NOENT));
-        if !is_unknown || wait > LONGEST_WAIT || !knows() {
+        if !sent.as_ref().is_err_and(is_unknown) || wait > LONGEST_WAIT || !knows() {
             return sent;
         }
         std::thread::sleep(wait);
@@ -78,10 +82,9 @@ impl Sender for KernelSender {
         let mut result = Ok(());
         session.everything(|notice| {
             let sent = self.send(&notice);
-            let is_known = |error: &io::Error| Errno::from_io_error(error) == Some(Errno::NOENT);
             // One that fails does not end the others.
             if let Err(error) = sent
-                && !is_known(&error)
+                && !is_unknown(&error)
             {
                 result = Err(error);
             }

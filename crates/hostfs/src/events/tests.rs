@@ -8,6 +8,7 @@ use crate::shared::Shared;
 use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use vfs::{Base, Context, Identity, Observer, OpenFlags, PathAt, RenameFlags, SetAttr, Vfs};
@@ -49,6 +50,16 @@ impl Watched {
     /// The same, at the start.
     fn turn(&self) -> u64 {
         self.turn_at(self.start)
+    }
+
+    /// The same with the file `/f` of 3 bytes, which the cache has and whose events were read; and the file's path on the host.
+    fn with_file() -> (Self, PathBuf) {
+        let watched = Self::new();
+        let path = watched.source.path().join("f");
+        fs::write(&path, b"one").unwrap();
+        assert_eq!(watched.size("/f"), 3);
+        watched.turn();
+        (watched, path)
     }
 
     fn write(&self, path: &str) {
@@ -152,11 +163,7 @@ fn a_change_by_another_program_reaches_observers_whatever_the_vfs_was_given_mean
     ];
     for (what, meanwhile) in meanwhile {
         for text in [&b"two"[..], b"longer"] {
-            let watched = Watched::new();
-            let path = watched.source.path().join("f");
-            fs::write(&path, b"one").unwrap();
-            assert_eq!(watched.size("/f"), 3);
-            watched.turn();
+            let (watched, path) = Watched::with_file();
             let dropped = Arc::new(Dropped::default());
             watched.vfs.observe(&dropped);
             let file = fs::File::options().write(true).open(&path).unwrap();
@@ -220,11 +227,7 @@ impl Observer for Panics {
 
 #[test]
 fn after_a_panic_of_an_observer_everything_is_invalidated_and_changes_are_still_seen() {
-    let watched = Watched::new();
-    let path = watched.source.path().join("f");
-    fs::write(&path, b"one").unwrap();
-    assert_eq!(watched.size("/f"), 3);
-    watched.turn();
+    let (watched, path) = Watched::with_file();
     let observer = Arc::new(Panics::default());
     watched.vfs.observe(&observer);
     let mut reading = Reading::new(&watched.shared, watched.shared.watches.as_ref().unwrap());

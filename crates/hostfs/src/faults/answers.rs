@@ -159,11 +159,12 @@ pub(super) fn is_expected(
         // Descriptors are closed, and the open is repeated; so it is after a rename at the same moment.
         (Call::Open | Call::Make, E::MFILE | E::NFILE) => is_none,
         (Call::Open | Call::Make, E::AGAIN) => is_none || is(error),
-        // The file is not where it was. An operation on a path looks it up again. If it had made a name before, the name exists then.
-        (Call::Open, E::NOENT | E::NOTDIR | E::LOOP | E::XDEV) | (Call::Statx, E::NOENT) => {
-            is(error) || is(E::STALE) || is_none || is(E::EXIST)
-        }
-        (Call::Open | Call::Statx | Call::Chmod | Call::Chown, E::STALE) => is(E::STALE) || is_none || is(E::EXIST),
+        // The file is not where it was. A walk that did not end yet finds it again.
+        (Call::Open, E::NOENT | E::NOTDIR | E::LOOP | E::XDEV) => is(error) || is(E::STALE) || is_none,
+        (Call::Statx, E::NOENT) => is(error) || is(E::STALE) || is_none,
+        // An operation on a path looks it up again. If the operation had made a name before, the name exists then.
+        (Call::Open | Call::Statx | Call::Chmod, E::STALE) => is(E::STALE) || is_none || is(E::EXIST),
+        (Call::Chown | Call::Utimens | Call::Listxattr | Call::Readlink, E::STALE) => is(E::STALE) || is_none,
         // Not a symbolic link any more.
         (Call::Readlink, E::INVAL) => is(E::STALE) || is_none,
         // Another program was faster: the name is looked up, and opened.
@@ -185,8 +186,6 @@ pub(super) fn is_expected(
         (Call::AddWatch, _) => is_none,
         // The umask counts as 0: the bits that it removed are not restored.
         (Call::ReadUmask, _) => is_none,
-        // The path is looked up again.
-        (_, E::STALE) => is(error) || is_none,
         _ => is(error),
     }
 }

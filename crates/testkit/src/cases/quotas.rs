@@ -94,7 +94,7 @@ impl<'c> Shared<'c> {
         self.c.twice(|| same(format_args!("{path} after {what}"), self.state(path), Ok(before.clone())))
     }
 
-    /// Gives the file to a user, as somebody who may do that, but must obey quotas.
+    /// Changes the owner of the file. The caller has `CAP_CHOWN`, but not `CAP_SYS_RESOURCE`, so quotas limit it.
     fn chown(&self, path: &str, to: u32) -> Result<(), Errno> {
         let mut giver = Credentials::user(self.quota.other, self.quota.other, &[]);
         giver.capabilities = Capabilities::CHOWN;

@@ -75,8 +75,8 @@ impl Context {
                 .iter()
                 .map(|at| self.look_again(*at, follow, |place| self.end_change(place)))
                 .collect::<Result<Vec<_>, _>>()?;
-            let identities = |places: &[OwnedPlace]| places.iter().map(OwnedPlace::identity).collect::<Vec<_>>();
-            if before.is_some_and(|before| identities(&before) == identities(&now)) {
+            let is_same = |one: &OwnedPlace, other: &OwnedPlace| one.identity() == other.identity();
+            if before.is_some_and(|before| before.iter().zip(&now).all(|(one, other)| is_same(one, other))) {
                 break;
             }
             before = Some(now);

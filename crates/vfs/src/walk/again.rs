@@ -25,7 +25,7 @@ impl Context {
     }
 
     /// Looks all names of a path up again, after `settle` was called with the last place that the cache has. Returns the last place that
-    /// the file system has. If the path leads to none, these are directories on the way.
+    /// the file system has. If the path leads to no file, that is a directory on the way.
     ///
     /// # Errors
     /// Those of `settle`; `EXDEV` for an absolute path with `BENEATH`.

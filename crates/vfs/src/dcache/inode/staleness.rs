@@ -183,7 +183,9 @@ impl Inode {
             self.mode.store(next_version(self.mode.load(Relaxed)), Relaxed);
             self.store(reply);
         } else {
-            before.into_iter().for_each(|before| _ = self.learn_rights(paths, reply, before));
+            if let Some(before) = before {
+                self.learn_rights(paths, reply, before);
+            }
             self.set_mark();
         }
     }
