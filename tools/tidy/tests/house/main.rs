@@ -4,6 +4,7 @@
 //! A rule is a small function with examples that it must report and examples that it must pass. To add one, write it in the
 //! file of its kind, list it in that file's `rules`, and put its mark into CONTRIBUTING.md.
 
+mod code_lines;
 mod docs;
 mod facade;
 mod habits;
@@ -75,13 +76,23 @@ fn style_names_every_rule_and_no_other() {
 
 #[test]
 fn the_counted_phrases_become_fewer() {
-    let counts = workspace().join(words::COUNTS);
-    let committed = fs::read_to_string(&counts).unwrap_or_else(|error| panic!("{}: {error}", words::COUNTS));
-    match words::compare(&load(&workspace()).1, &committed) {
+    check_ratchet(words::COUNTS, words::compare);
+}
+
+#[test]
+fn the_product_does_not_grow() {
+    check_ratchet(code_lines::COUNTS, code_lines::compare);
+}
+
+/// Fails if the counts of the workspace differ from those that the file `path` has; `TIDY_LOWER` rewrites the file if they fell.
+fn check_ratchet(path: &str, compare: fn(&[File], &str) -> Verdict) {
+    let counts = workspace().join(path);
+    let committed = fs::read_to_string(&counts).unwrap_or_else(|error| panic!("{path}: {error}"));
+    match compare(&load(&workspace()).1, &committed) {
         Verdict::Same => {}
-        Verdict::Higher(risen) => panic!("phrases that may only become fewer ({}):\n{risen}", words::COUNTS),
-        Verdict::Lower(text) if env::var_os("TIDY_LOWER").is_some() => fs::write(&counts, text).expect(words::COUNTS),
-        Verdict::Lower(_) => panic!("fewer phrases than committed: run {}", words::LOWER),
+        Verdict::Higher(risen) => panic!("{path}: counts that may only fall:\n{risen}"),
+        Verdict::Lower(text) if env::var_os("TIDY_LOWER").is_some() => fs::write(&counts, text).expect(path),
+        Verdict::Lower(_) => panic!("{path}: the counts fell, or moved: run {}", words::LOWER),
     }
 }
 

@@ -1,0 +1,87 @@
+//! The ratchet of size: lines of product code, without tests, comments and blank lines. The rows of `code-lines.txt`, one a
+//! crate, show where they are; their sum may only fall.
+
+use crate::source::File;
+use crate::words::Verdict;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Where the rows are committed, relative to the workspace root.
+pub(crate) const COUNTS: &str = "tools/tidy/code-lines.txt";
+
+/// Lines of code of each crate below `crates/`.
+type Rows = BTreeMap<String, usize>;
+
+/// Compares the product code of `files` with `committed`, the text of `code-lines.txt`.
+pub(crate) fn compare(files: &[File], committed: &str) -> Verdict {
+    let rows = rows(files);
+    let (total, limit) = (rows.values().sum::<usize>(), sum(committed));
+    if total > limit {
+        return Verdict::Higher(format!("{total} lines of product code, the limit is {limit}:\n{}", table(&rows)));
+    }
+    let text = head(committed) + &table(&rows);
+    if text == committed { Verdict::Same } else { Verdict::Lower(text) }
+}
+
+fn rows(files: &[File]) -> Rows {
+    let mut rows = Rows::new();
+    for file in files.iter().filter(|file| file.is_rust() && file.path.starts_with("crates/")) {
+        if let Some(of) = file.crate_of_src() {
+            *rows.entry(of.into()).or_default() += code_lines(file);
+        }
+    }
+    rows
+}
+
+/// The lines of `file` that have more on them than comments and space, and are not compiled for tests alone.
+pub(crate) fn code_lines(file: &File) -> usize {
+    let has_code = |line: usize| !file.code[line - 1].trim().is_empty() || !file.literals[line - 1].trim().is_empty();
+    file.product_code().filter(|&(line, _)| has_code(line)).count()
+}
+
+fn head(committed: &str) -> String {
+    committed.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect()
+}
+
+fn sum(committed: &str) -> usize {
+    let last_word = |line: &str| line.split_whitespace().last()?.parse::<usize>().ok();
+    committed.lines().filter(|line| !line.starts_with('#')).filter_map(last_word).sum()
+}
+
+fn table(rows: &Rows) -> String {
+    rows.iter().fold(String::new(), |mut text, (name, count)| {
+        let _ = writeln!(text, "{name:<10} {count:>6}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "//! A doc.\n\nconst A: &str = \"\n    text\n\";\n/* c */ fn f() {} // d\n#[cfg(test)]\nmod tests {\n}\n";
+
+    #[test]
+    fn comments_blank_lines_and_tests_are_not_counted() {
+        let check = |path: &str, expected: &[(&str, usize)]| {
+            let expected = expected.iter().map(|&(name, count)| (name.to_string(), count)).collect::<Rows>();
+            assert_eq!(rows(&[File::new(path, TEXT)]), expected, "{path}");
+        };
+        check("crates/vfs/src/a.rs", &[("vfs", 4)]);
+        check("crates/vfs/src/a/tests.rs", &[("vfs", 0)]);
+        check("crates/vfs/tests/a.rs", &[]);
+        check("lab/eras/src/a.rs", &[]);
+    }
+
+    #[test]
+    fn the_sum_may_not_rise_and_lines_may_move_between_crates() {
+        let files = [File::new("crates/a/src/lib.rs", "f();\n"), File::new("crates/b/src/lib.rs", "f();\ng();\n")];
+        let check = |committed: &str, expected: Verdict| assert_eq!(compare(&files, committed), expected);
+        let now = "# Head.\na               1\nb               2\n";
+        check(now, Verdict::Same);
+        check("# Head.\na 2\nb 1\n", Verdict::Lower(now.into()));
+        check("# Head.\na 9\n", Verdict::Lower(now.into()));
+        assert!(matches!(compare(&files, "a 1\nb 1\n"), Verdict::Higher(_)));
+    }
+}
