@@ -3,7 +3,8 @@
 //! ends that process with SIGSEGV, as it must when a query does store.
 //!
 //! What stays writable is small: each thread's own line of the RCU domain, counters, the heap's small blocks. The cache's
-//! memory is known by size and by the moment when it was mapped.
+//! memory is known by size and by the moment when it was mapped: in that process no large block is ever unmapped
+//! ([`Blocks`]), so a mapping that is new does not lie where an old one was.
 
 #![allow(unsafe_code, reason = "it makes the cache's memory read-only")]
 
@@ -13,12 +14,14 @@ mod rng;
 
 use lightfoot::{Context, Credentials, Fallback, File, Permissions, R_OK, Vfs, W_OK};
 use rng::Rng;
-use rustix::mm::{MprotectFlags, mprotect};
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 use testkit::{Store, StoreOptions};
 
 /// The variable that makes this the second process, and selects its work.
@@ -39,18 +42,66 @@ const TABLE: usize = 2 << 20;
 /// The second process's exit status when it has done all.
 const DONE: i32 = 42;
 
-/// Its exit status when it did not find all memory of the cache: some of it lies where another mapping was before.
-const UNLUCKY: i32 = DONE + 2;
-
-/// Processes that may be unlucky, one after the other.
-const ATTEMPTS: usize = 8;
-
 /// Threads that look up at once, and lookups of each.
 const THREADS: usize = 2;
 const LOOKUPS: usize = 50_000;
 
 /// Blocks of the cache are larger, what may stay writable is smaller.
 const LARGE: usize = 256 << 10;
+
+/// The allocator of this program. In the second process it takes large blocks from one mapping, and leaves freed ones unused.
+struct Blocks {
+    /// Null until [`Blocks::start`].
+    first: AtomicPtr<u8>,
+    used: AtomicUsize,
+}
+
+/// Blocks of this size and more come from [`Blocks`]' mapping, of [`Blocks::BYTES`].
+const BLOCK: usize = 32 << 10;
+
+#[global_allocator]
+static BLOCKS: Blocks = Blocks { first: AtomicPtr::new(std::ptr::null_mut()), used: AtomicUsize::new(0) };
+
+impl Blocks {
+    const BYTES: usize = 8 << 30;
+
+    fn start(&self) {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let first = unsafe {
+            mmap_anonymous(std::ptr::null_mut(), Self::BYTES, ProtFlags::READ | ProtFlags::WRITE, flags).unwrap()
+        };
+        self.first.store(first.cast(), Relaxed);
+    }
+
+    /// The part of the mapping that blocks were taken from.
+    fn used(&self) -> Range<usize> {
+        let first = self.first.load(Relaxed).expose_provenance();
+        first..first + self.used.load(Relaxed)
+    }
+}
+
+// SAFETY: a block from the mapping is on pages that no other block has, is zeroed, and is never used again; the system's
+// allocator has all others.
+unsafe impl GlobalAlloc for Blocks {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let first = self.first.load(Relaxed);
+        if first.is_null() || layout.size() < BLOCK || layout.align() > 4096 {
+            // SAFETY: as of the caller.
+            return unsafe { System.alloc(layout) };
+        }
+        let at = self.used.fetch_add(layout.size().next_multiple_of(4096), Relaxed);
+        if at + layout.size() > Self::BYTES { std::ptr::null_mut() } else { first.wrapping_add(at) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let first = self.first.load(Relaxed).expose_provenance();
+        if first == 0 || !(first..first + Self::BYTES).contains(&block.expose_provenance()) {
+            // SAFETY: as of the caller; the block is not one of the mapping.
+            unsafe { System.dealloc(block, layout) };
+        }
+    }
+}
 
 /// A query to a context.
 type Control = fn(&Context);
@@ -105,22 +156,8 @@ fn check(name: &str, role: &str, is_right: impl Fn(ExitStatus) -> bool) {
     if std::fs::metadata("/proc/self/maps").is_err() {
         return println!("SKIPPED: there is no /proc/self/maps");
     }
-    let run = || {
-        Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", name, "--nocapture"])
-            .env(ROLE, role)
-            // Each large block gets its own mapping, however many were freed before.
-            .env("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=32768")
-            .env("MALLOC_MMAP_THRESHOLD_", "32768")
-            .output()
-            .unwrap()
-    };
-    let mut output = run();
-    for _ in 1..ATTEMPTS {
-        if output.status.code() == Some(UNLUCKY) {
-            output = run();
-        }
-    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", name, "--nocapture"]).env(ROLE, role).output().unwrap();
     let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     assert!(is_right(output.status), "{role}: {}\n{said}", output.status);
 }
@@ -132,6 +169,7 @@ fn be(role: &str) -> ! {
         println!("{info}");
         std::process::exit(DONE + 1);
     }));
+    BLOCKS.start();
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).unwrap();
     let (barrier, work) = (&Barrier::new(THREADS + 1), &std::sync::OnceLock::new());
     std::thread::scope(|scope| {
@@ -238,24 +276,23 @@ impl Frozen {
         grow: impl FnOnce(&Vfs) -> [Context; 3],
         queries: impl FnOnce(&Context) -> Vec<Query>,
     ) -> Self {
-        let nothing = large_mappings();
+        let (nothing, used) = (large_mappings(), BLOCKS.used().end);
         let vfs = options.build(fs);
         let first = added(&nothing, &large_mappings());
-        // Starts the reclaimer, whose stack is none of the cache.
+        // Starts the reclaimer, whose stack is not the cache's.
         vfs.barrier();
         let before = large_mappings();
         let contexts = grow(&vfs);
         vfs.barrier();
         let queries = queries(&contexts[0]).into_iter().map(|query| (ask(&contexts, &query), query));
         let queries = queries.map(|(answer, query)| (query, answer)).collect();
-        let ranges = [first, added(&before, &large_mappings())].concat();
+        let blocks = used..BLOCKS.used().end;
+        let ranges = [first, added(&before, &large_mappings()), vec![blocks]].concat();
         let bytes: usize = ranges.iter().map(ExactSizeIterator::len).sum();
         let stats = vfs.cache_stats();
         assert!(stats.table_bytes >= 2 * LARGE, "{stats:?}");
-        if bytes < stats.slot_bytes + stats.table_bytes + vfs.whole_path_stats().bytes {
-            println!("{bytes} of {stats:?}");
-            std::process::exit(UNLUCKY);
-        }
+        let least = stats.slot_bytes + stats.table_bytes + vfs.whole_path_stats().bytes;
+        assert!(bytes >= least, "{bytes} of {least}: {stats:?}");
         ranges.iter().for_each(freeze);
         Self { vfs, contexts, queries }
     }
@@ -279,7 +316,9 @@ fn large_mappings() -> Vec<Range<usize>> {
         let is_heap = words.get(5).is_some_and(|name| !name.starts_with("[anon"));
         // glibc's heaps of threads: they grow in place, and what is small lies in them.
         let is_arena = address(start)?.is_multiple_of(64 << 20);
-        (words[1] == "rw-p" && words[4] == "0" && !is_heap && !is_arena).then_some(address(start)?..address(end)?)
+        let range = address(start)?..address(end)?;
+        let is_large = words[1] == "rw-p" && words[4] == "0" && !is_heap && !is_arena;
+        (is_large && !range.contains(&BLOCKS.used().start)).then_some(range)
     });
     ranges.collect()
 }
