@@ -25,12 +25,28 @@ pub(crate) fn compare(files: &[File], committed: &str) -> Verdict {
 
 fn rows(files: &[File]) -> Rows {
     let mut rows = Rows::new();
-    for file in files.iter().filter(|file| file.is_rust() && file.path.starts_with("crates/")) {
-        if let Some(of) = file.crate_of_src() {
+    let product = || files.iter().filter(|file| file.is_rust() && file.path.starts_with("crates/"));
+    let test_modules: Vec<String> = product().flat_map(test_modules).collect();
+    let is_test = |path: &str| {
+        let below =
+            |module: &String| path.strip_prefix(module.as_str()).is_some_and(|rest| rest.starts_with(['.', '/']));
+        test_modules.iter().any(below)
+    };
+    for file in product() {
+        if let Some(of) = file.crate_of_src().filter(|_| !is_test(&file.path)) {
             *rows.entry(of.into()).or_default() += code_lines(file);
         }
     }
     rows
+}
+
+/// The modules in other files that `file` declares for tests alone: their paths without `.rs`.
+fn test_modules(file: &File) -> Vec<String> {
+    let dir = file.path.strip_suffix(".rs").unwrap_or(&file.path);
+    let dir = ["/lib", "/main", "/mod"].iter().find_map(|root| dir.strip_suffix(root)).unwrap_or(dir);
+    let name = |code: &str| Some(code.trim().strip_prefix("mod ")?.strip_suffix(';')?.to_string());
+    let declared = file.code().filter(|&(line, _)| file.in_test[line - 1]);
+    declared.filter_map(|(_, code)| Some(format!("{dir}/{}", name(code)?))).collect()
 }
 
 /// The lines of `file` that have more on them than comments and space, and are not compiled for tests alone.
@@ -72,6 +88,18 @@ mod tests {
         check("crates/vfs/src/a/tests.rs", &[("vfs", 0)]);
         check("crates/vfs/tests/a.rs", &[]);
         check("lab/eras/src/a.rs", &[]);
+    }
+
+    #[test]
+    fn modules_for_tests_alone_are_not_counted() {
+        let root = "#[cfg(test)]\nmod faults;\nmod fault;\n";
+        let paths =
+            ["fault.rs", "faults.rs", "faults/runs.rs", "fault/faults.rs"].map(|name| format!("crates/a/src/{name}"));
+        let mut files: Vec<File> = paths.iter().map(|path| File::new(path, "f();\n")).collect();
+        files.push(File::new("crates/a/src/lib.rs", root));
+        files.push(File::new("crates/b/src/c.rs", root));
+        files.push(File::new("crates/b/src/c/faults.rs", "f();\n"));
+        assert_eq!(rows(&files), Rows::from([("a".into(), 3), ("b".into(), 1)]));
     }
 
     #[test]
