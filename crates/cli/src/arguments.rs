@@ -13,7 +13,7 @@ use clap::{Parser, Subcommand};
 #[command(
     name = "lightfoot",
     version = env!("LIGHTFOOT_VERSION"),
-    about = "Mount trees in memory and directories through FUSE, and show statistics of the mounts",
+    about = "Mount trees in memory, directories and s3:// buckets through FUSE, and show statistics of the mounts",
     after_help = "Try: lightfoot mount ram: /mnt/x",
     max_term_width = 100,
     arg_required_else_help = true

@@ -248,8 +248,8 @@ impl Builder {
     /// entry takes 32 bytes, and the table is best filled by three quarters: so take 56 bytes, with its lists, for each path in frequent use.
     ///
     /// A path is recorded when it is used again soon after its first use; in a cache with a budget, one or two uses later.
-    /// It must pass no symbolic link, no `.` and no `..`, not end at a mount point, and have at most 256 bytes. Other paths are
-    /// walked as without a table. If everyone may search all its directories and none is a mount point, one entry serves
+    /// It must have no `.` and no `..`, not end at a mount point, pass at most 11 directories and symbolic links, and have at most
+    /// 256 bytes. Other paths are walked as without a table. If everyone may search all its directories and none is a mount point, one entry serves
     /// everyone; otherwise it is recorded for each set of equal credentials, of which there can be 1024 at a time.
     pub fn whole_paths(mut self, bytes: usize) -> Self {
         self.paths.bytes = bytes;

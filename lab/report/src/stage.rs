@@ -52,9 +52,9 @@ impl Trouble {
 macro_rules! stage {
     ($module:ident, $eras:ident) => {
         pub(crate) mod $module {
-            use super::{TroubleKind, TroublePlace, Trouble};
+            use super::{Trouble, TroubleKind, TroublePlace};
             use crate::failure::Failure;
-use crate::job::Job;
+            use crate::job::Job;
             use sync::lockstat::Counts;
             use $eras::workload::{self, Workload};
             use $eras::{Era, Error, Options};

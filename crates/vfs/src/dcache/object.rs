@@ -1,4 +1,4 @@
-//! The object word of a dentry: the address of its inode, and twelve flags.
+//! The object word of a dentry: the address of its inode, and its flags.
 //!
 //! # What it is
 //! | bits | meaning |
