@@ -8,6 +8,7 @@ mod code_lines;
 mod docs;
 mod facade;
 mod habits;
+mod knots;
 mod manifests;
 mod modules;
 mod ordering;
@@ -30,8 +31,16 @@ const ROOTS: [&str; 6] = ["crates", "lab", "tools", "fuzz", "docs", ".ci"];
 
 /// All rules.
 fn rules() -> Vec<Rule> {
-    let kinds =
-        [shape::rules, rooms::rules, facade::rules, ordering::rules, habits::rules, manifests::rules, docs::rules];
+    let kinds = [
+        shape::rules,
+        rooms::rules,
+        knots::rules,
+        facade::rules,
+        ordering::rules,
+        habits::rules,
+        manifests::rules,
+        docs::rules,
+    ];
     kinds.iter().flat_map(|kind| kind()).collect()
 }
 

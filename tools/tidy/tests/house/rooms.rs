@@ -258,7 +258,7 @@ fn circles_of(files: &[&File], one: &[&str]) -> Vec<Violation> {
 }
 
 /// All that `module` imports, also through others.
-fn reachable<'a>(module: &'a str, imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
+pub(crate) fn reachable<'a>(module: &'a str, imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut open = vec![module];
     while let Some(next) = open.pop() {
