@@ -1,11 +1,8 @@
-"""The checks of tools/fuse/smoke: shell scripts of ordinary use (ORDINARY) and programs (PROGRAMS), each in a
-directory of its own on the mount. Not a program. A check raises when something is wrong, Unsupported when the file
-system lacks it.
+"""Everyday use of a file system: shell scripts (ORDINARY) and programs (PROGRAMS), each in a directory of its own. Not a
+program. A check raises when something is wrong, Unsupported when the file system lacks it.
 """
 
-import ctypes
 import errno
-import fcntl
 import hashlib
 import mmap
 import multiprocessing
@@ -16,9 +13,9 @@ import socket
 import subprocess
 import tempfile
 import time
-import traceback
 
-import mounts as fuse
+from mounts.machine import Skip, Unsupported, need_program, run
+from mounts.mount import scratch
 
 # Before each script: `not` for what must fail, `same WANTED GOT`.
 PREAMBLE = """
@@ -120,22 +117,6 @@ def shell(script, at):
     assert done.returncode == 0, f"status {done.returncode}: {(done.stdout + done.stderr).strip()[-800:]}"
 
 
-class Unsupported(Exception):
-    """The file system does not have what the check is about."""
-
-
-def outcome(check, *arguments):
-    """(`ok`, ""), (`skip`, why) or (`FAIL`, what was wrong)."""
-    try:
-        check(*arguments)
-    except Unsupported as why:
-        return "skip", str(why)
-    except Exception as error:  # What a check meets is what it reports.
-        detail = str(error) if isinstance(error, (RuntimeError, AssertionError)) else traceback.format_exc(limit=-3)
-        return "FAIL", detail.strip()[-1500:]
-    return "ok", ""
-
-
 def equal(wanted, got):
     assert wanted == got, f"wanted {wanted!r}, got {got!r}"
 
@@ -165,12 +146,12 @@ def _quiet_git(at, *words, check=True):
     for who in ("AUTHOR", "COMMITTER"):
         environment |= {f"GIT_{who}_NAME": "a", f"GIT_{who}_EMAIL": "a@example.org"}
     words = ["git", "-c", "protocol.file.allow=always", "-C", str(at), *words]
-    return fuse.run(words, 120, check=check, env=environment)
+    return run(words, 120, check=check, env=environment)
 
 
 def _origin():
     """A repository of 300 files and 5 commits, made once for each user."""
-    at = fuse.scratch() / f"origin-{os.geteuid()}"
+    at = scratch() / f"origin-{os.geteuid()}"
     if at.exists():
         return at
     at.mkdir()
@@ -213,14 +194,14 @@ def git_works(at):
 def _listing(at):
     """What tar must carry of a tree: kinds, modes, owners, link counts, times, targets, and sizes of files."""
     form = r"%P %y %m %U %G %T@ %l\n"
-    names = fuse.run(["find", str(at), "-mindepth", "1", "-printf", form]).stdout
-    sizes = fuse.run(["find", str(at), "-type", "f", "-printf", r"%P %s %n\n"]).stdout
+    names = run(["find", str(at), "-mindepth", "1", "-printf", form]).stdout
+    sizes = run(["find", str(at), "-type", "f", "-printf", r"%P %s %n\n"]).stdout
     return names.splitlines() + sizes.splitlines()
 
 
 def _reference_tree():
     """A tree with files of all sizes, modes, old times, links of both kinds, made once for each user."""
-    at = fuse.scratch() / f"reference-{os.geteuid()}"
+    at = scratch() / f"reference-{os.geteuid()}"
     if at.exists():
         return at
     at.mkdir()
@@ -241,24 +222,24 @@ def _reference_tree():
 
 def tar_in_and_out(at):
     reference, inside = _reference_tree(), at / "in"
-    back = pathlib.Path(tempfile.mkdtemp(dir=fuse.scratch()))
+    back = pathlib.Path(tempfile.mkdtemp(dir=scratch()))
     inside.mkdir()
     try:
-        fuse.run(f"tar --format=posix -cf - -C '{reference}' . | tar xpf - -C '{inside}'")
-        fuse.run(["diff", "-r", "--no-dereference", str(reference), str(inside)])
+        run(f"tar --format=posix -cf - -C '{reference}' . | tar xpf - -C '{inside}'")
+        run(["diff", "-r", "--no-dereference", str(reference), str(inside)])
         equal_lists(_listing(reference), _listing(inside))
-        fuse.run(f"tar --format=posix -cf - -C '{inside}' . | tar xpf - -C '{back}'")
-        fuse.run(["diff", "-r", "--no-dereference", str(reference), str(back)])
+        run(f"tar --format=posix -cf - -C '{inside}' . | tar xpf - -C '{back}'")
+        run(["diff", "-r", "--no-dereference", str(reference), str(back)])
         equal_lists(_listing(reference), _listing(back))
-        fuse.run(["rm", "-r", str(inside)])
+        run(["rm", "-r", str(inside)])
     finally:
-        fuse.run(["rm", "-rf", str(back)])
+        run(["rm", "-rf", str(back)])
 
 
 def parallel_find(at):
     """Four finds at once see the same names, while another directory is churned."""
     reference, tree, churn = _reference_tree(), at / "tree", at / "churn"
-    fuse.run(["cp", "-a", str(reference), str(tree)])
+    run(["cp", "-a", str(reference), str(tree)])
     churn.mkdir()
     churner = subprocess.Popen(
         ["bash", "-c", "while :; do for i in $(seq 50); do : >x$i; done; mv x1 y1; rm -f x* y*; done"], cwd=churn
@@ -276,55 +257,7 @@ def parallel_find(at):
     equal_lists(wanted, [line.rsplit(" ", 2)[0] for line in lists[0] if not line.startswith(" ")])
     deadline = time.monotonic() + 10
     while os.listdir(churn) and time.monotonic() < deadline:
-        fuse.run("rm -rf ./*", cwd=churn)
-
-
-def unlinked_while_open(at):
-    """A file without a name is read, written, grown, truncated and mapped; its space and name are free at the end."""
-    path = at / "file"
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    os.write(descriptor, b"before")
-    other = os.open(path, os.O_RDONLY)
-    os.unlink(path)
-    raises(errno.ENOENT, lambda: os.stat(path))
-    equal(0, os.fstat(descriptor).st_nlink)
-    equal(b"before", os.pread(other, 100, 0))
-    os.pwrite(descriptor, b"after " * 50000, 10)
-    equal(300010, os.fstat(descriptor).st_size)
-    os.fsync(descriptor)
-    equal(b"after ", os.pread(other, 6, 300004))
-    os.ftruncate(descriptor, 8)
-    equal(b"before\0\0", os.pread(other, 100, 0))
-    os.fchmod(descriptor, 0o644)
-    equal(0o644, os.fstat(other).st_mode & 0o777)
-    # The name is free for another file, and the two do not mix.
-    path.write_text("new")
-    equal(b"before\0\0", os.pread(other, 100, 0))
-    equal("new", path.read_text())
-    path.unlink()
-    os.close(descriptor)
-    equal(b"before\0\0", os.pread(other, 100, 0))
-    os.close(other)
-    equal([], os.listdir(at))
-    # A directory that is removed while open lists as empty and takes no new names.
-    (at / "d").mkdir()
-    directory = os.open(at / "d", os.O_RDONLY | os.O_DIRECTORY)
-    (at / "d").rmdir()
-    equal([], os.listdir(directory))
-    raises(errno.ENOENT, lambda: os.open("x", os.O_CREAT | os.O_WRONLY, dir_fd=directory))
-    os.close(directory)
-
-
-def replaced_while_open(at):
-    """A file that another is renamed over stays as it was for who has it open."""
-    for number in range(50):
-        (at / "a").write_text(f"old {number}")
-        (at / "b").write_text(f"new {number}")
-        with open(at / "a", encoding="ascii") as old:
-            os.rename(at / "b", at / "a")
-            equal(f"old {number}", old.read())
-        equal(f"new {number}", (at / "a").read_text())
-    equal(["a"], os.listdir(at))
+        run("rm -rf ./*", cwd=churn)
 
 
 # ---- storms: processes, since threads of Python share one lock ----
@@ -477,29 +410,6 @@ def directories_move(at):
     equal(["file"], os.listdir(at / "a/b/c"))
 
 
-def exchange_and_noreplace(at):
-    """renameat2 with RENAME_NOREPLACE and RENAME_EXCHANGE."""
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def rename(old, new, flags):
-        if libc.renameat2(-100, os.fsencode(at / old), -100, os.fsencode(at / new), flags) != 0:
-            raise OSError(ctypes.get_errno(), "renameat2")
-
-    (at / "a").write_text("a")
-    (at / "b").write_text("b")
-    # The kernel itself answers EEXIST, before it asks a file system.
-    raises(errno.EEXIST, lambda: rename("a", "b", 1))
-    try:
-        rename("a", "c", 1)
-    except OSError as error:
-        if error.errno in (errno.EINVAL, errno.ENOSYS):
-            raise Unsupported("it has no flags of renameat2") from None
-        raise
-    rename("b", "c", 2)
-    equal(("a", "b"), ((at / "b").read_text(), (at / "c").read_text()))
-    raises(errno.ENOENT, lambda: rename("b", "absent", 2))
-
-
 # ---- single system calls ----
 
 
@@ -536,18 +446,6 @@ def mapped(at):
         equal(b"world", area[9000:9005])
 
 
-def locks_of_records(at):
-    """fcntl locks of two processes exclude each other."""
-    with open(at / "lock", "w+b") as file:
-        fcntl.lockf(file, fcntl.LOCK_EX, 10, 0)
-        code = (
-            "import fcntl\nf = open('lock', 'r+b')\n"
-            "try:\n    fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 5)\n    print('both')\n"
-            "except OSError:\n    fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 10)\n    print('one')\n"
-        )
-        equal("one\n", fuse.run([fuse.python(), "-c", code], 20, cwd=at).stdout)
-
-
 def sockets(at):
     """A socket in the file system connects two processes' ends."""
     here = os.getcwd()
@@ -562,23 +460,6 @@ def sockets(at):
                 equal(b"through", end.recv(100))
     finally:
         os.chdir(here)
-
-
-def attributes_by_name(at):
-    path = at / "file"
-    path.write_text("x")
-    try:
-        os.setxattr(path, "user.colour", b"green")
-    except OSError as error:
-        if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS):
-            raise Unsupported("it has no extended attributes") from None
-        raise
-    equal(b"green", os.getxattr(path, "user.colour"))
-    equal(["user.colour"], os.listxattr(path))
-    raises(errno.EEXIST, lambda: os.setxattr(path, "user.colour", b"red", os.XATTR_CREATE))
-    raises(errno.ENODATA, lambda: os.getxattr(path, "user.absent"))
-    os.removexattr(path, "user.colour")
-    equal([], os.listxattr(path))
 
 
 ACLS = """
@@ -604,9 +485,9 @@ ACLS = """
 def acls(at):
     """setfacl, inheritance, tar --acls, rsync -A; what an ACL refuses is refused."""
     try:
-        fuse.need_program("setfacl", "acl")
-        fuse.need_program("rsync")
-    except fuse.Skip as why:
+        need_program("setfacl", "acl")
+        need_program("rsync")
+    except Skip as why:
         raise Unsupported(str(why)) from None
     probe = at / "probe"
     probe.write_text("")
@@ -615,21 +496,6 @@ def acls(at):
         raise Unsupported("it has no ACLs")
     probe.unlink()
     shell(ACLS, at)
-
-
-def holes_and_copies(at):
-    """fallocate, and copy_file_range within the mount."""
-    with open(at / "a", "w+b", buffering=0) as file:
-        os.posix_fallocate(file.fileno(), 0, 100000)
-        equal(100000, os.fstat(file.fileno()).st_size)
-        file.write(b"0123456789" * 1000)
-        with open(at / "b", "w+b", buffering=0) as other:
-            left, position = 10000, 0
-            while left:
-                done = os.copy_file_range(file.fileno(), other.fileno(), left, position, position)
-                assert done > 0, "copy_file_range stopped short"
-                left, position = left - done, position + done
-            equal(os.pread(file.fileno(), 10000, 0), os.pread(other.fileno(), 10001, 0))
 
 
 def listing_while_removing(at):
@@ -653,60 +519,6 @@ def listing_while_removing(at):
         equal(stay, set(kept))
 
 
-def times_and_inodes(at):
-    """What stat says agrees between the entry, the open file and the listing; ctime and mtime move with changes."""
-    (at / "f").write_text("x")
-    with open(at / "f", "rb") as file, os.scandir(at) as entries:
-        equal(os.stat(at / "f").st_ino, os.fstat(file.fileno()).st_ino)
-        equal(os.stat(at / "f").st_ino, next(entries).inode())
-    first = os.stat(at / "f")
-    time.sleep(0.02)
-    os.chmod(at / "f", 0o600)
-    second = os.stat(at / "f")
-    assert second.st_ctime_ns > first.st_ctime_ns and second.st_mtime_ns == first.st_mtime_ns, "chmod: ctime alone moves"
-    directory = os.stat(at)
-    time.sleep(0.02)
-    os.rename(at / "f", at / "g")
-    assert os.stat(at).st_mtime_ns > directory.st_mtime_ns, "rename: the directory's mtime moves"
-
-
-def deep_and_closed_early(at):
-    """O_TMPFILE if there is one; many files open at once; a file opened by many and closed in another order."""
-    descriptors = [os.open(at / f"f{number}", os.O_CREAT | os.O_RDWR, 0o600) for number in range(500)]
-    for number, descriptor in enumerate(descriptors):
-        os.write(descriptor, str(number).encode())
-    for number, descriptor in enumerate(reversed(descriptors)):
-        equal(str(499 - number).encode(), os.pread(descriptor, 10, 0))
-        os.close(descriptor)
-    equal("77", (at / "f77").read_text())
-
-
-class _FileHandle(ctypes.Structure):
-    """`struct file_handle` of open_by_handle_at(2)."""
-
-    _fields_ = [("bytes", ctypes.c_uint), ("type", ctypes.c_int), ("handle", ctypes.c_ubyte * 128)]
-
-
-def handles_stay_valid(at):
-    """A handle that the kernel gave out leads to its file after the caches were dropped."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    file = at / "file"
-    file.write_text("contents")
-    handle, mount_id = _FileHandle(bytes=128), ctypes.c_int()
-    if libc.name_to_handle_at(-100, os.fsencode(file), ctypes.byref(handle), ctypes.byref(mount_id), 0) != 0:
-        equal(errno.EOPNOTSUPP, ctypes.get_errno())
-        return
-    fuse.drop_caches(2)
-    directory = os.open(at, os.O_RDONLY)
-    try:
-        opened = libc.open_by_handle_at(directory, ctypes.byref(handle), os.O_RDONLY)
-        assert opened >= 0, f"the handle fails with {errno.errorcode[ctypes.get_errno()]}"
-        equal(b"contents", os.read(opened, 100))
-        os.close(opened)
-    finally:
-        os.close(directory)
-
-
 def prepare():
     """Makes what checks share, for this user."""
     _origin()
@@ -717,30 +529,12 @@ PROGRAMS = [
     ("git clone, status, diff, commit, checkout, gc", git_works),
     ("tar in and out, byte for byte, with modes and times", tar_in_and_out),
     ("parallel find", parallel_find),
-    ("unlinked while open", unlinked_while_open),
-    ("replaced while open", replaced_while_open),
     ("rename storm: names that are replaced", renames_replace),
     ("rename storm: files that move among directories", renames_lose_nothing),
     ("rename storm: directories that move", directories_move),
-    ("RENAME_EXCHANGE, RENAME_NOREPLACE", exchange_and_noreplace),
     ("O_APPEND by two processes", appended_by_two),
     ("mmap", mapped),
-    ("record locks", locks_of_records),
     ("sockets", sockets),
-    ("extended attributes", attributes_by_name),
     ("ACLs, by setfacl, tar and rsync", acls),
-    ("fallocate, copy_file_range", holes_and_copies),
     ("listing while names come and go", listing_while_removing),
-    ("times and inode numbers agree", times_and_inodes),
-    ("500 files open at once", deep_and_closed_early),
-    ("file handles stay valid", handles_stay_valid),
 ]
-
-
-def written_through(mount):
-    """What was written and closed on the mount is at once in the mirrored directory."""
-    for number in range(20):
-        (mount.dir / f"through{number}").write_text("x" * number * 1000)
-        equal("x" * number * 1000, (mount.backing / f"through{number}").read_text())
-        (mount.dir / f"through{number}").unlink()
-        assert not (mount.backing / f"through{number}").exists(), "an unlinked name is still there"

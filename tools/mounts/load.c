@@ -1,4 +1,4 @@
-/* The client of tools/fuse/figures: plain system calls in a loop, paths made in advance, clock read outside.
+/* The client of tools/bench/mounts: plain system calls in a loop, paths made in advance, clock read outside.
  *
  *   fuse-load stat    DIR DIRS FILES PROCS [absent|open]  stat of every file of a tree of DIRS x FILES, in a shuffled
  *                                                    order; of names that are not there; or open and close

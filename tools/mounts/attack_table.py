@@ -1,4 +1,4 @@
-"""The attacks of tools/fuse/attacks. Not a program.
+"""The attacks of attacks.py. Not a program.
 
 An attack is a function over a `Place`. It prepares files as root, lets users act, and returns facts: a dictionary of
 what was seen. Where it is a generator, a `yield` waits until every cache has expired. What is right is what the same
@@ -19,7 +19,7 @@ import stat
 import struct
 import time
 
-from actors import ALICE, BOB, BOBS, BOTH, ROOT, Actor, act, attempt, repeat
+from mounts.actors import ALICE, BOB, BOBS, BOTH, ROOT, Actor, act, attempt, repeat
 
 SECRET = b"only root may read this"
 RDONLY, WRONLY, RDWR, CREAT, TRUNC, EXCL = os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_TRUNC, os.O_EXCL

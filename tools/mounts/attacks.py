@@ -1,35 +1,25 @@
-#!/usr/bin/env python3
-# Attacks a mount of root's as two other users do, under every combination of options that decides about permissions, and
-# compares with tmpfs what they reach. About 40 seconds.
-"""usage: tools/fuse/attacks [--only WORD] [--on WORD] [--list] [--facts]
---only: attacks whose title has the word. --on: combinations whose name has the word. --list: what would run.
---facts: all facts of each failure, not only the first.
-
-The attacks are in attack_table.py, the users in actors.py. A line for each attack and combination that differs from tmpfs:
-`FAIL - ...`; a line for each attack that passed: `ok - ...`; a line for each combination that lightfoot refuses:
-`refused - ...`; then the counts. Exit 1 if one fails. Where there is no /dev/fuse or no root, one line SKIPPED and exit 0.
-$LIGHTFOOT names the binary; else it is built.
+"""`attacks`: two users attack a mount of root's under every combination of options that decides about permissions. Not a
+program; the attacks are in attack_table.py, the users in actors.py.
 """
 
-import argparse
 import collections
 import inspect
 import os
 import shlex
-import sys
 import time
 import traceback
 
-sys.dont_write_bytecode = True
-import mounts as fuse
-from actors import ROOT, Actor, Stuck
-from attack_table import ATTACKS, Place
-from mounts import Mount, say
+from mounts.actors import ROOT, Actor, Stuck
+from mounts.attack_table import ATTACKS, Place
+from mounts.machine import run, say
+from mounts.mount import Mount, plain, workdir
+from mounts.peers import lightfoot
+from mounts.runner import LIST, argument, command
 
 # Combinations whose attackers are at work at once; most of them wait for caches to expire.
 AT_ONCE = 6
 WORKER_LIMIT_S = 60
-RAM, HOST = "lightfoot-ram", "lightfoot-host"
+RAM, HOST = "ram:", "{source}"
 
 # `suid`, `dev`: what must hold on the mount. `lacks`: what attacks may need and this does not have, for the reason that
 # docs/mounting.md gives.
@@ -167,25 +157,22 @@ def wait_s(of):
 
 def mount(of):
     """The mount of a combination, or the last line of why there is none."""
+    # Not the kinds of mounts, which add options.
+    options = ",".join(filter(None, ("allow_other", of.options)))
     try:
         if of.of_source:
-            return file_of_mounts(of)
-        # Not the kinds of mounts.py, which add options.
-        options = ",".join(part for part in ("allow_other", of.options) if part)
-        words = ["prlimit", f"--nofile={of.limit}:{of.limit}"] if of.limit else []
-        source = of.source or ("ram:" if of.kind == RAM else "{source}")
-        words += [str(fuse.lightfoot()), "mount", source, "{mountpoint}", "-o", options]
-        return Mount("custom", of.name, command=shlex.join(words))
+            return file_of_mounts(of, options)
+        before = ["prlimit", f"--nofile={of.limit}:{of.limit}"] if of.limit else []
+        return plain(of.source or of.kind, options, of.name, before)
     except RuntimeError as why:
         return str(why).strip().splitlines()[-1]
 
 
-def file_of_mounts(of):
+def file_of_mounts(of, options):
     """A mount of a tree in memory, with the directory at /h."""
     text = '[[mount]]\nat="/"\nsource="ram:"\n[[mount]]\nat="/h"\nsource="{source}"\noptions="' + of.of_source + '"\n'
-    options = ",".join(part for part in ("allow_other", of.options) if part)
-    serve = f"exec {shlex.quote(str(fuse.lightfoot()))} mount {{source}}.toml {{mountpoint}} -o {options}"
-    mounted = Mount("custom", of.name, command=shlex.join(["sh", "-c", f"printf %s '{text}' > {{source}}.toml; {serve}"]))
+    serve = f"exec {shlex.quote(str(lightfoot()))} mount {{source}}.toml {{mountpoint}} -o {options}"
+    mounted = Mount("custom", name=of.name, command=["sh", "-c", f"printf %s '{text}' > {{source}}.toml; {serve}"])
     mounted.dir, mounted.top = mounted.dir / "h", mounted.dir
     return mounted
 
@@ -220,54 +207,34 @@ def differences(wanted, got, path=""):
     return [] if wanted == got else [(path, wanted, got)]
 
 
-# What still succeeds, by combination and attack; docs/security.md names each under "Not defended".
-KNOWN = set()
-
-
-class Report:
-    """Counts, and prints a line for each failure."""
-
-    def __init__(self, facts):
-        self.all, self.passed, self.failed, self.refused = facts, collections.Counter(), [], 0
-
-    def compare(self, of, attacks, facts, oracle):
-        for attack in attacks:
-            wanted = attack.expected if attack.expected is not None else oracle[of.suid, of.dev, bool(of.source)].get(attack.title)
-            found = differences(wanted, facts.get(attack.title))
-            is_known = (of.name, attack.title) in KNOWN
-            if is_known:
-                say(f"known - {of.name}: {attack.title}: " + ("succeeds" if found else "fails now: take it out of KNOWN"))
-                continue
-            if not found:
-                self.passed[attack.title] += 1
-                continue
-            self.failed.append((of.name, attack.title))
-            more = f" (and {len(found) - 1} more)" if len(found) > 1 and not self.all else ""
-            say(f"FAIL - {of.name}: {attack.title}: " + "; ".join(
-                f"{what}: {str(got)[-400:]}, not {wanted_}" for what, wanted_, got in (found if self.all else found[:1])) + more)
-
-    def end(self):
-        for title, count in self.passed.items():
-            say(f"ok - {title}: {count} combinations")
-        say(f"{sum(self.passed.values())} passed, {len(self.failed)} failed, {self.refused} combinations refused")
-        return 1 if self.failed else 0
+def compare(of, attacks, facts, oracle, all_facts, verdict):
+    """Reports what differs from tmpfs; the titles of the attacks that passed."""
+    for attack in attacks:
+        wanted = attack.expected if attack.expected is not None else oracle[of.suid, of.dev, bool(of.source)].get(attack.title)
+        found = differences(wanted, facts.get(attack.title))
+        if not found:
+            yield attack.title
+        else:
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 and not all_facts else ""
+            verdict.fail(f"{of.name}: {attack.title}: " + "; ".join(
+                f"{what}: {str(got)[-400:]}, not {wanted_}" for what, wanted_, got in (found if all_facts else found[:1])) + more)
 
 
 def oracles(only):
     """What the attacks reach on tmpfs, by its flags and whether it is small."""
     variants, workers = {(of.suid, of.dev, bool(of.source)) for of in COMBINATIONS}, {}
     for suid, dev, small in variants:
-        at = fuse.workdir() / f"tmpfs-{suid:d}{dev:d}{small:d}"
+        at = workdir() / f"tmpfs-{suid:d}{dev:d}{small:d}"
         at.mkdir()
         size = "size=1m,nr_inodes=16" if small else "size=200m"
         flags = f"{size},mode=0777,{'suid' if suid else 'nosuid'},{'dev' if dev else 'nodev'}"
-        fuse.run(["mount", "-t", "tmpfs", "-o", flags, "lightfoot-test", str(at)], 20)
+        run(["mount", "-t", "tmpfs", "-o", flags, "lightfoot-test", str(at)], 20)
         attacks = [attack for attack in ATTACKS if attack.expected is None and "shown" not in attack.needs
                    and (attack.only is None or small) and (not small or attack.only) and (not only or only in attack.title)]
         workers[suid, dev, small] = at, start(attacks, at, at, 0)
     facts = {variant: result(worker) for variant, (_, worker) in workers.items()}
     for variant, (at, _) in workers.items():
-        fuse.run(["umount", "-l", str(at)], 20)
+        run(["umount", "-l", str(at)], 20)
     for variant in facts:
         broken = [title for title, found in facts[variant].items() if "the attack itself" in found]
         if broken:
@@ -275,33 +242,32 @@ def oracles(only):
     return facts
 
 
-def program():
-    options = argparse.ArgumentParser(usage=__doc__)
-    options.add_argument("--only", default="")
-    options.add_argument("--on", default="")
-    options.add_argument("--list", action="store_true")
-    options.add_argument("--facts", action="store_true")
-    options = options.parse_args()
+@command("attacks", "About 1 minute", argument("--only", "", "only attacks whose title has this word", metavar="WORD"),
+         argument("--on", "", "only combinations whose name has this word", metavar="WORD"),
+         argument("--facts", False, "all facts of each failure, not only the first"), LIST)
+def attack_all(options, verdict):
+    """Attacks mounts of root's as two other users do, and compares what they reach with tmpfs.
+
+    Every combination of options that decides about permissions is attacked; a line `refused` names one that lightfoot refuses."""
     chosen = [(of, attacks_on(of, options.only)) for of in COMBINATIONS if options.on in of.name]
     chosen = [(of, attacks) for of, attacks in chosen if attacks]
     if options.list:
         for of, attacks in chosen:
             say(f"{of.name}: {len(attacks)} attacks")
-        return 0
-    fuse.need_fuse()
-    fuse.lightfoot()
-    oracle, report, running = oracles(options.only), Report(options.facts), []
+        return
+    lightfoot()
+    oracle, passed, running, refused = oracles(options.only), collections.Counter(), [], 0
 
     def finish():
         of, attacks, mounted, worker = running.pop(0)
-        report.compare(of, attacks, result(worker), oracle)
+        passed.update(compare(of, attacks, result(worker), oracle, options.facts, verdict))
         mounted.dir = getattr(mounted, "top", mounted.dir)
         mounted.down()
 
     for of, attacks in chosen:
         mounted = mount(of)
         if isinstance(mounted, str):
-            report.refused += 1
+            refused += 1
             say(f"refused - {of.name}: {mounted}")
             continue
         behind = mounted.backing if of.kind == HOST else mounted.dir
@@ -310,8 +276,6 @@ def program():
             finish()
     while running:
         finish()
-    return report.end()
-
-
-if __name__ == "__main__":
-    fuse.main(program)
+    for title, count in passed.items():
+        verdict.ok(f"{title}: {count} combinations", count)
+    say(f"{refused} combinations refused")

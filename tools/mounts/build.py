@@ -1,24 +1,13 @@
-#!/usr/bin/env python3
-# Copies a C project of 120 files to a FUSE mount and builds it there with make and gcc: the copy and the programs
-# must be, byte for byte, what tmpfs gives. About 1 minute for ram: and a host directory.
-"""usage: tools/fuse/build [--on KIND[,KIND]] [--files N] [--jobs N] [--options OPTS]
-KIND: lightfoot-ram,lightfoot-host by default; also tmpfs, disk, passthrough_hp, passthrough_hp-new, bindfs.
+"""`build`: a C project is copied to a mount and built there. Not a program."""
 
-On each: cp -a of the project, a build, a build with nothing to do, one source touched and rebuilt, make clean. Prints
-the times beside tmpfs's. Exit 1 on a difference.
-"""
-
-import argparse
 import hashlib
 import os
-import pathlib
 import random
-import sys
 import time
 
-sys.dont_write_bytecode = True
-import mounts as fuse
-from mounts import Mount, say
+from mounts.machine import need_program, run, say, table
+from mounts.mount import Mount, workdir
+from mounts.runner import OPTIONS, argument, command, on
 
 MAKEFILE = """
 CFLAGS = -O1 -Iinclude -MMD -MP -ffile-prefix-map=$(CURDIR)=.
@@ -73,23 +62,23 @@ def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def build(project, at, jobs):
+def copy_and_build(project, at, jobs):
     """({step: seconds}, {file: digest}, the program's output) of the project copied to `at` and built there."""
     times, start = {}, time.monotonic()
 
     def step(name, command):
         nonlocal start
         start = time.monotonic()
-        text = fuse.run(command, 400, cwd=at).stdout
+        text = run(command, 400, cwd=at).stdout
         times[name] = time.monotonic() - start
         return text
 
     start = time.monotonic()
-    fuse.run(["cp", "-a", str(project), str(at)])
+    run(["cp", "-a", str(project), str(at)])
     times["cp -a"] = time.monotonic() - start
-    fuse.run(["diff", "-r", "--no-dereference", str(project), str(at)])
+    run(["diff", "-r", "--no-dereference", str(project), str(at)])
     form = r"%P %y %m %s %T@ %l\n"
-    lists = [sorted(fuse.run(["find", str(p), "-type", "f,l", "-printf", form]).stdout.splitlines()) for p in (project, at)]
+    lists = [sorted(run(["find", str(p), "-type", "f,l", "-printf", form]).stdout.splitlines()) for p in (project, at)]
     if lists[0] != lists[1]:
         raise AssertionError(f"cp -a: attributes differ: {sorted(set(lists[0]) ^ set(lists[1]))[:4]}")
     step("make", ["make", "-s", f"-j{jobs}"])
@@ -98,7 +87,7 @@ def build(project, at, jobs):
         raise AssertionError(f"make had something to do a second time: {idle[-300:]}")
     digests = {str(path.relative_to(at)): digest(path) for path in sorted(at.glob("build/*.o"))}
     digests |= {name: digest(at / name) for name in ("program", "libproject.a")}
-    output = fuse.run([str(at / "program")]).stdout
+    output = run([str(at / "program")]).stdout
     os.utime(at / "include/part3.h")
     touched = step("make after touching a header", ["make", f"-j{jobs}"])
     if "part3.c" not in touched:
@@ -112,39 +101,25 @@ def build(project, at, jobs):
     return times, digests, output
 
 
-def main():
-    parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
-    parser.add_argument("--on", default="lightfoot-ram,lightfoot-host")
-    parser.add_argument("--files", type=int, default=120)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--options", default="")
-    options = parser.parse_args()
-    fuse.need_fuse()
-    fuse.need_program("gcc")
-    fuse.need_program("make")
-    project = fuse.workdir() / "project"
+@command("build", "1 minute", on("lightfoot-ram,lightfoot-host"), argument("--files", 120, "sources of the project"),
+         argument("--jobs", os.cpu_count(), "jobs of make"), OPTIONS)
+def build(options, verdict):
+    """Copies a C project to a mount and builds it with make and gcc: all must be, byte for byte, what tmpfs gives.
+
+    cp -a of the project, a build, a build with nothing to do, one header touched and rebuilt, make clean; with their times."""
+    need_program("gcc")
+    need_program("make")
+    project = workdir() / "project"
     generate(project, options.files)
-    failed, rows, wanted = 0, [], None
+    rows, wanted = [], None
     for kind in ["tmpfs"] + [kind for kind in options.on.split(",") if kind != "tmpfs"]:
-        with Mount(kind, options=options.options) as mount:
-            try:
-                times, digests, output = build(project, pathlib.Path(mount.dir) / "project", options.jobs)
-            except (RuntimeError, AssertionError, OSError) as error:
-                failed += 1
-                say(f"FAIL - {kind}: {str(error)[-1500:]}")
-                continue
-        wanted = wanted or (digests, output)
-        if (digests, output) == wanted:
-            say(f"ok - {kind}: copied and built, {len(digests)} files and the program's output as on tmpfs")
-        else:
-            failed += 1
+        with verdict.catch(kind), Mount(kind, options.options) as mount:
+            times, digests, output = copy_and_build(project, mount.dir / "project", options.jobs)
+            wanted = wanted or (digests, output)
             differing = [name for name in wanted[0] if digests.get(name) != wanted[0][name]]
-            say(f"FAIL - {kind}: other than on tmpfs: {differing[:5]}, output {output!r}")
-        rows.append([kind, *(f"{seconds:.2f}" for seconds in times.values())])
-        names = list(times)
+            assert (digests, output) == wanted, f"other than on tmpfs: {differing[:5]}, output {output!r}"
+            verdict.ok(f"{kind}: copied and built, {len(digests)} files and the program's output as on tmpfs")
+            rows += [] if rows else [["seconds", *times]]
+            rows.append([kind, *(f"{seconds:.2f}" for seconds in times.values())])
     if rows:
-        say(fuse.table([["seconds", *names], *rows]))
-    return 1 if failed else 0
-
-
-fuse.main(main)
+        say(table(rows))

@@ -1,35 +1,21 @@
-#!/usr/bin/env python3
-# Changes a directory behind a mount with `watch`, beside readers that keep everything cached, and fails if a change is not
-# visible through the mount in time. About 30 seconds.
-"""usage: tools/fuse/watch [SECONDS] [--workers N] [--seed SEED] [--options OPTS] [--limit-s S]
+"""`watch`: changes of a directory behind a mount with `watch`, beside readers that keep everything cached. Not a program."""
 
-Each worker changes its own directory on the host. A step looks at it through the mount, so that the kernel and Lightfoot
-cache it, makes one change of a random kind on the host, and looks through the mount until what it sees is the host's:
-attributes, contents (also by a descriptor and a mapping from before), listings, bodies of links, extended attributes. Some
-steps write through the mount at the same time. A step that does not see its change within --limit-s (10) fails. Readers
-list, stat and read everything meanwhile. Then the daemon is stopped while the host changes more than inotify queues, and
-everything must become visible again. All the time one process has its working directory on the mount, and a tmpfs is
-mounted there: neither may notice anything. Prints the times until a change was visible, by kind. 30 seconds by default.
-"""
-
-import argparse
 import ctypes
 import mmap
 import multiprocessing
 import os
 import pathlib
+import queue
 import random
 import shutil
 import signal
 import stat
 import statistics
-import subprocess
-import sys
 import time
 
-sys.dont_write_bytecode = True
-import mounts as fuse
-from mounts import Mount, say
+from mounts.machine import say, table, wait_for
+from mounts.mount import Mount
+from mounts.runner import OPTIONS, argument, command
 
 _libc = ctypes.CDLL(None, use_errno=True)
 RENAME_EXCHANGE = 2
@@ -84,10 +70,6 @@ def difference(wanted, got):
         if wanted.get(path) != got.get(path):
             return f"{path or '.'}: the host has {str(wanted.get(path))[:300]}, the mount {str(got.get(path))[:300]}"
     return None
-
-
-class Invisible(Exception):
-    """A change did not become visible in time."""
 
 
 class Changer:
@@ -278,7 +260,7 @@ class Changer:
         start = time.monotonic()
         while where := self.differs():
             if time.monotonic() - start > self.limit_s:
-                raise Invisible(f"after {kind}, {self.limit_s} s later: {where}")
+                raise RuntimeError(f"after {kind}, {self.limit_s} s later: {where}")
             time.sleep(0.001)
         self.times.setdefault(kind, []).append(time.monotonic() - start)
 
@@ -291,73 +273,29 @@ def own_name_is_there(path, file):
         return False
 
 
-def work(changer, until, queue):
+def work(changer, until, results):
     steps = 0
     try:
         while time.monotonic() < until:
             changer.step()
             steps += 1
     except BaseException as error:  # noqa: B036  What a worker meets is reported by its parent.
-        queue.put(("problem", f"{changer.host.name}, step {steps}: {type(error).__name__}: {error}"))
-    queue.put(("times", changer.times))
+        results.put(("problem", f"{changer.host.name}, step {steps}: {type(error).__name__}: {error}"))
+    results.put(("times", changer.times))
 
 
-def read(shown, until, queue, is_away):
-    """Keeps everything cached. Looks at the bystanders, and at the directory with their name, only under the lock
-    `is_away`: see `Bystanders.disturb`."""
+def read(shown, until, results):
+    """Keeps everything cached."""
     try:
         while time.monotonic() < until:
             try:
-                with is_away:
-                    _, names, _ = look(shown)
-                    tree(shown / BYSTANDERS)
-                for name in names:
-                    if name != BYSTANDERS:
-                        tree(shown / name)
+                tree(shown)
             except OSError as error:
                 # A path that changes meanwhile.
                 if error.errno not in (2, 20, 61, 116):
                     raise
     except BaseException as error:  # noqa: B036
-        queue.put(("problem", f"a reader: {type(error).__name__}: {error}"))
-
-
-BYSTANDERS = "bystanders"
-
-
-class Bystanders:
-    """A process with its working directory on the mount, and a file system that is mounted there."""
-
-    def __init__(self, mount, is_away):
-        self.is_away, self.host = is_away, pathlib.Path(mount.backing) / BYSTANDERS
-        (self.host / "cwd/below").mkdir(parents=True)
-        (self.host / "mounted").mkdir()
-        self.at = mount.dir / BYSTANDERS
-        fuse.run(["mount", "-t", "tmpfs", "none", str(self.at / "mounted")])
-        self.process = subprocess.Popen(["sleep", "100000"], cwd=self.at / "cwd/below")
-
-    def disturb(self):
-        """Changes that take no name away, and a rename there and back, between which nobody may look: who does not find a name
-        makes the kernel unmount what is mounted there, on every file system whose names it checks (`d_invalidate`)."""
-        for path in ("", "cwd", "cwd/below", "mounted"):
-            path = self.host / path
-            path.chmod(0o711)
-            with self.is_away:
-                path.rename(self.host.with_name("away"))
-                self.host.with_name("away").rename(path)
-            path.chmod(0o755)
-
-    def problems(self):
-        cwd, wanted = os.readlink(f"/proc/{self.process.pid}/cwd"), str(self.at / "cwd/below")
-        if cwd != wanted:
-            yield f"a working directory is {cwd} and not {wanted}"
-        if not fuse.is_mounted(self.at / "mounted"):
-            yield "what was mounted on the mount is not mounted any more"
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        fuse.run(["umount", "-l", str(self.at / "mounted")], check=False)
+        results.put(("problem", f"a reader: {type(error).__name__}: {error}"))
 
 
 def overflow(mount, limit_s):
@@ -367,7 +305,7 @@ def overflow(mount, limit_s):
     (host / "old").write_text("old")
     with open("/proc/sys/fs/inotify/max_queued_events", encoding="ascii") as file:
         most = int(file.read())
-    fuse.wait_for(lambda: (shown / "old").exists(), limit_s)
+    wait_for(lambda: (shown / "old").exists(), limit_s)
     for name in ("new", "f0"):
         assert not (shown / name).exists() and (shown / "old").read_text() == "old"
     os.kill(mount.pid, signal.SIGSTOP)
@@ -382,72 +320,59 @@ def overflow(mount, limit_s):
     start = time.monotonic()
     names = ("old", "new", "f0", f"f{most // 2}")
     seen = lambda: all(look(host / name) == look(shown / name) for name in names)  # noqa: E731
-    if not fuse.wait_for(seen, limit_s):
-        raise Invisible(f"after an overflow: {[(name, look(host / name), look(shown / name)) for name in names]}")
+    if not wait_for(seen, limit_s):
+        raise RuntimeError(f"after an overflow: {[(name, look(host / name), look(shown / name)) for name in names]}")
     return time.monotonic() - start
 
 
-def main():
-    parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
-    parser.add_argument("seconds", type=int, nargs="?", default=30)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=int(time.time()) // 86400)
-    parser.add_argument("--options", default="watch")
-    parser.add_argument("--limit-s", type=float, default=10)
-    options = parser.parse_args()
-    fuse.need_fuse()
-    mount = Mount("lightfoot-host", options=options.options)
-    context = multiprocessing.get_context("fork")
-    queue, until, problems, times = context.Queue(), time.monotonic() + options.seconds, [], {}
-    is_away = context.Lock()
-    bystanders = Bystanders(mount, is_away)
+@command("watch", "30 seconds", argument("seconds", 30, "for how long", nargs="?"), argument("--workers", 2, "processes that change"),
+         argument("--seed", int(time.time()) // 86400, "begins the random choices"),
+         argument("--limit-s", 10.0, "after which a change must be visible"), OPTIONS)
+def watch(options, verdict):
+    """Changes a directory behind a mount with `watch`, and fails if a change is not visible through the mount in time.
+
+    Each worker changes its own directory on the host. A step looks at it through the mount, so that the kernel and Lightfoot
+    cache it, makes one change of a random kind on the host, and looks through the mount until what it sees is the host's:
+    attributes, contents (also by a descriptor and a mapping from before), listings, bodies of links, extended attributes. Some
+    steps write through the mount at the same time. A reader lists, stats and reads everything meanwhile. Then the daemon is
+    stopped while the host changes more than inotify queues, and everything must become visible again. Prints the times until a
+    change was visible, by kind."""
+    mount = Mount("lightfoot-host:watch", options.options)
+    context, until, times = multiprocessing.get_context("fork"), time.monotonic() + options.seconds, {}
+    results, failed = context.Queue(), verdict.failed
     jobs = [
-        context.Process(target=work, args=(Changer(pathlib.Path(mount.backing) / f"worker{number}", mount.dir / f"worker{number}",
-                                                   options.seed + number, options.limit_s), until, queue))
+        context.Process(target=work, args=(Changer(mount.backing / f"worker{number}", mount.dir / f"worker{number}",
+                                                   options.seed + number, options.limit_s), until, results))
         for number in range(options.workers)
     ]
-    jobs.append(context.Process(target=read, args=(mount.dir, until, queue, is_away)))
+    jobs.append(context.Process(target=read, args=(mount.dir, until, results)))
     for job in jobs:
         job.start()
-    ended = 0
-    while ended < options.workers:
-        bystanders.disturb()
+    while True:
         try:
-            what, value = queue.get(timeout=0.5)
-        except multiprocessing.queues.Empty:
+            what, value = results.get(timeout=1)
+        except queue.Empty:
+            if not any(job.is_alive() for job in jobs):
+                break
+            if time.monotonic() > until + 60:
+                verdict.fail("a process hangs")
+                break
             continue
         if what == "problem":
-            problems.append(value)
-        else:
-            ended += 1
-            for kind, own in value.items():
-                times.setdefault(kind, []).extend(own)
+            verdict.fail(value)
+            continue
+        for kind, own in value.items():
+            times.setdefault(kind, []).extend(own)
     for job in jobs:
-        job.join(60)
-        if job.is_alive():
-            problems.append("a process hangs")
-            job.kill()
-    while not queue.empty():
-        problems.append(queue.get()[1])
-    try:
-        say(f"visible again {overflow(mount, options.limit_s):.2f} s after an overflow of events")
-    except Invisible as error:
-        problems.append(str(error))
-    problems += bystanders.problems()
-    if problems:
+        if job.exitcode:
+            verdict.fail(f"a process ended with status {job.exitcode}")
+        job.kill()
+    with verdict.catch("after an overflow of events"):
+        verdict.ok(f"visible again {overflow(mount, options.limit_s):.2f} s after an overflow of events")
+    if verdict.failed > failed:
         say(mount.diagnosis())
-    bystanders.end()
-    rows = [["change", "number", "median ms", "longest ms"]]
-    for kind, own in sorted(times.items()):
-        rows.append([kind, len(own), f"{statistics.median(own) * 1000:.0f}", f"{max(own) * 1000:.0f}"])
-    say(fuse.table(rows))
-    say(f"seed {options.seed}")
-    if len(times) < len(Changer.KINDS) and not problems and options.seconds >= 20:
-        problems.append("some kinds of changes were not made")
-    for problem in problems:
-        say(f"FAIL - {problem}")
-    say("FAILED" if problems else "ok")
-    return 1 if problems else 0
-
-
-fuse.main(main)
+    rows = [[kind, len(own), f"{statistics.median(own) * 1000:.0f}", f"{max(own) * 1000:.0f}"] for kind, own in sorted(times.items())]
+    say(table([["change", "number", "median ms", "longest ms"], *rows]))
+    if len(times) < len(Changer.KINDS) and verdict.failed == failed and options.seconds >= 20:
+        verdict.fail("some kinds of changes were not made")
+    verdict.ok(f"{sum(map(len, times.values()))} changes, seed {options.seed}", len(times))
