@@ -454,7 +454,7 @@ mod tests {
     fn a_mount_over_io_uring_ends_when_its_threads_are_stopped() {
         let offer = std::fs::read_to_string("/sys/module/fuse/parameters/enable_uring").unwrap_or_default();
         if offer.trim() != "Y" || !rustix::process::geteuid().is_root() {
-            return println!("SKIPPED: no io_uring for mounts, or no root (tools/fuse/with-uring)");
+            return println!("SKIPPED: no io_uring for mounts, or no root (tools/check/with-uring)");
         }
         let at = std::env::temp_dir().join(format!("lightfoot-stopped-{}", std::process::id()));
         std::fs::create_dir(&at).unwrap();

@@ -1,4 +1,4 @@
-//! What `tools/count-instructions` runs under callgrind: lookups of one depth, each inside `measured`.
+//! What `tools/check/count-instructions` runs under callgrind: lookups of one depth, each inside `measured`.
 //!
 //! Usage: `instructions CASE DEPTH OPERATIONS`; CASE is `metadata`, `metadata_by_table`, `open_close`, `mknod_unlink` or `empty`.
 
@@ -12,7 +12,7 @@ fn main() {
     let args: Vec<String> = std::env::args().collect();
     let [_, case, depth, operations, ..] = &args[..] else {
         // `cargo bench` and `cargo test --benches` call this without arguments.
-        println!("usage: instructions CASE DEPTH OPERATIONS (see tools/count-instructions)");
+        println!("usage: instructions CASE DEPTH OPERATIONS (see tools/check/count-instructions)");
         return;
     };
     let depth: usize = depth.parse().expect("DEPTH is a number");

@@ -1,7 +1,7 @@
 //! Synchronisation primitives of the Linux directory cache, in user space.
 //!
 //! The head of each module describes its primitive: what it is and is not, its state word, each ordering with its
-//! partner, and its source. `tools/weaken-orderings` shows for each ordering a loom test in `tests/` that fails without
+//! partner, and its source. `tools/check/weaken-orderings` shows for each ordering a loom test in `tests/` that fails without
 //! it. The crate knows no file system.
 //!
 //! | need | take |

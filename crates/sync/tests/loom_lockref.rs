@@ -1,4 +1,4 @@
-//! loom models of `LockRef`. Each ordering keeps one of these from failing; `tools/weaken-orderings` shows it.
+//! loom models of `LockRef`. Each ordering keeps one of these from failing; `tools/check/weaken-orderings` shows it.
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 

@@ -16,7 +16,7 @@
 //!
 //! # How it is locked
 //! Each lock's module draws its state word and names each ordering with its partner. The loom tests in `tests/` fail
-//! when one ordering is weakened (`tools/weaken-orderings`).
+//! when one ordering is weakened (`tools/check/weaken-orderings`).
 //!
 //! # Source
 //! Linux: ticket locks from 2.6.25, queued spinlocks from 4.2; the papers are cited in each module.

@@ -22,7 +22,7 @@ fn an_abort_by_somebody_is_an_error_of_the_command_and_nothing_stays_mounted() {
         let Some(fixture) = Fixture::new() else { return };
         let offer = fs::read_to_string("/sys/module/fuse/parameters/enable_uring").unwrap_or_default();
         if carrier == "uring" && offer.trim() != "Y" {
-            return println!("SKIPPED: io_uring: the kernel does not offer it (tools/fuse/with-uring)");
+            return println!("SKIPPED: io_uring: the kernel does not offer it (tools/check/with-uring)");
         }
         for open in [false, true] {
             let mount = fixture.mount(&["ram:", "m", "-o", carrier]);

@@ -1,7 +1,8 @@
 //! `lightfoot mount s3://...`, on a server of this process.
 
 use crate::fixture::{Fixture, Mount};
-use crate::server::{BUCKET, KEYS, Server};
+use crate::server::{Act, BUCKET, KEYS, Server};
+use hyper::Method;
 use std::ffi::OsStr;
 use std::fs;
 use std::process::Command;
@@ -112,6 +113,33 @@ fn two_mounts_of_a_bucket_see_each_others_changes() {
     two.until("the removal is seen", || fs::metadata(two.at("m/x")).is_err());
     [&one, &two].iter().for_each(|fixture| fixture.unmount("m"));
     drop(mounts);
+}
+
+#[test]
+fn options_decide_about_renames_of_directories_and_how_long_a_request_may_take() {
+    let Some(fixture) = Fixture::new() else { return };
+    let server = Server::start();
+    // Errors of a rename of a directory, which `rename_dirs=no` refuses: `EOPNOTSUPP`.
+    for (options, error) in [("region=xx-test-7", Some(95)), ("rename_dirs=no", Some(95)), ("rename_dirs=copy", None)] {
+        let mounted = mount(&fixture, &server, options);
+        fs::create_dir_all(fixture.at("m/d")).expect("a directory");
+        fs::write(fixture.at("m/d/f"), "text").expect("a file");
+        let renamed = fs::rename(fixture.at("m/d"), fixture.at("m/e"));
+        assert_eq!(renamed.err().and_then(|error| error.raw_os_error()), error, "{options}");
+        let at = if error.is_none() { "tree/e/f" } else { "tree/d/f" };
+        assert_eq!(fs::read_to_string(server.object(at)).expect("an object"), "text", "{options}");
+        fixture.unmount("m");
+        drop(mounted);
+    }
+    let mounted = mount(&fixture, &server, "timeout=100ms,ttl=0s");
+    for method in [Method::GET, Method::HEAD] {
+        server.fail(method, "", usize::MAX, Act::Hang);
+    }
+    let error = fs::metadata(fixture.at("m/absent")).expect_err("the server does not answer");
+    // `EIO`, `ETIMEDOUT`.
+    assert!([Some(5), Some(110)].contains(&error.raw_os_error()), "{error}");
+    fixture.unmount("m");
+    drop(mounted);
 }
 
 #[test]

@@ -119,7 +119,7 @@ pub(crate) fn again_over_ring(this: &str) {
     let all = Command::new(&program).args(["--list", "--format=terse"]).output().expect("it runs").stdout;
     let rows = String::from_utf8_lossy(&all).lines().filter(|line| line.ends_with(": test")).count() - 1;
     if offer.trim() != "Y" {
-        return println!("SKIPPED: {rows} rows over io_uring: the kernel does not offer it (tools/fuse/with-uring)");
+        return println!("SKIPPED: {rows} rows over io_uring: the kernel does not offer it (tools/check/with-uring)");
     }
     let ran = Command::new(program).args(["--exact", "--skip", this]).env(CARRIER, RING).output().expect("it runs");
     let printed = String::from_utf8_lossy(&ran.stdout);
