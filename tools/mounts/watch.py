@@ -78,7 +78,7 @@ class Changer:
     def __init__(self, host, shown, seed, limit_s):
         self.host, self.shown, self.limit_s = pathlib.Path(host), pathlib.Path(shown), limit_s
         self.dice, self.made, self.times = random.Random(seed), 0, {}
-        self.kept = None
+        self.kept, self.coming = None, []
         self.host.mkdir()
         for number in range(6):
             (self.host / f"dir{number}").mkdir()
@@ -238,8 +238,17 @@ class Changer:
             return f"{path}: {attributes(other)} by a descriptor from before, the host has {attributes(one)}"
         return None
 
+    def next_kind(self):
+        """Each kind once, in a random order, before one comes again: a slow machine makes all of them, too."""
+        if not self.coming:
+            self.coming = self.dice.sample(self.KINDS, len(self.KINDS))
+        return self.coming.pop()
+
+    def has_made_all(self):
+        return len(self.times) == len(self.KINDS)
+
     def step(self):
-        kind = self.dice.choice(self.KINDS)
+        kind = self.next_kind()
         if not self.kept and self.dice.random() < 0.3:
             self.kept = self.keep_open()
         kind(self)
@@ -276,7 +285,7 @@ def own_name_is_there(path, file):
 def work(changer, until, results):
     steps = 0
     try:
-        while time.monotonic() < until:
+        while time.monotonic() < until or not changer.has_made_all():
             changer.step()
             steps += 1
     except BaseException as error:  # noqa: B036  What a worker meets is reported by its parent.
@@ -327,9 +336,9 @@ def overflow(mount, limit_s):
 
 @command("watch", "30 seconds", argument("seconds", 30, "for how long", nargs="?"), argument("--workers", 2, "processes that change"),
          argument("--seed", int(time.time()) // 86400, "begins the random choices"),
-         argument("--limit-s", 10.0, "after which a change must be visible"), OPTIONS)
+         argument("--limit-s", 120.0, "after which a change counts as never visible"), OPTIONS)
 def watch(options, verdict):
-    """Changes a directory behind a mount with `watch`, and fails if a change is not visible through the mount in time.
+    """Changes a directory behind a mount with `watch`, and fails if a change does not become visible through the mount.
 
     Each worker changes its own directory on the host. A step looks at it through the mount, so that the kernel and Lightfoot
     cache it, makes one change of a random kind on the host, and looks through the mount until what it sees is the host's:
@@ -354,7 +363,7 @@ def watch(options, verdict):
         except queue.Empty:
             if not any(job.is_alive() for job in jobs):
                 break
-            if time.monotonic() > until + 60:
+            if time.monotonic() > until + 2 * options.limit_s:
                 verdict.fail("a process hangs")
                 break
             continue
@@ -373,6 +382,4 @@ def watch(options, verdict):
         say(mount.diagnosis())
     rows = [[kind, len(own), f"{statistics.median(own) * 1000:.0f}", f"{max(own) * 1000:.0f}"] for kind, own in sorted(times.items())]
     say(table([["change", "number", "median ms", "longest ms"], *rows]))
-    if len(times) < len(Changer.KINDS) and verdict.failed == failed and options.seconds >= 20:
-        verdict.fail("some kinds of changes were not made")
     verdict.ok(f"{sum(map(len, times.values()))} changes, seed {options.seed}", len(times))
