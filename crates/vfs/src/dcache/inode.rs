@@ -166,7 +166,7 @@ impl Inode {
     pub(crate) fn begin_prepared(&self) -> InodeRef<'_> {
         // ORDERING: Release, pairs with the Acquire of `InodeRef::take`: a thread that found the slot's former inode
         // by its node, and gets a reference on this one, sees that the node is another.
-        // (crates/sync/tests/loom_vfs_forget.rs)
+        // (crates/sync/tests/loom/vfs_forget.rs)
         self.refs.store(1, Release);
         InodeRef(self)
     }

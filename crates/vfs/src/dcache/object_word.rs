@@ -10,7 +10,7 @@
 //! read-modify-writes, until the dentry is free.
 //!
 //! # Where it comes from
-//! As [`object`](crate::dcache::object). `tests/loom_whole_path.rs` compiles this file beside a smaller dentry.
+//! As [`object`](crate::dcache::object). `tests/loom/whole_path.rs` compiles this file beside a smaller dentry.
 
 use crate::dcache::object::{Object, ObjectFlags};
 use crate::dcache::whole_path::{Kind, WholePaths};

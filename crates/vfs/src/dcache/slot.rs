@@ -66,7 +66,7 @@ pub(crate) struct ColdPart {
 unsafe impl Item for Dentry {
     type Side = ColdPart;
 
-    // loom's atomics are not their bytes; crates/sync/tests/loom_slab_return.rs models the return.
+    // loom's atomics are not their bytes; crates/sync/tests/loom/slab_return.rs models the return.
     const RETURNS: bool = !cfg!(loom);
 
     fn vacant() -> (Self, ColdPart) {

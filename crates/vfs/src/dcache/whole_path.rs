@@ -79,7 +79,7 @@
 //! # How it is locked
 //! Not at all: the entries are sequence locks ([`sync::signature_table`]), the counters are added to.
 
-// (The paths are for `tests/loom_whole_path.rs`, which compiles this file beside a smaller dentry.)
+// (The paths are for `tests/loom/whole_path.rs`, which compiles this file beside a smaller dentry.)
 #[path = "whole_path/admission.rs"]
 mod admission;
 #[path = "whole_path/checked.rs"]

@@ -58,7 +58,7 @@ impl<'i> InodeRef<'i> {
     /// Gives it back; if it was the last, the inode is dead.
     pub(crate) fn put(self) -> Option<DeadInode<'i>> {
         // ORDERING: AcqRel, with itself in other threads: the thread that takes the count to zero sees the
-        // writes of all others. (crates/vfs/tests/loom_inode.rs)
+        // writes of all others. (crates/vfs/tests/loom/inode.rs)
         (self.0.refs.fetch_sub(1, AcqRel) == 1).then_some(DeadInode(self.0))
     }
 
