@@ -16,7 +16,7 @@
 //! | exclusion | [`SpinLock`], [`Mutex`]: a [`Lock`] around data; or a raw lock below in `lock_api`'s |
 //! | readers and writers | [`RwSem`] sleeps; [`PerCpuRwLock`] for readers without a shared cache line; [`BiasedRwLock`] for many objects that are seldom shared |
 //! | one thread to do what many need | [`SingleFlight`] |
-//! | lock statistics; a check of the lock order | [`lockstat`]; [`lockdep`] |
+//! | a check of the lock order; how long threads waited for the locks of a rank | [`lockdep`] |
 //!
 //! | raw lock | waiters | fair | uncontended: take and release |
 //! |---|---|---|---|
@@ -31,7 +31,6 @@ pub mod hashtable;
 pub mod lock;
 pub mod lockdep;
 pub mod lockref;
-pub mod lockstat;
 pub mod mutex;
 pub mod pages;
 pub mod percpu_arc;

@@ -19,7 +19,7 @@ use crate::tree::mutex::Sleeping;
 use crate::tree::name::Name;
 use crate::tree::scheme::{Move, Scheme};
 use crate::tree::walk::counted_walk;
-use sync::lockstat::Class;
+use locks::lockstat::Class;
 use sync::{AlwaysQueue, TasLock};
 
 /// See the [module documentation](self). All else is under `kernel_flag`.

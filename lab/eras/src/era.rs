@@ -5,7 +5,7 @@
 //! permissions and no symbolic links here: eras differ in how they lock, not in what they answer. (Lightfoot has both; the
 //! adapter does not use them.)
 
-use sync::lockstat::Class;
+use locks::lockstat::Class;
 
 /// Why an operation failed: the few errors that a tree without permissions has, by their `errno(3)` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

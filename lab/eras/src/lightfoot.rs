@@ -24,8 +24,8 @@ use crate::era::{Attributes, Era, Error, FileSystemStatus, Handle, HandleOf, Pro
 use crate::options::Options;
 use crate::path::Route;
 use counted_fs::{CountedFs, Counters};
+use locks::lockstat::Class;
 use prim::shared::Arc;
-use sync::lockstat::Class;
 use vfs::{
     Base, Context, Errno, MountFlags, OpenFile, OpenFlags, PathAt, RenameFlags, UnmountFlags, Vfs, WholePathStats,
 };

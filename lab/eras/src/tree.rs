@@ -55,6 +55,7 @@ use dentry::{Dentry, UNHASHED, USED};
 use fs_struct::ROOT;
 use inode::Inode;
 use list::{NONE, some};
+use locks::lockstat::Class;
 use mount::MountList;
 use name::{LongNames, Name};
 use pool::Pool;
@@ -66,7 +67,6 @@ use prim::atomic::{
 use prim::shared::Arc;
 use scheme::Scheme;
 use semaphore::SemaphoreStats;
-use sync::lockstat::Class;
 use sync::rcu::RcuDomain;
 use sync::{Mutex, SpinLock};
 

@@ -8,6 +8,7 @@
 #![cfg(not(loom))]
 #![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
+use lightfoot_locks::lockstat::{Class, Measured};
 use lightfoot_locks::{McsLock, QueuedLock, TicketLock};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -15,7 +16,6 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Instant;
-use sync::lockstat::{Class, Measured};
 use sync::percpu_rwlock::PerCpuRwLock;
 use sync::rwsem::RwSem;
 use sync::seqrwlock::SeqRwLock;

@@ -1,4 +1,4 @@
-//! Fair spinlocks that Linux used over time, for the lab's eras and for comparison with the locks of `sync`.
+//! Spinlocks that Linux used over time, and lock statistics, for the lab's eras and for comparison with the locks of `sync`.
 //!
 //! # What it is
 //! Raw locks for [`sync::Lock`]. The product does not use them; `sync` has the locks that it does use.
@@ -10,6 +10,8 @@
 //! | [`QueuedLock`] | the first spins on the word, the others each on its own line | nearly | a compare-exchange, a fetch-sub |
 //! | [`SpinningMutex`] | the same | no: newcomers pass the queue | a compare-exchange, a store |
 //!
+//! [`lockstat`] counts how often locks are taken, how long they are held, and how long threads wait for them.
+//!
 //! # What it is not
 //! A choice for programs whose threads outnumber the CPUs: when a waiter of a fair lock loses its CPU, all waiters
 //! behind it wait for it.
@@ -19,11 +21,12 @@
 //! when one ordering is weakened (`tools/check/weaken-orderings`).
 //!
 //! # Source
-//! Linux: ticket locks from 2.6.25, queued spinlocks from 4.2; the papers are cited in each module.
+//! Linux: ticket locks from 2.6.25, queued spinlocks from 4.2; Lockmeter. The papers are cited in each module.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 #![allow(unsafe_code, reason = "locks are raw: their callers hold what they ask for")]
 
+pub mod lockstat;
 mod mcs;
 mod node;
 mod queued;

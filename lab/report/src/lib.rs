@@ -20,6 +20,7 @@
 pub mod calibrate;
 mod failure;
 mod job;
+mod lock_row;
 mod native;
 mod outcome;
 mod pool;
@@ -32,10 +33,10 @@ use std::collections::BTreeMap;
 
 pub use failure::Failure;
 pub use job::{Interrupts, Job, Placement, Simulation, Substrate};
+pub use lock_row::LockRow;
 pub use outcome::{Outcome, RoleRate, Share, StallRow};
 pub use pool::{Pool, run_cell};
 pub use run::{Own, run, run_own};
-pub use sync::lockstat::Row as LockRow;
 
 /// Whether eras have these options.
 ///

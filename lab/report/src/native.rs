@@ -6,6 +6,7 @@
 
 use crate::failure::Failure;
 use crate::job::Job;
+use crate::lock_row::LockRow;
 use crate::outcome::Outcome;
 use crate::stage::Trouble;
 use crate::stage::native::{Plan, Staged};
@@ -14,7 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Barrier, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use sync::lockstat::Row;
 
 /// One worker's steps, on lines that no other thread writes.
 #[derive(Default)]
@@ -122,10 +122,10 @@ fn counters(stage: &Staged) -> BTreeMap<String, u64> {
     counters
 }
 
-fn lock_rows(stage: &Staged, span: Duration, cpus: usize) -> Vec<Row> {
+fn lock_rows(stage: &Staged, span: Duration, cpus: usize) -> Vec<LockRow> {
     let mut rows = Vec::new();
     stage.visit_locks(&mut |name, counts| {
-        rows.push(Row::new(name, &counts, span.as_nanos() as u64, cpus));
+        rows.push(LockRow::new(name, &counts, span.as_nanos() as u64, cpus));
     });
     rows
 }

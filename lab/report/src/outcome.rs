@@ -1,9 +1,9 @@
 //! What a run gives: rates, and on a simulated machine what the time went to.
 
 use crate::job::Job;
+use crate::lock_row::LockRow;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use sync::lockstat::Row;
 
 /// What one job gave.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -23,7 +23,7 @@ pub struct Outcome {
     /// What the CPUs' time went to; simulated only.
     pub shares: Vec<Share>,
     /// Statistics of the era's locks, if they were requested.
-    pub locks: Vec<Row>,
+    pub locks: Vec<LockRow>,
     /// Percent of all time spent spinning, by the innermost function that the era names; simulated only.
     #[serde(default)]
     pub callers: Vec<Share>,

@@ -7,16 +7,17 @@
 
 use crate::failure::Failure;
 use crate::job::{Interrupts, Job, Placement, Simulation};
+use crate::lock_row::LockRow;
 use crate::outcome::{Outcome, Share, StallRow};
 use crate::stage::Trouble;
 use crate::stage::simulated::{MakeEra, MakeWorkload, Plan, Staged};
+use locks::lockstat::Counts;
 use prim::profile::Tag;
 use sim::stall::{StallSum, by_cache_line, by_place};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
-use sync::lockstat::{Counts, Row};
 
 /// More threads than the simulator takes.
 const THREADS_AT_MOST: usize = 4096;
@@ -53,11 +54,11 @@ pub(crate) fn run(
     }
     let per_worker = report.operations_per_thread.iter().map(|slots| slots[0]).collect();
     let outcome = Outcome::new(job, report.span_ns / 1e9, per_worker, roles, |worker| seen.roles[worker].get());
-    let row = |(name, counts): (&str, Counts)| Row::new(name, &counts, report.span_ns as u64, simulation.cpus);
-    let mut locks: Vec<Row> = seen.locks.iter().filter_map(Cell::get).map(row).collect();
+    let row = |(name, counts): (&str, Counts)| LockRow::new(name, &counts, report.span_ns as u64, simulation.cpus);
+    let mut locks: Vec<LockRow> = seen.locks.iter().filter_map(Cell::get).map(row).collect();
     if job.lockstat {
         let others = report.locks.iter().map(|lock| (short_name(lock.class), counts_of(lock)));
-        let others: Vec<Row> =
+        let others: Vec<LockRow> =
             others.filter(|(name, _)| locks.iter().all(|lock| lock.name != *name)).map(row).collect();
         locks.extend(others);
     }

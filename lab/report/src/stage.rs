@@ -55,7 +55,7 @@ macro_rules! stage {
             use super::{Trouble, TroubleKind, TroublePlace};
             use crate::failure::Failure;
             use crate::job::Job;
-            use sync::lockstat::Counts;
+            use locks::lockstat::Counts;
             use $eras::workload::{self, Workload};
             use $eras::{Era, Error, Options};
 

@@ -5,8 +5,7 @@
 //! nothing for them, so they are always on.
 //!
 //! # What it is not
-//! Lockmeter's table: holds and acquisitions without a wait are not counted. [`lockstat`](crate::lockstat) counts
-//! them, for the classes that are on.
+//! Lockmeter's table: holds and acquisitions without a wait are not counted.
 //!
 //! # How it is locked
 //! Not at all: each thread counts in its CPU index's slot, and readers add up the slots.

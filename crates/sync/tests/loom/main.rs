@@ -9,7 +9,6 @@ mod fuse_forget;
 mod hashtable;
 mod insert_unique;
 mod lockref;
-mod lockstat;
 mod mutex;
 mod percpu_arc;
 mod percpu_rwlock;

@@ -32,8 +32,8 @@ use super::scheme::{Move, Scheme};
 use super::sharded::Sharded;
 use crate::era::Result;
 use crate::path::Route;
+use locks::lockstat::Class;
 use prim::lockstat;
-use sync::lockstat::Class;
 use sync::rwsem::SlowPath;
 use sync::{Lock, LockGuard, RawLock, SeqWrite};
 

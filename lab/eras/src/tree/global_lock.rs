@@ -1,7 +1,7 @@
 //! A lock of which there is one, on its own cache line, with its statistics.
 
+use locks::lockstat::{Class, Measured};
 use prim::shared::Arc;
-use sync::lockstat::{Class, Measured};
 use sync::{Lock, LockGuard, RawLock};
 
 /// `dcache_lock` and its like: `__cacheline_aligned_in_smp`, and in Lockmeter's table.

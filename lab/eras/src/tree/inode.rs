@@ -11,9 +11,9 @@
 
 use super::list::Links;
 use super::semaphore::Semaphore;
+use locks::lockstat::Class;
 use prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use prim::shared::Arc;
-use sync::lockstat::Class;
 use sync::rwsem::SlowPath;
 use sync::{Lock, LockGuard, RawLock};
 

@@ -29,10 +29,10 @@ use super::global_lock::{GlobalGuard, GlobalLock};
 use super::renames::{Renames, SeqSpin};
 use super::scheme::Scheme;
 use crate::era::{Error, Result};
+use locks::lockstat::Class;
 use prim::PerCpu;
 use prim::atomic::{AtomicI64, AtomicU32, Ordering::Relaxed};
 use prim::profile::{Tag, scope};
-use sync::lockstat::Class;
 use sync::{AlwaysQueue, PerCpuReadGuard, PerCpuRwLock, RawLock, RwSem};
 
 /// How references to the mount are counted and mounts kept still.

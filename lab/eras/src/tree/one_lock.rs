@@ -35,9 +35,9 @@ use super::scheme::{Move, Scheme};
 use crate::era::Result;
 use crate::path::Route;
 use core::marker::PhantomData;
+use locks::lockstat::Class;
 use prim::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use prim::lockstat;
-use sync::lockstat::Class;
 use sync::{AlwaysQueue, RawLock};
 
 /// Entries that become unused between two searches for some to free: stands for the shortage of memory (chosen here).

@@ -19,9 +19,9 @@ use super::verify::verify;
 use crate::era::{Attributes, Era, Error, FileSystemStatus, Handle, HandleOf, Process, Result};
 use crate::options::Options;
 use crate::path::{Last, Route};
+use locks::lockstat::Class;
 use prim::preempt;
 use prim::profile::{Scope, Tag, scope};
-use sync::lockstat::Class;
 use sync::{LockGuard, MutexGuard, RawLock, TasLock};
 
 /// Makes an era of a scheme, for the catalogue.

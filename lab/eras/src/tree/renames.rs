@@ -13,8 +13,8 @@
 //! merged is his locking reader of Linux 3.12, which keeps out writers and others of its kind, but leaves the sequence alone.
 
 use super::global_lock::{GlobalGuard, GlobalLock};
+use locks::lockstat::Class;
 use prim::profile::{Tag, scope};
-use sync::lockstat::Class;
 use sync::{RawLock, SeqCount, SeqRwLock, SeqRwReadGuard, SeqRwWriteGuard, SeqWrite};
 
 /// A sequence of moves.

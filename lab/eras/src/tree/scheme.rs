@@ -13,7 +13,7 @@ use super::mount::Mounts;
 use super::name::Name;
 use crate::era::Result;
 use crate::path::Route;
-use sync::lockstat::Class;
+use locks::lockstat::Class;
 use sync::rwsem::SlowPath;
 use sync::{RawLock, TasLock};
 

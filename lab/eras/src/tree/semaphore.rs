@@ -37,6 +37,7 @@
 //! A spinning writer cannot tell whether the owner runs, so it spins for a bounded time.
 
 use core::marker::PhantomData;
+use locks::lockstat::{Class, Measured};
 use locks::{McsLock, QueuedLock};
 use prim::atomic::{
     AtomicI64, AtomicU32,
@@ -48,7 +49,6 @@ use prim::profile::{Tag, scope};
 use prim::shared::Arc;
 use std::collections::VecDeque;
 use sync::Lock;
-use sync::lockstat::{Class, Measured};
 use sync::rwsem::SlowPath;
 
 /// A thread that is in, or tries to be.

@@ -4,6 +4,7 @@
 // The modules of sync's tests name the crate by its own name.
 extern crate sync as lightfoot_sync;
 
+mod lockstat;
 mod mcs;
 mod queued;
 #[path = "../../../../crates/sync/tests/loom/raw_lock.rs"]

@@ -1,8 +1,8 @@
 //! What the published figures call by their names, read from an outcome of the simulated machine.
 
 use super::experiment::LEAST_OPERATIONS;
+use crate::lock_row::LockRow;
 use crate::outcome::Outcome;
-use sync::lockstat::Row;
 
 impl Outcome {
     /// Percent of the CPUs' time that was neither the program's nor idle: what `time` and `top` call system time.
@@ -73,7 +73,7 @@ impl Outcome {
     /// # Panics
     /// If the era has no lock of that class: a mistake of the caller.
     #[must_use]
-    pub fn lock(&self, name: &str) -> &Row {
+    pub fn lock(&self, name: &str) -> &LockRow {
         let row = self.locks.iter().find(|row| row.name == name);
         row.unwrap_or_else(|| panic!("{} has no lock of the class {name}", self.job.era))
     }

@@ -1,9 +1,9 @@
 //! A tree under one standard lock: the plainest era there is, which also records the requests.
 
 use crate::era::{Attributes, Era, Error, FileSystemStatus, Handle, HandleOf, Process, Result};
+use locks::lockstat::Class;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
-use sync::lockstat::Class;
 
 const ROOT: u32 = 0;
 

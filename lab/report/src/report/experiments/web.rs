@@ -2,14 +2,14 @@
 
 use super::super::input::{Input, Number};
 use super::{Claim, Experiment, Published, Setting, change, claim, is_near, parts, row};
+use crate::lock_row::LockRow;
 use crate::report::{Key, Reason};
-use sync::lockstat::Row;
 
 const SCHEMES: [(&str, &str); 3] =
     [("dcache-lock", "dcache_lock"), ("fastwalk", "fastwalk"), ("dcache-rcu", "dcache_rcu")];
 
 /// Column of the published table, what it is, and how it is read.
-type Column = (&'static str, &'static str, fn(&Row) -> f64);
+type Column = (&'static str, &'static str, fn(&LockRow) -> f64);
 
 const COLUMNS: [Column; 7] = [
     ("utilization", "UTIL %", |lock| lock.utilization_percent),

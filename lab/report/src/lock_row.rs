@@ -9,13 +9,12 @@
 //! # Source
 //! The columns are those of `lockstat(8)`, in R. Bryant and J. Hawkes, "Lockmeter" (Annual Linux Showcase, 2000).
 
-use super::Counts;
-use core::fmt;
+use locks::lockstat::Counts;
+use serde::{Deserialize, Serialize};
 
 /// One lock class over one span of time. Shares are in percent; 0 where there is nothing to divide by.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
-pub struct Row {
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct LockRow {
     /// The class.
     pub name: String,
     /// UTIL: share of the span in which the lock was held. Above 100 for a class of several locks.
@@ -40,7 +39,7 @@ pub struct Row {
     pub spin_percent: f64,
 }
 
-impl Row {
+impl LockRow {
     /// The row for `counts` over `span_ns` nanoseconds on `cpus` CPUs.
     #[must_use]
     pub fn new(name: &str, counts: &Counts, span_ns: u64, cpus: usize) -> Self {
@@ -68,32 +67,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
-/// One line, in the columns of [`Table`].
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hold = format!("{:.1}us({:.0}us)", self.hold_mean_us, self.hold_max_us);
-        let wait = format!("{:.1}us({:.0}us)({:.2}%)", self.wait_mean_us, self.wait_max_us, self.wait_cpu_percent);
-        let (util, con) = (self.utilization_percent, self.contention_percent);
-        let (nowait, spin) = (self.nowait_percent, self.spin_percent);
-        write!(f, "{util:>5.1}% {con:>5.1}% {hold:>18} {wait:>27} ")?;
-        write!(f, "{:>11} {nowait:>5.1}% {spin:>5.1}%  {}", self.acquisitions, self.name)
-    }
-}
-
-/// Rows under Lockmeter's headings.
-#[derive(Clone, Copy, Debug)]
-pub struct Table<'a>(pub &'a [Row]);
-
-impl fmt::Display for Table<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:>13} {:>18} {:>27}", "", "HOLD", "WAIT")?;
-        write!(f, "{:>6} {:>6} {:>18} {:>27} ", "UTIL", "CON", "MEAN(MAX)", "MEAN(MAX)(%CPU)")?;
-        write!(f, "{:>11} {:>6} {:>6}  NAME", "TOTAL", "NOWAIT", "SPIN")?;
-        self.0.iter().try_for_each(|row| write!(f, "\n{row}"))
-    }
-}
-
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -107,8 +81,8 @@ mod tests {
             wait_ns: 5_750_000,
             wait_max_ns: 90_400,
         };
-        let row = Row::new("dcache_lock", &counts, 10_000_000, 8);
-        let want = Row {
+        let row = LockRow::new("dcache_lock", &counts, 10_000_000, 8);
+        let want = LockRow {
             name: "dcache_lock".into(),
             utilization_percent: 21.0,
             contention_percent: 25.0,
@@ -122,17 +96,11 @@ mod tests {
             spin_percent: 25.0,
         };
         assert_eq!(row, want);
-        let lines = [
-            "                            HOLD                        WAIT",
-            "  UTIL    CON          MEAN(MAX)             MEAN(MAX)(%CPU)       TOTAL NOWAIT   SPIN  NAME",
-            " 21.0%  25.0%        2.1us(31us)         23.0us(90us)(7.19%)        1000  75.0%  25.0%  dcache_lock",
-        ];
-        assert_eq!(Table(&[row]).to_string(), lines.join("\n"));
     }
 
     #[test]
     fn a_lock_that_was_never_taken_has_zeros() {
-        let row = Row::new("idle", &Counts::default(), 0, 0);
+        let row = LockRow::new("idle", &Counts::default(), 0, 0);
         let shares = [row.utilization_percent, row.contention_percent, row.wait_cpu_percent, row.nowait_percent];
         assert_eq!((shares, row.hold_mean_us, row.wait_mean_us), ([0.0; 4], 0.0, 0.0));
     }

@@ -1,10 +1,9 @@
 //! Lock statistics: how often a lock is taken, how long it is held, and how long threads wait for it.
 //!
 //! # What it is
-//! A [`Class`] counts for all locks that share it, [`Measured`] is a raw lock that reports to a class, a [`Row`] has
-//! Lockmeter's columns for a class, and a [`Table`] prints rows. A class is off at first: taking one of its locks then
-//! costs one relaxed load of a word that no thread writes, releasing it one relaxed load of a word beside the lock.
-//! Locks that are not wrapped cost nothing more.
+//! A [`Class`] counts for all locks that share it, and [`Measured`] is a raw lock that reports to a class. A class is off at
+//! first: taking one of its locks then costs one relaxed load of a word that no thread writes, releasing it one relaxed
+//! load of a word beside the lock. Locks that are not wrapped cost nothing more.
 //!
 //! # What it is not
 //! Exact at its edges: a hold that begins before [`Class::reset`] and ends after it is counted whole, and a table is a
@@ -35,8 +34,8 @@
 //! Lockmeter's column of failed tries is missing: only acquisitions are counted.
 //!
 //! ```
-//! use lightfoot_sync::lockstat::{Class, Measured, Row, Table};
-//! use lightfoot_sync::{Lock, TasLock};
+//! use lightfoot_locks::lockstat::{Class, Measured};
+//! use sync::{Lock, TasLock};
 //!
 //! let class = Class::new("counter");
 //! let lock: Lock<Measured<TasLock>, _> = Lock::with_raw(Measured::of(&class), 0);
@@ -44,14 +43,8 @@
 //! *lock.lock() += 1;
 //! let counts = class.counts();
 //! assert_eq!((counts.acquisitions, counts.contended), (1, 0));
-//! println!("{}", Table(&[Row::new(class.name(), &counts, 1_000_000, 1)]));
 //! ```
 
-mod row;
-
-pub use row::{Row, Table};
-
-use crate::lock::RawLock;
 use prim::PerCpu;
 use prim::atomic::{
     AtomicI64, AtomicU32, AtomicU64,
@@ -60,6 +53,7 @@ use prim::atomic::{
 use prim::clock::monotonic_ns;
 use prim::shared::Arc;
 use prim::uncharged;
+use sync::RawLock;
 
 const ON: u32 = 1;
 const PERIOD: u32 = 2;
@@ -318,7 +312,7 @@ unsafe impl<R: RawLock> RawLock for Measured<R> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::{Lock, Mutex, SpinLock, TasLock};
+    use sync::{Lock, Mutex, RawMutex, SpinLock, TasLock};
 
     /// A lock that is not free at the first try.
     struct Reluctant(TasLock, AtomicU32);
@@ -403,7 +397,7 @@ mod tests {
     #[test]
     fn threads_are_added_up() {
         let class = Class::new("test");
-        let lock = lock_of::<crate::RawMutex>(&class);
+        let lock = lock_of::<RawMutex>(&class);
         class.enable();
         std::thread::scope(|s| {
             for _ in 0..4 {

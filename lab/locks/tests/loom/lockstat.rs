@@ -1,13 +1,13 @@
 //! loom models of `lockstat::Class`.
 
-use lightfoot_sync::lockstat::{Class, Measured};
-use lightfoot_sync::{Lock, TasLock};
+use lightfoot_locks::lockstat::{Class, Measured};
 use loom::sync::Arc;
 use loom::sync::atomic::{
     AtomicU32,
     Ordering::{self, Acquire, Relaxed, Release},
 };
 use loom::thread;
+use sync::{Lock, TasLock};
 
 /// Steps of the two threads, so that loom need not find the order in which they matter.
 struct Turn(AtomicU32);
