@@ -1,7 +1,5 @@
 //! Temporary directories, and a tree over one with short forms of its operations.
 
-#![allow(dead_code, reason = "each test file uses some of it")]
-
 use lightfoot_hostfs::{HostFs, HostHandle, HostOptions};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,8 +1,7 @@
 //! Random reflinks on a host directory, where the kernel decides about each, and in a `RamFs`: the results and the contents are the
 //! same. Skipped where the host has no reflinks; `TMPDIR` chooses another place, such as a Btrfs or XFS.
 
-mod support;
-
+use crate::support;
 use lightfoot_hostfs::{HostFs, HostOptions};
 use vfs::{Base, OpenFile, OpenFlags, Vfs};
 

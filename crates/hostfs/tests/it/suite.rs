@@ -1,7 +1,6 @@
 //! testkit's cases over host directories: on disk and in memory, for each policy, with few descriptors.
 
-mod support;
-
+use crate::support;
 use lightfoot_hostfs::{HostAcls, HostFs, HostOptions, Revalidate};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

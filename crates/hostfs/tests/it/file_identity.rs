@@ -1,11 +1,9 @@
 //! Identity of files: inode numbers that the host reuses, removed files, sources that vanish.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::{HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use support::Tree;
 use vfs::{Base, Errno, OpenFlags, PathAt};
 
 fn always() -> HostOptions {

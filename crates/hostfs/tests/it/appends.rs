@@ -1,7 +1,6 @@
 //! Programs that append to one file at the same time, some through trees and one on the host.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::{HostOptions, Revalidate};
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +8,6 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::Tree;
 use vfs::OpenFlags;
 
 const RECORDS: usize = 3000;
@@ -95,7 +93,7 @@ fn processes_that_append_at_the_same_time_lose_nothing() {
     let path = source.path().join("log");
     let program = |writer: &str| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        let command = command.args(["--exact", "processes_that_append_at_the_same_time_lose_nothing"]);
+        let command = command.args(["--exact", "appends::processes_that_append_at_the_same_time_lose_nothing"]);
         command.env(PROCESS, format!("{writer} {}", source.path().display())).stdout(Stdio::null()).spawn().unwrap()
     };
     let mut programs = ["first", "second"].map(program);

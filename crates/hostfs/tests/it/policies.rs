@@ -1,12 +1,10 @@
 //! Caching policies: which changes by other programs are seen, and how many requests go to the host.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::{HostFs, HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
-use support::Tree;
 use testkit::Counting;
 use vfs::{Base, Errno, OpenFlags, PathAt, Vfs};
 

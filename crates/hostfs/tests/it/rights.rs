@@ -1,7 +1,6 @@
 //! With whose rights the host is changed. Needs a root process; other users skip it.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::{HostOptions, Ownership, Revalidate};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::thread::{CapabilitySet, CapabilitySets};
@@ -11,7 +10,6 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use support::Tree;
 use tempfile::TempDir;
 use vfs::{Base, Capabilities, Credentials, Errno, OpenFlags, PathAt, SetAttr, SetTime, SetXattr};
 

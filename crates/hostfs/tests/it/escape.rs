@@ -1,13 +1,11 @@
 //! Containment: no symbolic link, no `..` and no name that another program replaces leads out of the source.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::{HostFs, HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use support::Tree;
 use tempfile::TempDir;
 use vfs::{Errno, OpenFlags};
 

@@ -2,15 +2,13 @@
 //! unexpected way, and afterwards the tree shows the state of the host. `LIGHTFOOT_SEED` replays the operations of each
 //! thread, not their interleaving.
 
-mod support;
-
+use crate::support::{self, Tree};
 use fastrand::Rng;
 use lightfoot_hostfs::{HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
-use support::Tree;
 use tempfile::TempDir;
 use vfs::{Base, Errno, OpenFlags, PathAt};
 

@@ -1,11 +1,9 @@
 //! The owner of new files. Only a root process has a choice; as another user, these tests print SKIPPED.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::{HostOptions, Ownership, Revalidate};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
-use support::Tree;
 use tempfile::TempDir;
 use vfs::{Base, Capabilities, Credentials, Errno, OpenFlags, SetAttr};
 

@@ -1,13 +1,11 @@
 //! Mount points below the source. Skipped without the right to mount.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::{HostOptions, MountPoints, Revalidate};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
-use support::Tree;
 use vfs::{Base, Errno};
 
 /// A mount; dropping this unmounts it.

@@ -1,13 +1,10 @@
-//! One user cannot take the descriptors of all. Needs a root process, which acts for several users. Alone in its file, as it
-//! lowers the limit of the process.
+//! One user cannot take the descriptors of all. Needs a root process, which acts for several users.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::HostOptions;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use support::Tree;
 use vfs::{Credentials, Errno, OpenFile, OpenFlags};
 
 const FILES: usize = 300;
@@ -16,6 +13,10 @@ const FILES: usize = 300;
 fn a_user_who_opens_all_files_leaves_some_descriptors_to_the_next() {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED a_user_who_opens_all_files_leaves_some_descriptors_to_the_next: needs root");
+        return;
+    }
+    // It lowers the limit of its process.
+    if testkit::ran_alone("user_opens::a_user_who_opens_all_files_leaves_some_descriptors_to_the_next") {
         return;
     }
     let maximum = getrlimit(Resource::Nofile).maximum;

@@ -1,7 +1,6 @@
 //! Copies of files that are open with `O_DIRECT`, which takes only aligned memory, where the file system leaves the copy to the VFS.
 
-mod support;
-
+use crate::support;
 use lightfoot_hostfs::{HostFs, HostOptions};
 use std::path::Path;
 use vfs::{Base, Copying, Errno, Layer, Open, OpenFlags, Request, Vfs, Written};

@@ -1,10 +1,8 @@
 //! The budget of descriptors.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::{HostOptions, Revalidate};
 use std::fs;
-use support::Tree;
 use tempfile::TempDir;
 use vfs::OpenFlags;
 

@@ -1,13 +1,11 @@
 //! Each open of a file has its own descriptor on the host, with its flags.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::{HostOptions, Revalidate};
 use rustix::fs::{IFlags, OFlags, fcntl_getfl, ioctl_setflags};
 use std::fs;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
-use support::Tree;
 use vfs::{Errno, OpenFile, OpenFlags};
 
 const APPEND: OpenFlags = OpenFlags::WRONLY.union(OpenFlags::APPEND);

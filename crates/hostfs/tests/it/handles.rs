@@ -1,7 +1,6 @@
 //! Handles of files of the host: none leads out of the source, each leads to its own file.
 
-mod support;
-
+use crate::support;
 use lightfoot_hostfs::{HostFs, HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};

@@ -1,14 +1,12 @@
 //! ACLs of the host: obeyed, renewed, inherited, set. Needs a root process and ACLs on the file system of the temporary
 //! directory; otherwise prints SKIPPED.
 
-mod support;
-
+use crate::support::{self, Tree};
 use lightfoot_hostfs::{HostAcls, HostOptions, Revalidate};
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
-use support::Tree;
 use tempfile::TempDir;
 use vfs::{Acl, AclEntry, AclKind, AclTag, Base, Credentials, Errno, OpenFlags, SetAttr, SetXattr};
 
