@@ -1,6 +1,6 @@
 //! Nodes: their lookup counts, names that change meanwhile, and their end.
 
-use crate::kernel::{DIR, Kernel, PLAIN, RDONLY, RDWR, SUPER, WRONLY};
+use crate::session::kernel::{DIR, Kernel, PLAIN, RDONLY, RDWR, SUPER, WRONLY};
 use lightfoot_fuse::{Entry, FileLock, Gauge, Listed, LockFamily, LockOwner, NameIn, ROOT_NODE, SessionOptions, Ttls};
 use std::time::Duration;
 use vfs::{Errno, LockKind, SetAttr};

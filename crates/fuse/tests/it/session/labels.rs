@@ -1,6 +1,6 @@
 //! Labels of security modules: if a label cannot be stored, the session does not make the file.
 
-use crate::kernel::{DIR, Kernel, PLAIN, RDWR, SUPER, USER};
+use crate::session::kernel::{DIR, Kernel, PLAIN, RDWR, SUPER, USER};
 use lightfoot_fuse::{Entry, Opened, ROOT_NODE, SessionOptions};
 use ramfs::{RamFs, RamLimits};
 use vfs::{Errno, Inode, Layer, NewNode, Request, SetXattr};

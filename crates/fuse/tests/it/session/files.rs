@@ -1,6 +1,6 @@
 //! Open files: contents, room, storage, extended attributes.
 
-use crate::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, USER, WRONLY};
+use crate::session::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, USER, WRONLY};
 use lightfoot_fuse::{ROOT_NODE, SessionOptions};
 use ramfs::{RamFs, RamLimits};
 use vfs::{Base, Errno, MountFlags, OpenFlags, SetAttr, Want};

@@ -1,43 +1,28 @@
 //! Mounts in the kernel: behaviour that a session alone cannot show. Prints SKIPPED without root or `/dev/fuse`.
+//!
+//! A separate program: it runs all its tests a second time over io_uring, some of them empty the kernel's caches, and some
+//! run processes that have copies of all mounts.
 
-#[path = "mount/births.rs"]
 mod births;
-#[path = "mount/carriers.rs"]
 mod carriers;
-#[path = "mount/close_errors.rs"]
 mod close_errors;
-#[path = "mount/copies.rs"]
 mod copies;
-#[path = "mount/durable.rs"]
 mod durable;
-#[path = "mount/fallbacks.rs"]
 mod fallbacks;
-#[path = "mount/handles.rs"]
 mod handles;
-#[path = "mount/inode_flags.rs"]
 mod inode_flags;
-#[path = "mount/interrupts.rs"]
 mod interrupts;
-#[path = "mount/labels.rs"]
 mod labels;
-#[path = "mount/limits.rs"]
 mod limits;
-#[path = "mount/listed_inodes.rs"]
 mod listed_inodes;
-#[path = "mount/lock_waits.rs"]
 mod lock_waits;
-#[path = "mount/no_open.rs"]
 mod no_open;
-#[path = "mount/panics.rs"]
 mod panics;
-#[path = "mount/requests.rs"]
 mod requests;
+#[path = "../support/mod.rs"]
 mod support;
-#[path = "mount/timeouts.rs"]
 mod timeouts;
-#[path = "mount/unnamed.rs"]
 mod unnamed;
-#[path = "mount/users.rs"]
 mod users;
 
 use lightfoot_fuse::{MountOptions, Op, SessionOptions, Ttls};
@@ -70,7 +55,7 @@ fn long() -> MountOptions {
 
 #[test]
 fn all_of_these_over_io_uring() {
-    support::again_over_ring("all_of_these_over_io_uring");
+    support::again_over_ring("", "all_of_these_over_io_uring");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Callers: checks by the kernel or by Lightfoot, umasks, set-id bits, overrides of owners.
 
-use crate::kernel::{Kernel, RDONLY, RDWR, SUPER, USER, WRONLY};
+use crate::session::kernel::{Kernel, RDONLY, RDWR, SUPER, USER, WRONLY};
 use lightfoot_fuse::{Caller, Checks, NameIn, NewMode, ROOT_NODE, SessionOptions, Shown};
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};

@@ -1,7 +1,6 @@
 //! A host directory mounted for several users: the host decides over changes. Prints SKIPPED without root or `/dev/fuse`.
 
-mod support;
-
+use crate::support::HostMount;
 use hostfs::{HostOptions, Revalidate};
 use lightfoot_fuse::{MountOptions, SessionOptions, Ttls};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
@@ -11,7 +10,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use support::HostMount;
 
 const USER: u32 = 1001;
 const TEAM: u32 = 3001;
@@ -39,7 +37,7 @@ fn set(path: &Path, owner: u32, group: u32, mode: u32) {
 
 #[test]
 fn all_of_these_over_io_uring() {
-    support::again_over_ring("all_of_these_over_io_uring");
+    crate::support::again_over_ring("host_directory::", "host_directory::all_of_these_over_io_uring");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a file system keeps for each open, and its ends.
 
-use crate::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, WRONLY};
+use crate::session::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, WRONLY};
 use lightfoot_fuse::{ROOT_NODE, SessionOptions};
 use ramfs::RamFs;
 use std::collections::BTreeSet;

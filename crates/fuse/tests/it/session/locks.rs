@@ -1,6 +1,6 @@
 //! Locks in the tree, by their owners.
 
-use crate::kernel::{Kernel, SUPER};
+use crate::session::kernel::{Kernel, SUPER};
 use lightfoot_fuse::{Caller, FileLock, Gauge, LockFamily, LockOwner, SessionOptions};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;

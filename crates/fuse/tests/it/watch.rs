@@ -1,8 +1,7 @@
 //! A watched host directory in the kernel: which of the host's changes it learns of, and what its notices leave alone. Prints
 //! SKIPPED without root or `/dev/fuse`.
 
-mod support;
-
+use crate::support::{HostMount, wait_for};
 use hostfs::{HostOptions, Revalidate};
 use lightfoot_fuse::{MountOptions, SessionOptions, Ttls};
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
@@ -15,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use support::{HostMount, wait_for};
 
 /// A directory, and a mount of it whose caches keep for a day what the directory's events do not invalidate.
 fn watched(max_nodes: usize) -> Option<HostMount> {
@@ -40,7 +38,7 @@ fn wait_for_notices(mount: &HostMount) {
 
 #[test]
 fn all_of_these_over_io_uring() {
-    support::again_over_ring("all_of_these_over_io_uring");
+    crate::support::again_over_ring("watch::", "watch::all_of_these_over_io_uring");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Makers of files with a supplementary group, in a host directory, whose host checks them once more.
 
-use crate::callers::Member;
-use crate::kernel::{Kernel, RDWR, SUPER, USER};
+use crate::session::callers::Member;
+use crate::session::kernel::{Kernel, RDWR, SUPER, USER};
 use hostfs::{HostFs, HostOptions};
 use lightfoot_fuse::{Caller, NewMode, ROOT_NODE, SessionOptions};
 use std::fs;

@@ -2,7 +2,7 @@
 //!
 //! A kernel never uses a node that it has forgotten, so each thread uses only nodes that it has not forgotten.
 
-use crate::kernel::{Kernel, SUPER};
+use crate::session::kernel::{Kernel, SUPER};
 use lightfoot_fuse::{Entry, Gauge, NameIn, NewMode, ROOT_NODE, SessionOptions, Unlisted};
 use ramfs::RamFs;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Set-id bits: what clears them when the caller is another than the opener, and `uid=` over files of other users.
 
-use crate::kernel::{Kernel, RDONLY, RDWR, SUPER, USER};
+use crate::session::kernel::{Kernel, RDONLY, RDWR, SUPER, USER};
 use lightfoot_fuse::{Caller, Checks, NewMode, ROOT_NODE, Session, SessionOptions, Shown};
 use vfs::{Errno, SetAttr};
 

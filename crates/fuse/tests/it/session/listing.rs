@@ -1,6 +1,6 @@
 //! Listings as the kernel reads them.
 
-use crate::kernel::{Kernel, PLAIN, RDONLY, SUPER, USER};
+use crate::session::kernel::{Kernel, PLAIN, RDONLY, SUPER, USER};
 use lightfoot_fuse::{Checks, Gauge, NewMode, ROOT_NODE, SessionOptions, Unlisted};
 use std::collections::BTreeSet;
 use vfs::{Base, Errno, MountFlags, PathAt, S_IFDIR, S_IFREG, Want};

@@ -1,6 +1,6 @@
 //! Names that the host creates while the caches of the tree and of the kernel have that they do not exist.
 
-use crate::kernel::{DIR, Kernel, PLAIN, RDWR, SUPER, USER, WRONLY};
+use crate::session::kernel::{DIR, Kernel, PLAIN, RDWR, SUPER, USER, WRONLY};
 use hostfs::{HostFs, HostOptions, Revalidate};
 use lightfoot_fuse::{Checks, NameIn, ROOT_NODE, SessionOptions};
 use std::fs;

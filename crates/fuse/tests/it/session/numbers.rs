@@ -1,6 +1,6 @@
 //! Inode numbers that programs see: the id of a node is its inode number, unless another node has that.
 
-use crate::kernel::{DIR, Kernel, PLAIN, SUPER};
+use crate::session::kernel::{DIR, Kernel, PLAIN, SUPER};
 use lightfoot_fuse::{Entry, NewMode, ROOT_NODE, SessionOptions};
 use ramfs::RamFs;
 use std::collections::BTreeSet;
