@@ -1,4 +1,4 @@
-//! Memory of the process after files were written and removed. One test, so that the process has no other user.
+//! Memory of the process after files were written and removed.
 
 use lightfoot_ramfs::RamFs;
 use vfs::{Base, Context, OpenFlags, Vfs};
@@ -43,6 +43,10 @@ fn grow_and_shrink(context: &Context, dirs: usize, files: usize, bytes: usize) -
 
 #[test]
 fn memory_goes_back_to_the_system_when_files_are_removed() {
+    // It measures its process.
+    if testkit::ran_alone("memory::memory_goes_back_to_the_system_when_files_are_removed") {
+        return;
+    }
     let vfs = Vfs::new(RamFs::new());
     let context = vfs.context();
     // What the first files of any kind take for good, and this thread's stack.
