@@ -1,6 +1,6 @@
 //! `lightfoot top` in a pseudo-terminal: what it draws, what keys do, and how it leaves the terminal.
 
-use crate::fixture::{Fixture, end_of};
+use crate::mounting::fixture::{Fixture, end_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};

@@ -1,6 +1,6 @@
 //! Sources of `lightfoot mount`: directories, and files of mounts.
 
-use crate::fixture::Fixture;
+use crate::mounting::fixture::Fixture;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::symlink;

@@ -2,7 +2,7 @@
 //!
 //! Each script runs as root in a new mount namespace, where everybody may open `/dev/fuse` and use `allow_other`.
 
-use crate::fixture::{Fixture, end_of};
+use crate::mounting::fixture::{Fixture, end_of};
 use std::process::{Command, Stdio};
 
 /// `user CMD`: as the user who mounts. `other CMD`: as another one. `not CMD`: it must fail.

@@ -1,6 +1,6 @@
 //! How a mount in the foreground ends whose connection was aborted.
 
-use crate::fixture::Fixture;
+use crate::mounting::fixture::Fixture;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,6 +1,6 @@
 //! What `lightfoot stats` reports of a tree of several sources.
 
-use crate::fixture::Fixture;
+use crate::mounting::fixture::Fixture;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Options of mounts whose effect lasts beyond the process, or concerns others.
 
-use crate::fixture::{Fixture, end_of};
+use crate::mounting::fixture::{Fixture, end_of};
 use rustix::process::{Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::MetadataExt;

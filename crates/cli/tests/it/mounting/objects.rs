@@ -1,7 +1,7 @@
 //! `lightfoot mount s3://...`, on a server of this process.
 
-use crate::fixture::{Fixture, Mount};
-use crate::server::{Act, BUCKET, KEYS, Server};
+use crate::mounting::fixture::{Fixture, Mount};
+use crate::mounting::server::{Act, BUCKET, KEYS, Server};
 use hyper::Method;
 use std::ffi::OsStr;
 use std::fs;

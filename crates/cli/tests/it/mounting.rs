@@ -1,26 +1,18 @@
 //! `lightfoot mount`, `unmount`, `stats` and `top` as an operator uses them. They need root and `/dev/fuse`; elsewhere each
 //! test prints that it was skipped.
 
-#[path = "mounting/aborts.rs"]
 mod aborts;
-#[path = "mounting/fixture.rs"]
 mod fixture;
-#[path = "mounting/monitoring.rs"]
 mod monitoring;
 #[cfg(feature = "s3")]
-#[path = "mounting/objects.rs"]
 mod objects;
-#[path = "mounting/options.rs"]
 mod options;
-#[path = "mounting/plain_user.rs"]
 mod plain_user;
 #[cfg(feature = "s3")]
 #[expect(dead_code, reason = "its faults are for the tests of objectfs")]
-#[path = "../../objectfs/tests/s3/server.rs"]
+#[path = "../../../objectfs/tests/it/s3/server.rs"]
 mod server;
-#[path = "mounting/sources.rs"]
 mod sources;
-#[path = "mounting/terminal.rs"]
 mod terminal;
 
 use fixture::{Fixture, Stopped, end_of};
@@ -318,11 +310,11 @@ fn stats_and_top_show_what_happened_on_a_mount() {
 /// Whether each line is a comment or `name{labels} number`, and each name was described.
 /// The dashboard and the alerts name metrics that there are, and the dashboard is JSON.
 fn check_packaging(page: &str) {
-    let dashboard = include_str!("../packaging/dashboard.json");
+    let dashboard = include_str!("../../packaging/dashboard.json");
     let _: Value = serde_json::from_str(dashboard).expect("JSON");
     let is_of_name = |letter: char| letter.is_ascii_lowercase() || letter == '_';
     let mut count = 0;
-    for text in [dashboard, include_str!("../packaging/alerts.yml")] {
+    for text in [dashboard, include_str!("../../packaging/alerts.yml")] {
         for name in text.split(|letter| !is_of_name(letter)).filter(|word| word.starts_with("lightfoot_")) {
             assert!(page.contains(&format!("\n{name}{{")) || page.contains(&format!("# TYPE {name} ")), "{name}");
             count += 1;

@@ -1,6 +1,5 @@
 //! The file system over a real server for S3: what it requests, what others see of it, and what it does when the server fails.
 
-#[path = "s3/server.rs"]
 mod server;
 
 use hyper::Method;
