@@ -12,16 +12,12 @@
 //! once, links, held places and entries are counted, budgets hold, nothing is deferred. The simulated machine is
 //! sequentially consistent: missing fences are for loom.
 //!
-//! A failure names the seed; `TORTURE_SEED=<seed> cargo test -p lightfoot-lab-report --test torture` runs that seed alone, and
+//! A failure names the seed; `TORTURE_SEED=<seed> cargo test -p lightfoot-lab-report --test it torture` runs that seed alone, and
 //! `TORTURE_SEEDS=<number>` so many.
 
-#[path = "torture/history.rs"]
 mod history;
-#[path = "torture/kept_roles.rs"]
 mod kept_roles;
-#[path = "torture/roles.rs"]
 mod roles;
-#[path = "torture/verdict.rs"]
 mod verdict;
 
 use history::History;
@@ -32,9 +28,6 @@ use std::panic::catch_unwind;
 use std::rc::Rc;
 use testkit_sim::Store;
 use vfs_sim::{Budget, Context, OwnedPlace, Vfs};
-
-#[global_allocator]
-static ARENA: sim::Arena = sim::Arena;
 
 /// Rounds of the threads that change something.
 const ROUNDS: u64 = 8;
@@ -150,7 +143,7 @@ fn names_stay_where_they_must_in_whatever_order_accesses_come() {
     };
     for seed in seeds {
         catch_unwind(|| check(seed)).unwrap_or_else(|_| {
-            panic!("TORTURE_SEED={seed} cargo test -p lightfoot-lab-report --test torture; what went wrong is above")
+            panic!("TORTURE_SEED={seed} cargo test -p lightfoot-lab-report --test it torture; what went wrong is above")
         });
     }
 }

@@ -8,9 +8,6 @@ use vfs_sim::{
     Vfs,
 };
 
-#[global_allocator]
-static ARENA: sim::Arena = sim::Arena;
-
 /// Each rank of `crates/vfs/src/base/rank.rs` but the reserved names, which are not locks.
 const RANKS: [&str; 9] = [
     "a handle's lock",

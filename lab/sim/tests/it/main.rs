@@ -1,10 +1,12 @@
-//! The simulated machine: its coherence rules, its scheduler, its determinism, and code of `sync` on it.
+//! The simulated machine: its coherence rules, its scheduler, its determinism, its presets, and code of `sync` on it.
 
 mod coherence;
 mod determinism;
+mod example_lock;
 mod facade;
 mod failure;
 mod footprint;
+mod presets;
 mod small;
 mod spinning;
 mod stalls;

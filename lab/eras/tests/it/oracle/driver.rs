@@ -1,6 +1,6 @@
 //! Runs operations on an era and on the model side by side.
 
-use crate::model::{Model, Op, Outcome};
+use crate::oracle::model::{Model, Op, Outcome};
 use lightfoot_eras::{Era, EraEntry, Handle, Options, Process};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! What each operation of each era reads, writes and locks, exactly: one thread on a simulated machine, so the same in
 //! every run. `footprints.txt` has all of it; a mechanism that is taken out of an era, or a store that comes back into a
 //! walk, changes a line there. `ERAS_WRITE=1` makes the file anew. (The library's own footprints are in
-//! `lab/report/tests/scalability.rs`.)
+//! `lab/report/tests/alone/scalability.rs`.)
 
 use eras_sim::{Era, EraEntry, Handle, Options, Process, catalogue};
 use sim::footprint::{Footprint, record};
@@ -11,9 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
-
-#[global_allocator]
-static ARENA: sim::Arena = sim::Arena;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/footprints.txt");
 
@@ -124,6 +121,7 @@ fn is_counted(file: &str) -> bool {
 
 #[test]
 fn each_operation_of_each_era_touches_what_the_table_has() {
+    let _alone = crate::alone();
     let mut table = HEAD.to_owned();
     for entry in catalogue().iter().filter(|entry| entry.name != "lightfoot") {
         writeln!(table, "\n{}", entry.name).expect("a string");

@@ -4,10 +4,6 @@ use lightfoot_lab_report::{Failure, Job, Outcome, Pool, Simulation, Substrate, r
 use sim::Machine;
 use std::ops::ControlFlow;
 
-/// So that simulated code has its own cache lines.
-#[global_allocator]
-static ARENA: sim::Arena = sim::Arena;
-
 const MS: u64 = 1_000_000;
 
 fn native(threads: usize) -> Job {

@@ -7,9 +7,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-#[global_allocator]
-static ARENA: sim::Arena = sim::Arena;
-
 struct Set {
     era: &'static dyn Era,
     processes: Vec<Box<dyn Process>>,
@@ -259,7 +256,7 @@ fn files_wait_for_grace_periods_and_each_kind_of_rcu_takes_its_locks() {
 
 #[test]
 fn each_era_has_a_row_in_the_table_of_mutants() {
-    let table = include_str!("../../docs/mutants.md");
+    let table = include_str!("../../../docs/mutants.md");
     let named = |name: &str| table.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{name}`")));
     let missing: Vec<_> =
         eras_sim::catalogue().iter().filter(|era| era.name != "lightfoot" && !named(era.name)).collect();

@@ -1,6 +1,6 @@
 //! The example of an own era runs.
 
-#[path = "../examples/own_era.rs"]
+#[path = "../../examples/own_era.rs"]
 #[allow(dead_code, reason = "its main is not called")]
 mod example;
 

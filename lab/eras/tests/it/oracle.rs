@@ -2,11 +2,8 @@
 //!
 //! A random failure prints its seed and the shortest sequence that shows it; `ERAS_SEED=<seed>` runs that seed alone.
 
-#[path = "oracle/driver.rs"]
 mod driver;
-#[path = "oracle/generate.rs"]
 mod generate;
-#[path = "oracle/model.rs"]
 mod model;
 
 use driver::run;

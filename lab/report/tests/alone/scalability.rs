@@ -17,9 +17,6 @@ use vfs_sim::{
     NextNames, OpenFlags, OwnedPlace, PathAt, RenameFlags, Request, Resolve, S_IFDIR, S_IFREG, SetAttr, SetXattr, Vfs,
 };
 
-#[global_allocator]
-static ARENA: sim::Arena = sim::Arena;
-
 /// What a simulated thread leaves lies in memory that the next simulation clears: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -441,7 +438,7 @@ fn pairs_that_commute_conflict_on_the_listed_lines_and_on_no_others() {
             if lines.is_empty() { "none".to_owned() } else { format!("{} lines: {}", lines.len(), lines.join(", ")) };
         table += &format!("{}{how} | {}{how} | {lines}\n", pair.0.name, pair.1.name);
     }
-    let listed: String = include_str!("conflicts.txt")
+    let listed: String = include_str!("../conflicts.txt")
         .lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| format!("{line}\n"))

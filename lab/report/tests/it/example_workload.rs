@@ -1,6 +1,6 @@
 //! The example of an own workload runs.
 
-#[path = "../examples/own_workload.rs"]
+#[path = "../../examples/own_workload.rs"]
 #[allow(dead_code, reason = "its main is not called")]
 mod example;
 

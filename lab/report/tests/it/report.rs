@@ -6,9 +6,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-#[global_allocator]
-static ARENA: sim::Arena = sim::Arena;
-
 fn text(path: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))

@@ -1,6 +1,6 @@
 //! The example of an own lock runs, and its lock excludes.
 
-#[path = "../examples/own_lock.rs"]
+#[path = "../../examples/own_lock.rs"]
 #[allow(dead_code, reason = "its main is not called")]
 mod example;
 

@@ -4,9 +4,6 @@
 use prim::profile::Tag;
 use sync_sim::{PerCpuRwLock, RwSem, SeqRwLock};
 
-#[global_allocator]
-static ARENA: sim::Arena = sim::Arena;
-
 /// How long the first thread is in.
 const HELD_NS: u64 = 20_000;
 

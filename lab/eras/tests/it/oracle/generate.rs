@@ -1,7 +1,7 @@
 //! Random operations, few names, so that they meet.
 
-use crate::driver::PROCESSES;
-use crate::model::Op;
+use crate::oracle::driver::PROCESSES;
+use crate::oracle::model::Op;
 use random::Random;
 
 /// Draws operations; the seed is the test's.

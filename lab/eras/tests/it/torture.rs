@@ -1,7 +1,6 @@
 //! Threads that make, move, replace, remove, list and climb at once, in every generation, on this machine. At the end the
-//! era checks itself. `tests/simulated.rs` does the same on more CPUs than there are here.
+//! era checks itself. `tests/alone/simulated.rs` does the same on more CPUs than there are here.
 
-#[path = "torture/roles.rs"]
 mod roles;
 
 use lightfoot_eras as under_test;

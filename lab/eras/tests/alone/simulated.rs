@@ -1,7 +1,7 @@
-//! The torture of `tests/torture.rs` on simulated CPUs, in orders drawn from a seed: here threads meet at every access to
+//! The torture of `tests/it/torture.rs` on simulated CPUs, in orders drawn from a seed: here threads meet at every access to
 //! memory, which two cores hardly ever do. A failure names the seed; `ERAS_SEED=<seed>` runs that seed alone.
 
-#[path = "torture/roles.rs"]
+#[path = "../it/torture/roles.rs"]
 mod roles;
 
 use eras_sim as under_test;
@@ -11,9 +11,6 @@ use sim::{Config, Machine, Schedule};
 use std::cell::{Cell, RefCell};
 use std::panic::catch_unwind;
 use std::rc::Rc;
-
-#[global_allocator]
-static ARENA: sim::Arena = sim::Arena;
 
 /// Rounds of the threads that change names.
 const ROUNDS: usize = 12;
@@ -84,6 +81,7 @@ fn check(entry: &'static EraEntry, seed: u64) {
 
 #[test]
 fn names_stay_where_they_must_in_whatever_order_accesses_come() {
+    let _alone = crate::alone();
     let chosen = std::env::var("ERAS_SEED").ok().map(|seed| seed.parse().expect("ERAS_SEED is a number"));
     let seeds = chosen.map_or(1..1 + SEEDS, |seed: u64| seed..seed + 1);
     for seed in seeds {

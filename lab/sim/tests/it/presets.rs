@@ -6,9 +6,6 @@ use lightfoot_sim::{Config, Machine};
 use std::cell::Cell;
 use std::rc::Rc;
 
-#[global_allocator]
-static ARENA: lightfoot_sim::Arena = lightfoot_sim::Arena;
-
 /// A separate cache line on every machine.
 #[derive(Default)]
 #[repr(align(256))]

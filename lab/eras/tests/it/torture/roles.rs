@@ -1,9 +1,9 @@
 //! What the threads of a torture do, and what must hold for one thread's names whatever the others do.
 //!
-//! The choice of what is done is fixed; how threads meet is the machine's. `crate::under_test` is the library, or its
+//! The choice of what is done is fixed; how threads meet is the machine's. `super::under_test` is the library, or its
 //! twin on the simulated machine.
 
-use crate::under_test::{self, Error, Handle, Process};
+use super::under_test::{self, Error, Handle, Process};
 
 /// The ways of the directory that moves: each step is one rename, and the last leads to the first. The directory it is in
 /// moves only while it is not in there, so that of the places of the file in it no other is ever right.
