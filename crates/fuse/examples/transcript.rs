@@ -1,5 +1,5 @@
 //! Mounts an empty tree in memory until it is unmounted, and prints a line for each request that changes the kernel's nodes or
-//! handles: `transcript MOUNTPOINT`. `crates/fuse/tests/transcripts` has its output, which `tools/check/transcript` records.
+//! handles: `transcript MOUNTPOINT`. `crates/fuse/tests/it/transcripts` has its output, which `tools/check/transcript` records.
 
 use std::fmt::{Debug, Write};
 use std::io::Write as _;

@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! One function for each call. Each takes an [`Acting`], so no thread changes the host without the decision with whose
-//! rights. No other module calls these functions of the host (`tests/guarded.rs`).
+//! rights. No other module calls these functions of the host (`tests/it/guarded.rs`).
 //!
 //! # How it is locked
 //! Not at all.

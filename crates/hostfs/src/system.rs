@@ -3,7 +3,7 @@
 //! # What it is
 //! One function for each call, in the form in which this crate uses it. No other module calls the host, except
 //! [`crate::calls`], which has those that change it; its calls go through [`call`] and [`restarted`] as well
-//! (`tests/guarded.rs`). So a test can let each call fail, with each error, once: `faults.rs`.
+//! (`tests/it/guarded.rs`). So a test can let each call fail, with each error, once: `faults.rs`.
 //!
 //! # Interruption
 //! A call that can be repeated without another effect is repeated when a signal interrupts it (`EINTR`). Calls that

@@ -2,9 +2,9 @@
 //! memory and on a file system that keeps its own names. And what a name takes.
 //!
 //! `cargo bench -p lightfoot --bench fallbacks`: prints a table in Markdown; some seconds. The first argument that is a
-//! number is that of the walks in the storm (4000000). `tests/fallbacks.rs` checks the same workloads, smaller.
+//! number is that of the walks in the storm (4000000). `tests/it/fallbacks.rs` checks the same workloads, smaller.
 
-#[path = "../tests/fallbacks/workload.rs"]
+#[path = "../tests/it/fallbacks/workload.rs"]
 mod workload;
 
 use lightfoot::{Context, Fallback, Vfs};

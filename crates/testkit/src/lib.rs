@@ -5,6 +5,7 @@
 //! program would, and returns what it expected and what it got. [`Features`] lists what the file system does not have.
 //! [`Store`] is a file system in memory with hooks, and [`Gate`] holds a request inside of it. Around any file system,
 //! [`Counting`] counts requests, [`Ledger`] checks the states of opens, and [`Faults`] injects errors, short transfers and hangs.
+//! [`ran_alone`] runs a test in a separate process.
 //!
 //! # What it is not
 //! A comparison with a kernel, nor a test of the VFS itself: `crates/lightfoot/tests` has those.
@@ -29,6 +30,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod cases;
 mod counting;
 mod faults;
@@ -41,6 +43,7 @@ mod report;
 mod store;
 mod subject;
 
+pub use alone::ran_alone;
 pub use counting::{Counting, Counts};
 pub use faults::{Fault, Faults, FaultyCall, Plan};
 pub use features::{Features, Quota};

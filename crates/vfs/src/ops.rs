@@ -11,7 +11,7 @@
 //!
 //! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`, `walk`.
 //!
-//! The order of checks, and so the choice between two errors, is Linux's; `crates/lightfoot/tests/kernel.rs`
+//! The order of checks, and so the choice between two errors, is Linux's; `crates/lightfoot/tests/it/kernel.rs`
 //! compares.
 
 pub(crate) mod attributes;

@@ -7,8 +7,8 @@ use lightfoot_lab_report::{Failure, Job, Own, Substrate, run, run_own};
 use locks_sim::{McsLock, SpinningMutex};
 use sim::Machine;
 
-/// Without it, the lines of the heap depend on the host.
-#[global_allocator]
+/// Without it, the lines of the heap depend on the host. (The program of the tests, which has this file too, has its own.)
+#[cfg_attr(not(test), global_allocator)]
 static ARENA: sim::Arena = sim::Arena;
 
 /// Yours: the store-free walk with MCS locks in entries and chains, and a queue in front of the directory's mutex.

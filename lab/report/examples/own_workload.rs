@@ -7,8 +7,8 @@ use eras_sim::{Era, Result, catalogue};
 use lightfoot_lab_report::{Failure, Job, Own, Substrate, run_own};
 use sim::Machine;
 
-/// Without it, the lines of the heap depend on the host.
-#[global_allocator]
+/// Without it, the lines of the heap depend on the host. (The program of the tests, which has this file too, has its own.)
+#[cfg_attr(not(test), global_allocator)]
 static ARENA: sim::Arena = sim::Arena;
 
 /// Yours: each worker looks up one name, which all have in common; one in eight lists the directory.

@@ -9,8 +9,8 @@ use lightfoot_sim::{Arena, Config, Machine, cost, count_op, hint, running};
 use locks_sim::{McsLock, QueuedLock, TicketLock};
 use sync_sim::{Lock, RawLock, TasLock};
 
-/// Without it, the lines of the heap depend on the host.
-#[global_allocator]
+/// Without it, the lines of the heap depend on the host. (The program of the tests, which has this file too, has its own.)
+#[cfg_attr(not(test), global_allocator)]
 static ARENA: Arena = Arena;
 
 /// Yours: a word, and a pause that doubles with each failure.

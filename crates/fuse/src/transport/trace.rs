@@ -1,5 +1,5 @@
 //! Transcripts: a line for each request that changes the kernel's nodes or handles, at level TRACE of the target [`TARGET`].
-//! `crates/fuse/examples/transcript.rs` records the lines, and `crates/fuse/tests/transcript.rs` replays them.
+//! `crates/fuse/examples/transcript.rs` records the lines, and `crates/fuse/tests/it/transcript.rs` replays them.
 //!
 //! Tabs separate the fields: the operation, its arguments, and after `->` the reply, a number or an errno. A line that is not
 //! recorded costs one load and a branch.

@@ -109,19 +109,20 @@ pub(crate) fn is_over_ring() -> bool {
     std::env::var_os(CARRIER).is_some_and(|carrier| carrier == RING)
 }
 
-/// Runs all tests of this program again, with mounts over io_uring. `this`: the name of the test that calls it.
-pub(crate) fn again_over_ring(this: &str) {
+/// Runs the tests of a module of this program again, with mounts over io_uring. `prefix`: that of their names. `this`: the name of
+/// the test that calls it.
+pub(crate) fn again_over_ring(prefix: &str, this: &str) {
     if is_over_ring() || !can_mount() {
         return;
     }
     let offer = fs::read_to_string("/sys/module/fuse/parameters/enable_uring").unwrap_or_default();
     let program = std::env::current_exe().expect("this program");
-    let all = Command::new(&program).args(["--list", "--format=terse"]).output().expect("it runs").stdout;
+    let all = Command::new(&program).args([prefix, "--list", "--format=terse"]).output().expect("it runs").stdout;
     let rows = String::from_utf8_lossy(&all).lines().filter(|line| line.ends_with(": test")).count() - 1;
     if offer.trim() != "Y" {
         return println!("SKIPPED: {rows} rows over io_uring: the kernel does not offer it (tools/check/with-uring)");
     }
-    let ran = Command::new(program).args(["--exact", "--skip", this]).env(CARRIER, RING).output().expect("it runs");
+    let ran = Command::new(program).args([prefix, "--skip", this]).env(CARRIER, RING).output().expect("it runs");
     let printed = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success(), "over io_uring:\n{printed}\n{}", String::from_utf8_lossy(&ran.stderr));
     println!("{rows} rows over io_uring");

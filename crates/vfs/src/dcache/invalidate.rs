@@ -13,7 +13,7 @@
 //! # Limitations
 //! A lookup's answer that overtakes an invalidation is put into the cache and then marked stale. A reader
 //! between these two steps may see it once after the invalidation has returned.
-//! (`lab/report/tests/torture.rs` allows that case and no other.)
+//! (`lab/report/tests/it/torture.rs` allows that case and no other.)
 //!
 //! # How it is locked
 //! Entries are found under RCU. A slot that serves another name by then is expired without need.

@@ -426,7 +426,7 @@ pub(crate) fn link_inode(table: &InodeTable, domain: &RcuDomain, guard: &ReadGua
 
 /// The hash of a dentry in the table: of its name, mixed with the parent's address. Directories made one
 /// after the other lie side by side. The second shift keeps equal names in them from buckets of one cache
-/// line (`lab/report/tests/scalability.rs` shows it).
+/// line (`lab/report/tests/alone/scalability.rs` shows it).
 #[inline(always)]
 pub(crate) fn entry_hash(parent: &Dentry, name_hash: u64) -> u64 {
     let number = core::ptr::from_ref(parent) as u64 >> 6;

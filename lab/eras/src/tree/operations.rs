@@ -6,7 +6,7 @@
 //! another meanwhile; of two unrelated directories the source's comes first, which that lock makes safe.
 //!
 //! # Source
-//! `fs/namei.c`; the order of checks is Linux's, see `crates/lightfoot/tests/kernel.rs`.
+//! `fs/namei.c`; the order of checks is Linux's, see `crates/lightfoot/tests/it/kernel.rs`.
 
 use super::Tree;
 use super::dentry::{Dentry, UNHASHED};

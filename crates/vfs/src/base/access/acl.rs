@@ -12,7 +12,7 @@
 //!
 //! # Where it comes from
 //! `acl(5)`; POSIX 1003.1e draft 17; Andreas Grünbacher, "POSIX Access Control Lists on Linux" (2003). Linux
-//! 6.18 decides the rest; `crates/lightfoot/tests/acl.rs` compares.
+//! 6.18 decides the rest; `crates/lightfoot/tests/it/acl.rs` compares.
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_READ, MAY_WRITE};
 use crate::base::errno::Errno;

@@ -12,7 +12,7 @@
 //!
 //! # Where it comes from
 //! `xattr(7)`, `setxattr(2)`, `getxattr(2)`, `listxattr(2)`, `capabilities(7)` (file capabilities). The order
-//! of errors is that of Linux 6.18 on tmpfs; `crates/lightfoot/tests/acl.rs` compares.
+//! of errors is that of Linux 6.18 on tmpfs; `crates/lightfoot/tests/it/acl.rs` compares.
 //!
 //! # Limitations
 //! Linux lets everyone set an empty `security.capability`, which takes the capabilities from a file; here it needs

@@ -1,0 +1,4 @@
+//! The integration tests of this crate, one module for each subject.
+
+mod manual_pages;
+mod mounting;

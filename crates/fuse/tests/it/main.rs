@@ -1,0 +1,9 @@
+//! The integration tests of this crate, except those that `mount` has.
+
+mod host_directory;
+mod messages;
+mod session;
+#[path = "../support/mod.rs"]
+mod support;
+mod transcript;
+mod watch;

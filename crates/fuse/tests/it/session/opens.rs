@@ -1,0 +1,103 @@
+//! What a file system keeps for each open, and its ends.
+
+use crate::session::kernel::{Kernel, PLAIN, RDONLY, RDWR, SUPER, WRONLY};
+use lightfoot_fuse::{ROOT_NODE, SessionOptions};
+use ramfs::RamFs;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use vfs::{Errno, FileSystem, FsTraits, Inode, Layer, Open, OpenFlags, OpenState, Opened, Position, Request, Written};
+
+/// Numbers that are open, the next one, and the numbers of the opens that wrote.
+#[derive(Default)]
+struct Seen {
+    open: BTreeSet<u64>,
+    next: u64,
+    wrote: Vec<u64>,
+}
+
+/// Numbers its opens. Pages of a file that is opened for the second time must not be kept.
+struct Numbered(RamFs, Arc<Mutex<Seen>>);
+
+impl Layer for Numbered {
+    type Inner = RamFs;
+
+    fn inner(&self) -> &RamFs {
+        &self.0
+    }
+
+    fn traits(&self) -> FsTraits {
+        FsTraits { wants_opens: true, ..FileSystem::traits(&self.0) }
+    }
+
+    fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<Opened, Errno> {
+        let mut seen = self.1.lock().unwrap();
+        seen.next += 1;
+        let number = seen.next;
+        seen.open.insert(number);
+        Ok(Opened { state: OpenState::Word(number), keeps_pages: number != 2, ..Opened::default() })
+    }
+
+    fn release(&self, file: Open<'_>) {
+        assert!(self.1.lock().unwrap().open.remove(&file.state.word().unwrap()), "released twice");
+    }
+
+    fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
+        self.1.lock().unwrap().wrote.push(file.state.word().unwrap());
+        self.0.write(request, file, at, data)
+    }
+}
+
+fn numbered(options: SessionOptions) -> (Kernel, Arc<Mutex<Seen>>) {
+    let seen = Arc::<Mutex<Seen>>::default();
+    (Kernel::over(Numbered(RamFs::new(), seen.clone()), options), seen)
+}
+
+fn open(seen: &Mutex<Seen>) -> Vec<u64> {
+    seen.lock().unwrap().open.iter().copied().collect()
+}
+
+#[test]
+fn each_handle_has_its_state_until_its_release() {
+    let (kernel, seen) = numbered(SessionOptions::default());
+    let (entry, made) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, RDWR).unwrap();
+    let writer = kernel.open(&SUPER, entry.node, WRONLY).unwrap();
+    let reader = kernel.open(&SUPER, entry.node, RDONLY).unwrap();
+    for handle in [writer.handle, made.handle, writer.handle] {
+        assert_eq!(kernel.write(entry.node, handle, 0, b"data"), Ok(4));
+    }
+    assert_eq!(kernel.write(entry.node, reader.handle, 0, b"data"), Err(Errno::EBADF));
+    assert_eq!(seen.lock().unwrap().wrote, [2, 1, 2]);
+    kernel.unlink(&SUPER, ROOT_NODE, b"f").unwrap();
+    kernel.release(made.handle);
+    // A second release, and one of a number that was never given out.
+    kernel.release(made.handle);
+    kernel.release(u64::MAX);
+    assert_eq!(open(&seen), [2, 3]);
+    assert_eq!(kernel.write(entry.node, writer.handle, 0, b"more"), Ok(4));
+    kernel.release(writer.handle);
+    kernel.release(reader.handle);
+    kernel.forget(entry.node, 1);
+    kernel.check_nothing_left("opens");
+    assert_eq!(open(&seen), []);
+}
+
+#[test]
+fn the_end_of_the_session_releases_what_the_kernel_has_open() {
+    let (kernel, seen) = numbered(SessionOptions::default());
+    let (entry, _) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, RDWR).unwrap();
+    for _ in 0..5 {
+        kernel.open(&SUPER, entry.node, RDONLY).unwrap();
+    }
+    kernel.open(&SUPER, entry.node + 100, RDONLY).unwrap_err();
+    assert_eq!(open(&seen), [1, 2, 3, 4, 5, 6]);
+    kernel.end();
+    assert_eq!(open(&seen), []);
+}
+
+#[test]
+fn a_file_system_decides_whether_the_kernel_keeps_its_pages() {
+    let (kernel, _) = numbered(SessionOptions { kernel_cache: true, ..SessionOptions::default() });
+    let (entry, made) = kernel.create(&SUPER, ROOT_NODE, b"f", PLAIN, WRONLY).unwrap();
+    let kept = [0; 3].map(|_| kernel.open(&SUPER, entry.node, WRONLY).unwrap().keep_cache);
+    assert_eq!((made.keep_cache, kept), (true, [false, true, true]));
+}

@@ -1,0 +1,64 @@
+//! What is not compared with the kernel, and why. Nothing else is left out of the operations that both have.
+
+/// What is left alone, the reason, and where it is seen to.
+#[allow(dead_code, reason = "it is for readers")]
+pub(crate) const EXCEPTIONS: [(&str, &str, &str); 12] = [
+    (
+        "what is done by an open file after its process has changed its credentials",
+        "Lightfoot's open files keep the credentials of open(2); Linux uses those of the caller",
+        "generate.rs, Plan::closed_by",
+    ),
+    (
+        "mounting on the root or the working directory, and moving or unmounting it",
+        "what the root is to Linux depends on how the process came to it; a walk by `..` at a root that something is mounted on goes \
+         there on Linux, and not in Lightfoot",
+        "is_root of both sides",
+    ),
+    (
+        "SEEK_DATA and SEEK_HOLE where storage was reserved and not written",
+        "a hole on tmpfs, data in ramfs: lseek(2) leaves it to the file system",
+        "generate/extra.rs, seek_for",
+    ),
+    (
+        "security.capability",
+        "Linux takes it from a file that is written, cut or given away; nothing is executed here, and it stays",
+        "generate/extra.rs, NAMES (its rules are compared by acl.rs)",
+    ),
+    (
+        "fs.protected_regular and fs.protected_fifos at level 2 in directories that are open to their group only",
+        "Policy knows on and off",
+        "generate.rs, dir_mode",
+    ),
+    (
+        "the order of entries in a listing",
+        "an exchange puts both entries first on tmpfs, and leaves them where they are in Lightfoot",
+        "list of both sides sorts each batch",
+    ),
+    (
+        "the position of a directory that was listed",
+        "a number of the file system's own: lseek(2) and readdir(3) promise nothing of it",
+        "lseek of both sides",
+    ),
+    (
+        "RESOLVE_CACHED, and EAGAIN of a scoped walk that something moved under",
+        "what is cached is each side's own affair; Lightfoot goes on where Linux fails with EAGAIN",
+        "kernel/extra.rs, TRIES",
+    ),
+    (
+        "RESOLVE_NO_XDEV with O_CREAT, or without RESOLVE_NO_SYMLINKS",
+        "open: at a mount point with O_CREAT and O_EXCL Linux fails with EXDEV and Lightfoot with EEXIST; not to follow: behind an absolute link \
+         Linux 6.18 fails with EXDEV if the path is relative, on one mount too, since it compares with a root that it has not looked up",
+        "generate/extra.rs, open_how",
+    ),
+    (
+        "removing or moving what is a mount point of the other process only",
+        "EBUSY in Lightfoot; Linux unmounts it there (docs/semantics.md)",
+        "MountPoints of both sides",
+    ),
+    (
+        "a name by AT_EMPTY_PATH for what the other process has opened",
+        "Linux compares the objects of the credentials, of which each process has its own",
+        "generate/extra.rs, link_open",
+    ),
+    ("FALLOC_FL_ZERO_RANGE", "tmpfs has none", "ops/extra.rs, Storage"),
+];

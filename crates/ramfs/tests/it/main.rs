@@ -1,0 +1,6 @@
+//! The integration tests of this crate, one module for each subject.
+
+mod clones;
+mod many_mounts;
+mod memory;
+mod suite;
