@@ -18,14 +18,6 @@ KINDS = "tmpfs,null,passthrough_hp,passthrough_hp-new,bindfs,lightfoot-ram,light
 PEERS = ("passthrough_hp", "passthrough_hp-new", "bindfs")
 DIRS, FILES = 100, 100
 NS, MS, MIB_S = "ns", "ms", "MiB/s"
-PIN = argument("--pin", None, "keep clients and daemons on these processors: CPU[,CPU]", metavar="CPUS")
-
-
-def pin(processors):
-    """With one processor, a request costs no wake-up across processors, which on a virtual machine varies by more than what is
-    compared."""
-    if processors:
-        os.sched_setaffinity(0, {int(cpu) for cpu in processors.split(",")})
 
 
 def source_tar():
@@ -207,7 +199,8 @@ def print_tables(samples, kinds):
     say(table(rows(1)))
 
 
-@command("figures", "15 minutes, 4 with --quick, and 3 for the first build of the peers", on(KINDS), OPTIONS, PIN,
+@command("figures", "15 minutes, 4 with --quick, and 3 for the first build of the peers", on(KINDS), OPTIONS,
+         argument("--pin", None, "keep clients and daemons on these processors: CPU[,CPU]", metavar="CPUS"),
          argument("--quick", False, "less work in each row"), argument("--rounds", 3, "of which the median is taken"),
          argument("--only", [], "groups of rows; may be repeated", choices=GROUPS), JSON)
 def figures(options, verdict):
@@ -216,9 +209,12 @@ def figures(options, verdict):
     All are mounted for the whole run; each round takes them in another order. Mirrors are mounted anew before each group of
     rows: passthrough_hp holds a descriptor for each name that the kernel knows, and hard limits may be low. The ratios are of
     medians, a mount's time to tmpfs's (for MiB/s the other way around), so that less is better in all of them. The tables are
-    Markdown. The last one has the processor time of client and daemon, which suffers less if something else runs."""
+    Markdown. The last one has the processor time of client and daemon, which suffers less if something else runs.
+    With --pin to one processor, a request costs no wake-up across processors, which on a virtual machine varies by more than what
+    is compared."""
     need_program("git")
-    pin(options.pin)
+    if options.pin:
+        os.sched_setaffinity(0, {int(cpu) for cpu in options.pin.split(",")})
     kinds = options.on.split(",")
     mounts = [Mount(kind, options.options) for kind in kinds]
     for mount in mounts:

@@ -89,6 +89,7 @@ def fsx(options, verdict):
     The mixes: `all` (every kind of operation that the file system has), `mapped` (little else than mmap and truncation) and
     `large` (a file of 8 MiB with operations up to 1 MiB). A mirrored directory's file is compared with its mount's at the end.
     A failure prints the seed that repeats it: --first SEED --seeds 1."""
+    cargo_tool("fsx", VERSION)  # Once, not by two threads.
     for kind in options.on.split(","):
         with Mount(kind, options.options) as mount:
             exercise(kind, mount.dir, mount.backing, options, verdict)

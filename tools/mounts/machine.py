@@ -103,7 +103,7 @@ def facts():
         "cpu": next((line.split(":", 1)[1].strip() for line in cpu_info if line.startswith("model name")), "unknown"),
         "cpus": os.cpu_count(), "kernel": os.uname().release, "date": time.strftime("%Y-%m-%d %H:%M %Z"),
         "commit": commit + ("+changes" if changed else ""), "load": os.getloadavg()[0],
-        "libfuse": run("pkg-config --modversion fuse3", check=False).stdout.strip(),
+        "libfuse": run("pkg-config --modversion fuse3", check=False, stderr=subprocess.DEVNULL).stdout.strip() or "none",
     }
 
 

@@ -21,7 +21,7 @@ from mounts.runner import LIST, OPTIONS, argument, command, description, on
 NOBODY = User("nobody", 65534, 65534, ())
 # How many mounts are checked at once.
 AT_ONCE = 3
-LIMIT_S = 150
+LIMIT_S_A_DIRECTORY = 150
 SMOKE = "lightfoot-ram,lightfoot-host,lightfoot-ram:nosuid+nodev,lightfoot-host:nosuid+nodev"
 ONLY = argument("--only", "", "only checks whose name has this word", metavar="WORD")
 
@@ -60,8 +60,7 @@ def of_user(source, options=""):
         with plain(source, options, before=as_user(NOBODY.uid), owner=NOBODY.uid) as mounted:
             yield [mounted.dir]
 
-    word = "ram" if source == "ram:" else "host"
-    return Row(f"a user's {word}, by fusermount3: {options or 'default'}", NOBODY, mount, set())
+    return Row(f"a user's {'ram' if source == 'ram:' else 'host'}, by fusermount3: {options or 'default'}", NOBODY, mount, set())
 
 
 def file_of_mounts():
@@ -160,7 +159,7 @@ def worker(user, directories, chosen):
     # What Python loads late may be in root's home directory.
     multiprocessing.get_context("fork").SimpleQueue()
     codecs.lookup("ascii")
-    return Actor(user, check_directories, user, directories, chosen, limit_s=LIMIT_S)
+    return Actor(user, check_directories, user, directories, chosen, limit_s=LIMIT_S_A_DIRECTORY * len(directories))
 
 
 def references(users, chosen):
