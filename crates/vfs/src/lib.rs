@@ -50,10 +50,9 @@ pub use dcache::bounded::Bounded;
 pub use dcache::fallback::Fallback;
 pub use dcache::fs::{
     After, Allocate, Copying, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, NameRules, NewInode, NewNode,
-    NextNames, Open, OpenState, Opened, Permission, Position, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Want,
-    Written,
+    NextNames, Open, OpenState, Opened, Position, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Want, Written,
 };
-pub use dcache::inode::{Inode, UnheldInode};
+pub use dcache::inode::Inode;
 pub use dcache::invalidate::Invalidator;
 pub use dcache::layer::Layer;
 pub use dcache::observer::{Changed, Identity, Observer};
