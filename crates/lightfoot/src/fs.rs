@@ -11,7 +11,7 @@ mod arguments;
 mod cancel;
 mod opened;
 
-pub use arguments::{After, Copying, Permission, Rename, Request, SeekFor, SetAttr, SetTime, UnheldInode, Written};
+pub use arguments::{After, Copying, Rename, Request, SeekFor, SetAttr, SetTime, Written};
 pub use cancel::{Bounded, Cancel, CancelWatch};
 pub use opened::{Open, OpenState, Opened, Position};
 

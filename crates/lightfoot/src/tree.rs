@@ -198,11 +198,15 @@ impl Builder {
     }
 
     /// Splits every directory of the RAM file system at the first change of it. For tests; only debug builds do so.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
     pub fn splits_every_directory(self, splits: bool) -> Self {
         Self { inner: self.inner.splits_every_directory(splits) }
     }
 
     /// With a table of whole paths, records every path at its first use. For tests.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
     pub fn records_every_path(self, records: bool) -> Self {
         Self { inner: self.inner.records_every_path(records) }
     }

@@ -2,7 +2,10 @@
 
 use super::*;
 use std::sync::{Arc, Mutex};
-use vfs::{Acl, AclEntry, AclKind, AclTag, After, Base, Context, Credentials, Layer, OpenFile, OpenFlags, PathAt, Vfs};
+use vfs::{
+    Acl, AclEntry, AclKind, AclTag, After, Base, Context, Credentials, Layer, OpenFile, OpenFlags, OpenState, PathAt,
+    Vfs,
+};
 
 const PAGE: usize = PAGE_BYTES as usize;
 
@@ -166,7 +169,7 @@ fn a_file_that_grows_keeps_what_was_reserved_past_its_end() {
         assert_eq!(
             ram.allocate(
                 request,
-                &Open::stateless(inode, OpenFlags::RDWR),
+                &Open { inode, flags: OpenFlags::RDWR, state: &OpenState::None },
                 Allocate::Reserve,
                 false,
                 0,
@@ -188,7 +191,7 @@ fn data_and_holes_are_found_up_to_the_end() {
         world.visit("/f", move |ram, request, inode| {
             for (offset, what, answer) in expected {
                 assert_eq!(
-                    ram.seek(request, &Open::stateless(inode, OpenFlags::RDONLY), offset, what),
+                    ram.seek(request, &Open { inode, flags: OpenFlags::RDONLY, state: &OpenState::None }, offset, what),
                     answer,
                     "{offset} {what:?}"
                 );

@@ -31,8 +31,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use vfs::{
     After, Allocate, Attr, Copying, Errno, FileId, FileSystem, Inode, InodeFlags, Layer, Listed, NewInode, NewNode,
-    NextNames, Open, OpenFlags, Opened, Permission, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs,
-    Want, Written,
+    NextNames, Open, OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
 };
 
 /// How often a call that hangs looks at its deadline.
@@ -237,13 +236,6 @@ impl<F: FileSystem + ?Sized> Layer for Faults<F> {
         match self.plan.inject("lookup_many", Some(request)) {
             Ok(_) => self.inner.lookup_many(request, wanted, found),
             Err(errno) => (0..wanted.len()).for_each(|place| found(place, Err(errno))),
-        }
-    }
-
-    fn permission(&self, request: &Request, inode: &Inode, mask: u32) -> Permission {
-        match self.plan.inject("permission", Some(request)) {
-            Ok(_) => self.inner.permission(request, inode, mask),
-            Err(errno) => Permission::Is(Err(errno)),
         }
     }
 

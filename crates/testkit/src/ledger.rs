@@ -152,7 +152,7 @@ impl Ledger {
     /// Forwards a call about an open file.
     fn pass<R>(&self, what: &str, file: &Open<'_>, call: impl FnOnce(&dyn FileSystem, &Open<'_>) -> R) -> R {
         let (state, _) = self.opens.check(what, file, false);
-        call(&*self.inner, &file.with_state(state))
+        call(&*self.inner, &Open { state, ..*file })
     }
 
     /// Forwards a call that reports errors of writing.
@@ -163,7 +163,7 @@ impl Ledger {
         call: impl FnOnce(&dyn FileSystem, &Open<'_>) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
         let (state, error) = self.opens.check(what, file, true);
-        call(&*self.inner, &file.with_state(state)).and(error.map_or(Ok(()), Err))
+        call(&*self.inner, &Open { state, ..*file }).and(error.map_or(Ok(()), Err))
     }
 }
 
@@ -191,7 +191,7 @@ impl Layer for Ledger {
     fn release(&self, file: Open<'_>) {
         let state = self.opens.remove(&file);
         if self.wants_opens {
-            self.inner.release(file.with_state(state));
+            self.inner.release(Open { state, ..file });
         }
     }
 

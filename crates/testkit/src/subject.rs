@@ -34,7 +34,7 @@ impl Subject {
 }
 
 impl Subject {
-    /// `fs`, every directory of which is split ([`vfs::Builder::splits_every_directory`]).
+    /// `fs`, every directory of which is split.
     pub fn split(fs: impl FileSystem) -> Self {
         Self { fs: Box::new(fs), outside: None, is_split: true, restart: None }
     }

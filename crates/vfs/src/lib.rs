@@ -35,6 +35,8 @@ mod walk;
 
 pub use base::access::acl::{Acl, AclEntry, AclKind, AclTag};
 pub use base::access::credentials::{Capabilities, Credentials, MAY_EXEC, MAY_READ, MAY_WRITE};
+// For the tests that compare its rules with those of the kernel.
+#[doc(hidden)]
 pub use base::access::xattr;
 pub use base::attr::{
     Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, S_ISGID, S_ISUID, S_ISVTX, SetAttr,
@@ -50,10 +52,9 @@ pub use dcache::bounded::Bounded;
 pub use dcache::fallback::Fallback;
 pub use dcache::fs::{
     After, Allocate, Copying, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, NameRules, NewInode, NewNode,
-    NextNames, Open, OpenState, Opened, Permission, Position, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Want,
-    Written,
+    NextNames, Open, OpenState, Opened, Position, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Want, Written,
 };
-pub use dcache::inode::{Inode, UnheldInode};
+pub use dcache::inode::Inode;
 pub use dcache::invalidate::Invalidator;
 pub use dcache::layer::Layer;
 pub use dcache::observer::{Changed, Identity, Observer};
@@ -168,6 +169,8 @@ impl Vfs {
 
     /// What the lookups of the calling thread's CPU index did with the table of whole paths: of [`WholePathStats`], the
     /// misses and the paths recorded, refused and renewed. Cheap: the entries are not examined.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
     #[must_use]
     pub fn whole_path_stats_here(&self) -> WholePathStats {
         self.tree.paths.stats_here()
@@ -258,6 +261,8 @@ impl Builder {
 
     /// With a table of whole paths, records every path at its first use. For tests: a path that is used once then costs
     /// two walks.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
     pub fn records_every_path(mut self, records: bool) -> Self {
         self.paths.admits_all = records;
         self
@@ -265,6 +270,8 @@ impl Builder {
 
     /// Splits every directory, of file systems with [`FsTraits::changes_in_parallel`], at the first change of it, and of those that
     /// keep their own names at the first lookup in it, and not only those that threads wait for. For tests; only debug builds do so.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
     pub fn splits_every_directory(mut self, splits: bool) -> Self {
         self.paths.splits_always = splits;
         self

@@ -1,7 +1,6 @@
 //! Watches of a subtree by users who may not read all of it.
 
-use lightfoot::fs::{FsTraits, Layer, Permission, UnheldInode};
-use lightfoot::{Context, Credentials, Event, Permissions, RamFs, Scope, SetXattr, Vfs, Watch};
+use lightfoot::{Context, Credentials, Event, Permissions, Scope, SetXattr, Vfs, Watch};
 
 const USER: u32 = 1001;
 
@@ -78,37 +77,4 @@ fn a_watch_keeps_the_credentials_that_it_began_with() {
     root.chown("/closed", Some(USER), None).unwrap();
     root.remove_file("/closed/secret").unwrap();
     assert_eq!(paths(&watch), ["closed", "closed/secret"]);
-}
-
-/// Decides itself about permission; the value is its answer in a read section.
-struct Own(RamFs, Permission);
-
-impl Layer for Own {
-    type Inner = RamFs;
-
-    fn inner(&self) -> &RamFs {
-        &self.0
-    }
-
-    fn traits(&self) -> FsTraits {
-        FsTraits { own_permissions: true, ..lightfoot::fs::FileSystem::traits(&self.0) }
-    }
-
-    fn try_permission(&self, _: &Credentials, _: UnheldInode<'_>, _: u32) -> Permission {
-        self.1
-    }
-}
-
-#[test]
-fn a_file_system_that_cannot_decide_at_once_refuses_names_to_watchers() {
-    let seen = vec!["open/new".to_owned()];
-    for (answer, expected) in
-        [(Permission::NotHere, vec![]), (Permission::ByMode, seen.clone()), (Permission::Is(Ok(())), seen)]
-    {
-        let vfs = Vfs::new(Own(RamFs::default(), answer));
-        vfs.context().create_dir("/open").unwrap();
-        let watch = as_user(&vfs).watch("/", Scope::Subtree).unwrap();
-        vfs.context().create_dir("/open/new").unwrap();
-        assert_eq!(paths(&watch), expected, "{answer:?}");
-    }
 }

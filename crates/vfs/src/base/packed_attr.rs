@@ -44,7 +44,7 @@ impl PackedAttr {
 
     /// These attributes, with that birth.
     #[must_use]
-    pub fn with_birth(self, birth: Option<i64>) -> Self {
+    pub(crate) fn with_birth(self, birth: Option<i64>) -> Self {
         Self { birth: birth.unwrap_or(NO_BIRTH), ..self }
     }
 

@@ -39,14 +39,14 @@ impl SuperBlock {
     }
 
     fn put_acls_locked(&self, dentry: &Dentry, inode: &Inode, acls: Acls) {
-        let slow = acls.access.is_some() || self.own_permissions;
-        let any = acls.access.is_some() || acls.default.is_some();
+        let has_access = acls.access.is_some();
+        let any = has_access || acls.default.is_some();
         let set = || inode.set_acl(&self.domain, any.then_some(acls));
         if !dentry.object().is_dir() {
             return set();
         }
-        let flags = |object: Object| object.without(ObjectFlags::SLOW_DIR);
-        let flags = |object| if slow { flags(object).with(ObjectFlags::SLOW_DIR) } else { flags(object) };
+        let flags = |object: Object| object.without(ObjectFlags::ACL);
+        let flags = |object| if has_access { flags(object).with(ObjectFlags::ACL) } else { flags(object) };
         self.paths.change_rights(dentry, || {
             set();
             dentry.update_flags(&self.paths, flags);

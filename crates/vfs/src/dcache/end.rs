@@ -138,9 +138,7 @@ impl SuperBlock {
         let fs = self.fs();
         self.contain(|| fs.evict(inode));
         if !inode.private.is_none() {
-            // Walks call the file system's check without a reference.
-            let read_by = self.own_permissions.then_some(&self.domain);
-            self.contain(|| inode.private.clear(inode, read_by));
+            self.contain(|| inode.private.clear(inode));
         }
         if inode.mode() & S_IFMT == S_IFLNK {
             if let Some(body) = inode.link_body.load(&self.domain.read()) {

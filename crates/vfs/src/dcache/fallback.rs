@@ -21,7 +21,7 @@ pub enum Fallback {
     LinkNotCached,
     /// The entry expired.
     Revalidate,
-    /// The file system's permission check would block.
+    /// The walk ends at a file with flags (`chattr(1)`), whose file system must be called to see whether it may be written.
     Permission,
     /// The attributes are stale.
     Attributes,

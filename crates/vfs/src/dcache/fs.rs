@@ -15,7 +15,7 @@
 //! changes the name sends the lookup under the directory's lock.) `docs/semantics.md` has a table of all methods.
 //!
 //! No call comes inside a read section of RCU, so a call that blocks delays only the threads that wait for it (debug builds check
-//! it at each call). The exceptions must not block: [`FileSystem::try_permission`], and [`NameRules`].
+//! it at each call). The exception must not block: [`NameRules`].
 //!
 //! # Where it comes from
 //! Linux's `inode_operations`, `dentry_operations` (`d_revalidate`, `d_hash`, `d_compare`), `file_operations`
@@ -32,9 +32,7 @@ mod traits;
 
 pub use after::After;
 pub(crate) use after::Returned;
-pub use arguments::{
-    Allocate, Copying, DirEntry, Listed, NewInode, Permission, Rename, SeekFor, SetXattr, StatFs, Want, Written,
-};
+pub use arguments::{Allocate, Copying, DirEntry, Listed, NewInode, Rename, SeekFor, SetXattr, StatFs, Want, Written};
 pub use file_id::FileId;
 pub(crate) use new_node::Beside;
 pub use new_node::{Labels, NewNode};
@@ -43,11 +41,10 @@ pub use opened::{Open, OpenState, Opened, Position};
 pub use request::Request;
 pub use traits::{FsTraits, NameRules, Valid};
 
-use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
-use crate::dcache::inode::{Inode, UnheldInode};
+use crate::dcache::inode::Inode;
 use crate::dcache::invalidate::Invalidator;
 
 /// A file system. Every method except [`FileSystem::root`] has a default: it fails with `ENOSYS` or a similar
@@ -141,19 +138,6 @@ pub trait FileSystem: Send + Sync + 'static {
     /// `EIO`...
     fn read_link(&self, _request: &Request, _inode: &Inode) -> Result<Box<[u8]>, Errno> {
         Err(Errno::ENOSYS)
-    }
-
-    /// Whether the caller may do `mask` (of `MAY_*`) with `inode`. May block. [`Permission::NotHere`] is refused with `EACCES`.
-    /// Called only if [`FsTraits::own_permissions`].
-    fn permission(&self, _request: &Request, _inode: &Inode, _mask: u32) -> Permission {
-        Permission::ByMode
-    }
-
-    /// [`FileSystem::permission`] in rcu-walk, which holds no reference: it must not block. After
-    /// [`Permission::NotHere`], which is the default, the walk takes a reference and calls the other method.
-    /// Called only if [`FsTraits::own_permissions`].
-    fn try_permission(&self, _cred: &Credentials, _inode: UnheldInode<'_>, _mask: u32) -> Permission {
-        Permission::NotHere
     }
 
     /// Lists the open directory `dir` after the entry with the cookie `after` (0: from the start, as it is now): calls `emit`
@@ -416,8 +400,7 @@ pub trait FileSystem: Send + Sync + 'static {
     }
 
     /// Called after the last use of `inode` in the cache. If it has no links either, its storage can be
-    /// freed. The inode's [data](Inode::data) is dropped after this; with [`FsTraits::own_permissions`] a
-    /// grace period later, on another thread, since a walk may still read it.
+    /// freed. The inode's [data](Inode::data) is dropped after this.
     ///
     /// The cache catches a panic here and counts it ([`Vfs::callback_panics`](crate::Vfs::callback_panics)).
     fn evict(&self, _inode: &Inode) {}

@@ -430,39 +430,6 @@ impl Inode {
     }
 }
 
-/// An inode that the caller holds no reference on, as a walk in rcu-walk passes it to
-/// [`FileSystem::try_permission`](crate::FileSystem::try_permission).
-///
-/// The file may end at any time, and the memory may serve another file: then the walk discards the answer. So this
-/// reads, and changes nothing. What it returns stays in memory until the method returns.
-#[derive(Clone, Copy, Debug)]
-pub struct UnheldInode<'g>(&'g Inode);
-
-impl<'g> UnheldInode<'g> {
-    /// The inode, for a reader inside a read section.
-    pub(crate) fn new(inode: &'g Inode, _guard: &'g ReadGuard<'_>) -> Self {
-        Self(inode)
-    }
-
-    /// The file system's number of the inode.
-    #[must_use]
-    pub fn node(self) -> u64 {
-        self.0.node()
-    }
-
-    /// The file system's own data of this inode, if there is some and it is a `T`.
-    #[must_use]
-    pub fn data<T: Send + Sync + 'static>(self) -> Option<&'g T> {
-        self.0.data()
-    }
-
-    /// The attributes, all of one moment.
-    #[must_use]
-    pub fn attr(self) -> Attr {
-        self.0.attr()
-    }
-}
-
 fn monotonic_ns() -> u64 {
     u64::try_from(prim::clock::monotonic_ns()).unwrap_or(0)
 }

@@ -6,20 +6,19 @@
 //! every layer forwards new methods of [`FileSystem`] at once.
 //!
 //! The data of an inode ([`Inode::data_or`]) is the innermost file system's; a layer keeps its own by node. A layer with a state for
-//! each open keeps the inner one's in its own, and passes that on by [`Open::with_state`].
+//! each open keeps the inner one's in its own, and passes on an [`Open`] with that state.
 //!
 //! # Where it comes from
 //! Stackable file systems: J. Heidemann, G. Popek, "File-System Development with Stackable Layers" (1994).
 
-use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
     After, Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened,
-    Permission, Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
+    Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
 };
-use crate::dcache::inode::{Inode, UnheldInode};
+use crate::dcache::inode::Inode;
 use crate::dcache::invalidate::Invalidator;
 
 /// Declares [`Layer`] with each method forwarding to the inner file system, and makes each layer a [`FileSystem`].
@@ -98,8 +97,6 @@ forward! {
     fn by_id(request: &Request, id: &FileId) -> Result<NewInode, Errno>;
     fn parent(request: &Request, id: &FileId) -> Result<(FileId, Box<[u8]>), Errno>;
     fn read_link(request: &Request, inode: &Inode) -> Result<Box<[u8]>, Errno>;
-    fn permission(request: &Request, inode: &Inode, mask: u32) -> Permission;
-    fn try_permission(cred: &Credentials, inode: UnheldInode<'_>, mask: u32) -> Permission;
     fn read_dir(
         request: &Request, dir: &Open<'_>, after: u64, want: Want, emit: &mut dyn FnMut(Listed) -> bool
     ) -> Result<(), Errno>;

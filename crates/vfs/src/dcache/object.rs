@@ -12,7 +12,7 @@
 //! | 53 [`CHECKED`](ObjectFlags::CHECKED) | valid until the time in `cookie` only |
 //! | 54 [`COLD`](ObjectFlags::COLD) | not used since the cache's clock hand passed |
 //! | 55 [`FOLDED`](ObjectFlags::FOLDED) | a directory with names that its file system hashes and compares |
-//! | 56 [`SLOW_DIR`](ObjectFlags::SLOW_DIR) | a directory with an ACL, or with permission checks by its file system |
+//! | 56 [`ACL`](ObjectFlags::ACL) | a directory with an access ACL |
 //! | 57 [`HOT`](ObjectFlags::HOT) | a negative entry that was hit twice since the clock hand passed |
 //! | 58 [`START`](ObjectFlags::START) | in no dentry: the walk starts here, so the name does not matter |
 //! | 59 [`PASSED`](ObjectFlags::PASSED) | a directory or link that a recorded path passed: its moves count ([`whole_path`](crate::dcache::whole_path)) |
@@ -44,7 +44,7 @@ bitflags! {
         const CHECKED = 1 << 53;
         const COLD = 1 << 54;
         const FOLDED = 1 << 55;
-        const SLOW_DIR = 1 << 56;
+        const ACL = 1 << 56;
         const HOT = 1 << 57;
         const START = 1 << 58;
         const PASSED = 1 << 59;
@@ -54,7 +54,7 @@ bitflags! {
         /// Those of a path's end that need the slow step.
         const SPECIAL = Self::LINK.bits() | Self::MOUNTED.bits() | Self::CHECKED.bits() | Self::COLD.bits();
         /// Those of a directory that each walk through it must look at.
-        const SLOW_SEARCH = Self::MOUNTED.bits() | Self::CHECKED.bits() | Self::FOLDED.bits() | Self::SLOW_DIR.bits();
+        const SLOW_SEARCH = Self::MOUNTED.bits() | Self::CHECKED.bits() | Self::FOLDED.bits() | Self::ACL.bits();
     }
 }
 
@@ -76,7 +76,7 @@ impl Object {
         let object = Self(core::ptr::from_ref::<Inode>(&inode) as u64);
         match mode & S_IFMT {
             // An ACL may refuse what the mode allows.
-            S_IFDIR if inode.has_acl() => object.with(ObjectFlags::DIR | dir_flags | ObjectFlags::SLOW_DIR),
+            S_IFDIR if inode.has_acl() => object.with(ObjectFlags::DIR | dir_flags | ObjectFlags::ACL),
             S_IFDIR => object.with(ObjectFlags::DIR | dir_flags).with_search(mode),
             S_IFLNK => object.with(ObjectFlags::LINK),
             _ => object,
@@ -239,7 +239,7 @@ mod tests {
             (64, ObjectFlags::MOUNTED, false),
             (64, ObjectFlags::CHECKED, false),
             (64, ObjectFlags::COLD | ObjectFlags::HASHED, false),
-            (64, dir | ObjectFlags::FOLDED | ObjectFlags::SLOW_DIR | ObjectFlags::COMPLETE, true),
+            (64, dir | ObjectFlags::FOLDED | ObjectFlags::ACL | ObjectFlags::COMPLETE, true),
         ];
         for (address, flags, expected) in cases {
             let object = Object(address).with(flags);
@@ -256,7 +256,7 @@ mod tests {
             (64, 0o755, ObjectFlags::MOUNTED, false),
             (64, 0o755, ObjectFlags::CHECKED, false),
             (64, 0o755, ObjectFlags::FOLDED, false),
-            (64, 0o755, ObjectFlags::SLOW_DIR | ObjectFlags::SEARCH_ALL, false),
+            (64, 0o755, ObjectFlags::ACL | ObjectFlags::SEARCH_ALL, false),
             (0, 0o755, ObjectFlags::SEARCH_ALL, false),
         ];
         for (address, mode, flags, expected) in cases {

@@ -17,8 +17,7 @@
 //!    period after its last dentry went off its chain.
 //! 2. Every `Dentry` is an item of such a slab, every `ColdPart` its side, and every `Inode` a field of a `ColdPart`.
 //! 3. The box in a [`Private`] is freed only when the inode is dead ([`DeadInode`]): no thread has a reference on it.
-//!    File-system code gets `&Inode` only while the caller has a reference on it; only a check in rcu-walk gets it without
-//!    one ([`UnheldInode`](crate::UnheldInode)), and where there are such checks the box goes a grace period later.
+//!    File-system code gets `&Inode` only while the caller has a reference on it.
 //! 4. Guards and domains that meet a slot or the table are those of its tree. A thread that changes a slot is one of its
 //!    users, or found it in the read section that it is in, before it was freed; the slab returns the memory of free slots
 //!    a grace period after. (Three exceptions: an [`UncountedDentry`] is killed if it is alive, by one exchange that fails on a

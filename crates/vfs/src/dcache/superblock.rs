@@ -33,7 +33,6 @@ use crate::dcache::workers::{THREADS, Workers};
 use prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
 use std::borrow::Cow;
-use sync::rcu::ReadGuard;
 use sync::{PerCpuArc, SingleFlight, Slab};
 
 /// See the [module documentation](self).
@@ -54,7 +53,7 @@ pub(crate) struct SuperBlock {
     /// Whether the file system listed names without inodes, when last asked for both.
     lists_names_only: AtomicBool,
     root: CountedDentry,
-    /// Flags of each of its directories: `COMPLETE`, `FOLDED`, `SLOW_DIR`.
+    /// Flags of each of its directories: `COMPLETE`, `FOLDED`.
     pub(crate) dir_flags: ObjectFlags,
     pub(crate) entry_size: i64,
     /// The number of the file system: `st_dev`.
@@ -71,8 +70,6 @@ pub(crate) struct SuperBlock {
     pub(crate) reports_closes: bool,
     /// See [`FsTraits::reflinks`].
     pub(crate) reflinks: u32,
-    /// Whether [`FileSystem::permission`] is called.
-    pub(crate) own_permissions: bool,
     /// Whether the file system itself keeps modes and ACLs: see [`FsTraits::keeps_modes`].
     pub(crate) fs_keeps_modes: bool,
     /// Whether it does, and the VFS obeys the ACLs that it reads from the file system.
@@ -156,7 +153,7 @@ impl SuperBlock {
         let traits = fs.traits();
         let (is_quick, may_split, dir_flags) = (traits.is_quick(), traits.may_split(), dir_flags(&traits));
         let (reports_closes, is_limited) = (tree.note_calls(&traits), !traits.names_in_cache);
-        let FsTraits { type_name, name_rules: rules, own_permissions, valid: default_valid, slow, .. } = traits;
+        let FsTraits { type_name, name_rules: rules, valid: default_valid, slow, .. } = traits;
         let inode_kept = Kept { is_reported: traits.reports_attributes, is_from_birth: traits.names_in_cache };
         let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
@@ -220,7 +217,6 @@ impl SuperBlock {
             entry_size: i64::try_from(traits.entry_size).unwrap_or(0),
             dev,
             rules,
-            own_permissions,
             default_valid,
             ttl_ns: AtomicU64::new(if let Valid::For(ns) = default_valid { ns } else { u64::MAX }),
             late_puts: LatePuts::default(),
@@ -241,12 +237,6 @@ impl SuperBlock {
     #[inline(always)]
     pub(crate) fn fs(&self) -> &dyn FileSystem {
         debug_assert!(self.is_quick || !self.tree.domain.is_reading(), "a file system is called inside a read section");
-        &*self.fs
-    }
-
-    /// The file system, for its permission check in rcu-walk: the one call that it gets inside a read section.
-    #[inline(always)]
-    pub(crate) fn fs_rcu(&self, _guard: &ReadGuard<'_>) -> &dyn FileSystem {
         &*self.fs
     }
 
@@ -437,7 +427,6 @@ fn dir_flags(traits: &FsTraits) -> ObjectFlags {
     let mut flags = ObjectFlags::empty();
     flags.set(ObjectFlags::COMPLETE, traits.names_in_cache);
     flags.set(ObjectFlags::FOLDED, traits.name_rules.is_some());
-    flags.set(ObjectFlags::SLOW_DIR, traits.own_permissions);
     flags
 }
 

@@ -344,6 +344,7 @@ impl WholePaths {
     }
 
     /// What the lookups of the calling thread's CPU index did.
+    #[cfg(feature = "testing")]
     pub(crate) fn stats_here(&self) -> WholePathStats {
         self.table().map_or_else(WholePathStats::default, |table| table.admission.this().stats())
     }

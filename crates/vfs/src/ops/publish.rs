@@ -18,7 +18,7 @@ use crate::dcache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::notify::{Change, EventKind, Home, Scope, Trail, Watch, Watches};
-use crate::walk::permission::{MayRcu, may, may_rcu};
+use crate::walk::permission::{may, may_rcu};
 use sync::rcu::ReadGuard;
 
 /// Tries to read the way up undisturbed; after them the last result is used.
@@ -152,15 +152,15 @@ fn report_watched(sb: &SuperBlock, change: Change, of: &Dentry, first: Option<Fi
                 }
             }
         },
-        |&passed, cred| may_list(sb, &guard, passed, cred),
+        |&passed, cred| may_list(&guard, passed, cred),
     );
 }
 
 /// Whether `cred` may read and search a directory on the way up; `None` if it has changed since, so that its name on the
-/// way may be wrong. A check that its file system cannot answer here counts as refused.
-fn may_list(sb: &SuperBlock, guard: &ReadGuard<'_>, (dir, seq): Passed<'_>, cred: &Credentials) -> Option<bool> {
-    let may = dir.inode().map(|inode| may_rcu(sb, guard, inode, inode.rights(), cred, MAY_READ | MAY_EXEC));
-    (!dir.seq.retry(seq)).then_some(matches!(may, Some(MayRcu::Is(Ok(())))))
+/// way may be wrong.
+fn may_list(guard: &ReadGuard<'_>, (dir, seq): Passed<'_>, cred: &Credentials) -> Option<bool> {
+    let may = dir.inode().map(|inode| may_rcu(guard, inode, inode.rights(), cred, MAY_READ | MAY_EXEC));
+    (!dir.seq.retry(seq)).then_some(matches!(may, Some(Ok(()))))
 }
 
 /// Pushes the way up from `of` (by its `first` step, if given) onto the trail; `false`

@@ -17,7 +17,7 @@ use crate::dcache::object::ObjectFlags;
 use crate::dcache::slot::inode_of;
 use crate::mount::place::Place;
 use crate::walk::follow::{Up, check_up, up_from};
-use crate::walk::permission::{MayRcu, may_rcu};
+use crate::walk::permission::may_rcu;
 use crate::walk::rcu_walk::{RcuWalk, Step, StepEnd, fail};
 use crate::walk::resolve::is_within_rcu;
 
@@ -118,10 +118,9 @@ impl<'g> RcuWalk<'g> {
             return Ok(at);
         }
         let Some(inode) = inode_of(at.dentry, at.object) else { return Err(StepEnd::Fallback(Fallback::EntryChanged)) };
-        match may_rcu(&at.mount.get().sb, self.guard, inode, inode.rights(), self.cred, MAY_EXEC) {
-            MayRcu::Is(Ok(())) => Ok(at),
-            MayRcu::Is(Err(errno)) => Err(fail(&at, errno)),
-            MayRcu::NotHere => Err(StepEnd::Fallback(Fallback::Permission)),
+        match may_rcu(self.guard, inode, inode.rights(), self.cred, MAY_EXEC) {
+            Ok(()) => Ok(at),
+            Err(errno) => Err(fail(&at, errno)),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The permission check of a file: by its flags, its file system, its ACL or its mode.
+//! The permission check of a file: by its flags, its ACL or its mode.
 //!
 //! # How it is locked
-//! No lock: attributes and ACLs are read under their sequences and RCU.
+//! No lock: attributes and ACLs are read under their sequences and RCU. The file system has the flags, so a check of those may block.
 //!
 //! # Where it comes from
 //! `path_resolution(7)`, `acl(5)`; the structure of Linux's `inode_permission`, which tries in rcu-walk
@@ -11,61 +11,32 @@ use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_OVERWRITE, MAY
 use crate::base::attr::{Attr, S_IFREG};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, MountFlags};
-use crate::dcache::fs::Permission;
 use crate::dcache::fs::Request;
-use crate::dcache::inode::{Inode, UnheldInode};
+use crate::dcache::inode::Inode;
 use crate::dcache::superblock::SuperBlock;
 use crate::mount::Mount;
 use crate::walk::ref_walk::Question;
 use crate::walk::walk_end::WalkEnd;
 use sync::rcu::ReadGuard;
 
-/// The result of a check in rcu-walk.
-pub(crate) enum MayRcu {
-    Is(Result<(), Errno>),
-    /// The check would block.
-    NotHere,
-}
-
-/// Whether `cred` may do `mask` with `inode`, which has these `rights`. Does not block.
+/// Whether `cred` may read, or search, `inode`, which has these `rights`: `mask` is without `MAY_WRITE`. Does not block.
+///
+/// # Errors
+/// `EACCES`.
 #[inline(always)]
 pub(crate) fn may_rcu(
-    sb: &SuperBlock,
     guard: &ReadGuard<'_>,
     inode: &Inode,
     rights: Rights,
     cred: &Credentials,
     mask: u32,
-) -> MayRcu {
-    if inode.has_acl_or_flags() || sb.own_permissions {
-        return may_rcu_slow(sb, guard, inode, rights, cred, mask);
-    }
-    MayRcu::Is(cred.may_by(rights, mask))
+) -> Result<(), Errno> {
+    debug_assert!(mask & MAY_WRITE == 0, "flags of the file may forbid to write it");
+    if inode.has_acl() { by_acl(guard, inode, rights, cred, mask) } else { cred.may_by(rights, mask) }
 }
 
-#[cold]
-fn may_rcu_slow(
-    sb: &SuperBlock,
-    guard: &ReadGuard<'_>,
-    inode: &Inode,
-    rights: Rights,
-    cred: &Credentials,
-    mask: u32,
-) -> MayRcu {
-    if inode.has_flags() && mask & MAY_WRITE != 0 {
-        return MayRcu::NotHere;
-    }
-    if sb.own_permissions {
-        match sb.fs_rcu(guard).try_permission(cred, UnheldInode::new(inode, guard), mask) {
-            Permission::Is(answer) => return MayRcu::Is(answer),
-            Permission::NotHere => return MayRcu::NotHere,
-            Permission::ByMode => {}
-        }
-    }
-    MayRcu::Is(by_acl(guard, inode, rights, cred, mask))
-}
-
-/// [`may_rcu`] for callers that may block. The caller holds the dentry of `inode`, or its directory's lock.
+/// Whether `cred` may do `mask` with `inode`, which has these `rights`. May block. The caller holds the dentry of `inode`, or its
+/// directory's lock.
 ///
 /// # Errors
 /// `EACCES`; `EPERM` to write what its flags forbid to write; errors of the file system.
@@ -77,7 +48,7 @@ pub(crate) fn may_block(
     cred: &Credentials,
     mask: u32,
 ) -> Result<(), Errno> {
-    if inode.has_acl_or_flags() || sb.own_permissions {
+    if inode.has_acl_or_flags() {
         return may_block_slow(sb, inode, rights, cred, mask);
     }
     cred.may_by(rights, mask)
@@ -89,15 +60,7 @@ fn may_block_slow(sb: &SuperBlock, inode: &Inode, rights: Rights, cred: &Credent
         let appends = mask & MAY_OVERWRITE == 0;
         flags_allow(sb, inode, cred, if appends { InodeFlags::IMMUTABLE } else { InodeFlags::FIXED })?;
     }
-    let mask = mask & !MAY_OVERWRITE;
-    if sb.own_permissions {
-        match sb.fs().permission(&Request::of(cred), inode, mask) {
-            Permission::Is(answer) => return answer,
-            Permission::NotHere => return Err(Errno::EACCES),
-            Permission::ByMode => {}
-        }
-    }
-    by_acl(&sb.domain.read(), inode, rights, cred, mask)
+    by_acl(&sb.domain.read(), inode, rights, cred, mask & !MAY_OVERWRITE)
 }
 
 /// Whether `inode` has none of these flags, which forbid a change: `chattr(1)`. Nobody is exempt. May block.
@@ -123,12 +86,21 @@ fn flags_allow_slow(sb: &SuperBlock, inode: &Inode, cred: &Credentials, forbid: 
 #[inline(always)]
 pub(crate) fn may(found: &WalkEnd<'_>, rights: Rights, mask: u32) -> Result<(), Errno> {
     let inode = found.inode()?;
-    match may_rcu(found.sb(), found.guard, inode, rights, found.cred, mask) {
-        MayRcu::Is(answer) => answer,
-        MayRcu::NotHere => found.answer(Question::Permission(mask)).map(drop),
+    if inode.has_acl_or_flags() {
+        return may_slow(found, inode, rights, mask);
     }
+    found.cred.may_by(rights, mask)
 }
 
+#[cold]
+fn may_slow(found: &WalkEnd<'_>, inode: &Inode, rights: Rights, mask: u32) -> Result<(), Errno> {
+    if inode.has_flags() && mask & MAY_WRITE != 0 {
+        return found.answer(Question::Permission(mask)).map(drop);
+    }
+    by_acl(found.guard, inode, rights, found.cred, mask)
+}
+
+#[cold]
 fn by_acl(guard: &ReadGuard<'_>, inode: &Inode, rights: Rights, cred: &Credentials, mask: u32) -> Result<(), Errno> {
     let access = inode.acl(guard).and_then(|acls| acls.access.as_ref());
     let Some(acl) = access else { return cred.may_by(rights, mask) };

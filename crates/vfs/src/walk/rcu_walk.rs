@@ -6,7 +6,7 @@
 //! the last check. Symbolic links and `..` are followed in place. The walk writes nothing shared: no lock, no count.
 //!
 //! # What it is not
-//! It never sleeps; of the file system it calls only name rules and permission checks that must not block. If a step
+//! It never sleeps; of the file system it calls only name rules, which must not block. If a step
 //! needs more, it stops with the rest of the path, and the caller continues from there in
 //! [`ref-walk`](super::ref_walk).
 //!

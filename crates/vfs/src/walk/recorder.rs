@@ -18,7 +18,7 @@ use crate::dcache::slot::{dentry_beside, inode_of};
 use crate::dcache::whole_path::lists::Pair;
 use crate::dcache::whole_path::{Check, List};
 use crate::mount::place::Place;
-use crate::walk::permission::{MayRcu, may_rcu};
+use crate::walk::permission::may_rcu;
 use crate::walk::rcu_walk::Step;
 use crate::walk::shortcut::{Shortcut, directory_of};
 use crate::walk::tracer::{Pass, Traced};
@@ -131,18 +131,16 @@ impl<'g> Shortcut<'g> {
         if object.is_open_dir() {
             return Searchers::Everyone;
         }
-        let sb = &at.mount.get().sb;
         let flags = ObjectFlags::CHECKED | ObjectFlags::FOLDED;
-        if !object.is_dir() || object.has(flags) || sb.own_permissions {
+        if !object.is_dir() || object.has(flags) {
             return Searchers::Unknown;
         }
         // (Changes of rights look at the mark of the dentry beside the inode.)
         let inode = inode_of(at.dentry, object).filter(|inode| core::ptr::eq(dentry_beside(inode), at.dentry));
         let Some(inode) = inode else { return Searchers::Unknown };
-        match may_rcu(sb, self.guard, inode, inode.rights(), self.cred(), MAY_EXEC) {
-            MayRcu::Is(Ok(())) => Searchers::Class,
-            MayRcu::Is(Err(_)) => Searchers::Others,
-            MayRcu::NotHere => Searchers::Unknown,
+        match may_rcu(self.guard, inode, inode.rights(), self.cred(), MAY_EXEC) {
+            Ok(()) => Searchers::Class,
+            Err(_) => Searchers::Others,
         }
     }
 

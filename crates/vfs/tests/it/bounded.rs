@@ -3,8 +3,8 @@
 
 use lightfoot_vfs::{
     Allocate, Base, Bounded, Cancel, Context, Errno, FileHandle, FileSystem, FsTraits, Inode, InodeFlags, Layer,
-    MAY_READ, NewInode, NextNames, OpenFile, OpenFlags, OwnedPlace, PathAt, Permission, RenameFlags, Request, SeekFor,
-    SetAttr, SetXattr, Vfs,
+    NewInode, NextNames, OpenFile, OpenFlags, OwnedPlace, PathAt, RenameFlags, Request, SeekFor, SetAttr, SetXattr,
+    Vfs,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use testkit::{Counting, Counts, Fault, Faults, Ledger, Opens, Plan, Store};
 const PATHS: &[&str] =
     &["dir/", "dir/seen", "dir/unseen", "dir/victim", "dir/old", "deep/", "deep/sub/", "file", "other", "link -> file"];
 
-/// The store that checks rights itself, and with links that come without their bodies: so that every method is called.
+/// The store with links that come without their bodies: so that every method is called.
 struct Full<F>(F);
 
 impl<F: FileSystem> Layer for Full<F> {
@@ -26,18 +26,11 @@ impl<F: FileSystem> Layer for Full<F> {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { own_permissions: true, wants_flushes: true, reflinks: 1, ..self.0.traits() }
+        FsTraits { wants_flushes: true, reflinks: 1, ..self.0.traits() }
     }
 
     fn lookup(&self, request: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno> {
         Ok(NewInode { link_body: None, ..self.0.lookup(request, dir, name, next)? })
-    }
-
-    fn permission(&self, request: &Request, inode: &Inode, mask: u32) -> Permission {
-        match self.0.permission(request, inode, mask) {
-            Permission::Is(answer) => Permission::Is(answer),
-            _ => Permission::Is(Ok(())),
-        }
     }
 
     fn inode_flags(&self, request: &Request, inode: &Inode) -> Result<InodeFlags, Errno> {
@@ -174,7 +167,6 @@ const METHODS: &[(&str, Act)] = &[
         world.context.hold_handle(&world.root, &handle).map(drop)
     }),
     ("read_link", |world| world.context.read_link(Base::CWD, b"/link").map(drop)),
-    ("permission", |world| world.context.access_held(&world.place, MAY_READ)),
     ("read_dir", |world| world.dir.next_entries().map(drop)),
     ("create", |world| world.context.mkdir(Base::CWD, b"/dir/new", 0o755)),
     ("create", |world| open(&world.context, b"/dir", OpenFlags::TMPFILE.union(OpenFlags::RDWR)).map(drop)),
@@ -207,7 +199,7 @@ const METHODS: &[(&str, Act)] = &[
 ];
 
 /// Methods without a request: nobody waits for their answer, or they must not block.
-const WITHOUT_CALLER: &[&str] = &["root", "traits", "mounted", "id", "try_permission", "evict"];
+const WITHOUT_CALLER: &[&str] = &["root", "traits", "mounted", "id", "evict"];
 
 #[test]
 fn the_table_has_every_method_of_the_trait() {

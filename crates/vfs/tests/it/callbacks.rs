@@ -1,11 +1,11 @@
-//! File systems whose callbacks panic, or run beside the end of what they are given.
+//! File systems whose callbacks panic.
 
 use lightfoot_vfs::{
-    After, Attr, Base, Context, Credentials, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, NewNode, Open,
-    OpenFlags, Permission, Request, S_IFDIR, S_IFREG, UnheldInode, UnmountFlags, Vfs,
+    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, NewNode, Open, OpenFlags,
+    Request, S_IFDIR, S_IFREG, UnmountFlags, Vfs,
 };
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 
 /// Data of an inode. Counts its drops, which panic after `panics` was set.
@@ -42,14 +42,10 @@ impl Drop for Payload {
     }
 }
 
-type Check = dyn Fn(UnheldInode<'_>) + Send + Sync;
-
-/// A file system whose names live in the cache, with data of each inode, and its own permission checks.
+/// A file system whose names live in the cache, with data of each inode.
 #[derive(Default)]
 struct Fs {
     counts: Arc<Counts>,
-    /// Called in each permission check of rcu-walk.
-    check: Arc<OnceLock<Box<Check>>>,
     last_node: AtomicU32,
 }
 
@@ -63,7 +59,7 @@ impl FileSystem for Fs {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { names_in_cache: true, own_permissions: true, wants_opens: true, ..FsTraits::default() }
+        FsTraits { names_in_cache: true, wants_opens: true, ..FsTraits::default() }
     }
 
     fn create(&self, _: &Request, _: &Inode, _: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
@@ -73,17 +69,6 @@ impl FileSystem for Fs {
 
     fn unlink(&self, _: &Request, _: &Inode, _: &[u8], _: &Inode) -> Result<After, Errno> {
         Ok(After::NONE)
-    }
-
-    fn permission(&self, _: &Request, inode: &Inode, _: u32) -> Permission {
-        inode.data_or(|| Data { counts: self.counts.clone() });
-        Permission::ByMode
-    }
-
-    fn try_permission(&self, _: &Credentials, inode: UnheldInode<'_>, _: u32) -> Permission {
-        let Some(check) = self.check.get() else { return Permission::NotHere };
-        check(inode);
-        Permission::ByMode
     }
 
     fn evict(&self, inode: &Inode) {
@@ -117,45 +102,6 @@ fn make(context: &Context, path: &str, kind: u32) {
 }
 
 #[test]
-fn a_walk_reads_the_data_of_an_inode_that_ended_beside_it_until_its_read_section_ends() {
-    let fs = Fs::default();
-    let (counts, check) = (fs.counts.clone(), fs.check.clone());
-    let vfs = Vfs::new(fs);
-    let context = vfs.context();
-    make(&context, "/d", S_IFDIR);
-    // A check that may block gives the inode its data.
-    assert_eq!(context.attr(Base::CWD, b"/d/x", true), Err(Errno::ENOENT));
-    // The walk is inside its check; then the directory is removed; then the walk reads the data.
-    let turns = Arc::new(Barrier::new(2));
-    let (inside, seen) = (turns.clone(), Arc::new(AtomicU32::new(0)));
-    let (read, of) = (seen.clone(), counts.clone());
-    let is_first = AtomicBool::new(true);
-    let act = move |inode: UnheldInode<'_>| {
-        if inode.node() == 2 && is_first.swap(false, SeqCst) {
-            let data = inode.data::<Data>();
-            inside.wait();
-            inside.wait();
-            let dropped = of.data.load(SeqCst);
-            assert!(dropped != 0 || data.is_some_and(|data| Arc::ptr_eq(&data.counts, &of)));
-            read.store(1 + dropped, SeqCst);
-        }
-    };
-    assert!(check.set(Box::new(act)).is_ok());
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            turns.wait();
-            context.rmdir(Base::CWD, b"/d").unwrap();
-            turns.wait();
-        });
-        assert_eq!(vfs.context().attr(Base::CWD, b"/d/x", true), Err(Errno::ENOENT));
-    });
-    assert_eq!(counts.evictions.load(SeqCst), 1);
-    assert_eq!(seen.load(SeqCst), 1, "data dropped before the read section of the walk ended");
-    vfs.barrier();
-    assert_eq!(counts.data.load(SeqCst), 1);
-}
-
-#[test]
 fn a_file_system_that_panics_in_its_callbacks_is_unmounted_and_nothing_is_freed_early() {
     let vfs = Vfs::new(Fs::default());
     let context = vfs.context();
@@ -179,8 +125,8 @@ fn a_file_system_that_panics_in_its_callbacks_is_unmounted_and_nothing_is_freed_
     // 64 files and the root.
     assert_eq!((counts.evictions.load(SeqCst), counts.data.load(SeqCst)), (65, 65));
     assert_eq!(counts.file_systems.load(SeqCst), 1);
-    // One release, 65 evictions, the file system's drop. The data is dropped by RCU, which catches its panics itself.
-    assert_eq!(vfs.callback_panics(), 67);
+    // One release, 65 evictions, 65 drops of data, the file system's drop.
+    assert_eq!(vfs.callback_panics(), 132);
     for number in 0..64 {
         context.attr(Base::CWD, format!("/other/{number}").as_bytes(), true).unwrap();
     }

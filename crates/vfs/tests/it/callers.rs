@@ -2,7 +2,7 @@
 
 use lightfoot_vfs::{
     Base, Capabilities, Credentials, Errno, FileSystem, FsTraits, Inode, InodeFlags, Layer, Listed, Open, OpenFlags,
-    Permission, Request, SeekFor, StatFs, Vfs, Want,
+    Request, SeekFor, StatFs, Vfs, Want,
 };
 use std::sync::{Arc, Mutex};
 use testkit::Store;
@@ -33,12 +33,7 @@ impl Layer for Noted {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { own_permissions: true, wants_opens: true, wants_flushes: true, ..FileSystem::traits(&self.store) }
-    }
-
-    fn permission(&self, request: &Request, _: &Inode, _: u32) -> Permission {
-        self.note("permission", request);
-        Permission::Is(Ok(()))
+        FsTraits { wants_opens: true, wants_flushes: true, ..FileSystem::traits(&self.store) }
     }
 
     fn read_dir(
@@ -112,11 +107,10 @@ fn each_request_has_the_user_and_the_groups_of_its_caller() {
         ("list_xattrs", &|| drop(file.list_xattrs().unwrap())),
         ("read_dir", &|| dir.entries_after(0, Want::NAMES, &mut |_, _| true).unwrap()),
     ];
-    let by_context: [(&str, &dyn Fn()); 4] = [
+    let by_context: [(&str, &dyn Fn()); 3] = [
         ("get_xattr", &|| drop(context.get_xattr(Base::CWD, b"/file", true, b"user.a").unwrap())),
         ("list_xattrs", &|| drop(context.list_xattrs(Base::CWD, b"/file", true).unwrap())),
         ("statfs", &|| assert!(context.statvfs(Base::CWD, b"/file").is_ok())),
-        ("permission", &|| context.access(Base::CWD, b"/file", true, 4).unwrap()),
     ];
     let check = |calls: &[(&'static str, &dyn Fn())], user: u32, groups: &[u32]| {
         for (method, call) in calls {

@@ -117,13 +117,13 @@ impl Credentials {
 
     /// Whether `gid` is the group or one of the supplementary groups.
     #[must_use]
-    pub fn in_group(&self, gid: u32) -> bool {
+    pub(crate) fn in_group(&self, gid: u32) -> bool {
         self.gid == gid || self.groups().contains(&gid)
     }
 
     /// Whether this is the owner of the file with `attr`, or may act as the owner.
     #[must_use]
-    pub fn owns(&self, attr: &Attr) -> bool {
+    pub(crate) fn owns(&self, attr: &Attr) -> bool {
         self.uid == attr.uid || self.capabilities.contains(Capabilities::FOWNER)
     }
 

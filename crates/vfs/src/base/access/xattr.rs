@@ -25,13 +25,10 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFREG, S_ISVTX};
 use crate::base::errno::Errno;
 
 /// Longest name, with its prefix, in bytes.
-pub const XATTR_NAME_MAX: usize = 255;
+const XATTR_NAME_MAX: usize = 255;
 
 /// Longest value in bytes.
-pub const XATTR_SIZE_MAX: usize = 65_536;
-
-/// Longest list of names in bytes, each with a NUL after it.
-pub const XATTR_LIST_MAX: usize = 65_536;
+const XATTR_SIZE_MAX: usize = 65_536;
 
 /// A program's capabilities: `capabilities(7)`.
 const CAPABILITY: &[u8] = b"security.capability";
@@ -61,7 +58,7 @@ enum XattrNamespace {
 /// # Errors
 /// `ERANGE` for a name that is empty, too long, or has a NUL byte (which no system call can pass); `E2BIG`
 /// for the value.
-pub fn check_lengths(name: &[u8], usage: XattrUse<'_>) -> Result<(), Errno> {
+pub(crate) fn check_lengths(name: &[u8], usage: XattrUse<'_>) -> Result<(), Errno> {
     if name.is_empty() || name.len() > XATTR_NAME_MAX || name.contains(&0) {
         return Err(Errno::ERANGE);
     }
@@ -133,7 +130,7 @@ fn is_capability(value: &[u8]) -> bool {
 
 /// Whether a list for `cred` contains `name`.
 #[must_use]
-pub fn is_listed(cred: &Credentials, name: &[u8]) -> bool {
+pub(crate) fn is_listed(cred: &Credentials, name: &[u8]) -> bool {
     let trusted = matches!(namespace_of(name), Some((XattrNamespace::Trusted, _)));
     !trusted || cred.capabilities.contains(Capabilities::SYS_ADMIN)
 }

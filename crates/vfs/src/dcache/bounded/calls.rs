@@ -11,7 +11,7 @@ use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::dcache::fs::{
     After, Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened,
-    Permission, Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
+    Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
 };
 use crate::dcache::inode::Inode;
 use crate::dcache::invalidate::Invalidator;
@@ -92,13 +92,6 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     fn read_link(&self, request: &Request, inode: &Inode) -> Result<Bytes, Errno> {
         let Some(call) = self.asking(request) else { return self.inner.read_link(request, inode) };
         call.ask(call.keep(inode), |fs, request, inode| fs.read_link(request, inode))
-    }
-
-    fn permission(&self, request: &Request, inode: &Inode, mask: u32) -> Permission {
-        let Some(call) = self.asking(request) else { return self.inner.permission(request, inode, mask) };
-        let args = (call.keep(inode), mask);
-        let answer = call.ask(args, |fs, request, (inode, mask)| Ok(fs.permission(request, inode, *mask)));
-        answer.unwrap_or_else(|errno| Permission::Is(Err(errno)))
     }
 
     fn read_dir(

@@ -2,7 +2,6 @@
 
 use crate::base::access::acl::Acl;
 use crate::base::attr::Attr;
-use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::dcache::fs::{After, Valid};
 use crate::dcache::inode::Inode;
@@ -154,17 +153,6 @@ pub struct StatFs {
     pub files_free: u64,
     /// Longest name.
     pub name_max: u32,
-}
-
-/// The result of a file system's own permission check.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Permission {
-    /// The VFS decides by mode, owner and ACL.
-    ByMode,
-    /// Allowed or not.
-    Is(Result<(), Errno>),
-    /// The check would block: the walk leaves rcu-walk and calls [`FileSystem::permission`](crate::FileSystem::permission).
-    NotHere,
 }
 
 /// Whether an extended attribute must be new or must exist: `setxattr(2)`.

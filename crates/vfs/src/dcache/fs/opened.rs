@@ -90,26 +90,9 @@ pub struct Open<'o> {
     pub inode: &'o Inode,
     /// The flags that it was opened with.
     pub flags: OpenFlags,
-    /// What [`FileSystem::open`](crate::FileSystem::open) returned for it; [`OpenState::None`] where that is not called. A wrapper
-    /// that has its own state passes on another one: [`Open::with_state`].
+    /// What [`FileSystem::open`](crate::FileSystem::open) returned for it; [`OpenState::None`] where that is not called. A layer
+    /// that has its own state passes on another one: `Open { state, ..*file }`.
     pub state: &'o OpenState,
-}
-
-impl<'o> Open<'o> {
-    /// An open file of a file system whose `open` is not called.
-    #[must_use]
-    pub fn stateless(inode: &'o Inode, flags: OpenFlags) -> Self {
-        Self { inode, flags, state: &OpenState::None }
-    }
-
-    /// The same open file with another state.
-    #[must_use]
-    pub fn with_state<'s>(&self, state: &'s OpenState) -> Open<'s>
-    where
-        'o: 's,
-    {
-        Open { inode: self.inode, flags: self.flags, state }
-    }
 }
 
 /// Where a write goes.

@@ -19,8 +19,6 @@ pub struct FsTraits {
     pub valid: Valid,
     /// How names are compared, unless byte by byte.
     pub name_rules: Option<Box<dyn NameRules>>,
-    /// [`FileSystem::permission`](crate::FileSystem::permission) takes part in permission checks.
-    pub own_permissions: bool,
     /// [`FileSystem::open`](crate::FileSystem::open) and [`FileSystem::release`](crate::FileSystem::release) are called, for
     /// regular files and directories.
     pub wants_opens: bool,
@@ -85,7 +83,7 @@ impl FsTraits {
 
     /// Whether the cache answers for names and rights.
     fn is_all_in_cache(&self) -> bool {
-        self.names_in_cache && !self.own_permissions && !self.keeps_modes && !self.reports_attributes
+        self.names_in_cache && !self.keeps_modes && !self.reports_attributes
     }
 }
 
@@ -97,7 +95,6 @@ impl Default for FsTraits {
             keeps_listings: false,
             valid: Valid::UntilInvalidated,
             name_rules: None,
-            own_permissions: false,
             wants_opens: false,
             wants_flushes: false,
             keeps_modes: false,
@@ -123,7 +120,6 @@ impl core::fmt::Debug for FsTraits {
             .field("keeps_listings", &self.keeps_listings)
             .field("valid", &self.valid)
             .field("has_name_rules", &self.name_rules.is_some())
-            .field("own_permissions", &self.own_permissions)
             .field("wants_opens", &self.wants_opens)
             .field("wants_flushes", &self.wants_flushes)
             .field("keeps_modes", &self.keeps_modes)

@@ -9,7 +9,6 @@ use prim::atomic::{
     AtomicPtr,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
-use sync::rcu::RcuDomain;
 
 /// A file system's own data of one inode: set once, freed after the inode's last use.
 pub(crate) struct Private(AtomicPtr<Box<dyn Any + Send + Sync>>);
@@ -50,34 +49,17 @@ impl Private {
         unsafe { &**data }
     }
 
-    /// Takes the data out of a dead inode, and frees it: at once, or, where walks read it without a reference, after a
-    /// grace period of `read_by`.
-    pub(crate) fn clear(&self, _dead: &DeadInode<'_>, read_by: Option<&RcuDomain>) {
-        // Relaxed: no other thread refers to the inode; `Inode::put` ordered their last uses before this. A walk that
-        // still reads it finds the data or none.
+    /// Takes the data out of a dead inode, and frees it.
+    pub(crate) fn clear(&self, _dead: &DeadInode<'_>) {
+        // Relaxed: no other thread refers to the inode; `Inode::put` ordered their last uses before this.
         let data = self.0.load(Relaxed);
         if data.is_null() {
             return;
         }
         self.0.store(core::ptr::null_mut(), Relaxed);
-        match read_by {
-            // SAFETY: invariant 3: no thread has a reference to it; it came from `Box::into_raw`.
-            None => drop(unsafe { Box::from_raw(data) }),
-            Some(domain) => {
-                // SAFETY: invariant 3: it is freed by the callback below.
-                let bytes = size_of_val(unsafe { &**data });
-                // SAFETY: invariant 3: after a grace period no walk reads it; it is `Send`.
-                unsafe { domain.defer_raw(bytes, free_private, data.cast()) };
-            }
-        }
+        // SAFETY: invariant 3: no thread has a reference to it; it came from `Box::into_raw`.
+        drop(unsafe { Box::from_raw(data) });
     }
-}
-
-/// # Safety
-/// `data` is a pointer from [`Private`], taken out of it, and no thread reads it any more.
-unsafe fn free_private(data: *mut ()) {
-    // SAFETY: as above; it came from `Box::into_raw`.
-    drop(unsafe { Box::from_raw(data.cast::<Box<dyn Any + Send + Sync>>()) });
 }
 
 impl Drop for Private {

@@ -34,8 +34,8 @@ impl FileSystem for Noting {
     }
 
     fn traits(&self) -> FsTraits {
-        let FsTraits { names_in_cache, never_waits, own_permissions, .. } = self.traits;
-        FsTraits { names_in_cache, never_waits, own_permissions, acls: true, ..FsTraits::default() }
+        let FsTraits { names_in_cache, never_waits, .. } = self.traits;
+        FsTraits { names_in_cache, never_waits, acls: true, ..FsTraits::default() }
     }
 
     fn create(&self, _: &Request, _: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
@@ -105,13 +105,12 @@ fn names_come_and_go_in_the_walk_s_section_unless_that_might_wait() {
         make(context, b"/d/f");
     };
     let remove_dir = |context: &Context| context.rmdir(Base::CWD, b"/d").unwrap();
-    let cases: [Case<'_>; 7] = [
+    let cases: [Case<'_>; 6] = [
         ("a file", quick(), false, make_and_remove, &[true, true]),
         ("a long file", quick(), false, remove_large, &[true, false]),
         ("a default ACL", quick(), false, inherit, &[false]),
         ("a directory", quick(), false, remove_dir, &[false]),
         ("a layer", quick(), true, make_and_remove, &[false, false]),
-        ("own permissions", FsTraits { own_permissions: true, ..quick() }, false, make_and_remove, &[false, false]),
         ("may wait", FsTraits { never_waits: false, ..quick() }, false, make_and_remove, &[false, false]),
     ];
     for (what, traits, has_layer, run, want) in cases {
