@@ -25,31 +25,31 @@ EFFECTS = {}
 
 # Rust tests, and the options whose effect they show.
 PINNED = """
-crates/cli/tests/mounting/options.rs remount_changes_the_flags_of_a_mount: ro rw noexec exec nosymfollow symfollow
-crates/cli/tests/mounting/options.rs a_killed_server_leaves_no_mount_with_auto_unmount: auto_unmount
-crates/cli/tests/mounting/sources.rs access_times_move_as_the_options_say: noatime atime strictatime relatime nodiratime diratime
-crates/cli/tests/mounting/monitoring.rs each_file_system_of_a_tree_is_shown_with_its_budget: cache
-crates/cli/tests/mounting/objects.rs options_decide_about_renames_of_directories_and_how_long_a_request_may_take: endpoint region rename_dirs timeout
-crates/fuse/tests/messages.rs only_the_user_who_mounts_may_send_requests_without_allow_other: allow_other
-crates/fuse/tests/session/callers.rs permissions_are_checked_by_lightfoot_or_by_the_kernel: own_permissions default_permissions
-crates/fuse/tests/session/callers.rs owners_and_modes_are_shown_with_their_overrides: uid gid umask
-crates/fuse/tests/session/nodes.rs replies_have_the_times_to_live_of_the_options: ttl entry_timeout attr_timeout negative_timeout
-crates/fuse/tests/session/locks.rs without_the_option_the_kernel_keeps_the_locks: locks nolocks
+crates/cli/tests/it/mounting/options.rs remount_changes_the_flags_of_a_mount: ro rw noexec exec nosymfollow symfollow
+crates/cli/tests/it/mounting/options.rs a_killed_server_leaves_no_mount_with_auto_unmount: auto_unmount
+crates/cli/tests/it/mounting/sources.rs access_times_move_as_the_options_say: noatime atime strictatime relatime nodiratime diratime
+crates/cli/tests/it/mounting/monitoring.rs each_file_system_of_a_tree_is_shown_with_its_budget: cache
+crates/cli/tests/it/mounting/objects.rs options_decide_about_renames_of_directories_and_how_long_a_request_may_take: endpoint region rename_dirs timeout
+crates/fuse/tests/it/messages.rs only_the_user_who_mounts_may_send_requests_without_allow_other: allow_other
+crates/fuse/tests/it/session/callers.rs permissions_are_checked_by_lightfoot_or_by_the_kernel: own_permissions default_permissions
+crates/fuse/tests/it/session/callers.rs owners_and_modes_are_shown_with_their_overrides: uid gid umask
+crates/fuse/tests/it/session/nodes.rs replies_have_the_times_to_live_of_the_options: ttl entry_timeout attr_timeout negative_timeout
+crates/fuse/tests/it/session/locks.rs without_the_option_the_kernel_keeps_the_locks: locks nolocks
 crates/fuse/tests/mount/users.rs a_mount_of_root_has_nosuid_and_nodev_unless_requested: nosuid suid nodev dev
 crates/fuse/tests/mount/carriers.rs io_uring_that_is_required_and_not_offered_is_an_error_of_the_mount: uring no_uring
 crates/fuse/tests/mount/labels.rs files_of_each_kind_are_made_with_labels_on: security_ctx
 crates/fuse/tests/mount/timeouts.rs a_mount_whose_server_does_not_reply_ends: request_timeout
-crates/fuse/tests/mount.rs the_kernel_drops_names_when_it_has_too_many: max_names
+crates/fuse/tests/mount/limits.rs the_kernel_drops_names_when_it_has_too_many: max_names
 crates/fuse/src/transport/rings/plan.rs each_queue_is_served_and_only_our_processors_have_pinned_threads: pin
-crates/hostfs/tests/policies.rs the_policy_decides_whether_changes_by_others_are_seen: always exclusive
-crates/hostfs/tests/policies.rs changes_by_others_in_watched_directories_are_seen: watch nowatch
-crates/hostfs/tests/mount_points.rs mount_points_are_entered_only_with_the_option: cross stay
-crates/hostfs/tests/descriptor_budget.rs thousands_of_files_are_used_with_few_descriptors: fds
+crates/hostfs/tests/it/policies.rs the_policy_decides_whether_changes_by_others_are_seen: always exclusive
+crates/hostfs/tests/it/policies.rs changes_by_others_in_watched_directories_are_seen: watch nowatch
+crates/hostfs/tests/it/mount_points.rs mount_points_are_entered_only_with_the_option: cross stay
+crates/hostfs/tests/it/descriptor_budget.rs thousands_of_files_are_used_with_few_descriptors: fds
 crates/ramfs/src/tests.rs options_say_what_the_root_is_and_how_names_are_compared: mode casefold
 crates/ramfs/src/tests.rs a_write_takes_the_room_there_is_and_a_cut_gives_it_back: size nr_blocks
 crates/ramfs/src/tests.rs each_thing_that_is_made_takes_an_inode: nr_inodes
 crates/ramfs/src/tests.rs a_user_has_as_much_as_the_quota_says: usrquota_block_hardlimit usrquota_inode_hardlimit
-crates/fuse/tests/session/files.rs without_opens_files_are_read_and_written_by_node: no_open open
+crates/fuse/tests/it/session/files.rs without_opens_files_are_read_and_written_by_node: no_open open
 """
 
 
