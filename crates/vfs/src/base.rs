@@ -16,3 +16,4 @@ pub(crate) mod packed_attr;
 pub(crate) mod rank;
 #[cfg(feature = "serde")]
 pub(crate) mod serde;
+pub(crate) mod workers;

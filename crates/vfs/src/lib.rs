@@ -4,8 +4,8 @@
 //! only its attributes are needed. `ARCHITECTURE.md` is the overview, `docs/walk.md` describes the walk. Most
 //! users want the crate `lightfoot`, an interface like `std::fs` to this one.
 //!
-//! The crate has eight rooms. Each imports only rooms before it: `base`, `notify`, `record_lock`, `dcache`,
-//! `mount`, `walk`, `ops`, `path_adapter`. This file has [`Vfs`] and the public names.
+//! The crate has eleven rooms. Each imports only rooms before it: `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`,
+//! `layers`, `mount`, `walk`, `ops`, `path_adapter`. This file has [`Vfs`] and the public names.
 //!
 //! ```
 //! # struct Empty;
@@ -25,12 +25,15 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_macros, clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod base;
-mod dcache;
+mod cache;
+mod fs;
+mod layers;
 mod mount;
 mod notify;
 mod ops;
 mod path_adapter;
 mod record_lock;
+mod slots;
 mod walk;
 
 pub use base::access::acl::{Acl, AclEntry, AclKind, AclTag};
@@ -48,19 +51,17 @@ pub use base::file_time::{from_system_time, to_system_time};
 pub use base::flags::{InodeFlags, MountFlags, OpenFlags, RenameFlags, Resolve, UnmountFlags};
 pub use base::name::{NAME_MAX, PATH_MAX};
 pub use base::packed_attr::PackedAttr;
-pub use dcache::bounded::Bounded;
-pub use dcache::fallback::Fallback;
-pub use dcache::fs::{
+pub use cache::fallback::Fallback;
+pub use cache::invalidate::Invalidator;
+pub use cache::observer::{Changed, Identity, Observer};
+pub use cache::reclaim::Budget;
+pub use cache::superblock::CacheStats;
+pub use fs::layer::Layer;
+pub use fs::{
     After, Allocate, Copying, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, NameRules, NewInode, NewNode,
     NextNames, Open, OpenState, Opened, Position, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Want, Written,
 };
-pub use dcache::inode::Inode;
-pub use dcache::invalidate::Invalidator;
-pub use dcache::layer::Layer;
-pub use dcache::observer::{Changed, Identity, Observer};
-pub use dcache::reclaim::Budget;
-pub use dcache::superblock::CacheStats;
-pub use dcache::whole_path::WholePathStats;
+pub use layers::bounded::Bounded;
 pub use mount::context::{Context, Policy};
 pub use mount::place::{Base, CacheUse, OwnedPlace, PathAt};
 pub use mount::statvfs::StatVfs;
@@ -70,16 +71,18 @@ pub use ops::handles::FileHandle;
 pub use ops::mount_list::{Holder, MountInfo};
 pub use path_adapter::{PathAdapter, PathEntry, PathFileSystem};
 pub use record_lock::{LockInfo, LockKind, LockWait, ParkedLock};
+pub use slots::inode::Inode;
+pub use slots::whole_path::WholePathStats;
 #[cfg(not(loom))]
 pub use sync::lockdep::RankWaits;
 pub use sync::rcu::RcuStats;
 
-use dcache::superblock::{Introduce, SuperBlock};
-use dcache::tree::Tree;
-use dcache::whole_path::Options;
+use cache::superblock::{Introduce, SuperBlock};
+use cache::tree::Tree;
 use mount::Mount;
 use mount::namespace::Namespace;
 use prim::shared::PlainArc as Arc;
+use slots::whole_path::Options;
 use sync::PerCpuOwner;
 
 /// A tree of mounts: file systems and their caches. Clones share it. It is freed with its last handle,

@@ -1,11 +1,11 @@
-//! Room 4, `mount`: the mounts that connect file systems to one tree, and contexts.
+//! Room 7, `mount`: the mounts that connect file systems to one tree, and contexts.
 //!
 //! # What is in it
 //! Here: [`Mount`]. [`attach`]: changes of the tree of mounts; [`mounted_on`]: the mounts on a mount; [`namespace`]: trees of mounts; [`place`]:
 //! places, held and uncounted; [`context`]: the state of a context; [`reverse_path`]: from a place to its
 //! path; [`statvfs`].
 //!
-//! Imports `base`, `notify`, `record_lock`, `dcache`.
+//! Imports `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`, `layers`.
 //!
 //! # What it is
 //! A [`Mount`] shows a directory (or a file) of a superblock at a place of another mount. The tree of mounts
@@ -38,11 +38,11 @@ pub(crate) mod statvfs;
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
 use crate::base::rank::{Locked, Rank};
-use crate::dcache::dentry::Dentry;
-use crate::dcache::slot::CountedDentry;
-use crate::dcache::superblock::SuperBlock;
-use crate::dcache::whole_path::Kind;
+use crate::cache::superblock::SuperBlock;
 use crate::mount::mounted_on::Children;
+use crate::slots::dentry::Dentry;
+use crate::slots::slot::CountedDentry;
+use crate::slots::whole_path::Kind;
 use prim::PerCpu;
 use prim::atomic::{
     AtomicI64, AtomicU32, AtomicU64,

@@ -1,4 +1,4 @@
-//! Room 6, `ops`: the operations of the system calls of the same names.
+//! Room 9, `ops`: the operations of the system calls of the same names.
 //!
 //! # What is in it
 //! - [`entry`]: from a path to a locked directory and a name, or to a reserved name ([`unlocked`]); [`last`]: a path cut before its
@@ -9,7 +9,7 @@
 //! - [`mounting`], [`pivot_root`], [`mount_list`]: changes and lists of mounts
 //! - [`mod@file`]: open files; [`publish`]: events for watches
 //!
-//! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`, `walk`.
+//! Imports `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`, `layers`, `mount`, `walk`.
 //!
 //! The order of checks, and so the choice between two errors, is Linux's; `crates/lightfoot/tests/it/kernel.rs`
 //! compares.

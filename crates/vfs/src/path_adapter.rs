@@ -30,11 +30,11 @@ use crate::base::access::acl::{Acl, AclKind};
 use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
-use crate::dcache::fs::{
+use crate::fs::{
     After, Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Position, Rename,
     Request, SetXattr, StatFs, Valid, Want, Written,
 };
-use crate::dcache::inode::Inode;
+use crate::slots::inode::Inode;
 use nodes::{NameIn, Nodes, ROOT};
 use sync::{Mutex, RwSem, RwSemReadGuard};
 

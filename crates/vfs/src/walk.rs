@@ -1,13 +1,13 @@
-//! Room 5, `walk`: from a path to a dentry.
+//! Room 8, `walk`: from a path to a dentry.
 //!
 //! # What is in it
 //! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
 //! most walks never leave; [`arrive`]: steps that find no name; [`follow`]: rules of links and `..`; [`resolve`]: scopes;
 //! [`walk_end`]: what the caller does at the end; [`again`]: walks after `ESTALE`; [`lookup`]: names that are not cached;
 //! [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks;
-//! [`shortcut`], [`table_batch`], [`recorder`], [`tracer`]: whole paths by a table.
+//! [`paths`]: whole paths by a table.
 //!
-//! Imports `base`, `notify`, `record_lock`, `dcache`, `mount`.
+//! Imports `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`, `layers`, `mount`.
 //!
 //! # What it is
 //! One routine in two modes over one tree. A walk begins in [rcu-walk](rcu_walk), which stores nothing. If a
@@ -31,15 +31,12 @@ mod elsewhere;
 pub(crate) mod follow;
 pub(crate) mod here;
 pub(crate) mod lookup;
+mod paths;
 pub(crate) mod permission;
 pub(crate) mod rcu_walk;
-mod recorder;
 pub(crate) mod ref_walk;
 pub(crate) mod resolve;
 mod revalidate;
-mod shortcut;
-mod table_batch;
-mod tracer;
 pub(crate) mod unasked;
 pub(crate) mod walk_end;
 
@@ -47,13 +44,13 @@ use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::PATH_MAX;
-use crate::dcache::fallback::Fallback;
-use crate::dcache::slot::view;
+use crate::cache::fallback::Fallback;
 use crate::mount::context::{Context, State};
 use crate::mount::place::{Base, OwnedPlace, PathAt, Place};
+use crate::slots::slot::view;
+use crate::walk::paths::shortcut::Shortcut;
 use crate::walk::rcu_walk::{Before, RcuWalk, RunEnd, Step, WalkExit, rest_of};
 use crate::walk::ref_walk::RefWalk;
-use crate::walk::shortcut::Shortcut;
 use crate::walk::walk_end::WalkEnd;
 
 impl Context {

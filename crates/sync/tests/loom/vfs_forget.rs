@@ -3,9 +3,9 @@
 //! `crates/vfs/tests/loom/tree.rs` runs the source itself, with one preemption, and `crates/vfs/tests/loom/inode.rs` the end of
 //! an inode, with three; here a copy of the few steps of a lookup and a next life has three.
 //!
-//! Mirrors of `crates/vfs/src`: `dcache/inode_table.rs: get, add, remove`, `dcache/inode.rs: begin, is_alive`, `dcache/inode/reference.rs: take,
-//! put`, `dcache/end.rs: bury, put_inode, leave_slot, evict`. The orderings here are those of `dcache/inode.rs` and
-//! `dcache/end.rs`. The file system's data lies in a tracked cell: used during or after its end it is a data race for
+//! Mirrors of `crates/vfs/src`: `cache/inode_table.rs: get, add, remove`, `slots/inode.rs: begin, is_alive`, `slots/inode/reference.rs: take,
+//! put`, `cache/end.rs: bury, put_inode, leave_slot, evict`. The orderings here are those of `slots/inode.rs` and
+//! `cache/end.rs`. The file system's data lies in a tracked cell: used during or after its end it is a data race for
 //! loom.
 #![allow(unsafe_code, reason = "it uses unsafe functions of `sync`")]
 
@@ -119,13 +119,13 @@ impl Cache {
         Some(found)
     }
 
-    /// `dcache/end.rs: bury`, of a dentry beside its inode
+    /// `cache/end.rs: bury`, of a dentry beside its inode
     fn bury(&self) -> bool {
         let freed = self.put_inode();
         self.leave_slot() || freed
     }
 
-    /// `dcache/end.rs: put_inode`; whether that freed the slot.
+    /// `cache/end.rs: put_inode`; whether that freed the slot.
     fn put_inode(&self) -> bool {
         if !self.slot.put() {
             return false;
@@ -134,7 +134,7 @@ impl Cache {
         self.leave_slot()
     }
 
-    /// `dcache/end.rs: evict`; there the table comes first; here its fences would hide that the count alone orders.
+    /// `cache/end.rs: evict`; there the table comes first; here its fences would hide that the count alone orders.
     fn evict(&self) {
         let node = self.slot.node.load(Relaxed);
         assert_eq!(self.slot.data(), node);

@@ -2,11 +2,11 @@
 
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::mountpoints::Mountpoints;
-use crate::dcache::slot::CountedDentry;
-use crate::dcache::tree::Tree;
+use crate::cache::mountpoints::Mountpoints;
+use crate::cache::tree::Tree;
 use crate::mount::{Attachment, Mount, Owned, address};
+use crate::slots::dentry::Dentry;
+use crate::slots::slot::CountedDentry;
 use sync::lockdep::Ranked;
 use sync::{MutexGuard, PerCpuArc};
 

@@ -19,7 +19,7 @@ use prim::shared::PlainArc as Arc;
 const LEVEL: u32 = 5;
 
 /// Low bits that are the same in the addresses of all dentries.
-const ALIKE: u32 = size_of::<crate::dcache::dentry::Dentry>().trailing_zeros();
+const ALIKE: u32 = size_of::<crate::slots::dentry::Dentry>().trailing_zeros();
 
 /// See the [module documentation](self).
 pub(super) struct Children<V>(Option<Arc<Node<V>>>);

@@ -1,6 +1,6 @@
 //! The namespace: a tree of mounts, shared by contexts.
 
-use crate::dcache::tree::Tree;
+use crate::cache::tree::Tree;
 use crate::mount::attach::LockedMounts;
 use crate::mount::{Mount, Owned};
 use core::mem;

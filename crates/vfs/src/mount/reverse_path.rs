@@ -16,10 +16,10 @@
 
 use crate::base::name::PATH_MAX;
 use crate::base::rank::Rank;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::tree::{RenameSet, Tree};
+use crate::cache::tree::{RenameSet, Tree};
 use crate::mount::MountRef;
 use crate::mount::place::Place;
+use crate::slots::dentry::Dentry;
 use sync::rcu::ReadGuard;
 
 /// Optimistic tries before renames are blocked.
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::base::attr::{Attr, S_IFDIR};
     use crate::base::name::Named;
-    use crate::dcache::fs::{FileSystem, FsTraits, NewInode};
+    use crate::fs::{FileSystem, FsTraits, NewInode};
     use crate::{Base, Vfs};
     use prim::atomic::{AtomicBool, Ordering::Relaxed};
 

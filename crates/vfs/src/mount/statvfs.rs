@@ -3,7 +3,7 @@
 use crate::base::access::credentials::Credentials;
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
-use crate::dcache::fs::{Request, StatFs};
+use crate::fs::{Request, StatFs};
 use crate::mount::place::OwnedPlace;
 
 /// The result of [`Context::statvfs`](crate::Context::statvfs): storage of the file system, and flags of the

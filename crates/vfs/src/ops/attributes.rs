@@ -5,14 +5,14 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFREG, S_ISGID, S_ISUID, SetAt
 use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
 use crate::base::rank::Rank;
-use crate::dcache::fs::Request;
-use crate::dcache::inode::Inode;
-use crate::dcache::returned::Files;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::returned::Files;
+use crate::cache::superblock::SuperBlock;
+use crate::fs::Request;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::notify::EventKind;
 use crate::ops::publish;
+use crate::slots::inode::Inode;
 use crate::walk::permission::{flags_allow, may_block};
 
 /// Longest file, in bytes.

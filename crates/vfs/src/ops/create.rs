@@ -5,18 +5,18 @@ use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_ISGI
 use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
 use crate::base::name::PATH_MAX;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{After, Beside, Labels, NewNode};
-use crate::dcache::inode::{Inode, InodeRef};
-use crate::dcache::insert::{Fresh, Rare};
-use crate::dcache::reclaim::{MayEvict, SlotKind};
-use crate::dcache::returned::Files;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::insert::{Fresh, Rare};
+use crate::cache::reclaim::{MayEvict, SlotKind};
+use crate::cache::returned::Files;
+use crate::cache::superblock::SuperBlock;
+use crate::fs::{After, Beside, Labels, NewNode};
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, PathAt};
 use crate::ops::entry::{Entry, Operation};
 use crate::ops::last::LastKind;
 use crate::ops::publish;
+use crate::slots::dentry::Dentry;
+use crate::slots::inode::{Inode, InodeRef};
 use crate::walk::permission::{flags_allow, may_block};
 
 /// The most links of a directory or file.

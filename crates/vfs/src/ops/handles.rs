@@ -18,13 +18,13 @@
 
 use crate::base::access::credentials::Capabilities;
 use crate::base::errno::Errno;
-use crate::dcache::acls::acls_of;
-use crate::dcache::fs::{FileId, NewInode, Request};
-use crate::dcache::inode::InodeRef;
-use crate::dcache::reclaim::SlotKind;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::acls::acls_of;
+use crate::cache::reclaim::SlotKind;
+use crate::cache::superblock::SuperBlock;
+use crate::fs::{FileId, NewInode, Request};
 use crate::mount::context::Context;
 use crate::mount::place::{OwnedPlace, Place};
+use crate::slots::inode::InodeRef;
 use crate::walk::here::Here;
 use crate::walk::lookup;
 use crate::walk::resolve::is_within;

@@ -2,12 +2,12 @@
 
 use crate::base::errno::Errno;
 use crate::base::flags::MountFlags;
-use crate::dcache::dentry::Dentry;
 use crate::mount::Mount;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, Place, path_in_file_system};
 use crate::mount::reverse_path::{path_from, path_of_mount};
 use crate::mount::statvfs::StatVfs;
+use crate::slots::dentry::Dentry;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;

@@ -3,9 +3,9 @@
 use crate::base::access::credentials::Capabilities;
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, UnmountFlags};
-use crate::dcache::fs::FileSystem;
-use crate::dcache::reclaim::Budget;
-use crate::dcache::superblock::{Introduce, SuperBlock};
+use crate::cache::reclaim::Budget;
+use crate::cache::superblock::{Introduce, SuperBlock};
+use crate::fs::FileSystem;
 use crate::mount::attach::LockedMounts;
 use crate::mount::context::Context;
 use crate::mount::namespace::Namespace;

@@ -5,10 +5,9 @@ use crate::base::attr::{Attr, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFM
 use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, OpenFlags, Resolve};
-use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{Beside, Labels, NewNode};
-use crate::dcache::insert::{Fresh, Rare};
-use crate::dcache::reclaim::{MayEvict, SlotKind};
+use crate::cache::insert::{Fresh, Rare};
+use crate::cache::reclaim::{MayEvict, SlotKind};
+use crate::fs::{Beside, Labels, NewNode};
 use crate::mount::Mount;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, PathAt};
@@ -17,6 +16,7 @@ use crate::ops::entry::Entry;
 use crate::ops::file::OpenFile;
 use crate::ops::last::LastKind;
 use crate::ops::unlocked::Unlocked;
+use crate::slots::dentry::Dentry;
 use crate::walk::follow::{LinkStep, leads_to_root};
 use crate::walk::permission::{may, may_block, mount_allows};
 

@@ -8,7 +8,7 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::Rank;
-use crate::dcache::fs::SetXattr;
+use crate::fs::SetXattr;
 use crate::mount::context::Context;
 use crate::mount::place::OwnedPlace;
 use crate::ops::file::OpenFile;

@@ -11,13 +11,13 @@
 
 use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_READ};
 use crate::base::errno::Errno;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::moving::MoveEnd;
-use crate::dcache::observer::{Changed, Identity};
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::moving::MoveEnd;
+use crate::cache::observer::{Changed, Identity};
+use crate::cache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::notify::{Change, EventKind, Home, Scope, Trail, Watch, Watches};
+use crate::slots::dentry::Dentry;
 use crate::walk::permission::{may, may_rcu};
 use sync::rcu::ReadGuard;
 

@@ -4,15 +4,15 @@ use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_OVERWRITE, MAY
 use crate::base::attr::S_ISVTX;
 use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::reclaim::MayEvict;
-use crate::dcache::returned::Files;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::reclaim::MayEvict;
+use crate::cache::returned::Files;
+use crate::cache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::Base;
 use crate::ops::entry::{Entry, Operation};
 use crate::ops::last::LastKind;
 use crate::ops::publish;
+use crate::slots::dentry::Dentry;
 use crate::walk::permission::{flags_allow, may_block};
 use prim::atomic::Ordering::Relaxed;
 

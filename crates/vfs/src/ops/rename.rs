@@ -18,8 +18,7 @@ use crate::base::access::credentials::{MAY_EXEC, MAY_WRITE};
 use crate::base::errno::Errno;
 use crate::base::flags::{RenameFlags, Resolve};
 use crate::base::name::PATH_MAX;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::reclaim::MayEvict;
+use crate::cache::reclaim::MayEvict;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, PathAt};
 use crate::ops::entry::{Caller, DirAt, Pinned};
@@ -29,6 +28,7 @@ use crate::ops::remove::{MOST_FREED, check_no_mount, may_remove};
 use crate::ops::rename::ends::{
     Ends, HeldEnds, KeptEnds, Leaves, Plan, Tried, is_below, lock_ends, lock_here, stale_above,
 };
+use crate::slots::dentry::Dentry;
 use crate::walk::permission::{may, may_block};
 use crate::walk::walk_end::WalkEnd;
 

@@ -1,7 +1,7 @@
 //! Operations on a reserved name: the file system is called with no lock held.
 //!
 //! # How they work
-//! In a slow file system an operation reserves its name ([`reserved`](crate::dcache::reserved)), looks it up as a walk does, locks the
+//! In a slow file system an operation reserves its name ([`reserved`](crate::cache::reserved)), looks it up as a walk does, locks the
 //! directory to check what must not change during the call, releases the lock, calls the file system, and locks the directory again to
 //! change the cache. The entry that was looked up is counted meanwhile.
 //!
@@ -10,7 +10,7 @@
 //! name that was created may have its entry already, and one that was removed may have none any more.
 //!
 //! # How it is locked
-//! As [`reserved`](crate::dcache::reserved). A thread has at most the locks of one directory and of another one in it.
+//! As [`reserved`](crate::cache::reserved). A thread has at most the locks of one directory and of another one in it.
 //!
 //! # Where it comes from
 //! As [`entry`](crate::ops::entry).
@@ -18,14 +18,11 @@
 use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
 use crate::base::name::NAME_MAX;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{NewNode, Request};
-use crate::dcache::inode::{Inode, InodeRef};
-use crate::dcache::insert::{Fresh, Rare};
-use crate::dcache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
-use crate::dcache::reserved::ReservedNames;
-use crate::dcache::returned::Files;
-use crate::dcache::slot::CountedDentry;
+use crate::cache::insert::{Fresh, Rare};
+use crate::cache::reclaim::{FreeSlot, LockedDirs, MayEvict, SlotKind};
+use crate::cache::reserved::ReservedNames;
+use crate::cache::returned::Files;
+use crate::fs::{NewNode, Request};
 use crate::mount::context::Context;
 use crate::mount::place::OwnedPlace;
 use crate::ops::create::{LINK_MARKS, add_link, end_link};
@@ -33,6 +30,9 @@ use crate::ops::entry::{Caller, Entry, Keeper};
 use crate::ops::last::Last;
 use crate::ops::publish;
 use crate::ops::remove::check_no_mount;
+use crate::slots::dentry::Dentry;
+use crate::slots::inode::{Inode, InodeRef};
+use crate::slots::slot::CountedDentry;
 use crate::walk::here::Here;
 use crate::walk::lookup;
 use crate::walk::nul_or;

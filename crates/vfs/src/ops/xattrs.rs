@@ -10,14 +10,14 @@ use crate::base::attr::{S_ISGID, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::InodeFlags;
 use crate::base::rank::Rank;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{Request, SetXattr};
-use crate::dcache::inode::Inode;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::superblock::SuperBlock;
+use crate::fs::{Request, SetXattr};
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
 use crate::notify::EventKind;
 use crate::ops::publish;
+use crate::slots::dentry::Dentry;
+use crate::slots::inode::Inode;
 use crate::walk::permission::{flags_allow, may_block};
 
 impl Context {

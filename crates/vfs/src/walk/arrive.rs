@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! The checks between a found entry and the place it leads to: expiry, mounts, permission. The common step
-//! needs none of them: a flag in the object word ([`SPECIAL`](crate::dcache::object::ObjectFlags::SPECIAL), or a missing
+//! needs none of them: a flag in the object word ([`SPECIAL`](crate::slots::object::ObjectFlags::SPECIAL), or a missing
 //! `SEARCH_ALL`) sends the walk here.
 //!
 //! # How it is ordered
@@ -11,11 +11,11 @@
 use crate::base::access::credentials::MAY_EXEC;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
-use crate::dcache::fallback::Fallback;
-use crate::dcache::inode::Inode;
-use crate::dcache::object::ObjectFlags;
-use crate::dcache::slot::inode_of;
+use crate::cache::fallback::Fallback;
 use crate::mount::place::Place;
+use crate::slots::inode::Inode;
+use crate::slots::object::ObjectFlags;
+use crate::slots::slot::inode_of;
 use crate::walk::follow::{Up, check_up, up_from};
 use crate::walk::permission::may_rcu;
 use crate::walk::rcu_walk::{RcuWalk, Step, StepEnd, fail};

@@ -20,11 +20,11 @@ mod missing;
 use crate::base::errno::Errno;
 use crate::base::name::{Components, PATH_MAX, ShortName};
 use crate::base::packed_attr::PackedAttr;
-use crate::dcache::slot::{entry_hash, inode_beside, inode_of, view};
 use crate::mount::context::Context;
 use crate::mount::place::{Base, Place};
+use crate::slots::slot::{entry_hash, inode_beside, inode_of, view};
+use crate::walk::paths::shortcut::Shortcut;
 use crate::walk::rcu_walk::{RcuWalk, Step};
-use crate::walk::shortcut::Shortcut;
 use core::ops::Range;
 
 /// Walks that take turns. More than a core has line-fill buffers would gain nothing.

@@ -10,12 +10,12 @@
 //! # Where it comes from
 //! Own code.
 //!
-//! [`Workers`]: crate::dcache::workers::Workers
+//! [`Workers`]: crate::base::workers::Workers
 
 use crate::base::errno::Errno;
 use crate::base::name::Named;
-use crate::dcache::flight::LookupResult;
-use crate::dcache::fs::Request;
+use crate::cache::flight::LookupResult;
+use crate::fs::Request;
 use crate::walk::here::Here;
 use crate::walk::lookup;
 

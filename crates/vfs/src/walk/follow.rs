@@ -12,9 +12,9 @@ use crate::base::access::credentials::Credentials;
 use crate::base::attr::{S_IFDIR, S_IFMT, S_ISVTX};
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, Resolve};
-use crate::dcache::dentry::Dentry;
 use crate::mount::place::Place;
 use crate::mount::{Attachment, Mount};
+use crate::slots::dentry::Dentry;
 use sync::rcu::ReadGuard;
 
 /// The most symbolic links that one walk follows.

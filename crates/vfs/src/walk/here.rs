@@ -1,17 +1,17 @@
 //! The place of a ref-walk.
 //!
 //! # How it is locked
-//! It is counted, or held as [`split`](crate::dcache::split) says: then it is a directory in which several threads look names up at
+//! It is counted, or held as [`split`](crate::cache::split) says: then it is a directory in which several threads look names up at
 //! once, and no line that they share is written.
 //!
 //! # Where it comes from
 //! Own code.
 
-use crate::dcache::dentry::Dentry;
-use crate::dcache::split::SplitHold;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::split::SplitHold;
+use crate::cache::superblock::SuperBlock;
 use crate::mount::Mount;
 use crate::mount::place::{OwnedPlace, Place};
+use crate::slots::dentry::Dentry;
 use crate::walk::rcu_walk::Step;
 use sync::PerCpuArc;
 use sync::rcu::ReadGuard;

@@ -6,7 +6,7 @@
 //! side by side. A thread that began after the directory changed, or was invalidated, does not wait for an
 //! answer from before: it begins another flight. No lock of the cache is held during the request. The answer
 //! is put into the cache under the directory's lock, or that of the name's stripe
-//! ([`split`](crate::dcache::split)), unless the directory changed since the request: then the
+//! ([`split`](crate::cache::split)), unless the directory changed since the request: then the
 //! request is repeated. (What a lookup adds to the cache is not a change of the directory.)
 //!
 //! Operations that change a directory send the request under its lock, since no other thread may create the
@@ -38,15 +38,15 @@ pub(super) use insertion::{insert, insert_absent};
 
 use crate::base::errno::Errno;
 use crate::base::name::Named;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::flight::{LookupKey, LookupResult};
-use crate::dcache::fs::{NewInode, NextNames, Request};
-use crate::dcache::inode::{Before, Inode};
-use crate::dcache::reclaim::{LockedDirs, MayEvict};
-use crate::dcache::slot::CountedDentry;
-use crate::dcache::split::{NameLock, Names};
-use crate::dcache::superblock::SuperBlock;
-use crate::dcache::versions::Moment;
+use crate::cache::flight::{LookupKey, LookupResult};
+use crate::cache::reclaim::{LockedDirs, MayEvict};
+use crate::cache::split::{NameLock, Names};
+use crate::cache::superblock::SuperBlock;
+use crate::fs::{NewInode, NextNames, Request};
+use crate::slots::dentry::Dentry;
+use crate::slots::inode::{Before, Inode};
+use crate::slots::slot::CountedDentry;
+use crate::slots::versions::Moment;
 use crate::walk::elsewhere;
 use crate::walk::here::Here;
 use crate::walk::unasked;

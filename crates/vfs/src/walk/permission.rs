@@ -11,10 +11,10 @@ use crate::base::access::credentials::{Credentials, MAY_EXEC, MAY_OVERWRITE, MAY
 use crate::base::attr::{Attr, S_IFREG};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, MountFlags};
-use crate::dcache::fs::Request;
-use crate::dcache::inode::Inode;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::superblock::SuperBlock;
+use crate::fs::Request;
 use crate::mount::Mount;
+use crate::slots::inode::Inode;
 use crate::walk::ref_walk::Question;
 use crate::walk::walk_end::WalkEnd;
 use sync::rcu::ReadGuard;

@@ -12,7 +12,7 @@
 //! `openat2(2)`. Linux fails with `EAGAIN` if a scoped walk meets a rename; this walk continues.
 
 use crate::base::rank::Rank;
-use crate::dcache::tree::Tree;
+use crate::cache::tree::Tree;
 use crate::mount::place::{Place, climbs_to};
 use sync::rcu::ReadGuard;
 

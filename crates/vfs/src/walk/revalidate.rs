@@ -1,4 +1,4 @@
-//! Stale attributes at the end of a walk: see `dcache/fetch.rs`.
+//! Stale attributes at the end of a walk: see `cache/fetch.rs`.
 
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;

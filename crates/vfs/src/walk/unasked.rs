@@ -22,12 +22,12 @@
 
 use crate::base::errno::Errno;
 use crate::base::name::NAME_MAX;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{NewInode, NextNames, Valid};
-use crate::dcache::reclaim::MayEvict;
-use crate::dcache::slot::CountedDentry;
-use crate::dcache::superblock::SuperBlock;
-use crate::dcache::versions::Moment;
+use crate::cache::reclaim::MayEvict;
+use crate::cache::superblock::SuperBlock;
+use crate::fs::{NewInode, NextNames, Valid};
+use crate::slots::dentry::Dentry;
+use crate::slots::slot::CountedDentry;
+use crate::slots::versions::Moment;
 use crate::walk::lookup::{self, NameAt};
 
 /// Puts the inodes of the names `listed` of the locked directory `dir` into the cache. They are the answers to a request that began

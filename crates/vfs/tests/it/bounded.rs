@@ -203,7 +203,7 @@ const WITHOUT_CALLER: &[&str] = &["root", "traits", "mounted", "id", "evict"];
 
 #[test]
 fn the_table_has_every_method_of_the_trait() {
-    let text = include_str!("../../src/dcache/fs.rs");
+    let text = include_str!("../../src/fs.rs");
     let methods = text.lines().filter_map(|line| line.strip_prefix("    fn ")?.split('(').next());
     let mut methods: Vec<_> = methods.collect();
     let mut table: Vec<_> = METHODS.iter().map(|(method, _)| *method).chain(WITHOUT_CALLER.iter().copied()).collect();

@@ -12,4 +12,4 @@ mod unasked;
 mod whole_path;
 
 // The files that `whole_path` compiles import these from the root.
-use whole_path::{base, dcache};
+use whole_path::{base, slots};

@@ -1,6 +1,6 @@
 //! loom models of the tree itself: walks, lookups and holds against renames, removals, reuse of slots and unmounts.
 //!
-//! The models call the public interface, so that they run over all of the source: `walk`, `dcache`, `mount` and `ops`,
+//! The models call the public interface, so that they run over all of the source: `walk`, `slots`, `cache`, `mount` and `ops`,
 //! with the primitives below them. Only constants differ under loom: fewer buckets, slots, counters and optimistic tries.
 //! An operation has hundreds of steps, so the models try one preemption; the models of the primitives in
 //! `crates/sync/tests` have more.

@@ -4,17 +4,17 @@
 //! has no more than these use, so that loom tries every execution. What a change stores is a word that no ordering
 //! protects.
 //!
-//! weaken-orderings: also dcache
+//! weaken-orderings: also slots
 #![allow(dead_code, unreachable_pub, reason = "the files have more than the models use")]
 
-#[path = "../../src/dcache/object.rs"]
+#[path = "../../src/slots/object.rs"]
 pub(crate) mod object;
-#[path = "../../src/dcache/object_word.rs"]
+#[path = "../../src/slots/object_word.rs"]
 mod object_word;
 #[allow(unsafe_code, reason = "the file says why")]
-#[path = "../../src/dcache/slot/recorded.rs"]
+#[path = "../../src/slots/slot/recorded.rs"]
 mod recorded;
-#[path = "../../src/dcache/whole_path.rs"]
+#[path = "../../src/slots/whole_path.rs"]
 pub(crate) mod whole_path;
 
 /// What the files import, by the names that it has in the crate.
@@ -36,7 +36,7 @@ pub(crate) mod base {
     }
 }
 
-pub(crate) mod dcache {
+pub(crate) mod slots {
     pub(crate) use crate::whole_path::{object, whole_path};
 
     pub(crate) mod inode {
@@ -102,10 +102,10 @@ pub(crate) mod dcache {
     }
 }
 
-use dcache::dentry::Dentry;
 use loom::thread;
 use object::{Object, ObjectFlags};
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use slots::dentry::Dentry;
 use std::sync::Arc;
 use sync::SeqCount;
 use whole_path::lists::Pair;

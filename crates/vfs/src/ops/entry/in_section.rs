@@ -8,8 +8,8 @@
 
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
-use crate::dcache::reclaim::{LockedDirs, MayEvict};
-use crate::dcache::split::Names;
+use crate::cache::reclaim::{LockedDirs, MayEvict};
+use crate::cache::split::Names;
 use crate::mount::context::Context;
 use crate::ops::entry::{Entry, Keeper};
 use crate::ops::last::Last;

@@ -7,11 +7,11 @@
 //! As [`entry`](super).
 
 use crate::base::errno::Errno;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::slot::CountedDentry;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::superblock::SuperBlock;
 use crate::mount::Mount;
 use crate::mount::place::OwnedPlace;
+use crate::slots::dentry::Dentry;
+use crate::slots::slot::CountedDentry;
 use crate::walk::walk_end::WalkEnd;
 use sync::PerCpuArc;
 
@@ -55,7 +55,7 @@ impl DirAt {
 }
 
 /// An entry that was found under its directory's lock, held so that the owner of that lock may search for another one
-/// ([`MayEvict`](crate::dcache::reclaim::MayEvict)).
+/// ([`MayEvict`](crate::cache::reclaim::MayEvict)).
 pub(crate) struct Pinned<'s>(&'s SuperBlock, Option<CountedDentry>);
 
 impl<'s> Pinned<'s> {

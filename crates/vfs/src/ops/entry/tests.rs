@@ -3,10 +3,10 @@
 use crate::base::access::acl::{Acl, AclEntry, AclKind, AclTag};
 use crate::base::attr::{Attr, S_IFDIR, S_IFREG};
 use crate::base::errno::Errno;
-use crate::dcache::fs::{After, FileSystem, FsTraits, NewInode, NewNode, Request, SetXattr};
-use crate::dcache::inode::Inode;
-use crate::dcache::layer::Layer;
+use crate::fs::layer::Layer;
+use crate::fs::{After, FileSystem, FsTraits, NewInode, NewNode, Request, SetXattr};
 use crate::mount::place::Base;
+use crate::slots::inode::Inode;
 use crate::{Context, Vfs};
 use prim::shared::PlainArc as Arc;
 use std::sync::OnceLock;

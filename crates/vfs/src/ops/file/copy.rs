@@ -16,14 +16,14 @@ use crate::base::attr::{S_IFDIR, S_IFMT, S_IFREG};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::{Locked, Rank};
-use crate::dcache::fs::{Copying, Request, Written};
-use crate::dcache::inode::Inode;
-use crate::dcache::returned::Files;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::returned::Files;
+use crate::cache::superblock::SuperBlock;
+use crate::fs::{Copying, Request, Written};
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};
 use crate::ops::file::{OpenFile, check_offset};
 use crate::ops::publish;
+use crate::slots::inode::Inode;
 use crate::walk::permission::flags_allow;
 
 /// Bytes that are read and written at once.

@@ -5,7 +5,7 @@ use crate::base::attr::{S_IFDIR, S_IFMT, S_IFREG};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::base::rank::Rank;
-use crate::dcache::fs::{Allocate, SeekFor, SetXattr};
+use crate::fs::{Allocate, SeekFor, SetXattr};
 use crate::mount::statvfs::StatVfs;
 use crate::notify::EventKind;
 use crate::ops::attributes::{MAX_SIZE, contents_changed, drop_set_ids_first};

@@ -3,8 +3,8 @@
 use super::*;
 use crate::Vfs;
 use crate::base::attr::{Attr, S_IFDIR};
-use crate::dcache::fs::{FsTraits, NewInode, NewNode, Request};
-use crate::dcache::inode::Inode;
+use crate::fs::{FsTraits, NewInode, NewNode, Request};
+use crate::slots::inode::Inode;
 
 struct Names;
 

@@ -1,7 +1,7 @@
 //! rename in a slow file system: both names are reserved, and no directory is locked during the call.
 //!
 //! # How it is locked
-//! As [`reserved`](crate::dcache::reserved). A rename that needs the locks in order elsewhere (a directory that moves to another one)
+//! As [`reserved`](crate::cache::reserved). A rename that needs the locks in order elsewhere (a directory that moves to another one)
 //! has `rename_lock` here, from before the reservation until the end, and so during the call: no ancestor changes. A directory that is
 //! replaced is closed. Both directories are locked before the call, to check, and after it, to change the cache: one is locked, the other
 //! one tried, so no order is needed.
@@ -14,16 +14,16 @@ use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::base::rank::{Locked, Rank};
-use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::Request;
-use crate::dcache::inode::Inode;
-use crate::dcache::reserved::ReservedNames;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::reserved::ReservedNames;
+use crate::cache::superblock::SuperBlock;
+use crate::fs::Request;
 use crate::mount::context::Context;
 use crate::ops::entry::{Caller, DirAt, Pinned};
 use crate::ops::publish;
 use crate::ops::remove::check_no_mount;
 use crate::ops::rename::ends::{End, Ends, Plan, Tried};
+use crate::slots::dentry::Dentry;
+use crate::slots::inode::Inode;
 use crate::walk::here::Here;
 use crate::walk::lookup;
 

@@ -19,11 +19,11 @@
 use crate::base::access::credentials::MAY_EXEC;
 use crate::base::errno::Errno;
 use crate::base::name::NAME_MAX;
-use crate::dcache::fs::{NewInode, Request};
-use crate::dcache::inode::Inode;
-use crate::dcache::versions::Moment;
+use crate::fs::{NewInode, Request};
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace};
+use crate::slots::inode::Inode;
+use crate::slots::versions::Moment;
 use crate::walk::batch::directory_len;
 use crate::walk::permission::may_block;
 use crate::walk::{lookup, unasked};

@@ -1,7 +1,7 @@
 //! The lookup of a name that is reserved: no change of it overtakes the answer.
 //!
 //! # How it is locked
-//! As [`reserved`](crate::dcache::reserved).
+//! As [`reserved`](crate::cache::reserved).
 //!
 //! # Where it comes from
 //! As [`lookup`](super).
@@ -10,10 +10,10 @@ use super::{LookupResult, NameAt, expire_if_invalidated, fetch_name, find_as, is
 use crate::base::deadline::Deadline;
 use crate::base::errno::Errno;
 use crate::base::name::Named;
-use crate::dcache::dentry::Dentry;
-use crate::dcache::fs::{NextNames, Request};
-use crate::dcache::slot::CountedDentry;
-use crate::dcache::superblock::SuperBlock;
+use crate::cache::superblock::SuperBlock;
+use crate::fs::{NextNames, Request};
+use crate::slots::dentry::Dentry;
+use crate::slots::slot::CountedDentry;
 use crate::walk::here::Here;
 
 /// [`find_held`](super::find_held) by the thread that has reserved the name.

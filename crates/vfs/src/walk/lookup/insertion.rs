@@ -4,12 +4,12 @@
 
 use super::NameAt;
 use crate::base::errno::Errno;
-use crate::dcache::acls::acls_of;
-use crate::dcache::fs::{NewInode, Valid};
-use crate::dcache::reclaim::{FreeSlot, MayEvict, SlotKind};
-use crate::dcache::slot::dentry_beside;
-use crate::dcache::superblock::SuperBlock;
-use crate::dcache::versions::Moment;
+use crate::cache::acls::acls_of;
+use crate::cache::reclaim::{FreeSlot, MayEvict, SlotKind};
+use crate::cache::superblock::SuperBlock;
+use crate::fs::{NewInode, Valid};
+use crate::slots::slot::dentry_beside;
+use crate::slots::versions::Moment;
 
 /// Adds a name that does not exist.
 pub(in crate::walk) fn insert_absent(sb: &SuperBlock, may_evict: &mut MayEvict, at: NameAt<'_, '_>) {

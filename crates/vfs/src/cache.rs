@@ -1,0 +1,33 @@
+//! Room 5, `cache`: the names and inodes of file systems, and their life.
+//!
+//! # What is in it
+//! - [`tree`]: state shared by all its file systems and mounts; [`superblock`]: one file system
+//! - [`insert`], [`unnamed`], [`moving`], [`end`], [`prune`]: insertion, moves and removal of entries
+//! - [`split`]: directories that several threads change at once; [`reserved`]: names that one thread at a time changes
+//! - [`reclaim`]: budgets and eviction; [`inode_table`]: inodes by node; [`listings`]: cached listings
+//! - [`invalidate`], [`observer`]: invalidation by file systems, and keepers of copies that hear of it; [`fetch`]: requests for stale attributes and link
+//!   bodies; [`returned`]: attributes that changes return; [`flight`]: lookups in progress
+//! - [`acls`], [`mountpoints`], [`fallback`]: ACLs of inodes, dentries that are mount points, counters of the walk's fallbacks
+//!
+//! Imports `base`, `notify`, `record_lock`, `slots`, `fs`.
+
+pub(crate) mod acls;
+pub(crate) mod end;
+pub(crate) mod fallback;
+pub(crate) mod fetch;
+pub(crate) mod flight;
+pub(crate) mod inode_table;
+pub(crate) mod insert;
+pub(crate) mod invalidate;
+pub(crate) mod listings;
+pub(crate) mod mountpoints;
+pub(crate) mod moving;
+pub(crate) mod observer;
+pub(crate) mod prune;
+pub(crate) mod reclaim;
+pub(crate) mod reserved;
+pub(crate) mod returned;
+pub(crate) mod split;
+pub(crate) mod superblock;
+pub(crate) mod tree;
+pub(crate) mod unnamed;

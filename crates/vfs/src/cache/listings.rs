@@ -1,0 +1,165 @@
+//! Cached listings, of directories whose file system allows them.
+//!
+//! # What it is
+//! If a directory did not change while it was listed from beginning to end, the cache keeps the listing.
+//! Until the directory changes, it answers further listings, and lookups of names that it does not contain,
+//! without the file system. All listings together take no more bytes than their budget; second chance decides
+//! which ones are evicted.
+//!
+//! # How it is locked
+//! One mutex, held to read one listing or to move the clock. It is a leaf.
+//!
+//! # Where it comes from
+//! Solaris's directory name lookup cache with complete directories; macOS's and ZFS's cached directory contents.
+
+use crate::fs::DirEntry;
+use crate::slots::dentry::Dentry;
+use core::mem::size_of;
+use prim::atomic::{AtomicU64, Ordering::Relaxed};
+use prim::shared::PlainArc as Arc;
+use std::collections::{BTreeMap, VecDeque};
+use sync::Mutex;
+
+/// A whole listing: entries with their cookies, in the order of the file system, and their order by name.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    entries: Vec<(DirEntry, u64)>,
+    by_name: Vec<u32>,
+}
+
+impl Whole {
+    fn new(entries: Vec<(DirEntry, u64)>) -> Self {
+        let mut by_name: Vec<u32> = (0..u32::try_from(entries.len()).unwrap_or(u32::MAX)).collect();
+        by_name.sort_unstable_by(|&a, &b| entries[a as usize].0.name.cmp(&entries[b as usize].0.name));
+        Self { entries, by_name }
+    }
+
+    fn has(&self, name: &[u8]) -> bool {
+        self.by_name.binary_search_by(|&at| (*self.entries[at as usize].0.name).cmp(name)).is_ok()
+    }
+
+    /// At most `most` entries, beginning after the one with the cookie `after`.
+    pub(crate) fn from(&self, start: usize, most: usize) -> &[(DirEntry, u64)] {
+        let start = start.min(self.entries.len());
+        &self.entries[start..(start + most).min(self.entries.len())]
+    }
+}
+
+/// Memory of an entry of a listing, in bytes.
+pub(crate) fn entry_bytes(entry: &DirEntry) -> u64 {
+    (size_of::<(DirEntry, u64)>() + size_of::<u32>() + entry.name.len()) as u64
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// The sequence of the directory: its address may serve another one later.
+    seq: u32,
+    version: u64,
+    bytes: u64,
+    used: bool,
+    whole: Arc<Whole>,
+}
+
+#[derive(Debug, Default)]
+struct KeptListings {
+    kept: BTreeMap<usize, Kept>,
+    /// The order of the clock.
+    order: VecDeque<usize>,
+    bytes: u64,
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub(crate) struct Listings {
+    budget: u64,
+    table: Mutex<KeptListings>,
+    pub(crate) answered: AtomicU64,
+}
+
+fn key(dir: &Dentry) -> (usize, u32) {
+    (core::ptr::from_ref(dir) as usize, dir.seq.current())
+}
+
+impl Listings {
+    pub(crate) fn new(budget: u64) -> Self {
+        Self { budget, table: Mutex::new(KeptListings::default()), answered: AtomicU64::new(0) }
+    }
+
+    /// The longest listing that is collected, in bytes.
+    pub(crate) fn most(&self) -> u64 {
+        self.budget / 4
+    }
+
+    /// The limit of bytes.
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Bytes in use.
+    pub(crate) fn used(&self) -> u64 {
+        self.table.lock().bytes
+    }
+
+    /// Stores the listing of `dir`, made while its counter of changes was `version`.
+    pub(crate) fn put(&self, dir: &Dentry, version: u64, entries: Vec<(DirEntry, u64)>) {
+        let bytes = entries.iter().map(|(entry, _)| entry_bytes(entry)).sum::<u64>() + size_of::<Kept>() as u64;
+        if bytes > self.most() {
+            return;
+        }
+        let (address, seq) = key(dir);
+        let kept = Kept { seq, version, bytes, used: false, whole: Arc::new(Whole::new(entries)) };
+        let mut table = self.table.lock();
+        table.drop_at(address);
+        table.make_room(self.budget - bytes);
+        table.bytes += bytes;
+        table.kept.insert(address, kept);
+        table.order.push_back(address);
+    }
+
+    /// The cached listing of `dir`, if the directory's counter still is `version`.
+    pub(crate) fn get(&self, dir: &Dentry, version: u64) -> Option<Arc<Whole>> {
+        let (address, seq) = key(dir);
+        let mut table = self.table.lock();
+        let kept = table.kept.get_mut(&address)?;
+        if (kept.seq, kept.version) != (seq, version) {
+            table.drop_at(address);
+            return None;
+        }
+        kept.used = true;
+        Some(kept.whole.clone())
+    }
+
+    /// Whether a cached listing of `dir` shows that `name` does not exist.
+    pub(crate) fn lacks(&self, dir: &Dentry, version: u64, name: &[u8]) -> bool {
+        let lacks = self.get(dir, version).is_some_and(|whole| !whole.has(name));
+        if lacks {
+            self.answered.fetch_add(1, Relaxed);
+        }
+        lacks
+    }
+}
+
+impl KeptListings {
+    fn drop_at(&mut self, address: usize) {
+        if let Some(old) = self.kept.remove(&address) {
+            self.bytes -= old.bytes;
+            self.order.retain(|&at| at != address);
+        }
+    }
+
+    /// Evicts listings until at most `room` bytes are used.
+    fn make_room(&mut self, room: u64) {
+        while self.bytes > room
+            && let Some(address) = self.order.pop_front()
+        {
+            let Some(kept) = self.kept.get_mut(&address) else { continue };
+            if kept.used {
+                kept.used = false;
+                self.order.push_back(address);
+                continue;
+            }
+            self.bytes -= kept.bytes;
+            self.kept.remove(&address);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Attributes that a change returned.
+//!
+//! # What it is
+//! A file system that reports attributes may return, with a change, those that the change left ([`After`]): then no request for
+//! them follows. The VFS takes a sample of each inode before the call ([`SuperBlock::watch`]), changes its copies as after any
+//! change, which marks them stale, and at the end replaces them by what the call returned ([`Watched::settle`]). It does so
+//! only if nothing but this operation has marked the inode since the sample. Otherwise another change or answer came in
+//! between, of unknown order: the mark stays, and the next reader requests the attributes.
+//!
+//! # How it is locked
+//! No lock but the sequence lock of the inode. Each mark and each answer counts up a number in its mode, under that lock; an operation
+//! knows how many marks it makes.
+//!
+//! # Where it comes from
+//! The attributes before and after an operation of NFS (`wcc_data`, RFC 1813); own code.
+
+use crate::cache::superblock::SuperBlock;
+use crate::fs::{After, Returned};
+use crate::slots::inode::{Before, Inode, InodeRef};
+
+/// A file of a change, and how many marks the operation makes on it.
+pub(crate) type Part<'i> = Option<(&'i Inode, u32)>;
+
+/// The files of a change.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Files<'i> {
+    pub(crate) file: Part<'i>,
+    pub(crate) dir: Part<'i>,
+    pub(crate) new_dir: Part<'i>,
+    pub(crate) target: Part<'i>,
+}
+
+/// Samples of the files of a change, if the file system returns attributes.
+pub(crate) struct Watched<'s>(Option<Box<Samples<'s>>>);
+
+/// Samples in the order of [`Files`]. They keep the inodes alive.
+struct Samples<'s> {
+    sb: &'s SuperBlock,
+    invalidations: u64,
+    samples: [Option<Sample<'s>>; 4],
+}
+
+struct Sample<'s> {
+    inode: InodeRef<'s>,
+    before: Before,
+    marks: u32,
+}
+
+impl SuperBlock {
+    /// Samples the files of a change before the call of the file system.
+    #[inline(always)]
+    pub(crate) fn watch<'s>(&'s self, files: Files<'s>) -> Watched<'s> {
+        if !self.fs_returns_attributes {
+            return Watched(None);
+        }
+        self.samples(files)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn samples<'s>(&'s self, files: Files<'s>) -> Watched<'s> {
+        let sample = |(inode, marks): (&'s Inode, u32)| Sample {
+            inode: InodeRef::again(inode),
+            before: inode.before_request(),
+            marks,
+        };
+        let Files { file, dir, new_dir, target } = files;
+        let samples = [file, dir, new_dir, target].map(|part| part.map(sample));
+        Watched(Some(Box::new(Samples { sb: self, invalidations: self.invalidations(), samples })))
+    }
+}
+
+impl Watched<'_> {
+    /// No samples.
+    pub(crate) const NONE: Self = Self(None);
+
+    /// Notes the attributes that the change returned, after the operation has changed the VFS's copies.
+    #[inline(always)]
+    pub(crate) fn settle(self, after: &After) {
+        if let Some(samples) = self.0 {
+            samples.settle(after);
+        }
+    }
+}
+
+impl Samples<'_> {
+    #[cold]
+    #[inline(never)]
+    fn settle(&self, after: &After) {
+        let Some(Returned { file, dir, new_dir, target }) = after.returned() else { return };
+        for (sample, attr) in self.samples.iter().zip([file, dir, new_dir, target]) {
+            if let (Some(Sample { inode, before, marks }), Some(attr)) = (sample, attr) {
+                self.sb.learn_after(inode, attr, before, *marks, self.invalidations);
+            }
+        }
+    }
+}
+
+impl Drop for Samples<'_> {
+    fn drop(&mut self) {
+        core::mem::take(&mut self.samples).into_iter().flatten().for_each(|sample| self.sb.put_inode(sample.inode));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::base::attr::{Attr, S_IFDIR, SetAttr};
+    use crate::base::errno::Errno;
+    use crate::fs::{After, FileSystem, FsTraits, NewInode, Request, Valid};
+    use crate::mount::place::Base;
+    use crate::slots::inode::Inode;
+    use crate::{Context, Vfs};
+
+    fn attr() -> Attr {
+        Attr { mode: S_IFDIR | 0o755, ino: 1, nlink: 2, ..Attr::default() }
+    }
+
+    /// The time of validity of its root's attributes ends in each change.
+    struct Aging {
+        returns: bool,
+    }
+
+    impl FileSystem for Aging {
+        fn root(&self) -> NewInode {
+            NewInode { node: 1, attr: attr(), valid: Valid::For(3_600_000_000_000), ..NewInode::default() }
+        }
+
+        fn traits(&self) -> FsTraits {
+            FsTraits { reports_attributes: true, returns_attributes: true, ..FsTraits::default() }
+        }
+
+        fn set_attr(&self, _: &Request, inode: &Inode, _: &SetAttr) -> Result<After, Errno> {
+            inode.age();
+            Ok(if self.returns { After::NONE.file(attr()) } else { After::NONE })
+        }
+    }
+
+    #[test]
+    fn attributes_that_were_returned_are_valid_from_then_on() {
+        for returns in [true, false] {
+            let context: Context = Vfs::new(Aging { returns }).context();
+            let mode = SetAttr { mode: Some(0o755), ..SetAttr::default() };
+            let root = context.hold(Base::CWD, b"/", true).unwrap();
+            assert_eq!(context.set_attr(Base::CWD, b"/", true, &mode), Ok(()));
+            assert_eq!(root.dentry().inode().unwrap().is_old(), !returns);
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! The superblock: one file system that is mounted, with the memory of its dentries.
+//!
+//! # What it is
+//! The file system itself, its constant properties (root, rules of names, whether its names live in the
+//! cache), and the slab of its dentries and inodes. Mounts share it. After the last mount, the superblock
+//! takes all its entries out of the table, calls the file system's `evict` for each inode, and frees the
+//! memory after a grace period.
+//!
+//! # How it is locked
+//! No lock: nothing here changes. Dentries hold the mutable state ([`crate::cache::insert`]).
+//!
+//! # Where it comes from
+//! Linux's `struct super_block`, `generic_shutdown_super`.
+
+use crate::base::name::Named;
+use crate::base::workers::{THREADS, Workers};
+use crate::cache::acls::acls_of;
+use crate::cache::end::LatePuts;
+use crate::cache::flight::{LookupKey, LookupResult};
+use crate::cache::inode_table::Inodes;
+use crate::cache::listings::Listings;
+use crate::cache::reclaim::{Budget, Looks, SLOT, Share, SlotKind};
+use crate::cache::reserved::Reserved;
+use crate::cache::split::Splits;
+use crate::cache::tree::Tree;
+use crate::fs::{FileSystem, FsTraits, NameRules, NewInode, Valid};
+use crate::slots::dentry::Dentry;
+use crate::slots::inode::{Inode, Kept};
+use crate::slots::object::{Object, ObjectFlags};
+use crate::slots::slot::{CountedDentry, DeadDentry, InodeTable, UnusedSlot, cold_part};
+use crate::slots::versions::Versions;
+use crate::slots::whole_path::Kind;
+use prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use prim::shared::PlainArc as Arc;
+use std::borrow::Cow;
+use sync::{PerCpuArc, SingleFlight, Slab};
+
+/// See the [module documentation](self).
+pub(crate) struct SuperBlock {
+    tree: PerCpuArc<Tree>,
+    fs: Box<dyn FileSystem>,
+    pub(crate) type_name: Cow<'static, str>,
+    pub(crate) slab: Arc<Slab<Dentry>>,
+    /// The slab of negative entries.
+    negative_slab: Arc<Slab<Dentry>>,
+    /// Whether the slabs have limits: the names are not the file system's data.
+    pub(crate) is_limited: bool,
+    /// Of entries and of negative entries; only with limits.
+    shares: Option<Box<[Share; 2]>>,
+    /// Whether whole listings may be cached.
+    fs_lists: bool,
+    pub(crate) listings: Listings,
+    /// Whether the file system listed names without inodes, when last asked for both.
+    lists_names_only: AtomicBool,
+    root: CountedDentry,
+    /// Flags of each of its directories: `COMPLETE`, `FOLDED`.
+    pub(crate) dir_flags: ObjectFlags,
+    pub(crate) entry_size: i64,
+    /// The number of the file system: `st_dev`.
+    pub(crate) dev: u64,
+    pub(crate) rules: Option<Box<dyn NameRules>>,
+    /// Whether names are created, renamed and removed in the walk's read section: see [`FsTraits::never_waits`].
+    pub(crate) is_quick: bool,
+    /// The directories that several threads change at once (see [`FsTraits::changes_in_parallel`]), or in which they look
+    /// names up.
+    pub(crate) splits: Option<Box<Splits>>,
+    /// Whether [`FileSystem::open`] and [`FileSystem::release`] are called.
+    pub(crate) reports_opens: bool,
+    /// Whether [`FileSystem::flush`] is called.
+    pub(crate) reports_closes: bool,
+    /// See [`FsTraits::reflinks`].
+    pub(crate) reflinks: u32,
+    /// Whether the file system itself keeps modes and ACLs: see [`FsTraits::keeps_modes`].
+    pub(crate) fs_keeps_modes: bool,
+    /// Whether it does, and the VFS obeys the ACLs that it reads from the file system.
+    pub(crate) fs_applies_acls: bool,
+    /// [`FsTraits::acls`].
+    pub(crate) fs_has_acls: bool,
+    /// [`FsTraits::returns_attributes`].
+    pub(crate) fs_returns_attributes: bool,
+    /// What the attributes of its inodes are.
+    pub(crate) inode_kept: Kept,
+    default_valid: Valid,
+    /// The shortest time of validity that the file system gave.
+    ttl_ns: AtomicU64,
+    pub(crate) inodes: Inodes,
+    /// Mounts of it; each holds a reference on its root dentry, whose count panics at 2^31.
+    pub(crate) mounted: AtomicU32,
+    /// Those of them that are in a namespace.
+    shown: AtomicU32,
+    pub(crate) versions: Versions,
+    /// How often the file system invalidated something. 64 bits: a request that hangs may see any number of them.
+    invalidated: AtomicU64,
+    /// The names that are reserved, if changes reserve names: see [`FsTraits::slow`].
+    pub(crate) reserved: Option<Box<Reserved>>,
+    /// Lookups in progress.
+    pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
+    /// The threads of lookups with deadlines.
+    pub(crate) lookups: Workers,
+    pub(super) late_puts: LatePuts,
+    _memory: Memory,
+}
+
+/// The contents of an instance's caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct CacheStats {
+    /// Entries in the table, of all file systems of the tree; exact unless names come or go meanwhile.
+    pub entries: usize,
+    /// Bytes of dentries and inodes, used or free; memory is taken from the system in units of 2 MiB.
+    pub slot_bytes: usize,
+    /// Bytes of the hash table.
+    pub table_bytes: usize,
+    /// Buckets of the hash table.
+    pub buckets: usize,
+    /// Dentries in use, with a name or a reference; the root is one. Counted by a pass over all slots.
+    pub live_dentries: usize,
+    /// Bytes of entries, counted against their budget; 0 where the names are the file system's data.
+    pub entry_bytes: u64,
+    /// Bytes of negative entries, counted against their budget.
+    pub negative_bytes: u64,
+    /// Bytes of listings, counted against their budget.
+    pub listing_bytes: u64,
+    /// Entries and negative entries that were evicted to make room.
+    pub evicted: u64,
+    /// Slots that were examined for these evictions.
+    pub looked: u64,
+    /// The most slots that one call has examined.
+    pub longest_look: u64,
+    /// Misses that a cached listing answered.
+    pub answered_by_listing: u64,
+    /// References on dentries, without the one of each name on itself and those of mounts.
+    pub held: usize,
+    /// The limits of the three kinds of bytes, as they hold: a small budget is raised to the least. `None` where the names are
+    /// the file system's data, which has no limit here.
+    pub budget: Option<Budget>,
+}
+
+impl core::ops::Deref for SuperBlock {
+    type Target = Tree;
+
+    #[inline(always)]
+    fn deref(&self) -> &Tree {
+        &self.tree
+    }
+}
+
+impl SuperBlock {
+    /// `is_first`: the tree's root file system, which may start with a huge page. Others start small, since
+    /// there may be many.
+    pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
+        let traits = fs.traits();
+        let (is_quick, may_split, dir_flags) = (traits.is_quick(), traits.may_split(), dir_flags(&traits));
+        let (reports_closes, is_limited) = (tree.note_calls(&traits), !traits.names_in_cache);
+        let FsTraits { type_name, name_rules: rules, valid: default_valid, slow, .. } = traits;
+        let inode_kept = Kept { is_reported: traits.reports_attributes, is_from_birth: traits.names_in_cache };
+        let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
+        let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
+        let negative_slab = Arc::new(Slab::small());
+        if let Some(shares) = shares.as_deref() {
+            limit([&slab, &negative_slab], shares);
+        }
+        let inodes = Inodes::new(&tree.domain, is_limited);
+        // Before the file system is called, which may panic.
+        let slabs = [slab.clone(), negative_slab.clone()];
+        let memory = Memory { tree: tree.clone(), inodes: inodes.table(), slabs };
+        let dev = tree.next_number();
+        let root = {
+            let new = fs.root();
+            let dentry = UnusedSlot::take(&slab).begin();
+            let inode = cold_part(dentry).inode.begin(&new.attr, new.node, inode_kept);
+            inode.begin_acls(&tree.domain, acls_of(&new));
+            inodes.add(&tree.domain, &inode);
+            inode.slot_users.store(2, Relaxed);
+            dentry.set_entry(&tree.domain, dentry, Named::new(b"", 0));
+            // The root has no name that expires, but attributes that do: walks must look at them.
+            dentry.cookie.store(u64::MAX, Relaxed);
+            inode.set_valid(if new.valid == Valid::UntilInvalidated { default_valid } else { new.valid });
+            let has_ttl = inode.has_ttl();
+            let object = Object::of(inode, new.attr.mode, dir_flags).with(ObjectFlags::HASHED);
+            dentry.set_object(if has_ttl { object.with_expiry(new.attr.mode) } else { object });
+            CountedDentry::first(dev, dentry)
+        };
+        Self {
+            inodes,
+            mounted: AtomicU32::new(0),
+            shown: AtomicU32::new(0),
+            negative_slab,
+            is_limited,
+            is_quick,
+            splits: if may_split || is_limited { Splits::new(is_first, tree.splits_always) } else { None },
+            shares,
+            reports_opens: traits.wants_opens,
+            reports_closes,
+            reflinks: traits.reflinks,
+            fs_keeps_modes: traits.keeps_modes,
+            inode_kept,
+            fs_applies_acls: traits.keeps_modes && traits.applies_acls,
+            fs_has_acls: traits.acls,
+            fs_returns_attributes: traits.reports_attributes && traits.returns_attributes,
+            fs_lists: is_limited && traits.keeps_listings,
+            listings: Listings::new(budget.listings),
+            lists_names_only: AtomicBool::new(false),
+            versions: Versions::new(is_limited),
+            invalidated: AtomicU64::new(0),
+            reserved: (slow && is_limited).then(Box::default),
+            // Without misses there is none.
+            flights: if is_limited { SingleFlight::new() } else { SingleFlight::small() },
+            lookups: Workers::new("lightfoot-fetch", THREADS),
+            tree,
+            fs,
+            type_name,
+            slab,
+            root,
+            dir_flags,
+            entry_size: i64::try_from(traits.entry_size).unwrap_or(0),
+            dev,
+            rules,
+            default_valid,
+            ttl_ns: AtomicU64::new(if let Valid::For(ns) = default_valid { ns } else { u64::MAX }),
+            late_puts: LatePuts::default(),
+            _memory: memory,
+        }
+    }
+
+    pub(crate) fn tree(&self) -> &PerCpuArc<Tree> {
+        &self.tree
+    }
+
+    pub(crate) fn root(&self) -> &Dentry {
+        self.root.get(self)
+    }
+
+    /// The file system, for a call that may block: not inside a read section, which would make every grace period of the
+    /// tree wait for it, unless it is quick.
+    #[inline(always)]
+    pub(crate) fn fs(&self) -> &dyn FileSystem {
+        debug_assert!(self.is_quick || !self.tree.domain.is_reading(), "a file system is called inside a read section");
+        &*self.fs
+    }
+
+    /// How often the file system invalidated something.
+    pub(crate) fn invalidations(&self) -> u64 {
+        // Relaxed: the fences around it order it.
+        self.invalidated.load(Relaxed)
+    }
+
+    /// Counts an invalidation by the file system.
+    pub(crate) fn count_invalidation(&self) {
+        // Relaxed: as above.
+        self.invalidated.fetch_add(1, Relaxed);
+    }
+
+    /// Sets for how long the file system's answer about `inode` is valid.
+    #[inline(always)]
+    pub(crate) fn set_valid(&self, inode: &Inode, valid: Valid) {
+        if let Valid::For(ns) = valid {
+            // Relaxed: a figure by itself; seldom written.
+            if ns < self.ttl_ns.load(Relaxed) {
+                self.ttl_ns.fetch_min(ns, Relaxed);
+            }
+        }
+        inode.set_valid(valid);
+    }
+
+    /// Whether an answer that is put into the cache may be used afterwards.
+    pub(crate) fn keeps_answers(&self) -> bool {
+        self.is_limited && self.ttl_ns.load(Relaxed) != 0
+    }
+
+    /// Sets that the attributes of `inode` are fresh, after an answer without a time.
+    pub(crate) fn renew_valid(&self, inode: &Inode) {
+        inode.set_valid(self.valid_of(inode));
+    }
+
+    /// For how long new entries and negative entries of `dir` are valid: no longer than the answers about the directory.
+    pub(crate) fn valid_in(&self, dir: &Dentry) -> Valid {
+        match (self.default_valid, dir.inode()) {
+            (Valid::UntilInvalidated, Some(inode)) => self.valid_of(inode),
+            (valid, _) => valid,
+        }
+    }
+
+    /// For how long an answer about `inode` is valid. If for a time, then the shortest that the file system gave.
+    pub(crate) fn valid_of(&self, inode: &Inode) -> Valid {
+        if inode.has_ttl() { Valid::For(self.ttl_ns.load(Relaxed)) } else { Valid::UntilInvalidated }
+    }
+
+    /// Whether a listing of the directory may be cached: nothing revalidates one, so only if the file system reports the
+    /// directory's changes.
+    pub(crate) fn keeps_listing_of(&self, dir: &Inode) -> bool {
+        self.fs_lists && !dir.has_ttl()
+    }
+
+    /// Whether the file system listed names without inodes, when last asked for both.
+    pub(crate) fn lists_names_only(&self) -> bool {
+        // Relaxed, here and below: a hint.
+        self.lists_names_only.load(Relaxed)
+    }
+
+    /// Notes what it listed.
+    pub(crate) fn note_listing(&self, names_only: bool) {
+        if self.lists_names_only() != names_only {
+            self.lists_names_only.store(names_only, Relaxed);
+        }
+    }
+
+    /// Calls `f` with every dentry, in use or not.
+    pub(crate) fn for_each<'s>(&'s self, mut f: impl FnMut(&'s Dentry)) {
+        self.slab.for_each(&mut f);
+        self.negative_slab.for_each(&mut f);
+    }
+
+    /// The slab of entries, or of negative entries.
+    pub(crate) fn slab_of(&self, kind: SlotKind) -> &Slab<Dentry> {
+        match kind {
+            SlotKind::Entry => &self.slab,
+            SlotKind::Negative => &self.negative_slab,
+        }
+    }
+
+    /// How full that slab is, which has a limit.
+    pub(crate) fn share(&self, kind: SlotKind) -> &Share {
+        let [entries, negatives] = self.shares.as_deref().expect("a cache with limits");
+        match kind {
+            SlotKind::Entry => entries,
+            SlotKind::Negative => negatives,
+        }
+    }
+
+    /// Counts a mount of it that comes to a namespace (1), or leaves it (-1).
+    pub(crate) fn count_shown(&self, by: i32) {
+        // Relaxed: a count by itself. Of two threads that take the last two mounts away, one reads 0 afterwards.
+        self.shown.fetch_add(by.cast_unsigned(), Relaxed);
+    }
+
+    /// Whether a mount of it is in a namespace.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.shown.load(Relaxed) != 0
+    }
+
+    /// Whether at most so many mounts show it.
+    pub(crate) fn is_mounted_at_most(&self, mounts: usize) -> bool {
+        self.mounted.load(Relaxed) as usize <= mounts
+    }
+
+    /// Whether one of its dentries lies at this address. Examines all of them.
+    pub(crate) fn has_dentry(&self, address: u64) -> bool {
+        let mut found = false;
+        self.for_each(|dentry| found |= core::ptr::from_ref(dentry) as u64 == address);
+        found
+    }
+
+    /// Counts everything. Exact only while nothing changes.
+    pub(crate) fn stats(&self) -> CacheStats {
+        let guard = self.domain.read();
+        let (table_bytes, buckets) = self.table().reserved(&guard);
+        let shares = || self.shares.iter().flat_map(|shares| shares.iter());
+        let looks = shares().map(Share::looks).fold(Looks::default(), Looks::and);
+        let used: Vec<u64> = shares().map(Share::used).chain([0, 0]).collect();
+        let mut stats = CacheStats {
+            entries: self.table().count(),
+            slot_bytes: self.slab.touched_bytes() + self.negative_slab.touched_bytes(),
+            entry_bytes: used[0],
+            negative_bytes: used[1],
+            listing_bytes: self.listings.used(),
+            evicted: looks.evicted,
+            looked: looks.looked,
+            longest_look: looks.longest,
+            answered_by_listing: self.listings.answered.load(Relaxed),
+            table_bytes,
+            buckets,
+            budget: self.shares.as_deref().map(|[entries, negatives]| Budget {
+                entries: entries.budget(),
+                negatives: negatives.budget(),
+                listings: self.listings.budget(),
+            }),
+            ..CacheStats::default()
+        };
+        self.for_each(|dentry| {
+            let count = dentry.count.count() as usize;
+            if !dentry.count.is_dead() {
+                stats.live_dentries += 1;
+                stats.held += count - usize::from(dentry.object().is_hashed());
+            }
+        });
+        stats.held =
+            stats.held.saturating_add_signed(self.split_holds()).saturating_sub(self.mounted.load(Relaxed) as usize);
+        stats
+    }
+}
+
+impl Drop for SuperBlock {
+    fn drop(&mut self) {
+        self.end_late_puts();
+        // No mount and so no handle exists: only its name holds each dentry. Walks may still stand on them.
+        self.for_each(|dentry| {
+            if dentry.object().is_hashed() && !core::ptr::eq(dentry, self.root()) {
+                self.unhash_last(dentry);
+            }
+        });
+        self.for_each(|dentry| {
+            // (The exchange alone would take memory for slots that have none any more.)
+            if !dentry.count.is_dead()
+                && let Some(dead) = DeadDentry::kill(dentry, 1)
+            {
+                self.bury(dead);
+            }
+        });
+        // Their drops are code of the file system, which must not keep this one from its end.
+        let (fs, rules) = (core::mem::replace(&mut self.fs, Box::new(Gone)), self.rules.take());
+        self.contain(|| drop(fs));
+        self.contain(|| drop(rules));
+    }
+}
+
+/// Limits the slabs of entries and of negative entries by their shares of the budget. The root takes a slot.
+fn limit([slab, negative_slab]: [&Slab<Dentry>; 2], [entries, negatives]: &[Share; 2]) {
+    slab.set_limit(entries.slots());
+    negative_slab.set_limit(negatives.slots());
+    entries.charge(SLOT as i64);
+}
+
+/// The flags of each directory of a file system with these traits.
+fn dir_flags(traits: &FsTraits) -> ObjectFlags {
+    let mut flags = ObjectFlags::empty();
+    flags.set(ObjectFlags::COMPLETE, traits.names_in_cache);
+    flags.set(ObjectFlags::FOLDED, traits.name_rules.is_some());
+    flags
+}
+
+/// Stands for a file system that was dropped.
+struct Gone;
+
+impl FileSystem for Gone {
+    fn root(&self) -> NewInode {
+        NewInode::default()
+    }
+}
+
+/// The memory of a superblock's dentries and inodes, on which walks of other file systems may stand: they share chains of
+/// the table. A separate value, so that it goes by a grace period however its superblock ends.
+struct Memory {
+    tree: PerCpuArc<Tree>,
+    inodes: Option<Arc<InodeTable>>,
+    slabs: [Arc<Slab<Dentry>>; 2],
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // Before the grace period, so that no lookup by whole path uses an address in this memory after it.
+        drop(self.tree.paths.change(Kind::Hard));
+        self.tree.domain.defer_drop(Box::new((self.inodes.take(), self.slabs.clone())));
+        self.tree.domain.flush();
+    }
+}
+
+impl core::fmt::Debug for SuperBlock {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("SuperBlock").field("dev", &self.dev).finish_non_exhaustive()
+    }
+}
+
+/// Work done once with a superblock that is shared.
+pub(crate) trait Introduce {
+    /// Hands the file system its [`crate::cache::invalidate::Invalidator`].
+    fn introduce(&self);
+}
+
+impl Introduce for Arc<SuperBlock> {
+    fn introduce(&self) {
+        self.fs().mounted(crate::cache::invalidate::Invalidator::new(Arc::downgrade(self)));
+    }
+}

@@ -1,0 +1,128 @@
+//! What a call that its caller left still uses: counted references.
+//!
+//! # How it is locked
+//! The uses of an open are a count under a mutex, a leaf.
+//!
+//! # Where it comes from
+//! Own code.
+
+use crate::base::errno::Errno;
+use crate::base::flags::OpenFlags;
+use crate::cache::superblock::SuperBlock;
+use crate::fs::{FileSystem, Open, OpenState};
+use crate::slots::inode::Inode;
+use crate::slots::slot::CountedInode;
+use prim::shared::{AnyArc, PlainArc as Arc};
+use std::any::Any;
+use sync::Mutex;
+
+/// A reference on an inode, with its file system.
+pub(super) struct KeptInode {
+    sb: Arc<SuperBlock>,
+    /// `None` while it is dropped.
+    counted: Option<CountedInode>,
+}
+
+impl KeptInode {
+    /// Of an inode of `sb` that the caller has a reference on.
+    pub(super) fn new(sb: &Arc<SuperBlock>, inode: &Inode) -> Self {
+        Self { sb: sb.clone(), counted: Some(CountedInode::again(sb, inode)) }
+    }
+}
+
+impl core::ops::Deref for KeptInode {
+    type Target = Inode;
+
+    fn deref(&self) -> &Inode {
+        self.counted.as_ref().expect("a reference that was not dropped").get(&self.sb)
+    }
+}
+
+impl Drop for KeptInode {
+    fn drop(&mut self) {
+        self.counted.take().into_iter().for_each(|counted| counted.put(&self.sb));
+    }
+}
+
+/// An open of the file system inside, as the state that the VFS keeps.
+pub(super) struct OpenedInside {
+    state: OpenState,
+    /// The most that its end waits, in nanoseconds: what its begin had. `None`: without a limit.
+    limit_ns: Option<u64>,
+    uses: Mutex<Uses>,
+}
+
+struct Uses {
+    /// By the VFS, until it releases the open, and by calls about it.
+    count: u32,
+    /// An error of writing that no caller has got.
+    error: Option<Errno>,
+}
+
+impl OpenedInside {
+    /// The state of an open that the VFS uses, whose own state is `inner`.
+    pub(super) fn state(inner: OpenState, limit_ns: Option<u64>) -> OpenState {
+        let uses = Mutex::new(Uses { count: 1, error: None });
+        let inside: Box<dyn Any + Send + Sync> = Box::new(Self { state: inner, limit_ns, uses });
+        OpenState::Shared(AnyArc::from(inside))
+    }
+
+    pub(super) fn limit_ns(&self) -> Option<u64> {
+        self.limit_ns
+    }
+
+    /// Ends a use. Returns whether it was the last: the caller releases the open.
+    pub(super) fn leave(&self) -> bool {
+        let mut uses = self.uses.lock();
+        uses.count -= 1;
+        uses.count == 0
+    }
+}
+
+/// `file`, with the state of the file system inside.
+pub(super) fn inside<'o>(file: &Open<'o>) -> Open<'o> {
+    Open { state: file.state.get::<OpenedInside>().map_or(file.state, |inside| &inside.state), ..*file }
+}
+
+/// The error of writing that a late call about `file` has left.
+pub(super) fn late_error(file: &Open<'_>) -> Result<(), Errno> {
+    let error = file.state.get::<OpenedInside>().and_then(|inside| inside.uses.lock().error.take());
+    error.map_or(Ok(()), Err)
+}
+
+/// A use of an open. The last one releases it.
+pub(super) struct KeptOpen<F: FileSystem + ?Sized> {
+    fs: Arc<F>,
+    inode: KeptInode,
+    flags: OpenFlags,
+    state: OpenState,
+}
+
+impl<F: FileSystem + ?Sized> KeptOpen<F> {
+    pub(super) fn new(sb: &Arc<SuperBlock>, fs: &Arc<F>, file: &Open<'_>) -> Self {
+        if let Some(inside) = file.state.get::<OpenedInside>() {
+            inside.uses.lock().count += 1;
+        }
+        Self { fs: fs.clone(), inode: KeptInode::new(sb, file.inode), flags: file.flags, state: file.state.clone() }
+    }
+
+    /// The open, for the file system inside.
+    pub(super) fn get(&self) -> Open<'_> {
+        inside(&Open { inode: &self.inode, flags: self.flags, state: &self.state })
+    }
+
+    /// Notes the answer of a call that reports errors of writing, and that its caller has left: the next one reports the error.
+    pub(super) fn note(&self, answer: Result<(), Errno>) {
+        if let (Some(inside), Err(errno)) = (self.state.get::<OpenedInside>(), answer) {
+            inside.uses.lock().error.get_or_insert(errno);
+        }
+    }
+}
+
+impl<F: FileSystem + ?Sized> Drop for KeptOpen<F> {
+    fn drop(&mut self) {
+        if self.state.get::<OpenedInside>().is_some_and(OpenedInside::leave) {
+            self.inode.sb.contain(|| self.fs.release(self.get()));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A directory's entries in the order of their listing: a doubly linked list, newest first.
+//!
+//! Cookies fall along the list and are never used twice, so that a listing can continue from its last cookie
+//! even if that entry was removed. An entry that takes a name from another one also takes that one's place and cookie, so that a
+//! listing returns the name once. The directory's lock protects all of it.
+
+use crate::cache::split::Names;
+use crate::slots::dentry::Dentry;
+use crate::slots::slot::Link;
+use prim::atomic::Ordering::Relaxed;
+
+/// Puts `dentry` at the head of `dir`'s listing. `dir` is locked, or the name's stripe of it, which `names` is.
+#[inline(always)]
+pub(crate) fn insert_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
+    if let Some(names) = names {
+        return names.insert(dentry);
+    }
+    // Relaxed: all of this under the directory's lock.
+    let cookie = dir.last_cookie.load(Relaxed) + 1;
+    dir.last_cookie.store(cookie, Relaxed);
+    dentry.cookie.store(cookie, Relaxed);
+    put_first(&dir.first_child, dentry);
+    dir.children.store(dir.children.load(Relaxed) + u32::from(!dentry.object().is_negative()), Relaxed);
+}
+
+/// Removes `dentry` from `dir`'s listing. `dir` is locked, or the name's stripe of it, which `names` is.
+pub(crate) fn remove_child(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
+    if let Some(names) = names {
+        return names.remove(dir, dentry);
+    }
+    take_out(&dir.first_child, dentry);
+    dir.children.store(dir.children.load(Relaxed) - u32::from(!dentry.object().is_negative()), Relaxed);
+}
+
+/// The same of a positive entry.
+#[inline(always)]
+pub(crate) fn remove_positive(dir: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
+    if let Some(names) = names {
+        return names.remove(dir, dentry);
+    }
+    take_out(&dir.first_child, dentry);
+    dir.children.store(dir.children.load(Relaxed) - 1, Relaxed);
+}
+
+/// Gives `dentry`, which is on no list, the place and the cookie of the entry `over` in `dir`'s listing. Both are positive. `dir` is
+/// locked, or the name's stripe of it, which `names` is.
+pub(crate) fn replace_child(dir: &Dentry, over: &Dentry, dentry: &Dentry, names: Option<&Names<'_>>) {
+    // Where the file system lists, a cookie is a time and stays.
+    if dir.object().is_complete() {
+        // Relaxed: under the lock.
+        dentry.cookie.store(over.cookie.load(Relaxed), Relaxed);
+    }
+    match names {
+        Some(names) => names.replace(dir, over, dentry),
+        None => put_between(&dir.first_child, dentry, over.sib_prev.get(), over.sib_next.get()),
+    }
+}
+
+/// Exchanges the places and the cookies of two positive entries, of locked directories.
+pub(crate) fn exchange_children([a_dir, b_dir]: [&Dentry; 2], [a, b]: [&Dentry; 2]) {
+    if a_dir.object().is_complete() {
+        // Relaxed: under the locks.
+        let cookies = [a, b].map(|entry| entry.cookie.load(Relaxed));
+        a.cookie.store(cookies[1], Relaxed);
+        b.cookie.store(cookies[0], Relaxed);
+    }
+    let of_a = [a.sib_prev.get(), a.sib_next.get()];
+    let of_b = [b.sib_prev.get(), b.sib_next.get()];
+    // Side by side, each is the other one's neighbour afterwards, too.
+    let [before, after] = of_b.map(|beside| beside.map(|beside| if core::ptr::eq(beside, a) { b } else { beside }));
+    put_between(&b_dir.first_child, a, before, after);
+    let [before, after] = of_a.map(|beside| beside.map(|beside| if core::ptr::eq(beside, b) { a } else { beside }));
+    put_between(&a_dir.first_child, b, before, after);
+}
+
+/// Puts `dentry` at the head of the list that begins with `first`.
+#[inline(always)]
+pub(crate) fn put_first(first: &Link, dentry: &Dentry) {
+    let next = first.get();
+    if let Some(next) = next {
+        next.sib_prev.set(dentry);
+    }
+    dentry.sib_next.set_option(next);
+    dentry.sib_prev.set_option(None);
+    first.set(dentry);
+}
+
+/// Puts `dentry` between two entries of the list that begins with `first`, or at an end of it.
+pub(crate) fn put_between(first: &Link, dentry: &Dentry, before: Option<&Dentry>, after: Option<&Dentry>) {
+    dentry.sib_prev.set_option(before);
+    dentry.sib_next.set_option(after);
+    match before {
+        Some(before) => before.sib_next.set(dentry),
+        None => first.set(dentry),
+    }
+    if let Some(after) = after {
+        after.sib_prev.set(dentry);
+    }
+}
+
+/// Takes `dentry` off the list that begins with `first`.
+#[inline(always)]
+pub(crate) fn take_out(first: &Link, dentry: &Dentry) {
+    let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
+    match before {
+        Some(before) => before.sib_next.set_option(after),
+        None => first.set_option(after),
+    }
+    if let Some(after) = after {
+        after.sib_prev.set_option(before);
+    }
+}

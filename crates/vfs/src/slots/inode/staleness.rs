@@ -1,0 +1,192 @@
+//! Whether the attributes of an inode are those of its file system.
+//!
+//! # What it is
+//! A mark, and a count of what makes the order of a request and a change unknown. A request takes a sample of attributes
+//! and count ([`Inode::before_request`]), and its answer is the newest if both are as they were
+//! ([`Inode::learn_answer`]). The mark stays until then, so that no reader shows the copy meanwhile.
+//!
+//! # How it is locked
+//! Mark and count are bits of the mode and change in write sections of the inode's sequence lock, with the attributes; so a
+//! reader gets both of one moment.
+//!
+//! # Limitations
+//! Exactly 1024 marks and answers during one request, which leave the same attributes, are not noticed.
+//!
+//! # Where it comes from
+//! `attr_version` of Linux's `fs/fuse/inode.c`; own code.
+
+use super::{Inode, REPORTED, STALE, VERSION, VERSION_BIT};
+use crate::base::attr::Attr;
+use crate::base::packed_attr::PackedAttr;
+use crate::slots::whole_path::WholePaths;
+use prim::atomic::Ordering::Relaxed;
+
+/// What an inode had before a request to its file system.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    pub(crate) attr: Attr,
+    version: u32,
+    is_stale: bool,
+}
+
+impl Before {
+    /// Whether these are the attributes of an answer, and not stale. The VFS notes accesses that the file system may not.
+    pub(crate) fn is_of(&self, answer: &Attr) -> bool {
+        !self.is_stale && is_same(&self.attr, &Attr { atime: self.attr.atime, ..*answer })
+    }
+}
+
+/// The mode word after one more mark or answer.
+fn next_version(mode: u32) -> u32 {
+    mode & !VERSION | mode.wrapping_add(1 << VERSION_BIT) & VERSION
+}
+
+/// Whether an inode would keep both as the same.
+fn is_same(one: &Attr, other: &Attr) -> bool {
+    PackedAttr::from(one) == PackedAttr::from(other)
+}
+
+impl Inode {
+    /// Marks the attributes stale: the VFS calls [`FileSystem::attributes`](crate::FileSystem::attributes)
+    /// before it shows them.
+    ///
+    /// This does not revoke a right: walks search a directory by the mode and owner in the cache until the attributes were
+    /// requested, which a walk through the directory does not do. A file system whose rights may change elsewhere reports
+    /// that by its [`Invalidator`](crate::Invalidator), which expires the entries too.
+    pub fn mark_stale(&self) {
+        let _held = self.seq.write_lock();
+        self.set_mark();
+    }
+
+    /// Whether the attributes are stale.
+    #[inline]
+    pub(crate) fn is_stale(&self) -> bool {
+        self.mode.load(Relaxed) & STALE != 0
+    }
+
+    /// The attributes, all of one moment, if they were not stale then.
+    #[inline]
+    pub(crate) fn fresh_attr(&self) -> Option<Attr> {
+        let (attr, is_stale) = self.seq.read(|| (self.load(), self.is_stale()));
+        (!is_stale).then_some(attr)
+    }
+
+    /// Whether its file system reports its attributes.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.mode.load(Relaxed) & REPORTED != 0
+    }
+
+    /// Notes an access. The attributes do not become stale by it.
+    pub(crate) fn note_access(&self, now: i64) {
+        let _held = self.seq.write_lock();
+        // Relaxed: inside the sequence lock's write section.
+        self.atime.store(now, Relaxed);
+    }
+
+    /// Marks attributes that the file system reports as stale, in the write section in which they change. After the section it
+    /// would be too late: a request between the change of the file system and that of the copy contains the change, and the
+    /// copy would count it twice.
+    pub(super) fn note_change(&self) {
+        if self.is_reported() {
+            self.set_mark();
+        }
+    }
+
+    /// The caller has the sequence lock.
+    pub(super) fn set_mark(&self) {
+        // Relaxed: inside the sequence lock's write section.
+        self.mode.store(next_version(self.mode.load(Relaxed)) | STALE, Relaxed);
+    }
+
+    /// Marks the attributes of a directory, of which other threads keep a part ([`split`](crate::cache::split)), or
+    /// ends the mark.
+    pub(crate) fn set_split(&self, is_split: bool) {
+        let _held = self.seq.write_lock();
+        // Relaxed: inside the sequence lock's write section.
+        let mode = self.mode.load(Relaxed) & !STALE;
+        self.mode.store(if is_split { mode | STALE } else { mode }, Relaxed);
+    }
+
+    /// What the inode has before a request to its file system.
+    pub(crate) fn before_request(&self) -> Before {
+        // Relaxed: ordered by the samples of `seq`.
+        let (attr, mode) = self.seq.read(|| (self.load(), self.mode.load(Relaxed)));
+        Before { attr, version: mode & VERSION, is_stale: mode & STALE != 0 }
+    }
+
+    /// Whether nothing that the VFS learned or did since then is newer than an answer. The caller has the sequence lock.
+    fn is_as(&self, before: &Before) -> bool {
+        self.mode.load(Relaxed) & VERSION == before.version && self.load() == before.attr
+    }
+
+    /// Notes the answer to a request for the attributes. If they changed meanwhile, or another answer came, this one may be
+    /// older: the attributes stay, and are stale if they differ from it. Mode and owner are replaced by themselves.
+    ///
+    /// Returns whether the inode has the mode and the owner of the answer.
+    pub(crate) fn learn_answer(&self, paths: &WholePaths, answer: &Attr, before: &Before) -> bool {
+        let _held = self.seq.write_lock();
+        let now = self.load();
+        // Relaxed, here and below: inside the sequence lock's write section.
+        let (is_newest, mode) = (self.is_as(before), self.mode.load(Relaxed));
+        if is_newest {
+            let _change = self.change_of_rights(paths, answer);
+            self.mode.store(next_version(mode) & !STALE, Relaxed);
+            self.store(answer);
+            return true;
+        }
+        let has_rights = self.learn_rights(paths, answer, before);
+        if !is_same(&now, answer) {
+            self.set_mark();
+        }
+        has_rights
+    }
+
+    /// Takes mode and owner of an answer that may be older than other attributes, if they have not changed since the request. Returns
+    /// whether the inode has them. The caller has the sequence lock.
+    fn learn_rights(&self, paths: &WholePaths, answer: &Attr, before: &Before) -> bool {
+        let rights = |attr: &Attr| (attr.mode, attr.uid, attr.gid);
+        let mut next = self.load();
+        if rights(&next) == rights(&before.attr) {
+            // Only size or times changed meanwhile.
+            (next.mode, next.uid, next.gid) = rights(answer);
+            let _change = self.change_of_rights(paths, &next);
+            self.store(&next);
+        }
+        rights(&next) == rights(answer)
+    }
+
+    /// Notes the attributes that the file system returned with a change, which has made so many marks since `before`. If there are
+    /// others, the order is unknown, and the attributes stay stale. Returns whether the inode has the attributes now.
+    pub(crate) fn learn_after(&self, paths: &WholePaths, attr: &Attr, before: &Before, marks: u32) -> bool {
+        let _held = self.seq.write_lock();
+        // Relaxed: inside the sequence lock's write section.
+        let mode = self.mode.load(Relaxed);
+        if mode & VERSION != (0..marks).fold(before.version, |version, _| next_version(version)) {
+            return false;
+        }
+        let _change = self.change_of_rights(paths, attr);
+        self.mode.store(next_version(mode) & !STALE, Relaxed);
+        self.store(attr);
+        true
+    }
+
+    /// Notes what the file system reported in a reply to a lookup. `before`: from before that lookup; `None`: a lookup of a further
+    /// name of the file, which the VFS did not know then. If the attributes changed meanwhile, the reply may be older than the
+    /// change: only mode and owner are taken, if they did not change, and the attributes are stale. A reply without `before` may be
+    /// older than any change, so nothing of one that differs is taken.
+    pub(crate) fn learn_reply(&self, paths: &WholePaths, reply: &Attr, before: Option<&Before>) {
+        let _held = self.seq.write_lock();
+        let is_newest = before.map_or_else(|| is_same(&self.load(), reply), |before| self.is_as(before));
+        if is_newest {
+            let _change = self.change_of_rights(paths, reply);
+            // Relaxed: inside the sequence lock's write section.
+            self.mode.store(next_version(self.mode.load(Relaxed)), Relaxed);
+            self.store(reply);
+        } else {
+            if let Some(before) = before {
+                self.learn_rights(paths, reply, before);
+            }
+            self.set_mark();
+        }
+    }
+}

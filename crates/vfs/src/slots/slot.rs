@@ -1,0 +1,487 @@
+//! The one module of this crate with `unsafe`: links between dentries and inodes, in memory that stays theirs
+//! until the superblock is dropped.
+//!
+//! # What it is
+//! A *slot* is a dentry and room for an inode, 256 bytes, in a type-stable slab ([`sync::Slab`]). The
+//! dentry's walk line is the slab's item; its cold line and the inode are the item's side ([`ColdPart`]).
+//! Every pointer to a dentry or an inode points into the slab of its [`SuperBlock`]. The slab returns no
+//! address before it is dropped, and a free slot whose memory went back to the system reads as a vacant one. So a
+//! stale pointer can reach a slot that serves another name by then, but never foreign memory. The rest of the
+//! crate detects reuse by sequence counts and needs no `unsafe` for it.
+//!
+//! # Invariants
+//! 1. Every [`Link`], every inode address in an object word, every [`CountedDentry`] and every [`UncountedDentry`] was made from a `&Dentry` or
+//!    `&Inode` in a slot of the slab of the superblock that it is used with; no reference to one leaves the crate without a
+//!    borrow or a count of that superblock. No type shows which superblock a `&Dentry` is of: this is left to the callers, and
+//!    debug builds check it where a dentry comes back from an address. Walks, which borrow neither, are in a read section, and the slab goes a grace
+//!    period after its last dentry went off its chain.
+//! 2. Every `Dentry` is an item of such a slab, every `ColdPart` its side, and every `Inode` a field of a `ColdPart`.
+//! 3. The box in a [`Private`] is freed only when the inode is dead ([`DeadInode`]): no thread has a reference on it.
+//!    File-system code gets `&Inode` only while the caller has a reference on it.
+//! 4. Guards and domains that meet a slot or the table are those of its tree. A thread that changes a slot is one of its
+//!    users, or found it in the read section that it is in, before it was freed; the slab returns the memory of free slots
+//!    a grace period after. (Three exceptions: an [`UncountedDentry`] is killed if it is alive, by one exchange that fails on a
+//!    free slot; the reclaim clock works on slabs with a limit, which return nothing; and the thread that removes a directory
+//!    frees the slot before it releases the lock in it: the slot that a thread freed last is in its own magazine.)
+//! 5. A slot is returned once in a life, to the slab of its kind: an [`UnusedSlot`] comes from the slab, from a dentry and an
+//!    inode that ended ([`DeadDentry`], [`DeadInode`]), and each of these is made once in a life and used up by what ends it.
+//!    A dentry or an inode ends when the last count on it was put; an inode's is an [`InodeRef`], which is used up by that.
+
+mod link;
+mod locked_dentry;
+mod private;
+mod recorded;
+
+pub(crate) use link::Link;
+pub(crate) use locked_dentry::{LockedDentry, LockedName};
+pub(crate) use private::Private;
+pub(crate) use recorded::{recorded, recorded_before};
+
+use crate::base::name::NameKey;
+use crate::cache::superblock::SuperBlock;
+use crate::slots::dentry::{Cold, Dentry};
+use crate::slots::inode::{DeadInode, Inode, InodeRef};
+use crate::slots::object::Object;
+use core::mem::offset_of;
+use core::ptr::NonNull;
+use prim::atomic::{
+    AtomicPtr, AtomicUsize,
+    Ordering::{AcqRel, Relaxed},
+};
+use prim::wide::Line;
+use sync::rcu::{RawRcu, RcuDomain, ReadGuard};
+use sync::{GetNotDead, HashNode, HashTable, HashView, Item, SeqCount, Slab};
+
+/// The part of a dentry outside its walk line: the side of a slot.
+#[repr(C, align(64))]
+pub(crate) struct ColdPart {
+    pub(crate) cold: Cold,
+    pub(crate) inode: Inode,
+}
+
+// SAFETY: the word is a field of the side's inode, which uses it only while it lives, and so has the slot.
+// With `RETURNS`: both parts are atomics and locks made of them, whose vacant state is zero (a test compares the bytes), and
+// what a free slot owned was dropped at the end of its dentry and inode (`Dentry::owns_nothing`, which tests check).
+unsafe impl Item for Dentry {
+    type Side = ColdPart;
+
+    // loom's atomics are not their bytes; crates/sync/tests/loom/slab_return.rs models the return.
+    const RETURNS: bool = !cfg!(loom);
+
+    fn vacant() -> (Self, ColdPart) {
+        (Dentry::vacant(), ColdPart { cold: Cold::vacant(), inode: Inode::vacant() })
+    }
+
+    fn free_link(rest: &ColdPart) -> &AtomicPtr<Self> {
+        &rest.inode.free_link
+    }
+
+    fn count(&self) -> u32 {
+        self.seq.current()
+    }
+
+    fn raise_above(&self, count: u32) {
+        self.seq.raise_above(count);
+    }
+}
+
+// SAFETY: the word is a field that only the table writes.
+unsafe impl HashNode for Dentry {
+    type Key = NameKey;
+
+    fn next(&self) -> &AtomicUsize {
+        &self.next
+    }
+
+    fn hash(&self, key: &NameKey, guard: &ReadGuard<'_>) -> u64 {
+        // The parent of a hashed dentry is set, and does not change before it is unhashed under the bucket's lock.
+        self.parent().map_or(0, |parent| entry_hash(parent, self.filed_hash_rcu(parent, *key, guard)))
+    }
+
+    // A walk passes several directories, and one other entry at most. The kind of a hashed entry does not change.
+    fn is_first(&self) -> bool {
+        self.object().is_dir()
+    }
+
+    fn removals(&self) -> Option<&SeqCount> {
+        Some(&self.seq)
+    }
+}
+
+/// The side of the slot of `dentry`.
+#[inline(always)]
+pub(crate) fn cold_part(dentry: &Dentry) -> &ColdPart {
+    // SAFETY: invariant 2.
+    unsafe { sync::slab::side(dentry) }
+}
+
+/// The dentry in the slot of `inode`.
+pub(crate) fn dentry_beside(inode: &Inode) -> &Dentry {
+    let address = core::ptr::from_ref(inode).addr() - offset_of!(ColdPart, inode);
+    // A reference to the inode gives no right to its neighbours; the slab exposed its chunk for that.
+    let rest = core::ptr::with_exposed_provenance::<ColdPart>(address);
+    // SAFETY: invariant 2.
+    let rest = unsafe { &*rest };
+    // SAFETY: invariant 2.
+    unsafe { sync::slab::item(rest) }
+}
+
+/// The inode that the object word `object` of `dentry` points at.
+#[inline(always)]
+pub(crate) fn inode_of(_dentry: &Dentry, object: Object) -> Option<&Inode> {
+    // SAFETY: invariant 1; the borrow is as long as the dentry's, which is no longer than the tree's.
+    unsafe { (object.inode_address() as *const Inode).as_ref() }
+}
+
+/// The first line of an inode: its attributes, and the sequence count that the caller must check. `None` where it is to
+/// be loaded word by word.
+#[inline(always)]
+pub(crate) fn first_line(inode: &Inode) -> Option<Line> {
+    const { assert!(align_of::<Inode>() == 64 && size_of::<Inode>() >= 64) };
+    // SAFETY: an inode is aligned to 64 bytes, and its first 64 bytes are atomics without padding (a test has the offsets).
+    unsafe { prim::wide::load(core::ptr::from_ref(inode).cast()) }
+}
+
+/// The address of the inode in the slot of the dentry at `dentry`, for a prefetch. `dentry` may be any
+/// address.
+#[inline(always)]
+pub(crate) fn inode_beside(dentry: *const Dentry) -> *const u8 {
+    sync::slab::side_address(dentry).cast::<u8>().wrapping_add(offset_of!(ColdPart, inode))
+}
+
+/// `entry`, borrowed for as long as its directory `dir`; `None` if it is not in `dir`.
+#[inline(always)]
+pub(crate) fn entry_of<'d>(dir: &'d Dentry, entry: &Dentry) -> Option<&'d Dentry> {
+    // SAFETY: invariant 1: an entry lies in the memory of its directory's superblock, which stays while `dir` is borrowed.
+    entry.is_in(dir).then(|| unsafe { &*core::ptr::from_ref(entry) })
+}
+
+/// The inode of `sb` with the hash `hash` that `matches` accepts, with a reference on it; `None` if it ended meanwhile.
+pub(crate) fn find_inode<'s>(
+    sb: &'s SuperBlock,
+    table: &InodeTable,
+    hash: u64,
+    matches: impl FnMut(&Inode) -> bool,
+) -> Option<InodeRef<'s>> {
+    let guard = sb.domain.read();
+    let found = InodeRef::take(table.find_slow(&guard, hash, matches)?)?;
+    // SAFETY: invariant 1: the inodes of a superblock's table lie in its memory, which stays while `sb` is borrowed.
+    Some(unsafe { core::mem::transmute::<InodeRef<'_>, InodeRef<'s>>(found) })
+}
+
+/// Links `inode`, whose life has not begun, into the table of `sb` unless an inode of its node is there. `Err`: that one, with a
+/// reference on it; `None` between its insertion and the beginning of its life, or its end and its removal.
+pub(crate) fn link_inode_unless_there<'s>(
+    sb: &'s SuperBlock,
+    table: &InodeTable,
+    inode: &Inode,
+    hash: u64,
+) -> Result<(), Option<InodeRef<'s>>> {
+    let (guard, node) = (sb.domain.read(), inode.node());
+    // SAFETY: as in `link_inode`.
+    let there = unsafe { table.insert_unique(&sb.domain, &guard, inode, hash, |other| other.node() == node) };
+    let Some(there) = there else { return Ok(()) };
+    // SAFETY: as in `find_inode`.
+    Err(InodeRef::take(there).map(|found| unsafe { core::mem::transmute::<InodeRef<'_>, InodeRef<'s>>(found) }))
+}
+
+/// The address of a dentry without a borrow. To borrow the dentry again, the caller shows its superblock, whose memory it lies in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Address {
+    dentry: NonNull<Dentry>,
+    /// The number of the superblock, which debug builds compare.
+    #[cfg(debug_assertions)]
+    dev: u64,
+}
+
+// SAFETY: a dentry is all atomics.
+unsafe impl Send for Address {}
+// SAFETY: as above.
+unsafe impl Sync for Address {}
+
+impl Address {
+    #[inline(always)]
+    fn of(_dev: u64, dentry: &Dentry) -> Self {
+        Self {
+            dentry: NonNull::from(dentry),
+            #[cfg(debug_assertions)]
+            dev: _dev,
+        }
+    }
+
+    #[inline(always)]
+    fn get<'a>(&self, _sb: &'a SuperBlock) -> &'a Dentry {
+        #[cfg(debug_assertions)]
+        assert_eq!(self.dev, _sb.dev, "a dentry of another superblock");
+        // SAFETY: invariant 1: the superblock's memory stays while it is borrowed.
+        unsafe { self.dentry.as_ref() }
+    }
+}
+
+/// A counted reference to a dentry, without its superblock. Return it by `SuperBlock::unpin`.
+#[derive(PartialEq, Eq)]
+#[must_use]
+pub(crate) struct CountedDentry(Address);
+
+impl CountedDentry {
+    /// The first count on the dentry of a slot that begins a life, in the superblock with the number `dev`.
+    pub(crate) fn first(dev: u64, dentry: &Dentry) -> Self {
+        dentry.count.revive(1);
+        Self(Address::of(dev, dentry))
+    }
+
+    /// One more count on a dentry that the caller holds.
+    #[inline(always)]
+    pub(crate) fn again(sb: &SuperBlock, held: &Dentry) -> Self {
+        held.count.get();
+        Self(Address::of(sb.dev, held))
+    }
+
+    /// One more count, unless the dentry is dead. `Err(true)`: and this was the last stray count on it.
+    #[inline(always)]
+    pub(crate) fn unless_dead(sb: &SuperBlock, dentry: &Dentry) -> Result<Self, bool> {
+        match dentry.count.get_not_dead() {
+            GetNotDead::Got => Ok(Self(Address::of(sb.dev, dentry))),
+            GetNotDead::Dead => Err(false),
+            GetNotDead::DeadLast => Err(true),
+        }
+    }
+
+    /// The dentry, in its superblock `sb`.
+    #[inline(always)]
+    pub(crate) fn get<'a>(&'a self, sb: &'a SuperBlock) -> &'a Dentry {
+        self.0.get(sb)
+    }
+}
+
+/// A dentry without a reference: it may change at any time.
+#[derive(Clone, Copy)]
+pub(crate) struct UncountedDentry(Address);
+
+impl UncountedDentry {
+    pub(crate) fn of(sb: &SuperBlock, dentry: &Dentry) -> Self {
+        Self(Address::of(sb.dev, dentry))
+    }
+
+    /// The dentry, in its superblock `sb`.
+    #[inline(always)]
+    pub(crate) fn get<'s>(&self, sb: &'s SuperBlock) -> &'s Dentry {
+        self.0.get(sb)
+    }
+}
+
+/// A counted reference on an inode, without its superblock. Return it by [`CountedInode::put`].
+#[must_use]
+pub(crate) struct CountedInode(Address);
+
+impl CountedInode {
+    /// One more reference on an inode of `sb` that the caller has a reference on.
+    pub(crate) fn again(sb: &SuperBlock, inode: &Inode) -> Self {
+        let counted = InodeRef::again(inode);
+        Self(Address::of(sb.dev, dentry_beside(&counted)))
+    }
+
+    /// The inode, in its superblock `sb`.
+    pub(crate) fn get<'a>(&'a self, sb: &'a SuperBlock) -> &'a Inode {
+        &cold_part(self.0.get(sb)).inode
+    }
+
+    /// Gives the reference back.
+    pub(crate) fn put(self, sb: &SuperBlock) {
+        sb.put_inode(InodeRef::counted(&cold_part(self.0.get(sb)).inode));
+    }
+}
+
+/// A slot without a user. It is not `Copy`, so a slot is used, or returned, once.
+#[must_use]
+pub(crate) struct UnusedSlot<'s>(&'s Dentry);
+
+impl<'s> UnusedSlot<'s> {
+    /// Takes a slot.
+    pub(crate) fn take(slab: &'s Slab<Dentry>) -> Self {
+        Self(slab.alloc())
+    }
+
+    /// Takes a slot, if one is free.
+    pub(crate) fn try_take(slab: &'s Slab<Dentry>) -> Option<Self> {
+        slab.try_alloc().map(Self)
+    }
+
+    pub(crate) fn dentry(&self) -> &'s Dentry {
+        self.0
+    }
+
+    /// Begins its use: the dentry, to be made an entry.
+    #[inline(always)]
+    pub(crate) fn begin(self) -> &'s Dentry {
+        self.0
+    }
+}
+
+/// A dentry that this thread has killed: it ends, once.
+#[must_use]
+pub(crate) struct DeadDentry<'d>(&'d Dentry);
+
+impl core::ops::Deref for DeadDentry<'_> {
+    type Target = Dentry;
+
+    fn deref(&self) -> &Dentry {
+        self.0
+    }
+}
+
+impl<'d> DeadDentry<'d> {
+    /// Kills `dentry` if it has exactly `count` references.
+    #[inline(always)]
+    pub(crate) fn kill(dentry: &'d Dentry, count: u32) -> Option<Self> {
+        dentry.count.try_kill(count).then_some(Self(dentry))
+    }
+
+    /// The dentry, for as long as its memory.
+    pub(crate) fn ended(&self) -> &'d Dentry {
+        self.0
+    }
+
+    /// Ends the dentry's use of its slot; returns that if the inode beside the dentry does not use it either.
+    pub(crate) fn leave(self) -> Option<UnusedSlot<'d>> {
+        leave(self.0)
+    }
+
+    /// The slot of a dentry that never had an inode beside it.
+    pub(crate) fn leave_alone(self) -> UnusedSlot<'d> {
+        debug_assert_eq!(cold_part(self.0).inode.slot_users.load(Relaxed), 1);
+        UnusedSlot(self.0)
+    }
+
+    /// The slot of a dentry and of `inode`, which ended too.
+    pub(crate) fn leave_with(self, inode: DeadInode<'_>) -> UnusedSlot<'d> {
+        debug_assert!(core::ptr::eq(&raw const *inode, &raw const cold_part(self.0).inode));
+        UnusedSlot(self.0)
+    }
+}
+
+/// Ends the use of a slot by a dead inode; returns the slot if the dentry in it does not use it either.
+pub(crate) fn leave_inode<'i>(inode: DeadInode<'i>) -> Option<UnusedSlot<'i>> {
+    leave(dentry_beside(inode.ended()))
+}
+
+fn leave(dentry: &Dentry) -> Option<UnusedSlot<'_>> {
+    // ORDERING: AcqRel, with itself by the slot's other user: the thread that frees the slot has seen the other's last
+    // access.
+    let is_last = cold_part(dentry).inode.slot_users.fetch_sub(1, AcqRel) == 1;
+    is_last.then_some(UnusedSlot(dentry))
+}
+
+/// Returns a slot to the slab that it came from.
+#[inline(always)]
+pub(crate) fn free_slot(slab: &Slab<Dentry>, domain: &RcuDomain, slot: UnusedSlot<'_>) {
+    #[cfg(test)]
+    assert!(slot.0.owns_nothing(), "a free slot owns memory");
+    // SAFETY: invariants 4 and 5.
+    unsafe { slab.free(domain, slot.0) };
+}
+
+/// The hash table of a tree's dentries.
+pub(crate) type Table = HashTable<Dentry>;
+
+/// The table for the lookups of one walk, under a guard of its tree's domain, which debug builds check. A guard that carries
+/// its tree would cost each walk three instructions.
+#[inline(always)]
+pub(crate) fn view<'g>(table: &'g Table, guard: &'g ReadGuard<'_>) -> HashView<'g, Dentry> {
+    // SAFETY: invariant 4.
+    unsafe { table.view_unchecked(guard) }
+}
+
+/// Links a dentry of the tree's slab into the tree's table.
+#[inline(always)]
+pub(crate) fn link(table: &Table, domain: &RcuDomain, guard: &ReadGuard<'_>, dentry: &Dentry, hash: u64) {
+    // SAFETY: invariant 1: the slab is dropped a grace period after `SuperBlock::drop` took all its dentries off their chains; the
+    // dentry is on no chain (its HASHED flag is off, and the directory's lock is held), and `hash` is that of its name and parent.
+    unsafe { table.insert(domain, guard, dentry, hash) };
+}
+
+/// The inodes of a file system by node.
+pub(crate) type InodeTable = HashTable<Inode>;
+
+// SAFETY: the word is a field that only the table writes.
+unsafe impl HashNode for Inode {
+    type Key = ();
+
+    fn next(&self) -> &AtomicUsize {
+        &self.next
+    }
+
+    fn hash(&self, _key: &(), _guard: &ReadGuard<'_>) -> u64 {
+        crate::cache::inode_table::node_hash(self.node())
+    }
+}
+
+/// Links an inode of a superblock's slab into the superblock's table of nodes.
+pub(crate) fn link_inode(table: &InodeTable, domain: &RcuDomain, guard: &ReadGuard<'_>, inode: &Inode, hash: u64) {
+    // SAFETY: invariant 1: the superblock drops table and slab together, a grace period after its end; an inode is added once in a
+    // life, under the hash of its node, and is taken out at its end.
+    unsafe { table.insert(domain, guard, inode, hash) };
+}
+
+/// The hash of a dentry in the table: of its name, mixed with the parent's address. Directories made one
+/// after the other lie side by side. The second shift keeps equal names in them from buckets of one cache
+/// line (`lab/report/tests/alone/scalability.rs` shows it).
+#[inline(always)]
+pub(crate) fn entry_hash(parent: &Dentry, name_hash: u64) -> u64 {
+    let number = core::ptr::from_ref(parent) as u64 >> 6;
+    name_hash ^ number.wrapping_mul(9)
+}
+
+/// A value that readers find under RCU.
+pub(crate) struct InSlot<T: Send + Sync + 'static>(RawRcu<T>);
+
+/// Bytes that readers find under RCU: a long name, a symbolic link's body.
+pub(crate) type RcuBytes = InSlot<Box<[u8]>>;
+
+impl<T: Send + Sync + 'static> InSlot<T> {
+    pub(crate) fn none() -> Self {
+        Self(RawRcu::new(None))
+    }
+
+    /// Returns true if the cell is empty. The caller is the only user of the slot.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    #[inline]
+    pub(crate) fn load<'g>(&'g self, guard: &'g ReadGuard<'_>) -> Option<&'g T> {
+        // SAFETY: invariant 4: the guard is of the domain that `set` defers to.
+        unsafe { self.0.load(guard) }
+    }
+
+    /// Replaces the value. `heap_bytes` returns the bytes that the old value owns elsewhere.
+    pub(crate) fn replace(&self, domain: &RcuDomain, value: Option<T>, heap_bytes: impl FnOnce(&T) -> usize) {
+        // SAFETY: invariant 4.
+        unsafe { self.0.replace(domain, value.map(Box::new), heap_bytes) };
+    }
+}
+
+impl RcuBytes {
+    pub(crate) fn set(&self, domain: &RcuDomain, bytes: Option<Box<[u8]>>) {
+        self.replace(domain, bytes, |old| old.len());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn check<T>(value: &T) {
+        // SAFETY: the bytes of a value without padding.
+        let bytes = unsafe { core::slice::from_raw_parts(core::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) };
+        let other: Vec<usize> = (0..bytes.len()).filter(|&at| bytes[at] != 0).collect();
+        assert!(other.is_empty(), "{}: not zero at {other:?}", core::any::type_name::<T>());
+    }
+
+    #[test]
+    fn a_vacant_slot_is_all_zeros_as_memory_that_was_returned() {
+        let (dentry, rest) = <Dentry as Item>::vacant();
+        check(&dentry);
+        check(&rest);
+    }
+}

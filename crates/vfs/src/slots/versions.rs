@@ -1,0 +1,87 @@
+//! Counters of changes of directories.
+//!
+//! # What it is
+//! An answer of a file system is used only if the counter of the directory did not change since the request. A counter has a
+//! second part, of evictions, for answers about names below ([`Moment`]).
+//!
+//! # How it is locked
+//! A thread that changes a directory, or compares its counter, has its lock, or that of the name.
+//!
+//! # Where it comes from
+//! Own code.
+
+use crate::slots::dentry::Dentry;
+use prim::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// Counters of changes of directories, in the cache of a file system that keeps its own names. Directories
+/// share counters by hash, so a reader may see a change of another directory. 64 bits: a cached listing may lie for years
+/// before it is compared, so no number may come twice.
+pub(crate) struct Versions(Box<[Version]>);
+
+/// A counter of changes, in whose low [`EVICTION_BITS`] bits the directories that were evicted from the directory are counted: an
+/// answer about what is in such a subdirectory may be older than what the cache had. If they overflow, a change is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Moment(u64);
+
+impl Moment {
+    /// The counter of changes alone.
+    pub(crate) fn version(self) -> u64 {
+        self.0 >> EVICTION_BITS
+    }
+}
+
+/// See [`Moment`].
+const EVICTION_BITS: u32 = 8;
+
+/// A counter apart from the others, so that changes of other directories do not disturb its users.
+#[derive(Default)]
+#[repr(align(64))]
+struct Version(AtomicU64);
+
+/// Number of counters of changes.
+const VERSIONS: usize = if cfg!(loom) { 1 } else { 256 };
+
+impl Versions {
+    pub(crate) fn new(is_used: bool) -> Self {
+        Self((0..if is_used { VERSIONS } else { 1 }).map(|_| Version::default()).collect())
+    }
+
+    fn counter(&self, dir: &Dentry) -> &AtomicU64 {
+        let line = core::ptr::from_ref(dir) as usize >> 6;
+        &self.0[(line ^ line >> 8) & (self.0.len() - 1)].0
+    }
+
+    /// The counter of the locked directory.
+    pub(crate) fn of(&self, dir: &Dentry) -> u64 {
+        self.moment_of(dir).version()
+    }
+
+    /// The same, and evictions of directories from it.
+    pub(crate) fn moment_of(&self, dir: &Dentry) -> Moment {
+        // ORDERING: Acquire, pairs with the Release of `bump`: an invalidation that was counted is seen.
+        Moment(self.counter(dir).load(Acquire))
+    }
+
+    /// Counts the eviction of a directory from `dir`.
+    pub(crate) fn note_eviction(&self, dir: &Dentry) {
+        // Relaxed: a thread that compares moments has the lock of the evicted name, as this one.
+        self.counter(dir).fetch_add(1, Relaxed);
+    }
+
+    /// Counts a change.
+    pub(crate) fn bump(&self, dir: &Dentry) {
+        // ORDERING: Release, pairs with the Acquire of `of`.
+        self.counter(dir).fetch_add(1 << EVICTION_BITS, Release);
+    }
+
+    /// Counts a change in every directory.
+    pub(crate) fn bump_all(&self) {
+        // ORDERING: Release, as in `bump`.
+        for counter in self.0.iter() {
+            counter.0.fetch_add(1 << EVICTION_BITS, Release);
+        }
+    }
+}
