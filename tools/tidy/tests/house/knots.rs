@@ -16,7 +16,7 @@ const CIRCLES: &[(&str, &str, &[usize])] = &[
     ("vfs", "ops", &[4]),
     ("vfs", "record_lock", &[3]),
     ("vfs", "slots", &[6]),
-    ("vfs", "walk", &[8]),
+    ("vfs", "walk", &[3, 3]),
 ];
 
 /// The crates whose rooms are searched.
@@ -40,6 +40,7 @@ fn with_examples(rule: Rule) -> Rule {
         &[("crates/vfs/src/mount.rs", "use place::A;\n"), (place, "fn f() {\n    super::g();\n}\n")],
         &["crates/vfs/src/mount.rs:1"],
     )
+    .example(&[("crates/vfs/src/mount.rs", "use place::f;\n"), (place, "pub(in crate::mount) fn f() {}\n")], &[])
     .example(&[head, ("crates/vfs/src/base.rs", "use crate::mount::A;\n"), (place, "use crate::base::A;\n")], &[])
     .example(
         &[

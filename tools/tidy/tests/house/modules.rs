@@ -37,7 +37,8 @@ pub(crate) fn reaches(file: &File) -> Vec<Reach<'_>> {
 fn paths_in_bodies(file: &File) -> impl Iterator<Item = (usize, &str)> {
     file.code().filter(|&(line, _)| !file.is_import(line)).flat_map(|(line, text)| {
         let starts = ["crate", "super"].into_iter().flat_map(move |word| find_word(text, word));
-        let is_first = |at: &usize| !text[..*at].ends_with("::");
+        // `pub(in crate::a)` imports nothing.
+        let is_first = |at: &usize| !text[..*at].ends_with("::") && !text[..*at].ends_with("(in ");
         starts.filter(is_first).map(move |at| (line, &text[at..])).collect::<Vec<_>>()
     })
 }
