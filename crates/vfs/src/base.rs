@@ -16,4 +16,5 @@ pub(crate) mod packed_attr;
 pub(crate) mod rank;
 #[cfg(feature = "serde")]
 pub(crate) mod serde;
+pub(crate) mod valid;
 pub(crate) mod workers;

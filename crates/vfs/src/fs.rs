@@ -31,6 +31,7 @@ mod opened;
 mod request;
 mod traits;
 
+pub use crate::base::valid::Valid;
 pub use after::After;
 pub(crate) use after::Returned;
 pub use arguments::{Allocate, Copying, DirEntry, Listed, NewInode, Rename, SeekFor, SetXattr, StatFs, Want, Written};
@@ -40,7 +41,7 @@ pub use new_node::{Labels, NewNode};
 pub use next_names::NextNames;
 pub use opened::{Open, OpenState, Opened, Position};
 pub use request::Request;
-pub use traits::{FsTraits, NameRules, Valid};
+pub use traits::{FsTraits, NameRules};
 
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;

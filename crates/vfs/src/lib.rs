@@ -77,7 +77,7 @@ pub use slots::whole_path::WholePathStats;
 pub use sync::lockdep::RankWaits;
 pub use sync::rcu::RcuStats;
 
-use cache::superblock::{Introduce, SuperBlock};
+use cache::superblock::SuperBlock;
 use cache::tree::Tree;
 use mount::Mount;
 use mount::namespace::Namespace;
@@ -285,7 +285,7 @@ impl Builder {
     pub fn build(self, fs: impl FileSystem) -> Vfs {
         let tree = Arc::new(PerCpuOwner::new(Tree::new(self.paths)));
         let root = Arc::new(SuperBlock::new(tree.share(), Box::new(fs), self.budget, true));
-        root.introduce();
+        SuperBlock::introduce(&root);
         let mount = Mount::new(root.clone(), root.pin_again(root.root()), MountFlags::default());
         Vfs { namespace: Namespace::new(tree.share(), mount), root, tree }
     }

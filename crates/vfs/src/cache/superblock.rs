@@ -224,6 +224,11 @@ impl SuperBlock {
         }
     }
 
+    /// Hands the file system its [`crate::cache::invalidate::Invalidator`]: once, when it is shared.
+    pub(crate) fn introduce(shared: &Arc<Self>) {
+        shared.fs().mounted(crate::cache::invalidate::Invalidator::new(Arc::downgrade(shared)));
+    }
+
     pub(crate) fn tree(&self) -> &PerCpuArc<Tree> {
         &self.tree
     }
@@ -459,17 +464,5 @@ impl Drop for Memory {
 impl core::fmt::Debug for SuperBlock {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SuperBlock").field("dev", &self.dev).finish_non_exhaustive()
-    }
-}
-
-/// Work done once with a superblock that is shared.
-pub(crate) trait Introduce {
-    /// Hands the file system its [`crate::cache::invalidate::Invalidator`].
-    fn introduce(&self);
-}
-
-impl Introduce for Arc<SuperBlock> {
-    fn introduce(&self) {
-        self.fs().mounted(crate::cache::invalidate::Invalidator::new(Arc::downgrade(self)));
     }
 }

@@ -1,5 +1,6 @@
 //! Constant properties of a file system, read once, when it is mounted.
 
+use crate::base::valid::Valid;
 use std::borrow::Cow;
 
 /// Constant properties of a file system: [`FileSystem::traits`](crate::FileSystem::traits). The default fits
@@ -134,16 +135,6 @@ impl core::fmt::Debug for FsTraits {
             .field("is_cancellable", &self.is_cancellable)
             .finish()
     }
-}
-
-/// How long an answer of a file system is valid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Valid {
-    /// Until the file system invalidates it by its [`Invalidator`](crate::Invalidator).
-    #[default]
-    UntilInvalidated,
-    /// For so many nanoseconds; 0: the VFS revalidates on each use.
-    For(u64),
 }
 
 /// How a file system hashes and compares names, if not byte by byte: case-insensitive directories. Called in rcu-walk, so

@@ -4,7 +4,7 @@ use crate::base::access::credentials::Capabilities;
 use crate::base::errno::Errno;
 use crate::base::flags::{MountFlags, UnmountFlags};
 use crate::cache::reclaim::Budget;
-use crate::cache::superblock::{Introduce, SuperBlock};
+use crate::cache::superblock::SuperBlock;
 use crate::fs::FileSystem;
 use crate::mount::attach::LockedMounts;
 use crate::mount::context::Context;
@@ -42,7 +42,7 @@ impl Context {
         self.may_mount()?;
         let place = self.hold(base, path, true)?;
         let sb = Arc::new(SuperBlock::new(place.sb().tree().clone(), Box::new(fs), budget, false));
-        sb.introduce();
+        SuperBlock::introduce(&sb);
         let mount = Mount::new(sb.clone(), sb.pin_again(sb.root()), flags);
         self.attach(&mount, place)
     }

@@ -10,7 +10,7 @@
 //! # Where it comes from
 //! `d_revalidate` of Linux; own code.
 
-use crate::fs::Valid;
+use crate::base::valid::Valid;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
 use crate::slots::object::ObjectFlags;

@@ -25,7 +25,7 @@ use crate::base::access::acl::Acls;
 use crate::base::access::credentials::Rights;
 use crate::base::attr::Attr;
 use crate::base::packed_attr::{NO_BIRTH, PackedAttr, extra, split_extra};
-use crate::fs::Valid;
+use crate::base::valid::Valid;
 use crate::slots::dentry::Dentry;
 use crate::slots::slot::{InSlot, Private, RcuBytes, first_line};
 use core::any::Any;

@@ -17,8 +17,6 @@ const UPWARD: &[(&str, &str)] = &[
     ("crates/vfs/src/fs.rs", "cache"),
     ("crates/vfs/src/fs/layer.rs", "cache"),
     ("crates/vfs/src/slots/children.rs", "cache"),
-    ("crates/vfs/src/slots/expiry.rs", "fs"),
-    ("crates/vfs/src/slots/inode.rs", "fs"),
     ("crates/vfs/src/slots/slot.rs", "cache"),
     ("crates/vfs/src/slots/slot/locked_dentry.rs", "cache"),
 ];
