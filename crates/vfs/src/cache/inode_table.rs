@@ -17,7 +17,7 @@
 
 use crate::cache::superblock::SuperBlock;
 use crate::slots::inode::{Inode, InodeRef};
-use crate::slots::slot::{InodeTable, dentry_beside, find_inode, link_inode, link_inode_unless_there};
+use crate::slots::slot::{InodeTable, dentry_beside, find_inode, link_inode, link_inode_unless_there, node_hash};
 use prim::atomic::{AtomicBool, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
 use sync::Mutex;
@@ -42,12 +42,6 @@ const LOCKS: usize = if cfg!(loom) { 1 } else { 256 };
 
 /// Buckets of a new table.
 const MIN_BUCKETS: usize = if cfg!(loom) { 4 } else { 1024 };
-
-/// The hash of a node.
-pub(crate) fn node_hash(node: u64) -> u64 {
-    let mixed = (node ^ node >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    mixed ^ mixed >> 29
-}
 
 impl Inodes {
     /// The table of a file system that keeps its own names, or none.

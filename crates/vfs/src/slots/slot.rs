@@ -412,8 +412,14 @@ unsafe impl HashNode for Inode {
     }
 
     fn hash(&self, _key: &(), _guard: &ReadGuard<'_>) -> u64 {
-        crate::cache::inode_table::node_hash(self.node())
+        node_hash(self.node())
     }
+}
+
+/// The hash of a node in the table of inodes.
+pub(crate) fn node_hash(node: u64) -> u64 {
+    let mixed = (node ^ node >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ mixed >> 29
 }
 
 /// Links an inode of a superblock's slab into the superblock's table of nodes.
