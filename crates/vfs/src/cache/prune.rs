@@ -2,10 +2,10 @@
 
 use crate::base::name::Named;
 use crate::base::rank::Locked;
-use crate::cache::split::Names;
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
+use crate::slots::stripe::Names;
 
 impl SuperBlock {
     /// Removes an obsolete entry from the cache, with everything cached below it. The directory is locked, or `names` of

@@ -47,20 +47,18 @@
 //! but without a barrier of all CPUs; own code.
 
 mod lookups;
-mod names;
 mod two_names;
 
 pub(crate) use lookups::SplitHold;
-pub(crate) use names::{Names, Shelf, Stripe};
 pub(crate) use two_names::TwoNames;
 
 use crate::base::attr::{Attr, S_IFDIR, S_IFMT};
 use crate::base::rank::{Locked, Rank};
 use crate::cache::superblock::SuperBlock;
-use crate::slots::children::put_first;
-use crate::slots::dentry::Dentry;
+use crate::slots::dentry::{Dentry, put_first};
 use crate::slots::inode::Inode;
 use crate::slots::slot::{Link, dentry_beside};
+use crate::slots::stripe::{Names, Shelf, Stripe, StripeAt, WIDTH};
 use prim::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -69,9 +67,6 @@ use prim::hint::spin_until_bounded;
 use sync::rcu::ReadGuard;
 use sync::zeroed::Zeroed;
 use sync::{Mutex, MutexGuard};
-
-/// Stripes of a split directory, and shelves.
-pub(crate) const WIDTH: usize = if cfg!(loom) { 2 } else { 512 };
 
 /// Directories of a superblock that are split at a time, at most: of the tree's first one, and of others, of which
 /// there may be many.
@@ -118,13 +113,6 @@ pub(crate) struct Splits {
     shelves: Zeroed<Shelf>,
     /// Directories are split at the first creation or removal: for tests.
     always: bool,
-}
-
-/// A stripe by its number, and the number of its slot.
-#[derive(Clone, Copy)]
-pub(crate) struct StripeAt {
-    slot: usize,
-    stripe: usize,
 }
 
 /// The lock of a name: that of its directory, or of its stripe.

@@ -247,9 +247,7 @@ impl OpenFile {
         let is_due = due || flags.contains(MountFlags::STRICTATIME);
         (is_due && flags_allow(self.held.sb(), inode, &self.cred, InodeFlags::NOATIME).is_ok()).then_some(now)
     }
-}
 
-impl OpenFile {
     /// Calls the file system's `release`.
     #[inline(never)]
     fn report_released(&self) {

@@ -237,9 +237,7 @@ impl Context {
             }
         }
     }
-}
 
-impl Context {
     /// Checks first that the end of a path that cannot be created is within the bounds.
     ///
     /// # Errors

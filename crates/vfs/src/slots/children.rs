@@ -4,9 +4,8 @@
 //! even if that entry was removed. An entry that takes a name from another one also takes that one's place and cookie, so that a
 //! listing returns the name once. The directory's lock protects all of it.
 
-use crate::cache::split::Names;
-use crate::slots::dentry::Dentry;
-use crate::slots::slot::Link;
+use crate::slots::dentry::{Dentry, put_between, put_first, take_out};
+use crate::slots::stripe::Names;
 use prim::atomic::Ordering::Relaxed;
 
 /// Puts `dentry` at the head of `dir`'s listing. `dir` is locked, or the name's stripe of it, which `names` is.
@@ -71,42 +70,4 @@ pub(crate) fn exchange_children([a_dir, b_dir]: [&Dentry; 2], [a, b]: [&Dentry; 
     put_between(&b_dir.first_child, a, before, after);
     let [before, after] = of_a.map(|beside| beside.map(|beside| if core::ptr::eq(beside, b) { a } else { beside }));
     put_between(&a_dir.first_child, b, before, after);
-}
-
-/// Puts `dentry` at the head of the list that begins with `first`.
-#[inline(always)]
-pub(crate) fn put_first(first: &Link, dentry: &Dentry) {
-    let next = first.get();
-    if let Some(next) = next {
-        next.sib_prev.set(dentry);
-    }
-    dentry.sib_next.set_option(next);
-    dentry.sib_prev.set_option(None);
-    first.set(dentry);
-}
-
-/// Puts `dentry` between two entries of the list that begins with `first`, or at an end of it.
-pub(crate) fn put_between(first: &Link, dentry: &Dentry, before: Option<&Dentry>, after: Option<&Dentry>) {
-    dentry.sib_prev.set_option(before);
-    dentry.sib_next.set_option(after);
-    match before {
-        Some(before) => before.sib_next.set(dentry),
-        None => first.set(dentry),
-    }
-    if let Some(after) = after {
-        after.sib_prev.set(dentry);
-    }
-}
-
-/// Takes `dentry` off the list that begins with `first`.
-#[inline(always)]
-pub(crate) fn take_out(first: &Link, dentry: &Dentry) {
-    let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
-    match before {
-        Some(before) => before.sib_next.set_option(after),
-        None => first.set_option(after),
-    }
-    if let Some(after) = after {
-        after.sib_prev.set_option(before);
-    }
 }

@@ -82,19 +82,6 @@ pub(crate) fn folded_hash(hash: u64) -> u64 {
     kept << 40 | kept.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 24
 }
 
-impl Dentry {
-    pub(crate) fn vacant() -> Self {
-        Self {
-            seq: SeqCount::new(),
-            hash_len: AtomicU32::new(0),
-            parent: Link::none(),
-            next: AtomicUsize::new(0),
-            object: ObjectWord::new(Object::NEGATIVE),
-            name: core::array::from_fn(|_| AtomicU64::new(0)),
-        }
-    }
-}
-
 impl Cold {
     pub(crate) fn vacant() -> Self {
         Self {
@@ -121,6 +108,17 @@ impl core::ops::Deref for Dentry {
 }
 
 impl Dentry {
+    pub(crate) fn vacant() -> Self {
+        Self {
+            seq: SeqCount::new(),
+            hash_len: AtomicU32::new(0),
+            parent: Link::none(),
+            next: AtomicUsize::new(0),
+            object: ObjectWord::new(Object::NEGATIVE),
+            name: core::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
     /// The directory of the name; the root is its own. `None` for a free dentry.
     #[inline(always)]
     pub(crate) fn parent(&self) -> Option<&Dentry> {
@@ -341,6 +339,44 @@ fn inline_words(Named { name, short, .. }: Named<'_>) -> [u64; 4] {
     let (first, rest) = name.split_at(ShortName::MAX);
     let (low, high) = (words_of(first), words_of(rest));
     [low[0], low[1], high[0], high[1]]
+}
+
+/// Puts `dentry` at the head of the list that begins with `first`.
+#[inline(always)]
+pub(crate) fn put_first(first: &Link, dentry: &Dentry) {
+    let next = first.get();
+    if let Some(next) = next {
+        next.sib_prev.set(dentry);
+    }
+    dentry.sib_next.set_option(next);
+    dentry.sib_prev.set_option(None);
+    first.set(dentry);
+}
+
+/// Puts `dentry` between two entries of the list that begins with `first`, or at an end of it.
+pub(crate) fn put_between(first: &Link, dentry: &Dentry, before: Option<&Dentry>, after: Option<&Dentry>) {
+    dentry.sib_prev.set_option(before);
+    dentry.sib_next.set_option(after);
+    match before {
+        Some(before) => before.sib_next.set(dentry),
+        None => first.set(dentry),
+    }
+    if let Some(after) = after {
+        after.sib_prev.set(dentry);
+    }
+}
+
+/// Takes `dentry` off the list that begins with `first`.
+#[inline(always)]
+pub(crate) fn take_out(first: &Link, dentry: &Dentry) {
+    let (before, after) = (dentry.sib_prev.get(), dentry.sib_next.get());
+    match before {
+        Some(before) => before.sib_next.set_option(after),
+        None => first.set_option(after),
+    }
+    if let Some(after) = after {
+        after.sib_prev.set_option(before);
+    }
 }
 
 #[cfg(test)]

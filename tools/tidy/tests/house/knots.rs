@@ -15,7 +15,7 @@ const CIRCLES: &[(&str, &str, &[usize])] = &[
     ("vfs", "notify", &[2]),
     ("vfs", "ops", &[4]),
     ("vfs", "record_lock", &[3]),
-    ("vfs", "slots", &[6]),
+    ("vfs", "slots", &[7]),
     ("vfs", "walk", &[3, 3]),
 ];
 

@@ -16,7 +16,6 @@ const ROOMS: &[(&str, &[&str])] = &[(
 const UPWARD: &[(&str, &str)] = &[
     ("crates/vfs/src/fs.rs", "cache"),
     ("crates/vfs/src/fs/layer.rs", "cache"),
-    ("crates/vfs/src/slots/children.rs", "cache"),
     ("crates/vfs/src/slots/slot.rs", "cache"),
     ("crates/vfs/src/slots/slot/locked_dentry.rs", "cache"),
 ];

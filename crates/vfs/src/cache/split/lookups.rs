@@ -15,13 +15,12 @@
 //! # Where it comes from
 //! `percpu_ref` of Linux, for the holds; own code.
 
-use super::names::add;
-use super::{Names, Splits, WIDTH};
+use super::{NameLock, Splits};
 use crate::base::rank::Rank;
-use crate::cache::split::NameLock;
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
 use crate::slots::slot::UncountedDentry;
+use crate::slots::stripe::{Names, Shelf, WIDTH, add};
 use prim::atomic::Ordering::Relaxed;
 use sync::MutexGuard;
 use sync::rcu::ReadGuard;
@@ -40,7 +39,7 @@ impl SplitHold {
 impl Splits {
     /// Takes what the shelves of a closed slot count.
     pub(super) fn take_holds(&self, slot: usize) -> u32 {
-        let take = |sum: u32, shelf: &super::Shelf| {
+        let take = |sum: u32, shelf: &Shelf| {
             let _held = shelf.lock.lock();
             // Relaxed: under the shelf's lock.
             let holds = shelf.holds.load(Relaxed);

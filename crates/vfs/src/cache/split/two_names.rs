@@ -7,10 +7,11 @@
 //! # Where it comes from
 //! As [`split`](super).
 
-use super::{NameLock, Names, StripeAt, stripe_of};
+use super::{NameLock, stripe_of};
 use crate::base::rank::{Locked, Rank};
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
+use crate::slots::stripe::{Names, StripeAt};
 use core::cmp::Ordering;
 use sync::MutexGuard;
 use sync::rcu::ReadGuard;

@@ -9,10 +9,10 @@
 use crate::base::errno::Errno;
 use crate::base::rank::Rank;
 use crate::cache::reclaim::{LockedDirs, MayEvict};
-use crate::cache::split::Names;
 use crate::mount::context::Context;
 use crate::ops::entry::{Entry, Keeper};
 use crate::ops::last::Last;
+use crate::slots::stripe::Names;
 use crate::walk::walk_end::{DirKept, WalkEnd};
 use core::cell::Cell;
 use sync::MutexGuard;

@@ -3,9 +3,9 @@
 //! The invariants are those of the [slots](super).
 
 use super::Address;
-use crate::cache::split::{Names, Shelf, Stripe, StripeAt};
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
+use crate::slots::stripe::{Names, Shelf, Stripe, StripeAt};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 use sync::rcu::ReadGuard;

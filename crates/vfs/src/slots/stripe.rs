@@ -1,31 +1,35 @@
-//! What a thread does to a name of a split directory.
+//! Stripes and shelves: where a split directory keeps its names, and what a thread does to one of them.
 //!
-//! # How it is locked
-//! As [`split`](super).
-//!
-//! # Where it comes from
-//! As [`split`](super).
+//! [`crate::cache::split`] has the description, and the rules of their locks.
 
-use super::WIDTH;
-use crate::slots::children::{put_between, put_first, take_out};
-use crate::slots::dentry::Dentry;
+use crate::slots::dentry::{Dentry, put_between, put_first, take_out};
 use crate::slots::slot::Link;
 use prim::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 use sync::{Mutex, SpinLock};
+
+/// Stripes of a split directory, and shelves.
+pub(crate) const WIDTH: usize = if cfg!(loom) { 2 } else { 512 };
+
+/// A stripe by its number, and the number of its slot.
+#[derive(Clone, Copy)]
+pub(crate) struct StripeAt {
+    pub(crate) slot: usize,
+    pub(crate) stripe: usize,
+}
 
 /// A share of the names of a split directory. Its lock protects all of it.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub(crate) struct Stripe {
-    pub(super) lock: Mutex<()>,
+    pub(crate) lock: Mutex<()>,
     /// How much the number of entries changed, modulo 2^32.
-    pub(super) children: AtomicU32,
+    pub(crate) children: AtomicU32,
     /// How much the number of subdirectories changed, modulo 2^32.
-    pub(super) subdirs: AtomicU32,
+    pub(crate) subdirs: AtomicU32,
     /// Whether anything changed since the slot was closed last.
-    pub(super) changes: AtomicU32,
+    pub(crate) changes: AtomicU32,
     /// The time of the last change.
-    pub(super) time: AtomicI64,
+    pub(crate) time: AtomicI64,
 }
 
 /// A list of entries that were made while the directory was split. Its lock protects it, and the places on the
@@ -33,21 +37,21 @@ pub(crate) struct Stripe {
 #[derive(Default)]
 #[repr(C, align(64))]
 pub(crate) struct Shelf {
-    pub(super) lock: SpinLock<()>,
-    pub(super) first: Link,
+    pub(crate) lock: SpinLock<()>,
+    pub(crate) first: Link,
     /// Entries that were put on it.
-    pub(super) made: AtomicU64,
+    pub(crate) made: AtomicU64,
     /// References on the directory that threads took here, less those that they gave back here, modulo 2^32.
-    pub(super) holds: AtomicU32,
+    pub(crate) holds: AtomicU32,
 }
 
 /// Where a split directory keeps a name: the stripe, whose lock the caller has.
 #[derive(Clone, Copy)]
 pub(crate) struct Names<'a> {
-    pub(super) stripe: &'a Stripe,
-    pub(super) shelves: &'a [Shelf],
+    pub(crate) stripe: &'a Stripe,
+    pub(crate) shelves: &'a [Shelf],
     /// The first cookie of the first shelf. Those of a shelf follow one another at distances of [`WIDTH`].
-    pub(super) base: u64,
+    pub(crate) base: u64,
 }
 
 impl Names<'_> {
@@ -137,7 +141,7 @@ impl Names<'_> {
 }
 
 /// Adds to a word that the caller's lock protects.
-pub(super) fn add(word: &AtomicU32, by: u32) {
+pub(crate) fn add(word: &AtomicU32, by: u32) {
     word.store(word.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
