@@ -8,5 +8,8 @@ pub use std::sync::Arc;
 // production.
 pub use std::sync::{Arc as PlainArc, Weak};
 
-/// A value of a type that only its owner knows. The same in the simulator.
-pub type AnyArc = PlainArc<dyn core::any::Any + Send + Sync>;
+/// A value behind a trait. The same in the simulator.
+pub type DynArc<T> = std::sync::Arc<T>;
+
+/// A value of a type that only its owner knows.
+pub type AnyArc = DynArc<dyn core::any::Any + Send + Sync>;

@@ -24,6 +24,7 @@
 mod after;
 mod arguments;
 mod file_id;
+pub(crate) mod invalidator;
 pub(crate) mod layer;
 mod new_node;
 mod next_names;
@@ -46,8 +47,8 @@ pub use traits::{FsTraits, NameRules};
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
-use crate::cache::invalidate::Invalidator;
 use crate::slots::inode::Inode;
+use invalidator::Invalidator;
 
 /// A file system. Every method except [`FileSystem::root`] has a default: it fails with `ENOSYS` or a similar
 /// error, or fits a file system without changes behind the cache.

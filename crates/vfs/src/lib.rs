@@ -52,10 +52,10 @@ pub use base::flags::{InodeFlags, MountFlags, OpenFlags, RenameFlags, Resolve, U
 pub use base::name::{NAME_MAX, PATH_MAX};
 pub use base::packed_attr::PackedAttr;
 pub use cache::fallback::Fallback;
-pub use cache::invalidate::Invalidator;
 pub use cache::observer::{Changed, Identity, Observer};
 pub use cache::reclaim::Budget;
 pub use cache::superblock::CacheStats;
+pub use fs::invalidator::Invalidator;
 pub use fs::layer::Layer;
 pub use fs::{
     After, Allocate, Copying, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, NameRules, NewInode, NewNode,

@@ -8,8 +8,11 @@ use core::panic::Location;
 // As in `prim`, where loom follows only one of the two.
 pub use self::Arc as PlainArc;
 
-/// See `prim`'s. Not charged: its owner, a file system, makes it by `std`'s type.
-pub type AnyArc = std::sync::Arc<dyn core::any::Any + Send + Sync>;
+/// See `prim`'s. Not charged: only `std`'s type becomes one with a trait object.
+pub type DynArc<T> = std::sync::Arc<T>;
+
+/// See `prim`'s.
+pub type AnyArc = DynArc<dyn core::any::Any + Send + Sync>;
 
 /// See `std`'s.
 pub struct Arc<T: ?Sized>(std::sync::Arc<T>);
@@ -58,6 +61,7 @@ impl<T: ?Sized> Arc<T> {
 }
 
 /// See `std`'s. Its own count is not charged.
+#[derive(Debug)]
 pub struct Weak<T: ?Sized>(std::sync::Weak<T>);
 
 impl<T: ?Sized> Weak<T> {

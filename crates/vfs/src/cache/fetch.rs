@@ -97,7 +97,7 @@ impl SuperBlock {
         if is_root && !inode.has_ttl() {
             self.root().update_flags(&self.paths, |object| object.without(ObjectFlags::CHECKED));
         }
-        // ORDERING: the fence pairs with that of `Invalidator::invalidate`: either this thread sees the invalidation, or the
+        // ORDERING: the fence pairs with that of `SuperBlock::begin_invalidation`: either this thread sees the invalidation, or the
         // invalidating thread sees what was just stored, and ages it.
         fence(SeqCst);
         if self.invalidations() != invalidations {

@@ -23,58 +23,16 @@
 
 use crate::cache::observer::Identity;
 use crate::cache::superblock::SuperBlock;
+use crate::fs::invalidator::Invalidate;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, InodeRef};
 use prim::atomic::{Ordering::SeqCst, fence};
-use prim::shared::{PlainArc as Arc, Weak};
+use prim::shared::Weak;
 
-/// Reports to a tree's caches that something changed behind them. Keeps nothing alive; after the file
-/// system's last unmount it does nothing.
-///
-/// An invalidation may release the last use of an inode, and of the file system: it may call
-/// [`crate::FileSystem::evict`]. So do not hold a lock that `evict` takes.
-#[derive(Clone)]
-pub struct Invalidator {
-    sb: Weak<SuperBlock>,
-}
-
-impl Invalidator {
-    pub(crate) fn new(sb: Weak<SuperBlock>) -> Self {
-        Self { sb }
-    }
-
-    /// The superblock, if it is still mounted.
-    pub(crate) fn superblock(&self) -> Option<Arc<SuperBlock>> {
-        self.sb.upgrade()
-    }
-
-    /// Counts an invalidation; returns the superblock if it is still mounted.
-    fn begin(&self) -> Option<Arc<SuperBlock>> {
-        let sb = self.sb.upgrade()?;
-        Self::invalidate(&sb);
-        Some(sb)
-    }
-
-    /// Counts an invalidation, before anything is marked stale.
-    fn invalidate(sb: &SuperBlock) {
-        sb.count_invalidation();
-        // ORDERING: pairs with the fences of `is_invalidated` and of `SuperBlock::renew` (fetch.rs).
-        fence(SeqCst);
-    }
-
-    /// Marks the entry `name` of the directory with the node `dir` stale.
-    pub fn entry(&self, dir: u64, name: &[u8]) {
-        self.stale_entry(dir, name, false);
-    }
-
-    /// The same, and the file that had the name was removed: observers are notified of that, if the entry was not stale before, and the
-    /// file had no other name and is not a directory.
-    pub fn removed(&self, dir: u64, name: &[u8]) {
-        self.stale_entry(dir, name, true);
-    }
-
-    fn stale_entry(&self, dir: u64, name: &[u8], is_removal: bool) {
-        self.on_nodes(dir, |sb, dir, dir_inode| {
+impl Invalidate for Weak<SuperBlock> {
+    fn entry_changed(&self, dir: u64, name: &[u8], is_removal: bool) {
+        let Some(sb) = self.upgrade() else { return };
+        sb.on_nodes(dir, |dir, dir_inode| {
             sb.versions.bump(dir);
             let guard = sb.domain.read();
             let entry = sb.lookup_rcu(&guard, dir, sb.named(name));
@@ -83,9 +41,9 @@ impl Invalidator {
             entry.into_iter().for_each(|entry| entry.expire(&sb.paths));
             let inode = entry.and_then(Dentry::inode);
             let is_last = inode.is_some_and(|inode| inode.attr().nlink == 1 && !inode.attr().is_dir());
-            let inode = inode.map(|inode| Identity::of(sb, inode));
+            let inode = inode.map(|inode| Identity::of(&sb, inode));
             drop(guard);
-            let dir = Identity::of(sb, dir_inode);
+            let dir = Identity::of(&sb, dir_inode);
             sb.observers.notify(&sb.watches, |one| match &inode {
                 Some(inode) if is_removal && is_fresh && is_last => one.removed(&dir, name, inode),
                 inode => one.entry(&dir, name, inode.as_ref()),
@@ -93,23 +51,22 @@ impl Invalidator {
         });
     }
 
-    /// Marks the attributes of the inode `node` stale, and the names in it if it is a directory.
-    pub fn inode(&self, node: u64) {
-        let Some(sb) = self.begin() else { return };
+    fn inode_changed(&self, node: u64) {
+        let Some(sb) = self.upgrade() else { return };
+        sb.begin_invalidation();
         // Running lookups may find it under any name.
         sb.versions.bump_all();
-        drop(sb);
-        self.on_nodes(node, |sb, dentry, inode| {
+        sb.on_nodes(node, |dentry, inode| {
             dentry.expire(&sb.paths);
             inode.mark_stale();
-            sb.observers.notify(&sb.watches, |one| one.inode(&Identity::of(sb, inode)));
+            sb.observers.notify(&sb.watches, |one| one.inode(&Identity::of(&sb, inode)));
         });
     }
 
-    /// Marks everything at and below the directory `node` stale. Examines all cached entries.
-    pub fn subtree(&self, node: u64) {
-        let Some(sb) = self.begin() else { return };
-        let is_top = |dentry: &Dentry| dentry.inode().is_some_and(|inode| inode.node() == node);
+    fn subtree_changed(&self, node: Option<u64>) {
+        let Some(sb) = self.upgrade() else { return };
+        sb.begin_invalidation();
+        let is_top = |dentry: &Dentry| node.is_none() || dentry.inode().map(Inode::node) == node;
         sb.versions.bump_all();
         sb.for_each(|dentry| {
             if dentry.object().is_hashed() && is_below(dentry, is_top) {
@@ -118,56 +75,51 @@ impl Invalidator {
         });
         sb.observers.notify(&sb.watches, |one| one.all());
     }
+}
 
-    /// Everything is stale.
-    pub fn all(&self) {
-        let Some(sb) = self.begin() else { return };
-        sb.versions.bump_all();
-        sb.for_each(|dentry| {
-            if dentry.object().is_hashed() {
-                dentry.expire(&sb.paths);
-            }
-        });
-        sb.observers.notify(&sb.watches, |one| one.all());
+impl SuperBlock {
+    /// Counts an invalidation, before anything is marked stale.
+    fn begin_invalidation(&self) {
+        self.count_invalidation();
+        // ORDERING: pairs with the fences of `is_invalidated` and of `SuperBlock::renew` (fetch.rs).
+        fence(SeqCst);
     }
 
     /// Calls `f` with each cached dentry of the inode `node`, and the inode, which stays meanwhile. The slot of the dentry may serve
     /// another name by then.
-    fn on_nodes(&self, node: u64, f: impl Fn(&SuperBlock, &Dentry, &Inode)) {
-        let Some(sb) = self.begin() else { return };
-        let beside = sb.inodes.get(&sb, node).map(|inode| {
+    fn on_nodes(&self, node: u64, f: impl Fn(&Dentry, &Inode)) {
+        self.begin_invalidation();
+        let beside = self.inodes.get(self, node).map(|inode| {
             let own = crate::slots::slot::dentry_beside(&inode);
-            let only = !sb.inodes.has_doubles()
+            let only = !self.inodes.has_doubles()
                 && inode.refs() == 2
                 && own.inode().is_some_and(|at| core::ptr::eq::<Inode>(at, &*inode));
             if only {
-                f(&sb, own, &inode);
+                f(own, &inode);
             }
-            sb.put_inode(inode);
+            self.put_inode(inode);
             only
         });
         if beside == Some(false) {
             // Several names, or another than its first: no list has them. Also names that are held after their removal.
-            sb.for_each(|dentry| {
+            self.for_each(|dentry| {
                 let Some(inode) = dentry.inode().filter(|inode| inode.node() == node).and_then(InodeRef::take) else {
                     return;
                 };
                 // The first look was at a slot that another inode may have begun to use.
                 if inode.node() == node {
-                    f(&sb, dentry, &inode);
+                    f(dentry, &inode);
                 }
-                sb.put_inode(inode);
+                self.put_inode(inode);
             });
         }
     }
-}
 
-impl SuperBlock {
     /// Marks the entry `name` of the directory `dir` stale in whichever dentry the directory has now: it was replaced in the cache
     /// during a change of the name.
     #[cold]
     pub(crate) fn expire_name(&self, dir: &Inode, name: &[u8]) {
-        Invalidator::invalidate(self);
+        self.begin_invalidation();
         let named = self.named(name);
         self.for_each(|dentry| {
             if dentry.inode().is_some_and(|inode| inode.node() == dir.node()) {
@@ -191,11 +143,5 @@ fn is_below(dentry: &Dentry, is_top: impl Fn(&Dentry) -> bool) -> bool {
             Some(parent) if !core::ptr::eq(parent, at) => at = parent,
             _ => return false,
         }
-    }
-}
-
-impl core::fmt::Debug for Invalidator {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Invalidator").finish_non_exhaustive()
     }
 }

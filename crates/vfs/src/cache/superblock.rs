@@ -23,6 +23,7 @@ use crate::cache::reclaim::{Budget, Looks, SLOT, Share, SlotKind};
 use crate::cache::reserved::Reserved;
 use crate::cache::split::Splits;
 use crate::cache::tree::Tree;
+use crate::fs::invalidator::Invalidator;
 use crate::fs::{FileSystem, FsTraits, NameRules, NewInode, Valid};
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, Kept};
@@ -224,9 +225,9 @@ impl SuperBlock {
         }
     }
 
-    /// Hands the file system its [`crate::cache::invalidate::Invalidator`]: once, when it is shared.
+    /// Hands the file system its [`Invalidator`]: once, when it is shared.
     pub(crate) fn introduce(shared: &Arc<Self>) {
-        shared.fs().mounted(crate::cache::invalidate::Invalidator::new(Arc::downgrade(shared)));
+        shared.fs().mounted(Invalidator::new(Arc::downgrade(shared)));
     }
 
     pub(crate) fn tree(&self) -> &PerCpuArc<Tree> {

@@ -14,7 +14,7 @@
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
-use crate::cache::invalidate::Invalidator;
+use crate::fs::invalidator::Invalidator;
 use crate::fs::{
     After, Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened,
     Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,

@@ -28,13 +28,13 @@ use crate::base::deadline::{Deadline, moment_in};
 use crate::base::errno::Errno;
 use crate::base::monitor::Monitor;
 use crate::base::workers::{THREADS, Workers};
-use crate::cache::invalidate::Invalidator;
 use crate::cache::superblock::SuperBlock;
+use crate::fs::invalidator::Invalidator;
 use crate::fs::{FileSystem, Open, Request};
 use crate::slots::inode::Inode;
 use core::time::Duration;
 use held::{KeptInode, KeptOpen};
-use prim::shared::PlainArc as Arc;
+use prim::shared::{PlainArc as Arc, Weak};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use sync::Mutex;
 
@@ -96,7 +96,7 @@ impl<F: FileSystem + ?Sized> Bounded<F> {
             return None;
         }
         let invalidator = self.mounted.lock().clone()?;
-        let sb = invalidator.superblock()?;
+        let sb = invalidator.way::<Weak<SuperBlock>>()?.upgrade()?;
         let mut request = request.to_owned();
         request.deadline = deadline;
         Some(Call { bounded: self, sb, invalidator, request, cancel, must_run: false })

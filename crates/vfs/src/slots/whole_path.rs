@@ -380,10 +380,7 @@ impl Table {
         let (followed, admits_all) = (classes::secret(), options.admits_all);
         Some(Self { entries, lists, admission, classes, followed, admits_all, emptied: AtomicU64::new(0) })
     }
-}
 
-// Lists that this CPU index found right.
-impl Table {
     /// The stamp of the list of `pair`, if this CPU index found it right when `now` was read, or after that.
     pub(crate) fn checked(&self, pair: Pair, now: Stamps) -> Option<u32> {
         // Relaxed: the count of changes passes 2^30 of them between two of these.

@@ -453,7 +453,7 @@ pub(crate) fn expire_if_invalidated(sb: &SuperBlock, invalidations: u64, entry: 
 
 /// Whether the file system invalidated anything since `invalidations` was read, from before its answer that was just stored.
 pub(crate) fn is_invalidated(sb: &SuperBlock, invalidations: u64) -> bool {
-    // ORDERING: the fence pairs with that of `Invalidator::invalidate`: either this thread sees the
+    // ORDERING: the fence pairs with that of `SuperBlock::begin_invalidation`: either this thread sees the
     // invalidation, or the invalidating thread sees what was just stored, and expires it.
     fence(SeqCst);
     sb.invalidations() != invalidations

@@ -9,8 +9,8 @@ use crate::base::attr::{Attr, SetAttr};
 use crate::base::deadline::timeout_of;
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
-use crate::cache::invalidate::Invalidator;
 use crate::cache::reclaim::SlotKind;
+use crate::fs::invalidator::Invalidator;
 use crate::fs::layer::Layer;
 use crate::fs::{
     After, Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened,

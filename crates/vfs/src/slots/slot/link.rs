@@ -15,6 +15,7 @@ use prim::atomic::{
 };
 
 /// A pointer to a dentry of the same tree, or none.
+#[derive(Default)]
 #[repr(transparent)]
 pub(crate) struct Link(AtomicPtr<Dentry>);
 
@@ -56,11 +57,5 @@ impl Link {
         let target = target.map_or(core::ptr::null_mut(), |target| core::ptr::from_ref(target).cast_mut());
         // ORDERING: Release, pairs with the Acquire in `Link::get`: a thread that follows the link finds a dentry.
         self.0.store(target, Release);
-    }
-}
-
-impl Default for Link {
-    fn default() -> Self {
-        Self::none()
     }
 }
