@@ -160,6 +160,12 @@ pub struct LockGuard<'a, R: RawLock, T> {
 }
 
 impl<R: RawLock, T> LockGuard<'_, R, T> {
+    /// The lock of `guard`.
+    #[must_use]
+    pub fn lock_of(guard: &Self) -> &Lock<R, T> {
+        guard.lock
+    }
+
     pub(crate) fn raw(&self) -> &R {
         &self.lock.raw
     }

@@ -94,7 +94,7 @@ pub(crate) struct Attachment {
 
 impl Attachment {
     pub(crate) fn mountpoint(&self) -> &Dentry {
-        self.mountpoint.as_ref().expect("emptied by drop alone").get(&self.parent.sb)
+        self.mountpoint.as_ref().expect("emptied by drop alone").get(self.parent.sb.slots())
     }
 }
 
@@ -116,7 +116,7 @@ impl Mount {
     pub(crate) fn new(sb: PlainArc<SuperBlock>, root: CountedDentry, flags: MountFlags) -> Owned {
         let domain = &sb.domain;
         let (attached, children) = (RcuOption::none(domain), RcuOption::none(domain));
-        let (dev, id) = (sb.dev, sb.next_number());
+        let (dev, id) = (sb.slots().dev, sb.next_number());
         let secret = u128::from(prim::seed::random_u64()) << 64 | u128::from(prim::seed::random_u64());
         sb.mounted.fetch_add(1, Relaxed);
         Arc::new(PerCpuOwner::new(Self {
@@ -144,7 +144,7 @@ impl Mount {
 
     /// The root dentry of the mount.
     pub(crate) fn root(&self) -> &Dentry {
-        self.root.as_ref().expect("emptied by drop alone").get(&self.sb)
+        self.root.as_ref().expect("emptied by drop alone").get(self.sb.slots())
     }
 
     pub(crate) fn flags(&self) -> MountFlags {

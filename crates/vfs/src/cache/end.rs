@@ -26,10 +26,6 @@ impl LatePuts {
         self.is_used.store(true, Relaxed);
     }
 
-    fn is_empty(&self) -> bool {
-        !self.is_used.load(Relaxed)
-    }
-
     fn take(&self) -> Vec<UncountedDentry> {
         let mut dentries = self.dentries.lock();
         self.is_used.store(false, Relaxed);
@@ -66,7 +62,7 @@ impl SuperBlock {
     #[cold]
     pub(super) fn last_put(&self, dentry: &Dentry) {
         if !self.is_quick && self.domain.is_reading() {
-            self.late_puts.add(UncountedDentry::of(self, dentry));
+            self.late_puts.add(UncountedDentry::of(self.slots(), dentry));
             return;
         }
         self.end_late_puts();
@@ -77,8 +73,8 @@ impl SuperBlock {
     #[cold]
     #[inline(never)]
     pub(crate) fn end_late_puts(&self) {
-        if !self.late_puts.is_empty() {
-            self.late_puts.take().iter().for_each(|dentry| self.end_unused(dentry.get(self)));
+        if self.late_puts.is_used.load(Relaxed) {
+            self.late_puts.take().iter().for_each(|dentry| self.end_unused(dentry.get(self.slots())));
         }
     }
 
@@ -126,9 +122,7 @@ impl SuperBlock {
 
     /// Frees a slot of an entry, if neither the dentry nor the inode in it uses it any more.
     fn free_unused(&self, slot: Option<UnusedSlot<'_>>) {
-        if let Some(slot) = slot {
-            self.free_slot(slot, SlotKind::Entry);
-        }
+        slot.into_iter().for_each(|slot| self.free_slot(slot, SlotKind::Entry));
     }
 
     #[inline(always)]

@@ -92,7 +92,7 @@ impl SuperBlock {
 
     /// Notes that the attributes of `inode` are of a request that began after so many invalidations.
     fn renew(&self, inode: &Inode, invalidations: u64) {
-        self.renew_valid(inode);
+        inode.set_valid(self.valid_of(inode));
         let is_root = self.root().inode().is_some_and(|root| core::ptr::eq(root, inode));
         if is_root && !inode.has_ttl() {
             self.root().update_flags(&self.paths, |object| object.without(ObjectFlags::CHECKED));

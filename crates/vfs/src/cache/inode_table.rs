@@ -87,7 +87,7 @@ impl Inodes {
     pub(crate) fn add_unless_there<'s>(&self, sb: &'s SuperBlock, inode: &Inode) -> Option<InodeRef<'s>> {
         let table = self.table.as_ref()?;
         loop {
-            match link_inode_unless_there(sb, table, inode, node_hash(inode.node())) {
+            match link_inode_unless_there(sb.slots(), &sb.domain, table, inode, node_hash(inode.node())) {
                 Ok(()) => return None,
                 Err(Some(there)) if there.node() == inode.node() => {
                     // The thread that added it stores the flags and the expiry of the first name in this write section. What
@@ -112,7 +112,7 @@ impl Inodes {
     /// A reference on the inode of `node` in `sb`, whose table this is.
     pub(crate) fn get<'s>(&self, sb: &'s SuperBlock, node: u64) -> Option<InodeRef<'s>> {
         let is_it = |inode: &Inode| inode.node() == node && inode.is_alive();
-        let found = find_inode(sb, self.table.as_ref()?, node_hash(node), is_it)?;
+        let found = find_inode(sb.slots(), &sb.domain.read(), self.table.as_ref()?, node_hash(node), is_it)?;
         if found.node() != node {
             sb.put_inode(found);
             return None;

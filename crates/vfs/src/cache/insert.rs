@@ -448,7 +448,7 @@ impl SuperBlock {
     /// Takes a count on `dentry` unless it is dead. The caller found it in the read section that it is in, or has the
     /// lock of its directory: the slot of a dentry that went earlier may be on its way back to the system.
     pub(crate) fn pin(&self, dentry: &Dentry) -> Option<CountedDentry> {
-        match CountedDentry::unless_dead(self, dentry) {
+        match CountedDentry::unless_dead(self.slots(), dentry) {
             Ok(pinned) => Some(pinned),
             Err(false) => None,
             Err(true) => {
@@ -460,13 +460,13 @@ impl SuperBlock {
 
     /// Takes one more count on a dentry that the caller holds.
     pub(crate) fn pin_again(&self, held: &Dentry) -> CountedDentry {
-        CountedDentry::again(self, held)
+        CountedDentry::again(self.slots(), held)
     }
 
     /// Gives a count back.
     #[inline]
     pub(crate) fn unpin(&self, pinned: CountedDentry) {
-        self.unpin_ref(pinned.get(self));
+        self.unpin_ref(pinned.get(self.slots()));
     }
 
     #[inline]

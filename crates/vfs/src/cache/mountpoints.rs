@@ -26,7 +26,7 @@ impl Mountpoints {
     pub(crate) fn mark(&mut self, sb: &SuperBlock, dentry: &Dentry) -> Result<(), Errno> {
         loop {
             let parent = sb.pin_parent(dentry)?;
-            let marked = self.mark_in(sb, parent.get(sb), dentry);
+            let marked = self.mark_in(sb, parent.get(sb.slots()), dentry);
             sb.unpin(parent);
             if let Some(marked) = marked {
                 return marked;

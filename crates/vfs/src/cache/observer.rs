@@ -87,7 +87,7 @@ pub struct Identity {
 impl Identity {
     pub(crate) fn of(sb: &SuperBlock, inode: &Inode) -> Self {
         let attr = inode.attr();
-        Self { inode: core::ptr::from_ref(inode) as u64, ino: attr.ino, dev: sb.dev, is_dir: attr.is_dir() }
+        Self { inode: core::ptr::from_ref(inode) as u64, ino: attr.ino, dev: sb.slots().dev, is_dir: attr.is_dir() }
     }
 
     /// Of the inode of a name, if it has one.

@@ -257,7 +257,7 @@ impl<'s> FreeSlot<'s> {
     /// The slot, to be made an entry.
     #[inline]
     pub(crate) fn take(self) -> &'s Dentry {
-        core::mem::ManuallyDrop::new(self).slot.take().expect("taken once").begin()
+        core::mem::ManuallyDrop::new(self).slot.take().expect("taken once").dentry()
     }
 }
 
@@ -295,7 +295,7 @@ impl SuperBlock {
     #[inline]
     fn slot_beside(&self, kind: SlotKind, locked: Option<&Dentry>) -> Result<FreeSlot<'_>, Errno> {
         if !self.is_limited {
-            return Ok(FreeSlot { sb: self, slot: Some(UnusedSlot::take(&self.slab)), kind });
+            return Ok(FreeSlot { sb: self, slot: Some(UnusedSlot::take(self.slab_of(SlotKind::Entry))), kind });
         }
         let slot = self.limited_slot(kind, locked)?;
         Ok(FreeSlot { sb: self, slot: Some(slot), kind })

@@ -57,7 +57,7 @@ use crate::base::rank::{Locked, Rank};
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::{Dentry, put_first};
 use crate::slots::inode::Inode;
-use crate::slots::slot::{Link, dentry_beside};
+use crate::slots::slot::{KeptGuard, Link, UncountedDentry, dentry_beside};
 use crate::slots::stripe::{Names, Shelf, Stripe, StripeAt, WIDTH};
 use prim::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
@@ -87,6 +87,7 @@ const TRIES: u32 = 4;
 const MOST_HOLDS: u32 = 1 << 20;
 
 /// An array of stripes, and the directory that has it.
+#[derive(Default)]
 #[repr(align(128))]
 struct Slot {
     owner: Link,
@@ -127,6 +128,16 @@ impl<'a> NameLock<'a> {
     }
 }
 
+/// A name of a split directory that this thread locked in the read section of a walk: [`SuperBlock::enter_name`].
+///
+/// A split directory that has its name keeps its slot while one of its stripes is locked: a removal needs all of them.
+#[must_use]
+pub(crate) struct LockedName {
+    dir: UncountedDentry,
+    at: StripeAt,
+    lock: KeptGuard,
+}
+
 /// What the stripes of a directory have.
 #[derive(Default)]
 struct Sums {
@@ -147,10 +158,6 @@ pub(crate) fn share_stripe([one, other]: [u64; 2]) -> bool {
 }
 
 impl Slot {
-    fn new() -> Self {
-        Self { owner: Link::none(), is_open: AtomicBool::new(false), base: AtomicU64::new(0), waits: Waits::default() }
-    }
-
     /// Whether the slot is open for `dir`. It stays so while the caller has the lock of one of its stripes or shelves.
     fn serves(&self, dir: &Dentry) -> bool {
         // ORDERING: Acquire, pairs with the Release in `Slot::open`: what was done to the stripes before is seen; and with
@@ -190,7 +197,7 @@ impl Splits {
     pub(crate) fn new(is_first: bool, always: bool) -> Option<Box<Self>> {
         let count = SLOTS[usize::from(!is_first)];
         let (stripes, shelves) = (Zeroed::new(count * WIDTH)?, Zeroed::new(count * WIDTH)?);
-        Some(Box::new(Self { slots: (0..count).map(|_| Slot::new()).collect(), stripes, shelves, always }))
+        Some(Box::new(Self { slots: (0..count).map(|_| Slot::default()).collect(), stripes, shelves, always }))
     }
 
     fn slot_of(&self, dir: &Dentry) -> usize {
@@ -299,6 +306,21 @@ impl SuperBlock {
         let stripe = self.ranks.take(Rank::Directory, splits.lock_at(at));
         MutexGuard::lend(lock);
         NameLock::new(self.ranks.taken(Rank::Directory, stripe), Some(splits.names(at)))
+    }
+
+    /// Locks the name with the hash `hash` in `dir`, if threads change names of it by stripes, and it has the sequence `seq` then.
+    pub(crate) fn enter_name(&self, guard: &ReadGuard<'_>, dir: &Dentry, seq: u32, hash: u64) -> Option<LockedName> {
+        let (lock, at) = self.splits_of_changes()?.enter(guard, dir, seq, hash)?;
+        Some(LockedName { dir: UncountedDentry::of(self.slots(), dir), at, lock: KeptGuard::new(lock) })
+    }
+
+    /// The directory, the guard and the stripe of a name that [`SuperBlock::enter_name`] locked.
+    pub(crate) fn bind_name(
+        &self,
+        LockedName { dir, at, lock }: LockedName,
+    ) -> (&Dentry, MutexGuard<'_, ()>, Names<'_>) {
+        let splits = self.splits.as_deref().expect("entered before");
+        (dir.get(self.slots()), lock.bind(splits.lock_at(at)), splits.names(at))
     }
 
     /// Locks the directory `dir`, and splits it if threads often waited for it. Returns its slot if it is split. The caller adds the rank

@@ -28,7 +28,7 @@ use crate::fs::{FileSystem, FsTraits, NameRules, NewInode, Valid};
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, Kept};
 use crate::slots::object::{Object, ObjectFlags};
-use crate::slots::slot::{CountedDentry, DeadDentry, InodeTable, UnusedSlot, cold_part};
+use crate::slots::slot::{CountedDentry, DeadDentry, InodeTable, SlotMemory, UnusedSlot, cold_part};
 use crate::slots::versions::Versions;
 use crate::slots::whole_path::Kind;
 use prim::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -41,9 +41,6 @@ pub(crate) struct SuperBlock {
     tree: PerCpuArc<Tree>,
     fs: Box<dyn FileSystem>,
     pub(crate) type_name: Cow<'static, str>,
-    pub(crate) slab: Arc<Slab<Dentry>>,
-    /// The slab of negative entries.
-    negative_slab: Arc<Slab<Dentry>>,
     /// Whether the slabs have limits: the names are not the file system's data.
     pub(crate) is_limited: bool,
     /// Of entries and of negative entries; only with limits.
@@ -57,8 +54,6 @@ pub(crate) struct SuperBlock {
     /// Flags of each of its directories: `COMPLETE`, `FOLDED`.
     pub(crate) dir_flags: ObjectFlags,
     pub(crate) entry_size: i64,
-    /// The number of the file system: `st_dev`.
-    pub(crate) dev: u64,
     pub(crate) rules: Option<Box<dyn NameRules>>,
     /// Whether names are created, renamed and removed in the walk's read section: see [`FsTraits::never_waits`].
     pub(crate) is_quick: bool,
@@ -99,7 +94,7 @@ pub(crate) struct SuperBlock {
     /// The threads of lookups with deadlines.
     pub(crate) lookups: Workers,
     pub(super) late_puts: LatePuts,
-    _memory: Memory,
+    memory: Memory,
 }
 
 /// The contents of an instance's caches.
@@ -157,19 +152,18 @@ impl SuperBlock {
         let FsTraits { type_name, name_rules: rules, valid: default_valid, slow, .. } = traits;
         let inode_kept = Kept { is_reported: traits.reports_attributes, is_from_birth: traits.names_in_cache };
         let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
-        let slab = Arc::new(if is_first { Slab::new() } else { Slab::small() });
-        let negative_slab = Arc::new(Slab::small());
+        let slots = SlotMemory::new(tree.next_number(), is_first);
         if let Some(shares) = shares.as_deref() {
-            limit([&slab, &negative_slab], shares);
+            slots.slabs.iter().zip(shares).for_each(|(slab, share)| slab.set_limit(share.slots()));
+            // The root takes a slot.
+            shares[0].charge(SLOT as i64);
         }
         let inodes = Inodes::new(&tree.domain, is_limited);
         // Before the file system is called, which may panic.
-        let slabs = [slab.clone(), negative_slab.clone()];
-        let memory = Memory { tree: tree.clone(), inodes: inodes.table(), slabs };
-        let dev = tree.next_number();
+        let memory = Memory { tree: tree.clone(), inodes: inodes.table(), slots };
         let root = {
             let new = fs.root();
-            let dentry = UnusedSlot::take(&slab).begin();
+            let dentry = UnusedSlot::take(&memory.slots.slabs[0]).dentry();
             let inode = cold_part(dentry).inode.begin(&new.attr, new.node, inode_kept);
             inode.begin_acls(&tree.domain, acls_of(&new));
             inodes.add(&tree.domain, &inode);
@@ -181,13 +175,12 @@ impl SuperBlock {
             let has_ttl = inode.has_ttl();
             let object = Object::of(inode, new.attr.mode, dir_flags).with(ObjectFlags::HASHED);
             dentry.set_object(if has_ttl { object.with_expiry(new.attr.mode) } else { object });
-            CountedDentry::first(dev, dentry)
+            CountedDentry::first(&memory.slots, dentry)
         };
         Self {
             inodes,
             mounted: AtomicU32::new(0),
             shown: AtomicU32::new(0),
-            negative_slab,
             is_limited,
             is_quick,
             splits: if may_split || is_limited { Splits::new(is_first, tree.splits_always) } else { None },
@@ -212,16 +205,14 @@ impl SuperBlock {
             tree,
             fs,
             type_name,
-            slab,
             root,
             dir_flags,
             entry_size: i64::try_from(traits.entry_size).unwrap_or(0),
-            dev,
             rules,
             default_valid,
             ttl_ns: AtomicU64::new(if let Valid::For(ns) = default_valid { ns } else { u64::MAX }),
             late_puts: LatePuts::default(),
-            _memory: memory,
+            memory,
         }
     }
 
@@ -234,8 +225,14 @@ impl SuperBlock {
         &self.tree
     }
 
+    /// The memory of its dentries and inodes.
+    #[inline(always)]
+    pub(crate) fn slots(&self) -> &SlotMemory {
+        &self.memory.slots
+    }
+
     pub(crate) fn root(&self) -> &Dentry {
-        self.root.get(self)
+        self.root.get(self.slots())
     }
 
     /// The file system, for a call that may block: not inside a read section, which would make every grace period of the
@@ -275,11 +272,6 @@ impl SuperBlock {
         self.is_limited && self.ttl_ns.load(Relaxed) != 0
     }
 
-    /// Sets that the attributes of `inode` are fresh, after an answer without a time.
-    pub(crate) fn renew_valid(&self, inode: &Inode) {
-        inode.set_valid(self.valid_of(inode));
-    }
-
     /// For how long new entries and negative entries of `dir` are valid: no longer than the answers about the directory.
     pub(crate) fn valid_in(&self, dir: &Dentry) -> Valid {
         match (self.default_valid, dir.inode()) {
@@ -314,25 +306,17 @@ impl SuperBlock {
 
     /// Calls `f` with every dentry, in use or not.
     pub(crate) fn for_each<'s>(&'s self, mut f: impl FnMut(&'s Dentry)) {
-        self.slab.for_each(&mut f);
-        self.negative_slab.for_each(&mut f);
+        self.slots().slabs.iter().for_each(|slab| slab.for_each(&mut f));
     }
 
     /// The slab of entries, or of negative entries.
     pub(crate) fn slab_of(&self, kind: SlotKind) -> &Slab<Dentry> {
-        match kind {
-            SlotKind::Entry => &self.slab,
-            SlotKind::Negative => &self.negative_slab,
-        }
+        &self.slots().slabs[kind as usize]
     }
 
     /// How full that slab is, which has a limit.
     pub(crate) fn share(&self, kind: SlotKind) -> &Share {
-        let [entries, negatives] = self.shares.as_deref().expect("a cache with limits");
-        match kind {
-            SlotKind::Entry => entries,
-            SlotKind::Negative => negatives,
-        }
+        &self.shares.as_deref().expect("a cache with limits")[kind as usize]
     }
 
     /// Counts a mount of it that comes to a namespace (1), or leaves it (-1).
@@ -367,7 +351,7 @@ impl SuperBlock {
         let used: Vec<u64> = shares().map(Share::used).chain([0, 0]).collect();
         let mut stats = CacheStats {
             entries: self.table().count(),
-            slot_bytes: self.slab.touched_bytes() + self.negative_slab.touched_bytes(),
+            slot_bytes: self.slots().slabs.iter().map(|slab| slab.touched_bytes()).sum(),
             entry_bytes: used[0],
             negative_bytes: used[1],
             listing_bytes: self.listings.used(),
@@ -421,13 +405,6 @@ impl Drop for SuperBlock {
     }
 }
 
-/// Limits the slabs of entries and of negative entries by their shares of the budget. The root takes a slot.
-fn limit([slab, negative_slab]: [&Slab<Dentry>; 2], [entries, negatives]: &[Share; 2]) {
-    slab.set_limit(entries.slots());
-    negative_slab.set_limit(negatives.slots());
-    entries.charge(SLOT as i64);
-}
-
 /// The flags of each directory of a file system with these traits.
 fn dir_flags(traits: &FsTraits) -> ObjectFlags {
     let mut flags = ObjectFlags::empty();
@@ -450,20 +427,20 @@ impl FileSystem for Gone {
 struct Memory {
     tree: PerCpuArc<Tree>,
     inodes: Option<Arc<InodeTable>>,
-    slabs: [Arc<Slab<Dentry>>; 2],
+    slots: SlotMemory,
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
         // Before the grace period, so that no lookup by whole path uses an address in this memory after it.
         drop(self.tree.paths.change(Kind::Hard));
-        self.tree.domain.defer_drop(Box::new((self.inodes.take(), self.slabs.clone())));
+        self.tree.domain.defer_drop(Box::new((self.inodes.take(), self.slots.clone())));
         self.tree.domain.flush();
     }
 }
 
 impl core::fmt::Debug for SuperBlock {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("SuperBlock").field("dev", &self.dev).finish_non_exhaustive()
+        f.debug_struct("SuperBlock").field("dev", &self.slots().dev).finish_non_exhaustive()
     }
 }

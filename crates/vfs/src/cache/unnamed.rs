@@ -17,7 +17,7 @@
 
 use crate::base::name::Named;
 use crate::cache::insert::{Fresh, begin};
-use crate::cache::reclaim::FreeSlot;
+use crate::cache::reclaim::{FreeSlot, SlotKind};
 use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, InodeRef};
@@ -60,14 +60,14 @@ impl SuperBlock {
         dentry.retire_name();
         dentry.set_object(Object::of(inode, mode, self.dir_flags).with(ObjectFlags::PARENT_PINNED));
         dir.count.get();
-        let counted = CountedDentry::first(self.dev, dentry);
+        let counted = CountedDentry::first(self.slots(), dentry);
         dentry.seq.write_end();
         counted
     }
 
     /// The number of the slot that `inode` lies in: the same as long as the inode lives.
     pub(crate) fn slot_number(&self, inode: &Inode) -> u32 {
-        u32::try_from(self.slab.number_of(dentry_beside(inode))).unwrap_or(u32::MAX)
+        u32::try_from(self.slab_of(SlotKind::Entry).number_of(dentry_beside(inode))).unwrap_or(u32::MAX)
     }
 
     /// Takes a count on the dentry beside `inode`, if that is one of its names, or was.
@@ -77,7 +77,7 @@ impl SuperBlock {
 
     /// Takes a count on a dentry of the inode `node`, which lies in the slot with the number `slot`.
     pub(crate) fn pin_numbered(&self, slot: u32, node: u64) -> Option<CountedDentry> {
-        let beside = self.slab.numbered(slot as usize)?;
+        let beside = self.slab_of(SlotKind::Entry).numbered(slot as usize)?;
         let pinned = self.pin_of(beside, node);
         if pinned.is_some() { pinned } else { self.pin_alias(beside, node) }
     }
@@ -111,7 +111,7 @@ impl SuperBlock {
     /// Takes a count on the first dentry, in the order of the slots, of an inode that `matches`.
     fn pin_any(&self, matches: impl Fn(&Inode) -> bool) -> Option<CountedDentry> {
         let mut found = None;
-        self.slab.for_each(|dentry| {
+        self.slab_of(SlotKind::Entry).for_each(|dentry| {
             if found.is_none() {
                 found = self.pin_if(dentry, &matches);
             }

@@ -77,7 +77,7 @@ impl OwnedPlace {
     }
 
     pub(crate) fn dentry(&self) -> &Dentry {
-        self.pinned().get(self.sb())
+        self.pinned().get(self.sb().slots())
     }
 }
 

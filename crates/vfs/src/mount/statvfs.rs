@@ -31,6 +31,6 @@ impl OwnedPlace {
 
     pub(crate) fn statvfs_for(&self, request: &Request) -> Result<StatVfs, Errno> {
         let fs = self.sb().fs().statfs(request, self.inode()?)?;
-        Ok(StatVfs { fs, dev: self.sb().dev, flags: self.mount().flags() })
+        Ok(StatVfs { fs, dev: self.sb().slots().dev, flags: self.mount().flags() })
     }
 }

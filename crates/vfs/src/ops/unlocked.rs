@@ -86,7 +86,7 @@ impl<'t> Unlocked<'t> {
         if let Err(entry) = place.set(entry) {
             self.dir.sb().unpin(entry);
         }
-        place.get().expect("set before").get(self.dir.sb())
+        place.get().expect("set before").get(self.dir.sb().slots())
     }
 }
 

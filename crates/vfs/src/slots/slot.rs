@@ -4,7 +4,7 @@
 //! # What it is
 //! A *slot* is a dentry and room for an inode, 256 bytes, in a type-stable slab ([`sync::Slab`]). The
 //! dentry's walk line is the slab's item; its cold line and the inode are the item's side ([`ColdPart`]).
-//! Every pointer to a dentry or an inode points into the slab of its [`SuperBlock`]. The slab returns no
+//! Every pointer to a dentry or an inode points into the slabs of its superblock ([`SlotMemory`]). The slab returns no
 //! address before it is dropped, and a free slot whose memory went back to the system reads as a vacant one. So a
 //! stale pointer can reach a slot that serves another name by then, but never foreign memory. The rest of the
 //! crate detects reuse by sequence counts and needs no `unsafe` for it.
@@ -29,16 +29,17 @@
 
 mod link;
 mod locked_dentry;
+mod memory;
 mod private;
 mod recorded;
 
 pub(crate) use link::Link;
-pub(crate) use locked_dentry::{LockedDentry, LockedName};
+pub(crate) use locked_dentry::{KeptGuard, LockedDentry};
+pub(crate) use memory::SlotMemory;
 pub(crate) use private::Private;
 pub(crate) use recorded::{recorded, recorded_before};
 
 use crate::base::name::NameKey;
-use crate::cache::superblock::SuperBlock;
 use crate::slots::dentry::{Cold, Dentry};
 use crate::slots::inode::{DeadInode, Inode, InodeRef};
 use crate::slots::object::Object;
@@ -156,36 +157,38 @@ pub(crate) fn entry_of<'d>(dir: &'d Dentry, entry: &Dentry) -> Option<&'d Dentry
     entry.is_in(dir).then(|| unsafe { &*core::ptr::from_ref(entry) })
 }
 
-/// The inode of `sb` with the hash `hash` that `matches` accepts, with a reference on it; `None` if it ended meanwhile.
+/// The inode in `table` with the hash `hash` that `matches` accepts, with a reference on it; `None` if it ended meanwhile. The inodes
+/// of the table lie in `memory`.
 pub(crate) fn find_inode<'s>(
-    sb: &'s SuperBlock,
+    _memory: &'s SlotMemory,
+    guard: &ReadGuard<'_>,
     table: &InodeTable,
     hash: u64,
     matches: impl FnMut(&Inode) -> bool,
 ) -> Option<InodeRef<'s>> {
-    let guard = sb.domain.read();
-    let found = InodeRef::take(table.find_slow(&guard, hash, matches)?)?;
-    // SAFETY: invariant 1: the inodes of a superblock's table lie in its memory, which stays while `sb` is borrowed.
+    let found = InodeRef::take(table.find_slow(guard, hash, matches)?)?;
+    // SAFETY: invariant 1: the inodes of a superblock's table lie in its memory, which stays while that is borrowed.
     Some(unsafe { core::mem::transmute::<InodeRef<'_>, InodeRef<'s>>(found) })
 }
 
-/// Links `inode`, whose life has not begun, into the table of `sb` unless an inode of its node is there. `Err`: that one, with a
-/// reference on it; `None` between its insertion and the beginning of its life, or its end and its removal.
+/// Links `inode`, whose life has not begun, into `table` unless an inode of its node is there. `Err`: that one, with a reference on it;
+/// `None` between its insertion and the beginning of its life, or its end and its removal. The inodes of the table lie in `memory`.
 pub(crate) fn link_inode_unless_there<'s>(
-    sb: &'s SuperBlock,
+    _memory: &'s SlotMemory,
+    domain: &RcuDomain,
     table: &InodeTable,
     inode: &Inode,
     hash: u64,
 ) -> Result<(), Option<InodeRef<'s>>> {
-    let (guard, node) = (sb.domain.read(), inode.node());
+    let (guard, node) = (domain.read(), inode.node());
     // SAFETY: as in `link_inode`.
-    let there = unsafe { table.insert_unique(&sb.domain, &guard, inode, hash, |other| other.node() == node) };
+    let there = unsafe { table.insert_unique(domain, &guard, inode, hash, |other| other.node() == node) };
     let Some(there) = there else { return Ok(()) };
     // SAFETY: as in `find_inode`.
     Err(InodeRef::take(there).map(|found| unsafe { core::mem::transmute::<InodeRef<'_>, InodeRef<'s>>(found) }))
 }
 
-/// The address of a dentry without a borrow. To borrow the dentry again, the caller shows its superblock, whose memory it lies in.
+/// The address of a dentry without a borrow. To borrow the dentry again, the caller shows the memory that it lies in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Address {
     dentry: NonNull<Dentry>,
@@ -210,10 +213,10 @@ impl Address {
     }
 
     #[inline(always)]
-    fn get<'a>(&self, _sb: &'a SuperBlock) -> &'a Dentry {
+    fn get<'a>(&self, _memory: &'a SlotMemory) -> &'a Dentry {
         #[cfg(debug_assertions)]
-        assert_eq!(self.dev, _sb.dev, "a dentry of another superblock");
-        // SAFETY: invariant 1: the superblock's memory stays while it is borrowed.
+        assert_eq!(self.dev, _memory.dev, "a dentry of another superblock");
+        // SAFETY: invariant 1: the memory stays while it is borrowed.
         unsafe { self.dentry.as_ref() }
     }
 }
@@ -224,33 +227,33 @@ impl Address {
 pub(crate) struct CountedDentry(Address);
 
 impl CountedDentry {
-    /// The first count on the dentry of a slot that begins a life, in the superblock with the number `dev`.
-    pub(crate) fn first(dev: u64, dentry: &Dentry) -> Self {
+    /// The first count on the dentry of a slot in `memory` that begins a life.
+    pub(crate) fn first(memory: &SlotMemory, dentry: &Dentry) -> Self {
         dentry.count.revive(1);
-        Self(Address::of(dev, dentry))
+        Self(Address::of(memory.dev, dentry))
     }
 
     /// One more count on a dentry that the caller holds.
     #[inline(always)]
-    pub(crate) fn again(sb: &SuperBlock, held: &Dentry) -> Self {
+    pub(crate) fn again(memory: &SlotMemory, held: &Dentry) -> Self {
         held.count.get();
-        Self(Address::of(sb.dev, held))
+        Self(Address::of(memory.dev, held))
     }
 
     /// One more count, unless the dentry is dead. `Err(true)`: and this was the last stray count on it.
     #[inline(always)]
-    pub(crate) fn unless_dead(sb: &SuperBlock, dentry: &Dentry) -> Result<Self, bool> {
+    pub(crate) fn unless_dead(memory: &SlotMemory, dentry: &Dentry) -> Result<Self, bool> {
         match dentry.count.get_not_dead() {
-            GetNotDead::Got => Ok(Self(Address::of(sb.dev, dentry))),
+            GetNotDead::Got => Ok(Self(Address::of(memory.dev, dentry))),
             GetNotDead::Dead => Err(false),
             GetNotDead::DeadLast => Err(true),
         }
     }
 
-    /// The dentry, in its superblock `sb`.
+    /// The dentry, in its superblock's `memory`.
     #[inline(always)]
-    pub(crate) fn get<'a>(&'a self, sb: &'a SuperBlock) -> &'a Dentry {
-        self.0.get(sb)
+    pub(crate) fn get<'a>(&'a self, memory: &'a SlotMemory) -> &'a Dentry {
+        self.0.get(memory)
     }
 }
 
@@ -259,36 +262,36 @@ impl CountedDentry {
 pub(crate) struct UncountedDentry(Address);
 
 impl UncountedDentry {
-    pub(crate) fn of(sb: &SuperBlock, dentry: &Dentry) -> Self {
-        Self(Address::of(sb.dev, dentry))
+    pub(crate) fn of(memory: &SlotMemory, dentry: &Dentry) -> Self {
+        Self(Address::of(memory.dev, dentry))
     }
 
-    /// The dentry, in its superblock `sb`.
+    /// The dentry, in its superblock's `memory`.
     #[inline(always)]
-    pub(crate) fn get<'s>(&self, sb: &'s SuperBlock) -> &'s Dentry {
-        self.0.get(sb)
+    pub(crate) fn get<'s>(&self, memory: &'s SlotMemory) -> &'s Dentry {
+        self.0.get(memory)
     }
 }
 
-/// A counted reference on an inode, without its superblock. Return it by [`CountedInode::put`].
+/// A counted reference on an inode, without its superblock. Return it by `SuperBlock::put_inode`.
 #[must_use]
 pub(crate) struct CountedInode(Address);
 
 impl CountedInode {
-    /// One more reference on an inode of `sb` that the caller has a reference on.
-    pub(crate) fn again(sb: &SuperBlock, inode: &Inode) -> Self {
+    /// One more reference on an inode in `memory` that the caller has a reference on.
+    pub(crate) fn again(memory: &SlotMemory, inode: &Inode) -> Self {
         let counted = InodeRef::again(inode);
-        Self(Address::of(sb.dev, dentry_beside(&counted)))
+        Self(Address::of(memory.dev, dentry_beside(&counted)))
     }
 
-    /// The inode, in its superblock `sb`.
-    pub(crate) fn get<'a>(&'a self, sb: &'a SuperBlock) -> &'a Inode {
-        &cold_part(self.0.get(sb)).inode
+    /// The inode, in its superblock's `memory`.
+    pub(crate) fn get<'a>(&'a self, memory: &'a SlotMemory) -> &'a Inode {
+        &cold_part(self.0.get(memory)).inode
     }
 
-    /// Gives the reference back.
-    pub(crate) fn put(self, sb: &SuperBlock) {
-        sb.put_inode(InodeRef::counted(&cold_part(self.0.get(sb)).inode));
+    /// The reference, to be given back.
+    pub(crate) fn into_ref(self, memory: &SlotMemory) -> InodeRef<'_> {
+        InodeRef::counted(&cold_part(self.0.get(memory)).inode)
     }
 }
 
@@ -307,13 +310,8 @@ impl<'s> UnusedSlot<'s> {
         slab.try_alloc().map(Self)
     }
 
-    pub(crate) fn dentry(&self) -> &'s Dentry {
-        self.0
-    }
-
-    /// Begins its use: the dentry, to be made an entry.
     #[inline(always)]
-    pub(crate) fn begin(self) -> &'s Dentry {
+    pub(crate) fn dentry(&self) -> &'s Dentry {
         self.0
     }
 }

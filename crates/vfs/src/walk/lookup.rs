@@ -271,7 +271,7 @@ pub(super) fn fetch_anew(
 /// Requests `name` in `dir`, which is held, from the file system, and puts the answer into the cache.
 fn fetch(sb: &SuperBlock, dir: &Dentry, named: Named<'_>, next: &[u8], unknown: Unknown, request: &Request) -> Found {
     let Unknown { stale, moment } = unknown;
-    let expired = stale.as_ref().map(|stale| stale.get(sb));
+    let expired = stale.as_ref().map(|stale| stale.get(sb.slots()));
     let found = if is_settled(sb, dir, named, expired) {
         // By an earlier flight.
         (LookupResult::There, None)

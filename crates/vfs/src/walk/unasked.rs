@@ -115,7 +115,7 @@ pub(super) fn learn_next(
 ) {
     let mut above: Option<CountedDentry> = None;
     for (name, answer) in next.names().zip(next.answers()) {
-        let dir = above.as_ref().unwrap_or(first).get(sb);
+        let dir = above.as_ref().unwrap_or(first).get(sb.slots());
         let Some((entry, its_begin)) = learn_in(sb, dir, began, invalidations, name, answer.as_ref()) else { break };
         began = its_begin;
         above.replace(entry).into_iter().for_each(|entry| sb.unpin(entry));

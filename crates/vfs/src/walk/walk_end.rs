@@ -11,14 +11,14 @@ use crate::base::access::credentials::Credentials;
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
 use crate::cache::fallback::Fallback;
-use crate::cache::split::{Splits, TwoNames};
+use crate::cache::split::{LockedName, Splits, TwoNames};
 use crate::cache::superblock::SuperBlock;
 use crate::mount::place::OwnedPlace;
 use crate::mount::{Mount, MountRef};
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::Inode;
 use crate::slots::object::Object;
-use crate::slots::slot::{CountedDentry, LockedDentry, LockedName, inode_of};
+use crate::slots::slot::{CountedDentry, LockedDentry, inode_of};
 use crate::slots::stripe::Names;
 use crate::walk::rcu_walk::{RcuWalk, Step};
 use crate::walk::ref_walk::{HeldEnd, Question};
@@ -177,11 +177,11 @@ impl<'a> WalkEnd<'a> {
     fn lock_or_enter(&self, hash: impl FnOnce() -> Option<u64>) -> Option<LockedHere> {
         if self.dentry.lock.is_free()
             && !self.sb().splits_always()
-            && let Some(locked) = LockedDentry::try_lock(self.sb(), self.guard, self.dentry, self.seq)
+            && let Some(locked) = LockedDentry::try_lock(self.sb().slots(), self.guard, self.dentry, self.seq)
         {
             return Some(LockedHere::Dir(locked));
         }
-        LockedName::enter(self.sb(), self.guard, self.dentry, self.seq, hash()?).map(LockedHere::Name)
+        self.sb().enter_name(self.guard, self.dentry, self.seq, hash()?).map(LockedHere::Name)
     }
 
     /// Takes the lock of the directory or of the name with the hash `hash`, as [`WalkEnd::lock_or_pin`] does, without a count on the
@@ -299,11 +299,11 @@ impl LockedHere {
     pub(crate) fn bind(self, sb: &SuperBlock) -> (&Dentry, MutexGuard<'_, ()>, Option<Names<'_>>) {
         match self {
             LockedHere::Dir(locked) => {
-                let (dir, lock) = locked.bind(sb);
+                let (dir, lock) = locked.bind(sb.slots());
                 (dir, lock, None)
             }
             LockedHere::Name(locked) => {
-                let (dir, lock, names) = locked.bind(sb);
+                let (dir, lock, names) = sb.bind_name(locked);
                 (dir, lock, Some(names))
             }
         }

@@ -32,7 +32,7 @@ pub(crate) struct SplitHold(UncountedDentry);
 impl SplitHold {
     /// The directory, in its superblock `sb`.
     pub(crate) fn get<'a>(&'a self, sb: &'a SuperBlock) -> &'a Dentry {
-        self.0.get(sb)
+        self.0.get(sb.slots())
     }
 }
 
@@ -95,7 +95,7 @@ impl SuperBlock {
     /// Keeps the directory `dir` without a count, if it is split for lookups, and has the sequence `seq` then.
     pub(crate) fn hold_split(&self, _guard: &ReadGuard<'_>, dir: &Dentry, seq: u32) -> Option<SplitHold> {
         let is_kept = self.splits_of_lookups()?.count_hold(dir, 1, || !dir.seq.retry(seq));
-        is_kept.then(|| SplitHold(UncountedDentry::of(self, dir)))
+        is_kept.then(|| SplitHold(UncountedDentry::of(self.slots(), dir)))
     }
 
     /// Ends what [`SuperBlock::hold_split`] began.

@@ -26,7 +26,7 @@ pub(super) struct KeptInode {
 impl KeptInode {
     /// Of an inode of `sb` that the caller has a reference on.
     pub(super) fn new(sb: &Arc<SuperBlock>, inode: &Inode) -> Self {
-        Self { sb: sb.clone(), counted: Some(CountedInode::again(sb, inode)) }
+        Self { sb: sb.clone(), counted: Some(CountedInode::again(sb.slots(), inode)) }
     }
 }
 
@@ -34,13 +34,13 @@ impl core::ops::Deref for KeptInode {
     type Target = Inode;
 
     fn deref(&self) -> &Inode {
-        self.counted.as_ref().expect("a reference that was not dropped").get(&self.sb)
+        self.counted.as_ref().expect("a reference that was not dropped").get(self.sb.slots())
     }
 }
 
 impl Drop for KeptInode {
     fn drop(&mut self) {
-        self.counted.take().into_iter().for_each(|counted| counted.put(&self.sb));
+        self.counted.take().into_iter().for_each(|counted| self.sb.put_inode(counted.into_ref(self.sb.slots())));
     }
 }
 

@@ -72,7 +72,7 @@ impl core::ops::Deref for Pinned<'_> {
     type Target = Dentry;
 
     fn deref(&self) -> &Dentry {
-        self.1.as_ref().expect("emptied by drop alone").get(self.0)
+        self.1.as_ref().expect("emptied by drop alone").get(self.0.slots())
     }
 }
 

@@ -2,11 +2,9 @@
 //!
 //! The invariants are those of the [slots](super).
 
-use super::Address;
-use crate::cache::superblock::SuperBlock;
+use super::{Address, SlotMemory};
 use crate::slots::dentry::Dentry;
-use crate::slots::stripe::{Names, Shelf, Stripe, StripeAt};
-use core::marker::PhantomData;
+use crate::slots::stripe::{Shelf, Stripe};
 use core::ptr::NonNull;
 use sync::rcu::ReadGuard;
 use sync::{Mutex, MutexGuard};
@@ -24,7 +22,7 @@ pub(crate) struct LockedDentry {
 impl LockedDentry {
     /// Locks `dentry`, if it can be locked at once, and then still has the sequence `seq`, in which it had its name.
     #[inline(always)]
-    pub(crate) fn try_lock(sb: &SuperBlock, _guard: &ReadGuard<'_>, dentry: &Dentry, seq: u32) -> Option<Self> {
+    pub(crate) fn try_lock(memory: &SlotMemory, _guard: &ReadGuard<'_>, dentry: &Dentry, seq: u32) -> Option<Self> {
         let lock: &Mutex<()> = &dentry.lock;
         let held = lock.try_lock()?;
         if dentry.seq.retry(seq) {
@@ -32,44 +30,35 @@ impl LockedDentry {
         }
         debug_assert!(dentry.object().is_hashed());
         core::mem::forget(held);
-        Some(Self { dentry: Address::of(sb.dev, dentry), lock: NonNull::from(lock) })
+        Some(Self { dentry: Address::of(memory.dev, dentry), lock: NonNull::from(lock) })
     }
 
-    /// The dentry, and the guard of its lock, in their superblock `sb`.
+    /// The dentry, and the guard of its lock, in their superblock's `memory`.
     #[inline(always)]
-    pub(crate) fn bind(self, sb: &SuperBlock) -> (&Dentry, MutexGuard<'_, ()>) {
-        // SAFETY: invariant 1: the superblock's memory stays while it is borrowed.
+    pub(crate) fn bind(self, memory: &SlotMemory) -> (&Dentry, MutexGuard<'_, ()>) {
+        // SAFETY: invariant 1: the memory stays while it is borrowed.
         let lock = unsafe { self.lock.as_ref() };
         // SAFETY: `try_lock` forgot the guard, in this thread, since this is not `Send`; and this value is used up.
-        (self.dentry.get(sb), unsafe { lock.guard_again() })
+        (self.dentry.get(memory), unsafe { lock.guard_again() })
     }
 }
 
-/// The same for a name in a split directory.
-///
-/// A split directory that has its name keeps its slot while one of its stripes is locked: a removal needs all of them.
+/// A guard without a borrow of its lock.
 #[must_use]
-pub(crate) struct LockedName {
-    dir: Address,
-    at: StripeAt,
-    /// The guard belongs to this thread.
-    of: PhantomData<*const ()>,
-}
+pub(crate) struct KeptGuard(NonNull<Mutex<()>>);
 
-impl LockedName {
-    /// Locks the name with the hash `hash` in `dir`, if the directory is split, and has the sequence `seq` then.
-    pub(crate) fn enter(sb: &SuperBlock, guard: &ReadGuard<'_>, dir: &Dentry, seq: u32, hash: u64) -> Option<Self> {
-        let (held, at) = sb.splits_of_changes()?.enter(guard, dir, seq, hash)?;
-        core::mem::forget(held);
-        Some(Self { dir: Address::of(sb.dev, dir), at, of: PhantomData })
+impl KeptGuard {
+    pub(crate) fn new(guard: MutexGuard<'_, ()>) -> Self {
+        let lock = NonNull::from(MutexGuard::lock_of(&guard));
+        core::mem::forget(guard);
+        Self(lock)
     }
 
-    /// The directory, the guard and the stripe, in their superblock `sb`.
-    pub(crate) fn bind(self, sb: &SuperBlock) -> (&Dentry, MutexGuard<'_, ()>, Names<'_>) {
-        let splits = sb.splits.as_deref().expect("entered before");
-        // SAFETY: `enter` forgot the guard, in this thread, since this is not `Send`; and this value is used up.
-        let guard = unsafe { splits.lock_at(self.at).guard_again() };
-        (self.dir.get(sb), guard, splits.names(self.at))
+    /// The guard, of `lock`, which is the one that it was a guard of.
+    pub(crate) fn bind(self, lock: &Mutex<()>) -> MutexGuard<'_, ()> {
+        assert!(core::ptr::eq(self.0.as_ptr(), lock), "a guard of another lock");
+        // SAFETY: `new` forgot the guard of this lock, in this thread, since this is not `Send`; and this value is used up.
+        unsafe { lock.guard_again() }
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn find_alone(
         sb.cached(dir, named).and_then(|entry| sb.pin(entry))
     };
     let invalidations = sb.invalidations();
-    let expired = cached.as_ref().map(|cached| cached.get(sb));
+    let expired = cached.as_ref().map(|cached| cached.get(sb.slots()));
     let reply = fetch_name(sb, dir, named.name, expired, (request, &mut NextNames::none()));
     let found = match lock_name(sb, dir, named.hash) {
         Err(errno) => Err(errno),
