@@ -15,6 +15,7 @@
 //! compares.
 
 pub(crate) mod attributes;
+mod checks;
 pub(crate) mod create;
 pub(crate) mod entry;
 pub(crate) mod file;

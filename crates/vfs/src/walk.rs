@@ -4,7 +4,7 @@
 //! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
 //! most walks never leave; [`arrive`]: steps that find no name; [`follow`]: rules of links and `..`; [`resolve`]: scopes;
 //! [`walk_end`]: what the caller does at the end; [`again`]: walks after `ESTALE`; [`lookup`]: names that are not cached;
-//! [`permission`]; [`revalidate`]: stale attributes; [`batch`]: interleaved walks;
+//! [`permission`]; [`question`]: what the end of a walk needs from the file system; [`batch`]: interleaved walks;
 //! [`paths`]: whole paths by a table.
 //!
 //! Imports `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`, `layers`, `mount`.
@@ -27,16 +27,15 @@ mod again;
 pub(crate) mod arrive;
 mod batch;
 mod common_steps;
-mod elsewhere;
 pub(crate) mod follow;
 pub(crate) mod here;
 pub(crate) mod lookup;
 mod paths;
 pub(crate) mod permission;
+mod question;
 pub(crate) mod rcu_walk;
 pub(crate) mod ref_walk;
 pub(crate) mod resolve;
-mod revalidate;
 pub(crate) mod unasked;
 pub(crate) mod walk_end;
 

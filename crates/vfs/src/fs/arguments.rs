@@ -3,7 +3,8 @@
 use crate::base::access::acl::Acl;
 use crate::base::attr::Attr;
 use crate::base::flags::RenameFlags;
-use crate::fs::{After, Valid};
+use crate::base::valid::Valid;
+use crate::fs::after::After;
 use crate::slots::inode::Inode;
 
 /// The arguments of [`FileSystem::rename`](crate::FileSystem::rename): `inode` moves from `old_name` in `old_dir` to

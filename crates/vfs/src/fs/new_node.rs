@@ -3,7 +3,7 @@
 use crate::base::access::acl::{Acl, AclKind, Acls};
 use crate::base::attr::Attr;
 use crate::base::errno::Errno;
-use crate::fs::After;
+use crate::fs::after::After;
 use core::any::Any;
 use core::cell::Cell;
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! The names that a walk needs after the one that it looks up.
 
 use crate::base::name::NAME_MAX;
-use crate::fs::NewInode;
+use crate::fs::arguments::NewInode;
 
 /// The names that the walk needs next, each in the directory that the name before it leads to, and the answers that the file
 /// system has for them already: [`FileSystem::lookup`](crate::FileSystem::lookup).

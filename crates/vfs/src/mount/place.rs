@@ -79,47 +79,7 @@ impl OwnedPlace {
     pub(crate) fn dentry(&self) -> &Dentry {
         self.pinned().get(self.sb().slots())
     }
-}
 
-impl Clone for OwnedPlace {
-    fn clone(&self) -> Self {
-        Self::new(self.mount.clone(), self.sb().pin_again(self.dentry()))
-    }
-}
-
-impl Drop for OwnedPlace {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(pinned) = self.pinned.take() {
-            self.mount.sb.unpin(pinned);
-        }
-    }
-}
-
-/// The path of `dentry` from the root of its file system `sb`. If names on the way change meanwhile, some are old.
-pub(crate) fn path_in_file_system(sb: &SuperBlock, dentry: &Dentry) -> Vec<u8> {
-    let guard = sb.domain.read();
-    let mut names: Vec<Vec<u8>> = Vec::new();
-    let mut at = dentry;
-    while let Some(parent) = at.parent()
-        && !core::ptr::eq(parent, at)
-    {
-        names.push(at.with_name_rcu(&guard, <[u8]>::to_vec));
-        at = parent;
-    }
-    let path = names.iter().rev().fold(Vec::new(), |path, name| [&path[..], b"/", name].concat());
-    if path.is_empty() { b"/".to_vec() } else { path }
-}
-
-impl core::fmt::Debug for OwnedPlace {
-    /// The type of its file system, and its path there.
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let path = path_in_file_system(self.sb(), self.dentry());
-        write!(f, "{}:{:?}", self.sb().type_name, path.escape_ascii().to_string())
-    }
-}
-
-impl OwnedPlace {
     /// Its attributes: `fstat(2)` of an `O_PATH` handle.
     ///
     /// # Errors
@@ -233,6 +193,44 @@ impl OwnedPlace {
 
     pub(crate) fn inode(&self) -> Result<&Inode, Errno> {
         self.dentry().inode().ok_or(Errno::EIO)
+    }
+}
+
+impl Clone for OwnedPlace {
+    fn clone(&self) -> Self {
+        Self::new(self.mount.clone(), self.sb().pin_again(self.dentry()))
+    }
+}
+
+impl Drop for OwnedPlace {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(pinned) = self.pinned.take() {
+            self.mount.sb.unpin(pinned);
+        }
+    }
+}
+
+/// The path of `dentry` from the root of its file system `sb`. If names on the way change meanwhile, some are old.
+pub(crate) fn path_in_file_system(sb: &SuperBlock, dentry: &Dentry) -> Vec<u8> {
+    let guard = sb.domain.read();
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    let mut at = dentry;
+    while let Some(parent) = at.parent()
+        && !core::ptr::eq(parent, at)
+    {
+        names.push(at.with_name_rcu(&guard, <[u8]>::to_vec));
+        at = parent;
+    }
+    let path = names.iter().rev().fold(Vec::new(), |path, name| [&path[..], b"/", name].concat());
+    if path.is_empty() { b"/".to_vec() } else { path }
+}
+
+impl core::fmt::Debug for OwnedPlace {
+    /// The type of its file system, and its path there.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let path = path_in_file_system(self.sb(), self.dentry());
+        write!(f, "{}:{:?}", self.sb().type_name, path.escape_ascii().to_string())
     }
 }
 

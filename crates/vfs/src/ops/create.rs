@@ -9,9 +9,10 @@ use crate::cache::insert::{Fresh, Rare};
 use crate::cache::reclaim::{MayEvict, SlotKind};
 use crate::cache::returned::Files;
 use crate::cache::superblock::SuperBlock;
-use crate::fs::{After, Beside, Labels, NewNode};
+use crate::fs::{Beside, Labels, NewNode};
 use crate::mount::context::Context;
 use crate::mount::place::{Base, OwnedPlace, PathAt};
+use crate::ops::checks::{LINK_MARKS, add_link, end_link};
 use crate::ops::entry::{Entry, Operation};
 use crate::ops::last::LastKind;
 use crate::ops::publish;
@@ -153,6 +154,46 @@ impl Entry<'_, '_> {
             return Err(Errno::ENOENT);
         }
         self.mount.check_writable()
+    }
+
+    fn link(&self, may_evict: &mut MayEvict, held: &OwnedPlace) -> Result<(), Errno> {
+        self.check_free(may_evict, false)?;
+        if self.last.has_nul() {
+            return Err(Errno::EINVAL);
+        }
+        if !held.mount().borrow().ptr_eq(self.mount) {
+            return Err(Errno::EXDEV);
+        }
+        let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
+        // Of a directory only mode and owner matter. Its other attributes may need its lock, which must not be taken here.
+        let attr = if held.dentry().object().is_dir() { inode.attr() } else { held.attr()? };
+        self.context.may_link(self.sb, inode, &attr)?;
+        self.context.may_change(self.sb, self.dir)?;
+        flags_allow(self.sb, inode, self.caller.cred, InodeFlags::FIXED)?;
+        if attr.is_dir() {
+            return Err(Errno::EPERM);
+        }
+        if attr.nlink >= LINK_MAX {
+            return Err(Errno::EMLINK);
+        }
+        if let Some(unlocked) = self.unlocked() {
+            return self.link_reserved(unlocked, inode, attr.ctime);
+        }
+        let (dir, request) = (self.dir_inode()?, self.context.request());
+        let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
+        let watched = self.watch(Files { file: Some((inode, LINK_MARKS)), dir: Some((dir, 1)), ..Files::default() });
+        add_link(inode, request.now())?;
+        let linked = self.sb.fs().link(&request, dir, self.last.name, inode);
+        // As for a new file.
+        self.sb.forget_negative(self.dir, self.named());
+        let after = end_link(inode, linked, attr.ctime)?;
+        let (inode, valid) = (InodeRef::again(inode), self.sb.valid_in(self.dir));
+        let made = self.sb.add_alias(self.names, slot, self.dir, self.named(), inode, valid);
+        self.sb.note_change(self.dir);
+        self.touch_dir(dir, 1, 0, request.now());
+        watched.settle(&after);
+        publish::created(self.sb, self.dir, made, self.last.name, false);
+        Ok(())
     }
 }
 
@@ -300,78 +341,4 @@ impl Context {
     pub fn hold(&self, base: Base<'_>, path: &[u8], follow: bool) -> Result<OwnedPlace, Errno> {
         self.resolve(base, path, follow, |found| found.pin())
     }
-}
-
-impl Entry<'_, '_> {
-    fn link(&self, may_evict: &mut MayEvict, held: &OwnedPlace) -> Result<(), Errno> {
-        self.check_free(may_evict, false)?;
-        if self.last.has_nul() {
-            return Err(Errno::EINVAL);
-        }
-        if !held.mount().borrow().ptr_eq(self.mount) {
-            return Err(Errno::EXDEV);
-        }
-        let inode = held.dentry().inode().ok_or(Errno::ENOENT)?;
-        // Of a directory only mode and owner matter. Its other attributes may need its lock, which must not be taken here.
-        let attr = if held.dentry().object().is_dir() { inode.attr() } else { held.attr()? };
-        self.context.may_link(self.sb, inode, &attr)?;
-        self.context.may_change(self.sb, self.dir)?;
-        flags_allow(self.sb, inode, self.caller.cred, InodeFlags::FIXED)?;
-        if attr.is_dir() {
-            return Err(Errno::EPERM);
-        }
-        if attr.nlink >= LINK_MAX {
-            return Err(Errno::EMLINK);
-        }
-        if let Some(unlocked) = self.unlocked() {
-            return self.link_reserved(unlocked, inode, attr.ctime);
-        }
-        let (dir, request) = (self.dir_inode()?, self.context.request());
-        let slot = self.sb.slot_in(SlotKind::Entry, self.dir, may_evict)?;
-        let watched = self.watch(Files { file: Some((inode, LINK_MARKS)), dir: Some((dir, 1)), ..Files::default() });
-        add_link(inode, request.now())?;
-        let linked = self.sb.fs().link(&request, dir, self.last.name, inode);
-        // As for a new file.
-        self.sb.forget_negative(self.dir, self.named());
-        let after = end_link(inode, linked, attr.ctime)?;
-        let (inode, valid) = (InodeRef::again(inode), self.sb.valid_in(self.dir));
-        let made = self.sb.add_alias(self.names, slot, self.dir, self.named(), inode, valid);
-        self.sb.note_change(self.dir);
-        self.touch_dir(dir, 1, 0, request.now());
-        watched.settle(&after);
-        publish::created(self.sb, self.dir, made, self.last.name, false);
-        Ok(())
-    }
-}
-
-/// The marks of [`add_link`] and [`end_link`] together.
-pub(super) const LINK_MARKS: u32 = 2;
-
-/// Counts a further name of a file, before the file system is called. Atomic under the inode's lock, so that a file cannot lose its
-/// last name and gain another. Where the file system reports links, the copy may be wrong, and the file system checks that.
-///
-/// # Errors
-/// `ENOENT`: the file has lost its last name.
-pub(super) fn add_link(inode: &Inode, now: i64) -> Result<(), Errno> {
-    let may_be_first = inode.is_linkable() || inode.is_reported();
-    inode.update(|attr| {
-        if attr.nlink == 0 && !may_be_first {
-            return Err(Errno::ENOENT);
-        }
-        attr.nlink += 1;
-        attr.ctime = now;
-        Ok(())
-    })
-}
-
-/// Ends what [`add_link`] began, by the file system's result. `ctime`: the time of the last change before.
-pub(super) fn end_link(inode: &Inode, linked: Result<After, Errno>, ctime: i64) -> Result<After, Errno> {
-    match &linked {
-        Err(_) => inode.link_changed(-1, ctime),
-        // The copy changed before the file system: a request between the two cleared the mark, and its answer lacks
-        // the new name.
-        Ok(_) if inode.is_reported() => inode.mark_stale(),
-        Ok(_) => {}
-    }
-    linked
 }

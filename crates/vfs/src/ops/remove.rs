@@ -9,6 +9,7 @@ use crate::cache::returned::Files;
 use crate::cache::superblock::SuperBlock;
 use crate::mount::context::Context;
 use crate::mount::place::Base;
+use crate::ops::checks::check_no_mount;
 use crate::ops::entry::{Entry, Operation};
 use crate::ops::last::LastKind;
 use crate::ops::publish;
@@ -90,14 +91,6 @@ pub(crate) fn may_remove(
         (false, true) => Err(Errno::EISDIR),
         _ => Ok(()),
     }
-}
-
-/// Checks that an entry that will be removed or moved is not a mount point.
-///
-/// # Errors
-/// `EBUSY`.
-pub(crate) fn check_no_mount(entry: &Dentry) -> Result<(), Errno> {
-    if entry.object().is_mountpoint() { Err(Errno::EBUSY) } else { Ok(()) }
 }
 
 /// The removal of a name.

@@ -21,10 +21,11 @@ use crate::base::name::PATH_MAX;
 use crate::cache::reclaim::MayEvict;
 use crate::mount::context::Context;
 use crate::mount::place::{Base, PathAt};
+use crate::ops::checks::check_no_mount;
 use crate::ops::entry::{Caller, DirAt, Pinned};
 use crate::ops::last::{Last, LastKind};
 use crate::ops::publish;
-use crate::ops::remove::{MOST_FREED, check_no_mount, may_remove};
+use crate::ops::remove::{MOST_FREED, may_remove};
 use crate::ops::rename::ends::{
     Ends, HeldEnds, KeptEnds, Leaves, Plan, Tried, is_below, lock_ends, lock_here, stale_above,
 };

@@ -31,6 +31,7 @@
 //! Linux's `d_alloc_parallel`, `d_revalidate`, `d_invalidate`; Go's `singleflight` for the hand-over.
 
 mod alone;
+mod elsewhere;
 mod insertion;
 
 pub(crate) use alone::find_reserved;
@@ -48,7 +49,6 @@ use crate::slots::inode::{Before, Inode};
 use crate::slots::slot::CountedDentry;
 use crate::slots::stripe::Names;
 use crate::slots::versions::Moment;
-use crate::walk::elsewhere;
 use crate::walk::here::Here;
 use crate::walk::unasked;
 use prim::atomic::{Ordering::SeqCst, fence};

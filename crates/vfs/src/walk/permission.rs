@@ -15,7 +15,7 @@ use crate::cache::superblock::SuperBlock;
 use crate::fs::Request;
 use crate::mount::Mount;
 use crate::slots::inode::Inode;
-use crate::walk::ref_walk::Question;
+use crate::walk::question::Question;
 use crate::walk::walk_end::WalkEnd;
 use sync::rcu::ReadGuard;
 

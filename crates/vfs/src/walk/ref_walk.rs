@@ -15,7 +15,6 @@ use crate::base::deadline::Timeout;
 use crate::base::errno::Errno;
 use crate::base::flags::Resolve;
 use crate::base::name::NAME_MAX;
-use crate::cache::fallback::Fallback;
 use crate::fs::Request;
 use crate::mount::Mount;
 use crate::mount::context::Context;
@@ -27,6 +26,7 @@ use crate::walk::follow::{LinkStep, Up, check_up, leads_to_root, up_from};
 use crate::walk::here::Here;
 use crate::walk::lookup;
 use crate::walk::permission::may_block;
+use crate::walk::question::{HeldEnd, Question};
 use crate::walk::rcu_walk::{RcuWalk, Step};
 use crate::walk::resolve::is_within;
 use crate::walk::walk_end::WalkEnd;
@@ -87,55 +87,6 @@ impl HeldRoot {
         match self {
             Self::OfMount(mount) => mount,
             Self::Place(root) => root.mount(),
-        }
-    }
-}
-
-/// The end of a walk that holds it, and what the file system was asked there for the caller's closure.
-pub(crate) struct HeldEnd<'w> {
-    walk: &'w RefWalk,
-    /// What the closure needs, after it ran.
-    asked: Cell<Option<Question>>,
-    answers: Vec<(Question, Result<Attr, Errno>)>,
-}
-
-impl<'w> HeldEnd<'w> {
-    /// The place.
-    pub(crate) fn held(&self) -> &'w Here {
-        &self.walk.here
-    }
-
-    pub(crate) fn walk(&self) -> &'w RefWalk {
-        self.walk
-    }
-
-    /// The answer to a question of the closure; `EAGAIN` if the file system was not called for it yet.
-    pub(crate) fn answer(&self, question: Question) -> Result<Attr, Errno> {
-        match self.answers.iter().find(|(of, _)| *of == question) {
-            Some((_, answer)) => *answer,
-            None => {
-                self.asked.set(Some(question));
-                Err(Errno::EAGAIN)
-            }
-        }
-    }
-}
-
-/// What the caller's closure needs from the file system at the end of a walk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Question {
-    /// The attributes: those in the cache are stale.
-    Attributes,
-    /// Whether the walk may do this (of `MAY_*`); the attributes come with a yes.
-    Permission(u32),
-}
-
-impl Question {
-    /// Why an rcu-walk that meets it becomes a ref-walk.
-    pub(crate) fn fallback(self) -> Fallback {
-        match self {
-            Question::Attributes => Fallback::Attributes,
-            Question::Permission(_) => Fallback::Permission,
         }
     }
 }
@@ -263,7 +214,7 @@ impl RefWalk {
     /// Calls the caller's closure on the end of the walk, where the walk is. If the closure needs the file system, calls
     /// that outside of the read section, and the closure again.
     pub(crate) fn finish<R, E: From<Errno>>(&self, take: &mut dyn FnMut(&WalkEnd<'_>) -> Result<R, E>) -> Result<R, E> {
-        let mut end = HeldEnd { walk: self, asked: Cell::new(None), answers: Vec::new() };
+        let mut end = HeldEnd { here: &self.here, asked: Cell::new(None), answers: Vec::new() };
         loop {
             let taken = self.take_end(&end, &self.here.sb().domain.read(), take);
             // Each question is asked once, so this ends.
@@ -293,7 +244,9 @@ impl RefWalk {
         if !self.rest.is_empty() && !at.object.is_dir() {
             return Err(Errno::ENOTDIR.into());
         }
-        take(&WalkEnd::at_held(end, guard, &at))
+        let mut found = WalkEnd::of(guard, &self.cred, self.links, &at);
+        found.held = Some(end);
+        take(&found)
     }
 
     /// One step forward: crosses a mount point, follows a link, or goes to the next component.

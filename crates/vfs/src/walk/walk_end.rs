@@ -20,8 +20,8 @@ use crate::slots::inode::Inode;
 use crate::slots::object::Object;
 use crate::slots::slot::{CountedDentry, LockedDentry, inode_of};
 use crate::slots::stripe::Names;
+use crate::walk::question::{HeldEnd, Question};
 use crate::walk::rcu_walk::{RcuWalk, Step};
-use crate::walk::ref_walk::{HeldEnd, Question};
 use core::cell::Cell;
 use sync::rcu::ReadGuard;
 use sync::{Mutex, MutexGuard, PerCpuArc};
@@ -34,7 +34,7 @@ pub(crate) struct WalkEnd<'a> {
     pub(crate) seq: u32,
     pub(crate) object: Object,
     /// The end of a ref-walk, which holds the place, if it is one: later changes then do not matter.
-    held: Option<&'a HeldEnd<'a>>,
+    pub(super) held: Option<&'a HeldEnd<'a>>,
     /// Symbolic links that the walk followed.
     pub(crate) links: u32,
     /// The credentials at the beginning of the walk.
@@ -59,12 +59,6 @@ impl<'a> WalkEnd<'a> {
         let Step { mount, dentry, seq, object } = *at;
         let (pinned, fallback) = (Cell::new(false), Cell::new(None));
         Self { mount, guard, dentry, seq, object, held: None, links, cred, pinned, fallback }
-    }
-
-    /// The end of a ref-walk, which holds it.
-    pub(super) fn at_held(end: &'a HeldEnd<'a>, guard: &'a ReadGuard<'a>, at: &Step<'a>) -> Self {
-        let walk = end.walk();
-        Self { held: Some(end), ..Self::of(guard, walk.cred(), walk.links(), at) }
     }
 
     pub(crate) fn sb(&self) -> &'a SuperBlock {
@@ -92,6 +86,26 @@ impl<'a> WalkEnd<'a> {
         inode_of(self.dentry, self.object).ok_or(Errno::ENOENT)
     }
 
+    /// The attributes. In rcu-walk, stale attributes make the walk continue in ref-walk (`cache/fetch.rs`).
+    ///
+    /// # Errors
+    /// Errors of the file system; `EAGAIN`, which the walk never returns.
+    #[inline(always)]
+    pub(crate) fn attr(&self) -> Result<Attr, Errno> {
+        let inode = self.inode()?;
+        inode.fresh_attr().map_or_else(|| self.stale_attr(), Ok)
+    }
+
+    /// The attributes, if they are stale.
+    ///
+    /// # Errors
+    /// As for [`WalkEnd::attr`].
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn stale_attr(&self) -> Result<Attr, Errno> {
+        self.answer(Question::Attributes)
+    }
+
     /// What needs a call of the file system: a ref-walk makes the call outside of its read section and calls the closure
     /// again, which gets the answer here; an rcu-walk becomes a ref-walk. Until then the closure fails with `EAGAIN`.
     ///
@@ -114,7 +128,7 @@ impl<'a> WalkEnd<'a> {
     #[inline(always)]
     pub(crate) fn count_mount(&self) -> Result<PerCpuArc<Mount>, Errno> {
         match self.held {
-            Some(end) => Ok(end.held().mount().clone()),
+            Some(end) => Ok(end.here.mount().clone()),
             None => self.mount.to_arc().ok_or_else(|| self.unmounting()),
         }
     }

@@ -11,12 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A file and the directory of its name are one module; the file of the room itself is a module of the room.
 const CIRCLES: &[(&str, &str, &[usize])] = &[
     ("vfs", "cache", &[10]),
-    ("vfs", "fs", &[4]),
     ("vfs", "notify", &[2]),
-    ("vfs", "ops", &[4]),
+    ("vfs", "ops", &[2]),
     ("vfs", "record_lock", &[3]),
     ("vfs", "slots", &[7]),
-    ("vfs", "walk", &[3, 3]),
+    ("vfs", "walk", &[2]),
 ];
 
 /// The crates whose rooms are searched.
