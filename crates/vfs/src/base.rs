@@ -1,6 +1,14 @@
 //! Room 1, `base`: values that need no tree. Names and numbers of POSIX and Linux, rules on arguments alone,
 //! and the order of the crate's locks.
 //!
+//! # What is in it
+//! - [`errno`], [`attr`], [`packed_attr`], [`flags`], [`file_time`], [`name`]: numbers, attributes (also as an inode keeps them), sets of
+//!   flags, times, names; `serde`: how they are serialized
+//! - [`access`]: credentials, ACLs, rules of extended attributes
+//! - [`valid`]: how long answers are valid
+//! - [`deadline`], [`cancel`], [`monitor`], [`workers`]: the end of waits, values that threads wait for, threads for calls that may hang
+//! - [`rank`]: the order of locks
+//!
 //! Imports no other room.
 
 pub(crate) mod access;

@@ -1,5 +1,13 @@
 //! Room 4, `fs`: the trait of file systems.
 //!
+//! # What is in it
+//! Here: [`FileSystem`]. [`traits`]: its constant properties; [`arguments`], [`request`], [`new_node`], [`next_names`], [`opened`],
+//! [`after`], [`file_id`]: arguments and results of its methods; [`invalidator`]: the handle by which it reports changes behind the
+//! caches; [`layer`]: file systems around file systems.
+//!
+//! Imports `base`, `notify`, `record_lock`, `slots`.
+//!
+//! # What it is
 //! The trait is inode-based, synchronous and uses bytes for names. A file system never sees a dentry:
 //! directories and files are [`Inode`]s. The VFS checks permissions, limits, types and existence, and keeps
 //! attributes (links, times, sizes of directories) by the rules of POSIX before and after each call. The file

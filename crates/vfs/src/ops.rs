@@ -8,6 +8,8 @@
 //! - [`working_dir`]: root, working directory and paths of a context
 //! - [`mounting`], [`pivot_root`], [`mount_list`]: changes and lists of mounts
 //! - [`mod@file`]: open files; [`publish`]: events for watches
+//! - [`checks`]: parts of operations that are the same with a lock and with a reserved name; [`stale`]: operations that fail with
+//!   `ESTALE`, and run again
 //!
 //! Imports `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`, `layers`, `mount`, `walk`.
 //!

@@ -2,7 +2,7 @@
 //!
 //! # What it is
 //! The locks of `fcntl(2)`'s `F_OFD_SETLK`, `F_OFD_SETLKW` and `F_OFD_GETLK`, and those of `flock(2)`. A
-//! file's locks are a table (`record_lock/table.rs`) of owners and of waiting requests. Tables are found by
+//! file's locks are a [`table`] of owners, with their [`ranges`], and of waiting requests. Tables are found by
 //! the file's key, in shards. A file without locks has no table and needs no memory, and
 //! [`RecordLocks::is_idle`] is one load. As on Linux, the two families do not see each other.
 //!

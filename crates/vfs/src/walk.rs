@@ -4,8 +4,8 @@
 //! Here: the order of the two modes. [`rcu_walk`], [`ref_walk`]: the modes; [`common_steps`]: the loop of rcu-walk that
 //! most walks never leave; [`arrive`]: steps that find no name; [`follow`]: rules of links and `..`; [`resolve`]: scopes;
 //! [`walk_end`]: what the caller does at the end; [`again`]: walks after `ESTALE`; [`lookup`]: names that are not cached;
-//! [`permission`]; [`question`]: what the end of a walk needs from the file system; [`batch`]: interleaved walks;
-//! [`paths`]: whole paths by a table.
+//! [`unasked`]: answers about names that no walk looked up; [`here`]: the place of a ref-walk; [`permission`]; [`question`]: what the
+//! end of a walk needs from the file system; [`batch`]: interleaved walks; [`paths`]: whole paths by a table.
 //!
 //! Imports `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`, `layers`, `mount`.
 //!

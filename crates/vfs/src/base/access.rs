@@ -1,4 +1,4 @@
-//! Rules of access without a tree: credentials, POSIX ACLs, extended attributes.
+//! Rules of access without a tree: [`credentials`], POSIX ACLs ([`acl`]), extended attributes ([`xattr`]).
 
 pub(crate) mod acl;
 pub(crate) mod credentials;

@@ -11,7 +11,7 @@
 //!
 //! # How it is locked
 //! A call has one [`Monitor`] around its state: the thread that works, and the caller that leaves, exclude each other. What the thread uses
-//! of the caller's is counted or copied ([`held`]), so that it may stay longer than the caller. The locks that a caller has during a call end
+//! of the caller's is counted or copied ([`held`], and [`calls`] for each method), so that it may stay longer than the caller. The locks that a caller has during a call end
 //! with its return: a late call overlaps others of the same file.
 //!
 //! # Where it comes from

@@ -11,7 +11,7 @@
 //! Where the file system never waits ([`FsTraits::never_waits`](crate::FsTraits::never_waits)), creation and removal of a name
 //! take place in the walk's read section ([`Context::in_parent_quick`]): that keeps the mount, its file system, and the state of
 //! the context, so the operation counts and copies none of them. What might wait all the same leaves the section and
-//! begins again ([`Entry::leave`]).
+//! begins again ([`Entry::leave`]). [`in_section`] has these operations, [`kept`] what the others hold.
 
 mod in_section;
 mod kept;

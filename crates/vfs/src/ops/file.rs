@@ -1,4 +1,8 @@
 //! Open files: contents by position, and listings.
+//!
+//! # What is in it
+//! Here: reading, writing, and the end of an open. [`listing`]: entries of directories; [`copy`]: copies and reflinks between two open
+//! files; [`storage`]: allocation, holes and extended attributes; [`locks`]: locks of bytes and of whole files.
 
 mod copy;
 mod listing;

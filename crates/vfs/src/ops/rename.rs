@@ -6,7 +6,7 @@
 //! file system whose names the cache may evict: renames of directories in or between split directories, exchanges there, and each move
 //! of a directory to another one. That takes `rename_lock` first, so that no ancestor changes, and locks ancestors first; so does a
 //! rename that often finds the second lock taken. So moves of files in unrelated directories, and of different names in split ones,
-//! share no lock. [`ends`] has the locks.
+//! share no lock. [`ends`] has the locks; [`reserved_ends`] is a rename in a slow file system, which reserves the names.
 //!
 //! A rename takes the locks of both names in the read sections of both walks, if it can at once ([`Context::rename_here`]): it
 //! counts neither directory then. Where the file system never waits, all of it takes place there.

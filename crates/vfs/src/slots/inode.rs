@@ -5,6 +5,9 @@
 //! beside the dentry of the file's first name, so that a walk can prefetch it while it still compares the
 //! name. The *cold* one serves opening, linking and freeing, and holds the file system's own word and data.
 //!
+//! Here: the memory, and readers of it. [`mod@reference`]: references on inodes; [`rights`]: changes of attributes; [`staleness`]: whether the
+//! attributes are those of the file system; [`obeyed`]: flags that the VFS obeys.
+//!
 //! # How it is locked
 //! `seq` is a sequence lock: writers of attributes exclude one another by it; readers copy and check. Readers
 //! also check the dentry's sequence, since the memory is reused: an inode is freed only after each of its

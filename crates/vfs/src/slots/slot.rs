@@ -7,7 +7,8 @@
 //! Every pointer to a dentry or an inode points into the slabs of its superblock ([`SlotMemory`]). The slab returns no
 //! address before it is dropped, and a free slot whose memory went back to the system reads as a vacant one. So a
 //! stale pointer can reach a slot that serves another name by then, but never foreign memory. The rest of the
-//! crate detects reuse by sequence counts and needs no `unsafe` for it.
+//! crate detects reuse by sequence counts and needs no `unsafe` for it. [`memory`] has the slabs, [`link`] links between dentries,
+//! [`private`] a file system's data, [`locked_dentry`] locks that outlive a borrow, [`recorded`] dentries in the table of whole paths.
 //!
 //! # Invariants
 //! 1. Every [`Link`], every inode address in an object word, every [`CountedDentry`] and every [`UncountedDentry`] was made from a `&Dentry` or

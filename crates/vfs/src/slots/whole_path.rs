@@ -10,7 +10,8 @@
 //!
 //! A path is recorded if all its steps are plain ones: down through directories, mount points and symbolic links, without `..`. If
 //! there is a directory that not everyone may search, or one that is a mount point, or a link, the path is recorded for one
-//! [class](classes) of credentials and for the start's mount. Other paths are walked.
+//! [class](classes) of credentials and for the start's mount. Other paths are walked. `whole_path/admission.rs` decides which paths
+//! are recorded; `whole_path/checked.rs` has the lists that a CPU index found right.
 //!
 //! # What counts as a change
 //! A directory or link has a *mark* ([`PASSED`](crate::slots::object::ObjectFlags::PASSED)) if a recorded path passed it. Changes

@@ -7,10 +7,12 @@
 //! answer from before: it begins another flight. No lock of the cache is held during the request. The answer
 //! is put into the cache under the directory's lock, or that of the name's stripe
 //! ([`split`](crate::cache::split)), unless the directory changed since the request: then the
-//! request is repeated. (What a lookup adds to the cache is not a change of the directory.)
+//! request is repeated. (What a lookup adds to the cache is not a change of the directory.) [`insertion`] adds the answer; a lookup with
+//! a deadline may be made by another thread ([`elsewhere`]).
 //!
 //! Operations that change a directory send the request under its lock, since no other thread may create the
-//! name meanwhile; in a slow file system ([`FsTraits::slow`](crate::FsTraits::slow)) without a lock, since they have reserved the name.
+//! name meanwhile; in a slow file system ([`FsTraits::slow`](crate::FsTraits::slow)) without a lock, since they have reserved the name
+//! ([`alone`]).
 //!
 //! # States of a requested name
 //! ```text

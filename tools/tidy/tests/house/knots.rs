@@ -105,7 +105,7 @@ fn circles<'a>(files: &[&'a File]) -> Vec<BTreeSet<&'a str>> {
     let below: BTreeMap<&str, BTreeSet<&str>> = imports.keys().map(|&at| (at, reachable(at, &imports))).collect();
     let leads = |from: &str, to: &str| below.get(from).is_some_and(|all| all.contains(to));
     let circle = |&at: &&'a str| imports.keys().copied().filter(|&to| leads(at, to) && leads(to, at)).collect();
-    let all: BTreeSet<BTreeSet<&str>> = imports.keys().filter(|at| leads(at, at)).map(|at| circle(at)).collect();
+    let all: BTreeSet<BTreeSet<&str>> = imports.keys().filter(|at| leads(at, at)).map(circle).collect();
     let mut all: Vec<BTreeSet<&str>> = all.into_iter().collect();
     all.sort_by_key(|circle| core::cmp::Reverse(circle.len()));
     all

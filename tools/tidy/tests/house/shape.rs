@@ -1,8 +1,15 @@
 //! Shape: how long files are, what they are called, and that each begins with a doc.
 
+use crate::modules::module_path;
 use crate::rule::{Finding, Rule, Tree, Violation};
-use crate::source::File;
+use crate::source::{File, has_word};
 use std::collections::BTreeMap;
+
+/// Crates whose modules list what is in them, if that is more than one file.
+const WITH_LISTS: &[&str] = &["vfs"];
+
+/// Documents that list the files below a directory.
+const LISTING_DOCUMENTS: &[(&str, &str)] = &[("docs/walk.md", "crates/vfs/src/walk/")];
 
 const FILE_LINES: usize = 500;
 const FILE_LINES_AT_MOST: usize = 800;
@@ -52,6 +59,26 @@ pub(crate) fn rules() -> Vec<Rule> {
             .bad("crates/vfs/src/walk.rs", "// Not a doc.\n/// Of the item.\nfn a() {}\n", &[1])
             .good("crates/vfs/src/lib.rs", "#![forbid(unsafe_code)]\n//! The walk.\nuse a::b;\n")
             .good("crates/vfs/tests/walk.rs", "use a::b;\n"),
+        Rule::new("module-lists", module_list)
+            .bad("crates/vfs/src/walk.rs", "//! [`a`] and b.\n\nmod a;\npub(crate) mod b;\n", &[4])
+            .bad("crates/vfs/src/walk.rs", "//! No code.\n#[cfg(unix)]\nmod a;\nmod b;\n", &[3, 4])
+            .good("crates/vfs/src/walk.rs", "//! [`mod@a`], [b](b::B), `c.rs`.\n\nmod a;\nmod b;\nmod c;\n")
+            .good("crates/vfs/src/walk.rs", "//! [`a`].\n\nmod a;\n#[cfg(test)]\nmod tests;\nfn f() {}\n")
+            .good("crates/vfs/src/walk.rs", "//! One.\n\nmod a;\nmod b {\n}\n")
+            .good("crates/vfs/src/lib.rs", "//! One.\n\nmod a;\nmod b;\n")
+            .good("crates/fuse/src/a.rs", "//! One.\n\nmod b;\nmod c;\n"),
+        Rule::of_all("document-lists", document_lists)
+            .example(
+                &[
+                    ("docs/walk.md", "| `crates/vfs/src/walk/a.rs`, `b.rs` |\n"),
+                    ("crates/vfs/src/walk/a.rs", doc),
+                    ("crates/vfs/src/walk/b.rs", doc),
+                    ("crates/vfs/src/walk/a/c.rs", doc),
+                    ("crates/vfs/src/walk/a/tests.rs", doc),
+                ],
+                &["docs/walk.md:1"],
+            )
+            .example(&[("docs/walk.md", "`a/c.rs`\n"), ("crates/vfs/src/walk/a/c.rs", doc)], &[]),
     ]
 }
 
@@ -101,4 +128,48 @@ fn module_doc(file: &File, _: &Tree) -> Vec<Finding> {
         1,
         "no module doc; begin the file with `//!`: what it is, what it is not, how it is locked, its source".into(),
     )]
+}
+
+/// The modules that the file declares, other than for tests, with their lines.
+fn declared<'a>(file: &'a File) -> Vec<(usize, &'a str)> {
+    let module = |(line, text): (usize, &'a str)| {
+        let (visibility, name) = text.trim_end().strip_suffix(';')?.rsplit_once(' ')?;
+        (!text.starts_with(' ') && has_word(visibility, "mod")).then_some((line, name))
+    };
+    file.product_code().filter_map(module).collect()
+}
+
+fn module_list(file: &File, _: &Tree) -> Vec<Finding> {
+    let is_checked = file.crate_of_src().is_some_and(|of| WITH_LISTS.contains(&of)) && !module_path(file).is_empty();
+    let declared = declared(file);
+    if !is_checked || declared.len() < 2 {
+        return Vec::new();
+    }
+    let head: Vec<&str> = file.lines.iter().filter_map(|line| line.strip_prefix("//!")).collect();
+    let head = head.join("\n");
+    let is_named = |name: &str| {
+        let ways = [format!("`{name}`"), format!("`mod@{name}`"), format!("{name}.rs`"), format!("]({name}")];
+        ways.iter().any(|way| head.contains(way.as_str()))
+    };
+    let unnamed = declared.into_iter().filter(|(_, name)| !is_named(name));
+    unnamed.map(|(line, name)| (line, format!("the module's doc lacks `{name}`; say there what is in it"))).collect()
+}
+
+fn document_lists(files: &[File]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (path, dir) in LISTING_DOCUMENTS {
+        let Some(document) = files.iter().find(|file| file.path == *path) else { continue };
+        let text = document.lines.join("\n");
+        let below =
+            files.iter().filter_map(|file| file.path.strip_prefix(dir)).filter(|name| !name.ends_with("tests.rs"));
+        let unnamed = below.filter(|name| {
+            let ends = [format!("/{name}`"), format!("`{name}`")];
+            !ends.iter().any(|end| text.contains(end.as_str()))
+        });
+        found.extend(unnamed.map(|name| {
+            let message = format!("the table of files lacks `{dir}{name}`; say what it has");
+            (document.path.clone(), (1, message))
+        }));
+    }
+    found
 }

@@ -5,7 +5,7 @@
 //! inode's beside it. Here [`GROUP`] lookups wait for each at the same time.
 //!
 //! # Where it comes from
-//! As in [`batch`](super::batch): group prefetching of hash joins (Chen, Ailamaki, Gibbons, Mowry, ICDE 2004).
+//! As in [`batch`](crate::walk::batch): group prefetching of hash joins (Chen, Ailamaki, Gibbons, Mowry, ICDE 2004).
 
 use crate::mount::place::Place;
 use crate::slots::slot::inode_beside;

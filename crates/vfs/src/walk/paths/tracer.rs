@@ -14,7 +14,7 @@
 //! As [`recorder`](super::recorder).
 //!
 //! # Where it comes from
-//! The rules are those of [`rcu_walk`](super::rcu_walk) and [`follow`](super::follow).
+//! The rules are those of [`rcu_walk`](crate::walk::rcu_walk) and [`follow`](crate::walk::follow).
 
 use crate::base::flags::MountFlags;
 use crate::base::name::{NAME_MAX, Named};
