@@ -25,7 +25,8 @@ use sync::rcu::RcuDomain;
 
 /// See the [module documentation](self).
 pub(crate) struct Inodes {
-    table: Option<Arc<InodeTable>>,
+    /// Shared, to outlive the superblock by a grace period.
+    pub(super) table: Option<Arc<InodeTable>>,
     /// Whether a node may have two inodes: of a directory that moved behind the cache.
     doubles: AtomicBool,
     /// By the node's hash.
@@ -118,10 +119,5 @@ impl Inodes {
             return None;
         }
         Some(found)
-    }
-
-    /// The table itself, to outlive the superblock by a grace period.
-    pub(crate) fn table(&self) -> Option<Arc<InodeTable>> {
-        self.table.clone()
     }
 }

@@ -160,7 +160,7 @@ impl SuperBlock {
         }
         let inodes = Inodes::new(&tree.domain, is_limited);
         // Before the file system is called, which may panic.
-        let memory = Memory { tree: tree.clone(), inodes: inodes.table(), slots };
+        let memory = Memory { tree: tree.clone(), inodes: inodes.table.clone(), slots };
         let root = {
             let new = fs.root();
             let dentry = UnusedSlot::take(&memory.slots.slabs[0]).dentry();
@@ -316,7 +316,11 @@ impl SuperBlock {
 
     /// How full that slab is, which has a limit.
     pub(crate) fn share(&self, kind: SlotKind) -> &Share {
-        &self.shares.as_deref().expect("a cache with limits")[kind as usize]
+        let [entries, negatives] = self.shares.as_deref().expect("a cache with limits");
+        match kind {
+            SlotKind::Entry => entries,
+            SlotKind::Negative => negatives,
+        }
     }
 
     /// Counts a mount of it that comes to a namespace (1), or leaves it (-1).

@@ -34,8 +34,7 @@ impl Invalidator {
 
     /// What it was made of, if that is a `T`.
     pub(crate) fn way<T: Invalidate>(&self) -> Option<&T> {
-        let way: &dyn Any = &*self.0;
-        way.downcast_ref()
+        (&*self.0 as &dyn Any).downcast_ref()
     }
 
     /// Marks the entry `name` of the directory with the node `dir` stale.
