@@ -88,6 +88,7 @@ impl Layer for Noted {
 fn each_request_has_the_user_and_the_groups_of_its_caller() {
     let store = Store::with_paths(&["file", "dir/"]);
     store.write(store.node("file"), b"contents");
+    store.change(store.node("file"), |attr| attr.uid = USER);
     let seen = Arc::<Mutex<Vec<Seen>>>::default();
     let vfs = Vfs::new(Noted { store, seen: seen.clone() });
     let context = vfs.context();
