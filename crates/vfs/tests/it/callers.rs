@@ -2,7 +2,7 @@
 
 use lightfoot_vfs::{
     Base, Capabilities, Credentials, Errno, FileSystem, FsTraits, Inode, InodeFlags, Layer, Listed, Open, OpenFlags,
-    Request, SeekFor, StatFs, Vfs, Want,
+    Request, SeekFor, SetAttr, StatFs, Vfs, Want,
 };
 use std::sync::{Arc, Mutex};
 use testkit::Store;
@@ -92,6 +92,8 @@ fn each_request_has_the_user_and_the_groups_of_its_caller() {
     let seen = Arc::<Mutex<Vec<Seen>>>::default();
     let vfs = Vfs::new(Noted { store, seen: seen.clone() });
     let context = vfs.context();
+    let everyone = SetAttr { mode: Some(0o666), ..SetAttr::default() };
+    context.set_attr(Base::CWD, b"/file", true, &everyone).unwrap();
     context.set_credentials(Credentials::user(USER, USER, &GROUPS));
     let open = |path: &[u8], flags| context.open(Base::CWD, path, flags, 0).unwrap();
     let file = open(b"/file", OpenFlags::RDWR);

@@ -5,7 +5,9 @@ use crate::mounting::server::{Act, BUCKET, KEYS, Server};
 use hyper::Method;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::process::Command;
+use std::time::SystemTime;
 
 fn source() -> String {
     format!("s3://{BUCKET}/tree")
@@ -43,13 +45,17 @@ fn a_bucket_is_mounted_written_and_read() {
     run(&fixture, "sh", &["-c", "echo more >>dir/file; mv dir/new moved; cp dir/file copy; rm copy"]);
     assert_eq!(fs::read_to_string(fixture.at("m/dir/file")).expect("a file"), "textmore\n");
     assert_eq!(run(&fixture, "sh", &["-c", "find . | sort"]), ".\n./dir\n./dir/file\n./moved\n");
-    let copied = Command::new("cp").args(["-p", "/proc/self/status", "status"]).current_dir(fixture.at("m")).output();
+    // An old one: the times of a new file can be those of its copy.
+    let old = fs::File::create(fixture.at("old")).expect("a file");
+    old.write_all_at(b"text", 0).expect("a file");
+    old.set_modified(SystemTime::UNIX_EPOCH).expect("its time");
+    let copied = Command::new("cp").args(["-p", "../old", "copied"]).current_dir(fixture.at("m")).output();
     let copied = copied.expect("cp runs");
     assert!(
         !copied.status.success() && String::from_utf8_lossy(&copied.stderr).contains("preserving times"),
         "{copied:?}"
     );
-    assert!(fs::metadata(fixture.at("m/status")).expect("its contents").len() > 0);
+    assert!(fs::metadata(fixture.at("m/copied")).expect("its contents").len() > 0);
     fixture.unmount("m");
     drop(mounted);
 }
