@@ -79,7 +79,7 @@ pub struct SessionOptions {
     /// locks of this mount, as it does those of `flock(2)` with [`no_open`](Self::no_open).
     pub locks: bool,
     /// The kernel sends no OPEN and RELEASE, also of directories, and reads and writes by node, which saves two requests for each open. For file
-    /// systems without [`vfs::FsTraits::wants_opens`]. The caller of a write is then unknown, so each write clears
+    /// systems with [`vfs::Opens::No`]. The caller of a write is then unknown, so each write clears
     /// set-id bits.
     pub no_open: bool,
     /// Mounts of this file system may map users and groups (`MOUNT_ATTR_IDMAP` of `mount_setattr(2)`; Linux 6.12, without effect

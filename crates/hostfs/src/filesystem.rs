@@ -9,9 +9,9 @@ use crate::shared::Shared;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{
-    After, Allocate, Attr, Copying, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, Invalidator, Listed,
-    NewInode, NewNode, NextNames, Open, OpenFlags, Opened, Position, Rename, Request, SeekFor, SetAttr, SetXattr,
-    StatFs, Want, Written,
+    After, Allocate, Attr, Attributes, Copying, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, Invalidator,
+    Listed, Modes, NameStore, NewInode, NewNode, NextNames, Open, OpenFlags, Opened, Opens, OwnNames, Position, Rename,
+    Request, SeekFor, SetAttr, SetXattr, StatFs, Want, Written,
 };
 
 /// A host directory as a file system; see the [crate documentation](crate).
@@ -82,14 +82,15 @@ impl FileSystem for HostFs {
     fn traits(&self) -> FsTraits {
         FsTraits {
             type_name: "host".into(),
-            keeps_listings: self.shared.keeps_listings(),
-            valid: self.shared.default_valid(),
-            wants_opens: true,
-            wants_flushes: self.shared.wants_flushes(),
-            keeps_modes: true,
-            reports_attributes: true,
+            names: NameStore::FileSystem(OwnNames {
+                keeps_listings: self.shared.keeps_listings(),
+                valid: self.shared.default_valid(),
+                attributes: Attributes::FileSystem { with_changes: false },
+                modes: Modes::FileSystem { applies_acls: self.shared.applies_acls() },
+                ..OwnNames::default()
+            }),
+            opens: Opens::Yes { flush: self.shared.wants_flushes() },
             acls: true,
-            applies_acls: self.shared.applies_acls(),
             // The host checks where blocks begin, and whether it has reflinks.
             reflinks: 1,
             ..FsTraits::default()

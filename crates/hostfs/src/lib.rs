@@ -32,7 +32,7 @@
 //!
 //! # Attributes
 //! Attributes are the host's. After each change through this file system, the VFS requests them again
-//! ([`vfs::FsTraits::reports_attributes`]). A change by a process of root is made with the caller's user and groups, so the host
+//! ([`vfs::Attributes::FileSystem`]). A change by a process of root is made with the caller's user and groups, so the host
 //! decides by the present owner and mode, whatever the caches show: see `caller.rs`.
 //!
 //! # ACLs

@@ -10,10 +10,12 @@
 mod arguments;
 mod cancel;
 mod opened;
+mod traits;
 
 pub use arguments::{After, Copying, Rename, Request, SeekFor, SetAttr, SetTime, Written};
 pub use cancel::{Bounded, Cancel, CancelWatch};
 pub use opened::{Open, OpenState, Opened, Position};
+pub use traits::{Attributes, CachedNames, FsTraits, Modes, NameRules, NameStore, Opens, OwnNames, Valid};
 
 #[doc(no_inline)]
 pub use crate::flags::{Allocate, RenameFlags, SetXattr};
@@ -329,30 +331,6 @@ pub use vfs::NextNames;
 #[doc(inline)]
 pub use vfs::Want;
 
-/// What the VFS must know about a file system before its first call.
-///
-/// ```
-/// use lightfoot::fs::{FsTraits, Valid};
-///
-/// // A file system over the network: other machines change it, so answers are valid for a second.
-/// let traits = FsTraits { type_name: "mynetfs".into(), valid: Valid::For(1_000_000_000), ..FsTraits::default() };
-/// # assert!(!traits.names_in_cache);
-/// ```
-#[doc(inline)]
-pub use vfs::FsTraits;
-
-/// How long an answer of a file system is valid.
-///
-/// ```
-/// use lightfoot::fs::Valid;
-/// use std::time::Duration;
-///
-/// let for_a_minute = Valid::For(Duration::from_secs(60).as_nanos() as u64);
-/// assert_ne!(for_a_minute, Valid::UntilInvalidated); // The default: you report changes by an `Invalidator`.
-/// ```
-#[doc(inline)]
-pub use vfs::Valid;
-
 /// Tells the caches that a file changed behind the VFS.
 ///
 /// ```
@@ -402,34 +380,6 @@ pub use vfs::Valid;
 /// ```
 #[doc(inline)]
 pub use vfs::Invalidator;
-
-/// How names are compared, if not byte by byte.
-///
-/// ```
-/// use lightfoot::fs::NameRules;
-/// use std::hash::{DefaultHasher, Hash, Hasher};
-///
-/// /// Names that differ only in the case of ASCII letters are the same name.
-/// struct IgnoreCase;
-///
-/// impl NameRules for IgnoreCase {
-///     fn hash(&self, key: u64, name: &[u8]) -> u64 {
-///         let mut hasher = DefaultHasher::new();
-///         (key, name.to_ascii_lowercase()).hash(&mut hasher);
-///         hasher.finish()
-///     }
-///
-///     fn equal(&self, a: &[u8], b: &[u8]) -> bool {
-///         a.eq_ignore_ascii_case(b)
-///     }
-/// }
-/// # use lightfoot::fs::FsTraits;
-///
-/// let traits = FsTraits { name_rules: Some(Box::new(IgnoreCase)), ..FsTraits::default() };
-/// # assert_eq!(IgnoreCase.hash(1, b"A"), IgnoreCase.hash(1, b"a"));
-/// ```
-#[doc(inline)]
-pub use vfs::NameRules;
 
 /// An access control list, for a file system that stores some: [`NewInode::access_acl`].
 ///

@@ -12,8 +12,9 @@ use parking_lot::{Mutex, RwLock};
 use rustix::process::{getegid, geteuid};
 use std::sync::Arc;
 use vfs::{
-    After, Attr, Errno, FileSystem, FsTraits, Inode, Listed, NAME_MAX, NewInode, NewNode, NextNames, Open, OpenFlags,
-    Opened, Position, Rename, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Valid, Want, Written,
+    After, Attr, Errno, FileSystem, FsTraits, Inode, Listed, NAME_MAX, NameStore, NewInode, NewNode, NextNames, Open,
+    OpenFlags, Opened, Opens, OwnNames, Position, Rename, Request, S_IFDIR, S_IFREG, SetAttr, StatFs, Valid, Want,
+    Written,
 };
 
 /// The free bytes that `statfs` reports: a store has no limit, but programs look for one.
@@ -172,10 +173,8 @@ impl FileSystem for ObjectFs {
     fn traits(&self) -> FsTraits {
         FsTraits {
             type_name: "objects".into(),
-            valid: self.valid(),
-            wants_opens: true,
-            wants_flushes: true,
-            slow: true,
+            names: NameStore::FileSystem(OwnNames { valid: self.valid(), remote: true, ..OwnNames::default() }),
+            opens: Opens::Yes { flush: true },
             ..FsTraits::default()
         }
     }

@@ -31,9 +31,9 @@ use prim::PerCpu;
 use prim::atomic::{AtomicU64, Ordering::Relaxed};
 use sync::{BiasedReaders, PagePool};
 use vfs::{
-    After, Allocate, Attr, Copying, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules, NewInode,
-    NewNode, Open, Position, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor, SetAttr, SetXattr,
-    StatFs, Written,
+    After, Allocate, Attr, CachedNames, Copying, Errno, FileId, FileSystem, FsTraits, Inode, InodeFlags, NameRules,
+    NameStore, NewInode, NewNode, Open, Position, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, S_IFMT, SeekFor,
+    SetAttr, SetXattr, StatFs, Written,
 };
 
 /// Inode numbers that one CPU index takes at a time.
@@ -234,12 +234,13 @@ impl FileSystem for RamFs {
     fn traits(&self) -> FsTraits {
         let name_rules = self.case_insensitive.then(|| Box::new(Folding) as Box<dyn NameRules>);
         FsTraits {
-            names_in_cache: true,
-            entry_size: ENTRY_SIZE,
+            names: NameStore::Cache(CachedNames {
+                entry_size: ENTRY_SIZE,
+                never_waits: true,
+                changes_in_parallel: true,
+            }),
             reflinks: PAGE_BYTES as u32,
             name_rules,
-            never_waits: true,
-            changes_in_parallel: true,
             acls: true,
             ..FsTraits::default()
         }

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use vfs::{
-    Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NewInode, NewNode, NextNames, Open,
-    Request, Want,
+    Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Layer, Listed, NameStore, NewInode, NewNode, NextNames,
+    Open, Request, Want,
 };
 
 /// How long to wait for the end of a tree. One that takes longer is stuck.
@@ -217,7 +217,7 @@ impl<F: FileSystem + ?Sized> Layer for Counting<F> {
 
     fn traits(&self) -> FsTraits {
         let mut traits = self.inner.traits();
-        let _ = self.counts.names_in_cache.set(traits.names_in_cache);
+        let _ = self.counts.names_in_cache.set(matches!(traits.names, NameStore::Cache(_)));
         if let Some(name) = self.name {
             traits.type_name = name.into();
         }

@@ -22,8 +22,7 @@ use vfs::{
 /// A file system that checks the state of each open, and forwards.
 pub struct Ledger {
     opens: Arc<Opens>,
-    wants_opens: bool,
-    wants_flushes: bool,
+    calls: vfs::Opens,
     inner: Box<dyn FileSystem>,
 }
 
@@ -145,8 +144,8 @@ impl Ledger {
     /// Wraps `inner`.
     pub fn of(inner: Box<dyn FileSystem>) -> (Self, Arc<Opens>) {
         let opens = Arc::new(Opens::default());
-        let FsTraits { wants_opens, wants_flushes, .. } = inner.traits();
-        (Self { opens: opens.clone(), wants_opens, wants_flushes: wants_opens && wants_flushes, inner }, opens)
+        let calls = inner.traits().opens;
+        (Self { opens: opens.clone(), calls, inner }, opens)
     }
 
     /// Forwards a call about an open file.
@@ -175,7 +174,7 @@ impl Layer for Ledger {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { wants_opens: true, wants_flushes: true, ..self.inner.traits() }
+        FsTraits { opens: vfs::Opens::Yes { flush: true }, ..self.inner.traits() }
     }
 
     fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
@@ -183,14 +182,15 @@ impl Layer for Ledger {
         if let Some(errno) = refusal {
             return Err(errno);
         }
-        let opened = if self.wants_opens { self.inner.open(request, inode, flags)? } else { Opened::default() };
+        let opened =
+            if self.calls != vfs::Opens::No { self.inner.open(request, inode, flags)? } else { Opened::default() };
         let numbered = Numbered { number: self.opens.add(inode.node(), flags), inner: opened.state };
         Ok(Opened { state: OpenState::Shared(Arc::new(numbered)), ..opened })
     }
 
     fn release(&self, file: Open<'_>) {
         let state = self.opens.remove(&file);
-        if self.wants_opens {
+        if self.calls != vfs::Opens::No {
             self.inner.release(Open { state, ..file });
         }
     }
@@ -248,7 +248,8 @@ impl Layer for Ledger {
     }
 
     fn flush(&self, request: &Request, file: &Open<'_>) -> Result<(), Errno> {
-        self.report("flush", file, |inner, file| if self.wants_flushes { inner.flush(request, file) } else { Ok(()) })
+        let flushes = self.calls == vfs::Opens::Yes { flush: true };
+        self.report("flush", file, |inner, file| if flushes { inner.flush(request, file) } else { Ok(()) })
     }
 }
 

@@ -51,20 +51,20 @@ const ROOT: u64 = 1;
 /// What a [`Store`] reports of itself when it is mounted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// As [`vfs::FsTraits::names_in_cache`].
+    /// Whether its names live in the cache: [`vfs::NameStore::Cache`]. Then it ignores the next three, and `remote`.
     pub names_in_cache: bool,
-    /// As [`vfs::FsTraits::keeps_listings`].
+    /// As [`vfs::OwnNames::keeps_listings`].
     pub keeps_listings: bool,
-    /// As [`vfs::FsTraits::reports_attributes`].
+    /// Whether it keeps the attributes: [`vfs::Attributes::FileSystem`].
     pub reports_attributes: bool,
-    /// As [`vfs::FsTraits::returns_attributes`].
+    /// Whether its changes return attributes.
     pub returns_attributes: bool,
     /// Whether its listings have attributes, for callers that want them.
     pub lists_attributes: bool,
     /// Whether a lookup answers the walk's next names, too.
     pub answers_ahead: bool,
-    /// As [`vfs::FsTraits::slow`].
-    pub slow: bool,
+    /// As [`vfs::OwnNames::remote`].
+    pub remote: bool,
     /// How long its answers are good.
     pub valid: Valid,
     /// What each user may own; `None`: no limit.

@@ -15,7 +15,7 @@
 //!
 //! # How it is locked
 //! Calls that change a directory come with that directory's lock held, or that of the names
-//! ([`FsTraits::changes_in_parallel`]), so they may block but must not call back into the VFS; with [`FsTraits::slow`] they come
+//! ([`CachedNames::changes_in_parallel`]), so they may block but must not call back into the VFS; with [`OwnNames::remote`] they come
 //! without a lock, and at most one at a time for each name. Calls that change a file's
 //! contents come with the file's data lock held.
 //! [`FileSystem::lookup`] comes without a lock from a walk: lookups of different names of one directory run in parallel,
@@ -50,7 +50,7 @@ pub use new_node::{Labels, NewNode};
 pub use next_names::NextNames;
 pub use opened::{Open, OpenState, Opened, Position};
 pub use request::Request;
-pub use traits::{FsTraits, NameRules};
+pub use traits::{Attributes, CachedNames, FsTraits, Modes, NameRules, NameStore, Opens, OwnNames};
 
 use crate::base::attr::{Attr, SetAttr};
 use crate::base::errno::Errno;
@@ -116,14 +116,14 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// The id of `inode`, which stays valid across restarts. `None`: its file system has no ids, or this file has none.
     ///
-    /// With [`FsTraits::names_in_cache`], a file system with ids must not use an inode number ([`Attr::ino`]) again.
+    /// With [`NameStore::Cache`], a file system with ids must not use an inode number ([`Attr::ino`]) again.
     fn id(&self, _inode: &Inode) -> Option<FileId> {
         None
     }
 
     /// The file with this id, as [`FileSystem::lookup`] would return it. Ids come from outside, so any bytes are possible.
     ///
-    /// With [`FsTraits::names_in_cache`] the VFS finds the inode in the cache, by the node; it ignores the rest of the answer, and a
+    /// With [`NameStore::Cache`] the VFS finds the inode in the cache, by the node; it ignores the rest of the answer, and a
     /// node that is not there is `ESTALE`.
     ///
     /// # Errors
@@ -134,7 +134,7 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// The directory that contains the file with this id, by its id, and the file's name there. Of a file with several names any;
     /// never called for the root. The VFS calls it to connect a directory that [`FileSystem::by_id`] found with the tree.
-    /// Not called with [`FsTraits::names_in_cache`].
+    /// Not called with [`NameStore::Cache`].
     ///
     /// # Errors
     /// `ESTALE` as for [`FileSystem::by_id`]; `EOPNOTSUPP` if the file system cannot tell, as it may for files other than
@@ -240,7 +240,7 @@ pub trait FileSystem: Send + Sync + 'static {
     }
 
     /// Opens a regular file, for reading or writing by `flags`, or a directory, to list it. Called if
-    /// [`FsTraits::wants_opens`]. The VFS passes the state that this returns to each later call about the same open ([`Open`]).
+    /// [`Opens::Yes`]. The VFS passes the state that this returns to each later call about the same open ([`Open`]).
     /// After each success it calls [`FileSystem::release`] once.
     ///
     /// # Errors
@@ -337,7 +337,7 @@ pub trait FileSystem: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Called when a user closes a descriptor of a file that is open for writing, if [`FsTraits::wants_flushes`]: writes
+    /// Called when a user closes a descriptor of a file that is open for writing, if [`Opens::Yes`] says so: writes
     /// what the file system writes at that moment, and returns the error of `close(2)`. The file stays open; what ends it
     /// is [`FileSystem::release`].
     ///

@@ -58,8 +58,9 @@ pub use cache::superblock::CacheStats;
 pub use fs::invalidator::Invalidator;
 pub use fs::layer::Layer;
 pub use fs::{
-    After, Allocate, Copying, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, NameRules, NewInode, NewNode,
-    NextNames, Open, OpenState, Opened, Position, Rename, Request, SeekFor, SetXattr, StatFs, Valid, Want, Written,
+    After, Allocate, Attributes, CachedNames, Copying, DirEntry, FileId, FileSystem, FsTraits, Labels, Listed, Modes,
+    NameRules, NameStore, NewInode, NewNode, NextNames, Open, OpenState, Opened, Opens, OwnNames, Position, Rename,
+    Request, SeekFor, SetXattr, StatFs, Valid, Want, Written,
 };
 pub use layers::bounded::Bounded;
 pub use mount::context::{Context, Policy};
@@ -193,14 +194,14 @@ impl Vfs {
         self.tree.ranks.waits()
     }
 
-    /// Returns true if a file system that is, or was, mounted in the tree has [`FsTraits::wants_flushes`]. Otherwise
+    /// Returns true if a file system that is, or was, mounted in the tree has [`Opens::Yes`] with `flush`. Otherwise
     /// [`OpenFile::flush`] has no effect.
     #[must_use]
     pub fn wants_flushes(&self) -> bool {
         self.tree.has_flushes()
     }
 
-    /// Returns true if a file system that is, or was, mounted in the tree has not [`FsTraits::never_waits`]: an operation may
+    /// Returns true if a file system that is, or was, mounted in the tree has not [`CachedNames::never_waits`]: an operation may
     /// wait for a device, another process or a network.
     #[must_use]
     pub fn may_wait(&self) -> bool {
@@ -271,7 +272,7 @@ impl Builder {
         self
     }
 
-    /// Splits every directory, of file systems with [`FsTraits::changes_in_parallel`], at the first change of it, and of those that
+    /// Splits every directory, of file systems with [`CachedNames::changes_in_parallel`], at the first change of it, and of those that
     /// keep their own names at the first lookup in it, and not only those that threads wait for. For tests; only debug builds do so.
     #[cfg(feature = "testing")]
     #[doc(hidden)]

@@ -31,8 +31,8 @@ use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, SetAttr};
 use crate::base::errno::Errno;
 use crate::base::flags::RenameFlags;
 use crate::fs::{
-    After, Allocate, DirEntry, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Position, Rename,
-    Request, SetXattr, StatFs, Valid, Want, Written,
+    After, Allocate, DirEntry, FileSystem, FsTraits, Listed, NameStore, NewInode, NewNode, NextNames, Open, OwnNames,
+    Position, Rename, Request, SetXattr, StatFs, Valid, Want, Written,
 };
 use crate::slots::inode::Inode;
 use nodes::{NameIn, Nodes, ROOT};
@@ -64,7 +64,7 @@ pub trait PathFileSystem: Send + Sync + 'static {
         Valid::UntilInvalidated
     }
 
-    /// As [`FsTraits::keeps_listings`].
+    /// As [`OwnNames::keeps_listings`].
     fn keeps_listings(&self) -> bool {
         false
     }
@@ -307,8 +307,11 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
     fn traits(&self) -> FsTraits {
         FsTraits {
             type_name: self.back.type_name().to_owned().into(),
-            keeps_listings: self.back.keeps_listings(),
-            valid: self.back.valid(),
+            names: NameStore::FileSystem(OwnNames {
+                keeps_listings: self.back.keeps_listings(),
+                valid: self.back.valid(),
+                ..OwnNames::default()
+            }),
             acls: self.back.acls(),
             ..FsTraits::default()
         }

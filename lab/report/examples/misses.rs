@@ -34,7 +34,7 @@ fn found(node: u64, mode: u32) -> NewInode {
 
 impl FileSystem for Numbers {
     fn traits(&self) -> FsTraits {
-        FsTraits { names_in_cache: false, ..FsTraits::default() }
+        FsTraits::default()
     }
 
     fn root(&self) -> NewInode {

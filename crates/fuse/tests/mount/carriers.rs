@@ -79,7 +79,7 @@ impl Layer for Slow {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { never_waits: false, ..FileSystem::traits(&self.0) }
+        FileSystem::traits(&self.0).waiting()
     }
 }
 

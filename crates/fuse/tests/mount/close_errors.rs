@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use vfs::{Base, Errno, FileSystem, FsTraits, Layer, Open, OpenFlags, Position, Request, Vfs, Written};
+use vfs::{Base, Errno, FileSystem, FsTraits, Layer, Open, OpenFlags, Opens, Position, Request, Vfs, Written};
 
 const SUPER: Caller = Caller { uid: 0, gid: 0, pid: 0, group: None };
 
@@ -27,7 +27,7 @@ impl Layer for Late {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { wants_opens: true, wants_flushes: true, ..vfs::FileSystem::traits(&self.0) }
+        FsTraits { opens: Opens::Yes { flush: true }, ..vfs::FileSystem::traits(&self.0) }
     }
 
     fn flush(&self, _: &Request, _: &Open<'_>) -> Result<(), Errno> {

@@ -37,8 +37,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use support::{Mount, wait_for};
 use vfs::{
-    After, Attr, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OpenFlags, Opened, Request, S_IFDIR, S_IFREG,
-    SetAttr, StatFs, Vfs,
+    After, Attr, Errno, FileSystem, FsTraits, Inode, NewInode, NextNames, OpenFlags, Opened, Opens, Request, S_IFDIR,
+    S_IFREG, SetAttr, StatFs, Vfs,
 };
 
 fn ram() -> Vfs {
@@ -306,7 +306,7 @@ impl FileSystem for Gated {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { wants_opens: true, ..FsTraits::default() }
+        FsTraits { opens: Opens::Yes { flush: false }, ..FsTraits::default() }
     }
 
     fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<Opened, Errno> {

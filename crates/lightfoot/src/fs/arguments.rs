@@ -94,7 +94,7 @@ pub use vfs::Rename;
 pub use vfs::SetAttr;
 
 /// The attributes that files have after a change, if the file system knows them: see
-/// [`FsTraits::returns_attributes`](super::FsTraits::returns_attributes).
+/// [`Attributes::FileSystem`](super::Attributes::FileSystem) with `with_changes`.
 ///
 /// ```
 /// use lightfoot::fs::{After, Attr};

@@ -1,9 +1,9 @@
 //! Open files, as methods of [`FileSystem`](super::FileSystem) get them.
 
-/// What [`FileSystem::open`](super::FileSystem::open) returns. Called if [`FsTraits::wants_opens`](super::FsTraits::wants_opens).
+/// What [`FileSystem::open`](super::FileSystem::open) returns. Called if [`FsTraits::opens`](super::FsTraits::opens) is `Yes`.
 ///
 /// ```
-/// use lightfoot::fs::{FileSystem, FsTraits, Inode, Layer, Open, OpenFlags, OpenState, Opened, Request};
+/// use lightfoot::fs::{FileSystem, FsTraits, Inode, Layer, Open, OpenFlags, OpenState, Opened, Opens, Request};
 /// use lightfoot::{Errno, RamFs, Vfs};
 /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 ///
@@ -18,7 +18,7 @@
 ///     }
 ///
 ///     fn traits(&self) -> FsTraits {
-///         FsTraits { wants_opens: true, ..self.0.traits() }
+///         FsTraits { opens: Opens::Yes { flush: false }, ..self.0.traits() }
 ///     }
 ///
 ///     fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<Opened, Errno> {

@@ -1,6 +1,6 @@
 //! The errors of `close(2)` in the library.
 
-use lightfoot::fs::{FsTraits, Layer, Open, Request};
+use lightfoot::fs::{FsTraits, Layer, Open, Opens, Request};
 use lightfoot::{Errno, FileSystem, OpenOptions, RamFs, Vfs};
 use std::io::Write as _;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ impl Layer for Late {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { wants_opens: true, wants_flushes: true, ..self.0.traits() }
+        FsTraits { opens: Opens::Yes { flush: true }, ..self.0.traits() }
     }
 
     fn flush(&self, _: &Request, _: &Open<'_>) -> Result<(), Errno> {

@@ -126,6 +126,6 @@ fn a_file_system_leaves_nothing_however_it_was_used() {
     }
     check(RamFs::new);
     check(|| Store::new(StoreOptions { keeps_listings: true, ..StoreOptions::default() }));
-    check(|| Store::new(StoreOptions { slow: true, ..StoreOptions::default() }));
+    check(|| Store::new(StoreOptions { remote: true, ..StoreOptions::default() }));
     check(|| Store::new(StoreOptions { valid: Valid::For(0), ..StoreOptions::default() }));
 }

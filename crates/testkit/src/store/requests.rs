@@ -7,9 +7,9 @@ use super::nodes::Nodes;
 use super::quota::Limit;
 use super::{ROOT, Store, StoreOptions};
 use vfs::{
-    After, Allocate, Attr, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Listed, NewInode, NewNode,
-    NextNames, Open, OpenFlags, Opened, Position, Rename, RenameFlags, Request, SetAttr, SetXattr, Valid, Want,
-    Written,
+    After, Allocate, Attr, Attributes, CachedNames, Errno, FileId, FileSystem, FsTraits, Inode, Invalidator, Listed,
+    NameStore, NewInode, NewNode, NextNames, Open, OpenFlags, Opened, Opens, OwnNames, Position, Rename, RenameFlags,
+    Request, SetAttr, SetXattr, Valid, Want, Written,
 };
 
 impl Store {
@@ -132,14 +132,21 @@ impl FileSystem for Store {
         let options = &self.0.options;
         FsTraits {
             type_name: "store".into(),
-            names_in_cache: options.names_in_cache,
-            keeps_listings: options.keeps_listings,
-            valid: options.valid,
-            reports_attributes: options.reports_attributes,
-            returns_attributes: options.returns_attributes,
-            wants_opens: true,
+            names: match options.names_in_cache {
+                true => NameStore::Cache(CachedNames::default()),
+                false => NameStore::FileSystem(OwnNames {
+                    valid: options.valid,
+                    keeps_listings: options.keeps_listings,
+                    remote: options.remote,
+                    attributes: match options.reports_attributes {
+                        true => Attributes::FileSystem { with_changes: options.returns_attributes },
+                        false => Attributes::Cache,
+                    },
+                    ..OwnNames::default()
+                }),
+            },
+            opens: Opens::Yes { flush: false },
             acls: true,
-            slow: options.slow,
             ..FsTraits::default()
         }
     }

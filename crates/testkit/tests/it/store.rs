@@ -19,7 +19,7 @@ lightfoot_testkit::suite!(|| subject(StoreOptions::default()), FEATURES);
 mod slow {
     use super::*;
 
-    lightfoot_testkit::suite!(|| subject(StoreOptions { slow: true, ..StoreOptions::default() }), FEATURES);
+    lightfoot_testkit::suite!(|| subject(StoreOptions { remote: true, ..StoreOptions::default() }), FEATURES);
 }
 
 /// The same where changes return attributes.
@@ -33,7 +33,7 @@ mod returning {
         returns_attributes: true,
         lists_attributes: true,
         answers_ahead: false,
-        slow: false,
+        remote: false,
         valid: Valid::UntilInvalidated,
         quota: None,
     };
@@ -43,7 +43,7 @@ mod returning {
     mod slow {
         use super::*;
 
-        lightfoot_testkit::suite!(|| subject(StoreOptions { slow: true, ..OPTIONS }), FEATURES);
+        lightfoot_testkit::suite!(|| subject(StoreOptions { remote: true, ..OPTIONS }), FEATURES);
     }
 }
 
@@ -51,7 +51,7 @@ mod slow_at_once_stale {
     use super::*;
 
     lightfoot_testkit::suite!(
-        || subject(StoreOptions { slow: true, valid: Valid::For(0), ..StoreOptions::default() }),
+        || subject(StoreOptions { remote: true, valid: Valid::For(0), ..StoreOptions::default() }),
         FEATURES
     );
 }
@@ -74,8 +74,8 @@ mod limited {
     #[test]
     fn with_any_options_it_passes_all_cases() {
         let returns = StoreOptions { reports_attributes: true, returns_attributes: true, ..StoreOptions::default() };
-        let slow = StoreOptions { slow: true, ..returns };
-        let stale = StoreOptions { slow: true, valid: Valid::For(0), ..StoreOptions::default() };
+        let slow = StoreOptions { remote: true, ..returns };
+        let stale = StoreOptions { remote: true, valid: Valid::For(0), ..StoreOptions::default() };
         for options in [returns, slow, stale] {
             let report = lightfoot_testkit::run(|| limited(options), LIMITED);
             assert!(report.is_ok(), "{options:?}: {report}");
@@ -88,7 +88,7 @@ fn with_any_options_it_passes_all_cases() {
     for (names_in_cache, keeps_listings) in [(false, false), (false, true), (true, false)] {
         for valid in [Valid::UntilInvalidated, Valid::For(0), Valid::For(1000)] {
             let options = StoreOptions { names_in_cache, keeps_listings, valid, ..StoreOptions::default() };
-            let options = StoreOptions { slow: valid == Valid::For(1000), ..options };
+            let options = StoreOptions { remote: valid == Valid::For(1000), ..options };
             let make = || if names_in_cache { Store::new(options).into() } else { subject(options) };
             let report = lightfoot_testkit::run(make, FEATURES);
             assert!(report.is_ok(), "{options:?}: {report}");

@@ -56,12 +56,12 @@ impl SuperBlock {
 
     /// Kills `dentry`, which has no holder and no name, unless another thread takes a reference first.
     ///
-    /// That calls the file system. So inside a read section, unless the file system is quick, it is left to the next put
+    /// That calls the file system. So inside a read section, unless the file system never waits, it is left to the next put
     /// outside of one, the next step of a ref-walk or the end of the superblock, whichever comes first; until then the dentry
     /// has a count of zero.
     #[cold]
     pub(super) fn last_put(&self, dentry: &Dentry) {
-        if !self.is_quick && self.domain.is_reading() {
+        if !self.never_waits && self.domain.is_reading() {
             self.late_puts.add(UncountedDentry::of(self.slots(), dentry));
             return;
         }

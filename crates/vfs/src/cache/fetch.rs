@@ -2,12 +2,12 @@
 //!
 //! # What it is
 //! A file system that does not leave attributes to the VFS (of a host directory, of a server) marks those of
-//! an inode stale by [`Inode::mark_stale`]; where it has said so ([`FsTraits::reports_attributes`](crate::FsTraits::reports_attributes)), the VFS
+//! an inode stale by [`Inode::mark_stale`]; where it keeps the attributes itself ([`Attributes::FileSystem`](crate::Attributes::FileSystem)), the VFS
 //! does that with each change of its copy. The next reader requests them by
 //! [`crate::FileSystem::attributes`]. A walk cannot do so in rcu-walk: it continues in ref-walk, which holds
 //! the place ([`Fallback::Attributes`](crate::Fallback::Attributes)).
 //!
-//! With [`FsTraits::returns_attributes`](crate::FsTraits::returns_attributes) a change itself returns them
+//! With `with_changes` a change itself returns them
 //! ([`returned`](crate::cache::returned)).
 //!
 //! # How it is locked

@@ -22,7 +22,7 @@ impl Mountpoints {
     /// Counts a mount on `dentry` of `sb`, and makes walks look for it.
     ///
     /// # Errors
-    /// `ENOENT`: its name was removed. `EBUSY`: a thread removes or renames it, in a slow file system.
+    /// `ENOENT`: its name was removed. `EBUSY`: a thread removes or renames it, in a remote file system.
     pub(crate) fn mark(&mut self, sb: &SuperBlock, dentry: &Dentry) -> Result<(), Errno> {
         loop {
             let parent = sb.pin_parent(dentry)?;
@@ -74,7 +74,7 @@ mod tests {
     use crate::cache::moving::MoveEnd;
     use crate::cache::reclaim::{Budget, SlotKind};
     use crate::cache::tree::Tree;
-    use crate::fs::{FileSystem, FsTraits, NewInode};
+    use crate::fs::{CachedNames, FileSystem, FsTraits, NameStore, NewInode};
     use crate::slots::whole_path::Options;
     use sync::PerCpuOwner;
 
@@ -98,7 +98,7 @@ mod tests {
             NewInode { node: 1, attr: DIR_ATTR, ..NewInode::default() }
         }
         fn traits(&self) -> FsTraits {
-            FsTraits { names_in_cache: true, ..FsTraits::default() }
+            FsTraits { names: NameStore::Cache(CachedNames::default()), ..FsTraits::default() }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Reserved names: one change of a name at a time, while no lock of its directory is held.
 //!
 //! # What it is
-//! A change of a name in a slow file system ([`FsTraits::slow`](crate::FsTraits::slow)) must not hold its directory's lock during
+//! A change of a name in a remote file system ([`OwnNames::remote`](crate::OwnNames::remote)) must not hold its directory's lock during
 //! the call. It reserves the name instead. A second change of the name waits until the first one has given it back, at most until
 //! its deadline. Other names of the directory can be looked up, listed and changed meanwhile, and the name itself can be looked up.
 //!

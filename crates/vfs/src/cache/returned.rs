@@ -106,7 +106,7 @@ impl Drop for Samples<'_> {
 mod tests {
     use crate::base::attr::{Attr, S_IFDIR, SetAttr};
     use crate::base::errno::Errno;
-    use crate::fs::{After, FileSystem, FsTraits, NewInode, Request, Valid};
+    use crate::fs::{After, Attributes, FileSystem, FsTraits, NameStore, NewInode, OwnNames, Request, Valid};
     use crate::mount::place::Base;
     use crate::slots::inode::Inode;
     use crate::{Context, Vfs};
@@ -126,7 +126,11 @@ mod tests {
         }
 
         fn traits(&self) -> FsTraits {
-            FsTraits { reports_attributes: true, returns_attributes: true, ..FsTraits::default() }
+            let attributes = Attributes::FileSystem { with_changes: true };
+            FsTraits {
+                names: NameStore::FileSystem(OwnNames { attributes, ..OwnNames::default() }),
+                ..FsTraits::default()
+            }
         }
 
         fn set_attr(&self, _: &Request, inode: &Inode, _: &SetAttr) -> Result<After, Errno> {

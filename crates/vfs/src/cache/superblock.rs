@@ -7,12 +7,14 @@
 //! memory after a grace period.
 //!
 //! # How it is locked
-//! No lock: nothing here changes. Dentries hold the mutable state ([`crate::cache::insert`]).
+//! No lock: each field is constant after the mount, is an atomic, or has its own lock, as its line says. Dentries hold the
+//! mutable state ([`crate::cache::insert`]).
 //!
 //! # Where it comes from
 //! Linux's `struct super_block`, `generic_shutdown_super`.
 
 use crate::base::name::Named;
+use crate::base::valid::Valid;
 use crate::base::workers::{THREADS, Workers};
 use crate::cache::acls::acls_of;
 use crate::cache::end::LatePuts;
@@ -24,7 +26,9 @@ use crate::cache::reserved::Reserved;
 use crate::cache::split::Splits;
 use crate::cache::tree::Tree;
 use crate::fs::invalidator::Invalidator;
-use crate::fs::{FileSystem, FsTraits, NameRules, NewInode, Valid};
+use crate::fs::{
+    Attributes, CachedNames, FileSystem, FsTraits, Modes, NameRules, NameStore, NewInode, Opens, OwnNames,
+};
 use crate::slots::dentry::Dentry;
 use crate::slots::inode::{Inode, Kept};
 use crate::slots::object::{Object, ObjectFlags};
@@ -38,62 +42,75 @@ use sync::{PerCpuArc, SingleFlight, Slab};
 
 /// See the [module documentation](self).
 pub(crate) struct SuperBlock {
+    /// Constant.
     tree: PerCpuArc<Tree>,
+    /// Constant.
     fs: Box<dyn FileSystem>,
+    /// Constant.
     pub(crate) type_name: Cow<'static, str>,
-    /// Whether the slabs have limits: the names are not the file system's data.
+    /// Whether the slabs have limits: [`NameStore::FileSystem`]. Constant.
     pub(crate) is_limited: bool,
-    /// Of entries and of negative entries; only with limits.
+    /// Of entries and of negative entries; only with limits. Constant; counters in it are atomic.
     shares: Option<Box<[Share; 2]>>,
-    /// Whether whole listings may be cached.
+    /// Whether whole listings may be cached. Constant.
     fs_lists: bool,
+    /// Protected by its own lock.
     pub(crate) listings: Listings,
-    /// Whether the file system listed names without inodes, when last asked for both.
+    /// Whether the file system listed names without inodes, when last asked for both. Atomic: a hint.
     lists_names_only: AtomicBool,
+    /// Constant.
     root: CountedDentry,
-    /// Flags of each of its directories: `COMPLETE`, `FOLDED`.
+    /// Flags of each of its directories: `COMPLETE`, `FOLDED`. Constant.
     pub(crate) dir_flags: ObjectFlags,
+    /// [`CachedNames::entry_size`]. Constant.
     pub(crate) entry_size: i64,
+    /// Constant.
     pub(crate) rules: Option<Box<dyn NameRules>>,
-    /// Whether names are created, renamed and removed in the walk's read section: see [`FsTraits::never_waits`].
-    pub(crate) is_quick: bool,
-    /// The directories that several threads change at once (see [`FsTraits::changes_in_parallel`]), or in which they look
-    /// names up.
+    /// Whether names are created, renamed and removed in the walk's read section: [`CachedNames::never_waits`]. Constant.
+    pub(crate) never_waits: bool,
+    /// The directories that several threads change at once (see [`CachedNames::changes_in_parallel`]), or in which they look
+    /// names up. Protected by its own locks.
     pub(crate) splits: Option<Box<Splits>>,
-    /// Whether [`FileSystem::open`] and [`FileSystem::release`] are called.
+    /// Whether [`FileSystem::open`] and [`FileSystem::release`] are called. Constant.
     pub(crate) reports_opens: bool,
-    /// Whether [`FileSystem::flush`] is called.
+    /// Whether [`FileSystem::flush`] is called. Constant.
     pub(crate) reports_closes: bool,
-    /// See [`FsTraits::reflinks`].
+    /// See [`FsTraits::reflinks`]. Constant.
     pub(crate) reflinks: u32,
-    /// Whether the file system itself keeps modes and ACLs: see [`FsTraits::keeps_modes`].
+    /// Whether the file system itself keeps modes and ACLs: [`Modes::FileSystem`]. Constant.
     pub(crate) fs_keeps_modes: bool,
-    /// Whether it does, and the VFS obeys the ACLs that it reads from the file system.
+    /// Whether it does, and the VFS obeys the ACLs that it reads from the file system. Constant.
     pub(crate) fs_applies_acls: bool,
-    /// [`FsTraits::acls`].
+    /// [`FsTraits::acls`]. Constant.
     pub(crate) fs_has_acls: bool,
-    /// [`FsTraits::returns_attributes`].
+    /// Whether changes return attributes: [`Attributes::FileSystem`]. Constant.
     pub(crate) fs_returns_attributes: bool,
-    /// What the attributes of its inodes are.
+    /// What the attributes of its inodes are. Constant.
     pub(crate) inode_kept: Kept,
+    /// [`OwnNames::valid`]. Constant.
     default_valid: Valid,
-    /// The shortest time of validity that the file system gave.
+    /// The shortest time of validity that the file system gave. Atomic: it only falls.
     ttl_ns: AtomicU64,
+    /// Protected by its own locks.
     pub(crate) inodes: Inodes,
-    /// Mounts of it; each holds a reference on its root dentry, whose count panics at 2^31.
+    /// Mounts of it; each holds a reference on its root dentry, whose count panics at 2^31. Atomic: a count.
     pub(crate) mounted: AtomicU32,
-    /// Those of them that are in a namespace.
+    /// Those of them that are in a namespace. Atomic: a count.
     shown: AtomicU32,
+    /// Atomic: written under the lock of the directory or of the name.
     pub(crate) versions: Versions,
-    /// How often the file system invalidated something. 64 bits: a request that hangs may see any number of them.
+    /// How often the file system invalidated something. 64 bits: a request that hangs may see any number of them. Atomic: ordered by
+    /// the fences of its readers and writers.
     invalidated: AtomicU64,
-    /// The names that are reserved, if changes reserve names: see [`FsTraits::slow`].
+    /// The names that are reserved, if changes reserve names: [`OwnNames::remote`]. Protected by its own lock.
     pub(crate) reserved: Option<Box<Reserved>>,
-    /// Lookups in progress.
+    /// Lookups in progress. Protected by its own locks.
     pub(crate) flights: SingleFlight<LookupKey, LookupResult>,
-    /// The threads of lookups with deadlines.
+    /// The threads of lookups with deadlines. Protected by its own lock.
     pub(crate) lookups: Workers,
+    /// Protected by its own lock.
     pub(super) late_puts: LatePuts,
+    /// Constant.
     memory: Memory,
 }
 
@@ -147,10 +164,16 @@ impl SuperBlock {
     /// there may be many.
     pub(crate) fn new(tree: PerCpuArc<Tree>, fs: Box<dyn FileSystem>, budget: Budget, is_first: bool) -> Self {
         let traits = fs.traits();
-        let (is_quick, may_split, dir_flags) = (traits.is_quick(), traits.may_split(), dir_flags(&traits));
-        let (reports_closes, is_limited) = (tree.note_calls(&traits), !traits.names_in_cache);
-        let FsTraits { type_name, name_rules: rules, valid: default_valid, slow, .. } = traits;
-        let inode_kept = Kept { is_reported: traits.reports_attributes, is_from_birth: traits.names_in_cache };
+        tree.note_calls(&traits);
+        let FsTraits { type_name, names, name_rules: rules, opens, acls, reflinks, .. } = traits;
+        let (cached, own) = match names {
+            NameStore::Cache(cached) => (Some(cached), OwnNames::default()),
+            NameStore::FileSystem(own) => (None, own),
+        };
+        let (is_limited, dir_flags) = (cached.is_none(), dir_flags(cached.is_none(), rules.is_some()));
+        let CachedNames { entry_size, never_waits, changes_in_parallel } = cached.unwrap_or_default();
+        let OwnNames { valid: default_valid, keeps_listings, remote, attributes, modes } = own;
+        let inode_kept = Kept { is_reported: attributes != Attributes::Cache, is_from_birth: !is_limited };
         let shares = is_limited.then(|| Box::new([Share::new(budget.entries), Share::new(budget.negatives)]));
         let slots = SlotMemory::new(tree.next_number(), is_first);
         if let Some(shares) = shares.as_deref() {
@@ -172,9 +195,9 @@ impl SuperBlock {
             // The root has no name that expires, but attributes that do: walks must look at them.
             dentry.cookie.store(u64::MAX, Relaxed);
             inode.set_valid(if new.valid == Valid::UntilInvalidated { default_valid } else { new.valid });
-            let has_ttl = inode.has_ttl();
-            let object = Object::of(inode, new.attr.mode, dir_flags).with(ObjectFlags::HASHED);
-            dentry.set_object(if has_ttl { object.with_expiry(new.attr.mode) } else { object });
+            let (has_ttl, mode) = (inode.has_ttl(), new.attr.mode);
+            let object = Object::of(inode, mode, dir_flags).with(ObjectFlags::HASHED);
+            dentry.set_object(if has_ttl { object.with_expiry(mode) } else { object });
             CountedDentry::first(&memory.slots, dentry)
         };
         Self {
@@ -182,23 +205,23 @@ impl SuperBlock {
             mounted: AtomicU32::new(0),
             shown: AtomicU32::new(0),
             is_limited,
-            is_quick,
-            splits: if may_split || is_limited { Splits::new(is_first, tree.splits_always) } else { None },
+            never_waits,
+            splits: if changes_in_parallel || is_limited { Splits::new(is_first, tree.splits_always) } else { None },
             shares,
-            reports_opens: traits.wants_opens,
-            reports_closes,
-            reflinks: traits.reflinks,
-            fs_keeps_modes: traits.keeps_modes,
+            reports_opens: opens != Opens::No,
+            reports_closes: opens == (Opens::Yes { flush: true }),
+            reflinks,
+            fs_keeps_modes: modes != Modes::Cache,
             inode_kept,
-            fs_applies_acls: traits.keeps_modes && traits.applies_acls,
-            fs_has_acls: traits.acls,
-            fs_returns_attributes: traits.reports_attributes && traits.returns_attributes,
-            fs_lists: is_limited && traits.keeps_listings,
+            fs_applies_acls: modes == (Modes::FileSystem { applies_acls: true }),
+            fs_has_acls: acls,
+            fs_returns_attributes: attributes == (Attributes::FileSystem { with_changes: true }),
+            fs_lists: keeps_listings,
             listings: Listings::new(budget.listings),
             lists_names_only: AtomicBool::new(false),
             versions: Versions::new(is_limited),
             invalidated: AtomicU64::new(0),
-            reserved: (slow && is_limited).then(Box::default),
+            reserved: remote.then(Box::default),
             // Without misses there is none.
             flights: if is_limited { SingleFlight::new() } else { SingleFlight::small() },
             lookups: Workers::new("lightfoot-fetch", THREADS),
@@ -207,7 +230,7 @@ impl SuperBlock {
             type_name,
             root,
             dir_flags,
-            entry_size: i64::try_from(traits.entry_size).unwrap_or(0),
+            entry_size: i64::try_from(entry_size).unwrap_or(0),
             rules,
             default_valid,
             ttl_ns: AtomicU64::new(if let Valid::For(ns) = default_valid { ns } else { u64::MAX }),
@@ -236,10 +259,10 @@ impl SuperBlock {
     }
 
     /// The file system, for a call that may block: not inside a read section, which would make every grace period of the
-    /// tree wait for it, unless it is quick.
+    /// tree wait for it, unless it never waits.
     #[inline(always)]
     pub(crate) fn fs(&self) -> &dyn FileSystem {
-        debug_assert!(self.is_quick || !self.tree.domain.is_reading(), "a file system is called inside a read section");
+        debug_assert!(self.never_waits || !self.tree.domain.is_reading(), "a call inside a read section");
         &*self.fs
     }
 
@@ -409,11 +432,11 @@ impl Drop for SuperBlock {
     }
 }
 
-/// The flags of each directory of a file system with these traits.
-fn dir_flags(traits: &FsTraits) -> ObjectFlags {
+/// The flags of each directory of a file system.
+fn dir_flags(has_own_names: bool, has_rules: bool) -> ObjectFlags {
     let mut flags = ObjectFlags::empty();
-    flags.set(ObjectFlags::COMPLETE, traits.names_in_cache);
-    flags.set(ObjectFlags::FOLDED, traits.name_rules.is_some());
+    flags.set(ObjectFlags::COMPLETE, !has_own_names);
+    flags.set(ObjectFlags::FOLDED, has_rules);
     flags
 }
 

@@ -16,7 +16,7 @@ use crate::base::rank::{Rank, Ranks};
 use crate::cache::fallback::Fallbacks;
 use crate::cache::mountpoints::Mountpoints;
 use crate::cache::observer::Observers;
-use crate::fs::FsTraits;
+use crate::fs::{FsTraits, Opens};
 use crate::notify::Watches;
 use crate::record_lock::RecordLocks;
 use crate::slots::dentry::Dentry;
@@ -57,9 +57,9 @@ pub(crate) struct Tree {
     /// Directories are split at once: for tests.
     pub(crate) splits_always: bool,
     next_number: AtomicU64,
-    /// Whether a file system of the tree has, or had, [`FsTraits::wants_flushes`](crate::fs::FsTraits).
+    /// Whether a file system of the tree has, or had, [`Opens::Yes`] with `flush`.
     has_flushes: AtomicBool,
-    /// Whether one has not, or had not, [`FsTraits::never_waits`](crate::fs::FsTraits).
+    /// Whether one has not, or had not, [`CachedNames::never_waits`](crate::CachedNames::never_waits).
     may_wait: AtomicBool,
     /// Whether one has, or had, [`FsTraits::is_cancellable`].
     is_cancellable: AtomicBool,
@@ -182,13 +182,13 @@ impl Tree {
         self.next_number.fetch_add(1, Relaxed)
     }
 
-    /// Notes what calls of a file system may come to: whether its [`flush`](crate::fs::FileSystem::flush) is called, which this
-    /// returns, and whether they may wait or can be cancelled.
-    pub(crate) fn note_calls(&self, traits: &FsTraits) -> bool {
-        let has_flushes = traits.wants_opens && traits.wants_flushes;
+    /// Notes what calls of a file system may come to: whether its [`flush`](crate::fs::FileSystem::flush) is called, and whether
+    /// they may wait or can be cancelled.
+    pub(crate) fn note_calls(&self, traits: &FsTraits) {
+        let has_flushes = traits.opens == (Opens::Yes { flush: true });
         for (note, is_so) in [
             (&self.has_flushes, has_flushes),
-            (&self.may_wait, !traits.never_waits),
+            (&self.may_wait, !traits.never_waits()),
             (&self.is_cancellable, traits.is_cancellable),
         ] {
             if is_so {
@@ -196,7 +196,6 @@ impl Tree {
                 note.store(true, Relaxed);
             }
         }
-        has_flushes
     }
 
     /// Whether there is, or was, a file system with flushes.

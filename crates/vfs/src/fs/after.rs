@@ -3,7 +3,7 @@
 use crate::base::attr::Attr;
 
 /// Attributes after a change, which the file system has without another call: the reply of a server brings them. The VFS keeps
-/// them if the file system has [`FsTraits::returns_attributes`](crate::FsTraits::returns_attributes), and otherwise computes
+/// them if the file system has [`Attributes::FileSystem`](crate::Attributes::FileSystem) with `with_changes`, and otherwise computes
 /// its own. Each of them is of a moment at which the change was done, and before the method returned.
 ///
 /// ```

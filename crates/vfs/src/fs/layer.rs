@@ -51,7 +51,7 @@ macro_rules! forward {
             fn inner(&self) -> &Self::Inner;
 
             /// Forwards [`FileSystem::traits`] to the inner file system. (Whatever this returns, the layer is one whose methods may
-            /// wait: [`FsTraits::never_waits`].)
+            /// wait: [`CachedNames::never_waits`](crate::CachedNames::never_waits).)
             fn traits(&self) -> FsTraits {
                 self.inner().traits()
             }
@@ -69,7 +69,7 @@ macro_rules! forward {
 
         impl<L: Layer> FileSystem for L {
             fn traits(&self) -> FsTraits {
-                FsTraits { never_waits: false, ..Layer::traits(self) }
+                Layer::traits(self).waiting()
             }
 
             $(

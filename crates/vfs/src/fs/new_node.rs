@@ -62,7 +62,7 @@ impl<'a> NewNode<'a> {
     }
 
     /// Names and values of the extended attributes that it begins with: the ACLs that it gets from the default ACL of its directory,
-    /// unless the file system keeps modes by itself ([`FsTraits::keeps_modes`](crate::FsTraits::keeps_modes)), and labels of
+    /// unless the file system keeps modes by itself ([`Modes::FileSystem`](crate::Modes::FileSystem)), and labels of
     /// security modules.
     #[must_use]
     pub fn xattrs(&self) -> Vec<(&'a [u8], Cow<'a, [u8]>)> {

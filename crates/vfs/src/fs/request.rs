@@ -24,7 +24,7 @@ pub struct Request<'a> {
     /// callers that have none.
     pub capabilities: Capabilities,
     /// Permission bits that the caller's umask takes from a new file, unless the directory has a default ACL. 0 if the VFS
-    /// has applied it: see [`FsTraits::keeps_modes`](crate::FsTraits::keeps_modes).
+    /// has applied it: see [`Modes::FileSystem`](crate::Modes::FileSystem).
     pub umask: u32,
     /// [`Request::now`], or [`UNREAD`].
     now: Cell<i64>,

@@ -6,85 +6,41 @@ use std::borrow::Cow;
 /// Constant properties of a file system: [`FileSystem::traits`](crate::FileSystem::traits). The default fits
 /// a file system that keeps its own names and has no changes behind the cache. Fields may be added: end with
 /// `..FsTraits::default()`.
+#[derive(Debug)]
 pub struct FsTraits {
     /// The name of its type in a list of mounts.
     pub type_name: Cow<'static, str>,
-    /// All names live in the dentry cache (a RAM file system): the VFS answers misses and listings without a
-    /// call.
-    pub names_in_cache: bool,
-    /// Whole listings may be cached. They answer further listings, and lookups of names that they do not
-    /// contain, until the directory changes.
-    pub keeps_listings: bool,
-    /// How long new entries and negative entries are valid, at most: an answer about their directory that is valid for a
-    /// time limits them, too.
-    pub valid: Valid,
+    /// Where its names and the attributes of its files live.
+    pub names: NameStore,
     /// How names are compared, unless byte by byte.
     pub name_rules: Option<Box<dyn NameRules>>,
-    /// [`FileSystem::open`](crate::FileSystem::open) and [`FileSystem::release`](crate::FileSystem::release) are called, for
-    /// regular files and directories.
-    pub wants_opens: bool,
-    /// With `wants_opens`: [`FileSystem::flush`](crate::FileSystem::flush) is called, as closing a file can fail.
-    pub wants_flushes: bool,
-    /// The file system itself keeps modes and ACLs by the rules of POSIX: it clears set-id bits when a caller without
-    /// [`Capabilities::FSETID`](crate::Capabilities::FSETID) changes contents, applies the default ACL of a directory or
-    /// the umask ([`Request::umask`](crate::Request::umask)) to new files, and keeps mode and access ACL equal. The VFS then only updates its copies.
-    pub keeps_modes: bool,
+    /// Whether the VFS calls it when files are opened and closed.
+    pub opens: Opens,
     /// ACLs may be set: the file system stores them as extended attributes, and returns them with each inode
     /// ([`NewInode::access_acl`](crate::NewInode::access_acl)). Otherwise they are refused with `EOPNOTSUPP`: a file whose ACL is lost
     /// with its cached inode would have more rights than the ACL gave.
     pub acls: bool,
-    /// With `keeps_modes`: the VFS obeys the ACLs of the file system, which it reads again by
-    /// [`FileSystem::get_xattr`](crate::FileSystem::get_xattr) whenever it reads attributes again. Otherwise it ignores
-    /// them: a front end's kernel checks.
-    pub applies_acls: bool,
-    /// Attributes are the file system's: what the VFS notes after a change is a guess, and it requests the attributes
-    /// ([`FileSystem::attributes`](crate::FileSystem::attributes)) before it shows them again. The file system also refuses to link a
-    /// file that has lost its last name (`ENOENT`).
-    pub reports_attributes: bool,
-    /// With `reports_attributes`: changes return attributes ([`After`](crate::After)), and the VFS shows these. It requests
-    /// attributes only after a change that returned none, and where two changes of one file met.
-    pub returns_attributes: bool,
     /// The bytes of a block, if files can share blocks ([`Copying::Share`](crate::Copying::Share)); 0 if they cannot. The VFS checks
-    /// that what is shared begins and ends at blocks. With 1, the file system checks it (`EINVAL`).
+    /// that what is shared begins and ends at blocks. 1: the file system checks it (`EINVAL`).
     pub reflinks: u32,
-    /// The bytes that each entry adds to the `st_size` of its directory.
-    pub entry_size: u64,
-    /// Its methods wait for nothing but memory, and locks that no thread holds for long: for no device, no other process, no
-    /// grace period. With `names_in_cache`, the VFS then creates, renames and removes names in the section of the walk, in which no
-    /// memory that any thread of the tree replaced is freed. A [`Layer`](crate::Layer) never has it: its own methods may wait.
-    /// A front end may serve many callers with one thread: [`Vfs::may_wait`](crate::Vfs::may_wait).
-    pub never_waits: bool,
-    /// With `names_in_cache`: several threads may create, link, rename and remove different names of one directory at once. The VFS then
-    /// lets them where threads often wait for a directory. (Directories move, and names are exchanged, one at a time.) Meanwhile the length, links and times of that directory, as
-    /// [`Inode::attr`](crate::Inode::attr) has them, lack some of the changes, and the file system must not change them, or mark
-    /// them stale.
-    pub changes_in_parallel: bool,
-    /// Its methods may take long, or hang: it is on a network, or on the other side of a protocol. The VFS then calls it without the
-    /// lock of a directory: a listing takes it afterwards, and creation, `link`, `unlink` and `rename`, with the lookups that they
-    /// need, reserve the *names* that they change. So one stuck call delays only a second change of the same name, which fails with `ETIMEDOUT` at its deadline
-    /// ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)), and the removal of the directory. Changes of different names of
-    /// one directory come at once, beside lookups and listings, and beside changes of the directory's own name. A change locks
-    /// the directory twice, and a table of reserved names. Ignored with `names_in_cache`.
-    pub slow: bool,
     /// A call whose caller cancels it ends soon, with `EINTR`: [`Cancel`](crate::Cancel). [`Bounded`](crate::Bounded) has it. A front end
     /// then cancels what a signal interrupts: [`Vfs::is_cancellable`](crate::Vfs::is_cancellable).
     pub is_cancellable: bool,
 }
 
 impl FsTraits {
-    /// Whether names are created, renamed and removed in the walk's section.
-    pub(crate) fn is_quick(&self) -> bool {
-        self.never_waits && self.is_all_in_cache()
+    /// The traits of a wrapper of the file system that has these: its own methods may wait ([`CachedNames::never_waits`]).
+    #[must_use]
+    pub fn waiting(mut self) -> Self {
+        if let NameStore::Cache(names) = &mut self.names {
+            names.never_waits = false;
+        }
+        self
     }
 
-    /// Whether directories are split where threads wait for them.
-    pub(crate) fn may_split(&self) -> bool {
-        self.changes_in_parallel && self.is_all_in_cache()
-    }
-
-    /// Whether the cache answers for names and rights.
-    fn is_all_in_cache(&self) -> bool {
-        self.names_in_cache && !self.keeps_modes && !self.reports_attributes
+    /// See [`CachedNames::never_waits`].
+    pub(crate) fn never_waits(&self) -> bool {
+        matches!(self.names, NameStore::Cache(CachedNames { never_waits: true, .. }))
     }
 }
 
@@ -92,49 +48,117 @@ impl Default for FsTraits {
     fn default() -> Self {
         Self {
             type_name: Cow::Borrowed("lightfoot"),
-            names_in_cache: false,
-            keeps_listings: false,
-            valid: Valid::UntilInvalidated,
+            names: NameStore::default(),
             name_rules: None,
-            wants_opens: false,
-            wants_flushes: false,
-            keeps_modes: false,
+            opens: Opens::No,
             acls: false,
-            applies_acls: false,
-            reports_attributes: false,
-            returns_attributes: false,
             reflinks: 0,
-            entry_size: 0,
-            never_waits: false,
-            changes_in_parallel: false,
-            slow: false,
             is_cancellable: false,
         }
     }
 }
 
-impl core::fmt::Debug for FsTraits {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("FsTraits")
-            .field("type_name", &self.type_name)
-            .field("names_in_cache", &self.names_in_cache)
-            .field("keeps_listings", &self.keeps_listings)
-            .field("valid", &self.valid)
-            .field("has_name_rules", &self.name_rules.is_some())
-            .field("wants_opens", &self.wants_opens)
-            .field("wants_flushes", &self.wants_flushes)
-            .field("keeps_modes", &self.keeps_modes)
-            .field("acls", &self.acls)
-            .field("applies_acls", &self.applies_acls)
-            .field("reports_attributes", &self.reports_attributes)
-            .field("reflinks", &self.reflinks)
-            .field("entry_size", &self.entry_size)
-            .field("never_waits", &self.never_waits)
-            .field("changes_in_parallel", &self.changes_in_parallel)
-            .field("slow", &self.slow)
-            .field("is_cancellable", &self.is_cancellable)
-            .finish()
+/// Where the names of a file system and the attributes of its files live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameStore {
+    /// In the cache alone, as those of a RAM file system: the VFS evicts none, answers misses and listings without a call, and keeps
+    /// the attributes by the rules of POSIX.
+    Cache(CachedNames),
+    /// In the file system: the cache has copies.
+    FileSystem(OwnNames),
+}
+
+impl Default for NameStore {
+    fn default() -> Self {
+        Self::FileSystem(OwnNames::default())
     }
+}
+
+/// Properties of a file system whose names live in the cache alone: [`NameStore::Cache`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CachedNames {
+    /// The bytes that each entry adds to the `st_size` of its directory.
+    pub entry_size: u64,
+    /// Its methods wait for nothing but memory, and locks that no thread holds for long: for no device, no other process, no
+    /// grace period. The VFS then creates, renames and removes names in the section of the walk, in which no
+    /// memory that any thread of the tree replaced is freed. A [`Layer`](crate::Layer) never has it: its own methods may wait.
+    /// A front end may serve many callers with one thread: [`Vfs::may_wait`](crate::Vfs::may_wait).
+    pub never_waits: bool,
+    /// Several threads may create, link, rename and remove different names of one directory at once. The VFS then
+    /// lets them where threads often wait for a directory. (Directories move, and names are exchanged, one at a time.) Meanwhile the
+    /// length, links and times of that directory, as [`Inode::attr`](crate::Inode::attr) has them, lack some of the changes, and the
+    /// file system must not change them, or mark them stale.
+    pub changes_in_parallel: bool,
+}
+
+/// Properties of a file system that keeps its own names: [`NameStore::FileSystem`]. Fields may be added: end with `..OwnNames::default()`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnNames {
+    /// How long new entries and negative entries are valid, at most: an answer about their directory that is valid for a
+    /// time limits them, too.
+    pub valid: Valid,
+    /// Whole listings may be cached. They answer further listings, and lookups of names that they do not
+    /// contain, until the directory changes.
+    pub keeps_listings: bool,
+    /// Its methods may take long, or hang: it is on a network, or on the other side of a protocol. The VFS then calls it without the
+    /// lock of a directory: a listing takes it afterwards, and creation, `link`, `unlink` and `rename`, with the lookups that they
+    /// need, reserve the *names* that they change. So one stuck call delays only a second change of the same name, which fails with
+    /// `ETIMEDOUT` at its deadline ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)), and the removal of the directory.
+    /// Changes of different names of one directory come at once, beside lookups and listings, and beside changes of the directory's
+    /// own name. A change locks the directory twice, and a table of reserved names.
+    pub remote: bool,
+    /// The keeper of links, lengths and times.
+    pub attributes: Attributes,
+    /// The keeper of modes and ACLs.
+    pub modes: Modes,
+}
+
+/// The keeper of the attributes of files: [`OwnNames::attributes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Attributes {
+    /// The VFS, by the rules of POSIX.
+    #[default]
+    Cache,
+    /// The file system. What the VFS notes after a change is a guess, and it requests the attributes
+    /// ([`FileSystem::attributes`](crate::FileSystem::attributes)) before it shows them again. The file system also refuses to link a
+    /// file that has lost its last name (`ENOENT`).
+    FileSystem {
+        /// Changes return attributes ([`After`](crate::After)), and the VFS shows these. It requests attributes only after a change
+        /// that returned none, and where two changes of one file met.
+        with_changes: bool,
+    },
+}
+
+/// The keeper of modes and ACLs: [`OwnNames::modes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Modes {
+    /// The VFS, by the rules of POSIX; the file system stores them.
+    #[default]
+    Cache,
+    /// The file system, by the same rules: it clears set-id bits when a caller without
+    /// [`Capabilities::FSETID`](crate::Capabilities::FSETID) changes contents, applies the default ACL of a directory or
+    /// the umask ([`Request::umask`](crate::Request::umask)) to new files, and keeps mode and access ACL equal. The VFS only updates
+    /// its copies.
+    FileSystem {
+        /// The VFS obeys the ACLs of the file system, which it reads again by
+        /// [`FileSystem::get_xattr`](crate::FileSystem::get_xattr) whenever it reads attributes again. Otherwise it ignores
+        /// them: a front end's kernel checks.
+        applies_acls: bool,
+    },
+}
+
+/// Whether the VFS calls a file system when files are opened and closed: [`FsTraits::opens`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Opens {
+    /// It does not.
+    #[default]
+    No,
+    /// It calls [`FileSystem::open`](crate::FileSystem::open) and [`FileSystem::release`](crate::FileSystem::release), for regular files
+    /// and directories.
+    Yes {
+        /// It also calls [`FileSystem::flush`](crate::FileSystem::flush), as closing a file can fail.
+        flush: bool,
+    },
 }
 
 /// How a file system hashes and compares names, if not byte by byte: case-insensitive directories. Called in rcu-walk, so
@@ -145,4 +169,10 @@ pub trait NameRules: Send + Sync + 'static {
 
     /// Whether both are the same name.
     fn equal(&self, a: &[u8], b: &[u8]) -> bool;
+}
+
+impl core::fmt::Debug for dyn NameRules {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("NameRules")
+    }
 }

@@ -30,7 +30,7 @@ use crate::base::monitor::Monitor;
 use crate::base::workers::{THREADS, Workers};
 use crate::cache::superblock::SuperBlock;
 use crate::fs::invalidator::Invalidator;
-use crate::fs::{FileSystem, Open, Request};
+use crate::fs::{FileSystem, NameStore, Open, Request};
 use crate::slots::inode::Inode;
 use core::time::Duration;
 use held::{KeptInode, KeptOpen};
@@ -48,7 +48,7 @@ use sync::Mutex;
 /// released. After `ETIMEDOUT` or `EINTR`, as after a timeout of NFS, a change has happened, or happens later, or never happens. The file
 /// system inside must bear that such a call overlaps others of the same file or directory.
 ///
-/// With [`FsTraits::names_in_cache`](crate::FsTraits::names_in_cache) the cache cannot request anything again, so calls that change something
+/// With [`NameStore::Cache`](crate::NameStore::Cache) the cache cannot request anything again, so calls that change something
 /// go straight through. `evict` always does.
 pub struct Bounded<F: FileSystem + ?Sized> {
     inner: Arc<F>,
@@ -63,7 +63,7 @@ impl<F: FileSystem + ?Sized> Bounded<F> {
     /// Bounds the calls of `inner`, by at most 32 threads.
     #[must_use]
     pub fn of(inner: Box<F>) -> Self {
-        let is_asked_again = !inner.traits().names_in_cache;
+        let is_asked_again = !matches!(inner.traits().names, NameStore::Cache(_));
         Self {
             inner: inner.into(),
             workers: Workers::new("lightfoot-bounded", THREADS),

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::base::attr::{Attr, S_IFDIR};
     use crate::base::name::Named;
-    use crate::fs::{FileSystem, FsTraits, NewInode};
+    use crate::fs::{CachedNames, FileSystem, FsTraits, NameStore, NewInode};
     use crate::{Base, Vfs};
     use prim::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -164,7 +164,7 @@ mod tests {
             NewInode { node: 1, attr, ..NewInode::default() }
         }
         fn traits(&self) -> FsTraits {
-            FsTraits { names_in_cache: true, ..FsTraits::default() }
+            FsTraits { names: NameStore::Cache(CachedNames::default()), ..FsTraits::default() }
         }
         fn create(
             &self,

@@ -8,7 +8,7 @@
 //! name and so its memory, since a removal needs the same lock. (It may be moved meanwhile; that changes nothing
 //! in it.) A count is taken on the mount, so that the file system stays.
 //!
-//! Where the file system never waits ([`FsTraits::never_waits`](crate::FsTraits::never_waits)), creation and removal of a name
+//! Where the file system never waits ([`CachedNames::never_waits`](crate::CachedNames::never_waits)), creation and removal of a name
 //! take place in the walk's read section ([`Context::in_parent_quick`]): that keeps the mount, its file system, and the state of
 //! the context, so the operation counts and copies none of them. What might wait all the same leaves the section and
 //! begins again ([`Entry::leave`]). [`in_section`] has these operations, [`kept`] what the others hold.
@@ -68,7 +68,7 @@ impl<'t> Caller<'t> {
 }
 
 /// A locked directory, and the name in it that an operation works on. [`Context::in_parent`] lends it while it has the lock; or, in a
-/// slow file system, while it has reserved the name ([`unlocked`](crate::ops::unlocked)).
+/// remote file system, while it has reserved the name ([`unlocked`](crate::ops::unlocked)).
 pub(crate) struct Entry<'t, 'p> {
     pub(crate) context: &'t Context,
     pub(crate) mount: MountRef<'t>,

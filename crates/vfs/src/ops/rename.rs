@@ -139,7 +139,7 @@ impl Context {
         }
         let sb = from.sb();
         let hashes = plan.lasts.map(|last| sb.hash_again(last.name, last.short));
-        if !sb.is_quick {
+        if !sb.never_waits {
             return KeptEnds::lock(from, to, hashes, plan).map(Reached::Locked);
         }
         let locks = lock_here(from, to, hashes, plan)?;

@@ -1,7 +1,7 @@
 //! Operations on a reserved name: the file system is called with no lock held.
 //!
 //! # How they work
-//! In a slow file system an operation reserves its name ([`reserved`](crate::cache::reserved)), looks it up as a walk does, locks the
+//! In a remote file system an operation reserves its name ([`reserved`](crate::cache::reserved)), looks it up as a walk does, locks the
 //! directory to check what must not change during the call, releases the lock, calls the file system, and locks the directory again to
 //! change the cache. The entry that was looked up is counted meanwhile.
 //!

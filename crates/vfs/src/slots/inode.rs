@@ -79,9 +79,9 @@ pub struct Inode {
 /// What the attributes of a file system's inodes are in the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Kept {
-    /// Copies of those that the file system reports: [`crate::FsTraits::reports_attributes`].
+    /// Copies of those that the file system reports: [`crate::Attributes::FileSystem`].
     pub(crate) is_reported: bool,
-    /// There from the moment on in which the file is made: [`crate::FsTraits::names_in_cache`].
+    /// There from the moment on in which the file is made: [`crate::NameStore::Cache`].
     pub(crate) is_from_birth: bool,
 }
 
@@ -181,7 +181,7 @@ impl Inode {
     }
 
     /// When the file was made, in nanoseconds since the epoch. `None`: its file system keeps its names outside of the cache
-    /// ([`FsTraits::names_in_cache`](crate::FsTraits::names_in_cache)), so that the inode may have begun later than the file.
+    /// ([`NameStore::FileSystem`](crate::NameStore::FileSystem)), so that the inode may have begun later than the file.
     #[inline]
     #[must_use]
     pub fn birth(&self) -> Option<i64> {

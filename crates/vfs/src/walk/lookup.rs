@@ -11,8 +11,8 @@
 //! a deadline may be made by another thread ([`elsewhere`]).
 //!
 //! Operations that change a directory send the request under its lock, since no other thread may create the
-//! name meanwhile; in a slow file system ([`FsTraits::slow`](crate::FsTraits::slow)) without a lock, since they have reserved the name
-//! ([`alone`]).
+//! name meanwhile; in a remote file system ([`OwnNames::remote`](crate::OwnNames::remote)) without a lock, since they have reserved
+//! the name ([`alone`]).
 //!
 //! # States of a requested name
 //! ```text

@@ -3,7 +3,7 @@
 //! # What it is
 //! An entry of a listing that came with its inode ([`Listed::inode`](crate::Listed::inode)) enters the cache as the answer to a
 //! lookup of its name does: within the budgets, and for its time of validity. The directory's lock is held from before the call
-//! until then, so no operation of this tree changes a name meanwhile. (A slow file system is called without the lock, and the answers
+//! until then, so no operation of this tree changes a name meanwhile. (A remote file system is called without the lock, and the answers
 //! are used if no change of the directory was counted meanwhile.) If the file system invalidates anything during the call, its
 //! answers may be from before, and none is used.
 //!

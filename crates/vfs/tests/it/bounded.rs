@@ -26,7 +26,7 @@ impl<F: FileSystem> Layer for Full<F> {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { wants_flushes: true, reflinks: 1, ..self.0.traits() }
+        FsTraits { opens: lightfoot_vfs::Opens::Yes { flush: true }, reflinks: 1, ..self.0.traits() }
     }
 
     fn lookup(&self, request: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno> {

@@ -3,8 +3,8 @@
 //! Costs are counted in slots that were looked at, not in time.
 
 use lightfoot_vfs::{
-    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NewInode, NewNode, NextNames,
-    Open, OwnedPlace, PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
+    Attr, Base, Budget, Context, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NameStore, NewInode, NewNode,
+    NextNames, Open, OwnNames, OwnedPlace, PathAt, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs, Want,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,8 @@ impl FileSystem for Shared {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { keeps_listings: true, ..FsTraits::default() }
+        let names = OwnNames { keeps_listings: true, ..OwnNames::default() };
+        FsTraits { names: NameStore::FileSystem(names), ..FsTraits::default() }
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {

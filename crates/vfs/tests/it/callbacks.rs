@@ -1,8 +1,8 @@
 //! File systems whose callbacks panic.
 
 use lightfoot_vfs::{
-    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, MountFlags, NewInode, NewNode, Open, OpenFlags,
-    Request, S_IFDIR, S_IFREG, UnmountFlags, Vfs,
+    After, Attr, Base, CachedNames, Context, Errno, FileSystem, FsTraits, Inode, MountFlags, NameStore, NewInode,
+    NewNode, Open, OpenFlags, Opens, Request, S_IFDIR, S_IFREG, UnmountFlags, Vfs,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -59,7 +59,11 @@ impl FileSystem for Fs {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { names_in_cache: true, wants_opens: true, ..FsTraits::default() }
+        FsTraits {
+            names: NameStore::Cache(CachedNames::default()),
+            opens: Opens::Yes { flush: false },
+            ..FsTraits::default()
+        }
     }
 
     fn create(&self, _: &Request, _: &Inode, _: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {

@@ -2,7 +2,7 @@
 
 use lightfoot_vfs::{
     Base, Capabilities, Credentials, Errno, FileSystem, FsTraits, Inode, InodeFlags, Layer, Listed, Open, OpenFlags,
-    Request, SeekFor, SetAttr, StatFs, Vfs, Want,
+    Opens, Request, SeekFor, StatFs, Vfs, Want,
 };
 use std::sync::{Arc, Mutex};
 use testkit::Store;
@@ -33,7 +33,7 @@ impl Layer for Noted {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { wants_opens: true, wants_flushes: true, ..FileSystem::traits(&self.store) }
+        FsTraits { opens: Opens::Yes { flush: true }, ..FileSystem::traits(&self.store) }
     }
 
     fn read_dir(
@@ -92,14 +92,17 @@ fn each_request_has_the_user_and_the_groups_of_its_caller() {
     let seen = Arc::<Mutex<Vec<Seen>>>::default();
     let vfs = Vfs::new(Noted { store, seen: seen.clone() });
     let context = vfs.context();
-    let everyone = SetAttr { mode: Some(0o666), ..SetAttr::default() };
-    context.set_attr(Base::CWD, b"/file", true, &everyone).unwrap();
-    context.set_credentials(Credentials::user(USER, USER, &GROUPS));
+    let user = |uid, groups| {
+        let mut cred = Credentials::user(uid, uid, groups);
+        cred.capabilities = Capabilities::DAC_OVERRIDE;
+        cred
+    };
+    context.set_credentials(user(USER, &GROUPS));
     let open = |path: &[u8], flags| context.open(Base::CWD, path, flags, 0).unwrap();
     let file = open(b"/file", OpenFlags::RDWR);
     let dir = open(b"/dir", OpenFlags::DIRECTORY);
     // From now on the context belongs to somebody else; the files do not.
-    context.set_credentials(Credentials::user(USER + 1, USER + 1, &[]));
+    context.set_credentials(user(USER + 1, &[]));
     // Each calls the method that has its name.
     let by_file: [(&str, &dyn Fn()); 7] = [
         ("read", &|| assert_eq!(file.read_at(0, &mut [0; 4]), Ok(4))),

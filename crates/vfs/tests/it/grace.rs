@@ -1,8 +1,8 @@
 //! Calls of a file system are outside of read sections: while one blocks, grace periods end.
 
 use lightfoot_vfs::{
-    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, InodeFlags, MAY_READ, MAY_WRITE, NewInode, NewNode,
-    Open, OpenFlags, Opened, Request, S_IFDIR, S_IFREG, Vfs,
+    After, Attr, Base, CachedNames, Context, Errno, FileSystem, FsTraits, Inode, InodeFlags, MAY_READ, MAY_WRITE,
+    NameStore, NewInode, NewNode, Open, OpenFlags, Opened, Opens, Request, S_IFDIR, S_IFREG, Vfs,
 };
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -42,7 +42,11 @@ impl FileSystem for Waiting {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { names_in_cache: true, wants_opens: true, ..FsTraits::default() }
+        FsTraits {
+            names: NameStore::Cache(CachedNames::default()),
+            opens: Opens::Yes { flush: false },
+            ..FsTraits::default()
+        }
     }
 
     fn create(&self, _: &Request, _: &Inode, _: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {

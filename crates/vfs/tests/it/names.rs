@@ -1,6 +1,9 @@
 //! A file system for the tests of whole paths.
 
-use lightfoot_vfs::{After, Attr, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, Rename, Request, S_IFDIR};
+use lightfoot_vfs::{
+    After, Attr, CachedNames, Errno, FileSystem, FsTraits, Inode, NameStore, NewInode, NewNode, Rename, Request,
+    S_IFDIR,
+};
 
 /// Leaves its names to the cache. The inode number of a file follows from its name alone.
 pub(crate) struct Names;
@@ -12,7 +15,7 @@ impl FileSystem for Names {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { names_in_cache: true, ..FsTraits::default() }
+        FsTraits { names: NameStore::Cache(CachedNames::default()), ..FsTraits::default() }
     }
 
     fn create(&self, _: &Request, _: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {

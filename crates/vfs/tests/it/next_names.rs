@@ -9,7 +9,7 @@ use testkit::{Call, Fault, Faults, Store, StoreOptions};
 
 const ROOT: u64 = Store::ROOT;
 const AHEAD: StoreOptions = StoreOptions {
-    slow: false,
+    remote: false,
     names_in_cache: false,
     keeps_listings: false,
     reports_attributes: false,

@@ -1,4 +1,4 @@
-//! Changes in a slow file system reserve names: no directory is locked during a call.
+//! Changes in a remote file system reserve names: no directory is locked during a call.
 
 use lightfoot_vfs::{Base, Context, Errno, OpenFlags, PathAt, RenameFlags, S_IFREG, Valid, Vfs, Want};
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use testkit::{Call, Gate, Store, StoreOptions};
 const LITTLE_NS: u64 = 20_000_000;
 
 fn slow(valid: Valid, paths: &[&str]) -> Store {
-    Store::with_options(StoreOptions { slow: true, valid, ..StoreOptions::default() }, paths)
+    Store::with_options(StoreOptions { remote: true, valid, ..StoreOptions::default() }, paths)
 }
 
 fn at(path: &str) -> PathAt<'_> {
@@ -268,7 +268,8 @@ fn an_entry_that_a_change_removes_is_no_mount_point_meanwhile() {
 
 #[test]
 fn a_listing_that_hangs_delays_no_change_and_its_answers_are_not_used_after_one() {
-    let options = StoreOptions { slow: true, lists_attributes: true, keeps_listings: true, ..StoreOptions::default() };
+    let options =
+        StoreOptions { remote: true, lists_attributes: true, keeps_listings: true, ..StoreOptions::default() };
     let store = Store::with_options(options, &["d/", "d/a", "d/b", "d/c"]);
     let gate = Gate::default();
     let at_gate = gate.clone();
@@ -401,7 +402,7 @@ fn after_random_changes_by_threads_the_cache_agrees_with_the_file_system() {
     let valid = [Valid::UntilInvalidated, Valid::For(0), Valid::For(200_000)];
     for (valid, is_rich) in valid.into_iter().flat_map(|valid| [(valid, false), (valid, true)]) {
         let options = StoreOptions {
-            slow: true,
+            remote: true,
             valid,
             keeps_listings: is_rich,
             lists_attributes: is_rich,

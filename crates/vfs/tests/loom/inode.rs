@@ -57,7 +57,7 @@ impl FileSystem for Names {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { names_in_cache: false, ..FsTraits::default() }
+        FsTraits::default()
     }
 
     fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {

@@ -1,8 +1,8 @@
 //! The file system and the threads of the models.
 
 use lightfoot_vfs::{
-    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, NextNames, PathAt, Rename,
-    RenameFlags, Request, S_IFDIR, S_IFREG, Vfs,
+    After, Attr, Base, CachedNames, Context, Errno, FileSystem, FsTraits, Inode, NameStore, NewInode, NewNode,
+    NextNames, PathAt, Rename, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs,
 };
 use loom::thread;
 use std::sync::Arc;
@@ -42,9 +42,12 @@ impl FileSystem for Files {
     }
 
     fn traits(&self) -> FsTraits {
-        let never_waits = self.is_quick;
-        let changes_in_parallel = self.is_split;
-        FsTraits { names_in_cache: !self.has_names, changes_in_parallel, never_waits, ..FsTraits::default() }
+        if self.has_names {
+            return FsTraits::default();
+        }
+        let (never_waits, changes_in_parallel) = (self.is_quick, self.is_split);
+        let names = CachedNames { never_waits, changes_in_parallel, ..CachedNames::default() };
+        FsTraits { names: NameStore::Cache(names), ..FsTraits::default() }
     }
 
     fn lookup(&self, _: &Request, _: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {

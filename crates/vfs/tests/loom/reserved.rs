@@ -5,8 +5,8 @@
 //! directory that is removed has no names and gets none.
 
 use lightfoot_vfs::{
-    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NewInode, NewNode, NextNames, PathAt, Rename,
-    RenameFlags, Request, S_IFDIR, S_IFREG, Vfs,
+    After, Attr, Base, Context, Errno, FileSystem, FsTraits, Inode, NameStore, NewInode, NewNode, NextNames, OwnNames,
+    PathAt, Rename, RenameFlags, Request, S_IFDIR, S_IFREG, Vfs,
 };
 use loom::thread;
 use std::collections::BTreeMap;
@@ -78,7 +78,10 @@ impl FileSystem for Slow {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { slow: true, ..FsTraits::default() }
+        FsTraits {
+            names: NameStore::FileSystem(OwnNames { remote: true, ..OwnNames::default() }),
+            ..FsTraits::default()
+        }
     }
 
     fn lookup(&self, _: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {

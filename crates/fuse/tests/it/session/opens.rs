@@ -5,7 +5,9 @@ use lightfoot_fuse::{ROOT_NODE, SessionOptions};
 use ramfs::RamFs;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use vfs::{Errno, FileSystem, FsTraits, Inode, Layer, Open, OpenFlags, OpenState, Opened, Position, Request, Written};
+use vfs::{
+    Errno, FileSystem, FsTraits, Inode, Layer, Open, OpenFlags, OpenState, Opened, Opens, Position, Request, Written,
+};
 
 /// Numbers that are open, the next one, and the numbers of the opens that wrote.
 #[derive(Default)]
@@ -26,7 +28,7 @@ impl Layer for Numbered {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { wants_opens: true, ..FileSystem::traits(&self.0) }
+        FsTraits { opens: Opens::Yes { flush: false }, ..FileSystem::traits(&self.0) }
     }
 
     fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<Opened, Errno> {

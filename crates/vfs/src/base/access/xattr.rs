@@ -73,7 +73,7 @@ pub(crate) fn check_lengths(name: &[u8], usage: XattrUse<'_>) -> Result<(), Errn
 /// kind of name needs it.
 ///
 /// # Errors
-/// Those of [`check_lengths`]. `EOPNOTSUPP`: an unknown kind of name. `EINVAL`: a prefix and nothing after
+/// `ERANGE`, `E2BIG`: the lengths of name and value. `EOPNOTSUPP`: an unknown kind of name. `EINVAL`: a prefix and nothing after
 /// it; a malformed `security.capability`. `EPERM`: a change without the capability; `user.` on anything but
 /// regular files and directories, or in a sticky directory by another user than its owner. `ENODATA`: the
 /// same, to get it. Those of `may`.

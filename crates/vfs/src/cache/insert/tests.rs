@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::attr::{Attr, S_IFDIR};
 use crate::cache::tree::Tree;
-use crate::fs::{FileSystem, FsTraits, NewInode};
+use crate::fs::{CachedNames, FileSystem, FsTraits, NameStore, NewInode};
 use crate::slots::inode::Inode;
 use crate::slots::whole_path::Options;
 use prim::atomic::AtomicU32;
@@ -20,7 +20,7 @@ impl FileSystem for Names {
         }
     }
     fn traits(&self) -> FsTraits {
-        FsTraits { names_in_cache: true, ..FsTraits::default() }
+        FsTraits { names: NameStore::Cache(CachedNames::default()), ..FsTraits::default() }
     }
 }
 

@@ -115,7 +115,7 @@ mod tests {
     use crate::base::attr::{Attr, S_IFDIR};
     use crate::cache::reclaim::Budget;
     use crate::cache::tree::Tree;
-    use crate::fs::{FileSystem, FsTraits, NewInode};
+    use crate::fs::{CachedNames, FileSystem, FsTraits, NameStore, NewInode};
     use crate::slots::whole_path::Options;
     use sync::PerCpuOwner;
 
@@ -126,7 +126,10 @@ mod tests {
             NewInode { node: 1, attr, ..NewInode::default() }
         }
         fn traits(&self) -> FsTraits {
-            FsTraits { names_in_cache: true, changes_in_parallel: true, ..FsTraits::default() }
+            FsTraits {
+                names: NameStore::Cache(CachedNames { changes_in_parallel: true, ..CachedNames::default() }),
+                ..FsTraits::default()
+            }
         }
     }
 

@@ -36,7 +36,7 @@ impl Context {
         again: &dyn Fn(&Entry<'_, 'p>, &mut MayEvict) -> Result<R, Errno>,
     ) -> Option<Result<R, Errno>> {
         let sb = found.sb();
-        if !sb.is_quick {
+        if !sb.never_waits {
             return None;
         }
         let Some(lock) = found.lock_here() else { return self.try_in_split(found, last, again) };

@@ -4,7 +4,7 @@ use crate::base::access::acl::{Acl, AclEntry, AclKind, AclTag};
 use crate::base::attr::{Attr, S_IFDIR, S_IFREG};
 use crate::base::errno::Errno;
 use crate::fs::layer::Layer;
-use crate::fs::{After, FileSystem, FsTraits, NewInode, NewNode, Request, SetXattr};
+use crate::fs::{After, CachedNames, FileSystem, FsTraits, NameStore, NewInode, NewNode, Request, SetXattr};
 use crate::mount::place::Base;
 use crate::slots::inode::Inode;
 use crate::{Context, Vfs};
@@ -15,7 +15,7 @@ use sync::Mutex;
 /// A file system that notes in which calls its caller was in a read section.
 #[derive(Default)]
 struct Noting {
-    traits: FsTraits,
+    names: NameStore,
     notes: Arc<Mutex<Vec<bool>>>,
     is_reading: Arc<OnceLock<Box<dyn Fn() -> bool + Send + Sync>>>,
 }
@@ -34,8 +34,7 @@ impl FileSystem for Noting {
     }
 
     fn traits(&self) -> FsTraits {
-        let FsTraits { names_in_cache, never_waits, .. } = self.traits;
-        FsTraits { names_in_cache, never_waits, acls: true, ..FsTraits::default() }
+        FsTraits { names: self.names, acls: true, ..FsTraits::default() }
     }
 
     fn create(&self, _: &Request, _: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
@@ -66,9 +65,9 @@ impl Layer for Around {
     }
 }
 
-/// What a file system with these traits, or a layer around it, noted of `run`.
-fn notes(traits: FsTraits, has_layer: bool, run: fn(&Context)) -> Vec<bool> {
-    let fs = Noting { traits, ..Noting::default() };
+/// What a file system with these names, or a layer around it, noted of `run`.
+fn notes(names: NameStore, has_layer: bool, run: fn(&Context)) -> Vec<bool> {
+    let fs = Noting { names, ..Noting::default() };
     let (notes, is_reading) = (fs.notes.clone(), fs.is_reading.clone());
     let vfs = if has_layer { Vfs::new(Around(fs)) } else { Vfs::new(fs) };
     let context = vfs.context();
@@ -84,12 +83,13 @@ fn make(context: &Context, path: &[u8]) {
     context.mknod(Base::CWD, path, S_IFREG | 0o644, 0).unwrap();
 }
 
-/// A name, the file system's traits, whether a layer is around it, the operations, and which of its calls are in a section.
-type Case<'a> = (&'a str, FsTraits, bool, fn(&Context), &'a [bool]);
+/// A name, the place of the file system's names, whether a layer is around it, the operations, and which of its calls are in a section.
+type Case<'a> = (&'a str, NameStore, bool, fn(&Context), &'a [bool]);
 
 #[test]
 fn names_come_and_go_in_the_walk_s_section_unless_that_might_wait() {
-    let quick = || FsTraits { names_in_cache: true, never_waits: true, ..FsTraits::default() };
+    let quick = NameStore::Cache(CachedNames { never_waits: true, ..CachedNames::default() });
+    let waiting = NameStore::Cache(CachedNames::default());
     let make_and_remove = |context: &Context| {
         make(context, b"/d/f");
         context.unlink(Base::CWD, b"/d/f").unwrap();
@@ -106,14 +106,14 @@ fn names_come_and_go_in_the_walk_s_section_unless_that_might_wait() {
     };
     let remove_dir = |context: &Context| context.rmdir(Base::CWD, b"/d").unwrap();
     let cases: [Case<'_>; 6] = [
-        ("a file", quick(), false, make_and_remove, &[true, true]),
-        ("a long file", quick(), false, remove_large, &[true, false]),
-        ("a default ACL", quick(), false, inherit, &[false]),
-        ("a directory", quick(), false, remove_dir, &[false]),
-        ("a layer", quick(), true, make_and_remove, &[false, false]),
-        ("may wait", FsTraits { never_waits: false, ..quick() }, false, make_and_remove, &[false, false]),
+        ("a file", quick, false, make_and_remove, &[true, true]),
+        ("a long file", quick, false, remove_large, &[true, false]),
+        ("a default ACL", quick, false, inherit, &[false]),
+        ("a directory", quick, false, remove_dir, &[false]),
+        ("a layer", quick, true, make_and_remove, &[false, false]),
+        ("may wait", waiting, false, make_and_remove, &[false, false]),
     ];
-    for (what, traits, has_layer, run, want) in cases {
-        assert_eq!(notes(traits, has_layer, run), want, "{what}");
+    for (what, names, has_layer, run, want) in cases {
+        assert_eq!(notes(names, has_layer, run), want, "{what}");
     }
 }

@@ -193,7 +193,7 @@ impl OpenFile {
         Ok(entries)
     }
 
-    /// The next entries from a cached listing, or from the file system. `locked`: the directory, which a slow file system lists
+    /// The next entries from a cached listing, or from the file system. `locked`: the directory, which a remote file system lists
     /// without the lock.
     fn fetch_entries(
         &self,

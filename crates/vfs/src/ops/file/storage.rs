@@ -89,7 +89,7 @@ impl OpenFile {
 
     /// What the file system writes when a user closes a descriptor of the file, with the error of that `close(2)`. The file
     /// stays open. For front ends, whose users share it; a drop cannot report. Without effect on a file that is not open for writing,
-    /// and in file systems without [`FsTraits::wants_flushes`](crate::FsTraits::wants_flushes).
+    /// and in file systems without [`Opens::Yes`](crate::Opens::Yes) with `flush`.
     ///
     /// # Errors
     /// Those of [`FileSystem::flush`](crate::FileSystem::flush).

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Vfs;
 use crate::base::attr::{Attr, S_IFDIR};
-use crate::fs::{FsTraits, NewInode, NewNode, Request};
+use crate::fs::{CachedNames, FsTraits, NameStore, NewInode, NewNode, Request};
 use crate::slots::inode::Inode;
 
 struct Names;
@@ -15,7 +15,7 @@ impl FileSystem for Names {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { names_in_cache: true, ..FsTraits::default() }
+        FsTraits { names: NameStore::Cache(CachedNames::default()), ..FsTraits::default() }
     }
 
     fn create(&self, _: &Request, _: &Inode, _: Option<&[u8]>, _: &mut NewNode<'_>) -> Result<u64, Errno> {
@@ -82,7 +82,8 @@ fn a_tree_may_wait_from_the_first_file_system_that_may() {
         }
 
         fn traits(&self) -> FsTraits {
-            FsTraits { never_waits: true, ..Names.traits() }
+            let names = CachedNames { never_waits: true, ..CachedNames::default() };
+            FsTraits { names: NameStore::Cache(names), ..Names.traits() }
         }
 
         fn create(

@@ -1,4 +1,4 @@
-//! rename in a slow file system: both names are reserved, and no directory is locked during the call.
+//! rename in a remote file system: both names are reserved, and no directory is locked during the call.
 //!
 //! # How it is locked
 //! As [`reserved`](crate::cache::reserved). A rename that needs the locks in order elsewhere (a directory that moves to another one)

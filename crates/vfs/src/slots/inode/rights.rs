@@ -24,7 +24,7 @@ fn search_rights(attr: &Attr) -> (u32, u32, u32) {
 
 impl Inode {
     /// Changes attributes under the inode's sequence lock. `f` must not block. Attributes that the file system reports are stale
-    /// after that ([`FsTraits::reports_attributes`](crate::FsTraits::reports_attributes)).
+    /// after that ([`Attributes::FileSystem`](crate::Attributes::FileSystem)).
     ///
     /// Of a directory, do not change mode, owner and group: walks may not notice that. If a path through the directory is in the
     /// table of whole paths, they stay, and the attributes become stale, so that they are requested before they are shown. A file

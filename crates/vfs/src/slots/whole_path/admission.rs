@@ -13,7 +13,6 @@
 //! # How it is locked
 //! Not at all: only the owner of the CPU index writes it; all may read the statistics.
 
-use super::WholePathStats;
 use super::checked::Checked;
 use prim::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use sync::signature_table::Signature;
@@ -126,14 +125,15 @@ impl Admission {
     }
 
     /// What it counted.
-    pub(crate) fn stats(&self) -> WholePathStats {
-        WholePathStats {
+    #[cfg(feature = "testing")]
+    pub(crate) fn stats(&self) -> super::WholePathStats {
+        super::WholePathStats {
             misses: self.misses(),
             recorded: self.recorded(),
             refused: self.refused(),
             renewed: self.renewed(),
             by_list: self.by_list(),
-            ..WholePathStats::default()
+            ..super::WholePathStats::default()
         }
     }
 

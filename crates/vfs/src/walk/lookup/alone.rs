@@ -24,7 +24,7 @@ pub(crate) fn find_reserved(dir: &Here, name: &[u8], request: &Request) -> Resul
     find_as(dir, name, b"", request, true)
 }
 
-/// The entry of a name in a slow file system. The name is reserved, so no change of it overtakes the answer. No lock is held during
+/// The entry of a name in a remote file system. The name is reserved, so no change of it overtakes the answer. No lock is held during
 /// the request.
 #[cold]
 pub(super) fn find_alone(

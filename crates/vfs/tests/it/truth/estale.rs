@@ -127,7 +127,7 @@ const OPERATIONS: [Operation; 22] = [
 
 fn every_kind() -> [StoreOptions; 3] {
     let options = StoreOptions::default();
-    [options, StoreOptions { slow: true, ..options }, StoreOptions { reports_attributes: true, ..options }]
+    [options, StoreOptions { remote: true, ..options }, StoreOptions { reports_attributes: true, ..options }]
 }
 
 #[test]

@@ -16,7 +16,7 @@ const OPTIONS: [(&str, StoreOptions); 3] = [
 
 const fn options(names_in_cache: bool, keeps_listings: bool) -> StoreOptions {
     StoreOptions {
-        slow: false,
+        remote: false,
         names_in_cache,
         keeps_listings,
         reports_attributes: false,

@@ -1,4 +1,4 @@
-//! Attributes that are the file system's ([`lightfoot_vfs::FsTraits::reports_attributes`]): a copy that was requested during a change
+//! Attributes that are the file system's ([`lightfoot_vfs::Attributes::FileSystem`]): a copy that was requested during a change
 //! does not count the change twice, and no reply undoes a later change.
 
 use crate::truth::store::{ROOT, Store, once};

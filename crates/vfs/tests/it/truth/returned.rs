@@ -16,9 +16,9 @@ struct Case {
 }
 
 impl Case {
-    fn new(slow: bool) -> Self {
+    fn new(remote: bool) -> Self {
         let options =
-            StoreOptions { reports_attributes: true, returns_attributes: true, slow, ..StoreOptions::default() };
+            StoreOptions { reports_attributes: true, returns_attributes: true, remote, ..StoreOptions::default() };
         let store = Store::with_options(options, &["a/", "a/f", "a/g", "b/", "b/h", "b/dir/"]);
         store.link(store.node("b"), "also_f", store.node("a/f"));
         let requests = Arc::new(AtomicU32::new(0));
@@ -94,11 +94,11 @@ const CHANGES: [(&str, Change); 20] = [
 
 #[test]
 fn after_a_change_nobody_requests_attributes() {
-    for slow in [false, true] {
+    for remote in [false, true] {
         for (what, change) in CHANGES {
-            let case = Case::new(slow);
+            let case = Case::new(remote);
             assert_eq!(change(&case.context), Ok(()), "{what}");
-            assert_eq!(case.check(what), 0, "{what}, slow: {slow}");
+            assert_eq!(case.check(what), 0, "{what}, remote: {remote}");
         }
     }
 }
