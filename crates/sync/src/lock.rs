@@ -16,7 +16,7 @@
 //! # Invariants
 //! 1. Between a `lock` (or a `try_lock` that returned `true`) and the `unlock` that follows, no other `lock` returns
 //!    and no other `try_lock` returns `true`; a section happens before the next one.
-//! 2. Only the one guard, or a `&mut Lock`, reaches the data.
+//! 2. Only the one guard reaches the data, or the owner of the `Lock` when it unwraps it.
 //! 3. The thread that took the lock makes one guard; the guard stays on that thread, and releases the lock when it
 //!    ends.
 //!
@@ -101,8 +101,7 @@ impl<R: RawLock, T> Lock<R, T> {
     }
 
     /// Takes the lock after a [`try_lock`](Self::try_lock) that failed, waiting if need be.
-    #[must_use = "the lock is released when the guard is dropped"]
-    pub fn lock_taken(&self) -> LockGuard<'_, R, T> {
+    pub(crate) fn lock_taken(&self) -> LockGuard<'_, R, T> {
         self.raw.lock_taken();
         LockGuard { lock: self, not_send: PhantomData }
     }
@@ -119,14 +118,6 @@ impl<R: RawLock, T> Lock<R, T> {
 
     pub(crate) fn raw(&self) -> &R {
         &self.raw
-    }
-
-    /// The data; no lock is needed.
-    #[inline]
-    #[must_use]
-    pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: invariant 2: `&mut self` excludes guards.
-        self.data.with_mut(|data| unsafe { &mut *data })
     }
 
     /// Unwraps the data.

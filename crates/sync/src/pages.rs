@@ -47,10 +47,10 @@ const CHUNK: usize = PAGES * PAGE;
 const PARTS: usize = 4;
 
 /// Used pages that a part may always keep.
-pub const KEPT: usize = 64;
+const KEPT: usize = 64;
 
 /// Chunks that one call makes return their used pages.
-pub const CHUNKS_A_CALL: usize = 8;
+const CHUNKS_A_CALL: usize = 8;
 
 /// No place in a list.
 const NOWHERE: usize = usize::MAX;

@@ -172,25 +172,6 @@ impl<T> PerCpuRwLock<T> {
     fn joined(&self) -> impl Iterator<Item = &Slot> {
         self.slots.iter().filter(|slot| slot.has_joined())
     }
-
-    /// The data; no lock is needed.
-    #[must_use]
-    pub fn get_mut(&mut self) -> &mut T {
-        // SAFETY: `&mut self` excludes guards.
-        self.data.with_mut(|data| unsafe { &mut *data })
-    }
-
-    /// Unwraps the data.
-    #[must_use]
-    pub fn into_inner(self) -> T {
-        self.data.into_inner()
-    }
-}
-
-impl<T: Default> Default for PerCpuRwLock<T> {
-    fn default() -> Self {
-        Self::new(T::default())
-    }
 }
 
 /// A [`PerCpuRwLock`], held for reading; released on drop, also when unwinding.

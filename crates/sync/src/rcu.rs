@@ -110,7 +110,7 @@ pub struct RcuStats {
     pub freed_callbacks: u64,
     /// The bytes that these accounted for.
     pub freed_bytes: u64,
-    /// Grace periods that waited for a reader at least as long as the stall time-out.
+    /// Grace periods that waited a second or longer for a reader.
     pub stalls: u64,
     /// Grace periods that wait so long now.
     pub stalled_now: u64,
@@ -187,12 +187,7 @@ impl RcuDomain {
 
     /// Drops `value` after a grace period; accounts its own size. Allocates nothing besides its share of a batch.
     pub fn defer_drop<T: Send + 'static>(&self, value: Box<T>) {
-        self.defer_drop_sized(value, 0);
-    }
-
-    /// As [`RcuDomain::defer_drop`], for a value that owns `heap_bytes` besides its own size.
-    pub fn defer_drop_sized<T: Send + 'static>(&self, value: Box<T>, heap_bytes: usize) {
-        self.push(size_of::<T>() + heap_bytes, Callback::from_box(value));
+        self.push(size_of::<T>(), Callback::from_box(value));
     }
 
     /// Calls `call(data)` after a grace period, once, on any thread; accounts `bytes`. Allocates nothing besides its
@@ -240,12 +235,6 @@ impl RcuDomain {
         self.check_outside("barrier");
         assert!(!self.inner.is_in_callback(), "barrier inside a callback of the same domain");
         reclaim::barrier(&self.inner)
-    }
-
-    /// Sets how long a grace period may wait for readers before it counts as a stall, in nanoseconds (at first
-    /// 1 000 000 000). 0: each one that has to wait counts.
-    pub fn set_stall_timeout_ns(&self, ns: u64) {
-        self.inner.reclaim.counters.stall_timeout_ns.store(ns, Relaxed);
     }
 
     /// The counts now. Those of other threads' work in progress may be slightly old.

@@ -64,13 +64,6 @@ impl SeqLock {
         self.0.raw_begin()
     }
 
-    /// Samples the count, waiting while a writer holds the lock.
-    #[inline]
-    #[must_use]
-    pub fn read_begin(&self) -> u32 {
-        self.0.begin()
-    }
-
     /// Whether the values read since the sample `start` must be thrown away: a writer was at work then, or has come
     /// since.
     #[inline(always)]
@@ -84,7 +77,7 @@ impl SeqLock {
     #[inline(always)]
     pub fn read<R>(&self, mut f: impl FnMut() -> R) -> R {
         loop {
-            let start = self.read_begin();
+            let start = self.0.begin();
             let value = f();
             if !self.read_retry(start) {
                 return value;
@@ -108,8 +101,7 @@ impl SeqLock {
 
     /// Takes the writers' lock if it is free.
     #[inline]
-    #[must_use = "the lock is released when the guard is dropped"]
-    pub fn try_write_lock(&self) -> Option<SeqLockGuard<'_>> {
+    fn try_write_lock(&self) -> Option<SeqLockGuard<'_>> {
         let _scope = scope(Tag::SeqLock);
         self.0.try_write_begin().then(|| {
             lockstat::acquired(self);
@@ -148,14 +140,14 @@ mod tests {
     #[test]
     fn a_writer_excludes_writers_and_makes_readers_retry() {
         let lock = SeqLock::new();
-        let start = lock.read_begin();
+        let start = lock.0.begin();
         let guard = lock.write_lock();
         assert!(lock.try_write_lock().is_none());
         assert!(lock.read_retry(start));
         assert!(lock.read_retry(lock.raw_begin()), "a sample taken during a write is never good");
         drop(guard);
         assert!(lock.read_retry(start));
-        assert_eq!(lock.read_begin(), 2);
+        assert_eq!(lock.0.begin(), 2);
         assert!(lock.try_write_lock().is_some());
     }
 
@@ -163,7 +155,7 @@ mod tests {
     fn the_count_wraps() {
         let lock = SeqLock(SeqCount::at(u32::MAX - 1));
         drop(lock.write_lock());
-        assert_eq!(lock.read_begin(), 0);
+        assert_eq!(lock.0.begin(), 0);
     }
 
     #[test]

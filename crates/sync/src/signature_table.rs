@@ -1,7 +1,7 @@
 //! A table of facts by their signatures: lookups without a store, entries that may go at any time.
 //!
 //! # What it is
-//! A cache of a fixed size. A key is any string of at most [`MAX`] bytes, with one number beside it; the table keeps the
+//! A cache of a fixed size. A key is any string of at most 256 bytes, with one number beside it; the table keeps the
 //! key's [`Signature`], 128 bits, and no key. An entry has two words: an address of a thing that is aligned to 64 bytes,
 //! and a word of checks. What they mean is the user's matter; the table promises that a lookup returns the two words of
 //! one [`put`](SignatureTable::put) of the same signature.
@@ -46,17 +46,17 @@
 //!
 //! # Source
 //! The table of signatures is that of Tsai and others, "How to Get More Value From Your File System Directory Cache"
-//! (SOSP '15); the layout is new. Signatures: [`nh`].
+//! (SOSP '15); the layout is new. Signatures: `nh.rs`.
 
-pub mod nh;
+mod nh;
 mod room;
 
-pub use nh::{MAX, Signature};
+pub use nh::Signature;
 pub use room::Worth;
 
 use crate::zeroed::{Zeroed, Zeroes};
 use core::num::NonZeroUsize;
-use nh::Key;
+use nh::{Key, MAX};
 use prim::atomic::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},

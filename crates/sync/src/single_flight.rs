@@ -43,7 +43,6 @@
 //! A leader that is forgotten (`core::mem::forget`) leaves its key in flight, and waiters without a deadline asleep.
 
 use crate::mutex::Mutex;
-use core::borrow::Borrow;
 use core::fmt;
 use core::ops::Deref;
 use core::time::Duration;
@@ -69,8 +68,9 @@ const SHARDS: usize = if cfg!(loom) { 1 } else { 512 };
 /// use lightfoot_sync::single_flight::{Entry, SingleFlight, Waited};
 ///
 /// let flights = SingleFlight::<String, u32>::new();
-/// let Entry::Lead(leader) = flights.enter(17, "a") else { panic!("the key is in flight") };
-/// let Entry::Wait(waiter) = flights.enter(17, "a") else { panic!("the key is not in flight") };
+/// let enter = || flights.enter((1, 17), |key| key == "a", || "a".to_owned());
+/// let Entry::Lead(leader) = enter() else { panic!("the key is in flight") };
+/// let Entry::Wait(waiter) = enter() else { panic!("the key is not in flight") };
 /// leader.finish(5);
 /// assert_eq!(waiter.wait(None), Waited::Done(5));
 /// ```
@@ -193,19 +193,10 @@ impl<K, V> SingleFlight<K, V> {
         Self { shards: (0..shards).map(shard).collect() }
     }
 
-    /// Leads the work for `key`, or waits for its leader. `hash` is the caller's hash of the key: equal for equal keys.
-    pub fn enter<Q>(&self, hash: u64, key: &Q) -> Entry<'_, K, V>
-    where
-        K: Borrow<Q>,
-        Q: Eq + ToOwned<Owned = K> + ?Sized,
-    {
-        self.enter_with((hash, hash), |other| other.borrow() == key, || key.to_owned())
-    }
-
-    /// As [`SingleFlight::enter`], for the key that `make` returns and `is` recognises: for keys of several parts,
-    /// which cannot be borrowed. `(region, hash)` is the caller's hash of the part that a thread's keys mostly have in common,
-    /// and that of the rest. The region chooses the shard: threads whose regions differ seldom touch a line of each other's.
-    pub fn enter_with(
+    /// Leads the work for the key that `make` returns and `is` recognises, or waits for its leader. `(region, hash)` are
+    /// the caller's hashes of the part that a thread's keys mostly have in common, and of the rest: equal for equal keys. The
+    /// region chooses the shard: threads whose regions differ seldom touch a line of each other's.
+    pub fn enter(
         &self,
         (region, hash): (u64, u64),
         is: impl Fn(&K) -> bool,
@@ -224,8 +215,7 @@ impl<K, V> SingleFlight<K, V> {
     }
 
     /// How many keys are in flight. Exact if no thread enters or lands meanwhile.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.shards.iter().map(|shard| shard.flights.lock().iter().count()).sum()
     }
 
@@ -242,12 +232,6 @@ impl<K, V> Leader<'_, K, V> {
     pub fn detach(mut self) -> Leader<'static, K, V> {
         self.outcome = FLYING;
         Leader { shard: ShardRef::Owned(Arc::clone(&self.shard)), flight: self.flight.clone(), outcome: ABANDONED }
-    }
-
-    /// The key of the work.
-    #[must_use]
-    pub fn key(&self) -> &K {
-        &self.flight.key
     }
 
     /// A right to the result, for a caller that gives the leader away.
@@ -359,15 +343,20 @@ mod tests {
         }
     }
 
+    /// Enters with a key of one part.
+    fn enter<K: Clone + PartialEq, V>(flights: &SingleFlight<K, V>, hash: u64, key: K) -> Entry<'_, K, V> {
+        flights.enter((hash, hash), |other| *other == key, || key.clone())
+    }
+
     #[test]
     fn keys_of_one_hash_do_not_wait_for_each_other() {
-        let flights = SingleFlight::<String, u32>::new();
-        let a = lead(flights.enter(1, "a"));
-        let b = lead(flights.enter(1, "b"));
-        assert_eq!((a.key().as_str(), b.key().as_str(), flights.in_flight()), ("a", "b", 2));
-        let waiters = [wait(flights.enter(1, "a")), wait(flights.enter(1, "b"))];
+        let flights = SingleFlight::<&str, u32>::new();
+        let a = lead(enter(&flights, 1, "a"));
+        let b = lead(enter(&flights, 1, "b"));
+        assert_eq!((a.flight.key, b.flight.key, flights.in_flight()), ("a", "b", 2));
+        let waiters = [wait(enter(&flights, 1, "a")), wait(enter(&flights, 1, "b"))];
         a.finish(7);
-        let again = lead(flights.enter(1, "a"));
+        let again = lead(enter(&flights, 1, "a"));
         assert_eq!(waiters[0].wait(None), Waited::Done(7));
         assert_eq!(waiters[1].wait(Some(clock::monotonic_ns())), Waited::TimedOut);
         b.finish(8);
@@ -380,23 +369,23 @@ mod tests {
     #[test]
     fn a_waiter_for_abandoned_work_is_notified_and_may_lead() {
         let flights = SingleFlight::<u64, u32>::new();
-        let leader = lead(flights.enter(3, &3));
-        let waiter = wait(flights.enter(3, &3));
+        let leader = lead(enter(&flights, 3, 3));
+        let waiter = wait(enter(&flights, 3, 3));
         let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let _leader = leader;
             panic!("on purpose");
         }));
         assert!(unwound.is_err());
         assert_eq!(waiter.wait(None), Waited::Abandoned);
-        lead(flights.enter(3, &3)).finish(1);
+        lead(enter(&flights, 3, 3)).finish(1);
     }
 
     #[test]
     fn a_leader_may_do_its_work_elsewhere_and_outlive_the_table() {
         let flights = SingleFlight::<(u64, String), Vec<u8>>::new();
         let key = (4, String::from("name"));
-        let leader = lead(flights.enter_with((4, 4), |other| *other == key, || key.clone()));
-        let other = wait(flights.enter(4, &key));
+        let leader = lead(enter(&flights, 4, key.clone()));
+        let other = wait(enter(&flights, 4, key));
         let waiter = leader.waiter();
         let leader = leader.detach();
         drop(flights);
@@ -419,7 +408,7 @@ mod tests {
                     for turn in 0..3000 {
                         let key = (turn * (thread + 1)) % KEYS;
                         let before = results[key].load(Relaxed);
-                        match flights.enter(key as u64, &key) {
+                        match enter(flights, key as u64, key) {
                             Entry::Lead(leader) => {
                                 assert_eq!(working[key].fetch_add(1, Relaxed), 0);
                                 std::thread::yield_now();

@@ -250,14 +250,6 @@ impl<T: Item> Slab<T> {
         Self::with_huge_from(1)
     }
 
-    /// As [`Slab::new`], with a [limit](Slab::set_limit) of `items`.
-    #[must_use]
-    pub fn with_limit(items: usize) -> Self {
-        let slab = Self::new();
-        slab.set_limit(items);
-        slab
-    }
-
     fn with_huge_from(huge_from: usize) -> Self {
         let magazines = if huge_from == 0 { PerCpu::new } else { PerCpu::small };
         Self {
@@ -324,8 +316,7 @@ impl<T: Item> Slab<T> {
     }
 
     /// Bytes of memory taken from the system for items, used or not.
-    #[must_use]
-    pub fn reserved_bytes(&self) -> usize {
+    fn reserved_bytes(&self) -> usize {
         self.depot.0.lock().chunks.len() * CHUNK
     }
 

@@ -160,19 +160,6 @@ impl<T: Send + Sync + 'static> Rcu<T> {
     pub fn replace(&self, domain: &RcuDomain, value: T) {
         self.inner.replace(domain, Some(Box::new(value)), |_| 0);
     }
-
-    /// As [`Rcu::replace`], for values that own memory: `heap_bytes` returns the bytes of the old one besides its own
-    /// size.
-    pub fn replace_sized(&self, domain: &RcuDomain, value: T, heap_bytes: impl FnOnce(&T) -> usize) {
-        self.inner.replace(domain, Some(Box::new(value)), heap_bytes);
-    }
-
-    /// The value, to change in place.
-    pub fn get_mut(&mut self) -> &mut T {
-        let value = self.inner.get_mut();
-        // SAFETY: invariant 2: never null.
-        unsafe { value.unwrap_unchecked() }
-    }
 }
 
 /// As [`Rcu`], but may hold no value.

@@ -35,6 +35,9 @@ const NOBODY: usize = usize::MAX;
 /// Rounds of a wait for readers that only yield, before it naps.
 const ROUNDS_BEFORE_NAP: u32 = 64;
 
+/// A grace period that waits so long for readers counts as a stall.
+const STALL_NS: u64 = 1_000_000_000;
+
 /// Readers first, at the address that a guard keeps anyway.
 #[repr(C)]
 pub(super) struct Inner {
@@ -62,14 +65,13 @@ pub(super) struct Reclaim {
     pub(super) counters: Counters,
 }
 
-/// All but `stalled_now` and the time-out only grow.
+/// All but `stalled_now` only grow.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) grace_periods: AtomicU64,
     pub(super) longest_grace_period_ns: AtomicU64,
     pub(super) stalls: AtomicU64,
     pub(super) stalled_now: AtomicU64,
-    pub(super) stall_timeout_ns: AtomicU64,
     pub(super) freed_callbacks: AtomicU64,
     pub(super) freed_bytes: AtomicU64,
     pub(super) panics: AtomicU64,
@@ -95,7 +97,7 @@ impl Inner {
             handle: TryLock::new(None),
             stop: AtomicBool::new(false),
             orphaned: AtomicBool::new(false),
-            counters: Counters { stall_timeout_ns: AtomicU64::new(1_000_000_000), ..Counters::default() },
+            counters: Counters::default(),
         };
         Self { readers: Readers::new(fences), reclaim }
     }
@@ -118,7 +120,7 @@ impl Inner {
         let (mut rounds, mut stalled) = (0, false);
         let ended = self.readers.wait(target, || {
             // Relaxed (here and below): counters.
-            if !stalled && waited_ns() >= counters.stall_timeout_ns.load(Relaxed) {
+            if !stalled && waited_ns() >= STALL_NS {
                 stalled = true;
                 counters.stalls.fetch_add(1, Relaxed);
                 counters.stalled_now.fetch_add(1, Relaxed);

@@ -15,7 +15,7 @@
 //! Black, Halevi, Krawczyk, Krovetz, Rogaway, "UMAC: Fast and Secure Message Authentication" (CRYPTO '99).
 
 /// Longest input, in bytes.
-pub const MAX: usize = 256;
+pub(super) const MAX: usize = 256;
 
 /// Blocks of the longest input.
 const BLOCKS: usize = MAX / 16;

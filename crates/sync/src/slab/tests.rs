@@ -220,7 +220,8 @@ fn a_slab_may_be_dropped_while_its_memory_returns() {
 
 #[test]
 fn a_slab_with_a_limit_returns_nothing() {
-    let (slab, domain) = (Slab::<Leaf>::with_limit(20_000), RcuDomain::new());
+    let (slab, domain) = (Slab::<Leaf>::new(), RcuDomain::new());
+    slab.set_limit(20_000);
     let leaves = take_leaves(&slab, 20_000);
     free_leaves(&slab, &domain, &leaves);
     assert_eq!(domain.stats().deferred_callbacks, 0);
@@ -270,7 +271,8 @@ fn magazines_trade_more_where_threads_often_wait_for_the_depot() {
         assert_eq!(full_after(&slab, waits, others), full, "{waits} waits, {others} not");
     }
     assert_eq!(full_after(&slab, 10_000, 0), 512, "the most");
-    assert_eq!(full_after(&Slab::with_limit(BATCH), 10_000, 0), 32);
+    slab.set_limit(BATCH);
+    assert_eq!(full_after(&slab, 10_000, 0), 32);
 }
 
 #[test]
@@ -403,8 +405,10 @@ fn a_batch_whose_making_panicked_is_passed_over() {
 
 #[test]
 fn no_more_items_are_made_than_the_limit_allows() {
-    let check = |limit: usize, items: usize| {
-        let slab = Slab::<Thing>::with_limit(limit);
+    let bounded = [(0, 0), (1, BATCH), (BATCH, BATCH), (10_000, 10_016)];
+    for (limit, items) in bounded.into_iter().chain([usize::MAX - 1, usize::MAX].map(|limit| (limit, 100_000))) {
+        let slab = Slab::<Thing>::new();
+        slab.set_limit(limit);
         let held: Vec<&Thing> = core::iter::from_fn(|| slab.try_alloc()).take(100_000).collect();
         assert_eq!(held.len(), items, "limit {limit}");
         assert!(items == 100_000 || slab.try_alloc().is_none());
@@ -412,13 +416,7 @@ fn no_more_items_are_made_than_the_limit_allows() {
             free(&slab, last);
             assert!(slab.try_alloc().is_some_and(|item| core::ptr::eq(item, last)));
         }
-    };
-    check(0, 0);
-    check(1, BATCH);
-    check(BATCH, BATCH);
-    check(10_000, 10_016);
-    check(usize::MAX - 1, 100_000);
-    check(usize::MAX, 100_000);
+    }
 }
 
 #[test]
@@ -438,7 +436,8 @@ fn a_limit_may_change_and_is_not_for_those_who_must_have_an_item() {
 
 #[test]
 fn under_a_limit_a_magazine_keeps_less_than_a_batch_from_the_others() {
-    let slab = Slab::<Thing>::with_limit(20 * BATCH);
+    let slab = Slab::<Thing>::new();
+    slab.set_limit(20 * BATCH);
     let held: Vec<&Thing> = core::iter::from_fn(|| slab.try_alloc()).collect();
     assert_eq!(held.len(), 20 * BATCH);
     held.iter().for_each(|item| free(&slab, item));

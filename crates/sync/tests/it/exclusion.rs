@@ -10,12 +10,12 @@ const TURNS: usize = 500;
 
 /// One guard at a time reaches the data of a lock that `new` makes.
 pub(crate) fn check<R: RawLock + fmt::Debug>(name: &str, new: impl Fn() -> R) {
-    let mut lock = Lock::with_raw(new(), 7);
+    let lock = Lock::with_raw(new(), 7);
     let guard = lock.lock();
     assert!(lock.try_lock().is_none(), "{name}");
     drop(guard);
     assert_eq!(lock.try_lock().map(|guard| *guard), Some(7), "{name}");
-    *lock.get_mut() = 8;
+    *lock.lock() = 8;
     assert_eq!(format!("{:?}", lock.lock()), "8", "{name}");
     assert!(format!("{lock:?}").starts_with("Lock {"), "{name}");
 

@@ -32,7 +32,7 @@ fn readers_are_in_together_and_nest() {
         }
     });
     *lock.write() = 8;
-    assert_eq!(lock.into_inner(), 8);
+    assert_eq!(*lock.read(), 8);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_nested_reader_does_not_wait_for_the_writer_that_waits_for_it() {
         }
         drop(outer);
     });
-    assert_eq!(lock.into_inner(), 1);
+    assert_eq!(*lock.read(), 1);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn no_write_is_lost_and_no_reader_sees_half_of_one() {
         }
     });
     let writes = (THREADS as u64).div_ceil(20) * WRITES;
-    assert_eq!(lock.into_inner(), (writes, writes));
+    assert_eq!(*lock.read(), (writes, writes));
     assert_eq!(reads.into_inner(), THREADS as u64 * 400 - writes);
 }
 

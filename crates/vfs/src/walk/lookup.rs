@@ -204,7 +204,7 @@ fn single_flight(
     let key = || LookupKey { dir: at, version, name: named.name.into() };
     // Where threads meet in a directory, lookups of different names are to have no line in common.
     let region = if sb.is_split_for_lookups(dir.dentry()) { named.hash } else { at as u64 >> 6 };
-    let entered = sb.flights.enter_with((region, named.hash), is, key);
+    let entered = sb.flights.enter((region, named.hash), is, key);
     let entered = match entered {
         Entry::Lead(leader) if request.deadline.is_none() => {
             let found = fetch(sb, dir.dentry(), named, next, unknown, request);
