@@ -56,7 +56,7 @@ pub use room::Worth;
 
 use crate::zeroed::{Zeroed, Zeroes};
 use core::num::NonZeroUsize;
-use nh::{Key, MAX};
+use nh::Key;
 use prim::atomic::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},

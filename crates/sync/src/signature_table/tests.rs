@@ -1,5 +1,6 @@
 //! Tests of the table of signatures.
 
+use super::nh::MAX;
 use super::*;
 use std::collections::HashSet;
 
