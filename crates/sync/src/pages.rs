@@ -12,8 +12,8 @@
 //! from.
 //!
 //! # What returns
-//! A part keeps one used page for each sixteen in use, and at least [`KEPT`]. Beyond that, to free a page makes the
-//! chunks of `kept` return their used pages, at most [`CHUNKS_A_CALL`] of them: all of a chunk if no page of it is in
+//! A part keeps one used page for each sixteen in use, and at least `KEPT`. Beyond that, to free a page makes the
+//! chunks of `kept` return their used pages, at most `CHUNKS_A_CALL` of them: all of a chunk if no page of it is in
 //! use, which ends the chunk, the runs of used pages otherwise. So a call does a bounded amount of work, and a pool
 //! without pages in use has at most a megabyte.
 //!
