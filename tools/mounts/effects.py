@@ -38,6 +38,7 @@ crates/fuse/tests/it/session/locks.rs without_the_option_the_kernel_keeps_the_lo
 crates/fuse/tests/mount/users.rs a_mount_of_root_has_nosuid_and_nodev_unless_requested: nosuid suid nodev dev
 crates/fuse/tests/mount/carriers.rs io_uring_that_is_required_and_not_offered_is_an_error_of_the_mount: uring no_uring
 crates/fuse/tests/mount/labels.rs files_of_each_kind_are_made_with_labels_on: security_ctx
+crates/cli/tests/it/mounting/hanging.rs each_call_that_hangs_times_out_and_the_mount_goes_on: call_timeout
 crates/fuse/tests/mount/timeouts.rs a_mount_whose_server_does_not_reply_ends: request_timeout
 crates/fuse/tests/mount/main.rs the_kernel_drops_names_when_it_has_too_many: max_names
 crates/fuse/src/transport/rings/plan.rs each_queue_is_served_and_only_our_processors_have_pinned_threads: pin

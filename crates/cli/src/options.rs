@@ -99,6 +99,8 @@ pub(crate) struct HostSettings {
     pub(crate) ownership: Option<Ownership>,
     /// What becomes of its ACLs.
     pub(crate) acls: Option<HostAcls>,
+    /// How long a call may take; zero: without a limit.
+    pub(crate) call_timeout: Option<Duration>,
 }
 
 /// Where a list of options stands, which decides which are valid.
@@ -428,7 +430,7 @@ mod tests {
 
     #[test]
     fn options_set_a_directory() {
-        let settings = good("ro,ttl=1s,fds=9,stay,nowatch,cache=10m", IN_DIRECTORY);
+        let settings = good("ro,ttl=1s,fds=9,stay,nowatch,cache=10m,call_timeout=1.5", IN_DIRECTORY);
         let expected = HostSettings {
             policy: Some(Revalidate::Ttl(Duration::from_secs(1))),
             watch: Some(false),
@@ -436,6 +438,7 @@ mod tests {
             max_fds: Some(9),
             ownership: None,
             acls: None,
+            call_timeout: Some(Duration::from_millis(1500)),
         };
         assert_eq!((settings.host, settings.flags), (expected, MountFlags::RDONLY));
         assert_eq!(settings.budget, Budget { entries: 8 << 20, negatives: 1 << 20, listings: 1 << 20 });
@@ -464,6 +467,9 @@ mod tests {
             (ON_RAM, "exclusive", "option \"exclusive\": not valid for ram: (only for a directory)"),
             (ON_DIRECTORY, "size=1g", "option \"size=1g\": not valid for a directory (only for ram:)"),
             (ON_DIRECTORY, "fds=0", "fds=4096"),
+            (ON_DIRECTORY, "call_timeout=long", "(use call_timeout=TIME, such as call_timeout=30s)"),
+            (ON_RAM, "call_timeout=1s", "not valid for ram: (only for a directory)"),
+            (Place::CommandLine(Some(Owner::Objects)), "call_timeout=1s", "not valid for s3: (only for a directory)"),
             (ON_DIRECTORY, "always=1", "(use always)"),
             (ON_DIRECTORY, "cache=x", "cache=64m"),
             (Place::CommandLine(None), "cache=1m", "not valid for a file of mounts (only for ram: and a directory)"),

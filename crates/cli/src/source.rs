@@ -10,6 +10,7 @@
 //! A mount: `lightfoot mount` mounts the tree.
 
 mod bucket;
+mod call_timeout;
 mod kernel;
 mod mounts_file;
 
@@ -24,8 +25,9 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use thiserror::Error;
-use vfs::{Base, Context, Errno, FileSystem, Vfs};
+use vfs::{Base, Bounded, Context, Errno, FileSystem, Vfs};
 
 /// The beginning of a SOURCE that is a tree in memory.
 const RAM: &str = "ram:";
@@ -172,6 +174,10 @@ impl Source {
             // Those of a file of mounts have their own lists, which come before.
             source.mounts.iter_mut().for_each(|mount| mount.settings.set_access_times(access_times));
         }
+        // A kernel that accesses the files itself waits without a deadline.
+        if settings.mount.session.passthrough {
+            source.mounts.iter_mut().for_each(|mount| _ = mount.settings.host.call_timeout.get_or_insert_default());
+        }
         settings.mount.session.checks = settings.checks();
         let acls = acls_of(&settings);
         source.mounts.iter_mut().for_each(|mount| mount.settings.host.acls = Some(acls));
@@ -206,7 +212,13 @@ impl Source {
         let budget = root.settings.budget;
         let vfs = match &root.kind {
             Kind::Ram => Vfs::with_budget(RamFs::with_options(&root.settings.ram), budget),
-            Kind::Directory(path) => Vfs::with_budget(open_directory(root, path)?, budget),
+            Kind::Directory(path) => {
+                let host = open_directory(root, path)?;
+                match root.call_timeout(path) {
+                    Some(timeout) => Vfs::with_budget(Bounded::of(Box::new(host), timeout), budget),
+                    None => Vfs::with_budget(host, budget),
+                }
+            }
             Kind::Objects(url) => Vfs::with_budget(root.open_objects(url)?, budget),
         };
         let context = vfs.context();
@@ -236,7 +248,15 @@ impl Source {
         let (flags, budget) = (MountFlags::default(), mount.settings.budget);
         let attached = match &mount.kind {
             Kind::Ram => context.mount_with(RamFs::with_options(&mount.settings.ram), Base::CWD, at, flags, budget),
-            Kind::Directory(path) => context.mount_with(open_directory(mount, path)?, Base::CWD, at, flags, budget),
+            Kind::Directory(path) => {
+                let host = open_directory(mount, path)?;
+                match mount.call_timeout(path) {
+                    Some(timeout) => {
+                        context.mount_with(Bounded::of(Box::new(host), timeout), Base::CWD, at, flags, budget)
+                    }
+                    None => context.mount_with(host, Base::CWD, at, flags, budget),
+                }
+            }
             Kind::Objects(url) => context.mount_with(mount.open_objects(url)?, Base::CWD, at, flags, budget),
         };
         attached.map_err(|errno| match errno {
@@ -297,6 +317,12 @@ impl PlannedMount {
             },
         };
         HostFs::new(path, &options)
+    }
+
+    /// How long a call into the directory at `path` may take; `None`: without a limit.
+    fn call_timeout(&self, path: &Path) -> Option<Duration> {
+        let given = self.settings.host.call_timeout;
+        given.map_or_else(|| call_timeout::default_at(path), |given| Some(given).filter(|given| !given.is_zero()))
     }
 
     fn open_objects(&self, url: &str) -> Result<impl FileSystem + use<>, SourceError> {

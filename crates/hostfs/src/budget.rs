@@ -177,8 +177,8 @@ impl Budget {
         self.shrink(self.open.load(Relaxed) / 2);
     }
 
-    /// Closes descriptors that were taken out of a record. Not under a lock.
-    pub(crate) fn close(&self, fds: Fds) {
+    /// Counts descriptors that were taken out of a record.
+    pub(crate) fn forget(&self, fds: &Fds) {
         self.count(0, fds.iter().flatten().count());
     }
 }

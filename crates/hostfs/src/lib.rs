@@ -77,7 +77,8 @@
 //! 1. `system` (system calls)
 //! 2. `errno`, `options`, `caller` (with whose rights the host is changed), `identity` (nodes and attributes), `node` (the record of a file),
 //!    `opens` (open files, and those of each user)
-//! 3. `host` (what is found out by several calls), `calls` (those that change the host), `table` (the records), `budget` (of descriptors)
+//! 3. `host` (what is found out by several calls), `calls` (those that change the host), `table` (the records), `budget` (of descriptors),
+//!    `closing` (what evicted inodes had open)
 //! 4. `watches` (inotify), `settling` (files whose events may be own ones)
 //! 5. `shared` (the state that all parts share)
 //! 6. `descriptors` (from a record to a descriptor), `change` (a change by this file system)
@@ -97,6 +98,7 @@ mod budget;
 mod caller;
 mod calls;
 mod change;
+mod closing;
 mod create;
 mod data;
 mod descriptors;

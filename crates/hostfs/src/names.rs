@@ -14,7 +14,7 @@
 use crate::descriptors::Place;
 use crate::errno::errno;
 use crate::host::{self, check_name};
-use crate::node::{Attached, NameAt, Node};
+use crate::node::{Attached, Fds, NameAt, Node};
 use crate::shared::Shared;
 use crate::table::{Ended, Sighting};
 use rustix::fs::OFlags;
@@ -211,6 +211,12 @@ impl Shared {
         }
     }
 
+    /// Closes what a record without inodes had open. Not under a lock.
+    fn close_evicted(&self, fds: Fds) {
+        self.budget.forget(&fds);
+        self.closer.close(fds);
+    }
+
     /// See [`vfs::FileSystem::evict`].
     pub(crate) fn evict(&self, inode: &Inode) {
         let attached = inode.data::<Attached>();
@@ -220,14 +226,14 @@ impl Shared {
             return;
         }
         let Some(Ended { fds, watch, place, is_cold }) = self.table.end(&node, attached) else { return };
-        self.budget.close(fds);
+        self.close_evicted(fds);
         if watch != 0
             && let Some(watches) = &self.watches
         {
             watches.remove(watch);
         }
         if is_cold {
-            self.budget.close(self.table.age(node.id));
+            self.close_evicted(self.table.age(node.id));
         }
         // A new inode may have started with the node just now, from an answer that is valid as long as the directory is
         // watched.
@@ -307,7 +313,7 @@ mod tests {
                 shared.path_fd(&node).unwrap();
             }
             assert_eq!(shared.budget.counts().open, 1, "{number}");
-            shared.budget.close(shared.table.age(node.id));
+            shared.close_evicted(shared.table.age(node.id));
         }
         assert_eq!(shared.budget.counts().open, 0);
     }

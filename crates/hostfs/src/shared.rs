@@ -11,6 +11,7 @@
 
 use crate::budget::Budget;
 use crate::caller::Daemon;
+use crate::closing::Closer;
 use crate::errno::errno;
 use crate::host::{self, Opening};
 use crate::identity::{Identities, dev_of};
@@ -44,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) table: Table,
     pub(crate) budget: Budget,
     pub(crate) opens: Opens,
+    pub(crate) closer: Closer,
     pub(crate) watches: Option<Watches>,
     pub(crate) daemon: Daemon,
     /// Whether the source's file system has ACLs.
@@ -96,6 +98,7 @@ impl Shared {
             table,
             budget: Budget::new(options.max_fds),
             opens: Opens::new(),
+            closer: Closer::new(crosses || !host::is_local(kind)),
             watches,
             daemon: Daemon::new(options.ownership)?,
             has_acls: system::has_acls(&root_fd),

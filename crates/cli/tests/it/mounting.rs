@@ -3,6 +3,7 @@
 
 mod aborts;
 mod fixture;
+mod hanging;
 mod monitoring;
 #[cfg(feature = "s3")]
 mod objects;
@@ -90,7 +91,7 @@ fn a_second_signal_does_not_wait_for_requests_that_hang() {
     let slow = Pid::from_raw(slow["pid"].as_i64().expect("a number") as i32).expect("a process");
     fs::write(fixture.at("s/known"), "").expect("a file");
     for carrier in carriers {
-        let mount = fixture.mount(&["s", "m", "-o", carrier]);
+        let mount = fixture.mount(&["s", "m", "-o", &[carrier, "call_timeout=0"].join(",")]);
         // Then all requests that hang at once reach the tree, also over io_uring: docs/fuse.md.
         assert!(fs::metadata(fixture.at("m/known")).is_ok());
         let stopped = Stopped::new(&fixture, slow);

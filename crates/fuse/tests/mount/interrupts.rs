@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 use testkit::{Fault, Faults, Plan, Store};
 use vfs::{Bounded, Vfs};
 
@@ -48,7 +49,7 @@ fn mounted() -> Option<(Arc<Plan>, Vfs, Mount)> {
     let store = Store::with_paths(&["file", "unseen", "old"]);
     store.write(store.node("file"), b"contents");
     let (faults, plan) = Faults::of(Box::new(store));
-    let vfs = Vfs::new(Bounded::of(Box::new(faults)));
+    let vfs = Vfs::new(Bounded::of(Box::new(faults), Duration::from_secs(3600)));
     let options = MountOptions { session: session(), threads: Some(2), ..MountOptions::default() };
     let mount = Mount::new(&vfs, &options)?;
     Some((plan, vfs, mount))

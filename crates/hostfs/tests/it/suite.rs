@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use testkit::{Features, Outside, Subject};
+use vfs::Bounded;
 
 /// Changes the host directory behind the tree's back.
 struct Hand(PathBuf);
@@ -20,8 +21,9 @@ impl Outside for Hand {
     }
 }
 
-/// Runs all cases over directories below `parent`. Cases with outside changes run only if the policy shows these at once.
-fn passes_below(parent: &Path, options: &HostOptions) {
+/// Runs all cases over directories below `parent`, inside of a [`Bounded`] if `is_bounded`. Cases with outside changes run only if the
+/// policy shows these at once.
+fn passes_below(parent: &Path, options: &HostOptions, is_bounded: bool) {
     let dirs = Arc::new(Mutex::new(Vec::new()));
     let make = || {
         let dir = support::dir_in(parent);
@@ -32,10 +34,14 @@ fn passes_below(parent: &Path, options: &HostOptions) {
             move || HostFs::new(&source, &options).unwrap()
         };
         dirs.lock().unwrap().push(dir);
-        let subject: Subject =
-            if options.policy == Revalidate::Always { Subject::with_outside(fs, hand) } else { fs.into() };
+        let subject: Subject = match (is_bounded, options.policy) {
+            // No call takes so long.
+            (true, _) => Subject::with_outside(Bounded::of(Box::new(fs), Duration::from_secs(3600)), hand),
+            (false, Revalidate::Always) => Subject::with_outside(fs, hand),
+            (false, _) => fs.into(),
+        };
         // That case fills a cache, which takes a second on a disk.
-        let is_plain = *options == self::options(options.policy);
+        let is_plain = !is_bounded && *options == self::options(options.policy);
         if is_plain && parent.starts_with("/dev/shm") { subject.restarting(again) } else { subject }
     };
     // The process must be allowed to open files by handles.
@@ -60,8 +66,8 @@ fn has_reflinks(parent: &Path) -> bool {
 }
 
 fn passes(options: &HostOptions) {
-    passes_below(&std::env::temp_dir(), options);
-    passes_below(Path::new("/dev/shm"), options);
+    passes_below(&std::env::temp_dir(), options, false);
+    passes_below(Path::new("/dev/shm"), options, false);
 }
 
 /// With a budget of descriptors that several trees at once can have: the default is half of those that the process may open.
@@ -72,6 +78,11 @@ fn options(policy: Revalidate) -> HostOptions {
 #[test]
 fn a_directory_that_is_always_revalidated_passes_all_cases() {
     passes(&options(Revalidate::Always));
+}
+
+#[test]
+fn a_bounded_directory_passes_all_cases() {
+    passes_below(Path::new("/dev/shm"), &options(Revalidate::Always), true);
 }
 
 #[test]

@@ -25,9 +25,9 @@
 ///     }
 /// }
 ///
-/// let ctx = Vfs::new(Bounded::of(Box::new(Dead(RamFs::new())))).context();
+/// let dead = Dead(RamFs::new());
+/// let ctx = Vfs::new(Bounded::of(Box::new(dead), Duration::from_millis(100))).context();
 /// ctx.write("/file", "hello")?;
-/// ctx.set_timeout(Some(Duration::from_millis(10)));
 /// assert_eq!(ctx.read("/file").unwrap_err().kind(), ErrorKind::TimedOut);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -40,8 +40,10 @@ pub use vfs::Bounded;
 /// ```
 /// use lightfoot::fs::{Bounded, Cancel};
 /// use lightfoot::{RamFs, Vfs};
+/// use std::time::Duration;
 ///
-/// let ctx = Vfs::new(Bounded::of(Box::new(RamFs::new()))).context();
+/// let bounded = Bounded::of(Box::new(RamFs::new()), Duration::from_secs(30));
+/// let ctx = Vfs::new(bounded).context();
 /// ctx.write("/file", "hello")?;
 /// let cancel = Cancel::new();
 /// assert_eq!(cancel.scope(|| ctx.read("/file"))?, b"hello");

@@ -18,7 +18,7 @@ fn bounded() -> Subject {
         ..StoreOptions::default()
     };
     let store = Store::new(options);
-    Subject::from(Bounded::of(Box::new(store)).timeout(LONG))
+    Subject::from(Bounded::of(Box::new(store), LONG))
 }
 
 suite!(bounded, FEATURES);

@@ -14,6 +14,8 @@
 //! # Where it comes from
 //! A signal that is pending for a thread of Linux, which ends the thread's sleep; `context.Context` of Go.
 
+use crate::base::deadline::moment_in;
+use core::time::Duration;
 use prim::atomic::{AtomicBool, Ordering::Relaxed};
 use prim::shared::PlainArc as Arc;
 use prim::thread::{self, Carried};
@@ -41,6 +43,8 @@ pub struct Cancel(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     is_cancelled: AtomicBool,
+    /// From when a cancellation has its effect, on the monotonic clock. 0: at once.
+    from_ns: i64,
     watches: Mutex<Watches>,
 }
 
@@ -60,6 +64,23 @@ impl Cancel {
         Self::default()
     }
 
+    /// One that is not cancelled, and whose cancellation has no effect for the time `patience` from now. So calls that do not take long end
+    /// as usual.
+    ///
+    /// ```
+    /// use lightfoot_vfs::Cancel;
+    /// use std::time::Duration;
+    ///
+    /// let cancel = Cancel::after(Duration::from_secs(3600));
+    /// cancel.cancel();
+    /// assert!(!cancel.is_cancelled());
+    /// ```
+    #[must_use]
+    pub fn after(patience: Duration) -> Self {
+        let from_ns = moment_in(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
+        Self(Arc::new(Inner { from_ns, ..Inner::default() }))
+    }
+
     /// Cancels, for good. Calls the act of each [watch](Cancel::watch).
     pub fn cancel(&self) {
         let acts = {
@@ -71,17 +92,22 @@ impl Cancel {
         acts.into_iter().for_each(|(_, act)| act());
     }
 
-    /// Whether it was cancelled.
+    /// Whether it was cancelled, and that has its effect.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled.load(Relaxed)
+        self.effect_ns().is_some_and(|from_ns| from_ns == 0 || from_ns <= prim::clock::monotonic_ns())
     }
 
-    /// Has `act` called when it is cancelled, by the thread that cancels, or now if it was. `act` must not block. It is not called
-    /// after the watch is dropped, except by a thread that cancels at that moment.
+    /// If it was cancelled: from when that has its effect, on the monotonic clock.
+    pub(crate) fn effect_ns(&self) -> Option<i64> {
+        self.0.is_cancelled.load(Relaxed).then_some(self.0.from_ns)
+    }
+
+    /// Has `act` called when it is cancelled, by the thread that cancels, or now if it was; also if that has its effect later. `act` must not
+    /// block. It is not called after the watch is dropped, except by a thread that cancels at that moment.
     pub fn watch(&self, act: impl FnOnce() + Send + 'static) -> CancelWatch<'_> {
         let mut watches = self.0.watches.lock();
-        if self.is_cancelled() {
+        if self.effect_ns().is_some() {
             drop(watches);
             act();
             return CancelWatch { cancel: self, number: 0 };
@@ -164,6 +190,20 @@ mod tests {
         assert_eq!(calls.load(Relaxed), 1);
         let _late = cancel.watch(count());
         assert_eq!(calls.load(Relaxed), 2, "it was cancelled already");
+    }
+
+    #[test]
+    fn a_cancellation_has_its_effect_after_the_patience() {
+        for (patience, is_cancelled) in [(Duration::ZERO, true), (Duration::MAX, false)] {
+            let cancel = Cancel::after(patience);
+            assert!(!cancel.is_cancelled());
+            cancel.cancel();
+            assert_eq!(cancel.is_cancelled(), is_cancelled);
+            let called = std::sync::Arc::new(AtomicU32::new(0));
+            let act = called.clone();
+            let _watch = cancel.watch(move || _ = act.fetch_add(1, Relaxed));
+            assert_eq!(called.load(Relaxed), 1, "a watch hears of it at once");
+        }
     }
 
     #[test]

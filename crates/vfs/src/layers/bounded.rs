@@ -1,13 +1,14 @@
 //! A file system whose calls end at their deadlines.
 //!
 //! # What it is
-//! A layer. It runs a call that has a deadline, or that can be [cancelled](Cancel), on a pool of threads. So the caller returns in time, with
-//! `ETIMEDOUT` or `EINTR`, even if the file system inside hangs. Other calls go straight through.
+//! A layer. It runs each call on a pool of threads, and its caller waits until a deadline, or until it is [cancelled](Cancel). So the caller
+//! returns in time, with `ETIMEDOUT` or `EINTR`, even if the file system inside hangs.
 //!
 //! The *late* answer of a call that its caller has left is not lost: what it may have changed is marked stale, so that the
 //! cache requests it again; a file that it opened is released; an answer that only informs is dropped.
 //!
-//! Where the names live in the cache alone, the cache cannot request them again. There only calls that change nothing are bounded.
+//! Where the names live in the cache alone, the cache cannot request them again. There calls that change something run on the thread of
+//! their caller, without a deadline.
 //!
 //! # How it is locked
 //! A call has one [`Monitor`] around its state: the thread that works, and the caller that leaves, exclude each other. What the thread uses
@@ -40,34 +41,39 @@ use sync::Mutex;
 
 /// A file system whose calls end at their deadlines: a layer around one that may hang.
 ///
-/// A call that has a deadline ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns), [`Bounded::timeout`]), or that can be
-/// cancelled ([`Cancel::scope`]), runs on one of a few threads. So its caller returns in time, with `ETIMEDOUT` or `EINTR`, whatever the
-/// file system inside does. Other calls go straight through.
+/// Each call runs on one of a few threads, and its caller waits for the answer at most for a time, or until its own deadline
+/// ([`Context::set_timeout_ns`](crate::Context::set_timeout_ns)) if that is earlier. Then it returns with `ETIMEDOUT`. A caller that is
+/// cancelled ([`Cancel::scope`]) returns with `EINTR`. Whatever the file system inside does.
 ///
-/// What such a call does afterwards is not lost: the cache requests again what it may have changed, and a file that it opened is
+/// The time does not limit `sync`, `flush` and `copy_range`, since they take longer the more data there are. They end at the caller's own
+/// deadline, or when it is cancelled.
+///
+/// What a call does that its caller has left is not lost: the cache requests again what it may have changed, and a file that it opened is
 /// released. After `ETIMEDOUT` or `EINTR`, as after a timeout of NFS, a change has happened, or happens later, or never happens. The file
-/// system inside must bear that such a call overlaps others of the same file or directory.
+/// system inside must bear that such a call overlaps others of the same file or directory. Changes of names come
+/// as with [`OwnNames::remote`](crate::OwnNames::remote), so a stuck one delays only others of the same name. Open files have no
+/// [`Opened::backing`](crate::Opened::backing).
 ///
 /// With [`NameStore::Cache`](crate::NameStore::Cache) the cache cannot request anything again, so calls that change something
-/// go straight through. `evict` always does.
+/// run on the thread of their caller, without a limit. `evict` always does.
 pub struct Bounded<F: FileSystem + ?Sized> {
     inner: Arc<F>,
     workers: Workers,
-    timeout_ns: Option<u64>,
+    timeout_ns: u64,
     mounted: Mutex<Option<Invalidator>>,
     /// Whether a late change can be requested again.
     is_asked_again: bool,
 }
 
 impl<F: FileSystem + ?Sized> Bounded<F> {
-    /// Bounds the calls of `inner`, by at most 32 threads.
+    /// Bounds the calls of `inner`, which run on at most 32 threads: a caller waits at most for `timeout`.
     #[must_use]
-    pub fn of(inner: Box<F>) -> Self {
+    pub fn of(inner: Box<F>, timeout: Duration) -> Self {
         let is_asked_again = !matches!(inner.traits().names, NameStore::Cache(_));
         Self {
             inner: inner.into(),
             workers: Workers::new("lightfoot-bounded", THREADS),
-            timeout_ns: None,
+            timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
             mounted: Mutex::new(None),
             is_asked_again,
         }
@@ -80,31 +86,27 @@ impl<F: FileSystem + ?Sized> Bounded<F> {
         self
     }
 
-    /// Sets the most that every call takes, also one that has no deadline.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout_ns = Some(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
-        self
+    /// A call that changes nothing.
+    fn asking(&self, request: &Request) -> Result<Call<'_, F>, Errno> {
+        self.begin(request, Some(self.timeout_ns), false)
     }
 
-    /// How a call that changes nothing runs. `None`: straight through.
-    fn asking(&self, request: &Request) -> Option<Call<'_, F>> {
-        let cancel = request.cancel();
-        let own = self.timeout_ns.map(moment_in);
-        let deadline = [request.deadline, own].into_iter().flatten().min();
-        if deadline.is_none() && cancel.is_none() {
-            return None;
-        }
-        let invalidator = self.mounted.lock().clone()?;
-        let sb = invalidator.way::<Weak<SuperBlock>>()?.upgrade()?;
-        let mut request = request.to_owned();
-        request.deadline = deadline;
-        Some(Call { bounded: self, sb, invalidator, request, cancel, must_run: false })
+    /// A call that may change something.
+    fn changing(&self, request: &Request) -> Result<Call<'_, F>, Errno> {
+        self.begin(request, Some(self.timeout_ns), true)
     }
 
-    /// The same for a call that may change something.
-    fn changing(&self, request: &Request) -> Option<Call<'_, F>> {
-        if self.is_asked_again { self.asking(request) } else { None }
+    /// A call that may take `limit_ns`; `None`: as long as its caller waits.
+    ///
+    /// # Errors
+    /// `EIO`: the file system is not mounted.
+    fn begin(&self, request: &Request, limit_ns: Option<u64>, is_change: bool) -> Result<Call<'_, F>, Errno> {
+        let invalidator = self.mounted.lock().clone().ok_or(Errno::EIO)?;
+        let sb = invalidator.way::<Weak<SuperBlock>>().and_then(Weak::upgrade).ok_or(Errno::EIO)?;
+        let (cancel, mut request) = (request.cancel(), request.to_owned());
+        request.deadline = [request.deadline, limit_ns.map(moment_in)].into_iter().flatten().min();
+        let is_direct = is_change && !self.is_asked_again;
+        Ok(Call { bounded: self, sb, invalidator, request, cancel, must_run: false, is_direct })
     }
 }
 
@@ -117,6 +119,8 @@ struct Call<'b, F: FileSystem + ?Sized> {
     cancel: Option<Cancel>,
     /// Whether it runs also if its caller leaves before it began.
     must_run: bool,
+    /// Whether it runs on the thread of its caller, which waits.
+    is_direct: bool,
 }
 
 /// The state of a call, between its caller and its thread.
@@ -125,8 +129,8 @@ enum State<A, R> {
     Awaited,
     /// The answer, and the arguments, which the caller drops: it still has the file itself.
     Done(std::thread::Result<Result<R, Errno>>, A),
-    /// The caller leaves with this, or has left.
-    Left(Errno),
+    /// The caller has left.
+    Left,
 }
 
 /// What a late answer is applied with.
@@ -177,7 +181,10 @@ impl<F: FileSystem + ?Sized> Call<'_, F> {
         work: fn(&F, &Request, &A) -> Result<R, Errno>,
         late: fn(&Late<'_, F>, &A, Result<R, Errno>),
     ) -> Result<R, Errno> {
-        let Call { bounded, sb, invalidator, request, cancel, must_run } = self;
+        let Call { bounded, sb, invalidator, request, cancel, must_run, is_direct } = self;
+        if *is_direct {
+            return work(&bounded.inner, request, &args);
+        }
         if !must_run {
             // Nothing begins for a caller that has left before.
             request.check()?;
@@ -190,7 +197,7 @@ impl<F: FileSystem + ?Sized> Call<'_, F> {
         let there = move || {
             let answer = own_there.scope(|| catch_unwind(AssertUnwindSafe(|| work(&fs, &request, &args))));
             let left = state_there.change(|state| match state {
-                State::Left(_) => Some((answer, args)),
+                State::Left => Some((answer, args)),
                 _ => {
                     *state = State::Done(answer, args);
                     None
@@ -219,31 +226,29 @@ fn wait<A: Send + 'static, R: Send + 'static>(
     deadline: Option<i64>,
     cancel: Option<&Cancel>,
 ) -> Result<Result<R, Errno>, Errno> {
-    let leave = |state: &mut State<A, R>, errno| {
-        if let State::Awaited = state {
-            *state = State::Left(errno);
-        }
-    };
     let _watch = cancel.map(|cancel| {
         let state = state.clone();
-        cancel.watch(move || state.change(|state| leave(state, Errno::EINTR)))
+        cancel.watch(move || state.change(|_| {}))
     });
-    let ended = state.wait(Deadline::at(deadline), |state| match state {
-        State::Awaited => None,
-        _ => Some(core::mem::replace(state, State::Left(Errno::EINTR))),
-    });
-    // The last look: it may have ended meanwhile.
-    let ended = ended.unwrap_or_else(|| {
-        state.change(|state| {
-            leave(state, Errno::ETIMEDOUT);
-            core::mem::replace(state, State::Left(Errno::ETIMEDOUT))
-        })
-    });
-    match ended {
+    loop {
+        // A cancellation that comes meanwhile ends the wait, at once or soon.
+        let effect = cancel.and_then(Cancel::effect_ns);
+        let until = [deadline, effect].into_iter().flatten().min();
+        let is_cancelled = state.wait(Deadline::at(until), |state| {
+            let is_cancelled = cancel.and_then(Cancel::effect_ns) != effect;
+            (is_cancelled || !matches!(state, State::Awaited)).then_some(is_cancelled)
+        });
+        if is_cancelled != Some(true) {
+            break;
+        }
+    }
+    // It may have ended meanwhile.
+    match state.change_silently(|state| core::mem::replace(state, State::Left)) {
         State::Done(Ok(answer), _args) => Ok(answer),
         State::Done(Err(payload), _args) => resume_unwind(payload),
-        State::Left(errno) => Err(errno),
-        State::Awaited => Err(Errno::EIO),
+        State::Awaited | State::Left => {
+            Err(if cancel.is_some_and(Cancel::is_cancelled) { Errno::EINTR } else { Errno::ETIMEDOUT })
+        }
     }
 }
 

@@ -3,12 +3,13 @@
 
 use lightfoot_vfs::{
     Allocate, Base, Bounded, Cancel, Context, Errno, FileHandle, FileSystem, FsTraits, Inode, InodeFlags, Layer,
-    NewInode, NextNames, OpenFile, OpenFlags, OwnedPlace, PathAt, RenameFlags, Request, SeekFor, SetAttr, SetXattr,
-    Vfs,
+    NewInode, NextNames, OpenFile, OpenFlags, OpenState, Opened, OwnedPlace, PathAt, RenameFlags, Request, SeekFor,
+    SetAttr, SetXattr, Vfs,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::thread;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 use testkit::{Counting, Counts, Fault, Faults, Ledger, Opens, Plan, Store};
 
@@ -64,20 +65,20 @@ fn at(path: &[u8]) -> PathAt<'_> {
     PathAt::new(Base::CWD, path)
 }
 
+/// No call takes so long.
+const LONG: Duration = Duration::from_secs(3600);
+
 impl World {
-    /// `None` if a call took longer than `timeout` by itself.
-    fn new(timeout: Option<Duration>) -> Result<Self, Errno> {
+    /// A tree whose calls end after `timeout`, and those of its context after `own_timeout`. `ETIMEDOUT` if one took longer by itself.
+    fn new(timeout: Duration, own_timeout: Option<Duration>) -> Result<Self, Errno> {
         let store = Store::with_paths(PATHS);
         store.write(store.node("file"), b"contents");
         let (faults, plan) = Faults::of(Box::new(store.clone()));
         let (ledger, opens) = Ledger::of(Box::new(Full(faults)));
         let (counting, counts) = Counting::of(Box::new(ledger));
-        let bounded = Bounded::of(Box::new(counting));
-        let vfs = Vfs::new(match timeout {
-            Some(timeout) => bounded.timeout(timeout),
-            None => bounded,
-        });
+        let vfs = Vfs::new(Bounded::of(Box::new(counting), timeout));
         let context = vfs.context();
+        context.set_timeout_ns(own_timeout.map(|timeout| timeout.as_nanos() as u64));
         let root = context.hold(Base::CWD, b"/", true)?;
         let place = context.hold(Base::CWD, b"/dir/seen", true)?;
         for seen in [b"/dir/victim".as_slice(), b"/dir/old", b"/link"] {
@@ -247,7 +248,11 @@ fn every_caller_returns_at_its_deadline() {
     for &(method, act) in METHODS {
         // On a busy machine a call may take longer than the timeout by itself.
         let is_done = (0..8).any(|attempt| {
-            let Ok(world) = World::new(Some(Duration::from_millis(20 << attempt))) else { return false };
+            let timeout = Duration::from_millis(20 << attempt);
+            // What takes longer the more data there are has only the deadline of its caller.
+            let is_limited = !matches!(method, "copy_range" | "sync" | "flush");
+            let world = if is_limited { World::new(timeout, None) } else { World::new(LONG, Some(timeout)) };
+            let Ok(world) = world else { return false };
             world.plan.set(move |call| (call.method == method).then_some(Fault::Hang));
             let answer = act(&world);
             if world.plan.calls(method) == 0 {
@@ -265,7 +270,7 @@ fn every_caller_returns_at_its_deadline() {
 #[test]
 fn every_caller_returns_when_it_is_cancelled() {
     for &(method, act) in METHODS {
-        let world = World::new(None).unwrap();
+        let world = World::new(LONG, None).unwrap();
         world.plan.set(move |call| (call.method == method).then_some(Fault::Hang));
         let cancel = Cancel::new();
         let answer = thread::scope(|scope| {
@@ -285,7 +290,7 @@ fn every_caller_returns_when_it_is_cancelled() {
 
 #[test]
 fn a_deadline_of_a_context_holds_for_the_files_that_it_opened() {
-    let world = World::new(None).unwrap();
+    let world = World::new(LONG, None).unwrap();
     world.context.set_timeout_ns(Some(u64::MAX));
     let patient = open(&world.context, b"/file", OpenFlags::RDWR).unwrap();
     world.context.set_timeout_ns(Some(20_000_000));
@@ -307,7 +312,7 @@ fn a_deadline_of_a_context_holds_for_the_files_that_it_opened() {
 
 #[test]
 fn a_reflink_ends_at_the_deadline_of_its_target() {
-    let world = World::new(None).unwrap();
+    let world = World::new(LONG, None).unwrap();
     world.context.set_timeout_ns(Some(20_000_000));
     let target = (0..).find_map(|_| open(&world.context, b"/other", OpenFlags::RDWR).ok()).unwrap();
     world.plan.set(|call| (call.method == "copy_range").then_some(Fault::Hang));
@@ -319,7 +324,7 @@ fn a_reflink_ends_at_the_deadline_of_its_target() {
 
 #[test]
 fn an_answer_in_time_is_the_file_systems_own() {
-    let world = World::new(Some(Duration::from_secs(3600))).unwrap();
+    let world = World::new(LONG, None).unwrap();
     for &(method, act) in METHODS {
         world.plan.set(move |call| (call.method == method).then_some(Fault::Fail(Errno::EDQUOT)));
         assert_eq!(act(&world), refusal(method, Errno::EDQUOT), "{method}");
@@ -331,14 +336,14 @@ fn an_answer_in_time_is_the_file_systems_own() {
 
 #[test]
 fn a_file_system_that_hears_of_its_callers_end_stops() {
-    for (timeout, errno) in [(Some(Duration::from_millis(100)), Errno::ETIMEDOUT), (None, Errno::EINTR)] {
-        let world = (0..).find_map(|_| World::new(timeout).ok()).unwrap();
+    for (timeout, errno) in [(Duration::from_millis(100), Errno::ETIMEDOUT), (LONG, Errno::EINTR)] {
+        let world = (0..).find_map(|_| World::new(timeout, None).ok()).unwrap();
         world.plan.set(|call| (call.method == "write").then_some(Fault::HangWhileAwaited));
         let cancel = Cancel::new();
         let answer = thread::scope(|scope| {
             let writer = scope.spawn(|| cancel.scope(|| world.file.write_at(0, b"lost")));
-            world.plan.wait_for(u32::from(timeout.is_none()));
-            if timeout.is_none() {
+            world.plan.wait_for(u32::from(timeout == LONG));
+            if timeout == LONG {
                 cancel.cancel();
             }
             writer.join().unwrap()
@@ -353,7 +358,7 @@ fn a_file_system_that_hears_of_its_callers_end_stops() {
 #[test]
 fn when_all_threads_hang_calls_wait_for_one_until_their_deadlines() {
     let (faults, plan) = Faults::of(Box::new(Store::with_paths(&["a", "b", "c", "d"])));
-    let vfs = Vfs::new(Bounded::of(Box::new(faults)).threads(2));
+    let vfs = Vfs::new(Bounded::of(Box::new(faults), LONG).threads(2));
     let (patient, impatient) = (vfs.context(), vfs.context());
     impatient.set_timeout_ns(Some(20_000_000));
     let places = [b"/a", b"/b", b"/c"].map(|path| patient.hold(Base::CWD, path, true).unwrap());
@@ -366,8 +371,8 @@ fn when_all_threads_hang_calls_wait_for_one_until_their_deadlines() {
         });
         plan.wait_for(2);
         assert_eq!(impatient.get_xattr_held(&places[0], b"user.x"), Err(Errno::ETIMEDOUT));
-        // A call without a limit needs no thread of the pool.
-        assert!(patient.attr(Base::CWD, b"/d", true).is_ok());
+        // Also for one that would not hang.
+        assert_eq!(impatient.attr(Base::CWD, b"/d", true).map(drop), Err(Errno::ETIMEDOUT));
         assert_eq!(plan.hanging(), 2);
         plan.release();
         for hung in hung {
@@ -378,7 +383,7 @@ fn when_all_threads_hang_calls_wait_for_one_until_their_deadlines() {
 
 #[test]
 fn an_error_of_a_late_sync_is_reported_by_the_next_one() {
-    let world = World::new(None).unwrap();
+    let world = World::new(LONG, None).unwrap();
     world.plan.set(|call| match (call.method, call.number) {
         ("sync", 0) => Some(Fault::Hang),
         _ => None,
@@ -401,7 +406,7 @@ fn an_error_of_a_late_sync_is_reported_by_the_next_one() {
 fn names_in_the_cache_alone_are_changed_in_the_callers_thread() {
     let options = testkit::StoreOptions { names_in_cache: true, ..testkit::StoreOptions::default() };
     let (faults, plan) = Faults::of(Box::new(Store::new(options)));
-    let context = Vfs::new(Bounded::of(Box::new(faults)).timeout(Duration::from_millis(1))).context();
+    let context = Vfs::new(Bounded::of(Box::new(faults), Duration::from_millis(1))).context();
     plan.set(|call| (call.method == "create").then_some(Fault::Hang));
     thread::scope(|scope| {
         let maker = scope.spawn(|| context.mkdir(Base::CWD, b"/dir", 0o755));
@@ -410,4 +415,77 @@ fn names_in_the_cache_alone_are_changed_in_the_callers_thread() {
         assert_eq!(maker.join().unwrap(), Ok(()));
     });
     assert!(context.attr(Base::CWD, b"/dir", true).is_ok());
+}
+
+#[test]
+fn a_stuck_call_delays_only_a_second_change_of_its_name() {
+    let world = World::new(LONG, None).unwrap();
+    world.plan.set(|call| (call.method == "create").then_some(Fault::Hang));
+    let cancel = Cancel::new();
+    thread::scope(|scope| {
+        let stuck = scope.spawn(|| cancel.scope(|| world.context.mkdir(Base::CWD, b"/dir/new", 0o755)));
+        world.plan.wait_for(1);
+        world.plan.set(|_| None);
+        let context = world.vfs.context();
+        context.unlink(Base::CWD, b"/dir/victim").unwrap();
+        context.rename(at(b"/dir/old"), at(b"/dir/older"), RenameFlags::default()).unwrap();
+        assert!(world.context.attr(Base::CWD, b"/dir/unseen", true).is_ok());
+        assert!(!world.dir.next_entries().unwrap().is_empty());
+        assert!(!stuck.is_finished());
+        context.set_timeout_ns(Some(20_000_000));
+        assert_eq!(context.mkdir(Base::CWD, b"/dir/new", 0o755), Err(Errno::ETIMEDOUT), "its name is reserved");
+        cancel.cancel();
+        assert_eq!(stuck.join().unwrap(), Err(Errno::EINTR));
+    });
+    check_the_rest("create", world);
+}
+
+/// Keeps for each open a value that sends the thread on which it is dropped.
+struct Dropping(Store, Sender<ThreadId>);
+
+struct Dropped(Sender<ThreadId>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.send(thread::current().id()).unwrap();
+    }
+}
+
+impl Layer for Dropping {
+    type Inner = Store;
+
+    fn inner(&self) -> &Store {
+        &self.0
+    }
+
+    fn open(&self, _: &Request, _: &Inode, _: OpenFlags) -> Result<Opened, Errno> {
+        Ok(Opened { state: OpenState::Shared(Arc::new(Dropped(self.1.clone()))), ..Opened::default() })
+    }
+}
+
+#[test]
+fn what_an_open_keeps_is_dropped_by_a_thread_of_the_pool() {
+    let (sender, threads) = channel();
+    let vfs = Vfs::new(Bounded::of(Box::new(Dropping(Store::with_paths(&["file"]), sender)), LONG));
+    drop(open(&vfs.context(), b"/file", OpenFlags::RDONLY).unwrap());
+    assert_ne!(threads.recv().unwrap(), thread::current().id());
+}
+
+#[test]
+fn a_cancellation_ends_no_call_before_it_has_its_effect() {
+    let world = World::new(LONG, None).unwrap();
+    for (patience, errno) in [(Duration::MAX, None), (Duration::from_millis(20), Some(Errno::EINTR))] {
+        world.plan.set(|call| (call.method == "list_xattrs").then_some(Fault::Hang));
+        let cancel = Cancel::after(patience);
+        let answer = thread::scope(|scope| {
+            let caller = scope.spawn(|| cancel.scope(|| world.file.list_xattrs()));
+            world.plan.wait_for(1);
+            cancel.cancel();
+            errno.is_none().then(|| world.plan.release());
+            caller.join().unwrap()
+        });
+        assert_eq!(answer.err(), errno);
+        world.plan.release();
+    }
+    world.end();
 }

@@ -4,7 +4,7 @@ use super::put;
 use crate::options::row::Form::{Switch, Value};
 use crate::options::row::Owner::{self, Directory, Ram};
 use crate::options::row::Row;
-use crate::options::values::{at_least_one, budget, group, limit, number, octal, size_of_memory, user};
+use crate::options::values::{at_least_one, budget, duration, group, limit, number, octal, size_of_memory, user};
 use hostfs::{MountPoints, Revalidate};
 
 const SOURCES: &[Owner] = &[Ram, Directory];
@@ -12,7 +12,7 @@ const SOURCES: &[Owner] = &[Ram, Directory];
 /// Bytes of a block of `nr_blocks`.
 const PAGE_BYTES: u64 = 4096;
 
-pub(super) static SOURCE_TABLE: [Row; 15] = [
+pub(super) static SOURCE_TABLE: [Row; 16] = [
     Row {
         name: "cache",
         form: Value {
@@ -160,5 +160,16 @@ pub(super) static SOURCE_TABLE: [Row; 15] = [
         valid: &[Directory],
         default: "half of the limit of open files, at most 16,384",
         help: "Number of file descriptors to keep open.",
+    },
+    Row {
+        name: "call_timeout",
+        form: Value {
+            shape: "TIME",
+            example: "call_timeout=30s",
+            set: |s, value| put(&mut s.host.call_timeout, duration(value).map(Some)),
+        },
+        valid: &[Directory],
+        default: "30s on nfs, cifs and fuse without passthrough; else 0",
+        help: "A call into the directory that takes longer fails with ETIMEDOUT. 0: none does.",
     },
 ];

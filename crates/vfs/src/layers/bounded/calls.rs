@@ -2,22 +2,20 @@
 //!
 //! As [`FileSystem`]; own code.
 
-use super::held::{KeptOpen, OpenedInside, inside, late_error};
+use super::held::{KeptOpen, OpenedInside, late_error};
 use super::{Bounded, Call, Late};
 use crate::base::access::credentials::Credentials;
 use crate::base::attr::{Attr, SetAttr};
-use crate::base::deadline::timeout_of;
 use crate::base::errno::Errno;
 use crate::base::flags::{InodeFlags, OpenFlags};
 use crate::cache::reclaim::SlotKind;
 use crate::fs::invalidator::Invalidator;
 use crate::fs::layer::Layer;
 use crate::fs::{
-    After, Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NewInode, NewNode, NextNames, Open, Opened,
-    Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
+    After, Allocate, Copying, FileId, FileSystem, FsTraits, Listed, NameStore, NewInode, NewNode, NextNames, Open,
+    Opened, Position, Rename, Request, SeekFor, SetXattr, StatFs, Want, Written,
 };
 use crate::slots::inode::Inode;
-use prim::clock::monotonic_ns;
 use sync::Mutex;
 
 /// The most entries of a listing that are collected before the caller gets them.
@@ -33,7 +31,11 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn traits(&self) -> FsTraits {
-        FsTraits { is_cancellable: true, ..self.inner.traits() }
+        let mut traits = self.inner.traits();
+        if let NameStore::FileSystem(own) = &mut traits.names {
+            own.remote = true;
+        }
+        FsTraits { is_cancellable: true, ..traits }
     }
 
     fn mounted(&self, invalidator: Invalidator) {
@@ -42,7 +44,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn lookup(&self, request: &Request, dir: &Inode, name: &[u8], next: &mut NextNames<'_>) -> Result<NewInode, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.lookup(request, dir, name, next) };
+        let call = self.asking(request)?;
         let args = (call.keep(dir), Bytes::from(name), Bytes::from(next.path()));
         let (found, answers) = call.ask(args, |fs, request, (dir, name, path)| {
             let mut next = NextNames::of(path);
@@ -59,13 +61,14 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         wanted: &[(&Inode, &[u8])],
         found: &mut dyn FnMut(usize, Result<NewInode, Errno>),
     ) {
-        let Some(call) = self.asking(request) else { return self.inner.lookup_many(request, wanted, found) };
-        let args: Vec<_> = wanted.iter().map(|&(dir, name)| (call.keep(dir), Bytes::from(name))).collect();
-        let answers = call.ask(args, |fs, request, wanted| {
-            let wanted: Vec<(&Inode, &[u8])> = wanted.iter().map(|(dir, name)| (&**dir, &**name)).collect();
-            let mut answers = Vec::new();
-            fs.lookup_many(request, &wanted, &mut |place, answer| answers.push((place, answer)));
-            Ok(answers)
+        let answers = self.asking(request).and_then(|call| {
+            let args: Vec<_> = wanted.iter().map(|&(dir, name)| (call.keep(dir), Bytes::from(name))).collect();
+            call.ask(args, |fs, request, wanted| {
+                let wanted: Vec<(&Inode, &[u8])> = wanted.iter().map(|(dir, name)| (&**dir, &**name)).collect();
+                let mut answers = Vec::new();
+                fs.lookup_many(request, &wanted, &mut |place, answer| answers.push((place, answer)));
+                Ok(answers)
+            })
         });
         match answers {
             Ok(answers) => answers.into_iter().for_each(|(place, answer)| found(place, answer)),
@@ -74,23 +77,23 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn revalidate(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<NewInode, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.revalidate(request, dir, name, inode) };
+        let call = self.asking(request)?;
         let args = (call.keep(dir), Bytes::from(name), call.keep(inode));
         call.ask(args, |fs, request, (dir, name, inode)| fs.revalidate(request, dir, name, inode))
     }
 
     fn by_id(&self, request: &Request, id: &FileId) -> Result<NewInode, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.by_id(request, id) };
+        let call = self.asking(request)?;
         call.ask(*id, |fs, request, id| fs.by_id(request, id))
     }
 
     fn parent(&self, request: &Request, id: &FileId) -> Result<(FileId, Bytes), Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.parent(request, id) };
+        let call = self.asking(request)?;
         call.ask(*id, |fs, request, id| fs.parent(request, id))
     }
 
     fn read_link(&self, request: &Request, inode: &Inode) -> Result<Bytes, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.read_link(request, inode) };
+        let call = self.asking(request)?;
         call.ask(call.keep(inode), |fs, request, inode| fs.read_link(request, inode))
     }
 
@@ -103,9 +106,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
         loop {
-            let Some(call) = self.asking(request) else {
-                return self.inner.read_dir(request, &inside(dir), after, want, emit);
-            };
+            let call = self.asking(request)?;
             let args = (call.keep_open(dir), after, want);
             let (listed, is_all) = call.ask(args, |fs, request, (dir, after, want)| {
                 let (mut listed, mut is_all) = (Vec::new(), true);
@@ -129,7 +130,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn create(&self, request: &Request, dir: &Inode, name: Option<&[u8]>, new: &mut NewNode<'_>) -> Result<u64, Errno> {
-        let Some(call) = self.changing(request) else { return self.inner.create(request, dir, name, new) };
+        let call = self.changing(request)?;
         let made = call.run(
             (call.keep(dir), name.map(Bytes::from), new.keep()),
             |fs, request, (dir, name, new)| new.lend(|new| fs.create(request, dir, name.as_deref(), new)),
@@ -143,7 +144,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn link(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
-        let Some(call) = self.changing(request) else { return self.inner.link(request, dir, name, inode) };
+        let call = self.changing(request)?;
         call.run(
             (call.keep(dir), Bytes::from(name), call.keep(inode)),
             |fs, request, (dir, name, inode)| fs.link(request, dir, name, inode),
@@ -155,7 +156,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn unlink(&self, request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
-        let Some(call) = self.changing(request) else { return self.inner.unlink(request, dir, name, inode) };
+        let call = self.changing(request)?;
         call.run(
             (call.keep(dir), Bytes::from(name), call.keep(inode)),
             |fs, request, (dir, name, inode)| fs.unlink(request, dir, name, inode),
@@ -167,7 +168,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
-        let Some(call) = self.changing(request) else { return self.inner.rename(request, rename) };
+        let call = self.changing(request)?;
         let inodes = [rename.old_dir, rename.new_dir, rename.inode].map(|inode| call.keep(inode));
         let names = [rename.old_name, rename.new_name].map(Bytes::from);
         call.run(
@@ -188,7 +189,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn set_attr(&self, request: &Request, inode: &Inode, set: &SetAttr) -> Result<After, Errno> {
-        let Some(call) = self.changing(request) else { return self.inner.set_attr(request, inode, set) };
+        let call = self.changing(request)?;
         let args = (call.keep(inode), *set);
         call.run(
             args,
@@ -198,45 +199,37 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn attributes(&self, request: &Request, inode: &Inode) -> Result<Attr, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.attributes(request, inode) };
+        let call = self.asking(request)?;
         call.ask(call.keep(inode), |fs, request, inode| fs.attributes(request, inode))
     }
 
     fn birth(&self, request: &Request, inode: &Inode) -> Result<Option<i64>, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.birth(request, inode) };
+        let call = self.asking(request)?;
         call.ask(call.keep(inode), |fs, request, inode| fs.birth(request, inode))
     }
 
     fn open(&self, request: &Request, inode: &Inode, flags: OpenFlags) -> Result<Opened, Errno> {
-        let left_ns = |deadline: i64| u64::try_from(deadline.saturating_sub(monotonic_ns())).unwrap_or(0);
-        let limit_ns = request.deadline.map(left_ns);
-        let opened = match self.asking(request) {
-            None => self.inner.open(request, inode, flags),
-            Some(call) => call.run(
-                (call.keep(inode), flags),
-                |fs, request, (inode, flags)| fs.open(request, inode, *flags),
-                |late, (inode, flags), opened| {
-                    if let Ok(opened) = opened {
-                        late.fs.release(Open { inode, flags: *flags, state: &opened.state });
-                    }
-                },
-            ),
-        };
-        opened.map(|opened| Opened { state: OpenedInside::state(opened.state, limit_ns), ..opened })
+        let call = self.asking(request)?;
+        let opened = call.run(
+            (call.keep(inode), flags),
+            |fs, request, (inode, flags)| fs.open(request, inode, *flags),
+            |late, (inode, flags), opened| {
+                if let Ok(opened) = opened {
+                    late.fs.release(Open { inode, flags: *flags, state: &opened.state });
+                }
+            },
+        )?;
+        // A kernel would read and write the host file without a deadline.
+        Ok(Opened { state: OpenedInside::state(opened.state), backing: None, ..opened })
     }
 
     fn release(&self, file: Open<'_>) {
-        let Some(opened) = file.state.get::<OpenedInside>() else { return self.inner.release(file) };
+        let Some(opened) = file.state.get::<OpenedInside>() else { return };
         let nobody = Credentials::root();
-        let Some(call) = self.asking(&Request::lent(&nobody, timeout_of(opened.limit_ns()), 0)) else {
-            if opened.leave() {
-                self.inner.release(inside(&file));
-            }
-            return;
-        };
+        let Ok(call) = self.asking(&Request::of(&nobody)) else { return };
         let kept = call.keep_open(&file);
         // The use by the VFS. The other one releases the open, unless a late call is about it still.
-        opened.leave();
+        drop(opened.leave());
         let end = |_: &F, _: &Request, kept: &Mutex<Option<KeptOpen<F>>>| {
             let kept = kept.lock().take();
             drop(kept);
@@ -246,7 +239,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn read(&self, request: &Request, file: &Open<'_>, offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.read(request, &inside(file), offset, buf) };
+        let call = self.asking(request)?;
         let args = (call.keep_open(file), offset, buf.len());
         let data = call.ask(args, |fs, request, (file, offset, len)| {
             let mut data = vec![0; *len];
@@ -259,7 +252,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn write(&self, request: &Request, file: &Open<'_>, at: Position, data: &[u8]) -> Result<Written, Errno> {
-        let Some(call) = self.changing(request) else { return self.inner.write(request, &inside(file), at, data) };
+        let call = self.changing(request)?;
         let args = (call.keep_open(file), at, Bytes::from(data));
         call.run(
             args,
@@ -276,9 +269,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         len: u64,
         how: Copying,
     ) -> Result<Written, Errno> {
-        let Some(call) = self.changing(request) else {
-            return self.inner.copy_range(request, (&inside(from.0), from.1), (&inside(to.0), to.1), len, how);
-        };
+        let call = self.begin(request, None, true)?;
         let args = (call.keep_open(from.0), from.1, call.keep_open(to.0), to.1, (len, how));
         call.run(
             args,
@@ -290,7 +281,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn set_len(&self, request: &Request, inode: &Inode, len: u64) -> Result<(u64, After), Errno> {
-        let Some(call) = self.changing(request) else { return self.inner.set_len(request, inode, len) };
+        let call = self.changing(request)?;
         let args = (call.keep(inode), len);
         call.run(
             args,
@@ -308,9 +299,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         offset: u64,
         len: u64,
     ) -> Result<u64, Errno> {
-        let Some(call) = self.changing(request) else {
-            return self.inner.allocate(request, &inside(file), how, keep_size, offset, len);
-        };
+        let call = self.changing(request)?;
         let args = (call.keep_open(file), how, keep_size, offset, len);
         call.run(
             args,
@@ -322,15 +311,13 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn seek(&self, request: &Request, file: &Open<'_>, offset: u64, what: SeekFor) -> Result<u64, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.seek(request, &inside(file), offset, what) };
+        let call = self.asking(request)?;
         let args = (call.keep_open(file), offset, what);
         call.ask(args, |fs, request, (file, offset, what)| fs.seek(request, &file.get(), *offset, *what))
     }
 
     fn sync(&self, request: &Request, file: &Open<'_>, data_only: bool) -> Result<(), Errno> {
-        let Some(call) = self.asking(request) else {
-            return self.inner.sync(request, &inside(file), data_only).and_then(|()| late_error(file));
-        };
+        let call = self.begin(request, None, false)?;
         let args = (call.keep_open(file), data_only);
         let work = |fs: &F, request: &Request, (file, data_only): &(KeptOpen<F>, bool)| {
             fs.sync(request, &file.get(), *data_only)
@@ -339,15 +326,13 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn flush(&self, request: &Request, file: &Open<'_>) -> Result<(), Errno> {
-        let Some(call) = self.asking(request) else {
-            return self.inner.flush(request, &inside(file)).and_then(|()| late_error(file));
-        };
+        let call = self.begin(request, None, false)?;
         let work = |fs: &F, request: &Request, file: &KeptOpen<F>| fs.flush(request, &file.get());
         call.run(call.keep_open(file), work, |_, file, flushed| file.note(flushed)).and_then(|()| late_error(file))
     }
 
     fn get_xattr(&self, request: &Request, inode: &Inode, name: &[u8]) -> Result<Bytes, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.get_xattr(request, inode, name) };
+        let call = self.asking(request)?;
         let args = (call.keep(inode), Bytes::from(name));
         call.ask(args, |fs, request, (inode, name)| fs.get_xattr(request, inode, name))
     }
@@ -360,9 +345,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
         value: &[u8],
         how: SetXattr,
     ) -> Result<(), Errno> {
-        let Some(call) = self.changing(request) else {
-            return self.inner.set_xattr(request, inode, name, value, how);
-        };
+        let call = self.changing(request)?;
         let args = (call.keep(inode), Bytes::from(name), Bytes::from(value), how);
         call.run(
             args,
@@ -372,7 +355,7 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn remove_xattr(&self, request: &Request, inode: &Inode, name: &[u8]) -> Result<(), Errno> {
-        let Some(call) = self.changing(request) else { return self.inner.remove_xattr(request, inode, name) };
+        let call = self.changing(request)?;
         let args = (call.keep(inode), Bytes::from(name));
         call.run(
             args,
@@ -382,22 +365,22 @@ impl<F: FileSystem + ?Sized> Layer for Bounded<F> {
     }
 
     fn list_xattrs(&self, request: &Request, inode: &Inode) -> Result<Vec<Bytes>, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.list_xattrs(request, inode) };
+        let call = self.asking(request)?;
         call.ask(call.keep(inode), |fs, request, inode| fs.list_xattrs(request, inode))
     }
 
     fn statfs(&self, request: &Request, inode: &Inode) -> Result<StatFs, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.statfs(request, inode) };
+        let call = self.asking(request)?;
         call.ask(call.keep(inode), |fs, request, inode| fs.statfs(request, inode))
     }
 
     fn inode_flags(&self, request: &Request, inode: &Inode) -> Result<InodeFlags, Errno> {
-        let Some(call) = self.asking(request) else { return self.inner.inode_flags(request, inode) };
+        let call = self.asking(request)?;
         call.ask(call.keep(inode), |fs, request, inode| fs.inode_flags(request, inode))
     }
 
     fn set_inode_flags(&self, request: &Request, inode: &Inode, flags: InodeFlags) -> Result<(), Errno> {
-        let Some(call) = self.changing(request) else { return self.inner.set_inode_flags(request, inode, flags) };
+        let call = self.changing(request)?;
         let args = (call.keep(inode), flags);
         call.run(
             args,

@@ -45,48 +45,42 @@ impl Drop for KeptInode {
 }
 
 /// An open of the file system inside, as the state that the VFS keeps.
-pub(super) struct OpenedInside {
-    state: OpenState,
-    /// The most that its end waits, in nanoseconds: what its begin had. `None`: without a limit.
-    limit_ns: Option<u64>,
-    uses: Mutex<Uses>,
-}
+pub(super) struct OpenedInside(Mutex<Uses>);
 
 struct Uses {
     /// By the VFS, until it releases the open, and by calls about it.
     count: u32,
+    /// The state of the file system inside. The last use takes it out, so that a thread of the pool drops it: that may close a file.
+    state: OpenState,
     /// An error of writing that no caller has got.
     error: Option<Errno>,
 }
 
 impl OpenedInside {
-    /// The state of an open that the VFS uses, whose own state is `inner`.
-    pub(super) fn state(inner: OpenState, limit_ns: Option<u64>) -> OpenState {
-        let uses = Mutex::new(Uses { count: 1, error: None });
-        let inside: Box<dyn Any + Send + Sync> = Box::new(Self { state: inner, limit_ns, uses });
+    /// The state of an open that the VFS uses, whose own state is `state`.
+    pub(super) fn state(state: OpenState) -> OpenState {
+        let inside: Box<dyn Any + Send + Sync> = Box::new(Self(Mutex::new(Uses { count: 1, state, error: None })));
         OpenState::Shared(AnyArc::from(inside))
     }
 
-    pub(super) fn limit_ns(&self) -> Option<u64> {
-        self.limit_ns
+    /// Begins a use. Returns the state of the file system inside.
+    fn enter(&self) -> OpenState {
+        let mut uses = self.0.lock();
+        uses.count += 1;
+        uses.state.clone()
     }
 
-    /// Ends a use. Returns whether it was the last: the caller releases the open.
-    pub(super) fn leave(&self) -> bool {
-        let mut uses = self.uses.lock();
+    /// Ends a use. If it was the last, returns the state: the caller releases the open.
+    pub(super) fn leave(&self) -> Option<OpenState> {
+        let mut uses = self.0.lock();
         uses.count -= 1;
-        uses.count == 0
+        (uses.count == 0).then(|| core::mem::take(&mut uses.state))
     }
-}
-
-/// `file`, with the state of the file system inside.
-pub(super) fn inside<'o>(file: &Open<'o>) -> Open<'o> {
-    Open { state: file.state.get::<OpenedInside>().map_or(file.state, |inside| &inside.state), ..*file }
 }
 
 /// The error of writing that a late call about `file` has left.
 pub(super) fn late_error(file: &Open<'_>) -> Result<(), Errno> {
-    let error = file.state.get::<OpenedInside>().and_then(|inside| inside.uses.lock().error.take());
+    let error = file.state.get::<OpenedInside>().and_then(|inside| inside.0.lock().error.take());
     error.map_or(Ok(()), Err)
 }
 
@@ -95,33 +89,35 @@ pub(super) struct KeptOpen<F: FileSystem + ?Sized> {
     fs: Arc<F>,
     inode: KeptInode,
     flags: OpenFlags,
+    /// What the VFS keeps.
+    opened: OpenState,
+    /// What the file system inside keeps.
     state: OpenState,
 }
 
 impl<F: FileSystem + ?Sized> KeptOpen<F> {
     pub(super) fn new(sb: &Arc<SuperBlock>, fs: &Arc<F>, file: &Open<'_>) -> Self {
-        if let Some(inside) = file.state.get::<OpenedInside>() {
-            inside.uses.lock().count += 1;
-        }
-        Self { fs: fs.clone(), inode: KeptInode::new(sb, file.inode), flags: file.flags, state: file.state.clone() }
+        let (inode, opened) = (KeptInode::new(sb, file.inode), file.state.clone());
+        let state = opened.get::<OpenedInside>().map(OpenedInside::enter).unwrap_or_default();
+        Self { fs: fs.clone(), inode, flags: file.flags, opened, state }
     }
 
     /// The open, for the file system inside.
     pub(super) fn get(&self) -> Open<'_> {
-        inside(&Open { inode: &self.inode, flags: self.flags, state: &self.state })
+        Open { inode: &self.inode, flags: self.flags, state: &self.state }
     }
 
     /// Notes the answer of a call that reports errors of writing, and that its caller has left: the next one reports the error.
     pub(super) fn note(&self, answer: Result<(), Errno>) {
-        if let (Some(inside), Err(errno)) = (self.state.get::<OpenedInside>(), answer) {
-            inside.uses.lock().error.get_or_insert(errno);
+        if let (Some(inside), Err(errno)) = (self.opened.get::<OpenedInside>(), answer) {
+            inside.0.lock().error.get_or_insert(errno);
         }
     }
 }
 
 impl<F: FileSystem + ?Sized> Drop for KeptOpen<F> {
     fn drop(&mut self) {
-        if self.state.get::<OpenedInside>().is_some_and(OpenedInside::leave) {
+        if let Some(_last) = self.opened.get::<OpenedInside>().and_then(OpenedInside::leave) {
             self.inode.sb.contain(|| self.fs.release(self.get()));
         }
     }

@@ -1,0 +1,43 @@
+//! Descriptors that another thread closes.
+//!
+//! # What it is
+//! The VFS evicts an inode on any thread, also on one that serves requests, and an eviction has no deadline. To close the file of a
+//! server may take a request to it (`close(2)` of NFSv4, SMB and FUSE), which hangs if the server does. So one thread closes what evicted
+//! inodes had open.
+//!
+//! # Limitations
+//! While one close hangs, the descriptors of further evicted inodes stay open, and do not count in the budget.
+//!
+//! # How it is locked
+//! A channel. The thread ends with the file system, when it has closed everything.
+//!
+//! # Where it comes from
+//! `delayed_fput` of Linux; own code.
+
+use crate::node::Fds;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub(crate) struct Closer(Option<Sender<Fds>>);
+
+impl Closer {
+    /// `may_wait`: a close may take a request to a server. Otherwise there is no thread, and the caller closes.
+    pub(crate) fn new(may_wait: bool) -> Self {
+        let start = || {
+            let (sender, receiver) = channel::<Fds>();
+            let closes = move || receiver.into_iter().for_each(drop);
+            let started = thread::Builder::new().name("lightfoot-close".into()).spawn(closes);
+            started.is_ok().then_some(sender)
+        };
+        Self(may_wait.then(start).flatten())
+    }
+
+    /// Closes what an evicted inode had open. An `O_PATH` descriptor needs no server.
+    pub(crate) fn close(&self, fds: Fds) {
+        if let ([_, Some(_)], Some(sender)) = (&fds, &self.0) {
+            let _ = sender.send(fds);
+        }
+    }
+}
