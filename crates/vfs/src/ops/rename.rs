@@ -27,11 +27,14 @@ use crate::ops::last::{Last, LastKind};
 use crate::ops::publish;
 use crate::ops::remove::{MOST_FREED, may_remove};
 use crate::ops::rename::ends::{
-    Ends, HeldEnds, KeptEnds, Leaves, Plan, Tried, is_below, lock_ends, lock_here, stale_above,
+    Ends, HeldEnds, KeptEnds, Leaves, Plan, Tried, dirs_above, is_below, lock_ends, lock_here,
 };
 use crate::slots::dentry::Dentry;
 use crate::walk::permission::{may, may_block};
 use crate::walk::walk_end::WalkEnd;
+
+/// Searches for both ends of a rename, while another client replaces the file.
+const MOST_TRIES: u32 = 8;
 
 /// How far the sections of the walks have brought a rename.
 enum Reached {
@@ -215,27 +218,27 @@ impl Context {
     /// The rename in locked directories.
     fn rename_in_dirs(&self, ends: &Ends<'_, '_>, may_evict: &mut MayEvict) -> Result<(), Errno> {
         let (old, new) = (&ends.old, &ends.new);
-        match stale_above(ends, may_evict) {
+        match dirs_above(ends, may_evict) {
             Some(_) if !ends.is_ordered => return Err(ends.leave(Leaves::Locks)),
             Some((false, false)) | None => {}
-            Some((moved_above, _)) => return Err(self.refused_as_stale(ends, may_evict, moved_above)?),
+            Some((moved_above, _)) => return Err(self.refused_above(ends, may_evict, moved_above)?),
         }
-        let moved = self.find_in(ends.sb, may_evict, old.dir, old.named())?.ok_or(Errno::ENOENT)?;
-        // The next search may evict what is not held.
-        let moved = Pinned::new(ends.sb, moved);
-        let target = self.find_in(ends.sb, may_evict, new.dir, new.named())?;
-        self.rename_found(ends, &moved, target)
+        for _ in 0..MOST_TRIES {
+            let moved = self.find_in(ends.sb, may_evict, old.dir, old.named())?.ok_or(Errno::ENOENT)?;
+            // The next search may evict what is not held.
+            let moved = Pinned::new(ends.sb, moved);
+            let target = self.find_in(ends.sb, may_evict, new.dir, new.named())?;
+            // If both are one name, whose file another client replaced meanwhile, that search has removed the entry.
+            if moved.object().is_hashed() {
+                return self.rename_found(ends, &moved, target);
+            }
+        }
+        Err(Errno::ESTALE)
     }
 
-    /// The error of a rename with one end above the other that must not be revalidated ([`stale_above`]): the
-    /// moved one if `moved_above`, else the replaced one.
+    /// The error of a rename with one end above the other ([`dirs_above`]): the moved one if `moved_above`, else the replaced one.
     #[cold]
-    fn refused_as_stale(
-        &self,
-        ends: &Ends<'_, '_>,
-        may_evict: &mut MayEvict,
-        moved_above: bool,
-    ) -> Result<Errno, Errno> {
+    fn refused_above(&self, ends: &Ends<'_, '_>, may_evict: &mut MayEvict, moved_above: bool) -> Result<Errno, Errno> {
         let (old, new) = (&ends.old, &ends.new);
         let exchange = ends.flags.contains(RenameFlags::EXCHANGE);
         let refusal = |is_there: bool, errno| match is_there {

@@ -434,15 +434,15 @@ fn find_name<'r>(
     Ok(entry.filter(|entry| is_positive(entry)))
 }
 
-/// The cached directory `name` of the locked directory `dir`, if [`find_locked`] would revalidate it: if it
-/// is another one by then, it is removed with everything below it.
-pub(crate) fn stale_dir<'r>(
+/// The cached directory `name` of the locked directory `dir`, valid or not. If [`find_locked`] finds it expired, and the file system
+/// has another one by then, it is removed with everything below it.
+pub(crate) fn cached_dir<'r>(
     sb: &'r SuperBlock,
     _may_evict: &'r MayEvict,
     dir: &'r Dentry,
     named: Named<'_>,
 ) -> Option<&'r Dentry> {
-    sb.cached(dir, named).filter(|entry| !is_good(entry) && is_positive(entry) && entry.object().is_dir())
+    sb.cached(dir, named).filter(|entry| is_positive(entry) && entry.object().is_dir())
 }
 
 /// Marks an entry stale if the file system invalidated anything since `invalidations` was read: its answer

@@ -371,14 +371,13 @@ impl KeptEnds {
     }
 }
 
-/// Whether the moved and the replaced entry are expired directories above the other end. If the file system
-/// reported another directory, a revalidation would remove the old one from the cache with everything below
-/// it, and so a directory whose lock is held here. So they are used without revalidation. `None`: neither is
-/// one.
-pub(super) fn stale_above(ends: &Ends<'_, '_>, may_evict: &MayEvict) -> Option<(bool, bool)> {
+/// Whether the moved and the replaced entry are directories above the other end. Such a rename fails, and none of both is revalidated:
+/// if the file system reported another directory, that would remove the old one from the cache with everything below it, and so a
+/// directory whose lock is held here. (An entry that is valid now may have expired by the next search.) `None`: neither is a directory.
+pub(super) fn dirs_above(ends: &Ends<'_, '_>, may_evict: &MayEvict) -> Option<(bool, bool)> {
     let (old, new) = (&ends.old, &ends.new);
-    let moved = lookup::stale_dir(ends.sb, may_evict, old.dir, old.named());
-    let target = lookup::stale_dir(ends.sb, may_evict, new.dir, new.named());
+    let moved = lookup::cached_dir(ends.sb, may_evict, old.dir, old.named());
+    let target = lookup::cached_dir(ends.sb, may_evict, new.dir, new.named());
     if !ends.are_two || (moved.is_none() && target.is_none()) {
         return None;
     }

@@ -1,7 +1,10 @@
 //! Operations on paths whose files or directories another client has replaced.
 
 use crate::truth::store::ROOT;
-use lightfoot_vfs::{Base, Context, Errno, MAY_READ, OpenFlags, PathAt, RenameFlags, S_IFIFO, SetAttr, SetXattr};
+use lightfoot_vfs::{
+    After, Base, Context, Errno, FileSystem, Layer, MAY_READ, OpenFlags, PathAt, Rename, RenameFlags, Request, S_IFIFO,
+    SetAttr, SetXattr, Valid, Vfs,
+};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use testkit::{Call, Store, StoreOptions};
@@ -182,4 +185,80 @@ fn an_operation_that_stays_stale_ends() {
             assert!((2..=4).contains(&calls.load(Relaxed)), "{what}: {} calls", calls.load(Relaxed));
         }
     }
+}
+
+/// Renames names, whichever file has them, as the host of a directory does.
+struct ByName(Store);
+
+impl Layer for ByName {
+    type Inner = Store;
+
+    fn inner(&self) -> &Store {
+        &self.0
+    }
+
+    fn rename(&self, request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
+        if rename.old_name == rename.new_name { Ok(After::NONE) } else { FileSystem::rename(&self.0, request, rename) }
+    }
+}
+
+/// The VFS looks the name up once for each end of the rename, and the second answer removes the entry that the first one made.
+#[test]
+fn a_rename_of_a_name_to_itself_meets_another_client_that_replaces_the_file() {
+    for (remote, flags) in [false, true].iter().flat_map(|&remote| {
+        [RenameFlags::empty(), RenameFlags::NOREPLACE, RenameFlags::EXCHANGE].map(|flags| (remote, flags))
+    }) {
+        let options = StoreOptions { valid: Valid::For(0), remote, ..StoreOptions::default() };
+        let store = Store::with_options(options, &["d/", "d/f"]);
+        let (dir, left) = (store.node("d"), Arc::new(AtomicU32::new(0)));
+        let (of_hook, replacements) = (store.clone(), left.clone());
+        store.before(move |call| {
+            let is_replaced = matches!(call, Call::Lookup { name: b"f", .. })
+                && replacements.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+            if is_replaced {
+                of_hook.remove(dir, "f");
+                of_hook.make(dir, "f");
+            }
+            Ok(())
+        });
+        let context = Vfs::new(ByName(store.clone())).context();
+        for count in 1..6 {
+            context.attr(Base::CWD, b"/d/f", true).unwrap();
+            left.store(count, Relaxed);
+            let path = PathAt::cwd(b"/d/f");
+            let done = context.rename(path, path, flags);
+            let expected = if flags == RenameFlags::NOREPLACE { Err(Errno::EEXIST) } else { Ok(()) };
+            assert_eq!(done, expected, "{remote} {flags:?} {count}");
+            left.store(0, Relaxed);
+            let shown = context.attr(Base::CWD, b"/d/f", true).unwrap();
+            assert_eq!(shown.ino, store.node("d/f"), "{remote} {flags:?} {count}");
+        }
+        context.unlink(Base::CWD, b"/d/f").unwrap();
+        assert_eq!(context.attr(Base::CWD, b"/d/f", true), Err(Errno::ENOENT));
+        assert_eq!(context.rmdir(Base::CWD, b"/d"), Ok(()));
+    }
+}
+
+/// The replaced directory, above the moved file, expires during the search for the file, and is another one by then. To remove it
+/// from the cache, with everything below it, would take the lock that the rename has.
+#[test]
+fn a_rename_over_a_directory_above_does_not_wait_for_itself_if_that_expires_meanwhile() {
+    let store = Store::with_options(StoreOptions::default(), &["t/", "t/d/", "t/d/m"]);
+    let (top, file) = (store.node("t"), store.node("t/d/m"));
+    let context = Vfs::new(store.clone()).context();
+    context.attr(Base::CWD, b"/t/d/m", true).unwrap();
+    let is_armed = Arc::new(AtomicU32::new(0));
+    let (of_hook, armed) = (store.clone(), is_armed.clone());
+    store.before(move |call| {
+        if matches!(call, Call::Lookup { name: b"m", .. }) && armed.swap(0, Relaxed) == 1 {
+            of_hook.invalidator().inode(top);
+            of_hook.remove(ROOT, "t");
+            of_hook.make(ROOT, "t/");
+        }
+        Ok(())
+    });
+    store.invalidator().inode(file);
+    is_armed.store(1, Relaxed);
+    let done = context.rename(PathAt::cwd(b"/t/d/m"), PathAt::cwd(b"/t"), RenameFlags::empty());
+    assert_eq!((done, is_armed.load(Relaxed)), (Err(Errno::ENOTEMPTY), 0));
 }
