@@ -19,9 +19,9 @@ pub(crate) use find::find;
 pub(crate) use status::{FileSystemStatus, HostStatus, LockStatus, ServedMount, Status};
 
 use crate::command_error::CommandError;
+use fuse::message::{Reason, show};
 use fuse::mountinfo::{self, MountInfo};
 use locked_dir::{LockedDir, SocketFile};
-use message::{Reason, show};
 use rustix::fs::{major, minor};
 use rustix::io::Errno;
 use rustix::process::{Pid, geteuid};

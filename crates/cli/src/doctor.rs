@@ -132,7 +132,7 @@ fn device(refused: Option<&io::Error>) -> Finding {
         }
         Some(error) => bad(format!(
             "/dev/fuse: {} (run as root, or let your user read and write the device)",
-            message::without_number(error)
+            fuse::message::without_number(error)
         )),
     }
 }
@@ -145,7 +145,7 @@ fn helper_version() -> Option<String> {
 
 fn helper(is_root: bool, version: Option<String>) -> Finding {
     match version {
-        Some(version) => ok(message::one_line(&version)),
+        Some(version) => ok(fuse::message::one_line(&version)),
         None if is_root => note("fusermount3: not found (root mounts without it; other users need the package fuse3)"),
         None => bad("fusermount3: not found (install the package fuse3, or run as root)"),
     }
@@ -204,7 +204,7 @@ fn directory_of_sockets() -> Finding {
     let dirs: Vec<PathBuf> = crate::control::socket_dirs(geteuid().as_raw());
     let usable = dirs.iter().find(|dir| dir.is_dir() || dir.parent().is_some_and(|above| above.is_dir()));
     match usable {
-        Some(dir) => ok(format!("sockets: {}", message::show(dir))),
+        Some(dir) => ok(format!("sockets: {}", fuse::message::show(dir))),
         None => note("sockets: no directory for them, so `lightfoot stats` cannot reach mounts (set XDG_RUNTIME_DIR)"),
     }
 }

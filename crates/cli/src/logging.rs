@@ -6,7 +6,7 @@
 //! is an error.
 
 use clap::{Args, ValueEnum};
-use message::{Reason, show};
+use fuse::message::{Reason, show};
 use std::env;
 use std::fs::File;
 use std::io;

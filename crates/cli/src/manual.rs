@@ -4,7 +4,7 @@ use crate::command_error::CommandError;
 use crate::output::{OutputError, print};
 use clap::Command;
 use clap_complete::Shell;
-use message::{Reason, show};
+use fuse::message::{Reason, show};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

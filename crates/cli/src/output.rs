@@ -1,7 +1,7 @@
 //! Standard output of a command.
 
 use crate::command_error::CommandError;
-use message::Reason;
+use fuse::message::Reason;
 use std::io::{self, Write};
 use thiserror::Error;
 

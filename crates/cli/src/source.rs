@@ -15,10 +15,10 @@ mod kernel;
 mod mounts_file;
 
 use crate::options::{OptionError, Owner, Place, Settings};
+use fuse::message::{Reason, show};
 use fuse::{Checks, Shown};
 use hostfs::{AccessTimes, HostAcls, HostFs, HostHandle, HostOptions, Ownership};
 use lightfoot::{MountFlags, RamFs};
-use message::{Reason, show};
 use mounts_file::Origin;
 use std::ffi::{OsStr, OsString};
 use std::fs;

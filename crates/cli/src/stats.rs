@@ -12,7 +12,7 @@ use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
 use crate::output::{OutputError, print};
 use clap::Args;
-use message::Reason;
+use fuse::message::Reason;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::thread;

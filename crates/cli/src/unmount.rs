@@ -5,8 +5,8 @@
 use crate::command_error::CommandError;
 use crate::control::{self, ControlError};
 use clap::Args;
+use fuse::message::{Reason, shell_word, show};
 use fuse::mountinfo::MountInfo;
-use message::{Reason, shell_word, show};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;

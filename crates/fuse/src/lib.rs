@@ -27,6 +27,7 @@ mod carrier;
 mod checkers;
 mod cures;
 mod handles;
+pub mod message;
 mod metrics;
 mod mount;
 pub mod mountinfo;

@@ -14,13 +14,13 @@ pub use direct::remount;
 
 use crate::carrier::{Carrier, NoRing};
 use crate::checkers::{Refusal, mount_refusal};
+use crate::message::{one_line, shell_word, show, without_number};
 use crate::mountinfo::{self, MountInfo};
 use crate::options::MountOptions;
 use crate::session::{Part, Session};
 use crate::transport::{KernelSender, Server, ServerError, Transport};
 use fusedev::Device;
 use fusermount::HelperError;
-use message::{one_line, shell_word, show, without_number};
 use rustix::fs::{AtFlags, CWD, FlockOperation, StatxFlags, flock, statx};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};

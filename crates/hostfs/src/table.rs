@@ -17,7 +17,7 @@
 //! the queue of cold records, a leaf.
 //!
 //! # Where it comes from
-//! As `vfs::PathAdapter`; own code.
+//! As the table of `lightfoot-pathfs`.
 
 use crate::identity::{Identities, NEIGHBOURS, dev_of};
 use crate::node::{Attached, Fds, Life, NameAt, Node};

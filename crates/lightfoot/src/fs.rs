@@ -128,7 +128,7 @@ pub use vfs::Layer;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[doc(inline)]
-pub use vfs::PathFileSystem;
+pub use pathfs::PathFileSystem;
 
 /// Makes a [`FileSystem`] of a [`PathFileSystem`].
 ///
@@ -152,7 +152,7 @@ pub use vfs::PathFileSystem;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[doc(inline)]
-pub use vfs::PathAdapter;
+pub use pathfs::PathAdapter;
 
 /// One entry of a listing by [`PathFileSystem::read_dir`].
 ///
@@ -164,7 +164,7 @@ pub use vfs::PathAdapter;
 /// assert_eq!(&*listing[1].name, b"b.txt");
 /// ```
 #[doc(inline)]
-pub use vfs::PathEntry;
+pub use pathfs::PathEntry;
 
 /// The attributes of a file, as a file system returns them.
 ///

@@ -86,7 +86,7 @@ impl Bucket {
         let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         let prefix = prefix.trim_matches('/');
-        let is_prefix = prefix.is_empty() || prefix.split('/').all(crate::lookup::is_name) && prefix.trim() == prefix;
+        let is_prefix = prefix.is_empty() || prefix.split('/').all(crate::key::is_name) && prefix.trim() == prefix;
         if name.is_empty() || !name.bytes().all(is_name) || !is_prefix {
             return Err(BucketError::Url);
         }

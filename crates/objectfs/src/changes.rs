@@ -5,7 +5,7 @@
 //! its name is loaded into its buffer first.
 
 use crate::buffer::Buffer;
-use crate::lookup::{is_key, text};
+use crate::key::{is_key, text};
 use crate::node::{Facts, Node};
 use crate::nodes::ROOT;
 use crate::object_fs::ObjectFs;

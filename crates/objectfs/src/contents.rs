@@ -7,7 +7,8 @@
 
 use crate::buffer::Buffer;
 use crate::listing::DirList;
-use crate::node::{Local, Meta, Node, is_fresh};
+use crate::meta::Meta;
+use crate::node::{Local, Node, is_fresh};
 use crate::object_fs::ObjectFs;
 use crate::reader::Reader;
 use crate::store::{Deadline, Found};

@@ -44,17 +44,22 @@ mod buffer;
 mod changes;
 mod contents;
 mod errors;
+mod failures;
+mod key;
 mod listing;
 mod lookup;
+mod meta;
 mod node;
 mod nodes;
 mod object_fs;
+mod options;
 mod reader;
 mod store;
 
 #[cfg(feature = "s3")]
 pub use bucket::{Bucket, BucketError, Keys};
-pub use object_fs::{ObjectFs, ObjectOptions};
+pub use object_fs::ObjectFs;
+pub use options::ObjectOptions;
 pub use store::{Calls, Counted};
 
 /// OpenDAL, whose operators this crate takes.

@@ -77,7 +77,7 @@ impl ObjectFs {
             drop(nodes);
             self.learn_names(until, dir, usize::MAX)?
         };
-        let entry = |(name, node): NamedNode| ListedNode { cookie: self.cookie(&name), name, node };
+        let entry = |(name, node): NamedNode| ListedNode { cookie: self.order.cookie(name.as_bytes()), name, node };
         let mut all: Vec<_> = listed.into_iter().map(entry).collect();
         all.sort_unstable_by(|a, b| (a.cookie, &a.name).cmp(&(b.cookie, &b.name)));
         Ok(all.into())
@@ -110,15 +110,5 @@ impl ObjectFs {
             (facts.complete, facts.has_marker, facts.is_large) = (Some(began), names.has_marker, false);
         }
         Ok(listed)
-    }
-
-    /// The cookie of a name: 1 to 2^62 - 1. The hash is keyed, so that a user cannot choose two names with one hash.
-    fn cookie(&self, name: &str) -> u64 {
-        let mut hash = self.key;
-        for byte in name.bytes() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            hash ^= hash >> 29;
-        }
-        (hash ^ self.key.rotate_left(32)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 2 | 1
     }
 }

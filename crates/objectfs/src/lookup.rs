@@ -3,68 +3,20 @@
 //! # Limitations
 //! A name that exists neither as an object nor as a prefix costs two requests.
 
+use crate::key::{is_key, text};
 use crate::node::{Node, is_fresh};
 use crate::nodes::Nodes;
 use crate::object_fs::ObjectFs;
 use crate::store::{Deadline, Found};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
-use vfs::{Errno, NAME_MAX, NewInode, NextNames};
+use vfs::{Errno, NewInode, NextNames};
 
 /// Names of a directory that are requested one by one, within the time of validity, before the directory is listed.
 const ONE_BY_ONE: u32 = 4;
 
 /// The most names that are listed for a lookup.
 const LISTED: usize = 10_000;
-
-/// Whole paths whose lookup failed that are remembered.
-const FAILURES: usize = 16;
-
-/// Whole paths that were looked up lately, and that do not exist.
-#[derive(Default)]
-pub(crate) struct Failures {
-    keys: VecDeque<(String, Instant)>,
-    /// When this mount changed a name last. Answers to earlier requests are void.
-    changed: Option<Instant>,
-}
-
-impl Failures {
-    fn has(&self, key: &str, ttl: core::time::Duration) -> bool {
-        self.keys.iter().any(|(failed, at)| failed == key && is_fresh(Some(*at), ttl))
-    }
-
-    fn add(&mut self, key: String, at: Instant) {
-        if self.changed.is_some_and(|changed| at <= changed) {
-            return;
-        }
-        if self.keys.len() == FAILURES {
-            self.keys.pop_front();
-        }
-        self.keys.push_back((key, at));
-    }
-
-    /// Forgets them, as this mount has changed a name.
-    pub(crate) fn clear(&mut self) {
-        self.keys.clear();
-        self.changed = Some(Instant::now());
-    }
-}
-
-/// Whether a file can have this name.
-pub(crate) fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= NAME_MAX && name != "." && name != ".." && !name.contains(['/', '\0'])
-}
-
-/// Whether the store can have this key: OpenDAL removes white space at both ends.
-pub(crate) fn is_key(key: &str) -> bool {
-    key.trim() == key
-}
-
-/// A name of a file, as text.
-pub(crate) fn text(name: &[u8]) -> Option<&str> {
-    core::str::from_utf8(name).ok().filter(|name| is_name(name))
-}
 
 impl ObjectFs {
     pub(crate) fn look_up(

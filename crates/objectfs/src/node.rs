@@ -7,33 +7,12 @@
 //! `facts` is a mutex for a few instructions, `content` one that its holder keeps during requests to the store.
 
 use crate::buffer::Buffer;
+use crate::meta::Meta;
 use crate::store::{Deadline, Found};
 use core::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::Arc;
 use std::time::Instant;
 use vfs::Errno;
-
-/// What the store reports of an object.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Meta {
-    pub(crate) size: u64,
-    /// In nanoseconds since the epoch; whole seconds.
-    pub(crate) mtime: i64,
-    /// Changes with the contents: the ETag, or time and size.
-    pub(crate) tag: Arc<str>,
-    pub(crate) has_etag: bool,
-}
-
-impl Meta {
-    /// Whether both are of the same contents. Some stores list objects without their ETags.
-    fn is_same(&self, other: &Self) -> bool {
-        if self.has_etag == other.has_etag {
-            return self.tag == other.tag;
-        }
-        (self.size, self.mtime) == (other.size, other.mtime)
-    }
-}
 
 /// The contents that a file has here and not yet in the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,15 +1,16 @@
-//! The file system: its options, and the methods of the trait.
+//! The file system: the methods of the trait.
 
 use crate::blocks::Blocks;
-use crate::lookup::Failures;
+use crate::failures::Failures;
 use crate::node::{Facts, Node, left};
 use crate::nodes::{Nodes, ROOT};
-use crate::store::{Calls, Deadline, PART, Store};
+use crate::options::ObjectOptions;
+use crate::store::{Calls, Deadline, Store};
 use core::fmt;
 use core::time::Duration;
 use opendal::Operator;
 use parking_lot::{Mutex, RwLock};
-use rustix::process::{getegid, geteuid};
+use pathfs::HashOrder;
 use std::sync::Arc;
 use vfs::{
     After, Attr, Errno, FileSystem, FsTraits, Inode, Listed, NAME_MAX, NameStore, NewInode, NewNode, NextNames, Open,
@@ -19,41 +20,6 @@ use vfs::{
 
 /// The free bytes that `statfs` reports: a store has no limit, but programs look for one.
 const ROOM: u64 = 1 << 50;
-
-/// Options of an [`ObjectFs`]. Fields may be added: end with `..ObjectOptions::default()`.
-#[derive(Clone, Debug)]
-pub struct ObjectOptions {
-    /// How long an answer of the store is used, at most: after that time changes by others are visible. 0: each use requests it.
-    pub ttl: Duration,
-    /// Bytes of contents that are cached.
-    pub cache_bytes: u64,
-    /// The most bytes of a file that can be written; beyond that, `EFBIG`. A hole is stored as zeros.
-    pub max_file: u64,
-    /// How long one try of a request may take.
-    pub timeout: Duration,
-    /// Further tries after an error that may pass.
-    pub retries: usize,
-    /// Directories are renamed by a copy of everything below them; else that fails with `EOPNOTSUPP`.
-    pub copies_directories: bool,
-    /// User and group of all files.
-    pub owner: (u32, u32),
-}
-
-impl Default for ObjectOptions {
-    /// 5 seconds, a cache of 64 MiB, files of 78 GiB (the 10,000 parts that S3 allows), 20 seconds for each of 4 tries, the user of this
-    /// process.
-    fn default() -> Self {
-        Self {
-            ttl: Duration::from_secs(5),
-            cache_bytes: 64 << 20,
-            max_file: 10_000 * PART as u64,
-            timeout: Duration::from_secs(20),
-            retries: 3,
-            copies_directories: false,
-            owner: (geteuid().as_raw(), getegid().as_raw()),
-        }
-    }
-}
 
 /// An object store as a file system; see the [crate's documentation](crate).
 pub struct ObjectFs {
@@ -66,8 +32,7 @@ pub struct ObjectFs {
     pub(crate) nodes: Mutex<Nodes>,
     pub(crate) blocks: Blocks,
     pub(crate) failures: Mutex<Failures>,
-    /// The key of the hash that orders listings.
-    pub(crate) key: u64,
+    pub(crate) order: HashOrder,
     /// The time of all directories.
     began: i64,
 }
@@ -86,7 +51,7 @@ impl ObjectFs {
             nodes: Mutex::new(Nodes::new()),
             blocks: Blocks::new(options.cache_bytes),
             failures: Mutex::default(),
-            key: prim::seed::random_u64(),
+            order: HashOrder::default(),
             began: prim::clock::now_ns(),
             options,
         })

@@ -10,7 +10,8 @@
 //! Reads of one open file that miss the cache take turns. Those that hit it take no lock of the open file.
 
 use crate::blocks::{BLOCK, BlockKey};
-use crate::node::{Meta, Node};
+use crate::meta::Meta;
+use crate::node::Node;
 use crate::object_fs::ObjectFs;
 use crate::store::Deadline;
 use core::ops::Range;

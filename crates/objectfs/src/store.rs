@@ -9,8 +9,9 @@
 
 use crate::buffer::Buffer as WriteBuffer;
 use crate::errors::errno_of;
-use crate::node::Meta;
-use crate::object_fs::ObjectOptions;
+use crate::key::is_name;
+use crate::meta::Meta;
+use crate::options::{ObjectOptions, PART};
 use core::fmt;
 use core::future::Future;
 use core::ops::Range;
@@ -23,9 +24,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, JoinSet};
 use vfs::{Errno, Request};
-
-/// The bytes of a part of an object that is written in parts.
-pub(crate) const PART: usize = 8 << 20;
 
 /// Requests at a time when a directory is copied.
 const COPIES: usize = 16;
@@ -443,7 +441,7 @@ async fn gather(list: &mut Lister, dir: &str, limit: usize) -> opendal::Result<N
             break;
         }
         let name = path.strip_prefix(dir).unwrap_or(&path).trim_end_matches('/');
-        if crate::lookup::is_name(name) {
+        if is_name(name) {
             names.names.push(ListedName { name: name.into(), found: found(&metadata) });
         }
     }

@@ -4,8 +4,8 @@
 //! only its attributes are needed. `ARCHITECTURE.md` is the overview, `docs/walk.md` describes the walk. Most
 //! users want the crate `lightfoot`, an interface like `std::fs` to this one.
 //!
-//! The crate has eleven rooms. Each imports only rooms before it: `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`,
-//! `layers`, `mount`, `walk`, `ops`, `path_adapter`. This file has [`Vfs`] and the public names.
+//! The crate has ten rooms. Each imports only rooms before it: `base`, `notify`, `record_lock`, `slots`, `fs`, `cache`,
+//! `layers`, `mount`, `walk`, `ops`. This file has [`Vfs`] and the public names.
 //!
 //! ```
 //! # struct Empty;
@@ -31,7 +31,6 @@ mod layers;
 mod mount;
 mod notify;
 mod ops;
-mod path_adapter;
 mod record_lock;
 mod slots;
 mod walk;
@@ -70,7 +69,6 @@ pub use notify::{DEFAULT_QUEUED_EVENTS, Event, EventKind, Scope, Watch};
 pub use ops::file::OpenFile;
 pub use ops::handles::FileHandle;
 pub use ops::mount_list::{Holder, MountInfo};
-pub use path_adapter::{PathAdapter, PathEntry, PathFileSystem};
 pub use record_lock::{LockInfo, LockKind, LockWait, ParkedLock};
 pub use slots::inode::Inode;
 pub use slots::whole_path::WholePathStats;

@@ -1,6 +1,6 @@
 //! The errors of the command, each in one line: what, why, and what to do.
 
-use message::{Reason, show};
+use fuse::message::{Reason, show};
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;

@@ -1,7 +1,7 @@
 //! Where to run: the value of `--on`.
 
 use crate::error::Error;
-use message::Reason;
+use fuse::message::Reason;
 use sim::Machine;
 use std::fs;
 use std::path::Path;

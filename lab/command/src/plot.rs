@@ -7,7 +7,7 @@ use crate::bench::outcome::{BenchReport, BenchRow};
 use crate::bench::peers::{CONTENDERS, Contender, OPERATION, PeerReport};
 use crate::error::Error;
 use crate::palette::COLOURS;
-use message::Reason;
+use fuse::message::Reason;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use raster::Raster;

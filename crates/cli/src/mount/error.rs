@@ -6,7 +6,7 @@ use crate::logging::LogError;
 use crate::options::OptionError;
 use crate::source::SourceError;
 use fuse::MountError;
-use message::{Reason, show};
+use fuse::message::{Reason, show};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use thiserror::Error;

@@ -1,7 +1,7 @@
 //! What a user can try next, printed on a terminal when the mount is ready.
 
 use crate::control::ServedMount;
-use message::{shell_word, show};
+use fuse::message::{shell_word, show};
 use rustix::termios::isatty;
 use std::ffi::OsStr;
 use std::io;

@@ -15,7 +15,7 @@
 
 use super::{Kind, Named, PlannedMount, Problem, SourceError, on_command_line};
 use crate::options::{OptionError, Place, Settings};
-use message::show;
+use fuse::message::show;
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::fmt;

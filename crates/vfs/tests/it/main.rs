@@ -16,7 +16,6 @@ mod lookup_many;
 mod names;
 mod new_node;
 mod next_names;
-mod path_adapter;
 mod path_lists;
 mod reserved_names;
 mod single_flight;

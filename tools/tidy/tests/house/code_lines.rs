@@ -34,7 +34,7 @@ fn rows(files: &[File]) -> Rows {
     };
     for file in product() {
         if let Some(of) = file.crate_of_src().filter(|_| !is_test(&file.path)) {
-            *rows.entry(of.into()).or_default() += code_lines(file);
+            *rows.entry(of.into()).or_default() += file.product_code().filter(|&(line, _)| file.has_code(line)).count();
         }
     }
     rows
@@ -47,12 +47,6 @@ fn test_modules(file: &File) -> Vec<String> {
     let name = |code: &str| Some(code.trim().strip_prefix("mod ")?.strip_suffix(';')?.to_string());
     let declared = file.code().filter(|&(line, _)| file.in_test[line - 1]);
     declared.filter_map(|(_, code)| Some(format!("{dir}/{}", name(code)?))).collect()
-}
-
-/// The lines of `file` that have more on them than comments and space, and are not compiled for tests alone.
-pub(crate) fn code_lines(file: &File) -> usize {
-    let has_code = |line: usize| !file.code[line - 1].trim().is_empty() || !file.literals[line - 1].trim().is_empty();
-    file.product_code().filter(|&(line, _)| has_code(line)).count()
 }
 
 fn head(committed: &str) -> String {

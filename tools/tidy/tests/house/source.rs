@@ -77,6 +77,11 @@ impl File {
         self.code.iter().enumerate().map(|(i, line)| (i + 1, line.as_str()))
     }
 
+    /// Whether a line has more than comments and space.
+    pub(crate) fn has_code(&self, line: usize) -> bool {
+        !self.code[line - 1].trim().is_empty() || !self.literals[line - 1].trim().is_empty()
+    }
+
     /// Code with line numbers, tests left out.
     pub(crate) fn product_code(&self) -> impl Iterator<Item = (usize, &str)> {
         self.code().filter(|&(line, _)| !self.in_test[line - 1])

@@ -11,7 +11,7 @@ use crate::control::Status;
 use crate::stats::units::{bytes, grouped, rate, time, utc};
 use bars::{caches, lines_of_caches};
 use fuse::Gauge;
-use message::{one_line, show};
+use fuse::message::{one_line, show};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};

@@ -3,7 +3,7 @@
 use crate::control::FileSystemStatus;
 use crate::stats::top::view::View;
 use crate::stats::units::{bytes, grouped, percent, rate};
-use message::show;
+use fuse::message::show;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 use ratatui::text::{Line, Span};

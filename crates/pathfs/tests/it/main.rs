@@ -1,15 +1,15 @@
 //! The adapter for file systems by whole paths, over one in memory: all cases for file systems, and what is the
 //! adapter's own.
 
-use lightfoot_vfs::{
-    AclKind, Attr, Base, Context, Errno, FileSystem, Inode, Layer, NewInode, Open, OpenFlags, PathAdapter, PathAt,
-    PathEntry, PathFileSystem, Position, RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, SetTime, SetXattr, StatFs,
-    Valid, Vfs, Written,
-};
+use lightfoot_pathfs::{PathAdapter, PathEntry, PathFileSystem};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 use testkit::{Features, Gate, Outside, Subject};
+use vfs::{
+    AclKind, Attr, Base, Context, Errno, FileSystem, Inode, Layer, NewInode, Open, OpenFlags, PathAt, Position,
+    RenameFlags, Request, S_IFDIR, S_IFREG, SetAttr, SetTime, SetXattr, StatFs, Valid, Vfs, Written,
+};
 
 /// Bytes that all files may take together.
 const ROOM: u64 = 16 << 20;

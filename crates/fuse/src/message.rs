@@ -3,7 +3,7 @@
 //! # What it is
 //! [`show`] writes the path that stands first, [`Reason`] and [`without_number`] the system's reason, [`one_line`] the words of
 //! another program, and [`shell_word`] a path in the command that the message proposes. The commands `lightfoot` and `lightfoot-lab` and the errors of
-//! `lightfoot-fuse` are made of these.
+//! this crate are made of these.
 //!
 //! # What it is not
 //! An error type: each command has one, with its exit statuses.
@@ -13,8 +13,6 @@
 //!
 //! # Where it comes from
 //! Own code, and the messages of coreutils and git.
-
-#![forbid(unsafe_code)]
 
 use std::fmt;
 use std::io;

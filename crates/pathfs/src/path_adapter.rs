@@ -3,8 +3,7 @@
 //! # What it is
 //! [`PathFileSystem`] is a simple back end: attributes of a path, listing of a directory, reads and writes by
 //! path. [`PathAdapter`] makes a [`FileSystem`] of it. It assigns nodes, keeps a table from node to parent
-//! and name, and builds paths when it needs them, so that a moved directory takes everything below it along.
-//! `nodes` has the tables.
+//! and name ([`NameTree`]), and builds paths when it needs them, so that a moved directory takes everything below it along.
 //!
 //! # What it is not
 //! A file system with hard links, or with open files that outlive their names: after the removal of its path,
@@ -17,26 +16,21 @@
 //! no call. The VFS's locks are outside of both.
 //!
 //! # Where it comes from
-//! libfuse's high-level interface (`struct fuse_operations`, `lib/fuse.c`: `get_path`, `try_get_path`); own code.
+//! libfuse's high-level interface (`struct fuse_operations`, `lib/fuse.c`: `get_path`, `try_get_path`).
 //!
 //! # Limitations
 //! While a back end does not answer a read or a write, removals and renames block, and everything after them.
 //! A file that was replaced behind the adapter by one of the same kind counts as the same. A file has one
 //! name. Its inode number may change after eviction.
 
-mod nodes;
-
-use crate::base::access::acl::{Acl, AclKind};
-use crate::base::attr::{Attr, S_IFDIR, S_IFLNK, SetAttr};
-use crate::base::errno::Errno;
-use crate::base::flags::RenameFlags;
-use crate::fs::{
-    After, Allocate, DirEntry, FileSystem, FsTraits, Listed, NameStore, NewInode, NewNode, NextNames, Open, OwnNames,
-    Position, Rename, Request, SetXattr, StatFs, Valid, Want, Written,
-};
-use crate::slots::inode::Inode;
-use nodes::{NameIn, Nodes, ROOT};
+use crate::hash_order::HashOrder;
+use crate::name_tree::{NameIn, NameTree};
 use sync::{Mutex, RwSem, RwSemReadGuard};
+use vfs::{
+    Acl, AclKind, After, Allocate, Attr, DirEntry, Errno, FileSystem, FsTraits, Inode, Listed, NameStore, NewInode,
+    NewNode, NextNames, Open, OwnNames, Position, Rename, RenameFlags, Request, S_IFDIR, S_IFLNK, SetAttr, SetXattr,
+    StatFs, Valid, Want, Written,
+};
 
 /// Lookups that are tried without the lock.
 const TRIES: u32 = 4;
@@ -46,7 +40,7 @@ const TRIES: u32 = 4;
 pub struct PathEntry {
     /// Its name.
     pub name: Box<[u8]>,
-    /// File type ([`S_IFMT`](crate::S_IFMT) of its mode).
+    /// File type ([`S_IFMT`](vfs::S_IFMT) of its mode).
     pub kind: u32,
 }
 
@@ -220,8 +214,58 @@ pub struct PathAdapter<P> {
     /// Held shared while a path is in use, exclusively while paths are removed.
     moves: RwSem<()>,
     nodes: Mutex<Nodes>,
-    /// The key of the hash that orders listings.
-    key: u64,
+    order: HashOrder,
+}
+
+/// The root's node.
+const ROOT: u64 = Tree::ROOT;
+
+/// The value of a node is the type of its file.
+type Tree = NameTree<[u8], u32>;
+
+/// The nodes, and counters of changes of their names.
+struct Nodes {
+    tree: Tree,
+    changes: Changes,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Changes {
+    /// Names that were created.
+    made: u64,
+    /// Paths that were removed or moved.
+    moved: u64,
+}
+
+impl Nodes {
+    /// The path of `node`; `None` if it was removed.
+    fn path(&self, node: u64) -> Option<Vec<u8>> {
+        Some(self.tree.names_to(node)?.join(&b'/'))
+    }
+
+    /// The path of a name.
+    ///
+    /// # Errors
+    /// `ESTALE` if its directory was removed.
+    fn child(&self, (dir, name): NameIn<'_, [u8]>) -> Result<Vec<u8>, Errno> {
+        let mut names = self.tree.names_to(dir).ok_or(Errno::ESTALE)?;
+        names.push(name);
+        Ok(names.join(&b'/'))
+    }
+
+    /// The node of a name that the back end has; a new one if the name had none, or one of another type. `is_cold`: it gets no inode
+    /// now.
+    fn known(&mut self, at: NameIn<'_, [u8]>, kind: u32, is_cold: bool) -> u64 {
+        match self.tree.child(at) {
+            Some((node, known)) if *known == kind => {
+                if !is_cold {
+                    self.tree.revive(node);
+                }
+                node
+            }
+            _ => self.tree.add(at, is_cold, |_| kind),
+        }
+    }
 }
 
 /// A path that cannot be removed while this lives.
@@ -234,8 +278,8 @@ impl<P: PathFileSystem> PathAdapter<P> {
     /// A file system over `back`.
     #[must_use]
     pub fn new(back: P) -> Self {
-        let nodes = Mutex::new(Nodes::new());
-        Self { back, moves: RwSem::new(()), nodes, key: prim::seed::random_u64() }
+        let nodes = Nodes { tree: Tree::new(S_IFDIR, |_| ()), changes: Changes::default() };
+        Self { back, moves: RwSem::new(()), nodes: Mutex::new(nodes), order: HashOrder::default() }
     }
 
     /// The path of an inode.
@@ -282,17 +326,6 @@ impl<P: PathFileSystem> PathAdapter<P> {
         }
         Ok(attr)
     }
-
-    /// The cookie of an entry in a listing: a hash of its name, above 0. It is keyed, so that a user cannot
-    /// choose two names with one hash.
-    fn cookie(&self, name: &[u8]) -> u64 {
-        let mut hash = self.key;
-        for byte in name {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            hash ^= hash >> 29;
-        }
-        (hash ^ self.key.rotate_left(32)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 1 | 1
-    }
 }
 
 impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
@@ -318,22 +351,26 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
     }
 
     fn lookup(&self, _request: &Request, dir: &Inode, name: &[u8], _: &mut NextNames<'_>) -> Result<NewInode, Errno> {
+        let at = (dir.node(), name);
         for tried in 0.. {
             let _stays = (tried >= TRIES).then(|| self.moves.read());
-            let (path, state) = self.nodes.lock().child(dir.node(), name).ok_or(Errno::ESTALE)?;
+            let (path, before) = {
+                let nodes = self.nodes.lock();
+                (nodes.child(at)?, nodes.changes)
+            };
             let found = self.describe(&path);
             let mut nodes = self.nodes.lock();
-            if nodes.has_moved(&state) {
+            if nodes.changes.moved != before.moved {
                 continue;
             }
             return match found {
                 Ok(new) => {
-                    let node = nodes.known(dir.node(), name, new.attr.kind());
+                    let node = nodes.known(at, new.attr.kind(), false);
                     Ok(NewInode { node, attr: Attr { ino: node, ..new.attr }, ..new })
                 }
                 Err(errno) => {
-                    if errno == Errno::ENOENT {
-                        nodes.vanished(dir.node(), name, &state);
+                    if errno == Errno::ENOENT && nodes.changes == before {
+                        nodes.tree.remove(at);
                     }
                     Err(errno)
                 }
@@ -353,8 +390,7 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         self.back.read_link(&self.path(inode)?.path)
     }
 
-    /// In the order of a hash of the names, which is also the cookie: other entries never change an entry's
-    /// position.
+    /// In the order of [`HashOrder`].
     fn read_dir(
         &self,
         _: &Request,
@@ -364,11 +400,11 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         emit: &mut dyn FnMut(Listed) -> bool,
     ) -> Result<(), Errno> {
         let path = self.path(dir.inode)?;
-        let entries = self.back.read_dir(&path.path)?.into_iter().map(|entry| (self.cookie(&entry.name), entry));
+        let entries = self.back.read_dir(&path.path)?.into_iter().map(|entry| (self.order.cookie(&entry.name), entry));
         let mut entries: Vec<_> = entries.filter(|(cookie, _)| *cookie > after).collect();
         entries.sort_unstable_by(|(a, x), (b, y)| (a, &x.name).cmp(&(b, &y.name)));
         for (cookie, PathEntry { name, kind }) in entries {
-            let ino = self.nodes.lock().listed(dir.inode.node(), &name, kind);
+            let ino = self.nodes.lock().known((dir.inode.node(), &name), kind, true);
             if !emit(Listed::new(DirEntry { name, ino, kind }, cookie)) {
                 break;
             }
@@ -384,30 +420,37 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
         new: &mut NewNode<'_>,
     ) -> Result<u64, Errno> {
         let (name, attr) = (name.ok_or(Errno::EOPNOTSUPP)?, &mut new.attr);
+        let at = (dir.node(), name);
         let _stays = self.moves.read();
-        let (path, _) = self.nodes.lock().child(dir.node(), name).ok_or(Errno::ESTALE)?;
+        let path = self.nodes.lock().child(at)?;
         self.back.create(&path, attr, new.link_body)?;
-        let node = self.nodes.lock().made(dir.node(), name, attr.kind());
-        attr.ino = node;
-        Ok(node)
+        let mut nodes = self.nodes.lock();
+        nodes.changes.made += 1;
+        attr.ino = nodes.tree.add(at, false, |_| attr.kind());
+        Ok(attr.ino)
     }
 
     fn unlink(&self, _request: &Request, dir: &Inode, name: &[u8], inode: &Inode) -> Result<After, Errno> {
         let _alone = self.moves.write();
-        let (path, _) = self.nodes.lock().child(dir.node(), name).ok_or(Errno::ESTALE)?;
+        let at = (dir.node(), name);
+        let path = self.nodes.lock().child(at)?;
         self.back.remove(&path, inode.attr().is_dir())?;
-        self.nodes.lock().removed(dir.node(), name);
+        let mut nodes = self.nodes.lock();
+        nodes.changes.moved += 1;
+        nodes.tree.remove(at);
         Ok(After::NONE)
     }
 
     fn rename(&self, _request: &Request, rename: &Rename<'_>) -> Result<After, Errno> {
         let _alone = self.moves.write();
-        let from = NameIn { dir: rename.old_dir.node(), name: rename.old_name };
-        let to = NameIn { dir: rename.new_dir.node(), name: rename.new_name };
-        let (old, _) = self.nodes.lock().child(from.dir, from.name).ok_or(Errno::ESTALE)?;
-        let (new, _) = self.nodes.lock().child(to.dir, to.name).ok_or(Errno::ESTALE)?;
+        let from = (rename.old_dir.node(), rename.old_name);
+        let to = (rename.new_dir.node(), rename.new_name);
+        let old = self.nodes.lock().child(from)?;
+        let new = self.nodes.lock().child(to)?;
         self.back.rename(&old, &new, rename.flags)?;
-        self.nodes.lock().moved(from, to, rename.flags.contains(RenameFlags::EXCHANGE));
+        let mut nodes = self.nodes.lock();
+        nodes.changes.moved += 1;
+        nodes.tree.rename(from, to, rename.flags.contains(RenameFlags::EXCHANGE));
         Ok(After::NONE)
     }
 
@@ -475,12 +518,12 @@ impl<P: PathFileSystem> FileSystem for PathAdapter<P> {
     }
 
     fn evict(&self, inode: &Inode) {
-        self.nodes.lock().evicted(inode.node());
+        self.nodes.lock().tree.evicted(inode.node());
     }
 }
 
 impl<P> core::fmt::Debug for PathAdapter<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("PathAdapter").field("nodes", &self.nodes.lock().len()).finish_non_exhaustive()
+        f.debug_struct("PathAdapter").field("nodes", &self.nodes.lock().tree.len()).finish_non_exhaustive()
     }
 }

@@ -1,0 +1,24 @@
+//! What the store reports of an object.
+
+use std::sync::Arc;
+
+/// What the store reports of an object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Meta {
+    pub(crate) size: u64,
+    /// In nanoseconds since the epoch; whole seconds.
+    pub(crate) mtime: i64,
+    /// Changes with the contents: the ETag, or time and size.
+    pub(crate) tag: Arc<str>,
+    pub(crate) has_etag: bool,
+}
+
+impl Meta {
+    /// Whether both are of the same contents. Some stores list objects without their ETags.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        if self.has_etag == other.has_etag {
+            return self.tag == other.tag;
+        }
+        (self.size, self.mtime) == (other.size, other.mtime)
+    }
+}
