@@ -22,7 +22,7 @@ pub(crate) type Restart = dyn Fn() -> Box<dyn FileSystem> + Send + Sync;
 pub struct Subject {
     pub(crate) fs: Box<dyn FileSystem>,
     pub(crate) outside: Option<Box<dyn Outside>>,
-    pub(crate) is_split: bool,
+    pub(crate) is_sharded: bool,
     pub(crate) restart: Option<Box<Restart>>,
 }
 
@@ -34,7 +34,7 @@ impl Subject {
 
     /// `fs`, every directory of which is split.
     pub fn split(fs: impl FileSystem) -> Self {
-        Self { is_split: true, ..fs.into() }
+        Self { is_sharded: true, ..fs.into() }
     }
 
     /// The same, which can begin again: `restart` returns a file system over the same storage, with which nothing else is shared.
@@ -46,7 +46,7 @@ impl Subject {
 
 impl<F: FileSystem> From<F> for Subject {
     fn from(fs: F) -> Self {
-        Self { fs: Box::new(fs), outside: None, is_split: false, restart: None }
+        Self { fs: Box::new(fs), outside: None, is_sharded: false, restart: None }
     }
 }
 
