@@ -34,11 +34,8 @@ const SPINS: u32 = 1000;
 /// How to measure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Method {
-    /// Numbers of threads.
     pub(crate) threads: Vec<usize>,
-    /// Rounds.
     pub(crate) rounds: usize,
-    /// Length of a slice.
     pub(crate) slice_us: u64,
     /// Time that each thread works before a slice; at least one visit to each path, if the paths are hot.
     pub(crate) warm_up_us: u64,
@@ -46,7 +43,6 @@ pub(crate) struct Method {
     pub(crate) is_hot: bool,
     /// How often a slice is tried.
     pub(crate) tries: usize,
-    /// CPUs to pin threads to.
     pub(crate) cpus: Vec<usize>,
 }
 
